@@ -58,7 +58,7 @@ fn main() {
     println!(
         "terrain42: {} chunks of {:.1} MB",
         schematic.blocks.chunks().count(),
-        schematic.blocks.heap_bytes() as f64 / 1e6
+        schematic.blocks.chunks().map(|(_, chunk)| size_of::<Chunk>() + chunk.heap_bytes()).sum::<usize>() as f64 / 1e6
     );
     println!("files: {:.2} MB at level 6, {:.2} MB at level 3", small.len() as f64 / 1e6, quick.len() as f64 / 1e6);
     let read = Schematic::read(&small[..], &ReadOptions::default()).expect("a file just written").0;

@@ -11,9 +11,7 @@ mod terrain;
 
 use bevy_terrane::block::{BlockId, BlockRegistry};
 use bevy_terrane::chunk::{Chunk, Column};
-use bevy_terrane::snapshot::{
-    BlockFilter, BlockTurns, Flip, Relocation, Snapshot, StateTurns, StoreOptions, StoredSnapshot, Turn,
-};
+use bevy_terrane::snapshot::{BlockFilter, BlockTurns, Flip, Relocation, Snapshot, StoreOptions, StoredSnapshot, Turn};
 use bevy_terrane::space::{BlockBox, BlockPos, ColumnPos, DimensionId};
 use bevy_terrane::view::RestoreSnapshot;
 use std::collections::BTreeMap;
@@ -147,6 +145,21 @@ fn restore(world: &World) {
     }
 }
 
+/// Bytes of the chunks of a snapshot that nobody else holds, and of those that others hold too.
+fn own_and_shared(snapshot: &Snapshot) -> [usize; 2] {
+    let mut held: BTreeMap<*const Chunk, (usize, &Arc<Chunk>)> = BTreeMap::new();
+    for (_, chunk) in snapshot.columns().flat_map(|(_, column)| column.chunks()) {
+        held.entry(Arc::as_ptr(chunk)).or_insert((0, chunk)).0 += 1;
+    }
+    let mut bytes = [0; 2];
+    for (count, chunk) in held.into_values() {
+        bytes[usize::from(Arc::strong_count(chunk) > count)] += size_of::<Chunk>() + chunk.heap_bytes() + 16;
+    }
+    // A place in a list for each.
+    bytes[0] += snapshot.columns().map(|(_, column)| 150 + 16 * column.chunks().len()).sum::<usize>();
+    bytes
+}
+
 /// S3: what a captured arena takes of the memory, with the world and without it.
 fn memory(world: &World) {
     let copy: World = world
@@ -159,15 +172,11 @@ fn memory(world: &World) {
         .collect();
     let snapshot = captured(&copy);
     let mega = |bytes: usize| bytes as f64 / 1e6;
-    let memory = snapshot.memory();
-    println!(
-        "S3 memory, the world holds it too: {:.2} MB (goal 1), {:.2} MB shared",
-        mega(memory.own),
-        mega(memory.shared)
-    );
+    let [own, shared] = own_and_shared(&snapshot).map(mega);
+    println!("S3 memory, the world holds it too: {own:.2} MB (goal 1), {shared:.2} MB shared");
     drop(copy);
-    let memory = snapshot.memory();
-    println!("S3 memory, alone: {:.2} MB (goal 16), {:.2} MB shared", mega(memory.own), mega(memory.shared));
+    let [own, shared] = own_and_shared(&snapshot).map(mega);
+    println!("S3 memory, alone: {own:.2} MB (goal 16), {shared:.2} MB shared");
 }
 
 /// Without a goal: the arena is put elsewhere.
@@ -179,7 +188,7 @@ fn place(world: &World) {
         ("by half a chunk", Turn::NONE, 8),
         ("by a quarter turn and a flip", Turn::new(1, Flip::X), 1_600),
     ] {
-        let turns = BlockTurns::new(&registry, &StateTurns::default(), turn);
+        let turns = BlockTurns::new(&registry, turn);
         let relocation = Relocation { turn, from: BlockPos::new(0, 0, 0), to: BlockPos::new(to, to, to) };
         let start = Instant::now();
         black_box(snapshot.placed(&relocation, &turns).expect("there is room"));

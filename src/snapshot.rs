@@ -6,7 +6,7 @@
 //! | step | with |
 //! |---|---|
 //! | capture | [`Snapshot::add_column`] |
-//! | move, turn, flip | [`Snapshot::placed`] by a [`Relocation`]; block states follow by [`StateTurns`] |
+//! | move, turn, flip | [`Snapshot::placed`] by a [`Relocation`]; block states follow by [`BlockTurns`] |
 //! | say in which order chunks are put back | [`RestoreSequence`] |
 //! | put back | [`Snapshot::restored_chunks`], for the blocks of a [`BlockFilter`] |
 //! | undo and redo | [`EditHistory`] |
@@ -48,21 +48,20 @@ mod sequence;
 mod state_turns;
 mod stored;
 #[cfg(test)]
-mod test_world;
+mod tests;
 pub mod translation;
 mod turn;
 mod uniform_chunks;
 
 pub use block_filter::{BlockChoice, BlockFilter};
-pub use block_turns::{BlockTurns, MissingState};
+pub use block_turns::BlockTurns;
 pub use capture::{ColumnSnapshot, Snapshot};
 pub use history::{EditHistory, Recorded};
-pub use memory::SnapshotMemory;
 pub use parts::SnapshotParts;
 pub use placed::PlaceError;
 pub use relocation::Relocation;
 pub(crate) use restore::restored_chunk;
-pub use sequence::{RestoreItem, RestoreSequence, SequenceError};
-pub use state_turns::{StateRule, StateTurns};
+pub use sequence::RestoreSequence;
+pub use state_turns::turned_state;
 pub use stored::{StoreOptions, StoredSnapshot, StoredSnapshotError};
 pub use turn::{Flip, Turn};

@@ -2,22 +2,15 @@
 
 #![no_main]
 
-use bevy_terrane::snapshot::schematic::{ReadOptions, Schematic, SchematicLimits, WriteOptions};
+use bevy_terrane::snapshot::schematic::{ReadOptions, Schematic, WriteOptions};
 use libfuzzer_sys::fuzz_target;
 
 /// So that an input takes milliseconds.
-const LIMITS: SchematicLimits = SchematicLimits {
-    inflated_bytes: 1 << 24,
-    memory: 1 << 26,
-    volume: 1 << 22,
-    depth: 512,
-    list_length: 1 << 16,
-    palette_length: 4_096,
-};
+const OPTIONS: ReadOptions = ReadOptions { inflated_bytes: 1 << 24, memory: 1 << 26, volume: 1 << 22, salvage: false };
 
 fuzz_target!(|file: &[u8]| {
     for salvage in [false, true] {
-        let options = ReadOptions { limits: LIMITS, salvage };
+        let options = ReadOptions { salvage, ..OPTIONS };
         let Ok((schematic, _)) = Schematic::read(file, &options) else { continue };
         let mut written = Vec::new();
         if schematic.write(&mut written, &WriteOptions { level: 1, ..WriteOptions::default() }).is_ok() {

@@ -1,6 +1,6 @@
 //! What blocks become when they are turned.
 
-use super::{StateTurns, Turn};
+use super::{Turn, turned_state};
 use crate::block::{BlockId, BlockLayout, BlockName, BlockRegistry};
 
 /// What each block of a registry becomes when it is turned: looked up once, then by number.
@@ -9,21 +9,17 @@ pub struct BlockTurns {
     turn: Turn,
     /// By id; those beyond stay what they are.
     blocks: Vec<BlockId>,
-    missing: Vec<MissingState>,
-}
-
-/// A block that stays as it is, since what it should become is not there.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MissingState {
-    /// The block.
-    pub block: BlockId,
-    /// The state that it should become: not registered, or with other components.
-    pub wanted: BlockName,
 }
 
 impl BlockTurns {
-    /// Looks up all blocks of the registry.
-    pub fn new(registry: &BlockRegistry, table: &StateTurns, turn: Turn) -> Self {
+    /// Looks up what all blocks of the registry become by [`turned_state`]. A block stays as it is if that state is not
+    /// registered, or has other components.
+    pub fn new(registry: &BlockRegistry, turn: Turn) -> Self {
+        Self::of_states(registry, turn, turned_state)
+    }
+
+    /// Like [`new`](Self::new), by a function of the game's own.
+    pub fn of_states(registry: &BlockRegistry, turn: Turn, turned: impl Fn(&BlockName, Turn) -> BlockName) -> Self {
         let mut turns = Self { turn, ..Self::default() };
         if turn.is_none() {
             return turns;
@@ -32,14 +28,9 @@ impl BlockTurns {
         for (block, name) in (0..).map(BlockId::new).zip(names) {
             turns.blocks.push(block);
             let Ok(name) = name else { continue };
-            let wanted = table.turned(&name, turn);
-            if wanted == name {
-                continue;
-            }
             let has_same_components = |other: &BlockId| registry.components(*other) == registry.components(block);
-            match registry.id(wanted.as_str()).filter(has_same_components) {
-                Some(other) => turns.blocks[block.index() as usize] = other,
-                None => turns.missing.push(MissingState { block, wanted }),
+            if let Some(other) = registry.id(turned(&name, turn).as_str()).filter(has_same_components) {
+                turns.blocks[block.index() as usize] = other;
             }
         }
         turns
@@ -54,11 +45,6 @@ impl BlockTurns {
     #[inline]
     pub fn block(&self, block: BlockId) -> BlockId {
         self.blocks.get(block.index() as usize).copied().unwrap_or(block)
-    }
-
-    /// The blocks that stay as they are although the table has them turned, by id.
-    pub fn missing(&self) -> &[MissingState] {
-        &self.missing
     }
 }
 
@@ -77,8 +63,7 @@ mod tests {
             .with_property("facing", ["north", "east", "south", "west"])
             .with_property("wet", ["false", "true"]);
         let stairs = registry.register_states(stairs).unwrap();
-        let turns = BlockTurns::new(&registry, &StateTurns::default(), QUARTER);
-        assert_eq!(turns.missing(), []);
+        let turns = BlockTurns::new(&registry, QUARTER);
         assert_eq!(
             stairs.iter().map(|block| turns.block(*block)).collect::<Vec<_>>(),
             [&stairs[2..], &stairs[..2]].concat()
@@ -88,15 +73,23 @@ mod tests {
     }
 
     #[test]
-    fn a_state_that_is_not_there_leaves_the_block_and_is_told() {
+    fn a_block_stays_as_it_is_if_its_turned_state_is_not_there_or_has_other_components() {
         let mut registry = BlockRegistry::new();
         registry.register_component(BlockComponent::fixed::<u32>("game:power")).unwrap();
         let north = registry.register(BlockType::new("game:lamp[facing=north]")).unwrap();
         let engine = registry.register(BlockType::new("game:engine[axis=x]").with_component("game:power")).unwrap();
         registry.register(BlockType::new("game:engine[axis=z]")).unwrap();
-        let turns = BlockTurns::new(&registry, &StateTurns::default(), QUARTER);
-        let told: Vec<_> = turns.missing().iter().map(|state| (state.block, state.wanted.as_str())).collect();
-        assert_eq!(told[..2], [(north, "game:lamp[facing=east]"), (engine, "game:engine[axis=z]")]);
+        let turns = BlockTurns::new(&registry, QUARTER);
         assert_eq!((turns.block(north), turns.block(engine)), (north, engine));
+    }
+
+    #[test]
+    fn a_game_turns_its_blocks_by_its_own_rules() {
+        let mut registry = BlockRegistry::new();
+        let pipes = BlockStates::new(BlockType::new("game:pipe")).with_property("end", ["north", "east"]);
+        let pipes = registry.register_states(pipes).unwrap();
+        let turned = |_: &BlockName, _: Turn| BlockName::parse("game:pipe[end=east]").unwrap();
+        assert_eq!(BlockTurns::of_states(&registry, QUARTER, turned).block(pipes[0]), pipes[1]);
+        assert_eq!(BlockTurns::new(&registry, QUARTER).block(pipes[0]), pipes[0]);
     }
 }

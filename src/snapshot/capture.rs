@@ -83,9 +83,7 @@ impl Snapshot {
             loaded.remove(heights.end() + 1..i64::MAX);
             loaded
         });
-        self.add_chunks(pos, ColumnSnapshot { tick, chunks, heights: loaded, entities: Vec::new() });
-        entities.into_iter().for_each(|entity| self.add_entity(pos, entity));
-        true
+        self.insert_column(pos, ColumnSnapshot { tick, chunks, heights: loaded, entities })
     }
 
     /// Puts in a column that another snapshot had, or a stored one. Says whether the box reaches it. What is there of the same

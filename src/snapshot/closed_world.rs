@@ -13,8 +13,8 @@ mod import;
 mod tests;
 mod types;
 
+use super::Turn;
 use super::translation::{TranslationError, TranslationReport};
-use super::{PlaceError, Turn};
 use crate::block::BlockRegistryError;
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use crate::storage::{StoreError, WorldStore};
@@ -85,10 +85,7 @@ pub enum ClosedWorldError {
     /// The list of types of blocks cannot be used.
     #[error(transparent)]
     Types(#[from] BlockRegistryError),
-    /// It would leave the grid.
-    #[error(transparent)]
-    Place(#[from] PlaceError),
-    /// The world and the schematic do not go together.
+    /// The world and the schematic do not go together, or it would leave the grid.
     #[error(transparent)]
     Translation(#[from] TranslationError),
     /// It was broken off before anything was changed.

@@ -35,7 +35,7 @@ pub(super) fn remove_child(entity: &mut EntityRecord, id: Uuid) -> Vec<Uuid> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::snapshot::test_world::{child, entity};
+    use crate::snapshot::tests::{child, entity};
     use crate::space::BlockPos;
 
     #[test]

@@ -5,7 +5,8 @@ mod edit;
 mod tests;
 
 use super::Snapshot;
-use edit::{Edit, HeldChunks, Side};
+use edit::Edit;
+use rustc_hash::FxHashSet;
 use std::collections::VecDeque;
 
 /// Edits of boxes that can be undone, the last one first, and then be done again.
@@ -20,13 +21,10 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub struct EditHistory {
     limit: usize,
-    bytes: usize,
     /// The oldest first.
     done: VecDeque<Edit>,
     /// The one that was undone last is last.
     undone: Vec<Edit>,
-    /// How often each chunk is held.
-    held: HeldChunks,
 }
 
 /// What became of an edit.
@@ -42,30 +40,24 @@ pub enum Recorded {
 
 impl EditHistory {
     /// A history that takes at most so many bytes.
-    pub fn new(limit: usize) -> Self {
-        Self { limit, bytes: 0, done: VecDeque::new(), undone: Vec::new(), held: HeldChunks::default() }
+    pub const fn new(limit: usize) -> Self {
+        Self { limit, done: VecDeque::new(), undone: Vec::new() }
     }
 
     /// Remembers an edit by what its box held before and after it; where one of the two has a chunk or a column missing,
     /// nothing is known to have changed. What was undone cannot be done again after that.
     pub fn record(&mut self, before: &Snapshot, after: &Snapshot) -> Recorded {
-        let edit = Edit::between(before, after);
-        if edit.is_empty() {
-            return Recorded::Unchanged;
-        }
-        for undone in std::mem::take(&mut self.undone) {
-            self.release(&undone);
-        }
-        self.hold(&edit);
+        let Some(edit) = Edit::between(before, after) else { return Recorded::Unchanged };
+        self.undone.clear();
         self.done.push_back(edit);
-        self.shrink();
+        self.forget();
         if self.done.is_empty() { Recorded::TooLarge } else { Recorded::Kept }
     }
 
     /// Takes back the last edit: gives what is to be restored, whose other chunks and entities are missing.
     pub fn undo(&mut self) -> Option<Snapshot> {
         let edit = self.done.pop_back()?;
-        let snapshot = edit.snapshot(Side::Before);
+        let snapshot = edit.before.clone();
         self.undone.push(edit);
         Some(snapshot)
     }
@@ -73,7 +65,7 @@ impl EditHistory {
     /// Does the edit again that was undone last: gives what is to be restored, whose other chunks and entities are missing.
     pub fn redo(&mut self) -> Option<Snapshot> {
         let edit = self.undone.pop()?;
-        let snapshot = edit.snapshot(Side::After);
+        let snapshot = edit.after.clone();
         self.done.push_back(edit);
         Some(snapshot)
     }
@@ -88,44 +80,20 @@ impl EditHistory {
         self.undone.len()
     }
 
-    /// Bytes that it takes, each chunk counted once.
-    pub const fn bytes(&self) -> usize {
-        self.bytes
+    /// Bytes that it takes, each chunk counted once. Looks at every chunk.
+    pub fn bytes(&self) -> usize {
+        let mut counted = FxHashSet::default();
+        self.done.iter().chain(&self.undone).map(|edit| edit.bytes(&mut counted)).sum()
     }
 
-    /// The most bytes that it takes.
-    pub const fn limit(&self) -> usize {
-        self.limit
-    }
-
-    /// Sets the limit, and forgets what does not fit.
-    pub fn set_limit(&mut self, limit: usize) {
-        self.limit = limit;
-        self.shrink();
-    }
-
-    /// Forgets everything.
-    pub fn clear(&mut self) {
-        *self = Self::new(self.limit);
-    }
-
-    /// Forgets until it fits: the oldest edits, and after all of them those that would be done again last.
-    fn shrink(&mut self) {
-        while self.bytes > self.limit {
-            let forgotten = match self.done.pop_front() {
-                Some(edit) => edit,
-                None if self.undone.is_empty() => return,
-                None => self.undone.remove(0),
-            };
-            self.release(&forgotten);
-        }
-    }
-
-    fn hold(&mut self, edit: &Edit) {
-        self.bytes += edit.list_bytes() + edit.hold(&mut self.held);
-    }
-
-    fn release(&mut self, edit: &Edit) {
-        self.bytes -= edit.list_bytes() + edit.release(&mut self.held);
+    /// Forgets the oldest edits, as many as do not fit.
+    fn forget(&mut self) {
+        let (mut counted, mut bytes) = (FxHashSet::default(), 0);
+        let fits = |edit: &&Edit| {
+            bytes += edit.bytes(&mut counted);
+            bytes <= self.limit
+        };
+        let kept = self.done.iter().rev().take_while(fits).count();
+        self.done.drain(..self.done.len() - kept);
     }
 }

@@ -3,17 +3,7 @@
 use super::Snapshot;
 use crate::chunk::Chunk;
 use crate::storage::EntityRecord;
-use rustc_hash::FxHashMap;
 use std::sync::Arc;
-
-/// What a snapshot takes of the memory, in bytes. The maps and lists around the chunks are estimated.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SnapshotMemory {
-    /// What would be free again without the snapshot.
-    pub own: usize,
-    /// The chunks that others hold too: the world, or other snapshots.
-    pub shared: usize,
-}
 
 /// Bytes of a chunk on the heap, with its counters.
 pub(super) fn chunk_bytes(chunk: &Chunk) -> usize {
@@ -21,40 +11,21 @@ pub(super) fn chunk_bytes(chunk: &Chunk) -> usize {
 }
 
 impl Snapshot {
-    /// What it takes of the memory. Looks at every chunk.
-    pub fn memory(&self) -> SnapshotMemory {
-        let mut memory = SnapshotMemory::default();
-        // How often the snapshot itself holds a chunk that is held more than once.
-        let mut held: FxHashMap<*const Chunk, (usize, &Arc<Chunk>)> = FxHashMap::default();
-        for column in self.columns.values() {
+    /// Bytes that it takes besides its chunks. The maps and lists around them are estimated.
+    pub(super) fn list_bytes(&self) -> usize {
+        let of_columns = self.columns.values().map(|column| {
             // Nodes of the map are filled to two thirds.
-            memory.own += (size_of_val(column) + 16) * 3 / 2;
-            memory.own += column.chunks.capacity() * size_of::<(i64, Arc<Chunk>)>();
-            memory.own += column.entities.iter().map(entity_bytes).sum::<usize>();
-            for (_, chunk) in &column.chunks {
-                if Arc::strong_count(chunk) == 1 {
-                    memory.own += chunk_bytes(chunk);
-                } else {
-                    held.entry(Arc::as_ptr(chunk)).or_insert((0, chunk)).0 += 1;
-                }
-            }
-        }
-        for (count, chunk) in held.into_values() {
-            let bytes = chunk_bytes(chunk);
-            if Arc::strong_count(chunk) > count {
-                memory.shared += bytes;
-            } else {
-                memory.own += bytes;
-            }
-        }
+            (size_of_val(column) + 16) * 3 / 2
+                + column.chunks.capacity() * size_of::<(i64, Arc<Chunk>)>()
+                + column.entities.iter().map(entity_bytes).sum::<usize>()
+        });
         // By UUID in which column, with a byte of the table.
-        memory.own += self.entities.capacity() * 33;
-        memory
+        of_columns.sum::<usize>() + self.entities.capacity() * 33
     }
 }
 
 /// Bytes of an entity, itself included.
-pub(super) fn entity_bytes(entity: &EntityRecord) -> usize {
+fn entity_bytes(entity: &EntityRecord) -> usize {
     let children = entity.children.iter().map(|child| size_of_val(child) + component_bytes(&child.components));
     size_of_val(entity) + component_bytes(&entity.components) + children.sum::<usize>()
 }

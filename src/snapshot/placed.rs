@@ -36,19 +36,9 @@ impl Snapshot {
     /// If it is moved by whole chunks and not turned, it shares all chunks with this one. Otherwise a chunk is missing there
     /// if a part of it is missing here, and entities in columns that are missing are left out.
     ///
-    /// What components say stays as it is, those of blocks and of entities: [`placed_with`](Self::placed_with) lets a game
-    /// change where entities look.
+    /// What components say stays as it is, those of blocks and of entities. A game that changes where entities look puts them in
+    /// again: [`add_entity`](Self::add_entity) replaces them.
     pub fn placed(&self, relocation: &Relocation, turns: &BlockTurns) -> Result<Self, PlaceError> {
-        self.placed_with(relocation, turns, |_| {})
-    }
-
-    /// Like [`placed`](Self::placed), with each entity changed by `turn_entity` when it is in its new place.
-    pub fn placed_with(
-        &self,
-        relocation: &Relocation,
-        turns: &BlockTurns,
-        mut turn_entity: impl FnMut(&mut EntityRecord),
-    ) -> Result<Self, PlaceError> {
         if turns.turn() != relocation.turn {
             return Err(PlaceError::OtherTurn { blocks: turns.turn(), snapshot: relocation.turn });
         }
@@ -75,8 +65,7 @@ impl Snapshot {
             }
         }
         for entity in self.entities() {
-            let mut entity = relocation.entity(entity)?;
-            turn_entity(&mut entity);
+            let entity = relocation.entity(entity)?;
             placed.add_entity(entity.column(), entity);
         }
         Ok(placed)

@@ -3,10 +3,9 @@
 use super::{PlaceError, Turn};
 use crate::space::{BlockBox, BlockPos};
 use crate::storage::EntityRecord;
-use serde::{Deserialize, Serialize};
 
 /// Where something is put: turned about the block `from`, which then becomes the block `to`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Relocation {
     /// How it is turned.
     pub turn: Turn,
@@ -75,7 +74,7 @@ impl Relocation {
 mod tests {
     use super::*;
     use crate::snapshot::Flip;
-    use crate::snapshot::test_world::{child, entity};
+    use crate::snapshot::tests::{child, entity};
     use crate::space::DimensionId;
     use proptest::prelude::*;
 

@@ -10,14 +10,14 @@
 //! | blocks, a LEB128 number each, x fastest, then z, then y | `BlockData` | `Blocks.Data` |
 //! | block entities | `TileEntities`, `BlockEntities`, the data beside `Pos` and `Id` | `Blocks.BlockEntities`, in `Data` |
 //! | entities | `Entities` | `Entities`, in `Data` |
-//! | biomes | version 2: `BiomePalette`, `BiomeData`, one a column | `Biomes`, one a cell |
+//! | names of biomes | version 2: `BiomePalette` | `Biomes.Palette` |
 //! | minimum corner - origin | `Metadata.WEOffsetX`, `Y`, `Z`; `Offset` without these | `Offset` |
 //! | origin | `Offset` is the corner: `Offset` - `WEOffset` | `Metadata.WorldEdit.Origin` |
 //! | the program | `Metadata.WorldEdit`: `Version`, `EditingPlatform`, `Platforms` | the same |
 //!
 //! Other forms are read too if their meaning is plain: a side as another integer, positions as lists of numbers, block entities
 //! with `x`, `y`, `z` and `id`, an empty compound instead of an empty list, and an empty list instead of empty metadata. A block
-//! entity or an entity without a place or a name is left out and [counted](ReadReport::malformed).
+//! entity or an entity without a place or a name is left out and [counted](ReadReport::malformed). Where biomes are is not read.
 //!
 //! Names may come in any order. What is needed for what has come already is waited for: the packed cells are put aside,
 //! compressed. So neither reading nor writing ever holds all cells unpacked; chunks are made and taken apart one layer of
@@ -45,29 +45,28 @@ mod error;
 mod extension;
 mod filler;
 mod grid;
-mod limits;
 pub mod nbt;
 mod offsets;
 mod palette;
 mod read;
 mod source;
-mod spill;
 #[cfg(test)]
 pub(super) mod tests;
 mod write;
 
 pub use entities::{BlockEntity, SchematicEntity};
+pub use error::SchematicError;
 pub(super) use error::shortened;
-pub use error::{SchematicError, SchematicWriteError};
 pub use grid::ChunkGrid;
-pub use limits::{ReadOptions, SchematicLimits};
 pub use palette::AIR;
 pub(super) use palette::{dry, normalized};
-pub use read::ReadReport;
+pub use read::{ReadOptions, ReadReport};
 pub use write::WriteOptions;
 
 use crate::block::BlockComponentRecord;
 use nbt::{Compound, Nbt};
+
+type Result<T> = std::result::Result<T, SchematicError>;
 
 /// The version of the game's data if the game is not known.
 const UNKNOWN_DATA: i32 = -1;
@@ -114,23 +113,13 @@ pub struct Schematic {
     pub block_entities: Vec<BlockEntity>,
     /// What stands around.
     pub entities: Vec<SchematicEntity>,
-    /// Biomes, if there are any.
-    pub biomes: Option<Biomes>,
+    /// The names of the biomes that the file has. Where they are is not read, and they are not written.
+    pub biomes: Vec<String>,
     /// Values that have no meaning in the format.
     pub other: Compound,
     /// Which blocks, named without properties, are water: a dry block with one of them in layer 1 is written as waterlogged.
     /// It is no part of a file.
     pub water: Vec<String>,
-}
-
-/// The biomes of a schematic.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Biomes {
-    /// Names by number.
-    pub palette: Vec<String>,
-    /// The number of each cell's biome as if it were a block: [`BlockId`](crate::block::BlockId) `k` is entry `k`. The height
-    /// is 1 if all cells of a column have the same, as in version 2.
-    pub cells: ChunkGrid,
 }
 
 impl Schematic {
@@ -147,7 +136,7 @@ impl Schematic {
             components: Vec::new(),
             block_entities: Vec::new(),
             entities: Vec::new(),
-            biomes: None,
+            biomes: Vec::new(),
             other: Compound::new(),
             water: WATER.map(str::to_owned).to_vec(),
         }
@@ -168,6 +157,11 @@ impl Schematic {
     pub fn state(&self, at: [u32; 3]) -> Option<&str> {
         self.palette.get(self.blocks.block(at).index() as usize).map(String::as_str)
     }
+}
+
+/// The error for what occurs in a schematic and has no name there.
+fn unnamed(what: &str, number: u64) -> SchematicError {
+    SchematicError::malformed(format!("{what} {number}"), "it occurs, but has no name")
 }
 
 /// Three numbers as files hold them.

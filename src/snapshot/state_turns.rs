@@ -2,173 +2,67 @@
 
 use super::Turn;
 use crate::block::BlockName;
-use std::collections::BTreeMap;
-use std::fmt;
-use std::sync::Arc;
 
 /// The four sides, clockwise from north.
 const SIDES: [&str; 4] = ["north", "east", "south", "west"];
 
-/// How the properties of block states follow when blocks are turned or flipped.
+/// The name of the state that a block becomes when it is turned or flipped, by the properties that Minecraft's blocks have.
 ///
-/// The [default](Self::default) knows the properties of Minecraft's blocks; a game adds its own.
+/// | property | how its value follows |
+/// |---|---|
+/// | `facing`, `orientation`, `hinge`, `type`, `side_chain` | words with `_` between them: sides turn, `left` and `right` change places when flipped |
+/// | `shape`, of rails and stairs | the same, but which side is named first follows from the sides: `north_south`, `south_east` |
+/// | `axis` | `x` and `z` change places by quarter turns |
+/// | `rotation` | 0 to 15, clockwise seen from above, 0 in the south |
+/// | `north`, `east`, `south`, `west` | the values move from one to the next |
+///
+/// All others stay as they are, and so does what makes no sense. A game with other properties gives
+/// [`BlockTurns`](super::BlockTurns) a function of its own.
 ///
 /// ```
 /// use bevy_terrane::block::BlockName;
-/// use bevy_terrane::snapshot::{Flip, StateRule, StateTurns, Turn};
+/// use bevy_terrane::snapshot::{Flip, Turn, turned_state};
 ///
-/// let table = StateTurns::default().with_rule("pipe", StateRule::Words).with_block_rule("game:clock", "facing", StateRule::Fixed);
-/// let turned = |name| table.turned(&BlockName::parse(name).unwrap(), Turn::new(1, Flip::None)).to_string();
-/// assert_eq!(turned("game:pump[pipe=north_down]"), "game:pump[pipe=east_down]");
-/// assert_eq!(turned("game:clock[facing=north]"), "game:clock[facing=north]");
-/// assert_eq!(turned("minecraft:vine[east=false,north=true,south=false,up=true,west=false]"),
-///     "minecraft:vine[east=true,north=false,south=false,up=true,west=false]");
+/// let vine = BlockName::parse("minecraft:vine[east=false,north=true,south=false,up=true,west=false]")?;
+/// let turned = turned_state(&vine, Turn::new(1, Flip::None));
+/// assert_eq!(turned.as_str(), "minecraft:vine[east=true,north=false,south=false,up=true,west=false]");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug)]
-pub struct StateTurns {
-    rules: BTreeMap<String, StateRule>,
-    /// By the block's name without properties, and the property.
-    block_rules: BTreeMap<(String, String), StateRule>,
-    /// Properties that are named after a side each, clockwise from the north.
-    sides: Vec<[String; 4]>,
+pub fn turned_state(block: &BlockName, turn: Turn) -> BlockName {
+    let properties = block.properties().map(|(property, value)| {
+        let turned = SIDES.iter().position(|side| *side == property).map(|side| SIDES[turned_side(side, turn)]);
+        format!("{}={}", turned.unwrap_or(property), turned_value(property, value, turn))
+    });
+    let properties: Vec<_> = properties.collect();
+    if turn.is_none() || properties.is_empty() {
+        return block.clone();
+    }
+    BlockName::parse(format!("{}[{}]", block.base(), properties.join(","))).unwrap_or_else(|_| block.clone())
 }
 
-/// How the values of one property follow.
-#[derive(Clone)]
-pub enum StateRule {
-    /// They stay as they are.
-    Fixed,
-    /// Words with `_` between them: sides turn, `left` and `right` change places when flipped, all others stay.
-    Words,
-    /// Like [`Words`](Self::Words), but which side is named first follows from the sides: `north_south`, `east_west`,
-    /// `south_east`.
-    Rail,
-    /// `x` and `z` change places by quarter turns.
-    Axis,
-    /// 0 to 15, clockwise seen from above, 0 in the south.
-    Sixteenths,
-    /// What this function says. A value that it gives and that cannot be one leaves the block as it is.
-    Custom(Arc<dyn Fn(&str, Turn) -> String + Send + Sync>),
-}
-
-impl StateTurns {
-    /// A table without rules: every block stays as it is.
-    pub const fn empty() -> Self {
-        Self { rules: BTreeMap::new(), block_rules: BTreeMap::new(), sides: Vec::new() }
-    }
-
-    /// With a rule for a property, whatever block has it.
-    pub fn with_rule(mut self, property: impl Into<String>, rule: StateRule) -> Self {
-        self.rules.insert(property.into(), rule);
-        self
-    }
-
-    /// With a rule for a property of one type of block, named without properties. It comes before those for all blocks.
-    pub fn with_block_rule(mut self, block: impl Into<String>, property: impl Into<String>, rule: StateRule) -> Self {
-        self.block_rules.insert((block.into(), property.into()), rule);
-        self
-    }
-
-    /// With four properties that are named after a side each, clockwise from north: their values move from one to the next.
-    pub fn with_sides(mut self, properties: [impl Into<String>; 4]) -> Self {
-        self.sides.push(properties.map(Into::into));
-        self
-    }
-
-    /// The name of the state that this one becomes.
-    pub fn turned(&self, block: &BlockName, turn: Turn) -> BlockName {
-        if turn.is_none() {
-            return block.clone();
-        }
-        let properties = block.properties().map(|(property, value)| {
-            format!(
-                "{}={}",
-                self.turned_property(property, turn),
-                self.turned_value(block.base(), property, value, turn)
-            )
-        });
-        let properties: Vec<_> = properties.collect();
-        if properties.is_empty() {
-            return block.clone();
-        }
-        BlockName::parse(format!("{}[{}]", block.base(), properties.join(","))).unwrap_or_else(|_| block.clone())
-    }
-
-    fn turned_property<'a>(&'a self, property: &'a str, turn: Turn) -> &'a str {
-        let of_sides = |sides: &'a [String; 4]| {
-            let side = sides.iter().position(|name| name == property)?;
-            Some(sides[turned_side(side, turn)].as_str())
-        };
-        self.sides.iter().find_map(of_sides).unwrap_or(property)
-    }
-
-    fn turned_value(&self, base: &str, property: &str, value: &str, turn: Turn) -> String {
-        let of_block = || self.block_rules.get(&(base.to_owned(), property.to_owned()));
-        let of_block = if self.block_rules.is_empty() { None } else { of_block() };
-        match of_block.or_else(|| self.rules.get(property)) {
-            Some(rule) => rule.turned(value, turn),
-            None => value.to_owned(),
-        }
-    }
-}
-
-impl StateRule {
-    fn turned(&self, value: &str, turn: Turn) -> String {
-        match self {
-            Self::Fixed => value.to_owned(),
-            Self::Words => turned_words(value, turn).join("_"),
-            Self::Rail => {
-                let mut words = turned_words(value, turn);
-                if let [first, second] = &mut words[..]
-                    && let Some(rank) = rail_rank(first)
-                    && rail_rank(second).is_some_and(|other| other < rank)
-                {
-                    std::mem::swap(first, second);
-                }
-                words.join("_")
+fn turned_value(property: &str, value: &str, turn: Turn) -> String {
+    match (property, value) {
+        ("facing" | "orientation" | "hinge" | "type" | "side_chain", _) => turned_words(value, turn).join("_"),
+        ("shape", _) => {
+            let mut words = turned_words(value, turn);
+            if let [first, second] = &mut words[..]
+                && let Some(rank) = rail_rank(first)
+                && rail_rank(second).is_some_and(|other| other < rank)
+            {
+                std::mem::swap(first, second);
             }
-            Self::Axis => match value {
-                "x" if turn.swaps_axes() => "z".to_owned(),
-                "z" if turn.swaps_axes() => "x".to_owned(),
-                _ => value.to_owned(),
-            },
-            Self::Sixteenths => match value.parse::<u8>() {
-                Ok(angle @ 0..16) => {
-                    let angle = if turn.is_flipped() { 16 - angle } else { angle };
-                    ((angle + 4 * turn.quarter_turns()) % 16).to_string()
-                }
-                _ => value.to_owned(),
-            },
-            Self::Custom(rule) => rule(value, turn),
+            words.join("_")
         }
-    }
-}
-
-impl Default for StateTurns {
-    /// What the blocks of Minecraft need.
-    fn default() -> Self {
-        let words = ["facing", "orientation", "hinge", "type", "side_chain"];
-        let table =
-            words.into_iter().fold(Self::empty(), |table, property| table.with_rule(property, StateRule::Words));
-        table
-            .with_rule("axis", StateRule::Axis)
-            .with_rule("rotation", StateRule::Sixteenths)
-            // Of rails, and of stairs: `inner_left`.
-            .with_rule("shape", StateRule::Rail)
-            .with_sides(SIDES)
-    }
-}
-
-impl fmt::Debug for StateRule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Fixed => "Fixed",
-            Self::Words => "Words",
-            Self::Rail => "Rail",
-            Self::Axis => "Axis",
-            Self::Sixteenths => "Sixteenths",
-            Self::Custom(_) => "Custom",
-        })
+        ("axis", "x") if turn.swaps_axes() => "z".to_owned(),
+        ("axis", "z") if turn.swaps_axes() => "x".to_owned(),
+        ("rotation", _) => match value.parse::<u8>() {
+            Ok(angle @ 0..16) => {
+                let angle = if turn.is_flipped() { 16 - angle } else { angle };
+                ((angle + 4 * turn.quarter_turns()) % 16).to_string()
+            }
+            _ => value.to_owned(),
+        },
+        _ => value.to_owned(),
     }
 }
 
@@ -204,7 +98,7 @@ mod tests {
 
     fn turned(properties: &str, turn: Turn) -> String {
         let name = BlockName::parse(format!("minecraft:block[{properties}]")).unwrap();
-        let turned = StateTurns::default().turned(&name, turn).to_string();
+        let turned = turned_state(&name, turn).to_string();
         turned.trim_start_matches("minecraft:block[").trim_end_matches(']').to_owned()
     }
 
@@ -266,8 +160,5 @@ mod tests {
         for state in ["rotation=16", "rotation=300", "axis=none", "shape=_", "facing=.", "orientation=left"] {
             assert_eq!(turned(state, QUARTER), state);
         }
-        let table = StateTurns::empty().with_rule("a", StateRule::Custom(Arc::new(|_, _| "not a word".to_owned())));
-        let name = BlockName::parse("game:block[a=b]").unwrap();
-        assert_eq!(table.turned(&name, QUARTER), name);
     }
 }

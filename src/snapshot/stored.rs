@@ -220,3 +220,11 @@ impl StoredSnapshot {
         }
     }
 }
+
+fn damaged(path: impl Into<PathBuf>, what: impl Into<String>) -> StoredSnapshotError {
+    StoredSnapshotError::Damaged { path: path.into(), what: what.into() }
+}
+
+fn wrong_checksum(stored: u32, found: u32) -> String {
+    format!("its checksum is {found:08x}, but {stored:08x} was stored")
+}

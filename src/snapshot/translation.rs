@@ -9,7 +9,7 @@
 //! | a block that has the component [`BLOCK_ENTITY`](crate::block::BLOCK_ENTITY) | its name, and the block entity |
 //! | an entity | an entity `terrane:entity`, its record in the data |
 //! | an entity with the component [`SCHEMATIC_ENTITY`] | the entity that it was |
-//! | what was not captured | air, and [`Schematized::missing_chunks`] counts it |
+//! | what was not captured | air, and [`Snapshot::missing_chunks`] counts it |
 //!
 //! Back again, a state that the registry does not know becomes a placeholder, a waterlogged one that it knows only dry
 //! becomes that with water in layer 1, and what has no place in a world is told of in a [`TranslationReport`].
@@ -20,7 +20,7 @@
 //! use bevy_terrane::prelude::*;
 //! use bevy_terrane::snapshot::schematic::{ReadOptions, Schematic};
 //! use bevy_terrane::snapshot::translation::TranslationOptions;
-//! use bevy_terrane::snapshot::{BlockTurns, Flip, Relocation, StateTurns, Turn};
+//! use bevy_terrane::snapshot::{BlockTurns, Flip, Relocation, Turn};
 //! use std::sync::Arc;
 //!
 //! fn paste(jobs: Res<SnapshotJobs>, types: Res<BlockTypes>, dimension: Single<&DimensionOpen>) {
@@ -30,10 +30,10 @@
 //!         let (schematic, _) = Schematic::read(file, &ReadOptions::default())?;
 //!         let turn = Turn::new(1, Flip::None);
 //!         let options = TranslationOptions { turn, ..TranslationOptions::default() };
-//!         let (house, report) = Snapshot::from_schematic(schematic, dimension, &types, &options, &mut ())?;
+//!         let (house, report) = Snapshot::from_schematic(schematic, dimension, &types, &options)?;
 //!         info!("{} blocks are not known", report.placeholders);
 //!         let place = Relocation { turn, to: BlockPos::new(100, 64, 100), ..Relocation::default() };
-//!         let house = house.placed(&place, &BlockTurns::new(&types, &StateTurns::default(), turn))?;
+//!         let house = house.placed(&place, &BlockTurns::new(&types, turn))?;
 //!         jobs.restore(RestoreSnapshot::new(dimension, Arc::new(house)));
 //!         Ok(())
 //!     });
@@ -52,11 +52,11 @@ mod tests;
 pub use entities::SCHEMATIC_ENTITY;
 pub use error::TranslationError;
 
-use super::schematic::{BlockEntity, Schematic};
+use super::schematic::Schematic;
 use super::{BlockTurns, ColumnSnapshot, Relocation, Snapshot, Turn};
-use crate::block::{BlockComponentId, BlockId, BlockRegistry};
+use crate::block::BlockRegistry;
 use crate::space::{BlockBox, BlockPos, ColumnPos, DimensionId};
-pub(super) use inward::Inward;
+use inward::Inward;
 pub(super) use outward::Outward;
 
 /// The format has no room for longer sides.
@@ -79,7 +79,7 @@ pub struct TranslationOptions {
     /// Bytes that a snapshot may take beyond what the schematic took that it is made of.
     pub memory: u64,
     /// How the snapshot of a schematic is to be turned. [`Snapshot::placed`] turns the blocks that the registry knows; the states
-    /// that become placeholders are turned here, by the [default table](super::StateTurns).
+    /// that become placeholders are turned here, by [`turned_state`](super::turned_state).
     pub turn: Turn,
 }
 
@@ -88,15 +88,6 @@ impl Default for TranslationOptions {
     fn default() -> Self {
         Self { water: "terrane:water".to_owned(), keeps_ids: false, seed: 0, memory: 1 << 30, turn: Turn::NONE }
     }
-}
-
-/// A snapshot as a schematic.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Schematized {
-    /// The schematic.
-    pub schematic: Schematic,
-    /// Chunks of the box that were not captured. They are air in the schematic, which cannot say it otherwise.
-    pub missing_chunks: u64,
 }
 
 /// What of a schematic has no place in a world, and was left out.
@@ -126,26 +117,9 @@ impl TranslationReport {
     }
 }
 
-/// What a game makes of things that only other programs know. [`Snapshot::from_schematic`] asks it; an import into a
-/// [closed world](super::closed_world) does not, as no game runs there.
-pub trait ForeignContent {
-    /// The block for a state, its properties in alphabetical order. `None` to look for its name in the registry.
-    fn block(&mut self, _state: &str) -> Option<BlockId> {
-        None
-    }
-
-    /// The components of a block that the registry knows, for its block entity. `None` if the game does not take it. Those
-    /// that the block does not have are left out.
-    fn block_entity(&mut self, _block: BlockId, _entity: &BlockEntity) -> Option<Vec<(BlockComponentId, Vec<u8>)>> {
-        None
-    }
-}
-
-/// Nothing is known of it.
-impl ForeignContent for () {}
-
 impl Snapshot {
-    /// The snapshot as a schematic, whose minimum corner is that of the box.
+    /// The snapshot as a schematic, whose minimum corner is that of the box. What was not captured is air in it:
+    /// [`missing_chunks`](Self::missing_chunks) counts that.
     ///
     /// # Errors
     /// A side of more than 65,535 blocks; and blocks or components that the registry has never heard of.
@@ -153,7 +127,7 @@ impl Snapshot {
         &self,
         registry: &BlockRegistry,
         options: &TranslationOptions,
-    ) -> Result<Schematized, TranslationError> {
+    ) -> Result<Schematic, TranslationError> {
         let size = self.area().size();
         if let Some(found) = size.into_iter().find(|side| *side > LONGEST.into()) {
             let found = u64::try_from(found).unwrap_or(u64::MAX);
@@ -174,11 +148,11 @@ impl Snapshot {
         let mut schematic = outward.finish();
         schematic.offset = Some([0; 3]);
         schematic.origin = origin(from);
-        Ok(Schematized { schematic, missing_chunks: self.missing_chunks() })
+        Ok(schematic)
     }
 
-    /// Chunks of the box that were not captured. The box is one that fits into a schematic.
-    fn missing_chunks(&self) -> u64 {
+    /// Chunks of the box that were not captured.
+    pub fn missing_chunks(&self) -> u64 {
         let all = self.area().height_set();
         let of_column =
             |column: &ColumnSnapshot| column.heights().map_or(all.len(), |held| held.intersection(&all).len());
@@ -214,12 +188,11 @@ impl Snapshot {
         dimension: DimensionId,
         registry: &BlockRegistry,
         options: &TranslationOptions,
-        content: &mut dyn ForeignContent,
     ) -> Result<(Self, TranslationReport), TranslationError> {
         let [width, height, length] = schematic.size().map(i64::from);
         let area = BlockBox { min: BlockPos::default(), max: BlockPos::new(width - 1, height - 1, length - 1) };
         let mut snapshot = Self::new(area);
-        let mut inward = Inward::new(&schematic, registry, options, content)?;
+        let mut inward = Inward::new(&schematic, registry, options);
         let columns = u64::try_from(area.column_area().columns()).unwrap_or(u64::MAX);
         inward.take_memory(columns.saturating_mul(COLUMN_BYTES))?;
         snapshot.columns.extend(area.columns().map(|pos| (pos, ColumnSnapshot::default())));
@@ -233,7 +206,7 @@ impl Snapshot {
                 None => inward.report.entities += 1,
             }
         }
-        inward.report.has_biomes = schematic.biomes.is_some();
+        inward.report.has_biomes = !schematic.biomes.is_empty();
         inward.add_block_entities(schematic.block_entities)?;
         for (pos, chunk) in schematic.blocks.into_chunks() {
             if let Some(chunk) = inward.chunk(pos, chunk)? {

@@ -1,9 +1,7 @@
 //! Quarter turns and flips.
 
-use serde::{Deserialize, Serialize};
-
 /// Which axis changes its direction, as if seen in a mirror that stands upright.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Flip {
     /// None.
     #[default]
@@ -18,8 +16,7 @@ pub enum Flip {
 ///
 /// A quarter turn takes north (-z) to east (+x): clockwise, seen from above. A flip along z is the one along x and half a
 /// turn, so two turns are equal if they do the same.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(from = "(u8, Flip)", into = "(u8, Flip)")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Turn {
     /// Quarter turns, 0 to 3.
     quarters: u8,
@@ -103,18 +100,6 @@ impl Turn {
     }
 }
 
-impl From<(u8, Flip)> for Turn {
-    fn from((quarter_turns, flip): (u8, Flip)) -> Self {
-        Self::new(quarter_turns, flip)
-    }
-}
-
-impl From<Turn> for (u8, Flip) {
-    fn from(turn: Turn) -> Self {
-        (turn.quarters, if turn.is_flipped { Flip::X } else { Flip::None })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -132,14 +117,6 @@ mod tests {
         assert_eq!(Turn::new(1, Flip::X).vector(0, -1), [1, 0], "the flip comes first");
         assert_eq!(Turn::new(5, Flip::None), quarter);
         assert_eq!(Turn::new(255, Flip::Z), Turn::new(1, Flip::X));
-    }
-
-    #[test]
-    fn every_turn_can_be_written_and_read() {
-        for turn in Turn::all() {
-            assert_eq!(serde_json::from_str::<Turn>(&serde_json::to_string(&turn).unwrap()).unwrap(), turn);
-        }
-        assert_eq!(serde_json::from_str::<Turn>("[255,\"Z\"]").unwrap(), Turn::new(3, Flip::Z));
     }
 
     #[test]

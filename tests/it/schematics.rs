@@ -5,7 +5,7 @@ use crate::meter::peak_bytes;
 use crate::support::*;
 use bevy_terrane::block::PLACEHOLDER;
 use bevy_terrane::prelude::*;
-use bevy_terrane::snapshot::schematic::{ReadOptions, Schematic, SchematicError, SchematicLimits, WriteOptions};
+use bevy_terrane::snapshot::schematic::{ReadOptions, Schematic, SchematicError, WriteOptions};
 use bevy_terrane::snapshot::translation::{TranslationOptions, TranslationReport};
 use bevy_terrane::snapshot::{BlockTurns, Relocation};
 use flate2::Compression;
@@ -97,10 +97,10 @@ fn blocks_that_come_before_their_size_are_never_held_unpacked() {
 #[test]
 fn what_a_small_file_can_take_is_limited() {
     let file = late_size(640);
-    let limits = SchematicLimits { memory: 1 << 18, ..SchematicLimits::default() };
     for salvage in [false, true] {
         let mut result = None;
-        let peak = peak_bytes(|| result = Some(Schematic::read(&file[..], &ReadOptions { limits, salvage }).map(drop)));
+        let options = ReadOptions { memory: 1 << 18, salvage, ..ReadOptions::default() };
+        let peak = peak_bytes(|| result = Some(Schematic::read(&file[..], &options).map(drop)));
         assert!(peak < 2 * MEGABYTE, "reading took {peak} bytes");
         if !salvage {
             assert!(
@@ -136,7 +136,7 @@ fn block_entity(x: u32, data: &[u8]) -> Vec<u8> {
 #[test]
 fn the_limit_of_memory_is_that_of_what_is_held() {
     const LIMIT: usize = 24 << 20;
-    let limits = SchematicLimits { memory: LIMIT as u64, ..SchematicLimits::default() };
+    let options = |salvage| ReadOptions { memory: LIMIT as u64, salvage, ..ReadOptions::default() };
     let list = |count: u32| [&b"\x0b\0\x01a"[..], &count.to_be_bytes(), &vec![7; 4 * count as usize]].concat();
     let values = |count: u16| (0..count).flat_map(|_| *b"\x01\0\x01a\x07").collect::<Vec<u8>>();
     let files = [
@@ -150,8 +150,7 @@ fn the_limit_of_memory_is_that_of_what_is_held() {
     ];
     for (what, file) in files {
         let mut strict = None;
-        let peak =
-            peak_bytes(|| strict = Some(Schematic::read(&file[..], &ReadOptions { limits, salvage: false }).err()));
+        let peak = peak_bytes(|| strict = Some(Schematic::read(&file[..], &options(false)).err()));
         assert!(
             matches!(strict, Some(Some(SchematicError::TooLarge { what: "bytes of memory", .. }))),
             "{what}: {strict:?}"
@@ -159,7 +158,7 @@ fn the_limit_of_memory_is_that_of_what_is_held() {
         // The meter does not see the allocator's overhead for each value.
         assert!((LIMIT / 3..LIMIT + MEGABYTE).contains(&peak), "{what}: refused at {peak} bytes");
         let peak = peak_bytes(|| {
-            let (_, report) = Schematic::read(&file[..], &ReadOptions { limits, salvage: true }).unwrap();
+            let (_, report) = Schematic::read(&file[..], &options(true)).unwrap();
             assert!(report.damage.is_some() && report.blocks == 1, "{what}");
         });
         assert!(peak < LIMIT + MEGABYTE, "{what}: salvaged with {peak} bytes");
@@ -169,9 +168,9 @@ fn the_limit_of_memory_is_that_of_what_is_held() {
 #[test]
 fn what_is_left_out_takes_nothing() {
     let file = with_items("BlockEntities", 1_000_000, |_| vec![0]);
-    let limits = SchematicLimits { memory: 1 << 20, ..SchematicLimits::default() };
+    let options = ReadOptions { memory: 1 << 20, ..ReadOptions::default() };
     let peak = peak_bytes(|| {
-        let (schematic, report) = Schematic::read(&file[..], &ReadOptions { limits, salvage: false }).unwrap();
+        let (schematic, report) = Schematic::read(&file[..], &options).unwrap();
         assert_eq!((schematic.block_entities.len(), report.malformed), (0, 1_000_000));
     });
     assert!(peak < MEGABYTE, "reading took {peak} bytes");
@@ -207,7 +206,7 @@ fn a_file_of_another_program_stands_in_a_running_world_and_is_written_as_what_it
     });
     let (id, registry) = (dimension_id(&app, dimension), app.world().resource::<BlockTypes>().clone());
     let options = TranslationOptions::default();
-    let (snapshot, report) = Snapshot::from_schematic(original.clone(), id, &registry, &options, &mut ()).unwrap();
+    let (snapshot, report) = Snapshot::from_schematic(original.clone(), id, &registry, &options).unwrap();
     // It has an entity that is far from its box.
     let outside = TranslationReport { entities: 1, ..TranslationReport::default() };
     assert_eq!(TranslationReport { placeholders: 0, ..report.clone() }, outside);
@@ -244,9 +243,9 @@ fn a_file_of_another_program_stands_in_a_running_world_and_is_written_as_what_it
     let captured = ended(&mut app, jobs.capture(CaptureSnapshot::new(id, area)));
     let captured = captured.outcome.snapshot.clone().unwrap();
     let again = captured.to_schematic(&registry, &options).unwrap();
-    assert_eq!(again.missing_chunks, 0);
+    assert_eq!(captured.missing_chunks(), 0);
     let mut bytes = Vec::new();
-    again.schematic.write(&mut bytes, &WriteOptions::default()).unwrap();
+    again.write(&mut bytes, &WriteOptions::default()).unwrap();
     let (again, _) = Schematic::read(&bytes[..], &ReadOptions::default()).unwrap();
     assert_eq!(states(&again), states(&original));
     assert_eq!((&again.block_entities, &again.entities[..]), (&original.block_entities, &[][..]));

@@ -6,10 +6,8 @@ use super::outcome::{End, Outcome, Result, bytes};
 use super::schematic::{malformed_text, refused};
 use bevy_terrane::prelude::{BlockBox, BlockPos};
 use bevy_terrane::snapshot::closed_world::{ClosedWorld, ClosedWorldError, SchematicImport, SchematicImportReport};
-use bevy_terrane::snapshot::schematic::{
-    ReadOptions, ReadReport, Schematic, SchematicError, SchematicWriteError, WriteOptions,
-};
-use bevy_terrane::snapshot::translation::{Schematized, TranslationOptions, TranslationReport};
+use bevy_terrane::snapshot::schematic::{ReadOptions, ReadReport, Schematic, SchematicError, WriteOptions};
+use bevy_terrane::snapshot::translation::{TranslationOptions, TranslationReport};
 use bevy_terrane::snapshot::{Flip, Turn};
 use bevy_terrane::storage::{Access, WorldStore};
 use bevy_terrane::work::Stop;
@@ -29,7 +27,7 @@ pub fn export(arguments: &ExportArguments, stop: &Stop) -> Result<Outcome> {
     let read = with_progress("reading", "squares of 4 x 4 columns", stop, |tell| {
         closed.export(&area, &TranslationOptions::default(), tell)
     });
-    let Schematized { schematic, missing_chunks } = match read {
+    let (schematic, missing_chunks) = match read {
         Err(ClosedWorldError::Cancelled) => return Ok(stopped()),
         read => read?,
     };
@@ -78,13 +76,13 @@ fn write(schematic: &Schematic, file: &Path, options: &WriteOptions, stop: &Stop
         let mut sink = BufWriter::new(File::create_new(&unfinished)?);
         schematic.write_with(&mut sink, options, tell)?;
         sink.into_inner().map_err(|error| error.into_error())?.sync_all()?;
-        Ok::<(), SchematicWriteError>(())
+        Ok::<(), SchematicError>(())
     });
     let finished = match written {
         Ok(()) => expect_nothing(file).and_then(|()| {
             fs::rename(&unfinished, file).map(|()| ControlFlow::Continue(())).map_err(|error| failed(file, &error))
         }),
-        Err(SchematicWriteError::Cancelled) => Ok(ControlFlow::Break(())),
+        Err(SchematicError::Cancelled) => Ok(ControlFlow::Break(())),
         Err(error) => Err(failed(file, &error)),
     };
     if !matches!(finished, Ok(ControlFlow::Continue(()))) {

@@ -2,7 +2,7 @@
 
 use crate::coordinator::threads::WorkError;
 use crate::simulation::ColumnError;
-use crate::snapshot::{SequenceError, StoredSnapshotError};
+use crate::snapshot::StoredSnapshotError;
 use crate::space::DimensionId;
 use thiserror::Error;
 
@@ -26,9 +26,6 @@ pub enum SnapshotJobError {
     /// The dimension is not open, or was closed meanwhile.
     #[error("{0} is not open")]
     NotOpen(DimensionId),
-    /// The chunks cannot be put in a sequence.
-    #[error(transparent)]
-    Sequence(#[from] SequenceError),
     /// A stored snapshot cannot be read or written.
     #[error(transparent)]
     Stored(#[from] StoredSnapshotError),

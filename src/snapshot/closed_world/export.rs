@@ -2,24 +2,30 @@
 
 use super::{ClosedWorld, ClosedWorldError, Result};
 use crate::snapshot::Snapshot;
-use crate::snapshot::translation::{Schematized, TranslationOptions};
+use crate::snapshot::schematic::Schematic;
+use crate::snapshot::translation::TranslationOptions;
 use crate::space::{BatchPos, BlockBox, ColumnPos, HeightSet, bits};
 use crate::storage::LoadedColumn;
 use crate::work::{Progress, Tell};
 use std::collections::BTreeMap;
 
 impl ClosedWorld<'_> {
-    /// What is stored of a box as a schematic. What was never generated is air in it, and counted.
+    /// What is stored of a box as a schematic. What was never generated is air in it: so many chunks are given as well.
     /// `progress` is told after each square of 4 x 4 columns, in squares, and can break it off.
     ///
     /// # Errors
     /// A side of more than 65,535 blocks; what is damaged in the store.
-    pub fn export(&self, area: &BlockBox, options: &TranslationOptions, progress: Tell<'_>) -> Result<Schematized> {
+    pub fn export(
+        &self,
+        area: &BlockBox,
+        options: &TranslationOptions,
+        progress: Tell<'_>,
+    ) -> Result<(Schematic, u64)> {
         let empty = Snapshot::new(*area);
         // That it fits is known before anything is read.
         empty.to_schematic(&*self.store.blocks()?, options)?;
         let snapshot = self.capture(area, progress)?;
-        Ok(snapshot.to_schematic(&*self.store.blocks()?, options)?)
+        Ok((snapshot.to_schematic(&*self.store.blocks()?, options)?, snapshot.missing_chunks()))
     }
 
     /// What is stored of a box, with its entities. What was never generated is missing.

@@ -4,8 +4,8 @@ use super::types::with_states;
 use super::{ClosedWorld, ClosedWorldError, Result, SchematicImport, SchematicImportReport};
 use crate::chunk::{Column, ColumnSummary};
 use crate::snapshot::schematic::Schematic;
-use crate::snapshot::translation::TranslationOptions;
-use crate::snapshot::{BlockFilter, BlockTurns, ColumnSnapshot, PlaceError, Relocation, Snapshot, StateTurns};
+use crate::snapshot::translation::{TranslationError, TranslationOptions};
+use crate::snapshot::{BlockFilter, BlockTurns, ColumnSnapshot, PlaceError, Relocation, Snapshot};
 use crate::space::{BatchPos, BlockBox, BlockPos, CHUNK_COORDINATES, ColumnPos, HeightSet};
 use crate::storage::{Durability, EntityRecord, LoadedColumn, SaveBatch, mark_stored};
 use crate::work::{Progress, Tell};
@@ -50,9 +50,9 @@ impl ClosedWorld<'_> {
         let stored = self.store.registry_lists()?;
         let (lists, registry) = with_states(stored.clone(), &schematic, options.turn, translation)?;
         let new_types = (lists.blocks.len() - stored.blocks.len().min(lists.blocks.len())) as u64;
-        let (snapshot, translated) =
-            Snapshot::from_schematic(schematic, self.dimension, &registry, translation, &mut ())?;
-        let snapshot = placed(snapshot, options, &BlockTurns::new(&registry, &StateTurns::default(), options.turn))?;
+        let (snapshot, translated) = Snapshot::from_schematic(schematic, self.dimension, &registry, translation)?;
+        let snapshot = placed(snapshot, options, &BlockTurns::new(&registry, options.turn));
+        let snapshot = snapshot.map_err(TranslationError::from)?;
         let mut report =
             SchematicImportReport { new_types, translation: translated, ..SchematicImportReport::default() };
         let mut batches: Batches<'_> = BTreeMap::new();

@@ -5,7 +5,7 @@ use crate::block::{BlockId, BlockRegistry, BlockType, PLACEHOLDER};
 use crate::chunk::{Chunk, Column, ColumnSummary};
 use crate::snapshot::schematic::nbt::{Compound, Nbt};
 use crate::snapshot::schematic::{BlockEntity, Schematic, SchematicEntity};
-use crate::snapshot::test_world::{BLOCKS, cells, entity, positions_of};
+use crate::snapshot::tests::{BLOCKS, cells, entity, positions_of};
 use crate::snapshot::translation::TranslationOptions;
 use crate::snapshot::{Flip, Snapshot};
 use crate::space::{BlockBox, ChunkPos};
@@ -87,7 +87,7 @@ fn import(world: &ClosedWorld<'_>, options: &SchematicImport) -> Result<Schemati
 }
 
 fn export(world: &ClosedWorld<'_>, area: &BlockBox) -> Schematic {
-    world.export(area, &TranslationOptions::default(), &mut go_on).unwrap().schematic
+    world.export(area, &TranslationOptions::default(), &mut go_on).unwrap().0
 }
 
 fn here(at: BlockPos) -> SchematicImport {
@@ -172,7 +172,7 @@ fn ground_that_was_never_generated_is_refused_or_left_out() {
     assert!(!store.is_stored(dimension, ColumnPos::new(2, 2)).unwrap());
     let exported =
         world.export(&BlockBox::new(corner, corner.offset(19, 3, 19)), &TranslationOptions::default(), &mut go_on);
-    assert_eq!(exported.unwrap().missing_chunks, 1);
+    assert_eq!(exported.unwrap().1, 1);
 }
 
 #[test]
@@ -313,7 +313,7 @@ fn without_the_graph_nobody_knows_what_is_stored() {
     assert!(ClosedWorld::new(&store, elsewhere).is_ok(), "there is nothing to be lost");
     let world = ClosedWorld::new(&store, dimension).unwrap();
     let outside = SchematicImport { at: at(i64::MAX - 5, 0, 0), ..SchematicImport::default() };
-    assert!(matches!(import(&world, &outside).unwrap_err(), ClosedWorldError::Place(_)));
+    assert!(matches!(import(&world, &outside).unwrap_err(), ClosedWorldError::Translation(TranslationError::Place(_))));
     let huge = world.export(&BlockBox::ALL, &TranslationOptions::default(), &mut go_on).unwrap_err();
     assert!(matches!(huge, ClosedWorldError::Translation(_)));
 }

@@ -6,7 +6,7 @@ use crate::block::{
 };
 use crate::snapshot::schematic::{AIR, Schematic, dry};
 use crate::snapshot::translation::TranslationOptions;
-use crate::snapshot::{StateTurns, Turn};
+use crate::snapshot::{Turn, turned_state};
 use crate::storage::RegistryLists;
 use std::collections::BTreeSet;
 
@@ -33,7 +33,7 @@ pub(super) fn with_states(
         let name = BlockName::parse(state.clone()).ok().filter(|name| name.as_str() == *state);
         match name {
             Some(name) if holds || !is_known(state) && !is_wet(state) => {
-                new.insert((StateTurns::default().turned(&name, turn).to_string(), holds));
+                new.insert((turned_state(&name, turn).to_string(), holds));
                 new.insert((name.to_string(), holds));
             }
             Some(_) => {}

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::block::BlockId;
-use crate::snapshot::test_world::{self, Columns, capture, cells, edit, edits, entity, positions, world};
+use crate::snapshot::tests::{self, Columns, capture, cells, edit, edits, entity, positions, world};
 use crate::snapshot::{BlockFilter, SnapshotParts};
 use crate::space::{BlockBox, BlockPos, ChunkPos};
 use crate::storage::EntityRecord;
@@ -66,28 +66,30 @@ fn a_chunk_that_two_edits_hold_counts_once() {
     let bytes: Vec<_> =
         steps.iter().map(|[before, after]| (history.record(before, after), history.bytes()).1).collect();
     assert_eq!(bytes[2] - bytes[1], bytes[1] - bytes[0], "only what came after is new");
-    history.clear();
-    assert_eq!((history.bytes(), history.undo_count()), (0, 0));
 }
 
 #[test]
 fn the_oldest_edits_are_forgotten_first() {
     let mut columns = world();
-    let mut history = EditHistory::new(1 << 20);
-    for block in 1..10 {
-        let [before, after] = set(&mut columns, block);
-        history.record(&before, &after);
+    let steps: Vec<_> = (1..10).map(|block| set(&mut columns, block)).collect();
+    let mut all = EditHistory::new(1 << 20);
+    for [before, after] in &steps {
+        all.record(before, after);
     }
-    history.set_limit(history.bytes() / 2);
+    let limit = all.bytes() / 2;
+    let mut history = EditHistory::new(limit);
+    for [before, after] in &steps {
+        assert_eq!(history.record(before, after), Recorded::Kept);
+        assert!(history.bytes() <= limit);
+    }
     let kept = history.undo_count();
-    assert!((1..9).contains(&kept) && history.bytes() <= history.limit(), "{kept}");
+    assert!((1..9).contains(&kept), "{kept}");
     let last = history.undo().unwrap().block(BlockPos::new(1, 2, 3));
     assert_eq!(last, Some(BlockId::new(8)));
 
-    history.set_limit(100);
-    assert_eq!((history.undo_count(), history.redo_count(), history.bytes()), (0, 0, 0));
-    let [before, after] = set(&mut columns, 10);
-    assert_eq!(history.record(&before, &after), Recorded::TooLarge);
+    let mut none = EditHistory::new(100);
+    assert_eq!(none.record(&steps[0][0], &steps[0][1]), Recorded::TooLarge);
+    assert_eq!((none.undo_count(), none.redo_count(), none.bytes()), (0, 0, 0));
 }
 
 /// Who stands where: the box holds those within it.
@@ -140,10 +142,7 @@ fn entities_count_as_bytes_and_are_left_out_if_either_capture_leaves_them_out() 
     let bytes = |mob: &EntityRecord| {
         let mut history = EditHistory::new(1 << 20);
         history.record(&empty, &with_mobs(&columns, &Mobs::from([(mob.id, mob.clone())])));
-        let bytes = history.bytes();
-        history.clear();
-        assert_eq!(history.bytes(), 0);
-        bytes
+        history.bytes()
     };
     let bare = bytes(&mob);
     mob.components.push(("bag".to_owned(), vec![0; 10_000]));
@@ -208,9 +207,9 @@ proptest! {
             match step {
                 Some(edits) => {
                     let before = taken(&columns);
-                    let inside = |edit: &&test_world::Edit| match edit {
-                        test_world::Edit::Place(pos, ..) => area().contains(*pos),
-                        test_world::Edit::Fill(..) => false,
+                    let inside = |edit: &&tests::Edit| match edit {
+                        tests::Edit::Place(pos, ..) => area().contains(*pos),
+                        tests::Edit::Fill(..) => false,
                     };
                     edit(&mut columns, &edits.iter().filter(inside).cloned().collect::<Vec<_>>());
                     if history.record(&before, &taken(&columns)) == Recorded::Kept {
@@ -237,7 +236,7 @@ proptest! {
                 columns.get_mut(&outside.column()).unwrap().set_block(outside, BlockId::new(2));
             }
             prop_assert!(cells(&taken(&columns)) == states[at]);
-            prop_assert!(area().contains(outside) || test_world::cell(&columns, outside)[0].0 == BlockId::new(2));
+            prop_assert!(area().contains(outside) || tests::cell(&columns, outside)[0].0 == BlockId::new(2));
             prop_assert_eq!((history.undo_count(), history.undo_count() + history.redo_count() + 1), (at, states.len()));
         }
     }

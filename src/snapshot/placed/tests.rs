@@ -1,13 +1,13 @@
 //! Placed snapshots against a map of cells.
 
 use super::*;
-use crate::snapshot::test_world::{BLOCKS, capture, cells, edit, edits, entity, part_of, positions, world};
-use crate::snapshot::{Flip, StateTurns};
+use crate::snapshot::Flip;
+use crate::snapshot::tests::{BLOCKS, capture, cells, edit, edits, entity, part_of, positions, world};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
 fn turns(turn: Turn) -> BlockTurns {
-    BlockTurns::new(&BLOCKS, &StateTurns::default(), turn)
+    BlockTurns::new(&BLOCKS, turn)
 }
 
 fn moved(from: [i64; 3], to: [i64; 3]) -> Relocation {
@@ -19,7 +19,7 @@ fn moved(from: [i64; 3], to: [i64; 3]) -> Relocation {
 fn whole_chunks_are_shared_with_the_original() {
     let mut columns = world();
     let corner = BlockPos::new(1, 2, 3);
-    edit(&mut columns, &[crate::snapshot::test_world::Edit::Place(corner, 0, BlockId::new(1), vec![0; 4])]);
+    edit(&mut columns, &[crate::snapshot::tests::Edit::Place(corner, 0, BlockId::new(1), vec![0; 4])]);
     let snapshot = capture(&columns, BlockBox::new(corner, BlockPos::new(20, 20, 20)), |_| false);
     let placed = snapshot.placed(&moved([0, 0, 0], [32, -16, 160]), &turns(Turn::NONE)).unwrap();
     assert_eq!(placed.block(BlockPos::new(33, -14, 163)), Some(BlockId::new(1)));
@@ -112,7 +112,7 @@ proptest! {
         }
         let mut lost = BTreeSet::new();
         let mut lost_columns = BTreeMap::new();
-        for pos in crate::snapshot::test_world::positions_of(placed.area()) {
+        for pos in crate::snapshot::tests::positions_of(placed.area()) {
             let source = relocation.inverse().block(pos).unwrap();
             if snapshot.block(source).is_none() {
                 lost.insert(pos.chunk());

@@ -3,7 +3,7 @@
 use super::*;
 use crate::block::{BlockComponentId, BlockId, BlockLayout};
 use crate::snapshot::BlockChoice;
-use crate::snapshot::test_world::{
+use crate::snapshot::tests::{
     BLOCKS, Cell, Columns, capture, cell, cell_of, edit, edits, entity, part_of, positions, positions_of, world,
 };
 use crate::space::{BlockBox, BlockPos, ChunkPos, ColumnPos, HeightSet};

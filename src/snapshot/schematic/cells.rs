@@ -1,27 +1,18 @@
 //! Cells as files pack them: a LEB128 number each, x fastest, then z, then y.
 
+use super::filler::Filler;
+use super::nbt::Reader;
 use super::palette::{Numbers, UNKNOWN};
-use super::{SchematicError, filler::Filler};
+use super::{Result, SchematicError};
 use crate::work::{Progress, Tell};
+use std::borrow::Cow;
+use std::io::Read;
 
 /// Cells that are passed on at once.
 const BATCH: usize = 4096;
 /// Bytes that are looked at together.
 const GROUP: usize = 8;
-
-/// Where packed cells come from.
-pub(super) trait CellSource {
-    /// At least one byte, and at most so many.
-    fn part(&mut self, most: u64) -> Result<&[u8], SchematicError>;
-    /// Where the next byte is in the file.
-    fn offset(&self) -> u64;
-}
-
-/// What is wrong with packed cells.
-enum CellError {
-    NotInPalette { place: usize, number: u32 },
-    Number,
-}
+const BAD_NUMBER: &str = "expected a number of 32 bits or less";
 
 /// Unpacks cells.
 struct Unpacker<'a> {
@@ -34,66 +25,58 @@ struct Unpacker<'a> {
 }
 
 /// Reads `length` bytes of packed cells into what they fill. What was read before an error is kept there.
-pub(super) fn read_cells(
-    source: &mut impl CellSource,
+pub(super) fn read_cells<R: Read>(
+    reader: &mut Reader<'_, R>,
     length: u64,
-    field: &str,
     numbers: &Numbers,
     filler: &mut Filler<'_>,
     progress: Tell<'_>,
-) -> Result<(), SchematicError> {
+) -> Result<()> {
     let mut unpacker = Unpacker { numbers, bits: 0, shift: 0, cells: Box::new([0; BATCH]), count: 0 };
+    let path = reader.path().to_owned();
     let mut left = length;
     while left > 0 {
-        let before = source.offset();
-        let mut part = source.part(left)?;
+        let before = reader.offset();
+        let mut part = reader.part(left)?;
         left -= part.len() as u64;
         let end = before + part.len() as u64;
         while !part.is_empty() {
             let unpacked = unpacker.unpack(&mut part);
-            let offset = end - part.len() as u64;
-            let cells = &unpacker.cells[..unpacker.count];
-            let known = match unpacked {
-                Err(CellError::NotInPalette { place, .. }) => place,
-                _ => cells.len(),
-            };
-            push(filler, &cells[..known], offset, field)?;
+            let at = || format!("byte {}: {path}", end - part.len() as u64);
+            push(filler, &unpacker.cells[..unpacker.count]).map_err(|error| error.within(&at()))?;
             unpacker.count = 0;
-            let field = || field.to_owned();
-            unpacked.map_err(|error| match error {
-                CellError::Number => SchematicError::Number { offset, field: field() },
-                CellError::NotInPalette { number, .. } => {
-                    SchematicError::NotInPalette { offset, field: field(), cell: filler.filled(), found: number }
-                }
-            })?;
+            unpacked.map_err(|what| SchematicError::malformed(at(), format!("cell {}: {what}", filler.filled())))?;
         }
         if progress(&Progress::of(filler.filled(), filler.volume())).is_break() {
             return Err(SchematicError::Cancelled);
         }
     }
-    let (offset, expected, found) = (source.offset(), filler.volume(), filler.filled());
-    match () {
-        () if unpacker.shift > 0 => Err(SchematicError::Number { offset, field: field.to_owned() }),
-        () if found < expected => Err(SchematicError::CellCount { offset, field: field.to_owned(), expected, found }),
-        () => Ok(()),
+    match filler.filled() {
+        _ if unpacker.shift > 0 => Err(reader.malformed(BAD_NUMBER)),
+        found if found < filler.volume() => Err(count_error(filler.volume(), found).within(&reader.place())),
+        _ => Ok(()),
     }
 }
 
-fn push(filler: &mut Filler<'_>, cells: &[u16], offset: u64, field: &str) -> Result<(), SchematicError> {
-    let expected = filler.volume();
-    let room = expected - filler.filled();
+/// Fills in cells. An error has no place yet.
+fn push(filler: &mut Filler<'_>, cells: &[u16]) -> Result<()> {
+    let room = filler.volume() - filler.filled();
     let fitting = cells.len().min(usize::try_from(room).unwrap_or(usize::MAX));
-    filler.push(&cells[..fitting]).map_err(|limit| SchematicError::no_memory(offset, field, limit))?;
-    if fitting < cells.len() {
-        let found = expected + (cells.len() - fitting) as u64;
-        return Err(SchematicError::CellCount { offset, field: field.to_owned(), expected, found });
+    filler.push(&cells[..fitting])?;
+    match cells.len() - fitting {
+        0 => Ok(()),
+        more => Err(count_error(filler.volume(), filler.volume() + more as u64)),
     }
-    Ok(())
+}
+
+fn count_error(expected: u64, found: u64) -> SchematicError {
+    SchematicError::malformed("", format!("expected {expected} cells, found {found}"))
 }
 
 impl Unpacker<'_> {
-    /// Unpacks until the batch is full or the bytes are used up. At an error, the cells before it are there.
-    fn unpack(&mut self, bytes: &mut &[u8]) -> Result<(), CellError> {
+    /// Unpacks until the batch is full or the bytes are used up. At an error, which says what is wrong, the cells before it are
+    /// there.
+    fn unpack(&mut self, bytes: &mut &[u8]) -> std::result::Result<(), Cow<'static, str>> {
         while self.count < BATCH && !bytes.is_empty() {
             let room = bytes.len().min(BATCH - self.count);
             let single = if self.shift == 0 { single_bytes(&bytes[..room]) } else { 0 };
@@ -110,7 +93,7 @@ impl Unpacker<'_> {
     }
 
     /// Numbers of one byte each.
-    fn unpack_single(&mut self, group: &[u8]) -> Result<(), CellError> {
+    fn unpack_single(&mut self, group: &[u8]) -> std::result::Result<(), Cow<'static, str>> {
         let cells = &mut self.cells[self.count..][..group.len()];
         let are_known = match self.numbers.same_below {
             Some(limit) => {
@@ -131,10 +114,10 @@ impl Unpacker<'_> {
     }
 
     #[inline]
-    fn unpack_byte(&mut self, byte: u8) -> Result<(), CellError> {
+    fn unpack_byte(&mut self, byte: u8) -> std::result::Result<(), Cow<'static, str>> {
         let bits = u32::from(byte & 0x7F);
         if self.shift > 28 || bits << self.shift >> self.shift != bits {
-            return Err(CellError::Number);
+            return Err(BAD_NUMBER.into());
         }
         self.bits |= bits << self.shift;
         if byte >= 0x80 {
@@ -145,7 +128,7 @@ impl Unpacker<'_> {
         self.shift = 0;
         let place = self.numbers.place(number);
         if place == UNKNOWN {
-            return Err(CellError::NotInPalette { place: self.count, number });
+            return Err(format!("number {number} is not in the palette").into());
         }
         self.cells[self.count] = place;
         self.count += 1;

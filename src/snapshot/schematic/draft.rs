@@ -1,96 +1,78 @@
 //! A schematic in the making, while its file is read.
 
 use super::cells::read_cells;
-use super::entities::{Flaw, block_entity, entity, nested};
-use super::extension::Extension;
+use super::entities::{block_entity, entity, nested};
+use super::extension;
 use super::filler::Filler;
 use super::nbt::{Budget, Compound, Nbt, NbtKind, Reader, on_heap};
 use super::offsets::{Offsets, is_inside};
 use super::palette::{self, Numbers};
-use super::spill::{Spill, SpillWriter};
-use super::{Biomes, BlockEntity, ChunkGrid, ReadReport, Schematic, SchematicEntity, SchematicError, SchematicLimits};
+use super::{BlockEntity, ChunkGrid, ReadOptions, ReadReport, Result, Schematic, SchematicEntity, SchematicError};
 use crate::work::{Progress, Tell};
-use std::io::Read;
+use flate2::Compression;
+use flate2::read::DeflateDecoder;
+use flate2::write::DeflateEncoder;
+use std::io::{Read, Write};
 
 /// Bytes that an entry of a palette takes besides its name while it is read: in a list, a set, a map, and the palette.
 const ENTRY_BYTES: usize = 160;
 
-type Result<T> = std::result::Result<T, SchematicError>;
-
 /// What has been read of a schematic.
 pub(super) struct Draft<'a> {
-    limits: &'a SchematicLimits,
+    options: &'a ReadOptions,
     budget: &'a Budget,
     progress: Tell<'a>,
+    pub report: ReadReport,
+    /// Without blocks and with the metadata of the file, until it is finished.
+    schematic: Schematic,
     /// The path to the schematic's values, with a dot at its end; empty if they are at the root.
     path: &'static str,
     version: Option<i64>,
-    data_version: Option<i32>,
     /// Width, height, length.
     size: [Option<u32>; 3],
+    /// As the file has it.
     offset: Option<[i32; 3]>,
-    metadata: Compound,
     /// Whether there was a compound of blocks, as in version 3.
     is_nested: bool,
-    blocks: Part<'a>,
-    biomes: Part<'a>,
-    block_entities: Vec<BlockEntity>,
-    /// Indices of those block entities whose places may count from the world's origin.
-    unplaced: Vec<usize>,
-    entities: Vec<SchematicEntity>,
-    malformed: u64,
-    first_malformed: Option<SchematicError>,
-    extension: Option<PlacedExtension>,
-    other: Compound,
-}
-
-/// The compound of this crate, the offset where it begins, and the path to it.
-struct PlacedExtension {
-    offset: u64,
-    path: String,
-    compound: Compound,
-}
-
-/// A palette and cells, which come in any order.
-struct Part<'a> {
-    /// Whether it is one layer of cells.
-    is_flat: bool,
     palette: Option<(Vec<String>, Numbers)>,
     cells: Cells<'a>,
+    /// Indices of those block entities whose places may count from the world's origin.
+    unplaced: Vec<usize>,
+    /// The compound of this crate, and its place.
+    extension: Option<(String, Compound)>,
 }
 
 enum Cells<'a> {
     None,
-    Spilled(Spill),
+    /// They came before what is needed to understand them: packed as they were, and compressed once more.
+    Spilled {
+        /// Where they begin in the file.
+        offset: u64,
+        path: String,
+        /// How many bytes they are.
+        length: u64,
+        packed: Vec<u8>,
+    },
     Read(Filler<'a>),
 }
 
-impl Part<'_> {
-    const NONE: Self = Self { is_flat: false, palette: None, cells: Cells::None };
-}
-
 impl<'a> Draft<'a> {
-    pub fn new(limits: &'a SchematicLimits, budget: &'a Budget, progress: Tell<'a>) -> Self {
+    pub fn new(options: &'a ReadOptions, budget: &'a Budget, progress: Tell<'a>) -> Self {
         Self {
-            limits,
+            options,
             budget,
             progress,
+            report: ReadReport::default(),
+            schematic: Schematic { data_version: None, ..Schematic::new([0; 3]) },
             path: "",
             version: None,
-            data_version: None,
             size: [None; 3],
             offset: None,
-            metadata: Compound::new(),
             is_nested: false,
-            blocks: Part::NONE,
-            biomes: Part::NONE,
-            block_entities: Vec::new(),
+            palette: None,
+            cells: Cells::None,
             unplaced: Vec::new(),
-            entities: Vec::new(),
-            malformed: 0,
-            first_malformed: None,
             extension: None,
-            other: Compound::new(),
         }
     }
 
@@ -114,7 +96,7 @@ impl<'a> Draft<'a> {
     ) -> Result<()> {
         match name {
             "Version" => self.version = Some(version(reader, kind)?),
-            "DataVersion" => self.data_version = i32::try_from(integer(reader, kind)?).ok(),
+            "DataVersion" => self.schematic.data_version = i32::try_from(integer(reader, kind)?).ok(),
             "Width" => self.size[0] = Some(side(reader, kind)?),
             "Height" => self.size[1] = Some(side(reader, kind)?),
             "Length" => self.size[2] = Some(side(reader, kind)?),
@@ -122,41 +104,38 @@ impl<'a> Draft<'a> {
                 let error = reader.wrong_type("three integers", kind);
                 self.offset = Some(reader.value(kind, depth)?.as_position().ok_or(error)?);
             }
-            "Metadata" if kind == NbtKind::Compound => self.metadata = reader.compound(depth)?,
+            "Metadata" if kind == NbtKind::Compound => self.schematic.metadata = reader.compound(depth)?,
             "Metadata" if kind != NbtKind::List => return reader.expect(NbtKind::Compound, kind),
-            "PaletteMax" | "PalettteMax" | "BiomePaletteMax" => self.skip(reader, kind, depth)?,
-            "Palette" => self.blocks.palette = Some(palette::blocks(read_palette(reader, kind, depth, self.limits)?)),
-            "BlockData" => self.read_cells(reader, kind, |draft| &mut draft.blocks)?,
+            "PaletteMax" | "PalettteMax" | "BiomePaletteMax" | "BiomeData" => reader.skip(kind, depth)?,
+            "Palette" => self.palette = Some(palette::dense(read_palette(reader, kind, depth)?)),
+            "BlockData" => self.read_cells(reader, kind)?,
             "TileEntities" | "BlockEntities" => self.read_block_entities(reader, kind, depth)?,
             "Entities" => self.read_entities(reader, kind, depth)?,
             "BiomePalette" => {
-                self.biomes.palette = Some(palette::names(read_palette(reader, kind, depth, self.limits)?))
-            }
-            "BiomeData" => {
-                self.biomes.is_flat = true;
-                self.read_cells(reader, kind, |draft| &mut draft.biomes)?;
+                let mut names = read_palette(reader, kind, depth)?;
+                names.sort_unstable();
+                self.schematic.biomes = names.into_iter().map(|(_, name)| name).collect();
             }
             "Blocks" => self.read_blocks(reader, kind, depth)?,
             "Biomes" => {
                 reader.expect(NbtKind::Compound, kind)?;
                 reader.entries(depth + 1, |reader, kind, name| match name {
-                    "Data" => self.read_cells(reader, kind, |draft| &mut draft.biomes),
                     "Palette" => self.read_entry(reader, kind, "BiomePalette", depth + 1),
-                    _ => self.skip(reader, kind, depth + 1),
+                    _ => reader.skip(kind, depth + 1),
                 })?;
             }
-            super::extension::NAME if kind == NbtKind::Compound => {
-                let (offset, path) = (reader.offset(), reader.field());
-                self.extension = Some(PlacedExtension { offset, path, compound: reader.compound(depth)? });
+            extension::NAME if kind == NbtKind::Compound => {
+                self.extension = Some((reader.place(), reader.compound(depth)?));
             }
             _ => {
                 let value = reader.value(kind, depth)?;
                 // Some programs write an empty list if they have no metadata.
                 let is_empty = matches!(&value, Nbt::List(_, items) if items.is_empty());
                 if name != "Metadata" || !is_empty {
+                    let other = &mut self.schematic.other.0;
                     reader.take(on_heap(name.len()))?;
-                    reader.make_room(&mut self.other.0, 1, u64::MAX)?;
-                    self.other.0.push((name.to_owned(), value));
+                    reader.make_room(other, 1, u64::MAX)?;
+                    other.push((name.to_owned(), value));
                 }
             }
         }
@@ -167,20 +146,14 @@ impl<'a> Draft<'a> {
     fn read_blocks<R: Read>(&mut self, reader: &mut Reader<'_, R>, kind: NbtKind, depth: usize) -> Result<()> {
         reader.expect(NbtKind::Compound, kind)?;
         if !std::mem::replace(&mut self.is_nested, true) {
-            let early = self.block_entities.iter_mut();
+            let early = self.schematic.block_entities.iter_mut();
             early.for_each(|entity| entity.data = nested(std::mem::take(&mut entity.data)));
         }
         reader.entries(depth + 1, |reader, kind, name| match name {
-            "Data" => self.read_cells(reader, kind, |draft| &mut draft.blocks),
+            "Data" => self.read_cells(reader, kind),
             "Palette" | "BlockEntities" | "TileEntities" => self.read_entry(reader, kind, name, depth + 1),
-            _ => self.skip(reader, kind, depth + 1),
+            _ => reader.skip(kind, depth + 1),
         })
-    }
-
-    /// Reads a value that is not kept.
-    fn skip<R: Read>(&self, reader: &mut Reader<'_, R>, kind: NbtKind, depth: usize) -> Result<()> {
-        self.budget.give_back(reader.value(kind, depth)?.heap_bytes());
-        Ok(())
     }
 
     fn read_block_entities<R: Read>(&mut self, reader: &mut Reader<'_, R>, kind: NbtKind, depth: usize) -> Result<()> {
@@ -193,12 +166,13 @@ impl<'a> Draft<'a> {
             let held = |(entity, _): &(BlockEntity, bool)| on_heap(entity.id.len()) + entity.data.heap_bytes();
             let read = |compound| block_entity(compound).map(whole);
             let Some((entity, is_old)) = self.read_one(reader, depth, read, held)? else { return Ok(()) };
+            let known = &mut self.schematic.block_entities;
             if is_old {
                 make_room(reader, &mut self.unplaced, left)?;
-                self.unplaced.push(self.block_entities.len());
+                self.unplaced.push(known.len());
             }
-            make_room(reader, &mut self.block_entities, left)?;
-            self.block_entities.push(entity);
+            make_room(reader, known, left)?;
+            known.push(entity);
             Ok(())
         })
     }
@@ -207,8 +181,8 @@ impl<'a> Draft<'a> {
         reader.compounds(kind, |reader, left| {
             let held = |entity: &SchematicEntity| on_heap(entity.id.len()) + entity.data.heap_bytes();
             let Some(entity) = self.read_one(reader, depth, entity, held)? else { return Ok(()) };
-            make_room(reader, &mut self.entities, left)?;
-            self.entities.push(entity);
+            make_room(reader, &mut self.schematic.entities, left)?;
+            self.schematic.entities.push(entity);
             Ok(())
         })
     }
@@ -219,7 +193,7 @@ impl<'a> Draft<'a> {
         &mut self,
         reader: &mut Reader<'_, R>,
         depth: usize,
-        make: impl FnOnce(Compound) -> std::result::Result<T, Flaw>,
+        make: impl FnOnce(Compound) -> Result<T>,
         held: impl FnOnce(&T) -> usize,
     ) -> Result<Option<T>> {
         let offset = reader.offset();
@@ -230,9 +204,9 @@ impl<'a> Draft<'a> {
                 let kept = held(&made);
                 (Some(made), kept)
             }
-            Err(flaw) => {
-                self.malformed += 1;
-                self.first_malformed.get_or_insert_with(|| flaw.at(offset, &reader.field()));
+            Err(error) => {
+                self.report.malformed += 1;
+                self.report.first_malformed.get_or_insert_with(|| error.within(&reader.place_of(offset)));
                 (None, 0)
             }
         };
@@ -241,83 +215,67 @@ impl<'a> Draft<'a> {
     }
 
     /// Reads cells, or puts them aside if what they mean is not known yet.
-    fn read_cells<R: Read>(
-        &mut self,
-        reader: &mut Reader<'_, R>,
-        kind: NbtKind,
-        part: impl Fn(&mut Self) -> &mut Part<'a>,
-    ) -> Result<()> {
+    fn read_cells<R: Read>(&mut self, reader: &mut Reader<'_, R>, kind: NbtKind) -> Result<()> {
         reader.expect(NbtKind::ByteArray, kind)?;
         let length = reader.length()?;
-        let field = reader.field();
-        if let (Some(size), Some(_)) = (self.size(), &part(self).palette) {
+        if let (Some(size), Some(_)) = (self.size(), &self.palette) {
             self.check_volume(size, reader.offset())?;
-            return self.fill(reader, length, &field, part);
+            return self.fill(reader, length);
         }
-        let (offset, mut left) = (reader.offset(), length);
-        let mut spill = SpillWriter::new(self.budget);
+        let (offset, path) = (reader.offset(), reader.path().to_owned());
+        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
+        let (mut left, mut counted) = (length, 0);
         while left > 0 {
-            let bytes = reader.part(left)?;
-            left -= bytes.len() as u64;
-            spill.push(bytes).map_err(|limit| SchematicError::no_memory(reader.offset(), &field, limit))?;
+            let part = reader.part(left)?;
+            left -= part.len() as u64;
+            // A vector takes whatever it is given.
+            let _ = encoder.write_all(part);
+            let held = encoder.get_ref().capacity();
+            reader.take(held - counted)?;
+            counted = held;
             if (self.progress)(&Progress::of(0, length)).is_break() {
                 return Err(SchematicError::Cancelled);
             }
         }
-        part(self).cells = Cells::Spilled(spill.finish(offset, field, length));
+        self.cells = Cells::Spilled { offset, path, length, packed: encoder.finish().unwrap_or_default() };
         Ok(())
     }
 
-    /// Fills a part whose palette is known.
-    fn fill(
-        &mut self,
-        source: &mut impl super::cells::CellSource,
-        length: u64,
-        field: &str,
-        part: impl Fn(&mut Self) -> &mut Part<'a>,
-    ) -> Result<()> {
-        let Some([width, height, depth]) = self.size() else { return Ok(()) };
-        let budget = self.budget;
-        let this = part(self);
-        let Some((names, numbers)) = this.palette.take() else { return Ok(()) };
-        let mut filler = Filler::new([width, if this.is_flat { 1 } else { height }, depth], budget);
-        let result = read_cells(source, length, field, &numbers, &mut filler, self.progress);
-        let this = part(self);
-        this.palette = Some((names, numbers));
-        this.cells = Cells::Read(filler);
+    /// Reads cells whose palette and size are known.
+    fn fill<R: Read>(&mut self, reader: &mut Reader<'_, R>, length: u64) -> Result<()> {
+        let (Some(size), Some((_, numbers))) = (self.size(), &self.palette) else { return Ok(()) };
+        let mut filler = Filler::new(size, self.budget);
+        let result = read_cells(reader, length, numbers, &mut filler, self.progress);
+        self.cells = Cells::Read(filler);
         result
     }
 
-    /// Reads the cells that were put aside. `end` is the offset where the schematic ends.
-    pub fn settle(&mut self, end: u64) -> Result<()> {
-        let missing = |what: &str| SchematicError::Missing { offset: end, field: format!("{}{what}", self.path) };
+    /// Reads the cells that were put aside.
+    pub fn settle(&mut self) -> Result<()> {
+        let end = self.report.bytes;
+        let missing =
+            |what: &str| SchematicError::malformed(format!("byte {end}: {}{what}", self.path), "it is missing");
         let size = self.size().ok_or_else(|| {
             let lacking = ["Width", "Height", "Length"].into_iter().zip(self.size).find(|(_, side)| side.is_none());
             missing(lacking.map_or("Width", |(name, _)| name))
         })?;
         self.check_volume(size, end)?;
         // In version 3 all of the blocks may be missing, and only all.
-        let may_lack_blocks = self.version == Some(3) && !self.is_nested && self.blocks.palette.is_none();
-        if matches!(self.blocks.cells, Cells::None) && !may_lack_blocks {
-            return Err(missing(if self.is_nested { "Blocks.Data" } else { "BlockData" }));
-        }
-        self.settle_part(|draft| &mut draft.blocks)?;
-        self.settle_part(|draft| &mut draft.biomes)
-    }
-
-    fn settle_part(&mut self, part: impl Fn(&mut Self) -> &mut Part<'a>) -> Result<()> {
-        let this = part(self);
-        match std::mem::replace(&mut this.cells, Cells::None) {
-            Cells::Spilled(spill) if this.palette.is_some() => {
-                let result = self.fill(&mut spill.read(), spill.length, &spill.field, part);
-                self.budget.give_back(spill.bytes());
+        let may_lack_blocks = self.version == Some(3) && !self.is_nested && self.palette.is_none();
+        match std::mem::replace(&mut self.cells, Cells::None) {
+            Cells::None if may_lack_blocks => Ok(()),
+            Cells::None => Err(missing(if self.is_nested { "Blocks.Data" } else { "BlockData" })),
+            Cells::Spilled { offset, path, .. } if self.palette.is_none() => {
+                Err(SchematicError::malformed(format!("byte {offset}: {path}"), "its palette is missing"))
+            }
+            Cells::Spilled { offset, path, length, packed } => {
+                let source = DeflateDecoder::new(&packed[..]);
+                let result = self.fill(&mut Reader::resumed(source, self.options, self.budget, offset, path), length);
+                self.budget.give_back(packed.capacity());
                 result
             }
-            Cells::Spilled(Spill { offset, field, .. }) => {
-                Err(SchematicError::Missing { offset, field: format!("the palette of {field}") })
-            }
-            other => {
-                this.cells = other;
+            read => {
+                self.cells = read;
                 Ok(())
             }
         }
@@ -333,57 +291,49 @@ impl<'a> Draft<'a> {
     }
 
     fn check_volume(&self, size: [u32; 3], offset: u64) -> Result<()> {
-        let (found, limit) = (ChunkGrid::new(size).volume(), self.limits.volume);
+        let (found, limit) = (ChunkGrid::new(size).volume(), self.options.volume);
         if found <= limit {
             return Ok(());
         }
-        let field = format!("{}Width x Height x Length, {} x {} x {}", self.path, size[0], size[1], size[2]);
-        Err(SchematicError::TooLarge { offset, field, what: "blocks", limit, found })
+        let [width, height, length] = size;
+        let at = format!("byte {offset}: {}Width x Height x Length, {width} x {height} x {length}", self.path);
+        Err(SchematicError::too_large(at, "blocks", limit, found))
     }
 
     /// What there is, and the first thing that is wrong with the parts that had to wait. Air where nothing was read.
-    pub fn finish(mut self, report: &mut ReadReport) -> (Schematic, Result<()>) {
+    pub fn finish(self) -> (Schematic, ReadReport, Result<()>) {
         let size = self.size().unwrap_or_default();
         let is_version_3 = self.version == Some(3) || self.version.is_none() && self.is_nested;
-        let placement = Offsets::take(self.offset, is_version_3, &mut self.metadata);
-        let mut schematic = Schematic::new(size);
+        let Self { mut schematic, mut report, .. } = self;
+        let placement = Offsets::take(self.offset, is_version_3, &mut schematic.metadata);
         schematic.version = self.version.map_or(if self.is_nested { 3 } else { 1 }, |version| version as u8);
-        schematic.data_version = self.data_version;
         (schematic.offset, schematic.origin) = (placement.offset, placement.origin);
-        (schematic.metadata, schematic.other) = (self.metadata, self.other);
         let mut numbers = None;
-        if let Some((names, places)) = self.blocks.palette {
+        if let Some((names, places)) = self.palette {
             schematic.palette = names;
             numbers = Some(places);
         }
-        if let Cells::Read(filler) = self.blocks.cells {
+        schematic.blocks = ChunkGrid::new(size);
+        if let Cells::Read(filler) = self.cells {
             report.blocks = filler.filled();
             schematic.blocks = filler.finish();
         }
-        if let (Some((palette, _)), Cells::Read(filler)) = (self.biomes.palette, self.biomes.cells) {
-            schematic.biomes = Some(Biomes { palette, cells: filler.finish() });
-        }
         for place in self.unplaced {
-            let position = &mut self.block_entities[place].position;
+            let position = &mut schematic.block_entities[place].position;
             *position = placement.nearest(*position, size);
         }
         let is_stray = |entity: &&BlockEntity| !is_inside(entity.position, size);
-        report.stray_block_entities = self.block_entities.iter().filter(is_stray).count() as u64;
-        for entity in &mut self.entities {
+        report.stray_block_entities = schematic.block_entities.iter().filter(is_stray).count() as u64;
+        for entity in &mut schematic.entities {
             if is_version_3 {
                 entity.data = nested(std::mem::take(&mut entity.data));
             }
             placement.correct(entity, size);
         }
-        (schematic.block_entities, schematic.entities) = (self.block_entities, self.entities);
-        (report.malformed, report.first_malformed) = (self.malformed, self.first_malformed);
-        let result = match self.extension {
-            None => Ok(()),
-            Some(PlacedExtension { offset, path, compound }) => Extension::read(compound, self.budget)
-                .and_then(|extension| extension.apply(&mut schematic, numbers, self.budget))
-                .map_err(|fault| fault.at(offset, &path)),
-        };
-        (schematic, result)
+        let result = self.extension.map_or(Ok(()), |(at, compound)| {
+            extension::apply(compound, &mut schematic, numbers, self.budget).map_err(|error| error.within(&at))
+        });
+        (schematic, report, result)
     }
 }
 
@@ -396,28 +346,25 @@ fn integer<R: Read>(reader: &mut Reader<'_, R>, kind: NbtKind) -> Result<i64> {
 }
 
 fn version<R: Read>(reader: &mut Reader<'_, R>, kind: NbtKind) -> Result<i64> {
-    let offset = reader.offset();
+    let at = reader.offset();
     match integer(reader, kind)? {
         found @ 1..=3 => Ok(found),
-        found => Err(SchematicError::Version { offset, field: reader.field(), found }),
+        found => Err(SchematicError::Version { at: reader.place_of(at), expected: "1, 2 or 3", found }),
     }
 }
 
 /// A side of the box: a short, read unsigned. Some programs write another integer.
 fn side<R: Read>(reader: &mut Reader<'_, R>, kind: NbtKind) -> Result<u32> {
     const LONGEST: u64 = u16::MAX as u64;
-    let offset = reader.offset();
+    let at = reader.offset();
     let found = match (integer(reader, kind)?, kind) {
         (short, NbtKind::Short) => i64::from(short as u16),
         (other, _) => other,
     };
     match u64::try_from(found) {
         Ok(side @ 0..=LONGEST) => Ok(side as u32),
-        Ok(found) => {
-            let (field, what, limit) = (reader.field(), "blocks along an axis", LONGEST);
-            Err(SchematicError::TooLarge { offset, field, what, limit, found })
-        }
-        Err(_) => Err(SchematicError::Length { offset, field: reader.field(), found }),
+        Ok(found) => Err(SchematicError::too_large(reader.place_of(at), "blocks along an axis", LONGEST, found)),
+        Err(_) => Err(reader.impossible_length(at, found)),
     }
 }
 
@@ -427,25 +374,21 @@ fn make_room<T, R: Read>(reader: &Reader<'_, R>, items: &mut Vec<T>, left: u64) 
 }
 
 /// The entries of a palette: number and name, in the order of the file.
-fn read_palette<R: Read>(
-    reader: &mut Reader<'_, R>,
-    kind: NbtKind,
-    depth: usize,
-    limits: &SchematicLimits,
-) -> Result<Vec<(u32, String)>> {
+fn read_palette<R: Read>(reader: &mut Reader<'_, R>, kind: NbtKind, depth: usize) -> Result<Vec<(u32, String)>> {
+    const LIMIT: usize = palette::UNKNOWN as usize;
     reader.expect(NbtKind::Compound, kind)?;
-    let limit = limits.palette_length.min(palette::UNKNOWN.into());
     let mut entries = Vec::new();
     let mut used = rustc_hash::FxHashSet::default();
     reader.entries(depth + 1, |reader, kind, name| {
-        let offset = reader.offset();
+        let at = reader.offset();
         let found = integer(reader, kind)?;
         // Air may have to be added.
-        if entries.len() + 1 >= limit {
-            return Err(reader.too_large("entries of a palette", limit as u64, entries.len() as u64 + 2));
+        if entries.len() + 1 >= LIMIT {
+            return Err(reader.too_large("entries of a palette", LIMIT as u64, entries.len() as u64 + 2));
         }
         let number = u32::try_from(found).ok().filter(|number| used.insert(*number));
-        let number = number.ok_or_else(|| SchematicError::PaletteId { offset, field: reader.field(), found })?;
+        let wrong = || SchematicError::malformed(reader.place_of(at), format!("{found} is no number of its own"));
+        let number = number.ok_or_else(wrong)?;
         reader.take(on_heap(name.len()) + ENTRY_BYTES)?;
         entries.push((number, name.to_owned()));
         Ok(())

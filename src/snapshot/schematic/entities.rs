@@ -1,7 +1,7 @@
 //! Block entities and entities of a schematic.
 
+use super::SchematicError;
 use super::nbt::{Compound, Nbt, NbtKind, Writer};
-use super::{SchematicError, SchematicWriteError};
 use rustc_hash::FxHashSet;
 
 /// What a block holds for programs that keep it beside the blocks.
@@ -32,7 +32,7 @@ impl BlockEntity {
     ///
     /// # Errors
     /// If the data has what the format has no room for, such as text of more than 65,535 bytes.
-    pub fn to_bytes(&self) -> Result<Vec<u8>, SchematicWriteError> {
+    pub fn to_bytes(&self) -> Result<Vec<u8>, SchematicError> {
         let mut writer = Writer::new(Vec::new());
         writer.name(NbtKind::Compound, "")?;
         writer.text_entry("Id", &self.id)?;
@@ -46,34 +46,23 @@ impl BlockEntity {
     /// What [`to_bytes`](Self::to_bytes) gave, at a position.
     pub fn from_bytes(position: [i32; 3], bytes: &[u8]) -> Result<Self, SchematicError> {
         let mut compound = Compound::from_bytes(bytes)?;
-        let id = id(&mut compound).map_err(|flaw| flaw.at(0, ""))?;
+        let id = id(&mut compound)?;
         Ok(Self { position, id, data: nested(compound) })
     }
 }
 
-/// Why a compound is not an entity.
-pub(super) struct Flaw {
-    name: &'static str,
-    expected: &'static str,
-    /// `None` if the value is missing.
-    found: Option<NbtKind>,
-}
-
-impl Flaw {
-    /// The error for the entity that begins at this offset, with this path.
-    pub fn at(self, offset: u64, path: &str) -> SchematicError {
-        let separator = if path.is_empty() { "" } else { "." };
-        let field = format!("{path}{separator}{}", self.name);
-        match self.found {
-            None => SchematicError::Missing { offset, field },
-            Some(found) => SchematicError::WrongType { offset, field, expected: self.expected, found: found.name() },
-        }
-    }
+/// The error, within the compound, for a value that is not what is expected, or not there.
+fn wrong(name: &str, expected: &str, found: Option<NbtKind>) -> SchematicError {
+    let what = match found {
+        None => "it is missing".to_owned(),
+        Some(found) => format!("expected {expected}, found {found}"),
+    };
+    SchematicError::malformed(name, what)
 }
 
 /// Takes a block entity apart: position, id, and everything else as its data. The flag says that the position was in `x`, `y` and
 /// `z`, as in the game's chunks. Some programs write it like that, counted from the corner or from the world's origin.
-pub(super) fn block_entity(mut compound: Compound) -> Result<(BlockEntity, bool), Flaw> {
+pub(super) fn block_entity(mut compound: Compound) -> Result<(BlockEntity, bool), SchematicError> {
     const AXES: [&str; 3] = ["x", "y", "z"];
     let pos = compound.take("Pos");
     let is_old = pos.is_none();
@@ -85,7 +74,7 @@ pub(super) fn block_entity(mut compound: Compound) -> Result<(BlockEntity, bool)
         }
     };
     let found = pos.as_ref().map(Nbt::kind);
-    let position = position.ok_or(Flaw { name: "Pos", expected: "three integers", found })?;
+    let position = position.ok_or_else(|| wrong("Pos", "three integers", found))?;
     let id = id(&mut compound)?;
     if is_old {
         AXES.iter().for_each(|name| drop(compound.take(name)));
@@ -95,11 +84,11 @@ pub(super) fn block_entity(mut compound: Compound) -> Result<(BlockEntity, bool)
 }
 
 /// Takes an entity apart: position as in the file, id, and everything else as its data.
-pub(super) fn entity(mut compound: Compound) -> Result<SchematicEntity, Flaw> {
+pub(super) fn entity(mut compound: Compound) -> Result<SchematicEntity, SchematicError> {
     let pos = compound.take("Pos");
     let found = pos.as_ref().map(Nbt::kind);
     let position = pos.and_then(|pos| pos.as_numbers());
-    let position = position.ok_or(Flaw { name: "Pos", expected: "three numbers", found })?;
+    let position = position.ok_or_else(|| wrong("Pos", "three numbers", found))?;
     let id = id(&mut compound)?;
     exact(&mut compound);
     Ok(SchematicEntity { position, id, data: compound })
@@ -118,12 +107,11 @@ fn exact(compound: &mut Compound) {
     compound.0 = entries;
 }
 
-fn id(compound: &mut Compound) -> Result<String, Flaw> {
+fn id(compound: &mut Compound) -> Result<String, SchematicError> {
     let name = if compound.get("Id").is_some() { "Id" } else { "id" };
-    let flaw = |found| Flaw { name: "Id", expected: "a string", found };
     match compound.take(name) {
         Some(Nbt::String(id)) => Ok(id),
-        other => Err(flaw(other.as_ref().map(Nbt::kind))),
+        other => Err(wrong("Id", "a string", other.as_ref().map(Nbt::kind))),
     }
 }
 

@@ -2,11 +2,11 @@
 
 use super::nbt::{Budget, Compound, Nbt, NbtKind, on_heap};
 use super::palette::{Numbers, UNKNOWN, dry};
-use super::{ChunkGrid, Schematic, SchematicError, SchematicWriteError};
+use super::{ChunkGrid, Result, Schematic, SchematicError, unnamed};
 use crate::block::{BlockComponentId, BlockComponentLayout, BlockComponentRecord, BlockId, BlockLayout};
 use crate::bytes::{Reader, put_number};
 use crate::chunk::Chunk;
-use crate::space::{CHUNK_SIZE, CHUNK_VOLUME, ChunkPos, cell_index, cell_position};
+use crate::space::{CHUNK_VOLUME, ChunkPos, cell_index, cell_position};
 
 /// The name of its compound.
 pub(super) const NAME: &str = "bevy_terrane";
@@ -14,39 +14,13 @@ const VERSION: i32 = 1;
 /// Bytes that a value of variable size takes besides its own: the count of its owners.
 const VALUE_BYTES: usize = 16;
 
-type Result<T> = std::result::Result<T, Fault>;
-
-/// Why it cannot be read.
-pub(super) enum Fault {
-    /// This part is wrong, for this reason.
-    Wrong(&'static str, &'static str),
-    /// There is no memory left under this limit.
-    Memory(u64),
-}
-
-impl Fault {
-    /// The error for the compound that begins at this offset, with this path.
-    pub fn at(self, offset: u64, path: &str) -> SchematicError {
-        match self {
-            Self::Wrong(part, what) => SchematicError::Extension { offset, field: format!("{path}.{part}"), what },
-            Self::Memory(limit) => SchematicError::no_memory(offset, path, limit),
-        }
-    }
-}
-
-/// What was read of it.
-pub(super) struct Extension {
-    palette_length: Option<usize>,
-    layers: Vec<u8>,
-    components: Vec<(BlockComponentRecord, Vec<u8>)>,
-}
-
-const fn wrong<T>(part: &'static str, what: &'static str) -> Result<T> {
-    Err(Fault::Wrong(part, what))
+/// A part of the compound is wrong.
+fn wrong<T>(part: &str, what: &str) -> Result<T> {
+    Err(SchematicError::malformed(part, what))
 }
 
 /// A number that this crate wrote, which is never below 0; `None` if it is missing.
-fn number<T: TryFrom<i64>>(compound: &Compound, name: &'static str) -> Result<Option<T>> {
+fn number<T: TryFrom<i64>>(compound: &Compound, name: &str) -> Result<Option<T>> {
     let Some(value) = compound.get(name) else { return Ok(None) };
     match value.as_integer().and_then(|number| T::try_from(number).ok()) {
         Some(number) => Ok(Some(number)),
@@ -54,85 +28,72 @@ fn number<T: TryFrom<i64>>(compound: &Compound, name: &'static str) -> Result<Op
     }
 }
 
-impl Extension {
-    pub fn read(mut compound: Compound, budget: &Budget) -> Result<Self> {
-        if compound.get("Version").and_then(Nbt::as_integer) != Some(VERSION.into()) {
-            return wrong("Version", "expected version 1");
-        }
-        let palette_length = number(&compound, "Palette")?;
-        let layers = match compound.take("Layers") {
-            None => Vec::new(),
-            Some(Nbt::ByteArray(bytes)) => bytes,
-            Some(_) => return wrong("Layers", "expected a byte array"),
-        };
-        let components = match compound.take("Components") {
-            None => Vec::new(),
-            Some(Nbt::List(_, items)) => items.into_iter().map(component).collect::<Result<_>>()?,
-            Some(_) => return wrong("Components", "expected a list"),
-        };
-        take(budget, components.len() * size_of::<(BlockComponentRecord, Vec<u8>)>())?;
-        Ok(Self { palette_length, layers, components })
+/// Puts what a compound has into the schematic. `numbers` are those of the palette in the file. The place of an error is within
+/// the compound.
+pub(super) fn apply(
+    mut compound: Compound,
+    schematic: &mut Schematic,
+    numbers: Option<Numbers>,
+    budget: &Budget,
+) -> Result<()> {
+    if compound.get("Version").and_then(Nbt::as_integer) != Some(VERSION.into()) {
+        return wrong("Version", "expected version 1");
     }
+    let palette_length: Option<usize> = number(&compound, "Palette")?;
+    let layers = match compound.take("Layers") {
+        None => Vec::new(),
+        Some(Nbt::ByteArray(bytes)) => bytes,
+        Some(_) => return wrong("Layers", "expected a byte array"),
+    };
+    let components: Vec<(BlockComponentRecord, Vec<u8>)> = match compound.take("Components") {
+        None => Vec::new(),
+        Some(Nbt::List(_, items)) => items.into_iter().map(component).collect::<Result<_>>()?,
+        Some(_) => return wrong("Components", "expected a list"),
+    };
+    budget.take(components.len() * size_of::<(BlockComponentRecord, Vec<u8>)>())?;
+    if let Some(numbers) = numbers {
+        apply_layers(&layers, schematic, &numbers, budget)?;
+    }
+    let (records, values): (Vec<_>, Vec<_>) = components.into_iter().unzip();
+    let layouts = layouts(&records);
+    for (values, layout) in values.iter().zip(&layouts.0) {
+        apply_component(&mut schematic.blocks, &layouts, *layout, values, budget)?;
+    }
+    schematic.components = records;
+    if let Some(length) = palette_length.filter(|length| *length > 0) {
+        let named = highest(&schematic.blocks, length).map_or(0, |block| block.index() as usize + 1);
+        schematic.palette.truncate(length.max(named));
+    }
+    Ok(())
+}
 
-    /// Puts it into the schematic. `numbers` are those of the palette in the file.
-    pub fn apply(self, schematic: &mut Schematic, numbers: Option<Numbers>, budget: &Budget) -> Result<()> {
-        if let Some(numbers) = numbers {
-            self.apply_layers(schematic, &numbers, budget)?;
+fn apply_layers(layers: &[u8], schematic: &mut Schematic, numbers: &Numbers, budget: &Budget) -> Result<()> {
+    const FIELD: &str = "Layers";
+    let dry: Vec<Option<u16>> = dry_states(&schematic.palette);
+    let mut cells = Walk::new(FIELD, layers, budget);
+    while let Some((at, position)) = cells.next(&mut schematic.blocks)? {
+        let chunk = schematic.blocks.chunk_mut(at);
+        let Ok(head) = cells.reader.number() else { return wrong(FIELD, "it ends too early") };
+        if head & 1 == 1 {
+            let wet = chunk.block(position);
+            match dry.get(wet.index() as usize).copied().flatten() {
+                Some(dry) => drop(chunk.set_block(position, BlockId::new(dry.into()))),
+                None => return wrong(FIELD, "a block that is not waterlogged was wet"),
+            }
         }
-        let records: Vec<_> = self.components.iter().map(|(record, _)| record.clone()).collect();
-        let layouts = layouts(&records);
-        for ((_, values), layout) in self.components.iter().zip(&layouts.0) {
-            apply_component(&mut schematic.blocks, &layouts, *layout, values, budget)?;
+        for layer in 1..=head >> 1 {
+            let number = cells.reader.number().ok().and_then(|number| u32::try_from(number).ok());
+            let place = number.map_or(UNKNOWN, |number| numbers.place(number));
+            let Ok(layer) = u8::try_from(layer) else { return wrong(FIELD, "a cell has too many layers") };
+            if place == UNKNOWN {
+                return wrong(FIELD, "a block is not in the palette");
+            }
+            if chunk.set_block_at(position, layer, BlockId::new(place.into())).is_err() {
+                return wrong(FIELD, "the layers of a cell have a gap");
+            }
         }
-        schematic.components = records;
-        if let Some(length) = self.palette_length.filter(|length| *length > 0) {
-            let named = highest(&schematic.blocks, length).map_or(0, |block| block.index() as usize + 1);
-            schematic.palette.truncate(length.max(named));
-        }
-        Ok(())
     }
-
-    fn apply_layers(&self, schematic: &mut Schematic, numbers: &Numbers, budget: &Budget) -> Result<()> {
-        const FIELD: &str = "Layers";
-        let mut reader = Reader::new(&self.layers);
-        let mut cells = Walk::new(&schematic.blocks);
-        let dry: Vec<Option<u16>> = dry_states(&schematic.palette);
-        let (mut touched, mut meter) = (Vec::new(), Meter::new(budget));
-        while reader.left() > 0 {
-            let Some((at, position, is_new)) = cells.next(&mut reader) else {
-                return wrong(FIELD, "a cell is outside");
-            };
-            if is_new {
-                meter.change(&schematic.blocks, Some(at))?;
-                budget.make_room(&mut touched, 1, u64::MAX).map_err(Fault::Memory)?;
-                touched.push(at);
-            }
-            let chunk = schematic.blocks.chunk_mut(at);
-            let Ok(head) = reader.number() else { return wrong(FIELD, "it ends too early") };
-            if head & 1 == 1 {
-                let wet = chunk.block(position);
-                match dry.get(wet.index() as usize).copied().flatten() {
-                    Some(dry) => drop(chunk.set_block(position, BlockId::new(dry.into()))),
-                    None => return wrong(FIELD, "a block that is not waterlogged was wet"),
-                }
-            }
-            for layer in 1..=head >> 1 {
-                let number = reader.number().ok().and_then(|number| u32::try_from(number).ok());
-                let place = number.map_or(UNKNOWN, |number| numbers.place(number));
-                let Ok(layer) = u8::try_from(layer) else { return wrong(FIELD, "a cell has too many layers") };
-                if place == UNKNOWN {
-                    return wrong(FIELD, "a block is not in the palette");
-                }
-                if chunk.set_block_at(position, layer, BlockId::new(place.into())).is_err() {
-                    return wrong(FIELD, "the layers of a cell have a gap");
-                }
-            }
-        }
-        meter.change(&schematic.blocks, None)?;
-        // The wet blocks that became dry are forgotten.
-        touched.into_iter().for_each(|at| schematic.blocks.chunk_mut(at).compact());
-        Ok(())
-    }
+    Ok(())
 }
 
 /// The block with the highest number, if any has this one or a higher one.
@@ -143,42 +104,6 @@ fn highest(blocks: &ChunkGrid, least: usize) -> Option<BlockId> {
         ground.into_iter().chain(chunk.layered_blocks().map(|(_, _, block)| block)).max()
     };
     blocks.chunks().filter_map(|(_, chunk)| of_chunk(chunk)).filter(is_high).max()
-}
-
-fn take(budget: &Budget, bytes: usize) -> Result<()> {
-    budget.take(bytes).map_err(Fault::Memory)
-}
-
-/// Counts the memory of chunks that change one after the other. A chunk is counted when the next one begins, because its cells and
-/// layers are bounded; values of variable size are not, and are counted before they are stored.
-struct Meter<'a> {
-    budget: &'a Budget,
-    /// The chunk that is being changed, the bytes that it took before, and the bytes that were counted since.
-    open: Option<([u32; 3], usize, usize)>,
-}
-
-impl<'a> Meter<'a> {
-    const fn new(budget: &'a Budget) -> Self {
-        Self { budget, open: None }
-    }
-
-    /// Counts the last chunk, and begins the next.
-    fn change(&mut self, blocks: &ChunkGrid, next: Option<[u32; 3]>) -> Result<()> {
-        if let Some((at, before, counted)) = self.open.take() {
-            take(self.budget, blocks.own_bytes(at).saturating_sub(before + counted))?;
-        }
-        self.open = next.map(|at| (at, blocks.own_bytes(at), 0));
-        Ok(())
-    }
-
-    /// Counts a value of variable size.
-    fn value(&mut self, value: &[u8]) -> Result<()> {
-        let bytes = on_heap(value.len() + VALUE_BYTES);
-        if let Some((_, _, counted)) = &mut self.open {
-            *counted += bytes;
-        }
-        take(self.budget, bytes)
-    }
 }
 
 fn component(item: Nbt) -> Result<(BlockComponentRecord, Vec<u8>)> {
@@ -198,61 +123,91 @@ fn apply_component(
     budget: &Budget,
 ) -> Result<()> {
     const FIELD: &str = "Components";
-    let mut reader = Reader::new(values);
-    let (mut cells, mut meter) = (Walk::new(blocks), Meter::new(budget));
-    while reader.left() > 0 {
-        let Some((at, position, is_new)) = cells.next(&mut reader) else { return wrong(FIELD, "a cell is outside") };
-        if is_new {
-            meter.change(blocks, Some(at))?;
-        }
-        let layer = reader.number().ok().and_then(|layer| u8::try_from(layer).ok());
+    let mut cells = Walk::new(FIELD, values, budget);
+    while let Some((at, position)) = cells.next(blocks)? {
+        let layer = cells.reader.number().ok().and_then(|layer| u8::try_from(layer).ok());
         let length = match layout.size {
             Some(size) => Some(size.into()),
-            None => reader.number().ok(),
+            None => cells.reader.number().ok(),
         };
         let length = length.and_then(|length| usize::try_from(length).ok());
-        let value = length.and_then(|length| reader.slice(length).ok());
+        let value = length.and_then(|length| cells.reader.slice(length).ok());
         let (Some(layer), Some(value)) = (layer, value) else { return wrong(FIELD, "it ends too early") };
         if layout.size.is_none() {
-            meter.value(value)?;
+            cells.take(on_heap(value.len() + VALUE_BYTES))?;
         }
         if blocks.chunk_mut(at).set_component(layouts, position, layer, layout.id, value).is_err() {
             return wrong(FIELD, "a cell does not have the layer");
         }
     }
-    meter.change(blocks, None)
+    Ok(())
 }
 
-/// Cells in ascending order, by their distances.
-struct Walk {
-    along: [u32; 3],
-    size: [u32; 3],
+/// Goes through the cells that a part of the compound names, in ascending order by their distances.
+///
+/// It counts the memory of the chunks that change meanwhile. A chunk is counted when the next one begins, because its cells and
+/// layers are bounded; values of variable size are not, and are counted before they are stored.
+struct Walk<'a> {
+    part: &'static str,
+    reader: Reader<'a>,
+    budget: &'a Budget,
     /// The next cell, if its distance is 0.
-    next: u64,
-    chunk: Option<u64>,
+    cell: u64,
+    /// The chunk that is being changed, the bytes that it took before, and the bytes that were counted since.
+    open: Option<([u32; 3], usize, usize)>,
 }
 
-impl Walk {
-    fn new(blocks: &ChunkGrid) -> Self {
-        Self { along: blocks.chunks_along(), size: blocks.size(), next: 0, chunk: None }
+impl<'a> Walk<'a> {
+    fn new(part: &'static str, bytes: &'a [u8], budget: &'a Budget) -> Self {
+        Self { part, reader: Reader::new(bytes), budget, cell: 0, open: None }
     }
 
-    /// The chunk, the position in it, and whether it is the first in this chunk; `None` if it is not in the box.
-    fn next(&mut self, reader: &mut Reader<'_>) -> Option<([u32; 3], [usize; 3], bool)> {
-        let cell = self.next.checked_add(reader.number().ok()?)?;
-        self.next = cell;
-        let chunk = cell / CHUNK_VOLUME as u64;
-        let is_new = self.chunk.replace(chunk) != Some(chunk);
-        let [along_x, along_y, along_z] = self.along.map(u64::from);
-        if along_x == 0 || along_z == 0 || chunk / along_x / along_z >= along_y {
-            return None;
+    /// The next chunk, and the position in it; `None` at the end.
+    fn next(&mut self, blocks: &mut ChunkGrid) -> Result<Option<([u32; 3], [usize; 3])>> {
+        if self.reader.left() == 0 {
+            self.close(blocks)?;
+            return Ok(None);
         }
-        let at = [chunk % along_x, chunk / along_x / along_z, chunk / along_x % along_z].map(|at| at as u32);
-        let cell = (cell % CHUNK_VOLUME as u64) as usize;
-        let position = cell_position(cell);
-        let within = |axis: usize| at[axis] * CHUNK_SIZE as u32 + (position[axis] as u32) < self.size[axis];
-        (0..3).all(within).then_some((at, position, is_new))
+        let cell = self.reader.number().ok().and_then(|distance| self.cell.checked_add(distance));
+        let Some((cell, (at, position))) = cell.and_then(|cell| Some((cell, cell_place(blocks, cell)?))) else {
+            return wrong(self.part, "a cell is outside");
+        };
+        self.cell = cell;
+        if self.open.is_none_or(|(open, ..)| open != at) {
+            self.close(blocks)?;
+            self.open = Some((at, blocks.own_bytes(at), 0));
+        }
+        Ok(Some((at, position)))
     }
+
+    /// Counts bytes that the chunk is about to take.
+    fn take(&mut self, bytes: usize) -> Result<()> {
+        if let Some((_, _, counted)) = &mut self.open {
+            *counted += bytes;
+        }
+        self.budget.take(bytes)
+    }
+
+    /// Counts the chunk that was changed last, and forgets the blocks that no longer occur in it: wet ones that became dry.
+    fn close(&mut self, blocks: &mut ChunkGrid) -> Result<()> {
+        let Some((at, before, counted)) = self.open.take() else { return Ok(()) };
+        self.budget.take(blocks.own_bytes(at).saturating_sub(before + counted))?;
+        blocks.chunk_mut(at).compact();
+        Ok(())
+    }
+}
+
+/// The chunk of a cell, and the position in it; `None` if it is not in the box. [`cell_numbers`] gives its number.
+fn cell_place(blocks: &ChunkGrid, cell: u64) -> Option<([u32; 3], [usize; 3])> {
+    let (chunk, position) = (cell / CHUNK_VOLUME as u64, cell_position((cell % CHUNK_VOLUME as u64) as usize));
+    let [along_x, along_y, along_z] = blocks.chunks_along().map(u64::from);
+    if along_x == 0 || along_z == 0 || chunk / along_x / along_z >= along_y {
+        return None;
+    }
+    let at = [chunk % along_x, chunk / along_x / along_z, chunk / along_x % along_z].map(|at| at as u32);
+    let reach = blocks.reach(at);
+    let is_inside = position.iter().zip(reach).all(|(at, reach)| *at < reach.into());
+    is_inside.then_some((at, position))
 }
 
 /// Every block may have every component: which ones it has is what the file says.
@@ -282,7 +237,7 @@ fn dry_states(palette: &[String]) -> Vec<Option<u16>> {
 pub(super) fn extension(
     schematic: &Schematic,
     is_wet: impl Fn(&Chunk, [usize; 3]) -> bool,
-) -> std::result::Result<Option<Compound>, SchematicWriteError> {
+) -> Result<Option<Compound>> {
     let layers = layers(&schematic.blocks, is_wet);
     let values = component_values(schematic)?;
     if layers.bytes.is_empty() && schematic.components.is_empty() {
@@ -325,7 +280,7 @@ fn layers(blocks: &ChunkGrid, is_wet: impl Fn(&Chunk, [usize; 3]) -> bool) -> Di
 }
 
 /// The values of each component.
-fn component_values(schematic: &Schematic) -> std::result::Result<Vec<Distances>, SchematicWriteError> {
+fn component_values(schematic: &Schematic) -> Result<Vec<Distances>> {
     let mut values: Vec<Distances> = schematic.components.iter().map(|_| Distances::default()).collect();
     for (pos, chunk) in schematic.blocks.chunks().filter(|(_, chunk)| chunk.has_components()) {
         let number = cell_numbers(&schematic.blocks, pos);
@@ -336,7 +291,7 @@ fn component_values(schematic: &Schematic) -> std::result::Result<Vec<Distances>
                     let place = id.place() as usize;
                     let record = schematic.components.get(place);
                     let Some(record) = record.filter(|record| record.size.is_none() == id.is_variable()) else {
-                        return Err(SchematicWriteError::Unnamed { what: "component", number: id.number() });
+                        return Err(unnamed("component", id.number()));
                     };
                     let values = &mut values[place];
                     values.go_to(cell);
@@ -352,7 +307,7 @@ fn component_values(schematic: &Schematic) -> std::result::Result<Vec<Distances>
     Ok(values)
 }
 
-/// Gives the number of a chunk's cell, by which [`Walk`] finds it again; `None` if it is outside of the box.
+/// Gives the number of a chunk's cell, by which [`cell_place`] finds it again; `None` if it is outside of the box.
 fn cell_numbers(blocks: &ChunkGrid, chunk: ChunkPos) -> impl Fn([usize; 3]) -> Option<u64> + use<> {
     let [x, y, z] = [chunk.x as u64, chunk.y as u64, chunk.z as u64];
     let [along_x, _, along_z] = blocks.chunks_along().map(u64::from);

@@ -1,5 +1,6 @@
 //! From the file's order of cells to chunks.
 
+use super::SchematicError;
 use super::grid::{CHUNK_BYTES, ChunkGrid};
 use super::nbt::Budget;
 use crate::block::BlockId;
@@ -52,8 +53,8 @@ impl<'a> Filler<'a> {
         self.filled
     }
 
-    /// Takes the next cells, no more than there is room for. `Err` gives the limit of the memory.
-    pub fn push(&mut self, mut cells: &[u16]) -> Result<(), u64> {
+    /// Takes the next cells, no more than there is room for. An error has no place yet.
+    pub fn push(&mut self, mut cells: &[u16]) -> Result<(), SchematicError> {
         let [width, height, length] = self.grid.size();
         if [width, length] == [CHUNK_SIZE as u32; 2] {
             return self.push_column(cells);
@@ -79,7 +80,7 @@ impl<'a> Filler<'a> {
     }
 
     /// Takes cells of a single column of chunks: in such a file they come in the order in which they are kept here.
-    fn push_column(&mut self, mut cells: &[u16]) -> Result<(), u64> {
+    fn push_column(&mut self, mut cells: &[u16]) -> Result<(), SchematicError> {
         let height = self.grid.size()[1] as usize;
         while !cells.is_empty() {
             let place = self.filled as usize % CHUNK_VOLUME;
@@ -98,7 +99,7 @@ impl<'a> Filler<'a> {
     }
 
     /// Takes cells of one row.
-    fn push_row(&mut self, mut cells: &[u16]) -> Result<(), u64> {
+    fn push_row(&mut self, mut cells: &[u16]) -> Result<(), SchematicError> {
         let [mut x, y, z] = self.at.map(|at| at as usize);
         let first = z / CHUNK_SIZE * self.grid.chunks_along()[0] as usize;
         let row = (y % CHUNK_SIZE * CHUNK_SIZE + z % CHUNK_SIZE) * CHUNK_SIZE;
@@ -114,7 +115,7 @@ impl<'a> Filler<'a> {
 
     /// Puts cells into a chunk of this layer, from a place in it on.
     #[inline]
-    fn put(&mut self, chunk: usize, place: usize, piece: &[u16]) -> Result<(), u64> {
+    fn put(&mut self, chunk: usize, place: usize, piece: &[u16]) -> Result<(), SchematicError> {
         if chunk == self.slab.len() {
             if chunk == self.slab.capacity() {
                 self.budget.take(chunk.max(4) * size_of::<Cells>())?;
@@ -137,7 +138,7 @@ impl<'a> Filler<'a> {
         Ok(())
     }
 
-    fn mixed(&mut self, block: u16) -> Result<Box<FileCells>, u64> {
+    fn mixed(&mut self, block: u16) -> Result<Box<FileCells>, SchematicError> {
         if let Some(mut cells) = self.unused.pop() {
             cells.fill(block);
             return Ok(cells);
@@ -148,7 +149,7 @@ impl<'a> Filler<'a> {
     }
 
     /// Makes chunks of a layer whose cells have all come.
-    fn close_slab(&mut self) -> Result<(), u64> {
+    fn close_slab(&mut self) -> Result<(), SchematicError> {
         let [along_x, _, _] = self.grid.chunks_along();
         let y = (self.at[1] - 1) / CHUNK_SIZE as u32;
         let mut slab = std::mem::take(&mut self.slab);
@@ -160,7 +161,7 @@ impl<'a> Filler<'a> {
         Ok(())
     }
 
-    fn close(&mut self, at: [u32; 3], cells: Cells) -> Result<(), u64> {
+    fn close(&mut self, at: [u32; 3], cells: Cells) -> Result<(), SchematicError> {
         let reach = self.grid.reach(at);
         let chunk = match cells {
             Cells::Uniform(0) => return Ok(()),

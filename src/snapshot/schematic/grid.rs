@@ -72,11 +72,6 @@ impl ChunkGrid {
         chunk.map_or(BlockId::AIR, |chunk| chunk.block([x % size, y % size, z % size].map(|at| at as usize)))
     }
 
-    /// Bytes on the heap that the chunks own, those that are shared counted each time.
-    pub fn heap_bytes(&self) -> usize {
-        self.chunks.values().map(|chunk| size_of::<Chunk>() + chunk.heap_bytes()).sum()
-    }
-
     /// Bytes that the chunk at x, y, z within the box takes; 0 if it is shared.
     pub(super) fn own_bytes(&self, [x, y, z]: [u32; 3]) -> usize {
         let chunk = self.chunks.get(&[y, z, x]).filter(|chunk| Arc::strong_count(chunk) == 1);

@@ -13,9 +13,7 @@
 //!
 //! [`Nbt`] is a value as a schematic keeps it, in metadata and block entities.
 
-mod bytes;
 mod memory;
-mod path;
 mod reader;
 mod text;
 mod value;

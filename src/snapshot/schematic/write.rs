@@ -6,7 +6,7 @@ mod slab;
 use super::extension::{self, extension};
 use super::nbt::{Compound, Nbt, NbtKind, Writer};
 use super::offsets::Offsets;
-use super::{Biomes, ChunkGrid, Schematic, SchematicWriteError, position};
+use super::{ChunkGrid, Result, Schematic, SchematicError, position};
 use crate::space::CHUNK_SIZE;
 use crate::work::{Progress, Tell};
 use flate2::Compression;
@@ -45,12 +45,10 @@ const NAMES: [&str; 20] = [
 ];
 const METADATA: &str = "Metadata";
 
-type Result<T> = std::result::Result<T, SchematicWriteError>;
-
 /// How a schematic is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteOptions {
-    /// The version of the format, 2 or 3. Version 2 has one biome a column: that of the lowest cell.
+    /// The version of the format, 2 or 3.
     pub version: u8,
     /// How much time is spent on making it small: 0 for none at all to 9.
     pub level: u32,
@@ -72,7 +70,8 @@ impl Schematic {
     /// Like [`write`](Self::write), and tells how far it is, in blocks.
     pub fn write_with(&self, sink: impl Write, options: &WriteOptions, progress: Tell<'_>) -> Result<()> {
         if !matches!(options.version, 2 | 3) {
-            return Err(SchematicWriteError::Version { found: options.version });
+            let (at, found) = ("the schematic".to_owned(), options.version.into());
+            return Err(SchematicError::Version { at, expected: "2 or 3", found });
         }
         let is_version_3 = options.version == 3;
         let plan = Plan::new(self)?;
@@ -83,10 +82,7 @@ impl Schematic {
             writer.name(NbtKind::Compound, "Schematic")?;
         }
         let has_metadata = self.write_head(&mut writer, options.version)?;
-        match is_version_3 {
-            true => self.write_version_3(&mut writer, &plan, progress)?,
-            false => self.write_version_2(&mut writer, &plan, progress)?,
-        }
+        self.write_blocks(&mut writer, &plan, is_version_3, progress)?;
         if !self.entities.is_empty() {
             self.write_entities(&mut writer, is_version_3)?;
         }
@@ -122,7 +118,7 @@ impl Schematic {
         }
         for (name, side) in ["Width", "Height", "Length"].iter().zip(self.size()) {
             let limit = u16::MAX.into();
-            let too_large = |_| too_large(name, "blocks", limit, side.into());
+            let too_large = |_| SchematicError::too_large(*name, "blocks", limit, side.into());
             writer.named(name, &Nbt::Short(u16::try_from(side).map_err(too_large)? as i16))?;
         }
         if let Some(offset) = offset {
@@ -131,35 +127,25 @@ impl Schematic {
         Ok(has_metadata)
     }
 
-    fn write_version_2<W: Write>(&self, writer: &mut Writer<W>, plan: &Plan, progress: Tell<'_>) -> Result<()> {
-        writer.named("PaletteMax", &Nbt::Int(plan.palette.len() as i32))?;
-        write_palette(writer, "Palette", &plan.palette)?;
-        write_cells(writer, "BlockData", &self.blocks, plan, self.size(), progress)?;
-        self.write_block_entities(writer, false)?;
-        if let Some(Biomes { palette, cells }) = &self.biomes {
-            let plan = Plan::of_names(palette, cells)?;
-            writer.named("BiomePaletteMax", &Nbt::Int(palette.len() as i32))?;
-            write_palette(writer, "BiomePalette", palette)?;
-            let [width, _, length] = self.size();
-            write_cells(writer, "BiomeData", cells, &plan, [width, self.size()[1].min(1), length], progress)?;
+    fn write_blocks<W: Write>(
+        &self,
+        writer: &mut Writer<W>,
+        plan: &Plan,
+        is_version_3: bool,
+        progress: Tell<'_>,
+    ) -> Result<()> {
+        match is_version_3 {
+            true => writer.name(NbtKind::Compound, "Blocks")?,
+            false => writer.named("PaletteMax", &Nbt::Int(plan.palette.len() as i32))?,
         }
-        Ok(())
-    }
-
-    fn write_version_3<W: Write>(&self, writer: &mut Writer<W>, plan: &Plan, progress: Tell<'_>) -> Result<()> {
-        writer.name(NbtKind::Compound, "Blocks")?;
-        write_palette(writer, "Palette", &plan.palette)?;
-        write_cells(writer, "Data", &self.blocks, plan, self.size(), progress)?;
-        self.write_block_entities(writer, true)?;
+        writer.name(NbtKind::Compound, "Palette")?;
+        for (number, name) in plan.palette.iter().enumerate() {
+            writer.named(name, &Nbt::Int(number as i32))?;
+        }
         writer.end()?;
-        if let Some(Biomes { palette, cells }) = &self.biomes {
-            let plan = Plan::of_names(palette, cells)?;
-            writer.name(NbtKind::Compound, "Biomes")?;
-            write_palette(writer, "Palette", palette)?;
-            write_cells(writer, "Data", cells, &plan, self.size(), progress)?;
-            writer.end()?;
-        }
-        Ok(())
+        write_cells(writer, if is_version_3 { "Data" } else { "BlockData" }, &self.blocks, plan, progress)?;
+        self.write_block_entities(writer, is_version_3)?;
+        if is_version_3 { writer.end() } else { Ok(()) }
     }
 
     fn write_block_entities<W: Write>(&self, writer: &mut Writer<W>, is_nested: bool) -> Result<()> {
@@ -197,57 +183,39 @@ fn write_entity<W: Write>(writer: &mut Writer<W>, id: &str, data: &Compound, is_
     writer.end()
 }
 
-fn write_palette<W: Write>(writer: &mut Writer<W>, name: &str, palette: &[String]) -> Result<()> {
-    writer.name(NbtKind::Compound, name)?;
-    for (number, name) in palette.iter().enumerate() {
-        writer.named(name, &Nbt::Int(number as i32))?;
-    }
-    writer.end()
-}
-
-/// Writes the cells of a box of this size. A height of one layer is repeated as often as the size asks for.
 fn write_cells<W: Write>(
     writer: &mut Writer<W>,
-    name: &'static str,
+    name: &str,
     cells: &ChunkGrid,
     plan: &Plan,
-    size: [u32; 3],
     progress: Tell<'_>,
 ) -> Result<()> {
-    let is_repeated = cells.size()[1] == 1 && size[1] > 1;
-    let is_single = plan.palette.len() <= SINGLE;
-    let length = match (plan.length, is_repeated) {
-        (0, true) => plan.length(cells, [size[0], 1, size[2]])?.saturating_mul(size[1].into()),
-        (0, false) => plan.length(cells, size)?,
-        (length, _) => length,
-    };
+    let ([width, height, length], volume) = (cells.size(), cells.volume());
     writer.name(NbtKind::ByteArray, name)?;
-    writer.length(name, "bytes", usize::try_from(length).unwrap_or(usize::MAX))?;
-    let volume = ChunkGrid::new(size).volume();
-    let (mut slab, mut packed, mut done) = (Slab::default(), Vec::with_capacity(BATCH + 4 * size[0] as usize), 0);
-    for y in 0..size[1] as usize {
-        if y.is_multiple_of(CHUNK_SIZE) && (y == 0 || !is_repeated) {
-            slab.open(plan, cells, (y / CHUNK_SIZE) as u32, size);
+    writer.length(name, "bytes", usize::try_from(plan.length).unwrap_or(usize::MAX))?;
+    let is_single = plan.palette.len() <= SINGLE;
+    let (mut slab, mut packed, mut done) = (Slab::default(), Vec::with_capacity(BATCH + 4 * width as usize), 0);
+    for y in 0..height as usize {
+        if y.is_multiple_of(CHUNK_SIZE) {
+            slab.open(plan, cells, (y / CHUNK_SIZE) as u32);
         }
-        for z in 0..size[2] as usize {
-            slab.pack_row(if is_repeated { 0 } else { y }, z, is_single, &mut packed);
-            done += u64::from(size[0]);
+        for z in 0..length as usize {
+            slab.pack_row(y, z, is_single, &mut packed);
+            done += u64::from(width);
             if packed.len() >= BATCH {
                 writer.raw(&packed)?;
                 packed.clear();
-                if progress(&Progress::of(done, volume)).is_break() {
-                    return Err(SchematicWriteError::Cancelled);
-                }
+                tell(progress, done, volume)?;
             }
         }
     }
     writer.raw(&packed)?;
-    match progress(&Progress::of(done, volume)) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(()) => Err(SchematicWriteError::Cancelled),
-    }
+    tell(progress, done, volume)
 }
 
-fn too_large(field: &str, what: &'static str, limit: u64, found: u64) -> SchematicWriteError {
-    SchematicWriteError::TooLarge { field: field.to_owned(), what, limit, found }
+fn tell(progress: Tell<'_>, done: u64, volume: u64) -> Result<()> {
+    match progress(&Progress::of(done, volume)) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(SchematicError::Cancelled),
+    }
 }

@@ -3,7 +3,7 @@
 use super::index::{Index, IndexedColumn, IndexedFile, MAX_CHUNKS};
 use super::{INDEX, Result, StoreOptions, StoredSnapshotError};
 use crate::block::BlockRegistry;
-use crate::snapshot::schematic::WriteOptions;
+use crate::snapshot::schematic::{Schematic, WriteOptions};
 use crate::snapshot::translation::{Outward, TranslationError, TranslationOptions, origin};
 use crate::snapshot::{ColumnSnapshot, Relocation, Snapshot};
 use crate::space::{BlockBox, BlockPos, CHUNK_SIZE, ChunkPos, ColumnPos, DimensionId};
@@ -46,7 +46,7 @@ pub(super) fn create(
 
 /// The name of a folder's snapshot until all of it is there.
 pub(super) fn unfinished(folder: &Path) -> Result<PathBuf> {
-    let name = folder.file_name().ok_or_else(|| StoredSnapshotError::NoName { path: folder.to_path_buf() })?;
+    let name = folder.file_name().ok_or_else(|| FileError::of(folder, "name")(ErrorKind::InvalidInput.into()))?;
     let mut hidden = std::ffi::OsString::from(".");
     hidden.push(name);
     hidden.push(".unfinished");
@@ -72,11 +72,17 @@ fn write(
     let total = snapshot.columns().len() as u64;
     for (done, (pos, column)) in (1..).zip(snapshot.columns()) {
         let mut files = Vec::new();
-        for (base, chunks) in spans(pos, column, snapshot.area()) {
-            let bytes = schematic(pos, column, snapshot.area(), (base, chunks), registry, options)?;
-            let checksum = crc32fast::hash(&bytes);
-            let file = IndexedFile { base, chunks, bytes: bytes.len() as u64, checksum };
-            write_file(&unfinished.join(file.name(pos)), &bytes, options.sync)?;
+        for span in spans(pos, column, snapshot.area()) {
+            let schematic = schematic(pos, column, snapshot.area(), span, registry)
+                .map_err(|source| StoredSnapshotError::Translation { column: pos, source })?;
+            let (base, chunks) = span;
+            let mut file = IndexedFile { base, chunks, bytes: 0, checksum: 0 };
+            let path = unfinished.join(file.name(pos));
+            let mut bytes = Vec::new();
+            let written = schematic.write(&mut bytes, &WriteOptions { version: 3, level: options.level });
+            written.map_err(|source| StoredSnapshotError::Schematic { path: path.clone(), source })?;
+            (file.bytes, file.checksum) = (bytes.len() as u64, crc32fast::hash(&bytes));
+            write_file(&path, &bytes, options.sync)?;
             files.push(file);
         }
         let heights = column.heights().cloned();
@@ -127,30 +133,25 @@ fn schematic(
     area: &BlockBox,
     (base, chunks): (i64, u32),
     registry: &BlockRegistry,
-    options: &StoreOptions,
-) -> Result<Vec<u8>> {
+) -> std::result::Result<Schematic, TranslationError> {
     let translation = TranslationOptions { keeps_ids: true, ..TranslationOptions::default() };
     let side = CHUNK_SIZE as u32;
     let mut outward = Outward::new(registry, &translation, [side, chunks * side, side]);
-    let failed = |source: TranslationError| StoredSnapshotError::Translation { column: pos, source };
     let is_inside = |y: i64| y.checked_sub(base).is_some_and(|y| (0..i64::from(chunks)).contains(&y));
     for (y, chunk) in column.chunks().filter(|(y, _)| is_inside(*y)) {
         if let Some(part) = area.part(pos.chunk(y)) {
-            outward.add_chunk(ChunkPos::new(0, y - base, 0), chunk, &part).map_err(failed)?;
+            outward.add_chunk(ChunkPos::new(0, y - base, 0), chunk, &part)?;
         }
     }
     let corner = corner(pos, base);
     for entity in column.entities().iter().filter(|entity| is_inside(entity.block.chunk().y)) {
         let to_corner = Relocation { from: corner, ..Relocation::default() };
-        let moved = to_corner.entity(entity).map_err(|source| failed(source.into()))?;
-        outward.add_entity(&moved);
+        outward.add_entity(&to_corner.entity(entity)?);
     }
     let mut schematic = outward.finish();
     schematic.offset = Some([0; 3]);
     schematic.origin = origin(corner);
-    let mut bytes = Vec::new();
-    let written = schematic.write(&mut bytes, &WriteOptions { version: 3, level: options.level });
-    written.map(|()| bytes).map_err(|source| StoredSnapshotError::Write { column: pos, source })
+    Ok(schematic)
 }
 
 /// The lowest block of a column's file.

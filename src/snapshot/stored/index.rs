@@ -1,6 +1,6 @@
 //! The index as text: a line for each thing, words with a space between them, and a checksum of it all at the end.
 
-use super::{Result, StoredSnapshotError};
+use super::{Result, StoredSnapshotError, damaged, wrong_checksum};
 use crate::snapshot::SnapshotParts;
 use crate::space::{BlockBox, BlockPos, CHUNK_SIZE, ColumnPos, DimensionId, HeightSet};
 use std::collections::{BTreeMap, BTreeSet};
@@ -90,7 +90,7 @@ impl Index {
 
     /// Reads an index. Memory is taken for its lines, and for no number in it.
     pub fn parse(bytes: &[u8], path: &Path) -> Result<Self> {
-        let wrong = |line: usize, expected| StoredSnapshotError::Index { path: path.to_path_buf(), line, expected };
+        let wrong = |line: usize, expected: &str| damaged(path, format!("line {line}: expected {expected}"));
         let first = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
         let version = str::from_utf8(first).ok().and_then(|line| line.strip_prefix(SIGNATURE)?.parse().ok());
         match version {
@@ -105,10 +105,16 @@ impl Index {
         let stored = stored.ok_or_else(|| wrong(text.lines().count(), "`checksum` and eight hexadecimal digits"))?;
         let found = crc32fast::hash(content.as_bytes());
         if stored != found {
-            return Err(StoredSnapshotError::IndexChecksum { path: path.to_path_buf(), stored, found });
+            return Err(damaged(path, wrong_checksum(stored, found)));
         }
         let mut lines = Lines { lines: content.split_terminator('\n').collect(), next: 1, at: 1 };
-        Self::read(&mut lines).map_err(|expected| wrong(lines.at + 1, expected))
+        let index = Self::read(&mut lines).map_err(|expected| wrong(lines.at + 1, expected))?;
+        // There is one way to write it.
+        let again = index.to_text();
+        match (1..).zip(again.split('\n').zip(text.split('\n'))).find(|(_, (expected, found))| expected != found) {
+            Some((line, (expected, _))) => Err(wrong(line, &format!("`{expected}`"))),
+            None => Ok(index),
+        }
     }
 
     /// `Err` says what should be in the next line.
@@ -117,35 +123,23 @@ impl Index {
         let area = lines.take("box").and_then(numbers).ok_or("`box` and its lowest and highest block")?;
         let [x, y, z, to_x, to_y, to_z]: [i64; 6] = area;
         let area = BlockBox { min: BlockPos::new(x, y, z), max: BlockPos::new(to_x, to_y, to_z) };
-        let parts = lines.take("parts").map(|words| as_parts(words).ok_or("`parts` and what is held, but not all"));
-        let parts = parts.transpose()?.unwrap_or_default();
-        let concerned =
-            lines.take("about").map(|words| as_about(words).ok_or("`about` and UUIDs, ascending, or `none`"));
+        let parts = lines.take("parts").map_or(SnapshotParts::ALL, as_parts);
+        let concerned = lines.take("about").map(|words| as_about(words).ok_or("`about` and UUIDs, or `none`"));
         let concerned = concerned.transpose()?;
         let mut owner_data = BTreeMap::new();
         while let Some(words) = lines.take("owner") {
             let entry = words.split_once(' ').and_then(|(key, value)| Some((unescaped(key)?, unescaped(value)?)));
-            let entry = entry.filter(|(key, _)| owner_data.last_key_value().is_none_or(|(last, _)| last < key));
-            let (key, value) = entry.ok_or("`owner`, a key above the one before, and a value")?;
+            let (key, value) = entry.ok_or("`owner`, a key and a value")?;
             owner_data.insert(key, value);
         }
-        let [count]: [u64; 1] =
-            lines.take("columns").and_then(numbers).ok_or("`owner` and data, or `columns` and their number")?;
+        lines.take("columns").ok_or("`owner` and data, or `columns` and their number")?;
         let mut columns = BTreeMap::new();
         while let Some(words) = lines.take("column") {
-            let line = lines.at;
             let (pos, column) = column(words, lines, &area)?;
-            if columns.last_key_value().is_some_and(|(last, _)| *last >= pos) {
-                lines.at = line;
-                return Err("columns in ascending order");
-            }
             columns.insert(pos, column);
         }
         if lines.next < lines.lines.len() {
             return Err("`column`, its place, tick and heights");
-        }
-        if columns.len() as u64 != count {
-            return Err("as many columns as it says");
         }
         Ok(Self { dimension: DimensionId(dimension), area, parts, concerned, owner_data, columns })
     }
@@ -160,7 +154,7 @@ fn column(
     let parts: Vec<&str> = words.split(' ').collect();
     let parsed = || {
         let [x, z, tick, heights] = parts.as_slice().try_into().ok()?;
-        Some((ColumnPos::new(number(x)?, number(z)?), number(tick)?, as_heights(heights)?))
+        Some((ColumnPos::new(x.parse().ok()?, z.parse().ok()?), tick.parse().ok()?, as_heights(heights)?))
     };
     let Some((pos, tick, heights)) = parsed().filter(|(pos, ..)| area.reaches(*pos)) else {
         return Err("the place of a column that the box reaches, a tick, and heights");
@@ -171,8 +165,8 @@ fn column(
         let parts: Vec<&str> = words.split(' ').collect();
         let parsed = || {
             let [base, chunks, bytes, sum] = parts.as_slice().try_into().ok()?;
-            let (base, chunks): (i64, u32) = (number(base)?, number(chunks)?);
-            let file = IndexedFile { base, chunks, bytes: number(bytes)?, checksum: checksum(sum)? };
+            let (base, chunks): (i64, u32) = (base.parse().ok()?, chunks.parse().ok()?);
+            let file = IndexedFile { base, chunks, bytes: bytes.parse().ok()?, checksum: checksum(sum)? };
             let is_inside = holds(base) && base.checked_add(i64::from(chunks) - 1).is_some_and(holds);
             let is_above = files.last().is_none_or(|below| below.end() <= base);
             (is_inside && is_above && (1..=MAX_CHUNKS).contains(&chunks)).then_some(file)
@@ -203,18 +197,12 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// A number in the one way to write it.
-fn number<N: FromStr + ToString>(word: &str) -> Option<N> {
-    word.parse().ok().filter(|number: &N| number.to_string() == word)
-}
-
-fn numbers<N: FromStr + ToString, const COUNT: usize>(words: &str) -> Option<[N; COUNT]> {
-    words.split(' ').map(number).collect::<Option<Vec<N>>>()?.try_into().ok()
+fn numbers<N: FromStr, const COUNT: usize>(words: &str) -> Option<[N; COUNT]> {
+    words.split(' ').map(|word| word.parse().ok()).collect::<Option<Vec<N>>>()?.try_into().ok()
 }
 
 fn checksum(word: &str) -> Option<u32> {
-    let is_hex = word.len() == 8 && word.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    is_hex.then(|| u32::from_str_radix(word, 16).ok()).flatten()
+    u32::from_str_radix(word, 16).ok()
 }
 
 fn heights_text(heights: &HeightSet) -> String {
@@ -230,7 +218,7 @@ fn as_heights(word: &str) -> Option<Option<HeightSet>> {
             let mut heights = HeightSet::new();
             for range in word.split(',') {
                 let (start, end) = range.split_once("..")?;
-                let (start, end): (i64, i64) = (number(start)?, number(end)?);
+                let (start, end): (i64, i64) = (start.parse().ok()?, end.parse().ok()?);
                 // Ascending, with gaps between them: so inserting each takes no time.
                 let is_above = heights.ranges().next_back().is_none_or(|below| below.end < start);
                 (start < end && is_above).then(|| heights.insert(start..end))?;
@@ -247,16 +235,14 @@ fn parts_text(parts: SnapshotParts) -> String {
     if held.is_empty() { "none".to_owned() } else { held.join(" ") }
 }
 
-fn as_parts(words: &str) -> Option<SnapshotParts> {
+fn as_parts(words: &str) -> SnapshotParts {
     let has = |part: &str| words.split(' ').any(|word| word == part);
-    let parts = SnapshotParts {
+    SnapshotParts {
         blocks: has("blocks"),
         layers: has("layers"),
         components: has("components"),
         entities: has("entities"),
-    };
-    // There is one way to write it.
-    (parts != SnapshotParts::ALL && parts_text(parts) == words).then_some(parts)
+    }
 }
 
 fn about_text(concerned: &BTreeSet<Uuid>) -> String {
@@ -265,23 +251,12 @@ fn about_text(concerned: &BTreeSet<Uuid>) -> String {
 }
 
 fn as_about(words: &str) -> Option<BTreeSet<Uuid>> {
-    let ids = words.split(' ').filter(|_| words != "none");
-    let concerned = ids.map(|word| word.parse().ok()).collect::<Option<BTreeSet<Uuid>>>()?;
-    (about_text(&concerned) == words).then_some(concerned)
+    words.split(' ').filter(|_| words != "none").map(|word| word.parse().ok()).collect()
 }
 
 /// Text without spaces and line breaks.
 fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '\\' => escaped.push_str("\\\\"),
-            ' ' => escaped.push_str("\\s"),
-            '\n' => escaped.push_str("\\n"),
-            _ => escaped.push(character),
-        }
-    }
-    escaped
+    text.replace('\\', "\\\\").replace(' ', "\\s").replace('\n', "\\n")
 }
 
 fn unescaped(word: &str) -> Option<String> {

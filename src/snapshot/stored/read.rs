@@ -2,12 +2,12 @@
 
 use super::create::corner;
 use super::index::{IndexedColumn, IndexedFile};
-use super::{Result, StoredSnapshot, StoredSnapshotError};
+use super::{Result, StoredSnapshot, StoredSnapshotError, damaged, wrong_checksum};
 use crate::block::BlockRegistry;
-use crate::snapshot::schematic::{ReadOptions, Schematic, SchematicLimits};
-use crate::snapshot::translation::{Inward, TranslationError, TranslationOptions, TranslationReport};
-use crate::snapshot::{ColumnSnapshot, Relocation};
-use crate::space::{BlockBox, BlockPos, CHUNK_SIZE, ColumnPos};
+use crate::snapshot::schematic::{ReadOptions, Schematic};
+use crate::snapshot::translation::{TranslationError, TranslationOptions, TranslationReport};
+use crate::snapshot::{BlockTurns, ColumnSnapshot, Relocation, Snapshot};
+use crate::space::{CHUNK_SIZE, ColumnPos};
 use crate::work::FileError;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -37,7 +37,7 @@ impl StoredSnapshot {
         let path = self.folder.join(file.name(column));
         let opened = match File::open(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                return Err(StoredSnapshotError::FileMissing { column, path });
+                return Err(damaged(path, "it is missing"));
             }
             other => other.map_err(FileError::of(&path, "open"))?,
         };
@@ -46,12 +46,12 @@ impl StoredSnapshot {
         let read = opened.take(file.bytes.saturating_add(1)).read_to_end(&mut bytes);
         let found = read.map_err(FileError::of(&path, "read"))? as u64;
         if found != file.bytes {
-            return Err(StoredSnapshotError::FileLength { column, path, expected: file.bytes, found });
+            return Err(damaged(path, format!("it should have {} bytes, found {found}", file.bytes)));
         }
         let found = crc32fast::hash(&bytes);
         match found == file.checksum {
             true => Ok(bytes),
-            false => Err(StoredSnapshotError::FileChecksum { column, path, stored: file.checksum, found }),
+            false => Err(damaged(path, wrong_checksum(file.checksum, found))),
         }
     }
 
@@ -68,38 +68,33 @@ impl StoredSnapshot {
         let side = CHUNK_SIZE as u32;
         let size = [side, file.chunks * side, side];
         let volume = size.map(u64::from).iter().product();
-        let limits = SchematicLimits { volume, ..SchematicLimits::default() };
-        let broken = |source| StoredSnapshotError::Schematic { column: pos, path: path(), source };
-        let read = Schematic::read(&bytes[..], &ReadOptions { limits, salvage: false });
+        let broken = |source| StoredSnapshotError::Schematic { path: path(), source };
+        let read = Schematic::read(&bytes[..], &ReadOptions { volume, ..ReadOptions::default() });
         let (schematic, report) = read.map_err(broken)?;
         if let Some(source) = report.first_malformed {
             return Err(broken(source));
         }
-        let wrong = |what| StoredSnapshotError::Content { column: pos, path: path(), what };
+        let wrong = |what: &str| damaged(path(), what);
         if schematic.size() != size {
             return Err(wrong("it has another size than the index says"));
         }
         let failed = |source: TranslationError| StoredSnapshotError::Translation { column: pos, source };
-        let (options, mut content) = (TranslationOptions::default(), ());
-        let mut inward = Inward::new(&schematic, registry, &options, &mut content).map_err(failed)?;
-        let whole = BlockBox::new(BlockPos::default(), BlockPos::new(15, i64::from(size[1]) - 1, 15));
-        let back = Relocation { to: corner(pos, file.base), ..Relocation::default() };
-        for (number, entity) in (0..).zip(&schematic.entities) {
-            let entity = inward.entity(entity, number, self.index.dimension, &whole);
-            let entity = entity.and_then(|entity| back.entity(&entity).ok());
-            let entity = entity.filter(|entity| entity.column() == pos && self.index.area.contains(entity.block));
-            column.entities.push(entity.ok_or_else(|| wrong("an entity is outside of the column"))?);
+        let options = TranslationOptions::default();
+        let read = Snapshot::from_schematic(schematic, self.index.dimension, registry, &options);
+        let (snapshot, report) = read.map_err(failed)?;
+        let to_column = Relocation { to: corner(pos, file.base), ..Relocation::default() };
+        let placed = snapshot.placed(&to_column, &BlockTurns::default());
+        let mut placed = placed.map_err(|source| failed(source.into()))?;
+        let Some(mut read) = placed.remove_column(pos) else { return Ok(report) };
+        let is_inside = read.entities.iter().all(|entity| self.index.area.contains(entity.block));
+        if !is_inside || report.entities > 0 {
+            return Err(wrong("an entity is outside of the column"));
         }
-        inward.add_block_entities(schematic.block_entities).map_err(failed)?;
-        for (at, chunk) in schematic.blocks.into_chunks() {
-            if let Some(chunk) = inward.chunk(at, chunk).map_err(failed)? {
-                let y = file.base + at.y;
-                if !column.holds(y) {
-                    return Err(wrong("there are blocks at a height that was not captured"));
-                }
-                column.chunks.push((y, chunk));
-            }
+        if !read.chunks.iter().all(|(y, _)| column.holds(*y)) {
+            return Err(wrong("there are blocks at a height that was not captured"));
         }
-        Ok(inward.finish())
+        column.chunks.append(&mut read.chunks);
+        column.entities.append(&mut read.entities);
+        Ok(report)
     }
 }

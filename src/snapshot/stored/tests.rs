@@ -5,7 +5,7 @@ mod hostile_index;
 
 use super::*;
 use crate::snapshot::schematic::nbt::{Compound, Nbt};
-use crate::snapshot::test_world::{BLOCKS, cells, child, edit, edits, entity, part_of, positions, world};
+use crate::snapshot::tests::{BLOCKS, cells, child, edit, edits, entity, part_of, positions, world};
 use crate::snapshot::translation::SCHEMATIC_ENTITY;
 use crate::snapshot::{EditHistory, Recorded};
 use crate::space::{BlockPos, HeightSet};

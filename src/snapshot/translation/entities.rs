@@ -18,17 +18,11 @@ const OWN: &str = "bevy_terrane";
 /// Blocks that an entity may stand outside of the box.
 const MARGIN: f64 = 2.0;
 
-/// How an entity of another program is written that has only what it came with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shown {
-    AsItCame,
-    WithId,
-}
-
 type Component = (String, Vec<u8>);
 
-/// An entity whose place counts from the minimum corner.
-pub(super) fn to_schematic(entity: &EntityRecord, shown: Shown) -> SchematicEntity {
+/// An entity whose place counts from the minimum corner. One of another program is written with its stable id if it `keeps_id` or
+/// has more than it came with.
+pub(super) fn to_schematic(entity: &EntityRecord, keeps_id: bool) -> SchematicEntity {
     let is_foreign = |(name, _): &&Component| name == SCHEMATIC_ENTITY;
     let foreign = entity.components.iter().find(is_foreign).and_then(|(_, value)| Foreign::from_bytes(value));
     let Some(Foreign { id, offset, mut data }) = foreign else {
@@ -39,7 +33,7 @@ pub(super) fn to_schematic(entity: &EntityRecord, shown: Shown) -> SchematicEnti
     let has_stayed = offset.map(in_block) == entity.offset;
     let position = position(entity.block, if has_stayed { offset } else { entity.offset.map(f64::from) });
     let has_more = entity.components.len() > 1 || !entity.children.is_empty() || entity.viewer.is_some();
-    if has_more || shown == Shown::WithId {
+    if has_more || keeps_id {
         let mut own = entity.clone();
         if let Some((_, value)) = own.components.iter_mut().find(|(name, _)| name == SCHEMATIC_ENTITY)
             && has_stayed
@@ -211,13 +205,11 @@ fn record(entity: &EntityRecord) -> Compound {
 fn from_record(compound: &Compound) -> Option<EntityRecord> {
     let (dimension, block, offset) = place(compound)?;
     let children = compounds(compound.get("Children")?)?.map(|child| {
-        let number = |name: &str| child.get(name).map(|number| number.as_integer().and_then(|it| it.try_into().ok()));
-        let parent: Option<Option<u32>> = number("Parent");
         Some(ChildRecord {
-            parent: if let Some(parent) = parent { Some(parent?) } else { None },
-            id: if let Some(id) = child.get("UUID") { Some(as_id(id)?) } else { None },
-            place: if child.get("Block").is_some() { Some(place(child)?) } else { None },
-            viewer: viewer(child)?,
+            parent: optional(child.get("Parent"), |number| number.as_integer()?.try_into().ok())?,
+            id: optional(child.get("UUID"), as_id)?,
+            place: optional(child.get("Block"), |_| place(child))?,
+            viewer: optional(child.get("Viewer"), as_viewer)?,
             components: as_components(child)?,
         })
     });
@@ -230,7 +222,7 @@ fn from_record(compound: &Compound) -> Option<EntityRecord> {
         dimension,
         block,
         offset,
-        viewer: viewer(compound)?,
+        viewer: optional(compound.get("Viewer"), as_viewer)?,
         components: as_components(compound)?,
         children,
     })
@@ -271,12 +263,15 @@ fn put_viewer(compound: &mut Compound, viewer: Option<ViewerRecord>) {
     }
 }
 
-/// `None` if there is one that makes no sense.
-fn viewer(compound: &Compound) -> Option<Option<ViewerRecord>> {
-    let Some(value) = compound.get("Viewer") else { return Some(None) };
+fn as_viewer(value: &Nbt) -> Option<ViewerRecord> {
     let Nbt::IntArray(radii) = value else { return None };
     let [radius, generation_radius, vertical_radius] = <[i32; 3]>::try_from(radii.as_slice()).ok()?.map(|it| it as u32);
-    Some(Some(ViewerRecord { radius, generation_radius, vertical_radius }))
+    Some(ViewerRecord { radius, generation_radius, vertical_radius })
+}
+
+/// A value that may be missing; `None` if it is there and makes no sense.
+fn optional<T>(value: Option<&Nbt>, read: impl FnOnce(&Nbt) -> Option<T>) -> Option<Option<T>> {
+    value.map_or(Some(None), |value| read(value).map(Some))
 }
 
 fn components(components: &[Component]) -> Nbt {

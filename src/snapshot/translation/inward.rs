@@ -2,12 +2,12 @@
 
 use super::entities;
 use super::placeholder::{self, Placeholder};
-use super::{ForeignContent, TranslationError, TranslationOptions, TranslationReport};
+use super::{TranslationError, TranslationOptions, TranslationReport};
 use crate::block::{BlockComponentId, BlockComponentRecord, BlockId, BlockLayout, BlockName, BlockRegistry};
 use crate::chunk::{Chunk, ChunkAssembly};
-use crate::snapshot::StateTurns;
 use crate::snapshot::capture::is_air;
 use crate::snapshot::schematic::{AIR, BlockEntity, Schematic, SchematicEntity, dry, shortened};
+use crate::snapshot::turned_state;
 use crate::snapshot::uniform_chunks::UniformChunks;
 use crate::space::{BlockBox, CHUNK_SIZE, ChunkPart, ChunkPos, DimensionId};
 use crate::storage::EntityRecord;
@@ -25,10 +25,9 @@ const LAYER_BYTES: u64 = 8;
 const VALUE_BYTES: u64 = 48;
 
 /// Takes a schematic in, chunk by chunk.
-pub(in crate::snapshot) struct Inward<'a> {
+pub(super) struct Inward<'a> {
     registry: &'a BlockRegistry,
     options: &'a TranslationOptions,
-    content: &'a mut dyn ForeignContent,
     placeholder: Option<Placeholder>,
     block_entity: Option<BlockComponentId>,
     water: Option<BlockId>,
@@ -56,16 +55,10 @@ enum State {
 type Value<'a> = (BlockComponentId, Cow<'a, [u8]>);
 
 impl<'a> Inward<'a> {
-    pub fn new(
-        schematic: &Schematic,
-        registry: &'a BlockRegistry,
-        options: &'a TranslationOptions,
-        content: &'a mut dyn ForeignContent,
-    ) -> Result<Self> {
+    pub fn new(schematic: &Schematic, registry: &'a BlockRegistry, options: &'a TranslationOptions) -> Self {
         let mut inward = Self {
             registry,
             options,
-            content,
             placeholder: Placeholder::of(registry),
             block_entity: placeholder::block_entity(registry),
             water: registry.id(&options.water),
@@ -78,7 +71,7 @@ impl<'a> Inward<'a> {
             report: TranslationReport::default(),
         };
         inward.states = schematic.palette.iter().map(|state| inward.state(state)).collect();
-        Ok(inward)
+        inward
     }
 
     /// What is left is told.
@@ -118,20 +111,20 @@ impl<'a> Inward<'a> {
         entities::from_schematic(entity, dimension, area, [self.options.seed, number])
     }
 
-    fn state(&mut self, state: &str) -> State {
+    fn state(&self, state: &str) -> State {
         if state == AIR {
             return State::Block(BlockId::AIR);
         }
-        if let Some(block) = self.content.block(state).or_else(|| self.registry.id(state)) {
+        if let Some(block) = self.registry.id(state) {
             return State::Block(block);
         }
         let text = || match BlockName::parse(state.to_owned()) {
             Ok(name) if !self.options.turn.is_none() => {
-                StateTurns::default().turned(&name, self.options.turn).as_str().as_bytes().into()
+                turned_state(&name, self.options.turn).as_str().as_bytes().into()
             }
             _ => state.as_bytes().into(),
         };
-        let known_dry = dry(state).and_then(|dry| self.content.block(&dry).or_else(|| self.registry.id(&dry)));
+        let known_dry = dry(state).and_then(|dry| self.registry.id(&dry));
         match known_dry.filter(|_| self.water.is_some()) {
             Some(dry) => State::Wet(dry, text()),
             None => State::Unknown(text()),
@@ -299,19 +292,12 @@ impl<'a> Inward<'a> {
                 true
             })
         };
-        if let Some(id) = self.block_entity
-            && has_room(chunk, id)
-        {
-            let is_free = chunk.component(position, 0, id).is_none_or(<[u8]>::is_empty);
-            let bytes = if is_free { entity.to_bytes().ok() } else { None };
-            let Some(bytes) = bytes else { return Ok(false) };
-            self.take_memory(bytes.len() as u64 + PLACEHOLDER_BYTES)?;
-            chunk.set_component(self.registry, position, 0, id, &bytes)?;
-            return Ok(true);
-        }
-        let Some(values) = self.content.block_entity(block, &entity) else { return Ok(false) };
-        let values = values.into_iter().map(|(id, value)| (id, Cow::Owned(value))).collect();
-        self.place_values(chunk, position, 0, values)?;
+        let Some(id) = self.block_entity.filter(|id| has_room(chunk, *id)) else { return Ok(false) };
+        let is_free = chunk.component(position, 0, id).is_none_or(<[u8]>::is_empty);
+        let bytes = if is_free { entity.to_bytes().ok() } else { None };
+        let Some(bytes) = bytes else { return Ok(false) };
+        self.take_memory(bytes.len() as u64 + PLACEHOLDER_BYTES)?;
+        chunk.set_component(self.registry, position, 0, id, &bytes)?;
         Ok(true)
     }
 

@@ -1,6 +1,6 @@
 //! Numbers of a registry become those of a schematic's palette.
 
-use super::entities::{self, Shown};
+use super::entities;
 use super::placeholder::{self, Placeholder};
 use super::{TranslationError, TranslationOptions};
 use crate::block::{BlockComponentId, BlockId, BlockRegistry};
@@ -10,6 +10,7 @@ use crate::snapshot::uniform_chunks::UniformChunks;
 use crate::space::{CHUNK_SIZE, ChunkPart, ChunkPos, cell_position};
 use crate::storage::EntityRecord;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 type Result<T> = std::result::Result<T, TranslationError>;
@@ -68,8 +69,8 @@ impl<'a> Outward<'a> {
         chunk.compact();
         let foreign = self.take_foreign(at, &chunk);
         let mut used: FxHashSet<BlockId> = chunk.palette().iter().copied().collect();
-        if foreign.hides_placeholder {
-            used.remove(&foreign.placeholder);
+        if let Some(it) = self.placeholder.filter(|_| foreign.hides_placeholder) {
+            used.remove(&it.block);
         }
         used.extend(chunk.layered_blocks().map(|(_, _, block)| block));
         let mut numbers = FxHashMap::default();
@@ -82,10 +83,15 @@ impl<'a> Outward<'a> {
         if chunk.rename_blocks(number) {
             return Ok(chunk);
         }
+        let (state, block_entity) = (self.placeholder.map(|it| it.state), self.block_entity);
         let mut unknown = None;
         let mut assembly = ChunkAssembly::new();
         assembly.copy_renamed(&chunk, number, |position, layer, component| {
-            if layer == 0 && foreign.has(position, component) {
+            // Where a state is said, an empty block entity says that there is none.
+            let is_state = foreign.states.contains_key(&position);
+            let is_said = Some(component) == state && is_state
+                || Some(component) == block_entity && (is_state || foreign.entities.contains(&position));
+            if layer == 0 && is_said {
                 return None;
             }
             let number = self.component(component);
@@ -107,11 +113,8 @@ impl<'a> Outward<'a> {
     fn take_foreign(&mut self, at: ChunkPos, chunk: &Chunk) -> Foreign {
         let mut foreign = Foreign::default();
         let Some(block_entity) = self.block_entity.filter(|_| chunk.has_components()) else { return foreign };
-        foreign.block_entity = Some(block_entity);
         let placeholder = self.placeholder.filter(|it| chunk.palette().contains(&it.block));
         foreign.hides_placeholder = placeholder.is_some();
-        foreign.placeholder = placeholder.map_or(BlockId::AIR, |it| it.block);
-        foreign.state = placeholder.map(|it| it.state);
         for position in ChunkPart::WHOLE.cells() {
             let stands_for = placeholder.filter(|it| chunk.block(position) == it.block);
             let entity = match chunk.component(position, 0, block_entity) {
@@ -131,8 +134,7 @@ impl<'a> Outward<'a> {
                     foreign.hides_placeholder = false;
                     continue;
                 };
-                foreign.states.push((position, state));
-                foreign.cells.insert(position);
+                foreign.states.insert(position, state);
             }
             if let Some(entity) = entity {
                 foreign.entities.insert(position);
@@ -192,35 +194,18 @@ impl<'a> Outward<'a> {
 
     /// Adds an entity whose place counts from the minimum corner.
     pub fn add_entity(&mut self, entity: &EntityRecord) {
-        let shown = if self.options.keeps_ids { Shown::WithId } else { Shown::AsItCame };
-        self.schematic.entities.push(entities::to_schematic(entity, shown));
+        self.schematic.entities.push(entities::to_schematic(entity, self.options.keeps_ids));
     }
 }
 
 /// What of a chunk's blocks of layer 0 is said in the format itself.
 #[derive(Default)]
 struct Foreign {
-    placeholder: BlockId,
     /// Whether all placeholders of layer 0 are written as what they stand for.
     hides_placeholder: bool,
-    state: Option<BlockComponentId>,
-    block_entity: Option<BlockComponentId>,
-    states: Vec<([usize; 3], BlockId)>,
-    /// Where the states are.
-    cells: FxHashSet<[usize; 3]>,
+    states: BTreeMap<[usize; 3], BlockId>,
     /// Where the block entities are.
     entities: FxHashSet<[usize; 3]>,
-}
-
-impl Foreign {
-    /// Whether a component is said otherwise.
-    fn has(&self, position: [usize; 3], component: BlockComponentId) -> bool {
-        if self.cells.contains(&position) {
-            // An empty one says that there is no block entity.
-            return Some(component) == self.state || Some(component) == self.block_entity;
-        }
-        Some(component) == self.block_entity && self.entities.contains(&position)
-    }
 }
 
 /// A block of a chunk, from the minimum corner.

@@ -6,11 +6,11 @@ mod round_trip;
 
 use super::entities::SCHEMATIC_ENTITY;
 use super::*;
-use crate::block::{BLOCK_ENTITY, BlockComponent, BlockLayout, BlockType, PLACEHOLDER, STATE};
+use crate::block::{BLOCK_ENTITY, BlockComponent, BlockId, BlockLayout, BlockType, PLACEHOLDER, STATE};
 use crate::chunk::{Chunk, Column};
 use crate::snapshot::schematic::nbt::{Compound, Nbt};
-use crate::snapshot::schematic::{AIR, ReadOptions, SchematicEntity, WriteOptions};
-use crate::snapshot::test_world::cells;
+use crate::snapshot::schematic::{AIR, BlockEntity, ReadOptions, SchematicEntity, WriteOptions};
+use crate::snapshot::tests::cells;
 use crate::space::ColumnPos;
 
 const HERE: DimensionId = DimensionId(1);
@@ -30,11 +30,11 @@ fn compound(entries: &[(&str, Nbt)]) -> Compound {
 }
 
 fn read(schematic: Schematic, registry: &BlockRegistry) -> (Snapshot, TranslationReport) {
-    Snapshot::from_schematic(schematic, HERE, registry, &TranslationOptions::default(), &mut ()).unwrap()
+    Snapshot::from_schematic(schematic, HERE, registry, &TranslationOptions::default()).unwrap()
 }
 
 fn written(snapshot: &Snapshot, registry: &BlockRegistry) -> Schematic {
-    snapshot.to_schematic(registry, &TranslationOptions::default()).unwrap().schematic
+    snapshot.to_schematic(registry, &TranslationOptions::default()).unwrap()
 }
 
 /// As a file has it.

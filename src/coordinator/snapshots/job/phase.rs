@@ -1,9 +1,9 @@
 //! The phases of a job, and the pieces of work that each of them consists of.
 
 use crate::coordinator::snapshots::{EntityRestore, RestoreSnapshot, SnapshotJobError};
-use crate::snapshot::{RestoreItem, Snapshot};
+use crate::snapshot::Snapshot;
 use crate::space::{BlockBox, ColumnPos};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 
 /// A restore in layers of more chunk heights is refused.
@@ -96,11 +96,7 @@ pub(super) fn restore_phases(
         (Some(_), Some(heights)) if heights.start().abs_diff(*heights.end()) >= MAX_HEIGHTS => {
             return Err(SnapshotJobError::TooManyHeights { limit: MAX_HEIGHTS });
         }
-        (Some(sequence), Some(_)) => {
-            let items = sequence.items(area)?;
-            let items: Vec<RestoreItem> = items.filter(|item| has(&item.chunk.column())).collect();
-            items.chunk_by(|a, b| a.phase == b.phase).map(phase_of).collect()
-        }
+        (Some(sequence), Some(_)) => sequence.phases(&columns, area).into_iter().map(Phase::Blocks).collect(),
     };
     if restore.entities == EntityRestore::Replace {
         phases.push(Phase::Clear);
@@ -110,16 +106,6 @@ pub(super) fn restore_phases(
     }
     phases.push(Phase::Entities(columns));
     Ok(phases)
-}
-
-/// The chunks of a phase, each column with all of its heights.
-pub(super) fn phase_of(items: &[RestoreItem]) -> Phase {
-    let mut columns: BTreeMap<ColumnPos, RangeInclusive<i64>> = BTreeMap::new();
-    for RestoreItem { chunk, .. } in items {
-        let heights = columns.entry(chunk.column()).or_insert(chunk.y..=chunk.y);
-        *heights = *heights.start().min(&chunk.y)..=*heights.end().max(&chunk.y);
-    }
-    Phase::Blocks(columns.into_iter().collect())
 }
 
 /// The part of a box at these chunk heights.

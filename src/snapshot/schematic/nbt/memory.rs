@@ -1,6 +1,7 @@
 //! The memory that values take, and the limit on it.
 
 use super::{Compound, Nbt};
+use crate::snapshot::schematic::SchematicError;
 use std::cell::Cell;
 
 /// Vectors of fewer bytes double when they grow. Larger ones grow by an eighth, so that little of the counted memory is unused.
@@ -19,10 +20,14 @@ impl Budget {
         Self { limit, left: Cell::new(limit) }
     }
 
-    /// Counts bytes that are about to be taken. `Err` gives the limit.
-    pub fn take(&self, bytes: usize) -> Result<(), u64> {
-        let left = self.left.get().checked_sub(bytes as u64).ok_or(self.limit)?;
-        self.left.set(left);
+    /// Counts bytes that are about to be taken. The error has no place yet.
+    pub fn take(&self, bytes: usize) -> Result<(), SchematicError> {
+        match self.left.get().checked_sub(bytes as u64) {
+            Some(left) => self.left.set(left),
+            None => {
+                return Err(SchematicError::too_large("", "bytes of memory", self.limit, self.limit.saturating_add(1)));
+            }
+        }
         Ok(())
     }
 
@@ -32,7 +37,7 @@ impl Budget {
     }
 
     /// Makes room for more items in a vector that will have at most `most`, and counts it.
-    pub fn make_room<T>(&self, items: &mut Vec<T>, more: usize, most: u64) -> Result<(), u64> {
+    pub fn make_room<T>(&self, items: &mut Vec<T>, more: usize, most: u64) -> Result<(), SchematicError> {
         let (held, needed, size) = (items.capacity(), items.len() + more, size_of::<T>());
         if needed <= held {
             return Ok(());

@@ -1,15 +1,21 @@
 //! Reading NBT as a stream.
 
-use super::path::Path;
 use super::{Budget, Compound, DEEPEST, FILE, Nbt, NbtKind, on_heap, text};
-use crate::snapshot::schematic::error::shortened;
-use crate::snapshot::schematic::{SchematicError, SchematicLimits};
+use crate::snapshot::schematic::error::{REST, push_shortened, shortened};
+use crate::snapshot::schematic::{ReadOptions, SchematicError};
+use std::fmt::Write;
 use std::io::{self, Read};
 
 /// Bytes that are read at once.
 const BUFFER: usize = 1 << 16;
 /// A compound of this many entries is not copied for the sake of an exact size.
 const MANY: usize = 1 << 14;
+/// Items that a list or an array may have.
+const MOST_ITEMS: u64 = 1 << 24;
+/// A path that has this many bytes is not continued.
+const LONGEST_PATH: usize = 512;
+/// A path has about this many bytes of each name.
+const LONGEST_NAME: usize = 128;
 
 type Result<T> = std::result::Result<T, SchematicError>;
 
@@ -23,20 +29,26 @@ pub(in crate::snapshot::schematic) struct Reader<'a, R> {
     end: usize,
     /// Bytes that were read from the source.
     read: u64,
-    limits: &'a SchematicLimits,
+    /// The most bytes that may be read.
+    limit: u64,
     budget: &'a Budget,
-    /// The path to the value that is being read. After an error it leads to the value that failed.
-    path: Path,
+    /// The names and indices that lead to the value that is being read, after an error to the value that failed. It is short
+    /// enough for a message.
+    path: String,
     /// The values of the compounds that are being read, the innermost last. The length of a compound is known only at its end, and
     /// it should take no more memory than it needs.
     entries: Vec<(String, Nbt)>,
 }
 
 impl<'a, R: Read> Reader<'a, R> {
-    pub fn new(source: R, limits: &'a SchematicLimits, budget: &'a Budget) -> Self {
-        let buffer = vec![0; BUFFER].into();
-        let (path, entries) = (Path::default(), Vec::new());
-        Self { source, buffer, start: 0, end: 0, read: 0, limits, budget, path, entries }
+    pub fn new(source: R, options: &ReadOptions, budget: &'a Budget) -> Self {
+        Self::resumed(source, options, budget, 0, String::new())
+    }
+
+    /// Reads what was put aside of a file that had this at such a byte, under such a path.
+    pub fn resumed(source: R, options: &ReadOptions, budget: &'a Budget, offset: u64, path: String) -> Self {
+        let (buffer, limit) = (vec![0; BUFFER].into(), options.inflated_bytes);
+        Self { source, buffer, start: 0, end: 0, read: offset, limit, budget, path, entries: Vec::new() }
     }
 
     /// Where the next byte is.
@@ -45,9 +57,19 @@ impl<'a, R: Read> Reader<'a, R> {
     }
 
     /// The path to what is being read.
-    pub fn field(&self) -> String {
-        let path = self.path.text();
-        if path.is_empty() { FILE.to_owned() } else { path.to_owned() }
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The place of the next byte.
+    pub fn place(&self) -> String {
+        self.place_of(self.offset())
+    }
+
+    /// The place of a byte of what is being read.
+    pub fn place_of(&self, offset: u64) -> String {
+        let path = if self.path.is_empty() { FILE } else { &self.path };
+        format!("byte {offset}: {path}")
     }
 
     pub fn into_source(self) -> R {
@@ -56,24 +78,24 @@ impl<'a, R: Read> Reader<'a, R> {
 
     /// Takes memory.
     pub fn take(&self, bytes: usize) -> Result<()> {
-        self.budget.take(bytes).map_err(|limit| self.no_memory(limit))
+        self.budget.take(bytes).map_err(|error| error.within(&self.place()))
     }
 
     /// Makes room for more items of a vector that will have no more than `most`, and takes memory for it.
     pub fn make_room<T>(&self, items: &mut Vec<T>, more: usize, most: u64) -> Result<()> {
-        self.budget.make_room(items, more, most).map_err(|limit| self.no_memory(limit))
-    }
-
-    pub fn no_memory(&self, limit: u64) -> SchematicError {
-        SchematicError::no_memory(self.offset(), self.field(), limit)
+        self.budget.make_room(items, more, most).map_err(|error| error.within(&self.place()))
     }
 
     pub fn too_large(&self, what: &'static str, limit: u64, found: u64) -> SchematicError {
-        SchematicError::TooLarge { offset: self.offset(), field: self.field(), what, limit, found }
+        SchematicError::too_large(self.place(), what, limit, found)
     }
 
-    pub fn wrong_type(&self, expected: &'static str, found: NbtKind) -> SchematicError {
-        SchematicError::WrongType { offset: self.offset(), field: self.field(), expected, found: found.name() }
+    pub fn malformed(&self, what: impl Into<String>) -> SchematicError {
+        SchematicError::malformed(self.place(), what)
+    }
+
+    pub fn wrong_type(&self, expected: &str, found: NbtKind) -> SchematicError {
+        self.malformed(format!("expected {expected}, found {found}"))
     }
 
     /// Checks what kind a value is.
@@ -100,25 +122,24 @@ impl<'a, R: Read> Reader<'a, R> {
         };
         self.end = count;
         self.read += count as u64;
-        if self.read > self.limits.inflated_bytes {
-            return Err(self.too_large("uncompressed bytes", self.limits.inflated_bytes, self.read));
+        if self.read > self.limit {
+            return Err(self.too_large("uncompressed bytes", self.limit, self.read));
         }
         Ok(count == 0)
     }
 
     fn failed(&self, error: io::Error) -> SchematicError {
-        let (offset, field, message) = (self.offset(), self.field(), shortened(&error.to_string()));
         match error.kind() {
             io::ErrorKind::UnexpectedEof => self.truncated(),
             io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => {
-                SchematicError::Compression { offset, field, message }
+                self.malformed(format!("the compressed data is damaged: {}", shortened(&error.to_string())))
             }
-            kind => SchematicError::Io { offset, field, kind, message },
+            _ => SchematicError::io(self.place(), &error),
         }
     }
 
     fn truncated(&self) -> SchematicError {
-        SchematicError::Truncated { offset: self.offset(), field: self.field() }
+        SchematicError::Truncated { at: self.place() }
     }
 
     /// At least one byte, and at most so many.
@@ -156,28 +177,34 @@ impl<'a, R: Read> Reader<'a, R> {
     }
 
     pub fn tag(&mut self) -> Result<NbtKind> {
-        let offset = self.offset();
+        let at = self.offset();
         let found = self.byte()?;
-        NbtKind::from_tag(found).ok_or_else(|| SchematicError::Tag { offset, field: self.field(), found })
+        let wrong = || format!("expected a tag of 12 or less, found {found}");
+        NbtKind::from_tag(found).ok_or_else(|| SchematicError::malformed(self.place_of(at), wrong()))
     }
 
     pub fn text(&mut self) -> Result<String> {
-        let offset = self.offset();
+        let at = self.offset();
         let length = u16::from_be_bytes(self.array()?);
         let bytes = self.bytes(length.into())?;
-        text::decode(&bytes).ok_or_else(|| SchematicError::Text { offset, field: self.field() })
+        let wrong = || SchematicError::malformed(self.place_of(at), "expected text in modified UTF-8");
+        text::decode(&bytes).ok_or_else(wrong)
     }
 
     /// A count that is not below 0.
     pub fn length(&mut self) -> Result<u64> {
-        let offset = self.offset();
+        let at = self.offset();
         let found = self.int()?;
-        u64::try_from(found).map_err(|_| SchematicError::Length { offset, field: self.field(), found: found.into() })
+        u64::try_from(found).map_err(|_| self.impossible_length(at, found.into()))
+    }
+
+    pub fn impossible_length(&self, offset: u64, found: i64) -> SchematicError {
+        SchematicError::malformed(self.place_of(offset), format!("{found} is no possible length"))
     }
 
     fn list_length(&mut self) -> Result<u64> {
-        let (length, limit) = (self.length()?, self.limits.list_length);
-        if length <= limit { Ok(length) } else { Err(self.too_large("items", limit, length)) }
+        let length = self.length()?;
+        if length <= MOST_ITEMS { Ok(length) } else { Err(self.too_large("items", MOST_ITEMS, length)) }
     }
 
     fn bytes(&mut self, length: u64) -> Result<Vec<u8>> {
@@ -213,9 +240,9 @@ impl<'a, R: Read> Reader<'a, R> {
                 return Ok(());
             }
             let name = self.text()?;
-            let path = self.path.open_name(&name);
+            let path = self.open_name(&name);
             entry(self, kind, &name)?;
-            self.path.close(path);
+            self.path.truncate(path);
         }
     }
 
@@ -237,14 +264,13 @@ impl<'a, R: Read> Reader<'a, R> {
         for index in 0..length {
             let path = self.open_item(kind, index);
             item(self, length - index)?;
-            self.path.close(path);
+            self.path.truncate(path);
         }
         Ok(())
     }
 
     fn check_depth(&self, depth: usize) -> Result<()> {
-        let limit = self.limits.depth.min(DEEPEST);
-        if depth <= limit { Ok(()) } else { Err(self.too_large("levels", limit as u64, depth as u64)) }
+        if depth <= DEEPEST { Ok(()) } else { Err(self.too_large("levels", DEEPEST as u64, depth as u64)) }
     }
 
     /// A value of this kind. `depth` counts the compounds and lists that it is in.
@@ -302,7 +328,7 @@ impl<'a, R: Read> Reader<'a, R> {
             self.make_room(&mut items, 1, length)?;
             let path = self.open_item(kind, index);
             items.push(self.value(kind, depth + 1)?);
-            self.path.close(path);
+            self.path.truncate(path);
         }
         Ok(Nbt::List(kind, items))
     }
@@ -311,20 +337,53 @@ impl<'a, R: Read> Reader<'a, R> {
     fn list_head(&mut self, depth: usize) -> Result<(NbtKind, u64)> {
         self.check_depth(depth + 1)?;
         let kind = self.tag()?;
-        let offset = self.offset();
-        let length = self.list_length()?;
-        if kind == NbtKind::End && length > 0 {
-            return Err(SchematicError::Length { offset, field: self.field(), found: length as i64 });
+        let at = self.offset();
+        match self.list_length()? {
+            length @ 1.. if kind == NbtKind::End => Err(self.impossible_length(at, length as i64)),
+            length => Ok((kind, length)),
         }
-        Ok((kind, length))
     }
 
-    /// Adds an item to the path, if it is one that has a path of its own. Gives the length that the path had.
+    /// Adds a name to the path. Gives the length that the path had, as all that add to it.
+    fn open_name(&mut self, name: &str) -> usize {
+        self.open(|path| {
+            if !path.is_empty() {
+                path.push('.');
+            }
+            push_shortened(path, name, LONGEST_NAME);
+        })
+    }
+
+    /// Adds the index of an item to the path, if it is one that has a path of its own.
     fn open_item(&mut self, kind: NbtKind, index: u64) -> usize {
         match kind {
-            NbtKind::List | NbtKind::Compound => self.path.open_item(index),
-            _ => self.path.text().len(),
+            NbtKind::List | NbtKind::Compound => self.open(|path| _ = write!(path, "[{index}]")),
+            _ => self.path.len(),
         }
+    }
+
+    fn open(&mut self, add: impl FnOnce(&mut String)) -> usize {
+        let length = self.path.len();
+        if length <= LONGEST_PATH {
+            add(&mut self.path);
+            if self.path.len() > LONGEST_PATH {
+                self.path.push_str(REST);
+            }
+        }
+        length
+    }
+
+    /// Reads a value that is not kept.
+    pub fn skip(&mut self, kind: NbtKind, depth: usize) -> Result<()> {
+        if kind != NbtKind::ByteArray {
+            self.budget.give_back(self.value(kind, depth)?.heap_bytes());
+            return Ok(());
+        }
+        let mut left = self.length()?;
+        while left > 0 {
+            left -= self.part(left)?.len() as u64;
+        }
+        Ok(())
     }
 
     /// The values of a compound.
@@ -334,13 +393,14 @@ impl<'a, R: Read> Reader<'a, R> {
         while let Some((kind, name, path)) = self.open_entry()? {
             let value = self.value(kind, depth + 1)?;
             self.add_entry(name, value)?;
-            self.path.close(path);
+            self.path.truncate(path);
         }
         self.close_entries(first)
     }
 
     fn add_entry(&mut self, name: String, value: Nbt) -> Result<()> {
-        self.budget.make_room(&mut self.entries, 1, u64::MAX).map_err(|limit| self.no_memory(limit))?;
+        let room = self.budget.make_room(&mut self.entries, 1, u64::MAX);
+        room.map_err(|error| error.within(&self.place()))?;
         self.entries.push((name, value));
         Ok(())
     }
@@ -366,7 +426,7 @@ impl<'a, R: Read> Reader<'a, R> {
         }
         let name = self.text()?;
         self.take(on_heap(name.len()))?;
-        let path = self.path.open_name(&name);
+        let path = self.open_name(&name);
         Ok(Some((kind, name, path)))
     }
 }

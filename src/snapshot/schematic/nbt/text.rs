@@ -5,32 +5,22 @@ pub(super) fn decode(bytes: &[u8]) -> Option<String> {
     if let Ok(text) = str::from_utf8(bytes) {
         return Some(text.to_owned());
     }
-    let mut text = String::with_capacity(bytes.len());
-    let mut high = None;
+    let mut units = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
     while !rest.is_empty() {
-        let (unit, length) = unit(rest)?;
+        let (code, length) = code(rest)?;
         rest = &rest[length..];
-        match (high.take(), unit) {
-            (None, 0xD800..0xDC00) => high = Some(unit),
-            (Some(high), 0xDC00..0xE000) => {
-                text.extend(char::from_u32(0x10000 + ((high - 0xD800) << 10) + unit - 0xDC00))
-            }
-            (before, _) => {
-                text.extend(before.map(|_| char::REPLACEMENT_CHARACTER));
-                match unit {
-                    0xD800..0xDC00 => high = Some(unit),
-                    _ => text.push(char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER)),
-                }
-            }
+        match char::from_u32(code) {
+            Some(character) => units.extend_from_slice(character.encode_utf16(&mut [0; 2])),
+            // Half a pair, or above all characters.
+            None => units.push(u16::try_from(code).unwrap_or(0xFFFD)),
         }
     }
-    text.extend(high.map(|_| char::REPLACEMENT_CHARACTER));
-    Some(text)
+    Some(String::from_utf16_lossy(&units))
 }
 
-/// The first character or half of one, and its bytes.
-fn unit(bytes: &[u8]) -> Option<(u32, usize)> {
+/// The number that the first bytes stand for, and how many they are.
+fn code(bytes: &[u8]) -> Option<(u32, usize)> {
     let (first, length) = match bytes[0] {
         first @ 0..0x80 => return Some((first.into(), 1)),
         first @ 0xC0..0xE0 => (first & 0x1F, 2),
@@ -38,14 +28,14 @@ fn unit(bytes: &[u8]) -> Option<(u32, usize)> {
         first @ 0xF0..0xF8 => (first & 0x07, 4),
         _ => return None,
     };
-    let mut unit = u32::from(first);
+    let mut code = u32::from(first);
     for byte in bytes.get(1..length)? {
         if byte & 0xC0 != 0x80 {
             return None;
         }
-        unit = unit << 6 | u32::from(byte & 0x3F);
+        code = code << 6 | u32::from(byte & 0x3F);
     }
-    Some((unit, length))
+    Some((code, length))
 }
 
 /// Appends text in its modified form.

@@ -1,5 +1,7 @@
 //! Values of NBT.
 
+use super::{Budget, Reader, Writer};
+use crate::snapshot::schematic::{ReadOptions, SchematicError};
 use std::fmt;
 
 /// What a value is. The numbers are the tags of the format.
@@ -51,21 +53,22 @@ impl NbtKind {
 
     /// The kind in words.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::End => "an end",
-            Self::Byte => "a byte",
-            Self::Short => "a short",
-            Self::Int => "an int",
-            Self::Long => "a long",
-            Self::Float => "a float",
-            Self::Double => "a double",
-            Self::ByteArray => "a byte array",
-            Self::String => "a string",
-            Self::List => "a list",
-            Self::Compound => "a compound",
-            Self::IntArray => "an int array",
-            Self::LongArray => "a long array",
-        }
+        const NAMES: [&str; 13] = [
+            "an end",
+            "a byte",
+            "a short",
+            "an int",
+            "a long",
+            "a float",
+            "a double",
+            "a byte array",
+            "a string",
+            "a list",
+            "a compound",
+            "an int array",
+            "a long array",
+        ];
+        NAMES[self as usize]
     }
 }
 
@@ -216,5 +219,32 @@ impl Compound {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// The compound by itself: without a name, uncompressed.
+    ///
+    /// # Errors
+    /// If it has what the format has no room for, such as text of more than 65,535 bytes.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, SchematicError> {
+        let mut writer = Writer::new(Vec::new());
+        writer.name(NbtKind::Compound, "")?;
+        writer.entries(self)?;
+        writer.end()?;
+        writer.finish()
+    }
+
+    /// What [`to_bytes`](Self::to_bytes) gave, within the [default limits](ReadOptions).
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, SchematicError> {
+        let options = ReadOptions::default();
+        let budget = Budget::new(options.memory);
+        let mut reader = Reader::new(bytes, &options, &budget);
+        let kind = reader.tag()?;
+        reader.expect(NbtKind::Compound, kind)?;
+        reader.text()?;
+        let compound = reader.compound(1)?;
+        match reader.is_at_end()? {
+            true => Ok(compound),
+            false => Err(reader.malformed("expected the end")),
+        }
     }
 }

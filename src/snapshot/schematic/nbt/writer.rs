@@ -1,7 +1,7 @@
 //! Writing NBT as a stream.
 
 use super::{Compound, DEEPEST, Nbt, NbtKind, text};
-use crate::snapshot::schematic::SchematicWriteError;
+use crate::snapshot::schematic::SchematicError;
 use crate::snapshot::schematic::error::shortened;
 use rustc_hash::FxHashSet;
 use std::io::Write;
@@ -9,7 +9,7 @@ use std::io::Write;
 /// Bytes that are collected before they are passed on.
 const BUFFER: usize = 1 << 16;
 
-type Result<T> = std::result::Result<T, SchematicWriteError>;
+type Result<T> = std::result::Result<T, SchematicError>;
 
 /// Writes values one after the other.
 pub(in crate::snapshot::schematic) struct Writer<W> {
@@ -155,8 +155,8 @@ impl<W: Write> Writer<W> {
         self.length(name, "items", items.len())?;
         for item in items {
             if item.kind() != kind {
-                let (expected, found) = (kind.name(), item.kind().name());
-                return Err(SchematicWriteError::MixedList { field: shortened(name), expected, found });
+                let what = format!("a list of {kind} holds {}", item.kind());
+                return Err(SchematicError::malformed(shortened(name), what));
             }
             self.payload(name, item, depth + 1)?;
         }
@@ -164,6 +164,6 @@ impl<W: Write> Writer<W> {
     }
 }
 
-fn too_large(field: &str, what: &'static str, limit: u64, found: usize) -> SchematicWriteError {
-    SchematicWriteError::TooLarge { field: shortened(field), what, limit, found: found as u64 }
+fn too_large(field: &str, what: &'static str, limit: u64, found: usize) -> SchematicError {
+    SchematicError::too_large(shortened(field), what, limit, found as u64)
 }

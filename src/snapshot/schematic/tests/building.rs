@@ -127,7 +127,7 @@ fn members_of_gzip_follow_each_other_and_other_bytes_are_noticed() {
     assert_eq!(report(&whole[..whole.len() - 8]), (false, true));
     let mut wrong = whole.clone();
     wrong[whole.len() - 8] ^= 1;
-    assert!(matches!(error(&wrong), SchematicError::Compression { .. }));
+    assert!(error(&wrong).to_string().contains(": the compressed data is damaged: "));
     assert_eq!(states(&salvaged(&wrong).0), EXPECTED);
 }
 

@@ -54,13 +54,13 @@ fn block_entities_as_chunks_have_them_are_read() {
 fn a_block_entity_that_makes_no_sense_is_left_out_and_the_rest_is_read() {
     let good = |x| compound(&[("Pos", Nbt::IntArray(vec![x, 0, 0])), ("Id", text("a:chest"))]);
     let bad = [
-        (Compound::new(), "Pos is missing"),
+        (Compound::new(), "Pos: it is missing"),
         (
             compound(&[("Pos", Nbt::IntArray(vec![1, 2])), ("Id", text("a"))]),
             "Pos: expected three integers, found an int array",
         ),
-        (compound(&[("x", Nbt::Int(0)), ("y", Nbt::Int(0)), ("Id", text("a"))]), "Pos is missing"),
-        (compound(&[("Pos", Nbt::IntArray(vec![0; 3]))]), "Id is missing"),
+        (compound(&[("x", Nbt::Int(0)), ("y", Nbt::Int(0)), ("Id", text("a"))]), "Pos: it is missing"),
+        (compound(&[("Pos", Nbt::IntArray(vec![0; 3]))]), "Id: it is missing"),
         (compound(&[("Pos", Nbt::IntArray(vec![0; 3])), ("Id", Nbt::Int(3))]), "Id: expected a string, found an int"),
     ];
     for (bad, reason) in bad {
@@ -243,4 +243,17 @@ fn the_program_is_told_as_worldedit_tells_it() {
     entries.push(("Metadata", Nbt::Compound(compound(&[("WorldEdit", Nbt::Compound(world_edit))]))));
     let (schematic, _) = report(&file("Schematic", &entries));
     assert_eq!((schematic.offset, schematic.origin), (Some([1, 2, 3]), Some([10, 10, 10])));
+}
+
+#[test]
+fn biomes_are_named_wherever_they_are_and_whatever_else_is_said_of_them() {
+    let names = || palette(&[("a:sea", 4), ("a:plains", 0)]);
+    let mut entries = version_2();
+    let flat =
+        [("BiomePaletteMax", Nbt::Int(2)), ("BiomePalette", names()), ("BiomeData", Nbt::ByteArray(vec![9; 50]))];
+    entries.extend(flat);
+    assert_eq!(report(&file("Schematic", &entries)).0.biomes, ["a:plains", "a:sea"]);
+    let nested = compound(&[("Data", Nbt::ByteArray(vec![9; 50])), ("Palette", names()), ("Other", Nbt::Int(1))]);
+    let schematic = report(&changed("Biomes", Nbt::Compound(nested))).0;
+    assert_eq!((schematic.biomes, schematic.other), (vec!["a:plains".to_owned(), "a:sea".to_owned()], Compound::new()));
 }

@@ -1,12 +1,11 @@
 //! What is written in place of what.
 
-use super::slab::{Slab, more_bytes};
-use super::{Result, SINGLE, too_large};
+use super::slab::Slab;
+use super::{Result, SINGLE};
 use crate::block::BlockId;
 use crate::chunk::Chunk;
 use crate::snapshot::schematic::palette::{base, wet};
-use crate::snapshot::schematic::{ChunkGrid, Schematic, SchematicWriteError};
-use crate::space::CHUNK_SIZE;
+use crate::snapshot::schematic::{Schematic, SchematicError, unnamed};
 use rustc_hash::FxHashMap;
 
 /// A palette of so many entries is the largest that is written.
@@ -45,25 +44,19 @@ impl Plan {
             }
         }
         plan.palette = palette;
-        plan.check("block", blocks, schematic.palette.len())?;
-        plan.length = plan.length(blocks, blocks.size())?;
-        Ok(plan)
-    }
-
-    /// Of names that are no blocks.
-    pub fn of_names(palette: &[String], cells: &ChunkGrid) -> Result<Self> {
-        let plan = Self { wet: Vec::new(), is_water: Vec::new(), palette: palette.to_vec(), length: 0 };
-        plan.check("biome", cells, palette.len())?;
+        plan.check(schematic)?;
+        plan.length = plan.packed_length(schematic)?;
         Ok(plan)
     }
 
     /// Whether every number has a name.
-    fn check(&self, what: &'static str, cells: &ChunkGrid, names: usize) -> Result<()> {
+    fn check(&self, schematic: &Schematic) -> Result<()> {
         if self.palette.len() > LARGEST {
-            return Err(too_large("the palette", "entries", LARGEST as u64, self.palette.len() as u64));
+            let found = self.palette.len() as u64;
+            return Err(SchematicError::too_large("the palette", "entries", LARGEST as u64, found));
         }
-        let has_name = |block: BlockId| (block.index() as usize) < names;
-        for (_, chunk) in cells.chunks() {
+        let has_name = |block: BlockId| (block.index() as usize) < schematic.palette.len();
+        for (_, chunk) in schematic.blocks.chunks() {
             let layered = chunk.layered_blocks().map(|(_, _, block)| block).find(|block| !has_name(*block));
             // A palette may have blocks that no longer occur.
             let ground = match chunk.palette().iter().all(|block| has_name(*block)) {
@@ -71,7 +64,7 @@ impl Plan {
                 false => chunk.blocks().find(|block| !has_name(*block)),
             };
             if let Some(block) = ground.or(layered) {
-                return Err(SchematicWriteError::Unnamed { what, number: block.index().into() });
+                return Err(unnamed("block", block.index().into()));
             }
         }
         Ok(())
@@ -87,20 +80,17 @@ impl Plan {
         self.is_water.get(block.index() as usize) == Some(&true)
     }
 
-    /// Bytes of all packed cells of a box of this size.
-    pub fn length(&self, cells: &ChunkGrid, size: [u32; 3]) -> Result<u64> {
-        let volume = ChunkGrid::new(size).volume();
-        let mut length = volume;
+    /// Bytes of all packed cells.
+    fn packed_length(&self, schematic: &Schematic) -> Result<u64> {
+        let mut length = schematic.blocks.volume();
         if self.palette.len() > SINGLE {
-            let mut rows = Slab::default();
-            for y in 0..size[1].div_ceil(CHUNK_SIZE as u32) {
-                rows.open(self, cells, y, size);
-                rows.chunks.iter().enumerate().for_each(|(place, chunk)| {
-                    length += rows.reach_of(place).map_or(0, |reach| more_bytes(chunk, reach));
-                });
+            let mut slab = Slab::default();
+            for y in 0..schematic.blocks.chunks_along()[1] {
+                slab.open(self, &schematic.blocks, y);
+                length += slab.more_bytes();
             }
         }
         let limit = i32::MAX as u64;
-        if length <= limit { Ok(length) } else { Err(too_large("the blocks", "bytes", limit, length)) }
+        if length <= limit { Ok(length) } else { Err(SchematicError::too_large("the blocks", "bytes", limit, length)) }
     }
 }

@@ -11,7 +11,7 @@ use crate::space::{CHUNK_SIZE, CHUNK_VOLUME};
 /// One layer of chunks.
 #[derive(Default)]
 pub(super) struct Slab {
-    pub chunks: Vec<Cells>,
+    chunks: Vec<Cells>,
     unused: Vec<Box<FileCells>>,
     /// Of the box, and which layer of chunks.
     size: [u32; 3],
@@ -19,9 +19,9 @@ pub(super) struct Slab {
 }
 
 impl Slab {
-    pub fn open(&mut self, plan: &Plan, cells: &ChunkGrid, y: u32, size: [u32; 3]) {
-        let [along_x, along_z] = [size[0], size[2]].map(|side| side.div_ceil(CHUNK_SIZE as u32) as usize);
-        (self.size, self.y) = (size, y);
+    pub fn open(&mut self, plan: &Plan, cells: &ChunkGrid, y: u32) {
+        let [along_x, _, along_z] = cells.chunks_along().map(|along| along as usize);
+        (self.size, self.y) = (cells.size(), y);
         for chunk in self.chunks.drain(..) {
             if let Cells::Mixed(cells) = chunk {
                 self.unused.push(cells);
@@ -29,13 +29,10 @@ impl Slab {
         }
         self.chunks.resize_with(along_x * along_z, || Cells::Uniform(0));
         for ([x, z], chunk) in cells.layer(y) {
-            let place = x as usize + z as usize * along_x;
-            if (x as usize) < along_x && place < self.chunks.len() {
-                self.chunks[place] = match chunk.uniform_block() {
-                    Some(block) => Cells::Uniform(block.index() as u16),
-                    None => Cells::Mixed(self.mixed(plan, chunk)),
-                };
-            }
+            self.chunks[x as usize + z as usize * along_x] = match chunk.uniform_block() {
+                Some(block) => Cells::Uniform(block.index() as u16),
+                None => Cells::Mixed(self.mixed(plan, chunk)),
+            };
         }
     }
 
@@ -57,12 +54,15 @@ impl Slab {
         cells
     }
 
-    /// How far a chunk reaches; `None` if it is outside.
-    pub fn reach_of(&self, place: usize) -> Option<[usize; 3]> {
+    /// Bytes of all packed cells beyond one each.
+    pub fn more_bytes(&self) -> u64 {
         let along_x = self.size[0].div_ceil(CHUNK_SIZE as u32) as usize;
-        let at = [place % along_x, self.y as usize, place / along_x];
-        let reach = |axis: usize| (self.size[axis] as usize).checked_sub(at[axis] * CHUNK_SIZE);
-        Some([reach(0)?, reach(1)?, reach(2)?].map(|reach| reach.min(CHUNK_SIZE)))
+        let of_chunk = |(place, chunk): (usize, &Cells)| {
+            let at = [place % along_x, self.y as usize, place / along_x];
+            let reach = std::array::from_fn(|axis| (self.size[axis] as usize - at[axis] * CHUNK_SIZE).min(CHUNK_SIZE));
+            more_bytes(chunk, reach)
+        };
+        self.chunks.iter().enumerate().map(of_chunk).sum()
     }
 
     /// Packs one row.
@@ -89,7 +89,7 @@ impl Slab {
 }
 
 /// Bytes of a chunk's packed cells beyond one each.
-pub(super) fn more_bytes(chunk: &Cells, [reach_x, reach_y, reach_z]: [usize; 3]) -> u64 {
+fn more_bytes(chunk: &Cells, [reach_x, reach_y, reach_z]: [usize; 3]) -> u64 {
     let more = |number: u16| u64::from(number >= 1 << 7) + u64::from(number >= 1 << 14);
     match chunk {
         Cells::Uniform(number) => more(*number) * (reach_x * reach_y * reach_z) as u64,

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::snapshot::BlockTurns;
-use crate::snapshot::test_world::{BLOCKS, Cell, Columns, Edit, child, edit, edits, entity, part_of, positions, world};
+use crate::snapshot::tests::{BLOCKS, Cell, Columns, Edit, child, edit, edits, entity, part_of, positions, world};
 use crate::space::HeightSet;
 use crate::storage::{EntityRecord, ViewerRecord};
 use proptest::prelude::*;
@@ -103,11 +103,11 @@ proptest! {
         }
         let options = TranslationOptions { keeps_ids: true, ..TranslationOptions::default() };
         let schematized = snapshot.to_schematic(&BLOCKS, &options).unwrap();
-        prop_assert_eq!(schematized.missing_chunks == 0, snapshot.is_complete());
-        let read = through_file(&schematized.schematic, version);
+        prop_assert_eq!(snapshot.missing_chunks() == 0, snapshot.is_complete());
+        let read = through_file(&schematized, version);
         let corner = read.corner().unwrap();
         prop_assert_eq!(corner, [area.min.x, area.min.y, area.min.z]);
-        let (again, report) = Snapshot::from_schematic(read, HERE, &BLOCKS, &options, &mut ()).unwrap();
+        let (again, report) = Snapshot::from_schematic(read, HERE, &BLOCKS, &options).unwrap();
         prop_assert_eq!((report.block_entities, report.entities, report.components), (0, 0, 0));
         let back = Relocation { to: area.min, ..Relocation::default() };
         let again = again.placed(&back, &BlockTurns::default()).unwrap();
