@@ -90,6 +90,16 @@ pub(super) fn pace(per_second: Option<f64>, left: Option<Duration>) -> String {
     }
 }
 
+/// `8, 9, 12 more`: eight of them at most.
+pub(super) fn list<T>(all: &[T], name: impl Fn(&T) -> String) -> String {
+    const MOST: usize = 8;
+    let mut names: Vec<_> = all.iter().take(MOST).map(name).collect();
+    if all.len() > MOST {
+        names.push(format!("{} more", all.len() - MOST));
+    }
+    names.join(", ")
+}
+
 /// Ticks a second: `20.0`.
 pub(super) fn rate(ticks_per_second: Option<f64>) -> String {
     ticks_per_second.map_or_else(|| UNKNOWN.to_owned(), |rate| format!("{rate:.1}"))
@@ -149,6 +159,13 @@ mod tests {
         for (seconds, text) in [(7, "0:07"), (245, "4:05"), (10_929, "3:02:09")] {
             assert_eq!(time(Duration::from_secs(seconds)), text);
         }
+    }
+
+    #[test]
+    fn a_long_list_is_cut() {
+        let all: Vec<_> = (1..=20).collect();
+        assert_eq!(list(&all[..2], i32::to_string), "1, 2");
+        assert_eq!(list(&all, i32::to_string), "1, 2, 3, 4, 5, 6, 7, 8, 12 more");
     }
 
     #[test]
