@@ -13,7 +13,7 @@
 //!
 //! # let mut app = App::new();
 //! // After DefaultPlugins and TerranePlugin:
-//! app.add_plugins(OverlayPlugin::default());
+//! app.add_plugins(OverlayPlugin);
 //! ```
 //!
 //! On the map, x points to the right and z down. Every square is a section in its region's color, a faint one a section
@@ -33,13 +33,12 @@ mod state;
 mod summary;
 mod table;
 
-use crate::coordinator::{DimensionClock, RetryColumns, SnapshotProgress};
+use crate::coordinator::{DimensionClock, SnapshotProgress};
 use crate::region::RegionId;
 use crate::space::DimensionId;
 use crate::view::{
-    ControlPregeneration, ControlRegion, Dimension, DimensionOpen, FarColumnReceived, FarColumns, FarView,
-    Pregeneration, PregenerationProgress, PublishedColumns, RegionCreated, RegionDestroyed, RegionHalted, RegionHung,
-    RegionMerged, RegionRestarted, RegionSplit, SnapshotJob, StepDimension, WorldStatistics,
+    Dimension, DimensionOpen, FarColumns, FarView, Pregeneration, PregenerationProgress, PublishedColumns, SnapshotJob,
+    WorldStatistics,
 };
 use bevy::ecs::system::SystemParam;
 use bevy::prelude::*;
@@ -53,12 +52,10 @@ use table::Table;
 /// A region, as the overlay names it.
 type RegionKey = (DimensionId, RegionId);
 
-/// Adds the overlay, and `EguiPlugin` if the app does not have it. It is added after `DefaultPlugins`.
+/// Adds the overlay, and `EguiPlugin` if the app does not have it. It is added after `DefaultPlugins`. It is hidden at first,
+/// unless the game inserts an [`Overlay`] that is visible.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OverlayPlugin {
-    /// Whether it is shown from the start.
-    pub visible: bool,
-}
+pub struct OverlayPlugin;
 
 /// Whether the overlay is shown, and which region it shows more of.
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,9 +84,7 @@ pub enum OverlayList {
 
 impl Plugin for OverlayPlugin {
     fn build(&self, app: &mut App) {
-        if !app.world().contains_resource::<Overlay>() {
-            app.insert_resource(Overlay { visible: self.visible, ..default() });
-        }
+        app.init_resource::<Overlay>();
         if !app.is_plugin_added::<WindowPlugin>() {
             error!("there is no overlay: OverlayPlugin must be added after DefaultPlugins, in an app that has windows");
             return;
@@ -97,33 +92,17 @@ impl Plugin for OverlayPlugin {
         if !app.is_plugin_added::<EguiPlugin>() {
             app.add_plugins(EguiPlugin::default());
         }
-        add_log(app);
-        app.init_resource::<WorldStatistics>()
-            .init_resource::<PublishedColumns>()
-            .add_message::<StepDimension>()
-            .add_message::<ControlRegion>()
-            .add_message::<RetryColumns>()
-            .add_message::<ControlPregeneration>()
-            .add_message::<FarColumnReceived>()
-            .init_resource::<FarColumns>()
+        let has_world = resource_exists::<PublishedColumns>;
+        app.init_resource::<RegionLog>()
             .init_resource::<jobs::Traffic>()
-            .add_systems(Update, jobs::note_traffic)
+            // What happens is noted while the overlay is hidden too.
+            .add_systems(Update, (log::note, jobs::note_traffic).run_if(has_world))
             .add_systems(Update, toggle.run_if(resource_exists::<ButtonInput<KeyCode>>))
-            .add_systems(EguiPrimaryContextPass, show.run_if(|overlay: Res<Overlay>| overlay.visible));
+            .add_systems(
+                EguiPrimaryContextPass,
+                show.run_if(has_world).run_if(|overlay: Res<Overlay>| overlay.visible),
+            );
     }
-}
-
-/// The log is kept while the overlay is hidden too.
-fn add_log(app: &mut App) {
-    app.init_resource::<RegionLog>()
-        .add_message::<RegionCreated>()
-        .add_message::<RegionSplit>()
-        .add_message::<RegionMerged>()
-        .add_message::<RegionHalted>()
-        .add_message::<RegionHung>()
-        .add_message::<RegionRestarted>()
-        .add_message::<RegionDestroyed>()
-        .add_systems(Update, log::note);
 }
 
 fn toggle(keys: Res<ButtonInput<KeyCode>>, mut overlay: ResMut<Overlay>) {
@@ -384,11 +363,10 @@ mod tests {
     #[test]
     fn an_app_without_windows_runs_on() {
         let mut app = App::new();
-        app.add_plugins((MinimalPlugins, OverlayPlugin { visible: true }));
+        app.add_plugins((MinimalPlugins, OverlayPlugin));
         app.finish();
         app.cleanup();
         app.update();
-        assert!(app.world().resource::<Overlay>().visible);
         assert!(!app.is_plugin_added::<EguiPlugin>());
     }
 }

@@ -27,8 +27,7 @@ pub(super) fn show(ui: &mut Ui, dimension: &DimensionStatistics, view: &View, co
 /// `generated 1,234 of 2,000 (61 %), 120/s, 6.4 s left`.
 fn text(dimension: &DimensionStatistics) -> String {
     let ground = dimension.to_generate;
-    let text =
-        format!("generated {}", done(ground.total.saturating_sub(ground.missing), ground.total, ground.fraction()));
+    let text = format!("generated {}", done(ground.total.saturating_sub(ground.missing), ground.total));
     match ground.missing {
         0 => text,
         _ => format!("{text}, {}", pace(dimension.generated_per_second, dimension.time_left)),

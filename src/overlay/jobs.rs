@@ -6,7 +6,7 @@ use crate::coordinator::{SnapshotJobState, SnapshotProgress};
 use crate::generation::DistanceGraph;
 use crate::space::{ColumnArea, ColumnPos};
 use crate::view::{
-    ControlPregeneration, FarColumnReceived, FarView, PregenerationOrder, PregenerationProgress, PregenerationState,
+    ControlPregeneration, FarColumnChanged, FarView, PregenerationOrder, PregenerationProgress, PregenerationState,
 };
 use bevy::prelude::*;
 use bevy_egui::egui::{Grid, Label, RichText, ScrollArea, Ui};
@@ -89,7 +89,7 @@ fn show_pregenerations(ui: &mut Ui, view: &View, commands: &mut Commands) {
 /// `1,234 of 2,000 (61 %), 2 failed`.
 fn columns_done(progress: &PregenerationProgress) -> String {
     let total = u64::try_from(progress.total).unwrap_or(u64::MAX);
-    let text = format::done(progress.done, total, progress.fraction());
+    let text = format::done(progress.done, total);
     match progress.failed {
         0 => text,
         failed => format!("{text}, {} failed", count(failed)),
@@ -110,7 +110,10 @@ fn show_snapshot_jobs(ui: &mut Ui, view: &View, commands: &mut Commands) {
     for (entity, job, progress) in jobs {
         let what = if job.is_restore { "restore" } else { "capture" };
         let figures = [
-            (work_done(progress), "pieces of work: columns, each once for every phase"),
+            (
+                format::done(progress.done as u64, progress.total as u64),
+                "pieces of work: columns, each once for every phase",
+            ),
             (work_pace(progress), "pieces of work a second"),
             (work_time(progress, job.is_restore), "the time is that within the ticks of regions"),
         ];
@@ -122,11 +125,6 @@ fn show_snapshot_jobs(ui: &mut Ui, view: &View, commands: &mut Commands) {
             }
         });
     }
-}
-
-/// `120 of 576 (20 %)`.
-fn work_done(progress: &SnapshotProgress) -> String {
-    format::done(progress.done as u64, progress.total as u64, progress.fraction())
 }
 
 /// `120/s, 6.4 s left`, while it runs.
@@ -211,7 +209,7 @@ impl Traffic {
 }
 
 pub(super) fn note_traffic(
-    mut received: MessageReader<FarColumnReceived>,
+    mut received: MessageReader<FarColumnChanged>,
     time: Res<Time<Real>>,
     mut traffic: ResMut<Traffic>,
 ) {
@@ -251,7 +249,6 @@ mod tests {
             elapsed: Duration::from_secs(2),
             worked: Duration::from_millis(12),
         };
-        assert_eq!(work_done(&progress), "1,151 of 1,152 (99 %)");
         assert_eq!(work_pace(&progress), "576/s, 1.74 ms left");
         assert_eq!(work_time(&progress, true), "4,321 chunks changed, 12.0 ms worked");
         progress = SnapshotProgress { total: 9, state: SnapshotJobState::Running, ..SnapshotProgress::default() };

@@ -180,8 +180,17 @@ mod tests {
 
     fn app() -> App {
         let mut app = App::new();
-        super::super::add_log(&mut app);
-        app.init_resource::<WorldStatistics>().init_resource::<Overlay>();
+        app.init_resource::<RegionLog>()
+            .init_resource::<WorldStatistics>()
+            .init_resource::<Overlay>()
+            .add_message::<RegionCreated>()
+            .add_message::<RegionSplit>()
+            .add_message::<RegionMerged>()
+            .add_message::<RegionHalted>()
+            .add_message::<RegionHung>()
+            .add_message::<RegionRestarted>()
+            .add_message::<RegionDestroyed>()
+            .add_systems(Update, note);
         app
     }
 
