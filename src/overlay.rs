@@ -13,7 +13,7 @@
 //!
 //! # let mut app = App::new();
 //! // After DefaultPlugins and TerranePlugin:
-//! app.add_plugins(OverlayPlugin::default());
+//! app.add_plugins(OverlayPlugin);
 //! ```
 //!
 //! On the map, x points to the right and z down. Every square is a section in its region's color, a faint one a section
@@ -21,29 +21,24 @@
 //!
 //! It is drawn by the primary egui context, which `bevy_egui` puts on the first camera.
 
-mod background_jobs;
 mod clocks;
 mod color;
-mod far_views;
 mod format;
 mod generation;
+mod jobs;
 mod log;
 mod map;
-mod pregenerations;
 mod selected;
-mod snapshot_jobs;
 mod state;
 mod summary;
 mod table;
-mod wish;
 
-use crate::coordinator::{DimensionClock, RetryColumns, SnapshotProgress, Statistics};
+use crate::coordinator::{DimensionClock, SnapshotProgress};
 use crate::region::RegionId;
-use crate::space::{DimensionId, SectionPos};
+use crate::space::DimensionId;
 use crate::view::{
-    ControlPregeneration, ControlRegion, Dimension, DimensionOpen, FarColumnReceived, FarColumns, FarView,
-    Pregeneration, PregenerationProgress, PublishedColumns, RegionCreated, RegionDestroyed, RegionHalted, RegionHung,
-    RegionMerged, RegionRestarted, RegionSplit, SnapshotJob, StepDimension, WorldStatistics,
+    Dimension, DimensionOpen, FarColumns, FarView, Pregeneration, PregenerationProgress, PublishedColumns, SnapshotJob,
+    WorldStatistics,
 };
 use bevy::ecs::system::SystemParam;
 use bevy::prelude::*;
@@ -51,19 +46,16 @@ use bevy::window::WindowPlugin;
 use bevy_egui::{EguiContexts, EguiPlugin, EguiPrimaryContextPass, egui};
 use log::{Filter, RegionLog};
 use map::Map;
-use pregenerations::PregenerationRow;
-use rustc_hash::{FxHashMap, FxHashSet};
-use selected::Selected;
-use snapshot_jobs::SnapshotRow;
+use selected::RateOrder;
 use table::Table;
-use wish::{RegionKey, Wish, Wishes};
 
-/// Adds the overlay, and `EguiPlugin` if the app does not have it. It is added after `DefaultPlugins`.
+/// A region, as the overlay names it.
+type RegionKey = (DimensionId, RegionId);
+
+/// Adds the overlay, and `EguiPlugin` if the app does not have it. It is added after `DefaultPlugins`. It is hidden at first,
+/// unless the game inserts an [`Overlay`] that is visible.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OverlayPlugin {
-    /// Whether it is shown from the start.
-    pub visible: bool,
-}
+pub struct OverlayPlugin;
 
 /// Whether the overlay is shown, and which region it shows more of.
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -92,9 +84,7 @@ pub enum OverlayList {
 
 impl Plugin for OverlayPlugin {
     fn build(&self, app: &mut App) {
-        if !app.world().contains_resource::<Overlay>() {
-            app.insert_resource(Overlay { visible: self.visible, ..default() });
-        }
+        app.init_resource::<Overlay>();
         if !app.is_plugin_added::<WindowPlugin>() {
             error!("there is no overlay: OverlayPlugin must be added after DefaultPlugins, in an app that has windows");
             return;
@@ -102,33 +92,17 @@ impl Plugin for OverlayPlugin {
         if !app.is_plugin_added::<EguiPlugin>() {
             app.add_plugins(EguiPlugin::default());
         }
-        add_log(app);
-        app.init_resource::<WorldStatistics>()
-            .init_resource::<PublishedColumns>()
-            .add_message::<StepDimension>()
-            .add_message::<ControlRegion>()
-            .add_message::<RetryColumns>()
-            .add_message::<ControlPregeneration>()
-            .add_message::<FarColumnReceived>()
-            .init_resource::<FarColumns>()
-            .init_resource::<far_views::Traffic>()
-            .add_systems(Update, far_views::note)
+        let has_world = resource_exists::<PublishedColumns>;
+        app.init_resource::<RegionLog>()
+            .init_resource::<jobs::Traffic>()
+            // What happens is noted while the overlay is hidden too.
+            .add_systems(Update, (log::note, jobs::note_traffic).run_if(has_world))
             .add_systems(Update, toggle.run_if(resource_exists::<ButtonInput<KeyCode>>))
-            .add_systems(EguiPrimaryContextPass, show.run_if(|overlay: Res<Overlay>| overlay.visible));
+            .add_systems(
+                EguiPrimaryContextPass,
+                show.run_if(has_world).run_if(|overlay: Res<Overlay>| overlay.visible),
+            );
     }
-}
-
-/// The log is kept while the overlay is hidden too.
-fn add_log(app: &mut App) {
-    app.init_resource::<RegionLog>()
-        .add_message::<RegionCreated>()
-        .add_message::<RegionSplit>()
-        .add_message::<RegionMerged>()
-        .add_message::<RegionHalted>()
-        .add_message::<RegionHung>()
-        .add_message::<RegionRestarted>()
-        .add_message::<RegionDestroyed>()
-        .add_systems(Update, log::note);
 }
 
 fn toggle(keys: Res<ButtonInput<KeyCode>>, mut overlay: ResMut<Overlay>) {
@@ -137,88 +111,39 @@ fn toggle(keys: Res<ButtonInput<KeyCode>>, mut overlay: ResMut<Overlay>) {
     }
 }
 
-/// What runs beside the regions.
+/// What there is to show.
 #[derive(SystemParam)]
-struct Background<'w, 's> {
-    jobs: Query<'w, 's, (Entity, &'static Pregeneration, &'static PregenerationProgress, Option<&'static Name>)>,
-    dimensions: Query<'w, 's, &'static Dimension>,
-    open: Query<'w, 's, (&'static Dimension, &'static DimensionOpen)>,
-    snapshots: Query<'w, 's, (Entity, &'static SnapshotJob, &'static SnapshotProgress)>,
-    listeners: Query<'w, 's, (Entity, &'static FarView, Option<&'static Name>)>,
-    columns: Res<'w, FarColumns>,
-    traffic: Res<'w, far_views::Traffic>,
+struct View<'w, 's> {
+    statistics: Res<'w, WorldStatistics>,
+    published: Res<'w, PublishedColumns>,
+    log: Res<'w, RegionLog>,
+    dimensions:
+        Query<'w, 's, (Entity, &'static Dimension, Option<&'static DimensionOpen>, Option<&'static DimensionClock>)>,
+    pregenerations:
+        Query<'w, 's, (Entity, &'static Pregeneration, &'static PregenerationProgress, Option<&'static Name>)>,
+    snapshot_jobs: Query<'w, 's, (Entity, &'static SnapshotJob, &'static SnapshotProgress)>,
+    far_views: Query<'w, 's, (Entity, &'static FarView, Option<&'static Name>)>,
+    far_columns: Res<'w, FarColumns>,
+    traffic: Res<'w, jobs::Traffic>,
 }
 
-impl Background<'_, '_> {
-    fn jobs(&self) -> background_jobs::Jobs {
-        background_jobs::Jobs { pregenerations: self.pregenerations(), snapshots: self.snapshots() }
+impl View<'_, '_> {
+    /// The entity and the name of an open dimension, and the clock that the game gave it. One that is being closed has no
+    /// entity any more.
+    fn dimension(&self, id: DimensionId) -> Option<(Entity, &str, Option<DimensionClock>)> {
+        let mut dimensions = self.dimensions.iter();
+        let (entity, dimension, _, clock) =
+            dimensions.find(|(_, _, open, _)| open.is_some_and(|open| open.id == id))?;
+        Some((entity, dimension.name(), clock.copied()))
     }
 
-    /// The pre-generations, the oldest entity first.
-    fn pregenerations(&self) -> Vec<PregenerationRow> {
-        let mut jobs: Vec<_> = self.jobs.iter().collect();
-        jobs.sort_unstable_by_key(|(entity, ..)| *entity);
-        let job = |(entity, job, progress, name): (Entity, &Pregeneration, &PregenerationProgress, Option<&Name>)| {
-            let dimension = self.dimensions.get(job.dimension);
-            PregenerationRow {
-                entity,
-                name: name.map(|name| name.as_str().to_owned()),
-                dimension: dimension.map_or_else(|_| format::UNKNOWN.to_owned(), |it| it.name().to_owned()),
-                area: job.area,
-                progress: progress.clone(),
-            }
-        };
-        jobs.into_iter().map(job).collect()
-    }
-
-    /// The snapshot jobs, the oldest first.
-    fn snapshots(&self) -> Vec<SnapshotRow> {
-        let mut jobs: Vec<_> = self.snapshots.iter().collect();
-        jobs.sort_unstable_by_key(|(_, job, _)| job.id);
-        let row = |(entity, job, progress): (Entity, &SnapshotJob, &SnapshotProgress)| {
-            let dimension = self.open.iter().find(|(_, open)| open.id == job.dimension);
-            SnapshotRow {
-                entity,
-                is_restore: job.is_restore,
-                dimension: dimension.map_or_else(|| job.dimension.to_string(), |(it, _)| it.name().to_owned()),
-                area: job.area,
-                progress: progress.clone(),
-            }
-        };
-        jobs.into_iter().map(row).collect()
-    }
-
-    fn listeners(&self) -> Vec<far_views::Listener> {
-        let mut listeners: Vec<_> = self.listeners.iter().collect();
-        listeners.sort_unstable_by_key(|(entity, ..)| *entity);
-        let listener = |(entity, view, name): (Entity, &FarView, Option<&Name>)| far_views::Listener {
-            name: name.map_or_else(|| entity.to_string(), |name| name.as_str().to_owned()),
-            view: *view,
-            columns: self.columns.len(entity) as u64,
-            bytes_per_second: self.traffic.bytes_per_second(entity),
-        };
-        listeners.into_iter().map(listener).collect()
-    }
-}
-
-/// What the open dimensions are called, and how they are reached.
-#[derive(Default)]
-struct DimensionNames {
-    open: FxHashMap<DimensionId, (String, Entity, Option<DimensionClock>)>,
-}
-
-impl DimensionNames {
     fn name(&self, id: DimensionId) -> String {
-        self.open.get(&id).map_or_else(|| id.0.to_string(), |(name, ..)| name.clone())
+        self.dimension(id).map_or_else(|| id.0.to_string(), |(_, name, _)| name.to_owned())
     }
 
-    /// Its entity, and the clock that the game gave it.
-    fn entity(&self, id: DimensionId) -> Option<(Entity, Option<DimensionClock>)> {
-        self.open.get(&id).map(|(_, entity, clock)| (*entity, *clock))
-    }
-
-    fn len(&self) -> usize {
-        self.open.len()
+    /// Whether it has to be said of which dimension something is told.
+    fn has_dimensions(&self) -> bool {
+        self.statistics.dimensions.len() > 1
     }
 }
 
@@ -228,91 +153,45 @@ struct Remembered {
     map: Map,
     table: Table,
     filter: Filter,
-    details: Selected,
-    occupied: FxHashSet<(DimensionId, SectionPos)>,
-    is_filled: bool,
-    /// What is outlined on the map.
-    outlined: Option<RegionKey>,
+    ordered: Option<RateOrder>,
 }
 
 impl Remembered {
     /// Takes in new statistics.
-    fn update(&mut self, statistics: &Statistics) {
-        self.map.update(statistics, &self.occupied, self.outlined);
-        self.table.update(statistics);
-    }
-
-    /// The map shows what was selected.
-    fn follow(&mut self, statistics: &Statistics, selected: Option<RegionKey>) {
-        if self.outlined != selected {
-            self.outlined = selected;
-            if let Some((dimension, _)) = selected {
-                self.map.dimension = dimension;
-            }
-            self.map.update(statistics, &self.occupied, selected);
-        }
+    fn update(&mut self, view: &View) {
+        let shift = view.statistics.section_shift;
+        let occupied = view.published.iter().map(|(dimension, column)| (dimension, column.pos().section(shift)));
+        self.map.update(&view.statistics, &occupied.collect());
+        self.table.update(&view.statistics);
     }
 }
 
 fn show(
     mut contexts: EguiContexts,
     mut overlay: ResMut<Overlay>,
-    statistics: Res<WorldStatistics>,
-    columns: Res<PublishedColumns>,
-    log: Res<RegionLog>,
-    dimensions: Query<(Entity, &Dimension, &DimensionOpen, Option<&DimensionClock>)>,
-    background: Background,
+    view: View,
     mut remembered: Local<Remembered>,
-    mut sender: Wishes,
+    mut commands: Commands,
 ) -> Result {
     let context = contexts.ctx_mut()?;
-    if statistics.is_changed() || !remembered.is_filled {
-        remembered.is_filled = true;
-        let shift = statistics.section_shift;
-        remembered.occupied.clear();
-        remembered.occupied.extend(columns.iter().map(|(dimension, column)| (dimension, column.pos().section(shift))));
-        remembered.update(&statistics);
+    if view.statistics.is_changed() {
+        remembered.update(&view);
     }
-    let open = dimensions.iter().map(|(entity, dimension, open, clock)| {
-        let name = dimension.name().to_owned();
-        (open.id, (name, entity, clock.copied()))
-    });
-    let view = View {
-        statistics: &statistics,
-        log: &log,
-        names: &DimensionNames { open: open.collect() },
-        // Only what is looked at is gathered.
-        jobs: &if overlay.list == OverlayList::Jobs { background.jobs() } else { default() },
-        listeners: &if overlay.list == OverlayList::FarViews { background.listeners() } else { Vec::new() },
-    };
     let mut shown = *overlay;
-    let mut wishes = Vec::new();
-    windows(context, &view, &mut remembered, &mut shown, &mut wishes);
-    wishes.into_iter().for_each(|wish| sender.send(wish));
+    windows(context, &view, &mut remembered, &mut shown, &mut commands);
     // The resource is not to look changed in every frame.
     overlay.set_if_neq(shown);
     Ok(())
 }
 
-/// What there is to show.
-#[derive(Clone, Copy)]
-struct View<'a> {
-    statistics: &'a Statistics,
-    log: &'a RegionLog,
-    names: &'a DimensionNames,
-    jobs: &'a background_jobs::Jobs,
-    listeners: &'a [far_views::Listener],
-}
-
-/// Shows the windows. A click changes what the overlay shows, or is a wish.
+/// Shows the windows. A click changes what the overlay shows, or tells the simulation something, as any game would.
 fn windows(
     context: &egui::Context,
     view: &View,
     remembered: &mut Remembered,
     overlay: &mut Overlay,
-    wishes: &mut Vec<Wish>,
+    commands: &mut Commands,
 ) {
-    remembered.follow(view.statistics, overlay.selected);
     let mut is_open = true;
     egui::Window::new("Terrane")
         .default_pos([12.0, 12.0])
@@ -321,27 +200,19 @@ fn windows(
         .min_height(320.0)
         .open(&mut is_open)
         .show(context, |ui| {
-            section(ui, "simulation", |ui| summary::show(ui, view.statistics));
-            section(ui, "dimensions", |ui| clocks::show(ui, &view.statistics.dimensions, view.names, wishes));
-            section(ui, "map", |ui| show_map(ui, view, remembered, &mut overlay.selected));
+            section(ui, "simulation", |ui| summary::show(ui, &view.statistics));
+            section(ui, "dimensions", |ui| clocks::show(ui, view, commands));
+            section(ui, "map", |ui| remembered.map.show(ui, view, &mut overlay.selected));
             ui.add_space(4.0);
-            show_lists(ui, view, remembered, overlay, wishes);
+            show_lists(ui, view, remembered, overlay, commands);
         });
     overlay.visible = is_open;
-    remembered.details.show(context, view.statistics, view.names, &mut overlay.selected, wishes);
+    selected::show(context, view, &mut remembered.ordered, &mut overlay.selected, commands);
 }
 
 /// A part of the window that can be folded.
 fn section(ui: &mut egui::Ui, title: &str, contents: impl FnOnce(&mut egui::Ui)) {
     egui::CollapsingHeader::new(title).default_open(true).show_unindented(ui, contents);
-}
-
-fn show_map(ui: &mut egui::Ui, view: &View, remembered: &mut Remembered, selected: &mut Option<RegionKey>) {
-    let available = ui.available_size();
-    let size = egui::vec2(available.x, (available.y * 0.5).clamp(120.0, 420.0));
-    if remembered.map.show(ui, size, view.statistics, view.names, selected) {
-        remembered.map.update(view.statistics, &remembered.occupied, remembered.outlined);
-    }
 }
 
 /// The table of the regions, the log, the jobs, or the far views.
@@ -350,7 +221,7 @@ fn show_lists(
     view: &View,
     remembered: &mut Remembered,
     overlay: &mut Overlay,
-    wishes: &mut Vec<Wish>,
+    commands: &mut Commands,
 ) {
     let Remembered { table, filter, .. } = remembered;
     let Overlay { selected, list, .. } = overlay;
@@ -360,24 +231,26 @@ fn show_lists(
         ui.selectable_value(list, OverlayList::Jobs, "jobs").on_hover_text("pre-generations, captures and restores");
         ui.selectable_value(list, OverlayList::FarViews, "far views");
         ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| match list {
-            OverlayList::Regions => table.windows(ui, view.statistics),
+            OverlayList::Regions => table.windows(ui, &view.statistics),
             OverlayList::Log => log::filters(ui, filter),
             OverlayList::Jobs | OverlayList::FarViews => {}
         });
     });
     match list {
-        OverlayList::Regions => table.show(ui, view.statistics, view.names, selected),
-        OverlayList::Log => log::show(ui, view.log, *filter, view.names, selected),
-        OverlayList::Jobs => background_jobs::show(ui, view.jobs, wishes),
-        OverlayList::FarViews => far_views::show(ui, view.listeners),
+        OverlayList::Regions => table.show(ui, view, selected),
+        OverlayList::Log => log::show(ui, view, *filter, selected),
+        OverlayList::Jobs => jobs::show(ui, view, commands),
+        OverlayList::FarViews => jobs::show_far_views(ui, view),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::coordinator::{DimensionStatistics, RegionStatistics, TickWindow};
-    use crate::space::ColumnPos;
+    use crate::coordinator::{DimensionStatistics, RegionStatistics, Statistics, TickWindow};
+    use crate::generation::Void;
+    use crate::space::{ColumnPos, SectionPos};
+    use bevy::ecs::system::RunSystemOnce;
     use bevy::input::InputPlugin;
     use std::time::Duration;
 
@@ -416,32 +289,36 @@ mod tests {
         }
     }
 
-    fn names() -> DimensionNames {
-        let mut world = World::new();
-        let open = [0, 1].map(|id| (DimensionId(id), (format!("dimension_{id}"), world.spawn_empty().id(), None)));
-        DimensionNames { open: open.into_iter().collect() }
-    }
-
     /// Shows the overlay on a small screen, six frames long. Gives the last frame, and where the windows were.
-    fn show_a_while(statistics: &Statistics, selected: RegionKey) -> (egui::FullOutput, Vec<[egui::Rect; 2]>) {
-        let context = egui::Context::default();
-        let names = names();
-        let mut remembered = Remembered::default();
-        let view = View { statistics, log: &RegionLog::default(), names: &names, jobs: &default(), listeners: &[] };
-        remembered.update(statistics);
-        let mut places = Vec::new();
-        let mut last = None;
-        for _ in 0..6 {
-            let pointer = egui::Event::PointerMoved(egui::pos2(270.0, 400.0));
-            let input = egui::RawInput { screen_rect: Some(SCREEN), events: vec![pointer], ..default() };
-            let mut overlay = Overlay { visible: true, selected: Some(selected), ..default() };
-            last = Some(context.run_ui(input, |ui| {
-                windows(ui.ctx(), &view, &mut remembered, &mut overlay, &mut Vec::new());
-            }));
-            let place = |id: &str| context.memory(|memory| memory.area_rect(egui::Id::new(id))).unwrap();
-            places.push([place("Terrane"), place("Terrane region")]);
+    fn show_a_while(statistics: Statistics, selected: RegionKey) -> (egui::FullOutput, Vec<[egui::Rect; 2]>) {
+        let mut world = World::new();
+        world.insert_resource(WorldStatistics(statistics.into()));
+        world.init_resource::<PublishedColumns>();
+        world.init_resource::<RegionLog>();
+        world.init_resource::<FarColumns>();
+        world.init_resource::<jobs::Traffic>();
+        for id in 0..2 {
+            world.spawn((Dimension::new(format!("dimension_{id}"), Void), DimensionOpen { id: DimensionId(id) }));
         }
-        (last.unwrap(), places)
+        let frames = move |view: View, mut commands: Commands| {
+            let context = egui::Context::default();
+            let mut remembered = Remembered::default();
+            remembered.update(&view);
+            let mut places = Vec::new();
+            let mut last = None;
+            for _ in 0..6 {
+                let pointer = egui::Event::PointerMoved(egui::pos2(270.0, 400.0));
+                let input = egui::RawInput { screen_rect: Some(SCREEN), events: vec![pointer], ..default() };
+                let mut overlay = Overlay { visible: true, selected: Some(selected), ..default() };
+                last = Some(context.run_ui(input, |ui| {
+                    windows(ui.ctx(), &view, &mut remembered, &mut overlay, &mut commands);
+                }));
+                let place = |id: &str| context.memory(|memory| memory.area_rect(egui::Id::new(id))).unwrap();
+                places.push([place("Terrane"), place("Terrane region")]);
+            }
+            (last.unwrap(), places)
+        };
+        world.run_system_once(frames).unwrap()
     }
 
     const SCREEN: egui::Rect = egui::Rect { min: egui::Pos2::ZERO, max: egui::pos2(1280.0, 720.0) };
@@ -449,7 +326,7 @@ mod tests {
     #[test]
     fn the_windows_keep_their_places_on_a_small_screen_whatever_there_is_to_show() {
         for regions in [0, 1, 7, 500] {
-            let (last, places) = show_a_while(&statistics(regions), (DimensionId(1), RegionId::new(3)));
+            let (last, places) = show_a_while(statistics(regions), (DimensionId(1), RegionId::new(3)));
             assert!(last.shapes.len() > 20, "{regions} regions give {} shapes", last.shapes.len());
             assert_eq!(places[4], places[5], "they do not grow by themselves");
             let [overlay, region] = places[5];
@@ -465,7 +342,7 @@ mod tests {
             // The map is not what is measured here.
             statistics.regions.iter_mut().for_each(|region| region.sections = Vec::new().into());
             statistics.viewers.clear();
-            show_a_while(&statistics, (DimensionId(1), RegionId::new(3))).0.shapes.len()
+            show_a_while(statistics, (DimensionId(1), RegionId::new(3))).0.shapes.len()
         };
         assert!(shapes(10_000) <= shapes(100) + 20);
     }
@@ -486,11 +363,10 @@ mod tests {
     #[test]
     fn an_app_without_windows_runs_on() {
         let mut app = App::new();
-        app.add_plugins((MinimalPlugins, OverlayPlugin { visible: true }));
+        app.add_plugins((MinimalPlugins, OverlayPlugin));
         app.finish();
         app.cleanup();
         app.update();
-        assert!(app.world().resource::<Overlay>().visible);
         assert!(!app.is_plugin_added::<EguiPlugin>());
     }
 }

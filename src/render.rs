@@ -19,6 +19,7 @@
 //! * Block types that are not opaque are not drawn, and hide nothing.
 //! * Colors are baked with a little light by direction and a little shade in corners. Lights, shadows, fog and the sky
 //!   are the game's.
+//! * What a frame's columns changed can be seen in that frame: meshes are made and shown in `PreUpdate`.
 //! * All chunks share one material, [`ChunkMaterial`], which the game may replace.
 //! * Without `Assets<Mesh>`, as in a server without a renderer, the plugin says so in the log and does nothing.
 //!
@@ -37,7 +38,7 @@ mod neighborhood;
 mod queue;
 mod systems;
 
-pub use far::{FarMesh, FarMeshProgress, FarMeshSystems, FarRenderPlugin, HiddenFarView};
+pub use far::{FarMesh, FarMeshProgress, FarRenderPlugin, HiddenFarView};
 
 use crate::simulation::Position;
 use crate::space::{BlockPos, ChunkPos, DimensionId};
@@ -99,13 +100,9 @@ impl ChunkMeshProgress {
 pub struct RenderOrigin(pub BlockPos);
 
 impl RenderOrigin {
-    fn place(self, mesh: ChunkMesh) -> Transform {
-        self.place_block(mesh.dimension, mesh.chunk.min_block())
-    }
-
     /// At the lowest corner of a block.
-    fn place_block(self, dimension: DimensionId, block: BlockPos) -> Transform {
-        let corner = Position { dimension, block, offset: Vec3::ZERO };
+    fn place(self, block: BlockPos) -> Transform {
+        let corner = Position { dimension: default(), block, offset: Vec3::ZERO };
         Transform::from_translation(corner.relative_to(self.0))
     }
 }
@@ -115,21 +112,14 @@ impl RenderOrigin {
 #[derive(Resource, Clone, Debug, Default, PartialEq, Eq, Deref)]
 pub struct ChunkMaterial(pub Handle<StandardMaterial>);
 
-/// The parts of making meshes, chained, in `PreUpdate`: what a frame's columns changed can be seen in that frame.
-#[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ChunkMeshSystems {
-    /// Takes note of columns that came, changed or went.
-    Hear,
-    /// Shows finished meshes.
-    Apply,
-    /// Begins new ones and updates [`ChunkMeshProgress`].
-    Dispatch,
-}
-
-/// Adds the material of all chunks, if the game has not inserted one.
-fn add_material(app: &mut App) {
+/// Adds the material of all chunks, if the game has not inserted one. Without a renderer this says so, and returns `false`.
+fn add_material(app: &mut App, plugin: &str) -> bool {
+    if !app.world().contains_resource::<Assets<Mesh>>() {
+        error!("there is no `Assets<Mesh>`, so {plugin} draws nothing: it needs a renderer; without one, leave it out");
+        return false;
+    }
     if app.world().contains_resource::<ChunkMaterial>() {
-        return;
+        return true;
     }
     let material =
         StandardMaterial { base_color: Color::WHITE, perceptual_roughness: 1.0, reflectance: 0.1, ..default() };
@@ -137,6 +127,7 @@ fn add_material(app: &mut App) {
     if let Some(material) = materials.map(|mut materials| materials.add(material)) {
         app.insert_resource(ChunkMaterial(material));
     }
+    true
 }
 
 impl Plugin for ChunkRenderPlugin {
@@ -146,30 +137,11 @@ impl Plugin for ChunkRenderPlugin {
 
     /// Here every other plugin has added its assets.
     fn finish(&self, app: &mut App) {
-        if !app.world().contains_resource::<Assets<Mesh>>() {
-            error!(
-                "chunks get no meshes: there is no `Assets<Mesh>`. ChunkRenderPlugin needs a renderer; without one, \
-                 leave it out"
-            );
-            return;
+        if add_material(app, "ChunkRenderPlugin") {
+            let moved = resource_changed::<RenderOrigin>;
+            app.insert_resource(ChunkMesher::new(self.dimensions.clone()))
+                .add_systems(PreUpdate, (hear, apply, dispatch).chain())
+                .add_systems(PostUpdate, move_meshes.run_if(moved).before(TransformSystems::Propagate));
         }
-        add_material(app);
-        app.insert_resource(ChunkMesher::new(self.dimensions.clone()))
-            .configure_sets(
-                PreUpdate,
-                (ChunkMeshSystems::Hear, ChunkMeshSystems::Apply, ChunkMeshSystems::Dispatch).chain(),
-            )
-            .add_systems(
-                PreUpdate,
-                (
-                    hear.in_set(ChunkMeshSystems::Hear),
-                    apply.in_set(ChunkMeshSystems::Apply),
-                    dispatch.in_set(ChunkMeshSystems::Dispatch),
-                ),
-            )
-            .add_systems(
-                PostUpdate,
-                move_meshes.run_if(resource_changed::<RenderOrigin>).before(TransformSystems::Propagate),
-            );
     }
 }

@@ -86,7 +86,7 @@ fn build(arguments: Arguments) -> Result<App, Box<dyn Error>> {
     palette::register(&mut app)?;
 
     start::add_bevy(&mut app, "Jacksboro fault - F3 shows the regions", &arguments.screen)?;
-    app.add_plugins((ChunkRenderPlugin::default(), OverlayPlugin::default(), sky::SkyPlugin { shadows: 600.0 }))
+    app.add_plugins((ChunkRenderPlugin::default(), OverlayPlugin, sky::SkyPlugin { shadows: 600.0 }))
         .add_plugins((bots::BotPlugin, bodies::BodyPlugin(bots::body), landmarks::LandmarkPlugin))
         .add_plugins((status::StatusPlugin, summary::SummaryPlugin, failure::FailurePlugin))
         .add_region_plugins(|region| {

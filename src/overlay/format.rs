@@ -77,8 +77,9 @@ pub(super) fn percent(share: f64) -> String {
 }
 
 /// `1,234 of 2,000 (61 %)`: only what is done is told as such.
-pub(super) fn done(done: u64, all: u64, fraction: f64) -> String {
-    format!("{} of {} ({})", count(done), count(all), percent((fraction * 100.0).floor() / 100.0))
+pub(super) fn done(done: u64, all: u64) -> String {
+    let share = (u128::from(done) * 100).checked_div(all.into()).unwrap_or(100);
+    format!("{} of {} ({share} %)", count(done), count(all))
 }
 
 /// `120/s, 6.4 s left`.
@@ -88,6 +89,16 @@ pub(super) fn pace(per_second: Option<f64>, left: Option<Duration>) -> String {
         Some(left) => format!("{rate}/s, {} left", duration(left)),
         None => format!("{rate}/s"),
     }
+}
+
+/// `8, 9, 12 more`: eight of them at most.
+pub(super) fn list<T>(all: &[T], name: impl Fn(&T) -> String) -> String {
+    const MOST: usize = 8;
+    let mut names: Vec<_> = all.iter().take(MOST).map(name).collect();
+    if all.len() > MOST {
+        names.push(format!("{} more", all.len() - MOST));
+    }
+    names.join(", ")
 }
 
 /// Ticks a second: `20.0`.
@@ -149,6 +160,20 @@ mod tests {
         for (seconds, text) in [(7, "0:07"), (245, "4:05"), (10_929, "3:02:09")] {
             assert_eq!(time(Duration::from_secs(seconds)), text);
         }
+    }
+
+    #[test]
+    fn what_is_not_done_is_not_told_as_done() {
+        assert_eq!(done(1_151, 1_152), "1,151 of 1,152 (99 %)");
+        assert_eq!(done(u64::MAX, u64::MAX), format!("{0} of {0} (100 %)", count(u64::MAX)));
+        assert_eq!(done(0, 0), "0 of 0 (100 %)");
+    }
+
+    #[test]
+    fn a_long_list_is_cut() {
+        let all: Vec<_> = (1..=20).collect();
+        assert_eq!(list(&all[..2], i32::to_string), "1, 2");
+        assert_eq!(list(&all, i32::to_string), "1, 2, 3, 4, 5, 6, 7, 8, 12 more");
     }
 
     #[test]

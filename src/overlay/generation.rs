@@ -1,43 +1,40 @@
 //! How far the ground of a dimension is, what failed, and its cap.
 
-use super::DimensionNames;
+use super::View;
 use super::format::{count, done, pace};
-use super::wish::Wish;
 use crate::coordinator::{DimensionGeneration, DimensionStatistics, FailedColumn, RetryColumns};
-use bevy::prelude::Entity;
-use bevy_egui::egui::{DragValue, RichText, Ui};
+use bevy::prelude::{Commands, Entity};
+use bevy_egui::egui::{DragValue, Label, RichText, Ui};
 
 /// Failed columns that are listed for a dimension at most.
 const MAX_LISTED: usize = 8;
 
 /// How far a dimension's ground is generated, what is told to go on or to wait, and what failed.
-pub(super) fn show(ui: &mut Ui, dimension: &DimensionStatistics, names: &DimensionNames, wishes: &mut Vec<Wish>) {
-    // One that is being closed has no entity any more.
-    let Some(entity) = names.entity(dimension.dimension).map(|(entity, _)| entity) else { return };
+pub(super) fn show(ui: &mut Ui, dimension: &DimensionStatistics, view: &View, commands: &mut Commands) {
+    let Some((entity, name, _)) = view.dimension(dimension.dimension) else { return };
     ui.horizontal(|ui| {
-        if names.len() > 1 {
-            ui.label(RichText::new(names.name(dimension.dimension)).strong());
+        if view.has_dimensions() {
+            ui.label(RichText::new(name).strong());
         }
         ui.label(text(dimension)).on_hover_text("columns within the viewers' generation radii");
-        controls(ui, entity, dimension.generation, wishes);
+        controls(ui, entity, dimension.generation, commands);
     });
     if dimension.failing > 0 || dimension.set_aside > 0 {
-        ui.horizontal(|ui| show_failures(ui, entity, dimension, wishes));
+        ui.horizontal(|ui| show_failures(ui, entity, dimension, commands));
     }
 }
 
 /// `generated 1,234 of 2,000 (61 %), 120/s, 6.4 s left`.
 fn text(dimension: &DimensionStatistics) -> String {
     let ground = dimension.to_generate;
-    let text =
-        format!("generated {}", done(ground.total.saturating_sub(ground.missing), ground.total, ground.fraction()));
+    let text = format!("generated {}", done(ground.total.saturating_sub(ground.missing), ground.total));
     match ground.missing {
         0 => text,
         _ => format!("{text}, {}", pace(dimension.generated_per_second, dimension.time_left)),
     }
 }
 
-fn controls(ui: &mut Ui, entity: Entity, settings: DimensionGeneration, wishes: &mut Vec<Wish>) {
+fn controls(ui: &mut Ui, entity: Entity, settings: DimensionGeneration, commands: &mut Commands) {
     let mut changed = settings;
     // 0 stands for no limit.
     let mut most = settings.columns_per_second.unwrap_or(0.0);
@@ -56,20 +53,20 @@ fn controls(ui: &mut Ui, entity: Entity, settings: DimensionGeneration, wishes: 
         changed.paused = !settings.paused;
     }
     if changed != settings {
-        wishes.push(Wish::Generation(entity, changed));
+        commands.entity(entity).try_insert(changed);
     }
 }
 
-fn show_failures(ui: &mut Ui, entity: Entity, dimension: &DimensionStatistics, wishes: &mut Vec<Wish>) {
+fn show_failures(ui: &mut Ui, entity: Entity, dimension: &DimensionStatistics, commands: &mut Commands) {
     let size = |number: usize| count(number as u64);
     let failed = format!("{} failing, {} set aside", size(dimension.failing), count(dimension.set_aside));
     let label = ui.label(RichText::new(failed).color(ui.visuals().warn_fg_color));
     label.on_hover_text(dimension.failures.iter().take(MAX_LISTED).map(line).collect::<Vec<_>>().join("\n"));
     if ui.button("try again").on_hover_text("all columns that failed").clicked() {
-        wishes.push(Wish::Retry(RetryColumns { dimension: entity, column: None }));
+        commands.write_message(RetryColumns { dimension: entity, column: None });
     }
     if let Some(last) = dimension.failures.first() {
-        ui.add(bevy_egui::egui::Label::new(RichText::new(line(last)).weak()).truncate());
+        ui.add(Label::new(RichText::new(line(last)).weak()).truncate());
     }
 }
 

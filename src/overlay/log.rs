@@ -1,17 +1,18 @@
 //! What happened to regions.
 
 use super::color::region_color;
-use super::format::{count, time};
-use super::table::{cell, swatch_at};
-use super::wish::RegionKey;
-use super::{DimensionNames, Overlay};
+use super::format::{count, list, time};
+use super::state::Condition;
+use super::table::{cell, part, swatch_at};
+use super::{Overlay, RegionKey, View};
 use crate::region::RegionId;
+use crate::space::DimensionId;
 use crate::view::{
     RegionCreated, RegionDestroyed, RegionHalted, RegionHung, RegionMerged, RegionRestarted, RegionSplit,
     WorldStatistics,
 };
 use bevy::prelude::*;
-use bevy_egui::egui::{self, Align, Sense, Ui};
+use bevy_egui::egui::{self, Align, Sense, TextStyle, Ui};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -24,23 +25,16 @@ pub(super) struct RegionLog {
     entries: VecDeque<Entry>,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug)]
 struct Entry {
     /// On the coordinator's clock, as the newest statistics know it.
     at: Duration,
-    region: RegionKey,
-    what: Happening,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-enum Happening {
-    Created,
-    Merged { into: RegionId },
-    Split { into: Vec<RegionId> },
-    Halted { reason: String },
-    Restarted,
-    Hung { step: String, running_for: Duration },
-    Destroyed,
+    dimension: DimensionId,
+    /// The region to which it happened, and the others that had to do with it.
+    regions: Vec<RegionId>,
+    /// How the region is then, if it is a fault or the end of one.
+    fault: Option<Condition>,
+    text: String,
 }
 
 /// Which entries are shown.
@@ -52,67 +46,37 @@ pub(super) enum Filter {
     Selected,
 }
 
-impl Happening {
-    fn is_fault(&self) -> bool {
-        matches!(self, Self::Halted { .. } | Self::Restarted | Self::Hung { .. })
-    }
-
-    fn text(&self) -> String {
-        match self {
-            Self::Created => "created".to_owned(),
-            Self::Merged { into } => format!("merged into {}", into.index()),
-            Self::Split { into } => {
-                const MOST: usize = 6;
-                let mut parts: Vec<_> = into.iter().take(MOST).map(|region| region.index().to_string()).collect();
-                if into.len() > MOST {
-                    parts.push(format!("{} more", into.len() - MOST));
-                }
-                format!("split: {} left it", parts.join(", "))
-            }
-            Self::Halted { reason } => format!("halted: {reason}"),
-            Self::Restarted => "restarted from the store".to_owned(),
-            Self::Hung { step, running_for } => format!("hung for {} s in {step}", running_for.as_secs()),
-            Self::Destroyed => "destroyed".to_owned(),
-        }
-    }
-}
-
 impl RegionLog {
-    fn push(&mut self, at: Duration, region: RegionKey, what: Happening) {
+    fn push(&mut self, entry: Entry) {
         // The watchdog tells again and again of the same tick.
-        if let Happening::Hung { .. } = what
-            && let Some(known) = self.entries.iter_mut().rev().find(|entry| entry.region == region)
-            && let Happening::Hung { .. } = known.what
+        if entry.fault == Some(Condition::Hung)
+            && let Some(known) = self.entries.iter_mut().rev().find(|known| known.key() == entry.key())
+            && known.fault == entry.fault
         {
-            known.what = what;
+            known.text = entry.text;
             return;
         }
         if self.entries.len() == MAX_ENTRIES {
             self.entries.pop_front();
         }
-        self.entries.push_back(Entry { at, region, what });
+        self.entries.push_back(entry);
     }
 
     /// The newest first.
     fn filtered(&self, filter: Filter, selected: Option<RegionKey>) -> Vec<&Entry> {
         let is_shown = |entry: &&Entry| match filter {
             Filter::All => true,
-            Filter::Faults => entry.what.is_fault(),
-            Filter::Selected => selected.is_some_and(|region| entry.concerns(region)),
+            Filter::Faults => entry.fault.is_some(),
+            Filter::Selected => selected
+                .is_some_and(|(dimension, region)| entry.dimension == dimension && entry.regions.contains(&region)),
         };
         self.entries.iter().rev().filter(is_shown).collect()
     }
 }
 
 impl Entry {
-    fn concerns(&self, region: RegionKey) -> bool {
-        let is_other = |other: &RegionId| (self.region.0, *other) == region;
-        self.region == region
-            || match &self.what {
-                Happening::Merged { into } => is_other(into),
-                Happening::Split { into } => into.iter().any(is_other),
-                _ => false,
-            }
+    fn key(&self) -> RegionKey {
+        (self.dimension, self.regions[0])
     }
 }
 
@@ -129,30 +93,34 @@ pub(super) fn note(
     mut restarted: MessageReader<RegionRestarted>,
     mut destroyed: MessageReader<RegionDestroyed>,
 ) {
-    let mut push = |region, what| log.push(statistics.clock, region, what);
+    let mut push = |dimension: &DimensionId, regions: Vec<RegionId>, fault: Option<Condition>, text: String| {
+        log.push(Entry { at: statistics.clock, dimension: *dimension, regions, fault, text });
+    };
     for RegionCreated { dimension, region } in created.read() {
-        push((*dimension, *region), Happening::Created);
+        push(dimension, vec![*region], None, "created".to_owned());
     }
     for RegionSplit { dimension, from, into } in split.read() {
-        push((*dimension, *from), Happening::Split { into: into.clone() });
+        let text = format!("split: {} left it", list(into, |part| part.index().to_string()));
+        push(dimension, [&[*from], into.as_slice()].concat(), None, text);
     }
     for RegionMerged { dimension, from, into } in merged.read() {
-        push((*dimension, *from), Happening::Merged { into: *into });
+        push(dimension, vec![*from, *into], None, format!("merged into {}", into.index()));
         if overlay.selected == Some((*dimension, *from)) {
             overlay.selected = Some((*dimension, *into));
         }
     }
     for RegionHung { dimension, region, step, running_for, .. } in hung.read() {
-        push((*dimension, *region), Happening::Hung { step: step.clone(), running_for: *running_for });
+        let text = format!("hung for {} s in {step}", running_for.as_secs());
+        push(dimension, vec![*region], Some(Condition::Hung), text);
     }
     for RegionHalted { dimension, region, reason, .. } in halted.read() {
-        push((*dimension, *region), Happening::Halted { reason: reason.clone() });
+        push(dimension, vec![*region], Some(Condition::Halted), format!("halted: {reason}"));
     }
     for RegionRestarted { dimension, region } in restarted.read() {
-        push((*dimension, *region), Happening::Restarted);
+        push(dimension, vec![*region], Some(Condition::Alive), "restarted from the store".to_owned());
     }
     for RegionDestroyed { dimension, region } in destroyed.read() {
-        push((*dimension, *region), Happening::Destroyed);
+        push(dimension, vec![*region], None, "destroyed".to_owned());
     }
 }
 
@@ -165,23 +133,17 @@ pub(super) fn filters(ui: &mut Ui, filter: &mut Filter) {
 }
 
 /// The log, the newest entry on top. A click on one selects its region.
-pub(super) fn show(
-    ui: &mut Ui,
-    log: &RegionLog,
-    filter: Filter,
-    names: &DimensionNames,
-    selected: &mut Option<RegionKey>,
-) {
-    let entries = log.filtered(filter, *selected);
+pub(super) fn show(ui: &mut Ui, view: &View, filter: Filter, selected: &mut Option<RegionKey>) {
+    let entries = view.log.filtered(filter, *selected);
     if entries.is_empty() {
         ui.weak("nothing happened");
         return;
     }
-    let height = ui.text_style_height(&egui::TextStyle::Body);
+    let height = ui.text_style_height(&TextStyle::Body);
     egui::ScrollArea::vertical().id_salt("log").auto_shrink(false).show_rows(ui, height, entries.len(), |ui, rows| {
         for entry in &entries[rows] {
-            if row(ui, height, entry, names) {
-                *selected = Some(entry.region);
+            if row(ui, height, entry, view) {
+                *selected = Some(entry.key());
             }
         }
     });
@@ -191,24 +153,21 @@ pub(super) fn show(
 const TIME_WIDTH: f32 = 54.0;
 
 /// Returns whether it was clicked.
-fn row(ui: &mut Ui, height: f32, entry: &Entry, names: &DimensionNames) -> bool {
+fn row(ui: &mut Ui, height: f32, entry: &Entry, view: &View) -> bool {
     let (rect, response) = ui.allocate_exact_size(egui::vec2(ui.available_width(), height), Sense::click());
-    let visuals = ui.visuals();
-    let (weak, plain) = (visuals.weak_text_color(), visuals.text_color());
-    let color = match entry.what {
-        Happening::Halted { .. } => visuals.error_fg_color,
-        Happening::Hung { .. } => visuals.warn_fg_color,
-        _ => plain,
-    };
+    let weak = ui.visuals().weak_text_color();
+    let color = entry.fault.unwrap_or(Condition::Alive).color(ui);
     if response.hovered() {
-        ui.painter().rect_filled(rect, 2.0, visuals.widgets.hovered.weak_bg_fill);
+        ui.painter().rect_filled(rect, 2.0, ui.visuals().widgets.hovered.weak_bg_fill);
     }
-    let part = |from: f32, to: f32| egui::Rect::from_x_y_ranges(rect.left() + from..=rect.left() + to, rect.y_range());
-    cell(ui, part(0.0, TIME_WIDTH - 12.0), time(entry.at), weak, Align::Max);
-    swatch_at(ui, part(TIME_WIDTH, TIME_WIDTH + 10.0), region_color(entry.region.1));
-    let of = if names.len() > 1 { format!(" of {}", names.name(entry.region.0)) } else { String::new() };
-    let text = format!("{}{of} {}", count(entry.region.1.index()), entry.what.text());
-    let is_cut = cell(ui, part(TIME_WIDTH + 16.0, rect.width()), text.clone(), color, Align::Min);
+    let (dimension, region) = entry.key();
+    cell(ui, part(rect, 0.0, TIME_WIDTH - 12.0), time(entry.at), weak, Align::Max, TextStyle::Body);
+    swatch_at(ui, part(rect, TIME_WIDTH, 10.0), region_color(region));
+    let of = if view.has_dimensions() { format!(" of {}", view.name(dimension)) } else { String::new() };
+    let text = format!("{}{of} {}", count(region.index()), entry.text);
+    let left = TIME_WIDTH + 16.0;
+    let rest = part(rect, left, rect.width() - left);
+    let is_cut = cell(ui, rest, text.clone(), color, Align::Min, TextStyle::Body);
     let response = if is_cut { response.on_hover_text(text) } else { response };
     response.clicked()
 }
@@ -216,21 +175,29 @@ fn row(ui: &mut Ui, height: f32, entry: &Entry, names: &DimensionNames) -> bool 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::space::DimensionId;
 
     const HERE: DimensionId = DimensionId(0);
 
     fn app() -> App {
         let mut app = App::new();
-        super::super::add_log(&mut app);
-        app.init_resource::<WorldStatistics>().init_resource::<Overlay>();
+        app.init_resource::<RegionLog>()
+            .init_resource::<WorldStatistics>()
+            .init_resource::<Overlay>()
+            .add_message::<RegionCreated>()
+            .add_message::<RegionSplit>()
+            .add_message::<RegionMerged>()
+            .add_message::<RegionHalted>()
+            .add_message::<RegionHung>()
+            .add_message::<RegionRestarted>()
+            .add_message::<RegionDestroyed>()
+            .add_systems(Update, note);
         app
     }
 
     fn texts(app: &App, filter: Filter, selected: Option<u64>) -> Vec<String> {
         let selected = selected.map(|region| (HERE, RegionId::new(region)));
         let entries = app.world().resource::<RegionLog>().filtered(filter, selected);
-        entries.iter().map(|entry| format!("{} {}", entry.region.1.index(), entry.what.text())).collect()
+        entries.iter().map(|entry| format!("{} {}", entry.regions[0].index(), entry.text)).collect()
     }
 
     fn merged(from: u64, into: u64) -> RegionMerged {

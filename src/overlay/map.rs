@@ -3,8 +3,7 @@
 use super::color::{buffer_color, region_color};
 use super::format::{count, milliseconds, rate};
 use super::table::swatch;
-use super::wish::RegionKey;
-use super::{DimensionNames, state};
+use super::{RegionKey, View, state};
 use crate::coordinator::{RegionStatistics, Statistics};
 use crate::space::{ColumnPos, DimensionId, SectionPos};
 use bevy_egui::egui::{
@@ -78,24 +77,16 @@ fn distance(from: i64, to: i64) -> f64 {
 #[derive(Default)]
 pub(super) struct Map {
     /// The dimension to show, where the simulation has several.
-    pub dimension: DimensionId,
-    /// Sections in a row along z that look the same.
+    dimension: DimensionId,
+    /// The region whose dimension was shown last because it was selected.
+    followed: Option<RegionKey>,
+    /// Sections of all dimensions in rows along z that look the same.
     runs: Vec<Run>,
-    /// The edges of the selected region: where it ends between two sections, the first of them inside.
-    outline: Vec<(SectionPos, Side)>,
-}
-
-/// A side of a section.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Side {
-    West,
-    East,
-    North,
-    South,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Run {
+    dimension: DimensionId,
     first: SectionPos,
     length: i64,
     color: Color32,
@@ -103,62 +94,46 @@ struct Run {
 
 impl Map {
     /// Takes in new statistics; `occupied` are the sections with columns.
-    pub fn update(
-        &mut self,
-        statistics: &Statistics,
-        occupied: &FxHashSet<(DimensionId, SectionPos)>,
-        selected: Option<RegionKey>,
-    ) {
-        self.outline = selected.and_then(|region| outline(statistics, region)).unwrap_or_default();
-        let dimensions = dimensions(statistics);
-        if let Some(first) = dimensions.first()
-            && !dimensions.contains(&self.dimension)
-        {
-            self.dimension = *first;
-        }
+    pub fn update(&mut self, statistics: &Statistics, occupied: &FxHashSet<(DimensionId, SectionPos)>) {
         self.runs.clear();
-        for region in statistics.regions.iter().filter(|region| region.dimension == self.dimension) {
+        for region in &statistics.regions {
+            let dimension = region.dimension;
             for section in region.sections.iter() {
-                let has_columns = occupied.contains(&(region.dimension, *section));
+                let has_columns = occupied.contains(&(dimension, *section));
                 let color = if has_columns { region_color(region.region) } else { buffer_color(region.region) };
                 match self.runs.last_mut() {
                     Some(run)
-                        if run.color == color
-                            && run.first.x == section.x
+                        if (run.dimension, run.color, run.first.x) == (dimension, color, section.x)
                             && run.first.z.checked_add(run.length) == Some(section.z) =>
                     {
                         run.length += 1;
                     }
-                    _ => self.runs.push(Run { first: *section, length: 1, color }),
+                    _ => self.runs.push(Run { dimension, first: *section, length: 1, color }),
                 }
             }
         }
     }
 
-    /// The map, as large as `size`. A click selects a region. Returns whether another dimension was chosen.
-    pub fn show(
-        &mut self,
-        ui: &mut Ui,
-        size: Vec2,
-        statistics: &Statistics,
-        names: &DimensionNames,
-        selected: &mut Option<RegionKey>,
-    ) -> bool {
-        let before = self.dimension;
-        self.choose_dimension(ui, statistics, names);
+    /// The map. A click selects a region.
+    pub fn show(&mut self, ui: &mut Ui, view: &View, selected: &mut Option<RegionKey>) {
+        let available = ui.available_size();
+        self.choose_dimension(ui, view, *selected);
+        let size = vec2(available.x, (available.y * 0.5).clamp(120.0, 420.0));
         let (response, painter) = ui.allocate_painter(size, Sense::click());
         let visuals = ui.visuals();
         painter.rect_filled(response.rect, 4.0, visuals.extreme_bg_color);
-        let Some(transform) = MapTransform::fit(self.runs.iter().flat_map(Run::ends), response.rect) else {
+        let Some(transform) = MapTransform::fit(self.runs().flat_map(Run::ends), response.rect) else {
             let center = response.rect.center();
             let font = TextStyle::Body.resolve(ui.style());
             painter.text(center, Align2::CENTER_CENTER, "no region", font, visuals.weak_text_color());
-            return before != self.dimension;
+            return;
         };
+        let statistics = &view.statistics;
         self.paint_sections(&painter, transform);
         self.paint_viewers(&painter, transform, statistics, visuals.strong_text_color());
-        if selected.is_some_and(|(dimension, _)| dimension == self.dimension) {
-            self.paint_outline(&painter, transform);
+        let outlined = selected.filter(|(dimension, _)| *dimension == self.dimension);
+        if let Some(region) = outlined.and_then(|(dimension, region)| statistics.region(dimension, region)) {
+            paint_outline(&painter, transform, region);
         }
 
         let hovered = response.hover_pos().map(|place| transform.section_at(place));
@@ -174,25 +149,39 @@ impl Map {
             painter.rect_stroke(transform.section(section), 0.0, stroke, StrokeKind::Outside);
             response.on_hover_ui_at_pointer(|ui| hint(ui, region, section));
         }
-        before != self.dimension
     }
 
-    fn choose_dimension(&mut self, ui: &mut Ui, statistics: &Statistics, names: &DimensionNames) {
-        let dimensions = dimensions(statistics);
-        if dimensions.len() > 1 {
+    /// The dimension is the one that was chosen, or that of a region that was selected since, as long as it is open.
+    fn choose_dimension(&mut self, ui: &mut Ui, view: &View, selected: Option<RegionKey>) {
+        if let Some((dimension, _)) = selected.filter(|_| self.followed != selected) {
+            self.dimension = dimension;
+        }
+        self.followed = selected;
+        let open = &view.statistics.dimensions;
+        if let Some(first) = open.first()
+            && open.iter().all(|open| open.dimension != self.dimension)
+        {
+            self.dimension = first.dimension;
+        }
+        if view.has_dimensions() {
             ui.horizontal_wrapped(|ui| {
-                for id in dimensions {
-                    ui.selectable_value(&mut self.dimension, id, names.name(id));
+                for dimension in open.iter().map(|open| open.dimension) {
+                    ui.selectable_value(&mut self.dimension, dimension, view.name(dimension));
                 }
             });
         }
+    }
+
+    /// Those of the dimension that is shown.
+    fn runs(&self) -> impl Iterator<Item = &Run> {
+        self.runs.iter().filter(|run| run.dimension == self.dimension)
     }
 
     fn paint_sections(&self, painter: &Painter, transform: MapTransform) {
         let mut squares = Mesh::default();
         // What is far away from everything else stays visible.
         let least = |rect: Rect| Rect::from_center_size(rect.center(), rect.size().max(Vec2::splat(1.5)));
-        for run in &self.runs {
+        for run in self.runs() {
             if transform.scale >= SEPARATE_SECTIONS {
                 for step in 0..run.length {
                     let section = SectionPos::new(run.first.x, run.first.z + step);
@@ -204,22 +193,6 @@ impl Map {
             }
         }
         painter.add(Arc::new(squares));
-    }
-
-    /// A dark line under a light one, to be seen on every color.
-    fn paint_outline(&self, painter: &Painter, transform: MapTransform) {
-        for (width, color) in [(4.0, Color32::BLACK), (2.0, Color32::WHITE)] {
-            for (section, side) in &self.outline {
-                let square = transform.section(*section);
-                let ends = match side {
-                    Side::West => [square.left_top(), square.left_bottom()],
-                    Side::East => [square.right_top(), square.right_bottom()],
-                    Side::North => [square.left_top(), square.right_top()],
-                    Side::South => [square.left_bottom(), square.right_bottom()],
-                };
-                painter.line_segment(ends, Stroke::new(width, color));
-            }
-        }
     }
 
     fn paint_viewers(&self, painter: &Painter, transform: MapTransform, statistics: &Statistics, color: Color32) {
@@ -249,38 +222,38 @@ fn hint(ui: &mut Ui, region: &RegionStatistics, section: SectionPos) {
     ui.label(format!("{columns} columns, {entities} entities, section {section}"));
 }
 
-/// Where the region ends; `None` if there is no such region.
-fn outline(statistics: &Statistics, (dimension, region): RegionKey) -> Option<Vec<(SectionPos, Side)>> {
-    let region = statistics.region(dimension, region)?;
-    let sides = |section: &SectionPos| {
-        let SectionPos { x, z } = *section;
-        let beside = |x: Option<i64>, z: Option<i64>| Some(SectionPos::new(x?, z?));
-        [
-            (Side::West, beside(x.checked_sub(1), Some(z))),
-            (Side::East, beside(x.checked_add(1), Some(z))),
-            (Side::North, beside(Some(x), z.checked_sub(1))),
-            (Side::South, beside(Some(x), z.checked_add(1))),
-        ]
-    };
-    let edges = region.sections.iter().flat_map(|section| {
-        let is_edge = |(_, other): &(Side, Option<SectionPos>)| other.is_none_or(|other| !region.contains(other));
-        sides(section).into_iter().filter(is_edge).map(|(side, _)| (*section, side))
-    });
-    Some(edges.collect())
+/// A dark line under a light one, to be seen on every color.
+fn paint_outline(painter: &Painter, transform: MapTransform, region: &RegionStatistics) {
+    for (width, color) in [(4.0, Color32::BLACK), (2.0, Color32::WHITE)] {
+        for (section, side) in outline(region) {
+            let square = transform.section(section);
+            let ends = match side {
+                (-1, 0) => [square.left_top(), square.left_bottom()],
+                (1, 0) => [square.right_top(), square.right_bottom()],
+                (0, -1) => [square.left_top(), square.right_top()],
+                _ => [square.left_bottom(), square.right_bottom()],
+            };
+            painter.line_segment(ends, Stroke::new(width, color));
+        }
+    }
+}
+
+/// Where the region ends: its sections, and the way to one beside that is none of them.
+fn outline(region: &RegionStatistics) -> impl Iterator<Item = (SectionPos, (i64, i64))> {
+    region.sections.iter().flat_map(|section| {
+        let is_inside = |(x, z): (i64, i64)| {
+            let beside = section.x.checked_add(x).zip(section.z.checked_add(z));
+            beside.is_some_and(|(x, z)| region.contains(SectionPos::new(x, z)))
+        };
+        let ways = [(-1, 0), (1, 0), (0, -1), (0, 1)].into_iter();
+        ways.filter(move |way| !is_inside(*way)).map(|way| (*section, way))
+    })
 }
 
 impl Run {
     fn ends(&self) -> [SectionPos; 2] {
         [self.first, SectionPos::new(self.first.x, self.first.z + self.length - 1)]
     }
-}
-
-/// Every dimension with a region, ascending.
-fn dimensions(statistics: &Statistics) -> Vec<DimensionId> {
-    let mut dimensions: Vec<_> = statistics.regions.iter().map(|region| region.dimension).collect();
-    dimensions.sort_unstable();
-    dimensions.dedup();
-    dimensions
 }
 
 #[cfg(test)]
@@ -348,20 +321,16 @@ mod tests {
 
     #[test]
     fn the_outline_of_a_region_goes_round_it() {
-        let statistics = Statistics {
-            regions: vec![region(0, 1, &[(0, 0), (0, 1), (i64::MAX, 0)]), region(1, 1, &[(1, 0)])],
-            ..Default::default()
-        };
-        let of = |id| outline(&statistics, (DimensionId(1), RegionId::new(id)));
-        let [first, second, far] = [(0, 0), (0, 1), (i64::MAX, 0)].map(|(x, z)| SectionPos::new(x, z));
+        let [west, east, north, south] = [(-1, 0), (1, 0), (0, -1), (0, 1)];
         let expected = [
-            (first, vec![Side::West, Side::East, Side::North]),
-            (second, vec![Side::West, Side::East, Side::South]),
-            (far, vec![Side::West, Side::East, Side::North, Side::South]),
+            ((0, 0), vec![west, east, north]),
+            ((0, 1), vec![west, east, south]),
+            ((i64::MAX, 0), vec![west, east, north, south]),
         ];
-        let expected = expected.into_iter().flat_map(|(at, sides)| sides.into_iter().map(move |side| (at, side)));
-        assert_eq!(of(0), Some(expected.collect()));
-        assert_eq!(of(2), None);
+        let expected = expected
+            .into_iter()
+            .flat_map(|((x, z), sides)| sides.into_iter().map(move |side| (SectionPos::new(x, z), side)));
+        assert!(outline(&region(0, 1, &[(0, 0), (0, 1), (i64::MAX, 0)])).eq(expected));
     }
 
     #[test]
@@ -379,20 +348,20 @@ mod tests {
             occupied.insert((DimensionId(1), SectionPos::new(x, z)));
         }
         let mut map = Map::default();
-        map.update(&statistics, &occupied, None);
-        assert_eq!(map.dimension, DimensionId(1), "the first one that there is");
+        map.update(&statistics, &occupied);
         let (own, buffer) = (region_color(RegionId::new(0)), buffer_color(RegionId::new(0)));
-        let run = |x, z, length, color| Run { first: SectionPos::new(x, z), length, color };
+        let run = |dimension, x, z, length, color| {
+            let dimension = DimensionId(dimension);
+            Run { dimension, first: SectionPos::new(x, z), length, color }
+        };
         let expected = [
-            run(0, 0, 2, own),
-            run(0, 2, 1, buffer),
-            run(0, 4, 1, buffer),
-            run(1, 5, 1, buffer),
-            run(1, 6, 1, region_color(RegionId::new(1))),
+            run(1, 0, 0, 2, own),
+            run(1, 0, 2, 1, buffer),
+            run(1, 0, 4, 1, buffer),
+            run(1, 1, 5, 1, buffer),
+            run(1, 1, 6, 1, region_color(RegionId::new(1))),
+            run(2, 7, 7, 1, buffer),
         ];
         assert_eq!(map.runs, expected);
-        map.dimension = DimensionId(2);
-        map.update(&statistics, &occupied, None);
-        assert_eq!(map.runs, [run(7, 7, 1, buffer)]);
     }
 }

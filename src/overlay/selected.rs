@@ -1,106 +1,105 @@
 //! The window of one region.
 
+use super::clocks::ticks_per_second;
 use super::color::region_color;
 use super::format::{UNKNOWN, count, milliseconds, percent, rate};
 use super::state::{Condition, coupled, text};
 use super::table::{WINDOW_NAMES, swatch};
-use super::wish::{RegionKey, Wish};
-use super::{DimensionNames, summary};
-use crate::coordinator::{RegionFault, RegionStatistics, Statistics, TickWindow};
-use crate::view::RegionOrder;
-use bevy_egui::egui::{Button, Context, DragValue, Frame, Grid, Id, Label, RichText, Stroke, Ui, Window};
+use super::{RegionKey, View, summary};
+use crate::coordinator::{ControlRegion, RegionFault, RegionOrder, RegionStatistics, TickWindow};
+use bevy::prelude::Commands;
+use bevy_egui::egui::{Button, Context, Frame, Grid, Id, Label, RichText, Stroke, Ui, Window};
 use std::time::Duration;
 
 /// The statistics tell of an order within this time; until then the overlay shows what was ordered.
 const ANSWER_TIME: Duration = Duration::from_secs(1);
 
-/// The window of the region that is selected.
-#[derive(Default)]
-pub(super) struct Selected {
-    /// The tick rate that was given to a region, and when.
-    ordered: Option<(RegionKey, Option<f64>, Duration)>,
+/// The tick rate that was given to a region, and when.
+pub(super) type RateOrder = (RegionKey, Option<f64>, Duration);
+
+/// The window of the region that is selected. Closing it selects none.
+pub(super) fn show(
+    context: &Context,
+    view: &View,
+    ordered: &mut Option<RateOrder>,
+    selected: &mut Option<RegionKey>,
+    commands: &mut Commands,
+) {
+    let Some((dimension, region)) = *selected else { return };
+    let mut is_open = true;
+    Window::new(format!("Region {}", region.index()))
+        .id(Id::new("Terrane region"))
+        .default_pos([652.0, 12.0])
+        .default_width(320.0)
+        .resizable(false)
+        .open(&mut is_open)
+        .show(context, |ui| {
+            ui.set_width(320.0);
+            match view.statistics.region(dimension, region) {
+                Some(region) => contents(ui, region, view, ordered, commands),
+                None => drop(ui.weak("There is no such region now.")),
+            }
+        });
+    if !is_open {
+        *selected = None;
+    }
 }
 
-impl Selected {
-    /// Shows the region. Closing the window selects none.
-    pub fn show(
-        &mut self,
-        context: &Context,
-        statistics: &Statistics,
-        names: &DimensionNames,
-        selected: &mut Option<RegionKey>,
-        wishes: &mut Vec<Wish>,
-    ) {
-        let Some(key) = *selected else { return };
-        let region = statistics.region(key.0, key.1);
-        let mut is_open = true;
-        Window::new(format!("Region {}", key.1.index()))
-            .id(Id::new("Terrane region"))
-            .default_pos([652.0, 12.0])
-            .default_width(320.0)
-            .resizable(false)
-            .open(&mut is_open)
-            .show(context, |ui| {
-                ui.set_width(320.0);
-                match region {
-                    Some(region) => self.contents(ui, region, statistics, names, wishes),
-                    None => drop(ui.weak("There is no such region now.")),
-                }
-            });
-        if !is_open {
-            *selected = None;
-        }
+fn contents(
+    ui: &mut Ui,
+    region: &RegionStatistics,
+    view: &View,
+    ordered: &mut Option<RateOrder>,
+    commands: &mut Commands,
+) {
+    ui.horizontal(|ui| {
+        swatch(ui, region_color(region.region));
+        ui.label(RichText::new(view.name(region.dimension)).strong());
+        ui.colored_label(Condition::of(region).color(ui), text(region));
+    });
+    if let Some(fault) = &region.fault {
+        show_fault(ui, fault);
     }
-
-    fn contents(
-        &mut self,
-        ui: &mut Ui,
-        region: &RegionStatistics,
-        statistics: &Statistics,
-        names: &DimensionNames,
-        wishes: &mut Vec<Wish>,
-    ) {
-        ui.horizontal(|ui| {
-            swatch(ui, region_color(region.region));
-            ui.label(RichText::new(names.name(region.dimension)).strong());
-            ui.colored_label(Condition::of(region).color(ui), text(region));
-        });
-        if let Some(fault) = &region.fault {
-            show_fault(ui, fault);
-        }
-        ui.separator();
-        figures(ui, region, statistics.section_shift);
-        if !region.coupled.is_empty() {
-            let with = coupled(&region.coupled, region.dimension, |dimension| names.name(dimension));
-            ui.label(format!("ticks back to back with {with}"));
-        }
-        ui.separator();
-        times(ui, &region.windows);
-        ui.separator();
-        buttons(ui, region, wishes);
-        self.tick_rate(ui, region, statistics, wishes);
+    ui.separator();
+    figures(ui, region, view.statistics.section_shift);
+    if !region.coupled.is_empty() {
+        let with = coupled(&region.coupled, region.dimension, |dimension| view.name(dimension));
+        ui.label(format!("ticks back to back with {with}"));
     }
+    ui.separator();
+    times(ui, &region.windows);
+    ui.separator();
+    let (dimension, region_id) = (region.dimension, region.region);
+    let mut give = |order| {
+        commands.write_message(ControlRegion { dimension, region: region_id, order });
+    };
+    buttons(ui, region, &mut give);
+    tick_rate(ui, region, view, ordered, &mut give);
+}
 
-    /// Its own tick rate, instead of its dimension's.
-    fn tick_rate(&mut self, ui: &mut Ui, region: &RegionStatistics, statistics: &Statistics, wishes: &mut Vec<Wish>) {
-        let key = (region.dimension, region.region);
-        let is_fresh = |at: Duration| statistics.clock < at + ANSWER_TIME;
-        let ordered = self.ordered.filter(|(of, _, at)| *of == key && is_fresh(*at)).map(|(_, rate, _)| rate);
-        let now = ordered.unwrap_or(region.tick_rate);
-        let dimension = statistics.dimensions.iter().find(|dimension| dimension.dimension == region.dimension);
-        let common = dimension.map_or(20.0, |dimension| dimension.clock.ticks_per_second);
-        let mut has_own = now.is_some();
-        let mut rate = now.unwrap_or(common);
-        ui.horizontal(|ui| {
-            ui.checkbox(&mut has_own, "own tick rate").on_hover_text("instead of its dimension's");
-            let field = DragValue::new(&mut rate).range(0.1..=1_000.0).speed(0.1).min_decimals(1).suffix(" TPS");
-            ui.add_enabled(has_own, field);
-        });
-        let wished = has_own.then_some(rate);
-        if wished != now {
-            self.ordered = Some((key, wished, statistics.clock));
-            wishes.push(Wish::order(key, RegionOrder::TickRate(wished)));
-        }
+/// Its own tick rate, instead of its dimension's.
+fn tick_rate(
+    ui: &mut Ui,
+    region: &RegionStatistics,
+    view: &View,
+    ordered: &mut Option<RateOrder>,
+    give: &mut impl FnMut(RegionOrder),
+) {
+    let key = (region.dimension, region.region);
+    let is_fresh = |(of, _, at): &RateOrder| *of == key && view.statistics.clock < *at + ANSWER_TIME;
+    let now = ordered.filter(is_fresh).map_or(region.tick_rate, |(_, rate, _)| rate);
+    let dimension = view.statistics.dimensions.iter().find(|dimension| dimension.dimension == region.dimension);
+    let common = dimension.map_or(20.0, |dimension| dimension.clock.ticks_per_second);
+    let mut has_own = now.is_some();
+    let mut rate = now.unwrap_or(common);
+    ui.horizontal(|ui| {
+        ui.checkbox(&mut has_own, "own tick rate").on_hover_text("instead of its dimension's");
+        ui.add_enabled(has_own, ticks_per_second(&mut rate));
+    });
+    let wished = has_own.then_some(rate);
+    if wished != now {
+        *ordered = Some((key, wished, view.statistics.clock));
+        give(RegionOrder::TickRate(wished));
     }
 }
 
@@ -166,12 +165,11 @@ fn times(ui: &mut Ui, windows: &[TickWindow; 3]) {
     });
 }
 
-fn buttons(ui: &mut Ui, region: &RegionStatistics, wishes: &mut Vec<Wish>) {
-    let key = (region.dimension, region.region);
+fn buttons(ui: &mut Ui, region: &RegionStatistics, give: &mut impl FnMut(RegionOrder)) {
     ui.horizontal(|ui| {
         let mut button = |name: &str, is_enabled: bool, order: RegionOrder, hint: &str| {
             if ui.add_enabled(is_enabled, Button::new(name)).on_hover_text(hint).clicked() {
-                wishes.push(Wish::order(key, order));
+                give(order);
             }
         };
         let is_live = !region.halted;

@@ -1,5 +1,6 @@
 //! What a region does, in a word.
 
+use super::format::list;
 use crate::coordinator::RegionStatistics;
 use crate::region::{RegionId, RegionState};
 use crate::space::DimensionId;
@@ -55,22 +56,16 @@ pub(super) fn text(region: &RegionStatistics) -> String {
     text
 }
 
-/// `28, 4 of nether`: the regions that one in `here` is coupled with, eight of them at most.
+/// `28, 4 of nether`: the regions that one in `here` is coupled with.
 pub(super) fn coupled(
     regions: &[(DimensionId, RegionId)],
     here: DimensionId,
     dimension_name: impl Fn(DimensionId) -> String,
 ) -> String {
-    const MOST: usize = 8;
-    let name = |(dimension, region): &(DimensionId, RegionId)| match *dimension == here {
+    list(regions, |(dimension, region)| match *dimension == here {
         true => region.index().to_string(),
         false => format!("{} of {}", region.index(), dimension_name(*dimension)),
-    };
-    let mut names: Vec<_> = regions.iter().take(MOST).map(name).collect();
-    if regions.len() > MOST {
-        names.push(format!("{} more", regions.len() - MOST));
-    }
-    names.join(", ")
+    })
 }
 
 #[cfg(test)]

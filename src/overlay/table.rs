@@ -1,14 +1,13 @@
 //! The table of regions.
 
-use super::DimensionNames;
 use super::color::region_color;
 use super::format::{UNKNOWN, count, milliseconds, percent, rate};
 use super::state::{Condition, text};
-use super::wish::RegionKey;
+use super::{RegionKey, View};
 use crate::coordinator::{RegionStatistics, Statistics, TimeWindow};
 use bevy_egui::egui::text::{LayoutJob, TextWrapping};
 use bevy_egui::egui::{
-    Align, Color32, FontId, Rect, Response, ScrollArea, Sense, Shape, Stroke, TextStyle, Ui, Vec2, pos2, vec2,
+    Align, Color32, Rect, Response, ScrollArea, Sense, Shape, Stroke, TextStyle, Ui, Vec2, pos2, vec2,
 };
 use std::cmp::Ordering;
 
@@ -37,7 +36,7 @@ struct Column {
     width: f32,
 }
 
-const COLUMNS: [Column; 11] = [
+static COLUMNS: [Column; 11] = [
     Column { by: SortBy::Region, title: "region", hint: "the region's number", width: 52.0 },
     Column { by: SortBy::Dimension, title: "dimension", hint: "the dimension that it lies in", width: 60.0 },
     Column { by: SortBy::State, title: "state", hint: "what it does; what needs attention first", width: 0.0 },
@@ -119,50 +118,50 @@ impl Table {
 
     /// The regions, one a row. A click on a title sorts by it, a second one turns the order round; a click on a row
     /// selects its region.
-    pub fn show(
-        &mut self,
-        ui: &mut Ui,
-        statistics: &Statistics,
-        names: &DimensionNames,
-        selected: &mut Option<RegionKey>,
-    ) {
-        let columns = places(ui.available_width(), names.len() > 1);
-        self.titles(ui, statistics, &columns);
+    pub fn show(&mut self, ui: &mut Ui, view: &View, selected: &mut Option<RegionKey>) {
+        let places = places(ui.available_width(), view.has_dimensions());
+        self.titles(ui, &view.statistics, &places);
         let height = ui.text_style_height(&TextStyle::Body);
         let rows = self.order.len();
         ScrollArea::vertical().id_salt("regions").auto_shrink(false).show_rows(ui, height, rows, |ui, range| {
-            for place in range {
-                let region = self.order.get(place).and_then(|index| statistics.regions.get(*index));
+            for number in range {
+                let region = self.order.get(number).and_then(|index| view.statistics.regions.get(*index));
                 let Some(region) = region else { continue };
                 let key = (region.dimension, region.region);
-                let is_selected = *selected == Some(key);
-                if self.row(ui, height, &columns, place, region, is_selected, names).clicked() {
+                let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), height), Sense::click());
+                let fill = match (*selected == Some(key), response.hovered(), number % 2) {
+                    (true, ..) => ui.visuals().selection.bg_fill,
+                    (_, true, _) => ui.visuals().widgets.hovered.weak_bg_fill,
+                    (.., 1) => ui.visuals().faint_bg_color,
+                    _ => Color32::TRANSPARENT,
+                };
+                ui.painter().rect_filled(rect.expand2(vec2(2.0, 1.0)), 2.0, fill);
+                if self.row(ui, rect, response, &places, region, *selected == Some(key), view).clicked() {
                     *selected = Some(key);
                 }
             }
         });
     }
 
-    fn titles(&mut self, ui: &mut Ui, statistics: &Statistics, columns: &[Place]) {
+    fn titles(&mut self, ui: &mut Ui, statistics: &Statistics, places: &[Place]) {
         let height = ui.text_style_height(&TextStyle::Small) + 6.0;
         let (row, _) = ui.allocate_exact_size(vec2(ui.available_width(), height), Sense::hover());
-        for place in columns {
-            let Column { by, title, hint, .. } = &COLUMNS[place.column];
-            let rect = place.rect(row);
-            let response = ui.interact(rect, ui.id().with(title), Sense::click()).on_hover_text(*hint);
-            let is_chosen = self.sort_by == *by;
+        for (column, left, width) in places {
+            let rect = part(row, *left, *width);
+            let response = ui.interact(rect, ui.id().with(column.title), Sense::click()).on_hover_text(column.hint);
+            let is_chosen = self.sort_by == column.by;
             let visuals = ui.style().interact_selectable(&response, is_chosen);
             if is_chosen || response.hovered() {
                 ui.painter().rect_filled(rect.expand2(vec2(GAP / 2.0 - 1.0, 0.0)), 2.0, visuals.weak_bg_fill);
             }
-            let font = TextStyle::Small.resolve(ui.style());
-            cell_in(ui, rect, (*title).to_owned(), visuals.text_color(), place.align(), font);
+            let (title, color) = (column.title.to_owned(), visuals.text_color());
+            cell(ui, rect, title, color, column.align(), TextStyle::Small);
             if is_chosen {
-                arrow(ui, rect, visuals.text_color(), self.is_reversed);
+                arrow(ui, rect, color, self.is_reversed);
             }
             if response.clicked() {
                 self.is_reversed = is_chosen && !self.is_reversed;
-                self.sort_by = *by;
+                self.sort_by = column.by;
                 self.update(statistics);
             }
         }
@@ -170,50 +169,41 @@ impl Table {
 
     fn row(
         &self,
-        ui: &mut Ui,
-        height: f32,
-        columns: &[Place],
-        place: usize,
+        ui: &Ui,
+        row: Rect,
+        mut response: Response,
+        places: &[Place],
         region: &RegionStatistics,
         is_selected: bool,
-        names: &DimensionNames,
+        view: &View,
     ) -> Response {
-        let (rect, mut response) = ui.allocate_exact_size(vec2(ui.available_width(), height), Sense::click());
         let visuals = ui.visuals();
-        let fill = match (is_selected, response.hovered(), place % 2) {
-            (true, ..) => visuals.selection.bg_fill,
-            (_, true, _) => visuals.widgets.hovered.weak_bg_fill,
-            (.., 1) => visuals.faint_bg_color,
-            _ => Color32::TRANSPARENT,
-        };
         let text_color = if is_selected { visuals.strong_text_color() } else { visuals.text_color() };
-        ui.painter().rect_filled(rect.expand2(vec2(2.0, 1.0)), 2.0, fill);
-        for place in columns {
-            let by = COLUMNS[place.column].by;
-            let mut at = place.rect(rect);
-            if by == SortBy::Region {
-                swatch_at(ui, at, region_color(region.region));
-                at.min.x += 15.0;
+        let condition = Condition::of(region);
+        for (column, left, width) in places {
+            let mut rect = part(row, *left, *width);
+            if column.by == SortBy::Region {
+                swatch_at(ui, rect, region_color(region.region));
+                rect.min.x += 15.0;
             }
-            let condition = Condition::of(region);
-            let color = match by {
+            let color = match column.by {
                 SortBy::State if !is_selected || condition < Condition::Paused => condition.color(ui),
                 _ => text_color,
             };
-            let is_cut = cell(ui, at, self.value(by, region, names), color, place.align());
-            if is_cut {
-                response = response.on_hover_text(self.value(by, region, names));
+            let value = self.value(column.by, region, view);
+            if cell(ui, rect, value.clone(), color, column.align(), TextStyle::Body) {
+                response = response.on_hover_text(value);
             }
         }
         response
     }
 
-    fn value(&self, by: SortBy, region: &RegionStatistics, names: &DimensionNames) -> String {
+    fn value(&self, by: SortBy, region: &RegionStatistics, view: &View) -> String {
         let ticks = region.window(self.window);
         let time = |time| if ticks.ticks == 0 { UNKNOWN.to_owned() } else { milliseconds(time) };
         match by {
             SortBy::Region => region.region.index().to_string(),
-            SortBy::Dimension => names.name(region.dimension),
+            SortBy::Dimension => view.name(region.dimension),
             SortBy::State => text(region),
             SortBy::Columns => count(region.columns as u64),
             SortBy::Entities => count(region.entities as u64),
@@ -230,22 +220,13 @@ impl Table {
 /// In the order of [`TimeWindow::ALL`].
 pub(super) const WINDOW_NAMES: [&str; 3] = ["5 s", "15 s", "1 min"];
 
-/// Where a column lies in its row.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Place {
-    column: usize,
-    left: f32,
-    width: f32,
-}
+/// A column, where it begins in its row, and its width.
+type Place = (&'static Column, f32, f32);
 
-impl Place {
-    fn rect(self, row: Rect) -> Rect {
-        Rect::from_min_size(pos2(row.left() + self.left, row.top()), vec2(self.width, row.height()))
-    }
-
+impl Column {
     /// Words to the left, numbers to the right.
-    fn align(self) -> Align {
-        match COLUMNS[self.column].by {
+    fn align(&self) -> Align {
+        match self.by {
             SortBy::Region | SortBy::Dimension | SortBy::State => Align::Min,
             _ => Align::Max,
         }
@@ -254,27 +235,26 @@ impl Place {
 
 /// All columns side by side, or all but the dimension.
 fn places(width: f32, has_dimensions: bool) -> Vec<Place> {
-    let shown: Vec<_> =
-        (0..COLUMNS.len()).filter(|at| has_dimensions || COLUMNS[*at].by != SortBy::Dimension).collect();
-    let fixed: f32 = shown.iter().map(|at| COLUMNS[*at].width + GAP).sum();
+    let shown = || COLUMNS.iter().filter(|column| has_dimensions || column.by != SortBy::Dimension);
+    let fixed: f32 = shown().map(|column| column.width + GAP).sum();
     let rest = (width - SCROLL_BAR - fixed).max(60.0);
     let mut left = 2.0;
-    let place = |column: usize| {
-        let width = if COLUMNS[column].width > 0.0 { COLUMNS[column].width } else { rest };
-        let place = Place { column, left, width };
+    let place = |column: &'static Column| {
+        let width = if column.width > 0.0 { column.width } else { rest };
         left += width + GAP;
-        place
+        (column, left - width - GAP, width)
     };
-    shown.into_iter().map(place).collect()
+    shown().map(place).collect()
+}
+
+/// A part of a row.
+pub(super) fn part(row: Rect, left: f32, width: f32) -> Rect {
+    Rect::from_min_size(pos2(row.left() + left, row.top()), vec2(width, row.height()))
 }
 
 /// Text in one line, cut where its place ends. Returns whether it was cut.
-pub(super) fn cell(ui: &Ui, rect: Rect, text: String, color: Color32, align: Align) -> bool {
-    cell_in(ui, rect, text, color, align, TextStyle::Body.resolve(ui.style()))
-}
-
-fn cell_in(ui: &Ui, rect: Rect, text: String, color: Color32, align: Align, font: FontId) -> bool {
-    let mut job = LayoutJob::simple_singleline(text, font, color);
+pub(super) fn cell(ui: &Ui, rect: Rect, text: String, color: Color32, align: Align, style: TextStyle) -> bool {
+    let mut job = LayoutJob::simple_singleline(text, style.resolve(ui.style()), color);
     job.wrap = TextWrapping::truncate_at_width(rect.width());
     let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
     let left = if align == Align::Max { rect.right() - galley.size().x } else { rect.left() };
@@ -352,8 +332,8 @@ mod tests {
         for has_dimensions in [false, true] {
             let places = places(608.0, has_dimensions);
             assert_eq!(places.len(), COLUMNS.len() - usize::from(!has_dimensions));
-            assert!(places.windows(2).all(|pair| pair[0].left + pair[0].width <= pair[1].left));
-            assert!(places.iter().all(|place| place.left + place.width <= 608.0 && place.width >= 36.0), "{places:?}");
+            assert!(places.is_sorted_by(|(_, left, width), (_, next, _)| left + width <= *next));
+            assert!(places.iter().all(|(_, left, width)| left + width <= 608.0 && *width >= 36.0));
         }
     }
 }

@@ -5,7 +5,7 @@ mod mesher;
 mod systems;
 mod tiles;
 
-use super::{ChunkMeshProgress, ChunkMeshSystems, RenderOrigin, add_material};
+use super::{ChunkMeshProgress, RenderOrigin, add_material};
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use bevy::prelude::*;
 use bevy::transform::TransformSystems;
@@ -43,17 +43,6 @@ pub struct HiddenFarView;
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq, Deref)]
 pub struct FarMeshProgress(pub ChunkMeshProgress);
 
-/// The parts of making meshes of what is seen from afar, chained, in `PreUpdate`, after those of chunks.
-#[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum FarMeshSystems {
-    /// Takes note of what was received and what is gone.
-    Hear,
-    /// Shows finished meshes, and hides those of columns whose chunks are drawn.
-    Apply,
-    /// Begins new ones and updates [`FarMeshProgress`].
-    Dispatch,
-}
-
 impl Plugin for FarRenderPlugin {
     fn build(&self, app: &mut App) {
         app.init_resource::<FarMeshProgress>().init_resource::<RenderOrigin>();
@@ -61,31 +50,11 @@ impl Plugin for FarRenderPlugin {
 
     /// Here every other plugin has added its assets.
     fn finish(&self, app: &mut App) {
-        if !app.world().contains_resource::<Assets<Mesh>>() {
-            error!(
-                "nothing is drawn from afar: there is no `Assets<Mesh>`. Without a renderer, leave FarRenderPlugin out"
-            );
-            return;
+        if add_material(app, "FarRenderPlugin") {
+            let moved = resource_changed::<RenderOrigin>;
+            app.init_resource::<FarMesher>()
+                .add_systems(PreUpdate, (hear, hide_drawn, apply, dispatch).chain().after(super::systems::dispatch))
+                .add_systems(PostUpdate, move_meshes.run_if(moved).before(TransformSystems::Propagate));
         }
-        add_material(app);
-        app.init_resource::<FarMesher>()
-            .configure_sets(
-                PreUpdate,
-                (FarMeshSystems::Hear, FarMeshSystems::Apply, FarMeshSystems::Dispatch)
-                    .chain()
-                    .after(ChunkMeshSystems::Dispatch),
-            )
-            .add_systems(
-                PreUpdate,
-                (
-                    hear.in_set(FarMeshSystems::Hear),
-                    (hide_drawn, apply).chain().in_set(FarMeshSystems::Apply),
-                    dispatch.in_set(FarMeshSystems::Dispatch),
-                ),
-            )
-            .add_systems(
-                PostUpdate,
-                move_meshes.run_if(resource_changed::<RenderOrigin>).before(TransformSystems::Propagate),
-            );
     }
 }

@@ -60,26 +60,16 @@ impl Geometry {
 
     fn push(&mut self, face: usize, quad: &UnorientedQuad, cells: &[VoxelCell; PADDED_VOLUME], looks: &BlockLooks) {
         let oriented = &RIGHT_HANDED_Y_UP_CONFIG.faces[face];
-        let start = self.positions.len() as u32;
         let padding = 1.0;
-        self.positions.extend(oriented.quad_mesh_positions(quad, 1.0).map(|corner| corner.map(|axis| axis - padding)));
-        self.normals.extend(oriented.quad_mesh_normals());
-
-        let openness = corner_openness(face, quad, cells);
+        let corners = oriented.quad_mesh_positions(quad, 1.0).map(|corner| corner.map(|axis| axis - padding));
         let block = cells[PaddedShape::linearize(quad.minimum) as usize].block();
         let color = looks.of(block).color * face_light(face);
-        self.colors.extend(openness.map(|open| (color * CORNER_LIGHT[open]).extend(1.0).to_array()));
-
-        let [a, b, c, ..] = oriented.quad_mesh_indices(0);
-        let is_counterclockwise = [a, b, c] == [0, 1, 2];
-        // Light runs along the diagonal: the brighter one keeps a dark corner a corner.
-        let triangles = match (openness[0] + openness[3] > openness[1] + openness[2], is_counterclockwise) {
-            (false, true) => [0, 1, 2, 1, 3, 2],
-            (false, false) => [0, 2, 1, 1, 2, 3],
-            (true, true) => [0, 1, 3, 0, 3, 2],
-            (true, false) => [0, 3, 1, 0, 2, 3],
-        };
-        self.indices.extend(triangles.map(|corner| start + corner));
+        let colors = corner_openness(face, quad, cells).map(|open| (color * CORNER_LIGHT[open]).extend(1.0).to_array());
+        // From lowest, along the width, along the height, both.
+        let is_counterclockwise = oriented.quad_mesh_indices(0)[..3] == [0, 1, 2];
+        let order = if is_counterclockwise { [0, 1, 3, 2] } else { [0, 2, 3, 1] };
+        let [normal, ..] = oriented.quad_mesh_normals();
+        self.push_quad(order.map(|corner| corners[corner]), normal, order.map(|corner| colors[corner]));
     }
 
     /// A face with this normal, its corners counterclockwise as seen from its front.
@@ -88,7 +78,7 @@ impl Geometry {
         self.positions.extend(corners);
         self.normals.extend([normal; 4]);
         let light = |corner: usize| colors[corner][0] + colors[corner][1] + colors[corner][2];
-        // As above: along the brighter diagonal.
+        // Light runs along the diagonal: the brighter one keeps a dark corner a corner.
         let triangles =
             if light(0) + light(2) >= light(1) + light(3) { [0, 1, 2, 0, 2, 3] } else { [0, 1, 3, 1, 2, 3] };
         self.colors.extend(colors);

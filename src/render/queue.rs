@@ -20,31 +20,21 @@ pub(super) struct MeshQueue {
     columns: FxHashMap<ColumnKey, Tracked>,
     /// Columns with something to do now.
     ready: FxHashSet<ColumnKey>,
-    /// Columns whose meshes are all shown, but for changes since.
-    drawn: FxHashSet<ColumnKey>,
-    /// Counts the changes of `drawn`.
+    /// Counts how often a column was drawn for the first time, or was drawn and left.
     drawn_changes: u64,
-    loads: u64,
 }
 
 struct Tracked {
-    /// Tells this stay from an earlier one of the same column.
-    load: u64,
     /// As it was when it was last looked at: to find out what a change touches.
     seen: Column,
     /// How many of the eight around it are there.
     neighbors: usize,
-    stale: Stale,
+    /// Chunks, by height, whose mesh is not that of the newest blocks; `None` for all.
+    stale: Option<BTreeSet<i64>>,
     running: BTreeSet<i64>,
-    /// Some of its meshes were begun: it is finished, whatever goes from beside it.
-    is_begun: bool,
     entities: BTreeMap<i64, Entity>,
-}
-
-/// Chunks, by height, whose mesh is not that of the newest blocks.
-enum Stale {
-    All,
-    Some(BTreeSet<i64>),
+    /// Its meshes are all shown, but for changes since.
+    is_drawn: bool,
 }
 
 const AROUND: [(i64, i64); 8] = [(-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1)];
@@ -59,24 +49,22 @@ impl MeshQueue {
             let Some(tracked) = self.columns.get_mut(&beside) else { continue };
             neighbors += 1;
             tracked.neighbors += usize::from(is_new);
-            tracked.stale = Stale::All;
+            tracked.stale = None;
             self.refresh(beside);
         }
         match self.columns.get_mut(&key) {
             Some(tracked) => {
                 tracked.seen = column.clone();
-                tracked.stale = Stale::All;
+                tracked.stale = None;
             }
             None => {
-                self.loads += 1;
                 let tracked = Tracked {
-                    load: self.loads,
                     seen: column.clone(),
                     neighbors,
-                    stale: Stale::All,
+                    stale: None,
                     running: default(),
-                    is_begun: false,
                     entities: default(),
+                    is_drawn: false,
                 };
                 self.columns.insert(key, tracked);
             }
@@ -87,9 +75,9 @@ impl MeshQueue {
     /// A column is gone. Returns the entities of its meshes.
     pub fn unload(&mut self, key: ColumnKey) -> impl Iterator<Item = Entity> + use<> {
         let gone = self.columns.remove(&key);
-        if gone.is_some() {
+        if let Some(gone) = &gone {
             self.ready.remove(&key);
-            self.drawn_changes += u64::from(self.drawn.remove(&key));
+            self.drawn_changes += u64::from(gone.is_drawn);
             for beside in around(key) {
                 if let Some(tracked) = self.columns.get_mut(&beside) {
                     tracked.neighbors -= 1;
@@ -106,13 +94,7 @@ impl MeshQueue {
         let Some(tracked) = self.columns.get_mut(&key) else { return };
         tracked.seen = column.clone();
         let touched = || heights.ranges().flat_map(|range| range.start.saturating_sub(1)..range.end.saturating_add(1));
-        for key in around(key).chain([key]) {
-            let Some(tracked) = self.columns.get_mut(&key) else { continue };
-            if let Stale::Some(stale) = &mut tracked.stale {
-                stale.extend(touched());
-            }
-            self.refresh(key);
-        }
+        around(key).chain([key]).for_each(|key| self.touch(key, touched()));
     }
 
     /// A chunk is another one than before: it needs a new mesh, and so do those around that touch what changed.
@@ -121,16 +103,19 @@ impl MeshQueue {
         let before = tracked.seen.set_chunk(position.y, chunk.clone()).unwrap_or_default();
         let Some(changed) = changed_cells(&before, chunk) else { return };
         let [xs, ys, zs] = changed.map(touched_offsets);
-        for dx in xs {
-            for dz in zs.clone() {
-                let key = (dimension, position.column().offset(dx, dz));
-                let Some(tracked) = self.columns.get_mut(&key) else { continue };
-                if let Stale::Some(stale) = &mut tracked.stale {
-                    stale.extend(ys.clone().map(|dy| position.y.saturating_add(dy)));
-                }
-                self.refresh(key);
-            }
+        for (dx, dz) in xs.flat_map(|dx| zs.clone().map(move |dz| (dx, dz))) {
+            let key = (dimension, position.column().offset(dx, dz));
+            self.touch(key, ys.clone().map(|dy| position.y.saturating_add(dy)));
         }
+    }
+
+    /// The meshes at these heights are not those of the newest blocks.
+    fn touch(&mut self, key: ColumnKey, heights: impl Iterator<Item = i64>) {
+        let Some(tracked) = self.columns.get_mut(&key) else { return };
+        if let Some(stale) = &mut tracked.stale {
+            stale.extend(heights);
+        }
+        self.refresh(key);
     }
 
     /// Chunks that wait, in columns whose turn has come.
@@ -157,17 +142,13 @@ impl MeshQueue {
     /// The chunks of a column that need a mesh and for which none is being made, from the top down.
     pub fn waiting(&mut self, key: ColumnKey) -> Vec<i64> {
         let Some(tracked) = self.columns.get_mut(&key) else { return Vec::new() };
-        if let Stale::All = tracked.stale {
-            let heights = tracked.seen.chunks().map(|(y, _)| y).chain(tracked.entities.keys().copied());
-            tracked.stale = Stale::Some(heights.collect());
-            self.refresh(key);
-        }
-        match self.columns.get(&key) {
-            Some(Tracked { stale: Stale::Some(stale), running, .. }) => {
-                stale.iter().rev().filter(|y| !running.contains(y)).copied().collect()
-            }
-            _ => Vec::new(),
-        }
+        let stale = tracked.stale.get_or_insert_with(|| {
+            let heights = tracked.seen.chunks().map(|(y, _)| y);
+            heights.chain(tracked.entities.keys().copied()).collect()
+        });
+        let waiting = stale.iter().rev().filter(|y| !tracked.running.contains(y)).copied().collect();
+        self.refresh(key);
+        waiting
     }
 
     /// A chunk and what is around it now; below the chunk heights of the dimension, and where something around it is not
@@ -190,31 +171,35 @@ impl MeshQueue {
         })
     }
 
-    /// A mesh of the newest blocks of a chunk is being made. Returns the number to hand to [`finish`](Self::finish).
-    pub fn begin(&mut self, key: ColumnKey, y: i64) -> u64 {
-        let Some(tracked) = self.columns.get_mut(&key) else { return 0 };
-        if let Stale::Some(stale) = &mut tracked.stale {
+    /// A mesh of the newest blocks of a chunk is being made.
+    pub fn begin(&mut self, key: ColumnKey, y: i64) {
+        let Some(tracked) = self.columns.get_mut(&key) else { return };
+        if let Some(stale) = &mut tracked.stale {
             stale.remove(&y);
         }
         tracked.running.insert(y);
-        tracked.is_begun = true;
-        let load = tracked.load;
         self.refresh(key);
-        load
     }
 
-    /// The mesh that [`begin`](Self::begin) announced is there. Returns the place of its entity, `None` if the column
-    /// left meanwhile. If the chunk changed meanwhile it still waits for its turn.
-    pub fn finish(&mut self, key: ColumnKey, y: i64, load: u64) -> Option<&mut BTreeMap<i64, Entity>> {
-        let tracked = self.columns.get_mut(&key).filter(|tracked| tracked.load == load)?;
+    /// The mesh that [`begin`](Self::begin) announced is there. `show` gets the entity of the one before, and says which
+    /// entity has it; none if there is nothing to see. If the chunk changed meanwhile it still waits for its turn.
+    pub fn finish(&mut self, key: ColumnKey, y: i64, show: impl FnOnce(Option<Entity>) -> Option<Entity>) {
+        let Some(tracked) = self.columns.get_mut(&key) else { return };
         tracked.running.remove(&y);
+        if let Some(entity) = show(tracked.entities.remove(&y)) {
+            tracked.entities.insert(y, entity);
+        }
         self.refresh(key);
-        self.columns.get_mut(&key).map(|tracked| &mut tracked.entities)
+    }
+
+    /// Whether a column is there. One that left has no mesh in the making.
+    pub fn contains(&self, key: ColumnKey) -> bool {
+        self.columns.contains_key(&key)
     }
 
     /// Whether all of a column is shown, as it is or, if it changed a moment ago, as it was.
     pub fn is_drawn(&self, key: ColumnKey) -> bool {
-        self.drawn.contains(&key)
+        self.columns.get(&key).is_some_and(|tracked| tracked.is_drawn)
     }
 
     /// Another number than before if [`is_drawn`](Self::is_drawn) may say something else.
@@ -223,18 +208,12 @@ impl MeshQueue {
     }
 
     fn refresh(&mut self, key: ColumnKey) {
-        if self.columns.get(&key).is_some_and(Tracked::is_settled) {
-            self.drawn_changes += u64::from(self.drawn.insert(key));
+        let Some(tracked) = self.columns.get_mut(&key) else { return };
+        if !tracked.is_drawn && tracked.is_settled() {
+            tracked.is_drawn = true;
+            self.drawn_changes += 1;
         }
-        let is_drawn = self.drawn.contains(&key);
-        let is_ready = self.columns.get(&key).is_some_and(|tracked| {
-            (tracked.neighbors == AROUND.len() || tracked.is_begun && !is_drawn)
-                && match &tracked.stale {
-                    Stale::All => true,
-                    Stale::Some(stale) => stale.difference(&tracked.running).next().is_some(),
-                }
-        });
-        if is_ready {
+        if tracked.is_ready() {
             self.ready.insert(key);
         } else {
             self.ready.remove(&key);
@@ -245,15 +224,18 @@ impl MeshQueue {
 impl Tracked {
     /// Whether every mesh is that of the newest blocks.
     fn is_settled(&self) -> bool {
-        let is_new = matches!(&self.stale, Stale::Some(stale) if stale.is_empty());
-        is_new && self.running.is_empty()
+        self.running.is_empty() && self.stale.as_ref().is_some_and(BTreeSet::is_empty)
+    }
+
+    /// Whether a mesh is to be begun now.
+    fn is_ready(&self) -> bool {
+        let is_begun = !self.running.is_empty() || !self.entities.is_empty();
+        (self.neighbors == AROUND.len() || is_begun && !self.is_drawn)
+            && self.stale.as_ref().is_none_or(|stale| stale.difference(&self.running).next().is_some())
     }
 
     fn stale_count(&self) -> usize {
-        match &self.stale {
-            Stale::All => self.seen.chunks().len(),
-            Stale::Some(stale) => stale.len(),
-        }
+        self.stale.as_ref().map_or_else(|| self.seen.chunks().len(), BTreeSet::len)
     }
 }
 
@@ -322,8 +304,8 @@ mod tests {
             }
             for key in ready {
                 for y in queue.waiting(key) {
-                    let load = queue.begin(key, y);
-                    assert!(queue.finish(key, y, load).is_some());
+                    queue.begin(key, y);
+                    queue.finish(key, y, |_| None);
                     assert!(done.insert((key, y)), "{key:?} {y} was done twice");
                 }
             }
@@ -351,12 +333,12 @@ mod tests {
         let mut queue = loaded(3);
         let [first, second, third] = queue.waiting(key(1, 1))[..] else { panic!("three chunks") };
         for y in [first, second] {
-            let load = queue.begin(key(1, 1), y);
-            queue.finish(key(1, 1), y, load);
+            queue.begin(key(1, 1), y);
+            queue.finish(key(1, 1), y, |_| None);
         }
-        let load = queue.begin(key(1, 1), third);
+        queue.begin(key(1, 1), third);
         assert!(!queue.is_drawn(key(1, 1)) && queue.drawn_changes() == 0);
-        queue.finish(key(1, 1), third, load);
+        queue.finish(key(1, 1), third, |_| None);
         assert!(queue.is_drawn(key(1, 1)) && !queue.is_drawn(key(0, 1)));
 
         let mut chunk = Chunk::uniform(STONE);
@@ -373,9 +355,9 @@ mod tests {
     fn a_column_that_was_begun_is_finished_though_one_beside_it_goes() {
         let mut queue = loaded(3);
         let [first, ..] = queue.waiting(key(1, 1))[..] else { panic!("three chunks") };
-        let load = queue.begin(key(1, 1), first);
+        queue.begin(key(1, 1), first);
         queue.unload(key(0, 0)).for_each(drop);
-        queue.finish(key(1, 1), first, load);
+        queue.finish(key(1, 1), first, |_| Entity::from_raw_u32(7));
         assert!(!queue.is_drawn(key(1, 1)));
         assert_eq!(settle(&mut queue).len(), 2);
         assert!(queue.is_drawn(key(1, 1)));
@@ -415,32 +397,31 @@ mod tests {
         let mut chunk = Chunk::uniform(STONE);
         chunk.set_block([5; 3], BlockId::AIR);
         queue.change(DIMENSION, ChunkPos::new(1, 0, 1), &Arc::new(chunk.clone()));
-        let load = queue.begin(key(1, 1), 0);
+        queue.begin(key(1, 1), 0);
         chunk.set_block([6; 3], BlockId::AIR);
         queue.change(DIMENSION, ChunkPos::new(1, 0, 1), &Arc::new(chunk));
         assert!(queue.nearest(9, |_| 0).is_empty(), "one mesh of a chunk at a time");
-        assert!(queue.finish(key(1, 1), 0, load).is_some());
+        queue.finish(key(1, 1), 0, |_| None);
         assert_eq!(settle(&mut queue), BTreeSet::from([(key(1, 1), 0)]));
     }
 
     #[test]
-    fn a_mesh_of_a_column_that_left_is_thrown_away() {
+    fn a_mesh_of_a_column_that_left_is_not_shown() {
         let mut queue = loaded(3);
         let begun = queue.waiting(key(1, 1));
         assert_eq!(begun, [1, 0, -1]);
-        let load = queue.begin(key(1, 1), 0);
+        queue.begin(key(1, 1), 0);
         queue.unload(key(1, 1)).for_each(drop);
-        assert!(queue.finish(key(1, 1), 0, load).is_none());
-        queue.load(DIMENSION, &column(1, 1));
-        assert!(queue.finish(key(1, 1), 0, load).is_none(), "it is of an earlier stay");
+        assert!(!queue.contains(key(1, 1)));
+        queue.finish(key(1, 1), 0, |_| panic!("it is shown"));
     }
 
     #[test]
     fn the_entities_go_with_their_column() {
         let mut queue = loaded(3);
-        let load = queue.begin(key(1, 1), 0);
+        queue.begin(key(1, 1), 0);
         let entity = Entity::from_raw_u32(7).unwrap();
-        queue.finish(key(1, 1), 0, load).unwrap().insert(0, entity);
+        queue.finish(key(1, 1), 0, |before| before.or(Some(entity)));
         assert_eq!(queue.meshes(), 1);
         assert!(queue.unload(key(1, 1)).eq([entity]));
         assert_eq!(queue.meshes(), 0);

@@ -5,15 +5,11 @@ use super::queue::{ColumnKey, MeshQueue};
 use super::{ChunkMaterial, ChunkMesh, ChunkMeshProgress, RenderOrigin, mesher};
 use crate::simulation::{BlockTypes, Position, Viewer};
 use crate::space::{ColumnPos, DimensionId, chunk_heights};
-use crate::view::{
-    ColumnChanged, ColumnHeightsChanged, ColumnLoaded, ColumnUnloaded, Dimension, DimensionOpen, PublishedColumns,
-};
+use crate::view::{ColumnChange, ColumnChanged, Dimension, DimensionOpen, PublishedColumns};
 use bevy::ecs::system::SystemParam;
 use bevy::prelude::*;
 use bevy::tasks::futures::check_ready;
 use bevy::tasks::{AsyncComputeTaskPool, Task, TaskPool};
-use std::mem;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// Columns that are looked through in one frame at most: most of their chunks need no mesh, but that has to be found
@@ -29,44 +25,20 @@ pub(super) struct ChunkMesher {
     /// The names of those that get meshes; `None` for all.
     dimensions: Option<Vec<String>>,
     pub queue: MeshQueue,
-    running: Vec<Running>,
-    looks: Option<Arc<BlockLooks>>,
-}
-
-/// A mesh in the making.
-struct Running {
-    key: ColumnKey,
-    y: i64,
-    load: u64,
-    task: Task<Option<Mesh>>,
+    /// Meshes in the making, by column and height.
+    running: Vec<((ColumnKey, i64), Task<Option<Mesh>>)>,
 }
 
 impl ChunkMesher {
     pub fn new(dimensions: Option<Vec<String>>) -> Self {
-        Self { dimensions, queue: default(), running: Vec::new(), looks: None }
+        Self { dimensions, queue: default(), running: Vec::new() }
     }
 }
 
-/// The open dimensions.
-#[derive(SystemParam)]
-pub(super) struct Dimensions<'w, 's> {
-    open: Query<'w, 's, (&'static Dimension, &'static DimensionOpen)>,
-}
+type Dimensions<'w, 's> = Query<'w, 's, (&'static Dimension, &'static DimensionOpen)>;
 
-impl Dimensions<'_, '_> {
-    fn with_id(&self, id: DimensionId) -> Option<&Dimension> {
-        self.open.iter().find(|(_, open)| open.id == id).map(|(dimension, _)| dimension)
-    }
-
-    fn is_wanted(&self, id: DimensionId, names: Option<&[String]>) -> bool {
-        let Some(names) = names else { return true };
-        self.with_id(id).is_some_and(|dimension| names.iter().any(|name| name == dimension.name()))
-    }
-
-    /// The chunk heights.
-    fn heights(&self, id: DimensionId) -> Range<i64> {
-        chunk_heights(&self.with_id(id).map_or(i64::MIN..i64::MAX, Dimension::heights))
-    }
+fn with_id<'a>(dimensions: &'a Dimensions, id: DimensionId) -> Option<&'a Dimension> {
+    dimensions.iter().find(|(_, open)| open.id == id).map(|(dimension, _)| dimension)
 }
 
 /// From where the main world is looked at.
@@ -100,34 +72,31 @@ pub(super) fn hear(
     mut mesher: ResMut<ChunkMesher>,
     published: Res<PublishedColumns>,
     dimensions: Dimensions,
-    mut loaded: MessageReader<ColumnLoaded>,
     mut changed: MessageReader<ColumnChanged>,
-    mut resized: MessageReader<ColumnHeightsChanged>,
-    mut unloaded: MessageReader<ColumnUnloaded>,
     mut commands: Commands,
 ) {
-    let ChunkMesher { dimensions: wanted, queue, .. } = &mut *mesher;
-    let came = loaded.read().map(|message| (message.dimension, message.column));
-    let went = unloaded.read().map(|message| (message.dimension, message.column));
-    // What is published now counts, whatever the order of the messages.
-    for (dimension, position) in came.chain(went) {
-        match published.column(dimension, position) {
-            Some(column) if dimensions.is_wanted(dimension, wanted.as_deref()) => queue.load(dimension, column),
-            Some(_) => {}
-            None => queue.unload((dimension, position)).for_each(|entity| commands.entity(entity).try_despawn()),
+    let ChunkMesher { dimensions: wanted, queue, running } = &mut *mesher;
+    let is_wanted = |id: DimensionId| {
+        let name = || with_id(&dimensions, id).map(Dimension::name);
+        wanted.as_ref().is_none_or(|wanted| name().is_some_and(|name| wanted.iter().any(|it| it == name)))
+    };
+    for &ColumnChanged { dimension, column: position, ref change } in changed.read() {
+        // What is published now counts: newer changes may have come since.
+        let Some(column) = published.column(dimension, position) else {
+            queue.unload((dimension, position)).for_each(|entity| commands.entity(entity).try_despawn());
+            continue;
+        };
+        match change {
+            ColumnChange::Loaded if is_wanted(dimension) => queue.load(dimension, column),
+            ColumnChange::Loaded | ColumnChange::Unloaded => {}
+            ColumnChange::Heights(heights) => queue.resize(dimension, column, heights),
+            ColumnChange::Chunk(y) => {
+                let blocks = column.chunk(*y);
+                blocks.into_iter().for_each(|blocks| queue.change(dimension, position.chunk(*y), blocks));
+            }
         }
     }
-    for ColumnHeightsChanged { dimension, column, heights } in resized.read() {
-        if let Some(column) = published.column(*dimension, *column) {
-            queue.resize(*dimension, column, heights);
-        }
-    }
-    for &ColumnChanged { dimension, chunk } in changed.read() {
-        let column = published.column(dimension, chunk.column());
-        if let Some(blocks) = column.and_then(|column| column.chunk(chunk.y)) {
-            queue.change(dimension, chunk, blocks);
-        }
-    }
+    running.retain(|((key, _), _)| queue.contains(*key));
 }
 
 pub(super) fn apply(
@@ -138,36 +107,44 @@ pub(super) fn apply(
     mut commands: Commands,
 ) {
     let ChunkMesher { queue, running, .. } = &mut *mesher;
-    let mut budget = MESHES_A_FRAME;
-    for mut run in mem::take(running) {
-        let finished = if budget > 0 { check_ready(&mut run.task) } else { None };
-        let Some(mesh) = finished else {
-            running.push(run);
-            continue;
-        };
-        let Running { key, y, load, .. } = run;
-        let Some(entities) = queue.finish(key, y, load) else { continue };
-        budget -= 1;
-        let Some(mesh) = mesh else {
-            if let Some(entity) = entities.remove(&y) {
-                commands.entity(entity).try_despawn();
+    show_finished(running, MESHES_A_FRAME, |(key, y), mesh| {
+        queue.finish(key, y, |before| {
+            // The game may have despawned it.
+            let before = before.filter(|entity| commands.get_entity(*entity).is_ok());
+            let Some(mesh) = mesh else {
+                before.into_iter().for_each(|entity| commands.entity(entity).try_despawn());
+                return None;
+            };
+            let mesh = Mesh3d(meshes.add(mesh));
+            if let Some(entity) = before {
+                commands.entity(entity).try_insert(mesh);
+                return before;
             }
-            continue;
-        };
-        let mesh = Mesh3d(meshes.add(mesh));
-        let known = entities.get(&y).copied();
-        // The game may have despawned it.
-        if let Some(mut entity) = known.and_then(|entity| commands.get_entity(entity).ok()) {
-            entity.try_insert(mesh);
-            continue;
+            let chunk = ChunkMesh { dimension: key.0, chunk: key.1.chunk(y) };
+            let mut entity = commands.spawn((chunk, mesh, origin.place(chunk.chunk.min_block())));
+            if let Some(material) = &material {
+                entity.insert(MeshMaterial3d(material.0.clone()));
+            }
+            Some(entity.id())
+        });
+        1
+    });
+}
+
+/// Takes out what is finished, until `budget` is spent by what `show` says that each takes of it.
+pub(super) fn show_finished<Key: Copy, Made>(
+    running: &mut Vec<(Key, Task<Made>)>,
+    budget: usize,
+    mut show: impl FnMut(Key, Made) -> usize,
+) {
+    let mut spent = 0;
+    running.retain_mut(|(key, task)| match (spent < budget).then(|| check_ready(task)).flatten() {
+        Some(made) => {
+            spent += show(*key, made);
+            false
         }
-        let chunk = ChunkMesh { dimension: key.0, chunk: key.1.chunk(y) };
-        let mut entity = commands.spawn((chunk, mesh, origin.place(chunk)));
-        if let Some(material) = &material {
-            entity.insert(MeshMaterial3d(material.0.clone()));
-        }
-        entities.insert(y, entity.id());
-    }
+        None => true,
+    });
 }
 
 pub(super) fn dispatch(
@@ -176,9 +153,10 @@ pub(super) fn dispatch(
     dimensions: Dimensions,
     eyes: Eyes,
     mut progress: ResMut<ChunkMeshProgress>,
+    mut looks: Local<Option<Arc<BlockLooks>>>,
     mut commands: Commands,
 ) {
-    let ChunkMesher { queue, running, looks, .. } = &mut *mesher;
+    let ChunkMesher { queue, running, .. } = &mut *mesher;
     let Some(blocks) = blocks else { return };
     let looks = looks.get_or_insert_with(|| Arc::new(BlockLooks::new(&blocks)));
     let eyes = eyes.columns();
@@ -187,18 +165,19 @@ pub(super) fn dispatch(
 
     let columns = if running.len() < TASKS { queue.nearest(COLUMNS_A_FRAME, distance) } else { Vec::new() };
     'columns: for key in columns {
-        let heights = dimensions.heights(key.0);
+        let heights = with_id(&dimensions, key.0).map_or(i64::MIN..i64::MAX, Dimension::heights);
+        let heights = chunk_heights(&heights);
         for y in queue.waiting(key) {
             if running.len() >= TASKS {
                 break 'columns;
             }
             let neighborhood = queue.neighborhood(key, y, &heights);
-            let load = queue.begin(key, y);
+            queue.begin(key, y);
             if neighborhood.shows_nothing(looks) {
-                let entity = queue.finish(key, y, load).and_then(|entities| entities.remove(&y));
-                if let Some(entity) = entity {
-                    commands.entity(entity).try_despawn();
-                }
+                queue.finish(key, y, |before| {
+                    before.into_iter().for_each(|entity| commands.entity(entity).try_despawn());
+                    None
+                });
                 continue;
             }
             let looks = looks.clone();
@@ -206,7 +185,7 @@ pub(super) fn dispatch(
                 let geometry = mesher::geometry(&neighborhood, &looks);
                 geometry.map(mesher::Geometry::into_mesh)
             });
-            running.push(Running { key, y, load, task });
+            running.push(((key, y), task));
         }
     }
     progress.set_if_neq(ChunkMeshProgress { queued: queue.queued(), in_flight: running.len(), meshes: queue.meshes() });
@@ -214,6 +193,6 @@ pub(super) fn dispatch(
 
 pub(super) fn move_meshes(origin: Res<RenderOrigin>, mut meshes: Query<(&ChunkMesh, &mut Transform)>) {
     for (mesh, mut transform) in &mut meshes {
-        *transform = origin.place(*mesh);
+        *transform = origin.place(mesh.chunk.min_block());
     }
 }

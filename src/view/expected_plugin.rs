@@ -14,7 +14,7 @@ pub(crate) fn expect_plugin(world: &mut World) {
         return;
     }
     if let Some(mut schedules) = world.get_resource_mut::<Schedules>() {
-        schedules.add_systems(First, tell_of_missing_plugin);
+        schedules.add_systems(First, tell_of_missing_plugin.run_if(run_once));
         world.insert_resource(Expected);
     }
 }
@@ -26,9 +26,8 @@ pub(super) fn expect_plugin_hook(mut world: DeferredWorld, _: HookContext) {
     }
 }
 
-fn tell_of_missing_plugin(published: Option<Res<PublishedColumns>>, mut is_told: Local<bool>) {
-    if published.is_none() && !*is_told {
-        *is_told = true;
+fn tell_of_missing_plugin(published: Option<Res<PublishedColumns>>) {
+    if published.is_none() {
         error!(
             "TerranePlugin is missing, so dimensions and what was registered for regions have no effect: add it with \
              app.add_plugins(TerranePlugin::default())"

@@ -18,8 +18,7 @@ use uuid::Uuid;
 /// It stands beside a [`Viewer`] of the main world, on any entity with a `Transform` or a
 /// [`Position`](crate::simulation::Position) ([`in_dimension`](Self::in_dimension)), or follows a viewer that lives in
 /// the regions ([`of_viewer`](Self::of_viewer)): one for a camera, one for each connected player. All of its fields may
-/// be changed at any time. What it gets are [`FarColumnReceived`] and [`FarColumnGone`]; [`FarColumns`] has what is
-/// there now.
+/// be changed at any time. What it gets are [`FarColumnChanged`]s; [`FarColumns`] has what is there now.
 ///
 /// Each column comes once, and again when it looks different, or finer when the listener comes near; what was sent finer
 /// than it has to be is not sent coarser. A change is told of when it is handed out to be saved, with the autosave at the
@@ -39,12 +38,13 @@ use uuid::Uuid;
 #[reflect(Component, Clone)]
 pub struct FarView {
     /// Columns are sent within this distance, in columns (a disc), and told of as gone four columns further out. At
-    /// most [`MAX_RADIUS`](Self::MAX_RADIUS) counts.
+    /// most [`MAX_RADIUS`](Self::MAX_RADIUS) counts; 64 by default.
     pub radius: u32,
     /// Within this distance, in columns, a cell is one block wide; each doubling of the distance doubles the cells, up
-    /// to one for a whole column.
+    /// to one for a whole column. 16 by default.
     pub detail_radius: u32,
-    /// What may be sent, in bytes a second: the binary form of a summary, and 16 bytes for its place. 0 pauses it.
+    /// What may be sent, in bytes a second: the binary form of a summary, and 16 bytes for its place; a mebibyte by default.
+    /// 0 pauses it.
     pub bytes_per_second: u64,
     // Stable ids are reflected only with some of Bevy's features.
     #[reflect(ignore)]
@@ -64,22 +64,11 @@ enum Target {
 }
 
 impl FarView {
-    /// The radius of a far view that says nothing else, in columns.
-    pub const DEFAULT_RADIUS: u32 = 64;
-    /// The detail radius of a far view that says nothing else, in columns.
-    pub const DEFAULT_DETAIL_RADIUS: u32 = 16;
-    /// The cap of a far view that says nothing else: a mebibyte a second.
-    pub const DEFAULT_BYTES_PER_SECOND: u64 = 1 << 20;
     /// The largest radius, in columns: what is asked for beyond it is cut.
     pub const MAX_RADIUS: u32 = MAX_FAR_RADIUS;
 
     const fn at(target: Target) -> Self {
-        Self {
-            radius: Self::DEFAULT_RADIUS,
-            detail_radius: Self::DEFAULT_DETAIL_RADIUS,
-            bytes_per_second: Self::DEFAULT_BYTES_PER_SECOND,
-            target,
-        }
+        Self { radius: 64, detail_radius: 16, bytes_per_second: 1 << 20, target }
     }
 
     /// For an entity with a [`Viewer`]: in its dimension.
@@ -124,32 +113,21 @@ impl Default for FarView {
     }
 }
 
-/// A listener is told what a column looks like. It replaces what it was told before.
+/// A listener is told what a column looks like, which replaces what it was told before, or that what it knows of the column does
+/// not hold any more: it is too far away, the listener is in another dimension, or the dimension closes. Of a column that
+/// changed just beyond the radius it is told so too. A listener that is despawned is not told.
 #[derive(Message, Clone, Debug)]
-pub struct FarColumnReceived {
+pub struct FarColumnChanged {
     /// The entity with the [`FarView`].
     pub listener: Entity,
     /// The column's dimension.
     pub dimension: DimensionId,
     /// The column.
     pub column: ColumnPos,
-    /// What it looks like.
-    pub summary: Arc<ColumnSummary>,
+    /// What it looks like; `None` if it is gone.
+    pub summary: Option<Arc<ColumnSummary>>,
     /// What it took of the listener's cap, in bytes.
     pub bytes: u64,
-}
-
-/// What a listener knows of a column does not hold any more: the column is too far away, the listener is in another
-/// dimension, or the dimension closes. A column that changed just beyond the radius is told of so too. A listener that
-/// is despawned is not told.
-#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FarColumnGone {
-    /// The entity with the [`FarView`].
-    pub listener: Entity,
-    /// The column's dimension.
-    pub dimension: DimensionId,
-    /// The column.
-    pub column: ColumnPos,
 }
 
 /// What each listener knows now.
@@ -187,18 +165,10 @@ impl FarColumns {
     pub fn is_empty(&self, listener: Entity) -> bool {
         self.len(listener) == 0
     }
-
-    /// All listeners.
-    pub fn listeners(&self) -> impl Iterator<Item = Entity> {
-        self.listeners.keys().copied()
-    }
 }
 
 pub(super) fn build(app: &mut App) {
-    app.register_type::<FarView>()
-        .init_resource::<FarColumns>()
-        .add_message::<FarColumnReceived>()
-        .add_message::<FarColumnGone>();
+    app.register_type::<FarView>().init_resource::<FarColumns>().add_message::<FarColumnChanged>();
 }
 
 pub(super) fn send_far_views(
@@ -247,35 +217,28 @@ impl FarColumns {
     }
 
     /// Takes in what one listener is told, and appends what became of its columns.
-    fn take(&mut self, update: FarUpdate, told: &mut Vec<Told>) {
+    fn take(&mut self, update: FarUpdate, told: &mut Vec<FarColumnChanged>) {
         let FarUpdate { listener, life, dimension, news } = update;
         let Some(known) = self.listeners.get_mut(&listener).filter(|known| known.life == life) else { return };
+        let gone = |column| FarColumnChanged { listener, dimension, column, summary: None, bytes: 0 };
         match news {
             FarNews::Column { column, summary, bytes } => {
                 known.columns.insert((dimension, column), summary.clone());
-                told.push(Told { listener, dimension, column, summary: Some((summary, bytes)) });
+                told.push(FarColumnChanged { listener, dimension, column, summary: Some(summary), bytes });
             }
             FarNews::Gone(column) => {
                 known.columns.remove(&(dimension, column));
-                told.push(Told { listener, dimension, column, summary: None });
+                told.push(gone(column));
             }
             FarNews::AllGone => {
-                let mut all: Vec<_> = known.columns.extract_if(|(of, _), _| *of == dimension).collect();
+                let all = known.columns.extract_if(|(of, _), _| *of == dimension).map(|((_, column), _)| column);
+                let mut all: Vec<_> = all.collect();
                 // Not in the order of a hash map.
-                all.sort_unstable_by_key(|((_, column), _)| *column);
-                let gone = |((_, column), _)| Told { listener, dimension, column, summary: None };
+                all.sort_unstable();
                 told.extend(all.into_iter().map(gone));
             }
         }
     }
-}
-
-/// What became of a column.
-struct Told {
-    listener: Entity,
-    dimension: DimensionId,
-    column: ColumnPos,
-    summary: Option<(Arc<ColumnSummary>, u64)>,
 }
 
 /// Takes in what listeners are told, and says so: then they are told more.
@@ -290,27 +253,9 @@ pub(super) fn apply(world: &mut World, updates: &mut VecDeque<FarUpdate>) {
         *taken.entry((update.listener, update.life)).or_default() += 1;
         known.take(update, &mut told);
     }
-    write_messages(world, told);
+    world.write_message_batch(told);
     let link = world.resource::<MainLink>();
     for ((listener, life), updates) in taken {
         link.send(FromMain::FarViewTaken { listener, life, updates });
-    }
-}
-
-/// Of each column only the last: there is no order between messages of two kinds.
-fn write_messages(world: &mut World, told: Vec<Told>) {
-    let key = |told: &Told| (told.listener, told.dimension, told.column);
-    let last: FxHashMap<_, _> = told.iter().enumerate().map(|(place, told)| (key(told), place)).collect();
-    for (place, told) in told.into_iter().enumerate() {
-        if last.get(&key(&told)) != Some(&place) {
-            continue;
-        }
-        let Told { listener, dimension, column, summary } = told;
-        match summary {
-            Some((summary, bytes)) => {
-                world.write_message(FarColumnReceived { listener, dimension, column, summary, bytes });
-            }
-            None => drop(world.write_message(FarColumnGone { listener, dimension, column })),
-        }
     }
 }

@@ -1,49 +1,34 @@
 //! What the main world is told of columns.
 
-use crate::space::{ChunkPos, ColumnPos, DimensionId, HeightSet};
+use crate::space::{ColumnPos, DimensionId, HeightSet};
 use bevy::prelude::*;
 
-/// A column can be read in the main world.
-#[derive(Message, Clone, Debug)]
-pub struct ColumnLoaded {
-    /// Its dimension.
-    pub dimension: DimensionId,
-    /// The column.
-    pub column: ColumnPos,
-}
-
-/// A chunk of a loaded column changed.
+/// Something of a published column is another than before. [`PublishedColumns`](super::PublishedColumns) has what is there
+/// now, which may be newer than what is told here.
 #[derive(Message, Clone, Debug)]
 pub struct ColumnChanged {
     /// Its dimension.
     pub dimension: DimensionId,
-    /// The chunk that changed.
-    pub chunk: ChunkPos,
-}
-
-/// In a sparse dimension: a part of a loaded column can be read, or cannot be read any more.
-#[derive(Message, Clone, Debug)]
-pub struct ColumnHeightsChanged {
-    /// Its dimension.
-    pub dimension: DimensionId,
     /// The column.
     pub column: ColumnPos,
-    /// The chunk heights that came or went; [`Column::is_loaded`](crate::chunk::Column::is_loaded) tells them apart.
-    pub heights: HeightSet,
+    /// What became of it.
+    pub change: ColumnChange,
 }
 
-/// A column cannot be read in the main world any more.
-#[derive(Message, Clone, Debug)]
-pub struct ColumnUnloaded {
-    /// Its dimension.
-    pub dimension: DimensionId,
-    /// The column.
-    pub column: ColumnPos,
+/// What became of a column in the main world.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ColumnChange {
+    /// It can be read.
+    Loaded,
+    /// Its chunk at this height is another one.
+    Chunk(i64),
+    /// In a sparse dimension: it can be read, or cannot be read any more, at these chunk heights;
+    /// [`Column::is_loaded`](crate::chunk::Column::is_loaded) tells them apart.
+    Heights(HeightSet),
+    /// It cannot be read any more.
+    Unloaded,
 }
 
 pub(super) fn build(app: &mut App) {
-    app.add_message::<ColumnLoaded>()
-        .add_message::<ColumnChanged>()
-        .add_message::<ColumnHeightsChanged>()
-        .add_message::<ColumnUnloaded>();
+    app.add_message::<ColumnChanged>();
 }

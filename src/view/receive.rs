@@ -1,7 +1,7 @@
 //! What was published, applied a part a frame.
 
 use super::far_view;
-use super::messages::{ColumnChanged, ColumnHeightsChanged, ColumnLoaded, ColumnUnloaded};
+use super::messages::{ColumnChange, ColumnChanged};
 use super::{
     Components, DimensionOpen, Mirror, MirrorIndex, PublishedColumns, WorldStatistics, arenas, pregeneration, snapshots,
 };
@@ -84,24 +84,24 @@ fn apply_columns(world: &mut World, backlog: &mut Published) {
         && let Some(((dimension, column), update)) = backlog.columns.pop_first()
     {
         budget -= 1;
-        let mut published = world.resource_mut::<PublishedColumns>();
-        match update {
-            ColumnUpdate::Loaded { blocks, is_new: _ } => {
-                published.columns.insert((dimension, column), blocks);
-                world.write_message(ColumnLoaded { dimension, column });
+        let columns = &mut world.resource_mut::<PublishedColumns>().columns;
+        let change = match (update, columns.get_mut(&(dimension, column))) {
+            (ColumnUpdate::Loaded { blocks, is_new: _ }, _) => {
+                columns.insert((dimension, column), blocks);
+                ColumnChange::Loaded
             }
-            ColumnUpdate::Changed { lost, gained } => {
-                let Some(blocks) = published.columns.get_mut(&(dimension, column)) else { continue };
+            (ColumnUpdate::Changed { lost, gained }, Some(blocks)) => {
                 let mut heights = blocks.cut(&lost).loaded().cloned().unwrap_or_default();
                 heights.insert_all(&blocks.extend(&gained));
-                world.write_message(ColumnHeightsChanged { dimension, column, heights });
+                ColumnChange::Heights(heights)
             }
-            ColumnUpdate::Unloaded => {
-                if published.columns.remove(&(dimension, column)).is_some() {
-                    world.write_message(ColumnUnloaded { dimension, column });
-                }
+            (ColumnUpdate::Unloaded, Some(_)) => {
+                columns.remove(&(dimension, column));
+                ColumnChange::Unloaded
             }
-        }
+            (_, None) => continue,
+        };
+        world.write_message(ColumnChanged { dimension, column, change });
     }
     // A chunk's column comes first.
     while budget > 0
@@ -112,7 +112,8 @@ fn apply_columns(world: &mut World, backlog: &mut Published) {
         let column = published.columns.get_mut(&(dimension, chunk.column()));
         if let Some(column) = column.filter(|column| column.is_loaded(chunk.y)) {
             column.set_chunk(chunk.y, blocks);
-            world.write_message(ColumnChanged { dimension, chunk });
+            let change = ColumnChange::Chunk(chunk.y);
+            world.write_message(ColumnChanged { dimension, column: chunk.column(), change });
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::{DimensionOpen, WorldStatistics};
 use crate::coordinator::RegionStatistics;
 use crate::region::RegionId;
-use crate::space::{BlockPos, ColumnPos, DimensionId};
+use crate::space::{BlockPos, DimensionId};
 use bevy::ecs::system::SystemParam;
 use bevy::prelude::*;
 
@@ -20,7 +20,7 @@ use bevy::prelude::*;
 ///         info!("{} has {} entities in {} columns", here.region, here.entities, here.columns);
 ///     }
 ///     let slow = regions.iter().filter(|region| region.ticks_per_second().is_some_and(|rate| rate < 19.5));
-///     info!("{} of {} regions are slow", slow.count(), regions.len());
+///     info!("{} of {} regions are slow", slow.count(), regions.iter().count());
 /// }
 /// # bevy::ecs::system::assert_is_system(look);
 /// ```
@@ -36,16 +36,6 @@ impl Regions<'_, '_> {
         self.statistics.regions.iter()
     }
 
-    /// How many regions there are.
-    pub fn len(&self) -> usize {
-        self.statistics.regions.len()
-    }
-
-    /// Whether there is no region.
-    pub fn is_empty(&self) -> bool {
-        self.statistics.regions.is_empty()
-    }
-
     /// The regions of the dimension with this entity.
     pub fn of_dimension(&self, dimension: Entity) -> impl Iterator<Item = &RegionStatistics> {
         let id = self.dimensions.get(dimension).ok().map(|open| open.id);
@@ -59,11 +49,6 @@ impl Regions<'_, '_> {
 
     /// The region that owns a block, in the dimension with this entity.
     pub fn at(&self, dimension: Entity, block: BlockPos) -> Option<&RegionStatistics> {
-        self.at_column(dimension, block.column())
-    }
-
-    /// The region that owns a column, in the dimension with this entity.
-    pub fn at_column(&self, dimension: Entity, column: ColumnPos) -> Option<&RegionStatistics> {
-        self.statistics.region_at(self.dimensions.get(dimension).ok()?.id, column)
+        self.statistics.region_at(self.dimensions.get(dimension).ok()?.id, block.column())
     }
 }

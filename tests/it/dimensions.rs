@@ -30,7 +30,7 @@ fn the_disc_around_a_viewer_is_loaded_and_nothing_far_beyond() {
 #[test]
 fn what_a_viewer_leaves_behind_is_unloaded_and_comes_back_from_the_store() {
     let mut app = game(lockstep().with_autosave_period(std::time::Duration::from_millis(500)));
-    listen::<ColumnUnloaded>(&mut app);
+    listen::<ColumnChanged>(&mut app);
     let dimension = flat(&mut app);
     let viewer = viewer(&mut app, dimension, 0.0, 0.0, 2);
     start(&mut app);
@@ -42,7 +42,8 @@ fn what_a_viewer_leaves_behind_is_unloaded_and_comes_back_from_the_store() {
     update(&mut app, 60);
     let home = BlockPos::new(0, 0, 0);
     assert_eq!(block_at(app.world_mut(), dimension, home), None);
-    assert!(heard::<ColumnUnloaded>(&app).iter().any(|unloaded| unloaded.column == home.column()));
+    let mut changed = heard::<ColumnChanged>(&app).iter();
+    assert!(changed.any(|changed| (changed.column, &changed.change) == (home.column(), &ColumnChange::Unloaded)));
 
     move_viewer(&mut app, viewer, 0.0, 0.0);
     update(&mut app, 60);

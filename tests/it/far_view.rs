@@ -17,8 +17,7 @@ const ENOUGH: usize = 60;
 
 fn far_game(plugin: TerranePlugin) -> App {
     let mut app = game(plugin);
-    listen::<FarColumnReceived>(&mut app);
-    listen::<FarColumnGone>(&mut app);
+    listen::<FarColumnChanged>(&mut app);
     app
 }
 
@@ -42,11 +41,21 @@ fn lone(app: &mut App, view: FarView, x: f32) -> Entity {
 }
 
 /// What the listener was told of each column in the end, and how often: by a walk over all messages.
-fn received(app: &App, listener: Entity) -> Vec<&FarColumnReceived> {
-    heard::<FarColumnReceived>(app).iter().filter(|message| message.listener == listener).collect()
+fn received(app: &App, listener: Entity) -> Vec<&FarColumnChanged> {
+    let told = heard::<FarColumnChanged>(app).iter();
+    told.filter(|message| message.listener == listener && message.summary.is_some()).collect()
 }
 
-fn places(messages: &[&FarColumnReceived]) -> Vec<(i64, i64)> {
+fn summary(message: &FarColumnChanged) -> &ColumnSummary {
+    message.summary.as_ref().expect("it was received")
+}
+
+/// What was told to be gone, to whomever.
+fn gone(app: &App) -> Vec<&FarColumnChanged> {
+    heard::<FarColumnChanged>(app).iter().filter(|message| message.summary.is_none()).collect()
+}
+
+fn places(messages: &[&FarColumnChanged]) -> Vec<(i64, i64)> {
     messages.iter().map(|message| (message.column.x, message.column.z)).collect()
 }
 
@@ -60,8 +69,7 @@ fn keys(known: &BTreeMap<(i64, i64), Arc<ColumnSummary>>) -> BTreeSet<(i64, i64)
 }
 
 fn forget_messages(app: &mut App) {
-    app.world_mut().resource_mut::<Heard<FarColumnReceived>>().0.clear();
-    app.world_mut().resource_mut::<Heard<FarColumnGone>>().0.clear();
+    app.world_mut().resource_mut::<Heard<FarColumnChanged>>().0.clear();
 }
 
 fn detail_at(column: (i64, i64), center: (i64, i64), detail_radius: i64) -> Detail {
@@ -96,12 +104,12 @@ fn all_columns_in_range_arrive_once_and_near_to_far() {
     assert_eq!(places.iter().copied().collect::<BTreeSet<_>>(), disc((0, 0), 10));
     for message in &messages {
         let column = (message.column.x, message.column.z);
-        assert_eq!(message.summary.detail(), detail_at(column, (0, 0), 3), "{column:?}");
+        assert_eq!(summary(message).detail(), detail_at(column, (0, 0), 3), "{column:?}");
     }
-    assert!(messages.is_sorted_by_key(|message| message.summary.detail()), "finer ones are nearer");
+    assert!(messages.is_sorted_by_key(|message| summary(message).detail()), "finer ones are nearer");
     // Batches come near to far, so a column may be farther than the next one by a batch.
     let far = |column: &(i64, i64)| ((column.0.pow(2) + column.1.pow(2)) as f64).sqrt();
-    for detail in messages.chunk_by(|a, b| a.summary.detail() == b.summary.detail()) {
+    for detail in messages.chunk_by(|a, b| summary(a).detail() == summary(b).detail()) {
         let mut farthest = 0.0_f64;
         for message in detail {
             let distance = far(&(message.column.x, message.column.z));
@@ -109,7 +117,7 @@ fn all_columns_in_range_arrive_once_and_near_to_far() {
             farthest = farthest.max(distance);
         }
     }
-    assert!(heard::<FarColumnGone>(&app).is_empty());
+    assert!(gone(&app).is_empty());
 }
 
 #[test]
@@ -123,7 +131,7 @@ fn columns_that_are_generated_while_somebody_listens_arrive_too() {
     let messages = received(&app, listener);
     assert_eq!(messages.len(), disc((0, 0), 4).len(), "each of them once");
     assert_eq!(keys(&known(&app, listener)), disc((0, 0), 4));
-    assert!(messages.iter().all(|message| message.summary.heights() == Some((0, 0))));
+    assert!(messages.iter().all(|message| summary(message).heights() == Some((0, 0))));
 }
 
 #[test]
@@ -136,13 +144,14 @@ fn a_listener_that_moves_misses_nothing_gets_finer_detail_and_is_told_what_is_go
         move_viewer(&mut app, listener, (16 * step + 8) as f32, 0.0);
         forget_messages(&mut app);
         update(&mut app, if step == 8 { ENOUGH } else { 3 });
-        for gone in heard::<FarColumnGone>(&app) {
-            assert!(has.remove(&(gone.column.x, gone.column.z)).is_some(), "{} was not there", gone.column);
-        }
-        for message in received(&app, listener) {
-            let before = has.insert((message.column.x, message.column.z), message.summary.detail());
-            let is_finer = before.is_none_or(|before| message.summary.detail() < before);
-            assert!(is_finer, "{} was sent twice", message.column);
+        for FarColumnChanged { column, summary, .. } in heard(&app) {
+            let place = (column.x, column.z);
+            let Some(summary) = summary else {
+                assert!(has.remove(&place).is_some(), "{column} was not there");
+                continue;
+            };
+            let is_finer = has.insert(place, summary.detail()).is_none_or(|before| summary.detail() < before);
+            assert!(is_finer, "{column} was sent twice");
         }
     }
     let known = known(&app, listener);
@@ -201,8 +210,8 @@ fn the_radius_can_be_changed_at_any_time() {
         assert!(keys(&known).is_subset(&disc((0, 0), i64::from(radius) + HYSTERESIS)));
         for message in received(&app, listener) {
             let column = (message.column.x, message.column.z);
-            assert_eq!(message.summary.detail(), detail_at(column, (0, 0), detail_radius.into()));
-            let is_needed = before.get(&column).is_none_or(|before| before.detail() > message.summary.detail());
+            assert_eq!(summary(message).detail(), detail_at(column, (0, 0), detail_radius.into()));
+            let is_needed = before.get(&column).is_none_or(|before| before.detail() > summary(message).detail());
             assert!(is_needed, "{column:?} was sent again");
         }
     }
@@ -277,7 +286,7 @@ fn several_listeners_in_several_dimensions_each_get_their_own() {
     forget_messages(&mut app);
     app.world_mut().entity_mut(near).insert(FarView::in_dimension(dimensions[1]).with_radius(2));
     update(&mut app, ENOUGH);
-    let gone = heard::<FarColumnGone>(&app);
+    let gone = gone(&app);
     assert!(
         gone.len() == disc((0, 0), 2).len() && gone.iter().all(|gone| (gone.listener, gone.dimension) == (near, one))
     );
@@ -295,7 +304,7 @@ fn several_listeners_in_several_dimensions_each_get_their_own() {
 
     app.world_mut().despawn(far);
     update(&mut app, 3);
-    assert!(!app.world().resource::<FarColumns>().listeners().any(|listener| listener == far));
+    assert!(app.world().resource::<FarColumns>().is_empty(far));
 }
 
 #[test]
@@ -424,7 +433,7 @@ fn what_cannot_be_read_is_left_out_and_comes_when_it_can_be_read_again() {
     // Out of its range, and back.
     move_viewer(&mut app, listener, 16.0 * 40.0, 0.0);
     update(&mut app, 4);
-    assert!(heard::<FarColumnGone>(&app).is_empty(), "it had nothing");
+    assert!(gone(&app).is_empty(), "it had nothing");
     move_viewer(&mut app, listener, 8.0, 0.0);
     update(&mut app, ENOUGH);
     assert_eq!(keys(&known(&app, listener)), disc((0, 0), 4));

@@ -18,8 +18,7 @@ fn one_region(plugin: TerranePlugin) -> (App, Entity, Entity) {
 fn one_region_with(plugin: TerranePlugin, add: impl FnOnce(&mut App)) -> (App, Entity, Entity) {
     let mut app = game(plugin);
     add(&mut app);
-    listen::<ColumnLoaded>(&mut app);
-    listen::<ColumnUnloaded>(&mut app);
+    listen::<ColumnChanged>(&mut app);
     listen::<WorldSaved>(&mut app);
     listen::<LetterLost>(&mut app);
     let dimension = flat(&mut app);
@@ -32,7 +31,8 @@ fn one_region_with(plugin: TerranePlugin, add: impl FnOnce(&mut App)) -> (App, E
 }
 
 fn times_loaded(app: &App, block: BlockPos) -> usize {
-    heard::<ColumnLoaded>(app).iter().filter(|loaded| loaded.column == block.column()).count()
+    let changed = heard::<ColumnChanged>(app).iter().filter(|changed| changed.column == block.column());
+    changed.filter(|changed| changed.change == ColumnChange::Loaded).count()
 }
 
 /// Sends a closure there that tells when it runs.

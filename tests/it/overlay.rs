@@ -52,7 +52,8 @@ fn two_regions(plugin: TerranePlugin) -> (App, Entity) {
     let no_window = WindowPlugin { primary_window: None, exit_condition: ExitCondition::DontExit, ..default() };
     app.add_plugins((InputPlugin, no_window, AssetPlugin::default(), ImagePlugin::default()))
         .init_asset::<Shader>()
-        .add_plugins((EguiPlugin::default(), OverlayPlugin { visible: true }))
+        .add_plugins((EguiPlugin::default(), OverlayPlugin))
+        .insert_resource(Overlay { visible: true, ..default() })
         .init_resource::<Seen>()
         .add_systems(
             PostUpdate,

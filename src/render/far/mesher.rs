@@ -5,7 +5,7 @@
 
 use super::super::looks::BlockLooks;
 use super::super::mesher::{CORNER_LIGHT, Geometry, face_light};
-use super::ground::{FarGround, TILE};
+use super::ground::FarGround;
 use crate::chunk::{ColumnSummary, SummaryCell};
 use crate::space::CHUNK_SIZE;
 use bevy::prelude::*;
@@ -31,13 +31,6 @@ pub(super) fn add_column(
     let mut mesher = ColumnMesher { geometry, ground, column, corner: [x * SIZE, z * SIZE], base, looks };
     mesher.add_tops();
     SIDES.iter().for_each(|side| mesher.add_walls(*side));
-}
-
-/// The faces of all columns of the tile.
-pub(super) fn add_tile(geometry: &mut Geometry, ground: &FarGround, base: i64, looks: &BlockLooks) {
-    for column in (0..TILE).flat_map(|x| (0..TILE).map(move |z| (x, z))) {
-        add_column(geometry, ground, column, base, looks);
-    }
 }
 
 struct ColumnMesher<'a> {
@@ -201,6 +194,7 @@ impl ColumnMesher<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ground::TILE;
     use super::*;
     use crate::block::{BlockId, BlockRegistry, BlockType};
     use crate::chunk::{Column, Detail};
@@ -229,8 +223,14 @@ mod tests {
     }
 
     fn mesh(ground: &FarGround) -> Geometry {
+        mesh_from(ground, 0)
+    }
+
+    fn mesh_from(ground: &FarGround, base: i64) -> Geometry {
         let mut geometry = Geometry::default();
-        add_tile(&mut geometry, ground, 0, &looks());
+        for column in (0..TILE).flat_map(|x| (0..TILE).map(move |z| (x, z))) {
+            add_column(&mut geometry, ground, column, base, &looks());
+        }
         geometry
     }
 
@@ -255,8 +255,7 @@ mod tests {
     fn a_base_far_up_is_exact() {
         let high = i64::MAX / 2;
         let far = ground(|_, _| Some(Detail::COARSEST), |x, _| high + (x >> 4));
-        let mut geometry = Geometry::default();
-        add_tile(&mut geometry, &far, high, &looks());
+        let geometry = mesh_from(&far, high);
         let highest = geometry.positions.iter().map(|place| place[1]).fold(0.0, f32::max);
         assert_eq!(highest, 8.0);
     }

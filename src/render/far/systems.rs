@@ -3,19 +3,15 @@
 use super::super::looks::BlockLooks;
 use super::super::mesher::Geometry;
 use super::super::queue::ColumnKey;
-use super::super::systems::{ChunkMesher, Eyes};
+use super::super::systems::{ChunkMesher, Eyes, show_finished};
 use super::super::{ChunkMaterial, ChunkMeshProgress, RenderOrigin};
-use super::tiles::{FarTiles, Part, TileKey, TileWork};
+use super::ground::{FarGround, TILE};
+use super::tiles::FarTiles;
 use super::{FarMesh, FarMeshProgress, HiddenFarView, mesher};
-use crate::chunk::ColumnSummary;
 use crate::simulation::BlockTypes;
-use crate::space::{BlockPos, ColumnPos, DimensionId};
-use crate::view::{
-    ColumnLoaded, ColumnUnloaded, FarColumnGone, FarColumnReceived, FarColumns, FarView, PublishedColumns,
-};
-use bevy::ecs::system::SystemParam;
+use crate::space::ColumnPos;
+use crate::view::{ColumnChange, ColumnChanged, FarColumnChanged, FarColumns, FarView, PublishedColumns};
 use bevy::prelude::*;
-use bevy::tasks::futures::check_ready;
 use bevy::tasks::{AsyncComputeTaskPool, Task, TaskPool};
 use std::mem;
 use std::sync::Arc;
@@ -28,70 +24,41 @@ const MESHES_A_FRAME: usize = 256;
 #[derive(Resource, Default)]
 pub(super) struct FarMesher {
     tiles: FarTiles,
-    running: Vec<Running>,
-    looks: Option<Arc<BlockLooks>>,
+    /// The meshes of tiles in the making.
+    running: Vec<(ColumnKey, Task<Vec<(FarMesh, Mesh)>>)>,
     /// What was drawn of chunks when single columns were hidden last.
     drawn_changes: Option<u64>,
 }
 
-/// The meshes of a tile in the making.
-struct Running {
-    tile: TileKey,
-    task: Task<Made>,
-}
-
-/// The height that the meshes count from, and what there is to see.
-struct Made {
-    base: i64,
-    meshes: Vec<(Option<ColumnPos>, Mesh)>,
-}
-
-/// What is known by those listeners whose far view is drawn.
-#[derive(SystemParam)]
-pub(super) struct Seen<'w, 's> {
-    columns: Res<'w, FarColumns>,
-    listeners: Query<'w, 's, Entity, (With<FarView>, Without<HiddenFarView>)>,
-}
-
-impl Seen<'_, '_> {
-    /// The finest that is known of a column.
-    fn summary(&self, (dimension, column): ColumnKey) -> Option<Arc<ColumnSummary>> {
-        let known = self.listeners.iter().filter_map(|listener| self.columns.column(listener, dimension, column));
-        known.min_by_key(|summary| summary.detail()).cloned()
-    }
-
-    fn all(&self) -> impl Iterator<Item = ColumnKey> {
-        let known = self.listeners.iter().flat_map(|listener| self.columns.iter(listener));
-        known.map(|(dimension, column, _)| (dimension, column))
-    }
-}
-
 pub(super) fn hear(
     mut mesher: ResMut<FarMesher>,
-    seen: Seen,
+    known: Res<FarColumns>,
+    listeners: Query<Entity, (With<FarView>, Without<HiddenFarView>)>,
     published: Res<PublishedColumns>,
-    mut received: MessageReader<FarColumnReceived>,
-    mut gone: MessageReader<FarColumnGone>,
-    mut loaded: MessageReader<ColumnLoaded>,
-    mut unloaded: MessageReader<ColumnUnloaded>,
+    mut seen: MessageReader<FarColumnChanged>,
+    mut changed: MessageReader<ColumnChanged>,
     mut left: RemovedComponents<FarView>,
     mut revealed: RemovedComponents<HiddenFarView>,
     hidden: Query<(), Added<HiddenFarView>>,
 ) {
     let tiles = &mut mesher.tiles;
     tiles.next_frame();
-    let received = received.read().map(|message| (message.dimension, message.column));
-    let gone = gone.read().map(|message| (message.dimension, message.column));
-    let mut columns: Vec<_> = received.chain(gone).collect();
+    let mut columns: Vec<_> = seen.read().map(|message| (message.dimension, message.column)).collect();
     if left.read().count() + revealed.read().count() > 0 || !hidden.is_empty() {
-        columns.extend(tiles.columns().chain(seen.all()));
+        let seen = listeners.iter().flat_map(|listener| known.iter(listener));
+        columns.extend(tiles.columns().chain(seen.map(|(dimension, column, _)| (dimension, column))));
     }
-    columns.into_iter().for_each(|key| tiles.set(key, seen.summary(key)));
-    let loaded = loaded.read().map(|message| (message.dimension, message.column));
-    let unloaded = unloaded.read().map(|message| (message.dimension, message.column));
-    // What is published now counts, whatever the order of the messages.
-    for key in loaded.chain(unloaded) {
-        tiles.set_loaded(key, published.column(key.0, key.1).is_some());
+    for (dimension, column) in columns {
+        let seen = listeners.iter().filter_map(|listener| known.column(listener, dimension, column));
+        // The finest that is known of it.
+        let summary = seen.min_by_key(|summary| summary.detail()).cloned();
+        tiles.set((dimension, column), summary);
+    }
+    for ColumnChanged { dimension, column, change } in changed.read() {
+        if let ColumnChange::Loaded | ColumnChange::Unloaded = change {
+            // What is published now counts: newer changes may have come since.
+            tiles.set_loaded((*dimension, *column), published.column(*dimension, *column).is_some());
+        }
     }
 }
 
@@ -104,55 +71,40 @@ pub(super) fn apply(
     mut commands: Commands,
 ) {
     let FarMesher { tiles, running, .. } = &mut *mesher;
-    let mut budget = MESHES_A_FRAME;
-    for mut run in mem::take(running) {
-        let finished = if budget > 0 { check_ready(&mut run.task) } else { None };
-        let Some(Made { base, meshes: made }) = finished else {
-            running.push(run);
-            continue;
-        };
-        budget = budget.saturating_sub(made.len());
-        let parts = made.into_iter().map(|(column, mesh)| {
-            let far = FarMesh { dimension: run.tile.dimension, column, corner: corner(run.tile, base) };
-            let shown = visibility(chunks.as_deref(), run.tile.dimension, column);
-            let place = origin.place_block(far.dimension, far.corner);
-            let mut entity = commands.spawn((far, Mesh3d(meshes.add(mesh)), place, shown));
+    show_finished(running, MESHES_A_FRAME, |tile, made| {
+        let shown = made.into_iter().map(|(far, mesh)| {
+            let visibility = visibility(chunks.as_deref(), &far);
+            let mut entity = commands.spawn((far, Mesh3d(meshes.add(mesh)), origin.place(far.corner), visibility));
             if let Some(material) = &material {
                 entity.insert(MeshMaterial3d(material.0.clone()));
             }
-            Part { column, entity: entity.id() }
+            entity.id()
         });
-        let parts = parts.collect();
-        for part in tiles.finish(run.tile, parts) {
-            commands.entity(part.entity).try_despawn();
+        let shown: Vec<_> = shown.collect();
+        let spent = shown.len();
+        for replaced in tiles.finish(tile, shown) {
+            commands.entity(replaced).try_despawn();
         }
-    }
-}
-
-/// The block that the positions of a tile's meshes count from.
-fn corner(tile: TileKey, base: i64) -> BlockPos {
-    tile.column(0, 0).min_block(base)
+        spent
+    });
 }
 
 /// A column whose own chunks are drawn is not seen from afar.
-fn visibility(chunks: Option<&ChunkMesher>, dimension: DimensionId, column: Option<ColumnPos>) -> Visibility {
-    let is_drawn = |column: ColumnPos| chunks.is_some_and(|chunks| chunks.queue.is_drawn((dimension, column)));
-    if column.is_some_and(is_drawn) { Visibility::Hidden } else { Visibility::Inherited }
+fn visibility(chunks: Option<&ChunkMesher>, far: &FarMesh) -> Visibility {
+    let is_drawn = |column: ColumnPos| chunks.is_some_and(|chunks| chunks.queue.is_drawn((far.dimension, column)));
+    if far.column.is_some_and(is_drawn) { Visibility::Hidden } else { Visibility::Inherited }
 }
 
 /// Hides the columns whose chunks are drawn since this frame, and shows those whose chunks are not any more.
 pub(super) fn hide_drawn(
     mut mesher: ResMut<FarMesher>,
     chunks: Option<Res<ChunkMesher>>,
-    mut shown: Query<&mut Visibility, With<FarMesh>>,
+    mut shown: Query<(&FarMesh, &mut Visibility)>,
 ) {
     let changes = chunks.as_ref().map(|chunks| chunks.queue.drawn_changes());
-    if mem::replace(&mut mesher.drawn_changes, changes) == changes {
-        return;
-    }
-    for ((dimension, column), entity) in mesher.tiles.parts() {
-        if let Ok(mut part) = shown.get_mut(entity) {
-            part.set_if_neq(visibility(chunks.as_deref(), dimension, Some(column)));
+    if mem::replace(&mut mesher.drawn_changes, changes) != changes {
+        for (far, mut shown) in shown.iter_mut().filter(|(far, _)| far.column.is_some()) {
+            shown.set_if_neq(visibility(chunks.as_deref(), far));
         }
     }
 }
@@ -162,49 +114,51 @@ pub(super) fn dispatch(
     blocks: Option<Res<BlockTypes>>,
     eyes: Eyes,
     mut progress: ResMut<FarMeshProgress>,
+    mut looks: Local<Option<Arc<BlockLooks>>>,
 ) {
-    let FarMesher { tiles, running, looks, .. } = &mut *mesher;
+    let FarMesher { tiles, running, .. } = &mut *mesher;
     let Some(blocks) = blocks else { return };
     let looks = looks.get_or_insert_with(|| Arc::new(BlockLooks::new(&blocks)));
     let eyes = eyes.columns();
-    let distance = |tile: TileKey| eyes.iter().map(|eye| tile.distance_squared(*eye)).min().unwrap_or(0);
+    let distance = |middle: ColumnPos| eyes.iter().map(|eye| eye.distance_squared(middle)).min().unwrap_or(0);
     let pool = AsyncComputeTaskPool::get_or_init(TaskPool::default);
     let free = TASKS.saturating_sub(running.len());
     let due = if free > 0 { tiles.nearest(free, distance) } else { Vec::new() };
     for tile in due {
-        let Some(work) = tiles.begin(tile) else { continue };
+        let Some((ground, is_split)) = tiles.begin(tile) else { continue };
         let looks = looks.clone();
-        running.push(Running { tile, task: pool.spawn(async move { make(tile, &work, &looks) }) });
+        running.push((tile, pool.spawn(async move { make(tile, &ground, is_split, &looks) })));
     }
     let (queued, in_flight, meshes) = (tiles.queued(), running.len(), tiles.meshes());
     progress.set_if_neq(FarMeshProgress(ChunkMeshProgress { queued, in_flight, meshes }));
 }
 
-fn make(tile: TileKey, TileWork { ground, is_split }: &TileWork, looks: &BlockLooks) -> Made {
-    let Some(base) = ground.lowest() else { return Made { base: 0, meshes: Vec::new() } };
+/// One mesh for the tile, or one for each of its columns.
+fn make(
+    (dimension, lowest): ColumnKey,
+    ground: &FarGround,
+    is_split: bool,
+    looks: &BlockLooks,
+) -> Vec<(FarMesh, Mesh)> {
+    let Some(base) = ground.lowest() else { return Vec::new() };
+    let corner = lowest.min_block(base);
+    let columns = (0..TILE).flat_map(|x| (0..TILE).map(move |z| (x, z)));
     let mut meshes = Vec::new();
-    let mut push = |column: Option<ColumnPos>, geometry: Geometry| {
-        if !geometry.indices.is_empty() {
-            meshes.push((column, geometry.into_mesh()));
+    let mut geometry = Geometry::default();
+    for (number, (x, z)) in (1..).zip(columns) {
+        mesher::add_column(&mut geometry, ground, (x, z), base, looks);
+        let is_last = is_split || number == TILE * TILE;
+        if is_last && !geometry.indices.is_empty() {
+            let column = is_split.then(|| lowest.offset(x, z));
+            let mesh = mem::take(&mut geometry).into_mesh();
+            meshes.push((FarMesh { dimension, column, corner }, mesh));
         }
-    };
-    if !is_split {
-        let mut geometry = Geometry::default();
-        mesher::add_tile(&mut geometry, ground, base, looks);
-        push(None, geometry);
-        return Made { base, meshes };
     }
-    for column in tile.columns() {
-        let lowest = tile.column(0, 0);
-        let mut geometry = Geometry::default();
-        mesher::add_column(&mut geometry, ground, (column.x - lowest.x, column.z - lowest.z), base, looks);
-        push(Some(column), geometry);
-    }
-    Made { base, meshes }
+    meshes
 }
 
 pub(super) fn move_meshes(origin: Res<RenderOrigin>, mut meshes: Query<(&FarMesh, &mut Transform)>) {
     for (mesh, mut transform) in &mut meshes {
-        *transform = origin.place_block(mesh.dimension, mesh.corner);
+        *transform = origin.place(mesh.corner);
     }
 }

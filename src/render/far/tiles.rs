@@ -3,38 +3,14 @@
 use super::super::queue::ColumnKey;
 use super::ground::{FarGround, TILE};
 use crate::chunk::ColumnSummary;
-use crate::space::{ColumnPos, DimensionId};
+use crate::space::ColumnPos;
 use bevy::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
-/// A square of columns of a dimension, by x and z in steps of [`TILE`] columns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct TileKey {
-    pub dimension: DimensionId,
-    pub x: i64,
-    pub z: i64,
-}
-
-impl TileKey {
-    pub fn of((dimension, column): ColumnKey) -> Self {
-        Self { dimension, x: column.x.div_euclid(TILE), z: column.z.div_euclid(TILE) }
-    }
-
-    /// The column with this offset from the tile's lowest one.
-    pub fn column(self, x: i64, z: i64) -> ColumnPos {
-        ColumnPos::new(self.x * TILE, self.z * TILE).offset(x, z)
-    }
-
-    /// All columns of the tile.
-    pub fn columns(self) -> impl Iterator<Item = ColumnPos> {
-        (0..TILE).flat_map(move |x| (0..TILE).map(move |z| self.column(x, z)))
-    }
-
-    /// In columns.
-    pub fn distance_squared(self, from: ColumnPos) -> u128 {
-        self.column(TILE / 2, TILE / 2).distance_squared(from)
-    }
+/// The tile that a column lies in, a square of [`TILE`] columns a side: it is named by its lowest column.
+pub(super) fn tile_of((dimension, column): ColumnKey) -> ColumnKey {
+    (dimension, column.offset(-column.x.rem_euclid(TILE), -column.z.rem_euclid(TILE)))
 }
 
 /// A tile waits until it has not changed for so many frames..
@@ -51,8 +27,9 @@ pub(super) struct FarTiles {
     columns: FxHashMap<ColumnKey, Arc<ColumnSummary>>,
     /// Loaded columns, seen from afar or not.
     loaded: FxHashSet<ColumnKey>,
-    tiles: FxHashMap<TileKey, Tile>,
-    stale: FxHashMap<TileKey, Stale>,
+    /// By their lowest columns.
+    tiles: FxHashMap<ColumnKey, Tile>,
+    stale: FxHashMap<ColumnKey, Stale>,
     frame: u64,
 }
 
@@ -62,26 +39,14 @@ struct Tile {
     columns: usize,
     loaded: usize,
     is_running: bool,
-    shown: Vec<Part>,
-}
-
-/// A mesh: of one column, or of a whole tile.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Part {
-    pub column: Option<ColumnPos>,
-    pub entity: Entity,
+    /// The entities of its meshes.
+    shown: Vec<Entity>,
 }
 
 #[derive(Clone, Copy)]
 struct Stale {
     since: u64,
     changed: u64,
-}
-
-/// What a mesh is made of.
-pub(super) struct TileWork {
-    pub ground: FarGround,
-    pub is_split: bool,
 }
 
 impl FarTiles {
@@ -95,10 +60,10 @@ impl FarTiles {
         if before.is_none() && !is_known {
             return;
         }
-        let tile = self.tiles.entry(TileKey::of(key)).or_default();
+        let tile = self.tiles.entry(tile_of(key)).or_default();
         tile.columns = tile.columns + usize::from(is_known) - usize::from(before.is_some());
         // Walls and shades of the columns around it depend on it too.
-        let beside = (-1..=1).flat_map(|x| (-1..=1).map(move |z| TileKey::of((key.0, key.1.offset(x, z)))));
+        let beside = (-1..=1).flat_map(|x| (-1..=1).map(move |z| tile_of((key.0, key.1.offset(x, z)))));
         beside.collect::<FxHashSet<_>>().into_iter().for_each(|tile| self.touch(tile));
     }
 
@@ -108,23 +73,23 @@ impl FarTiles {
         if !has_changed {
             return;
         }
-        let tile = self.tiles.entry(TileKey::of(key)).or_default();
+        let tile = self.tiles.entry(tile_of(key)).or_default();
         let before = tile.loaded;
         tile.loaded = if is_loaded { before + 1 } else { before - 1 };
         if (before == 0) != (tile.loaded == 0) {
-            self.touch(TileKey::of(key));
+            self.touch(tile_of(key));
         }
-        self.drop_empty(TileKey::of(key));
+        self.drop_empty(tile_of(key));
     }
 
-    fn touch(&mut self, key: TileKey) {
+    fn touch(&mut self, key: ColumnKey) {
         if self.tiles.contains_key(&key) {
             let frame = self.frame;
             self.stale.entry(key).or_insert(Stale { since: frame, changed: frame }).changed = frame;
         }
     }
 
-    fn drop_empty(&mut self, key: TileKey) {
+    fn drop_empty(&mut self, key: ColumnKey) {
         let is_empty = |tile: &Tile| tile.columns + tile.loaded == 0 && tile.shown.is_empty() && !tile.is_running;
         if self.tiles.get(&key).is_some_and(is_empty) {
             self.tiles.remove(&key);
@@ -152,19 +117,15 @@ impl FarTiles {
         self.tiles.values().map(|tile| tile.shown.len()).sum()
     }
 
-    /// The meshes of single columns, which may be shown or hidden.
-    pub fn parts(&self) -> impl Iterator<Item = (ColumnKey, Entity)> {
-        let parts = self.tiles.iter().flat_map(|(key, tile)| tile.shown.iter().map(move |part| (key.dimension, part)));
-        parts.filter_map(|(dimension, part)| Some(((dimension, part.column?), part.entity)))
-    }
-
     /// The tiles whose turn it is, nearest first, at most this many.
-    pub fn nearest(&self, most: usize, distance: impl Fn(TileKey) -> u128) -> Vec<TileKey> {
-        let is_due = |(key, stale): &(&TileKey, &Stale)| {
+    pub fn nearest(&self, most: usize, distance: impl Fn(ColumnPos) -> u128) -> Vec<ColumnKey> {
+        let is_due = |(key, stale): &(&ColumnKey, &Stale)| {
             let has_waited = self.frame >= stale.changed + CALM || self.frame >= stale.since + PATIENCE;
             has_waited && self.tiles.get(*key).is_some_and(|tile| !tile.is_running)
         };
-        let mut due: Vec<_> = self.stale.iter().filter(is_due).map(|(key, _)| (distance(*key), *key)).collect();
+        let middle = |key: &ColumnKey| key.1.offset(TILE / 2, TILE / 2);
+        let due = self.stale.iter().filter(is_due).map(|(key, _)| (distance(middle(key)), *key));
+        let mut due: Vec<_> = due.collect();
         if due.len() > most {
             due.select_nth_unstable(most);
             due.truncate(most);
@@ -173,21 +134,22 @@ impl FarTiles {
         due.into_iter().map(|(_, key)| key).collect()
     }
 
-    /// The mesh of a tile is being made, of what is known now.
-    pub fn begin(&mut self, key: TileKey) -> Option<TileWork> {
+    /// The mesh of a tile is being made, of what is known now: of this ground, and, if the second is true, one mesh for each
+    /// column.
+    pub fn begin(&mut self, key: ColumnKey) -> Option<(FarGround, bool)> {
         self.stale.remove(&key);
         let tile = self.tiles.get_mut(&key)?;
         tile.is_running = true;
         let is_split = tile.loaded > 0;
-        let ground = FarGround::from_fn(|x, z| self.columns.get(&(key.dimension, key.column(x, z))).cloned());
-        Some(TileWork { ground, is_split })
+        let ground = FarGround::from_fn(|x, z| self.columns.get(&(key.0, key.1.offset(x, z))).cloned());
+        Some((ground, is_split))
     }
 
     /// The meshes that [`begin`](Self::begin) announced are these. Answers with those that they replace.
-    pub fn finish(&mut self, key: TileKey, parts: Vec<Part>) -> Vec<Part> {
-        let Some(tile) = self.tiles.get_mut(&key) else { return parts };
+    pub fn finish(&mut self, key: ColumnKey, meshes: Vec<Entity>) -> Vec<Entity> {
+        let Some(tile) = self.tiles.get_mut(&key) else { return meshes };
         tile.is_running = false;
-        let before = std::mem::replace(&mut tile.shown, parts);
+        let before = std::mem::replace(&mut tile.shown, meshes);
         self.drop_empty(key);
         before
     }
@@ -197,6 +159,7 @@ impl FarTiles {
 mod tests {
     use super::*;
     use crate::chunk::Column;
+    use crate::space::DimensionId;
 
     const DIMENSION: DimensionId = DimensionId(0);
 
@@ -208,16 +171,23 @@ mod tests {
         Some(Arc::new(ColumnSummary::new(&Column::new(ColumnPos::new(0, 0)))))
     }
 
-    fn tile(x: i64, z: i64) -> TileKey {
-        TileKey { dimension: DIMENSION, x, z }
+    fn tile(x: i64, z: i64) -> ColumnKey {
+        key(x * TILE, z * TILE)
     }
 
-    fn part(number: u32) -> Part {
-        Part { column: None, entity: Entity::from_raw_u32(number).unwrap() }
+    fn mesh(number: u32) -> Entity {
+        Entity::from_raw_u32(number).unwrap()
     }
 
-    fn due(tiles: &FarTiles) -> Vec<TileKey> {
-        tiles.nearest(usize::MAX, |tile| tile.distance_squared(ColumnPos::new(0, 0)))
+    fn due(tiles: &FarTiles) -> Vec<ColumnKey> {
+        tiles.nearest(usize::MAX, |middle| middle.distance_squared(ColumnPos::new(0, 0)))
+    }
+
+    #[test]
+    fn a_tile_is_named_by_its_lowest_column() {
+        for (x, z, lowest) in [(0, 7, (0, 0)), (8, -1, (8, -8)), (-8, -9, (-8, -16))] {
+            assert_eq!(tile_of(key(x, z)), key(lowest.0, lowest.1));
+        }
     }
 
     fn wait(tiles: &mut FarTiles) {
@@ -248,7 +218,7 @@ mod tests {
         wait(&mut tiles);
         for tile in due(&tiles) {
             tiles.begin(tile);
-            assert!(tiles.finish(tile, vec![part(1)]).is_empty());
+            assert!(tiles.finish(tile, vec![mesh(1)]).is_empty());
         }
         tiles.set(key(7, 3), summary());
         wait(&mut tiles);
@@ -261,16 +231,16 @@ mod tests {
         tiles.set(key(3, 3), summary());
         tiles.set_loaded(key(4, 4), true);
         wait(&mut tiles);
-        assert!(tiles.begin(tile(0, 0)).unwrap().is_split);
-        tiles.finish(tile(0, 0), vec![part(1)]);
+        assert!(tiles.begin(tile(0, 0)).unwrap().1);
+        tiles.finish(tile(0, 0), vec![mesh(1)]);
         tiles.set_loaded(key(5, 4), true);
         tiles.set_loaded(key(4, 4), false);
         assert_eq!(tiles.queued(), 0);
         tiles.set_loaded(key(5, 4), false);
         wait(&mut tiles);
         assert_eq!(due(&tiles), [tile(0, 0)]);
-        assert!(!tiles.begin(tile(0, 0)).unwrap().is_split);
-        assert_eq!(tiles.finish(tile(0, 0), vec![part(2)]), [part(1)]);
+        assert!(!tiles.begin(tile(0, 0)).unwrap().1);
+        assert_eq!(tiles.finish(tile(0, 0), vec![mesh(2)]), [mesh(1)]);
     }
 
     #[test]
@@ -282,11 +252,11 @@ mod tests {
         tiles.set(key(3, 3), None);
         tiles.set(key(3, 3), None);
         tiles.set_loaded(key(3, 3), false);
-        tiles.finish(tile(0, 0), vec![part(1)]);
+        tiles.finish(tile(0, 0), vec![mesh(1)]);
         wait(&mut tiles);
         assert_eq!(due(&tiles), [tile(0, 0)], "what was made of it is to go");
         tiles.begin(tile(0, 0));
-        assert_eq!(tiles.finish(tile(0, 0), Vec::new()), [part(1)]);
+        assert_eq!(tiles.finish(tile(0, 0), Vec::new()), [mesh(1)]);
         assert!(
             tiles.tiles.is_empty() && tiles.columns.is_empty() && tiles.loaded.is_empty() && tiles.stale.is_empty()
         );

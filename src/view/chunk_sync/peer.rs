@@ -5,11 +5,9 @@ use crate::chunk::Chunk;
 use crate::chunk_sync::{KnownVersion, SyncArea, SyncError, SyncLimits, SyncServer, SyncServerProgress};
 use crate::coordinator::{AskChunks, AskError, ChunkState, ChunksAnswer, FromMain, MAX_WHOLE_HEIGHT, MainLink};
 use crate::simulation::{BlockTypes, Viewer};
-use crate::space::{ChunkPos, ColumnPos, DimensionId, chunk_heights};
+use crate::space::{ChunkPos, DimensionId, chunk_heights};
 use crate::view::viewers::{Place, PlaceItem};
-use crate::view::{
-    ColumnChanged, ColumnHeightsChanged, ColumnLoaded, ColumnUnloaded, Dimension, DimensionOpen, PublishedColumns,
-};
+use crate::view::{ColumnChange, ColumnChanged, Dimension, DimensionOpen, PublishedColumns};
 use bevy::ecs::query::QueryEntityError;
 use bevy::prelude::*;
 use rustc_hash::FxHashSet;
@@ -137,10 +135,7 @@ impl ChunkSyncPeer {
 pub(in crate::view) fn hear(
     mut peers: Query<&mut ChunkSyncPeer>,
     mut answers: MessageReader<ChunksAnswer>,
-    mut loaded: MessageReader<ColumnLoaded>,
-    mut resized: MessageReader<ColumnHeightsChanged>,
     mut changed: MessageReader<ColumnChanged>,
-    mut unloaded: MessageReader<ColumnUnloaded>,
 ) {
     for ChunksAnswer { asker, chunks, .. } in answers.read() {
         // While the dimension is closed nobody can tell.
@@ -160,14 +155,13 @@ pub(in crate::view) fn hear(
         }
     }
     // What changed just before its column was unloaded is told by that alone.
-    let columns: FxHashSet<(DimensionId, ColumnPos)> = loaded
-        .read()
-        .map(|message| (message.dimension, message.column))
-        .chain(resized.read().map(|message| (message.dimension, message.column)))
-        .chain(unloaded.read().map(|message| (message.dimension, message.column)))
-        .collect();
-    let chunks: FxHashSet<(DimensionId, ChunkPos)> =
-        changed.read().map(|message| (message.dimension, message.chunk)).collect();
+    let (mut columns, mut chunks) = (FxHashSet::default(), FxHashSet::default());
+    for ColumnChanged { dimension, column, change } in changed.read() {
+        match change {
+            ColumnChange::Chunk(y) => chunks.insert((*dimension, column.chunk(*y))),
+            _ => columns.insert((*dimension, *column)),
+        };
+    }
     if columns.is_empty() && chunks.is_empty() {
         return;
     }

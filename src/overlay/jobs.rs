@@ -1,0 +1,282 @@
+//! What runs beside the regions, one thing a row: pre-generations, snapshot jobs and far views.
+
+use super::View;
+use super::format::{self, UNKNOWN, bytes, count, duration};
+use crate::coordinator::{SnapshotJobState, SnapshotProgress};
+use crate::generation::DistanceGraph;
+use crate::space::{ColumnArea, ColumnPos};
+use crate::view::{
+    ControlPregeneration, FarColumnChanged, FarView, PregenerationOrder, PregenerationProgress, PregenerationState,
+};
+use bevy::prelude::*;
+use bevy_egui::egui::{Grid, Label, RichText, ScrollArea, Ui};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// The pre-generations, the oldest first, and below them the snapshot jobs.
+pub(super) fn show(ui: &mut Ui, view: &View, commands: &mut Commands) {
+    if view.pregenerations.is_empty() && view.snapshot_jobs.is_empty() {
+        ui.weak("Nothing is pre-generated, captured or restored.");
+        return;
+    }
+    list(ui, "jobs", |ui| {
+        show_pregenerations(ui, view, commands);
+        show_snapshot_jobs(ui, view, commands);
+    });
+}
+
+fn list(ui: &mut Ui, id: &str, rows: impl FnOnce(&mut Ui)) {
+    ScrollArea::both().id_salt(id).auto_shrink([false, false]).show(ui, |ui| {
+        Grid::new(id).num_columns(7).striped(true).spacing([10.0, 3.0]).show(ui, rows);
+    });
+}
+
+/// A row: what it is, its state, figures with what each of them means, buttons, and where it is.
+fn row<const FIGURES: usize>(
+    ui: &mut Ui,
+    title: String,
+    state: RichText,
+    figures: [(String, &str); FIGURES],
+    area: String,
+    buttons: impl FnOnce(&mut Ui),
+) {
+    ui.label(RichText::new(title).strong()).on_hover_text(&area);
+    ui.label(state);
+    for (figure, hint) in figures {
+        ui.label(figure).on_hover_text(hint);
+    }
+    ui.horizontal(buttons);
+    ui.add(Label::new(RichText::new(area).weak()).extend());
+    ui.end_row();
+}
+
+/// `Running` becomes `running`.
+fn state_text(state: impl std::fmt::Debug) -> RichText {
+    RichText::new(format!("{state:?}").to_lowercase())
+}
+
+fn show_pregenerations(ui: &mut Ui, view: &View, commands: &mut Commands) {
+    for (pregeneration, job, progress, name) in view.pregenerations.iter().sort::<Entity>() {
+        let dimension = view.dimensions.get(job.dimension).map_or(UNKNOWN, |(_, dimension, ..)| dimension.name());
+        let title = name.map_or_else(|| dimension.to_owned(), |name| format!("{name} in {dimension}"));
+        let state = match progress.state {
+            PregenerationState::Running => state_text(progress.state),
+            state if progress.failed > 0 => state_text(state).color(ui.visuals().warn_fg_color),
+            state => state_text(state).weak(),
+        };
+        let figures = [
+            (columns_done(progress), "columns that are stored, whoever generated them"),
+            (pace(progress), "columns a second"),
+            (String::new(), ""),
+        ];
+        row(ui, title, state, figures, job.area.to_string(), |ui| {
+            let mut button = |text: &str, hint: &str, order| {
+                if ui.button(text).on_hover_text(hint).clicked() {
+                    commands.write_message(ControlPregeneration { pregeneration, order });
+                }
+            };
+            match progress.state {
+                state if state.is_over() => return,
+                PregenerationState::Paused => button("resume", "order again", PregenerationOrder::Resume),
+                _ => button("pause", "order nothing more until it is resumed", PregenerationOrder::Pause),
+            }
+            button("cancel", "stop and be forgotten; what is stored stays", PregenerationOrder::Cancel);
+        });
+    }
+}
+
+/// `1,234 of 2,000 (61 %), 2 failed`.
+fn columns_done(progress: &PregenerationProgress) -> String {
+    let total = u64::try_from(progress.total).unwrap_or(u64::MAX);
+    let text = format::done(progress.done, total);
+    match progress.failed {
+        0 => text,
+        failed => format!("{text}, {} failed", count(failed)),
+    }
+}
+
+/// `120/s, 6.4 s left`, while it runs.
+fn pace(progress: &PregenerationProgress) -> String {
+    match progress.state {
+        PregenerationState::Running => format::pace(progress.columns_per_second, progress.time_left()),
+        _ => UNKNOWN.to_owned(),
+    }
+}
+
+fn show_snapshot_jobs(ui: &mut Ui, view: &View, commands: &mut Commands) {
+    let mut jobs: Vec<_> = view.snapshot_jobs.iter().collect();
+    jobs.sort_unstable_by_key(|(_, job, _)| job.id);
+    for (entity, job, progress) in jobs {
+        let what = if job.is_restore { "restore" } else { "capture" };
+        let figures = [
+            (
+                format::done(progress.done as u64, progress.total as u64),
+                "pieces of work: columns, each once for every phase",
+            ),
+            (work_pace(progress), "pieces of work a second"),
+            (work_time(progress, job.is_restore), "the time is that within the ticks of regions"),
+        ];
+        let title = format!("{what} in {}", view.name(job.dimension));
+        row(ui, title, state_text(progress.state), figures, job.area.to_string(), |ui| {
+            let hint = "stop; what is under way is finished, each chunk stays whole";
+            if ui.button("cancel").on_hover_text(hint).clicked() {
+                commands.entity(entity).try_despawn();
+            }
+        });
+    }
+}
+
+/// `120/s, 6.4 s left`, while it runs.
+fn work_pace(progress: &SnapshotProgress) -> String {
+    if progress.state != SnapshotJobState::Running {
+        return UNKNOWN.to_owned();
+    }
+    let seconds = progress.elapsed.as_secs_f64();
+    format::pace((seconds > 0.0).then(|| progress.done as f64 / seconds), progress.time_left())
+}
+
+/// `1,234 chunks changed, 12.0 ms worked`.
+fn work_time(progress: &SnapshotProgress, is_restore: bool) -> String {
+    let worked = format!("{} worked", duration(progress.worked));
+    match is_restore {
+        true => format!("{} chunks changed, {worked}", count(progress.chunks_changed as u64)),
+        false => worked,
+    }
+}
+
+/// The far views, the oldest first.
+pub(super) fn show_far_views(ui: &mut Ui, view: &View) {
+    if view.far_views.is_empty() {
+        ui.weak("Nobody listens to a far view.");
+        return;
+    }
+    list(ui, "far views", |ui| {
+        for (listener, far_view, name) in view.far_views.iter().sort::<Entity>() {
+            let title = name.map_or_else(|| listener.to_string(), |name| name.as_str().to_owned());
+            let columns = columns_known(far_view, view.far_columns.len(listener));
+            let traffic = traffic_text(far_view, view.traffic.bytes_per_second(listener));
+            let figures =
+                [(columns, "what it was told of, of what its disc holds"), (traffic, "over five seconds, and its cap")];
+            let radii = format!("radius {}, detail {}", far_view.radius, far_view.detail_radius);
+            row(ui, title, RichText::default(), figures, radii, |_| {});
+        }
+    });
+}
+
+/// `3,211 of up to 12,853 columns`.
+fn columns_known(view: &FarView, columns: usize) -> String {
+    let disc = ColumnArea::Disc { center: ColumnPos::new(0, 0), radius: view.radius.min(FarView::MAX_RADIUS) };
+    let most = u64::try_from(DistanceGraph::columns_of(&disc)).unwrap_or(u64::MAX);
+    format!("{} of up to {} columns", count(columns as u64), count(most))
+}
+
+/// `12.3 KiB/s of 1.0 MiB/s`.
+fn traffic_text(view: &FarView, bytes_per_second: u64) -> String {
+    match view.bytes_per_second {
+        0 => "held".to_owned(),
+        cap => format!("{}/s of {}/s", bytes(bytes_per_second), bytes(cap)),
+    }
+}
+
+/// What a listener got is told over this time.
+const WINDOW: Duration = Duration::from_secs(5);
+
+/// What each far view's listener got of late; noted while the overlay is hidden too.
+#[derive(Resource, Default)]
+pub(super) struct Traffic {
+    received: VecDeque<(Duration, Entity, u64)>,
+    now: Duration,
+}
+
+impl Traffic {
+    fn note(&mut self, now: Duration, received: impl Iterator<Item = (Entity, u64)>) {
+        self.now = now;
+        // One entry for each listener and frame.
+        let mut sums = FxHashMap::default();
+        received.for_each(|(listener, bytes)| *sums.entry(listener).or_default() += bytes);
+        self.received.extend(sums.into_iter().map(|(listener, bytes)| (now, listener, bytes)));
+        while self.received.front().is_some_and(|(at, ..)| *at + WINDOW < now) {
+            self.received.pop_front();
+        }
+    }
+
+    fn bytes_per_second(&self, listener: Entity) -> u64 {
+        let bytes: u64 = self.received.iter().filter(|(_, of, _)| *of == listener).map(|(.., bytes)| bytes).sum();
+        let seconds = WINDOW.min(self.now).as_secs_f64().max(1.0);
+        (bytes as f64 / seconds) as u64
+    }
+}
+
+pub(super) fn note_traffic(
+    mut received: MessageReader<FarColumnChanged>,
+    time: Res<Time<Real>>,
+    mut traffic: ResMut<Traffic>,
+) {
+    traffic.note(time.elapsed(), received.read().map(|column| (column.listener, column.bytes)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_far_a_pre_generation_is_is_told_and_how_long_it_takes_while_it_runs() {
+        let mut progress = PregenerationProgress {
+            state: PregenerationState::Running,
+            done: 1_999,
+            total: 2_000,
+            columns_per_second: Some(0.5),
+            ..PregenerationProgress::default()
+        };
+        assert_eq!(columns_done(&progress), "1,999 of 2,000 (99 %)");
+        assert_eq!(pace(&progress), "0/s, 2.0 s left");
+        progress.columns_per_second = None;
+        assert_eq!(pace(&progress), format!("{UNKNOWN}/s"));
+        progress.state = PregenerationState::Paused;
+        progress.failed = 3;
+        assert_eq!(pace(&progress), UNKNOWN);
+        assert_eq!(columns_done(&progress), "1,999 of 2,000 (99 %), 3 failed");
+    }
+
+    #[test]
+    fn how_far_a_snapshot_job_is_what_it_changed_and_how_long_it_takes_is_told() {
+        let mut progress = SnapshotProgress {
+            state: SnapshotJobState::Running,
+            done: 1_151,
+            total: 1_152,
+            chunks_changed: 4_321,
+            elapsed: Duration::from_secs(2),
+            worked: Duration::from_millis(12),
+        };
+        assert_eq!(work_pace(&progress), "576/s, 1.74 ms left");
+        assert_eq!(work_time(&progress, true), "4,321 chunks changed, 12.0 ms worked");
+        progress = SnapshotProgress { total: 9, state: SnapshotJobState::Running, ..SnapshotProgress::default() };
+        assert_eq!(work_pace(&progress), format!("{UNKNOWN}/s"));
+        progress.state = SnapshotJobState::Waiting;
+        assert_eq!(work_pace(&progress), UNKNOWN);
+        assert_eq!(work_time(&progress, false), "0 µs worked");
+    }
+
+    #[test]
+    fn what_a_far_view_knows_and_gets_is_told_beside_what_it_may() {
+        let view = FarView::new().with_radius(1);
+        assert_eq!(columns_known(&view, 4), "4 of up to 5 columns");
+        assert_eq!(traffic_text(&view, 512), "512 B/s of 1.0 MiB/s");
+        assert_eq!(traffic_text(&view.with_bytes_per_second(0), 512), "held");
+    }
+
+    #[test]
+    fn traffic_is_that_of_the_last_five_seconds() {
+        let [one, other] = [1, 2].map(|number| Entity::from_raw_u32(number).unwrap());
+        let mut traffic = Traffic::default();
+        for second in 1..=20 {
+            let bytes = if second <= 10 { 500 } else { 100 };
+            traffic.note(Duration::from_secs(second), [(one, bytes), (one, bytes)].into_iter());
+        }
+        assert!((200..=240).contains(&traffic.bytes_per_second(one)), "{}", traffic.bytes_per_second(one));
+        assert_eq!(traffic.bytes_per_second(other), 0);
+        traffic.note(Duration::from_secs(60), std::iter::empty());
+        assert_eq!(traffic.bytes_per_second(one), 0);
+    }
+}
