@@ -52,12 +52,12 @@ pub use events::{
     RegionHung, RegionMerged, RegionRestarted, RegionSplit, SaveFailed, StepRefused, WorldBackedUp, WorldEvent,
     WorldSaved,
 };
-pub use exchange::{FromMain, MainLink};
+pub use exchange::MainLink;
 pub use far_view::{FarCenter, FarNews, FarRadii, FarUpdate, FarWish, MAX_FAR_RADIUS};
 pub use fault::RegionFault;
 pub use pregeneration::{PregenerationOrder, PregenerationProgress, PregenerationState, PregenerationStatus};
 pub use published::{ColumnUpdate, MirrorState, Published};
-pub use saving::backup::{BackupWorld, SaveError};
+pub use saving::backup::{BackupWorld, SaveError, SaveWorld};
 pub use saving::tiers::TierStatistics;
 pub use snapshots::{
     AfterCrash, CaptureSnapshot, ColumnOutcome, ColumnResult, EntityRestore, RestoreSnapshot, SnapshotConfig,
@@ -72,7 +72,23 @@ pub use streaming::pacing::Pacing;
 pub use streaming::viewer_limits::ViewerLimits;
 pub use threads::{CoordinatorHandle, WorkError};
 pub use travel::letter_limits::LetterLimits;
-pub use travel::players::LogInError;
+pub use travel::players::{LogIn, LogInError, LogOut};
+
+/// Systems that answer requests of the main world: see [`MainLink::request`].
+pub(crate) mod requests {
+    pub(crate) use super::answers::chunk_states::ask_chunks;
+    pub(crate) use super::answers::opacity::ask_opacity;
+    pub(crate) use super::clocks::control::{control_region, set_clock, step_dimension};
+    pub(crate) use super::clocks::coupling::couple;
+    pub(crate) use super::collect::requests::{edit_blocks, move_viewers, open_dimension};
+    pub(crate) use super::far_view::{note_taken, remove_far_view, set_far_view};
+    pub(crate) use super::pregeneration::{adopt_pregeneration, control_pregeneration, start_pregeneration};
+    pub(crate) use super::saving::backup::{back_up_world, save_world};
+    pub(crate) use super::saving::close::close_dimension;
+    pub(crate) use super::streaming::generation_control::{retry_columns, set_generation, set_pacing};
+    pub(crate) use super::travel::letters::post_letters;
+    pub(crate) use super::travel::players::{log_in, log_out};
+}
 
 use crate::simulation::RegionTemplate;
 use crate::storage::WorldStore;
@@ -131,7 +147,7 @@ pub fn coordinator_app(
     let folder = config.snapshots.folder_in(&store);
     let arenas = arenas::ArenaDesk::open(folder.as_deref(), config.snapshots.arena_side)?;
     let records = folder.map(snapshots::RestoreRecords::open).transpose()?;
-    let (threads, link) = threads::Threads::start(&config, template, store.clone())?;
+    let (threads, inbound, link) = threads::Threads::start(&config, template, store.clone())?;
     let snapshots = snapshots::Snapshots::open(link.snapshot_jobs(), records, &store);
     let mut app = SubApp::new();
     app.update_schedule = Some(CoordinatorMain.intern());
@@ -143,7 +159,7 @@ pub fn coordinator_app(
             config.mode.is_lockstep(),
             link.frames.clone(),
         ))
-        .init_resource::<exchange::Inbound>()
+        .insert_resource(inbound)
         .init_resource::<dimension::Dimensions>()
         .init_resource::<clocks::clock::Clock>()
         .init_resource::<clocks::coupling::Couplings>()
@@ -180,7 +196,7 @@ fn add_systems(app: &mut SubApp) {
     .add_systems(
         CoordinatorMain,
         (
-            (clocks::clock::advance_clocks, collect::collect, travel::players::tend_players)
+            (clocks::clock::advance_clocks, collect::collect, exchange::do_work, travel::players::tend_players)
                 .chain()
                 .in_set(CoordinatorSystems::Collect),
             (stream::stream, pregeneration::pregenerate, snapshots::work_on_snapshots, arenas::tend_arenas)

@@ -18,7 +18,7 @@ use std::time::Duration;
 /// After so many failures of the store in a row, the fault is not that of one place on the disk.
 const OUTAGE: u32 = 32;
 
-pub(super) fn deliver(mut desk: Desk) {
+pub fn deliver(mut desk: Desk) {
     desk.tell_of_repairs();
     for ready in desk.take_ready() {
         let ColumnsReady { claim, dimension, generated, columns } = ready;
@@ -65,8 +65,9 @@ impl Desk<'_> {
                 ready.sort_unstable_by_key(|ready| ready.claim);
                 return ready;
             }
-            let Ok(event) = self.threads.events.recv() else { return Vec::new() };
-            self.inbound.push(event);
+            if !self.inbound.wait_until(None) {
+                return Vec::new();
+            }
         }
     }
 
@@ -309,7 +310,7 @@ impl Dimension {
 }
 
 /// New chunks of a sparse dimension, also those of air: what is not stored was not generated.
-pub(super) fn save_part(pending: &mut SaveBatch, id: DimensionId, column: &Column, made: &HeightSet) {
+pub fn save_part(pending: &mut SaveBatch, id: DimensionId, column: &Column, made: &HeightSet) {
     let chunk = |y| ((id, column.pos().chunk(y)), column.chunk(y).cloned().unwrap_or_default());
     pending.chunks.extend(made.iter().map(chunk));
 }

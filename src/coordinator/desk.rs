@@ -21,7 +21,7 @@ use bevy::prelude::*;
 
 /// The resources of the coordinator.
 #[derive(SystemParam)]
-pub(super) struct Desk<'w> {
+pub struct Desk<'w> {
     pub config: Res<'w, CoordinatorConfig>,
     pub threads: ResMut<'w, Threads>,
     pub store: Res<'w, Store>,

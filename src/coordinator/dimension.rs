@@ -9,6 +9,7 @@ pub use spec::{DimensionError, DimensionSpec};
 
 use super::CoordinatorConfig;
 use super::clocks::clock::DimensionTime;
+use super::events::DimensionRemoved;
 use super::pregeneration::Pregenerations;
 use super::region_slot::RegionSlot;
 use super::streaming::failed_columns::ColumnComplaints;
@@ -16,6 +17,7 @@ use super::streaming::generation_control::GenerationState;
 use super::streaming::holders::{Holder, ViewerState};
 use super::streaming::nearest::Wanting;
 use super::streaming::progress::{Coverage, Progress};
+use super::streaming::rebuild::GraphRebuilt;
 use super::streaming::sparse::SparseColumns;
 use super::streaming::viewer_limits::ViewerCaps;
 use super::travel::letter_limits::LetterPlaces;
@@ -35,7 +37,7 @@ use std::{ops::Range, sync::Arc, time::Duration};
 use uuid::Uuid;
 
 /// What came of opening a dimension.
-pub(super) enum Opening {
+pub enum Opening {
     /// It is open; with the stored viewers in it.
     Open(Box<Dimension>, Vec<storage::EntityRecord>),
     /// Which columns the store has of it is to be found out before.
@@ -46,11 +48,11 @@ pub(super) enum Opening {
 pub(crate) const MAX_WHOLE_HEIGHT: i64 = 1 << 14;
 
 #[derive(Resource)]
-pub(super) struct Store(pub Arc<WorldStore>);
+pub struct Store(pub Arc<WorldStore>);
 
 /// All open dimensions.
 #[derive(Resource, Default)]
-pub(super) struct Dimensions {
+pub struct Dimensions {
     pub open: BTreeMap<DimensionId, Dimension>,
     pub by_entity: FxHashMap<Entity, DimensionId>,
     /// Dimensions to open as soon as those of the same name are closed.
@@ -67,6 +69,9 @@ pub(super) struct Dimensions {
     pub rebuilding: BTreeMap<String, Stop>,
     /// The names of those of which it has just been found out: it is not searched again at once.
     pub rebuilt: BTreeSet<String>,
+    /// Removals and searches that have ended, and nothing came of it yet.
+    pub ended_removals: Vec<DimensionRemoved>,
+    pub ended_rebuilds: Vec<GraphRebuilt>,
 }
 
 impl Dimensions {
@@ -85,7 +90,7 @@ impl Dimensions {
     }
 }
 
-pub(super) struct Dimension {
+pub struct Dimension {
     pub id: DimensionId,
     pub spec: DimensionSpec,
     pub regionizer: Regionizer<RegionSlot>,
@@ -153,7 +158,7 @@ pub(super) struct Dimension {
 
 /// A dimension that is being closed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Closing {
+pub struct Closing {
     /// What is stored of it is to be removed then.
     pub remove: bool,
     /// The commit with which everything of it is stored, once all of it has been handed out.

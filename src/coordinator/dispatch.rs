@@ -17,7 +17,7 @@ use std::mem;
 use std::time::Duration;
 
 /// A region that is away: on a region thread, or waiting for a split to end.
-pub(super) struct Running {
+pub struct Running {
     pub slot: RegionSlot,
     pub is_tick: bool,
     /// The round of saving for which it hands out what is unsaved.
@@ -38,7 +38,7 @@ impl Running {
 
 /// When regions are due, and which are away.
 #[derive(Resource, Default)]
-pub(super) struct Deadlines {
+pub struct Deadlines {
     heap: BinaryHeap<Reverse<(Duration, DimensionId, RegionId)>>,
     assignments: u64,
     /// What all that is on region threads, or waits for one, counts for.
@@ -49,7 +49,7 @@ pub(super) struct Deadlines {
 }
 
 /// Regions that are away, by dimension and id.
-pub(super) type AwayRegions = BTreeMap<(DimensionId, RegionId), Running>;
+pub type AwayRegions = BTreeMap<(DimensionId, RegionId), Running>;
 
 impl Deadlines {
     /// An entry that does not match the region's deadline any more is skipped when it comes up.
@@ -87,7 +87,7 @@ const TICKS_PER_THREAD: usize = 2;
 /// How often a region that waits for a coupled one is looked at, at least.
 const HELD_AGAIN: Duration = Duration::from_millis(5);
 
-pub(super) fn until_next_deadline(world: &mut World) -> Duration {
+pub fn until_next_deadline(world: &mut World) -> Duration {
     if world.resource::<Deadlines>().load >= most_load(world.resource::<CoordinatorConfig>()) {
         // A region that comes back wakes the coordinator.
         return Duration::MAX;
@@ -106,7 +106,7 @@ fn most_load(config: &CoordinatorConfig) -> usize {
     config.region_threads.max(1) * TICKS_PER_THREAD * FULL_LOAD
 }
 
-pub(super) fn dispatch(mut desk: Desk) {
+pub fn dispatch(mut desk: Desk) {
     desk.tend_idle();
     if desk.saves.holds_ticks() {
         return;
@@ -291,7 +291,7 @@ impl Desk<'_> {
 }
 
 /// In lockstep every task that was started ends within the pass.
-pub(super) fn finish_lockstep(mut desk: Desk) {
+pub fn finish_lockstep(mut desk: Desk) {
     if !desk.config.mode.is_lockstep() {
         return;
     }

@@ -11,20 +11,21 @@ mod sent;
 mod tracker;
 
 pub use reach::{FarRadii, MAX_FAR_RADIUS};
-pub(super) use read::{SummariesReady, SummaryOrder};
 
 use super::LOCKSTEP_LATENCY;
+use super::clocks::clock::Clock;
 use super::desk::Desk;
 use super::dimension::{Dimension, Dimensions};
 use super::saving::save::Saves;
 use super::streaming::failed_columns::OUTAGE_PAUSE;
 use super::streaming::holders::Holder;
+use super::threads::Place as WorkPlace;
 use crate::chunk::ColumnSummary;
 use crate::chunk_sync::Budget;
 use crate::space::{ColumnPos, DimensionId};
 use bevy::prelude::*;
 
-use read::{Answer, PLACE_BYTES};
+use read::{Answer, PLACE_BYTES, SummariesReady, SummaryOrder};
 use sent::Sent;
 use std::collections::{BTreeMap, VecDeque};
 use std::mem;
@@ -99,7 +100,7 @@ pub enum FarNews {
 
 /// All listeners.
 #[derive(Resource, Default)]
-pub(super) struct FarViews {
+pub struct FarViews {
     listeners: BTreeMap<Entity, Listener>,
     claims: u64,
 }
@@ -177,17 +178,9 @@ impl FarViews {
             order.answers = Some(ready.answers);
         }
     }
-
-    /// In lockstep, whether something that is due has not been read yet.
-    fn awaits_answers(&self, pass: u64) -> bool {
-        let orders =
-            self.listeners.values().filter_map(|listener| listener.place.as_ref()).flat_map(|place| &place.orders);
-        orders.into_iter().any(|order| order.ordered + LOCKSTEP_LATENCY <= pass && order.answers.is_none())
-    }
 }
 
-pub(super) fn serve_far_views(mut desk: Desk) {
-    desk.take_summaries();
+pub fn serve_far_views(mut desk: Desk) {
     let mut views = mem::take(&mut *desk.far_views);
     for (entity, listener) in &mut views.listeners {
         desk.serve_listener(*entity, listener, &mut views.claims);
@@ -196,19 +189,6 @@ pub(super) fn serve_far_views(mut desk: Desk) {
 }
 
 impl Desk<'_> {
-    fn take_summaries(&mut self) {
-        loop {
-            for ready in mem::take(&mut self.inbound.summaries) {
-                self.far_views.take_answers(ready);
-            }
-            if !self.config.mode.is_lockstep() || !self.far_views.awaits_answers(self.clock.pass) {
-                return;
-            }
-            let Ok(event) = self.threads.events.recv() else { return };
-            self.inbound.push(event);
-        }
-    }
-
     fn serve_listener(&mut self, entity: Entity, listener: &mut Listener, claims: &mut u64) {
         listener.budget.refill(self.clock.now, listener.wish.bytes_per_second);
         let center = self.center_of(listener);
@@ -345,7 +325,15 @@ impl Desk<'_> {
                 columns: choices.into_iter().map(known).collect(),
             };
             place.orders.push_back(Order { claim: *claims, ordered: self.clock.pass, answers: None });
-            self.threads.order_summaries(order);
+            self.threads.ask(
+                WorkPlace::Loading,
+                move |store, _| order.read(store),
+                |world, ready| {
+                    if let Ok(ready) = ready {
+                        world.resource_mut::<FarViews>().take_answers(ready);
+                    }
+                },
+            );
         }
     }
 }
@@ -380,4 +368,26 @@ impl Saves {
     pub(super) fn unwritten_summary(&self, dimension: DimensionId, column: ColumnPos) -> Option<Arc<ColumnSummary>> {
         self.unwritten_batches().find_map(|batch| batch.summaries.get(&(dimension, column)).cloned())
     }
+}
+
+pub(crate) fn set_far_view(
+    In((listener, life, wish)): In<(Entity, u64, FarWish)>,
+    mut views: ResMut<FarViews>,
+    mut dimensions: ResMut<Dimensions>,
+    clock: Res<Clock>,
+) {
+    views.set(listener, life, wish, &mut dimensions, clock.now);
+}
+
+pub(crate) fn remove_far_view(
+    In(listener): In<Entity>,
+    mut views: ResMut<FarViews>,
+    mut dimensions: ResMut<Dimensions>,
+) {
+    views.remove(listener, &mut dimensions);
+}
+
+/// The main world has taken so many messages of this life of a far view.
+pub(crate) fn note_taken(In((listener, life, updates)): In<(Entity, u64, usize)>, mut views: ResMut<FarViews>) {
+    views.taken(listener, life, updates);
 }

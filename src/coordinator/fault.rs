@@ -62,7 +62,7 @@ pub struct RegionFault {
 }
 
 /// Names the regions whose task takes too long, each time that the limit is over again.
-pub(super) fn watch(mut desk: Desk) {
+pub fn watch(mut desk: Desk) {
     let limit = desk.config.watchdog_limit.max(Duration::from_millis(1));
     let mut hung = Vec::new();
     for (&(id, region), running) in &mut desk.deadlines.running {

@@ -56,7 +56,7 @@ const IN_FLIGHT_PER_THREAD: usize = 64;
 
 /// The jobs of a dimension.
 #[derive(Default)]
-pub(super) struct Pregenerations {
+pub struct Pregenerations {
     jobs: BTreeMap<u64, Job>,
     last_number: u64,
     /// Columns that failed since the jobs looked last, and why.
@@ -121,7 +121,7 @@ impl Pregenerations {
 }
 
 /// Orders what the jobs of all dimensions miss, and tells how far they are.
-pub(super) fn pregenerate(mut desk: Desk) {
+pub fn pregenerate(mut desk: Desk) {
     let has_jobs = |dimension: &&Dimension| !dimension.is_closing() && !dimension.pregenerations.jobs.is_empty();
     let ids: Vec<_> = desk.dimensions.open.values().filter(has_jobs).map(|dimension| dimension.id).collect();
     for id in &ids {
@@ -131,6 +131,22 @@ pub(super) fn pregenerate(mut desk: Desk) {
     for id in ids {
         desk.tell_pregenerations(id);
     }
+}
+
+/// A pre-generation was spawned in the main world, perhaps paused.
+pub(crate) fn start_pregeneration(
+    In((entity, dimension, area, is_paused)): In<(Entity, Entity, ColumnArea, bool)>,
+    mut desk: Desk,
+) {
+    desk.start_pregeneration(entity, dimension, area, is_paused);
+}
+
+pub(crate) fn adopt_pregeneration(In((entity, dimension, number)): In<(Entity, DimensionId, u64)>, mut desk: Desk) {
+    desk.adopt_pregeneration(entity, dimension, number);
+}
+
+pub(crate) fn control_pregeneration(In((entity, order)): In<(Entity, PregenerationOrder)>, mut desk: Desk) {
+    desk.control_pregeneration(entity, order);
 }
 
 impl Desk<'_> {

@@ -22,7 +22,7 @@ use uuid::Uuid;
 
 /// What changed since the main world's side could be reached last.
 #[derive(Resource)]
-pub(super) struct Publisher {
+pub struct Publisher {
     news: Published,
     shared: Arc<Mutex<Published>>,
     /// The columns and the mirrors that the main world was told of, and not that they are gone.
@@ -36,7 +36,7 @@ pub(super) struct Publisher {
 /// The time between two statistics.
 const STATISTICS_PERIOD: Duration = Duration::from_millis(250);
 
-pub(super) fn publish(mut desk: Desk, tiers: Res<Tiers>) {
+pub fn publish(mut desk: Desk, tiers: Res<Tiers>) {
     let now = desk.clock.now;
     desk.tell_complaints(now);
     if now >= desk.publisher.statistics_due {

@@ -20,14 +20,13 @@ mod sightings;
 mod stragglers;
 
 use super::desk::Desk;
-use super::exchange::Event;
+use super::exchange::Teller;
 use super::saving::backup::SaveRequest;
 use super::threads::{Place, WorkError};
 use crate::simulation::{ColumnAnswer, WorkBudget};
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage::{StoredDimension, WorldStore};
 use bevy::prelude::*;
-use crossbeam_channel::Sender;
 use files::{FileAnswer, FileWork};
 use job::{Job, Limits, RecordEnd, Step, Surroundings};
 use records::FoundRecord;
@@ -93,13 +92,13 @@ impl SnapshotConfig {
 /// Each job has an entity with [`SnapshotProgress`] in the main world as long as it lasts.
 #[derive(Resource, Clone)]
 pub struct SnapshotJobs {
-    events: Sender<Event>,
+    teller: Teller,
     last: Arc<AtomicU64>,
 }
 
 impl SnapshotJobs {
-    pub(super) fn new(events: Sender<Event>) -> Self {
-        Self { events, last: Arc::default() }
+    pub(super) fn new(teller: Teller) -> Self {
+        Self { teller, last: Arc::default() }
     }
 
     /// Queues a capture.
@@ -114,8 +113,7 @@ impl SnapshotJobs {
 
     /// Cancels a job. What is under way at this moment is finished: each chunk is as it was, or restored.
     pub fn cancel(&self, job: SnapshotJobId) {
-        // The coordinator is gone only while the app shuts down.
-        let _ = self.events.send(Event::Snapshot(SnapshotEvent::Cancelled(job)));
+        self.teller.tell(SnapshotEvent::Cancelled(job).tell());
     }
 
     fn next_id(&self) -> SnapshotJobId {
@@ -124,13 +122,13 @@ impl SnapshotJobs {
 
     fn queue(&self, task: SnapshotOrder) -> SnapshotJobId {
         let id = self.next_id();
-        let _ = self.events.send(Event::Snapshot(SnapshotEvent::Queued(id, Box::new(task))));
+        self.teller.tell(SnapshotEvent::Queued(id, Box::new(task)).tell());
         id
     }
 }
 
 /// What the coordinator hears of snapshot jobs.
-pub(super) enum SnapshotEvent {
+pub enum SnapshotEvent {
     Queued(SnapshotJobId, Box<SnapshotOrder>),
     Cancelled(SnapshotJobId),
     /// A column was worked on for so long.
@@ -143,12 +141,19 @@ pub(super) enum SnapshotEvent {
     NotSaved(PathBuf),
 }
 
+impl SnapshotEvent {
+    fn tell(self) -> impl FnOnce(&mut World) + Send + 'static {
+        move |world: &mut World| world.resource_mut::<Snapshots>().events.push(self)
+    }
+}
+
 /// The jobs.
 #[derive(Resource)]
-pub(super) struct Snapshots {
+pub struct Snapshots {
     jobs: SnapshotJobs,
     waiting: VecDeque<Job>,
     running: BTreeMap<SnapshotJobId, Job>,
+    events: Vec<SnapshotEvent>,
     /// `None` if nothing is remembered.
     records: Option<RestoreRecords>,
     /// Restores that wait until their dimension is opened again.
@@ -182,8 +187,8 @@ impl Snapshots {
                 Err(error) => error!("a restore was cut short and cannot go on: {error}"),
             }
         }
-        let (waiting, running, done, ended) = Default::default();
-        Self { jobs, waiting, running, records, interrupted, done, save_at: Duration::ZERO, ended }
+        let (waiting, running, events, done, ended) = Default::default();
+        Self { jobs, waiting, running, events, records, interrupted, done, save_at: Duration::ZERO, ended }
     }
 
     pub fn jobs(&self) -> &SnapshotJobs {
@@ -212,7 +217,7 @@ impl Snapshots {
 }
 
 /// Takes in what came of the work, and orders more.
-pub(super) fn work_on_snapshots(mut desk: Desk, mut snapshots: ResMut<Snapshots>) {
+pub fn work_on_snapshots(mut desk: Desk, mut snapshots: ResMut<Snapshots>) {
     let snapshots = &mut *snapshots;
     let now = desk.clock.now;
     take_events(&mut desk, snapshots);
@@ -257,9 +262,9 @@ pub(super) fn work_on_snapshots(mut desk: Desk, mut snapshots: ResMut<Snapshots>
 
 fn take_events(desk: &mut Desk, snapshots: &mut Snapshots) {
     let now = desk.clock.now;
-    let Snapshots { waiting, running, .. } = snapshots;
+    let Snapshots { waiting, running, events, .. } = snapshots;
     let mut worked = Vec::new();
-    for event in mem::take(&mut desk.inbound.snapshots) {
+    for event in mem::take(events) {
         match event {
             SnapshotEvent::Queued(id, task) => {
                 let record = match &*task {
@@ -306,10 +311,10 @@ impl Desk<'_> {
                 Surroundings { dimensions: &mut self.dimensions, directory: &self.directory, saves: &self.saves };
             match job.next(now, limits, &mut world) {
                 Step::Work(column, work) => {
-                    let (id, sender) = (job.id, self.threads.sender());
+                    let (id, teller) = (job.id, self.threads.teller());
                     let tell = move |answer, took| {
                         let event = SnapshotEvent::Worked(id, column, Box::new(answer), took);
-                        drop(sender.send(Event::Snapshot(event)));
+                        teller.tell(event.tell());
                     };
                     self.post(work.letter(job.dimension(), job.place_of(column), budget, job.is_void(), tell));
                 }
@@ -326,7 +331,7 @@ impl Desk<'_> {
         self.threads.ask(
             Place::Loading,
             move |store, _| store.entity_places(&entities).map_err(WorkError::from),
-            move |places| Some(Event::Snapshot(SnapshotEvent::Found(job, places.flatten()))),
+            move |world, places| SnapshotEvent::Found(job, places.flatten()).tell()(world),
         );
     }
 
@@ -338,9 +343,9 @@ impl Desk<'_> {
                 work.expect_place(store)?;
                 work.run(blocks, &is_void, &done)
             },
-            move |done| {
+            move |world, done| {
                 let done = done.unwrap_or_else(|error| Err(error.into()));
-                Some(Event::Snapshot(SnapshotEvent::Files(id, done)))
+                SnapshotEvent::Files(id, done).tell()(world);
             },
         );
     }
@@ -355,16 +360,17 @@ impl Desk<'_> {
                     warn!("{}: a restore that is done cannot be forgotten, and is done again: {error}", path.display());
                 }
             },
-            |done| {
-                let error = done.err()?;
-                warn!("{}: a restore that is done is forgotten later: {error}", record.display());
-                Some(Event::Snapshot(SnapshotEvent::NotSaved(record)))
+            |world, done| {
+                if let Err(error) = done {
+                    warn!("{}: a restore that is done is forgotten later: {error}", record.display());
+                    SnapshotEvent::NotSaved(record).tell()(world);
+                }
             },
         );
     }
 
     /// What a restore changed is not saved yet.
     pub fn keep_restore(&mut self, record: PathBuf) {
-        let _ = self.threads.sender().send(Event::Snapshot(SnapshotEvent::NotSaved(record)));
+        self.threads.teller().tell(SnapshotEvent::NotSaved(record).tell());
     }
 }

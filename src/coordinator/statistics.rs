@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 /// What the coordinator counts over its whole run.
 #[derive(Resource, Default)]
-pub(super) struct Totals {
+pub struct Totals {
     pub generated: u64,
     pub loaded: u64,
     pub merges: u64,

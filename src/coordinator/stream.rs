@@ -13,7 +13,7 @@ use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
 use std::mem;
 
-pub(super) fn stream(mut desk: Desk) {
+pub fn stream(mut desk: Desk) {
     let ids: Vec<_> = desk.dimensions.open.keys().copied().collect();
     desk.limit.update(desk.clock.now, desk.totals.in_flight);
     let places = desk.config.letters.places;
@@ -28,7 +28,9 @@ pub(super) fn stream(mut desk: Desk) {
         desk.leave_to_store(*id);
         desk.recall(*id);
         desk.retry_failed(*id);
-        desk.retry_generation(*id);
+        if let Some(dimension) = desk.dimensions.open.get_mut(id) {
+            dimension.retry_generation();
+        }
         desk.reload(*id);
         desk.revise_heights(*id);
     }

@@ -14,8 +14,7 @@ pub(super) use regions::{Fault, FinishedTasks, RegionJob, RegionThreads, TaskDon
 
 use super::CoordinatorConfig;
 use super::arenas::Arenas;
-use super::exchange::{Event, MainLink};
-use super::far_view::SummaryOrder;
+use super::exchange::{Event, Inbound, MainLink, Teller};
 use super::snapshots::SnapshotJobs;
 use super::streaming::order_queue::OrderQueue;
 use crate::block::BlockRegistry;
@@ -24,15 +23,14 @@ use crate::storage::{StorageThread, WorldStore};
 use crate::work::Stop;
 use bevy::prelude::*;
 use bevy::tasks::{TaskPool, TaskPoolBuilder};
-use crossbeam_channel::{Receiver, Sender, unbounded};
+use crossbeam_channel::unbounded;
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 /// Channels to the threads, and what joins them.
 #[derive(Resource)]
-pub(super) struct Threads {
-    pub events: Receiver<Event>,
+pub struct Threads {
     pub regions: RegionThreads,
     generation: TaskPool,
     loading: TaskPool,
@@ -40,7 +38,7 @@ pub(super) struct Threads {
     to_generate: OrderQueue,
     to_load: OrderQueue,
     pub storage: StorageThread,
-    sender: Sender<Event>,
+    teller: Teller,
     template: RegionTemplate,
     store: Arc<WorldStore>,
     /// Long work stops as soon as it may.
@@ -55,41 +53,41 @@ impl Threads {
         config: &CoordinatorConfig,
         mut template: RegionTemplate,
         store: Arc<WorldStore>,
-    ) -> io::Result<(Self, MainLink)> {
+    ) -> io::Result<(Self, Inbound, MainLink)> {
         let (sender, events) = unbounded();
-        let snapshots = SnapshotJobs::new(sender.clone());
+        let teller = Teller::new(sender);
+        let snapshots = SnapshotJobs::new(teller.clone());
         // So that systems of regions can queue jobs.
-        let (jobs, arenas) = (snapshots.clone(), Arenas::new(sender.clone()));
+        let (jobs, arenas) = (snapshots.clone(), Arenas::new(teller.clone()));
         template.plugins.push(Arc::new(move |region| {
             region.insert_resource(jobs.clone()).insert_resource(arenas.clone());
         }));
-        let regions = RegionThreads::start(config.region_threads, &template, &sender)?;
+        let regions = RegionThreads::start(config.region_threads, &template, &teller)?;
         let tasks = |name: &str, threads: usize| {
             TaskPoolBuilder::new().num_threads(threads.max(1)).thread_name(name.to_owned()).build()
         };
-        let commits = sender.clone();
+        let commits = teller.clone();
         let storage = StorageThread::start(store.clone(), move |commit| {
-            let _ = commits.send(Event::Committed(Box::new(commit)));
+            commits.send(Event::Committed(Box::new(commit)));
         })?;
         let link =
-            MainLink { events: sender.clone(), published: Default::default(), frames: Default::default(), snapshots };
+            MainLink { teller: teller.clone(), published: Default::default(), frames: Default::default(), snapshots };
 
         let threads = Self {
-            events,
             regions,
             generation: tasks("terrane generation", config.generation_threads),
             loading: tasks("terrane loading", 1),
             to_generate: OrderQueue::default(),
             to_load: OrderQueue::default(),
             storage,
-            sender,
+            teller,
             template,
             store,
             ending: Stop::default(),
             long_work: Vec::new(),
             is_lockstep: config.mode.is_lockstep(),
         };
-        Ok((threads, link))
+        Ok((threads, Inbound::new(events), link))
     }
 
     /// The block types of the world.
@@ -102,21 +100,14 @@ impl Threads {
         self.template.seed
     }
 
-    /// Where what happens elsewhere is told to the coordinator.
-    pub fn sender(&self) -> Sender<Event> {
-        self.sender.clone()
+    /// Tells the coordinator what happens elsewhere.
+    pub fn teller(&self) -> Teller {
+        self.teller.clone()
     }
 
     /// Says that the app ends, and long work stops as soon as it may.
     pub fn ending(&self) -> Stop {
         self.ending.clone()
-    }
-
-    /// Has summaries read; an event tells when they are there.
-    pub fn order_summaries(&self, order: SummaryOrder) {
-        let (sender, store) = (self.sender.clone(), self.store.clone());
-        let read = async move { drop(sender.send(Event::SummariesReady(order.read(&store)))) };
-        self.loading.spawn(read).detach();
     }
 
     /// Lets the threads end when their work is done.

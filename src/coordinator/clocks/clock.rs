@@ -6,11 +6,11 @@ use bevy::prelude::*;
 use std::time::{Duration, Instant};
 
 /// A region whose next tick is further away than this is not left alone until then: an autosave does not wait so long.
-pub(in crate::coordinator) const LONG_WAIT: Duration = Duration::from_secs(1);
+pub const LONG_WAIT: Duration = Duration::from_secs(1);
 
 /// The coordinator's clock: the time since it began; in lockstep one tick a pass.
 #[derive(Resource)]
-pub(in crate::coordinator) struct Clock {
+pub struct Clock {
     pub now: Duration,
     pub pass: u64,
     pub began: Instant,
@@ -53,14 +53,14 @@ impl DimensionClock {
 }
 
 /// The time between two ticks at so many a second, if that is a positive number.
-pub(in crate::coordinator) fn period(ticks_per_second: f64) -> Option<Duration> {
+pub fn period(ticks_per_second: f64) -> Option<Duration> {
     let seconds = 1.0 / ticks_per_second;
     (ticks_per_second > 0.0 && seconds > 0.0).then(|| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
 }
 
 /// The time of one dimension.
 #[derive(Clone, Debug)]
-pub(in crate::coordinator) struct DimensionTime {
+pub struct DimensionTime {
     pub settings: DimensionClock,
     pub now: Duration,
     /// Single steps granted since it was opened; each region keeps count of those that it has made.
@@ -124,11 +124,7 @@ impl DimensionTime {
     }
 }
 
-pub(in crate::coordinator) fn advance_clocks(
-    mut clock: ResMut<Clock>,
-    mut dimensions: ResMut<Dimensions>,
-    config: Res<CoordinatorConfig>,
-) {
+pub fn advance_clocks(mut clock: ResMut<Clock>, mut dimensions: ResMut<Dimensions>, config: Res<CoordinatorConfig>) {
     let before = clock.now;
     let is_lockstep = config.mode.is_lockstep();
     clock.pass += 1;

@@ -67,6 +67,18 @@ pub enum ControlError {
     Merging,
 }
 
+pub(crate) fn set_clock(In((dimension, clock)): In<(Entity, DimensionClock)>, mut desk: Desk) {
+    desk.set_clock(dimension, clock);
+}
+
+pub(crate) fn step_dimension(In(step): In<StepDimension>, mut desk: Desk) {
+    desk.step(step);
+}
+
+pub(crate) fn control_region(In(control): In<ControlRegion>, mut desk: Desk) {
+    desk.control(control);
+}
+
 impl Desk<'_> {
     pub fn set_clock(&mut self, dimension: Entity, clock: DimensionClock) {
         let Some(dimension) = self.dimensions.by_entity(dimension) else { return };

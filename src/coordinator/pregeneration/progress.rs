@@ -74,7 +74,7 @@ const WINDOW: Duration = Duration::from_secs(10);
 
 /// How many columns were done when.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Samples(VecDeque<(Duration, u64)>);
+pub struct Samples(VecDeque<(Duration, u64)>);
 
 impl Samples {
     pub fn push(&mut self, now: Duration, done: u64) {

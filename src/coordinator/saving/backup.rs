@@ -4,12 +4,14 @@
 
 use crate::coordinator::desk::Desk;
 use crate::coordinator::events::{BackupFailed, SaveFailed, WorldBackedUp, WorldEvent, WorldSaved};
-use crate::coordinator::exchange::Event;
+use crate::coordinator::publish::Publisher;
+use crate::coordinator::saving::save::Saves;
 use crate::coordinator::threads::{Place, WorkError};
 use crate::region::RegionId;
 use crate::space::DimensionId;
 use crate::storage::upkeep::FoundRequest;
 use crate::storage::{Backup, CommitError, WorldStore};
+
 use bevy::prelude::*;
 use std::mem;
 use std::num::NonZeroU32;
@@ -32,6 +34,22 @@ pub struct BackupWorld {
     pub folder: PathBuf,
     /// Of the backups in the folder all but so many of the newest are removed; `None` keeps all.
     pub keep: Option<NonZeroU32>,
+}
+
+/// Saves everything now. [`WorldSaved`] with the same number answers when it is durable, or [`SaveFailed`] if a region halted
+/// before it had handed out what was unsaved.
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SaveWorld {
+    /// A number of the game's choice, to know the answer by.
+    pub request: u64,
+}
+
+pub(crate) fn save_world(In(SaveWorld { request }): In<SaveWorld>, mut saves: ResMut<Saves>) {
+    saves.requested.push(SaveRequest::Message(request));
+}
+
+pub(crate) fn back_up_world(In(backup): In<BackupWorld>, mut saves: ResMut<Saves>) {
+    saves.requested.push(SaveRequest::Backup(backup.into()));
 }
 
 /// Why not everything is saved, or there is no backup of it.
@@ -58,7 +76,7 @@ pub enum SaveError {
 
 /// Whom a save is for.
 #[derive(Debug)]
-pub(in crate::coordinator) enum SaveRequest {
+pub enum SaveRequest {
     /// A message with this number answers it.
     Message(u64),
     /// A backup follows it.
@@ -69,7 +87,7 @@ pub(in crate::coordinator) enum SaveRequest {
 
 /// A backup that is to be made.
 #[derive(Debug)]
-pub(in crate::coordinator) struct BackupOrder {
+pub struct BackupOrder {
     pub folder: PathBuf,
     pub keep: Option<NonZeroU32>,
     asker: Asker,
@@ -118,28 +136,29 @@ impl BackupOrder {
 
 /// When the storage thread looks for requests of other processes.
 #[derive(Resource, Default)]
-pub(in crate::coordinator) struct BackupLook {
+pub struct BackupLook {
     next_at: Duration,
 }
 
-pub(in crate::coordinator) fn look_for_requests(mut desk: Desk, mut look: ResMut<BackupLook>) {
-    let found = mem::take(&mut desk.inbound.backup_requests);
-    desk.saves.requested.extend(found.into_iter().map(|found| SaveRequest::Backup(found.into())));
+pub fn look_for_requests(desk: Desk, mut look: ResMut<BackupLook>) {
     let now = desk.clock.now;
-    if now >= look.next_at && desk.store.0.folder().is_some() && desk.threads.ask_when_idle(find_requests) {
+    if now >= look.next_at
+        && desk.store.0.folder().is_some()
+        && desk.threads.ask_when_idle(find_requests, |world, found| {
+            let found = found.into_iter().map(|found| SaveRequest::Backup(found.into()));
+            world.resource_mut::<Saves>().requested.extend(found);
+        })
+    {
         look.next_at = now.saturating_add(LOOK_PERIOD);
     }
 }
 
 /// Looks for backups that other processes ask for.
-fn find_requests(store: &WorldStore) -> Option<Event> {
-    match store.folder().map(FoundRequest::find)? {
-        Ok(found) => (!found.is_empty()).then_some(Event::BackupRequests(found)),
-        Err(error) => {
-            warn!("nobody can ask for a backup of the running world: {error}");
-            None
-        }
-    }
+fn find_requests(store: &WorldStore) -> Vec<FoundRequest> {
+    store.folder().map_or(Ok(Vec::new()), FoundRequest::find).unwrap_or_else(|error| {
+        warn!("nobody can ask for a backup of the running world: {error}");
+        Vec::new()
+    })
 }
 
 impl Desk<'_> {
@@ -149,7 +168,11 @@ impl Desk<'_> {
         self.threads.ask(
             Place::Beside("terrane backup"),
             move |store, _| store.back_up(&folder, keep).map_err(WorkError::from),
-            |made| order.answer(made.flatten().map_err(SaveError::from)).map(Event::Happened),
+            |world, made| {
+                if let Some(event) = order.answer(made.flatten().map_err(SaveError::from)) {
+                    world.resource_mut::<Publisher>().event(event);
+                }
+            },
         );
     }
 

@@ -2,9 +2,8 @@
 
 use crate::coordinator::DimensionError;
 use crate::coordinator::desk::Desk;
-use crate::coordinator::dimension::{Closing, DimensionSpec};
+use crate::coordinator::dimension::{Closing, DimensionSpec, Dimensions};
 use crate::coordinator::events::{DimensionClosed, DimensionRemoved};
-use crate::coordinator::exchange::Event;
 use crate::coordinator::streaming::holders::Holder;
 use crate::coordinator::threads::{Place, WorkError};
 use crate::simulation::{Task, Undeliverable};
@@ -17,8 +16,8 @@ use std::time::{Duration, Instant};
 /// The time between two lines in the log about a removal.
 const REMOVAL_REPORT: Duration = Duration::from_secs(5);
 
-pub(in crate::coordinator) fn close(mut desk: Desk) {
-    for removed in mem::take(&mut desk.inbound.removed) {
+pub fn close(mut desk: Desk) {
+    for removed in mem::take(&mut desk.dimensions.ended_removals) {
         desk.dimensions.removing.remove(&removed.name);
         desk.end_removal(removed);
     }
@@ -31,6 +30,11 @@ pub(in crate::coordinator) fn close(mut desk: Desk) {
         desk.empty_regions(id);
         desk.finish_closing(id);
     }
+}
+
+/// Closes the dimension of this entity, and removes what is stored of it if that is asked for too.
+pub(crate) fn close_dimension(In((entity, remove)): In<(Entity, bool)>, mut desk: Desk) {
+    desk.close_dimension(entity, remove);
 }
 
 impl Desk<'_> {
@@ -90,14 +94,15 @@ impl Desk<'_> {
             });
             removed.map_err(WorkError::from)
         };
-        self.threads.ask(Place::Beside("terrane removal"), remove, move |removed| {
+        self.threads.ask(Place::Beside("terrane removal"), remove, move |world, removed| {
             let (entries, error) = match removed.flatten() {
                 Ok(removed) if removed.finished => (removed.entries, None),
                 // The rest is removed when a dimension of this name is asked for again.
-                Ok(_) => return None,
+                Ok(_) => return,
                 Err(error) => (0, Some(error)),
             };
-            Some(Event::DimensionRemoved(DimensionRemoved { entity, name, entries, error }))
+            let removed = DimensionRemoved { entity, name, entries, error };
+            world.resource_mut::<Dimensions>().ended_removals.push(removed);
         });
     }
 

@@ -32,7 +32,7 @@ const RETRY: Duration = Duration::from_secs(1);
 const SYNC_WITHIN: Duration = Duration::from_secs(1);
 
 #[derive(Resource)]
-pub(in crate::coordinator) struct Saves {
+pub struct Saves {
     pub pending: SaveBatch,
     pub autosave: Autosave,
     durability: SaveDurability,
@@ -246,7 +246,7 @@ impl Saves {
 }
 
 /// Asks the regions for what is unsaved, if the game asked for that.
-pub(in crate::coordinator) fn begin_save(mut desk: Desk) {
+pub fn begin_save(mut desk: Desk) {
     let now = desk.clock.now;
     let (saves, dimensions) = (&mut *desk.saves, &mut *desk.dimensions);
     if saves.requested.is_empty() || saves.rounds.iter().any(|round| !round.overdue) {
@@ -269,7 +269,7 @@ pub(in crate::coordinator) fn begin_save(mut desk: Desk) {
 }
 
 /// Handles finished commits and starts the next one.
-pub(in crate::coordinator) fn commit(mut desk: Desk) {
+pub fn commit(mut desk: Desk) {
     desk.finish_commits();
     let now = desk.clock.now;
     let saves = &mut *desk.saves;
@@ -341,8 +341,9 @@ impl Desk<'_> {
         // It may have come in already, with other events, and not be handled yet.
         self.finish_commits();
         while self.saves.sent.is_some() {
-            let Ok(event) = self.threads.events.recv() else { return };
-            self.inbound.push(event);
+            if !self.inbound.wait_until(None) {
+                return;
+            }
             self.finish_commits();
         }
     }

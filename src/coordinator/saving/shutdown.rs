@@ -3,6 +3,7 @@
 use crate::chunk::ColumnSummary;
 use crate::coordinator::SaveError;
 use crate::coordinator::desk::Desk;
+use crate::coordinator::exchange::{Inbound, do_work};
 use crate::coordinator::region_slot::Parked;
 use crate::coordinator::snapshots::Snapshots;
 use crate::coordinator::threads::{ColumnsReady, Fault};
@@ -24,12 +25,13 @@ const LAST_COMMIT_WAIT: Duration = Duration::from_millis(200);
 const LAST_ROUNDS: u32 = 8;
 
 /// Ends the simulation: waits for ticking regions, takes what is unsaved from all, commits it, ends the threads.
-pub(in crate::coordinator) fn shut_down(world: &mut World) {
+pub fn shut_down(world: &mut World) {
+    // What was sent before the end is done.
+    world.resource_mut::<Inbound>().receive();
+    do_work(world);
     let mut state = SystemState::<(Desk, ResMut<Snapshots>)>::new(world);
     match state.get_mut(world) {
         Ok((mut desk, mut snapshots)) => {
-            // What was sent before the end is done.
-            desk.handle_requests();
             desk.wait_for_regions();
             desk.keep_generated();
             desk.keep_edits();
@@ -57,12 +59,9 @@ impl Desk<'_> {
             if self.deadlines.running.is_empty() {
                 return;
             }
-            let event = match until {
-                Some(until) => self.threads.events.recv_deadline(until).ok(),
-                None => self.threads.events.recv().ok(),
-            };
-            let Some(event) = event else { break };
-            self.inbound.push(event);
+            if !self.inbound.wait_until(until) {
+                break;
+            }
         }
         for (id, region) in self.deadlines.running.keys() {
             error!("{region} of {id} is still ticking: what it changed since its last save is lost");
@@ -71,9 +70,7 @@ impl Desk<'_> {
 
     /// What was generated and not delivered yet need not be generated again.
     fn keep_generated(&mut self) {
-        for event in self.threads.events.try_iter() {
-            self.inbound.push(event);
-        }
+        self.inbound.receive();
         for ColumnsReady { dimension: id, generated, columns, .. } in mem::take(&mut self.inbound.columns) {
             let Some(dimension) = self.dimensions.open.get_mut(&id).filter(|_| generated) else { continue };
             for (column, ready) in columns.into_iter().filter_map(|(column, result)| Some((column, result.ok()?))) {

@@ -8,7 +8,6 @@
 mod tests;
 
 use crate::coordinator::desk::Desk;
-use crate::coordinator::exchange::Event;
 use crate::coordinator::streaming::holders::ViewerState;
 use crate::space::{BatchPos, ColumnPos, DimensionId};
 use crate::storage::{
@@ -33,8 +32,9 @@ const COUNTED: usize = 1_024;
 
 /// The work on the tiers, and what has come of it.
 #[derive(Resource, Default)]
-pub(in crate::coordinator) struct Tiers {
+pub struct Tiers {
     is_asked: bool,
+    done: Option<Result<StepDone, StoreError>>,
     next_at: Duration,
     decided: Vec<(ChunkGroup, Tier)>,
     walk: Walk,
@@ -86,7 +86,7 @@ struct Step {
 
 /// What it has done.
 #[derive(Default)]
-pub(in crate::coordinator) struct StepDone {
+struct StepDone {
     moves: TierMoves,
     /// Groups that may move next.
     candidates: Vec<CoolingGroup>,
@@ -137,10 +137,10 @@ impl Step {
     }
 }
 
-pub(in crate::coordinator) fn tend_tiers(mut desk: Desk, mut tiers: ResMut<Tiers>) {
+pub fn tend_tiers(mut desk: Desk, mut tiers: ResMut<Tiers>) {
     let now = desk.clock.now;
     desk.store.0.set_session_time(now);
-    for done in mem::take(&mut desk.inbound.tier_steps) {
+    if let Some(done) = tiers.done.take() {
         tiers.is_asked = false;
         match done {
             Ok(done) => desk.take_step(&mut tiers, done),
@@ -182,7 +182,9 @@ impl Desk<'_> {
                 tiers.heat_saved = now;
             }
         }
-        tiers.is_asked = self.threads.ask_when_idle(move |store| Some(Event::TierStep(Box::new(step.run(store)))));
+        tiers.is_asked = self
+            .threads
+            .ask_when_idle(move |store| step.run(store), |world, done| world.resource_mut::<Tiers>().done = Some(done));
     }
 
     fn take_step(&mut self, tiers: &mut Tiers, done: StepDone) {

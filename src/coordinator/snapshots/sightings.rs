@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 /// Whom the running captures have not heard of yet.
 #[derive(Resource, Default)]
-pub(in crate::coordinator) struct Sightings(BTreeMap<SnapshotJobId, Watch>);
+pub struct Sightings(BTreeMap<SnapshotJobId, Watch>);
 
 struct Watch {
     dimension: DimensionId,

@@ -15,7 +15,7 @@ const CALM: u32 = 4;
 
 /// How much was in use lately. A plain data structure.
 #[derive(Debug, Default)]
-pub(super) struct Burst {
+pub struct Burst {
     /// The most since the system got something back.
     most: usize,
     last: usize,
@@ -42,7 +42,7 @@ impl Desk<'_> {
     pub fn return_memory(&mut self, statistics: &Statistics) {
         let bytes = statistics.regions.len() * REGION_BYTES + statistics.columns * COLUMN_BYTES;
         if self.totals.burst.is_over(bytes) {
-            self.threads.ask(Place::Beside("terrane memory"), |_, _| return_freed_memory(), |_| None);
+            self.threads.ask(Place::Beside("terrane memory"), |_, _| return_freed_memory(), |_, _| {});
         }
     }
 }

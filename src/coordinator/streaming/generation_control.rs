@@ -1,11 +1,12 @@
 //! How ground is generated in a dimension: settings of the game, and what the coordinator keeps to go by them.
 
 use super::failed_columns::Failures;
+use super::pacing::{InFlightLimit, Pacing};
 use super::token_bucket::TokenBucket;
 use super::turns::Turns;
-use crate::coordinator::desk::Desk;
+use crate::coordinator::dimension::{Dimension, Dimensions};
 use crate::coordinator::statistics::rate::RecentRate;
-use crate::space::{ColumnPos, DimensionId};
+use crate::space::ColumnPos;
 use bevy::prelude::*;
 use std::time::Duration;
 
@@ -48,7 +49,7 @@ pub struct RetryColumns {
 
 /// What the coordinator keeps for the generation of one dimension.
 #[derive(Default)]
-pub(in crate::coordinator) struct GenerationState {
+pub struct GenerationState {
     pub settings: DimensionGeneration,
     pub turns: Turns,
     pub failures: Failures,
@@ -74,34 +75,41 @@ impl GenerationState {
     }
 }
 
-impl Desk<'_> {
-    pub fn set_generation(&mut self, dimension: Entity, settings: DimensionGeneration) {
-        let Some(dimension) = self.dimensions.by_entity(dimension) else { return };
-        dimension.generation.settings = settings;
-        if let Some(sparse) = dimension.sparse.as_mut().filter(|_| !settings.paused) {
-            sparse.resume();
-        }
-        // What is not begun is taken back if it is paused.
-        dimension.has_moved_viewers |= settings.paused;
+/// How the ground of the dimension with this entity is generated from now on.
+pub(crate) fn set_generation(
+    In((dimension, settings)): In<(Entity, DimensionGeneration)>,
+    mut dimensions: ResMut<Dimensions>,
+) {
+    let Some(dimension) = dimensions.by_entity(dimension) else { return };
+    dimension.generation.settings = settings;
+    if let Some(sparse) = dimension.sparse.as_mut().filter(|_| !settings.paused) {
+        sparse.resume();
     }
+    // What is not begun is taken back if it is paused.
+    dimension.has_moved_viewers |= settings.paused;
+}
 
-    pub fn retry_columns(&mut self, retry: RetryColumns) {
-        let Some(dimension) = self.dimensions.by_entity(retry.dimension) else { return };
-        let failures = &mut dimension.generation.failures;
-        let columns = match retry.column {
-            None => failures.retry_all(),
-            Some(column) => failures.retry(column).then_some(column).into_iter().collect(),
-        };
-        columns.into_iter().for_each(|column| dimension.release_generation(column));
-    }
+pub(crate) fn set_pacing(In(pacing): In<Pacing>, mut limit: ResMut<InFlightLimit>) {
+    limit.settings = pacing;
+}
 
+/// Columns that failed are tried again.
+pub(crate) fn retry_columns(In(retry): In<RetryColumns>, mut dimensions: ResMut<Dimensions>) {
+    let Some(dimension) = dimensions.by_entity(retry.dimension) else { return };
+    let failures = &mut dimension.generation.failures;
+    let columns = match retry.column {
+        None => failures.retry_all(),
+        Some(column) => failures.retry(column).then_some(column).into_iter().collect(),
+    };
+    columns.into_iter().for_each(|column| dimension.release_generation(column));
+}
+
+impl Dimension {
     /// Columns that failed are missing again when their wait is over.
-    pub fn retry_generation(&mut self, id: DimensionId) {
-        let now = self.clock.now;
-        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        dimension.forget_left_failures();
-        for column in dimension.generation.failures.take_due(now) {
-            dimension.release_generation(column);
+    pub fn retry_generation(&mut self) {
+        self.forget_left_failures();
+        for column in self.generation.failures.take_due(self.real_now) {
+            self.release_generation(column);
         }
     }
 }

@@ -9,11 +9,11 @@ use bevy::prelude::Entity;
 use uuid::Uuid;
 
 /// Columns are let go so many columns beyond where they are asked for, so that a step back loads nothing again.
-pub(in crate::coordinator) const HOLD_MARGIN: u32 = 2;
+pub const HOLD_MARGIN: u32 = 2;
 
 /// What keeps columns loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::coordinator) enum Holder {
+pub enum Holder {
     /// A viewer of the main world.
     Main(Entity),
     /// A viewer in a region, or on its way between two.
@@ -23,7 +23,7 @@ pub(in crate::coordinator) enum Holder {
 }
 
 #[derive(Clone, Debug)]
-pub(in crate::coordinator) struct ViewerState {
+pub struct ViewerState {
     pub center: ColumnPos,
     /// In chunks; 0 unless the dimension is sparse.
     pub height: i64,
@@ -163,7 +163,7 @@ impl Dimension {
 }
 
 /// The columns of the disc `new` that are not in the disc `old`, z outer, x inner, ascending.
-pub(in crate::coordinator) fn disc_difference(
+pub fn disc_difference(
     (center, radius): (ColumnPos, i64),
     old: Option<(ColumnPos, i64)>,
 ) -> impl Iterator<Item = ColumnPos> {

@@ -24,7 +24,7 @@ const LEAST_LOADING: usize = 16;
 
 /// How many columns more may be ordered.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::coordinator) struct Room {
+pub struct Room {
     pub load: usize,
     pub generate: usize,
 }
@@ -39,7 +39,7 @@ enum Kind {
 /// The viewers that may want something. Whoever wants nothing is not asked again before something changes: of thousands
 /// that have all they want, none is.
 #[derive(Default)]
-pub(in crate::coordinator) struct Wanting(Option<Vec<Holder>>);
+pub struct Wanting(Option<Vec<Holder>>);
 
 impl Wanting {
     /// A viewer came, moved or left, or a column is missing again: anybody may want something.

@@ -56,7 +56,7 @@ const DECREASE: f64 = 0.7;
 
 /// Finds the limit. A plain data structure: it is told of times, and measures none.
 #[derive(Clone, Debug)]
-pub(in crate::coordinator) struct AdaptiveLimit {
+pub struct AdaptiveLimit {
     limit: f64,
     decide_at: Duration,
 }
@@ -97,7 +97,7 @@ impl AdaptiveLimit {
 
 /// What the main world's frames took since somebody asked last.
 #[derive(Debug, Default)]
-pub(in crate::coordinator) struct FrameTimes {
+pub struct FrameTimes {
     nanoseconds: AtomicU64,
     frames: AtomicU64,
 }
@@ -119,7 +119,7 @@ impl FrameTimes {
 
 /// How many columns may be in flight, and what that is decided by.
 #[derive(Resource)]
-pub(in crate::coordinator) struct InFlightLimit {
+pub struct InFlightLimit {
     pub settings: Pacing,
     adaptive: AdaptiveLimit,
     frames: Arc<FrameTimes>,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// What the viewers' discs cover together.
-pub(in crate::coordinator) struct Coverage {
+pub struct Coverage {
     load: Vec<Share>,
     generation: Vec<Share>,
 }
@@ -35,14 +35,14 @@ fn completion(graph: &DistanceGraph, shares: &[Share]) -> Completion {
 
 /// How far it has come around the viewers, when it was counted last.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::coordinator) struct Progress {
+pub struct Progress {
     to_load: Completion,
     to_generate: Completion,
 }
 
 /// When it is counted again: that may take a [`SHARE`] of the time at most.
 #[derive(Debug, Default)]
-pub(in crate::coordinator) struct CountTimer {
+pub struct CountTimer {
     due: Option<Instant>,
 }
 

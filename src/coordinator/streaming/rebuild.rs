@@ -6,8 +6,7 @@
 
 use crate::coordinator::DimensionError;
 use crate::coordinator::desk::Desk;
-use crate::coordinator::dimension::DimensionSpec;
-use crate::coordinator::exchange::Event;
+use crate::coordinator::dimension::{DimensionSpec, Dimensions};
 use crate::coordinator::threads::{Place, WorkError};
 use crate::space::DimensionId;
 use crate::storage::{StoreError, WorldStore};
@@ -28,7 +27,7 @@ struct Search {
 }
 
 /// A search has ended.
-pub(in crate::coordinator) struct GraphRebuilt {
+pub struct GraphRebuilt {
     name: String,
     /// The stored columns; `None` if it was stopped.
     columns: Result<Option<u64>, WorkError>,
@@ -90,7 +89,10 @@ impl Desk<'_> {
         self.threads.ask(
             Place::Beside("terrane rebuild"),
             move |store, _| search.run(store, &ending).map_err(WorkError::from),
-            |columns| Some(Event::GraphRebuilt(GraphRebuilt { name, columns: columns.flatten() })),
+            |world, columns| {
+                let rebuilt = GraphRebuilt { name, columns: columns.flatten() };
+                world.resource_mut::<Dimensions>().ended_rebuilds.push(rebuilt);
+            },
         );
     }
 
@@ -104,7 +106,7 @@ impl Desk<'_> {
 
     /// Opens the dimensions of which it is known now what is stored.
     pub fn end_rebuilds(&mut self) {
-        for GraphRebuilt { name, columns } in mem::take(&mut self.inbound.rebuilt) {
+        for GraphRebuilt { name, columns } in mem::take(&mut self.dimensions.ended_rebuilds) {
             self.dimensions.rebuilding.remove(&name);
             if let Some(removed) = self.dimensions.unopened.iter().position(|spec| spec.name == name) {
                 let entity = self.dimensions.unopened.remove(removed).entity;

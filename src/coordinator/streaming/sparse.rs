@@ -27,7 +27,7 @@ const SLACK: u32 = 4;
 
 /// What of the columns of a sparse dimension is loaded.
 #[derive(Default)]
-pub(in crate::coordinator) struct SparseColumns {
+pub struct SparseColumns {
     parts: FxHashMap<ColumnPos, Part>,
     /// Columns of which something else may be wanted than before.
     revised: BTreeSet<ColumnPos>,

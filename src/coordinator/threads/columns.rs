@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// Columns that are wanted.
-pub(in crate::coordinator) struct ColumnOrder {
+pub struct ColumnOrder {
     pub claim: u64,
     /// Their dimension's.
     pub home: Arc<RegionHome>,
@@ -26,7 +26,7 @@ pub(in crate::coordinator) struct ColumnOrder {
 
 /// Where columns come from.
 #[derive(Clone)]
-pub(in crate::coordinator) enum Source {
+pub enum Source {
     /// They are stored: they are read, and chunks made anew that are damaged, if they may be.
     Store,
     /// They are new: they are generated.
@@ -36,7 +36,7 @@ pub(in crate::coordinator) enum Source {
 }
 
 /// A column that is there.
-pub(in crate::coordinator) struct ReadyColumn {
+pub struct ReadyColumn {
     pub loaded: LoadedColumn,
     /// In a sparse dimension: the chunk heights that are new.
     pub made: HeightSet,
@@ -51,7 +51,7 @@ impl From<LoadedColumn> for ReadyColumn {
 }
 
 /// Columns that are there, or the reason why not.
-pub(in crate::coordinator) struct ColumnsReady {
+pub struct ColumnsReady {
     pub claim: u64,
     pub dimension: DimensionId,
     pub generated: bool,
@@ -68,7 +68,7 @@ impl Threads {
 
     /// Has columns generated or loaded; an event tells when they are there.
     pub fn order(&self, order: ColumnOrder) {
-        let (sender, store) = (self.sender.clone(), self.store.clone());
+        let (teller, store) = (self.teller.clone(), self.store.clone());
         let (pool, queue) = match order.source {
             Source::Store => (&self.loading, self.to_load.clone()),
             Source::Generator | Source::Parts { .. } => (&self.generation, self.to_generate.clone()),
@@ -77,7 +77,7 @@ impl Threads {
         pool.spawn(async move {
             // Not the order that this task was made for, but the nearest there is by now; none if one was taken back.
             let Some(order) = queue.pop() else { return };
-            let _ = sender.send(Event::ColumnsReady(order.fill(&store)));
+            teller.send(Event::ColumnsReady(order.fill(&store)));
         })
         .detach();
     }

@@ -58,7 +58,7 @@ struct Share {
 
 /// The letters that are on their way, by their senders.
 #[derive(Resource, Default)]
-pub(in crate::coordinator) struct LetterBacklog {
+pub struct LetterBacklog {
     limits: LetterLimits,
     shares: FxHashMap<Sender, Share>,
     bytes: usize,
@@ -129,7 +129,7 @@ impl LetterBacklog {
 /// The places that letters wait for. Ground is loaded for some of them at a time, in the order in which each got its first
 /// letter.
 #[derive(Default)]
-pub(in crate::coordinator) struct LetterPlaces {
+pub struct LetterPlaces {
     queue: BTreeMap<u64, ChunkPos>,
     numbers: FxHashMap<ChunkPos, u64>,
     last: u64,

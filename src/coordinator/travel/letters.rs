@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 /// Where each entity with a stable id is.
 #[derive(Resource, Default)]
-pub(in crate::coordinator) struct Directory {
+pub struct Directory {
     places: FxHashMap<Uuid, Whereabouts>,
     /// Somebody of whom it was known where he is may be nowhere any more.
     pub has_lost: bool,
@@ -22,7 +22,7 @@ pub(in crate::coordinator) struct Directory {
 
 /// Where an entity is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::coordinator) enum Whereabouts {
+pub enum Whereabouts {
     /// In the world of this region, or of the one that it merged into.
     Region(DimensionId, RegionId),
     /// On its way to this column: in its region's inbox, or waiting for the column.
@@ -107,6 +107,16 @@ impl Dimensions {
                 let region = dimension.regionizer.region_at(column)?;
                 Some(&mut dimension.inbox(region).letters)
             }
+        }
+    }
+}
+
+/// Letters of the main world. One to a place comes with the dimension's entity, since the main world does not know its number.
+pub(crate) fn post_letters(In(letters): In<Vec<(Option<(Entity, BlockPos)>, Letter)>>, mut desk: Desk) {
+    for (place, letter) in letters {
+        match place {
+            Some((dimension, block)) => desk.post_to_place(dimension, block, letter),
+            None => desk.accept(letter),
         }
     }
 }

@@ -6,7 +6,6 @@
 
 use crate::coordinator::desk::Desk;
 use crate::coordinator::events::{LogInRefused, PlayerLoggedIn, PlayerLoggedOut};
-use crate::coordinator::exchange::Event;
 use crate::coordinator::threads::{Place, WorkError};
 use crate::simulation::{Letter, LetterSender, LoggedOut, Player, Position, SplitMix64, Undeliverable};
 use crate::space::{BlockPos, DimensionId};
@@ -19,6 +18,26 @@ use uuid::Uuid;
 
 /// Names are at most so long, in bytes.
 const LONGEST_NAME: usize = 255;
+
+/// Brings a player into the world, where it was when it left. [`PlayerLoggedIn`](crate::view::PlayerLoggedIn) or
+/// [`LogInRefused`](crate::view::LogInRefused) answers.
+#[derive(Message, Clone, Debug, PartialEq, Eq)]
+pub struct LogIn {
+    /// Its name: 1 to 255 bytes.
+    pub name: String,
+    /// The dimension's entity and the block where it begins if nobody of this name has been in the world, or if the
+    /// dimension where it left is removed; `None` if such a one is to be refused. What a new player has the game gives
+    /// to its entity when it is there.
+    pub first_place: Option<(Entity, BlockPos)>,
+}
+
+/// Has a player saved and taken out of the world: [`PlayerLoggedOut`](crate::view::PlayerLoggedOut) answers. If no player of this
+/// name is in the world, nothing happens; one who is on the way is not waited for any more, or leaves when it is there.
+#[derive(Message, Clone, Debug, PartialEq, Eq)]
+pub struct LogOut {
+    /// Its name.
+    pub name: String,
+}
 
 /// Why a player cannot come into the world.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -47,17 +66,19 @@ pub enum LogInError {
 }
 
 /// What the store says of a name.
-pub(in crate::coordinator) struct PlayerRead {
-    pub name: String,
-    pub found: Result<Option<EntityRecord>, WorkError>,
+struct PlayerRead {
+    name: String,
+    found: Result<Option<EntityRecord>, WorkError>,
     /// The dimension where it was is removed.
-    pub is_homeless: bool,
+    is_homeless: bool,
 }
 
 /// Who is in the world or on the way into it, by name.
 #[derive(Resource, Default)]
-pub(in crate::coordinator) struct Players {
+pub struct Players {
     present: BTreeMap<String, Presence>,
+    /// Those whom the store was asked for.
+    read: Vec<PlayerRead>,
     /// Some may be there whom nobody was told of.
     is_somebody_coming: bool,
     /// New ones since the app began.
@@ -78,6 +99,14 @@ enum Presence {
     There {
         id: Uuid,
     },
+}
+
+pub(crate) fn log_in(In(LogIn { name, first_place }): In<LogIn>, mut desk: Desk) {
+    desk.log_in(name, first_place);
+}
+
+pub(crate) fn log_out(In(LogOut { name }): In<LogOut>, mut desk: Desk) {
+    desk.log_out(&name);
 }
 
 impl Desk<'_> {
@@ -108,12 +137,12 @@ impl Desk<'_> {
             });
             (found, is_homeless)
         };
-        self.threads.ask(Place::Loading, read, |read| {
+        self.threads.ask(Place::Loading, read, |world, read| {
             let (found, is_homeless) = match read {
                 Ok((found, is_homeless)) => (found.map_err(WorkError::from), is_homeless),
                 Err(error) => (Err(error), false),
             };
-            Some(Event::PlayerRead(PlayerRead { name, found, is_homeless }))
+            world.resource_mut::<Players>().read.push(PlayerRead { name, found, is_homeless });
         });
     }
 
@@ -215,8 +244,8 @@ impl Desk<'_> {
 }
 
 /// Tells of those who came and of those who went.
-pub(in crate::coordinator) fn tend_players(mut desk: Desk) {
-    for read in mem::take(&mut desk.inbound.players) {
+pub fn tend_players(mut desk: Desk) {
+    for read in mem::take(&mut desk.players.read) {
         desk.end_reading(read);
     }
     let left = mem::take(&mut desk.directory.left);

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 /// Who waits for the columns of a dimension.
 #[derive(Default)]
-pub(in crate::coordinator) struct Transit {
+pub struct Transit {
     columns: BTreeMap<ColumnPos, Vec<Waiting>>,
     /// The last commit that the store had when it was looked for those who are stored; `None` if somebody came since.
     looked_at: Option<u64>,
