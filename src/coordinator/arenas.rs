@@ -7,20 +7,22 @@ mod arena;
 mod book;
 mod owner_data;
 
-use super::desk::Desk;
+use super::clocks::clock::Clock;
 use super::events::{ArenaCreated, ArenaRefused, ArenaRemoved, ArenaReverted};
 use super::exchange::Teller;
+use super::publish::Publisher;
 use super::snapshots::{
     CaptureSnapshot, ColumnResult, RestoreSnapshot, SnapshotJobError, SnapshotJobState, SnapshotJobStatus,
     SnapshotOutcome, Snapshots, StoreSnapshot,
 };
-use super::threads::Place;
+use super::threads::{Place, Threads};
 use crate::snapshot::{StoredSnapshot, StoredSnapshotError};
 use crate::work::FileError;
 use bevy::prelude::*;
 use book::{ArenaBook, Stage};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use std::{fs, io, mem};
 
 pub use arena::{Arena, ArenaDamage, ArenaError, ArenaOrder, ArenaSettings, ArenaState, ArenaStatus};
@@ -136,9 +138,23 @@ fn remove(folder: &Path) -> Result<(), StoredSnapshotError> {
     }
 }
 
+/// What the work on arenas touches.
+struct Desk<'a> {
+    now: Duration,
+    threads: &'a mut Threads,
+    publisher: &'a mut Publisher,
+}
+
 /// Does what was asked, and takes in what came of the jobs.
-pub fn tend_arenas(mut desk: Desk, mut arenas: ResMut<ArenaDesk>, mut snapshots: ResMut<Snapshots>) {
+pub fn tend_arenas(
+    clock: Res<Clock>,
+    mut threads: ResMut<Threads>,
+    mut publisher: ResMut<Publisher>,
+    mut arenas: ResMut<ArenaDesk>,
+    mut snapshots: ResMut<Snapshots>,
+) {
     let arenas = &mut *arenas;
+    let desk = &mut Desk { now: clock.now, threads: &mut threads, publisher: &mut publisher };
     if !mem::replace(&mut arenas.is_told, true) {
         for entry in arenas.book.entries() {
             desk.publisher.arena(entry.arena.clone(), Some(entry.status()));
@@ -168,7 +184,7 @@ pub fn tend_arenas(mut desk: Desk, mut arenas: ResMut<ArenaDesk>, mut snapshots:
             desk.publisher.event(ArenaRefused { name, order, error });
         }
     }
-    let now = desk.clock.now;
+    let now = desk.now;
     for entry in arenas.book.entries() {
         match &mut entry.stage {
             Stage::CoolingDown(until) if now >= *until => {
@@ -197,7 +213,7 @@ impl Desk<'_> {
     }
 
     fn revert_arena(&mut self, arenas: &mut ArenaDesk, snapshots: &Snapshots, name: &str) -> Result<(), ArenaError> {
-        let now = self.clock.now;
+        let now = self.now;
         let (entry, stored) = arenas.book.revertible(name, now)?;
         let ArenaSettings { sequence, entities, after_crash, timeout, .. } = entry.arena.settings;
         let restore = RestoreSnapshot::new(entry.arena.dimension, stored);
@@ -257,7 +273,7 @@ impl Desk<'_> {
             Stage::Creating(job) | Stage::Reverting { job, .. } => job == status.id,
             _ => false,
         };
-        let now = self.clock.now;
+        let now = self.now;
         let Some(entry) = arenas.book.entries().find(|entry| is_own(entry.stage)) else { return };
         let Some(outcome) = status.outcome.clone() else { return };
         let name = entry.arena.name.clone();

@@ -3,6 +3,7 @@
 pub(super) mod column_state;
 mod columns;
 mod inboxes;
+pub(super) mod opening;
 mod spec;
 
 pub use spec::{DimensionError, DimensionSpec};
@@ -55,10 +56,8 @@ pub struct Store(pub Arc<WorldStore>);
 pub struct Dimensions {
     pub open: BTreeMap<DimensionId, Dimension>,
     pub by_entity: FxHashMap<Entity, DimensionId>,
-    /// Dimensions to open as soon as those of the same name are closed.
-    pub reopen: Vec<DimensionSpec>,
-    /// Dimensions to open as soon as the store has this commit.
-    pub late: Vec<(DimensionSpec, u64)>,
+    /// Dimensions to open as soon as those of the same name are closed, and the store has this commit.
+    pub waiting: Vec<(DimensionSpec, u64)>,
     /// Dimensions that waited so and are to be erased too: they hear of the end of the removal.
     pub unopened: Vec<DimensionSpec>,
     /// The names of closed dimensions that are being erased from the store.
@@ -77,6 +76,20 @@ pub struct Dimensions {
 impl Dimensions {
     pub fn by_entity(&mut self, entity: Entity) -> Option<&mut Dimension> {
         self.open.get_mut(self.by_entity.get(&entity)?)
+    }
+
+    /// What is kept of a region that is not away.
+    pub fn slot(&self, dimension: DimensionId, region: RegionId) -> Option<&RegionSlot> {
+        self.open.get(&dimension)?.regionizer.data(region)
+    }
+
+    /// All regions, in order.
+    pub fn regions(&self) -> Vec<(DimensionId, RegionId)> {
+        let of = |(id, open): (&DimensionId, &Dimension)| {
+            let id = *id;
+            open.regionizer.regions().into_iter().map(move |region| (id, region))
+        };
+        self.open.iter().flat_map(of).collect()
     }
 
     /// How much time has passed in each, to be saved.
@@ -130,6 +143,11 @@ pub struct Dimension {
     pub pregenerations: Pregenerations,
     /// What its region worlds have in common.
     pub home: Arc<RegionHome>,
+    pub store: Arc<WorldStore>,
+    /// Columns that look different from afar than before.
+    pub edited: Vec<ColumnPos>,
+    /// Columns of which more is to be ordered: regions have their blocks already.
+    pub to_complete: Vec<ColumnPos>,
     /// Entities on their way to columns that are not there yet.
     pub transit: Transit,
     /// Letters to columns that are not there yet.
@@ -205,7 +223,8 @@ impl Dimension {
         let whole = ColumnSource::new(id, heights, generator, blocks.clone(), Arc::downgrade(store));
         let ground = ColumnSource { is_sparse, repairs: Repairs::new(config.damaged_ground), ..whole };
         let time = DimensionTime::resumed(spec.clock.unwrap_or(config.clock), clock);
-        let dimension = Self { stored, pregenerations, time, ..Self::new(spec, regionizer, ground, config) };
+        let dimension =
+            Self { stored, pregenerations, time, ..Self::new(spec, regionizer, ground, config, store.clone()) };
         Ok(Opening::Open(Box::new(dimension), viewers))
     }
 
@@ -215,6 +234,7 @@ impl Dimension {
         regionizer: Regionizer<RegionSlot>,
         ground: ColumnSource,
         config: &CoordinatorConfig,
+        store: Arc<WorldStore>,
     ) -> Self {
         let section_shift = config.regionizer.section_shift;
         let owners = config.strict.then(Arc::default);
@@ -240,6 +260,9 @@ impl Dimension {
             columns: Columns::default(),
             pregenerations: Pregenerations::default(),
             home: Arc::new(RegionHome { ground, section_shift, owners }),
+            store,
+            edited: Vec::new(),
+            to_complete: Vec::new(),
             transit: Default::default(),
             letters: Default::default(),
             letter_places: Default::default(),
@@ -306,6 +329,14 @@ impl Dimension {
     /// Columns that regions gave up and that are not stored yet.
     pub fn departed(&self) -> &DepartedColumns {
         &self.home.ground.departed
+    }
+
+    /// The columns in the world of a region, or in its inbox, sorted.
+    pub fn columns_of(&self, region: RegionId) -> Vec<ColumnPos> {
+        let columns = self.regionizer.columns(region).filter(|column| self.columns.is_in_region(*column));
+        let mut columns: Vec<_> = columns.collect();
+        columns.sort_unstable();
+        columns
     }
 
     /// The chunk heights of the dimension.

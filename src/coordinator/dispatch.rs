@@ -2,13 +2,18 @@
 
 use super::CoordinatorConfig;
 use super::clocks::clock::{Clock, LONG_WAIT};
-use super::desk::Desk;
-use super::dimension::Dimension;
+use super::clocks::control::ControlRegion;
+use super::clocks::coupling::Couplings;
+use super::collect::tasks::TaskEnds;
+use super::dimension::{Dimension, Dimensions};
+use super::exchange::Inbound;
+use super::publish::Publisher;
 use super::region_slot::RegionSlot;
 use super::saving::save::Saves;
-use super::threads::RegionJob;
+use super::threads::{RegionJob, Threads};
+use super::travel::letters::{Directory, Post};
 use crate::region::{RegionId, RegionState};
-use crate::simulation::{Assignment, Inbox, Letter, Task};
+use crate::simulation::{Assignment, Exclusive, Inbox, Letter, Task};
 use crate::space::DimensionId;
 use bevy::prelude::*;
 use std::cmp::Reverse;
@@ -46,6 +51,12 @@ pub struct Deadlines {
     pub running: AwayRegions,
     /// Due, and waiting for a coupled region that has not come back from their last tick.
     held: Vec<(DimensionId, RegionId)>,
+    /// What the region threads are to be given.
+    jobs: Exclusive<Vec<RegionJob>>,
+    /// Regions that the game wants to halt as soon as they are back.
+    pub to_halt: Vec<ControlRegion>,
+    /// The largest part of its period that a region took for a tick, since somebody asked last.
+    slowest: f64,
 }
 
 /// Regions that are away, by dimension and id.
@@ -73,6 +84,139 @@ impl Deadlines {
     pub fn next_assignment(&mut self) -> u64 {
         self.assignments += 1;
         self.assignments
+    }
+
+    /// A region took this part of its period for a tick, on average.
+    pub fn note_tick_share(&mut self, share: f64) {
+        self.slowest = self.slowest.max(share);
+    }
+
+    pub fn take_slowest(&mut self) -> f64 {
+        mem::take(&mut self.slowest)
+    }
+
+    /// Hands what has begun to the region threads.
+    pub fn hand_over(&mut self, threads: &Threads) {
+        self.jobs.get().drain(..).for_each(|job| threads.regions.run(job));
+    }
+
+    /// Takes the region's world and what waits for it, for a region thread.
+    fn assign(
+        &mut self,
+        dimension: &Dimension,
+        region: RegionId,
+        mut running: Running,
+        task: Task,
+        saves: &mut Saves,
+    ) -> Assignment {
+        let clock = (dimension.time.now, dimension.time.period(running.slot.control.ticks_per_second));
+        let parked = mem::take(running.slot.parked.get());
+        if !matches!(task, Task::Tick { save: false, .. }) {
+            saves.autosave.end_turn(&mut running.slot.save_turn, dimension.real_now);
+        }
+        let number = self.next_assignment();
+        let progress = running.slot.progress.clone();
+        progress.reset();
+        let is_short = running.is_tick && running.slot.ticks_within(SHORT_TICK);
+        running.load = if is_short { SHORT_LOAD } else { FULL_LOAD };
+        self.load += running.load;
+        self.running.insert((dimension.id, region), running);
+        let home = dimension.home.clone();
+        Assignment { region, home, world: parked.world, inbox: parked.inbox, task, number, clock, progress }
+    }
+
+    /// Begins a task for a region thread.
+    pub fn begin(&mut self, dimension: &Dimension, region: RegionId, running: Running, task: Task, saves: &mut Saves) {
+        let assignment = self.assign(dimension, region, running, task, saves);
+        self.jobs.get().push([assignment].into());
+    }
+
+    /// Begins a task without a tick. Messages and closures wait for the region's next tick.
+    pub fn begin_idle(&mut self, dimension: &mut Dimension, region: RegionId, task: Task, saves: &mut Saves) {
+        let Some(mut slot) = dimension.regionizer.try_begin_tick(region) else { return };
+        let letters: Vec<Letter> = match task {
+            Task::Save => mem::take(&mut slot.parked.get().inbox.letters),
+            _ => Vec::new(),
+        };
+        let running = Running { saves: saves.wants(dimension.id, region), ..Running::waiting(slot) };
+        self.begin(dimension, region, running, task, saves);
+        // Nothing can have come in between.
+        dimension.inbox(region).letters.extend(letters);
+    }
+
+    /// The region with the earliest deadline, if that is over.
+    fn next_due(&mut self, dimensions: &Dimensions, now: Duration) -> Option<(DimensionId, RegionId)> {
+        loop {
+            let &Reverse((due, dimension, region)) = self.heap.peek()?;
+            if due > now {
+                return None;
+            }
+            self.heap.pop();
+            if dimensions.slot(dimension, region).is_some_and(|slot| slot.due == due) {
+                return Some((dimension, region));
+            }
+        }
+    }
+
+    /// Whether a region that is coupled with this one is still in a tick, for a period at most: of two that are late, the one
+    /// that comes back first must not begin alone.
+    fn awaits_coupled(
+        &self,
+        dimensions: &Dimensions,
+        couplings: &Couplings,
+        (id, region): (DimensionId, RegionId),
+    ) -> bool {
+        if couplings.places.is_empty() {
+            return false;
+        }
+        let Some(open) = dimensions.open.get(&id) else { return false };
+        let Some(slot) = open.regionizer.data(region) else { return false };
+        let patience = open.time.real_period(slot.control.ticks_per_second);
+        let is_ticking = |other| self.running.get(other).is_some_and(|running| running.is_tick);
+        open.real_now < slot.due.saturating_add(patience)
+            && couplings.group(dimensions, id, region).iter().any(is_ticking)
+    }
+
+    /// Begins the tick of a region, and of those that are coupled with it and due as well.
+    fn begin_group(
+        &mut self,
+        dimensions: &mut Dimensions,
+        couplings: &Couplings,
+        saves: &mut Saves,
+        is_lockstep: bool,
+        (id, region): (DimensionId, RegionId),
+    ) {
+        let mut group = couplings.group(dimensions, id, region);
+        group.retain(|(other_id, other)| {
+            let Some(open) = dimensions.open.get(other_id) else { return false };
+            let Some(slot) = open.regionizer.data(*other) else { return false };
+            // Half a period early at most: from then on the two are due at the same time.
+            let early = open.time.real_period(slot.control.ticks_per_second) / 2;
+            (*other_id, *other) == (id, region) || is_lockstep || slot.due <= open.real_now.saturating_add(early)
+        });
+        let begin = |(id, region)| self.begin_tick(dimensions.open.get_mut(&id)?, region, saves);
+        let job: RegionJob = group.into_iter().filter_map(begin).collect();
+        if !job.is_empty() {
+            self.jobs.get().push(job);
+        }
+    }
+
+    fn begin_tick(&mut self, dimension: &mut Dimension, region: RegionId, saves: &mut Saves) -> Option<Assignment> {
+        let (id, now) = (dimension.id, dimension.real_now);
+        let is_ready = dimension.regionizer.state(region) == Some(RegionState::Ready);
+        let may_tick = dimension.regionizer.data(region).is_some_and(|slot| slot.may_tick(&dimension.time));
+        if !is_ready || !may_tick || dimension.is_closing() {
+            return None;
+        }
+        let mut slot = dimension.regionizer.try_begin_tick(region)?;
+        let own_rate = slot.control.ticks_per_second;
+        // A late region skips ticks; it does not pile them up.
+        slot.due = slot.due.saturating_add(dimension.time.real_period(own_rate)).max(now);
+        let (clock, delta) = slot.begin_tick(&dimension.time, dimension.time.period(own_rate));
+        let wanted = saves.wants(id, region);
+        let save = saves.is_due(&mut slot.save_turn, now) || wanted.is_some();
+        let running = Running { is_tick: true, saves: wanted, ..Running::waiting(slot) };
+        Some(self.assign(dimension, region, running, Task::Tick { clock, delta, save }, saves))
     }
 }
 
@@ -106,207 +250,115 @@ fn most_load(config: &CoordinatorConfig) -> usize {
     config.region_threads.max(1) * TICKS_PER_THREAD * FULL_LOAD
 }
 
-pub fn dispatch(mut desk: Desk) {
-    desk.tend_idle();
-    if desk.saves.holds_ticks() {
+pub fn dispatch(
+    config: Res<CoordinatorConfig>,
+    clock: Res<Clock>,
+    mut dimensions: ResMut<Dimensions>,
+    mut deadlines: ResMut<Deadlines>,
+    mut saves: ResMut<Saves>,
+    couplings: Res<Couplings>,
+    threads: Res<Threads>,
+) {
+    let (deadlines, dimensions) = (&mut *deadlines, &mut *dimensions);
+    if saves.holds_ticks() {
         return;
     }
-    if desk.config.mode.is_lockstep() {
+    if config.mode.is_lockstep() {
         // Everything is due.
-        desk.deadlines.heap.clear();
-        let all = desk.dimensions.open.iter();
-        let all: Vec<_> =
-            all.flat_map(|(id, open)| open.regionizer.regions().into_iter().map(|region| (*id, region))).collect();
-        for (dimension, region) in all {
-            desk.run_group(dimension, region);
+        deadlines.heap.clear();
+        for region in dimensions.regions() {
+            deadlines.begin_group(dimensions, &couplings, &mut saves, true, region);
         }
-        return;
+        return deadlines.hand_over(&threads);
     }
-    for (dimension, region) in mem::take(&mut desk.deadlines.held) {
-        if let Some(slot) = desk.dimensions.open.get(&dimension).and_then(|open| open.regionizer.data(region)) {
-            desk.deadlines.plan(slot.due, dimension, region);
+    for (dimension, region) in mem::take(&mut deadlines.held) {
+        if let Some(slot) = dimensions.slot(dimension, region) {
+            deadlines.plan(slot.due, dimension, region);
         }
     }
-    let most = most_load(&desk.config);
-    while desk.deadlines.load < most
-        && let Some((dimension, region)) = desk.next_due()
+    let most = most_load(&config);
+    while deadlines.load < most
+        && let Some(region) = deadlines.next_due(dimensions, clock.now)
     {
-        if desk.awaits_coupled(dimension, region) {
-            desk.deadlines.held.push((dimension, region));
-            continue;
+        match deadlines.awaits_coupled(dimensions, &couplings, region) {
+            true => deadlines.held.push(region),
+            false => deadlines.begin_group(dimensions, &couplings, &mut saves, false, region),
         }
-        desk.run_group(dimension, region);
+        deadlines.hand_over(&threads);
     }
 }
 
-impl Desk<'_> {
-    /// The region with the earliest deadline, if that is over.
-    fn next_due(&mut self) -> Option<(DimensionId, RegionId)> {
-        loop {
-            let &Reverse((due, dimension, region)) = self.deadlines.heap.peek()?;
-            if due > self.clock.now {
-                return None;
-            }
-            self.deadlines.heap.pop();
-            let open = self.dimensions.open.get(&dimension);
-            if open.and_then(|open| open.regionizer.data(region)).is_some_and(|slot| slot.due == due) {
-                return Some((dimension, region));
-            }
-        }
-    }
+/// Ticks that are further away than this, on the coordinator's clock, leave a region idle until then. In lockstep everything
+/// ticks at once.
+pub fn soon(config: &CoordinatorConfig, clock: &Clock) -> Duration {
+    if config.mode.is_lockstep() { Duration::MAX } else { clock.now.saturating_add(LONG_WAIT) }
+}
 
-    /// Whether a region that is coupled with this one is still in a tick, for a period at most: of two that are late, the one
-    /// that comes back first must not begin alone.
-    fn awaits_coupled(&self, id: DimensionId, region: RegionId) -> bool {
-        if self.couplings.places.is_empty() {
-            return false;
+/// Regions that do not tick for a while are saved, take in columns and give them up all the same.
+pub fn tend_idle(
+    config: Res<CoordinatorConfig>,
+    clock: Res<Clock>,
+    mut dimensions: ResMut<Dimensions>,
+    mut deadlines: ResMut<Deadlines>,
+    mut saves: ResMut<Saves>,
+    threads: Res<Threads>,
+) {
+    let soon = soon(&config, &clock);
+    for (id, dimension) in &mut dimensions.open {
+        if dimension.is_closing() || !dimension.may_be_idle() {
+            continue;
         }
-        let Some(open) = self.dimensions.open.get(&id) else { return false };
-        let Some(slot) = open.regionizer.data(region) else { return false };
-        let patience = open.time.real_period(slot.control.ticks_per_second);
-        let is_ticking = |other| self.deadlines.running.get(other).is_some_and(|running| running.is_tick);
-        self.clock.now < slot.due.saturating_add(patience)
-            && self.couplings.group(&self.dimensions, id, region).iter().any(is_ticking)
-    }
-
-    /// Begins the tick of a region, and of those that are coupled with it and due as well.
-    fn run_group(&mut self, id: DimensionId, region: RegionId) {
-        let group = self.couplings.group(&self.dimensions, id, region);
-        let now = self.clock.now;
-        let is_lockstep = self.config.mode.is_lockstep();
-        let joins = |(other_id, other): &(DimensionId, RegionId)| {
-            let Some(open) = self.dimensions.open.get(other_id) else { return false };
-            let Some(slot) = open.regionizer.data(*other) else { return false };
-            // Half a period early at most: from then on the two are due at the same time.
-            let early = open.time.real_period(slot.control.ticks_per_second) / 2;
-            (*other_id, *other) == (id, region) || is_lockstep || slot.due <= now.saturating_add(early)
-        };
-        let group: Vec<_> = group.into_iter().filter(joins).collect();
-        let tasks: RegionJob = group.into_iter().filter_map(|(id, region)| self.begin_tick(id, region)).collect();
-        if !tasks.is_empty() {
-            self.threads.regions.run(tasks);
-        }
-    }
-
-    fn begin_tick(&mut self, id: DimensionId, region: RegionId) -> Option<Assignment> {
-        let dimension = self.dimensions.open.get_mut(&id)?;
-        let is_ready = dimension.regionizer.state(region) == Some(RegionState::Ready);
-        let may_tick = dimension.regionizer.data(region).is_some_and(|slot| slot.may_tick(&dimension.time));
-        if !is_ready || !may_tick || dimension.is_closing() {
-            return None;
-        }
-        let mut slot = dimension.regionizer.try_begin_tick(region)?;
-        let own_rate = slot.control.ticks_per_second;
-        // A late region skips ticks; it does not pile them up.
-        slot.due = slot.due.saturating_add(dimension.time.real_period(own_rate)).max(self.clock.now);
-        let (clock, delta) = slot.begin_tick(&dimension.time, dimension.time.period(own_rate));
-        let saves = self.saves.wants(id, region);
-        let save = self.saves.is_due(&mut slot.save_turn, self.clock.now) || saves.is_some();
-        let task = Task::Tick { clock, delta, save };
-        let running = Running { is_tick: true, saves, ..Running::waiting(slot) };
-        self.begin_task(id, region, running, task)
-    }
-
-    /// Takes the region's world and what waits for it, for a region thread.
-    pub fn begin_task(
-        &mut self,
-        id: DimensionId,
-        region: RegionId,
-        mut running: Running,
-        task: Task,
-    ) -> Option<Assignment> {
-        let dimension = self.dimensions.open.get(&id)?;
-        let home = dimension.home.clone();
-        let clock = (dimension.time.now, dimension.time.period(running.slot.control.ticks_per_second));
-        let parked = mem::take(running.slot.parked.get());
-        if !matches!(task, Task::Tick { save: false, .. }) {
-            self.saves.autosave.end_turn(&mut running.slot.save_turn, self.clock.now);
-        }
-        let number = self.deadlines.next_assignment();
-        let progress = running.slot.progress.clone();
-        progress.reset();
-        let is_short = running.is_tick && running.slot.ticks_within(SHORT_TICK);
-        running.load = if is_short { SHORT_LOAD } else { FULL_LOAD };
-        self.deadlines.load += running.load;
-        self.deadlines.running.insert((id, region), running);
-        Some(Assignment { region, home, world: parked.world, inbox: parked.inbox, task, number, clock, progress })
-    }
-
-    /// What ticks later than this, on the coordinator's clock, is idle until then. In lockstep everything ticks at once.
-    pub fn soon(&self) -> Duration {
-        match self.config.mode.is_lockstep() {
-            true => Duration::MAX,
-            false => self.clock.now.saturating_add(LONG_WAIT),
-        }
-    }
-
-    /// Regions that do not tick for a while are saved, take in columns and give them up all the same.
-    fn tend_idle(&mut self) {
-        let soon = self.soon();
-        let mut idle = Vec::new();
-        for (id, dimension) in &mut self.dimensions.open {
-            if dimension.is_closing() || !dimension.may_be_idle() {
+        dimension.has_idle_regions = false;
+        for region in dimension.regionizer.regions() {
+            let known = deadlines.slot(dimension, region);
+            dimension.has_idle_regions |= known.is_some_and(|slot| slot.may_be_idle(&dimension.time));
+            let Some(slot) = dimension.regionizer.data_mut(region) else { continue };
+            if !slot.is_idle(&dimension.time, soon) {
                 continue;
             }
-            dimension.has_idle_regions = false;
-            for region in dimension.regionizer.regions() {
-                let known = self.deadlines.slot(dimension, region);
-                dimension.has_idle_regions |= known.is_some_and(|slot| slot.may_be_idle(&dimension.time));
-                let Some(slot) = dimension.regionizer.data_mut(region) else { continue };
-                if !slot.is_idle(&dimension.time, soon) {
-                    continue;
-                }
-                let Inbox { columns, give_up, cut, absorbed, .. } = &slot.parked.get().inbox;
-                let has_work = !columns.is_empty() || !give_up.is_empty() || !cut.is_empty() || !absorbed.is_empty();
-                let has_world = slot.parked.get().world.is_some();
-                let is_due = self.saves.is_due(&mut slot.save_turn, self.clock.now);
-                let is_asked = is_due || self.saves.wants(*id, region).is_some();
-                if (slot.halted.is_none() || has_world) && (has_work || is_asked) {
-                    idle.push((*id, region));
-                }
+            let Inbox { columns, give_up, cut, absorbed, .. } = &slot.parked.get().inbox;
+            let has_work = !columns.is_empty() || !give_up.is_empty() || !cut.is_empty() || !absorbed.is_empty();
+            let has_world = slot.parked.get().world.is_some();
+            let is_due = saves.is_due(&mut slot.save_turn, clock.now);
+            let is_asked = is_due || saves.wants(*id, region).is_some();
+            if (slot.halted.is_none() || has_world) && (has_work || is_asked) {
+                deadlines.begin_idle(dimension, region, Task::Save, &mut saves);
             }
         }
-        for (id, region) in idle {
-            let Some(task) = self.begin_idle_task(id, region, Task::Save) else { continue };
-            self.threads.regions.run([task]);
-        }
     }
-
-    /// A task without a tick. Messages and closures wait for the region's next tick.
-    pub fn begin_idle_task(&mut self, id: DimensionId, region: RegionId, task: Task) -> Option<Assignment> {
-        let saves = self.saves.wants(id, region);
-        let dimension = self.dimensions.open.get_mut(&id)?;
-        let mut slot = dimension.regionizer.try_begin_tick(region)?;
-        let letters: Vec<Letter> = match task {
-            Task::Save => mem::take(&mut slot.parked.get().inbox.letters),
-            _ => Vec::new(),
-        };
-        let running = Running { saves, ..Running::waiting(slot) };
-        let task = self.begin_task(id, region, running, task);
-        let waiting = &mut self.dimensions.open.get_mut(&id)?.inbox(region).letters;
-        // Nothing can have come in between.
-        waiting.extend(letters);
-        task
-    }
+    deadlines.hand_over(&threads);
 }
 
 /// In lockstep every task that was started ends within the pass.
-pub fn finish_lockstep(mut desk: Desk) {
-    if !desk.config.mode.is_lockstep() {
+pub fn finish_lockstep(
+    config: Res<CoordinatorConfig>,
+    mut inbound: ResMut<Inbound>,
+    mut dimensions: ResMut<Dimensions>,
+    mut deadlines: ResMut<Deadlines>,
+    mut saves: ResMut<Saves>,
+    mut directory: ResMut<Directory>,
+    mut post: ResMut<Post>,
+    mut publisher: ResMut<Publisher>,
+    threads: Res<Threads>,
+) {
+    if !config.mode.is_lockstep() {
         return;
     }
     loop {
         // Only when all are back, they end in an order that is always the same.
-        let begun = desk.deadlines.running.values().filter(|running| running.load > 0).count();
-        let back = desk.inbound.tasks.get().len();
-        let others = desk.threads.regions.wait_for(begun.saturating_sub(back));
-        desk.inbound.tasks.get().extend(others);
-        if desk.inbound.tasks.get().is_empty() {
+        let begun = deadlines.running.values().filter(|running| running.load > 0).count();
+        let mut done = mem::take(inbound.tasks.get());
+        done.extend(threads.regions.wait_for(begun.saturating_sub(done.len())));
+        if done.is_empty() {
             break;
         }
-        desk.finish_tasks();
+        let (dimensions, deadlines, saves) = (&mut *dimensions, &mut *deadlines, &mut *saves);
+        let (directory, post, publisher) = (&mut *directory, &mut *post, &mut *publisher);
+        let mut ends = TaskEnds { config: &config, dimensions, deadlines, saves, directory, post, publisher };
+        ends.finish_all(done);
+        deadlines.hand_over(&threads);
     }
-    if let Some(payload) = desk.inbound.panic.get().take() {
+    if let Some(payload) = publisher.take_panic() {
         std::panic::resume_unwind(payload);
     }
 }

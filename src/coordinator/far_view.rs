@@ -14,12 +14,13 @@ pub use reach::{FarRadii, MAX_FAR_RADIUS};
 
 use super::LOCKSTEP_LATENCY;
 use super::clocks::clock::Clock;
-use super::desk::Desk;
 use super::dimension::{Dimension, Dimensions};
+use super::publish::Publisher;
 use super::saving::save::Saves;
 use super::streaming::failed_columns::OUTAGE_PAUSE;
 use super::streaming::holders::Holder;
-use super::threads::Place as WorkPlace;
+use super::streaming::orders::Orders;
+use super::threads::{Place as WorkPlace, Threads};
 use crate::chunk::ColumnSummary;
 use crate::chunk_sync::Budget;
 use crate::space::{ColumnPos, DimensionId};
@@ -160,16 +161,6 @@ impl FarViews {
         }
     }
 
-    /// Stored columns look different now.
-    pub fn edited(&mut self, dimension: &mut Dimension, column: ColumnPos) {
-        dimension.stored.edited(column);
-        for listener in self.listeners.values_mut() {
-            if let Some(place) = listener.place.as_mut().filter(|place| place.dimension == dimension.id) {
-                place.tracker.edited(column);
-            }
-        }
-    }
-
     fn take_answers(&mut self, ready: SummariesReady) {
         let place = self.listeners.get_mut(&ready.listener).and_then(|listener| listener.place.as_mut());
         let order = place.and_then(|place| place.orders.iter_mut().find(|order| order.claim == ready.claim));
@@ -180,17 +171,46 @@ impl FarViews {
     }
 }
 
-pub fn serve_far_views(mut desk: Desk) {
-    let mut views = mem::take(&mut *desk.far_views);
-    for (entity, listener) in &mut views.listeners {
-        desk.serve_listener(*entity, listener, &mut views.claims);
-    }
-    *desk.far_views = views;
+/// What far views are served from.
+struct Server<'a> {
+    now: Duration,
+    dimensions: &'a mut Dimensions,
+    saves: &'a Saves,
+    threads: &'a mut Threads,
+    publisher: &'a mut Publisher,
+    /// The number of the last order.
+    claims: &'a mut u64,
+    pass: u64,
+    is_lockstep: bool,
 }
 
-impl Desk<'_> {
-    fn serve_listener(&mut self, entity: Entity, listener: &mut Listener, claims: &mut u64) {
-        listener.budget.refill(self.clock.now, listener.wish.bytes_per_second);
+pub fn serve_far_views(
+    clock: Res<Clock>,
+    orders: Res<Orders>,
+    mut dimensions: ResMut<Dimensions>,
+    saves: Res<Saves>,
+    mut threads: ResMut<Threads>,
+    mut publisher: ResMut<Publisher>,
+    mut views: ResMut<FarViews>,
+) {
+    let FarViews { listeners, claims } = &mut *views;
+    for dimension in dimensions.open.values_mut() {
+        for column in mem::take(&mut dimension.edited) {
+            dimension.stored.edited(column);
+            let places = listeners.values_mut().filter_map(|listener| listener.place.as_mut());
+            places.filter(|place| place.dimension == dimension.id).for_each(|place| place.tracker.edited(column));
+        }
+    }
+    let (is_lockstep, pass) = (orders.limit.is_lockstep(), orders.pass);
+    let (dimensions, threads, publisher) = (&mut *dimensions, &mut *threads, &mut *publisher);
+    let mut server =
+        Server { now: clock.now, dimensions, saves: &saves, threads, publisher, claims, pass, is_lockstep };
+    listeners.iter_mut().for_each(|(entity, listener)| server.serve(*entity, listener));
+}
+
+impl Server<'_> {
+    fn serve(&mut self, entity: Entity, listener: &mut Listener) {
+        listener.budget.refill(self.now, listener.wish.bytes_per_second);
         let center = self.center_of(listener);
         // Elsewhere, or its dimension closes.
         if let Some(place) = listener.place.take_if(|place| center.is_none_or(|(id, _)| place.dimension != id)) {
@@ -214,9 +234,9 @@ impl Desk<'_> {
         });
         place.tracker.aim(center, reach);
         self.tell_gone(entity, listener, &mut place);
-        place.take_due(self.config.mode.is_lockstep().then_some(self.clock.pass));
+        place.take_due(self.is_lockstep.then_some(self.pass));
         self.send_ready(entity, listener, &mut place);
-        self.order_summaries(entity, listener, &mut place, claims);
+        self.order_summaries(entity, listener, &mut place);
         listener.place = Some(place);
     }
 
@@ -274,7 +294,7 @@ impl Desk<'_> {
             }
             let is_outage = matches!(answer, Answer::NotNow);
             if is_outage {
-                place.rests_until = self.clock.now.saturating_add(OUTAGE_PAUSE);
+                place.rests_until = self.now.saturating_add(OUTAGE_PAUSE);
             }
             if is_outage || !place.tracker.keeps(column) {
                 if let Some(dimension) = self.dimensions.open.get_mut(&place.dimension) {
@@ -302,9 +322,9 @@ impl Desk<'_> {
         }
     }
 
-    fn order_summaries(&mut self, entity: Entity, listener: &Listener, place: &mut Place, claims: &mut u64) {
+    fn order_summaries(&mut self, entity: Entity, listener: &Listener, place: &mut Place) {
         let Some(dimension) = self.dimensions.open.get_mut(&place.dimension) else { return };
-        if self.clock.now < place.rests_until {
+        if self.now < place.rests_until {
             return;
         }
         let mut free = listener.columns_ahead().saturating_sub(place.tracker.awaited());
@@ -314,17 +334,17 @@ impl Desk<'_> {
                 return;
             }
             free -= choices.len();
-            *claims += 1;
-            let saves = &self.saves;
+            *self.claims += 1;
+            let saves = self.saves;
             let known = |choice: Choice| (choice, saves.unwritten_summary(dimension.id, choice.column));
             let order = SummaryOrder {
                 listener: entity,
-                claim: *claims,
+                claim: *self.claims,
                 dimension: dimension.id,
                 chunk_heights: dimension.chunk_heights(),
                 columns: choices.into_iter().map(known).collect(),
             };
-            place.orders.push_back(Order { claim: *claims, ordered: self.clock.pass, answers: None });
+            place.orders.push_back(Order { claim: *self.claims, ordered: self.pass, answers: None });
             self.threads.ask(
                 WorkPlace::Loading,
                 move |store, _| order.read(store),

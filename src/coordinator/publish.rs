@@ -1,14 +1,17 @@
 //! Puts what changed where the main world takes it.
 
 use super::arenas::{Arena, ArenaStatus};
-use super::desk::Desk;
+use super::clocks::clock::Clock;
+use super::dimension::Dimensions;
 use super::events::{BlockRefused, WorldEvent};
 use super::far_view::FarUpdate;
 use super::pregeneration::PregenerationStatus;
 use super::published::{ColumnUpdate, MirrorState, Published};
-use super::saving::tiers::Tiers;
 use super::snapshots::SnapshotJobStatus;
+use super::statistics::{Statistics, Totals};
+use super::streaming::failed_columns::ColumnComplaints;
 use super::tally::Tally;
+use super::travel::letters::Post;
 use crate::chunk::{Chunk, Column};
 use crate::simulation::{BlockAccessError, Exclusive, Letter, MirrorUpdate, SetBlock};
 use crate::space::{ChunkPos, ColumnPos, DimensionId, HeightSet};
@@ -28,34 +31,52 @@ pub struct Publisher {
     /// The columns and the mirrors that the main world was told of, and not that they are gone.
     columns: FxHashSet<(DimensionId, ColumnPos)>,
     mirrors: FxHashSet<Uuid>,
-    statistics_due: Duration,
     /// Edits that were not made, to be logged: the game may not listen.
     pub refused: Tally,
+    /// What is counted over the whole run.
+    pub totals: Totals,
 }
 
-/// The time between two statistics.
-const STATISTICS_PERIOD: Duration = Duration::from_millis(250);
+pub fn publish(
+    clock: Res<Clock>,
+    mut dimensions: ResMut<Dimensions>,
+    mut post: ResMut<Post>,
+    mut publisher: ResMut<Publisher>,
+) {
+    tell_complaints(&mut dimensions, &mut post, &mut publisher, clock.now);
+    publisher.hand_over();
+}
 
-pub fn publish(mut desk: Desk, tiers: Res<Tiers>) {
-    let now = desk.clock.now;
-    desk.tell_complaints(now);
-    if now >= desk.publisher.statistics_due {
-        desk.publisher.statistics_due = now.saturating_add(STATISTICS_PERIOD);
-        let statistics = desk.statistics(&tiers);
-        desk.return_memory(&statistics);
-        desk.publisher.news.statistics = Some(Arc::new(statistics));
+/// Logs what went wrong many times over.
+pub fn tell_complaints(dimensions: &mut Dimensions, post: &mut Post, publisher: &mut Publisher, now: Duration) {
+    const OTHERS: &str = "more columns failed";
+    if let Some(line) = publisher.refused.take(now, "more edits were refused") {
+        warn!("a SetBlock was refused: {line}");
     }
-    desk.publisher.hand_over();
+    if let Some(line) = post.backlog.refused.take(now, "more letters came back") {
+        warn!("{line}");
+    }
+    for dimension in dimensions.open.values_mut() {
+        let ColumnComplaints { retried, set_aside, unread } = &mut dimension.complaints;
+        retried.take(now, OTHERS).into_iter().for_each(|line| warn!("{line}"));
+        for line in [set_aside.take(now, OTHERS), unread.take(now, OTHERS)].into_iter().flatten() {
+            error!("{line}");
+        }
+    }
 }
 
 impl Publisher {
     pub fn new(shared: Arc<Mutex<Published>>) -> Self {
-        let (news, columns, mirrors, refused) = Default::default();
-        Self { news, shared, columns, mirrors, statistics_due: Duration::ZERO, refused }
+        let (news, columns, mirrors, refused, totals) = Default::default();
+        Self { news, shared, columns, mirrors, refused, totals }
     }
 
     pub fn event(&mut self, event: impl Into<WorldEvent>) {
         self.news.push_event(event.into());
+    }
+
+    pub fn statistics(&mut self, statistics: Statistics) {
+        self.news.statistics = Some(Arc::new(statistics));
     }
 
     pub fn letter(&mut self, letter: Letter) {
@@ -69,6 +90,10 @@ impl Publisher {
     /// The app ends with what a region panicked with.
     pub fn panic(&mut self, payload: Box<dyn Any + Send>) {
         self.news.panic.get_or_insert_with(|| Exclusive::new(payload));
+    }
+
+    pub fn take_panic(&mut self) -> Option<Box<dyn Any + Send>> {
+        self.news.panic.take().map(Exclusive::into_inner)
     }
 
     /// Edits of columns that no region has any more.

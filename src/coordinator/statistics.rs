@@ -4,54 +4,46 @@ mod burst;
 pub(super) mod history;
 pub(super) mod rate;
 
-use super::desk::Desk;
-use super::dimension::Dimension;
+use super::clocks::clock::Clock;
+use super::clocks::coupling::Couplings;
+use super::dimension::{Dimension, Dimensions, Store};
+use super::dispatch::Deadlines;
+use super::publish::Publisher;
+use super::saving::save::Saves;
 use super::saving::tiers::{TierStatistics, Tiers};
+use super::streaming::orders::Orders;
 use super::streaming::progress::CountTimer;
+use super::threads::{Place, Threads};
 use super::{
-    Backlog, DimensionClock, DimensionGeneration, FailedColumn, RegionFault, TickHistory, TickWindow, TimeWindow,
+    Backlog, CoordinatorConfig, DimensionClock, DimensionGeneration, FailedColumn, RegionFault, TickHistory,
+    TickWindow, TimeWindow,
 };
 use crate::generation::Completion;
 use crate::region::{RegionId, RegionState};
 use crate::space::{ColumnPos, DimensionId, SectionPos};
+use crate::work::return_freed_memory;
 use bevy::prelude::*;
 use burst::Burst;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// What the coordinator counts over its whole run.
-#[derive(Resource, Default)]
+#[derive(Default)]
 pub struct Totals {
     pub generated: u64,
     pub loaded: u64,
     pub merges: u64,
     pub splits: u64,
-    pub in_flight: usize,
-    /// Those of them that are generated.
-    pub generating: usize,
-    /// Orders that are out, and the pass in which each was made.
-    pub claims: BTreeMap<u64, u64>,
-    last_claim: u64,
     history: TickHistory,
     /// How long the last passes of the coordinator took.
     passes: VecDeque<Duration>,
     count_timer: CountTimer,
     burst: Burst,
+    due: Duration,
 }
 
 impl Totals {
-    /// Counts an order of so many columns, and gives its claim.
-    pub fn begin_order(&mut self, dimension: &mut Dimension, pass: u64, columns: usize, generates: bool) -> u64 {
-        self.last_claim += 1;
-        self.claims.insert(self.last_claim, pass);
-        self.in_flight += columns;
-        self.generating += if generates { columns } else { 0 };
-        dimension.in_flight += columns;
-        dimension.last_claim = self.last_claim;
-        self.last_claim
-    }
-
     pub fn note_pass(&mut self, took: Duration) {
         if self.passes.len() == PASSES {
             self.passes.pop_front();
@@ -72,6 +64,8 @@ impl Totals {
     }
 }
 
+/// The time between two statistics.
+const PERIOD: Duration = Duration::from_millis(250);
 /// Passes of the coordinator over which their time is told.
 const PASSES: usize = 1_024;
 
@@ -290,97 +284,119 @@ impl RegionStatistics {
     }
 }
 
-impl Desk<'_> {
-    fn count_progress(&mut self) {
-        let began = Instant::now();
-        // In lockstep it must not depend on the time.
-        if self.config.mode.is_lockstep() || self.totals.count_timer.is_due(began) {
-            self.dimensions.open.values_mut().for_each(Dimension::count_progress);
-            self.totals.count_timer.note(began, Instant::now());
-        }
+/// Takes the statistics, four times a second.
+pub fn take_statistics(
+    config: Res<CoordinatorConfig>,
+    clock: Res<Clock>,
+    mut dimensions: ResMut<Dimensions>,
+    mut deadlines: ResMut<Deadlines>,
+    orders: Res<Orders>,
+    saves: Res<Saves>,
+    store: Res<Store>,
+    tiers: Res<Tiers>,
+    couplings: Res<Couplings>,
+    mut threads: ResMut<Threads>,
+    mut publisher: ResMut<Publisher>,
+) {
+    let now = clock.now;
+    let totals = &mut publisher.totals;
+    if now < totals.due {
+        return;
     }
+    totals.due = now.saturating_add(PERIOD);
+    let began = Instant::now();
+    // In lockstep it must not depend on the time.
+    if config.mode.is_lockstep() || totals.count_timer.is_due(began) {
+        dimensions.open.values_mut().for_each(Dimension::count_progress);
+        totals.count_timer.note(began, Instant::now());
+    }
+    let regions = region_statistics(&config, &couplings, &mut dimensions, &mut deadlines, now);
+    let of_dimensions: Vec<_> = dimensions.open.values_mut().map(Dimension::statistics).collect();
+    let remaining: u64 = of_dimensions.iter().map(|dimension| dimension.to_load.missing).sum();
+    let states = dimensions.open.values().flat_map(|dimension| dimension.columns.iter());
+    let columns = states.filter(|(_, state)| state.is_in_region()).count();
+    let viewers = dimensions.open.iter().flat_map(|(id, dimension)| {
+        dimension.real_viewers().map(move |viewer| (*id, viewer.center, viewer.radii.load))
+    });
+    let viewers = viewers.collect();
+    totals.history.refresh(now);
+    let [recent, ..] = *totals.history.windows();
+    let statistics = Statistics {
+        clock: now,
+        generated: totals.generated,
+        loaded: totals.loaded,
+        columns,
+        in_flight: orders.in_flight(),
+        in_flight_limit: orders.limit.columns(),
+        remaining: usize::try_from(remaining).unwrap_or(usize::MAX),
+        ticks: totals.history.ticks(),
+        tick_time_median: recent.median,
+        tick_time_worst: recent.worst,
+        pass_times: totals.pass_times(),
+        merges: totals.merges,
+        splits: totals.splits,
+        saves: saves.count,
+        bytes_saved: saves.bytes,
+        bytes_written: store.0.written_bytes(),
+        save_time: saves.time,
+        unsaved: saves.unwritten_len(),
+        backlog: saves.backlog(),
+        tiers: tiers.statistics.clone(),
+        dimensions: of_dimensions,
+        regions,
+        viewers,
+        section_shift: config.regionizer.section_shift,
+    };
+    if totals.burst.is_over(statistics.regions.len(), statistics.columns) {
+        threads.ask(Place::Beside("terrane memory"), |_, _| return_freed_memory(), |_, _| {});
+    }
+    publisher.statistics(statistics);
+}
 
-    pub fn statistics(&mut self, tiers: &Tiers) -> Statistics {
-        let now = self.clock.now;
-        self.count_progress();
-        let dimensions: Vec<_> = self.dimensions.open.values_mut().map(Dimension::statistics).collect();
-        let remaining: u64 = dimensions.iter().map(|dimension| dimension.to_load.missing).sum();
-        let regions = self.region_statistics();
-        let states = self.dimensions.open.values().flat_map(|dimension| dimension.columns.iter());
-        let columns = states.filter(|(_, state)| state.is_in_region()).count();
-        let viewers = self.dimensions.open.iter().flat_map(|(id, dimension)| {
-            dimension.real_viewers().map(move |viewer| (*id, viewer.center, viewer.radii.load))
-        });
-        let viewers = viewers.collect();
-        self.totals.history.refresh(now);
-        let [recent, ..] = *self.totals.history.windows();
-        Statistics {
-            clock: now,
-            generated: self.totals.generated,
-            loaded: self.totals.loaded,
-            columns,
-            in_flight: self.totals.in_flight,
-            in_flight_limit: self.limit.columns(),
-            remaining: usize::try_from(remaining).unwrap_or(usize::MAX),
-            ticks: self.totals.history.ticks(),
-            tick_time_median: recent.median,
-            tick_time_worst: recent.worst,
-            pass_times: self.totals.pass_times(),
-            merges: self.totals.merges,
-            splits: self.totals.splits,
-            saves: self.saves.count,
-            bytes_saved: self.saves.bytes,
-            bytes_written: self.store.0.written_bytes(),
-            save_time: self.saves.time,
-            unsaved: self.saves.unwritten_len(),
-            backlog: self.saves.backlog(),
-            tiers: tiers.statistics.clone(),
-            dimensions,
-            regions,
-            viewers,
-            section_shift: self.config.regionizer.section_shift,
+fn region_statistics(
+    config: &CoordinatorConfig,
+    couplings: &Couplings,
+    dimensions: &mut Dimensions,
+    deadlines: &mut Deadlines,
+    now: Duration,
+) -> Vec<RegionStatistics> {
+    let groups = couplings.groups(dimensions);
+    let coupled = |region| {
+        let group = groups.iter().find(|group| group.contains(&region));
+        group.into_iter().flatten().copied().filter(|other| *other != region).collect()
+    };
+    let mut regions = Vec::new();
+    for (id, dimension) in &mut dimensions.open {
+        for region in dimension.regionizer.regions() {
+            let state = dimension.regionizer.state(region).unwrap_or(RegionState::Dead);
+            let away = deadlines.running.get_mut(&(*id, region)).map(|running| &mut running.slot);
+            let hung = away.as_ref().map(|slot| slot.progress.running_for());
+            let hung = hung.filter(|running| *running > config.watchdog_limit);
+            let Some(slot) = away.or_else(|| dimension.regionizer.data_mut(region)) else { continue };
+            slot.history.refresh(now);
+            let known = slot.listed_sections.clone();
+            let statistics = RegionStatistics {
+                state,
+                halted: slot.halted.is_some(),
+                fault: slot.halted.as_ref().map(|halted| halted.fault.clone()),
+                paused: slot.control.paused || dimension.time.settings.paused,
+                paused_itself: slot.control.paused,
+                tick_rate: slot.control.ticks_per_second,
+                hung,
+                hung_in: hung.map(|_| slot.progress.step()),
+                coupled: coupled((*id, region)),
+                columns: slot.columns,
+                entities: slot.entities,
+                viewers: slot.viewers,
+                ticks: slot.history.ticks(),
+                windows: *slot.history.windows(),
+                ..RegionStatistics::new(*id, region)
+            };
+            let sections = known.unwrap_or_else(|| dimension.list_sections(region));
+            regions.push(RegionStatistics { sections, ..statistics });
         }
     }
-
-    fn region_statistics(&mut self) -> Vec<RegionStatistics> {
-        let (now, limit) = (self.clock.now, self.config.watchdog_limit);
-        let groups = self.couplings.groups(&self.dimensions);
-        let coupled = |region| {
-            let group = groups.iter().find(|group| group.contains(&region));
-            group.into_iter().flatten().copied().filter(|other| *other != region).collect()
-        };
-        let mut regions = Vec::new();
-        for (id, dimension) in &mut self.dimensions.open {
-            for region in dimension.regionizer.regions() {
-                let state = dimension.regionizer.state(region).unwrap_or(RegionState::Dead);
-                let away = self.deadlines.running.get_mut(&(*id, region)).map(|running| &mut running.slot);
-                let hung = away.as_ref().map(|slot| slot.progress.running_for()).filter(|running| *running > limit);
-                let Some(slot) = away.or_else(|| dimension.regionizer.data_mut(region)) else { continue };
-                slot.history.refresh(now);
-                let known = slot.listed_sections.clone();
-                let statistics = RegionStatistics {
-                    state,
-                    halted: slot.halted.is_some(),
-                    fault: slot.halted.as_ref().map(|halted| halted.fault.clone()),
-                    paused: slot.control.paused || dimension.time.settings.paused,
-                    paused_itself: slot.control.paused,
-                    tick_rate: slot.control.ticks_per_second,
-                    hung,
-                    hung_in: hung.map(|_| slot.progress.step()),
-                    coupled: coupled((*id, region)),
-                    columns: slot.columns,
-                    entities: slot.entities,
-                    viewers: slot.viewers,
-                    ticks: slot.history.ticks(),
-                    windows: *slot.history.windows(),
-                    ..RegionStatistics::new(*id, region)
-                };
-                let sections = known.unwrap_or_else(|| dimension.list_sections(region));
-                regions.push(RegionStatistics { sections, ..statistics });
-            }
-        }
-        regions
-    }
+    regions
 }
 
 impl Dimension {

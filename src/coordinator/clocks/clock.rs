@@ -2,6 +2,7 @@
 
 use crate::coordinator::CoordinatorConfig;
 use crate::coordinator::dimension::Dimensions;
+use crate::coordinator::streaming::orders::Orders;
 use bevy::prelude::*;
 use std::time::{Duration, Instant};
 
@@ -12,13 +13,12 @@ pub const LONG_WAIT: Duration = Duration::from_secs(1);
 #[derive(Resource)]
 pub struct Clock {
     pub now: Duration,
-    pub pass: u64,
     pub began: Instant,
 }
 
 impl Default for Clock {
     fn default() -> Self {
-        Self { now: Duration::ZERO, pass: 0, began: Instant::now() }
+        Self { now: Duration::ZERO, began: Instant::now() }
     }
 }
 
@@ -124,10 +124,15 @@ impl DimensionTime {
     }
 }
 
-pub fn advance_clocks(mut clock: ResMut<Clock>, mut dimensions: ResMut<Dimensions>, config: Res<CoordinatorConfig>) {
+pub fn advance_clocks(
+    mut clock: ResMut<Clock>,
+    mut orders: ResMut<Orders>,
+    mut dimensions: ResMut<Dimensions>,
+    config: Res<CoordinatorConfig>,
+) {
     let before = clock.now;
     let is_lockstep = config.mode.is_lockstep();
-    clock.pass += 1;
+    orders.pass += 1;
     clock.now = if is_lockstep { before.saturating_add(config.clock.period()) } else { clock.began.elapsed() };
     let passed = clock.now.saturating_sub(before);
     for dimension in dimensions.open.values_mut() {

@@ -2,11 +2,13 @@
 //! The game asks for them by a message, and the program `terrane` by a file in the world's folder, which the storage thread
 //! looks for each second.
 
-use crate::coordinator::desk::Desk;
+use crate::coordinator::clocks::clock::Clock;
+use crate::coordinator::dimension::Store;
 use crate::coordinator::events::{BackupFailed, SaveFailed, WorldBackedUp, WorldEvent, WorldSaved};
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::saving::save::Saves;
-use crate::coordinator::threads::{Place, WorkError};
+use crate::coordinator::snapshots::forget_restore;
+use crate::coordinator::threads::{Place, Threads, WorkError};
 use crate::region::RegionId;
 use crate::space::DimensionId;
 use crate::storage::upkeep::FoundRequest;
@@ -140,16 +142,16 @@ pub struct BackupLook {
     next_at: Duration,
 }
 
-pub fn look_for_requests(desk: Desk, mut look: ResMut<BackupLook>) {
-    let now = desk.clock.now;
-    if now >= look.next_at
-        && desk.store.0.folder().is_some()
-        && desk.threads.ask_when_idle(find_requests, |world, found| {
-            let found = found.into_iter().map(|found| SaveRequest::Backup(found.into()));
-            world.resource_mut::<Saves>().requested.extend(found);
-        })
-    {
-        look.next_at = now.saturating_add(LOOK_PERIOD);
+pub fn look_for_requests(clock: Res<Clock>, store: Res<Store>, threads: Res<Threads>, mut look: ResMut<BackupLook>) {
+    if clock.now < look.next_at || store.0.folder().is_none() {
+        return;
+    }
+    let is_asked = threads.ask_when_idle(find_requests, |world, found| {
+        let found = found.into_iter().map(|found| SaveRequest::Backup(found.into()));
+        world.resource_mut::<Saves>().requested.extend(found);
+    });
+    if is_asked {
+        look.next_at = clock.now.saturating_add(LOOK_PERIOD);
     }
 }
 
@@ -161,46 +163,46 @@ fn find_requests(store: &WorldStore) -> Vec<FoundRequest> {
     })
 }
 
-impl Desk<'_> {
-    /// Makes a backup of what is stored; an event tells when it is done.
-    fn back_up(&mut self, order: BackupOrder) {
-        let (folder, keep) = (order.folder.clone(), order.keep);
-        self.threads.ask(
-            Place::Beside("terrane backup"),
-            move |store, _| store.back_up(&folder, keep).map_err(WorkError::from),
-            |world, made| {
-                if let Some(event) = order.answer(made.flatten().map_err(SaveError::from)) {
-                    world.resource_mut::<Publisher>().event(event);
-                }
-            },
-        );
-    }
+/// Makes a backup of what is stored.
+fn back_up(order: BackupOrder, threads: &mut Threads) {
+    let (folder, keep) = (order.folder.clone(), order.keep);
+    threads.ask(
+        Place::Beside("terrane backup"),
+        move |store, _| store.back_up(&folder, keep).map_err(WorkError::from),
+        |world, made| {
+            if let Some(event) = order.answer(made.flatten().map_err(SaveError::from)) {
+                world.resource_mut::<Publisher>().event(event);
+            }
+        },
+    );
+}
 
+impl Saves {
     /// Everything that was asked to be saved is durable.
-    pub fn answer_saves(&mut self) {
-        for request in mem::take(&mut self.saves.answers) {
+    pub fn answer(&mut self, threads: &mut Threads, publisher: &mut Publisher) {
+        for request in mem::take(&mut self.answered) {
             match request {
-                SaveRequest::Message(request) => self.publisher.event(WorldSaved { request }),
-                SaveRequest::Backup(order) => self.back_up(order),
-                SaveRequest::Restore(record) => self.forget_restore(record),
+                SaveRequest::Message(request) => publisher.event(WorldSaved { request }),
+                SaveRequest::Backup(order) => back_up(order, threads),
+                SaveRequest::Restore(record) => forget_restore(record, threads),
             }
         }
     }
 
     /// Not everything could be saved.
-    pub fn fail_saves(&mut self, requests: Vec<SaveRequest>, error: SaveError) {
+    pub fn fail(&mut self, requests: Vec<SaveRequest>, error: SaveError, publisher: &mut Publisher) {
         let mut numbers = Vec::new();
         for request in requests {
             match request {
                 SaveRequest::Message(number) => numbers.push(number),
                 SaveRequest::Backup(order) => {
                     if let Some(event) = order.answer(Err(error.clone())) {
-                        self.publisher.event(event);
+                        publisher.event(event);
                     }
                 }
-                SaveRequest::Restore(record) => self.keep_restore(record),
+                SaveRequest::Restore(record) => self.unsaved_restores.push(record),
             }
         }
-        self.publisher.event(SaveFailed { error, requests: numbers });
+        publisher.event(SaveFailed { error, requests: numbers });
     }
 }

@@ -1,7 +1,8 @@
 //! How ground is generated in a dimension: settings of the game, and what the coordinator keeps to go by them.
 
 use super::failed_columns::Failures;
-use super::pacing::{InFlightLimit, Pacing};
+use super::orders::Orders;
+use super::pacing::Pacing;
 use super::token_bucket::TokenBucket;
 use super::turns::Turns;
 use crate::coordinator::dimension::{Dimension, Dimensions};
@@ -89,8 +90,8 @@ pub(crate) fn set_generation(
     dimension.has_moved_viewers |= settings.paused;
 }
 
-pub(crate) fn set_pacing(In(pacing): In<Pacing>, mut limit: ResMut<InFlightLimit>) {
-    limit.settings = pacing;
+pub(crate) fn set_pacing(In(pacing): In<Pacing>, mut orders: ResMut<Orders>) {
+    orders.limit.settings = pacing;
 }
 
 /// Columns that failed are tried again.

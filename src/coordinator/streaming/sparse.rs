@@ -6,21 +6,22 @@
 
 use super::failed_columns::{OUTAGE_RETRY, wait_after};
 use super::holders::ViewerState;
-use super::order_queue::Urgency;
+use super::orders::Orders;
 use crate::chunk::Column;
 use crate::coordinator::deliver::save_part;
-use crate::coordinator::desk::Desk;
-use crate::coordinator::dimension::Dimension;
 use crate::coordinator::dimension::column_state::{Failure, Order};
+use crate::coordinator::dimension::{Dimension, Dimensions};
 use crate::coordinator::events::ColumnFailed;
-use crate::coordinator::threads::{ColumnOrder, ReadyColumn, Source};
+use crate::coordinator::publish::Publisher;
+use crate::coordinator::saving::save::Saves;
+use crate::coordinator::threads::ReadyColumn;
 use crate::simulation::{ColumnError, Departed, LoadedColumn};
-use crate::space::{ChunkPos, ColumnPos, DimensionId, HeightSet};
+use crate::space::{ChunkPos, ColumnPos, HeightSet};
+use bevy::prelude::{Res, ResMut};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::mem;
 use std::ops::Range;
-use std::time::Duration;
 
 /// How much further away, in chunks up and down, parts of columns are let go than they are loaded.
 const SLACK: u32 = 4;
@@ -156,7 +157,7 @@ impl SparseColumns {
     }
 
     /// A part of the column is ordered. An order after failures counts them.
-    fn order(&mut self, column: ColumnPos, claim: u64) {
+    pub fn order(&mut self, column: ColumnPos, claim: u64) {
         let change = &mut self.part(column).change;
         let attempts = if let PartChange::Failed(failure) = change { failure.attempts } else { 0 };
         *change = PartChange::Ordered(Order { claim, attempts, ..Order::default() });
@@ -208,7 +209,7 @@ impl Dimension {
         nearest.map(around).unwrap_or_default()
     }
 
-    fn next_change(&mut self, column: ColumnPos, now: Duration) -> Change {
+    fn next_change(&mut self, column: ColumnPos) -> Change {
         // It is looked at again when it is delivered, or kept.
         if self.owner(column).is_none() {
             return Change::Nothing;
@@ -222,7 +223,7 @@ impl Dimension {
         let waits = match part.change {
             // The answer brings it here again.
             PartChange::Ordered(_) | PartChange::Leaving => return Change::Nothing,
-            PartChange::Failed(failure) => failure.due > now,
+            PartChange::Failed(failure) => failure.due > self.real_now,
             PartChange::None => false,
         };
         let mut missing = self.viewed_heights(column, 0, 0).difference(&part.loaded);
@@ -235,13 +236,12 @@ impl Dimension {
     }
 }
 
-impl Desk<'_> {
-    /// Orders parts of columns that viewers want now, nearest first, and has regions let go of others.
-    pub fn revise_heights(&mut self, id: DimensionId) {
-        let now = self.clock.now;
-        let has_room = self.has_room_for_parts(id);
-        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        let Some(sparse) = &mut dimension.sparse else { return };
+/// Orders parts of columns that viewers want now, nearest first, and has regions let go of others.
+pub fn revise_heights(mut dimensions: ResMut<Dimensions>, mut orders: ResMut<Orders>, saves: Res<Saves>) {
+    let jobs = dimensions.in_flight_for_jobs();
+    for dimension in dimensions.open.values_mut() {
+        let has_room = dimension.has_room_for_parts(&orders, jobs, &saves);
+        let Some(sparse) = &mut dimension.sparse else { continue };
         let mut columns = mem::take(&mut sparse.revised);
         if has_room {
             columns.append(&mut sparse.waiting);
@@ -251,12 +251,12 @@ impl Desk<'_> {
             dimension.viewers.values().map(|viewer| column.distance_squared(viewer.center)).min()
         });
         for column in columns {
-            let has_room = self.has_room_for_parts(id);
-            let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-            match dimension.next_change(column, now) {
+            match dimension.next_change(column) {
                 Change::Nothing => {}
-                Change::Extend(heights) if has_room => self.order_part(id, column, heights),
-                Change::Cut(heights) => self.ask_to_cut(id, column, heights),
+                Change::Extend(heights) if dimension.has_room_for_parts(&orders, jobs, &saves) => {
+                    orders.order_part(dimension, column, heights);
+                }
+                Change::Cut(heights) => dimension.ask_to_cut(column, heights),
                 Change::Extend(_) | Change::Later => {
                     if let Some(sparse) = &mut dimension.sparse {
                         sparse.waiting.insert(column);
@@ -265,115 +265,90 @@ impl Desk<'_> {
             }
         }
     }
+}
 
+impl Dimension {
     /// Whether more may be ordered. What is stored is loaded also while generation is paused.
-    fn has_room_for_parts(&mut self, id: DimensionId) -> bool {
-        let (room, now) = (self.room(), self.clock.now);
-        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return false };
-        let may_begin = match dimension.generation.settings.paused {
+    fn has_room_for_parts(&mut self, orders: &Orders, jobs: usize, saves: &Saves) -> bool {
+        let room = orders.room(jobs);
+        let may_begin = match self.generation.settings.paused {
             true => room.load > 0,
-            false => room.generate > 0 && dimension.generation.allowance(now) > 0,
+            false => room.generate > 0 && self.generation.allowance(self.real_now) > 0,
         };
-        may_begin && !self.saves.is_behind()
+        may_begin && !saves.is_behind()
     }
 
-    fn order_part(&mut self, id: DimensionId, column: ColumnPos, heights: HeightSet) {
-        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        let may_generate = !dimension.generation.settings.paused;
-        let claim = self.totals.begin_order(dimension, self.clock.pass, 1, may_generate);
-        if may_generate {
-            dimension.generation.bucket.take(1);
-        }
-        if let Some(sparse) = &mut dimension.sparse {
-            sparse.order(column, claim);
-        }
-        let urgency = Urgency::at(dimension.distance(column));
-        self.threads.order(ColumnOrder {
-            claim,
-            home: dimension.home.clone(),
-            batch: column.batch(),
-            columns: vec![column],
-            source: Source::Parts { heights, may_generate },
-            generates: may_generate,
-            urgency,
-        });
-    }
-
-    fn ask_to_cut(&mut self, id: DimensionId, column: ColumnPos, heights: HeightSet) {
-        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        let Some(region) = dimension.regionizer.region_at(column) else { return };
-        dimension.inbox(region).cut.push((column, heights));
-        if let Some(sparse) = &mut dimension.sparse {
+    fn ask_to_cut(&mut self, column: ColumnPos, heights: HeightSet) {
+        let Some(region) = self.regionizer.region_at(column) else { return };
+        self.inbox(region).cut.push((column, heights));
+        if let Some(sparse) = &mut self.sparse {
             sparse.part(column).change = PartChange::Leaving;
         }
     }
 
     /// A part of a column is there: its region gets it, if it still has the column.
-    pub fn deliver_part(&mut self, id: DimensionId, ReadyColumn { loaded, made, left_out }: ReadyColumn) {
-        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+    pub fn deliver_part(
+        &mut self,
+        ReadyColumn { loaded, made, left_out }: ReadyColumn,
+        saves: &mut Saves,
+        publisher: &mut Publisher,
+    ) {
         let column = loaded.column.pos();
-        let Some(sparse) = &mut dimension.sparse else { return };
+        let Some(sparse) = &mut self.sparse else { return };
         sparse.leave_out(column, &left_out);
         // A region may have fetched it meanwhile, and what it made of it is newer.
         let made = sparse.unloaded(column, &made);
-        save_part(&mut self.saves.pending, id, &loaded.column, &made);
-        let Some(region) = dimension.owner(column) else { return };
-        if dimension.has_halted(column) {
+        save_part(&mut saves.pending, self.id, &loaded.column, &made);
+        let Some(region) = self.owner(column) else { return };
+        if self.has_halted(column) {
             return;
         }
-        let new = dimension.new_part(&loaded.column);
-        dimension.note_loaded(&loaded.column);
-        let letters = dimension.take_letters(column);
-        let inbox = dimension.inbox(region);
+        let new = self.new_part(&loaded.column);
+        self.note_loaded(&loaded.column);
+        let letters = self.take_letters(column);
+        let inbox = self.inbox(region);
         // Those that are stored in the column came with it.
         inbox.columns.push(LoadedColumn { entities: Vec::new(), ..loaded });
         inbox.letters.extend(letters);
         if let Some(new) = new {
-            self.publisher.extended(id, new);
+            publisher.extended(self.id, new);
         }
     }
 
     /// A part of a column could not be had: it is tried again for as long as somebody wants it.
-    pub fn part_failed(&mut self, id: DimensionId, column: ColumnPos, order: Order, error: ColumnError) {
-        let now = self.clock.now;
-        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+    pub fn part_failed(&mut self, column: ColumnPos, order: Order, error: ColumnError, publisher: &mut Publisher) {
+        let (id, now) = (self.id, self.real_now);
         let attempts = order.attempts + 1;
         let wait = if error.is_outage() { OUTAGE_RETRY } else { wait_after(attempts) };
-        if let Some(sparse) = &mut dimension.sparse {
+        if let Some(sparse) = &mut self.sparse {
             sparse.part(column).change =
                 PartChange::Failed(Failure { attempts, again: false, due: now.saturating_add(wait) });
         }
-        dimension.complaints.unread.note(now, format_args!("{id}: {error}; next try in {wait:?}"));
-        self.publisher.event(ColumnFailed { dimension: id, column, error, attempts, given_up: false });
+        self.complaints.unread.note(now, format_args!("{id}: {error}; next try in {wait:?}"));
+        publisher.event(ColumnFailed { dimension: id, column, error, attempts, given_up: false });
     }
 
     /// Parts of columns that a region let go of.
-    pub fn take_cut(&mut self, id: DimensionId, cut: Vec<LoadedColumn>) {
-        if cut.is_empty() {
-            return;
-        }
-        let until = self.saves.stored_with();
-        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+    pub fn take_cut(&mut self, cut: Vec<LoadedColumn>, saves: &Saves, publisher: &mut Publisher) {
+        let until = saves.stored_with();
         for loaded in cut {
             let column = loaded.column.pos();
             let heights = loaded.column.loaded().cloned().unwrap_or_default();
-            heights.ranges().for_each(|heights| self.store.0.note_access(id, column.batch(), heights));
-            if let Some(sparse) = &mut dimension.sparse {
+            heights.ranges().for_each(|heights| self.store.note_access(self.id, column.batch(), heights));
+            if let Some(sparse) = &mut self.sparse {
                 if let Some(part) = sparse.parts.get_mut(&column) {
                     part.change = PartChange::None;
                     part.loaded.remove_all(&heights);
                 }
                 sparse.revise(column);
             }
-            if !self.saves.is_stored(until) {
-                dimension.departed().insert_part(Departed { loaded, until });
+            if !saves.is_stored(until) {
+                self.departed().insert_part(Departed { loaded, until });
             }
-            self.publisher.cut(id, column, &heights);
+            publisher.cut(self.id, column, &heights);
         }
     }
-}
 
-impl Dimension {
     /// Whether the chunk height of a loaded column is loaded too; one that the dimension does not have counts as that.
     pub fn has_height(&self, column: ColumnPos, height: i64) -> bool {
         let is_there =

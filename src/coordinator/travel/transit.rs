@@ -3,11 +3,13 @@
 //! A viewer holds the ground that it goes to, and is delivered with it. Any other entity is left to the store, as if it had
 //! stood on that ground when it was given up: whoever loads or generates the column takes it in.
 
-use crate::coordinator::desk::Desk;
-use crate::coordinator::dimension::Dimension;
+use super::letters::{Directory, Post};
+use crate::coordinator::dimension::{Dimension, Dimensions};
+use crate::coordinator::publish::Publisher;
 use crate::coordinator::saving::save::Saves;
 use crate::simulation::{Traveller, Undeliverable};
 use crate::space::{ColumnPos, DimensionId};
+use bevy::prelude::*;
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
@@ -80,16 +82,21 @@ impl Dimension {
     }
 }
 
-impl Desk<'_> {
-    /// Leaves entities to the store that wait for ground which nobody has loaded.
-    pub fn leave_to_store(&mut self, id: DimensionId) {
-        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+/// Leaves entities to the store that wait for ground which nobody has loaded.
+pub fn leave_to_store(
+    mut dimensions: ResMut<Dimensions>,
+    saves: Res<Saves>,
+    mut post: ResMut<Post>,
+    mut directory: ResMut<Directory>,
+    mut publisher: ResMut<Publisher>,
+) {
+    for (id, dimension) in &mut dimensions.open {
         let mut transit = std::mem::take(&mut dimension.transit);
-        let is_away = |(of, column): &(DimensionId, ColumnPos)| *of == id && dimension.is_away(*column);
-        let stored = transit.take_stored(&self.saves, is_away);
+        let is_away = |(of, column): &(DimensionId, ColumnPos)| of == id && dimension.is_away(*column);
+        let stored = transit.take_stored(&saves, is_away);
         dimension.transit = transit;
         for traveller in stored {
-            self.drop_traveller(traveller, Undeliverable::NoSuchEntity);
+            post.drop_traveller(traveller, Undeliverable::NoSuchEntity, &mut directory, &mut publisher);
         }
     }
 }
