@@ -11,7 +11,9 @@ mod answers;
 mod arenas;
 mod clocks;
 mod collect;
+mod complaints;
 mod config;
+mod deadlines;
 mod deliver;
 mod dimension;
 mod dispatch;
@@ -19,6 +21,7 @@ mod events;
 mod exchange;
 mod far_view;
 mod fault;
+mod handle;
 mod pregeneration;
 mod publish;
 mod published;
@@ -35,12 +38,11 @@ mod threads;
 mod travel;
 
 pub use crate::simulation::SetBlock;
-pub use answers::chunk_states::{AskChunks, ChunkState};
-pub use answers::opacity::{AskError, AskOpacity};
+pub use answers::question::{AskChunks, AskError, AskOpacity, ChunkState};
 pub use arenas::{Arena, ArenaDamage, ArenaError, ArenaOrder, ArenaSettings, ArenaState, ArenaStatus, Arenas};
 pub use clocks::clock::DimensionClock;
-pub use clocks::control::{ControlError, ControlRegion, RegionOrder, StepDimension};
 pub use clocks::coupling::Coupling;
+pub use clocks::orders::{ControlError, ControlRegion, RegionOrder, StepDimension};
 pub use config::{Backlog, CoordinatorConfig, RegionFaults, SaveDurability, TickMode};
 pub(crate) use dimension::MAX_WHOLE_HEIGHT;
 pub use dimension::{DimensionError, DimensionSpec};
@@ -53,25 +55,25 @@ pub use events::{
 };
 pub use exchange::MainLink;
 pub use far_view::{FarCenter, FarNews, FarRadii, FarUpdate, FarWish, MAX_FAR_RADIUS};
-pub use fault::RegionFault;
+pub use fault::region_fault::RegionFault;
+pub use handle::CoordinatorHandle;
 pub use pregeneration::{PregenerationOrder, PregenerationProgress, PregenerationState, PregenerationStatus};
 pub use published::{ColumnUpdate, MirrorState, Published};
-pub use saving::backup::{BackupWorld, SaveError, SaveWorld};
-pub use saving::tiers::TierStatistics;
+pub use saving::request::{BackupWorld, SaveError, SaveWorld};
 pub use snapshots::{
     AfterCrash, CaptureSnapshot, ColumnOutcome, ColumnResult, EntityRestore, RestoreSnapshot, SnapshotConfig,
     SnapshotJobError, SnapshotJobId, SnapshotJobState, SnapshotJobStatus, SnapshotJobs, SnapshotOutcome,
     SnapshotProgress, SnapshotSource, StoreSnapshot, UngeneratedGround,
 };
 pub use statistics::history::{TickHistory, TickWindow, TimeWindow};
-pub use statistics::{DimensionStatistics, RegionStatistics, Statistics};
+pub use statistics::{DimensionStatistics, RegionStatistics, Statistics, TierStatistics};
 pub use streaming::failed_columns::FailedColumn;
 pub use streaming::generation_control::{DimensionGeneration, RetryColumns};
 pub use streaming::pacing::Pacing;
 pub use streaming::viewer_limits::ViewerLimits;
-pub use threads::{CoordinatorHandle, WorkError};
+pub use threads::WorkError;
 pub use travel::letter_limits::LetterLimits;
-pub use travel::players::{LogIn, LogInError, LogOut};
+pub use travel::log_in::{LogIn, LogInError, LogOut};
 
 /// Systems that answer requests of the main world: see [`MainLink::request`].
 pub(crate) mod requests {
@@ -85,7 +87,7 @@ pub(crate) mod requests {
     pub(crate) use super::pregeneration::{adopt_pregeneration, control_pregeneration, start_pregeneration};
     pub(crate) use super::saving::backup::{back_up_world, save_world};
     pub(crate) use super::saving::close::close_dimension;
-    pub(crate) use super::streaming::generation_control::{retry_columns, set_generation, set_pacing};
+    pub(crate) use super::streaming::generation_requests::{retry_columns, set_generation, set_pacing};
     pub(crate) use super::travel::letters::post_letters;
     pub(crate) use super::travel::players::{log_in, log_out};
 }
@@ -164,7 +166,7 @@ pub fn coordinator_app(
         .init_resource::<travel::players::Players>()
         .init_resource::<travel::letters::Directory>()
         .insert_resource(travel::letters::Post::new(config.letters))
-        .init_resource::<dispatch::Deadlines>()
+        .init_resource::<deadlines::Deadlines>()
         .insert_resource(saving::save::Saves::new(&config))
         .init_resource::<saving::tiers::Tiers>()
         .init_resource::<saving::backup::BackupLook>()
@@ -193,7 +195,7 @@ fn add_systems(app: &mut SubApp) {
         CoordinatorMain,
         (
             (
-                clocks::clock::advance_clocks,
+                clocks::advance::advance_clocks,
                 collect::collect,
                 streaming::rebuild::end_rebuilds,
                 exchange::do_work,
@@ -205,7 +207,7 @@ fn add_systems(app: &mut SubApp) {
                 .chain()
                 .in_set(CoordinatorSystems::Collect),
             (
-                travel::transit::leave_to_store,
+                stream::leave_to_store,
                 streaming::orders::recall,
                 stream::renew,
                 streaming::sparse::revise_heights,
@@ -237,7 +239,7 @@ fn add_systems(app: &mut SubApp) {
             )
                 .chain()
                 .in_set(CoordinatorSystems::Dispatch),
-            (statistics::take_statistics, publish::publish).chain().in_set(CoordinatorSystems::Publish),
+            (statistics::take::take_statistics, complaints::publish).chain().in_set(CoordinatorSystems::Publish),
         ),
     );
     app.edit_schedule(CoordinatorMain, |schedule| {

@@ -11,16 +11,16 @@ pub use spec::{DimensionError, DimensionSpec};
 use super::CoordinatorConfig;
 use super::clocks::clock::DimensionTime;
 use super::events::DimensionRemoved;
-use super::pregeneration::Pregenerations;
+use super::pregeneration::jobs::Pregenerations;
 use super::region_slot::RegionSlot;
 use super::streaming::failed_columns::ColumnComplaints;
 use super::streaming::generation_control::GenerationState;
+use super::streaming::holders::Wanting;
 use super::streaming::holders::{Holder, ViewerState};
-use super::streaming::nearest::Wanting;
 use super::streaming::progress::{Coverage, Progress};
-use super::streaming::rebuild::GraphRebuilt;
-use super::streaming::sparse::SparseColumns;
+use super::streaming::sparse_columns::SparseColumns;
 use super::streaming::viewer_limits::ViewerCaps;
+use super::threads::work_error::WorkError;
 use super::travel::letter_limits::LetterPlaces;
 use super::travel::transit::Transit;
 use crate::block::BlockRegistry;
@@ -68,9 +68,10 @@ pub struct Dimensions {
     pub rebuilding: BTreeMap<String, Stop>,
     /// The names of those of which it has just been found out: it is not searched again at once.
     pub rebuilt: BTreeSet<String>,
-    /// Removals and searches that have ended, and nothing came of it yet.
+    /// Removals that have ended, and nothing came of it yet.
     pub ended_removals: Vec<DimensionRemoved>,
-    pub ended_rebuilds: Vec<GraphRebuilt>,
+    /// Searches that have ended, and the columns that were found; `None` if it was stopped.
+    pub ended_rebuilds: Vec<(String, Result<Option<u64>, WorkError>)>,
 }
 
 impl Dimensions {

@@ -5,11 +5,13 @@
 //! its [`Budget`] allows. Everything that waits is bounded: choices ahead of what is sent, and messages that the main world
 //! has not taken.
 
+pub(super) mod news;
 mod reach;
 mod read;
 mod sent;
 mod tracker;
 
+pub use news::{FarCenter, FarNews, FarUpdate, FarWish};
 pub use reach::{FarRadii, MAX_FAR_RADIUS};
 
 use super::LOCKSTEP_LATENCY;
@@ -33,7 +35,6 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 use tracker::{Choice, Tracker};
-use uuid::Uuid;
 
 /// Messages of a listener that the main world has not taken, at most.
 const MAX_UNTAKEN: usize = 4096;
@@ -42,62 +43,6 @@ const ORDER_COLUMNS: usize = 64;
 /// Columns are chosen ahead of what is sent: what can be sent in this time, within [`AHEAD_COLUMNS`].
 const AHEAD: Duration = Duration::from_millis(500);
 const AHEAD_COLUMNS: std::ops::RangeInclusive<usize> = 16..=2048;
-
-/// What a listener of a far view asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FarWish {
-    /// Around what.
-    pub center: FarCenter,
-    /// How far, and how fine.
-    pub reach: FarRadii,
-    /// The cap, in bytes a second; nothing is sent at 0.
-    pub bytes_per_second: u64,
-}
-
-/// The middle of a far view.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FarCenter {
-    /// A column.
-    Column {
-        /// The dimension's entity in the main world.
-        dimension: Entity,
-        /// The column.
-        column: ColumnPos,
-    },
-    /// A viewer that lives in the regions, by its stable id, in whatever dimension it is.
-    Viewer(Uuid),
-}
-
-/// Something that a listener is told.
-#[derive(Clone, Debug)]
-pub struct FarUpdate {
-    /// The listener's entity in the main world.
-    pub listener: Entity,
-    /// Which far view of that entity, if it had several one after the other.
-    pub life: u64,
-    /// The dimension.
-    pub dimension: DimensionId,
-    /// What.
-    pub news: FarNews,
-}
-
-/// What a listener is told.
-#[derive(Clone, Debug)]
-pub enum FarNews {
-    /// What a column looks like; it replaces what was sent before.
-    Column {
-        /// The column.
-        column: ColumnPos,
-        /// What it looks like.
-        summary: Arc<ColumnSummary>,
-        /// The bytes of the cap that it took.
-        bytes: u64,
-    },
-    /// The column changed or is too far away: the listener is told nothing more of it.
-    Gone(ColumnPos),
-    /// That holds for all columns of the dimension: the listener left it, or it closes.
-    AllGone,
-}
 
 /// All listeners.
 #[derive(Resource, Default)]

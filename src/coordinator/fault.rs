@@ -1,12 +1,13 @@
 //! A fault stays where it happens: a region that panics halts, one that hangs is named.
 
 pub(super) mod panic;
+pub(super) mod region_fault;
 
-use super::clocks::control::ControlError;
+use super::clocks::orders::ControlError;
 use super::collect::tasks::TaskEnds;
+use super::deadlines::{Deadlines, Running};
 use super::dimension::column_state::{ColumnState, Columns};
 use super::dimension::{Dimension, Dimensions};
-use super::dispatch::{Deadlines, Running};
 use super::events::{RegionHalted, RegionHung};
 use super::publish::Publisher;
 use super::region_slot::{Halted, RegionSlot};
@@ -20,6 +21,7 @@ use crate::simulation::{Inbox, Letter, MirrorUpdate, Salvage, Undeliverable};
 use crate::space::{ColumnPos, DimensionId};
 use bevy::prelude::*;
 use panic::CaughtPanic;
+use region_fault::RegionFault;
 use rustc_hash::FxHashSet;
 use std::mem;
 use std::sync::Arc;
@@ -48,19 +50,6 @@ impl Fallen {
             had,
         }
     }
-}
-
-/// Why a region halted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RegionFault {
-    /// What the panic said.
-    pub reason: String,
-    /// Where in the source it was raised; `None` if a system returned an error, and for an order to halt.
-    pub location: Option<String>,
-    /// The system that panicked, where its name is known.
-    pub system: Option<String>,
-    /// The lowest of the region's columns then.
-    pub column: Option<ColumnPos>,
 }
 
 /// Names the regions whose task takes too long, each time that the limit is over again.

@@ -6,7 +6,8 @@
 //! first: a job orders only where they leave room.
 
 mod job;
-mod progress;
+pub(super) mod jobs;
+pub(super) mod progress;
 
 use super::CoordinatorConfig;
 use super::dimension::{Dimension, Dimensions};
@@ -14,120 +15,19 @@ use super::events::ColumnFailed;
 use super::publish::Publisher;
 use super::saving::save::Saves;
 use super::streaming::orders::Orders;
-use crate::generation::DistanceGraph;
-use crate::simulation::ColumnError;
-use crate::space::{ColumnArea, ColumnPos, DimensionId};
-use crate::storage::{PregenerationEntry, StoredPregeneration};
+use crate::space::{ColumnArea, DimensionId};
+use crate::storage::StoredPregeneration;
 use bevy::prelude::*;
 use job::{Job, JobView, TRIES};
-use std::collections::BTreeMap;
 use std::mem;
 use std::time::Duration;
 
-pub use progress::{PregenerationProgress, PregenerationState};
+pub use progress::{PregenerationOrder, PregenerationProgress, PregenerationState, PregenerationStatus};
 
-/// What a pre-generation can be told to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PregenerationOrder {
-    /// Order nothing more until it is resumed. What is on its way is still stored.
-    Pause,
-    /// Go on.
-    Resume,
-    /// Stop, and be forgotten. What is stored stays.
-    Cancel,
-}
-
-/// A pre-generation as the coordinator knows it.
-#[derive(Clone, Debug)]
-pub struct PregenerationStatus {
-    /// Its entity in the main world; `None` if it was found in the store and has none yet.
-    pub entity: Option<Entity>,
-    /// The entity of its dimension.
-    pub dimension: Entity,
-    /// What it generates.
-    pub area: ColumnArea,
-    /// How far it is.
-    pub progress: PregenerationProgress,
-}
-
-/// The time between two looks at a job by the main world, and between two of its saves.
-const PROGRESS_PERIOD: Duration = Duration::from_millis(250);
 /// Batches that a job looks at in one pass for something to order.
 const MAX_LOOKED_AT: usize = 1 << 14;
 /// Columns that may be on order for each generation thread, unless a setting says otherwise.
 const IN_FLIGHT_PER_THREAD: usize = 64;
-
-/// The jobs of a dimension.
-#[derive(Default)]
-pub struct Pregenerations {
-    jobs: BTreeMap<u64, Job>,
-    last_number: u64,
-    /// Columns that failed since the jobs looked last, and why.
-    failures: BTreeMap<ColumnPos, ColumnError>,
-    /// The numbers of stored jobs that cannot be read.
-    damaged: Vec<u64>,
-}
-
-impl Pregenerations {
-    /// The jobs that the store remembers.
-    pub fn restore(entries: Vec<PregenerationEntry>, stored: &DistanceGraph) -> Self {
-        let mut restored = Self::default();
-        for (number, entry) in entries {
-            restored.last_number = restored.last_number.max(number);
-            match entry {
-                Ok(entry) => drop(restored.jobs.insert(number, Job::restore(entry, stored))),
-                Err(error) => {
-                    warn!("a pre-generation is forgotten, what it made is not: {error}");
-                    restored.damaged.push(number);
-                }
-            }
-        }
-        restored
-    }
-
-    /// A column could not be made for the store; says whether a job had ordered it.
-    pub fn note_failure(&mut self, column: ColumnPos, error: &ColumnError) -> bool {
-        let is_of_job = self.jobs.values().any(|job| job.has_ordered(column));
-        if is_of_job {
-            self.failures.insert(column, error.clone());
-        }
-        is_of_job
-    }
-
-    /// Columns that the jobs have on order.
-    pub fn in_flight(&self) -> usize {
-        self.jobs.values().map(Job::in_flight).sum()
-    }
-
-    /// The number of the job that runs.
-    fn running(&self) -> Option<u64> {
-        let is_running = |(_, job): &(&u64, &Job)| job.state() == PregenerationState::Running;
-        self.jobs.iter().find(is_running).map(|(number, _)| *number)
-    }
-
-    /// The first job that may run does.
-    fn assign_states(&mut self) {
-        let mut first = PregenerationState::Running;
-        for job in self.jobs.values_mut() {
-            let state = if job.is_paused {
-                PregenerationState::Paused
-            } else {
-                mem::replace(&mut first, PregenerationState::Waiting)
-            };
-            job.set_state(state);
-        }
-    }
-
-    /// The job of the entity, or one of the same area that the store remembers and nobody asked for yet.
-    fn find(&mut self, entity: Entity, area: ColumnArea) -> Option<&mut Job> {
-        let is_own = |job: &Job| job.entity == Some(entity);
-        let number = self.jobs.iter().find(|(_, job)| is_own(job)).map(|(number, _)| *number).or_else(|| {
-            let is_same = |job: &Job| job.entity.is_none() && job.area == area;
-            self.jobs.iter().find(|(_, job)| is_same(job)).map(|(number, _)| *number)
-        });
-        self.jobs.get_mut(&number?)
-    }
-}
 
 /// Orders what the jobs of all dimensions miss, and tells how far they are.
 pub fn pregenerate(

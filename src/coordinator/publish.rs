@@ -1,17 +1,13 @@
 //! Puts what changed where the main world takes it.
 
 use super::arenas::{Arena, ArenaStatus};
-use super::clocks::clock::Clock;
-use super::dimension::Dimensions;
 use super::events::{BlockRefused, WorldEvent};
-use super::far_view::FarUpdate;
-use super::pregeneration::PregenerationStatus;
+use super::far_view::news::FarUpdate;
+use super::pregeneration::progress::PregenerationStatus;
 use super::published::{ColumnUpdate, MirrorState, Published};
 use super::snapshots::SnapshotJobStatus;
 use super::statistics::{Statistics, Totals};
-use super::streaming::failed_columns::ColumnComplaints;
 use super::tally::Tally;
-use super::travel::letters::Post;
 use crate::chunk::{Chunk, Column};
 use crate::simulation::{BlockAccessError, Exclusive, Letter, MirrorUpdate, SetBlock};
 use crate::space::{ChunkPos, ColumnPos, DimensionId, HeightSet};
@@ -35,34 +31,6 @@ pub struct Publisher {
     pub refused: Tally,
     /// What is counted over the whole run.
     pub totals: Totals,
-}
-
-pub fn publish(
-    clock: Res<Clock>,
-    mut dimensions: ResMut<Dimensions>,
-    mut post: ResMut<Post>,
-    mut publisher: ResMut<Publisher>,
-) {
-    tell_complaints(&mut dimensions, &mut post, &mut publisher, clock.now);
-    publisher.hand_over();
-}
-
-/// Logs what went wrong many times over.
-pub fn tell_complaints(dimensions: &mut Dimensions, post: &mut Post, publisher: &mut Publisher, now: Duration) {
-    const OTHERS: &str = "more columns failed";
-    if let Some(line) = publisher.refused.take(now, "more edits were refused") {
-        warn!("a SetBlock was refused: {line}");
-    }
-    if let Some(line) = post.backlog.refused.take(now, "more letters came back") {
-        warn!("{line}");
-    }
-    for dimension in dimensions.open.values_mut() {
-        let ColumnComplaints { retried, set_aside, unread } = &mut dimension.complaints;
-        retried.take(now, OTHERS).into_iter().for_each(|line| warn!("{line}"));
-        for line in [set_aside.take(now, OTHERS), unread.take(now, OTHERS)].into_iter().flatten() {
-            error!("{line}");
-        }
-    }
 }
 
 impl Publisher {

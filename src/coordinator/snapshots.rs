@@ -24,7 +24,7 @@ use super::clocks::clock::Clock;
 use super::dimension::Dimensions;
 use super::exchange::Teller;
 use super::publish::Publisher;
-use super::saving::backup::SaveRequest;
+use super::saving::request::SaveRequest;
 use super::saving::save::Saves;
 use super::threads::{Place, Threads, WorkError};
 use super::travel::letters::{Directory, Post};

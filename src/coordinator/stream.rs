@@ -4,14 +4,14 @@ use super::CoordinatorConfig;
 use super::clocks::clock::Clock;
 use super::dimension::column_state::{ColumnState, Rest};
 use super::dimension::{Dimension, Dimensions};
-use super::dispatch::{Deadlines, soon};
 use super::publish::Publisher;
 use super::saving::save::Saves;
 use super::streaming::holders::Holder;
 use super::streaming::orders::Orders;
 use super::travel::letters::{Directory, Post};
+use super::{deadlines::Deadlines, dispatch::soon};
 use crate::simulation::{Undeliverable, ViewerRadii};
-use crate::space::ColumnPos;
+use crate::space::{ColumnPos, DimensionId};
 use crate::storage::EntityRecord;
 use bevy::prelude::*;
 use rustc_hash::FxHashSet;
@@ -158,5 +158,31 @@ pub fn give_up_unneeded(
             }
         }
         dimension.unneeded.append(&mut later);
+    }
+}
+
+impl Dimension {
+    /// Whether what the store says of the column is all that the next one to ask for it will get.
+    fn is_away(&self, column: ColumnPos) -> bool {
+        !self.columns.is_under_way(column) && !self.departed().contains(column)
+    }
+}
+
+/// Leaves entities to the store that wait for ground which nobody has loaded.
+pub fn leave_to_store(
+    mut dimensions: ResMut<Dimensions>,
+    saves: Res<Saves>,
+    mut post: ResMut<Post>,
+    mut directory: ResMut<Directory>,
+    mut publisher: ResMut<Publisher>,
+) {
+    for (id, dimension) in &mut dimensions.open {
+        let mut transit = mem::take(&mut dimension.transit);
+        let is_away = |(of, column): &(DimensionId, ColumnPos)| of == id && dimension.is_away(*column);
+        let stored = transit.take_stored(saves.last_stored(), saves.stored_with(), is_away);
+        dimension.transit = transit;
+        for traveller in stored {
+            post.drop_traveller(traveller, Undeliverable::NoSuchEntity, &mut directory, &mut publisher);
+        }
     }
 }

@@ -2,15 +2,15 @@
 
 mod beside;
 mod columns;
-mod handle;
 mod regions;
+pub(super) mod work_error;
 
-pub use beside::WorkError;
-pub use handle::CoordinatorHandle;
+pub use work_error::WorkError;
 
-pub(super) use beside::{Place, caught};
+pub(super) use beside::Place;
 pub(super) use columns::{ColumnOrder, ColumnThreads, ColumnsReady, ReadyColumn, Source};
 pub(super) use regions::{Fault, FinishedTasks, RegionJob, RegionThreads, TaskDone};
+pub(super) use work_error::caught;
 
 use super::CoordinatorConfig;
 use super::arenas::Arenas;

@@ -1,7 +1,7 @@
 //! What the regionizer did, and what follows from it.
 
+use crate::coordinator::deadlines::Deadlines;
 use crate::coordinator::dimension::{Dimension, Dimensions};
-use crate::coordinator::dispatch::Deadlines;
 use crate::coordinator::events::{RegionCreated, RegionDestroyed, RegionMerged, RegionSplit};
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::saving::save::Saves;

@@ -1,8 +1,8 @@
 //! What the end of a region's task means for the regionizer.
 
 use crate::coordinator::CoordinatorConfig;
+use crate::coordinator::deadlines::{Deadlines, Running};
 use crate::coordinator::dimension::Dimensions;
-use crate::coordinator::dispatch::{Deadlines, Running};
 use crate::coordinator::exchange::Inbound;
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::region_slot::RegionSlot;

@@ -2,8 +2,8 @@
 
 use super::save::Saves;
 use crate::coordinator::DimensionError;
+use crate::coordinator::deadlines::Deadlines;
 use crate::coordinator::dimension::{Closing, Dimension, DimensionSpec, Dimensions};
-use crate::coordinator::dispatch::Deadlines;
 use crate::coordinator::events::{DimensionClosed, DimensionRemoved};
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::streaming::holders::Holder;

@@ -9,7 +9,7 @@
 //! not asked, then they do not tick.
 
 use super::autosave::{Autosave, SaveTurn};
-use super::backup::SaveRequest;
+use super::request::SaveRequest;
 use crate::coordinator::clocks::clock::Clock;
 use crate::coordinator::dimension::Dimensions;
 use crate::coordinator::events::SaveFailed;

@@ -10,6 +10,7 @@ mod tests;
 use crate::coordinator::CoordinatorConfig;
 use crate::coordinator::clocks::clock::Clock;
 use crate::coordinator::dimension::{Dimension, Dimensions, Store};
+use crate::coordinator::statistics::TierStatistics;
 use crate::coordinator::streaming::holders::ViewerState;
 use crate::coordinator::threads::Threads;
 use crate::space::ColumnPos;
@@ -53,25 +54,6 @@ enum Walk {
     Done,
     Waits(Duration),
     Goes(CoolingCursor),
-}
-
-/// What the tiers hold, and what moves between them, in the [`Statistics`](crate::view::Statistics).
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct TierStatistics {
-    /// About how much is stored in each tier, the hottest first: chunks, groups of 4 x 4 x 4, cubes of 16 x 16 x 16; zero if the
-    /// backend cannot tell.
-    pub sizes: [FamilySize; 3],
-    /// Groups that became hot by being loaded, warm and cold since the app began. Those that became hot by being saved do not
-    /// count.
-    pub moved: [u64; 3],
-    /// Bytes of the chunks that were moved, before compression.
-    pub moved_bytes: u64,
-    /// Bytes that were written for that.
-    pub written_bytes: u64,
-    /// Groups that could not be moved: too large, or in a damaged cluster.
-    pub left: u64,
-    /// Groups that have not been loaded for so long that they are to move, as far as they were counted: up to 1,024 a tier.
-    pub remaining: usize,
 }
 
 /// What the storage thread is to do.

@@ -28,22 +28,6 @@ enum Kind {
     Generate,
 }
 
-/// The viewers that may want something. Whoever wants nothing is not asked again before something changes: of thousands
-/// that have all they want, none is.
-#[derive(Default)]
-pub struct Wanting(Option<Vec<Holder>>);
-
-impl Wanting {
-    /// A viewer came, moved or left, or a column is missing again: anybody may want something.
-    pub fn ask_everybody(&mut self) {
-        self.0 = None;
-    }
-
-    fn take(&mut self, viewers: &BTreeMap<Holder, ViewerState>) -> Vec<Holder> {
-        self.0.take().unwrap_or_else(|| viewers.keys().copied().collect())
-    }
-}
-
 /// What the next order of a dimension goes by.
 struct Field<'a> {
     viewers: &'a mut BTreeMap<Holder, ViewerState>,

@@ -27,13 +27,6 @@ struct Search {
     stop: Stop,
 }
 
-/// A search has ended.
-pub struct GraphRebuilt {
-    name: String,
-    /// The stored columns; `None` if it was stopped.
-    columns: Result<Option<u64>, WorkError>,
-}
-
 impl Search {
     /// The stored columns; `None` if it was stopped.
     fn run(self, store: &WorldStore, is_app_ending: &Stop) -> Result<Option<u64>, StoreError> {
@@ -82,8 +75,7 @@ pub fn rebuild(dimension: DimensionId, name: &str, dimensions: &mut Dimensions, 
         Place::Beside("terrane rebuild"),
         move |store, _| search.run(store, &ending).map_err(WorkError::from),
         |world, columns| {
-            let rebuilt = GraphRebuilt { name, columns: columns.flatten() };
-            world.resource_mut::<Dimensions>().ended_rebuilds.push(rebuilt);
+            world.resource_mut::<Dimensions>().ended_rebuilds.push((name, columns.flatten()));
         },
     );
 }
@@ -104,7 +96,7 @@ pub fn end_rebuilds(
     mut threads: ResMut<Threads>,
     mut publisher: ResMut<Publisher>,
 ) {
-    for GraphRebuilt { name, columns } in mem::take(&mut dimensions.ended_rebuilds) {
+    for (name, columns) in mem::take(&mut dimensions.ended_rebuilds) {
         dimensions.rebuilding.remove(&name);
         if let Some(removed) = dimensions.unopened.iter().position(|spec| spec.name == name) {
             let entity = dimensions.unopened.remove(removed).entity;
