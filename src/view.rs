@@ -27,13 +27,13 @@ pub use crate::coordinator::{
     BackupWorld, BlockRefused, CaptureSnapshot, ChunkState, ChunksAnswer, ColumnFailed, ColumnOutcome, ColumnResult,
     ControlError, ControlRefused, ControlRegion, Coupling, DimensionClock, DimensionClosed, DimensionError,
     DimensionFailed, DimensionGeneration, DimensionOpened, DimensionRemoved, DimensionStatistics, EntityRestore,
-    FailedColumn, GroundRegenerated, LetterLost, LogInError, LogInRefused, OpacityAnswer, Pacing, PlayerLoggedIn,
-    PlayerLoggedOut, PregenerationOrder, PregenerationProgress, PregenerationState, RegionCreated, RegionDestroyed,
-    RegionFault, RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit, RegionStatistics,
-    RestoreSnapshot, RetryColumns, SaveError, SaveFailed, SetBlock, SnapshotConfig, SnapshotJobError, SnapshotJobId,
-    SnapshotJobState, SnapshotJobs, SnapshotOutcome, SnapshotProgress, SnapshotSource, Statistics, StepDimension,
-    StepRefused, StoreSnapshot, TickWindow, TierStatistics, TimeWindow, UngeneratedGround, WorkError, WorldBackedUp,
-    WorldSaved,
+    FailedColumn, GroundRegenerated, LetterLost, LogIn, LogInError, LogInRefused, LogOut, OpacityAnswer, Pacing,
+    PlayerLoggedIn, PlayerLoggedOut, PregenerationOrder, PregenerationProgress, PregenerationState, RegionCreated,
+    RegionDestroyed, RegionFault, RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit,
+    RegionStatistics, RestoreSnapshot, RetryColumns, SaveError, SaveFailed, SaveWorld, SetBlock, SnapshotConfig,
+    SnapshotJobError, SnapshotJobId, SnapshotJobState, SnapshotJobs, SnapshotOutcome, SnapshotProgress, SnapshotSource,
+    Statistics, StepDimension, StepRefused, StoreSnapshot, TickWindow, TierStatistics, TimeWindow, UngeneratedGround,
+    WorkError, WorldBackedUp, WorldSaved,
 };
 pub use arenas::ArenaCommands;
 pub use chunk_sync::{ChunkSyncClient, ChunkSyncPeer, SyncCache};
@@ -46,7 +46,6 @@ pub use pregeneration::{ControlPregeneration, Pregeneration, PregenerationEnded}
 pub use published::{PublishedBlocks, PublishedColumns, WorldStatistics};
 pub use region_commands::RegionCommands;
 pub use regions::Regions;
-pub use requests::{LogIn, LogOut, SaveWorld};
 pub use snapshots::{SnapshotJob, SnapshotJobEnded};
 
 use crate::coordinator::{CoordinatorHandle, MainLink, WorldEvent};

@@ -7,21 +7,22 @@ mod arena;
 mod book;
 mod owner_data;
 
-use super::desk::Desk;
+use super::clocks::clock::Clock;
 use super::events::{ArenaCreated, ArenaRefused, ArenaRemoved, ArenaReverted};
-use super::exchange::Event;
+use super::exchange::Teller;
+use super::publish::Publisher;
 use super::snapshots::{
     CaptureSnapshot, ColumnResult, RestoreSnapshot, SnapshotJobError, SnapshotJobState, SnapshotJobStatus,
     SnapshotOutcome, Snapshots, StoreSnapshot,
 };
-use super::threads::Place;
+use super::threads::{Place, Threads};
 use crate::snapshot::{StoredSnapshot, StoredSnapshotError};
 use crate::work::FileError;
 use bevy::prelude::*;
 use book::{ArenaBook, Stage};
-use crossbeam_channel::Sender;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use std::{fs, io, mem};
 
 pub use arena::{Arena, ArenaDamage, ArenaError, ArenaOrder, ArenaSettings, ArenaState, ArenaStatus};
@@ -31,12 +32,12 @@ pub use arena::{Arena, ArenaDamage, ArenaError, ArenaOrder, ArenaSettings, Arena
 /// [`ArenaRemoved`], and [`ArenaRefused`] for what is not done.
 #[derive(Resource, Clone)]
 pub struct Arenas {
-    events: Sender<Event>,
+    teller: Teller,
 }
 
 impl Arenas {
-    pub(super) fn new(events: Sender<Event>) -> Self {
-        Self { events }
+    pub(super) fn new(teller: Teller) -> Self {
+        Self { teller }
     }
 
     /// Captures the arena as it is now, and stores it.
@@ -55,13 +56,12 @@ impl Arenas {
     }
 
     fn send(&self, event: ArenaEvent) {
-        // The coordinator is gone only while the app shuts down.
-        let _ = self.events.send(Event::Arena(event));
+        self.teller.tell(|world| world.resource_mut::<ArenaDesk>().events.push(event));
     }
 }
 
 /// What the coordinator hears of arenas.
-pub(super) enum ArenaEvent {
+pub enum ArenaEvent {
     Create(Box<Arena>),
     Revert(String),
     Remove(String),
@@ -71,10 +71,11 @@ pub(super) enum ArenaEvent {
 
 /// The arenas.
 #[derive(Resource)]
-pub(super) struct ArenaDesk {
+pub struct ArenaDesk {
     /// `None` if there is no folder for them.
     folder: Option<PathBuf>,
     book: ArenaBook,
+    events: Vec<ArenaEvent>,
     /// The main world was told of all that were found.
     is_told: bool,
 }
@@ -101,7 +102,7 @@ impl ArenaDesk {
                 }
             }
         }
-        Ok(Self { folder, book, is_told: false })
+        Ok(Self { folder, book, events: Vec::new(), is_told: false })
     }
 }
 
@@ -137,9 +138,23 @@ fn remove(folder: &Path) -> Result<(), StoredSnapshotError> {
     }
 }
 
+/// What the work on arenas touches.
+struct Desk<'a> {
+    now: Duration,
+    threads: &'a mut Threads,
+    publisher: &'a mut Publisher,
+}
+
 /// Does what was asked, and takes in what came of the jobs.
-pub(super) fn tend_arenas(mut desk: Desk, mut arenas: ResMut<ArenaDesk>, mut snapshots: ResMut<Snapshots>) {
+pub fn tend_arenas(
+    clock: Res<Clock>,
+    mut threads: ResMut<Threads>,
+    mut publisher: ResMut<Publisher>,
+    mut arenas: ResMut<ArenaDesk>,
+    mut snapshots: ResMut<Snapshots>,
+) {
     let arenas = &mut *arenas;
+    let desk = &mut Desk { now: clock.now, threads: &mut threads, publisher: &mut publisher };
     if !mem::replace(&mut arenas.is_told, true) {
         for entry in arenas.book.entries() {
             desk.publisher.arena(entry.arena.clone(), Some(entry.status()));
@@ -148,7 +163,7 @@ pub(super) fn tend_arenas(mut desk: Desk, mut arenas: ResMut<ArenaDesk>, mut sna
     for ended in mem::take(&mut snapshots.ended) {
         desk.end_arena_job(arenas, &ended);
     }
-    for event in mem::take(&mut desk.inbound.arenas) {
+    for event in mem::take(&mut arenas.events) {
         let refused = match event {
             ArenaEvent::Create(arena) => {
                 let name = arena.name.clone();
@@ -169,7 +184,7 @@ pub(super) fn tend_arenas(mut desk: Desk, mut arenas: ResMut<ArenaDesk>, mut sna
             desk.publisher.event(ArenaRefused { name, order, error });
         }
     }
-    let now = desk.clock.now;
+    let now = desk.now;
     for entry in arenas.book.entries() {
         match &mut entry.stage {
             Stage::CoolingDown(until) if now >= *until => {
@@ -198,7 +213,7 @@ impl Desk<'_> {
     }
 
     fn revert_arena(&mut self, arenas: &mut ArenaDesk, snapshots: &Snapshots, name: &str) -> Result<(), ArenaError> {
-        let now = self.clock.now;
+        let now = self.now;
         let (entry, stored) = arenas.book.revertible(name, now)?;
         let ArenaSettings { sequence, entities, after_crash, timeout, .. } = entry.arena.settings;
         let restore = RestoreSnapshot::new(entry.arena.dimension, stored);
@@ -223,9 +238,9 @@ impl Desk<'_> {
         self.threads.ask(
             Place::Beside("terrane arena"),
             move |_, _| remove(&folder).map_err(SnapshotJobError::from),
-            |removed| {
+            |world, removed| {
                 let removed = removed.unwrap_or_else(|error| Err(error.into()));
-                Some(Event::Arena(ArenaEvent::Removed(arena, removed)))
+                world.resource_mut::<ArenaDesk>().events.push(ArenaEvent::Removed(arena, removed));
             },
         );
         Ok(())
@@ -258,7 +273,7 @@ impl Desk<'_> {
             Stage::Creating(job) | Stage::Reverting { job, .. } => job == status.id,
             _ => false,
         };
-        let now = self.clock.now;
+        let now = self.now;
         let Some(entry) = arenas.book.entries().find(|entry| is_own(entry.stage)) else { return };
         let Some(outcome) = status.outcome.clone() else { return };
         let name = entry.arena.name.clone();
@@ -292,11 +307,10 @@ impl Desk<'_> {
                     self.threads.ask(
                         Place::Beside("terrane arena"),
                         move |_, _| remove(stored.folder()).map_err(SnapshotJobError::from),
-                        move |removed| {
+                        move |_, removed| {
                             if let Err(error) = removed.unwrap_or_else(|error| Err(error.into())) {
                                 warn!("{}: what is left of an arena stays: {error}", folder.display());
                             }
-                            None
                         },
                     );
                 }

@@ -1,17 +1,15 @@
 //! Takes what came in: requests of the main world, ended tasks of regions.
 
 mod outbox;
-mod requests;
-mod tasks;
+pub(super) mod region_events;
+pub(super) mod requests;
+pub(super) mod tasks;
 
-use super::desk::Desk;
+use super::exchange::Inbound;
+use super::travel::letters::Post;
+use bevy::prelude::*;
 
-pub(super) fn collect(mut desk: Desk) {
-    for event in desk.threads.events.try_iter() {
-        desk.inbound.push(event);
-    }
-    desk.letters.settle();
-    desk.finish_tasks();
-    desk.end_rebuilds();
-    desk.handle_requests();
+pub fn collect(mut inbound: ResMut<Inbound>, mut post: ResMut<Post>) {
+    inbound.receive();
+    post.backlog.settle();
 }

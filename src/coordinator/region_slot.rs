@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// What the coordinator keeps of a region while it does not tick.
-pub(super) struct RegionSlot {
+pub struct RegionSlot {
     pub parked: Exclusive<Parked>,
     /// When it is to tick next, on the coordinator's clock.
     pub due: Duration,
@@ -26,8 +26,6 @@ pub(super) struct RegionSlot {
     /// Parts that split off and are not handed over yet.
     pub parts: Vec<RegionPart>,
     pub halted: Option<Halted>,
-    /// It is away, and halts when it is back.
-    pub is_to_halt: bool,
     pub history: TickHistory,
     /// The part of its period that a tick takes, averaged over the last ones.
     tick_share: f64,
@@ -52,7 +50,7 @@ impl Parked {
 
 /// What the game ordered for one region.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Control {
+pub struct Control {
     /// Its own ticks a second.
     pub ticks_per_second: Option<f64>,
     pub paused: bool,
@@ -69,7 +67,7 @@ impl Control {
 
 /// Why a region does not tick any more, until it is restarted or merges.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Halted {
+pub struct Halted {
     /// What merges with it halts too.
     pub holds_others: bool,
     pub fault: Arc<RegionFault>,
@@ -144,7 +142,7 @@ impl RegionSlot {
 }
 
 #[derive(Default)]
-pub(super) struct Parked {
+pub struct Parked {
     pub world: Option<Box<RegionWorld>>,
     pub inbox: Inbox,
 }
@@ -160,7 +158,6 @@ impl RegionData for RegionSlot {
             made_steps: None,
             parts: Vec::new(),
             halted: None,
-            is_to_halt: false,
             history: TickHistory::new(),
             tick_share: 0.0,
             columns: 0,

@@ -19,15 +19,19 @@ mod records;
 mod sightings;
 mod stragglers;
 
-use super::desk::Desk;
-use super::exchange::Event;
-use super::saving::backup::SaveRequest;
-use super::threads::{Place, WorkError};
+use super::CoordinatorConfig;
+use super::clocks::clock::Clock;
+use super::dimension::Dimensions;
+use super::exchange::Teller;
+use super::publish::Publisher;
+use super::saving::request::SaveRequest;
+use super::saving::save::Saves;
+use super::threads::{Place, Threads, WorkError};
+use super::travel::letters::{Directory, Post};
 use crate::simulation::{ColumnAnswer, WorkBudget};
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage::{StoredDimension, WorldStore};
 use bevy::prelude::*;
-use crossbeam_channel::Sender;
 use files::{FileAnswer, FileWork};
 use job::{Job, Limits, RecordEnd, Step, Surroundings};
 use records::FoundRecord;
@@ -93,13 +97,13 @@ impl SnapshotConfig {
 /// Each job has an entity with [`SnapshotProgress`] in the main world as long as it lasts.
 #[derive(Resource, Clone)]
 pub struct SnapshotJobs {
-    events: Sender<Event>,
+    teller: Teller,
     last: Arc<AtomicU64>,
 }
 
 impl SnapshotJobs {
-    pub(super) fn new(events: Sender<Event>) -> Self {
-        Self { events, last: Arc::default() }
+    pub(super) fn new(teller: Teller) -> Self {
+        Self { teller, last: Arc::default() }
     }
 
     /// Queues a capture.
@@ -114,8 +118,7 @@ impl SnapshotJobs {
 
     /// Cancels a job. What is under way at this moment is finished: each chunk is as it was, or restored.
     pub fn cancel(&self, job: SnapshotJobId) {
-        // The coordinator is gone only while the app shuts down.
-        let _ = self.events.send(Event::Snapshot(SnapshotEvent::Cancelled(job)));
+        self.teller.tell(SnapshotEvent::Cancelled(job).tell());
     }
 
     fn next_id(&self) -> SnapshotJobId {
@@ -124,13 +127,13 @@ impl SnapshotJobs {
 
     fn queue(&self, task: SnapshotOrder) -> SnapshotJobId {
         let id = self.next_id();
-        let _ = self.events.send(Event::Snapshot(SnapshotEvent::Queued(id, Box::new(task))));
+        self.teller.tell(SnapshotEvent::Queued(id, Box::new(task)).tell());
         id
     }
 }
 
 /// What the coordinator hears of snapshot jobs.
-pub(super) enum SnapshotEvent {
+pub enum SnapshotEvent {
     Queued(SnapshotJobId, Box<SnapshotOrder>),
     Cancelled(SnapshotJobId),
     /// A column was worked on for so long.
@@ -139,16 +142,21 @@ pub(super) enum SnapshotEvent {
     Found(SnapshotJobId, Result<StoredPlaces, WorkError>),
     /// What came of work on files.
     Files(SnapshotJobId, Result<FileAnswer, SnapshotJobError>),
-    /// What a restore changed could not be saved yet.
-    NotSaved(PathBuf),
+}
+
+impl SnapshotEvent {
+    fn tell(self) -> impl FnOnce(&mut World) + Send + 'static {
+        move |world: &mut World| world.resource_mut::<Snapshots>().events.push(self)
+    }
 }
 
 /// The jobs.
 #[derive(Resource)]
-pub(super) struct Snapshots {
+pub struct Snapshots {
     jobs: SnapshotJobs,
     waiting: VecDeque<Job>,
     running: BTreeMap<SnapshotJobId, Job>,
+    events: Vec<SnapshotEvent>,
     /// `None` if nothing is remembered.
     records: Option<RestoreRecords>,
     /// Restores that wait until their dimension is opened again.
@@ -182,8 +190,8 @@ impl Snapshots {
                 Err(error) => error!("a restore was cut short and cannot go on: {error}"),
             }
         }
-        let (waiting, running, done, ended) = Default::default();
-        Self { jobs, waiting, running, records, interrupted, done, save_at: Duration::ZERO, ended }
+        let (waiting, running, events, done, ended) = Default::default();
+        Self { jobs, waiting, running, events, records, interrupted, done, save_at: Duration::ZERO, ended }
     }
 
     pub fn jobs(&self) -> &SnapshotJobs {
@@ -212,24 +220,36 @@ impl Snapshots {
 }
 
 /// Takes in what came of the work, and orders more.
-pub(super) fn work_on_snapshots(mut desk: Desk, mut snapshots: ResMut<Snapshots>) {
+pub fn work_on_snapshots(
+    config: Res<CoordinatorConfig>,
+    clock: Res<Clock>,
+    mut dimensions: ResMut<Dimensions>,
+    mut directory: ResMut<Directory>,
+    mut saves: ResMut<Saves>,
+    mut post: ResMut<Post>,
+    mut threads: ResMut<Threads>,
+    mut publisher: ResMut<Publisher>,
+    mut snapshots: ResMut<Snapshots>,
+) {
     let snapshots = &mut *snapshots;
-    let now = desk.clock.now;
-    take_events(&mut desk, snapshots);
-    snapshots.resume(|id| desk.dimensions.open.get(&id).is_some_and(|open| !open.is_closing()));
+    let now = clock.now;
+    take_events(snapshots, now);
+    snapshots.done.append(&mut saves.unsaved_restores);
+    snapshots.resume(|id| dimensions.open.get(&id).is_some_and(|open| !open.is_closing()));
     let (gone, kept): (Vec<_>, Vec<_>) = mem::take(&mut snapshots.waiting).into_iter().partition(Job::is_cancelled);
     snapshots.waiting = kept.into();
-    while snapshots.running.len() < desk.config.snapshots.jobs.max(1)
+    while snapshots.running.len() < config.snapshots.jobs.max(1)
         && let Some(job) = snapshots.waiting.pop_front()
     {
         if job.is_watching() {
-            desk.sightings.watch(job.id, job.dimension(), job.area());
+            directory.sightings.watch(job.id, job.dimension(), job.area());
         }
         snapshots.running.insert(job.id, job);
     }
     let is_over = |_: &SnapshotJobId, job: &mut Job| {
-        job.note_left(desk.sightings.take(job.id));
-        desk.advance(job)
+        job.note_left(directory.sightings.take(job.id));
+        let mut world = Surroundings { dimensions: &mut dimensions, directory: &directory, saves: &saves };
+        advance(job, now, &config, &mut world, &mut post, &mut threads)
     };
     let ended: Vec<_> = snapshots.running.extract_if(.., is_over).map(|(_, job)| job).collect();
     for mut job in gone.into_iter().chain(ended) {
@@ -238,28 +258,27 @@ pub(super) fn work_on_snapshots(mut desk: Desk, mut snapshots: ResMut<Snapshots>
             Some(RecordEnd::Keep(path, restore)) => snapshots.interrupted.push((path, restore)),
             None => {}
         }
-        desk.sightings.end(job.id);
+        directory.sightings.end(job.id);
         let status = job.end();
         snapshots.ended.push(status.clone());
-        desk.publisher.snapshot(status);
+        publisher.snapshot(status);
     }
     for job in snapshots.waiting.iter_mut().chain(snapshots.running.values_mut()) {
         if let Some(status) = job.tell(now) {
-            desk.publisher.snapshot(status);
+            publisher.snapshot(status);
         }
     }
     // Once in a period for all: a save asks every region.
     if !snapshots.done.is_empty() && now >= snapshots.save_at {
-        snapshots.save_at = now.saturating_add(desk.config.autosave_period);
-        desk.saves.requested.extend(snapshots.take_done());
+        snapshots.save_at = now.saturating_add(config.autosave_period);
+        saves.requested.extend(snapshots.take_done());
     }
 }
 
-fn take_events(desk: &mut Desk, snapshots: &mut Snapshots) {
-    let now = desk.clock.now;
-    let Snapshots { waiting, running, .. } = snapshots;
+fn take_events(snapshots: &mut Snapshots, now: Duration) {
+    let Snapshots { waiting, running, events, .. } = snapshots;
     let mut worked = Vec::new();
-    for event in mem::take(&mut desk.inbound.snapshots) {
+    for event in mem::take(events) {
         match event {
             SnapshotEvent::Queued(id, task) => {
                 let record = match &*task {
@@ -282,7 +301,6 @@ fn take_events(desk: &mut Desk, snapshots: &mut Snapshots) {
                     job.take_files(answer);
                 }
             }
-            SnapshotEvent::NotSaved(record) => snapshots.done.push(record),
         }
     }
     // In lockstep the same on every machine, whichever region thread was first.
@@ -294,77 +312,76 @@ fn take_events(desk: &mut Desk, snapshots: &mut Snapshots) {
     }
 }
 
-impl Desk<'_> {
-    /// Orders what the job wants now; says whether it has come to its end.
-    fn advance(&mut self, job: &mut Job) -> bool {
-        let (now, config) = (self.clock.now, &self.config.snapshots);
-        let limits = Limits { columns: config.columns.max(1), loading: config.loading.max(1) };
-        let share = (!self.config.mode.is_lockstep()).then_some(config.tick_share);
-        let budget = WorkBudget { share, chunks: config.chunks.max(1) };
-        loop {
-            let mut world =
-                Surroundings { dimensions: &mut self.dimensions, directory: &self.directory, saves: &self.saves };
-            match job.next(now, limits, &mut world) {
-                Step::Work(column, work) => {
-                    let (id, sender) = (job.id, self.threads.sender());
-                    let tell = move |answer, took| {
-                        let event = SnapshotEvent::Worked(id, column, Box::new(answer), took);
-                        drop(sender.send(Event::Snapshot(event)));
-                    };
-                    self.post(work.letter(job.dimension(), job.place_of(column), budget, job.is_void(), tell));
-                }
-                Step::FindStored(entities) => self.find_stored(job.id, entities),
-                Step::Files(work) => self.work_on_files(job, work),
-                Step::Wait => return false,
-                Step::End => return true,
+/// Orders what the job wants now; says whether it has come to its end.
+fn advance(
+    job: &mut Job,
+    now: Duration,
+    coordinator: &CoordinatorConfig,
+    world: &mut Surroundings,
+    post: &mut Post,
+    threads: &mut Threads,
+) -> bool {
+    let config = &coordinator.snapshots;
+    let limits = Limits { columns: config.columns.max(1), loading: config.loading.max(1) };
+    let share = (!coordinator.mode.is_lockstep()).then_some(config.tick_share);
+    let budget = WorkBudget { share, chunks: config.chunks.max(1) };
+    loop {
+        match job.next(now, limits, world) {
+            Step::Work(column, work) => {
+                let (id, teller) = (job.id, threads.teller());
+                let tell = move |answer, took| {
+                    let event = SnapshotEvent::Worked(id, column, Box::new(answer), took);
+                    teller.tell(event.tell());
+                };
+                post.send(work.letter(job.dimension(), job.place_of(column), budget, job.is_void(), tell));
             }
+            Step::FindStored(entities) => find_stored(job.id, entities, threads),
+            Step::Files(work) => work_on_files(job, work, threads),
+            Step::Wait => return false,
+            Step::End => return true,
         }
     }
+}
 
-    /// Finds out where entities are stored; an event tells.
-    fn find_stored(&mut self, job: SnapshotJobId, entities: Vec<Uuid>) {
-        self.threads.ask(
-            Place::Loading,
-            move |store, _| store.entity_places(&entities).map_err(WorkError::from),
-            move |places| Some(Event::Snapshot(SnapshotEvent::Found(job, places.flatten()))),
-        );
-    }
+/// Finds out where entities are stored; an event tells.
+fn find_stored(job: SnapshotJobId, entities: Vec<Uuid>, threads: &mut Threads) {
+    threads.ask(
+        Place::Loading,
+        move |store, _| store.entity_places(&entities).map_err(WorkError::from),
+        move |world, places| SnapshotEvent::Found(job, places.flatten()).tell()(world),
+    );
+}
 
-    fn work_on_files(&mut self, job: &Job, work: FileWork) {
-        let (id, is_void, done) = (job.id, job.is_void(), job.of_files());
-        self.threads.ask(
-            Place::Beside("terrane snapshot"),
-            move |store, blocks| {
-                work.expect_place(store)?;
-                work.run(blocks, &is_void, &done)
-            },
-            move |done| {
-                let done = done.unwrap_or_else(|error| Err(error.into()));
-                Some(Event::Snapshot(SnapshotEvent::Files(id, done)))
-            },
-        );
-    }
+fn work_on_files(job: &Job, work: FileWork, threads: &mut Threads) {
+    let (id, is_void, done) = (job.id, job.is_void(), job.of_files());
+    threads.ask(
+        Place::Beside("terrane snapshot"),
+        move |store, blocks| {
+            work.expect_place(store)?;
+            work.run(blocks, &is_void, &done)
+        },
+        move |world, done| {
+            let done = done.unwrap_or_else(|error| Err(error.into()));
+            SnapshotEvent::Files(id, done).tell()(world);
+        },
+    );
+}
 
-    /// All that a restore changed is saved.
-    pub fn forget_restore(&mut self, record: PathBuf) {
-        let path = record.clone();
-        self.threads.ask(
-            Place::Beside("terrane snapshot"),
-            move |_, _| {
-                if let Err(error) = records::remove(&path) {
-                    warn!("{}: a restore that is done cannot be forgotten, and is done again: {error}", path.display());
-                }
-            },
-            |done| {
-                let error = done.err()?;
+/// All that a restore changed is saved.
+pub fn forget_restore(record: PathBuf, threads: &mut Threads) {
+    let path = record.clone();
+    threads.ask(
+        Place::Beside("terrane snapshot"),
+        move |_, _| {
+            if let Err(error) = records::remove(&path) {
+                warn!("{}: a restore that is done cannot be forgotten, and is done again: {error}", path.display());
+            }
+        },
+        |world, done| {
+            if let Err(error) = done {
                 warn!("{}: a restore that is done is forgotten later: {error}", record.display());
-                Some(Event::Snapshot(SnapshotEvent::NotSaved(record)))
-            },
-        );
-    }
-
-    /// What a restore changed is not saved yet.
-    pub fn keep_restore(&mut self, record: PathBuf) {
-        let _ = self.threads.sender().send(Event::Snapshot(SnapshotEvent::NotSaved(record)));
-    }
+                world.resource_mut::<Snapshots>().done.push(record);
+            }
+        },
+    );
 }

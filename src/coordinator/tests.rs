@@ -6,8 +6,8 @@ use super::clocks::clock::LONG_WAIT;
 use super::dimension::{Dimension, Dimensions};
 use super::publish::Publisher;
 use super::{
-    ColumnUpdate, ControlRegion, CoordinatorConfig, CoordinatorMain, DimensionSpec, FromMain, MainLink, Published,
-    RegionOrder, TickMode, coordinator_app,
+    ColumnUpdate, ControlRegion, CoordinatorConfig, CoordinatorMain, DimensionSpec, MainLink, Published, RegionOrder,
+    TickMode, coordinator_app, requests,
 };
 use crate::block::BlockRegistry;
 use crate::chunk::Column;
@@ -58,7 +58,7 @@ impl Unwatched {
             clock: None,
             generation: None,
         };
-        link.send(FromMain::OpenDimension(spec));
+        link.request(requests::open_dimension, spec);
         let mut unwatched = Self { app, link };
         unwatched.look_from(0);
         unwatched.pass(10);
@@ -71,7 +71,7 @@ impl Unwatched {
 
     fn look_from(&self, x: i64) {
         let (chunk, radii) = (ChunkPos::new(x, 0, 0), ViewerRadii::new(2, 0, 0));
-        self.link.send(FromMain::MoveViewer { viewer: VIEWER, dimension: DIMENSION, chunk, radii });
+        self.link.request(requests::move_viewers, vec![(VIEWER, Some((DIMENSION, chunk, radii)))]);
     }
 
     fn dimension(&self) -> &Dimension {
@@ -80,7 +80,7 @@ impl Unwatched {
 
     fn order(&mut self, order: RegionOrder) {
         let (dimension, region) = (self.dimension().id, self.dimension().regionizer.regions()[0]);
-        self.link.send(FromMain::Control(ControlRegion { dimension, region, order }));
+        self.link.request(requests::control_region, ControlRegion { dimension, region, order });
         self.pass(2);
     }
 }
@@ -108,7 +108,7 @@ fn what_a_live_region_took_over_is_read_again_also_in_a_part_that_split_off_in_t
     let mut unwatched = Unwatched::new();
     let (viewer, radii) = (Entity::from_raw_u32(3).unwrap(), ViewerRadii::new(2, 0, 0));
     let chunk = ChunkPos::new(1_000, 0, 0);
-    unwatched.link.send(FromMain::MoveViewer { viewer, dimension: DIMENSION, chunk, radii });
+    unwatched.link.request(requests::move_viewers, vec![(viewer, Some((DIMENSION, chunk, radii)))]);
     unwatched.pass(10);
     let mut dimensions = unwatched.app.world_mut().resource_mut::<Dimensions>();
     let dimension = dimensions.open.values_mut().next().unwrap();

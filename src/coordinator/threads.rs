@@ -2,45 +2,38 @@
 
 mod beside;
 mod columns;
-mod handle;
 mod regions;
+pub(super) mod work_error;
 
-pub use beside::WorkError;
-pub use handle::CoordinatorHandle;
+pub use work_error::WorkError;
 
-pub(super) use beside::{Place, caught};
-pub(super) use columns::{ColumnOrder, ColumnsReady, ReadyColumn, Source};
+pub(super) use beside::Place;
+pub(super) use columns::{ColumnOrder, ColumnThreads, ColumnsReady, ReadyColumn, Source};
 pub(super) use regions::{Fault, FinishedTasks, RegionJob, RegionThreads, TaskDone};
+pub(super) use work_error::caught;
 
 use super::CoordinatorConfig;
 use super::arenas::Arenas;
-use super::exchange::{Event, MainLink};
-use super::far_view::SummaryOrder;
+use super::exchange::{Event, Inbound, MainLink, Teller};
 use super::snapshots::SnapshotJobs;
-use super::streaming::order_queue::OrderQueue;
 use crate::block::BlockRegistry;
 use crate::simulation::RegionTemplate;
 use crate::storage::{StorageThread, WorldStore};
 use crate::work::Stop;
 use bevy::prelude::*;
 use bevy::tasks::{TaskPool, TaskPoolBuilder};
-use crossbeam_channel::{Receiver, Sender, unbounded};
+use crossbeam_channel::unbounded;
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 /// Channels to the threads, and what joins them.
 #[derive(Resource)]
-pub(super) struct Threads {
-    pub events: Receiver<Event>,
+pub struct Threads {
     pub regions: RegionThreads,
-    generation: TaskPool,
-    loading: TaskPool,
-    /// Orders that no thread has begun.
-    to_generate: OrderQueue,
-    to_load: OrderQueue,
+    loading: Arc<TaskPool>,
     pub storage: StorageThread,
-    sender: Sender<Event>,
+    teller: Teller,
     template: RegionTemplate,
     store: Arc<WorldStore>,
     /// Long work stops as soon as it may.
@@ -55,41 +48,41 @@ impl Threads {
         config: &CoordinatorConfig,
         mut template: RegionTemplate,
         store: Arc<WorldStore>,
-    ) -> io::Result<(Self, MainLink)> {
+    ) -> io::Result<(Self, ColumnThreads, Inbound, MainLink)> {
         let (sender, events) = unbounded();
-        let snapshots = SnapshotJobs::new(sender.clone());
+        let teller = Teller::new(sender);
+        let snapshots = SnapshotJobs::new(teller.clone());
         // So that systems of regions can queue jobs.
-        let (jobs, arenas) = (snapshots.clone(), Arenas::new(sender.clone()));
+        let (jobs, arenas) = (snapshots.clone(), Arenas::new(teller.clone()));
         template.plugins.push(Arc::new(move |region| {
             region.insert_resource(jobs.clone()).insert_resource(arenas.clone());
         }));
-        let regions = RegionThreads::start(config.region_threads, &template, &sender)?;
+        let regions = RegionThreads::start(config.region_threads, &template, &teller)?;
         let tasks = |name: &str, threads: usize| {
             TaskPoolBuilder::new().num_threads(threads.max(1)).thread_name(name.to_owned()).build()
         };
-        let commits = sender.clone();
+        let commits = teller.clone();
         let storage = StorageThread::start(store.clone(), move |commit| {
-            let _ = commits.send(Event::Committed(Box::new(commit)));
+            commits.send(Event::Committed(Box::new(commit)));
         })?;
         let link =
-            MainLink { events: sender.clone(), published: Default::default(), frames: Default::default(), snapshots };
+            MainLink { teller: teller.clone(), published: Default::default(), frames: Default::default(), snapshots };
 
+        let loading = Arc::new(tasks("terrane loading", 1));
+        let generation = tasks("terrane generation", config.generation_threads);
+        let columns = ColumnThreads::new(generation, loading.clone(), teller.clone(), store.clone());
         let threads = Self {
-            events,
             regions,
-            generation: tasks("terrane generation", config.generation_threads),
-            loading: tasks("terrane loading", 1),
-            to_generate: OrderQueue::default(),
-            to_load: OrderQueue::default(),
+            loading,
             storage,
-            sender,
+            teller,
             template,
             store,
             ending: Stop::default(),
             long_work: Vec::new(),
             is_lockstep: config.mode.is_lockstep(),
         };
-        Ok((threads, link))
+        Ok((threads, columns, Inbound::new(events), link))
     }
 
     /// The block types of the world.
@@ -102,9 +95,9 @@ impl Threads {
         self.template.seed
     }
 
-    /// Where what happens elsewhere is told to the coordinator.
-    pub fn sender(&self) -> Sender<Event> {
-        self.sender.clone()
+    /// Tells the coordinator what happens elsewhere.
+    pub fn teller(&self) -> Teller {
+        self.teller.clone()
     }
 
     /// Says that the app ends, and long work stops as soon as it may.
@@ -112,18 +105,9 @@ impl Threads {
         self.ending.clone()
     }
 
-    /// Has summaries read; an event tells when they are there.
-    pub fn order_summaries(&self, order: SummaryOrder) {
-        let (sender, store) = (self.sender.clone(), self.store.clone());
-        let read = async move { drop(sender.send(Event::SummariesReady(order.read(&store)))) };
-        self.loading.spawn(read).detach();
-    }
-
     /// Lets the threads end when their work is done.
     pub fn join(&mut self) {
         self.ending.stop();
-        self.to_generate.clear();
-        self.to_load.clear();
         self.regions.join();
         // It stops within moments, but for a backup and what jobs do with files. The store must not be in use when the app
         // is gone.

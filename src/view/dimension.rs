@@ -1,7 +1,7 @@
 //! Dimensions, as a game spawns them.
 
 use super::expected_plugin::expect_plugin_hook;
-use crate::coordinator::{DimensionClock, DimensionGeneration, DimensionSpec, FromMain, MainLink};
+use crate::coordinator::{DimensionClock, DimensionGeneration, DimensionSpec, MainLink, requests};
 use crate::generation::Generator;
 use crate::space::DimensionId;
 use bevy::prelude::*;
@@ -117,7 +117,7 @@ pub(super) fn open(
         // The end of the old one is told by the entity, which may be the new one's too.
         match going.contains(&entity) || going_names.contains(name) {
             true => reopening.0.push(spec),
-            false => link.send(FromMain::OpenDimension(spec)),
+            false => link.request(requests::open_dimension, spec),
         }
     }
 }

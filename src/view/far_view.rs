@@ -3,7 +3,7 @@
 use super::Dimension;
 use super::viewers::Place;
 use crate::chunk::ColumnSummary;
-use crate::coordinator::{FarCenter, FarNews, FarRadii, FarUpdate, FarWish, FromMain, MAX_FAR_RADIUS, MainLink};
+use crate::coordinator::{FarCenter, FarNews, FarRadii, FarUpdate, FarWish, MAX_FAR_RADIUS, MainLink, requests};
 use crate::simulation::Viewer;
 use crate::space::{ColumnPos, DimensionId};
 use bevy::prelude::*;
@@ -180,7 +180,7 @@ pub(super) fn send_far_views(
 ) {
     for listener in removed.read() {
         if known.listeners.remove(&listener).is_some() {
-            link.send(FromMain::RemoveFarView(listener));
+            link.request(requests::remove_far_view, listener);
         }
     }
     for (entity, view, viewer, place) in &listeners {
@@ -212,7 +212,7 @@ impl FarColumns {
             Known { life: self.lives, sent: None, columns: FxHashMap::default() }
         });
         if known.sent.replace(wish) != Some(wish) {
-            link.send(FromMain::SetFarView { listener, life: known.life, wish });
+            link.request(requests::set_far_view, (listener, known.life, wish));
         }
     }
 
@@ -256,6 +256,6 @@ pub(super) fn apply(world: &mut World, updates: &mut VecDeque<FarUpdate>) {
     world.write_message_batch(told);
     let link = world.resource::<MainLink>();
     for ((listener, life), updates) in taken {
-        link.send(FromMain::FarViewTaken { listener, life, updates });
+        link.request(requests::note_taken, (listener, life, updates));
     }
 }

@@ -1,7 +1,7 @@
 //! Asking which blocks are opaque.
 
 use super::{DimensionOpen, PublishedColumns};
-use crate::coordinator::{AskOpacity, FromMain, MainLink};
+use crate::coordinator::{AskOpacity, MainLink, requests};
 use bevy::prelude::*;
 
 pub(super) fn build(app: &mut App) {
@@ -18,6 +18,6 @@ pub(super) fn send(
     for ask in asks.read() {
         let dimension = dimensions.get(ask.dimension).ok().map(|open| open.id);
         let columns = ask.batch.columns().filter_map(|column| published.column(dimension?, column));
-        link.send(FromMain::AskOpacity(*ask, columns.cloned().collect()));
+        link.request(requests::ask_opacity, (*ask, columns.cloned().collect()));
     }
 }

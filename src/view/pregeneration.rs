@@ -2,8 +2,8 @@
 
 use super::{Dimension, DimensionOpen};
 use crate::coordinator::{
-    DimensionClosed, FromMain, MainLink, PregenerationOrder, PregenerationProgress, PregenerationState,
-    PregenerationStatus,
+    DimensionClosed, MainLink, PregenerationOrder, PregenerationProgress, PregenerationState, PregenerationStatus,
+    requests,
 };
 use crate::generation::DistanceGraph;
 use crate::space::{ColumnArea, DimensionId};
@@ -114,7 +114,7 @@ pub(super) fn send(
             if order == PregenerationOrder::Cancel {
                 index.note_cancelled(entity);
             }
-            link.send(FromMain::ControlPregeneration { entity, order });
+            link.request(requests::control_pregeneration, (entity, order));
         } else if let Ok((_, job, progress)) = jobs.get_mut(entity) {
             let ending = control_unsent(job, progress, order);
             ended.write_batch(ending.map(|progress| PregenerationEnded {
@@ -131,14 +131,14 @@ pub(super) fn send(
             continue;
         }
         index.note_cancelled(entity);
-        link.send(FromMain::ControlPregeneration { entity, order: PregenerationOrder::Cancel });
+        link.request(requests::control_pregeneration, (entity, PregenerationOrder::Cancel));
     }
     for (entity, job, progress) in &jobs {
         if !progress.state.is_over() && open.contains(job.dimension) && !index.sent.contains_key(&entity) {
             let &Pregeneration { dimension, area } = job;
             index.sent.insert(entity, dimension);
             let is_paused = progress.state == PregenerationState::Paused;
-            link.send(FromMain::StartPregeneration { entity, dimension, area, is_paused });
+            link.request(requests::start_pregeneration, (entity, dimension, area, is_paused));
         }
     }
 }
@@ -190,8 +190,8 @@ fn cancel_again(world: &mut World, (dimension, number): (DimensionId, u64)) {
     let entity = world.spawn_empty().id();
     world.despawn(entity);
     let link = world.resource::<MainLink>();
-    link.send(FromMain::AdoptPregeneration { entity, dimension, number });
-    link.send(FromMain::ControlPregeneration { entity, order: PregenerationOrder::Cancel });
+    link.request(requests::adopt_pregeneration, (entity, dimension, number));
+    link.request(requests::control_pregeneration, (entity, PregenerationOrder::Cancel));
 }
 
 /// The entity of a job: the one that it has, one that was spawned for the same, or a new one.
@@ -219,7 +219,7 @@ fn entity_of(world: &mut World, key: (DimensionId, u64), status: &PregenerationS
     index.entities.insert(key, entity);
     index.sent.insert(entity, status.dimension);
     let (dimension, number) = key;
-    world.resource::<MainLink>().send(FromMain::AdoptPregeneration { entity, dimension, number });
+    world.resource::<MainLink>().request(requests::adopt_pregeneration, (entity, dimension, number));
     Some(entity)
 }
 

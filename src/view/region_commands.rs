@@ -1,6 +1,6 @@
 //! What the main world sends to regions: messages, closures, entities.
 
-use crate::coordinator::{FromMain, MainLink};
+use crate::coordinator::{MainLink, requests};
 use crate::simulation::{Address, Letter, LetterSender, Position, RegionInfo, RegionMessage, Undeliverable, schedule};
 use crate::space::{BlockPos, DimensionId};
 use bevy::prelude::*;
@@ -99,7 +99,7 @@ impl RegionCommands for Commands<'_, '_> {
         run: impl FnOnce(&mut World) + Send + 'static,
     ) -> &mut Self {
         let letter = Letter::run(to_place(block), LetterSender::Main, Box::new(run)).with_delay(delay);
-        post(self, FromMain::PostToPlace { dimension, block, letter })
+        post(self, Some((dimension, block)), letter)
     }
 
     fn run_on_region_entity(
@@ -110,20 +110,20 @@ impl RegionCommands for Commands<'_, '_> {
         retired: impl FnOnce(&mut World, Undeliverable) + Send + 'static,
     ) -> &mut Self {
         let letter = Letter::run_on(id, LetterSender::Main, Box::new(run), Some(Box::new(retired)));
-        post(self, FromMain::Post(letter.with_delay(delay)))
+        post(self, None, letter.with_delay(delay))
     }
 
     fn send_to_place<M: RegionMessage>(&mut self, dimension: Entity, block: BlockPos, message: M) -> &mut Self {
         let letter = Letter::message(to_place(block), LetterSender::Main, message);
-        post(self, FromMain::PostToPlace { dimension, block, letter })
+        post(self, Some((dimension, block)), letter)
     }
 
     fn send_to_entity<M: RegionMessage>(&mut self, id: Uuid, message: M) -> &mut Self {
-        post(self, FromMain::Post(Letter::message(Address::Entity(id), LetterSender::Main, message)))
+        post(self, None, Letter::message(Address::Entity(id), LetterSender::Main, message))
     }
 
     fn send_to_regions<M: RegionMessage>(&mut self, only: Option<DimensionId>, message: M) -> &mut Self {
-        post(self, FromMain::Post(Letter::message(Address::Regions(only), LetterSender::Main, message)))
+        post(self, None, Letter::message(Address::Regions(only), LetterSender::Main, message))
     }
 }
 
@@ -132,19 +132,26 @@ fn to_place(block: BlockPos) -> Address {
     Address::Place(DimensionId(0), block)
 }
 
-fn post<'a, 'w, 's>(commands: &'a mut Commands<'w, 's>, letter: FromMain) -> &'a mut Commands<'w, 's> {
-    commands.queue(move |world: &mut World| world.get_resource_or_init::<Outgoing>().0.push(letter));
+fn post<'a, 'w, 's>(
+    commands: &'a mut Commands<'w, 's>,
+    place: Option<(Entity, BlockPos)>,
+    letter: Letter,
+) -> &'a mut Commands<'w, 's> {
+    commands.queue(move |world: &mut World| world.get_resource_or_init::<Outgoing>().0.push((place, letter)));
     commands
 }
 
-/// What is sent to regions at the end of the frame, after the frame's new dimensions.
+/// What is sent to regions at the end of the frame, after the frame's new dimensions; with the dimension's entity and the block
+/// if it goes to a place.
 #[derive(Resource, Default)]
-pub(super) struct Outgoing(Vec<FromMain>);
+pub(super) struct Outgoing(Vec<(Option<(Entity, BlockPos)>, Letter)>);
 
 pub(super) fn build(app: &mut App) {
     app.init_resource::<Outgoing>();
 }
 
 pub(super) fn send_letters(link: Res<MainLink>, mut outgoing: ResMut<Outgoing>) {
-    mem::take(&mut outgoing.0).into_iter().for_each(|letter| link.send(letter));
+    if !outgoing.0.is_empty() {
+        link.request(requests::post_letters, mem::take(&mut outgoing.0));
+    }
 }

@@ -1,7 +1,7 @@
 //! Where the viewers of the main world are.
 
 use super::{Dimension, DimensionOpen, Mirror};
-use crate::coordinator::{FromMain, MainLink};
+use crate::coordinator::{MainLink, requests};
 use crate::simulation::{Position, Viewer, ViewerRadii};
 use crate::space::{ChunkPos, DimensionId};
 use bevy::ecs::query::QueryData;
@@ -47,11 +47,8 @@ pub(super) fn send_viewers(
 ) {
     // What was said of a dimension that had to wait until it could be opened is said again.
     sent.retain(|_, (dimension, ..)| !opened.contains(*dimension));
-    for viewer in removed.read() {
-        if sent.remove(&viewer).is_some() {
-            link.send(FromMain::RemoveViewer(viewer));
-        }
-    }
+    let gone = removed.read().filter(|viewer| sent.remove(viewer).is_some());
+    let mut moves: Vec<_> = gone.map(|viewer| (viewer, None)).collect();
     for (entity, viewer, place) in &viewers {
         let Some(dimension) = viewer.dimension() else {
             warn_once!(
@@ -70,8 +67,10 @@ pub(super) fn send_viewers(
         };
         let state = (dimension, position.block.chunk(), viewer.radii());
         if sent.insert(entity, state) != Some(state) {
-            let (_, chunk, radii) = state;
-            link.send(FromMain::MoveViewer { viewer: entity, dimension, chunk, radii });
+            moves.push((entity, Some(state)));
         }
+    }
+    if !moves.is_empty() {
+        link.request(requests::move_viewers, moves);
     }
 }

@@ -1,49 +1,18 @@
 //! Tells the main world what chunks are, with their versions, also where nothing is loaded.
 
-use super::opacity::AskError;
+use super::question::{AskChunks, AskError, ChunkState};
 use crate::block::{BlockId, BlockRegistry};
 use crate::chunk::{BlockValueError, Chunk, format};
-use crate::coordinator::desk::Desk;
+use crate::coordinator::dimension::Dimensions;
 use crate::coordinator::events::ChunksAnswer;
-use crate::coordinator::exchange::Event;
-use crate::coordinator::threads::{Place, WorkError};
+use crate::coordinator::publish::Publisher;
+use crate::coordinator::saving::save::Saves;
+use crate::coordinator::threads::{Place, Threads, WorkError};
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
 use crate::storage::{StoreError, StoredChunk, StoredItem, WorldStore};
 use bevy::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// Asks what chunks are and which versions they have, loaded or not. A [`ChunksAnswer`] with the same asker tells.
-///
-/// They are read from the store on a loading thread; what is not saved yet, and what is published, counts.
-#[derive(Message, Clone, Debug, PartialEq, Eq)]
-pub struct AskChunks {
-    /// An entity of the game's choice, to know the answer by.
-    pub asker: Entity,
-    /// The dimension's entity.
-    pub dimension: Entity,
-    /// The chunks.
-    pub chunks: Vec<ChunkPos>,
-}
-
-/// What a chunk is at the moment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ChunkState {
-    /// How often it was saved changed: 0 as generated. If it is not saved as it is now, the version that it will have.
-    pub version: u64,
-    /// Whether it is saved as it is now.
-    pub is_saved: bool,
-    /// The CRC-32 of its bytes: two histories of a world may have the same version of a chunk.
-    pub checksum: u32,
-    /// Its bytes, in the [chunk format](mod@crate::chunk::format), with the numbers of the world.
-    pub bytes: Arc<[u8]>,
-}
-
-impl ChunkState {
-    fn new(version: u64, is_saved: bool, bytes: Arc<[u8]>) -> Self {
-        Self { version, is_saved, checksum: crc32fast::hash(&bytes), bytes }
-    }
-}
 
 /// A question, to be answered on another thread.
 struct ChunkStateOrder {
@@ -60,34 +29,37 @@ struct KnownChunk {
     is_generated: bool,
 }
 
-impl Desk<'_> {
-    /// Chunks that are published come along.
-    pub fn ask_chunks(&mut self, ask: AskChunks, published: Vec<Option<Arc<Chunk>>>) {
-        let AskChunks { asker, dimension: entity, chunks } = ask;
-        let Some(&dimension) = self.dimensions.by_entity.get(&entity) else {
-            let chunks = chunks.into_iter().map(|chunk| (chunk, Err(AskError::NotOpen))).collect();
-            return self.publisher.event(ChunksAnswer { asker, entity, chunks });
-        };
-        let is_sparse = self.dimensions.open.get(&dimension).is_some_and(|dimension| dimension.sparse.is_some());
-        let mut known = Vec::with_capacity(chunks.len());
-        for (&pos, published) in chunks.iter().zip(published) {
-            let mut batches = self.saves.unwritten_batches();
-            let newest = published.or_else(|| batches.find_map(|batch| batch.chunks.get(&(dimension, pos)).cloned()));
-            let is_generated = newest.is_some() || self.saves.unwritten_summary(dimension, pos.column()).is_some();
-            known.push(KnownChunk { pos, newest, is_generated });
-        }
-        let order = ChunkStateOrder { dimension, is_sparse, chunks: known };
-        self.threads.ask(
-            Place::Loading,
-            move |store, blocks| order.read(store, blocks),
-            move |read| {
-                let failed =
-                    |error: WorkError| chunks.iter().map(|chunk| (*chunk, Err(error.clone().into()))).collect();
-                let chunks = read.unwrap_or_else(failed);
-                Some(Event::Happened(ChunksAnswer { asker, entity, chunks }.into()))
-            },
-        );
+/// Chunks that are published come along.
+pub(crate) fn ask_chunks(
+    In((ask, published)): In<(AskChunks, Vec<Option<Arc<Chunk>>>)>,
+    dimensions: Res<Dimensions>,
+    saves: Res<Saves>,
+    mut threads: ResMut<Threads>,
+    mut publisher: ResMut<Publisher>,
+) {
+    let AskChunks { asker, dimension: entity, chunks } = ask;
+    let Some(&dimension) = dimensions.by_entity.get(&entity) else {
+        let chunks = chunks.into_iter().map(|chunk| (chunk, Err(AskError::NotOpen))).collect();
+        return publisher.event(ChunksAnswer { asker, entity, chunks });
+    };
+    let is_sparse = dimensions.open.get(&dimension).is_some_and(|dimension| dimension.sparse.is_some());
+    let mut known = Vec::with_capacity(chunks.len());
+    for (&pos, published) in chunks.iter().zip(published) {
+        let mut batches = saves.unwritten_batches();
+        let newest = published.or_else(|| batches.find_map(|batch| batch.chunks.get(&(dimension, pos)).cloned()));
+        let is_generated = newest.is_some() || saves.unwritten_summary(dimension, pos.column()).is_some();
+        known.push(KnownChunk { pos, newest, is_generated });
     }
+    let order = ChunkStateOrder { dimension, is_sparse, chunks: known };
+    threads.ask(
+        Place::Loading,
+        move |store, blocks| order.read(store, blocks),
+        move |world, read| {
+            let failed = |error: WorkError| chunks.iter().map(|chunk| (*chunk, Err(error.clone().into()))).collect();
+            let chunks = read.unwrap_or_else(failed);
+            world.resource_mut::<Publisher>().event(ChunksAnswer { asker, entity, chunks });
+        },
+    );
 }
 
 impl ChunkStateOrder {

@@ -1,41 +1,18 @@
 //! Tells the main world which blocks are opaque, also where nothing is loaded.
 
+use super::question::{AskError, AskOpacity};
 use crate::block::BlockRegistry;
 use crate::chunk::Column;
-use crate::coordinator::desk::Desk;
+use crate::coordinator::dimension::Dimensions;
 use crate::coordinator::events::OpacityAnswer;
-use crate::coordinator::exchange::Event;
-use crate::coordinator::threads::{Place, WorkError};
+use crate::coordinator::publish::Publisher;
+use crate::coordinator::saving::save::Saves;
+use crate::coordinator::threads::{Place, Threads, WorkError};
 use crate::simulation::SavedChunks;
 use crate::space::{BatchPos, ColumnPos, DimensionId};
 use crate::storage::{BatchOpacity, WorldStore};
 use bevy::prelude::*;
 use std::sync::Arc;
-
-/// Asks which blocks of 64 x 64 block columns are opaque, loaded or not: how high the ground is, what is covered, from where
-/// the sky can be seen. An [`OpacityAnswer`] with the same number tells.
-///
-/// It is read from the store's opacity map on a loading thread; what is not saved yet, and what is published, is in it.
-#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AskOpacity {
-    /// A number of the game's choice, to know the answer by.
-    pub request: u64,
-    /// The dimension's entity.
-    pub dimension: Entity,
-    /// The columns.
-    pub batch: BatchPos,
-}
-
-/// Why a question of the main world about the ground has no answer.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AskError {
-    /// The dimension is not open.
-    #[error("the dimension is not open")]
-    NotOpen,
-    /// Nobody could look, or the store cannot be read.
-    #[error(transparent)]
-    Work(#[from] WorkError),
-}
 
 /// A question, to be answered on another thread.
 struct OpacityOrder {
@@ -47,24 +24,29 @@ struct OpacityOrder {
     loaded: Vec<Column>,
 }
 
-impl Desk<'_> {
-    pub fn ask_opacity(&mut self, ask: AskOpacity, loaded: Vec<Column>) {
-        let AskOpacity { request, dimension: entity, batch } = ask;
-        let Some(&dimension) = self.dimensions.by_entity.get(&entity) else {
-            let opacity = Err(AskError::NotOpen);
-            return self.publisher.event(OpacityAnswer { request, entity, batch, opacity });
-        };
-        let unwritten = batch.columns().map(|column| (column, self.saves.unwritten(dimension, column))).collect();
-        let order = OpacityOrder { batch, dimension, unwritten, loaded };
-        self.threads.ask(
-            Place::Loading,
-            move |store, blocks| order.read(store, blocks),
-            move |read| {
-                let opacity = read.flatten().map_err(AskError::from);
-                Some(Event::Happened(OpacityAnswer { request, entity, batch, opacity }.into()))
-            },
-        );
-    }
+/// Columns that are published come along.
+pub(crate) fn ask_opacity(
+    In((ask, loaded)): In<(AskOpacity, Vec<Column>)>,
+    dimensions: Res<Dimensions>,
+    saves: Res<Saves>,
+    mut threads: ResMut<Threads>,
+    mut publisher: ResMut<Publisher>,
+) {
+    let AskOpacity { request, dimension: entity, batch } = ask;
+    let Some(&dimension) = dimensions.by_entity.get(&entity) else {
+        let opacity = Err(AskError::NotOpen);
+        return publisher.event(OpacityAnswer { request, entity, batch, opacity });
+    };
+    let unwritten = batch.columns().map(|column| (column, saves.unwritten(dimension, column))).collect();
+    let order = OpacityOrder { batch, dimension, unwritten, loaded };
+    threads.ask(
+        Place::Loading,
+        move |store, blocks| order.read(store, blocks),
+        move |world, read| {
+            let opacity = read.flatten().map_err(AskError::from);
+            world.resource_mut::<Publisher>().event(OpacityAnswer { request, entity, batch, opacity });
+        },
+    );
 }
 
 impl OpacityOrder {

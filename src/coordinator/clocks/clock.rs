@@ -1,24 +1,21 @@
 //! Clocks: the coordinator's own, and one for each dimension, which can be slowed, paused and stepped.
 
-use crate::coordinator::CoordinatorConfig;
-use crate::coordinator::dimension::Dimensions;
 use bevy::prelude::*;
 use std::time::{Duration, Instant};
 
 /// A region whose next tick is further away than this is not left alone until then: an autosave does not wait so long.
-pub(in crate::coordinator) const LONG_WAIT: Duration = Duration::from_secs(1);
+pub const LONG_WAIT: Duration = Duration::from_secs(1);
 
 /// The coordinator's clock: the time since it began; in lockstep one tick a pass.
 #[derive(Resource)]
-pub(in crate::coordinator) struct Clock {
+pub struct Clock {
     pub now: Duration,
-    pub pass: u64,
     pub began: Instant,
 }
 
 impl Default for Clock {
     fn default() -> Self {
-        Self { now: Duration::ZERO, pass: 0, began: Instant::now() }
+        Self { now: Duration::ZERO, began: Instant::now() }
     }
 }
 
@@ -53,14 +50,14 @@ impl DimensionClock {
 }
 
 /// The time between two ticks at so many a second, if that is a positive number.
-pub(in crate::coordinator) fn period(ticks_per_second: f64) -> Option<Duration> {
+pub fn period(ticks_per_second: f64) -> Option<Duration> {
     let seconds = 1.0 / ticks_per_second;
     (ticks_per_second > 0.0 && seconds > 0.0).then(|| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
 }
 
 /// The time of one dimension.
 #[derive(Clone, Debug)]
-pub(in crate::coordinator) struct DimensionTime {
+pub struct DimensionTime {
     pub settings: DimensionClock,
     pub now: Duration,
     /// Single steps granted since it was opened; each region keeps count of those that it has made.
@@ -99,7 +96,7 @@ impl DimensionTime {
         if rate > 0.0 && rate.is_finite() { rate } else { 1.0 }
     }
 
-    fn advance(&mut self, real: Duration, is_lockstep: bool) {
+    pub fn advance(&mut self, real: Duration, is_lockstep: bool) {
         if self.settings.paused {
             return;
         }
@@ -121,22 +118,6 @@ impl DimensionTime {
         let behind = self.steps.saturating_sub(done).saturating_sub(1);
         let behind = u32::try_from(behind).unwrap_or(u32::MAX);
         self.now.saturating_sub(self.settings.period().saturating_mul(behind))
-    }
-}
-
-pub(in crate::coordinator) fn advance_clocks(
-    mut clock: ResMut<Clock>,
-    mut dimensions: ResMut<Dimensions>,
-    config: Res<CoordinatorConfig>,
-) {
-    let before = clock.now;
-    let is_lockstep = config.mode.is_lockstep();
-    clock.pass += 1;
-    clock.now = if is_lockstep { before.saturating_add(config.clock.period()) } else { clock.began.elapsed() };
-    let passed = clock.now.saturating_sub(before);
-    for dimension in dimensions.open.values_mut() {
-        dimension.time.advance(passed, is_lockstep);
-        dimension.real_now = clock.now;
     }
 }
 

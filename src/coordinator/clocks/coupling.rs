@@ -17,12 +17,20 @@ pub struct Coupling {
     pub ends: [(Entity, BlockPos); 2],
 }
 
+/// A coupling of the main world is new, has changed, or is no more.
+pub(crate) fn couple(In((entity, coupling)): In<(Entity, Option<Coupling>)>, mut couplings: ResMut<Couplings>) {
+    match coupling {
+        Some(coupling) => drop(couplings.places.insert(entity, coupling)),
+        None => drop(couplings.places.remove(&entity)),
+    }
+}
+
 /// Regions that tick together.
-pub(in crate::coordinator) type Group = BTreeSet<(DimensionId, RegionId)>;
+pub type Group = BTreeSet<(DimensionId, RegionId)>;
 
 /// All couplings, by their entity in the main world.
 #[derive(Resource, Default)]
-pub(in crate::coordinator) struct Couplings {
+pub struct Couplings {
     pub places: BTreeMap<Entity, Coupling>,
 }
 

@@ -7,7 +7,7 @@ use crate::space::ColumnPos;
 pub const MAX_FAR_RADIUS: u32 = 1024;
 
 /// How far beyond its radius a far view keeps what it has, in columns: a step back sends nothing again.
-pub(super) const LET_GO: u32 = 4;
+pub const LET_GO: u32 = 4;
 
 /// How far a far view reaches, and how fine it is where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

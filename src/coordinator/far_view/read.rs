@@ -11,10 +11,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// What a message takes besides a summary's binary form: the column's two coordinates.
-pub(super) const PLACE_BYTES: u64 = 16;
+pub const PLACE_BYTES: u64 = 16;
 
 /// Summaries that are wanted, to be read on another thread.
-pub(in crate::coordinator) struct SummaryOrder {
+pub struct SummaryOrder {
     pub(super) listener: Entity,
     pub(super) claim: u64,
     pub(super) dimension: DimensionId,
@@ -24,13 +24,13 @@ pub(in crate::coordinator) struct SummaryOrder {
 }
 
 /// What became of them, in the same order.
-pub(in crate::coordinator) struct SummariesReady {
+pub struct SummariesReady {
     pub(super) listener: Entity,
     pub(super) claim: u64,
     pub(super) answers: Vec<(Choice, Answer)>,
 }
 
-pub(super) enum Answer {
+pub enum Answer {
     /// As fine as it is wanted.
     Summary { summary: Arc<ColumnSummary>, bytes: u64, sent: Sent },
     /// It looks like what the listener has.

@@ -9,14 +9,14 @@ const SIDE: i64 = 16;
 
 /// What a listener has, four bytes a column: how fine it is, and what it looks like.
 #[derive(Debug, Default)]
-pub(super) struct SentColumns {
+pub struct SentColumns {
     /// By z and x in steps of [`SIDE`] columns, and how many columns of it are there.
     tiles: BTreeMap<(i64, i64), (Box<[u32; (SIDE * SIDE) as usize]>, u16)>,
 }
 
 /// What a listener has of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sent {
+pub enum Sent {
     /// A summary of this detail, with the lower [`Sent::CHECKSUM_BITS`] of its checksum.
     Summary(Detail, u32),
     /// Nothing: it cannot be read.

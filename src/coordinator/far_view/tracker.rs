@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 /// columns, which was given what was chosen so fine or finer and did not change since. What is chosen for one ring counts
 /// as given to all coarser ones, so only what lies between two rings is left to the outer one, and coming near gives a
 /// column to the inner one. What a ring was given does not depend on its radius, which may change at any time.
-pub(super) struct Tracker {
+pub struct Tracker {
     reach: FarRadii,
     center: ColumnPos,
     /// By detail, finest first, those too that the reach has no ring for: they go on knowing what was given.
@@ -34,7 +34,7 @@ const DETAILS: usize = Detail::COARSEST.level() as usize + 1;
 
 /// A column that is to be sent.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Choice {
+pub struct Choice {
     pub column: ColumnPos,
     /// How fine.
     pub detail: Detail,

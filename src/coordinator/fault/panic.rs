@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
 use std::sync::Once;
 
 /// A panic that was caught.
-pub(in crate::coordinator) struct CaughtPanic {
+pub struct CaughtPanic {
     pub reason: String,
     /// File, line and column in the source.
     pub location: Option<String>,
@@ -40,7 +40,7 @@ thread_local! {
 }
 
 /// Runs `work`, and tells of its panic where that was raised.
-pub(in crate::coordinator) fn catch<T>(work: impl FnOnce() -> T) -> Result<T, CaughtPanic> {
+pub fn catch<T>(work: impl FnOnce() -> T) -> Result<T, CaughtPanic> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let before = std::panic::take_hook();

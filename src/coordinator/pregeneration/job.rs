@@ -1,7 +1,7 @@
 //! One pre-generation: what it orders next, and what came of what it ordered.
 
 use super::progress::Samples;
-use super::{PROGRESS_PERIOD, PregenerationProgress, PregenerationState, PregenerationStatus};
+use super::progress::{PROGRESS_PERIOD, PregenerationProgress, PregenerationState, PregenerationStatus};
 use crate::coordinator::dimension::column_state::Columns;
 use crate::generation::DistanceGraph;
 use crate::simulation::ColumnError;
@@ -21,7 +21,7 @@ const MAX_WAITING: usize = 1_024;
 const MAX_COMPLAINTS: u32 = 10;
 
 /// What a job has to know of its dimension.
-pub(super) struct JobView<'a> {
+pub struct JobView<'a> {
     pub stored: &'a DistanceGraph,
     pub columns: &'a Columns,
 }
@@ -32,7 +32,7 @@ impl JobView<'_> {
     }
 }
 
-pub(super) struct Job {
+pub struct Job {
     pub entity: Option<Entity>,
     pub area: ColumnArea,
     pub is_paused: bool,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// When the next region has its turn.
 #[derive(Debug)]
-pub(in crate::coordinator) struct Autosave {
+pub struct Autosave {
     cycle: Duration,
     /// The time within which what was handed out is committed.
     pub commit_within: Duration,
@@ -18,7 +18,7 @@ pub(in crate::coordinator) struct Autosave {
 
 /// When a region has its turn.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::coordinator) struct SaveTurn {
+pub struct SaveTurn {
     /// Its place within the cycle, in parts of 2^32; given when it is needed first.
     place: Option<u32>,
     due: Option<Duration>,

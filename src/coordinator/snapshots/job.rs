@@ -51,7 +51,7 @@ use files::{Files, Record};
 use phase::{FileStep, Phase, Piece, restore_phases, slab};
 
 /// What a job wants now.
-pub(super) enum Step {
+pub enum Step {
     /// A column is to be worked on.
     Work(ColumnPos, ColumnWork),
     /// It is to be found out where these entities are stored.
@@ -65,9 +65,9 @@ pub(super) enum Step {
 }
 
 /// Where an entity is stored.
-pub(in crate::coordinator) type StoredPlaces = BTreeMap<Uuid, (DimensionId, ColumnPos)>;
+pub type StoredPlaces = BTreeMap<Uuid, (DimensionId, ColumnPos)>;
 
-pub(super) struct Job {
+pub struct Job {
     pub id: SnapshotJobId,
     is_resumed: bool,
     task: SnapshotOrder,
@@ -126,13 +126,13 @@ struct Outcome {
 
 /// How many columns a job may have under way, and how many of them may be loaded for it.
 #[derive(Clone, Copy)]
-pub(super) struct Limits {
+pub struct Limits {
     pub columns: usize,
     pub loading: usize,
 }
 
 /// What a job has to know of the world.
-pub(super) struct Surroundings<'a> {
+pub struct Surroundings<'a> {
     pub dimensions: &'a mut Dimensions,
     pub directory: &'a Directory,
     pub saves: &'a Saves,

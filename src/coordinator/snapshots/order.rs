@@ -161,7 +161,7 @@ impl RestoreSnapshot {
     }
 
     /// The box that it changes.
-    pub(in crate::coordinator) fn restored_area(&self) -> BlockBox {
+    pub fn restored_area(&self) -> BlockBox {
         let whole = self.snapshot.area();
         self.area.map_or(whole, |part| part.intersection(&whole))
     }

@@ -8,14 +8,13 @@
 use super::SnapshotJobId;
 use crate::space::{BlockBox, DimensionId};
 use crate::storage::EntityRecord;
-use bevy::prelude::*;
 use std::collections::BTreeMap;
 use std::mem;
 use uuid::Uuid;
 
 /// Whom the running captures have not heard of yet.
-#[derive(Resource, Default)]
-pub(in crate::coordinator) struct Sightings(BTreeMap<SnapshotJobId, Watch>);
+#[derive(Default)]
+pub struct Sightings(BTreeMap<SnapshotJobId, Watch>);
 
 struct Watch {
     dimension: DimensionId,

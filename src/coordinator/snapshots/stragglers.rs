@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 /// The last round of all regions with columns of a box.
 #[derive(Default)]
-pub(super) struct Stragglers {
+pub struct Stragglers {
     /// Who left a region and is in the box, and was not caught up to then.
     seen: BTreeMap<Uuid, EntityRecord>,
     /// The columns whose region has not had its turn.

@@ -12,7 +12,7 @@ const LEAST: Duration = Duration::from_secs(1);
 
 /// Counts what happens. A plain data structure of at most 21 numbers.
 #[derive(Clone, Debug, Default)]
-pub(in crate::coordinator) struct RecentRate {
+pub struct RecentRate {
     /// When each slot began, and how many there were in it; the oldest first.
     slots: VecDeque<(Duration, u64)>,
     /// When the first one was counted after a time without any.

@@ -1,21 +1,19 @@
 //! Columns that could not be generated: when each is tried again, and which are set aside.
 
-use crate::coordinator::desk::Desk;
 use crate::coordinator::tally::Tally;
 use crate::generation::DistanceGraph;
 use crate::space::ColumnPos;
-use bevy::log::{error, warn};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The first wait after a failure; it doubles each time.
-pub(in crate::coordinator) const FIRST_RETRY: Duration = Duration::from_secs(1);
+pub const FIRST_RETRY: Duration = Duration::from_secs(1);
 /// The longest wait after a failure.
-pub(in crate::coordinator) const LAST_RETRY: Duration = Duration::from_secs(60);
+pub const LAST_RETRY: Duration = Duration::from_secs(60);
 /// The wait while the store does not work, which is no fault of the column.
-pub(in crate::coordinator) const OUTAGE_RETRY: Duration = Duration::from_secs(2);
+pub const OUTAGE_RETRY: Duration = Duration::from_secs(2);
 /// No more is asked of the store for so long when it does not work.
-pub(in crate::coordinator) const OUTAGE_PAUSE: Duration = Duration::from_secs(1);
+pub const OUTAGE_PAUSE: Duration = Duration::from_secs(1);
 /// Columns that wait for another try. A generator that fails everywhere has the others set aside at their first failure.
 const MAX_RETRIED: usize = 4_096;
 /// Columns that are set aside and of which the reason is still known: the last ones.
@@ -37,13 +35,13 @@ pub struct FailedColumn {
 }
 
 /// The wait after so many failures.
-pub(in crate::coordinator) fn wait_after(attempts: u32) -> Duration {
+pub fn wait_after(attempts: u32) -> Duration {
     FIRST_RETRY.saturating_mul(1 << attempts.saturating_sub(1).min(10)).min(LAST_RETRY)
 }
 
 /// What comes of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::coordinator) struct Verdict {
+pub struct Verdict {
     pub attempts: u32,
     /// When it is tried again; `None` if it is set aside.
     pub retry_in: Option<Duration>,
@@ -59,7 +57,7 @@ struct Retried {
 
 /// All failures of a dimension. A plain data structure, of bounded size but for one bit for each column that is set aside.
 #[derive(Default)]
-pub(in crate::coordinator) struct Failures {
+pub struct Failures {
     retried: BTreeMap<ColumnPos, Retried>,
     /// Those that wait and not those that are tried again.
     waiting: usize,
@@ -205,33 +203,13 @@ impl Failures {
 
 /// What is to be logged of columns that could not be had.
 #[derive(Default)]
-pub(in crate::coordinator) struct ColumnComplaints {
+pub struct ColumnComplaints {
     /// Those that are generated once more.
     pub retried: Tally,
     /// Those that are not.
     pub set_aside: Tally,
     /// Those that could not be read, and parts of columns.
     pub unread: Tally,
-}
-
-impl Desk<'_> {
-    /// Logs what went wrong many times over.
-    pub fn tell_complaints(&mut self, now: Duration) {
-        const OTHERS: &str = "more columns failed";
-        if let Some(line) = self.publisher.refused.take(now, "more edits were refused") {
-            warn!("a SetBlock was refused: {line}");
-        }
-        if let Some(line) = self.letters.refused.take(now, "more letters came back") {
-            warn!("{line}");
-        }
-        for dimension in self.dimensions.open.values_mut() {
-            let ColumnComplaints { retried, set_aside, unread } = &mut dimension.complaints;
-            retried.take(now, OTHERS).into_iter().for_each(|line| warn!("{line}"));
-            for line in [set_aside.take(now, OTHERS), unread.take(now, OTHERS)].into_iter().flatten() {
-                error!("{line}");
-            }
-        }
-    }
 }
 
 fn shortened(error: &str) -> String {

@@ -3,9 +3,8 @@
 use super::failed_columns::Failures;
 use super::token_bucket::TokenBucket;
 use super::turns::Turns;
-use crate::coordinator::desk::Desk;
 use crate::coordinator::statistics::rate::RecentRate;
-use crate::space::{ColumnPos, DimensionId};
+use crate::space::ColumnPos;
 use bevy::prelude::*;
 use std::time::Duration;
 
@@ -48,7 +47,7 @@ pub struct RetryColumns {
 
 /// What the coordinator keeps for the generation of one dimension.
 #[derive(Default)]
-pub(in crate::coordinator) struct GenerationState {
+pub struct GenerationState {
     pub settings: DimensionGeneration,
     pub turns: Turns,
     pub failures: Failures,
@@ -71,37 +70,5 @@ impl GenerationState {
     pub fn heading_weight(&self) -> f64 {
         let weight = self.settings.heading_weight;
         if weight > 0.0 { weight.min(1.0) } else { 0.0 }
-    }
-}
-
-impl Desk<'_> {
-    pub fn set_generation(&mut self, dimension: Entity, settings: DimensionGeneration) {
-        let Some(dimension) = self.dimensions.by_entity(dimension) else { return };
-        dimension.generation.settings = settings;
-        if let Some(sparse) = dimension.sparse.as_mut().filter(|_| !settings.paused) {
-            sparse.resume();
-        }
-        // What is not begun is taken back if it is paused.
-        dimension.has_moved_viewers |= settings.paused;
-    }
-
-    pub fn retry_columns(&mut self, retry: RetryColumns) {
-        let Some(dimension) = self.dimensions.by_entity(retry.dimension) else { return };
-        let failures = &mut dimension.generation.failures;
-        let columns = match retry.column {
-            None => failures.retry_all(),
-            Some(column) => failures.retry(column).then_some(column).into_iter().collect(),
-        };
-        columns.into_iter().for_each(|column| dimension.release_generation(column));
-    }
-
-    /// Columns that failed are missing again when their wait is over.
-    pub fn retry_generation(&mut self, id: DimensionId) {
-        let now = self.clock.now;
-        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        dimension.forget_left_failures();
-        for column in dimension.generation.failures.take_due(now) {
-            dimension.release_generation(column);
-        }
     }
 }

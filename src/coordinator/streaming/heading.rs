@@ -13,7 +13,7 @@ const LEAP: u128 = 16;
 
 /// The speed of a viewer, in columns a second. A plain data structure.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(in crate::coordinator) struct Heading {
+pub struct Heading {
     speed: (f64, f64),
     moved_at: Option<Duration>,
 }
@@ -56,7 +56,7 @@ const AIM_PERIOD: Duration = Duration::from_millis(250);
 
 /// Where a viewer is heading, as it was found out last: by the radius within which it has ground loaded, and generated.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::coordinator) struct Aim {
+pub struct Aim {
     pub to_load: Option<ColumnPos>,
     pub to_generate: Option<ColumnPos>,
     /// When it is found out again; never, for one that heads nowhere until it moves.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How urgent an order is, and whether it may be taken back.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::coordinator) struct Urgency {
+pub struct Urgency {
     /// How far it is from the nearest viewer, in columns.
     pub distance: f64,
     /// How far it was when it was ordered; `None` if it may not be taken back.
@@ -30,7 +30,7 @@ impl Urgency {
 const SLACK: f64 = 4.0;
 
 #[derive(Clone, Default)]
-pub(in crate::coordinator) struct OrderQueue(Arc<Mutex<Vec<ColumnOrder>>>);
+pub struct OrderQueue(Arc<Mutex<Vec<ColumnOrder>>>);
 
 impl OrderQueue {
     fn orders(&self) -> MutexGuard<'_, Vec<ColumnOrder>> {

@@ -9,7 +9,7 @@ use crate::space::{BatchPos, ColumnPos};
 
 /// The nearest work for a viewer.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::coordinator) struct Near {
+pub struct Near {
     pub batch: BatchPos,
     /// In columns; work ahead of a viewer that moves is nearer than it is.
     pub distance: f64,
@@ -19,7 +19,7 @@ pub(in crate::coordinator) struct Near {
 
 /// Where a viewer is heading.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::coordinator) struct Lead {
+pub struct Lead {
     pub center: ColumnPos,
     /// The part of the way there that does not count, 0 to 1.
     pub weight: f64,
@@ -33,7 +33,7 @@ impl Lead {
 
 /// What is known of a viewer's work of one kind.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::coordinator) struct Outlook {
+pub struct Outlook {
     here: Sight,
     /// What was seen last from where it was heading, since it moved last.
     ahead: Option<Sight>,

@@ -56,7 +56,7 @@ const DECREASE: f64 = 0.7;
 
 /// Finds the limit. A plain data structure: it is told of times, and measures none.
 #[derive(Clone, Debug)]
-pub(in crate::coordinator) struct AdaptiveLimit {
+pub struct AdaptiveLimit {
     limit: f64,
     decide_at: Duration,
 }
@@ -97,7 +97,7 @@ impl AdaptiveLimit {
 
 /// What the main world's frames took since somebody asked last.
 #[derive(Debug, Default)]
-pub(in crate::coordinator) struct FrameTimes {
+pub struct FrameTimes {
     nanoseconds: AtomicU64,
     frames: AtomicU64,
 }
@@ -118,8 +118,7 @@ impl FrameTimes {
 }
 
 /// How many columns may be in flight, and what that is decided by.
-#[derive(Resource)]
-pub(in crate::coordinator) struct InFlightLimit {
+pub struct InFlightLimit {
     pub settings: Pacing,
     adaptive: AdaptiveLimit,
     frames: Arc<FrameTimes>,
@@ -131,6 +130,10 @@ pub(in crate::coordinator) struct InFlightLimit {
 impl InFlightLimit {
     pub fn new(settings: Pacing, is_lockstep: bool, frames: Arc<FrameTimes>) -> Self {
         Self { settings, adaptive: AdaptiveLimit::new(&settings), frames, slowest: 0.0, is_lockstep }
+    }
+
+    pub fn is_lockstep(&self) -> bool {
+        self.is_lockstep
     }
 
     /// The columns that may be in flight now.

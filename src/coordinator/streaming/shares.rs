@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// The area of one disc, in columns.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::coordinator) struct Share {
+pub struct Share {
     pub center: ColumnPos,
     pub radius: u32,
     /// The part of it that no disc before it covers, 0 to 1.
@@ -19,7 +19,7 @@ pub(in crate::coordinator) struct Share {
 }
 
 /// The discs in this order; those that others cover are left out.
-pub(in crate::coordinator) fn shares(discs: impl IntoIterator<Item = (ColumnPos, u32)>) -> Vec<Share> {
+pub fn shares(discs: impl IntoIterator<Item = (ColumnPos, u32)>) -> Vec<Share> {
     let mut covered = Covered::default();
     let mut discs: Vec<_> = discs.into_iter().collect();
     // The largest first: most of the others lie in them.

@@ -7,7 +7,7 @@ const BURST: f64 = 0.25;
 
 /// How many more may begin now, if only so many a second are allowed.
 #[derive(Clone, Debug, Default)]
-pub(in crate::coordinator) struct TokenBucket {
+pub struct TokenBucket {
     tokens: f64,
     filled: Option<Duration>,
 }

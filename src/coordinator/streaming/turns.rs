@@ -10,7 +10,7 @@ const ROUND: u64 = 4;
 
 /// The turns of one dimension. A plain data structure.
 #[derive(Clone, Debug, Default)]
-pub(in crate::coordinator) struct Turns {
+pub struct Turns {
     turn: u64,
 }
 

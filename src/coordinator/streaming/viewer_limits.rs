@@ -43,7 +43,7 @@ impl Default for ViewerLimits {
 
 impl ViewerLimits {
     /// The radii as far as so many columns may be loaded.
-    pub(in crate::coordinator) fn cut(&self, radii: ViewerRadii) -> ViewerRadii {
+    pub fn cut(&self, radii: ViewerRadii) -> ViewerRadii {
         ViewerRadii { load: radii.load.min(disc_radius(self.loaded.into())), ..radii }
     }
 }
@@ -65,7 +65,7 @@ struct Spent {
 
 /// What the viewers of a dimension may still have. A plain data structure: it is told of times, and measures none.
 #[derive(Debug, Default)]
-pub(in crate::coordinator) struct ViewerCaps {
+pub struct ViewerCaps {
     limits: ViewerLimits,
     now: Duration,
     spent: BTreeMap<Holder, Spent>,

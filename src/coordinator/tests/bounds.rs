@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::coordinator::streaming::viewer_limits::ViewerLimits;
-use crate::coordinator::travel::letter_limits::{LetterBacklog, LetterLimits};
+use crate::coordinator::travel::letter_limits::LetterLimits;
+use crate::coordinator::travel::letters::Post;
 use crate::simulation::{Address, Letter, LetterSender, Undeliverable};
 use crate::space::BlockPos;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +14,7 @@ fn send(unwatched: &Unwatched, x: i64, ran: &Arc<AtomicUsize>) {
     let ran = ran.clone();
     let run = move |_: &mut World| _ = ran.fetch_add(1, Ordering::Relaxed);
     let letter = Letter::run(Address::Place(DimensionId(0), block), LetterSender::Main, Box::new(run));
-    unwatched.link.send(FromMain::PostToPlace { dimension: DIMENSION, block, letter });
+    unwatched.link.request(requests::post_letters, vec![(Some((DIMENSION, block)), letter)]);
 }
 
 #[test]
@@ -40,7 +41,7 @@ fn letters_to_far_places_load_ground_for_some_at_a_time_and_all_arrive() {
     unwatched.pass(60);
     let dimension = unwatched.dimension();
     assert_eq!((dimension.regionizer.regions().len(), dimension.columns.iter().count()), (regions, columns));
-    assert_eq!(unwatched.app.world().resource::<LetterBacklog>().bytes(), 0);
+    assert_eq!(unwatched.app.world().resource::<Post>().backlog.bytes(), 0);
 }
 
 #[test]
@@ -51,7 +52,7 @@ fn a_dimension_closes_though_letters_to_far_places_wait_for_their_turn() {
     (0..300).for_each(|x| send(&unwatched, 1_000 + x * 100, &ran));
     // Some are delivered by now, and ground is loaded for the next ones.
     unwatched.pass(8);
-    unwatched.link.send(FromMain::CloseDimension { dimension: DIMENSION, remove: false });
+    unwatched.link.request(requests::close_dimension, (DIMENSION, false));
     let mut passes = 0;
     while !unwatched.app.world().resource::<Dimensions>().open.is_empty() {
         unwatched.pass(1);
@@ -60,7 +61,7 @@ fn a_dimension_closes_though_letters_to_far_places_wait_for_their_turn() {
     }
     unwatched.pass(2);
     assert!(ran.load(Ordering::Relaxed) < 300, "the others came back");
-    assert_eq!(unwatched.app.world().resource::<LetterBacklog>().bytes(), 0);
+    assert_eq!(unwatched.app.world().resource::<Post>().backlog.bytes(), 0);
 }
 
 #[test]
@@ -71,7 +72,7 @@ fn a_sender_that_does_not_wait_has_its_letters_back_and_goes_on_when_there_is_ro
     let region = unwatched.dimension().regionizer.regions()[0];
     let id = unwatched.dimension().id;
     let order = |order| ControlRegion { dimension: id, region, order };
-    unwatched.link.send(FromMain::Control(order(RegionOrder::Pause)));
+    unwatched.link.request(requests::control_region, order(RegionOrder::Pause));
     unwatched.pass(2);
     unwatched.link.take_published();
     // To a region that does not tick: nothing is handed over.
@@ -79,10 +80,10 @@ fn a_sender_that_does_not_wait_has_its_letters_back_and_goes_on_when_there_is_ro
     for number in 0..20_000_u64 {
         let letter = Letter::message(Address::Main, LetterSender::Main, number);
         let block = BlockPos::new(0, 0, 0);
-        unwatched.link.send(FromMain::PostToPlace { dimension: DIMENSION, block, letter });
+        unwatched.link.request(requests::post_letters, vec![(Some((DIMENSION, block)), letter)]);
         if number % 1_000 == 999 {
             unwatched.pass(1);
-            assert!(unwatched.app.world().resource::<LetterBacklog>().bytes() <= 100 * size);
+            assert!(unwatched.app.world().resource::<Post>().backlog.bytes() <= 100 * size);
             returned.extend(unwatched.link.take_published().into_iter().flat_map(|published| published.letters));
         }
     }
@@ -90,9 +91,9 @@ fn a_sender_that_does_not_wait_has_its_letters_back_and_goes_on_when_there_is_ro
     assert!(returned.iter().all(|letter| letter.returned() == Some(Undeliverable::TooManyLetters)));
     // Once those that wait are handed over, the next ones go.
     let ran = Arc::new(AtomicUsize::new(0));
-    unwatched.link.send(FromMain::Control(order(RegionOrder::Resume)));
+    unwatched.link.request(requests::control_region, order(RegionOrder::Resume));
     unwatched.pass(3);
-    assert_eq!(unwatched.app.world().resource::<LetterBacklog>().bytes(), 0);
+    assert_eq!(unwatched.app.world().resource::<Post>().backlog.bytes(), 0);
     (0..50).for_each(|_| send(&unwatched, 0, &ran));
     unwatched.pass(3);
     assert_eq!(ran.load(Ordering::Relaxed), 50);

@@ -1,18 +1,18 @@
 //! Pools for generation and loading: columns that are wanted, and what came of it.
 
-use super::Threads;
-use crate::coordinator::exchange::Event;
-use crate::coordinator::streaming::order_queue::Urgency;
+use crate::coordinator::exchange::{Event, Teller};
+use crate::coordinator::streaming::order_queue::{OrderQueue, Urgency};
 use crate::simulation::{ColumnError, ColumnSource, FetchedColumn, LoadedColumn, RegionHome};
 use crate::space::{BatchPos, ColumnPos, DimensionId, HeightSet};
 use crate::storage::WorldStore;
 use crate::work::panic_message;
+use bevy::tasks::TaskPool;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// Columns that are wanted.
-pub(in crate::coordinator) struct ColumnOrder {
+pub struct ColumnOrder {
     pub claim: u64,
     /// Their dimension's.
     pub home: Arc<RegionHome>,
@@ -26,7 +26,7 @@ pub(in crate::coordinator) struct ColumnOrder {
 
 /// Where columns come from.
 #[derive(Clone)]
-pub(in crate::coordinator) enum Source {
+pub enum Source {
     /// They are stored: they are read, and chunks made anew that are damaged, if they may be.
     Store,
     /// They are new: they are generated.
@@ -36,7 +36,7 @@ pub(in crate::coordinator) enum Source {
 }
 
 /// A column that is there.
-pub(in crate::coordinator) struct ReadyColumn {
+pub struct ReadyColumn {
     pub loaded: LoadedColumn,
     /// In a sparse dimension: the chunk heights that are new.
     pub made: HeightSet,
@@ -51,14 +51,35 @@ impl From<LoadedColumn> for ReadyColumn {
 }
 
 /// Columns that are there, or the reason why not.
-pub(in crate::coordinator) struct ColumnsReady {
+pub struct ColumnsReady {
     pub claim: u64,
     pub dimension: DimensionId,
     pub generated: bool,
     pub columns: Vec<(ColumnPos, Result<ReadyColumn, ColumnError>)>,
 }
 
-impl Threads {
+/// The pools.
+pub struct ColumnThreads {
+    generation: TaskPool,
+    loading: Arc<TaskPool>,
+    /// Orders that no thread has begun.
+    to_generate: OrderQueue,
+    to_load: OrderQueue,
+    teller: Teller,
+    store: Arc<WorldStore>,
+}
+
+impl ColumnThreads {
+    pub(super) fn new(generation: TaskPool, loading: Arc<TaskPool>, teller: Teller, store: Arc<WorldStore>) -> Self {
+        Self { generation, loading, to_generate: OrderQueue::default(), to_load: OrderQueue::default(), teller, store }
+    }
+
+    /// Nothing that was ordered is begun any more.
+    pub fn clear(&self) {
+        self.to_generate.clear();
+        self.to_load.clear();
+    }
+
     /// Viewers of a dimension moved: gives back what is too far now and was not begun.
     pub fn revise(&self, dimension: DimensionId, distance: impl Fn(&ColumnOrder) -> f64) -> Vec<ColumnOrder> {
         let mut far = self.to_load.revise(dimension, &distance);
@@ -68,18 +89,24 @@ impl Threads {
 
     /// Has columns generated or loaded; an event tells when they are there.
     pub fn order(&self, order: ColumnOrder) {
-        let (sender, store) = (self.sender.clone(), self.store.clone());
+        let (teller, store) = (self.teller.clone(), self.store.clone());
         let (pool, queue) = match order.source {
-            Source::Store => (&self.loading, self.to_load.clone()),
+            Source::Store => (&*self.loading, self.to_load.clone()),
             Source::Generator | Source::Parts { .. } => (&self.generation, self.to_generate.clone()),
         };
         queue.push(order);
         pool.spawn(async move {
             // Not the order that this task was made for, but the nearest there is by now; none if one was taken back.
             let Some(order) = queue.pop() else { return };
-            let _ = sender.send(Event::ColumnsReady(order.fill(&store)));
+            teller.send(Event::ColumnsReady(order.fill(&store)));
         })
         .detach();
+    }
+}
+
+impl Drop for ColumnThreads {
+    fn drop(&mut self) {
+        self.clear();
     }
 }
 

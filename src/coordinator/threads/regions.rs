@@ -1,6 +1,6 @@
 //! Region threads: they take jobs in the order in which these were handed over, and what ended waits for the coordinator.
 
-use crate::coordinator::exchange::Event;
+use crate::coordinator::exchange::{Event, Teller};
 use crate::coordinator::fault::panic::{self, CaughtPanic};
 use crate::region::RegionId;
 use crate::simulation::{Assignment, Outbox, RegionTemplate, RegionWorld, Salvage, WorldPool};
@@ -16,11 +16,11 @@ use std::time::{Duration, Instant};
 
 /// Tasks of coupled regions that a region thread does one after the other; most often a single one. What one of the
 /// regions sends to a later one is there when that begins.
-pub(in crate::coordinator) type RegionJob = VecDeque<Assignment>;
+pub type RegionJob = VecDeque<Assignment>;
 
 /// Tasks that ended and that the coordinator has not seen. It is woken only by the first of them.
 #[derive(Default)]
-pub(in crate::coordinator) struct FinishedTasks {
+pub struct FinishedTasks {
     waiting: Mutex<Waiting>,
     all: Condvar,
 }
@@ -52,20 +52,19 @@ impl FinishedTasks {
         mem::take(&mut waiting.tasks)
     }
 
-    fn push(self: &Arc<Self>, done: TaskDone, wake: &Sender<Event>) {
+    fn push(self: &Arc<Self>, done: TaskDone, wake: &Teller) {
         let mut waiting = self.waiting();
         waiting.tasks.push(done);
         if waiting.tasks.len() == waiting.wanted {
             self.all.notify_all();
         } else if waiting.tasks.len() == 1 && waiting.wanted == 0 {
-            // The coordinator is gone only while the app shuts down.
-            let _ = wake.send(Event::TasksDone(self.clone()));
+            wake.send(Event::TasksDone(self.clone()));
         }
     }
 }
 
 /// A region's task that has ended.
-pub(in crate::coordinator) struct TaskDone {
+pub struct TaskDone {
     pub dimension: DimensionId,
     pub region: RegionId,
     pub took: Duration,
@@ -73,23 +72,23 @@ pub(in crate::coordinator) struct TaskDone {
 }
 
 /// A task that panicked, and what is left of it.
-pub(in crate::coordinator) struct Fault {
+pub struct Fault {
     pub panic: CaughtPanic,
     pub salvage: Box<Salvage>,
 }
 
 /// The region threads.
-pub(in crate::coordinator) struct RegionThreads {
+pub struct RegionThreads {
     jobs: Option<Sender<RegionJob>>,
     finished: Arc<FinishedTasks>,
     threads: Vec<JoinHandle<()>>,
     template: RegionTemplate,
     pool: Arc<WorldPool>,
-    wake: Sender<Event>,
+    wake: Teller,
 }
 
 impl RegionThreads {
-    pub(super) fn start(threads: usize, template: &RegionTemplate, wake: &Sender<Event>) -> io::Result<Self> {
+    pub(super) fn start(threads: usize, template: &RegionTemplate, wake: &Teller) -> io::Result<Self> {
         let (jobs, waiting) = unbounded::<RegionJob>();
         let (pool, finished) = (Arc::new(WorldPool::new(POOLED_WORLDS)), Arc::<FinishedTasks>::default());
         let start = |number| {

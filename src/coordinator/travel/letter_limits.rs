@@ -5,7 +5,6 @@ use crate::coordinator::tally::Tally;
 use crate::region::RegionId;
 use crate::simulation::{Letter, LetterSender, Stamp};
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
-use bevy::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -57,8 +56,8 @@ struct Share {
 }
 
 /// The letters that are on their way, by their senders.
-#[derive(Resource, Default)]
-pub(in crate::coordinator) struct LetterBacklog {
+#[derive(Default)]
+pub struct LetterBacklog {
     limits: LetterLimits,
     shares: FxHashMap<Sender, Share>,
     bytes: usize,
@@ -129,7 +128,7 @@ impl LetterBacklog {
 /// The places that letters wait for. Ground is loaded for some of them at a time, in the order in which each got its first
 /// letter.
 #[derive(Default)]
-pub(in crate::coordinator) struct LetterPlaces {
+pub struct LetterPlaces {
     queue: BTreeMap<u64, ChunkPos>,
     numbers: FxHashMap<ChunkPos, u64>,
     last: u64,
@@ -218,7 +217,7 @@ mod tests {
     fn a_sender_has_its_share_and_all_have_theirs() {
         let (main, size) = (LetterSender::Main, letter(LetterSender::Main).bytes());
         assert!((128..512).contains(&size), "{size}");
-        let limits = LetterLimits { sender_bytes: 3 * size, bytes: 5 * size, ..default() };
+        let limits = LetterLimits { sender_bytes: 3 * size, bytes: 5 * size, ..LetterLimits::default() };
         let mut backlog = LetterBacklog::new(limits);
         let region = |region| LetterSender::Region { dimension: DimensionId(0), region, column: None };
         let other = region(RegionId::new(7));

@@ -3,7 +3,7 @@
 use crate::block::BlockId;
 use crate::chunk::Chunk;
 use crate::chunk_sync::{KnownVersion, SyncArea, SyncError, SyncLimits, SyncServer, SyncServerProgress};
-use crate::coordinator::{AskChunks, AskError, ChunkState, ChunksAnswer, FromMain, MAX_WHOLE_HEIGHT, MainLink};
+use crate::coordinator::{AskChunks, AskError, ChunkState, ChunksAnswer, MAX_WHOLE_HEIGHT, MainLink, requests};
 use crate::simulation::{BlockTypes, Viewer};
 use crate::space::{ChunkPos, DimensionId, chunk_heights};
 use crate::view::viewers::{Place, PlaceItem};
@@ -273,7 +273,8 @@ pub(in crate::view) fn ask(
             let air = || Arc::new(Chunk::uniform(BlockId::AIR));
             column.is_loaded(chunk.y).then(|| column.chunk(chunk.y).cloned().unwrap_or_else(air))
         };
-        link.send(FromMain::AskChunks(ask.clone(), ask.chunks.iter().map(newest).collect()));
+        let published: Vec<_> = ask.chunks.iter().map(newest).collect();
+        link.request(requests::ask_chunks, (ask.clone(), published));
     }
 }
 

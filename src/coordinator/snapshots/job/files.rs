@@ -13,14 +13,14 @@ use std::sync::Arc;
 
 /// Whether something is to be done with files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Files {
+pub enum Files {
     None,
     Wanted(FileStep),
     UnderWay,
 }
 
 /// The record of a restore on disk.
-pub(super) struct Record {
+pub struct Record {
     pub(super) path: PathBuf,
     pub(super) is_written: bool,
     /// What the next session does.

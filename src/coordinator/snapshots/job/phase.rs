@@ -10,7 +10,7 @@ use std::ops::RangeInclusive;
 const MAX_HEIGHTS: u64 = 4_096;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
+pub enum Phase {
     /// And how many columns are read or written.
     Files(FileStep, usize),
     Capture(Vec<ColumnPos>),
@@ -26,14 +26,14 @@ pub(super) enum Phase {
 
 /// What is done with files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FileStep {
+pub enum FileStep {
     Read,
     Store,
     Record,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Piece {
+pub struct Piece {
     pub(super) column: ColumnPos,
     /// In chunks.
     pub(super) heights: RangeInclusive<i64>,
@@ -81,7 +81,7 @@ impl Phase {
 }
 
 /// First the blocks, then the entities.
-pub(super) fn restore_phases(
+pub fn restore_phases(
     restore: &RestoreSnapshot,
     snapshot: &Snapshot,
     area: &BlockBox,
@@ -109,7 +109,7 @@ pub(super) fn restore_phases(
 }
 
 /// The part of a box at these chunk heights.
-pub(super) fn slab(area: &BlockBox, heights: &RangeInclusive<i64>) -> BlockBox {
+pub fn slab(area: &BlockBox, heights: &RangeInclusive<i64>) -> BlockBox {
     let mut slab = *area;
     slab.min.y = slab.min.y.max(heights.start() << 4);
     slab.max.y = slab.max.y.min(heights.end() << 4 | 15);

@@ -1,9 +1,8 @@
 //! The coordinator's own thread, and what keeps it running.
 
-use super::Threads;
 use crate::coordinator::exchange::{Event, Inbound, MainLink};
+use crate::coordinator::publish::Publisher;
 use crate::coordinator::saving::shutdown;
-use crate::coordinator::statistics::Totals;
 use crate::coordinator::{CoordinatorConfig, CoordinatorMain, dispatch};
 use crate::simulation::Exclusive;
 use bevy::prelude::*;
@@ -50,8 +49,7 @@ impl CoordinatorHandle {
     pub fn shut_down(&mut self) {
         match mem::replace(&mut self.home, Home::Ended) {
             Home::Thread(thread) => {
-                // If it is gone already, so is the receiver.
-                let _ = self.link.events.send(Event::Shutdown);
+                self.link.teller.send(Event::Shutdown);
                 if thread.join().is_err() && !std::thread::panicking() {
                     error!("the coordinator panicked; what was not saved before is lost");
                 }
@@ -72,13 +70,12 @@ impl Drop for CoordinatorHandle {
 const LONGEST_SLEEP: Duration = Duration::from_millis(50);
 
 fn run(app: &mut SubApp) {
-    let events = app.world().resource::<Threads>().events.clone();
     loop {
         let sleep = dispatch::until_next_deadline(app.world_mut()).min(LONGEST_SLEEP);
-        let first = events.recv_timeout(sleep);
         let mut inbound = app.world_mut().resource_mut::<Inbound>();
-        first.into_iter().chain(events.try_iter()).for_each(|event| inbound.push(event));
-        if inbound.shutdown {
+        inbound.wait_until(Some(Instant::now() + sleep));
+        inbound.receive();
+        if inbound.is_shutting_down {
             return;
         }
         pass(app);
@@ -88,7 +85,7 @@ fn run(app: &mut SubApp) {
 fn pass(app: &mut SubApp) {
     let began = Instant::now();
     app.world_mut().run_schedule(CoordinatorMain);
-    app.world_mut().resource_mut::<Totals>().note_pass(began.elapsed());
+    app.world_mut().resource_mut::<Publisher>().totals.note_pass(began.elapsed());
     app.world_mut().clear_trackers();
     app.world_mut().check_change_ticks();
 }
