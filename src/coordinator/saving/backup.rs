@@ -6,6 +6,7 @@ use crate::coordinator::desk::Desk;
 use crate::coordinator::events::{BackupFailed, SaveFailed, WorldBackedUp, WorldEvent, WorldSaved};
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::saving::save::Saves;
+use crate::coordinator::snapshots;
 use crate::coordinator::threads::{Place, WorkError};
 use crate::region::RegionId;
 use crate::space::DimensionId;
@@ -182,7 +183,7 @@ impl Desk<'_> {
             match request {
                 SaveRequest::Message(request) => self.publisher.event(WorldSaved { request }),
                 SaveRequest::Backup(order) => self.back_up(order),
-                SaveRequest::Restore(record) => self.forget_restore(record),
+                SaveRequest::Restore(record) => snapshots::forget_restore(&mut self.threads, record),
             }
         }
     }
@@ -198,7 +199,7 @@ impl Desk<'_> {
                         self.publisher.event(event);
                     }
                 }
-                SaveRequest::Restore(record) => self.keep_restore(record),
+                SaveRequest::Restore(record) => snapshots::keep_restore(&self.threads, record),
             }
         }
         self.publisher.event(SaveFailed { error, requests: numbers });
