@@ -5,21 +5,23 @@
 //! on its own thread, woken by messages and deadlines, or inline in [`TickMode::Lockstep`].
 //!
 //! One pass runs the [`CoordinatorSystems`] in order. `collect`, `stream`, `deliver`, `dispatch` and `publish` are the five; beside
-//! them stand the jobs of the same sets. What they work with is the `desk`.
+//! them stand the jobs of the same sets. The parameters of each system say what it reads and changes.
 
 mod answers;
 mod arenas;
 mod clocks;
 mod collect;
+mod complaints;
 mod config;
+mod deadlines;
 mod deliver;
-mod desk;
 mod dimension;
 mod dispatch;
 mod events;
 mod exchange;
 mod far_view;
 mod fault;
+mod handle;
 mod pregeneration;
 mod publish;
 mod published;
@@ -36,12 +38,11 @@ mod threads;
 mod travel;
 
 pub use crate::simulation::SetBlock;
-pub use answers::chunk_states::{AskChunks, ChunkState};
-pub use answers::opacity::{AskError, AskOpacity};
+pub use answers::question::{AskChunks, AskError, AskOpacity, ChunkState};
 pub use arenas::{Arena, ArenaDamage, ArenaError, ArenaOrder, ArenaSettings, ArenaState, ArenaStatus, Arenas};
 pub use clocks::clock::DimensionClock;
-pub use clocks::control::{ControlError, ControlRegion, RegionOrder, StepDimension};
 pub use clocks::coupling::Coupling;
+pub use clocks::orders::{ControlError, ControlRegion, RegionOrder, StepDimension};
 pub use config::{Backlog, CoordinatorConfig, RegionFaults, SaveDurability, TickMode};
 pub(crate) use dimension::MAX_WHOLE_HEIGHT;
 pub use dimension::{DimensionError, DimensionSpec};
@@ -54,25 +55,25 @@ pub use events::{
 };
 pub use exchange::MainLink;
 pub use far_view::{FarCenter, FarNews, FarRadii, FarUpdate, FarWish, MAX_FAR_RADIUS};
-pub use fault::RegionFault;
+pub use fault::region_fault::RegionFault;
+pub use handle::CoordinatorHandle;
 pub use pregeneration::{PregenerationOrder, PregenerationProgress, PregenerationState, PregenerationStatus};
 pub use published::{ColumnUpdate, MirrorState, Published};
-pub use saving::backup::{BackupWorld, SaveError, SaveWorld};
-pub use saving::tiers::TierStatistics;
+pub use saving::request::{BackupWorld, SaveError, SaveWorld};
 pub use snapshots::{
     AfterCrash, CaptureSnapshot, ColumnOutcome, ColumnResult, EntityRestore, RestoreSnapshot, SnapshotConfig,
     SnapshotJob, SnapshotJobError, SnapshotJobId, SnapshotJobState, SnapshotJobStatus, SnapshotJobs, SnapshotOutcome,
     SnapshotProgress, SnapshotSource, StoreSnapshot, UngeneratedGround,
 };
 pub use statistics::history::{TickHistory, TickWindow, TimeWindow};
-pub use statistics::{DimensionStatistics, RegionStatistics, Statistics};
+pub use statistics::{DimensionStatistics, RegionStatistics, Statistics, TierStatistics};
 pub use streaming::failed_columns::FailedColumn;
 pub use streaming::generation_control::{DimensionGeneration, RetryColumns};
 pub use streaming::pacing::Pacing;
 pub use streaming::viewer_limits::ViewerLimits;
-pub use threads::{CoordinatorHandle, WorkError};
+pub use threads::WorkError;
 pub use travel::letter_limits::LetterLimits;
-pub use travel::players::{LogIn, LogInError, LogOut};
+pub use travel::log_in::{LogIn, LogInError, LogOut};
 
 /// Systems that answer requests of the main world: see [`MainLink::request`].
 pub(crate) mod requests {
@@ -80,12 +81,13 @@ pub(crate) mod requests {
     pub(crate) use super::answers::opacity::ask_opacity;
     pub(crate) use super::clocks::control::{control_region, set_clock, step_dimension};
     pub(crate) use super::clocks::coupling::couple;
-    pub(crate) use super::collect::requests::{edit_blocks, move_viewers, open_dimension};
+    pub(crate) use super::collect::requests::{edit_blocks, move_viewers};
+    pub(crate) use super::dimension::opening::open_dimension;
     pub(crate) use super::far_view::{note_taken, remove_far_view, set_far_view};
     pub(crate) use super::pregeneration::{adopt_pregeneration, control_pregeneration, start_pregeneration};
     pub(crate) use super::saving::backup::{back_up_world, save_world};
     pub(crate) use super::saving::close::close_dimension;
-    pub(crate) use super::streaming::generation_control::{retry_columns, set_generation, set_pacing};
+    pub(crate) use super::streaming::generation_requests::{retry_columns, set_generation, set_pacing};
     pub(crate) use super::travel::letters::post_letters;
     pub(crate) use super::travel::players::{log_in, log_out};
 }
@@ -97,6 +99,7 @@ use bevy::app::AppLabel;
 use bevy::ecs::schedule::{ScheduleLabel, SingleThreadedExecutor};
 use bevy::prelude::*;
 use std::sync::Arc;
+use travel::letters::sort_letters;
 
 /// The label of the coordinator's `SubApp`. It is in the app from `TerranePlugin`'s `finish` to its `cleanup`: in between,
 /// in their own `finish`, later plugins can add systems to it.
@@ -147,33 +150,28 @@ pub fn coordinator_app(
     let folder = config.snapshots.folder_in(&store);
     let arenas = arenas::ArenaBook::open(folder.as_deref(), config.snapshots.arena_side)?;
     let records = folder.map(snapshots::RestoreRecords::open).transpose()?;
-    let (threads, inbound, link) = threads::Threads::start(&config, template, store.clone())?;
+    let (threads, columns, inbound, link) = threads::Threads::start(&config, template, store.clone())?;
     let snapshots = snapshots::Snapshots::open(link.snapshot_jobs(), records, &store);
+    let limit = streaming::pacing::InFlightLimit::new(config.pacing, config.mode.is_lockstep(), link.frames.clone());
     let mut app = SubApp::new();
     app.update_schedule = Some(CoordinatorMain.intern());
     app.insert_resource(config.clone())
         .insert_resource(dimension::Store(store))
         .insert_resource(threads)
-        .insert_resource(streaming::pacing::InFlightLimit::new(
-            config.pacing,
-            config.mode.is_lockstep(),
-            link.frames.clone(),
-        ))
+        .insert_resource(streaming::orders::Orders::new(columns, limit))
         .insert_resource(inbound)
         .init_resource::<dimension::Dimensions>()
         .init_resource::<clocks::clock::Clock>()
         .init_resource::<clocks::coupling::Couplings>()
         .init_resource::<travel::players::Players>()
         .init_resource::<travel::letters::Directory>()
-        .insert_resource(travel::letter_limits::LetterBacklog::new(config.letters))
-        .init_resource::<dispatch::Deadlines>()
+        .insert_resource(travel::letters::Post::new(config.letters))
+        .init_resource::<deadlines::Deadlines>()
         .insert_resource(saving::save::Saves::new(&config))
-        .init_resource::<statistics::Totals>()
         .init_resource::<saving::tiers::Tiers>()
         .init_resource::<saving::backup::BackupLook>()
         .insert_resource(snapshots)
         .insert_resource(arenas)
-        .init_resource::<snapshots::Sightings>()
         .init_resource::<far_view::FarViews>()
         .insert_resource(publish::Publisher::new(link.published.clone()));
     add_systems(&mut app);
@@ -196,26 +194,52 @@ fn add_systems(app: &mut SubApp) {
     .add_systems(
         CoordinatorMain,
         (
-            (clocks::clock::advance_clocks, collect::collect, exchange::do_work, travel::players::tend_players)
+            (
+                clocks::advance::advance_clocks,
+                collect::collect,
+                streaming::rebuild::end_rebuilds,
+                exchange::do_work,
+                collect::tasks::finish_tasks,
+                sort_letters,
+                travel::players::tend_players,
+                sort_letters,
+            )
                 .chain()
                 .in_set(CoordinatorSystems::Collect),
-            (stream::stream, pregeneration::pregenerate, snapshots::work_on_snapshots, arenas::tend_arenas)
+            (
+                stream::leave_to_store,
+                streaming::orders::recall,
+                stream::renew,
+                streaming::sparse::revise_heights,
+                streaming::nearest::order_nearest,
+                stream::give_up_unneeded,
+                collect::region_events::tell_region_events,
+                pregeneration::pregenerate,
+                snapshots::work_on_snapshots,
+                arenas::tend_arenas,
+                sort_letters,
+            )
                 .chain()
                 .in_set(CoordinatorSystems::Stream),
-            (deliver::deliver, far_view::serve_far_views).chain().in_set(CoordinatorSystems::Deliver),
+            (deliver::deliver, collect::region_events::tell_region_events, far_view::serve_far_views)
+                .chain()
+                .in_set(CoordinatorSystems::Deliver),
             (
                 fault::watch,
                 saving::save::begin_save,
                 saving::close::close,
+                dimension::opening::open_waiting,
+                dispatch::tend_idle,
                 dispatch::dispatch,
                 dispatch::finish_lockstep,
+                sort_letters,
                 saving::save::commit,
                 saving::tiers::tend_tiers,
                 saving::backup::look_for_requests,
             )
                 .chain()
                 .in_set(CoordinatorSystems::Dispatch),
-            publish::publish.in_set(CoordinatorSystems::Publish),
+            (statistics::take::take_statistics, complaints::publish).chain().in_set(CoordinatorSystems::Publish),
         ),
     );
     app.edit_schedule(CoordinatorMain, |schedule| {

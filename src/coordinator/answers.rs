@@ -2,3 +2,4 @@
 
 pub(super) mod chunk_states;
 pub(super) mod opacity;
+pub(super) mod question;

@@ -1,14 +1,15 @@
 //! Takes what came in: requests of the main world, ended tasks of regions.
 
 mod outbox;
+pub(super) mod region_events;
 pub(super) mod requests;
-mod tasks;
+pub(super) mod tasks;
 
-use super::desk::Desk;
+use super::exchange::Inbound;
+use super::travel::letters::Post;
+use bevy::prelude::*;
 
-pub fn collect(mut desk: Desk) {
-    desk.inbound.receive();
-    desk.letters.settle();
-    desk.finish_tasks();
-    desk.end_rebuilds();
+pub fn collect(mut inbound: ResMut<Inbound>, mut post: ResMut<Post>) {
+    inbound.receive();
+    post.backlog.settle();
 }

@@ -1,16 +1,20 @@
 //! Hands columns that are there to the regions that own their places.
 
-use super::LOCKSTEP_LATENCY;
-use super::desk::Desk;
-use super::dimension::Dimension;
 use super::dimension::column_state::ColumnState;
+use super::dimension::{Dimension, Dimensions};
 use super::events::{ColumnFailed, GroundRegenerated};
+use super::exchange::Inbound;
+use super::publish::Publisher;
+use super::saving::save::Saves;
 use super::streaming::failed_columns::{OUTAGE_PAUSE, OUTAGE_RETRY, Verdict, wait_after};
+use super::streaming::orders::Orders;
 use super::threads::{ColumnsReady, ReadyColumn};
+use super::{CoordinatorConfig, LOCKSTEP_LATENCY};
 use crate::chunk::{Column, ColumnSummary};
 use crate::simulation::{ColumnError, Departed, FetchedColumn, RegeneratedChunk};
 use crate::space::{ColumnPos, DimensionId, HeightSet};
 use crate::storage::SaveBatch;
+use bevy::prelude::*;
 use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,107 +22,113 @@ use std::time::Duration;
 /// After so many failures of the store in a row, the fault is not that of one place on the disk.
 const OUTAGE: u32 = 32;
 
-pub fn deliver(mut desk: Desk) {
-    desk.tell_of_repairs();
-    for ready in desk.take_ready() {
-        let ColumnsReady { claim, dimension, generated, columns } = ready;
-        desk.totals.claims.remove(&claim);
-        desk.note_answered(dimension, columns.len(), generated);
+pub fn deliver(
+    config: Res<CoordinatorConfig>,
+    mut inbound: ResMut<Inbound>,
+    mut dimensions: ResMut<Dimensions>,
+    mut orders: ResMut<Orders>,
+    mut saves: ResMut<Saves>,
+    mut publisher: ResMut<Publisher>,
+) {
+    let (saves, publisher) = (&mut *saves, &mut *publisher);
+    dimensions.open.values().for_each(|dimension| tell_of_repairs(dimension, publisher));
+    let ready =
+        if config.mode.is_lockstep() { take_due(&mut inbound, &orders) } else { mem::take(&mut inbound.columns) };
+    for ColumnsReady { claim, dimension, generated, columns } in ready {
+        let mut dimension = dimensions.open.get_mut(&dimension);
+        orders.note_answered(dimension.as_deref_mut(), claim, columns.len(), generated);
+        let Some(dimension) = dimension else { continue };
         for (column, result) in columns {
-            let sparse = desk.dimensions.open.get_mut(&dimension).and_then(|dimension| dimension.sparse.as_mut());
-            let part = sparse.and_then(|sparse| sparse.end_order(column, claim));
+            let part = dimension.sparse.as_mut().and_then(|sparse| sparse.end_order(column, claim));
             match (result, part) {
-                (Ok(ready), Some(_)) => desk.deliver_part(dimension, ready),
-                (Err(error), Some(order)) => desk.part_failed(dimension, column, order, error),
-                (Ok(ready), None) => desk.deliver_column(dimension, claim, ready, generated),
-                (Err(error), None) if generated => desk.generation_failed(dimension, claim, column, error),
-                (Err(error), None) => desk.loading_failed(dimension, claim, column, error),
+                (Ok(ready), Some(_)) => dimension.deliver_part(ready, saves, publisher),
+                (Err(error), Some(order)) => dimension.part_failed(column, order, error, publisher),
+                (Ok(ready), None) => dimension.deliver_ready(claim, ready, generated, saves, publisher),
+                (Err(error), None) if generated => dimension.generation_failed(claim, column, error, publisher),
+                (Err(error), None) => dimension.loading_failed(claim, column, error, publisher),
             }
         }
     }
 }
 
-impl Desk<'_> {
-    /// Also those that a region had made anew within a tick.
-    fn tell_of_repairs(&mut self) {
-        for (&dimension, open) in &self.dimensions.open {
-            for RegeneratedChunk { chunk, error } in open.home.ground.repairs.take() {
-                bevy::log::warn!("chunk {chunk} of {dimension} is generated anew: {error}");
-                self.publisher.event(GroundRegenerated { dimension, chunk, error });
-            }
+/// Also those that a region had made anew within a tick.
+fn tell_of_repairs(open: &Dimension, publisher: &mut Publisher) {
+    let dimension = open.id;
+    for RegeneratedChunk { chunk, error } in open.home.ground.repairs.take() {
+        warn!("chunk {chunk} of {dimension} is generated anew: {error}");
+        publisher.event(GroundRegenerated { dimension, chunk, error });
+    }
+}
+
+/// In lockstep, exactly what was ordered a fixed number of passes ago, in the order of the claims.
+fn take_due(inbound: &mut Inbound, orders: &Orders) -> Vec<ColumnsReady> {
+    let due = |ordered: u64| ordered + LOCKSTEP_LATENCY <= orders.pass;
+    let expected = orders.claims.values().filter(|ordered| due(**ordered)).count();
+    loop {
+        let is_due = |ready: &ColumnsReady| orders.claims.get(&ready.claim).is_some_and(|ordered| due(*ordered));
+        if inbound.columns.iter().filter(|ready| is_due(ready)).count() == expected {
+            let mut ready: Vec<_> = inbound.columns.extract_if(.., |ready| is_due(ready)).collect();
+            ready.sort_unstable_by_key(|ready| ready.claim);
+            return ready;
+        }
+        if !inbound.wait_until(None) {
+            return Vec::new();
         }
     }
+}
 
-    /// In lockstep, exactly what was ordered a fixed number of passes ago, in the order of the claims.
-    fn take_ready(&mut self) -> Vec<ColumnsReady> {
-        if !self.config.mode.is_lockstep() {
-            return mem::take(&mut self.inbound.columns);
-        }
-        let pass = self.clock.pass;
-        let due = |ordered: u64| ordered + LOCKSTEP_LATENCY <= pass;
-        let expected = self.totals.claims.values().filter(|ordered| due(**ordered)).count();
-        loop {
-            let claims = &self.totals.claims;
-            let is_due = |ready: &ColumnsReady| claims.get(&ready.claim).is_some_and(|ordered| due(*ordered));
-            if self.inbound.columns.iter().filter(|ready| is_due(ready)).count() == expected {
-                let mut ready: Vec<_> = self.inbound.columns.extract_if(.., |ready| is_due(ready)).collect();
-                ready.sort_unstable_by_key(|ready| ready.claim);
-                return ready;
-            }
-            if !self.inbound.wait_until(None) {
-                return Vec::new();
-            }
-        }
-    }
-
-    fn deliver_column(&mut self, id: DimensionId, claim: u64, ready: ReadyColumn, generated: bool) {
+impl Dimension {
+    fn deliver_ready(
+        &mut self,
+        claim: u64,
+        ready: ReadyColumn,
+        generated: bool,
+        saves: &mut Saves,
+        publisher: &mut Publisher,
+    ) {
         let ReadyColumn { loaded, made, left_out } = ready;
-        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        dimension.outages = 0;
+        self.outages = 0;
         let column = loaded.column.pos();
         // Whoever has it from elsewhere meanwhile may have made something newer of it.
-        let awaited = dimension.columns.awaits(column, claim);
+        let awaited = self.columns.awaits(column, claim);
         let saves_parts =
-            dimension.sparse.is_some() && matches!(awaited, Some(ColumnState::Ordered(_) | ColumnState::Owned(_)));
-        let is_new = self.take_in_ground(id, &loaded.column, &made, generated, saves_parts);
-        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+            self.sparse.is_some() && matches!(awaited, Some(ColumnState::Ordered(_) | ColumnState::Owned(_)));
+        let is_new = self.take_in_ground(&loaded.column, &made, generated, saves_parts, saves, publisher);
         match awaited {
             Some(ColumnState::Ordered(_)) => {}
             Some(ColumnState::ForStore { .. }) => {
-                dimension.columns.forget(column);
+                self.columns.forget(column);
                 if is_new {
-                    self.saves.pending.unused.insert((id, column));
-                    let until = self.saves.stored_with();
-                    dimension.departed().insert(Departed { loaded, until });
+                    saves.pending.unused.insert((self.id, column));
+                    self.departed().insert(Departed { loaded, until: saves.stored_with() });
                 }
                 return;
             }
             // The region has its blocks already; it takes only what else came with them.
             Some(_) => {
-                let new = dimension.new_part(&loaded.column);
-                dimension.deliver(loaded);
+                let new = self.new_part(&loaded.column);
+                self.deliver(loaded);
                 if let Some(new) = new {
-                    self.publisher.extended(id, new);
+                    publisher.extended(self.id, new);
                 }
                 return;
             }
             // The answer to an older claim may be older than what has been done since.
             None => return,
         }
-        if !dimension.is_held(column) {
-            dimension.forget(column, &mut self.publisher);
+        if !self.is_held(column) {
+            self.forget(column, publisher);
             if generated {
-                let until = self.saves.stored_with();
-                dimension.departed().insert(Departed { loaded, until });
+                self.departed().insert(Departed { loaded, until: saves.stored_with() });
             }
             return;
         }
-        if let Some(sparse) = &mut dimension.sparse {
+        if let Some(sparse) = &mut self.sparse {
             sparse.leave_out(column, &left_out);
         }
         let blocks = loaded.column.clone();
-        if dimension.deliver(loaded) {
-            self.publisher.loaded(id, blocks);
+        if self.deliver(loaded) {
+            publisher.loaded(self.id, blocks);
         }
     }
 
@@ -126,129 +136,121 @@ impl Desk<'_> {
     /// counts as loaded. Says whether the column is new.
     fn take_in_ground(
         &mut self,
-        id: DimensionId,
         column: &Column,
         made: &HeightSet,
         is_made: bool,
         saves_parts: bool,
+        saves: &mut Saves,
+        publisher: &mut Publisher,
     ) -> bool {
-        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return false };
-        let is_new = is_made && !dimension.stored.is_completed(column.pos());
+        let is_new = is_made && !self.stored.is_completed(column.pos());
         if is_new || saves_parts {
-            dimension.save_generated(&mut self.saves.pending, column, made);
+            self.save_generated(&mut saves.pending, column, made);
         }
         if is_new {
-            self.totals.generated += 1;
-            dimension.note_generated(column.pos());
+            publisher.totals.generated += 1;
+            self.note_generated(column.pos());
         } else if !is_made {
-            self.totals.loaded += 1;
+            publisher.totals.loaded += 1;
         }
         is_new
     }
 
     /// A column that systems of a region loaded or generated within its tick. Its entities follow.
-    pub fn take_fetched(&mut self, id: DimensionId, fetched: FetchedColumn) {
+    pub fn take_fetched(&mut self, fetched: FetchedColumn, saves: &mut Saves, publisher: &mut Publisher) {
         let FetchedColumn { column: mut blocks, made, block_ticks: _ } = fetched;
         let column = blocks.pos();
-        let Some(dimension) = self.dimensions.open.get(&id) else { return };
-        let saves_parts = dimension.sparse.is_some();
-        self.take_in_ground(id, &blocks, &made, !made.is_empty(), saves_parts);
-        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        dimension.end_waiting(column);
-        let new = dimension.new_part(&blocks);
-        dimension.note_loaded(&blocks);
-        let before = dimension.columns.get(column);
+        self.take_in_ground(&blocks, &made, !made.is_empty(), self.sparse.is_some(), saves, publisher);
+        self.end_waiting(column);
+        let new = self.new_part(&blocks);
+        self.note_loaded(&blocks);
+        let before = self.columns.get(column);
         let is_there = before.is_some_and(|state| state.is_in_region() && !state.is_lost());
         if blocks.loaded().is_some() && is_there {
             if let Some(new) = new {
-                self.publisher.extended(id, new);
+                publisher.extended(self.id, new);
             }
             return;
         }
-        dimension.columns.fetch(column);
+        self.columns.fetch(column);
         if is_there {
             // It came to the region's inbox in the same moment, with its entities.
             return;
         }
         if matches!(before, None | Some(ColumnState::ForStore { .. } | ColumnState::Failed(_))) {
-            if let Err(error) = dimension.regionizer.add_column(column) {
-                bevy::log::error!("{id}: {error}");
+            if let Err(error) = self.regionizer.add_column(column) {
+                error!("{}: {error}", self.id);
             }
-            dimension.resident.mark_completed(column);
-            match dimension.departed().get(column) {
+            self.resident.mark_completed(column);
+            match self.departed().get(column) {
                 Some(departed) => {
                     // In a sparse dimension it may be more than what was fetched.
                     blocks.extend(&departed.column);
-                    dimension.deliver(departed);
+                    self.deliver(departed);
                 }
-                None => self.order(id, column.batch(), vec![column]),
+                None => self.to_complete.push(column),
             }
         }
-        self.note_region_events(id);
-        self.publisher.loaded(id, blocks);
-        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        if !dimension.is_held(column) {
-            dimension.unneeded.insert(column);
+        publisher.loaded(self.id, blocks);
+        if !self.is_held(column) {
+            self.unneeded.insert(column);
         }
     }
 
     /// A column could not be read: it is tried again for as long as somebody wants it.
-    fn loading_failed(&mut self, id: DimensionId, claim: u64, column: ColumnPos, error: ColumnError) {
-        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        let Some(state @ (ColumnState::Ordered(_) | ColumnState::Owned(_))) = dimension.columns.awaits(column, claim)
-        else {
+    fn loading_failed(&mut self, claim: u64, column: ColumnPos, error: ColumnError, publisher: &mut Publisher) {
+        let Some(state @ (ColumnState::Ordered(_) | ColumnState::Owned(_))) = self.columns.awaits(column, claim) else {
             return;
         };
-        let now = self.clock.now;
+        let (id, now) = (self.id, self.real_now);
         let wait = |attempts| if error.is_outage() { OUTAGE_RETRY } else { wait_after(attempts) };
-        let (attempts, wait) = dimension.columns.fail(column, now, wait);
-        dimension.complaints.unread.note(now, format_args!("{id}: {error}; next try in {wait:?}"));
-        dimension.note_outage(&error, now);
-        if dimension.is_closing() {
-            dimension.columns.end_failures();
+        let (attempts, wait) = self.columns.fail(column, now, wait);
+        self.complaints.unread.note(now, format_args!("{id}: {error}; next try in {wait:?}"));
+        self.note_outage(&error, now);
+        if self.is_closing() {
+            self.columns.end_failures();
         }
         // The region may have its blocks; then only what else is stored of it is still to come.
         if matches!(state, ColumnState::Owned(_)) {
             return;
         }
-        dimension.take_out(column, &mut self.publisher);
+        self.take_out(column, publisher);
         // Not missing until it is tried again, so that it does not block what lies behind it.
-        dimension.resident.mark_completed(column);
-        self.publisher.event(ColumnFailed { dimension: id, column, error, attempts, given_up: false });
+        self.resident.mark_completed(column);
+        publisher.event(ColumnFailed { dimension: id, column, error, attempts, given_up: false });
     }
 
     /// A column could not be generated: nobody begins it again before its wait is over, or, if it is set aside, before
     /// somebody asks for that. Those who hold it wait for it, and for nothing else.
-    fn generation_failed(&mut self, id: DimensionId, claim: u64, column: ColumnPos, error: ColumnError) {
-        let now = self.clock.now;
-        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        let awaited = dimension.columns.awaits(column, claim);
-        if matches!(awaited, Some(ColumnState::Owned(_))) {
-            return self.loading_failed(id, claim, column, error);
-        }
-        let is_wanted = matches!(awaited, Some(ColumnState::Ordered(_)));
-        let was_for_store = matches!(awaited, Some(ColumnState::ForStore { .. }));
-        if is_wanted {
-            dimension.forget(column, &mut self.publisher);
-        } else if was_for_store {
-            dimension.columns.forget(column);
-        }
-        if !is_wanted && !was_for_store {
-            // Whoever wanted it wants it no more, or has it from elsewhere.
-            if !dimension.columns.is_under_way(column) {
-                dimension.release_generation(column);
+    fn generation_failed(&mut self, claim: u64, column: ColumnPos, error: ColumnError, publisher: &mut Publisher) {
+        let (id, now) = (self.id, self.real_now);
+        let is_wanted = match self.columns.awaits(column, claim) {
+            Some(ColumnState::Owned(_)) => return self.loading_failed(claim, column, error, publisher),
+            Some(ColumnState::Ordered(_)) => {
+                self.forget(column, publisher);
+                true
             }
-            return;
-        }
+            Some(ColumnState::ForStore { .. }) => {
+                self.columns.forget(column);
+                false
+            }
+            _ => {
+                // Whoever wanted it wants it no more, or has it from elsewhere.
+                if !self.columns.is_under_way(column) {
+                    self.release_generation(column);
+                }
+                return;
+            }
+        };
         // A job decides by itself when it tries again.
-        let is_of_job = dimension.pregenerations.note_failure(column, &error);
-        if dimension.stored.is_completed(column) || (is_of_job && !is_wanted) {
+        let is_of_job = self.pregenerations.note_failure(column, &error);
+        if self.stored.is_completed(column) || (is_of_job && !is_wanted) {
             return;
         }
-        dimension.claim_generation(column);
-        dimension.note_outage(&error, now);
-        let most = dimension.generation.settings.attempts;
-        let (failures, reason) = (&mut dimension.generation.failures, error.to_string());
+        self.claim_generation(column);
+        self.note_outage(&error, now);
+        let most = self.generation.settings.attempts;
+        let (failures, reason) = (&mut self.generation.failures, error.to_string());
         let Verdict { attempts, retry_in } = match error.is_outage() {
             true => failures.note_outage(column, &reason, now),
             false => failures.note(column, &reason, now, most),
@@ -256,23 +258,16 @@ impl Desk<'_> {
         match retry_in {
             // Each further try fails as the first one did, until it is set aside.
             Some(wait) if attempts == 1 => {
-                dimension.complaints.retried.note(now, format_args!("{id}: {error}; next try in {wait:?}"));
+                self.complaints.retried.note(now, format_args!("{id}: {error}; next try in {wait:?}"));
             }
             Some(_) => {}
             None => {
-                dimension
-                    .complaints
-                    .set_aside
-                    .note(now, format_args!("{id}: {error}; set aside after {attempts} tries"));
+                self.complaints.set_aside.note(now, format_args!("{id}: {error}; set aside after {attempts} tries"));
             }
         }
-        let given_up = retry_in.is_none();
-        self.publisher.event(ColumnFailed { dimension: id, column, error, attempts, given_up });
-        self.note_region_events(id);
+        publisher.event(ColumnFailed { dimension: id, column, error, attempts, given_up: retry_in.is_none() });
     }
-}
 
-impl Dimension {
     /// While the store does not work, no more is asked of it for a moment: it would fail column by column.
     fn note_outage(&mut self, error: &ColumnError, now: Duration) {
         if error.is_outage() {

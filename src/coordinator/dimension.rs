@@ -3,6 +3,7 @@
 pub(super) mod column_state;
 mod columns;
 mod inboxes;
+pub(super) mod opening;
 mod spec;
 
 pub use spec::{DimensionError, DimensionSpec};
@@ -10,16 +11,16 @@ pub use spec::{DimensionError, DimensionSpec};
 use super::CoordinatorConfig;
 use super::clocks::clock::DimensionTime;
 use super::events::DimensionRemoved;
-use super::pregeneration::Pregenerations;
+use super::pregeneration::jobs::Pregenerations;
 use super::region_slot::RegionSlot;
 use super::streaming::failed_columns::ColumnComplaints;
 use super::streaming::generation_control::GenerationState;
+use super::streaming::holders::Wanting;
 use super::streaming::holders::{Holder, ViewerState};
-use super::streaming::nearest::Wanting;
 use super::streaming::progress::{Coverage, Progress};
-use super::streaming::rebuild::GraphRebuilt;
-use super::streaming::sparse::SparseColumns;
+use super::streaming::sparse_columns::SparseColumns;
 use super::streaming::viewer_limits::ViewerCaps;
+use super::threads::work_error::WorkError;
 use super::travel::letter_limits::LetterPlaces;
 use super::travel::transit::Transit;
 use crate::block::BlockRegistry;
@@ -55,10 +56,8 @@ pub struct Store(pub Arc<WorldStore>);
 pub struct Dimensions {
     pub open: BTreeMap<DimensionId, Dimension>,
     pub by_entity: FxHashMap<Entity, DimensionId>,
-    /// Dimensions to open as soon as those of the same name are closed.
-    pub reopen: Vec<DimensionSpec>,
-    /// Dimensions to open as soon as the store has this commit.
-    pub late: Vec<(DimensionSpec, u64)>,
+    /// Dimensions to open as soon as those of the same name are closed, and the store has this commit.
+    pub waiting: Vec<(DimensionSpec, u64)>,
     /// Dimensions that waited so and are to be erased too: they hear of the end of the removal.
     pub unopened: Vec<DimensionSpec>,
     /// The names of closed dimensions that are being erased from the store.
@@ -69,14 +68,29 @@ pub struct Dimensions {
     pub rebuilding: BTreeMap<String, Stop>,
     /// The names of those of which it has just been found out: it is not searched again at once.
     pub rebuilt: BTreeSet<String>,
-    /// Removals and searches that have ended, and nothing came of it yet.
+    /// Removals that have ended, and nothing came of it yet.
     pub ended_removals: Vec<DimensionRemoved>,
-    pub ended_rebuilds: Vec<GraphRebuilt>,
+    /// Searches that have ended, and the columns that were found; `None` if it was stopped.
+    pub ended_rebuilds: Vec<(String, Result<Option<u64>, WorkError>)>,
 }
 
 impl Dimensions {
     pub fn by_entity(&mut self, entity: Entity) -> Option<&mut Dimension> {
         self.open.get_mut(self.by_entity.get(&entity)?)
+    }
+
+    /// What is kept of a region that is not away.
+    pub fn slot(&self, dimension: DimensionId, region: RegionId) -> Option<&RegionSlot> {
+        self.open.get(&dimension)?.regionizer.data(region)
+    }
+
+    /// All regions, in order.
+    pub fn regions(&self) -> Vec<(DimensionId, RegionId)> {
+        let of = |(id, open): (&DimensionId, &Dimension)| {
+            let id = *id;
+            open.regionizer.regions().into_iter().map(move |region| (id, region))
+        };
+        self.open.iter().flat_map(of).collect()
     }
 
     /// How much time has passed in each, to be saved.
@@ -130,6 +144,11 @@ pub struct Dimension {
     pub pregenerations: Pregenerations,
     /// What its region worlds have in common.
     pub home: Arc<RegionHome>,
+    pub store: Arc<WorldStore>,
+    /// Columns that look different from afar than before.
+    pub edited: Vec<ColumnPos>,
+    /// Columns of which more is to be ordered: regions have their blocks already.
+    pub to_complete: Vec<ColumnPos>,
     /// Entities on their way to columns that are not there yet.
     pub transit: Transit,
     /// Letters to columns that are not there yet.
@@ -205,7 +224,8 @@ impl Dimension {
         let whole = ColumnSource::new(id, heights, generator, blocks.clone(), Arc::downgrade(store));
         let ground = ColumnSource { is_sparse, repairs: Repairs::new(config.damaged_ground), ..whole };
         let time = DimensionTime::resumed(spec.clock.unwrap_or(config.clock), clock);
-        let dimension = Self { stored, pregenerations, time, ..Self::new(spec, regionizer, ground, config) };
+        let dimension =
+            Self { stored, pregenerations, time, ..Self::new(spec, regionizer, ground, config, store.clone()) };
         Ok(Opening::Open(Box::new(dimension), viewers))
     }
 
@@ -215,6 +235,7 @@ impl Dimension {
         regionizer: Regionizer<RegionSlot>,
         ground: ColumnSource,
         config: &CoordinatorConfig,
+        store: Arc<WorldStore>,
     ) -> Self {
         let section_shift = config.regionizer.section_shift;
         let owners = config.strict.then(Arc::default);
@@ -240,6 +261,9 @@ impl Dimension {
             columns: Columns::default(),
             pregenerations: Pregenerations::default(),
             home: Arc::new(RegionHome { ground, section_shift, owners }),
+            store,
+            edited: Vec::new(),
+            to_complete: Vec::new(),
             transit: Default::default(),
             letters: Default::default(),
             letter_places: Default::default(),
@@ -306,6 +330,14 @@ impl Dimension {
     /// Columns that regions gave up and that are not stored yet.
     pub fn departed(&self) -> &DepartedColumns {
         &self.home.ground.departed
+    }
+
+    /// The columns in the world of a region, or in its inbox, sorted.
+    pub fn columns_of(&self, region: RegionId) -> Vec<ColumnPos> {
+        let columns = self.regionizer.columns(region).filter(|column| self.columns.is_in_region(*column));
+        let mut columns: Vec<_> = columns.collect();
+        columns.sort_unstable();
+        columns
     }
 
     /// The chunk heights of the dimension.

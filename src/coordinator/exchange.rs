@@ -12,7 +12,6 @@ use crate::simulation::Exclusive;
 use crate::storage::Commit;
 use bevy::prelude::*;
 use crossbeam_channel::{Receiver, Sender};
-use std::any::Any;
 use std::mem;
 use std::sync::{Arc, Mutex, TryLockError};
 use std::time::{Duration, Instant};
@@ -72,14 +71,12 @@ pub struct Inbound {
     pub columns: Vec<ColumnsReady>,
     pub commits: Vec<Commit>,
     pub is_shutting_down: bool,
-    /// What the first region panicked with: in lockstep it goes on to the app.
-    pub panic: Exclusive<Option<Box<dyn Any + Send>>>,
 }
 
 impl Inbound {
     pub fn new(events: Receiver<Event>) -> Self {
-        let (work, tasks, columns, commits, panic) = Default::default();
-        Self { events, work, tasks, columns, commits, is_shutting_down: false, panic }
+        let (work, tasks, columns, commits) = Default::default();
+        Self { events, work, tasks, columns, commits, is_shutting_down: false }
     }
 
     /// Takes in all that is there.

@@ -5,21 +5,24 @@
 //! its [`Budget`] allows. Everything that waits is bounded: choices ahead of what is sent, and messages that the main world
 //! has not taken.
 
+pub(super) mod news;
 mod reach;
 mod read;
 mod sent;
 mod tracker;
 
+pub use news::{FarCenter, FarNews, FarUpdate, FarWish};
 pub use reach::{FarRadii, MAX_FAR_RADIUS};
 
 use super::LOCKSTEP_LATENCY;
 use super::clocks::clock::Clock;
-use super::desk::Desk;
 use super::dimension::{Dimension, Dimensions};
+use super::publish::Publisher;
 use super::saving::save::Saves;
 use super::streaming::failed_columns::OUTAGE_PAUSE;
 use super::streaming::holders::Holder;
-use super::threads::Place as WorkPlace;
+use super::streaming::orders::Orders;
+use super::threads::{Place as WorkPlace, Threads};
 use crate::chunk::ColumnSummary;
 use crate::chunk_sync::Budget;
 use crate::space::{ColumnPos, DimensionId};
@@ -32,7 +35,6 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 use tracker::{Choice, Tracker};
-use uuid::Uuid;
 
 /// Messages of a listener that the main world has not taken, at most.
 const MAX_UNTAKEN: usize = 4096;
@@ -41,62 +43,6 @@ const ORDER_COLUMNS: usize = 64;
 /// Columns are chosen ahead of what is sent: what can be sent in this time, within [`AHEAD_COLUMNS`].
 const AHEAD: Duration = Duration::from_millis(500);
 const AHEAD_COLUMNS: std::ops::RangeInclusive<usize> = 16..=2048;
-
-/// What a listener of a far view asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FarWish {
-    /// Around what.
-    pub center: FarCenter,
-    /// How far, and how fine.
-    pub reach: FarRadii,
-    /// The cap, in bytes a second; nothing is sent at 0.
-    pub bytes_per_second: u64,
-}
-
-/// The middle of a far view.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FarCenter {
-    /// A column.
-    Column {
-        /// The dimension's entity in the main world.
-        dimension: Entity,
-        /// The column.
-        column: ColumnPos,
-    },
-    /// A viewer that lives in the regions, by its stable id, in whatever dimension it is.
-    Viewer(Uuid),
-}
-
-/// Something that a listener is told.
-#[derive(Clone, Debug)]
-pub struct FarUpdate {
-    /// The listener's entity in the main world.
-    pub listener: Entity,
-    /// Which far view of that entity, if it had several one after the other.
-    pub life: u64,
-    /// The dimension.
-    pub dimension: DimensionId,
-    /// What.
-    pub news: FarNews,
-}
-
-/// What a listener is told.
-#[derive(Clone, Debug)]
-pub enum FarNews {
-    /// What a column looks like; it replaces what was sent before.
-    Column {
-        /// The column.
-        column: ColumnPos,
-        /// What it looks like.
-        summary: Arc<ColumnSummary>,
-        /// The bytes of the cap that it took.
-        bytes: u64,
-    },
-    /// The column changed or is too far away: the listener is told nothing more of it.
-    Gone(ColumnPos),
-    /// That holds for all columns of the dimension: the listener left it, or it closes.
-    AllGone,
-}
 
 /// All listeners.
 #[derive(Resource, Default)]
@@ -160,16 +106,6 @@ impl FarViews {
         }
     }
 
-    /// Stored columns look different now.
-    pub fn edited(&mut self, dimension: &mut Dimension, column: ColumnPos) {
-        dimension.stored.edited(column);
-        for listener in self.listeners.values_mut() {
-            if let Some(place) = listener.place.as_mut().filter(|place| place.dimension == dimension.id) {
-                place.tracker.edited(column);
-            }
-        }
-    }
-
     fn take_answers(&mut self, ready: SummariesReady) {
         let place = self.listeners.get_mut(&ready.listener).and_then(|listener| listener.place.as_mut());
         let order = place.and_then(|place| place.orders.iter_mut().find(|order| order.claim == ready.claim));
@@ -180,17 +116,46 @@ impl FarViews {
     }
 }
 
-pub fn serve_far_views(mut desk: Desk) {
-    let mut views = mem::take(&mut *desk.far_views);
-    for (entity, listener) in &mut views.listeners {
-        desk.serve_listener(*entity, listener, &mut views.claims);
-    }
-    *desk.far_views = views;
+/// What far views are served from.
+struct Server<'a> {
+    now: Duration,
+    dimensions: &'a mut Dimensions,
+    saves: &'a Saves,
+    threads: &'a mut Threads,
+    publisher: &'a mut Publisher,
+    /// The number of the last order.
+    claims: &'a mut u64,
+    pass: u64,
+    is_lockstep: bool,
 }
 
-impl Desk<'_> {
-    fn serve_listener(&mut self, entity: Entity, listener: &mut Listener, claims: &mut u64) {
-        listener.budget.refill(self.clock.now, listener.wish.bytes_per_second);
+pub fn serve_far_views(
+    clock: Res<Clock>,
+    orders: Res<Orders>,
+    mut dimensions: ResMut<Dimensions>,
+    saves: Res<Saves>,
+    mut threads: ResMut<Threads>,
+    mut publisher: ResMut<Publisher>,
+    mut views: ResMut<FarViews>,
+) {
+    let FarViews { listeners, claims } = &mut *views;
+    for dimension in dimensions.open.values_mut() {
+        for column in mem::take(&mut dimension.edited) {
+            dimension.stored.edited(column);
+            let places = listeners.values_mut().filter_map(|listener| listener.place.as_mut());
+            places.filter(|place| place.dimension == dimension.id).for_each(|place| place.tracker.edited(column));
+        }
+    }
+    let (is_lockstep, pass) = (orders.limit.is_lockstep(), orders.pass);
+    let (dimensions, threads, publisher) = (&mut *dimensions, &mut *threads, &mut *publisher);
+    let mut server =
+        Server { now: clock.now, dimensions, saves: &saves, threads, publisher, claims, pass, is_lockstep };
+    listeners.iter_mut().for_each(|(entity, listener)| server.serve(*entity, listener));
+}
+
+impl Server<'_> {
+    fn serve(&mut self, entity: Entity, listener: &mut Listener) {
+        listener.budget.refill(self.now, listener.wish.bytes_per_second);
         let center = self.center_of(listener);
         // Elsewhere, or its dimension closes.
         if let Some(place) = listener.place.take_if(|place| center.is_none_or(|(id, _)| place.dimension != id)) {
@@ -214,9 +179,9 @@ impl Desk<'_> {
         });
         place.tracker.aim(center, reach);
         self.tell_gone(entity, listener, &mut place);
-        place.take_due(self.config.mode.is_lockstep().then_some(self.clock.pass));
+        place.take_due(self.is_lockstep.then_some(self.pass));
         self.send_ready(entity, listener, &mut place);
-        self.order_summaries(entity, listener, &mut place, claims);
+        self.order_summaries(entity, listener, &mut place);
         listener.place = Some(place);
     }
 
@@ -274,7 +239,7 @@ impl Desk<'_> {
             }
             let is_outage = matches!(answer, Answer::NotNow);
             if is_outage {
-                place.rests_until = self.clock.now.saturating_add(OUTAGE_PAUSE);
+                place.rests_until = self.now.saturating_add(OUTAGE_PAUSE);
             }
             if is_outage || !place.tracker.keeps(column) {
                 if let Some(dimension) = self.dimensions.open.get_mut(&place.dimension) {
@@ -302,9 +267,9 @@ impl Desk<'_> {
         }
     }
 
-    fn order_summaries(&mut self, entity: Entity, listener: &Listener, place: &mut Place, claims: &mut u64) {
+    fn order_summaries(&mut self, entity: Entity, listener: &Listener, place: &mut Place) {
         let Some(dimension) = self.dimensions.open.get_mut(&place.dimension) else { return };
-        if self.clock.now < place.rests_until {
+        if self.now < place.rests_until {
             return;
         }
         let mut free = listener.columns_ahead().saturating_sub(place.tracker.awaited());
@@ -314,17 +279,17 @@ impl Desk<'_> {
                 return;
             }
             free -= choices.len();
-            *claims += 1;
-            let saves = &self.saves;
+            *self.claims += 1;
+            let saves = self.saves;
             let known = |choice: Choice| (choice, saves.unwritten_summary(dimension.id, choice.column));
             let order = SummaryOrder {
                 listener: entity,
-                claim: *claims,
+                claim: *self.claims,
                 dimension: dimension.id,
                 chunk_heights: dimension.chunk_heights(),
                 columns: choices.into_iter().map(known).collect(),
             };
-            place.orders.push_back(Order { claim: *claims, ordered: self.clock.pass, answers: None });
+            place.orders.push_back(Order { claim: *self.claims, ordered: self.pass, answers: None });
             self.threads.ask(
                 WorkPlace::Loading,
                 move |store, _| order.read(store),

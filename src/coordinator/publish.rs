@@ -1,13 +1,12 @@
 //! Puts what changed where the main world takes it.
 
 use super::arenas::{Arena, ArenaStatus};
-use super::desk::Desk;
 use super::events::{BlockRefused, WorldEvent};
-use super::far_view::FarUpdate;
-use super::pregeneration::PregenerationStatus;
+use super::far_view::news::FarUpdate;
+use super::pregeneration::progress::PregenerationStatus;
 use super::published::{ColumnUpdate, MirrorState, Published};
-use super::saving::tiers::Tiers;
 use super::snapshots::SnapshotJobStatus;
+use super::statistics::{Statistics, Totals};
 use super::tally::Tally;
 use crate::chunk::{Chunk, Column};
 use crate::simulation::{BlockAccessError, Exclusive, Letter, MirrorUpdate, SetBlock};
@@ -28,34 +27,24 @@ pub struct Publisher {
     /// The columns and the mirrors that the main world was told of, and not that they are gone.
     columns: FxHashSet<(DimensionId, ColumnPos)>,
     mirrors: FxHashSet<Uuid>,
-    statistics_due: Duration,
     /// Edits that were not made, to be logged: the game may not listen.
     pub refused: Tally,
-}
-
-/// The time between two statistics.
-const STATISTICS_PERIOD: Duration = Duration::from_millis(250);
-
-pub fn publish(mut desk: Desk, tiers: Res<Tiers>) {
-    let now = desk.clock.now;
-    desk.tell_complaints(now);
-    if now >= desk.publisher.statistics_due {
-        desk.publisher.statistics_due = now.saturating_add(STATISTICS_PERIOD);
-        let statistics = desk.statistics(&tiers);
-        desk.return_memory(&statistics);
-        desk.publisher.news.statistics = Some(Arc::new(statistics));
-    }
-    desk.publisher.hand_over();
+    /// What is counted over the whole run.
+    pub totals: Totals,
 }
 
 impl Publisher {
     pub fn new(shared: Arc<Mutex<Published>>) -> Self {
-        let (news, columns, mirrors, refused) = Default::default();
-        Self { news, shared, columns, mirrors, statistics_due: Duration::ZERO, refused }
+        let (news, columns, mirrors, refused, totals) = Default::default();
+        Self { news, shared, columns, mirrors, refused, totals }
     }
 
     pub fn event(&mut self, event: impl Into<WorldEvent>) {
         self.news.push_event(event.into());
+    }
+
+    pub fn statistics(&mut self, statistics: Statistics) {
+        self.news.statistics = Some(Arc::new(statistics));
     }
 
     pub fn letter(&mut self, letter: Letter) {
@@ -69,6 +58,10 @@ impl Publisher {
     /// The app ends with what a region panicked with.
     pub fn panic(&mut self, payload: Box<dyn Any + Send>) {
         self.news.panic.get_or_insert_with(|| Exclusive::new(payload));
+    }
+
+    pub fn take_panic(&mut self) -> Option<Box<dyn Any + Send>> {
+        self.news.panic.take().map(Exclusive::into_inner)
     }
 
     /// Edits of columns that no region has any more.

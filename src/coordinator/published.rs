@@ -2,8 +2,8 @@
 
 use super::arenas::{Arena, ArenaStatus};
 use super::events::WorldEvent;
-use super::far_view::FarUpdate;
-use super::pregeneration::PregenerationStatus;
+use super::far_view::news::FarUpdate;
+use super::pregeneration::progress::PregenerationStatus;
 use super::snapshots::{SnapshotJobId, SnapshotJobStatus};
 use super::statistics::Statistics;
 use crate::chunk::{Chunk, Column};

@@ -26,8 +26,6 @@ pub struct RegionSlot {
     /// Parts that split off and are not handed over yet.
     pub parts: Vec<RegionPart>,
     pub halted: Option<Halted>,
-    /// It is away, and halts when it is back.
-    pub is_to_halt: bool,
     pub history: TickHistory,
     /// The part of its period that a tick takes, averaged over the last ones.
     tick_share: f64,
@@ -160,7 +158,6 @@ impl RegionData for RegionSlot {
             made_steps: None,
             parts: Vec::new(),
             halted: None,
-            is_to_halt: false,
             history: TickHistory::new(),
             tick_share: 0.0,
             columns: 0,

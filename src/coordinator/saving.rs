@@ -3,6 +3,7 @@
 pub(super) mod autosave;
 pub(super) mod backup;
 pub(super) mod close;
+pub(super) mod request;
 pub(super) mod save;
 pub(super) mod shutdown;
 pub(super) mod tiers;

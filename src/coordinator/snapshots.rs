@@ -20,7 +20,7 @@ mod sightings;
 
 use super::exchange::Teller;
 use super::publish::Publisher;
-use super::saving::backup::SaveRequest;
+use super::saving::request::SaveRequest;
 use super::threads::{Place, Threads};
 use crate::simulation::ColumnAnswer;
 use crate::space::{ColumnPos, DimensionId};
@@ -243,6 +243,7 @@ impl Snapshots {
 pub fn work_on_snapshots(mut world: Surroundings, mut snapshots: ResMut<Snapshots>, mut publisher: ResMut<Publisher>) {
     let now = world.clock.now;
     snapshots.take_answers(now);
+    snapshots.done.append(&mut world.saves.unsaved_restores);
     snapshots.resume(|id| world.dimensions.open.get(&id).is_some_and(|open| !open.is_closing()));
     let mut room = world.config.snapshots.jobs.max(1);
     let is_over = |job: &mut Job| {
@@ -256,7 +257,7 @@ pub fn work_on_snapshots(mut world: Surroundings, mut snapshots: ResMut<Snapshot
     let ended: Vec<Job> = snapshots.jobs.extract_if(.., is_over).collect();
     for job in ended {
         // A capture that was cut short has its watch still.
-        drop(world.sightings.end(job.task.job.id));
+        drop(world.directory.sightings.end(job.task.job.id));
         publisher.snapshot(snapshots.end(job));
     }
     for status in snapshots.jobs.iter_mut().filter_map(|job| job.tell(now)) {
@@ -270,7 +271,7 @@ pub fn work_on_snapshots(mut world: Surroundings, mut snapshots: ResMut<Snapshot
 }
 
 /// All that a restore changed is saved.
-pub fn forget_restore(threads: &mut Threads, record: PathBuf) {
+pub fn forget_restore(record: PathBuf, threads: &mut Threads) {
     let path = record.clone();
     threads.ask(
         FILES,
@@ -286,9 +287,4 @@ pub fn forget_restore(threads: &mut Threads, record: PathBuf) {
             }
         },
     );
-}
-
-/// What a restore changed could not be saved yet.
-pub fn keep_restore(threads: &Threads, record: PathBuf) {
-    threads.teller().tell(|world| world.resource_mut::<Snapshots>().done.push(record));
 }

@@ -3,10 +3,8 @@
 mod burst;
 pub(super) mod history;
 pub(super) mod rate;
+pub(super) mod take;
 
-use super::desk::Desk;
-use super::dimension::Dimension;
-use super::saving::tiers::{TierStatistics, Tiers};
 use super::streaming::progress::CountTimer;
 use super::{
     Backlog, DimensionClock, DimensionGeneration, FailedColumn, RegionFault, TickHistory, TickWindow, TimeWindow,
@@ -14,44 +12,29 @@ use super::{
 use crate::generation::Completion;
 use crate::region::{RegionId, RegionState};
 use crate::space::{ColumnPos, DimensionId, SectionPos};
+use crate::storage::FamilySize;
 use bevy::prelude::*;
 use burst::Burst;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What the coordinator counts over its whole run.
-#[derive(Resource, Default)]
+#[derive(Default)]
 pub struct Totals {
     pub generated: u64,
     pub loaded: u64,
     pub merges: u64,
     pub splits: u64,
-    pub in_flight: usize,
-    /// Those of them that are generated.
-    pub generating: usize,
-    /// Orders that are out, and the pass in which each was made.
-    pub claims: BTreeMap<u64, u64>,
-    last_claim: u64,
     history: TickHistory,
     /// How long the last passes of the coordinator took.
     passes: VecDeque<Duration>,
     count_timer: CountTimer,
     burst: Burst,
+    due: Duration,
 }
 
 impl Totals {
-    /// Counts an order of so many columns, and gives its claim.
-    pub fn begin_order(&mut self, dimension: &mut Dimension, pass: u64, columns: usize, generates: bool) -> u64 {
-        self.last_claim += 1;
-        self.claims.insert(self.last_claim, pass);
-        self.in_flight += columns;
-        self.generating += if generates { columns } else { 0 };
-        dimension.in_flight += columns;
-        dimension.last_claim = self.last_claim;
-        self.last_claim
-    }
-
     pub fn note_pass(&mut self, took: Duration) {
         if self.passes.len() == PASSES {
             self.passes.pop_front();
@@ -72,6 +55,8 @@ impl Totals {
     }
 }
 
+/// The time between two statistics.
+const PERIOD: Duration = Duration::from_millis(250);
 /// Passes of the coordinator over which their time is told.
 const PASSES: usize = 1_024;
 
@@ -290,109 +275,21 @@ impl RegionStatistics {
     }
 }
 
-impl Desk<'_> {
-    fn count_progress(&mut self) {
-        let began = Instant::now();
-        // In lockstep it must not depend on the time.
-        if self.config.mode.is_lockstep() || self.totals.count_timer.is_due(began) {
-            self.dimensions.open.values_mut().for_each(Dimension::count_progress);
-            self.totals.count_timer.note(began, Instant::now());
-        }
-    }
-
-    pub fn statistics(&mut self, tiers: &Tiers) -> Statistics {
-        let now = self.clock.now;
-        self.count_progress();
-        let dimensions: Vec<_> = self.dimensions.open.values_mut().map(Dimension::statistics).collect();
-        let remaining: u64 = dimensions.iter().map(|dimension| dimension.to_load.missing).sum();
-        let regions = self.region_statistics();
-        let states = self.dimensions.open.values().flat_map(|dimension| dimension.columns.iter());
-        let columns = states.filter(|(_, state)| state.is_in_region()).count();
-        let viewers = self.dimensions.open.iter().flat_map(|(id, dimension)| {
-            dimension.real_viewers().map(move |viewer| (*id, viewer.center, viewer.radii.load))
-        });
-        let viewers = viewers.collect();
-        self.totals.history.refresh(now);
-        let [recent, ..] = *self.totals.history.windows();
-        Statistics {
-            clock: now,
-            generated: self.totals.generated,
-            loaded: self.totals.loaded,
-            columns,
-            in_flight: self.totals.in_flight,
-            in_flight_limit: self.limit.columns(),
-            remaining: usize::try_from(remaining).unwrap_or(usize::MAX),
-            ticks: self.totals.history.ticks(),
-            tick_time_median: recent.median,
-            tick_time_worst: recent.worst,
-            pass_times: self.totals.pass_times(),
-            merges: self.totals.merges,
-            splits: self.totals.splits,
-            saves: self.saves.count,
-            bytes_saved: self.saves.bytes,
-            bytes_written: self.store.0.written_bytes(),
-            save_time: self.saves.time,
-            unsaved: self.saves.unwritten_len(),
-            backlog: self.saves.backlog(),
-            tiers: tiers.statistics.clone(),
-            dimensions,
-            regions,
-            viewers,
-            section_shift: self.config.regionizer.section_shift,
-        }
-    }
-
-    fn region_statistics(&mut self) -> Vec<RegionStatistics> {
-        let (now, limit) = (self.clock.now, self.config.watchdog_limit);
-        let groups = self.couplings.groups(&self.dimensions);
-        let coupled = |region| {
-            let group = groups.iter().find(|group| group.contains(&region));
-            group.into_iter().flatten().copied().filter(|other| *other != region).collect()
-        };
-        let mut regions = Vec::new();
-        for (id, dimension) in &mut self.dimensions.open {
-            for region in dimension.regionizer.regions() {
-                let state = dimension.regionizer.state(region).unwrap_or(RegionState::Dead);
-                let away = self.deadlines.running.get_mut(&(*id, region)).map(|running| &mut running.slot);
-                let hung = away.as_ref().map(|slot| slot.progress.running_for()).filter(|running| *running > limit);
-                let Some(slot) = away.or_else(|| dimension.regionizer.data_mut(region)) else { continue };
-                slot.history.refresh(now);
-                let known = slot.listed_sections.clone();
-                let statistics = RegionStatistics {
-                    state,
-                    halted: slot.halted.is_some(),
-                    fault: slot.halted.as_ref().map(|halted| halted.fault.clone()),
-                    paused: slot.control.paused || dimension.time.settings.paused,
-                    paused_itself: slot.control.paused,
-                    tick_rate: slot.control.ticks_per_second,
-                    hung,
-                    hung_in: hung.map(|_| slot.progress.step()),
-                    coupled: coupled((*id, region)),
-                    columns: slot.columns,
-                    entities: slot.entities,
-                    viewers: slot.viewers,
-                    ticks: slot.history.ticks(),
-                    windows: *slot.history.windows(),
-                    ..RegionStatistics::new(*id, region)
-                };
-                let sections = known.unwrap_or_else(|| dimension.list_sections(region));
-                regions.push(RegionStatistics { sections, ..statistics });
-            }
-        }
-        regions
-    }
-}
-
-impl Dimension {
-    /// The sections of a region, sorted.
-    fn list_sections(&mut self, region: RegionId) -> Arc<[SectionPos]> {
-        let mut sections: Vec<_> = self.regionizer.sections(region).collect();
-        sections.sort_unstable();
-        let sections = Arc::<[SectionPos]>::from(sections);
-        // A region that ticks keeps its sections, but its slot is away: they are listed again the next time.
-        if let Some(slot) = self.regionizer.data_mut(region) {
-            slot.listed_sections = Some(sections.clone());
-        }
-        sections
-    }
+/// What the tiers hold, and what moves between them, in the [`Statistics`](crate::view::Statistics).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TierStatistics {
+    /// About how much is stored in each tier, the hottest first: chunks, groups of 4 x 4 x 4, cubes of 16 x 16 x 16; zero if the
+    /// backend cannot tell.
+    pub sizes: [FamilySize; 3],
+    /// Groups that became hot by being loaded, warm and cold since the app began. Those that became hot by being saved do not
+    /// count.
+    pub moved: [u64; 3],
+    /// Bytes of the chunks that were moved, before compression.
+    pub moved_bytes: u64,
+    /// Bytes that were written for that.
+    pub written_bytes: u64,
+    /// Groups that could not be moved: too large, or in a damaged cluster.
+    pub left: u64,
+    /// Groups that have not been loaded for so long that they are to move, as far as they were counted: up to 1,024 a tier.
+    pub remaining: usize,
 }

@@ -2,21 +2,20 @@
 
 mod beside;
 mod columns;
-mod handle;
 mod regions;
+pub(super) mod work_error;
 
-pub use beside::WorkError;
-pub use handle::CoordinatorHandle;
+pub use work_error::WorkError;
 
-pub(super) use beside::{Place, caught};
-pub(super) use columns::{ColumnOrder, ColumnsReady, ReadyColumn, Source};
+pub(super) use beside::Place;
+pub(super) use columns::{ColumnOrder, ColumnThreads, ColumnsReady, ReadyColumn, Source};
 pub(super) use regions::{Fault, FinishedTasks, RegionJob, RegionThreads, TaskDone};
+pub(super) use work_error::caught;
 
 use super::CoordinatorConfig;
 use super::arenas::Arenas;
 use super::exchange::{Event, Inbound, MainLink, Teller};
 use super::snapshots::SnapshotJobs;
-use super::streaming::order_queue::OrderQueue;
 use crate::block::BlockRegistry;
 use crate::simulation::RegionTemplate;
 use crate::storage::{StorageThread, WorldStore};
@@ -32,11 +31,7 @@ use std::thread::JoinHandle;
 #[derive(Resource)]
 pub struct Threads {
     pub regions: RegionThreads,
-    generation: TaskPool,
-    loading: TaskPool,
-    /// Orders that no thread has begun.
-    to_generate: OrderQueue,
-    to_load: OrderQueue,
+    loading: Arc<TaskPool>,
     pub storage: StorageThread,
     teller: Teller,
     template: RegionTemplate,
@@ -53,7 +48,7 @@ impl Threads {
         config: &CoordinatorConfig,
         mut template: RegionTemplate,
         store: Arc<WorldStore>,
-    ) -> io::Result<(Self, Inbound, MainLink)> {
+    ) -> io::Result<(Self, ColumnThreads, Inbound, MainLink)> {
         let (sender, events) = unbounded();
         let teller = Teller::new(sender);
         let snapshots = SnapshotJobs::new(teller.clone());
@@ -73,12 +68,12 @@ impl Threads {
         let link =
             MainLink { teller: teller.clone(), published: Default::default(), frames: Default::default(), snapshots };
 
+        let loading = Arc::new(tasks("terrane loading", 1));
+        let generation = tasks("terrane generation", config.generation_threads);
+        let columns = ColumnThreads::new(generation, loading.clone(), teller.clone(), store.clone());
         let threads = Self {
             regions,
-            generation: tasks("terrane generation", config.generation_threads),
-            loading: tasks("terrane loading", 1),
-            to_generate: OrderQueue::default(),
-            to_load: OrderQueue::default(),
+            loading,
             storage,
             teller,
             template,
@@ -87,7 +82,7 @@ impl Threads {
             long_work: Vec::new(),
             is_lockstep: config.mode.is_lockstep(),
         };
-        Ok((threads, Inbound::new(events), link))
+        Ok((threads, columns, Inbound::new(events), link))
     }
 
     /// The block types of the world.
@@ -113,8 +108,6 @@ impl Threads {
     /// Lets the threads end when their work is done.
     pub fn join(&mut self) {
         self.ending.stop();
-        self.to_generate.clear();
-        self.to_load.clear();
         self.regions.join();
         // It stops within moments, but for a backup and what jobs do with files. The store must not be in use when the app
         // is gone.

@@ -2,5 +2,6 @@
 
 pub(super) mod letter_limits;
 pub(super) mod letters;
+pub(super) mod log_in;
 pub(super) mod players;
 pub(super) mod transit;

@@ -1,6 +1,6 @@
 //! Tells the main world what chunks are, with their versions, also where nothing is loaded.
 
-use super::opacity::AskError;
+use super::question::{AskChunks, AskError, ChunkState};
 use crate::block::{BlockId, BlockRegistry};
 use crate::chunk::{BlockValueError, Chunk, format};
 use crate::coordinator::dimension::Dimensions;
@@ -13,38 +13,6 @@ use crate::storage::{StoreError, StoredChunk, StoredItem, WorldStore};
 use bevy::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// Asks what chunks are and which versions they have, loaded or not. A [`ChunksAnswer`] with the same asker tells.
-///
-/// They are read from the store on a loading thread; what is not saved yet, and what is published, counts.
-#[derive(Message, Clone, Debug, PartialEq, Eq)]
-pub struct AskChunks {
-    /// An entity of the game's choice, to know the answer by.
-    pub asker: Entity,
-    /// The dimension's entity.
-    pub dimension: Entity,
-    /// The chunks.
-    pub chunks: Vec<ChunkPos>,
-}
-
-/// What a chunk is at the moment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ChunkState {
-    /// How often it was saved changed: 0 as generated. If it is not saved as it is now, the version that it will have.
-    pub version: u64,
-    /// Whether it is saved as it is now.
-    pub is_saved: bool,
-    /// The CRC-32 of its bytes: two histories of a world may have the same version of a chunk.
-    pub checksum: u32,
-    /// Its bytes, in the [chunk format](mod@crate::chunk::format), with the numbers of the world.
-    pub bytes: Arc<[u8]>,
-}
-
-impl ChunkState {
-    fn new(version: u64, is_saved: bool, bytes: Arc<[u8]>) -> Self {
-        Self { version, is_saved, checksum: crc32fast::hash(&bytes), bytes }
-    }
-}
 
 /// A question, to be answered on another thread.
 struct ChunkStateOrder {

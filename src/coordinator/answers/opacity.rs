@@ -1,5 +1,6 @@
 //! Tells the main world which blocks are opaque, also where nothing is loaded.
 
+use super::question::{AskError, AskOpacity};
 use crate::block::BlockRegistry;
 use crate::chunk::Column;
 use crate::coordinator::dimension::Dimensions;
@@ -12,31 +13,6 @@ use crate::space::{BatchPos, ColumnPos, DimensionId};
 use crate::storage::{BatchOpacity, WorldStore};
 use bevy::prelude::*;
 use std::sync::Arc;
-
-/// Asks which blocks of 64 x 64 block columns are opaque, loaded or not: how high the ground is, what is covered, from where
-/// the sky can be seen. An [`OpacityAnswer`] with the same number tells.
-///
-/// It is read from the store's opacity map on a loading thread; what is not saved yet, and what is published, is in it.
-#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AskOpacity {
-    /// A number of the game's choice, to know the answer by.
-    pub request: u64,
-    /// The dimension's entity.
-    pub dimension: Entity,
-    /// The columns.
-    pub batch: BatchPos,
-}
-
-/// Why a question of the main world about the ground has no answer.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AskError {
-    /// The dimension is not open.
-    #[error("the dimension is not open")]
-    NotOpen,
-    /// Nobody could look, or the store cannot be read.
-    #[error(transparent)]
-    Work(#[from] WorkError),
-}
 
 /// A question, to be answered on another thread.
 struct OpacityOrder {

@@ -1,7 +1,5 @@
 //! Clocks: the coordinator's own, and one for each dimension, which can be slowed, paused and stepped.
 
-use crate::coordinator::CoordinatorConfig;
-use crate::coordinator::dimension::Dimensions;
 use bevy::prelude::*;
 use std::time::{Duration, Instant};
 
@@ -12,13 +10,12 @@ pub const LONG_WAIT: Duration = Duration::from_secs(1);
 #[derive(Resource)]
 pub struct Clock {
     pub now: Duration,
-    pub pass: u64,
     pub began: Instant,
 }
 
 impl Default for Clock {
     fn default() -> Self {
-        Self { now: Duration::ZERO, pass: 0, began: Instant::now() }
+        Self { now: Duration::ZERO, began: Instant::now() }
     }
 }
 
@@ -99,7 +96,7 @@ impl DimensionTime {
         if rate > 0.0 && rate.is_finite() { rate } else { 1.0 }
     }
 
-    fn advance(&mut self, real: Duration, is_lockstep: bool) {
+    pub fn advance(&mut self, real: Duration, is_lockstep: bool) {
         if self.settings.paused {
             return;
         }
@@ -121,18 +118,6 @@ impl DimensionTime {
         let behind = self.steps.saturating_sub(done).saturating_sub(1);
         let behind = u32::try_from(behind).unwrap_or(u32::MAX);
         self.now.saturating_sub(self.settings.period().saturating_mul(behind))
-    }
-}
-
-pub fn advance_clocks(mut clock: ResMut<Clock>, mut dimensions: ResMut<Dimensions>, config: Res<CoordinatorConfig>) {
-    let before = clock.now;
-    let is_lockstep = config.mode.is_lockstep();
-    clock.pass += 1;
-    clock.now = if is_lockstep { before.saturating_add(config.clock.period()) } else { clock.began.elapsed() };
-    let passed = clock.now.saturating_sub(before);
-    for dimension in dimensions.open.values_mut() {
-        dimension.time.advance(passed, is_lockstep);
-        dimension.real_now = clock.now;
     }
 }
 

@@ -1,7 +1,11 @@
 //! What regions send: each part of an outbox goes to whoever it is for.
 
-use crate::coordinator::desk::Desk;
+use super::tasks::TaskEnds;
+use crate::coordinator::dimension::Dimension;
+use crate::coordinator::publish::Publisher;
+use crate::coordinator::saving::save::Saves;
 use crate::coordinator::streaming::holders::Holder;
+use crate::coordinator::travel::letters::Directory;
 use crate::region::RegionId;
 use crate::simulation::{Departed, FinishedWork, Inbox, LoadedColumn, Outbox, Traveller, Undeliverable, ViewerReport};
 use crate::space::DimensionId;
@@ -9,7 +13,7 @@ use crate::storage::{ChunkGroup, SaveBatch};
 use bevy::prelude::*;
 use uuid::Uuid;
 
-impl Desk<'_> {
+impl TaskEnds<'_> {
     /// Sends on what a region put in its outbox. Gives back the parts of a split.
     pub fn route(&mut self, id: DimensionId, region: RegionId, outbox: Box<Outbox>) -> Vec<(RegionId, Inbox)> {
         let Outbox {
@@ -36,68 +40,34 @@ impl Desk<'_> {
         self.directory.note_region(id, region, &appeared, &gone);
         // Whoever hears of it knows by then who is there no more.
         worked.into_iter().for_each(FinishedWork::tell);
-        // Before what was changed in them since.
-        fetched.into_iter().for_each(|fetched| self.take_fetched(id, fetched));
-        self.publisher.chunks(id, changed);
-        self.publisher.mirrors(mirrors);
-        self.take_unsaved(save);
-        for (request, error) in refused {
-            self.publisher.refuse(self.clock.now, request, error);
-        }
-        self.note_viewers(id, viewers, viewers_gone);
         if let Some(dimension) = self.dimensions.open.get_mut(&id) {
+            let (saves, publisher) = (&mut *self.saves, &mut *self.publisher);
+            // Before what was changed in them since.
+            fetched.into_iter().for_each(|fetched| dimension.take_fetched(fetched, saves, publisher));
+            publisher.chunks(id, changed);
+            publisher.mirrors(mirrors);
+            dimension.take_unsaved(save, saves);
+            for (request, error) in refused {
+                publisher.refuse(dimension.real_now, request, error);
+            }
+            dimension.note_viewers(viewers, viewers_gone);
             kept.into_iter().for_each(|column| dimension.keep(column));
-        }
-        self.take_cut(id, cut);
-        self.take_left(id, left);
-        if let Some(dimension) = self.dimensions.open.get_mut(&id) {
+            dimension.take_cut(cut, saves, publisher);
+            dimension.take_left(left, saves, self.directory, publisher);
             dimension.note_absorbed(region);
         }
         let departed =
             self.note_journeys(travellers.iter().chain(parts.iter().flat_map(|(_, inbox)| &inbox.travellers)));
         travellers.into_iter().for_each(|traveller| self.send_traveller(id, traveller));
-        self.forward_letters(id, region, &departed, !parts.is_empty());
+        if let Some(dimension) = self.dimensions.open.get_mut(&id) {
+            let letters = dimension.letters_to_follow(region, &departed, !parts.is_empty());
+            letters.into_iter().for_each(|letter| self.post.send(letter));
+        }
         for (letter, reason) in undelivered {
-            self.undeliverable(letter, reason);
+            self.post.give_back(letter, reason);
         }
-        letters.into_iter().for_each(|letter| self.accept(letter));
+        letters.into_iter().for_each(|letter| self.post.accept(letter));
         parts
-    }
-
-    fn take_unsaved(&mut self, save: SaveBatch) {
-        for (dimension, column) in save.summaries.keys() {
-            if let Some(dimension) = self.dimensions.open.get_mut(dimension) {
-                self.far_views.edited(dimension, *column);
-            }
-        }
-        self.saves.pending.merge(save);
-    }
-
-    fn note_viewers(&mut self, id: DimensionId, viewers: Vec<ViewerReport>, gone: Vec<Uuid>) {
-        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        gone.into_iter().for_each(|viewer| dimension.release(Holder::Region(viewer)));
-        if dimension.is_closing() {
-            return;
-        }
-        for viewer in viewers {
-            dimension.hold(Holder::Region(viewer.id), viewer.position.block.chunk(), viewer.radii);
-        }
-    }
-
-    /// Columns that the region gave up are held until the store has them.
-    fn take_left(&mut self, id: DimensionId, left: Vec<LoadedColumn>) {
-        let until = self.saves.stored_with();
-        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        for loaded in left {
-            loaded.entities.iter().for_each(|entity| self.sightings.note(entity));
-            let column = loaded.column.pos();
-            let chunks = loaded.column.chunks().map(|(height, _)| column.chunk(height));
-            self.store.0.note_accesses(chunks.map(|chunk| ChunkGroup::of(id, chunk)));
-            dimension.forget(column, &mut self.publisher);
-            if !self.saves.is_stored(until) {
-                dimension.departed().insert(Departed { loaded, until });
-            }
-        }
     }
 
     /// Gives the ids of all who are on their way.
@@ -114,7 +84,7 @@ impl Desk<'_> {
     fn send_traveller(&mut self, from: DimensionId, mut traveller: Traveller) {
         let to = traveller.position.dimension;
         if let Some(record) = traveller.record.take() {
-            self.sightings.note(&record);
+            self.directory.sightings.note(&record);
             self.saves.pending.entities.insert(record.id, Some(record));
         }
         if self.dimensions.removed.contains(&to) {
@@ -134,7 +104,46 @@ impl Desk<'_> {
                     closing.until = None;
                 }
                 warn!("entity {} went to {to}, which is not open: it waits in the store", traveller.id);
-                self.drop_traveller(traveller, |_| Undeliverable::DimensionNotOpen(to));
+                let reason = |_| Undeliverable::DimensionNotOpen(to);
+                self.post.drop_traveller(traveller, reason, self.directory, self.publisher);
+            }
+        }
+    }
+}
+
+impl Dimension {
+    fn take_unsaved(&mut self, save: SaveBatch, saves: &mut Saves) {
+        self.edited.extend(save.summaries.keys().map(|(_, column)| *column));
+        saves.pending.merge(save);
+    }
+
+    fn note_viewers(&mut self, viewers: Vec<ViewerReport>, gone: Vec<Uuid>) {
+        gone.into_iter().for_each(|viewer| self.release(Holder::Region(viewer)));
+        if self.is_closing() {
+            return;
+        }
+        for viewer in viewers {
+            self.hold(Holder::Region(viewer.id), viewer.position.block.chunk(), viewer.radii);
+        }
+    }
+
+    /// Columns that the region gave up are held until the store has them.
+    fn take_left(
+        &mut self,
+        left: Vec<LoadedColumn>,
+        saves: &Saves,
+        directory: &mut Directory,
+        publisher: &mut Publisher,
+    ) {
+        let until = saves.stored_with();
+        for loaded in left {
+            loaded.entities.iter().for_each(|entity| directory.sightings.note(entity));
+            let column = loaded.column.pos();
+            let chunks = loaded.column.chunks().map(|(height, _)| column.chunk(height));
+            self.store.note_accesses(chunks.map(|chunk| ChunkGroup::of(self.id, chunk)));
+            self.forget(column, publisher);
+            if !saves.is_stored(until) {
+                self.departed().insert(Departed { loaded, until });
             }
         }
     }

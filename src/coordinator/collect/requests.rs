@@ -1,15 +1,12 @@
-//! What the main world asks for.
+//! What the main world asks of regions: viewers hold ground, edits change blocks.
 
 use crate::coordinator::clocks::clock::Clock;
-use crate::coordinator::desk::Desk;
+use crate::coordinator::dimension::Dimensions;
 use crate::coordinator::dimension::column_state::ColumnState;
-use crate::coordinator::dimension::{Dimension, DimensionError, DimensionSpec, Dimensions, Opening};
-use crate::coordinator::events::{DimensionFailed, DimensionOpened};
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::streaming::holders::Holder;
 use crate::simulation::{BlockAccessError, SetBlock, ViewerRadii};
 use crate::space::ChunkPos;
-use crate::storage::{EntityRecord, StoredDimensionError};
 use bevy::prelude::*;
 
 /// Edits that wait for one region at most. In a tick it makes more than are sent in a frame; one that does not tick must
@@ -65,62 +62,5 @@ pub(crate) fn edit_blocks(
             None => BlockAccessError::OutsideRegion(position),
         };
         publisher.refuse(clock.now, request, error);
-    }
-}
-
-pub(crate) fn open_dimension(In(spec): In<DimensionSpec>, mut desk: Desk) {
-    desk.open_dimension(spec);
-}
-
-impl Desk<'_> {
-    pub fn open_dimension(&mut self, spec: DimensionSpec) {
-        let same_name = self.dimensions.open.values().find(|open| open.spec.name == spec.name);
-        if same_name.is_some_and(Dimension::is_closing) || self.dimensions.is_busy(&spec.name) {
-            self.dimensions.reopen.push(spec);
-            return;
-        }
-        let opened = match same_name.is_some() {
-            true => Err(DimensionError::AlreadyOpen { name: spec.name.clone() }),
-            false => Dimension::open(spec.clone(), &self.store.0, &self.config, self.threads.blocks()),
-        };
-        match opened {
-            Err(DimensionError::Store(StoredDimensionError::BeingRemoved { .. })) => {
-                // The app ended in the middle of it.
-                self.remove_dimension(spec.entity, spec.name.clone());
-                self.dimensions.reopen.push(spec);
-            }
-            Ok(Opening::Lost(id)) => self.rebuild(id, spec),
-            // What it opens with would lack whoever went there and is not stored yet.
-            Ok(Opening::Open(dimension, _)) if self.saves.has_unwritten_entities(dimension.id) => {
-                self.dimensions.late.push((spec, self.saves.stored_with()));
-                self.saves.request_commit();
-            }
-            Ok(Opening::Open(dimension, viewers)) => self.begin_dimension(*dimension, &viewers),
-            Err(error) => self.fail_dimension(spec.entity, error),
-        }
-    }
-
-    /// A dimension that was opened is there from now on.
-    fn begin_dimension(&mut self, mut dimension: Dimension, viewers: &[EntityRecord]) {
-        let entity = dimension.spec.entity;
-        self.publisher.event(DimensionOpened {
-            entity,
-            dimension: dimension.id,
-            stored_columns: dimension.stored.completed_count(),
-            viewers: viewers.iter().map(|record| record.viewers().count()).sum(),
-        });
-        // They held their ground when they were saved. Loading it brings them back.
-        for (viewer, block, radii) in viewers.iter().flat_map(EntityRecord::viewers) {
-            dimension.hold(Holder::Region(viewer), block.chunk(), ViewerRadii::from(radii));
-        }
-        self.forget_damaged_pregenerations(&mut dimension);
-        self.dimensions.by_entity.insert(entity, dimension.id);
-        self.dimensions.open.insert(dimension.id, dimension);
-    }
-
-    /// A dimension cannot be opened.
-    pub fn fail_dimension(&mut self, entity: Entity, error: DimensionError) {
-        error!("{error}");
-        self.publisher.event(DimensionFailed { entity, error });
     }
 }

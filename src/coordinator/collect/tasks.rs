@@ -1,12 +1,15 @@
 //! What the end of a region's task means for the regionizer.
 
-use crate::coordinator::clocks::control::{ControlRegion, RegionOrder};
-use crate::coordinator::desk::Desk;
-use crate::coordinator::dispatch::Running;
-use crate::coordinator::events::{RegionCreated, RegionDestroyed, RegionMerged, RegionSplit};
+use crate::coordinator::CoordinatorConfig;
+use crate::coordinator::deadlines::{Deadlines, Running};
+use crate::coordinator::dimension::Dimensions;
+use crate::coordinator::exchange::Inbound;
+use crate::coordinator::publish::Publisher;
 use crate::coordinator::region_slot::RegionSlot;
-use crate::coordinator::threads::TaskDone;
-use crate::region::{RegionEvent, RegionId, RegionPart, TickEnd};
+use crate::coordinator::saving::save::Saves;
+use crate::coordinator::threads::{TaskDone, Threads};
+use crate::coordinator::travel::letters::{Directory, Post};
+use crate::region::{RegionId, RegionPart, TickEnd};
 use crate::simulation::{Inbox, Letter, RegionShare, Task, Undeliverable};
 use crate::space::{ColumnPos, DimensionId};
 use bevy::prelude::*;
@@ -14,17 +17,45 @@ use rustc_hash::FxHashSet;
 use std::mem;
 use std::time::Duration;
 
-impl Desk<'_> {
-    /// Ends the tasks that came back, in a fixed order.
-    pub fn finish_tasks(&mut self) {
-        let mut tasks = mem::take(self.inbound.tasks.get());
+/// What the end of tasks touches.
+pub struct TaskEnds<'a> {
+    pub config: &'a CoordinatorConfig,
+    pub dimensions: &'a mut Dimensions,
+    pub deadlines: &'a mut Deadlines,
+    pub saves: &'a mut Saves,
+    pub directory: &'a mut Directory,
+    pub post: &'a mut Post,
+    pub publisher: &'a mut Publisher,
+}
+
+/// Ends the tasks that came back.
+pub fn finish_tasks(
+    config: Res<CoordinatorConfig>,
+    mut inbound: ResMut<Inbound>,
+    mut dimensions: ResMut<Dimensions>,
+    mut deadlines: ResMut<Deadlines>,
+    mut saves: ResMut<Saves>,
+    mut directory: ResMut<Directory>,
+    mut post: ResMut<Post>,
+    mut publisher: ResMut<Publisher>,
+    threads: Res<Threads>,
+) {
+    let (dimensions, deadlines, saves) = (&mut *dimensions, &mut *deadlines, &mut *saves);
+    let (directory, post, publisher) = (&mut *directory, &mut *post, &mut *publisher);
+    let mut ends = TaskEnds { config: &config, dimensions, deadlines, saves, directory, post, publisher };
+    ends.finish_all(mem::take(inbound.tasks.get()));
+    ends.halt_ordered();
+    deadlines.hand_over(&threads);
+}
+
+impl TaskEnds<'_> {
+    /// Ends tasks in a fixed order.
+    pub fn finish_all(&mut self, mut tasks: Vec<TaskDone>) {
         tasks.sort_by_key(|done| (done.dimension, done.region));
-        for done in tasks {
-            self.finish_task(done);
-        }
+        tasks.into_iter().for_each(|done| self.finish(done));
     }
 
-    pub fn finish_task(&mut self, done: TaskDone) {
+    pub fn finish(&mut self, done: TaskDone) {
         let TaskDone { dimension: id, region, took, outcome } = done;
         let Some(running) = self.deadlines.running.remove(&(id, region)) else { return };
         let Running { mut slot, is_tick, saves, parts: waiting, load, .. } = running;
@@ -56,22 +87,23 @@ impl Desk<'_> {
             }
             // What was sent to columns that the region gave up meanwhile goes where they go.
             let astray = inbox.split_off(|column| left.contains(&column));
-            self.publisher.refuse_all(self.clock.now, dimension.send_on(astray));
+            let refused = dimension.send_on(astray);
+            self.publisher.refuse_all(dimension.real_now, refused);
             self.end_tick(id, region, slot);
         }
     }
 
     fn note_tick(&mut self, id: DimensionId, slot: &mut RegionSlot, took: Duration) {
-        let now = self.clock.now;
+        let Some(dimension) = self.dimensions.open.get(&id) else { return };
+        let now = dimension.real_now;
         slot.history.push(now, took);
         slot.history.refresh(now);
-        self.totals.tick(now, took);
-        if let Some(dimension) = self.dimensions.open.get(&id) {
-            let period = dimension.time.real_period(slot.control.ticks_per_second);
-            self.limit.note_tick(slot.note_tick_share(took, period));
-        }
+        self.publisher.totals.tick(now, took);
+        let period = dimension.time.real_period(slot.control.ticks_per_second);
+        self.deadlines.note_tick_share(slot.note_tick_share(took, period));
     }
 
+    /// What the world of a region that split held for each part.
     fn hand_to_parts(&mut self, id: DimensionId, parts: Vec<(RegionId, Inbox)>) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         for (part, inbox) in parts {
@@ -94,33 +126,15 @@ impl Desk<'_> {
         [(region, slot)].into_iter().chain(parts.into_iter().filter_map(slot_of)).collect()
     }
 
-    pub fn columns_of(&self, id: DimensionId, region: RegionId) -> Vec<ColumnPos> {
-        let Some(dimension) = self.dimensions.open.get(&id) else { return Vec::new() };
-        let columns = dimension.regionizer.columns(region);
-        let mut columns: Vec<_> = columns.filter(|column| dimension.columns.is_in_region(*column)).collect();
-        columns.sort_unstable();
-        columns
-    }
-
-    /// Gives a region back to the regionizer, and halts it if that was ordered meanwhile.
-    pub fn end_tick(&mut self, id: DimensionId, region: RegionId, mut slot: RegionSlot) {
-        let is_to_halt = mem::take(&mut slot.is_to_halt);
-        self.give_back(id, region, slot);
-        if is_to_halt && let Some(dimension) = self.dimensions.open.get(&id) {
-            let request = ControlRegion { dimension: id, region, order: RegionOrder::Halt };
-            let successor = dimension.successor(region);
-            self.halt_by_order(request, successor);
-        }
-    }
-
-    /// Plans the region's next tick, and begins to take apart what split.
-    fn give_back(&mut self, id: DimensionId, region: RegionId, mut slot: RegionSlot) {
+    /// Gives a region back to the regionizer, plans its next tick, and begins to take apart what split.
+    fn end_tick(&mut self, id: DimensionId, region: RegionId, mut slot: RegionSlot) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         if dimension.regionizer.columns(region).next().is_none() {
             let letters = mem::take(&mut slot.parked.get().inbox.letters);
-            self.end_letters(id, region, letters);
+            // What it wrote to itself came back to it.
+            let back = dimension.waiting.get().remove(&region).map(|inbox| inbox.letters).unwrap_or_default();
+            end_letters(id, letters, back, self.post);
         }
-        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         let end = match dimension.regionizer.end_tick(region, slot) {
             Ok(end) => end,
             Err(error) => {
@@ -129,12 +143,11 @@ impl Desk<'_> {
                 return;
             }
         };
-        self.note_region_events(id);
+        dimension.note_region_events(self.deadlines, self.saves, self.directory, self.publisher);
         match end {
             TickEnd::Ready { split_off } if !split_off.is_empty() => self.begin_split(id, region, split_off),
             TickEnd::Ready { .. } => {
-                let open = self.dimensions.open.get(&id);
-                if let Some(slot) = open.and_then(|open| open.regionizer.data(region)) {
+                if let Some(slot) = dimension.regionizer.data(region) {
                     self.deadlines.plan(slot.due, id, region);
                 }
             }
@@ -162,29 +175,7 @@ impl Desk<'_> {
         // Which letters go with which part is known when it is known which entities do.
         let letters = mem::take(&mut parked.inbox.letters);
         dimension.inbox(region).letters.extend(letters);
-        if let Some(task) = self.begin_task(id, region, running, Task::Split { parts }) {
-            self.threads.regions.run([task]);
-        }
-    }
-
-    /// A region ends with this tick, and whoever wrote to it must hear of that.
-    fn end_letters(&mut self, id: DimensionId, region: RegionId, letters: Vec<Letter>) {
-        for letter in letters {
-            let reason = match (letter.column(), letter.entity()) {
-                (_, Some(entity)) => Undeliverable::NoSuchEntity(entity),
-                (Some((_, column)), _) => Undeliverable::Unloaded(column),
-                (None, None) if letter.is_returned() => Undeliverable::DimensionNotOpen(id),
-                // It was for all regions that there are.
-                (None, None) => continue,
-            };
-            self.undeliverable(letter, reason);
-        }
-        // What it wrote to itself came back to it.
-        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        let back = dimension.waiting.get().remove(&region).map(|inbox| inbox.letters).unwrap_or_default();
-        for letter in back {
-            self.undeliverable(letter, Undeliverable::DimensionNotOpen(id));
-        }
+        self.deadlines.begin(dimension, region, running, Task::Split { parts }, self.saves);
     }
 
     /// A region that never ticked is only an inbox: it is divided here.
@@ -204,54 +195,19 @@ impl Desk<'_> {
             self.end_tick(id, region, slot);
         }
     }
+}
 
-    /// Tells the main world what the regionizer did, and plans the first ticks of new regions.
-    pub fn note_region_events(&mut self, id: DimensionId) {
-        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        let events = dimension.regionizer.drain_events();
-        if !events.is_empty() {
-            dimension.tell_owners();
-        }
-        for event in events {
-            match event {
-                RegionEvent::Created(region) => {
-                    let steps = dimension.time.steps;
-                    if let Some(slot) = dimension.regionizer.data_mut(region) {
-                        slot.made_steps.get_or_insert(steps);
-                    }
-                    self.publisher.event(RegionCreated { dimension: id, region });
-                }
-                RegionEvent::Merged { from, into } => {
-                    self.totals.merges += 1;
-                    dimension.note_merge(from, into);
-                    self.saves.merged(id, from, into);
-                    self.publisher.event(RegionMerged { dimension: id, from, into });
-                    let Some(slot) = dimension.regionizer.data_mut(into) else { continue };
-                    // It does not wait out the period of a slower one.
-                    slot.hasten(&dimension.time, self.clock.now);
-                    self.deadlines.plan(slot.due, id, into);
-                    if slot.halted.is_none() {
-                        // It may have taken over from a halted one.
-                        dimension.revive(into, |id| self.directory.knows(id));
-                    }
-                }
-                RegionEvent::Split { from, into } => {
-                    self.totals.splits += 1;
-                    self.saves.split(id, from, &into);
-                    self.publisher.event(RegionSplit { dimension: id, from, into });
-                }
-                RegionEvent::Destroyed(region) => {
-                    self.saves.gone(id, region);
-                    self.publisher.event(RegionDestroyed { dimension: id, region });
-                }
-                RegionEvent::Ready(region) => {
-                    if let Some(slot) = dimension.regionizer.data_mut(region) {
-                        slot.due = slot.due.max(self.clock.now);
-                        self.deadlines.plan(slot.due, id, region);
-                    }
-                }
-                RegionEvent::Transient(_) => {}
-            }
-        }
+/// A region ends with this tick, and whoever wrote to it must hear of that.
+fn end_letters(id: DimensionId, letters: Vec<Letter>, back: Vec<Letter>, post: &mut Post) {
+    for letter in letters {
+        let reason = match (letter.column(), letter.entity()) {
+            (_, Some(entity)) => Undeliverable::NoSuchEntity(entity),
+            (Some((_, column)), _) => Undeliverable::Unloaded(column),
+            (None, None) if letter.is_returned() => Undeliverable::DimensionNotOpen(id),
+            // It was for all regions that there are.
+            (None, None) => continue,
+        };
+        post.give_back(letter, reason);
     }
+    back.into_iter().for_each(|letter| post.give_back(letter, Undeliverable::DimensionNotOpen(id)));
 }

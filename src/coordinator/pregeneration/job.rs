@@ -1,7 +1,7 @@
 //! One pre-generation: what it orders next, and what came of what it ordered.
 
 use super::progress::Samples;
-use super::{PROGRESS_PERIOD, PregenerationProgress, PregenerationState, PregenerationStatus};
+use super::progress::{PROGRESS_PERIOD, PregenerationProgress, PregenerationState, PregenerationStatus};
 use crate::coordinator::dimension::column_state::Columns;
 use crate::generation::DistanceGraph;
 use crate::simulation::ColumnError;

@@ -1,5 +1,6 @@
 //! How far a pre-generation is.
 
+use crate::space::ColumnArea;
 use bevy::prelude::*;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -126,3 +127,30 @@ mod tests {
         assert_eq!(PregenerationProgress { done: 90, ..progress }.time_left(), Some(Duration::ZERO));
     }
 }
+
+/// What a pre-generation can be told to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PregenerationOrder {
+    /// Order nothing more until it is resumed. What is on its way is still stored.
+    Pause,
+    /// Go on.
+    Resume,
+    /// Stop, and be forgotten. What is stored stays.
+    Cancel,
+}
+
+/// A pre-generation as the coordinator knows it.
+#[derive(Clone, Debug)]
+pub struct PregenerationStatus {
+    /// Its entity in the main world; `None` if it was found in the store and has none yet.
+    pub entity: Option<Entity>,
+    /// The entity of its dimension.
+    pub dimension: Entity,
+    /// What it generates.
+    pub area: ColumnArea,
+    /// How far it is.
+    pub progress: PregenerationProgress,
+}
+
+/// The time between two looks at a job by the main world, and between two of its saves.
+pub const PROGRESS_PERIOD: Duration = Duration::from_millis(250);

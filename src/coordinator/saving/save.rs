@@ -9,9 +9,13 @@
 //! not asked, then they do not tick.
 
 use super::autosave::{Autosave, SaveTurn};
-use super::backup::SaveRequest;
-use crate::coordinator::desk::Desk;
+use super::request::SaveRequest;
+use crate::coordinator::clocks::clock::Clock;
+use crate::coordinator::dimension::Dimensions;
 use crate::coordinator::events::SaveFailed;
+use crate::coordinator::exchange::Inbound;
+use crate::coordinator::publish::Publisher;
+use crate::coordinator::threads::Threads;
 use crate::coordinator::{Backlog, CoordinatorConfig, SaveDurability};
 use crate::region::RegionId;
 use crate::simulation::SavedChunks;
@@ -20,6 +24,7 @@ use crate::storage::{Commit, Durability, EntityRecord, SaveBatch};
 use bevy::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
@@ -54,6 +59,10 @@ pub struct Saves {
     is_unsynced: bool,
     /// Requests that are answered by the next commit that is synced.
     pub answers: Vec<SaveRequest>,
+    /// Those for whom everything is durable, and who were not told.
+    pub answered: Vec<SaveRequest>,
+    /// The records of restores whose changes could not be saved.
+    pub unsaved_restores: Vec<PathBuf>,
     /// What is pending is committed then.
     commit_at: Duration,
     /// What is not synced is synced then, if each second is.
@@ -100,6 +109,8 @@ impl Saves {
             sent: None,
             is_unsynced: false,
             answers: Vec::new(),
+            answered: Vec::new(),
+            unsaved_restores: Vec::new(),
             commit_at,
             sync_at: Duration::ZERO,
             retry_at: Duration::ZERO,
@@ -246,9 +257,7 @@ impl Saves {
 }
 
 /// Asks the regions for what is unsaved, if the game asked for that.
-pub fn begin_save(mut desk: Desk) {
-    let now = desk.clock.now;
-    let (saves, dimensions) = (&mut *desk.saves, &mut *desk.dimensions);
+pub fn begin_save(clock: Res<Clock>, mut saves: ResMut<Saves>, mut dimensions: ResMut<Dimensions>) {
     if saves.requested.is_empty() || saves.rounds.iter().any(|round| !round.overdue) {
         return;
     }
@@ -265,133 +274,155 @@ pub fn begin_save(mut desk: Desk) {
     let requests = mem::take(&mut saves.requested);
     saves.last_round += 1;
     let number = saves.last_round;
-    saves.rounds.push(Round { number, wanted, since: now, overdue: false, requests });
+    saves.rounds.push(Round { number, wanted, since: clock.now, overdue: false, requests });
 }
 
 /// Handles finished commits and starts the next one.
-pub fn commit(mut desk: Desk) {
-    desk.finish_commits();
-    let now = desk.clock.now;
-    let saves = &mut *desk.saves;
-    if saves.sent.is_some() || now < saves.retry_at {
-        return;
+pub fn commit(
+    config: Res<CoordinatorConfig>,
+    clock: Res<Clock>,
+    mut saves: ResMut<Saves>,
+    mut inbound: ResMut<Inbound>,
+    mut dimensions: ResMut<Dimensions>,
+    mut threads: ResMut<Threads>,
+    mut publisher: ResMut<Publisher>,
+) {
+    let now = clock.now;
+    saves.finish_commits(&mut inbound, &mut dimensions, &mut publisher, now);
+    if saves.is_commit_due(now) {
+        saves.submit(false, &dimensions, &threads, now);
+        if config.mode.is_lockstep() {
+            saves.wait_for_commit(&mut inbound, &mut dimensions, &mut publisher, now);
+        }
     }
-    let is_long = saves.pending.len() >= saves.limit / 4;
-    let mut submit = mem::take(&mut saves.is_commit_requested);
-    submit |= !saves.pending.is_empty() && (is_long || now >= saves.commit_at);
-    submit |= saves.is_unsynced && saves.durability == SaveDurability::EachSecond && now >= saves.sync_at;
-    for round in saves.rounds.extract_if(.., |round| round.wanted.is_empty()) {
-        saves.answers.extend(round.requests);
-        submit = true;
-    }
-    for round in saves.rounds.iter_mut().filter(|round| !round.overdue && now >= round.since.saturating_add(PATIENCE)) {
-        let hanging: Vec<_> = round.wanted.iter().map(|(_, region)| region.to_string()).collect();
-        warn!("saved without {}, which did not end a tick within {PATIENCE:?}", hanging.join(", "));
-        round.overdue = true;
-        submit = true;
-    }
-    saves.rounds.retain(|round| !round.overdue || !round.requests.is_empty());
-    if !submit {
-        return;
-    }
-    desk.submit(false);
-    if desk.config.mode.is_lockstep() {
-        desk.wait_for_commit();
-    }
+    saves.answer(&mut threads, &mut publisher);
 }
 
-impl Desk<'_> {
+impl Saves {
+    /// Whether what is pending is to be written now.
+    fn is_commit_due(&mut self, now: Duration) -> bool {
+        if self.sent.is_some() || now < self.retry_at {
+            return false;
+        }
+        let is_long = self.pending.len() >= self.limit / 4;
+        let mut submit = mem::take(&mut self.is_commit_requested);
+        submit |= !self.pending.is_empty() && (is_long || now >= self.commit_at);
+        submit |= self.is_unsynced && self.durability == SaveDurability::EachSecond && now >= self.sync_at;
+        for round in self.rounds.extract_if(.., |round| round.wanted.is_empty()) {
+            self.answers.extend(round.requests);
+            submit = true;
+        }
+        let is_late = |round: &&mut Round| !round.overdue && now >= round.since.saturating_add(PATIENCE);
+        for round in self.rounds.iter_mut().filter(is_late) {
+            let hanging: Vec<_> = round.wanted.iter().map(|(_, region)| region.to_string()).collect();
+            warn!("saved without {}, which did not end a tick within {PATIENCE:?}", hanging.join(", "));
+            round.overdue = true;
+            submit = true;
+        }
+        self.rounds.retain(|round| !round.overdue || !round.requests.is_empty());
+        submit
+    }
+
     /// Hands what is pending to the storage thread, and has it synced if it must be or `sync` says so.
-    pub fn submit(&mut self, sync: bool) {
-        let now = self.clock.now;
-        let saves = &mut *self.saves;
+    pub fn submit(&mut self, sync: bool, dimensions: &Dimensions, threads: &Threads, now: Duration) {
         // A request for a save is answered only when the store has confirmed it.
-        let is_asked = !saves.answers.is_empty();
-        let sync = sync || is_asked || saves.durability.is_sync_due(now >= saves.sync_at);
-        if saves.pending.is_empty() && !is_asked && !(sync && saves.is_unsynced) {
+        let is_asked = !self.answers.is_empty();
+        let sync = sync || is_asked || self.durability.is_sync_due(now >= self.sync_at);
+        if self.pending.is_empty() && !is_asked && !(sync && self.is_unsynced) {
             return;
         }
-        saves.pending.clocks.extend(self.dimensions.clocks());
-        let batch = Arc::new(mem::take(&mut saves.pending));
+        self.pending.clocks.extend(dimensions.clocks());
+        let batch = Arc::new(mem::take(&mut self.pending));
         let durability = if sync { Durability::Sync } else { Durability::Process };
-        match self.threads.storage.try_submit(batch.clone(), durability, saves.commits + 1) {
+        match threads.storage.try_submit(batch.clone(), durability, self.commits + 1) {
             Ok(()) => {
-                saves.commits += 1;
-                saves.sent = Some(Sent { batch, is_synced: sync });
-                saves.commit_at = now.saturating_add(saves.autosave.commit_within);
+                self.commits += 1;
+                self.sent = Some(Sent { batch, is_synced: sync });
+                self.commit_at = now.saturating_add(self.autosave.commit_within);
                 if sync {
-                    saves.sync_at = now.saturating_add(SYNC_WITHIN);
+                    self.sync_at = now.saturating_add(SYNC_WITHIN);
                 }
             }
             // Only one commit is under way at a time, so this means that the thread has ended.
             Err(refused) => {
                 // So that the batch has one owner, and is not copied.
                 drop(batch);
-                saves.pending = Arc::unwrap_or_clone(refused);
+                self.pending = Arc::unwrap_or_clone(refused);
             }
         }
     }
 
     /// Whether everything that was handed out is in the store and survives a loss of power.
     pub fn is_all_synced(&self) -> bool {
-        self.saves.pending.is_empty() && self.saves.sent.is_none() && !self.saves.is_unsynced
+        self.pending.is_empty() && self.sent.is_none() && !self.is_unsynced
     }
 
-    pub fn wait_for_commit(&mut self) {
+    pub fn wait_for_commit(
+        &mut self,
+        inbound: &mut Inbound,
+        dimensions: &mut Dimensions,
+        publisher: &mut Publisher,
+        now: Duration,
+    ) {
         // It may have come in already, with other events, and not be handled yet.
-        self.finish_commits();
-        while self.saves.sent.is_some() {
-            if !self.inbound.wait_until(None) {
-                return;
-            }
-            self.finish_commits();
+        self.finish_commits(inbound, dimensions, publisher, now);
+        while self.sent.is_some() && inbound.wait_until(None) {
+            self.finish_commits(inbound, dimensions, publisher, now);
         }
     }
 
-    /// What sparse ground looks like from afar is made of all that is stored of it, and so it is known only now.
-    fn note_new_sparse_ground(&mut self, stored: Option<&SaveBatch>) {
-        let is_sparse = |id: &DimensionId| self.dimensions.open.get(id).is_some_and(|open| open.sparse.is_some());
-        let chunks = stored.into_iter().flat_map(|batch| batch.chunks.keys()).filter(|(id, _)| is_sparse(id));
-        let columns: BTreeSet<_> = chunks.map(|(id, chunk)| (*id, chunk.column())).collect();
-        for (id, column) in columns {
-            if let Some(dimension) = self.dimensions.open.get_mut(&id) {
-                self.far_views.edited(dimension, column);
-            }
-        }
-    }
-
-    fn finish_commits(&mut self) {
-        for Commit { ticket, result } in mem::take(&mut self.inbound.commits) {
-            let sent = self.saves.sent.take();
+    fn finish_commits(
+        &mut self,
+        inbound: &mut Inbound,
+        dimensions: &mut Dimensions,
+        publisher: &mut Publisher,
+        now: Duration,
+    ) {
+        for Commit { ticket, result } in mem::take(&mut inbound.commits) {
+            let sent = self.sent.take();
             match result {
                 Ok(report) => {
-                    self.note_new_sparse_ground(sent.as_ref().map(|sent| &*sent.batch));
-                    self.saves.count += 1;
-                    self.saves.bytes += report.bytes;
-                    self.saves.time += report.duration;
+                    dimensions.note_new_sparse_ground(sent.as_ref().map(|sent| &*sent.batch));
+                    self.count += 1;
+                    self.bytes += report.bytes;
+                    self.time += report.duration;
                     for damaged in &report.replaced {
                         warn!("a damaged value was replaced by the saved one: {damaged}");
                     }
-                    self.saves.acknowledged = ticket;
-                    for dimension in self.dimensions.open.values_mut() {
+                    self.acknowledged = ticket;
+                    for dimension in dimensions.open.values_mut() {
                         dimension.departed().forget_until(ticket);
                     }
-                    self.saves.is_unsynced = !sent.is_some_and(|sent| sent.is_synced);
-                    if !self.saves.is_unsynced {
-                        self.answer_saves();
+                    self.is_unsynced = !sent.is_some_and(|sent| sent.is_synced);
+                    if !self.is_unsynced {
+                        self.answered.append(&mut self.answers);
                     }
                 }
                 Err(failed) => {
                     // So that the batch has one owner, and is not copied.
                     drop(sent);
                     error!("saving failed, it is tried again: {}", failed.source);
-                    self.publisher.event(SaveFailed { error: failed.source.into(), requests: Vec::new() });
+                    publisher.event(SaveFailed { error: failed.source.into(), requests: Vec::new() });
                     // What changed since is newer.
-                    let newer = mem::replace(&mut self.saves.pending, Arc::unwrap_or_clone(failed.batch));
-                    self.saves.pending.merge(newer);
-                    self.saves.retry_at = self.clock.now.saturating_add(RETRY);
-                    self.saves.request_commit();
+                    let newer = mem::replace(&mut self.pending, Arc::unwrap_or_clone(failed.batch));
+                    self.pending.merge(newer);
+                    self.retry_at = now.saturating_add(RETRY);
+                    self.request_commit();
                 }
+            }
+        }
+    }
+}
+
+impl Dimensions {
+    /// What sparse ground looks like from afar is made of all that is stored of it, and so it is known only now.
+    fn note_new_sparse_ground(&mut self, stored: Option<&SaveBatch>) {
+        let is_sparse = |id: &DimensionId| self.open.get(id).is_some_and(|open| open.sparse.is_some());
+        let chunks = stored.into_iter().flat_map(|batch| batch.chunks.keys()).filter(|(id, _)| is_sparse(id));
+        let columns: BTreeSet<_> = chunks.map(|(id, chunk)| (*id, chunk.column())).collect();
+        for (id, column) in columns {
+            if let Some(dimension) = self.open.get_mut(&id) {
+                dimension.edited.push(column);
             }
         }
     }

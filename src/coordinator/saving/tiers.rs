@@ -7,9 +7,13 @@
 #[cfg(test)]
 mod tests;
 
-use crate::coordinator::desk::Desk;
+use crate::coordinator::CoordinatorConfig;
+use crate::coordinator::clocks::clock::Clock;
+use crate::coordinator::dimension::{Dimension, Dimensions, Store};
+use crate::coordinator::statistics::TierStatistics;
 use crate::coordinator::streaming::holders::ViewerState;
-use crate::space::{BatchPos, ColumnPos, DimensionId};
+use crate::coordinator::threads::Threads;
+use crate::space::ColumnPos;
 use crate::storage::{
     ChunkGroup, CoolingCursor, CoolingGroup, Family, FamilySize, StoreError, Tier, TierConfig, TierMoves, WorldStore,
 };
@@ -50,25 +54,6 @@ enum Walk {
     Done,
     Waits(Duration),
     Goes(CoolingCursor),
-}
-
-/// What the tiers hold, and what moves between them, in the [`Statistics`](crate::view::Statistics).
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct TierStatistics {
-    /// About how much is stored in each tier, the hottest first: chunks, groups of 4 x 4 x 4, cubes of 16 x 16 x 16; zero if the
-    /// backend cannot tell.
-    pub sizes: [FamilySize; 3],
-    /// Groups that became hot by being loaded, warm and cold since the app began. Those that became hot by being saved do not
-    /// count.
-    pub moved: [u64; 3],
-    /// Bytes of the chunks that were moved, before compression.
-    pub moved_bytes: u64,
-    /// Bytes that were written for that.
-    pub written_bytes: u64,
-    /// Groups that could not be moved: too large, or in a damaged cluster.
-    pub left: u64,
-    /// Groups that have not been loaded for so long that they are to move, as far as they were counted: up to 1,024 a tier.
-    pub remaining: usize,
 }
 
 /// What the storage thread is to do.
@@ -137,13 +122,20 @@ impl Step {
     }
 }
 
-pub fn tend_tiers(mut desk: Desk, mut tiers: ResMut<Tiers>) {
-    let now = desk.clock.now;
-    desk.store.0.set_session_time(now);
+pub fn tend_tiers(
+    config: Res<CoordinatorConfig>,
+    clock: Res<Clock>,
+    store: Res<Store>,
+    dimensions: Res<Dimensions>,
+    threads: Res<Threads>,
+    mut tiers: ResMut<Tiers>,
+) {
+    let now = clock.now;
+    store.0.set_session_time(now);
     if let Some(done) = tiers.done.take() {
         tiers.is_asked = false;
         match done {
-            Ok(done) => desk.take_step(&mut tiers, done),
+            Ok(done) => tiers.take_step(done, now, &config.tiers, &store.0, &dimensions),
             Err(error) => {
                 warn!("chunks could not be moved to other tiers: {error}; the next try is in {RETRY:?}");
                 // They are found again.
@@ -154,46 +146,51 @@ pub fn tend_tiers(mut desk: Desk, mut tiers: ResMut<Tiers>) {
         }
     }
     // What was loaded and is to be hot again does not wait.
-    if !tiers.is_asked && (now >= tiers.next_at || desk.store.0.has_promotions()) {
-        desk.ask_for_step(&mut tiers);
+    if !tiers.is_asked && (now >= tiers.next_at || store.0.has_promotions()) {
+        let step = tiers.next_step(now, &config.tiers, &store.0);
+        let answer = |world: &mut World, done| world.resource_mut::<Tiers>().done = Some(done);
+        tiers.is_asked = threads.ask_when_idle(move |store| step.run(store), answer);
     }
 }
 
-impl Desk<'_> {
-    fn ask_for_step(&mut self, tiers: &mut Tiers) {
-        let now = self.clock.now;
-        let mut step = Step { now: self.store.0.play_time(), config: self.config.tiers.clone(), ..Step::default() };
-        if now >= tiers.next_at {
+impl Tiers {
+    fn next_step(&mut self, now: Duration, config: &TierConfig, store: &WorldStore) -> Step {
+        let mut step = Step { now: store.play_time(), config: config.clone(), ..Step::default() };
+        if now >= self.next_at {
             step.looks = true;
-            step.moves = mem::take(&mut tiers.decided);
-            step.saves_heat = now.saturating_sub(tiers.heat_saved) >= HEAT_PERIOD;
-            (step.walks, step.cursor) = match mem::take(&mut tiers.walk) {
+            step.moves = mem::take(&mut self.decided);
+            step.saves_heat = now.saturating_sub(self.heat_saved) >= HEAT_PERIOD;
+            (step.walks, step.cursor) = match mem::take(&mut self.walk) {
                 Walk::Waits(until) if now < until => {
-                    tiers.walk = Walk::Waits(until);
+                    self.walk = Walk::Waits(until);
                     (false, None)
                 }
                 Walk::Goes(cursor) => (true, Some(cursor)),
                 _ => (true, None),
             };
             if step.walks {
-                tiers.walk = Walk::Waits(now.saturating_add(WALK_PERIOD));
+                self.walk = Walk::Waits(now.saturating_add(WALK_PERIOD));
             }
             if step.saves_heat {
-                tiers.heat_saved = now;
+                self.heat_saved = now;
             }
         }
-        tiers.is_asked = self
-            .threads
-            .ask_when_idle(move |store| step.run(store), |world, done| world.resource_mut::<Tiers>().done = Some(done));
+        step
     }
 
-    fn take_step(&mut self, tiers: &mut Tiers, done: StepDone) {
-        let now = self.clock.now;
+    fn take_step(
+        &mut self,
+        done: StepDone,
+        now: Duration,
+        config: &TierConfig,
+        store: &WorldStore,
+        dimensions: &Dimensions,
+    ) {
         let StepDone { moves, candidates, cursor, looked } = done;
         for damaged in &moves.damaged {
             warn!("found while chunks were moved to another tier: {damaged}");
         }
-        let statistics = &mut tiers.statistics;
+        let statistics = &mut self.statistics;
         statistics.moved.iter_mut().zip(moves.groups).for_each(|(moved, groups)| *moved += groups);
         statistics.moved_bytes += moves.chunk_bytes;
         statistics.written_bytes += moves.written;
@@ -201,51 +198,46 @@ impl Desk<'_> {
         let Some(Looked { sizes, remaining, has_more }) = looked else { return };
         (statistics.sizes, statistics.remaining) = (sizes, remaining);
         if let Some(cursor) = cursor {
-            tiers.walk = Walk::Goes(cursor);
+            self.walk = Walk::Goes(cursor);
         }
-        let play_time = self.store.0.play_time();
+        let play_time = store.play_time();
         for CoolingGroup { group, tier, accessed } in candidates {
-            if self.is_resident(group.dimension(), group.batch()) {
-                self.store.0.note_accesses([group]);
+            let open = dimensions.open.get(&group.dimension());
+            // Some column of the batch is loaded, or on its way.
+            if open.is_some_and(|open| group.batch().columns().any(|column| open.columns.is_under_way(column))) {
+                store.note_accesses([group]);
                 continue;
             }
-            let distance = self.nearest_viewer(group);
-            let belongs = self.config.tiers.tier(play_time, accessed, distance);
+            let distance = open.and_then(|open| nearest_viewer(open, group));
+            let belongs = config.tier(play_time, accessed, distance);
             if belongs > tier {
-                tiers.decided.push((group, belongs));
+                self.decided.push((group, belongs));
             }
         }
-        let has_more = has_more || !tiers.decided.is_empty() || matches!(tiers.walk, Walk::Goes(_));
-        let rate = self.config.tiers.bytes_per_second.max(1);
+        let has_more = has_more || !self.decided.is_empty() || matches!(self.walk, Walk::Goes(_));
+        let rate = config.bytes_per_second.max(1);
         let pause = Duration::try_from_secs_f64(moves.chunk_bytes as f64 / rate as f64).unwrap_or(Duration::MAX);
-        tiers.next_at = now.saturating_add(if has_more { pause } else { pause.max(REST) });
+        self.next_at = now.saturating_add(if has_more { pause } else { pause.max(REST) });
     }
+}
 
-    /// Whether some column of the batch is loaded, or on its way.
-    fn is_resident(&self, id: DimensionId, batch: BatchPos) -> bool {
-        let columns = self.dimensions.open.get(&id).map(|dimension| &dimension.columns);
-        columns.is_some_and(|columns| batch.columns().any(|column| columns.is_under_way(column)))
-    }
+/// How many blocks lie between a group and the nearest viewer of its dimension, if there is one.
+fn nearest_viewer(dimension: &Dimension, group: ChunkGroup) -> Option<u64> {
+    let is_sparse = dimension.sparse.is_some();
+    let distance = |viewer: &ViewerState| blocks_between(group, viewer.center, is_sparse.then_some(viewer.height));
+    dimension.real_viewers().map(distance).min()
+}
 
-    /// How many blocks lie between a group and the nearest viewer of its dimension, if there is one.
-    fn nearest_viewer(&self, group: ChunkGroup) -> Option<u64> {
-        let dimension = self.dimensions.open.get(&group.dimension())?;
-        let is_sparse = dimension.sparse.is_some();
-        let distance = |viewer: &ViewerState| blocks_between(group, viewer.center, is_sparse.then_some(viewer.height));
-        dimension.real_viewers().map(distance).min()
-    }
-
-    /// All that is loaded was in use up to now, however long ago it was loaded.
-    pub fn note_resident(&self) {
-        self.store.0.set_session_time(self.clock.now);
-        for (id, dimension) in &self.dimensions.open {
-            for (column, _) in dimension.columns.iter().filter(|(_, state)| state.is_in_region()) {
-                match &dimension.sparse {
-                    None => self.store.0.note_access(*id, column.batch(), dimension.chunk_heights()),
-                    Some(sparse) => {
-                        for heights in sparse.loaded_heights(column) {
-                            self.store.0.note_access(*id, column.batch(), heights);
-                        }
+/// All that is loaded was in use up to now, however long ago it was loaded.
+pub fn note_resident(clock: Res<Clock>, store: Res<Store>, dimensions: Res<Dimensions>) {
+    store.0.set_session_time(clock.now);
+    for (id, dimension) in &dimensions.open {
+        for (column, _) in dimension.columns.iter().filter(|(_, state)| state.is_in_region()) {
+            match &dimension.sparse {
+                None => store.0.note_access(*id, column.batch(), dimension.chunk_heights()),
+                Some(sparse) => {
+                    for heights in sparse.loaded_heights(column) {
+                        store.0.note_access(*id, column.batch(), heights);
                     }
                 }
             }

@@ -6,15 +6,13 @@ mod task;
 mod work;
 
 use super::records::Record;
-use super::{
-    Sightings, SnapshotJob, SnapshotJobError, SnapshotJobId, SnapshotJobState, SnapshotJobStatus, SnapshotOrder,
-};
+use super::{SnapshotJob, SnapshotJobError, SnapshotJobId, SnapshotJobState, SnapshotJobStatus, SnapshotOrder};
 use crate::coordinator::CoordinatorConfig;
 use crate::coordinator::clocks::clock::Clock;
 use crate::coordinator::dimension::Dimensions;
 use crate::coordinator::saving::save::Saves;
 use crate::coordinator::threads::Threads;
-use crate::coordinator::travel::letters::Directory;
+use crate::coordinator::travel::letters::{Directory, Post};
 use crate::simulation::ColumnAnswer;
 use crate::space::ColumnPos;
 use bevy::ecs::system::SystemParam;
@@ -36,9 +34,9 @@ pub struct Surroundings<'w> {
     pub clock: Res<'w, Clock>,
     pub threads: ResMut<'w, Threads>,
     pub dimensions: ResMut<'w, Dimensions>,
-    pub directory: Res<'w, Directory>,
+    pub directory: ResMut<'w, Directory>,
     pub saves: ResMut<'w, Saves>,
-    pub sightings: ResMut<'w, Sightings>,
+    pub post: ResMut<'w, Post>,
 }
 
 pub struct Job {

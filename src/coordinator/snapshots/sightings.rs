@@ -8,12 +8,11 @@
 use super::SnapshotJobId;
 use crate::space::{BlockBox, DimensionId};
 use crate::storage::EntityRecord;
-use bevy::prelude::*;
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
 /// Whom the running captures have not heard of yet.
-#[derive(Resource, Default)]
+#[derive(Default)]
 pub struct Sightings(BTreeMap<SnapshotJobId, Watch>);
 
 struct Watch {

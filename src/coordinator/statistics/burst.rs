@@ -1,10 +1,5 @@
 //! When a burst of regions and columns is over, the system gets the memory back that it took.
 
-use super::Statistics;
-use crate::coordinator::desk::Desk;
-use crate::coordinator::threads::Place;
-use crate::work::return_freed_memory;
-
 /// What a region's world takes about, and a column. Measured with a small game and [`Hills`](crate::generation::Hills).
 const REGION_BYTES: usize = 256 << 10;
 const COLUMN_BYTES: usize = 4 << 10;
@@ -24,8 +19,13 @@ pub struct Burst {
 }
 
 impl Burst {
+    /// Takes in how many regions and columns there are now. Says whether at least half of what was in use is free.
+    pub fn is_over(&mut self, regions: usize, columns: usize) -> bool {
+        self.is_over_at(regions * REGION_BYTES + columns * COLUMN_BYTES)
+    }
+
     /// Takes in how many bytes are in use now. Says whether at least half of what was in use is free.
-    fn is_over(&mut self, now: usize) -> bool {
+    fn is_over_at(&mut self, now: usize) -> bool {
         self.calm = if now < self.last { 0 } else { self.calm.saturating_add(1) };
         self.last = now;
         self.most = self.most.max(now);
@@ -37,16 +37,6 @@ impl Burst {
     }
 }
 
-impl Desk<'_> {
-    /// If a burst is over, the system gets back what it took.
-    pub fn return_memory(&mut self, statistics: &Statistics) {
-        let bytes = statistics.regions.len() * REGION_BYTES + statistics.columns * COLUMN_BYTES;
-        if self.totals.burst.is_over(bytes) {
-            self.threads.ask(Place::Beside("terrane memory"), |_, _| return_freed_memory(), |_, _| {});
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,7 +45,7 @@ mod tests {
 
     /// How often a burst is over, with so many mebibytes in use each time.
     fn ends(burst: &mut Burst, mebibytes: impl IntoIterator<Item = usize>) -> usize {
-        mebibytes.into_iter().filter(|now| burst.is_over(now * MEBIBYTE)).count()
+        mebibytes.into_iter().filter(|now| burst.is_over_at(now * MEBIBYTE)).count()
     }
 
     #[test]

@@ -1,10 +1,8 @@
 //! Columns that could not be generated: when each is tried again, and which are set aside.
 
-use crate::coordinator::desk::Desk;
 use crate::coordinator::tally::Tally;
 use crate::generation::DistanceGraph;
 use crate::space::ColumnPos;
-use bevy::log::{error, warn};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -212,26 +210,6 @@ pub struct ColumnComplaints {
     pub set_aside: Tally,
     /// Those that could not be read, and parts of columns.
     pub unread: Tally,
-}
-
-impl Desk<'_> {
-    /// Logs what went wrong many times over.
-    pub fn tell_complaints(&mut self, now: Duration) {
-        const OTHERS: &str = "more columns failed";
-        if let Some(line) = self.publisher.refused.take(now, "more edits were refused") {
-            warn!("a SetBlock was refused: {line}");
-        }
-        if let Some(line) = self.letters.refused.take(now, "more letters came back") {
-            warn!("{line}");
-        }
-        for dimension in self.dimensions.open.values_mut() {
-            let ColumnComplaints { retried, set_aside, unread } = &mut dimension.complaints;
-            retried.take(now, OTHERS).into_iter().for_each(|line| warn!("{line}"));
-            for line in [set_aside.take(now, OTHERS), unread.take(now, OTHERS)].into_iter().flatten() {
-                error!("{line}");
-            }
-        }
-    }
 }
 
 fn shortened(error: &str) -> String {

@@ -1,10 +1,8 @@
 //! How ground is generated in a dimension: settings of the game, and what the coordinator keeps to go by them.
 
 use super::failed_columns::Failures;
-use super::pacing::{InFlightLimit, Pacing};
 use super::token_bucket::TokenBucket;
 use super::turns::Turns;
-use crate::coordinator::dimension::{Dimension, Dimensions};
 use crate::coordinator::statistics::rate::RecentRate;
 use crate::space::ColumnPos;
 use bevy::prelude::*;
@@ -72,44 +70,5 @@ impl GenerationState {
     pub fn heading_weight(&self) -> f64 {
         let weight = self.settings.heading_weight;
         if weight > 0.0 { weight.min(1.0) } else { 0.0 }
-    }
-}
-
-/// How the ground of the dimension with this entity is generated from now on.
-pub(crate) fn set_generation(
-    In((dimension, settings)): In<(Entity, DimensionGeneration)>,
-    mut dimensions: ResMut<Dimensions>,
-) {
-    let Some(dimension) = dimensions.by_entity(dimension) else { return };
-    dimension.generation.settings = settings;
-    if let Some(sparse) = dimension.sparse.as_mut().filter(|_| !settings.paused) {
-        sparse.resume();
-    }
-    // What is not begun is taken back if it is paused.
-    dimension.has_moved_viewers |= settings.paused;
-}
-
-pub(crate) fn set_pacing(In(pacing): In<Pacing>, mut limit: ResMut<InFlightLimit>) {
-    limit.settings = pacing;
-}
-
-/// Columns that failed are tried again.
-pub(crate) fn retry_columns(In(retry): In<RetryColumns>, mut dimensions: ResMut<Dimensions>) {
-    let Some(dimension) = dimensions.by_entity(retry.dimension) else { return };
-    let failures = &mut dimension.generation.failures;
-    let columns = match retry.column {
-        None => failures.retry_all(),
-        Some(column) => failures.retry(column).then_some(column).into_iter().collect(),
-    };
-    columns.into_iter().for_each(|column| dimension.release_generation(column));
-}
-
-impl Dimension {
-    /// Columns that failed are missing again when their wait is over.
-    pub fn retry_generation(&mut self) {
-        self.forget_left_failures();
-        for column in self.generation.failures.take_due(self.real_now) {
-            self.release_generation(column);
-        }
     }
 }

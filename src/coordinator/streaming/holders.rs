@@ -2,10 +2,10 @@
 
 use super::heading::{Aim, Heading};
 use super::outlook::Outlook;
-use crate::coordinator::dimension::Dimension;
 use crate::simulation::ViewerRadii;
 use crate::space::{BATCH_SIZE, ChunkPos, ColumnPos};
 use bevy::prelude::Entity;
+use std::collections::BTreeMap;
 use uuid::Uuid;
 
 /// Columns are let go so many columns beyond where they are asked for, so that a step back loads nothing again.
@@ -59,109 +59,6 @@ impl ViewerState {
     }
 }
 
-impl Dimension {
-    /// The holder wants the columns around `center`, and none that it wanted before.
-    pub fn hold(&mut self, holder: Holder, place: ChunkPos, radii: ViewerRadii) {
-        let (center, height) = (place.column(), if self.sparse.is_some() { place.y } else { 0 });
-        let radii = self.caps.limits().cut(radii);
-        let known = self.viewers.get(&holder);
-        if known.is_some_and(|viewer| (viewer.center, viewer.height, viewer.radii) == (center, height, radii)) {
-            return;
-        }
-        let mut heading = known.map(|viewer| viewer.heading).unwrap_or_default();
-        let to_load = known.map_or_else(|| Outlook::new(center, radii.load), |it| it.to_load.moved(center, radii.load));
-        let to_generate = known.map_or_else(
-            || Outlook::new(center, radii.generation),
-            |viewer| viewer.to_generate.moved(center, radii.generation),
-        );
-        // Who is new comes first: everybody else was served before.
-        let served = known.map_or(0, |viewer| viewer.served);
-        let before = known.map(|viewer| (viewer.center, viewer.radii.load));
-        heading.note(before.map_or(center, |(before, _)| before), center, self.real_now);
-        let aim = Aim::new(&heading, center, radii, self.real_now);
-        let radius = radii.load;
-        let disc = |(center, radius): (ColumnPos, u32)| (center, i64::from(radius + HOLD_MARGIN));
-        for column in disc_difference(disc((center, radius)), before.map(disc)) {
-            let holds = self.holds.entry(column).or_insert(0);
-            *holds += 1;
-            if *holds == 1 {
-                self.unneeded.remove(&column);
-            }
-        }
-        if let Some(before) = before {
-            self.let_go(disc(before), Some(disc((center, radius))));
-        }
-        let state = ViewerState { center, height, radii, heading, aim, to_load, to_generate, served };
-        self.viewers.insert(holder, state);
-        self.revise_disc(disc((center, radius)));
-        self.note_moved_viewers();
-    }
-
-    fn note_moved_viewers(&mut self) {
-        self.has_moved_viewers = true;
-        self.wanting.ask_everybody();
-        self.coverage = None;
-    }
-
-    /// Lets viewers have what time has brought them.
-    pub fn refill_caps(&mut self) {
-        self.caps.refill(self.real_now, |holder| self.viewers.contains_key(holder));
-    }
-
-    /// The holder wants nothing any more.
-    pub fn release(&mut self, holder: Holder) {
-        if let Some(viewer) = self.viewers.remove(&holder) {
-            let disc = (viewer.center, i64::from(viewer.radii.load + HOLD_MARGIN));
-            self.let_go(disc, None);
-            self.revise_disc(disc);
-            self.note_moved_viewers();
-        }
-    }
-
-    /// Something else may be wanted of the columns of this disc than before.
-    fn revise_disc(&mut self, disc: (ColumnPos, i64)) {
-        let Some(sparse) = &mut self.sparse else { return };
-        let columns = disc_difference(disc, None).filter(|column| self.columns.is_under_way(*column));
-        columns.for_each(|column| sparse.revise(column));
-    }
-
-    fn let_go(&mut self, old: (ColumnPos, i64), new: Option<(ColumnPos, i64)>) {
-        for column in disc_difference(old, new) {
-            if let Some(sparse) = &mut self.sparse {
-                sparse.revise(column);
-            }
-            if let Some(holds) = self.holds.get_mut(&column) {
-                *holds -= 1;
-                if *holds == 0 {
-                    self.holds.remove(&column);
-                    if self.resident.release(column) && self.generation.failures.is_waiting(column) {
-                        self.left_failures.push(column);
-                    }
-                    if self.columns.is_under_way(column) {
-                        self.unneeded.insert(column);
-                    }
-                }
-            }
-        }
-    }
-
-    /// How far the column is from the nearest viewer, in columns.
-    pub fn distance(&self, column: ColumnPos) -> f64 {
-        let squared = self.viewers.values().map(|viewer| column.distance_squared(viewer.center)).min();
-        squared.map_or(f64::INFINITY, |squared| (squared as f64).sqrt())
-    }
-
-    /// Viewers, and no places that letters wait for.
-    pub fn real_viewers(&self) -> impl Iterator<Item = &ViewerState> {
-        let viewers = self.viewers.iter().filter(|(holder, _)| !matches!(holder, Holder::Letters(_)));
-        viewers.map(|(_, viewer)| viewer)
-    }
-
-    pub fn is_held(&self, column: ColumnPos) -> bool {
-        self.holds.contains_key(&column)
-    }
-}
-
 /// The columns of the disc `new` that are not in the disc `old`, z outer, x inner, ascending.
 pub fn disc_difference(
     (center, radius): (ColumnPos, i64),
@@ -175,4 +72,20 @@ pub fn disc_difference(
         .filter(move |(x, z)| x * x + z * z <= radius * radius)
         .filter_map(move |(x, z)| Some(ColumnPos::new(center.x.checked_add(x)?, center.z.checked_add(z)?)))
         .filter(move |&column| old.is_none_or(|(center, radius)| !within(column, center, radius)))
+}
+
+/// The viewers that may want something. Whoever wants nothing is not asked again before something changes: of thousands
+/// that have all they want, none is.
+#[derive(Default)]
+pub struct Wanting(pub Option<Vec<Holder>>);
+
+impl Wanting {
+    /// A viewer came, moved or left, or a column is missing again: anybody may want something.
+    pub fn ask_everybody(&mut self) {
+        self.0 = None;
+    }
+
+    pub fn take(&mut self, viewers: &BTreeMap<Holder, ViewerState>) -> Vec<Holder> {
+        self.0.take().unwrap_or_else(|| viewers.keys().copied().collect())
+    }
 }

@@ -6,50 +6,26 @@ mod tests;
 
 use super::heading::Aim;
 use super::holders::{Holder, ViewerState};
+use super::orders::{Orders, Room};
 use super::outlook::{Lead, Near};
 use super::turns::Turns;
 use super::viewer_limits::ViewerCaps;
-use crate::coordinator::desk::Desk;
-use crate::coordinator::dimension::Dimension;
+use crate::coordinator::dimension::{Dimension, Dimensions};
+use crate::coordinator::publish::Publisher;
+use crate::coordinator::saving::save::Saves;
 use crate::generation::DistanceGraph;
 use crate::space::{BatchPos, ColumnPos, DimensionId};
+use bevy::prelude::{Res, ResMut};
 use std::cmp::{Ordering, Reverse};
 use std::collections::binary_heap::PeekMut;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;
-
-/// Columns for loading that may be in flight beside those that are generated, at least: what is stored does not wait for
-/// a slow generator.
-const LEAST_LOADING: usize = 16;
-
-/// How many columns more may be ordered.
-#[derive(Clone, Copy, Debug)]
-pub struct Room {
-    pub load: usize,
-    pub generate: usize,
-}
 
 /// Whether a batch is to be loaded or generated; of equally near ones those to be loaded come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Load,
     Generate,
-}
-
-/// The viewers that may want something. Whoever wants nothing is not asked again before something changes: of thousands
-/// that have all they want, none is.
-#[derive(Default)]
-pub struct Wanting(Option<Vec<Holder>>);
-
-impl Wanting {
-    /// A viewer came, moved or left, or a column is missing again: anybody may want something.
-    pub fn ask_everybody(&mut self) {
-        self.0 = None;
-    }
-
-    fn take(&mut self, viewers: &BTreeMap<Holder, ViewerState>) -> Vec<Holder> {
-        self.0.take().unwrap_or_else(|| viewers.keys().copied().collect())
-    }
 }
 
 /// What the next order of a dimension goes by.
@@ -179,8 +155,8 @@ struct Candidates {
 }
 
 impl Candidates {
-    fn new(dimension: &mut Dimension, now: Duration) -> Self {
-        let holders = dimension.wanting.take(&dimension.viewers);
+    fn new(dimension: &mut Dimension) -> Self {
+        let (now, holders) = (dimension.real_now, dimension.wanting.take(&dimension.viewers));
         let candidates = Self::of(dimension.id, &mut dimension.field(), &holders, now);
         dimension.wanting.0 = Some(candidates.holders.clone());
         candidates
@@ -205,111 +181,115 @@ impl Candidates {
     }
 }
 
-impl Desk<'_> {
-    /// Orders as much as may be in flight. The dimension with the least in flight comes first each time, of equal ones the
-    /// one that has waited longest, so that none takes what another one needs.
-    pub fn order_nearest(&mut self, ids: &[DimensionId]) {
-        if self.room().load == 0 {
-            return;
-        }
-        let now = self.clock.now;
-        let candidates = |id: &DimensionId| {
-            let dimension = self.dimensions.open.get_mut(id).filter(|open| open.orders_rest_until <= now)?;
-            Some(Candidates::new(dimension, now))
-        };
-        let mut candidates: Vec<_> = ids.iter().filter_map(candidates).collect();
-        while self.room().load > 0 {
-            let order = |id: DimensionId| self.dimensions.open.get(&id).map(|open| (open.in_flight, open.last_claim));
-            let Some(place) = (0..candidates.len()).min_by_key(|place| order(candidates[*place].dimension)) else {
-                return;
-            };
-            if !self.order_next(&mut candidates[place], now) {
-                // It wants nothing that there is room for.
-                candidates.remove(place);
-            }
+/// Orders as much as may be in flight, unless the store is behind. The dimension with the least in flight comes first each time,
+/// of equal ones the one that has waited longest, so that none takes what another one needs.
+pub fn order_nearest(
+    mut dimensions: ResMut<Dimensions>,
+    mut orders: ResMut<Orders>,
+    saves: Res<Saves>,
+    mut publisher: ResMut<Publisher>,
+) {
+    let jobs = dimensions.in_flight_for_jobs();
+    if saves.is_behind() || orders.room(jobs).load == 0 {
+        return;
+    }
+    let rested = dimensions.open.values_mut().filter(|open| open.orders_rest_until <= open.real_now);
+    let mut candidates: Vec<_> = rested.map(Candidates::new).collect();
+    loop {
+        let room = orders.room(jobs);
+        let order = |id: DimensionId| dimensions.open.get(&id).map(|open| (open.in_flight, open.last_claim));
+        let first = (0..candidates.len()).min_by_key(|place| order(candidates[*place].dimension));
+        let Some(place) = first.filter(|_| room.load > 0) else { return };
+        let dimension = dimensions.open.get_mut(&candidates[place].dimension);
+        let has_ordered = dimension
+            .is_some_and(|dimension| dimension.order_next(&mut candidates[place], room, &mut orders, &mut publisher));
+        if !has_ordered {
+            // It wants nothing that there is room for.
+            candidates.remove(place);
         }
     }
+}
 
-    /// Orders what is nearest in one dimension. Says whether there was something.
-    fn order_next(&mut self, candidates: &mut Candidates, now: Duration) -> bool {
-        let (id, room) = (candidates.dimension, self.room());
-        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return false };
-        let allowance = dimension.generation.allowance(now);
+impl Dimension {
+    /// Orders what is nearest in the dimension. Says whether there was something.
+    fn order_next(
+        &mut self,
+        candidates: &mut Candidates,
+        room: Room,
+        orders: &mut Orders,
+        publisher: &mut Publisher,
+    ) -> bool {
+        let allowance = self.generation.allowance(self.real_now);
         let may_generate = room.generate > 0 && allowance > 0;
-        let Some(choice) = candidates.choose(&mut dimension.field(), may_generate) else { return false };
-        let Choice { holder, kind, near } = choice;
+        let Some(Choice { holder, kind, near }) = candidates.choose(&mut self.field(), may_generate) else {
+            return false;
+        };
         match kind {
-            Kind::Load => self.order_loading(id, holder, near),
-            Kind::Generate => self.order_generation(id, holder, near, allowance),
+            Kind::Load => self.order_loading(holder, near, orders, publisher),
+            Kind::Generate => self.order_generation(holder, near, allowance, orders, publisher),
         }
         true
     }
 
-    /// How many columns more may be ordered: loading has a quarter more than generation.
-    pub fn room(&self) -> Room {
-        let limit = self.limit.columns();
-        let with_loading = limit + (limit / 4).max(LEAST_LOADING);
-        // Jobs wait for viewers, not viewers for jobs.
-        let jobs = self.in_flight_for_pregenerations();
-        let load = with_loading.saturating_sub(self.totals.in_flight.saturating_sub(jobs));
-        let generating = self.totals.generating.saturating_sub(jobs);
-        Room { load, generate: limit.saturating_sub(generating).min(load) }
-    }
-
     /// Has what is stored of the batch loaded; the rest is claimed, and waits until it is generated.
-    fn order_loading(&mut self, id: DimensionId, holder: Holder, near: Near) {
-        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        let Some(work) = dimension.resident.claim(near.batch, near.center) else { return };
+    fn order_loading(&mut self, holder: Holder, near: Near, orders: &mut Orders, publisher: &mut Publisher) {
+        let Some(work) = self.resident.claim(near.batch, near.center) else { return };
         let nearest = work.columns.first();
-        let loaders = dimension.loaders(near.batch);
+        let loaders = self.loaders(near.batch);
         let mut stored = Vec::with_capacity(work.columns.len());
         for column in work.columns {
             // The rest of the batch would only take memory.
             if !loaders.reach(column) {
-                dimension.resident.release(column);
-            } else if dimension.stored.is_completed(column) {
-                dimension.resident.mark_completed(column);
+                self.resident.release(column);
+            } else if self.stored.is_completed(column) {
+                self.resident.mark_completed(column);
                 stored.push(column);
             }
         }
         if !stored.is_empty() {
-            dimension.caps.note_loaded(holder, stored.len());
-            dimension.serve(nearest);
+            self.caps.note_loaded(holder, stored.len());
+            self.serve(nearest);
         }
-        self.take_back_or_order(id, near.batch, stored);
+        orders.take_back_or_order(self, near.batch, stored, publisher);
     }
 
     /// Has as much of the batch generated as is allowed: what is awaited comes to its region, the rest is stored.
-    fn order_generation(&mut self, id: DimensionId, holder: Holder, near: Near, allowance: usize) {
-        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        let Some(work) = dimension.stored.claim(near.batch, near.center) else { return };
+    fn order_generation(
+        &mut self,
+        holder: Holder,
+        near: Near,
+        allowance: usize,
+        orders: &mut Orders,
+        publisher: &mut Publisher,
+    ) {
+        let Some(work) = self.stored.claim(near.batch, near.center) else { return };
         let nearest = work.columns.first();
-        let takes_rim = dimension.viewers.get(&holder).is_some_and(ViewerState::generates_further);
-        let loaders = dimension.loaders(near.batch);
+        let takes_rim = self.viewers.get(&holder).is_some_and(ViewerState::generates_further);
+        let loaders = self.loaders(near.batch);
         let (mut awaited, mut others) = (Vec::new(), Vec::new());
         for column in work.columns {
             // Its claim ends with the order that is out.
-            if dimension.columns.is_under_way(column) {
+            if self.columns.is_under_way(column) {
                 continue;
             }
             let is_wanted = takes_rim || loaders.reach(column);
             if !is_wanted || awaited.len() + others.len() >= allowance {
-                dimension.stored.release(column);
-            } else if dimension.resident.is_claimed(column) {
-                dimension.resident.mark_completed(column);
+                self.stored.release(column);
+            } else if self.resident.is_claimed(column) {
+                self.resident.mark_completed(column);
                 awaited.push(column);
             } else {
                 others.push(column);
             }
         }
         let ordered = awaited.len() + others.len();
-        dimension.generation.bucket.take(ordered);
+        self.generation.bucket.take(ordered);
         if ordered > 0 {
-            dimension.caps.note_generated(holder, ordered);
-            dimension.serve(nearest);
+            self.caps.note_generated(holder, ordered);
+            self.serve(nearest);
         }
-        self.take_back_or_order(id, near.batch, awaited);
-        self.order_nearby_for_store(id, near.batch, others);
+        orders.take_back_or_order(self, near.batch, awaited, publisher);
+        orders.order_nearby_for_store(self, near.batch, others);
     }
 }
 

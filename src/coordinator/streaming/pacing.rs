@@ -118,7 +118,6 @@ impl FrameTimes {
 }
 
 /// How many columns may be in flight, and what that is decided by.
-#[derive(Resource)]
 pub struct InFlightLimit {
     pub settings: Pacing,
     adaptive: AdaptiveLimit,
@@ -131,6 +130,10 @@ pub struct InFlightLimit {
 impl InFlightLimit {
     pub fn new(settings: Pacing, is_lockstep: bool, frames: Arc<FrameTimes>) -> Self {
         Self { settings, adaptive: AdaptiveLimit::new(&settings), frames, slowest: 0.0, is_lockstep }
+    }
+
+    pub fn is_lockstep(&self) -> bool {
+        self.is_lockstep
     }
 
     /// The columns that may be in flight now.

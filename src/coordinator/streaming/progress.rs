@@ -2,28 +2,24 @@
 
 use super::holders::ViewerState;
 use super::shares::{Share, shares};
-use crate::coordinator::dimension::Dimension;
-use crate::coordinator::dimension::column_state::ColumnState;
-use crate::coordinator::statistics::DimensionStatistics;
 use crate::generation::{Completion, DistanceGraph};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// What the viewers' discs cover together.
 pub struct Coverage {
-    load: Vec<Share>,
-    generation: Vec<Share>,
+    pub load: Vec<Share>,
+    pub generation: Vec<Share>,
 }
 
 impl Coverage {
-    fn new<'a>(viewers: impl Iterator<Item = &'a ViewerState> + Clone) -> Self {
+    pub fn new<'a>(viewers: impl Iterator<Item = &'a ViewerState> + Clone) -> Self {
         let load = viewers.clone().map(|viewer| (viewer.center, viewer.radii.load));
         let generation = viewers.map(|viewer| (viewer.center, viewer.radii.generation));
         Self { load: shares(load), generation: shares(generation) }
     }
 }
 
-fn completion(graph: &DistanceGraph, shares: &[Share]) -> Completion {
+pub fn completion(graph: &DistanceGraph, shares: &[Share]) -> Completion {
     let missing = |share: &Share| {
         let missing = graph.count_missing_in_disc(share.center, share.radius);
         // Something is missing until nothing is.
@@ -36,8 +32,8 @@ fn completion(graph: &DistanceGraph, shares: &[Share]) -> Completion {
 /// How far it has come around the viewers, when it was counted last.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Progress {
-    to_load: Completion,
-    to_generate: Completion,
+    pub to_load: Completion,
+    pub to_generate: Completion,
 }
 
 /// When it is counted again: that may take a [`SHARE`] of the time at most.
@@ -61,54 +57,10 @@ impl CountTimer {
     }
 }
 
-impl Dimension {
-    /// Counts how far loading and generating have come. Takes time in proportion to the number of viewers and to what is
-    /// open within their radii.
-    pub fn count_progress(&mut self) {
-        let viewers = &self.viewers;
-        let coverage = self.coverage.get_or_insert_with(|| Arc::new(Coverage::new(viewers.values()))).clone();
-        let to_generate = completion(&self.stored, &coverage.generation);
-        let mut to_load = completion(&self.resident, &coverage.load);
-        // What is on order, or cannot be read for now, is not there yet.
-        let is_awaited = |life| matches!(life, ColumnState::Ordered(_) | ColumnState::Failed(_));
-        let awaited = self.columns.iter().filter(|(_, life)| is_awaited(*life)).count();
-        to_load.missing = (to_load.missing + awaited as u64).min(to_load.total);
-        self.progress = Some(Progress { to_load, to_generate });
-    }
-
-    pub fn statistics(&mut self) -> DimensionStatistics {
-        if self.progress.is_none() {
-            self.count_progress();
-        }
-        let Progress { to_load, to_generate } = self.progress.unwrap_or_default();
-        let now = self.real_now;
-        let generation = &mut self.generation;
-        let generated_per_second = generation.generated.per_second(now);
-        let possible = to_generate.missing.saturating_sub(generation.failures.set_aside());
-        DimensionStatistics {
-            dimension: self.id,
-            clock: self.time.settings,
-            now: self.time.now,
-            generation: generation.settings,
-            to_load,
-            to_generate,
-            in_flight: self.in_flight,
-            generated_per_second,
-            time_left: generated_per_second.and_then(|rate| time_left(possible, rate)),
-            failing: generation.failures.waiting(),
-            set_aside: generation.failures.set_aside(),
-            failures: generation.failures.list().into(),
-        }
-    }
-}
-
-fn time_left(columns: u64, per_second: f64) -> Option<Duration> {
-    Duration::try_from_secs_f64(columns as f64 / per_second).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn counting_takes_a_twentieth_of_the_time_at_most() {

@@ -5,9 +5,10 @@
 //! does whose name is taken by another that is being closed.
 
 use crate::coordinator::DimensionError;
-use crate::coordinator::desk::Desk;
-use crate::coordinator::dimension::{DimensionSpec, Dimensions};
-use crate::coordinator::threads::{Place, WorkError};
+use crate::coordinator::dimension::Dimensions;
+use crate::coordinator::publish::Publisher;
+use crate::coordinator::saving::close::remove_stored;
+use crate::coordinator::threads::{Place, Threads, WorkError};
 use crate::space::DimensionId;
 use crate::storage::{StoreError, WorldStore};
 use crate::work::{Progress, Stop};
@@ -24,13 +25,6 @@ struct Search {
     name: String,
     dimension: DimensionId,
     stop: Stop,
-}
-
-/// A search has ended.
-pub struct GraphRebuilt {
-    name: String,
-    /// The stored columns; `None` if it was stopped.
-    columns: Result<Option<u64>, WorkError>,
 }
 
 impl Search {
@@ -71,60 +65,53 @@ impl fmt::Display for Report {
     }
 }
 
-impl Desk<'_> {
-    /// The dimension is opened when it is known which columns it has.
-    pub fn rebuild(&mut self, dimension: DimensionId, spec: DimensionSpec) {
-        let name = spec.name.clone();
-        if self.dimensions.rebuilt.remove(&name) {
-            return self.fail_dimension(spec.entity, DimensionError::DamagedAgain { name });
-        }
-        warn!(
-            "dimension {name:?}: the graph of its stored columns is lost or damaged, and is made anew from the columns"
-        );
-        let stop = Stop::default();
-        let search = Search { name: name.clone(), dimension, stop: stop.clone() };
-        self.dimensions.rebuilding.insert(name.clone(), stop);
-        self.dimensions.reopen.push(spec);
-        let ending = self.threads.ending();
-        self.threads.ask(
-            Place::Beside("terrane rebuild"),
-            move |store, _| search.run(store, &ending).map_err(WorkError::from),
-            |world, columns| {
-                let rebuilt = GraphRebuilt { name, columns: columns.flatten() };
-                world.resource_mut::<Dimensions>().ended_rebuilds.push(rebuilt);
-            },
-        );
-    }
+/// Begins to search for the columns of a dimension, which waits until that is done.
+pub fn rebuild(dimension: DimensionId, name: &str, dimensions: &mut Dimensions, threads: &mut Threads) {
+    warn!("dimension {name:?}: the graph of its stored columns is lost or damaged, and is made anew from the columns");
+    let (stop, ending, name) = (Stop::default(), threads.ending(), name.to_owned());
+    let search = Search { name: name.clone(), dimension, stop: stop.clone() };
+    dimensions.rebuilding.insert(name.clone(), stop);
+    threads.ask(
+        Place::Beside("terrane rebuild"),
+        move |store, _| search.run(store, &ending).map_err(WorkError::from),
+        |world, columns| {
+            world.resource_mut::<Dimensions>().ended_rebuilds.push((name, columns.flatten()));
+        },
+    );
+}
 
+impl Dimensions {
     /// One that waited for the search is closed or removed before: nobody else may want to know.
     pub fn stop_rebuild(&mut self, name: &str, is_removed: bool) {
-        let is_wanted = self.dimensions.reopen.iter().any(|spec| spec.name == name);
-        if let Some(stop) = self.dimensions.rebuilding.get(name).filter(|_| is_removed || !is_wanted) {
+        let is_wanted = self.waiting.iter().any(|(spec, _)| spec.name == name);
+        if let Some(stop) = self.rebuilding.get(name).filter(|_| is_removed || !is_wanted) {
             stop.stop();
         }
     }
+}
 
-    /// Opens the dimensions of which it is known now what is stored.
-    pub fn end_rebuilds(&mut self) {
-        for GraphRebuilt { name, columns } in mem::take(&mut self.dimensions.ended_rebuilds) {
-            self.dimensions.rebuilding.remove(&name);
-            if let Some(removed) = self.dimensions.unopened.iter().position(|spec| spec.name == name) {
-                let entity = self.dimensions.unopened.remove(removed).entity;
-                self.remove_dimension(entity, name);
-                continue;
+/// Takes in what searches have found.
+pub fn end_rebuilds(
+    mut dimensions: ResMut<Dimensions>,
+    mut threads: ResMut<Threads>,
+    mut publisher: ResMut<Publisher>,
+) {
+    for (name, columns) in mem::take(&mut dimensions.ended_rebuilds) {
+        dimensions.rebuilding.remove(&name);
+        if let Some(removed) = dimensions.unopened.iter().position(|spec| spec.name == name) {
+            let entity = dimensions.unopened.remove(removed).entity;
+            remove_stored(entity, name, &mut dimensions, &mut threads);
+            continue;
+        }
+        match columns {
+            Ok(Some(columns)) => {
+                info!("dimension {name:?}: found {columns} stored columns");
+                dimensions.rebuilt.insert(name);
             }
-            match columns {
-                Ok(columns) => {
-                    if let Some(columns) = columns {
-                        info!("dimension {name:?}: found {columns} stored columns");
-                        self.dimensions.rebuilt.insert(name.clone());
-                    }
-                    self.reopen(&name);
-                    self.dimensions.rebuilt.remove(&name);
-                }
-                Err(source) => {
-                    self.fail_waiting(&name, &DimensionError::NotRebuilt { name: name.clone(), source });
-                }
+            Ok(None) => {}
+            Err(source) => {
+                let error = DimensionError::NotRebuilt { name: name.clone(), source };
+                dimensions.fail_waiting(&name, &error, &mut publisher);
             }
         }
     }

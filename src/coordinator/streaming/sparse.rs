@@ -6,162 +6,23 @@
 
 use super::failed_columns::{OUTAGE_RETRY, wait_after};
 use super::holders::ViewerState;
-use super::order_queue::Urgency;
+use super::orders::Orders;
+use super::sparse_columns::{Part, PartChange, SparseColumns};
 use crate::chunk::Column;
 use crate::coordinator::deliver::save_part;
-use crate::coordinator::desk::Desk;
-use crate::coordinator::dimension::Dimension;
 use crate::coordinator::dimension::column_state::{Failure, Order};
+use crate::coordinator::dimension::{Dimension, Dimensions};
 use crate::coordinator::events::ColumnFailed;
-use crate::coordinator::threads::{ColumnOrder, ReadyColumn, Source};
+use crate::coordinator::publish::Publisher;
+use crate::coordinator::saving::save::Saves;
+use crate::coordinator::threads::ReadyColumn;
 use crate::simulation::{ColumnError, Departed, LoadedColumn};
-use crate::space::{ChunkPos, ColumnPos, DimensionId, HeightSet};
-use rustc_hash::FxHashMap;
-use std::collections::BTreeSet;
+use crate::space::{ColumnPos, HeightSet};
+use bevy::prelude::{Res, ResMut};
 use std::mem;
-use std::ops::Range;
-use std::time::Duration;
 
 /// How much further away, in chunks up and down, parts of columns are let go than they are loaded.
 const SLACK: u32 = 4;
-
-/// What of the columns of a sparse dimension is loaded.
-#[derive(Default)]
-pub struct SparseColumns {
-    parts: FxHashMap<ColumnPos, Part>,
-    /// Columns of which something else may be wanted than before.
-    revised: BTreeSet<ColumnPos>,
-    /// Those of which more is wanted, when there is room for it.
-    waiting: BTreeSet<ColumnPos>,
-}
-
-/// A column of a sparse dimension.
-#[derive(Default)]
-struct Part {
-    /// The chunk heights that are with a region or in its inbox.
-    loaded: HeightSet,
-    /// What is not stored, and was not generated since generation was paused.
-    ungenerated: HeightSet,
-    change: PartChange,
-}
-
-/// The change of a column that is under way.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum PartChange {
-    #[default]
-    None,
-    /// More of it is on order.
-    Ordered(Order),
-    /// More of it could not be had.
-    Failed(Failure),
-    /// The region was asked to let go of some of it.
-    Leaving,
-}
-
-impl SparseColumns {
-    /// Something else may be wanted of the column than before.
-    pub fn revise(&mut self, column: ColumnPos) {
-        self.revised.insert(column);
-    }
-
-    fn part(&mut self, column: ColumnPos) -> &mut Part {
-        self.parts.entry(column).or_default()
-    }
-
-    /// Of these heights, those that are not loaded.
-    pub fn unloaded(&self, column: ColumnPos, heights: &HeightSet) -> HeightSet {
-        self.parts.get(&column).map_or_else(|| heights.clone(), |part| heights.difference(&part.loaded))
-    }
-
-    /// The chunk heights of a column that are loaded.
-    pub fn loaded_heights(&self, column: ColumnPos) -> impl Iterator<Item = Range<i64>> {
-        self.parts.get(&column).into_iter().flat_map(|part| part.loaded.ranges())
-    }
-
-    /// These heights are with the column's region.
-    pub fn note_loaded(&mut self, column: ColumnPos, heights: &HeightSet) {
-        self.part(column).loaded.insert_all(heights);
-        self.revise(column);
-    }
-
-    /// The region of the column has none of it any more.
-    pub fn forget(&mut self, column: ColumnPos) {
-        let Self { parts, revised, waiting } = self;
-        parts.remove(&column);
-        revised.remove(&column);
-        waiting.remove(&column);
-    }
-
-    /// What is not stored, and may not be generated now.
-    pub fn leave_out(&mut self, column: ColumnPos, heights: &HeightSet) {
-        if !heights.is_empty() {
-            self.part(column).ungenerated.insert_all(heights);
-        }
-    }
-
-    /// Whether the chunk cannot be had now: it may not be generated, or a part of its column failed.
-    pub fn is_stuck(&self, chunk: ChunkPos) -> bool {
-        let is_stuck = |part: &Part| {
-            let has_failed = match part.change {
-                PartChange::Failed(_) => true,
-                PartChange::Ordered(order) => order.attempts > 0,
-                PartChange::None | PartChange::Leaving => false,
-            };
-            has_failed || part.ungenerated.contains(chunk.y)
-        };
-        self.parts.get(&chunk.column()).is_some_and(is_stuck)
-    }
-
-    /// Generation goes on: what was left out is wanted again.
-    pub fn resume(&mut self) {
-        let left_out = self.parts.iter_mut().filter(|(_, part)| !part.ungenerated.is_empty());
-        self.revised.extend(left_out.map(|(column, part)| {
-            part.ungenerated = HeightSet::new();
-            *column
-        }));
-    }
-
-    /// Whether all that is known to be loaded of the column is in this one.
-    pub fn is_all(&self, column: &Column) -> bool {
-        match (self.parts.get(&column.pos()), column.loaded()) {
-            (Some(part), Some(loaded)) => loaded.contains_all(&part.loaded),
-            _ => true,
-        }
-    }
-
-    /// No more and no less of the column is with its region.
-    pub fn correct(&mut self, column: &Column) {
-        self.part(column.pos()).loaded = column.loaded().cloned().unwrap_or_default();
-        self.revise(column.pos());
-    }
-
-    /// The region was not told what to let go of, and stays as it is.
-    pub fn keep(&mut self, column: ColumnPos) {
-        if self.parts.get(&column).is_some_and(|part| part.change == PartChange::Leaving) {
-            self.part(column).change = PartChange::None;
-            self.revise(column);
-        }
-    }
-
-    /// The order with this claim was answered or taken back. Gives it if it was for a part of the column.
-    pub fn end_order(&mut self, column: ColumnPos, claim: u64) -> Option<Order> {
-        let part = self.parts.get_mut(&column)?;
-        let PartChange::Ordered(order) = part.change else { return None };
-        if order.claim != claim {
-            return None;
-        }
-        part.change = PartChange::None;
-        self.revise(column);
-        Some(order)
-    }
-
-    /// A part of the column is ordered. An order after failures counts them.
-    fn order(&mut self, column: ColumnPos, claim: u64) {
-        let change = &mut self.part(column).change;
-        let attempts = if let PartChange::Failed(failure) = change { failure.attempts } else { 0 };
-        *change = PartChange::Ordered(Order { claim, attempts, ..Order::default() });
-    }
-}
 
 /// What is to be done with a column.
 enum Change {
@@ -208,7 +69,7 @@ impl Dimension {
         nearest.map(around).unwrap_or_default()
     }
 
-    fn next_change(&mut self, column: ColumnPos, now: Duration) -> Change {
+    fn next_change(&mut self, column: ColumnPos) -> Change {
         // It is looked at again when it is delivered, or kept.
         if self.owner(column).is_none() {
             return Change::Nothing;
@@ -222,7 +83,7 @@ impl Dimension {
         let waits = match part.change {
             // The answer brings it here again.
             PartChange::Ordered(_) | PartChange::Leaving => return Change::Nothing,
-            PartChange::Failed(failure) => failure.due > now,
+            PartChange::Failed(failure) => failure.due > self.real_now,
             PartChange::None => false,
         };
         let mut missing = self.viewed_heights(column, 0, 0).difference(&part.loaded);
@@ -235,13 +96,12 @@ impl Dimension {
     }
 }
 
-impl Desk<'_> {
-    /// Orders parts of columns that viewers want now, nearest first, and has regions let go of others.
-    pub fn revise_heights(&mut self, id: DimensionId) {
-        let now = self.clock.now;
-        let has_room = self.has_room_for_parts(id);
-        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        let Some(sparse) = &mut dimension.sparse else { return };
+/// Orders parts of columns that viewers want now, nearest first, and has regions let go of others.
+pub fn revise_heights(mut dimensions: ResMut<Dimensions>, mut orders: ResMut<Orders>, saves: Res<Saves>) {
+    let jobs = dimensions.in_flight_for_jobs();
+    for dimension in dimensions.open.values_mut() {
+        let has_room = dimension.has_room_for_parts(&orders, jobs, &saves);
+        let Some(sparse) = &mut dimension.sparse else { continue };
         let mut columns = mem::take(&mut sparse.revised);
         if has_room {
             columns.append(&mut sparse.waiting);
@@ -251,12 +111,12 @@ impl Desk<'_> {
             dimension.viewers.values().map(|viewer| column.distance_squared(viewer.center)).min()
         });
         for column in columns {
-            let has_room = self.has_room_for_parts(id);
-            let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-            match dimension.next_change(column, now) {
+            match dimension.next_change(column) {
                 Change::Nothing => {}
-                Change::Extend(heights) if has_room => self.order_part(id, column, heights),
-                Change::Cut(heights) => self.ask_to_cut(id, column, heights),
+                Change::Extend(heights) if dimension.has_room_for_parts(&orders, jobs, &saves) => {
+                    orders.order_part(dimension, column, heights);
+                }
+                Change::Cut(heights) => dimension.ask_to_cut(column, heights),
                 Change::Extend(_) | Change::Later => {
                     if let Some(sparse) = &mut dimension.sparse {
                         sparse.waiting.insert(column);
@@ -265,115 +125,90 @@ impl Desk<'_> {
             }
         }
     }
+}
 
+impl Dimension {
     /// Whether more may be ordered. What is stored is loaded also while generation is paused.
-    fn has_room_for_parts(&mut self, id: DimensionId) -> bool {
-        let (room, now) = (self.room(), self.clock.now);
-        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return false };
-        let may_begin = match dimension.generation.settings.paused {
+    fn has_room_for_parts(&mut self, orders: &Orders, jobs: usize, saves: &Saves) -> bool {
+        let room = orders.room(jobs);
+        let may_begin = match self.generation.settings.paused {
             true => room.load > 0,
-            false => room.generate > 0 && dimension.generation.allowance(now) > 0,
+            false => room.generate > 0 && self.generation.allowance(self.real_now) > 0,
         };
-        may_begin && !self.saves.is_behind()
+        may_begin && !saves.is_behind()
     }
 
-    fn order_part(&mut self, id: DimensionId, column: ColumnPos, heights: HeightSet) {
-        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        let may_generate = !dimension.generation.settings.paused;
-        let claim = self.totals.begin_order(dimension, self.clock.pass, 1, may_generate);
-        if may_generate {
-            dimension.generation.bucket.take(1);
-        }
-        if let Some(sparse) = &mut dimension.sparse {
-            sparse.order(column, claim);
-        }
-        let urgency = Urgency::at(dimension.distance(column));
-        self.threads.order(ColumnOrder {
-            claim,
-            home: dimension.home.clone(),
-            batch: column.batch(),
-            columns: vec![column],
-            source: Source::Parts { heights, may_generate },
-            generates: may_generate,
-            urgency,
-        });
-    }
-
-    fn ask_to_cut(&mut self, id: DimensionId, column: ColumnPos, heights: HeightSet) {
-        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        let Some(region) = dimension.regionizer.region_at(column) else { return };
-        dimension.inbox(region).cut.push((column, heights));
-        if let Some(sparse) = &mut dimension.sparse {
+    fn ask_to_cut(&mut self, column: ColumnPos, heights: HeightSet) {
+        let Some(region) = self.regionizer.region_at(column) else { return };
+        self.inbox(region).cut.push((column, heights));
+        if let Some(sparse) = &mut self.sparse {
             sparse.part(column).change = PartChange::Leaving;
         }
     }
 
     /// A part of a column is there: its region gets it, if it still has the column.
-    pub fn deliver_part(&mut self, id: DimensionId, ReadyColumn { loaded, made, left_out }: ReadyColumn) {
-        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+    pub fn deliver_part(
+        &mut self,
+        ReadyColumn { loaded, made, left_out }: ReadyColumn,
+        saves: &mut Saves,
+        publisher: &mut Publisher,
+    ) {
         let column = loaded.column.pos();
-        let Some(sparse) = &mut dimension.sparse else { return };
+        let Some(sparse) = &mut self.sparse else { return };
         sparse.leave_out(column, &left_out);
         // A region may have fetched it meanwhile, and what it made of it is newer.
         let made = sparse.unloaded(column, &made);
-        save_part(&mut self.saves.pending, id, &loaded.column, &made);
-        let Some(region) = dimension.owner(column) else { return };
-        if dimension.has_halted(column) {
+        save_part(&mut saves.pending, self.id, &loaded.column, &made);
+        let Some(region) = self.owner(column) else { return };
+        if self.has_halted(column) {
             return;
         }
-        let new = dimension.new_part(&loaded.column);
-        dimension.note_loaded(&loaded.column);
-        let letters = dimension.take_letters(column);
-        let inbox = dimension.inbox(region);
+        let new = self.new_part(&loaded.column);
+        self.note_loaded(&loaded.column);
+        let letters = self.take_letters(column);
+        let inbox = self.inbox(region);
         // Those that are stored in the column came with it.
         inbox.columns.push(LoadedColumn { entities: Vec::new(), ..loaded });
         inbox.letters.extend(letters);
         if let Some(new) = new {
-            self.publisher.extended(id, new);
+            publisher.extended(self.id, new);
         }
     }
 
     /// A part of a column could not be had: it is tried again for as long as somebody wants it.
-    pub fn part_failed(&mut self, id: DimensionId, column: ColumnPos, order: Order, error: ColumnError) {
-        let now = self.clock.now;
-        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+    pub fn part_failed(&mut self, column: ColumnPos, order: Order, error: ColumnError, publisher: &mut Publisher) {
+        let (id, now) = (self.id, self.real_now);
         let attempts = order.attempts + 1;
         let wait = if error.is_outage() { OUTAGE_RETRY } else { wait_after(attempts) };
-        if let Some(sparse) = &mut dimension.sparse {
+        if let Some(sparse) = &mut self.sparse {
             sparse.part(column).change =
                 PartChange::Failed(Failure { attempts, again: false, due: now.saturating_add(wait) });
         }
-        dimension.complaints.unread.note(now, format_args!("{id}: {error}; next try in {wait:?}"));
-        self.publisher.event(ColumnFailed { dimension: id, column, error, attempts, given_up: false });
+        self.complaints.unread.note(now, format_args!("{id}: {error}; next try in {wait:?}"));
+        publisher.event(ColumnFailed { dimension: id, column, error, attempts, given_up: false });
     }
 
     /// Parts of columns that a region let go of.
-    pub fn take_cut(&mut self, id: DimensionId, cut: Vec<LoadedColumn>) {
-        if cut.is_empty() {
-            return;
-        }
-        let until = self.saves.stored_with();
-        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+    pub fn take_cut(&mut self, cut: Vec<LoadedColumn>, saves: &Saves, publisher: &mut Publisher) {
+        let until = saves.stored_with();
         for loaded in cut {
             let column = loaded.column.pos();
             let heights = loaded.column.loaded().cloned().unwrap_or_default();
-            heights.ranges().for_each(|heights| self.store.0.note_access(id, column.batch(), heights));
-            if let Some(sparse) = &mut dimension.sparse {
+            heights.ranges().for_each(|heights| self.store.note_access(self.id, column.batch(), heights));
+            if let Some(sparse) = &mut self.sparse {
                 if let Some(part) = sparse.parts.get_mut(&column) {
                     part.change = PartChange::None;
                     part.loaded.remove_all(&heights);
                 }
                 sparse.revise(column);
             }
-            if !self.saves.is_stored(until) {
-                dimension.departed().insert_part(Departed { loaded, until });
+            if !saves.is_stored(until) {
+                self.departed().insert_part(Departed { loaded, until });
             }
-            self.publisher.cut(id, column, &heights);
+            publisher.cut(self.id, column, &heights);
         }
     }
-}
 
-impl Dimension {
     /// Whether the chunk height of a loaded column is loaded too; one that the dimension does not have counts as that.
     pub fn has_height(&self, column: ColumnPos, height: i64) -> bool {
         let is_there =

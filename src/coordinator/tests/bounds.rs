@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::coordinator::streaming::viewer_limits::ViewerLimits;
-use crate::coordinator::travel::letter_limits::{LetterBacklog, LetterLimits};
+use crate::coordinator::travel::letter_limits::LetterLimits;
+use crate::coordinator::travel::letters::Post;
 use crate::simulation::{Address, Letter, LetterSender, Undeliverable};
 use crate::space::BlockPos;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -40,7 +41,7 @@ fn letters_to_far_places_load_ground_for_some_at_a_time_and_all_arrive() {
     unwatched.pass(60);
     let dimension = unwatched.dimension();
     assert_eq!((dimension.regionizer.regions().len(), dimension.columns.iter().count()), (regions, columns));
-    assert_eq!(unwatched.app.world().resource::<LetterBacklog>().bytes(), 0);
+    assert_eq!(unwatched.app.world().resource::<Post>().backlog.bytes(), 0);
 }
 
 #[test]
@@ -60,7 +61,7 @@ fn a_dimension_closes_though_letters_to_far_places_wait_for_their_turn() {
     }
     unwatched.pass(2);
     assert!(ran.load(Ordering::Relaxed) < 300, "the others came back");
-    assert_eq!(unwatched.app.world().resource::<LetterBacklog>().bytes(), 0);
+    assert_eq!(unwatched.app.world().resource::<Post>().backlog.bytes(), 0);
 }
 
 #[test]
@@ -82,7 +83,7 @@ fn a_sender_that_does_not_wait_has_its_letters_back_and_goes_on_when_there_is_ro
         unwatched.link.request(requests::post_letters, vec![(Some((DIMENSION, block)), letter)]);
         if number % 1_000 == 999 {
             unwatched.pass(1);
-            assert!(unwatched.app.world().resource::<LetterBacklog>().bytes() <= 100 * size);
+            assert!(unwatched.app.world().resource::<Post>().backlog.bytes() <= 100 * size);
             returned.extend(unwatched.link.take_published().into_iter().flat_map(|published| published.letters));
         }
     }
@@ -92,7 +93,7 @@ fn a_sender_that_does_not_wait_has_its_letters_back_and_goes_on_when_there_is_ro
     let ran = Arc::new(AtomicUsize::new(0));
     unwatched.link.request(requests::control_region, order(RegionOrder::Resume));
     unwatched.pass(3);
-    assert_eq!(unwatched.app.world().resource::<LetterBacklog>().bytes(), 0);
+    assert_eq!(unwatched.app.world().resource::<Post>().backlog.bytes(), 0);
     (0..50).for_each(|_| send(&unwatched, 0, &ran));
     unwatched.pass(3);
     assert_eq!(ran.load(Ordering::Relaxed), 50);

@@ -2,14 +2,12 @@
 //! is asked again, and if it panics, never.
 
 use super::Threads;
+use super::work_error::{WorkError, caught};
 use crate::block::BlockRegistry;
 use crate::coordinator::exchange::Teller;
-use crate::storage::{StoreError, WorldStore};
-use crate::work::panic_message;
+use crate::storage::WorldStore;
 use bevy::prelude::*;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::Builder;
-use thiserror::Error;
 
 /// Where work is done. In lockstep it is all done here and now, so that its answer is there with the next pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,25 +16,6 @@ pub enum Place {
     Loading,
     /// On a thread of its own with this name: it may take minutes, and ground must be loaded meanwhile.
     Beside(&'static str),
-}
-
-/// Why work beside the simulation has no result.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum WorkError {
-    /// There is no thread to do it.
-    #[error("the system gives no thread for it")]
-    NoThread,
-    /// It panicked, in the game's code perhaps: a migration, for instance.
-    #[error("it panicked: {0}")]
-    Panicked(String),
-    /// The store cannot be read or written, or what it holds is damaged.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-/// Does work that may panic.
-pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, WorkError> {
-    catch_unwind(AssertUnwindSafe(work)).map_err(|payload| WorkError::Panicked(panic_message(&*payload)))
 }
 
 type Answer<T> = Box<dyn FnOnce(&mut World, Result<T, WorkError>) + Send>;

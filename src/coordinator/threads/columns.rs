@@ -1,12 +1,12 @@
 //! Pools for generation and loading: columns that are wanted, and what came of it.
 
-use super::Threads;
-use crate::coordinator::exchange::Event;
-use crate::coordinator::streaming::order_queue::Urgency;
+use crate::coordinator::exchange::{Event, Teller};
+use crate::coordinator::streaming::order_queue::{OrderQueue, Urgency};
 use crate::simulation::{ColumnError, ColumnSource, FetchedColumn, LoadedColumn, RegionHome};
 use crate::space::{BatchPos, ColumnPos, DimensionId, HeightSet};
 use crate::storage::WorldStore;
 use crate::work::panic_message;
+use bevy::tasks::TaskPool;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -58,7 +58,28 @@ pub struct ColumnsReady {
     pub columns: Vec<(ColumnPos, Result<ReadyColumn, ColumnError>)>,
 }
 
-impl Threads {
+/// The pools.
+pub struct ColumnThreads {
+    generation: TaskPool,
+    loading: Arc<TaskPool>,
+    /// Orders that no thread has begun.
+    to_generate: OrderQueue,
+    to_load: OrderQueue,
+    teller: Teller,
+    store: Arc<WorldStore>,
+}
+
+impl ColumnThreads {
+    pub(super) fn new(generation: TaskPool, loading: Arc<TaskPool>, teller: Teller, store: Arc<WorldStore>) -> Self {
+        Self { generation, loading, to_generate: OrderQueue::default(), to_load: OrderQueue::default(), teller, store }
+    }
+
+    /// Nothing that was ordered is begun any more.
+    pub fn clear(&self) {
+        self.to_generate.clear();
+        self.to_load.clear();
+    }
+
     /// Viewers of a dimension moved: gives back what is too far now and was not begun.
     pub fn revise(&self, dimension: DimensionId, distance: impl Fn(&ColumnOrder) -> f64) -> Vec<ColumnOrder> {
         let mut far = self.to_load.revise(dimension, &distance);
@@ -70,7 +91,7 @@ impl Threads {
     pub fn order(&self, order: ColumnOrder) {
         let (teller, store) = (self.teller.clone(), self.store.clone());
         let (pool, queue) = match order.source {
-            Source::Store => (&self.loading, self.to_load.clone()),
+            Source::Store => (&*self.loading, self.to_load.clone()),
             Source::Generator | Source::Parts { .. } => (&self.generation, self.to_generate.clone()),
         };
         queue.push(order);
@@ -80,6 +101,12 @@ impl Threads {
             teller.send(Event::ColumnsReady(order.fill(&store)));
         })
         .detach();
+    }
+}
+
+impl Drop for ColumnThreads {
+    fn drop(&mut self) {
+        self.clear();
     }
 }
 

@@ -5,7 +5,6 @@ use crate::coordinator::tally::Tally;
 use crate::region::RegionId;
 use crate::simulation::{Letter, LetterSender, Stamp};
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
-use bevy::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -57,7 +56,7 @@ struct Share {
 }
 
 /// The letters that are on their way, by their senders.
-#[derive(Resource, Default)]
+#[derive(Default)]
 pub struct LetterBacklog {
     limits: LetterLimits,
     shares: FxHashMap<Sender, Share>,
@@ -218,7 +217,7 @@ mod tests {
     fn a_sender_has_its_share_and_all_have_theirs() {
         let (main, size) = (LetterSender::Main, letter(LetterSender::Main).bytes());
         assert!((128..512).contains(&size), "{size}");
-        let limits = LetterLimits { sender_bytes: 3 * size, bytes: 5 * size, ..default() };
+        let limits = LetterLimits { sender_bytes: 3 * size, bytes: 5 * size, ..LetterLimits::default() };
         let mut backlog = LetterBacklog::new(limits);
         let region = |region| LetterSender::Region { dimension: DimensionId(0), region, column: None };
         let other = region(RegionId::new(7));

@@ -1,13 +1,21 @@
 //! Sends letters on: to the region that owns a place now, to wherever an entity is, to the main world, to all regions.
+//!
+//! Whoever has a letter to send queues it in the [`Post`]. The letters are sorted several times in a pass, in the order in which
+//! they were queued.
 
-use crate::coordinator::desk::Desk;
-use crate::coordinator::dimension::Dimensions;
+use super::letter_limits::{LetterBacklog, LetterLimits};
+use crate::coordinator::clocks::clock::Clock;
+use crate::coordinator::dimension::{Dimension, Dimensions};
 use crate::coordinator::events::LetterLost;
+use crate::coordinator::publish::Publisher;
+use crate::coordinator::snapshots::Sightings;
 use crate::region::RegionId;
 use crate::simulation::{Address, Letter, LetterSender, MirrorUpdate, Traveller, Undeliverable};
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use bevy::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::VecDeque;
+use std::time::Duration;
 use uuid::Uuid;
 
 /// Where each entity with a stable id is.
@@ -18,6 +26,7 @@ pub struct Directory {
     pub has_lost: bool,
     /// Who was in a region and is not any more, since somebody took this.
     pub left: FxHashSet<Uuid>,
+    pub sightings: Sightings,
 }
 
 /// Where an entity is.
@@ -86,7 +95,7 @@ impl Directory {
 
 impl Dimensions {
     /// How many regions there are, in one dimension or in all.
-    fn regions(&self, only: Option<DimensionId>) -> usize {
+    fn count_regions(&self, only: Option<DimensionId>) -> usize {
         let open = self.open.iter().filter(|(id, _)| only.is_none_or(|only| only == **id));
         open.map(|(_, dimension)| dimension.regionizer.regions().len()).sum()
     }
@@ -111,145 +120,222 @@ impl Dimensions {
     }
 }
 
+/// Letters that are to be sorted.
+#[derive(Resource)]
+pub struct Post {
+    queue: VecDeque<Mail>,
+    pub backlog: LetterBacklog,
+    /// Those who were to come into the world and did not reach their place.
+    pub lost_arrivals: Vec<(Uuid, Undeliverable)>,
+}
+
+enum Mail {
+    /// A game sent it.
+    New(Letter),
+    /// It is on its way.
+    Underway(Letter),
+    /// It goes back to its sender.
+    Undeliverable(Letter, Undeliverable),
+}
+
 /// Letters of the main world. One to a place comes with the dimension's entity, since the main world does not know its number.
-pub(crate) fn post_letters(In(letters): In<Vec<(Option<(Entity, BlockPos)>, Letter)>>, mut desk: Desk) {
-    for (place, letter) in letters {
-        match place {
-            Some((dimension, block)) => desk.post_to_place(dimension, block, letter),
-            None => desk.accept(letter),
+pub(crate) fn post_letters(
+    In(letters): In<Vec<(Option<(Entity, BlockPos)>, Letter)>>,
+    mut post: ResMut<Post>,
+    dimensions: Res<Dimensions>,
+) {
+    for (place, mut letter) in letters {
+        if let Some((dimension, block)) = place {
+            let Some(id) = dimensions.by_entity.get(&dimension) else {
+                post.give_back(letter, Undeliverable::NotADimension(dimension));
+                continue;
+            };
+            letter.to = Address::Place(*id, block);
         }
+        post.accept(letter);
     }
 }
 
-impl Desk<'_> {
-    /// A letter of the main world to a place, which names the dimension by its entity there.
-    pub fn post_to_place(&mut self, dimension: Entity, block: BlockPos, mut letter: Letter) {
-        match self.dimensions.by_entity.get(&dimension) {
-            Some(id) => {
-                letter.to = Address::Place(*id, block);
-                self.accept(letter);
-            }
-            None => self.undeliverable(letter, Undeliverable::NotADimension(dimension)),
+/// Sorts the letters that wait.
+pub fn sort_letters(
+    mut post: ResMut<Post>,
+    mut dimensions: ResMut<Dimensions>,
+    directory: Res<Directory>,
+    mut publisher: ResMut<Publisher>,
+    clock: Res<Clock>,
+) {
+    post.sort(&mut dimensions, &directory, &mut publisher, clock.now);
+}
+
+impl Post {
+    pub fn new(limits: LetterLimits) -> Self {
+        Self { queue: VecDeque::new(), backlog: LetterBacklog::new(limits), lost_arrivals: Vec::new() }
+    }
+
+    /// Takes a letter that a game sent. It comes back if there are too many.
+    pub fn accept(&mut self, letter: Letter) {
+        self.queue.push_back(Mail::New(letter));
+    }
+
+    /// Takes a letter of the crate's own, or one that was accepted before.
+    pub fn send(&mut self, letter: Letter) {
+        self.queue.push_back(Mail::Underway(letter));
+    }
+
+    /// Takes a letter that cannot be delivered. It goes back to its sender, or is reported as lost.
+    pub fn give_back(&mut self, letter: Letter, reason: Undeliverable) {
+        self.queue.push_back(Mail::Undeliverable(letter, reason));
+    }
+
+    /// An entity on its way goes no further: what is stored of it stays, its mirror and its letters do not.
+    pub fn drop_traveller(
+        &mut self,
+        traveller: Traveller,
+        reason: impl Fn(Uuid) -> Undeliverable,
+        directory: &mut Directory,
+        publisher: &mut Publisher,
+    ) {
+        directory.forget_journey(&traveller);
+        publisher.mirrors(traveller.ids.iter().copied().map(MirrorUpdate::gone).collect());
+        for letter in traveller.letters {
+            let reason = reason(letter.entity().unwrap_or(traveller.id));
+            self.give_back(letter, reason);
         }
     }
 
-    /// Sends on what a game sent, unless that is too much.
-    pub fn accept(&mut self, letter: Letter) {
+    pub fn sort(
+        &mut self,
+        dimensions: &mut Dimensions,
+        directory: &Directory,
+        publisher: &mut Publisher,
+        now: Duration,
+    ) {
+        while let Some(mail) = self.queue.pop_front() {
+            match mail {
+                Mail::New(letter) => self.sort_new(letter, dimensions, directory, publisher, now),
+                Mail::Underway(letter) => self.deliver(letter, dimensions, directory, publisher),
+                Mail::Undeliverable(letter, reason) => self.return_letter(letter, reason, dimensions, publisher),
+            }
+        }
+    }
+
+    fn sort_new(
+        &mut self,
+        letter: Letter,
+        dimensions: &mut Dimensions,
+        directory: &Directory,
+        publisher: &mut Publisher,
+        now: Duration,
+    ) {
         // There is room for a copy for each region, or none is sent; each counts by itself.
         let (copies, is_copied) = match letter.to {
-            Address::Regions(only) => (self.dimensions.regions(only), true),
+            Address::Regions(only) => (dimensions.count_regions(only), true),
             Address::Place(..) | Address::Entity(_) | Address::Main => (1, false),
         };
-        match (self.letters.has_room(&letter, copies), is_copied) {
-            (true, true) => self.post(letter),
-            (true, false) => {
-                let letter = self.letters.stamp(letter);
-                self.post(letter);
-            }
-            (false, _) => {
-                self.letters.note_refused(&letter, self.clock.now);
-                self.undeliverable(letter, Undeliverable::TooManyLetters);
-            }
+        if !self.backlog.has_room(&letter, copies) {
+            self.backlog.note_refused(&letter, now);
+            return self.return_letter(letter, Undeliverable::TooManyLetters, dimensions, publisher);
         }
+        let letter = if is_copied { letter } else { self.backlog.stamp(letter) };
+        self.deliver(letter, dimensions, directory, publisher);
     }
 
-    /// Sends a letter on.
-    pub fn post(&mut self, letter: Letter) {
+    fn deliver(
+        &mut self,
+        letter: Letter,
+        dimensions: &mut Dimensions,
+        directory: &Directory,
+        publisher: &mut Publisher,
+    ) {
         if letter.is_returned() {
-            return self.post_back(letter);
+            return post_back(letter, dimensions, publisher);
         }
         match letter.to {
-            Address::Main => self.publisher.letter(letter),
-            Address::Place(id, block) => match self.dimensions.open.get_mut(&id).filter(|open| !open.is_closing()) {
+            Address::Main => publisher.letter(letter),
+            Address::Place(id, block) => match dimensions.open.get_mut(&id).filter(|open| !open.is_closing()) {
                 Some(dimension) => dimension.send_letter(block.column(), letter),
-                None => self.undeliverable(letter, Undeliverable::DimensionNotOpen(id)),
+                None => self.return_letter(letter, Undeliverable::DimensionNotOpen(id), dimensions, publisher),
             },
             Address::Entity(id) => {
-                let place = self.directory.places.get(&id).copied();
-                match place.and_then(|place| self.dimensions.letters_for(place, id)) {
+                let place = directory.places.get(&id).copied();
+                match place.and_then(|place| dimensions.letters_for(place, id)) {
                     Some(letters) => letters.push(letter),
-                    None => self.undeliverable(letter, Undeliverable::NoSuchEntity(id)),
+                    None => self.return_letter(letter, Undeliverable::NoSuchEntity(id), dimensions, publisher),
                 }
             }
             Address::Regions(only) => {
-                for (id, dimension) in &mut self.dimensions.open {
-                    if only.is_none_or(|only| only == *id) {
-                        for region in dimension.regionizer.regions() {
-                            let copy = letter.copy().map(|letter| self.letters.stamp(letter));
-                            dimension.inbox(region).letters.extend(copy);
-                        }
+                let wanted = dimensions.open.iter_mut().filter(|(id, _)| only.is_none_or(|only| only == **id));
+                for (_, dimension) in wanted {
+                    for region in dimension.regionizer.regions() {
+                        let copy = letter.copy().map(|letter| self.backlog.stamp(letter));
+                        dimension.inbox(region).letters.extend(copy);
                     }
                 }
             }
         }
     }
 
-    /// To the sender's region, the one that took over from it, or the one that owns its place now.
-    fn post_back(&mut self, letter: Letter) {
-        let LetterSender::Region { dimension: id, region, column } = letter.from else {
-            return self.publisher.letter(letter);
-        };
-        let dimension = self.dimensions.open.get_mut(&id);
-        let inbox = dimension.and_then(|dimension| {
-            let alive = dimension.live_successor(region);
-            let region = alive.or_else(|| dimension.regionizer.region_at(column?))?;
-            Some(dimension.inbox(region))
-        });
-        match inbox {
-            Some(inbox) => inbox.letters.push(letter),
-            None => self.lose_letter(letter),
-        }
-    }
-
     /// Back to the sender; what nobody waits for is reported.
-    pub fn undeliverable(&mut self, letter: Letter, reason: Undeliverable) {
+    fn return_letter(
+        &mut self,
+        letter: Letter,
+        reason: Undeliverable,
+        dimensions: &mut Dimensions,
+        publisher: &mut Publisher,
+    ) {
         if letter.is_returned() {
-            return self.lose_letter(letter);
+            return lose(letter, publisher);
         }
         if let Some(id) = letter.brings() {
-            return self.lose_arrival(id, reason);
+            return self.lost_arrivals.push((id, reason));
         }
         let lost = LetterLost { what: letter.name(), to: letter.to, reason };
         match letter.give_back(reason) {
-            Some(letter) => self.post_back(letter),
-            None => self.report(lost),
+            Some(letter) => post_back(letter, dimensions, publisher),
+            None => report(lost, publisher),
         }
     }
+}
 
-    /// A letter came back to a region that is gone. What it says was meant for systems there, so it is told of, and not
-    /// handed to the main world in its place.
-    fn lose_letter(&mut self, letter: Letter) {
-        if let Some(reason) = letter.returned() {
-            self.report(LetterLost { what: letter.name(), to: letter.to, reason });
-        }
+/// To the sender's region, the one that took over from it, or the one that owns its place now.
+fn post_back(letter: Letter, dimensions: &mut Dimensions, publisher: &mut Publisher) {
+    let LetterSender::Region { dimension: id, region, column } = letter.from else {
+        return publisher.letter(letter);
+    };
+    let inbox = dimensions.open.get_mut(&id).and_then(|dimension| {
+        let alive = dimension.live_successor(region);
+        let region = alive.or_else(|| dimension.regionizer.region_at(column?))?;
+        Some(dimension.inbox(region))
+    });
+    match inbox {
+        Some(inbox) => inbox.letters.push(letter),
+        None => lose(letter, publisher),
     }
+}
 
-    fn report(&mut self, lost: LetterLost) {
-        // There are too many of these to name each.
-        if lost.reason != Undeliverable::TooManyLetters {
-            warn!("{} to {} is lost: {}", lost.what, lost.to, lost.reason);
-        }
-        self.publisher.event(lost);
+/// A letter came back to a region that is gone. What it says was meant for systems there, so it is told of, and not handed to the
+/// main world in its place.
+fn lose(letter: Letter, publisher: &mut Publisher) {
+    if let Some(reason) = letter.returned() {
+        report(LetterLost { what: letter.name(), to: letter.to, reason }, publisher);
     }
+}
 
-    /// An entity on its way goes no further: what is stored of it stays, its mirror and its letters do not.
-    pub fn drop_traveller(&mut self, traveller: Traveller, reason: impl Fn(Uuid) -> Undeliverable) {
-        self.directory.forget_journey(&traveller);
-        self.publisher.mirrors(traveller.ids.iter().copied().map(MirrorUpdate::gone).collect());
-        for letter in traveller.letters {
-            let reason = reason(letter.entity().unwrap_or(traveller.id));
-            self.undeliverable(letter, reason);
-        }
+fn report(lost: LetterLost, publisher: &mut Publisher) {
+    // There are too many of these to name each.
+    if lost.reason != Undeliverable::TooManyLetters {
+        warn!("{} to {} is lost: {}", lost.what, lost.to, lost.reason);
     }
+    publisher.event(lost);
+}
 
-    /// Letters that wait for a region follow what has left it: entities, or after a split places too.
-    pub fn forward_letters(&mut self, id: DimensionId, region: RegionId, travellers: &[Uuid], is_split: bool) {
-        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        let Some(inbox) = dimension.waiting.get().get_mut(&region) else { return };
+impl Dimension {
+    /// Letters that wait for a region follow what has left it: entities, or after a split places too. Gives them, to be sent on.
+    pub fn letters_to_follow(&mut self, region: RegionId, travellers: &[Uuid], is_split: bool) -> Vec<Letter> {
+        let Some(inbox) = self.waiting.get().get_mut(&region) else { return Vec::new() };
         let left = |letter: &mut Letter| {
             letter.entity().is_some_and(|id| travellers.contains(&id)) || (is_split && letter.column().is_some())
         };
-        let letters: Vec<_> = inbox.letters.extract_if(.., left).collect();
-        letters.into_iter().for_each(|letter| self.post(letter));
+        inbox.letters.extract_if(.., left).collect()
     }
 }

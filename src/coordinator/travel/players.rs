@@ -4,66 +4,20 @@
 //! letter to its place: the ground is loaded for it, and it follows merges and waits for a region that halted like any
 //! other letter.
 
-use crate::coordinator::desk::Desk;
+use super::letters::{Directory, Post};
+use super::log_in::{LONGEST_NAME, LogIn, LogInError, LogOut};
+use crate::coordinator::dimension::Dimensions;
 use crate::coordinator::events::{LogInRefused, PlayerLoggedIn, PlayerLoggedOut};
-use crate::coordinator::threads::{Place, WorkError};
+use crate::coordinator::publish::Publisher;
+use crate::coordinator::saving::save::Saves;
+use crate::coordinator::threads::{Place, Threads, WorkError};
 use crate::simulation::{Letter, LetterSender, LoggedOut, Player, Position, SplitMix64, Undeliverable};
 use crate::space::{BlockPos, DimensionId};
 use crate::storage::{EntityRecord, StoredDimension, WorldStore};
 use bevy::prelude::*;
 use std::collections::BTreeMap;
 use std::mem;
-use thiserror::Error;
 use uuid::Uuid;
-
-/// Names are at most so long, in bytes.
-const LONGEST_NAME: usize = 255;
-
-/// Brings a player into the world, where it was when it left. [`PlayerLoggedIn`](crate::view::PlayerLoggedIn) or
-/// [`LogInRefused`](crate::view::LogInRefused) answers.
-#[derive(Message, Clone, Debug, PartialEq, Eq)]
-pub struct LogIn {
-    /// Its name: 1 to 255 bytes.
-    pub name: String,
-    /// The dimension's entity and the block where it begins if nobody of this name has been in the world, or if the
-    /// dimension where it left is removed; `None` if such a one is to be refused. What a new player has the game gives
-    /// to its entity when it is there.
-    pub first_place: Option<(Entity, BlockPos)>,
-}
-
-/// Has a player saved and taken out of the world: [`PlayerLoggedOut`](crate::view::PlayerLoggedOut) answers. If no player of this
-/// name is in the world, nothing happens; one who is on the way is not waited for any more, or leaves when it is there.
-#[derive(Message, Clone, Debug, PartialEq, Eq)]
-pub struct LogOut {
-    /// Its name.
-    pub name: String,
-}
-
-/// Why a player cannot come into the world.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum LogInError {
-    /// Nobody of this name has been in the world, and it was not said where a new player begins.
-    #[error("no player of this name is known, and no place is given for a new one")]
-    UnknownName,
-    /// The name is empty or too long.
-    #[error("a name has 1 to {LONGEST_NAME} bytes, and this one {0}")]
-    InvalidName(usize),
-    /// The player is in the world, or on its way into it.
-    #[error("the player is in the world already")]
-    AlreadyThere,
-    /// The dimension that the player is in is not open.
-    #[error("the player is in {0}, which is not open")]
-    DimensionNotOpen(DimensionId),
-    /// The place for a new player is in no open dimension.
-    #[error("{0} is no open dimension")]
-    NotADimension(Entity),
-    /// Nobody could look for the player, the store cannot be read, or the player's record is damaged.
-    #[error(transparent)]
-    Work(#[from] WorkError),
-    /// The player did not arrive; what is stored of it is as it was.
-    #[error("the player did not arrive: {0}")]
-    Lost(#[source] Undeliverable),
-}
 
 /// What the store says of a name.
 struct PlayerRead {
@@ -101,162 +55,177 @@ enum Presence {
     },
 }
 
-pub(crate) fn log_in(In(LogIn { name, first_place }): In<LogIn>, mut desk: Desk) {
-    desk.log_in(name, first_place);
-}
-
-pub(crate) fn log_out(In(LogOut { name }): In<LogOut>, mut desk: Desk) {
-    desk.log_out(&name);
-}
-
-impl Desk<'_> {
-    pub fn log_in(&mut self, name: String, first_place: Option<(Entity, BlockPos)>) {
-        if !(1..=LONGEST_NAME).contains(&name.len()) {
-            let reason = LogInError::InvalidName(name.len());
-            return self.refuse_log_in(name, reason);
-        }
-        if self.players.present.contains_key(&name) {
-            return self.publisher.event(LogInRefused { name, reason: LogInError::AlreadyThere });
-        }
-        self.players.present.insert(name.clone(), Presence::Asked { first_place });
-        match self.unwritten_player(&name) {
-            Some(record) => self.admit(name, record, false),
-            None => self.read_player(name),
-        }
+pub(crate) fn log_in(
+    In(LogIn { name, first_place }): In<LogIn>,
+    mut players: ResMut<Players>,
+    dimensions: Res<Dimensions>,
+    mut saves: ResMut<Saves>,
+    mut post: ResMut<Post>,
+    mut threads: ResMut<Threads>,
+    mut publisher: ResMut<Publisher>,
+) {
+    if !(1..=LONGEST_NAME).contains(&name.len()) {
+        let reason = LogInError::InvalidName(name.len());
+        return players.refuse(name, reason, &mut publisher);
     }
+    if players.present.contains_key(&name) {
+        return publisher.event(LogInRefused { name, reason: LogInError::AlreadyThere });
+    }
+    players.present.insert(name.clone(), Presence::Asked { first_place });
+    match unwritten_player(&saves, &name) {
+        Some(record) => {
+            let admitted = players.admit(&name, record, false, &dimensions, &mut saves, &mut post);
+            admitted.unwrap_or_else(|reason| players.refuse(name, reason, &mut publisher));
+        }
+        None => read_player(name, &mut threads),
+    }
+}
 
-    /// Has the player of this name looked for in the store; an event tells what was found.
-    fn read_player(&mut self, name: String) {
-        let wanted = name.clone();
-        let read = move |store: &WorldStore, _: &_| {
-            let found = store.player(&wanted);
-            let is_homeless = found.as_ref().is_ok_and(|found| {
-                let home = found.as_ref().map(|record| record.dimension);
-                let is_home = |known: &StoredDimension| Some(known.id) == home && !known.being_removed;
-                home.is_some() && store.dimensions().is_ok_and(|known| !known.iter().any(is_home))
-            });
-            (found, is_homeless)
-        };
-        self.threads.ask(Place::Loading, read, |world, read| {
-            let (found, is_homeless) = match read {
-                Ok((found, is_homeless)) => (found.map_err(WorkError::from), is_homeless),
-                Err(error) => (Err(error), false),
-            };
-            world.resource_mut::<Players>().read.push(PlayerRead { name, found, is_homeless });
+pub(crate) fn log_out(In(LogOut { name }): In<LogOut>, mut players: ResMut<Players>, mut post: ResMut<Post>) {
+    match players.present.get_mut(&name) {
+        Some(Presence::Coming { logs_out, .. }) => *logs_out = true,
+        Some(Presence::There { id }) => send_out(*id, &mut post),
+        Some(Presence::Asked { .. }) => drop(players.present.remove(&name)),
+        None => {}
+    }
+}
+
+fn send_out(id: Uuid, post: &mut Post) {
+    let leave = |mut player: EntityWorldMut| {
+        player.insert(LoggedOut);
+    };
+    post.send(Letter::run_on(id, LetterSender::Main, Box::new(leave), None));
+}
+
+/// Has the player of this name looked for in the store.
+fn read_player(name: String, threads: &mut Threads) {
+    let wanted = name.clone();
+    let read = move |store: &WorldStore, _: &_| {
+        let found = store.player(&wanted);
+        let is_homeless = found.as_ref().is_ok_and(|found| {
+            let home = found.as_ref().map(|record| record.dimension);
+            let is_home = |known: &StoredDimension| Some(known.id) == home && !known.being_removed;
+            home.is_some() && store.dimensions().is_ok_and(|known| !known.iter().any(is_home))
         });
-    }
-
-    /// The player of this name as it is pending.
-    fn unwritten_player(&self, name: &str) -> Option<EntityRecord> {
-        let records = self.saves.unwritten_batches().flat_map(|batch| batch.entities.values().flatten());
-        let found = records.into_iter().find(|record| record.player().as_deref() == Some(name))?;
-        // Of the newest of its records, which may say that it is no more.
-        self.saves.unwritten_entity(found.id).cloned().flatten()
-    }
-
-    fn end_reading(&mut self, read: PlayerRead) {
-        let PlayerRead { name, found, is_homeless } = read;
-        let Some(&Presence::Asked { first_place }) = self.players.present.get(&name) else { return };
-        let record = match found {
-            Ok(record) => record,
-            Err(error) => return self.refuse_log_in(name, error.into()),
+        (found, is_homeless)
+    };
+    threads.ask(Place::Loading, read, |world, read| {
+        let (found, is_homeless) = match read {
+            Ok((found, is_homeless)) => (found.map_err(WorkError::from), is_homeless),
+            Err(error) => (Err(error), false),
         };
-        // It may be dead, and the store not know of it yet.
-        let known = record.filter(|record| self.saves.unwritten_entity(record.id).is_none_or(Option::is_some));
-        let Some((entity, block)) = first_place.filter(|_| known.is_none() || is_homeless) else {
-            return match known {
-                Some(record) => self.admit(name, record, false),
-                None => self.refuse_log_in(name, LogInError::UnknownName),
+        world.resource_mut::<Players>().read.push(PlayerRead { name, found, is_homeless });
+    });
+}
+
+/// The player of this name as it is pending.
+fn unwritten_player(saves: &Saves, name: &str) -> Option<EntityRecord> {
+    let records = saves.unwritten_batches().flat_map(|batch| batch.entities.values().flatten());
+    let found = records.into_iter().find(|record| record.player().as_deref() == Some(name))?;
+    // Of the newest of its records, which may say that it is no more.
+    saves.unwritten_entity(found.id).cloned().flatten()
+}
+
+impl Players {
+    /// The store has said what it knows of a name.
+    fn end_reading(
+        &mut self,
+        PlayerRead { name, found, is_homeless }: PlayerRead,
+        dimensions: &Dimensions,
+        saves: &mut Saves,
+        post: &mut Post,
+        seed: u64,
+    ) -> Result<(), (String, LogInError)> {
+        let Some(&Presence::Asked { first_place }) = self.present.get(&name) else { return Ok(()) };
+        let find = || {
+            let record = found?;
+            // It may be dead, and the store not know of it yet.
+            let known = record.filter(|record| saves.unwritten_entity(record.id).is_none_or(Option::is_some));
+            let Some((entity, block)) = first_place.filter(|_| known.is_none() || is_homeless) else {
+                return known.map(|record| (record, false)).ok_or(LogInError::UnknownName);
             };
+            let dimension = *dimensions.by_entity.get(&entity).ok_or(LogInError::NotADimension(entity))?;
+            let place = Position::new(dimension, block);
+            let Some(record) = known else { return Ok((Player::new_record(self.new_id(seed), &name, place), true)) };
+            // It begins again where a new one would, with all that it had.
+            let record = EntityRecord { dimension, block, offset: place.offset.to_array(), ..record };
+            saves.pending.entities.insert(record.id, Some(record.clone()));
+            Ok((record, false))
         };
-        let Some(&dimension) = self.dimensions.by_entity.get(&entity) else {
-            return self.refuse_log_in(name, LogInError::NotADimension(entity));
-        };
-        match known {
-            Some(record) => {
-                // It begins again where a new one would, with all that it had.
-                let offset = Position::new(dimension, block).offset.to_array();
-                let record = EntityRecord { dimension, block, offset, ..record };
-                self.saves.pending.entities.insert(record.id, Some(record.clone()));
-                self.admit(name, record, false);
-            }
-            None => {
-                let record = Player::new_record(self.new_player_id(), &name, Position::new(dimension, block));
-                self.admit(name, record, true);
-            }
-        }
+        let admitted = find().and_then(|(record, is_new)| self.admit(&name, record, is_new, dimensions, saves, post));
+        admitted.map_err(|reason| (name, reason))
     }
 
-    fn new_player_id(&mut self) -> Uuid {
-        self.players.made += 1;
-        let mut random =
-            SplitMix64::from_parts([self.threads.seed(), u64::from_be_bytes(*b" player "), self.players.made]);
+    fn new_id(&mut self, seed: u64) -> Uuid {
+        self.made += 1;
+        let mut random = SplitMix64::from_parts([seed, u64::from_be_bytes(*b" player "), self.made]);
         let bits = (u128::from(random.next_u64()) << 64) | u128::from(random.next_u64());
         uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid()
     }
 
     /// Brings the player to its place.
-    fn admit(&mut self, name: String, record: EntityRecord, is_new: bool) {
+    fn admit(
+        &mut self,
+        name: &str,
+        record: EntityRecord,
+        is_new: bool,
+        dimensions: &Dimensions,
+        saves: &mut Saves,
+        post: &mut Post,
+    ) -> Result<(), LogInError> {
         let (id, place) = (record.id, (record.dimension, record.block));
-        if self.dimensions.open.get(&record.dimension).is_none_or(|dimension| dimension.is_closing()) {
-            return self.refuse_log_in(name, LogInError::DimensionNotOpen(record.dimension));
+        if dimensions.open.get(&record.dimension).is_none_or(|dimension| dimension.is_closing()) {
+            return Err(LogInError::DimensionNotOpen(record.dimension));
         }
         if is_new {
-            self.saves.pending.entities.insert(id, Some(record.clone()));
+            saves.pending.entities.insert(id, Some(record.clone()));
         }
-        self.players.present.insert(name, Presence::Coming { id, place, is_new, logs_out: false });
-        self.players.is_somebody_coming = true;
-        self.post(Player::arrival(record));
+        self.present.insert(name.to_owned(), Presence::Coming { id, place, is_new, logs_out: false });
+        self.is_somebody_coming = true;
+        post.send(Player::arrival(record));
+        Ok(())
     }
 
-    fn refuse_log_in(&mut self, name: String, reason: LogInError) {
-        self.players.present.remove(&name);
-        self.publisher.event(LogInRefused { name, reason });
+    fn refuse(&mut self, name: String, reason: LogInError, publisher: &mut Publisher) {
+        self.present.remove(&name);
+        publisher.event(LogInRefused { name, reason });
     }
 
     /// What was to bring a player in did not reach its place.
-    pub fn lose_arrival(&mut self, lost: Uuid, reason: Undeliverable) {
+    fn lose_arrival(&mut self, lost: Uuid, reason: Undeliverable, publisher: &mut Publisher) {
         let is_lost = |presence: &Presence| matches!(presence, Presence::Coming { id, .. } if *id == lost);
-        let name = self.players.present.iter().find(|(_, presence)| is_lost(presence)).map(|(name, _)| name.clone());
+        let name = self.present.iter().find(|(_, presence)| is_lost(presence)).map(|(name, _)| name.clone());
         if let Some(name) = name {
-            self.refuse_log_in(name, LogInError::Lost(reason));
+            self.refuse(name, LogInError::Lost(reason), publisher);
         }
-    }
-
-    pub fn log_out(&mut self, name: &str) {
-        match self.players.present.get_mut(name) {
-            Some(Presence::Coming { logs_out, .. }) => *logs_out = true,
-            Some(Presence::There { id }) => {
-                let id = *id;
-                self.send_out(id);
-            }
-            Some(Presence::Asked { .. }) => drop(self.players.present.remove(name)),
-            None => {}
-        }
-    }
-
-    fn send_out(&mut self, id: Uuid) {
-        let leave = |mut player: EntityWorldMut| {
-            player.insert(LoggedOut);
-        };
-        self.post(Letter::run_on(id, LetterSender::Main, Box::new(leave), None));
     }
 }
 
 /// Tells of those who came and of those who went.
-pub fn tend_players(mut desk: Desk) {
-    for read in mem::take(&mut desk.players.read) {
-        desk.end_reading(read);
+pub fn tend_players(
+    mut players: ResMut<Players>,
+    dimensions: Res<Dimensions>,
+    mut directory: ResMut<Directory>,
+    mut saves: ResMut<Saves>,
+    mut post: ResMut<Post>,
+    mut publisher: ResMut<Publisher>,
+    threads: Res<Threads>,
+) {
+    for read in mem::take(&mut players.read) {
+        let ended = players.end_reading(read, &dimensions, &mut saves, &mut post, threads.seed());
+        if let Err((name, reason)) = ended {
+            players.refuse(name, reason, &mut publisher);
+        }
     }
-    let left = mem::take(&mut desk.directory.left);
-    if !mem::take(&mut desk.directory.has_lost) && !desk.players.is_somebody_coming {
+    for (lost, reason) in mem::take(&mut post.lost_arrivals) {
+        players.lose_arrival(lost, reason, &mut publisher);
+    }
+    let left = mem::take(&mut directory.left);
+    if !mem::take(&mut directory.has_lost) && !players.is_somebody_coming {
         return;
     }
-    desk.players.is_somebody_coming = false;
-    let mut leaving = Vec::new();
-    let desk = &mut desk;
-    let (players, directory, publisher) = (&mut *desk.players, &*desk.directory, &mut *desk.publisher);
-    let Players { present, is_somebody_coming, .. } = players;
+    let Players { present, is_somebody_coming, .. } = &mut *players;
+    *is_somebody_coming = false;
     present.retain(|name, presence| match *presence {
         Presence::Asked { .. } => true,
         Presence::Coming { id, place: (dimension, block), is_new, logs_out } => {
@@ -271,7 +240,9 @@ pub fn tend_players(mut desk: Desk) {
             if has_come {
                 *presence = Presence::There { id };
                 publisher.event(PlayerLoggedIn { name: name.clone(), id, dimension, block, is_new });
-                leaving.extend(logs_out.then_some(id));
+                if logs_out {
+                    send_out(id, &mut post);
+                }
             }
             true
         }
@@ -282,5 +253,4 @@ pub fn tend_players(mut desk: Desk) {
             directory.knows(id)
         }
     });
-    leaving.into_iter().for_each(|id| desk.send_out(id));
 }

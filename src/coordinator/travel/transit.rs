@@ -3,10 +3,7 @@
 //! A viewer holds the ground that it goes to, and is delivered with it. Any other entity is left to the store, as if it had
 //! stood on that ground when it was given up: whoever loads or generates the column takes it in.
 
-use crate::coordinator::desk::Desk;
-use crate::coordinator::dimension::Dimension;
-use crate::coordinator::saving::save::Saves;
-use crate::simulation::{Traveller, Undeliverable};
+use crate::simulation::Traveller;
 use crate::space::{ColumnPos, DimensionId};
 use std::collections::BTreeMap;
 use uuid::Uuid;
@@ -53,43 +50,27 @@ impl Transit {
         waiting.map(|waiting| waiting.traveller).collect()
     }
 
-    /// Those whom the next one to read their place from the store finds there. `is_away` says that nobody is reading a
+    /// Those whom the next one to read their place from the store finds there: `last` is the last commit that the store has, and
+    /// `next` the one with which it has all that was handed out up to now. `is_away` says that nobody is reading a
     /// column, or has read it and not been told of them.
-    fn take_stored(&mut self, saves: &Saves, is_away: impl Fn(&(DimensionId, ColumnPos)) -> bool) -> Vec<Traveller> {
-        let last = saves.last_stored();
+    pub fn take_stored(
+        &mut self,
+        last: u64,
+        next: u64,
+        is_away: impl Fn(&(DimensionId, ColumnPos)) -> bool,
+    ) -> Vec<Traveller> {
         if self.looked_at.replace(last) == Some(last) {
             return Vec::new();
         }
         let mut stored = Vec::new();
         for column in self.columns.values_mut() {
             let is_stored = |Waiting { traveller, stored_with }: &mut Waiting| {
-                let until = *stored_with.get_or_insert(saves.stored_with());
-                traveller.viewers.is_empty() && saves.is_stored(until) && traveller.stored_in.iter().all(&is_away)
+                let until = *stored_with.get_or_insert(next);
+                traveller.viewers.is_empty() && until <= last && traveller.stored_in.iter().all(&is_away)
             };
             stored.extend(column.extract_if(.., is_stored).map(|waiting| waiting.traveller));
         }
         self.columns.retain(|_, waiting| !waiting.is_empty());
         stored
-    }
-}
-
-impl Dimension {
-    /// Whether what the store says of the column is all that the next one to ask for it will get.
-    fn is_away(&self, column: ColumnPos) -> bool {
-        !self.columns.is_under_way(column) && !self.departed().contains(column)
-    }
-}
-
-impl Desk<'_> {
-    /// Leaves entities to the store that wait for ground which nobody has loaded.
-    pub fn leave_to_store(&mut self, id: DimensionId) {
-        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        let mut transit = std::mem::take(&mut dimension.transit);
-        let is_away = |(of, column): &(DimensionId, ColumnPos)| *of == id && dimension.is_away(*column);
-        let stored = transit.take_stored(&self.saves, is_away);
-        dimension.transit = transit;
-        for traveller in stored {
-            self.drop_traveller(traveller, Undeliverable::NoSuchEntity);
-        }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::space::ChunkPos;
+use crate::space::DimensionId;
 use proptest::prelude::*;
 
 #[test]

@@ -201,7 +201,6 @@ fn is_loaded(open: Option<&Dimension>, column: ColumnPos) -> bool {
 impl Task {
     /// Sends work to the region of a column. In a sparse dimension the ground around the chunk is loaded for it.
     fn send(&self, at: ChunkPos, work: ColumnWork, world: &mut Surroundings) {
-        let Some(open) = world.dimensions.open.get_mut(&self.job.dimension) else { return };
         let (id, column, teller) = (self.job.id, at.column(), world.threads.teller());
         let tell = move |answer, took| {
             teller.tell(move |world| world.resource_mut::<Snapshots>().answers.push((id, column, answer, took)));
@@ -209,7 +208,6 @@ impl Task {
         let config = &world.config;
         let share = (!config.mode.is_lockstep()).then_some(config.snapshots.tick_share);
         let budget = WorkBudget { share, chunks: config.snapshots.chunks.max(1) };
-        let letter = work.letter(self.job.dimension, at.min_block(), budget, self.is_void.clone(), tell);
-        open.send_letter(column, letter);
+        world.post.send(work.letter(self.job.dimension, at.min_block(), budget, self.is_void.clone(), tell));
     }
 }

@@ -16,6 +16,7 @@ use crate::storage::WorldStore;
 use crate::work::Progress;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
+use std::mem;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -155,14 +156,16 @@ impl Phase {
 impl Task {
     fn begin_capture(&self, world: &mut Surroundings) -> Phase {
         if self.captured.parts().entities {
-            world.sightings.watch(self.job.id, self.job.dimension, self.job.area);
+            world.directory.sightings.watch(self.job.id, self.job.dimension, self.job.area);
         }
         Phase::Capture(self.whole_columns())
     }
 
     fn begin_look(&self, world: &mut Surroundings) -> Phase {
         // Whoever is in a region now is seen there, or as they leave it.
-        world.sightings.forget(self.job.id, |id| world.directory.is_in_region(id));
+        let mut sightings = mem::take(&mut world.directory.sightings);
+        sightings.forget(self.job.id, |id| world.directory.is_in_region(id));
+        world.directory.sightings = sightings;
         Phase::Look(
             Round::of(&self.captured, self.job.dimension, world),
             Arc::new(self.captured.entity_ids().collect()),

@@ -214,7 +214,7 @@ impl Task {
     /// All have looked; whoever nobody has found is where they were seen last.
     pub fn add_seen(&mut self, world: &mut Surroundings) {
         let captured = Arc::make_mut(&mut self.captured);
-        for entity in world.sightings.end(self.job.id) {
+        for entity in world.directory.sightings.end(self.job.id) {
             if captured.entity_column(entity.id).is_none() {
                 captured.add_entity(entity.column(), entity);
             }

@@ -1,6 +1,7 @@
 //! The nearest work, against a look at all ground.
 
 use super::*;
+use crate::coordinator::streaming::holders::Wanting;
 use crate::coordinator::streaming::outlook::Outlook;
 use crate::coordinator::streaming::viewer_limits::ViewerLimits;
 use crate::simulation::ViewerRadii;

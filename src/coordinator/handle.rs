@@ -1,8 +1,8 @@
 //! The coordinator's own thread, and what keeps it running.
 
 use crate::coordinator::exchange::{Event, Inbound, MainLink};
+use crate::coordinator::publish::Publisher;
 use crate::coordinator::saving::shutdown;
-use crate::coordinator::statistics::Totals;
 use crate::coordinator::{CoordinatorConfig, CoordinatorMain, dispatch};
 use crate::simulation::Exclusive;
 use bevy::prelude::*;
@@ -85,7 +85,7 @@ fn run(app: &mut SubApp) {
 fn pass(app: &mut SubApp) {
     let began = Instant::now();
     app.world_mut().run_schedule(CoordinatorMain);
-    app.world_mut().resource_mut::<Totals>().note_pass(began.elapsed());
+    app.world_mut().resource_mut::<Publisher>().totals.note_pass(began.elapsed());
     app.world_mut().clear_trackers();
     app.world_mut().check_change_ticks();
 }

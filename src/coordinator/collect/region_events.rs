@@ -1,0 +1,81 @@
+//! What the regionizer did, and what follows from it.
+
+use crate::coordinator::deadlines::Deadlines;
+use crate::coordinator::dimension::{Dimension, Dimensions};
+use crate::coordinator::events::{RegionCreated, RegionDestroyed, RegionMerged, RegionSplit};
+use crate::coordinator::publish::Publisher;
+use crate::coordinator::saving::save::Saves;
+use crate::coordinator::travel::letters::Directory;
+use crate::region::RegionEvent;
+use bevy::prelude::*;
+
+/// Tells what became of regions since columns came or went.
+pub fn tell_region_events(
+    mut dimensions: ResMut<Dimensions>,
+    mut deadlines: ResMut<Deadlines>,
+    mut saves: ResMut<Saves>,
+    directory: Res<Directory>,
+    mut publisher: ResMut<Publisher>,
+) {
+    for dimension in dimensions.open.values_mut() {
+        dimension.note_region_events(&mut deadlines, &mut saves, &directory, &mut publisher);
+    }
+}
+
+impl Dimension {
+    /// Tells the main world what the regionizer did, and plans the first ticks of new regions.
+    pub fn note_region_events(
+        &mut self,
+        deadlines: &mut Deadlines,
+        saves: &mut Saves,
+        directory: &Directory,
+        publisher: &mut Publisher,
+    ) {
+        let (id, now) = (self.id, self.real_now);
+        let events = self.regionizer.drain_events();
+        if !events.is_empty() {
+            self.tell_owners();
+        }
+        for event in events {
+            match event {
+                RegionEvent::Created(region) => {
+                    let steps = self.time.steps;
+                    if let Some(slot) = self.regionizer.data_mut(region) {
+                        slot.made_steps.get_or_insert(steps);
+                    }
+                    publisher.event(RegionCreated { dimension: id, region });
+                }
+                RegionEvent::Merged { from, into } => {
+                    publisher.totals.merges += 1;
+                    self.note_merge(from, into);
+                    saves.merged(id, from, into);
+                    publisher.event(RegionMerged { dimension: id, from, into });
+                    let Some(slot) = self.regionizer.data_mut(into) else { continue };
+                    // It does not wait out the period of a slower one.
+                    slot.hasten(&self.time, now);
+                    deadlines.plan(slot.due, id, into);
+                    if slot.halted.is_none() {
+                        // It may have taken over from a halted one.
+                        self.revive(into, |id| directory.knows(id));
+                    }
+                }
+                RegionEvent::Split { from, into } => {
+                    publisher.totals.splits += 1;
+                    saves.split(id, from, &into);
+                    publisher.event(RegionSplit { dimension: id, from, into });
+                }
+                RegionEvent::Destroyed(region) => {
+                    saves.gone(id, region);
+                    publisher.event(RegionDestroyed { dimension: id, region });
+                }
+                RegionEvent::Ready(region) => {
+                    if let Some(slot) = self.regionizer.data_mut(region) {
+                        slot.due = slot.due.max(now);
+                        deadlines.plan(slot.due, id, region);
+                    }
+                }
+                RegionEvent::Transient(_) => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! When regions are due, and which are away.
+
+use super::clocks::coupling::Couplings;
+use super::clocks::orders::ControlRegion;
+use super::dimension::{Dimension, Dimensions};
+use super::region_slot::RegionSlot;
+use super::saving::save::Saves;
+use super::threads::{RegionJob, Threads};
+use crate::region::{RegionId, RegionState};
+use crate::simulation::{Assignment, Exclusive, Letter, Task};
+use crate::space::DimensionId;
+use bevy::prelude::*;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::mem;
+use std::time::Duration;
+
+/// A region that is away: on a region thread, or waiting for a split to end.
+pub struct Running {
+    pub slot: RegionSlot,
+    pub is_tick: bool,
+    /// The round of saving for which it hands out what is unsaved.
+    pub saves: Option<u64>,
+    /// The parts that a split gives, which wait with the region.
+    pub parts: Vec<RegionId>,
+    /// The watchdog has told of it up to this many of its limits.
+    pub told: u32,
+    /// What it counts for on the region threads.
+    pub load: usize,
+}
+
+impl Running {
+    pub fn waiting(slot: RegionSlot) -> Self {
+        Self { slot, is_tick: false, saves: None, parts: Vec::new(), told: 0, load: 0 }
+    }
+}
+
+/// When regions are due, and which are away.
+#[derive(Resource, Default)]
+pub struct Deadlines {
+    pub heap: BinaryHeap<Reverse<(Duration, DimensionId, RegionId)>>,
+    assignments: u64,
+    /// What all that is on region threads, or waits for one, counts for.
+    pub load: usize,
+    pub running: AwayRegions,
+    /// Due, and waiting for a coupled region that has not come back from their last tick.
+    pub held: Vec<(DimensionId, RegionId)>,
+    /// What the region threads are to be given.
+    jobs: Exclusive<Vec<RegionJob>>,
+    /// Regions that the game wants to halt as soon as they are back.
+    pub to_halt: Vec<ControlRegion>,
+    /// The largest part of its period that a region took for a tick, since somebody asked last.
+    slowest: f64,
+}
+
+/// Regions that are away, by dimension and id.
+pub type AwayRegions = BTreeMap<(DimensionId, RegionId), Running>;
+
+impl Deadlines {
+    /// An entry that does not match the region's deadline any more is skipped when it comes up.
+    pub fn plan(&mut self, due: Duration, dimension: DimensionId, region: RegionId) {
+        self.heap.push(Reverse((due, dimension, region)));
+    }
+
+    /// What is kept of a region, be it away or not.
+    pub fn slot<'a>(&'a self, dimension: &'a Dimension, region: RegionId) -> Option<&'a RegionSlot> {
+        let away = self.running.get(&(dimension.id, region)).map(|running| &running.slot);
+        away.or_else(|| dimension.regionizer.data(region))
+    }
+
+    /// The same, to be changed.
+    pub fn slot_mut<'a>(&'a mut self, dimension: &'a mut Dimension, region: RegionId) -> Option<&'a mut RegionSlot> {
+        let away = self.running.get_mut(&(dimension.id, region)).map(|running| &mut running.slot);
+        away.or_else(|| dimension.regionizer.data_mut(region))
+    }
+
+    /// The number of a new assignment.
+    pub fn next_assignment(&mut self) -> u64 {
+        self.assignments += 1;
+        self.assignments
+    }
+
+    /// A region took this part of its period for a tick, on average.
+    pub fn note_tick_share(&mut self, share: f64) {
+        self.slowest = self.slowest.max(share);
+    }
+
+    pub fn take_slowest(&mut self) -> f64 {
+        mem::take(&mut self.slowest)
+    }
+
+    /// Hands what has begun to the region threads.
+    pub fn hand_over(&mut self, threads: &Threads) {
+        self.jobs.get().drain(..).for_each(|job| threads.regions.run(job));
+    }
+
+    /// Takes the region's world and what waits for it, for a region thread.
+    fn assign(
+        &mut self,
+        dimension: &Dimension,
+        region: RegionId,
+        mut running: Running,
+        task: Task,
+        saves: &mut Saves,
+    ) -> Assignment {
+        let clock = (dimension.time.now, dimension.time.period(running.slot.control.ticks_per_second));
+        let parked = mem::take(running.slot.parked.get());
+        if !matches!(task, Task::Tick { save: false, .. }) {
+            saves.autosave.end_turn(&mut running.slot.save_turn, dimension.real_now);
+        }
+        let number = self.next_assignment();
+        let progress = running.slot.progress.clone();
+        progress.reset();
+        let is_short = running.is_tick && running.slot.ticks_within(SHORT_TICK);
+        running.load = if is_short { SHORT_LOAD } else { FULL_LOAD };
+        self.load += running.load;
+        self.running.insert((dimension.id, region), running);
+        let home = dimension.home.clone();
+        Assignment { region, home, world: parked.world, inbox: parked.inbox, task, number, clock, progress }
+    }
+
+    /// Begins a task for a region thread.
+    pub fn begin(&mut self, dimension: &Dimension, region: RegionId, running: Running, task: Task, saves: &mut Saves) {
+        let assignment = self.assign(dimension, region, running, task, saves);
+        self.jobs.get().push([assignment].into());
+    }
+
+    /// Begins a task without a tick. Messages and closures wait for the region's next tick.
+    pub fn begin_idle(&mut self, dimension: &mut Dimension, region: RegionId, task: Task, saves: &mut Saves) {
+        let Some(mut slot) = dimension.regionizer.try_begin_tick(region) else { return };
+        let letters: Vec<Letter> = match task {
+            Task::Save => mem::take(&mut slot.parked.get().inbox.letters),
+            _ => Vec::new(),
+        };
+        let running = Running { saves: saves.wants(dimension.id, region), ..Running::waiting(slot) };
+        self.begin(dimension, region, running, task, saves);
+        // Nothing can have come in between.
+        dimension.inbox(region).letters.extend(letters);
+    }
+
+    /// The region with the earliest deadline, if that is over.
+    pub fn next_due(&mut self, dimensions: &Dimensions, now: Duration) -> Option<(DimensionId, RegionId)> {
+        loop {
+            let &Reverse((due, dimension, region)) = self.heap.peek()?;
+            if due > now {
+                return None;
+            }
+            self.heap.pop();
+            if dimensions.slot(dimension, region).is_some_and(|slot| slot.due == due) {
+                return Some((dimension, region));
+            }
+        }
+    }
+
+    /// Whether a region that is coupled with this one is still in a tick, for a period at most: of two that are late, the one
+    /// that comes back first must not begin alone.
+    pub fn awaits_coupled(
+        &self,
+        dimensions: &Dimensions,
+        couplings: &Couplings,
+        (id, region): (DimensionId, RegionId),
+    ) -> bool {
+        if couplings.places.is_empty() {
+            return false;
+        }
+        let Some(open) = dimensions.open.get(&id) else { return false };
+        let Some(slot) = open.regionizer.data(region) else { return false };
+        let patience = open.time.real_period(slot.control.ticks_per_second);
+        let is_ticking = |other| self.running.get(other).is_some_and(|running| running.is_tick);
+        open.real_now < slot.due.saturating_add(patience)
+            && couplings.group(dimensions, id, region).iter().any(is_ticking)
+    }
+
+    /// Begins the tick of a region, and of those that are coupled with it and due as well.
+    pub fn begin_group(
+        &mut self,
+        dimensions: &mut Dimensions,
+        couplings: &Couplings,
+        saves: &mut Saves,
+        is_lockstep: bool,
+        (id, region): (DimensionId, RegionId),
+    ) {
+        let mut group = couplings.group(dimensions, id, region);
+        group.retain(|(other_id, other)| {
+            let Some(open) = dimensions.open.get(other_id) else { return false };
+            let Some(slot) = open.regionizer.data(*other) else { return false };
+            // Half a period early at most: from then on the two are due at the same time.
+            let early = open.time.real_period(slot.control.ticks_per_second) / 2;
+            (*other_id, *other) == (id, region) || is_lockstep || slot.due <= open.real_now.saturating_add(early)
+        });
+        let begin = |(id, region)| self.begin_tick(dimensions.open.get_mut(&id)?, region, saves);
+        let job: RegionJob = group.into_iter().filter_map(begin).collect();
+        if !job.is_empty() {
+            self.jobs.get().push(job);
+        }
+    }
+
+    fn begin_tick(&mut self, dimension: &mut Dimension, region: RegionId, saves: &mut Saves) -> Option<Assignment> {
+        let (id, now) = (dimension.id, dimension.real_now);
+        let is_ready = dimension.regionizer.state(region) == Some(RegionState::Ready);
+        let may_tick = dimension.regionizer.data(region).is_some_and(|slot| slot.may_tick(&dimension.time));
+        if !is_ready || !may_tick || dimension.is_closing() {
+            return None;
+        }
+        let mut slot = dimension.regionizer.try_begin_tick(region)?;
+        let own_rate = slot.control.ticks_per_second;
+        // A late region skips ticks; it does not pile them up.
+        slot.due = slot.due.saturating_add(dimension.time.real_period(own_rate)).max(now);
+        let (clock, delta) = slot.begin_tick(&dimension.time, dimension.time.period(own_rate));
+        let wanted = saves.wants(id, region);
+        let save = saves.is_due(&mut slot.save_turn, now) || wanted.is_some();
+        let running = Running { is_tick: true, saves: wanted, ..Running::waiting(slot) };
+        Some(self.assign(dimension, region, running, Task::Tick { clock, delta, save }, saves))
+    }
+}
+
+/// What a tick counts for, and one of a region whose ticks have been short: of those, many can wait for a thread at the
+/// same time, so that threads and coordinator need not wake each other for each.
+pub const FULL_LOAD: usize = 16;
+
+const SHORT_LOAD: usize = 1;
+
+const SHORT_TICK: Duration = Duration::from_micros(50);

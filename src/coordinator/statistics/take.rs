@@ -1,0 +1,148 @@
+//! Takes the statistics.
+
+use super::{PERIOD, RegionStatistics, Statistics};
+use crate::coordinator::CoordinatorConfig;
+use crate::coordinator::clocks::clock::Clock;
+use crate::coordinator::clocks::coupling::Couplings;
+use crate::coordinator::deadlines::Deadlines;
+use crate::coordinator::dimension::{Dimension, Dimensions, Store};
+use crate::coordinator::publish::Publisher;
+use crate::coordinator::saving::save::Saves;
+use crate::coordinator::saving::tiers::Tiers;
+use crate::coordinator::streaming::orders::Orders;
+use crate::coordinator::threads::{Place, Threads};
+use crate::region::{RegionId, RegionState};
+use crate::space::SectionPos;
+use crate::work::return_freed_memory;
+use bevy::prelude::*;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Takes the statistics, four times a second.
+pub fn take_statistics(
+    config: Res<CoordinatorConfig>,
+    clock: Res<Clock>,
+    mut dimensions: ResMut<Dimensions>,
+    mut deadlines: ResMut<Deadlines>,
+    orders: Res<Orders>,
+    saves: Res<Saves>,
+    store: Res<Store>,
+    tiers: Res<Tiers>,
+    couplings: Res<Couplings>,
+    mut threads: ResMut<Threads>,
+    mut publisher: ResMut<Publisher>,
+) {
+    let now = clock.now;
+    let totals = &mut publisher.totals;
+    if now < totals.due {
+        return;
+    }
+    totals.due = now.saturating_add(PERIOD);
+    let began = Instant::now();
+    // In lockstep it must not depend on the time.
+    if config.mode.is_lockstep() || totals.count_timer.is_due(began) {
+        dimensions.open.values_mut().for_each(Dimension::count_progress);
+        totals.count_timer.note(began, Instant::now());
+    }
+    let regions = region_statistics(&config, &couplings, &mut dimensions, &mut deadlines, now);
+    let of_dimensions: Vec<_> = dimensions.open.values_mut().map(Dimension::statistics).collect();
+    let remaining: u64 = of_dimensions.iter().map(|dimension| dimension.to_load.missing).sum();
+    let states = dimensions.open.values().flat_map(|dimension| dimension.columns.iter());
+    let columns = states.filter(|(_, state)| state.is_in_region()).count();
+    let viewers = dimensions.open.iter().flat_map(|(id, dimension)| {
+        dimension.real_viewers().map(move |viewer| (*id, viewer.center, viewer.radii.load))
+    });
+    let viewers = viewers.collect();
+    totals.history.refresh(now);
+    let [recent, ..] = *totals.history.windows();
+    let statistics = Statistics {
+        clock: now,
+        generated: totals.generated,
+        loaded: totals.loaded,
+        columns,
+        in_flight: orders.in_flight(),
+        in_flight_limit: orders.limit.columns(),
+        remaining: usize::try_from(remaining).unwrap_or(usize::MAX),
+        ticks: totals.history.ticks(),
+        tick_time_median: recent.median,
+        tick_time_worst: recent.worst,
+        pass_times: totals.pass_times(),
+        merges: totals.merges,
+        splits: totals.splits,
+        saves: saves.count,
+        bytes_saved: saves.bytes,
+        bytes_written: store.0.written_bytes(),
+        save_time: saves.time,
+        unsaved: saves.unwritten_len(),
+        backlog: saves.backlog(),
+        tiers: tiers.statistics.clone(),
+        dimensions: of_dimensions,
+        regions,
+        viewers,
+        section_shift: config.regionizer.section_shift,
+    };
+    if totals.burst.is_over(statistics.regions.len(), statistics.columns) {
+        threads.ask(Place::Beside("terrane memory"), |_, _| return_freed_memory(), |_, _| {});
+    }
+    publisher.statistics(statistics);
+}
+
+fn region_statistics(
+    config: &CoordinatorConfig,
+    couplings: &Couplings,
+    dimensions: &mut Dimensions,
+    deadlines: &mut Deadlines,
+    now: Duration,
+) -> Vec<RegionStatistics> {
+    let groups = couplings.groups(dimensions);
+    let coupled = |region| {
+        let group = groups.iter().find(|group| group.contains(&region));
+        group.into_iter().flatten().copied().filter(|other| *other != region).collect()
+    };
+    let mut regions = Vec::new();
+    for (id, dimension) in &mut dimensions.open {
+        for region in dimension.regionizer.regions() {
+            let state = dimension.regionizer.state(region).unwrap_or(RegionState::Dead);
+            let away = deadlines.running.get_mut(&(*id, region)).map(|running| &mut running.slot);
+            let hung = away.as_ref().map(|slot| slot.progress.running_for());
+            let hung = hung.filter(|running| *running > config.watchdog_limit);
+            let Some(slot) = away.or_else(|| dimension.regionizer.data_mut(region)) else { continue };
+            slot.history.refresh(now);
+            let known = slot.listed_sections.clone();
+            let statistics = RegionStatistics {
+                state,
+                halted: slot.halted.is_some(),
+                fault: slot.halted.as_ref().map(|halted| halted.fault.clone()),
+                paused: slot.control.paused || dimension.time.settings.paused,
+                paused_itself: slot.control.paused,
+                tick_rate: slot.control.ticks_per_second,
+                hung,
+                hung_in: hung.map(|_| slot.progress.step()),
+                coupled: coupled((*id, region)),
+                columns: slot.columns,
+                entities: slot.entities,
+                viewers: slot.viewers,
+                ticks: slot.history.ticks(),
+                windows: *slot.history.windows(),
+                ..RegionStatistics::new(*id, region)
+            };
+            let sections = known.unwrap_or_else(|| dimension.list_sections(region));
+            regions.push(RegionStatistics { sections, ..statistics });
+        }
+    }
+    regions
+}
+
+impl Dimension {
+    /// The sections of a region, sorted.
+    fn list_sections(&mut self, region: RegionId) -> Arc<[SectionPos]> {
+        let mut sections: Vec<_> = self.regionizer.sections(region).collect();
+        sections.sort_unstable();
+        let sections = Arc::<[SectionPos]>::from(sections);
+        // A region that ticks keeps its sections, but its slot is away: they are listed again the next time.
+        if let Some(slot) = self.regionizer.data_mut(region) {
+            slot.listed_sections = Some(sections.clone());
+        }
+        sections
+    }
+}

@@ -1,0 +1,255 @@
+//! Columns that are on order: how many there may be, and what is told to the threads that generate and load them.
+
+use super::order_queue::Urgency;
+use super::pacing::InFlightLimit;
+use crate::coordinator::dimension::column_state::ColumnState;
+use crate::coordinator::dimension::{Dimension, Dimensions};
+use crate::coordinator::publish::Publisher;
+use crate::coordinator::threads::{ColumnOrder, ColumnThreads, Source};
+use crate::simulation::Viewer;
+use crate::space::{BatchPos, ColumnPos, HeightSet};
+use bevy::prelude::*;
+use std::collections::BTreeMap;
+
+/// Columns for loading that may be in flight beside those that are generated, at least: what is stored does not wait for
+/// a slow generator.
+const LEAST_LOADING: usize = 16;
+
+/// How many columns more may be ordered.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    pub load: usize,
+    pub generate: usize,
+}
+
+/// The orders that are out.
+#[derive(Resource)]
+pub struct Orders {
+    pub threads: ColumnThreads,
+    pub limit: InFlightLimit,
+    /// The pass in which each was made.
+    pub claims: BTreeMap<u64, u64>,
+    last_claim: u64,
+    /// The pass that runs.
+    pub pass: u64,
+    in_flight: usize,
+    /// Those of them that are generated.
+    generating: usize,
+}
+
+impl Orders {
+    pub fn new(threads: ColumnThreads, limit: InFlightLimit) -> Self {
+        Self { threads, limit, claims: BTreeMap::new(), last_claim: 0, pass: 0, in_flight: 0, generating: 0 }
+    }
+
+    /// Columns that are on order.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// How many columns more may be ordered: loading has a quarter more than generation. Jobs wait for viewers, not viewers for
+    /// jobs: what `jobs` have on order does not count.
+    pub fn room(&self, jobs: usize) -> Room {
+        let limit = self.limit.columns();
+        let with_loading = limit + (limit / 4).max(LEAST_LOADING);
+        let load = with_loading.saturating_sub(self.in_flight.saturating_sub(jobs));
+        let generating = self.generating.saturating_sub(jobs);
+        Room { load, generate: limit.saturating_sub(generating).min(load) }
+    }
+
+    /// Counts an order of so many columns, and gives its claim.
+    fn begin(&mut self, dimension: &mut Dimension, columns: usize, generates: bool) -> u64 {
+        self.last_claim += 1;
+        self.claims.insert(self.last_claim, self.pass);
+        self.in_flight += columns;
+        self.generating += if generates { columns } else { 0 };
+        dimension.in_flight += columns;
+        dimension.last_claim = self.last_claim;
+        self.last_claim
+    }
+
+    /// The answer to an order came, or it was taken back. Its dimension may have been closed meanwhile, or opened again, and know
+    /// nothing of it.
+    pub fn note_answered(&mut self, dimension: Option<&mut Dimension>, claim: u64, columns: usize, generates: bool) {
+        self.claims.remove(&claim);
+        self.in_flight = self.in_flight.saturating_sub(columns);
+        if generates {
+            self.generating = self.generating.saturating_sub(columns);
+        }
+        if let Some(dimension) = dimension {
+            dimension.in_flight = dimension.in_flight.saturating_sub(columns);
+        }
+    }
+
+    /// Has columns of one batch loaded or generated.
+    pub fn order(&mut self, dimension: &mut Dimension, batch: BatchPos, columns: Vec<ColumnPos>) {
+        let (stored, new): (Vec<_>, Vec<_>) =
+            columns.into_iter().partition(|column| dimension.stored.is_completed(*column));
+        let loaded = dimension.by_source(stored, false).into_iter().map(|order| (order, false));
+        let generated = dimension.by_source(new, true).into_iter().map(|order| (order, true));
+        for ((columns, source), generates) in loaded.chain(generated) {
+            // What is read for a region that has the blocks already is not ordered by the nearest viewer.
+            let is_urgent = columns.iter().any(|column| dimension.columns.is_urgent(*column));
+            let urgency = match columns.first().filter(|_| !is_urgent) {
+                Some(first) => Urgency::at(dimension.distance(*first)),
+                None => Urgency::AT_ONCE,
+            };
+            let claim = self.begin(dimension, columns.len(), generates);
+            columns.iter().for_each(|column| dimension.columns.number(*column, claim));
+            let home = dimension.home.clone();
+            self.threads.order(ColumnOrder { claim, home, batch, columns, source, generates, urgency });
+        }
+    }
+
+    /// Hands columns that are marked as resident to the region of their place: those that it gave up a moment ago as they
+    /// are, the others when they are loaded or generated.
+    pub fn take_back_or_order(
+        &mut self,
+        dimension: &mut Dimension,
+        batch: BatchPos,
+        wanted: Vec<ColumnPos>,
+        publisher: &mut Publisher,
+    ) {
+        if wanted.is_empty() {
+            return;
+        }
+        let mut missing = Vec::with_capacity(wanted.len());
+        for column in wanted {
+            if let Err(error) = dimension.regionizer.add_column(column) {
+                // Resident columns and the regionizer's are the same.
+                error!("{}: {error}", dimension.id);
+                continue;
+            }
+            match dimension.departed().get(column) {
+                Some(departed) => {
+                    let blocks = departed.column.clone();
+                    if dimension.deliver(departed) {
+                        publisher.loaded(dimension.id, blocks);
+                    }
+                }
+                None if dimension.columns.want(column) => missing.push(column),
+                None => {}
+            }
+        }
+        dimension.tell_owners();
+        self.order(dimension, batch, missing);
+    }
+
+    /// Has columns of one batch generated and stored, without loading them. Those that are stored already, or on their way
+    /// there, are left out. They wait until everything that viewers want is begun.
+    pub fn order_for_store(&mut self, dimension: &mut Dimension, batch: BatchPos, columns: Vec<ColumnPos>) {
+        // Of sparse ground what lies around sea level.
+        let heights = dimension.home.ground.window(0, Viewer::DEFAULT_VERTICAL_RADIUS);
+        self.order_apart(dimension, batch, columns, heights, Urgency::WHEN_IDLE);
+    }
+
+    /// The same for columns that a viewer is near to.
+    pub fn order_nearby_for_store(&mut self, dimension: &mut Dimension, batch: BatchPos, columns: Vec<ColumnPos>) {
+        let Some(first) = columns.first().copied() else { return };
+        let (heights, distance) = (dimension.heights_to_generate(first), dimension.distance(first));
+        self.order_apart(dimension, batch, columns, heights, Urgency::at(distance));
+    }
+
+    fn order_apart(
+        &mut self,
+        dimension: &mut Dimension,
+        batch: BatchPos,
+        mut columns: Vec<ColumnPos>,
+        heights: HeightSet,
+        urgency: Urgency,
+    ) {
+        columns.retain(|column| !dimension.stored.is_completed(*column) && !dimension.columns.is_under_way(*column));
+        if columns.is_empty() {
+            return;
+        }
+        let claim = self.begin(dimension, columns.len(), true);
+        columns.iter().for_each(|column| dimension.columns.make(*column, claim));
+        let source = match dimension.sparse {
+            Some(_) => Source::Parts { heights, may_generate: true },
+            None => Source::Generator,
+        };
+        let home = dimension.home.clone();
+        self.threads.order(ColumnOrder { claim, home, batch, columns, source, generates: true, urgency });
+    }
+
+    /// Has more of a column of a sparse dimension loaded or generated.
+    pub fn order_part(&mut self, dimension: &mut Dimension, column: ColumnPos, heights: HeightSet) {
+        let generates = !dimension.generation.settings.paused;
+        let claim = self.begin(dimension, 1, generates);
+        if generates {
+            dimension.generation.bucket.take(1);
+        }
+        if let Some(sparse) = &mut dimension.sparse {
+            sparse.order(column, claim);
+        }
+        let urgency = Urgency::at(dimension.distance(column));
+        let (home, source) = (dimension.home.clone(), Source::Parts { heights, may_generate: generates });
+        let (batch, columns) = (column.batch(), vec![column]);
+        self.threads.order(ColumnOrder { claim, home, batch, columns, source, generates, urgency });
+    }
+
+    /// An order that no thread has begun is taken back, as if it had never been made.
+    fn undo(&mut self, dimension: &mut Dimension, order: ColumnOrder, publisher: &mut Publisher) {
+        let ColumnOrder { claim, columns, generates, .. } = order;
+        self.note_answered(Some(dimension), claim, columns.len(), generates);
+        if generates {
+            dimension.generation.bucket.give_back(columns.len());
+        }
+        for column in columns {
+            if dimension.sparse.as_mut().is_some_and(|sparse| sparse.end_order(column, claim).is_some()) {
+                continue;
+            }
+            match dimension.columns.awaits(column, claim) {
+                Some(ColumnState::Ordered(_)) => dimension.forget(column, publisher),
+                Some(ColumnState::ForStore { .. }) => dimension.columns.forget(column),
+                // A region fetched its blocks meanwhile, and waits for the rest.
+                Some(_) => dimension.to_complete.push(column),
+                None => {}
+            }
+            if generates {
+                dimension.release_generation(column);
+            }
+        }
+    }
+}
+
+/// If viewers moved: orders that no thread has begun are in the order of the new distances, and those that are much further now
+/// than they were are taken back, so that nearer ones take their place in this pass.
+pub fn recall(mut dimensions: ResMut<Dimensions>, mut orders: ResMut<Orders>, mut publisher: ResMut<Publisher>) {
+    for dimension in dimensions.open.values_mut() {
+        // In lockstep it would depend on the threads what is taken back.
+        if !std::mem::take(&mut dimension.has_moved_viewers) || orders.limit.is_lockstep() {
+            continue;
+        }
+        let is_paused = dimension.generation.settings.paused;
+        let distance = |order: &ColumnOrder| match is_paused && order.generates {
+            true => f64::INFINITY,
+            false => order.columns.first().map_or(0.0, |column| dimension.distance(*column)),
+        };
+        let far = orders.threads.revise(dimension.id, distance);
+        far.into_iter().for_each(|order| orders.undo(dimension, order, &mut publisher));
+    }
+}
+
+impl Dimension {
+    /// The columns of an order by where they come from; in a sparse dimension by what is wanted of each.
+    fn by_source(&self, columns: Vec<ColumnPos>, generates: bool) -> Vec<(Vec<ColumnPos>, Source)> {
+        if columns.is_empty() {
+            return Vec::new();
+        }
+        if self.sparse.is_none() {
+            return vec![(columns, if generates { Source::Generator } else { Source::Store })];
+        }
+        let may_generate = generates || !self.generation.settings.paused;
+        let mut parts: Vec<(HeightSet, Vec<ColumnPos>)> = Vec::new();
+        for column in columns {
+            let wanted = self.wanted_heights(column);
+            match parts.iter_mut().find(|(heights, _)| *heights == wanted) {
+                Some((_, columns)) => columns.push(column),
+                None => parts.push((wanted, vec![column])),
+            }
+        }
+        let part = |(heights, columns)| (columns, Source::Parts { heights, may_generate });
+        parts.into_iter().map(part).collect()
+    }
+}
