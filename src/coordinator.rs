@@ -62,7 +62,7 @@ pub use published::{ColumnUpdate, MirrorState, Published};
 pub use saving::request::{BackupWorld, SaveError, SaveWorld};
 pub use snapshots::{
     AfterCrash, CaptureSnapshot, ColumnOutcome, ColumnResult, EntityRestore, RestoreSnapshot, SnapshotConfig,
-    SnapshotJobError, SnapshotJobId, SnapshotJobState, SnapshotJobStatus, SnapshotJobs, SnapshotOutcome,
+    SnapshotJob, SnapshotJobError, SnapshotJobId, SnapshotJobState, SnapshotJobStatus, SnapshotJobs, SnapshotOutcome,
     SnapshotProgress, SnapshotSource, StoreSnapshot, UngeneratedGround,
 };
 pub use statistics::history::{TickHistory, TickWindow, TimeWindow};
@@ -148,7 +148,7 @@ pub fn coordinator_app(
 ) -> Result<(SubApp, MainLink), CoordinatorError> {
     store.set_promotion(config.tiers.promotion);
     let folder = config.snapshots.folder_in(&store);
-    let arenas = arenas::ArenaDesk::open(folder.as_deref(), config.snapshots.arena_side)?;
+    let arenas = arenas::ArenaBook::open(folder.as_deref(), config.snapshots.arena_side)?;
     let records = folder.map(snapshots::RestoreRecords::open).transpose()?;
     let (threads, columns, inbound, link) = threads::Threads::start(&config, template, store.clone())?;
     let snapshots = snapshots::Snapshots::open(link.snapshot_jobs(), records, &store);

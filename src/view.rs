@@ -31,9 +31,9 @@ pub use crate::coordinator::{
     PlayerLoggedIn, PlayerLoggedOut, PregenerationOrder, PregenerationProgress, PregenerationState, RegionCreated,
     RegionDestroyed, RegionFault, RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit,
     RegionStatistics, RestoreSnapshot, RetryColumns, SaveError, SaveFailed, SaveWorld, SetBlock, SnapshotConfig,
-    SnapshotJobError, SnapshotJobId, SnapshotJobState, SnapshotJobs, SnapshotOutcome, SnapshotProgress, SnapshotSource,
-    Statistics, StepDimension, StepRefused, StoreSnapshot, TickWindow, TierStatistics, TimeWindow, UngeneratedGround,
-    WorkError, WorldBackedUp, WorldSaved,
+    SnapshotJob, SnapshotJobError, SnapshotJobId, SnapshotJobState, SnapshotJobs, SnapshotOutcome, SnapshotProgress,
+    SnapshotSource, Statistics, StepDimension, StepRefused, StoreSnapshot, TickWindow, TierStatistics, TimeWindow,
+    UngeneratedGround, WorkError, WorldBackedUp, WorldSaved,
 };
 pub use arenas::ArenaCommands;
 pub use chunk_sync::{ChunkSyncClient, ChunkSyncPeer, SyncCache};
@@ -46,7 +46,7 @@ pub use pregeneration::{ControlPregeneration, Pregeneration, PregenerationEnded}
 pub use published::{PublishedBlocks, PublishedColumns, WorldStatistics};
 pub use region_commands::RegionCommands;
 pub use regions::Regions;
-pub use snapshots::{SnapshotJob, SnapshotJobEnded};
+pub use snapshots::SnapshotJobEnded;
 
 use crate::coordinator::{CoordinatorHandle, MainLink, WorldEvent};
 use crate::simulation::RegionComponents;

@@ -13,19 +13,15 @@ use super::exchange::Teller;
 use super::publish::Publisher;
 use super::snapshots::{
     CaptureSnapshot, ColumnResult, RestoreSnapshot, SnapshotJobError, SnapshotJobState, SnapshotJobStatus,
-    SnapshotOutcome, Snapshots, StoreSnapshot,
+    SnapshotOrder, SnapshotOutcome, Snapshots, StoreSnapshot,
 };
 use super::threads::{Place, Threads};
-use crate::snapshot::{StoredSnapshot, StoredSnapshotError};
-use crate::work::FileError;
 use bevy::prelude::*;
-use book::{ArenaBook, Stage};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
-use std::{fs, io, mem};
+use std::mem;
+use std::path::PathBuf;
 
 pub use arena::{Arena, ArenaDamage, ArenaError, ArenaOrder, ArenaSettings, ArenaState, ArenaStatus};
+pub(super) use book::ArenaBook;
 
 /// Creates, reverts and removes arenas, from the main world, from a region's systems or from any thread: a resource in each of
 /// these worlds, to be cloned. Messages in the main world tell what came of it: [`ArenaCreated`], [`ArenaReverted`],
@@ -42,288 +38,155 @@ impl Arenas {
 
     /// Captures the arena as it is now, and stores it.
     pub fn create(&self, arena: Arena) {
-        self.send(ArenaEvent::Create(Box::new(arena)));
+        self.teller.request(create_arena, arena);
     }
 
     /// Makes the arena what it was when it was created.
     pub fn revert(&self, name: impl Into<String>) {
-        self.send(ArenaEvent::Revert(name.into()));
+        self.teller.request(revert_arena, name.into());
     }
 
     /// Forgets the arena and its snapshot. The ground stays as it is.
     pub fn remove(&self, name: impl Into<String>) {
-        self.send(ArenaEvent::Remove(name.into()));
-    }
-
-    fn send(&self, event: ArenaEvent) {
-        self.teller.tell(|world| world.resource_mut::<ArenaDesk>().events.push(event));
+        self.teller.request(remove_arena, name.into());
     }
 }
 
-/// What the coordinator hears of arenas.
-pub enum ArenaEvent {
-    Create(Box<Arena>),
-    Revert(String),
-    Remove(String),
-    /// What is stored of it is gone, or not.
-    Removed(String, Result<(), SnapshotJobError>),
+fn create_arena(
+    In(arena): In<Arena>,
+    mut book: ResMut<ArenaBook>,
+    mut snapshots: ResMut<Snapshots>,
+    mut publisher: ResMut<Publisher>,
+) {
+    let name = arena.name.clone();
+    let created = book.check(&arena).map(|folder| {
+        let store = StoreSnapshot { owner_data: owner_data::write(&arena), ..StoreSnapshot::at(folder) };
+        let capture = CaptureSnapshot { store: Some(store), ..CaptureSnapshot::new(arena.dimension, arena.area) };
+        book.begin(arena, snapshots.start(SnapshotOrder::Capture(capture)));
+    });
+    if let Err(error) = created {
+        publisher.event(ArenaRefused { name, order: ArenaOrder::Create, error });
+    }
 }
 
-/// The arenas.
-#[derive(Resource)]
-pub struct ArenaDesk {
-    /// `None` if there is no folder for them.
-    folder: Option<PathBuf>,
-    book: ArenaBook,
-    events: Vec<ArenaEvent>,
-    /// The main world was told of all that were found.
-    is_told: bool,
+fn revert_arena(
+    In(name): In<String>,
+    clock: Res<Clock>,
+    mut book: ResMut<ArenaBook>,
+    mut snapshots: ResMut<Snapshots>,
+    mut publisher: ResMut<Publisher>,
+) {
+    let reverting = book.revertible(&name, clock.now).map(|(entry, stored)| {
+        let ArenaSettings { sequence, entities, after_crash, timeout, .. } = entry.arena.settings;
+        let restore = RestoreSnapshot::new(entry.arena.dimension, stored);
+        let restore = RestoreSnapshot { sequence, entities, after_crash, ..restore };
+        entry.status.job = Some(snapshots.start(SnapshotOrder::Restore(restore)));
+        entry.status.state = ArenaState::Reverting;
+        entry.until = clock.now.saturating_add(timeout);
+    });
+    if let Err(error) = reverting {
+        publisher.event(ArenaRefused { name, order: ArenaOrder::Revert, error });
+    }
 }
 
-impl ArenaDesk {
-    /// Finds the arenas in the folder of all snapshots.
-    ///
-    /// # Errors
-    /// They cannot be listed: a new one could be made over one that is there.
-    pub fn open(snapshots: Option<&Path>, most_side: u64) -> Result<Self, FileError> {
-        let folder = snapshots.map(|snapshots| snapshots.join("arenas"));
-        let mut book = ArenaBook::new(most_side);
-        let found = match &folder {
-            Some(folder) => folders(folder).map_err(FileError::of(folder, "list"))?,
-            None => Vec::new(),
-        };
-        for (name, path) in found {
-            match read(&path) {
-                Ok((arena, stored)) if book::key(&arena.name) == name => book.restore(arena, Arc::new(stored)),
-                Ok((arena, _)) => book.restore_damaged(name, ArenaDamage::OtherArena { found: arena.name }),
-                Err(error) => {
-                    error!("arena {name} is damaged: {error}");
-                    book.restore_damaged(name, error);
+fn remove_arena(
+    In(name): In<String>,
+    mut book: ResMut<ArenaBook>,
+    mut threads: ResMut<Threads>,
+    snapshots: Res<Snapshots>,
+    mut publisher: ResMut<Publisher>,
+) {
+    let removable = book.removable(&name).and_then(|(entry, folder)| {
+        // One that was cut short goes on without the arena being reverted by anybody.
+        if snapshots.restores_from(&folder) {
+            return Err(ArenaError::Busy { name: name.clone(), state: ArenaState::Reverting });
+        }
+        if let Some(entry) = entry {
+            entry.status.state = ArenaState::Removing;
+        }
+        Ok(folder)
+    });
+    match removable {
+        Ok(folder) => remove_stored(&mut threads, folder, move |world, removed| {
+            let gone = world.resource_mut::<ArenaBook>().end_removal(&name, removed.is_ok());
+            let mut publisher = world.resource_mut::<Publisher>();
+            if let Some(arena) = gone {
+                publisher.arena(arena, None);
+            }
+            match removed {
+                Ok(()) => publisher.event(ArenaRemoved { name }),
+                Err(source) => {
+                    let error = ArenaError::Failed { name: name.clone(), source: source.into() };
+                    publisher.event(ArenaRefused { name, order: ArenaOrder::Remove, error });
                 }
             }
-        }
-        Ok(Self { folder, book, events: Vec::new(), is_told: false })
+        }),
+        Err(error) => publisher.event(ArenaRefused { name, order: ArenaOrder::Remove, error }),
     }
 }
 
-/// The folders within a folder, by name.
-fn folders(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
-    let entries = match fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries?,
-    };
-    let mut found = Vec::new();
-    for entry in entries {
-        let entry = entry?;
-        if entry.file_type()?.is_dir()
-            && let Ok(name) = entry.file_name().into_string()
-        {
-            found.push((name, entry.path()));
-        }
-    }
-    Ok(found)
+/// Has what is stored of an arena removed.
+fn remove_stored(
+    threads: &mut Threads,
+    folder: PathBuf,
+    then: impl FnOnce(&mut World, Result<(), SnapshotJobError>) + Send + 'static,
+) {
+    threads.ask(
+        Place::Beside("terrane arena"),
+        move |_, _| book::remove_folder(&folder).map_err(SnapshotJobError::from),
+        |world, removed| then(world, removed.map_err(SnapshotJobError::from).flatten()),
+    );
 }
 
-fn read(path: &Path) -> Result<(Arena, StoredSnapshot), ArenaDamage> {
-    let stored = StoredSnapshot::open(path)?;
-    let arena = owner_data::read(stored.owner_data(), stored.dimension(), *stored.area())?;
-    Ok((arena, stored))
-}
-
-/// Removes what is stored of an arena, damaged or not.
-fn remove(folder: &Path) -> Result<(), StoredSnapshotError> {
-    match StoredSnapshot::open(folder) {
-        Ok(stored) => stored.remove(),
-        Err(_) => Ok(fs::remove_dir_all(folder).map_err(FileError::of(folder, "remove"))?),
-    }
-}
-
-/// What the work on arenas touches.
-struct Desk<'a> {
-    now: Duration,
-    threads: &'a mut Threads,
-    publisher: &'a mut Publisher,
-}
-
-/// Does what was asked, and takes in what came of the jobs.
+/// Takes in what came of the jobs, and tells how the arenas are.
 pub fn tend_arenas(
     clock: Res<Clock>,
+    mut book: ResMut<ArenaBook>,
+    mut snapshots: ResMut<Snapshots>,
     mut threads: ResMut<Threads>,
     mut publisher: ResMut<Publisher>,
-    mut arenas: ResMut<ArenaDesk>,
-    mut snapshots: ResMut<Snapshots>,
 ) {
-    let arenas = &mut *arenas;
-    let desk = &mut Desk { now: clock.now, threads: &mut threads, publisher: &mut publisher };
-    if !mem::replace(&mut arenas.is_told, true) {
-        for entry in arenas.book.entries() {
-            desk.publisher.arena(entry.arena.clone(), Some(entry.status()));
+    let now = clock.now;
+    for SnapshotJobStatus { job, progress, outcome } in mem::take(&mut snapshots.ended) {
+        let Some(entry) = book.entries().find(|entry| entry.status.job == Some(job.id)) else { continue };
+        let Some(outcome) = outcome else { continue };
+        let name = entry.arena.name.clone();
+        let failure = failure(progress.state, &outcome);
+        if job.is_restore {
+            let error = entry.end_revert(progress.state, failure, now);
+            publisher.event(ArenaReverted { name, took: progress.elapsed, outcome, error });
+        } else if let (None, Some(stored)) = (&failure, &outcome.stored) {
+            entry.end_creation(stored.clone());
+            publisher.event(ArenaCreated { name, outcome });
+        } else {
+            publisher.arena(entry.arena.clone(), None);
+            book.remove(&name);
+            if let Some(stored) = &outcome.stored {
+                let folder = stored.folder().to_owned();
+                remove_stored(&mut threads, folder.clone(), move |_, removed| {
+                    if let Err(error) = removed {
+                        warn!("{}: what is left of an arena stays: {error}", folder.display());
+                    }
+                });
+            }
+            let source = failure.unwrap_or(SnapshotJobError::Cancelled);
+            let error = ArenaError::Failed { name: name.clone(), source: source.into() };
+            publisher.event(ArenaRefused { name, order: ArenaOrder::Create, error });
         }
     }
-    for ended in mem::take(&mut snapshots.ended) {
-        desk.end_arena_job(arenas, &ended);
-    }
-    for event in mem::take(&mut arenas.events) {
-        let refused = match event {
-            ArenaEvent::Create(arena) => {
-                let name = arena.name.clone();
-                desk.create_arena(arenas, &snapshots, *arena).map_err(|error| (name, ArenaOrder::Create, error))
+    for entry in book.entries() {
+        match entry.status {
+            ArenaStatus { state: ArenaState::CoolingDown, .. } if now >= entry.until => {
+                entry.status.state = ArenaState::Ready;
             }
-            ArenaEvent::Revert(name) => {
-                desk.revert_arena(arenas, &snapshots, &name).map_err(|error| (name.clone(), ArenaOrder::Revert, error))
-            }
-            ArenaEvent::Remove(name) => {
-                desk.remove_arena(arenas, &snapshots, &name).map_err(|error| (name.clone(), ArenaOrder::Remove, error))
-            }
-            ArenaEvent::Removed(name, result) => {
-                desk.end_removal_of_arena(arenas, name, result);
-                Ok(())
-            }
-        };
-        if let Err((name, order, error)) = refused {
-            desk.publisher.event(ArenaRefused { name, order, error });
-        }
-    }
-    let now = desk.now;
-    for entry in arenas.book.entries() {
-        match &mut entry.stage {
-            Stage::CoolingDown(until) if now >= *until => {
-                entry.stage = Stage::Ready;
-                desk.publisher.arena(entry.arena.clone(), Some(entry.status()));
-            }
-            Stage::Reverting { job, until, is_late } if now >= *until && !*is_late => {
-                *is_late = true;
-                snapshots.jobs().cancel(*job);
+            ArenaStatus { state: ArenaState::Reverting, job: Some(job), .. } if now >= entry.until => {
+                snapshots.cancel(job);
             }
             _ => {}
         }
-    }
-}
-
-impl Desk<'_> {
-    fn create_arena(&mut self, arenas: &mut ArenaDesk, snapshots: &Snapshots, arena: Arena) -> Result<(), ArenaError> {
-        let folder = arenas.folder.as_ref().ok_or(ArenaError::NoFolder)?.join(book::key(&arena.name));
-        arenas.book.check(&arena)?;
-        let store = StoreSnapshot { owner_data: owner_data::write(&arena), ..StoreSnapshot::at(folder) };
-        let capture = CaptureSnapshot { store: Some(store), ..CaptureSnapshot::new(arena.dimension, arena.area) };
-        let (name, job) = (arena.name.clone(), snapshots.jobs().capture(capture));
-        arenas.book.begin(arena, job);
-        self.tell_arena(arenas, &name);
-        Ok(())
-    }
-
-    fn revert_arena(&mut self, arenas: &mut ArenaDesk, snapshots: &Snapshots, name: &str) -> Result<(), ArenaError> {
-        let now = self.now;
-        let (entry, stored) = arenas.book.revertible(name, now)?;
-        let ArenaSettings { sequence, entities, after_crash, timeout, .. } = entry.arena.settings;
-        let restore = RestoreSnapshot::new(entry.arena.dimension, stored);
-        let job = snapshots.jobs().restore(RestoreSnapshot { sequence, entities, after_crash, ..restore });
-        entry.stage = Stage::Reverting { job, until: now.saturating_add(timeout), is_late: false };
-        self.tell_arena(arenas, name);
-        Ok(())
-    }
-
-    fn remove_arena(&mut self, arenas: &mut ArenaDesk, snapshots: &Snapshots, name: &str) -> Result<(), ArenaError> {
-        let folder = arenas.folder.as_ref().ok_or(ArenaError::NoFolder)?.join(book::key(name));
-        let entry = arenas.book.removable(name)?;
-        // One that was cut short goes on without the arena being reverted by anybody.
-        if snapshots.restores_from(&folder) {
-            return Err(ArenaError::Busy { name: name.to_owned(), state: ArenaState::Reverting });
-        }
-        if let Some(entry) = entry {
-            entry.stage = Stage::Removing;
-        }
-        self.tell_arena(arenas, name);
-        let arena = name.to_owned();
-        self.threads.ask(
-            Place::Beside("terrane arena"),
-            move |_, _| remove(&folder).map_err(SnapshotJobError::from),
-            |world, removed| {
-                let removed = removed.unwrap_or_else(|error| Err(error.into()));
-                world.resource_mut::<ArenaDesk>().events.push(ArenaEvent::Removed(arena, removed));
-            },
-        );
-        Ok(())
-    }
-
-    fn end_removal_of_arena(&mut self, arenas: &mut ArenaDesk, name: String, result: Result<(), SnapshotJobError>) {
-        let arena = arenas.book.get_mut(&name).map(|entry| entry.arena.clone());
-        match result {
-            Ok(()) => {
-                arenas.book.remove(&name);
-                if let Some(arena) = arena {
-                    self.publisher.arena(arena, None);
-                }
-                self.publisher.event(ArenaRemoved { name });
-            }
-            Err(source) => {
-                if let Some(entry) = arenas.book.get_mut(&name) {
-                    entry.stage = Stage::Ready;
-                }
-                self.tell_arena(arenas, &name);
-                let error = ArenaError::Failed { name: name.clone(), source: source.into() };
-                self.publisher.event(ArenaRefused { name, order: ArenaOrder::Remove, error });
-            }
-        }
-    }
-
-    /// A job has come to its end: perhaps one of an arena.
-    fn end_arena_job(&mut self, arenas: &mut ArenaDesk, status: &SnapshotJobStatus) {
-        let is_own = |stage: Stage| match stage {
-            Stage::Creating(job) | Stage::Reverting { job, .. } => job == status.id,
-            _ => false,
-        };
-        let now = self.now;
-        let Some(entry) = arenas.book.entries().find(|entry| is_own(entry.stage)) else { return };
-        let Some(outcome) = status.outcome.clone() else { return };
-        let name = entry.arena.name.clone();
-        if let Stage::Reverting { is_late, .. } = entry.stage {
-            entry.stage = Stage::CoolingDown(now.saturating_add(entry.arena.settings.cooldown));
-            entry.reverts += 1;
-            let error = match failure(status.progress.state, &outcome) {
-                _ if is_late => {
-                    Some(ArenaError::TimedOut { name: name.clone(), timeout: entry.arena.settings.timeout })
-                }
-                Some(source) => Some(ArenaError::Failed { name: name.clone(), source: source.into() }),
-                None => None,
-            };
-            self.tell_arena(arenas, &name);
-            let took = status.progress.elapsed;
-            self.publisher.event(ArenaReverted { name, took, outcome, error });
-            return;
-        }
-        match (failure(status.progress.state, &outcome), outcome.stored.clone()) {
-            (None, Some(stored)) => {
-                (entry.stage, entry.stored) = (Stage::Ready, Some(stored));
-                self.tell_arena(arenas, &name);
-                self.publisher.event(ArenaCreated { name, outcome });
-            }
-            (error, stored) => {
-                let arena = entry.arena.clone();
-                arenas.book.remove(&name);
-                self.publisher.arena(arena, None);
-                if let Some(stored) = stored {
-                    let folder = stored.folder().to_owned();
-                    self.threads.ask(
-                        Place::Beside("terrane arena"),
-                        move |_, _| remove(stored.folder()).map_err(SnapshotJobError::from),
-                        move |_, removed| {
-                            if let Err(error) = removed.unwrap_or_else(|error| Err(error.into())) {
-                                warn!("{}: what is left of an arena stays: {error}", folder.display());
-                            }
-                        },
-                    );
-                }
-                let source = error.unwrap_or(SnapshotJobError::Cancelled);
-                let error = ArenaError::Failed { name: name.clone(), source: source.into() };
-                self.publisher.event(ArenaRefused { name, order: ArenaOrder::Create, error });
-            }
-        }
-    }
-
-    fn tell_arena(&mut self, arenas: &mut ArenaDesk, name: &str) {
-        if let Some(entry) = arenas.book.get_mut(name) {
-            self.publisher.arena(entry.arena.clone(), Some(entry.status()));
+        if entry.told.as_ref() != Some(&entry.status) {
+            entry.told = Some(entry.status.clone());
+            publisher.arena(entry.arena.clone(), entry.told.clone());
         }
     }
 }

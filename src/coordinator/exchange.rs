@@ -47,6 +47,19 @@ impl Teller {
     pub fn tell(&self, work: impl FnOnce(&mut World) + Send + 'static) {
         self.send(Event::Do(Box::new(work)));
     }
+
+    /// Has a system of the coordinator run with a request, in its next pass.
+    pub fn request<T: Send + 'static, M: 'static>(
+        &self,
+        system: impl IntoSystem<In<T>, (), M> + Send + 'static,
+        request: T,
+    ) {
+        self.tell(move |world| {
+            if let Err(error) = world.run_system_cached_with(system, request) {
+                error!("a request to the coordinator could not be handled: {error}");
+            }
+        });
+    }
 }
 
 /// What reached the coordinator and is not handled yet.
@@ -129,11 +142,7 @@ impl MainLink {
         system: impl IntoSystem<In<T>, (), M> + Send + 'static,
         request: T,
     ) {
-        self.teller.tell(move |world| {
-            if let Err(error) = world.run_system_cached_with(system, request) {
-                error!("a request to the coordinator could not be handled: {error}");
-            }
-        });
+        self.teller.request(system, request);
     }
 
     /// Tells how long a frame of the main world took, without what it waited for the next one.

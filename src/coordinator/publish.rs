@@ -82,7 +82,7 @@ impl Publisher {
     }
 
     pub fn snapshot(&mut self, status: SnapshotJobStatus) {
-        self.news.snapshots.insert(status.id, status);
+        self.news.snapshots.insert(status.job.id, status);
     }
 
     /// How an arena is; without a status it is gone.

@@ -17,43 +17,37 @@ mod order;
 mod progress;
 mod records;
 mod sightings;
-mod stragglers;
 
-use super::CoordinatorConfig;
-use super::clocks::clock::Clock;
-use super::dimension::Dimensions;
 use super::exchange::Teller;
 use super::publish::Publisher;
 use super::saving::request::SaveRequest;
-use super::saving::save::Saves;
-use super::threads::{Place, Threads, WorkError};
-use super::travel::letters::{Directory, Post};
-use crate::simulation::{ColumnAnswer, WorkBudget};
+use super::threads::{Place, Threads};
+use crate::simulation::ColumnAnswer;
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage::{StoredDimension, WorldStore};
 use bevy::prelude::*;
-use files::{FileAnswer, FileWork};
-use job::{Job, Limits, RecordEnd, Step, Surroundings};
-use records::FoundRecord;
-use std::collections::{BTreeMap, VecDeque};
+use job::{Job, Surroundings};
+use records::Record;
 use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use uuid::Uuid;
 
 pub use error::SnapshotJobError;
-pub(super) use job::StoredPlaces;
 pub use order::{
     AfterCrash, CaptureSnapshot, EntityRestore, RestoreSnapshot, SnapshotOrder, SnapshotSource, StoreSnapshot,
     UngeneratedGround,
 };
 pub use progress::{
-    ColumnOutcome, ColumnResult, SnapshotJobId, SnapshotJobState, SnapshotJobStatus, SnapshotOutcome, SnapshotProgress,
+    ColumnOutcome, ColumnResult, SnapshotJob, SnapshotJobId, SnapshotJobState, SnapshotJobStatus, SnapshotOutcome,
+    SnapshotProgress,
 };
 pub(super) use records::RestoreRecords;
 pub(super) use sightings::Sightings;
+
+/// Where work on files is done.
+const FILES: Place = Place::Beside("terrane snapshot");
 
 /// How much snapshot jobs may take of the world.
 #[derive(Clone, Debug, PartialEq)]
@@ -118,49 +112,32 @@ impl SnapshotJobs {
 
     /// Cancels a job. What is under way at this moment is finished: each chunk is as it was, or restored.
     pub fn cancel(&self, job: SnapshotJobId) {
-        self.teller.tell(SnapshotEvent::Cancelled(job).tell());
+        self.teller.tell(move |world| world.resource_mut::<Snapshots>().cancel(job));
     }
 
     fn next_id(&self) -> SnapshotJobId {
         SnapshotJobId(self.last.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    fn queue(&self, task: SnapshotOrder) -> SnapshotJobId {
+    fn queue(&self, order: SnapshotOrder) -> SnapshotJobId {
         let id = self.next_id();
-        self.teller.tell(SnapshotEvent::Queued(id, Box::new(task)).tell());
+        self.teller.tell(move |world| world.resource_mut::<Snapshots>().add(id, order));
         id
-    }
-}
-
-/// What the coordinator hears of snapshot jobs.
-pub enum SnapshotEvent {
-    Queued(SnapshotJobId, Box<SnapshotOrder>),
-    Cancelled(SnapshotJobId),
-    /// A column was worked on for so long.
-    Worked(SnapshotJobId, ColumnPos, Box<ColumnAnswer>, Duration),
-    /// Where entities are stored.
-    Found(SnapshotJobId, Result<StoredPlaces, WorkError>),
-    /// What came of work on files.
-    Files(SnapshotJobId, Result<FileAnswer, SnapshotJobError>),
-}
-
-impl SnapshotEvent {
-    fn tell(self) -> impl FnOnce(&mut World) + Send + 'static {
-        move |world: &mut World| world.resource_mut::<Snapshots>().events.push(self)
     }
 }
 
 /// The jobs.
 #[derive(Resource)]
 pub struct Snapshots {
-    jobs: SnapshotJobs,
-    waiting: VecDeque<Job>,
-    running: BTreeMap<SnapshotJobId, Job>,
-    events: Vec<SnapshotEvent>,
+    handle: SnapshotJobs,
+    /// Those that run, and then those that wait, in their order.
+    jobs: Vec<Job>,
+    /// What came of columns, and how long regions worked on them.
+    answers: Vec<(SnapshotJobId, ColumnPos, ColumnAnswer, Duration)>,
     /// `None` if nothing is remembered.
     records: Option<RestoreRecords>,
     /// Restores that wait until their dimension is opened again.
-    interrupted: Vec<(PathBuf, Box<RestoreSnapshot>)>,
+    interrupted: Vec<Record>,
     /// The records of restores that are done and not saved, as far as nobody was asked to save them.
     done: Vec<PathBuf>,
     /// When that is asked for.
@@ -171,38 +148,53 @@ pub struct Snapshots {
 
 impl Snapshots {
     /// Takes up what earlier sessions did not end.
-    pub fn open(jobs: SnapshotJobs, records: Option<(RestoreRecords, Vec<FoundRecord>)>, store: &WorldStore) -> Self {
+    pub fn open(handle: SnapshotJobs, records: Option<(RestoreRecords, Vec<Record>)>, store: &WorldStore) -> Self {
         let (records, found) = records.unzip();
+        let mut interrupted = found.unwrap_or_default();
         let known = store.dimensions();
         let is_gone = |id: DimensionId| {
             let is_it = |known: &StoredDimension| known.id == id && !known.being_removed;
             known.as_ref().is_ok_and(|known| !known.iter().any(is_it))
         };
-        let mut interrupted = Vec::new();
-        for (path, restore) in found.unwrap_or_default() {
-            match restore {
-                Ok(restore) if is_gone(restore.dimension) => {
-                    if let Err(error) = records::remove(&path) {
-                        warn!("{}: a restore in a dimension that is gone stays: {error}", path.display());
-                    }
-                }
-                Ok(restore) => interrupted.push((path, Box::new(restore))),
-                Err(error) => error!("a restore was cut short and cannot go on: {error}"),
+        for Record { path, .. } in interrupted.extract_if(.., |record| is_gone(record.restore.dimension)) {
+            if let Err(error) = records::remove(&path) {
+                warn!("{}: a restore in a dimension that is gone stays: {error}", path.display());
             }
         }
-        let (waiting, running, events, done, ended) = Default::default();
-        Self { jobs, waiting, running, events, records, interrupted, done, save_at: Duration::ZERO, ended }
+        let (jobs, answers, done, ended) = Default::default();
+        Self { handle, jobs, answers, records, interrupted, done, save_at: Duration::ZERO, ended }
     }
 
-    pub fn jobs(&self) -> &SnapshotJobs {
-        &self.jobs
+    /// Queues a job.
+    pub fn start(&mut self, order: SnapshotOrder) -> SnapshotJobId {
+        let id = self.handle.next_id();
+        self.add(id, order);
+        id
+    }
+
+    fn add(&mut self, id: SnapshotJobId, order: SnapshotOrder) {
+        let record = match (&order, &mut self.records) {
+            (SnapshotOrder::Restore(restore), Some(records)) if restore.after_crash != AfterCrash::Leave => {
+                Some(records.next(restore.clone()))
+            }
+            _ => None,
+        };
+        self.jobs.push(Job::new(id, order, record));
+    }
+
+    pub fn cancel(&mut self, job: SnapshotJobId) {
+        self.job(job).into_iter().for_each(Job::cancel);
+    }
+
+    fn job(&mut self, id: SnapshotJobId) -> Option<&mut Job> {
+        self.jobs.iter_mut().find(|job| job.task.job.id == id)
     }
 
     /// Whether a restore needs what is stored there, or will when it goes on.
     pub fn restores_from(&self, folder: &Path) -> bool {
-        let running = self.waiting.iter().chain(self.running.values()).filter_map(Job::recovery);
-        let mut restores = running.chain(self.interrupted.iter().map(|(_, restore)| &**restore));
-        restores.any(|restore| restore.snapshot.folder() == Some(folder))
+        let records = self.jobs.iter().filter_map(|job| job.task.record.as_ref());
+        let mut records = records.chain(&self.interrupted);
+        records.any(|record| record.restore.snapshot.folder() == Some(folder))
     }
 
     /// Records of restores that are done, to be removed when all is saved.
@@ -212,166 +204,77 @@ impl Snapshots {
 
     /// The restores of dimensions that are open now go on, before all others.
     fn resume(&mut self, is_open: impl Fn(DimensionId) -> bool) {
-        let resumed: Vec<_> = self.interrupted.extract_if(.., |(_, restore)| is_open(restore.dimension)).collect();
-        for (path, restore) in resumed.into_iter().rev() {
-            self.waiting.push_front(Job::resumed(self.jobs.next_id(), *restore, path));
+        let place = self.jobs.iter().take_while(|job| job.has_begun()).count();
+        let resumed = self.interrupted.extract_if(.., |record| is_open(record.restore.dimension));
+        let job = |record: Record| {
+            Job::new(self.handle.next_id(), SnapshotOrder::Restore(record.restore.clone()), Some(record))
+        };
+        drop(self.jobs.splice(place..place, resumed.map(job)));
+    }
+
+    /// The jobs take in what came of columns; in lockstep in the same order on every machine, whichever region was first.
+    fn take_answers(&mut self, now: Duration) {
+        let mut answers = mem::take(&mut self.answers);
+        answers.sort_by_key(|(id, column, ..)| (*id, *column));
+        for (id, column, answer, took) in answers {
+            if let Some(job) = self.job(id) {
+                job.take(column, answer, took, now);
+            }
         }
+    }
+
+    /// A job is over.
+    fn end(&mut self, mut job: Job) -> SnapshotJobStatus {
+        if let Some(record) = job.task.record.take_if(|record| record.is_written) {
+            match job.task.outcome.error {
+                None | Some(SnapshotJobError::Cancelled) => self.done.push(record.path),
+                Some(SnapshotJobError::NotOpen(_)) => self.interrupted.push(record),
+                // The next session tries it again.
+                Some(_) => {}
+            }
+        }
+        let status = job.task.end();
+        self.ended.push(status.clone());
+        status
     }
 }
 
-/// Takes in what came of the work, and orders more.
-pub fn work_on_snapshots(
-    config: Res<CoordinatorConfig>,
-    clock: Res<Clock>,
-    mut dimensions: ResMut<Dimensions>,
-    mut directory: ResMut<Directory>,
-    mut saves: ResMut<Saves>,
-    mut post: ResMut<Post>,
-    mut threads: ResMut<Threads>,
-    mut publisher: ResMut<Publisher>,
-    mut snapshots: ResMut<Snapshots>,
-) {
-    let snapshots = &mut *snapshots;
-    let now = clock.now;
-    take_events(snapshots, now);
-    snapshots.done.append(&mut saves.unsaved_restores);
-    snapshots.resume(|id| dimensions.open.get(&id).is_some_and(|open| !open.is_closing()));
-    let (gone, kept): (Vec<_>, Vec<_>) = mem::take(&mut snapshots.waiting).into_iter().partition(Job::is_cancelled);
-    snapshots.waiting = kept.into();
-    while snapshots.running.len() < config.snapshots.jobs.max(1)
-        && let Some(job) = snapshots.waiting.pop_front()
-    {
-        if job.is_watching() {
-            directory.sightings.watch(job.id, job.dimension(), job.area());
+/// The jobs take in what came of their work, and order more.
+pub fn work_on_snapshots(mut world: Surroundings, mut snapshots: ResMut<Snapshots>, mut publisher: ResMut<Publisher>) {
+    let now = world.clock.now;
+    snapshots.take_answers(now);
+    snapshots.done.append(&mut world.saves.unsaved_restores);
+    snapshots.resume(|id| world.dimensions.open.get(&id).is_some_and(|open| !open.is_closing()));
+    let mut room = world.config.snapshots.jobs.max(1);
+    let is_over = |job: &mut Job| {
+        if room == 0 || (!job.has_begun() && job.is_cancelled()) {
+            return job.is_cancelled();
         }
-        snapshots.running.insert(job.id, job);
-    }
-    let is_over = |_: &SnapshotJobId, job: &mut Job| {
-        job.note_left(directory.sightings.take(job.id));
-        let mut world = Surroundings { dimensions: &mut dimensions, directory: &directory, saves: &saves };
-        advance(job, now, &config, &mut world, &mut post, &mut threads)
+        let is_over = job.advance(&mut world);
+        room -= usize::from(!is_over);
+        is_over
     };
-    let ended: Vec<_> = snapshots.running.extract_if(.., is_over).map(|(_, job)| job).collect();
-    for mut job in gone.into_iter().chain(ended) {
-        match job.take_record() {
-            Some(RecordEnd::Remove(path)) => snapshots.done.push(path),
-            Some(RecordEnd::Keep(path, restore)) => snapshots.interrupted.push((path, restore)),
-            None => {}
-        }
-        directory.sightings.end(job.id);
-        let status = job.end();
-        snapshots.ended.push(status.clone());
-        publisher.snapshot(status);
+    let ended: Vec<Job> = snapshots.jobs.extract_if(.., is_over).collect();
+    for job in ended {
+        // A capture that was cut short has its watch still.
+        drop(world.directory.sightings.end(job.task.job.id));
+        publisher.snapshot(snapshots.end(job));
     }
-    for job in snapshots.waiting.iter_mut().chain(snapshots.running.values_mut()) {
-        if let Some(status) = job.tell(now) {
-            publisher.snapshot(status);
-        }
+    for status in snapshots.jobs.iter_mut().filter_map(|job| job.tell(now)) {
+        publisher.snapshot(status);
     }
     // Once in a period for all: a save asks every region.
     if !snapshots.done.is_empty() && now >= snapshots.save_at {
-        snapshots.save_at = now.saturating_add(config.autosave_period);
-        saves.requested.extend(snapshots.take_done());
+        snapshots.save_at = now.saturating_add(world.config.autosave_period);
+        world.saves.requested.extend(snapshots.take_done());
     }
-}
-
-fn take_events(snapshots: &mut Snapshots, now: Duration) {
-    let Snapshots { waiting, running, events, .. } = snapshots;
-    let mut worked = Vec::new();
-    for event in mem::take(events) {
-        match event {
-            SnapshotEvent::Queued(id, task) => {
-                let record = match &*task {
-                    SnapshotOrder::Restore(_) => snapshots.records.as_mut().map(RestoreRecords::next_path),
-                    SnapshotOrder::Capture(_) => None,
-                };
-                waiting.push_back(Job::new(id, *task, record));
-            }
-            SnapshotEvent::Cancelled(id) => {
-                waiting.iter_mut().chain(running.values_mut()).filter(|job| job.id == id).for_each(Job::cancel);
-            }
-            SnapshotEvent::Worked(id, column, answer, took) => worked.push((id, column, answer, took)),
-            SnapshotEvent::Found(id, places) => {
-                if let Some(job) = running.get_mut(&id) {
-                    job.take_stored(places);
-                }
-            }
-            SnapshotEvent::Files(id, answer) => {
-                if let Some(job) = running.get_mut(&id) {
-                    job.take_files(answer);
-                }
-            }
-        }
-    }
-    // In lockstep the same on every machine, whichever region thread was first.
-    worked.sort_by_key(|(id, column, ..)| (*id, *column));
-    for (id, column, answer, took) in worked {
-        if let Some(job) = running.get_mut(&id) {
-            job.take(column, *answer, took, now);
-        }
-    }
-}
-
-/// Orders what the job wants now; says whether it has come to its end.
-fn advance(
-    job: &mut Job,
-    now: Duration,
-    coordinator: &CoordinatorConfig,
-    world: &mut Surroundings,
-    post: &mut Post,
-    threads: &mut Threads,
-) -> bool {
-    let config = &coordinator.snapshots;
-    let limits = Limits { columns: config.columns.max(1), loading: config.loading.max(1) };
-    let share = (!coordinator.mode.is_lockstep()).then_some(config.tick_share);
-    let budget = WorkBudget { share, chunks: config.chunks.max(1) };
-    loop {
-        match job.next(now, limits, world) {
-            Step::Work(column, work) => {
-                let (id, teller) = (job.id, threads.teller());
-                let tell = move |answer, took| {
-                    let event = SnapshotEvent::Worked(id, column, Box::new(answer), took);
-                    teller.tell(event.tell());
-                };
-                post.send(work.letter(job.dimension(), job.place_of(column), budget, job.is_void(), tell));
-            }
-            Step::FindStored(entities) => find_stored(job.id, entities, threads),
-            Step::Files(work) => work_on_files(job, work, threads),
-            Step::Wait => return false,
-            Step::End => return true,
-        }
-    }
-}
-
-/// Finds out where entities are stored; an event tells.
-fn find_stored(job: SnapshotJobId, entities: Vec<Uuid>, threads: &mut Threads) {
-    threads.ask(
-        Place::Loading,
-        move |store, _| store.entity_places(&entities).map_err(WorkError::from),
-        move |world, places| SnapshotEvent::Found(job, places.flatten()).tell()(world),
-    );
-}
-
-fn work_on_files(job: &Job, work: FileWork, threads: &mut Threads) {
-    let (id, is_void, done) = (job.id, job.is_void(), job.of_files());
-    threads.ask(
-        Place::Beside("terrane snapshot"),
-        move |store, blocks| {
-            work.expect_place(store)?;
-            work.run(blocks, &is_void, &done)
-        },
-        move |world, done| {
-            let done = done.unwrap_or_else(|error| Err(error.into()));
-            SnapshotEvent::Files(id, done).tell()(world);
-        },
-    );
 }
 
 /// All that a restore changed is saved.
 pub fn forget_restore(record: PathBuf, threads: &mut Threads) {
     let path = record.clone();
     threads.ask(
-        Place::Beside("terrane snapshot"),
+        FILES,
         move |_, _| {
             if let Err(error) = records::remove(&path) {
                 warn!("{}: a restore that is done cannot be forgotten, and is done again: {error}", path.display());

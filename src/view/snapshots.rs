@@ -1,30 +1,11 @@
 //! Snapshot jobs in the main world: an entity each, and what becomes of them.
 
-use crate::coordinator::{SnapshotJobId, SnapshotJobStatus, SnapshotJobs, SnapshotOutcome, SnapshotProgress};
-use crate::space::{BlockBox, DimensionId};
+use crate::coordinator::{
+    SnapshotJob, SnapshotJobId, SnapshotJobStatus, SnapshotJobs, SnapshotOutcome, SnapshotProgress,
+};
 use bevy::prelude::*;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-
-/// A snapshot job that waits or runs: the main world has an entity for each, with its [`SnapshotProgress`]. It is despawned when
-/// the job has come to its end, after [`SnapshotJobEnded`] has told of that.
-///
-/// Whoever despawns it cancels the job.
-#[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
-#[component(immutable)]
-#[require(SnapshotProgress)]
-pub struct SnapshotJob {
-    /// Its number.
-    pub id: SnapshotJobId,
-    /// The dimension.
-    pub dimension: DimensionId,
-    /// The box.
-    pub area: BlockBox,
-    /// Whether it restores; else it captures.
-    pub is_restore: bool,
-    /// Whether it is a restore that the end of the process, or of its dimension, cut short before.
-    pub is_resumed: bool,
-}
 
 /// A snapshot job has come to its end: a message, and an event that is triggered on the job's entity.
 #[derive(Message, EntityEvent, Clone, Debug)]
@@ -64,19 +45,18 @@ pub(super) fn cancel_despawned(
 
 /// Takes in how far a job is.
 pub(super) fn apply(world: &mut World, status: SnapshotJobStatus) {
-    let SnapshotJobStatus { id, dimension, area, is_restore, is_resumed, progress, outcome } = status;
-    let job = SnapshotJob { id, dimension, area, is_restore, is_resumed };
-    let known = world.resource::<SnapshotJobIndex>().0.get(&id).copied();
+    let SnapshotJobStatus { job, progress, outcome } = status;
+    let known = world.resource::<SnapshotJobIndex>().0.get(&job.id).copied();
     let entity = match known.filter(|entity| world.get_entity(*entity).is_ok()) {
         Some(entity) => entity,
         // Its entity was despawned, and it has not come to its end yet.
         None if known.is_some() && outcome.is_none() => return,
         None => world.spawn(job).id(),
     };
-    world.resource_mut::<SnapshotJobIndex>().0.insert(id, entity);
+    world.resource_mut::<SnapshotJobIndex>().0.insert(job.id, entity);
     world.entity_mut(entity).insert(progress.clone());
     if let Some(outcome) = outcome {
-        world.resource_mut::<SnapshotJobIndex>().0.remove(&id);
+        world.resource_mut::<SnapshotJobIndex>().0.remove(&job.id);
         let ended = SnapshotJobEnded { entity, job, progress, outcome };
         world.write_message(ended.clone());
         world.trigger(ended);

@@ -4,50 +4,45 @@
 mod tests;
 
 use super::arena::{Arena, ArenaDamage, ArenaError, ArenaState, ArenaStatus};
-use crate::coordinator::snapshots::SnapshotJobId;
-use crate::snapshot::StoredSnapshot;
+use super::owner_data;
+use crate::coordinator::snapshots::{SnapshotJobError, SnapshotJobId, SnapshotJobState};
+use crate::snapshot::{StoredSnapshot, StoredSnapshotError};
 use crate::space::BlockBox;
+use crate::work::FileError;
+use bevy::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fs, io};
 
 const NAME_LENGTHS: RangeInclusive<usize> = 3..=32;
 
 /// All arenas of a world by name. Two never overlap, and with each only one thing is done at a time.
-#[derive(Debug)]
+#[derive(Resource, Debug)]
 pub struct ArenaBook {
+    /// `None` if there is no folder for them.
+    folder: Option<PathBuf>,
     /// Blocks along each side at the most.
     most_side: u64,
-    entries: BTreeMap<String, Entry>,
-    /// Those that cannot be read, and why.
-    damaged: BTreeMap<String, ArenaDamage>,
+    /// Those that cannot be read have what is damaged.
+    entries: BTreeMap<String, Result<Entry, ArenaDamage>>,
 }
 
 #[derive(Debug)]
 pub struct Entry {
     pub arena: Arena,
-    pub stage: Stage,
-    pub stored: Option<Arc<StoredSnapshot>>,
-    pub reverts: u64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
-    Creating(SnapshotJobId),
-    Ready,
-    /// Cancelled if it takes longer.
-    Reverting {
-        job: SnapshotJobId,
-        until: Duration,
-        is_late: bool,
-    },
-    CoolingDown(Duration),
-    Removing,
+    pub status: ArenaStatus,
+    /// When the revert is cancelled, or the next one may begin.
+    pub until: Duration,
+    stored: Option<Arc<StoredSnapshot>>,
+    /// What the main world was told.
+    pub told: Option<ArenaStatus>,
 }
 
 /// The name under which an arena is kept.
-pub fn key(name: &str) -> String {
+fn key(name: &str) -> String {
     name.to_ascii_lowercase()
 }
 
@@ -57,112 +52,183 @@ fn is_name(name: &str) -> bool {
 }
 
 impl ArenaBook {
-    pub fn new(most_side: u64) -> Self {
-        Self { most_side, entries: BTreeMap::new(), damaged: BTreeMap::new() }
+    /// Finds the arenas in the folder of all snapshots.
+    ///
+    /// # Errors
+    /// They cannot be listed: a new one could be made over one that is there.
+    pub fn open(snapshots: Option<&Path>, most_side: u64) -> Result<Self, FileError> {
+        let folder = snapshots.map(|snapshots| snapshots.join("arenas"));
+        let found = match &folder {
+            Some(folder) => folders(folder).map_err(FileError::of(folder, "list"))?,
+            None => Vec::new(),
+        };
+        let mut entries = BTreeMap::new();
+        for (name, path) in found {
+            let entry = read(&path).and_then(|(arena, stored)| match key(&arena.name) == name {
+                true => Ok(Entry::stored(arena, stored)),
+                false => Err(ArenaDamage::OtherArena { found: arena.name }),
+            });
+            if let Err(error) = &entry {
+                error!("arena {name} is damaged: {error}");
+            }
+            entries.insert(key(&name), entry);
+        }
+        Ok(Self { folder, most_side, entries })
     }
 
-    /// One that was found on disk.
-    pub fn restore(&mut self, arena: Arena, stored: Arc<StoredSnapshot>) {
-        let entry = Entry { stage: Stage::Ready, stored: Some(stored), reverts: 0, arena };
-        self.entries.insert(key(&entry.arena.name), entry);
-    }
-
-    /// One that was found on disk and cannot be used.
-    pub fn restore_damaged(&mut self, name: String, damage: ArenaDamage) {
-        self.damaged.insert(key(&name), damage);
-    }
-
-    pub fn get_mut(&mut self, name: &str) -> Option<&mut Entry> {
-        self.entries.get_mut(&key(name))
-    }
-
+    /// Those that can be read.
     pub fn entries(&mut self) -> impl Iterator<Item = &mut Entry> {
-        self.entries.values_mut()
+        self.entries.values_mut().flatten()
     }
 
-    /// Whether the arena may be created.
-    pub fn check(&self, arena: &Arena) -> Result<(), ArenaError> {
+    fn folder(&self, name: &str) -> Result<PathBuf, ArenaError> {
+        self.folder.as_ref().map(|folder| folder.join(key(name))).ok_or(ArenaError::NoFolder)
+    }
+
+    /// Gives the folder of an arena that may be created.
+    pub fn check(&self, arena: &Arena) -> Result<PathBuf, ArenaError> {
+        let folder = self.folder(&arena.name)?;
         let name = || arena.name.clone();
         if !is_name(&arena.name) {
             return Err(ArenaError::Name { name: name() });
         }
-        if let Some(damage) = self.damaged.get(&key(&arena.name)) {
-            return Err(ArenaError::Damaged { name: name(), source: damage.clone().into() });
-        }
-        if self.entries.contains_key(&key(&arena.name)) {
-            return Err(ArenaError::Exists { name: name() });
+        match self.entries.get(&key(&arena.name)) {
+            Some(Ok(_)) => return Err(ArenaError::Exists { name: name() }),
+            Some(Err(damage)) => return Err(ArenaError::Damaged { name: name(), source: damage.clone().into() }),
+            None => {}
         }
         let side = longest_side(&arena.area);
         if side == 0 || side > self.most_side.into() {
             return Err(ArenaError::Size { name: name(), side, limit: self.most_side });
         }
-        let overlaps = |entry: &&Entry| {
-            entry.arena.dimension == arena.dimension && !entry.arena.area.intersection(&arena.area).is_empty()
-        };
-        match self.entries.values().find(overlaps) {
-            Some(other) => Err(ArenaError::Overlap { name: name(), other: other.arena.name.clone() }),
-            None => Ok(()),
+        let overlaps =
+            |other: &&Arena| other.dimension == arena.dimension && !other.area.intersection(&arena.area).is_empty();
+        match self.entries.values().flatten().map(|entry| &entry.arena).find(overlaps) {
+            Some(other) => Err(ArenaError::Overlap { name: name(), other: other.name.clone() }),
+            None => Ok(folder),
         }
     }
 
     /// It is being created by this job.
     pub fn begin(&mut self, arena: Arena, job: SnapshotJobId) {
-        let entry = Entry { stage: Stage::Creating(job), stored: None, reverts: 0, arena };
-        self.entries.insert(key(&entry.arena.name), entry);
+        let status = ArenaStatus { job: Some(job), ..ArenaStatus::default() };
+        let name = key(&arena.name);
+        self.entries.insert(name, Ok(Entry { arena, status, until: Duration::ZERO, stored: None, told: None }));
     }
 
     /// Gives the arena with its snapshot, if it may be reverted.
     pub fn revertible(&mut self, name: &str, now: Duration) -> Result<(&mut Entry, Arc<StoredSnapshot>), ArenaError> {
         let entry = self.idle(name)?;
         let name = entry.arena.name.clone();
-        match (entry.stage, entry.stored.clone()) {
-            (Stage::CoolingDown(until), _) if now < until => {
-                Err(ArenaError::CoolingDown { name, left: until.saturating_sub(now) })
-            }
-            (_, Some(stored)) => Ok((entry, stored)),
-            (_, None) => Err(ArenaError::Damaged { name, source: ArenaDamage::Missing { what: "snapshot" }.into() }),
+        if entry.status.state == ArenaState::CoolingDown && now < entry.until {
+            return Err(ArenaError::CoolingDown { name, left: entry.until.saturating_sub(now) });
+        }
+        match entry.stored.clone() {
+            Some(stored) => Ok((entry, stored)),
+            None => Err(ArenaError::Damaged { name, source: ArenaDamage::Missing { what: "snapshot" }.into() }),
         }
     }
 
-    /// Whether it may be removed: gives its entry, or `None` for one that is damaged.
-    pub fn removable(&mut self, name: &str) -> Result<Option<&mut Entry>, ArenaError> {
-        match self.damaged.contains_key(&key(name)) {
-            true => Ok(None),
-            false => self.idle(name).map(Some),
+    /// Whether an arena may be removed: gives its folder, and its entry unless it is damaged.
+    pub fn removable(&mut self, name: &str) -> Result<(Option<&mut Entry>, PathBuf), ArenaError> {
+        let folder = self.folder(name)?;
+        match self.entries.get(&key(name)) {
+            Some(Err(_)) => Ok((None, folder)),
+            _ => self.idle(name).map(|entry| (Some(entry), folder)),
         }
     }
 
-    /// It is gone.
-    pub fn remove(&mut self, name: &str) {
-        self.entries.remove(&key(name));
-        self.damaged.remove(&key(name));
+    /// What is stored of an arena is gone, or not. Gives the arena that is no more.
+    pub fn end_removal(&mut self, name: &str, is_gone: bool) -> Option<Arena> {
+        if is_gone {
+            return self.remove(name);
+        }
+        if let Some(Ok(entry)) = self.entries.get_mut(&key(name)) {
+            entry.status.state = ArenaState::Ready;
+        }
+        None
+    }
+
+    pub fn remove(&mut self, name: &str) -> Option<Arena> {
+        self.entries.remove(&key(name))?.ok().map(|entry| entry.arena)
     }
 
     fn idle(&mut self, name: &str) -> Result<&mut Entry, ArenaError> {
-        if let Some(damage) = self.damaged.get(&key(name)) {
-            return Err(ArenaError::Damaged { name: name.to_owned(), source: damage.clone().into() });
-        }
-        let Some(entry) = self.entries.get_mut(&key(name)) else {
-            return Err(ArenaError::Unknown { name: name.to_owned() });
-        };
-        match entry.stage {
-            Stage::Ready | Stage::CoolingDown(_) => Ok(entry),
-            _ => Err(ArenaError::Busy { name: entry.arena.name.clone(), state: entry.status().state }),
+        match self.entries.get_mut(&key(name)) {
+            None => Err(ArenaError::Unknown { name: name.to_owned() }),
+            Some(Err(damage)) => Err(ArenaError::Damaged { name: name.to_owned(), source: damage.clone().into() }),
+            Some(Ok(entry)) => match entry.status.state {
+                ArenaState::Ready | ArenaState::CoolingDown => Ok(entry),
+                state => Err(ArenaError::Busy { name: entry.arena.name.clone(), state }),
+            },
         }
     }
 }
 
 impl Entry {
-    pub fn status(&self) -> ArenaStatus {
-        let (state, job) = match self.stage {
-            Stage::Creating(job) => (ArenaState::Creating, Some(job)),
-            Stage::Ready => (ArenaState::Ready, None),
-            Stage::Reverting { job, .. } => (ArenaState::Reverting, Some(job)),
-            Stage::CoolingDown(_) => (ArenaState::CoolingDown, None),
-            Stage::Removing => (ArenaState::Removing, None),
-        };
-        let (columns, bytes) = self.stored.as_ref().map_or((0, 0), |stored| (stored.columns().len(), stored.bytes()));
-        ArenaStatus { state, job, columns, bytes, reverts: self.reverts }
+    fn stored(arena: Arena, stored: StoredSnapshot) -> Self {
+        let (status, stored) = (ArenaStatus::default(), Arc::new(stored));
+        let mut entry = Self { arena, status, until: Duration::ZERO, stored: None, told: None };
+        entry.end_creation(stored);
+        entry
+    }
+
+    /// It was captured and stored.
+    pub fn end_creation(&mut self, stored: Arc<StoredSnapshot>) {
+        let (columns, bytes) = (stored.columns().len(), stored.bytes());
+        self.status = ArenaStatus { state: ArenaState::Ready, job: None, columns, bytes, reverts: 0 };
+        self.stored = Some(stored);
+    }
+
+    /// The job that reverts it is over, well or not. Gives what the game is told if not.
+    pub fn end_revert(
+        &mut self,
+        state: SnapshotJobState,
+        failure: Option<SnapshotJobError>,
+        now: Duration,
+    ) -> Option<ArenaError> {
+        let name = self.arena.name.clone();
+        let is_late = state == SnapshotJobState::Cancelled && now >= self.until;
+        self.status.state = ArenaState::CoolingDown;
+        self.status.job = None;
+        self.status.reverts += 1;
+        self.until = now.saturating_add(self.arena.settings.cooldown);
+        match failure? {
+            _ if is_late => Some(ArenaError::TimedOut { name, timeout: self.arena.settings.timeout }),
+            source => Some(ArenaError::Failed { name, source: source.into() }),
+        }
+    }
+}
+
+/// The folders within a folder, by name.
+fn folders(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_type()?.is_dir()
+            && let Ok(name) = entry.file_name().into_string()
+        {
+            found.push((name, entry.path()));
+        }
+    }
+    Ok(found)
+}
+
+fn read(path: &Path) -> Result<(Arena, StoredSnapshot), ArenaDamage> {
+    let stored = StoredSnapshot::open(path)?;
+    let arena = owner_data::read(stored.owner_data(), stored.dimension(), *stored.area())?;
+    Ok((arena, stored))
+}
+
+/// Removes what is stored of an arena, damaged or not.
+pub fn remove_folder(folder: &Path) -> Result<(), StoredSnapshotError> {
+    match StoredSnapshot::open(folder) {
+        Ok(stored) => stored.remove(),
+        Err(_) => Ok(fs::remove_dir_all(folder).map_err(FileError::of(folder, "remove"))?),
     }
 }
 

@@ -1,88 +1,45 @@
 //! What jobs do with files, on a thread of its own.
 
-use super::{RestoreSnapshot, SnapshotJobError, StoreSnapshot, records};
+use super::{SnapshotJobError, StoreSnapshot};
 use crate::block::BlockRegistry;
 use crate::coordinator::threads::WorkError;
 use crate::snapshot::{Snapshot, StoreOptions, StoredSnapshot, StoredSnapshotError};
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage::{StoreError, WorldStore};
-use crate::work::{Progress, Stop};
-use std::path::PathBuf;
+use crate::work::{Stop, Tell};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What is to be done.
-#[derive(Debug)]
-pub enum FileWork {
-    /// A snapshot is to be read.
-    Read(Arc<StoredSnapshot>),
-    /// A snapshot is to be stored.
-    Store(StoreSnapshot, DimensionId, Arc<Snapshot>),
-    /// A restore is to be remembered there.
-    Record(PathBuf, Box<RestoreSnapshot>),
-}
-
-/// What has come of it.
-#[derive(Debug)]
-pub enum FileAnswer {
-    /// The snapshot was read.
-    Read(Arc<Snapshot>),
-    /// It was stored.
-    Stored(Arc<StoredSnapshot>),
-    /// It is remembered.
-    Recorded,
-}
-
-impl FileWork {
-    /// A world whose folder was deleted or moved is not begun anew with what should be a part of it.
-    pub fn expect_place(&self, store: &WorldStore) -> Result<(), WorkError> {
-        let path = match self {
-            Self::Read(_) => return Ok(()),
-            Self::Store(StoreSnapshot { folder, .. }, ..) => folder,
-            Self::Record(path, _) => path,
-        };
-        match store.folder() {
-            Some(world) if path.starts_with(world) && !world.is_dir() => {
-                Err(StoreError::FolderLost { path: world.to_path_buf() }.into())
-            }
-            _ => Ok(()),
+/// A world whose folder was deleted or moved is not begun anew with what should be a part of it.
+pub fn expect_place(store: &WorldStore, path: &Path) -> Result<(), WorkError> {
+    match store.folder() {
+        Some(world) if path.starts_with(world) && !world.is_dir() => {
+            Err(StoreError::FolderLost { path: world.to_path_buf() }.into())
         }
-    }
-
-    /// Does it, until it `is_void`, and says how many columns are `done`.
-    pub fn run(
-        self,
-        blocks: &BlockRegistry,
-        is_void: &Stop,
-        done: &AtomicUsize,
-    ) -> Result<FileAnswer, SnapshotJobError> {
-        let mut go_on = |progress: &Progress| {
-            done.store(progress.done as usize, Ordering::Relaxed);
-            is_void.go_on()
-        };
-        match self {
-            Self::Read(stored) => Ok(FileAnswer::Read(Arc::new(read(&stored, blocks, is_void, done)?))),
-            Self::Store(StoreSnapshot { folder, level, owner_data }, dimension, snapshot) => {
-                let options = StoreOptions { level, sync: true };
-                let stored =
-                    StoredSnapshot::create(&folder, (dimension, &snapshot), blocks, &options, owner_data, &mut go_on);
-                Ok(FileAnswer::Stored(Arc::new(stored?)))
-            }
-            Self::Record(path, restore) => {
-                records::write(&path, &restore, blocks, &mut go_on)?;
-                Ok(FileAnswer::Recorded)
-            }
-        }
+        _ => Ok(()),
     }
 }
 
-/// Reads all columns on two threads: mostly they are inflated, and the other cores have a world to run.
-fn read(
+pub fn store(
+    order: StoreSnapshot,
+    captured: (DimensionId, &Snapshot),
+    blocks: &BlockRegistry,
+    tell: Tell<'_>,
+) -> Result<Arc<StoredSnapshot>, SnapshotJobError> {
+    let StoreSnapshot { folder, level, owner_data } = order;
+    let options = StoreOptions { level, sync: true };
+    Ok(Arc::new(StoredSnapshot::create(&folder, captured, blocks, &options, owner_data, tell)?))
+}
+
+/// Reads all columns on two threads, and counts those that are done: mostly they are inflated, and the other cores have a world
+/// to run.
+pub fn read(
     stored: &StoredSnapshot,
     blocks: &BlockRegistry,
     is_void: &Stop,
     done: &AtomicUsize,
-) -> Result<Snapshot, StoredSnapshotError> {
+) -> Result<Arc<Snapshot>, SnapshotJobError> {
     let columns: Vec<ColumnPos> = stored.columns().collect();
     let read_part = |part: &[ColumnPos]| {
         let read_one = |pos: &ColumnPos| {
@@ -106,5 +63,5 @@ fn read(
     for (pos, column) in first?.into_iter().chain(second?) {
         snapshot.insert_column(pos, column);
     }
-    Ok(snapshot)
+    Ok(Arc::new(snapshot))
 }

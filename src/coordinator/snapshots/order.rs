@@ -1,7 +1,7 @@
 //! What a snapshot job is to do.
 
 use crate::snapshot::{BlockFilter, RestoreSequence, Snapshot, SnapshotParts, StoredSnapshot};
-use crate::space::{BlockBox, DimensionId};
+use crate::space::{BlockBox, ColumnPos, DimensionId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -104,6 +104,15 @@ impl SnapshotSource {
             Self::Held(_) => None,
             Self::Stored(stored) => Some(stored.folder()),
         }
+    }
+
+    /// The columns that are in a box too, ascending.
+    pub(super) fn columns_in(&self, area: &BlockBox) -> Vec<ColumnPos> {
+        let columns: Vec<ColumnPos> = match self {
+            Self::Held(snapshot) => snapshot.columns().map(|(column, _)| column).collect(),
+            Self::Stored(stored) => stored.columns().collect(),
+        };
+        columns.into_iter().filter(|column| area.reaches(*column)).collect()
     }
 
     /// The snapshot, if it is in memory.

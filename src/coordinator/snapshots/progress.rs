@@ -1,6 +1,6 @@
 //! How far a snapshot job is, and what has come of it.
 
-use super::{SnapshotJobError, SnapshotOrder};
+use super::SnapshotJobError;
 use crate::simulation::ColumnError;
 use crate::snapshot::{Snapshot, StoredSnapshot};
 use crate::space::{BlockBox, ColumnPos, DimensionId};
@@ -12,6 +12,26 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Reflect)]
 #[type_path = "bevy_terrane"]
 pub struct SnapshotJobId(pub(super) u64);
+
+/// A snapshot job that waits or runs: the main world has an entity for each, with its [`SnapshotProgress`]. It is despawned when
+/// the job has come to its end, after [`SnapshotJobEnded`](crate::view::SnapshotJobEnded) has told of that.
+///
+/// Whoever despawns it cancels the job.
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
+#[component(immutable)]
+#[require(SnapshotProgress)]
+pub struct SnapshotJob {
+    /// Its number.
+    pub id: SnapshotJobId,
+    /// The dimension.
+    pub dimension: DimensionId,
+    /// The box.
+    pub area: BlockBox,
+    /// Whether it restores; else it captures.
+    pub is_restore: bool,
+    /// Whether it is a restore that the end of the process, or of its dimension, cut short before.
+    pub is_resumed: bool,
+}
 
 /// What a snapshot job does at the moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Reflect)]
@@ -97,7 +117,7 @@ pub enum ColumnResult {
 }
 
 /// What has come of a snapshot job.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct SnapshotOutcome {
     /// What was captured, also if it is not all.
     pub snapshot: Option<Arc<Snapshot>>,
@@ -111,28 +131,13 @@ pub struct SnapshotOutcome {
     pub error: Option<SnapshotJobError>,
 }
 
-/// A snapshot job as the coordinator knows it.
+/// How a snapshot job is, as the main world is told.
 #[derive(Clone, Debug)]
 pub struct SnapshotJobStatus {
-    /// Its number.
-    pub id: SnapshotJobId,
-    /// The dimension.
-    pub dimension: DimensionId,
-    /// The box.
-    pub area: BlockBox,
-    /// Whether it restores; else it captures.
-    pub is_restore: bool,
-    /// Whether it is a restore that was cut short before.
-    pub is_resumed: bool,
+    /// Which one.
+    pub job: SnapshotJob,
     /// How far it is.
     pub progress: SnapshotProgress,
     /// What has come of it, at its end.
     pub outcome: Option<Arc<SnapshotOutcome>>,
-}
-
-impl SnapshotJobStatus {
-    pub(super) fn new(id: SnapshotJobId, task: &SnapshotOrder, is_resumed: bool, progress: SnapshotProgress) -> Self {
-        let is_restore = matches!(task, SnapshotOrder::Restore(_));
-        Self { id, dimension: task.dimension(), area: task.area(), is_restore, is_resumed, progress, outcome: None }
-    }
 }

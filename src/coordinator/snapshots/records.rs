@@ -4,7 +4,7 @@
 //!
 //! | name | what |
 //! |---|---|
-//! | `restore` | the line `bevy_terrane restore 1`, a CRC-32 of the rest, little-endian, and [`Record`] in postcard |
+//! | `restore` | the line `bevy_terrane restore 1`, a CRC-32 of the rest, little-endian, and [`Content`] in postcard |
 //! | `snapshot` | what is to be restored, unless that is stored elsewhere |
 //!
 //! It is put together as `NUMBER.new`. A folder without the file `restore` is one that is being removed.
@@ -15,9 +15,10 @@ use crate::bytes;
 use crate::snapshot::{BlockFilter, RestoreSequence, StoreOptions, StoredSnapshot, StoredSnapshotError};
 use crate::space::{BlockBox, DimensionId};
 use crate::work::{FileError, Tell, sync_folder};
-use bevy::log::warn;
+use bevy::log::{error, warn};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -32,9 +33,18 @@ const MAX_BYTES: u64 = 1 << 24;
 /// It lives for moments.
 const OPTIONS: StoreOptions = StoreOptions { level: 1, sync: true };
 
+/// The record of a restore.
+#[derive(Clone)]
+pub struct Record {
+    pub path: PathBuf,
+    /// What the next session does.
+    pub restore: RestoreSnapshot,
+    pub is_written: bool,
+}
+
 /// What is restored.
 #[derive(Serialize, Deserialize)]
-struct Record {
+struct Content {
     dimension: DimensionId,
     area: Option<BlockBox>,
     filter: BlockFilter,
@@ -53,25 +63,24 @@ pub struct RestoreRecords {
     next: u64,
 }
 
-/// A restore that an earlier session did not end.
-pub type FoundRecord = (PathBuf, Result<RestoreSnapshot, String>);
-
 impl RestoreRecords {
-    /// Finds the records in the folder of all snapshots, in their order, and removes what is left of others.
+    /// Finds the records in the folder of all snapshots, in their order, and removes what is left of others. One that cannot be
+    /// read stays as it is.
     ///
     /// # Errors
     /// They cannot be listed: what is half restored would stay so.
-    pub fn open(snapshots: PathBuf) -> Result<(Self, Vec<FoundRecord>), FileError> {
+    pub fn open(snapshots: PathBuf) -> Result<(Self, Vec<Record>), FileError> {
         let mut records = Self { snapshots, next: 0 };
         let mut next = 0;
         let numbers = records.numbers(&mut next).map_err(FileError::of(&records.folder(), "list"))?;
         records.next = numbers.last().map_or(0, |last| last.saturating_add(1)).max(next);
-        let found = numbers.into_iter().map(|number| {
-            let path = records.path(number);
-            let restore = records.read(&path);
-            (path, restore)
-        });
-        let found = found.collect();
+        let mut found = Vec::new();
+        for path in numbers.into_iter().map(|number| records.path(number)) {
+            match records.read(&path) {
+                Ok(restore) => found.push(Record { path, restore, is_written: true }),
+                Err(error) => error!("a restore was cut short and cannot go on: {}: {error}", path.display()),
+            }
+        }
         Ok((records, found))
     }
 
@@ -109,27 +118,23 @@ impl RestoreRecords {
         self.snapshots.join("restores")
     }
 
-    /// Where the next record goes.
-    pub fn next_path(&mut self) -> PathBuf {
+    /// The next record, which is to be written.
+    pub fn next(&mut self, restore: RestoreSnapshot) -> Record {
         let path = self.path(self.next);
         self.next += 1;
-        path
+        Record { path, restore, is_written: false }
     }
 
     fn path(&self, number: u64) -> PathBuf {
         self.folder().join(number.to_string())
     }
 
-    fn read(&self, path: &Path) -> Result<RestoreSnapshot, String> {
-        let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    fn read(&self, path: &Path) -> Result<RestoreSnapshot, Box<dyn Error>> {
         let mut bytes = Vec::new();
-        let file = File::open(path.join(RECORD)).map_err(|error| failed(&error))?;
-        file.take(MAX_BYTES).read_to_end(&mut bytes).map_err(|error| failed(&error))?;
-        let Record { dimension, area, filter, sequence, entities, after_crash, snapshot } =
-            decode(&bytes).map_err(|error| failed(&error))?;
+        File::open(path.join(RECORD))?.take(MAX_BYTES).read_to_end(&mut bytes)?;
+        let Content { dimension, area, filter, sequence, entities, after_crash, snapshot } = decode(&bytes)?;
         let folder = snapshot.map_or_else(|| path.join(SNAPSHOT), |folder| self.snapshots.join(folder));
-        let stored = StoredSnapshot::open(&folder).map_err(|error| failed(&error))?;
-        let snapshot = SnapshotSource::Stored(Arc::new(stored));
+        let snapshot = SnapshotSource::Stored(Arc::new(StoredSnapshot::open(&folder)?));
         Ok(RestoreSnapshot { dimension, snapshot, area, filter, sequence, entities, after_crash })
     }
 }
@@ -166,8 +171,8 @@ pub fn write(
     };
     let RestoreSnapshot { dimension, snapshot: _, area, filter, sequence, entities, after_crash } = restore.clone();
     let snapshot = snapshot.transpose().map_err(&failed)?;
-    let record = Record { dimension, area, filter, sequence, entities, after_crash, snapshot };
-    let bytes = encode(&record).map_err(|reason| failed(io::Error::other(reason)))?;
+    let content = Content { dimension, area, filter, sequence, entities, after_crash, snapshot };
+    let bytes = encode(&content).map_err(|reason| failed(io::Error::other(reason)))?;
     let write = || {
         let mut file = File::create(unfinished.join(RECORD))?;
         file.write_all(&bytes)?;
@@ -185,12 +190,12 @@ pub fn remove(path: &Path) -> io::Result<()> {
     fs::remove_dir_all(path)
 }
 
-fn encode(record: &Record) -> Result<Vec<u8>, String> {
-    let payload = bytes::try_put_value(Vec::new(), record)?;
+fn encode(content: &Content) -> Result<Vec<u8>, String> {
+    let payload = bytes::try_put_value(Vec::new(), content)?;
     Ok([SIGNATURE, &crc32fast::hash(&payload).to_le_bytes(), &payload].concat())
 }
 
-fn decode(bytes: &[u8]) -> Result<Record, String> {
+fn decode(bytes: &[u8]) -> Result<Content, String> {
     let rest = bytes.strip_prefix(SIGNATURE).ok_or("its first line is not `bevy_terrane restore 1`")?;
     let (checksum, payload) = rest.split_first_chunk::<4>().ok_or("it ends too early")?;
     if u32::from_le_bytes(*checksum) != crc32fast::hash(payload) {

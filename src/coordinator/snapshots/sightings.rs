@@ -9,7 +9,6 @@ use super::SnapshotJobId;
 use crate::space::{BlockBox, DimensionId};
 use crate::storage::EntityRecord;
 use std::collections::BTreeMap;
-use std::mem;
 use uuid::Uuid;
 
 /// Whom the running captures have not heard of yet.
@@ -28,13 +27,17 @@ impl Sightings {
         self.0.insert(job, Watch { dimension, area, left: BTreeMap::new() });
     }
 
-    pub(super) fn end(&mut self, job: SnapshotJobId) {
-        self.0.remove(&job);
+    /// Some of them are seen by others.
+    pub(super) fn forget(&mut self, job: SnapshotJobId, is_seen: impl Fn(Uuid) -> bool) {
+        if let Some(watch) = self.0.get_mut(&job) {
+            watch.left.retain(|id, _| !is_seen(*id));
+        }
     }
 
-    /// Who left a region since the last call; `None` if they are outside of the box by then.
-    pub(super) fn take(&mut self, job: SnapshotJobId) -> BTreeMap<Uuid, Option<EntityRecord>> {
-        self.0.get_mut(&job).map(|watch| mem::take(&mut watch.left)).unwrap_or_default()
+    /// Who left a region and was in the box by then.
+    pub(super) fn end(&mut self, job: SnapshotJobId) -> impl Iterator<Item = EntityRecord> + use<> {
+        let watch = self.0.remove(&job);
+        watch.into_iter().flat_map(|watch| watch.left.into_values().flatten())
     }
 
     /// Somebody left a region, and is there now.
@@ -67,14 +70,18 @@ mod tests {
     #[test]
     fn who_was_seen_in_the_box_and_then_outside_of_it_is_not_in_it() {
         let (mut sightings, job) = (Sightings::default(), SnapshotJobId(1));
-        sightings.watch(job, DimensionId(1), BlockBox::new(BlockPos::new(0, 0, 0), BlockPos::new(9, 9, 9)));
+        let area = BlockBox::new(BlockPos::new(0, 0, 0), BlockPos::new(9, 9, 9));
         for (there, is_inside) in [(entity(1, 5), true), (entity(1, 10), false), (entity(2, 5), false)] {
+            sightings.watch(job, DimensionId(1), area);
             sightings.note(&entity(1, 3));
             sightings.note(&there);
-            assert!(sightings.take(job).into_values().eq([is_inside.then_some(there)]));
+            assert!(sightings.end(job).eq(is_inside.then_some(there)));
         }
-        sightings.end(job);
         sightings.note(&entity(1, 5));
-        assert!(sightings.take(job).is_empty());
+        assert_eq!(sightings.end(job).count(), 0);
+        sightings.watch(job, DimensionId(1), area);
+        sightings.note(&entity(1, 5));
+        sightings.forget(job, |id| id == entity(1, 5).id);
+        assert_eq!(sightings.end(job).count(), 0);
     }
 }

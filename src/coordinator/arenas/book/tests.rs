@@ -61,7 +61,7 @@ proptest! {
     #[test]
     fn only_one_thing_is_done_at_a_time_and_arenas_never_overlap(steps in vec(what(), 1..60)) {
         let stored = stored();
-        let mut book = ArenaBook::new(MAX_SIDE);
+        let mut book = ArenaBook { folder: Some(PathBuf::new()), most_side: MAX_SIDE, entries: BTreeMap::new() };
         let mut model: Vec<Model> = Vec::new();
         let mut now = 0;
         for step in steps {
@@ -85,19 +85,19 @@ proptest! {
                 }
                 Do::End(name) => {
                     let Some(place) = of(&model, name) else { continue };
-                    let entry = book.get_mut(NAMES[name]).unwrap();
+                    let entry = book.entries().find(|entry| key(&entry.arena.name) == key(NAMES[name])).unwrap();
                     match model[place].state {
                         ArenaState::Creating => {
-                            (entry.stage, entry.stored) = (Stage::Ready, Some(stored.clone()));
+                            entry.end_creation(stored.clone());
                             model[place].state = ArenaState::Ready;
                         }
                         ArenaState::Reverting => {
-                            entry.stage = Stage::CoolingDown(Duration::from_secs(now + 5));
+                            prop_assert_eq!(entry.end_revert(SnapshotJobState::Finished, None, time), None);
                             (model[place].state, model[place].cool_at) = (ArenaState::CoolingDown, now + 5);
                         }
                         ArenaState::Removing => {
-                            book.remove(NAMES[name]);
-                            model.remove(place);
+                            let gone = book.end_removal(NAMES[name], true);
+                            prop_assert_eq!(gone.map(|arena| arena.name), Some(model.remove(place).name));
                         }
                         _ => {}
                     }
@@ -111,7 +111,7 @@ proptest! {
                     let found = book.revertible(NAMES[name], time);
                     prop_assert_eq!(found.is_ok(), may);
                     if let Ok((entry, _)) = found {
-                        entry.stage = Stage::Reverting { job: SnapshotJobId::default(), until: time, is_late: false };
+                        (entry.status.state, entry.until) = (ArenaState::Reverting, time);
                         let place = of(&model, name).unwrap();
                         model[place].state = ArenaState::Reverting;
                     }
@@ -121,14 +121,14 @@ proptest! {
                     let may = of(&model, name).is_some_and(|place| is_idle(model[place].state));
                     let found = book.removable(NAMES[name]);
                     prop_assert_eq!(found.is_ok(), may);
-                    if let Ok(Some(entry)) = found {
-                        entry.stage = Stage::Removing;
+                    if let Ok((Some(entry), _)) = found {
+                        entry.status.state = ArenaState::Removing;
                         let place = of(&model, name).unwrap();
                         model[place].state = ArenaState::Removing;
                     }
                 }
             }
-            let states: Vec<_> = book.entries().map(|entry| (entry.arena.name.clone(), entry.status().state)).collect();
+            let states: Vec<_> = book.entries().map(|entry| (entry.arena.name.clone(), entry.status.state)).collect();
             let mut expected: Vec<_> = model.iter().map(|arena| (arena.name.clone(), arena.state)).collect();
             expected.sort_by_key(|(name, _)| key(name));
             prop_assert_eq!(states, expected);

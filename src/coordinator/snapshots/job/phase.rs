@@ -1,117 +1,266 @@
-//! The phases of a job, and the pieces of work that each of them consists of.
+//! The phases of a job, and the order in which they come.
 
-use crate::coordinator::snapshots::{EntityRestore, RestoreSnapshot, SnapshotJobError};
-use crate::snapshot::Snapshot;
-use crate::space::{BlockBox, ColumnPos};
-use std::collections::VecDeque;
-use std::ops::RangeInclusive;
+use super::columns::{Columns, Round};
+use super::task::Task;
+use super::work::StoredPlaces;
+use super::{Job, Surroundings};
+use crate::block::BlockRegistry;
+use crate::coordinator::snapshots::{
+    EntityRestore, FILES, SnapshotJobError, SnapshotOrder, SnapshotSource, Snapshots, StoreSnapshot, files, records,
+};
+use crate::coordinator::threads::{Place, WorkError};
+use crate::simulation::{ClearEntities, ColumnAnswer, ColumnWork, LookForEntities};
+use crate::snapshot::StoredSnapshot;
+use crate::space::{ColumnPos, DimensionId};
+use crate::storage::WorldStore;
+use crate::work::Progress;
+use rustc_hash::FxHashSet;
+use std::collections::BTreeMap;
+use std::mem;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use uuid::Uuid;
 
-/// A restore in layers of more chunk heights is refused.
-const MAX_HEIGHTS: u64 = 4_096;
-
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What a job does at the moment, and what it needs only for that.
+///
+/// | phase | what is done | it is over |
+/// |---|---|---|
+/// | `Idle` | nothing: other jobs come first, or this one cannot go on | when it is the job's turn |
+/// | `Read` | a stored snapshot is read | when it is in memory |
+/// | `Capture` | each column is captured | when all have answered |
+/// | `Look` | each region looks who is in the box and was not caught | when each region with captured columns has answered, or halted |
+/// | `Store` | what was captured is stored | when its files are synced |
+/// | `Record` | a restore is remembered on disk | when its record is synced |
+/// | `Blocks` | the blocks of columns are restored, and whoever stands there goes | when all have answered; once for each step of the sequence |
+/// | `Clear` | whoever has crossed into a restored column goes | when each region with such columns has answered, or halted |
+/// | `Find` | where the snapshot's entities are stored is looked up | when that is known |
+/// | `Entities` | entities come, and each column hears that it is restored | when all have answered |
+///
+/// [`Phase::next`] goes from one to the next:
+///
+/// | job | phases |
+/// |---|---|
+/// | a capture | `Capture`, `Look` if entities are captured, `Store` if it is to be stored |
+/// | a restore from memory | `Record`, `Blocks`, `Clear` if somebody may have crossed, `Find`, `Entities` |
+/// | a restore from disk | `Read`, and then as from memory |
+/// | a restore that may be undone | `Capture` and `Look` before `Record` |
+/// | a restore that goes on after it was cut short | as from disk, without `Record` and what comes before that for the undo |
+///
+/// Without a folder for records, or with `AfterCrash::Leave`, there is no `Record`. Nobody is looked for if entities are kept.
+#[derive(Default)]
 pub enum Phase {
-    /// And how many columns are read or written.
-    Files(FileStep, usize),
-    Capture(Vec<ColumnPos>),
-    /// Each region that has captured columns looks who is there and was not caught.
-    LookAgain,
-    /// Each region that has restored columns removes who has crossed into one of them since.
-    Clear,
-    /// The chunks at these heights of each column.
-    Blocks(Vec<(ColumnPos, RangeInclusive<i64>)>),
-    FindStored,
-    Entities(Vec<ColumnPos>),
-}
-
-/// What is done with files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FileStep {
+    #[default]
+    Idle,
     Read,
+    Capture(Columns),
+    /// And who was caught before.
+    Look(Round, Arc<FxHashSet<Uuid>>),
     Store,
     Record,
-}
-
-#[derive(Clone, Debug)]
-pub struct Piece {
-    pub(super) column: ColumnPos,
-    /// In chunks.
-    pub(super) heights: RangeInclusive<i64>,
-    pub(super) tries: u32,
-    /// How often it was looked whether its entities are alive.
-    pub(super) looks: u32,
-}
-
-impl Piece {
-    pub(super) const fn new(column: ColumnPos, heights: RangeInclusive<i64>) -> Self {
-        Self { column, heights, tries: 0, looks: 0 }
-    }
+    Blocks(Columns),
+    Clear(Round),
+    Find(Option<StoredPlaces>),
+    Entities(Columns, StoredPlaces),
 }
 
 impl Phase {
-    pub(super) fn columns(&self) -> Vec<ColumnPos> {
+    /// The phase after one that is over; `None` at the end of the job.
+    pub fn next(self, task: &mut Task, world: &mut Surroundings) -> Option<Self> {
+        use SnapshotOrder::{Capture, Restore};
+        if let Self::Look(..) = self {
+            task.add_seen(world);
+        }
+        let order = task.order.clone();
+        let next = match (&*order, self) {
+            (Capture(_), Self::Idle) => task.begin_capture(world),
+            (Capture(capture), Self::Capture(_)) if capture.parts.entities => task.begin_look(world),
+            (Capture(capture), Self::Capture(_) | Self::Look(..)) => {
+                task.begin_store(capture.store.clone()?, capture.dimension, world)
+            }
+            (Capture(_), _) => return None,
+
+            (Restore(restore), Self::Idle) if let SnapshotSource::Stored(stored) = &restore.snapshot => {
+                task.begin_read(stored.clone(), world)
+            }
+            (Restore(_), Self::Idle | Self::Read) if task.wants_undo() => task.begin_capture(world),
+            (Restore(_), Self::Capture(_)) => task.begin_look(world),
+            // What goes on after it was cut short has its record.
+            (Restore(_), Self::Idle | Self::Read | Self::Look(..)) if task.wants_record() => task.begin_record(world),
+            (Restore(_), Self::Idle | Self::Read | Self::Look(..) | Self::Record) => task.begin_blocks(),
+            (Restore(_), Self::Blocks(_)) if !task.steps.is_empty() => task.begin_blocks(),
+            (Restore(_), Self::Blocks(_)) if task.wants_clear() => task.begin_clear(world),
+            (Restore(restore), Self::Blocks(_) | Self::Clear(_)) if restore.entities != EntityRestore::Keep => {
+                task.begin_find(world)
+            }
+            (Restore(_), Self::Blocks(_) | Self::Clear(_)) => Self::Entities(task.whole_columns(), BTreeMap::new()),
+            (Restore(_), Self::Find(places)) => Self::Entities(task.whole_columns(), places.unwrap_or_default()),
+            (Restore(_), Self::Store | Self::Entities(..)) => return None,
+        };
+        Some(next)
+    }
+
+    /// Orders what can be done of the phase now; says whether it is over.
+    pub fn work(&mut self, task: &mut Task, world: &mut Surroundings) -> bool {
+        let area = task.job.area;
         match self {
-            Self::Capture(columns) | Self::Entities(columns) => columns.clone(),
-            Self::Blocks(pieces) => pieces.iter().map(|(column, _)| *column).collect(),
-            Self::FindStored | Self::LookAgain | Self::Clear | Self::Files(..) => Vec::new(),
+            Self::Capture(columns) => columns.order(task, world, Task::capture),
+            Self::Blocks(columns) => columns.order(task, world, Task::restore),
+            Self::Entities(columns, stored) => {
+                columns.order(task, world, |task, piece, world| task.place_entities(piece, stored, world))
+            }
+            Self::Look(round, known) => {
+                round.order(task, world, || ColumnWork::Look(LookForEntities { area, known: known.clone() }))
+            }
+            Self::Clear(round) => {
+                let Some(snapshot) = task.snapshot.clone() else { return true };
+                round.order(task, world, || ColumnWork::Clear(ClearEntities { area, snapshot: snapshot.clone() }))
+            }
+            Self::Idle | Self::Read | Self::Store | Self::Record | Self::Find(_) => self.is_answered(task),
         }
     }
 
-    /// What it counts for in the whole of a job.
-    pub(super) fn size(&self) -> usize {
+    /// Whether no answer is awaited that has to do with files or with the store.
+    pub fn is_answered(&self, task: &Task) -> bool {
         match self {
-            Self::Files(_, columns) => *columns,
-            other => other.columns().len(),
+            Self::Read => task.snapshot.is_some(),
+            Self::Store => task.outcome.stored.is_some(),
+            Self::Record => !task.wants_record(),
+            Self::Find(places) => places.is_some(),
+            _ => true,
         }
     }
 
-    pub(super) fn pieces(&self, area: &BlockBox) -> VecDeque<Piece> {
-        let whole = area.chunk_heights().unwrap_or(0..=0);
+    pub fn has_columns_under_way(&self) -> bool {
         match self {
-            Self::Blocks(pieces) => {
-                let pieces = pieces.iter().cloned();
-                pieces.map(|(column, heights)| Piece::new(column, heights)).collect()
+            Self::Capture(columns) | Self::Blocks(columns) | Self::Entities(columns, _) => columns.has_under_way(),
+            Self::Look(round, _) | Self::Clear(round) => round.has_under_way(),
+            _ => false,
+        }
+    }
+
+    /// Takes in what came of a column; gives it back unless the column is worked on once more.
+    pub fn take(&mut self, column: ColumnPos, answer: ColumnAnswer, now: Duration) -> Option<ColumnAnswer> {
+        match self {
+            Self::Capture(columns) | Self::Blocks(columns) | Self::Entities(columns, _) => {
+                columns.take(column, answer, now)
             }
-            other => {
-                let columns = other.columns().into_iter();
-                columns.map(|column| Piece::new(column, whole.clone())).collect()
-            }
+            Self::Look(round, _) | Self::Clear(round) => round.take(column, answer),
+            _ => None,
         }
     }
 }
 
-/// First the blocks, then the entities.
-pub fn restore_phases(
-    restore: &RestoreSnapshot,
-    snapshot: &Snapshot,
-    area: &BlockBox,
-) -> Result<Vec<Phase>, SnapshotJobError> {
-    let has = |column: &ColumnPos| snapshot.column(*column).is_some();
-    let columns: Vec<ColumnPos> = area.columns().filter(has).collect();
-    let mut phases = match (restore.sequence, area.chunk_heights()) {
-        (_, None) => Vec::new(),
-        (None, Some(heights)) => {
-            vec![Phase::Blocks(columns.iter().map(|column| (*column, heights.clone())).collect())]
+/// How phases begin.
+impl Task {
+    fn begin_capture(&self, world: &mut Surroundings) -> Phase {
+        if self.captured.parts().entities {
+            world.directory.sightings.watch(self.job.id, self.job.dimension, self.job.area);
         }
-        (Some(_), Some(heights)) if heights.start().abs_diff(*heights.end()) >= MAX_HEIGHTS => {
-            return Err(SnapshotJobError::TooManyHeights { limit: MAX_HEIGHTS });
-        }
-        (Some(sequence), Some(_)) => sequence.phases(&columns, area).into_iter().map(Phase::Blocks).collect(),
-    };
-    if restore.entities == EntityRestore::Replace {
-        phases.push(Phase::Clear);
+        Phase::Capture(self.whole_columns())
     }
-    if restore.entities != EntityRestore::Keep {
-        phases.push(Phase::FindStored);
-    }
-    phases.push(Phase::Entities(columns));
-    Ok(phases)
-}
 
-/// The part of a box at these chunk heights.
-pub fn slab(area: &BlockBox, heights: &RangeInclusive<i64>) -> BlockBox {
-    let mut slab = *area;
-    slab.min.y = slab.min.y.max(heights.start() << 4);
-    slab.max.y = slab.max.y.min(heights.end() << 4 | 15);
-    slab
+    fn begin_look(&self, world: &mut Surroundings) -> Phase {
+        // Whoever is in a region now is seen there, or as they leave it.
+        let mut sightings = mem::take(&mut world.directory.sightings);
+        sightings.forget(self.job.id, |id| world.directory.is_in_region(id));
+        world.directory.sightings = sightings;
+        Phase::Look(
+            Round::of(&self.captured, self.job.dimension, world),
+            Arc::new(self.captured.entity_ids().collect()),
+        )
+    }
+
+    fn begin_store(&self, order: StoreSnapshot, dimension: DimensionId, world: &mut Surroundings) -> Phase {
+        let (captured, mut tell) = (self.captured.clone(), self.tell_files());
+        self.ask(
+            world,
+            FILES,
+            move |store, blocks| {
+                files::expect_place(store, &order.folder)?;
+                files::store(order, (dimension, &captured), blocks, &mut tell)
+            },
+            |job, stored| job.task.outcome.stored = Some(stored),
+        );
+        Phase::Store
+    }
+
+    fn begin_read(&self, stored: Arc<StoredSnapshot>, world: &mut Surroundings) -> Phase {
+        let (is_void, done) = (self.is_void.clone(), self.done.clone());
+        self.ask(
+            world,
+            FILES,
+            move |_, blocks| files::read(&stored, blocks, &is_void, &done),
+            |job, snapshot| job.task.snapshot = Some(snapshot),
+        );
+        Phase::Read
+    }
+
+    fn begin_record(&mut self, world: &mut Surroundings) -> Phase {
+        self.prepare_record();
+        if let Some(record) = self.record.clone() {
+            let mut tell = self.tell_files();
+            self.ask(
+                world,
+                FILES,
+                move |store, blocks| {
+                    files::expect_place(store, &record.path)?;
+                    Ok(records::write(&record.path, &record.restore, blocks, &mut tell)?)
+                },
+                |job, ()| job.task.record.iter_mut().for_each(|record| record.is_written = true),
+            );
+        }
+        Phase::Record
+    }
+
+    fn begin_blocks(&mut self) -> Phase {
+        Phase::Blocks(Columns::new(self.steps.pop_front().unwrap_or_default()))
+    }
+
+    fn begin_clear(&self, world: &Surroundings) -> Phase {
+        let snapshot = self.snapshot.as_ref();
+        Phase::Clear(snapshot.map(|snapshot| Round::of(snapshot, self.job.dimension, world)).unwrap_or_default())
+    }
+
+    fn begin_find(&self, world: &mut Surroundings) -> Phase {
+        let entities = self.snapshot.iter().flat_map(|snapshot| snapshot.entities());
+        let entities: Vec<Uuid> = entities.map(|entity| entity.id).collect();
+        self.ask(
+            world,
+            Place::Loading,
+            move |store, _| Ok(store.entity_places(&entities).map_err(WorkError::from)?),
+            |job, places| job.phase = Phase::Find(Some(places)),
+        );
+        Phase::Find(None)
+    }
+
+    /// Has something done elsewhere, and the job take what came of it.
+    fn ask<T: Send + 'static>(
+        &self,
+        world: &mut Surroundings,
+        place: Place,
+        work: impl FnOnce(&WorldStore, &BlockRegistry) -> Result<T, SnapshotJobError> + Send + 'static,
+        take: fn(&mut Job, T),
+    ) {
+        let id = self.job.id;
+        world.threads.ask(place, work, move |world, result| {
+            if let Some(job) = world.resource_mut::<Snapshots>().job(id) {
+                match result.map_err(SnapshotJobError::from).flatten() {
+                    Ok(value) => take(job, value),
+                    Err(error) => job.fail(error),
+                }
+            }
+        });
+    }
+
+    /// Counts the columns that the work on files has done, and ends it when it is void.
+    fn tell_files(&self) -> impl FnMut(&Progress) -> ControlFlow<()> + Send + use<> {
+        let (is_void, done, mut before) = (self.is_void.clone(), self.done.clone(), 0);
+        move |progress: &Progress| {
+            done.fetch_add((progress.done - before) as usize, Ordering::Relaxed);
+            before = progress.done;
+            is_void.go_on()
+        }
+    }
 }

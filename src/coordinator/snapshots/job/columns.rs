@@ -1,0 +1,213 @@
+//! What regions do for a job: something with each column, a few at a time, or all of them something at once.
+
+use super::Surroundings;
+use super::task::Task;
+use crate::coordinator::dimension::Dimension;
+use crate::coordinator::dimension::column_state::ColumnState;
+use crate::coordinator::snapshots::{ColumnResult, Snapshots};
+use crate::simulation::{ColumnAnswer, ColumnWork, WorkBudget};
+use crate::snapshot::Snapshot;
+use crate::space::{ChunkPos, ColumnPos, DimensionId};
+use rustc_hash::FxHashSet;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+/// How often work that was lost is sent again: a region that halts is restarted by somebody, or not.
+const TRIES: u32 = 10;
+/// The wait before that.
+const RETRY: Duration = Duration::from_millis(500);
+/// How often it is asked again whether somebody is alive, and the wait in between: a tick ends soon.
+const LOOKS: u32 = 100;
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// A column, or a part of one.
+#[derive(Clone, Debug)]
+pub struct Piece {
+    pub column: ColumnPos,
+    /// In chunks.
+    pub heights: RangeInclusive<i64>,
+    tries: u32,
+    /// How often it was looked whether its entities are alive.
+    looks: u32,
+}
+
+impl Piece {
+    pub const fn new(column: ColumnPos, heights: RangeInclusive<i64>) -> Self {
+        Self { column, heights, tries: 0, looks: 0 }
+    }
+
+    /// Whether it can be waited until it is known who is alive.
+    pub const fn may_wait(&self) -> bool {
+        self.looks < LOOKS
+    }
+}
+
+/// What is to be done with a piece.
+pub enum Turn {
+    Work(ColumnWork),
+    /// Nothing has to be done.
+    Skip,
+    /// A region has to end its tick first.
+    Wait,
+}
+
+/// The pieces of a phase that are not done.
+pub struct Columns {
+    todo: VecDeque<Piece>,
+    under_way: BTreeMap<ColumnPos, Piece>,
+    /// Those of them that are loaded for it.
+    loading: BTreeSet<ColumnPos>,
+    /// What has to wait, and until when.
+    again: BTreeMap<(Duration, ColumnPos), Piece>,
+}
+
+impl Columns {
+    pub fn new(pieces: Vec<Piece>) -> Self {
+        Self { todo: pieces.into(), under_way: BTreeMap::new(), loading: BTreeSet::new(), again: BTreeMap::new() }
+    }
+
+    pub fn has_under_way(&self) -> bool {
+        !self.under_way.is_empty()
+    }
+
+    /// Orders the next pieces, as far as there is room for them; says whether all are done.
+    pub fn order(
+        &mut self,
+        task: &mut Task,
+        world: &mut Surroundings,
+        mut turn: impl FnMut(&mut Task, &Piece, &mut Surroundings) -> Turn,
+    ) -> bool {
+        let now = world.clock.now;
+        while let Some(entry) = self.again.first_entry().filter(|entry| entry.key().0 <= now) {
+            self.todo.push_front(entry.remove());
+        }
+        let (most, most_loading) = (world.config.snapshots.columns.max(1), world.config.snapshots.loading.max(1));
+        while self.under_way.len() < most
+            && let Some(mut piece) = self.todo.pop_front()
+        {
+            let column = piece.column;
+            let is_loaded_for_it = !is_loaded(world.dimensions.open.get(&task.job.dimension), column);
+            if is_loaded_for_it && self.loading.len() >= most_loading {
+                self.todo.push_front(piece);
+                break;
+            }
+            let has_failed =
+                task.column(column).is_some_and(|outcome| matches!(outcome.result, ColumnResult::Failed(_)));
+            let turn = if has_failed { Turn::Skip } else { turn(task, &piece, world) };
+            match turn {
+                Turn::Work(work) => {
+                    task.send(column.chunk(*piece.heights.start()), work, world);
+                    self.under_way.insert(column, piece);
+                    if is_loaded_for_it {
+                        self.loading.insert(column);
+                    }
+                }
+                Turn::Skip => task.count(1),
+                Turn::Wait => {
+                    piece.looks += 1;
+                    self.again.insert((now.saturating_add(LOOK_AGAIN), column), piece);
+                }
+            }
+        }
+        self.todo.is_empty() && self.under_way.is_empty() && self.again.is_empty()
+    }
+
+    /// Takes in what came of a column; gives it back unless the column is worked on once more.
+    pub fn take(&mut self, column: ColumnPos, answer: ColumnAnswer, now: Duration) -> Option<ColumnAnswer> {
+        let mut piece = self.under_way.remove(&column)?;
+        self.loading.remove(&column);
+        match answer {
+            ColumnAnswer::Postponed => self.todo.push_front(piece),
+            ColumnAnswer::Lost if piece.tries + 1 < TRIES => {
+                piece.tries += 1;
+                self.again.insert((now.saturating_add(RETRY), column), piece);
+            }
+            answer => return Some(answer),
+        }
+        None
+    }
+}
+
+/// Something that each region with columns of a snapshot does to all of them at once.
+#[derive(Default)]
+pub struct Round {
+    /// The columns whose region has not had its turn.
+    unseen: BTreeSet<ColumnPos>,
+    /// The columns by which regions were asked that have not answered.
+    asked: BTreeSet<ColumnPos>,
+}
+
+impl Round {
+    pub fn of(snapshot: &Snapshot, dimension: DimensionId, world: &Surroundings) -> Self {
+        let Some(open) = world.dimensions.open.get(&dimension) else { return Self::default() };
+        let columns = snapshot.columns().map(|(column, _)| column);
+        Self { unseen: columns.filter(|column| open.columns.is_in_region(*column)).collect(), asked: BTreeSet::new() }
+    }
+
+    pub fn has_under_way(&self) -> bool {
+        !self.asked.is_empty()
+    }
+
+    /// Asks the regions whose turn it is; says whether all have had it.
+    pub fn order(&mut self, task: &Task, world: &mut Surroundings, work: impl Fn() -> ColumnWork) -> bool {
+        let Some(open) = world.dimensions.open.get(&task.job.dimension) else { return true };
+        // Nobody walks about in a halted region; whoever is in it is as they are stored.
+        self.asked.retain(|column| !is_halted(open, *column));
+        if !self.asked.is_empty() {
+            return false;
+        }
+        // Whoever was in a column that was given up has been seen with it.
+        self.unseen.retain(|column| open.columns.is_in_region(*column) && !is_halted(open, *column));
+        let mut regions = FxHashSet::default();
+        let of_new_region =
+            |column: &ColumnPos| open.regionizer.region_at(*column).is_some_and(|region| regions.insert(region));
+        let asked = self.unseen.iter().copied().filter(of_new_region);
+        self.asked = asked.take(world.config.snapshots.columns.max(1)).collect();
+        for column in &self.asked {
+            task.send(column.chunk(*task.heights().start()), work(), world);
+        }
+        self.asked.is_empty()
+    }
+
+    /// Takes in what came of a region; gives it back unless the region is asked again.
+    pub fn take(&mut self, column: ColumnPos, answer: ColumnAnswer) -> Option<ColumnAnswer> {
+        if !self.asked.remove(&column) {
+            return None;
+        }
+        let columns = match &answer {
+            ColumnAnswer::Seen(seen) => &seen.columns,
+            ColumnAnswer::Cleared(cleared) => &cleared.columns,
+            // The region may have halted.
+            _ => return None,
+        };
+        for column in columns.iter().chain([&column]) {
+            self.unseen.remove(column);
+        }
+        Some(answer)
+    }
+}
+
+fn is_halted(open: &Dimension, column: ColumnPos) -> bool {
+    let region = open.regionizer.region_at(column);
+    region.and_then(|region| open.regionizer.data(region)).is_some_and(|slot| slot.halted.is_some())
+}
+
+fn is_loaded(open: Option<&Dimension>, column: ColumnPos) -> bool {
+    let state = open.and_then(|open| open.columns.get(column));
+    matches!(state, Some(ColumnState::Owned(_) | ColumnState::Halted { .. }))
+}
+
+impl Task {
+    /// Sends work to the region of a column. In a sparse dimension the ground around the chunk is loaded for it.
+    fn send(&self, at: ChunkPos, work: ColumnWork, world: &mut Surroundings) {
+        let (id, column, teller) = (self.job.id, at.column(), world.threads.teller());
+        let tell = move |answer, took| {
+            teller.tell(move |world| world.resource_mut::<Snapshots>().answers.push((id, column, answer, took)));
+        };
+        let config = &world.config;
+        let share = (!config.mode.is_lockstep()).then_some(config.snapshots.tick_share);
+        let budget = WorkBudget { share, chunks: config.snapshots.chunks.max(1) };
+        world.post.send(work.letter(self.job.dimension, at.min_block(), budget, self.is_void.clone(), tell));
+    }
+}

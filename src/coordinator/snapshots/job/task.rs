@@ -1,0 +1,277 @@
+//! What a job is about, and what has come of it up to now: what all its phases need.
+
+use super::columns::{Columns, Piece};
+use crate::coordinator::snapshots::job::Surroundings;
+use crate::coordinator::snapshots::records::Record;
+use crate::coordinator::snapshots::{
+    AfterCrash, ColumnOutcome, ColumnResult, EntityRestore, RestoreSnapshot, SnapshotJob, SnapshotJobError,
+    SnapshotJobId, SnapshotJobState, SnapshotJobStatus, SnapshotOrder, SnapshotOutcome, SnapshotProgress,
+    SnapshotSource,
+};
+use crate::region::RegionId;
+use crate::simulation::{CapturedColumn, ClearedEntities, ColumnAnswer, ColumnError, SeenEntities};
+use crate::snapshot::{BlockFilter, RestoreItem, Snapshot, SnapshotParts};
+use crate::space::{BlockBox, ColumnPos};
+use crate::work::Stop;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use uuid::Uuid;
+
+/// A job of more columns is refused: 1,024 by 1,024.
+const MAX_COLUMNS: u128 = 1 << 20;
+/// A restore in a sequence of more chunk heights is refused.
+const MAX_HEIGHTS: u64 = 4_096;
+
+pub struct Task {
+    pub job: SnapshotJob,
+    pub order: Arc<SnapshotOrder>,
+    /// How a restore is remembered, until all that it changed is saved.
+    pub record: Option<Record>,
+    /// What is restored, once it is in memory.
+    pub snapshot: Option<Arc<Snapshot>>,
+    pub filter: Arc<BlockFilter>,
+    /// What is restored one after the other.
+    pub steps: VecDeque<Vec<Piece>>,
+    /// What was captured up to now, to be kept or to undo a restore.
+    pub captured: Arc<Snapshot>,
+    /// Who was in the box and was removed.
+    pub removed: BTreeSet<Uuid>,
+    /// The ticks in which columns were restored.
+    ticks: BTreeSet<(RegionId, u64)>,
+    /// The columns are those of the job, ascending; an error ends it before all is done.
+    pub outcome: SnapshotOutcome,
+    pub progress: SnapshotProgress,
+    /// Pieces of work that are done; threads that work on files count them here.
+    pub done: Arc<AtomicUsize>,
+    /// Nothing of what is under way and has not begun is wanted any more.
+    pub is_void: Stop,
+}
+
+impl Task {
+    pub fn new(id: SnapshotJobId, order: SnapshotOrder, record: Option<Record>) -> Self {
+        let (dimension, area) = (order.dimension(), order.area());
+        let is_resumed = record.as_ref().is_some_and(|record| record.is_written);
+        let (is_restore, parts, snapshot, filter) = match &order {
+            SnapshotOrder::Capture(capture) => (false, capture.parts, None, BlockFilter::default()),
+            SnapshotOrder::Restore(restore) => {
+                (true, SnapshotParts::ALL, restore.snapshot.held().cloned(), restore.filter.clone())
+            }
+        };
+        let (steps, removed, ticks, outcome, progress, done, is_void) = Default::default();
+        let mut task = Self {
+            job: SnapshotJob { id, dimension, area, is_restore, is_resumed },
+            order: Arc::new(order),
+            record,
+            snapshot,
+            filter: Arc::new(filter),
+            steps,
+            captured: Arc::new(Snapshot::of_parts(area, parts)),
+            removed,
+            ticks,
+            outcome,
+            progress,
+            done,
+            is_void,
+        };
+        if let Err(error) = task.plan() {
+            task.give_up(error);
+        }
+        task
+    }
+
+    /// Finds out the columns, and how much there is to do.
+    fn plan(&mut self) -> Result<(), SnapshotJobError> {
+        let order = self.order.clone();
+        let area = self.job.area;
+        let reached = area.column_area().columns();
+        if reached > MAX_COLUMNS {
+            return Err(SnapshotJobError::TooManyColumns { columns: reached, limit: MAX_COLUMNS });
+        }
+        let columns: Vec<ColumnPos> = match &*order {
+            SnapshotOrder::Capture(_) => area.columns().collect(),
+            SnapshotOrder::Restore(restore) => restore.snapshot.columns_in(&area),
+        };
+        self.progress.total = columns.len();
+        match &*order {
+            SnapshotOrder::Capture(capture) => {
+                self.progress.total += if capture.store.is_some() { columns.len() } else { 0 };
+            }
+            SnapshotOrder::Restore(restore) => {
+                self.steps = steps(restore, &area, &columns)?;
+                self.progress.total += self.steps.iter().map(Vec::len).sum::<usize>();
+                self.progress.total += match &restore.snapshot {
+                    SnapshotSource::Stored(stored) => stored.columns().len(),
+                    SnapshotSource::Held(held) if self.wants_record() && !self.wants_undo() => held.columns().len(),
+                    SnapshotSource::Held(_) => 0,
+                };
+                // The undo is captured and written.
+                self.progress.total += if self.wants_undo() { 2 * columns.len() } else { 0 };
+            }
+        }
+        let unfinished = |column| ColumnOutcome { column, result: ColumnResult::Unfinished, changed: Vec::new() };
+        self.outcome.columns = columns.into_iter().map(unfinished).collect();
+        Ok(())
+    }
+
+    /// All columns at all heights of the box.
+    pub fn whole_columns(&self) -> Columns {
+        let heights = self.heights();
+        let columns = self.outcome.columns.iter();
+        Columns::new(columns.map(|outcome| Piece::new(outcome.column, heights.clone())).collect())
+    }
+
+    pub fn heights(&self) -> RangeInclusive<i64> {
+        self.job.area.chunk_heights().unwrap_or(0..=0)
+    }
+
+    /// Whether a restore is still to be remembered.
+    pub fn wants_record(&self) -> bool {
+        self.record.as_ref().is_some_and(|record| !record.is_written)
+    }
+
+    /// Whether what is there is captured before, so that the next session can restore that.
+    pub fn wants_undo(&self) -> bool {
+        let undoes = matches!(&*self.order, SnapshotOrder::Restore(restore) if restore.after_crash == AfterCrash::Undo);
+        undoes && self.wants_record()
+    }
+
+    /// Whether somebody may have crossed into a column that was restored already. Within a tick nobody moves.
+    pub fn wants_clear(&self) -> bool {
+        let replaces =
+            matches!(&*self.order, SnapshotOrder::Restore(restore) if restore.entities == EntityRestore::Replace);
+        replaces && self.ticks.len() > 1
+    }
+
+    /// What the next session does is what the order says, or its undo.
+    pub fn prepare_record(&mut self) {
+        let undoes = self.wants_undo();
+        let (Some(record), SnapshotOrder::Restore(restore)) = (&mut self.record, &*self.order) else { return };
+        if undoes {
+            let entities = match restore.entities {
+                EntityRestore::Keep => EntityRestore::Keep,
+                EntityRestore::Add | EntityRestore::Replace => EntityRestore::Replace,
+            };
+            record.restore =
+                RestoreSnapshot { entities, ..RestoreSnapshot::new(restore.dimension, self.captured.clone()) };
+        }
+    }
+
+    /// The job cannot go on. What is under way is still answered.
+    pub fn give_up(&mut self, error: impl Into<SnapshotJobError>) {
+        self.outcome.error.get_or_insert(error.into());
+    }
+
+    /// So many pieces of work are done.
+    pub fn count(&self, pieces: usize) {
+        self.done.fetch_add(pieces, Ordering::Relaxed);
+    }
+
+    pub fn column(&mut self, column: ColumnPos) -> Option<&mut ColumnOutcome> {
+        let columns = &mut self.outcome.columns;
+        let place = columns.binary_search_by_key(&column, |outcome| outcome.column).ok()?;
+        Some(&mut columns[place])
+    }
+
+    /// What came of a column.
+    pub fn note(&mut self, column: ColumnPos, answer: ColumnAnswer) {
+        match answer {
+            ColumnAnswer::Seen(SeenEntities { entities, .. }) => {
+                let captured = Arc::make_mut(&mut self.captured);
+                return entities.into_iter().for_each(|entity| captured.add_entity(entity.column(), entity));
+            }
+            ColumnAnswer::Cleared(ClearedEntities { removed, .. }) => return self.removed.extend(removed),
+            ColumnAnswer::Captured(CapturedColumn { tick, blocks, entities }) => {
+                Arc::make_mut(&mut self.captured).add_column(&blocks, tick, entities);
+                if !self.job.is_restore {
+                    self.end_column(column, ColumnResult::Done);
+                }
+            }
+            ColumnAnswer::Restored(restored) => {
+                self.progress.chunks_changed += restored.chunks.len();
+                self.removed.extend(restored.removed);
+                self.ticks.insert(restored.tick);
+                if let Some(outcome) = self.column(column) {
+                    outcome.changed.extend(restored.chunks);
+                }
+            }
+            ColumnAnswer::Placed(_) => self.end_column(column, ColumnResult::Done),
+            ColumnAnswer::Failed(error) => self.end_column(column, ColumnResult::Failed(error)),
+            ColumnAnswer::Lost | ColumnAnswer::Postponed => {
+                self.end_column(column, ColumnResult::Failed(ColumnError::Unanswered(column)));
+            }
+        }
+        self.count(1);
+    }
+
+    pub fn end_column(&mut self, column: ColumnPos, result: ColumnResult) {
+        if let Some(outcome) = self.column(column) {
+            outcome.result = result;
+        }
+    }
+
+    /// All have looked; whoever nobody has found is where they were seen last.
+    pub fn add_seen(&mut self, world: &mut Surroundings) {
+        let captured = Arc::make_mut(&mut self.captured);
+        for entity in world.directory.sightings.end(self.job.id) {
+            if captured.entity_column(entity.id).is_none() {
+                captured.add_entity(entity.column(), entity);
+            }
+        }
+    }
+
+    /// How far the job is.
+    pub fn status(&self) -> SnapshotJobStatus {
+        let done = self.done.load(Ordering::Relaxed);
+        SnapshotJobStatus { job: self.job, progress: SnapshotProgress { done, ..self.progress.clone() }, outcome: None }
+    }
+
+    /// What has come of the job.
+    pub fn end(mut self) -> SnapshotJobStatus {
+        let SnapshotJobStatus { job, mut progress, .. } = self.status();
+        progress.state = match self.outcome.error.take_if(|error| *error == SnapshotJobError::Cancelled) {
+            Some(_) => SnapshotJobState::Cancelled,
+            None if self.outcome.error.is_some() => SnapshotJobState::Failed,
+            None => SnapshotJobState::Finished,
+        };
+        // There is nothing to be written of columns that were left out.
+        if progress.state == SnapshotJobState::Finished {
+            progress.done = progress.total;
+        }
+        for outcome in &mut self.outcome.columns {
+            outcome.changed.sort_unstable();
+            outcome.changed.dedup();
+        }
+        self.outcome.snapshot = (!job.is_restore).then_some(self.captured);
+        SnapshotJobStatus { job, progress, outcome: Some(Arc::new(self.outcome)) }
+    }
+}
+
+/// The pieces that are restored one after the other; those of a step at the same time.
+fn steps(
+    restore: &RestoreSnapshot,
+    area: &BlockBox,
+    columns: &[ColumnPos],
+) -> Result<VecDeque<Vec<Piece>>, SnapshotJobError> {
+    let Some(heights) = area.chunk_heights() else { return Ok(VecDeque::new()) };
+    let Some(sequence) = restore.sequence else {
+        return Ok([columns.iter().map(|column| Piece::new(*column, heights.clone())).collect()].into());
+    };
+    if heights.start().abs_diff(*heights.end()) >= MAX_HEIGHTS {
+        return Err(SnapshotJobError::TooManyHeights { limit: MAX_HEIGHTS });
+    }
+    let items = sequence.items(area)?.filter(|item| columns.binary_search(&item.chunk.column()).is_ok());
+    let items: Vec<RestoreItem> = items.collect();
+    Ok(items.chunk_by(|a, b| a.phase == b.phase).map(step).collect())
+}
+
+/// The chunks of a step, each column with all of its heights.
+fn step(items: &[RestoreItem]) -> Vec<Piece> {
+    let mut columns: BTreeMap<ColumnPos, RangeInclusive<i64>> = BTreeMap::new();
+    for RestoreItem { chunk, .. } in items {
+        let heights = columns.entry(chunk.column()).or_insert(chunk.y..=chunk.y);
+        *heights = *heights.start().min(&chunk.y)..=*heights.end().max(&chunk.y);
+    }
+    columns.into_iter().map(|(column, heights)| Piece::new(column, heights)).collect()
+}

@@ -1,0 +1,83 @@
+//! What is to be done with the columns of a job, one by one; and who is alive: a restore makes nobody a second time.
+
+use super::Surroundings;
+use super::columns::{Piece, Turn};
+use super::task::Task;
+use crate::coordinator::snapshots::{ColumnResult, EntityRestore, SnapshotOrder, UngeneratedGround};
+use crate::simulation::{CaptureColumn, ColumnWork, PlaceEntities, RestoreColumn};
+use crate::space::{ColumnPos, DimensionId};
+use crate::storage::EntityRecord;
+use std::collections::BTreeMap;
+use uuid::Uuid;
+
+/// Where entities are stored.
+pub type StoredPlaces = BTreeMap<Uuid, (DimensionId, ColumnPos)>;
+
+impl Task {
+    pub fn capture(&mut self, piece: &Piece, world: &mut Surroundings) -> Turn {
+        let Piece { column, .. } = *piece;
+        if let SnapshotOrder::Capture(capture) = &*self.order
+            && capture.ungenerated == UngeneratedGround::LeaveOut
+            && !world.dimensions.open.get(&capture.dimension).is_some_and(|open| open.stored.is_completed(column))
+        {
+            self.end_column(column, ColumnResult::LeftOut);
+            return Turn::Skip;
+        }
+        let entities = self.captured.parts().entities;
+        Turn::Work(ColumnWork::Capture(CaptureColumn { column, area: self.job.area, entities }))
+    }
+
+    pub fn restore(&mut self, piece: &Piece, _: &mut Surroundings) -> Turn {
+        let (SnapshotOrder::Restore(restore), Some(snapshot)) = (&*self.order, self.snapshot.clone()) else {
+            return Turn::Skip;
+        };
+        let mut area = self.job.area;
+        area.min.y = area.min.y.max(piece.heights.start() << 4);
+        area.max.y = area.max.y.min(piece.heights.end() << 4 | 15);
+        Turn::Work(ColumnWork::Restore(RestoreColumn {
+            column: piece.column,
+            area,
+            snapshot,
+            filter: self.filter.clone(),
+            removes_entities: restore.entities == EntityRestore::Replace,
+        }))
+    }
+
+    /// The entities of a column come into the world, but for players and whoever is alive.
+    pub fn place_entities(&mut self, piece: &Piece, stored: &StoredPlaces, world: &mut Surroundings) -> Turn {
+        let SnapshotOrder::Restore(restore) = &*self.order else { return Turn::Skip };
+        let (Piece { column, .. }, area) = (piece, self.job.area);
+        let (mut entities, mut alive) = (Vec::new(), 0);
+        let snapshot = self.snapshot.as_ref().filter(|_| restore.entities != EntityRestore::Keep);
+        let known = snapshot.and_then(|snapshot| snapshot.column(*column)).map_or(&[][..], |known| known.entities());
+        for entity in known.iter().filter(|entity| area.contains(entity.block) && entity.player().is_none()) {
+            match self.is_alive(entity.id, stored, world) {
+                Some(false) => entities.push(EntityRecord { dimension: restore.dimension, ..entity.clone() }),
+                None if piece.may_wait() => return Turn::Wait,
+                Some(true) | None => alive += 1,
+            }
+        }
+        self.outcome.alive_elsewhere += alive;
+        Turn::Work(ColumnWork::PlaceEntities(PlaceEntities { column: *column, area, entities }))
+    }
+
+    /// Whether somebody is alive: in a region, on a journey, or stored where nothing is loaded. Who is stored where the column is
+    /// loaded, and was not reported by its region, has died. `None` until a region has ended its tick.
+    fn is_alive(&self, id: Uuid, stored: &StoredPlaces, world: &mut Surroundings) -> Option<bool> {
+        if world.directory.knows(id) {
+            return Some(true);
+        }
+        if self.removed.contains(&id) {
+            return Some(false);
+        }
+        let place = match world.saves.unwritten_entity(id) {
+            Some(record) => record.as_ref().map(|record| (record.dimension, record.column())),
+            None => stored.get(&id).copied(),
+        };
+        let Some((dimension, column)) = place else { return Some(false) };
+        match world.dimensions.open.get_mut(&dimension) {
+            Some(open) => open.has_reported(column).map(|has_reported| !has_reported),
+            None => Some(true),
+        }
+    }
+}
