@@ -8,7 +8,7 @@ use super::events::{ColumnFailed, GroundRegenerated};
 use super::streaming::failed_columns::{OUTAGE_PAUSE, OUTAGE_RETRY, Verdict, wait_after};
 use super::threads::{ColumnsReady, ReadyColumn};
 use crate::chunk::{Column, ColumnSummary};
-use crate::simulation::{ColumnError, Departed, FetchedColumn, RegeneratedChunk};
+use crate::simulation::{ColumnError, Departed, FetchedColumn};
 use crate::space::{ColumnPos, DimensionId, HeightSet};
 use crate::storage::SaveBatch;
 use std::mem;
@@ -42,7 +42,7 @@ impl Desk<'_> {
     /// Also those that a region had made anew within a tick.
     fn tell_of_repairs(&mut self) {
         for (&dimension, open) in &self.dimensions.open {
-            for RegeneratedChunk { chunk, error } in open.home.ground.repairs.take() {
+            for (chunk, error) in open.home.ground.take_regenerated() {
                 bevy::log::warn!("chunk {chunk} of {dimension} is generated anew: {error}");
                 self.publisher.event(GroundRegenerated { dimension, chunk, error });
             }

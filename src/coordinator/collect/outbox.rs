@@ -3,7 +3,7 @@
 use crate::coordinator::desk::Desk;
 use crate::coordinator::streaming::holders::Holder;
 use crate::region::RegionId;
-use crate::simulation::{Departed, FinishedWork, Inbox, LoadedColumn, Outbox, Traveller, Undeliverable, ViewerReport};
+use crate::simulation::{Answer, Departed, Inbox, LoadedColumn, Outbox, Traveller, Undeliverable, ViewerReport};
 use crate::space::DimensionId;
 use crate::storage::{ChunkGroup, SaveBatch};
 use bevy::prelude::*;
@@ -35,7 +35,7 @@ impl Desk<'_> {
         } = *outbox;
         self.directory.note_region(id, region, &appeared, &gone);
         // Whoever hears of it knows by then who is there no more.
-        worked.into_iter().for_each(FinishedWork::tell);
+        worked.into_iter().for_each(Answer::tell);
         // Before what was changed in them since.
         fetched.into_iter().for_each(|fetched| self.take_fetched(id, fetched));
         self.publisher.chunks(id, changed);

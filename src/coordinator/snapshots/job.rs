@@ -16,10 +16,7 @@ use crate::coordinator::dimension::column_state::ColumnState;
 use crate::coordinator::saving::save::Saves;
 use crate::coordinator::travel::letters::Directory;
 use crate::region::RegionId;
-use crate::simulation::{
-    CaptureColumn, CapturedColumn, ClearEntities, ClearedEntities, ColumnAnswer, ColumnError, ColumnWork,
-    LookForEntities, PlaceEntities, RestoreColumn, SeenEntities,
-};
+use crate::simulation::{ColumnAnswer, ColumnError, ColumnWork};
 use crate::snapshot::{BlockFilter, Snapshot, StoredSnapshot};
 use crate::space::{BlockBox, BlockPos, ColumnPos, DimensionId};
 use crate::storage::EntityRecord;
@@ -449,11 +446,11 @@ impl Job {
         }
         match (&self.task, &self.phase) {
             (SnapshotOrder::Restore(_), Some(Phase::Capture(_))) => {
-                Some(ColumnWork::Capture(CaptureColumn { column, area: self.task.area(), entities: true }))
+                Some(ColumnWork::Capture { column, area: self.task.area(), entities: true })
             }
             (_, Some(Phase::LookAgain)) => {
                 let known = self.stragglers.known.clone();
-                Some(ColumnWork::Look(LookForEntities { area: self.task.area(), known }))
+                Some(ColumnWork::Look { area: self.task.area(), known })
             }
             (SnapshotOrder::Capture(capture), _) => {
                 let is_generated = world.dimensions.open.get(&capture.dimension)?.stored.is_completed(column);
@@ -463,24 +460,24 @@ impl Job {
                     return None;
                 }
                 let (area, entities) = (capture.area, capture.parts.entities);
-                Some(ColumnWork::Capture(CaptureColumn { column, area, entities }))
+                Some(ColumnWork::Capture { column, area, entities })
             }
             (SnapshotOrder::Restore(restore), Some(Phase::Clear)) => {
                 let snapshot = restore.snapshot.held()?.clone();
-                Some(ColumnWork::Clear(ClearEntities { area: self.task.area(), snapshot }))
+                Some(ColumnWork::Clear { area: self.task.area(), snapshot })
             }
             (SnapshotOrder::Restore(restore), Some(Phase::Entities(_))) => {
                 let (snapshot, mode) = (restore.snapshot.held()?.clone(), restore.entities);
                 let entities = self.coming(&snapshot, column, mode, world);
-                Some(ColumnWork::PlaceEntities(PlaceEntities { column, area: self.task.area(), entities }))
+                Some(ColumnWork::PlaceEntities { column, area: self.task.area(), entities })
             }
-            (SnapshotOrder::Restore(restore), _) => Some(ColumnWork::Restore(RestoreColumn {
+            (SnapshotOrder::Restore(restore), _) => Some(ColumnWork::Restore {
                 column,
                 area: slab(&restore.restored_area(), &piece.heights),
                 snapshot: restore.snapshot.held()?.clone(),
                 filter: self.filter.clone(),
                 removes_entities: restore.entities == EntityRestore::Replace,
-            })),
+            }),
         }
     }
 
@@ -506,22 +503,22 @@ impl Job {
             }
             ColumnAnswer::Lost => outcome.failure = Some(ColumnError::Unanswered(column)),
             ColumnAnswer::Failed(error) => outcome.failure = Some(error),
-            ColumnAnswer::Captured(CapturedColumn { tick, blocks, entities }) => {
+            ColumnAnswer::Captured { tick, blocks, entities } => {
                 self.captured.add_column(&blocks, tick, entities);
             }
-            ColumnAnswer::Restored(restored) => {
-                self.progress.chunks_changed += restored.chunks.len();
-                outcome.changed.extend(restored.chunks);
-                self.removed.extend(restored.removed);
-                self.ticks.insert(restored.tick);
+            ColumnAnswer::Restored { chunks, removed, tick } => {
+                self.progress.chunks_changed += chunks.len();
+                outcome.changed.extend(chunks);
+                self.removed.extend(removed);
+                self.ticks.insert(tick);
             }
-            ColumnAnswer::Cleared(ClearedEntities { columns, removed }) => {
+            ColumnAnswer::Cleared { columns, removed } => {
                 self.stragglers.looked(columns.into_iter().chain([column]));
                 self.removed.extend(removed);
                 return;
             }
             ColumnAnswer::Placed(_) => {}
-            ColumnAnswer::Seen(SeenEntities { columns, entities }) => {
+            ColumnAnswer::Seen { columns, entities } => {
                 self.stragglers.looked(columns.into_iter().chain([column]));
                 entities.into_iter().for_each(|entity| self.captured.add_entity(entity.column(), entity));
                 return;

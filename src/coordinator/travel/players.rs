@@ -177,7 +177,7 @@ impl Desk<'_> {
         }
         self.players.present.insert(name, Presence::Coming { id, place, is_new, logs_out: false });
         self.players.is_somebody_coming = true;
-        self.post(Player::arrival(record));
+        self.post(Letter::player(record));
     }
 
     fn refuse_log_in(&mut self, name: String, reason: LogInError) {
