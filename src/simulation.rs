@@ -3,15 +3,17 @@
 //! A region world is a Bevy [`SubApp`](bevy::app::SubApp) that owns its columns and entities outright. It comes to a
 //! region thread with an inbox, runs one tick, and goes back to the coordinator with an outbox:
 //!
-//! 1. [`RegionSystems::Receive`]: take in loaded columns, entities, edits and letters;
-//! 2. [`RegionSystems::Simulate`]: the schedules of the game, [`RegionTick`] among them;
-//! 3. [`RegionSystems::Send`]: changed chunks, entities that walked out, columns that nobody needs, mirrored components,
-//!    what is to be saved.
+//! 1. `receive`: loaded columns, entities, edits and letters are taken in;
+//! 2. [`RegionMain`]: the schedules of the game run, [`RegionTick`] among them;
+//! 3. `send`: changed chunks, entities that walked out, columns that nobody needs, mirrored components, and what is to be saved
+//!    go into the outbox.
 //!
 //! What a system in a region can touch is what is in its world, so there is no lock and no shared mutable state.
 
+mod assignment;
 mod columns;
 mod exclusive;
+mod home;
 mod inbox_outbox;
 mod letter;
 mod player;
@@ -23,9 +25,9 @@ mod receive;
 mod salvage;
 mod schedules;
 mod send;
-mod strict;
 mod task_progress;
 mod template;
+mod template_error;
 #[cfg(test)]
 mod tests;
 mod travel;
@@ -36,30 +38,30 @@ pub use columns::blocks::{BlockAccessError, RegionBlocks, RegionColumns};
 pub use columns::column_source::ColumnError;
 pub use columns::column_work::ColumnRestored;
 pub use columns::damaged_ground::DamagedGround;
+pub use home::RegionInfo;
 pub use inbox_outbox::SetBlock;
 pub use letter::{Address, LetterSender, Received, RegionMessage, Returned, Undeliverable};
 pub use player::{LoggedOut, Player};
 pub use position::{Position, Viewer};
 pub use post::{ColumnReady, Post};
 pub use random::{RegionRandom, SplitMix64};
-pub use template::{BlockTypes, RegionMain, RegionSystems, RegionTemplateError, RegionTick};
-pub use travel::components::{BoxedComponent, Mirrored, SavedComponent};
+pub use template::{BlockTypes, RegionMain, RegionSystems, RegionTick};
+pub use template_error::RegionTemplateError;
+pub use travel::components::Mirrored;
 pub use travel::entities::{EntityIndex, EntityMoved, MoveCause, Moving, StableId};
+pub use travel::mapping::BoxedComponent;
 pub use travel::messages::PlacedMessage;
 pub use travel::resources::{RegionResource, RegionShare};
-pub use travel::saved_type::SavedVersionError;
+pub use travel::saved_type::{SavedComponent, SavedVersionError};
 pub use travel::unregistered::UnregisteredComponents;
-pub use world::RegionInfo;
 
 // What the coordinator and the plugin need of region worlds.
 pub(crate) use crate::storage::LoadedColumn;
+pub(crate) use assignment::{Assignment, Task};
 pub(crate) use columns::column_source::{ColumnSource, Departed, DepartedColumns, FetchedColumn, SavedChunks};
-pub(crate) use columns::column_work::{
-    CaptureColumn, CapturedColumn, ClearEntities, ClearedEntities, ColumnAnswer, ColumnWork, FinishedWork,
-    LookForEntities, PlaceEntities, RestoreColumn, SeenEntities, WorkBudget,
-};
-pub(crate) use columns::damaged_ground::{RegeneratedChunk, Repairs};
+pub(crate) use columns::column_work::{Answer, ColumnAnswer, ColumnWork, WorkBudget};
 pub(crate) use exclusive::Exclusive;
+pub(crate) use home::RegionHome;
 pub(crate) use inbox_outbox::{Inbox, MirrorUpdate, Outbox, Traveller, ViewerReport};
 pub(crate) use letter::{Letter, Stamp};
 pub(crate) use pool::WorldPool;
@@ -69,4 +71,4 @@ pub(crate) use salvage::Salvage;
 pub(crate) use task_progress::TaskProgress;
 pub(crate) use template::RegionTemplate;
 pub(crate) use travel::components::RegionComponents;
-pub(crate) use world::{Assignment, RegionHome, RegionWorld, Task};
+pub(crate) use world::RegionWorld;

@@ -11,7 +11,7 @@ use super::streaming::orders::Orders;
 use super::threads::{ColumnsReady, ReadyColumn};
 use super::{CoordinatorConfig, LOCKSTEP_LATENCY};
 use crate::chunk::{Column, ColumnSummary};
-use crate::simulation::{ColumnError, Departed, FetchedColumn, RegeneratedChunk};
+use crate::simulation::{ColumnError, Departed, FetchedColumn};
 use crate::space::{ColumnPos, DimensionId, HeightSet};
 use crate::storage::SaveBatch;
 use bevy::prelude::*;
@@ -54,7 +54,7 @@ pub fn deliver(
 /// Also those that a region had made anew within a tick.
 fn tell_of_repairs(open: &Dimension, publisher: &mut Publisher) {
     let dimension = open.id;
-    for RegeneratedChunk { chunk, error } in open.home.ground.repairs.take() {
+    for (chunk, error) in open.home.ground.take_regenerated() {
         warn!("chunk {chunk} of {dimension} is generated anew: {error}");
         publisher.event(GroundRegenerated { dimension, chunk, error });
     }

@@ -26,7 +26,7 @@ use super::travel::transit::Transit;
 use crate::block::BlockRegistry;
 use crate::generation::{DistanceGraph, Generator, GeneratorIdentity};
 use crate::region::{RegionId, RegionState, Regionizer};
-use crate::simulation::{ColumnSource, DepartedColumns, Exclusive, Inbox, Letter, RegionHome, Repairs};
+use crate::simulation::{ColumnSource, DepartedColumns, Exclusive, Inbox, Letter, RegionHome};
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage::{self, DimensionOrigin, GeneratedBy, StoreError, StoredDimensionError, WorldStore};
 use crate::work::Stop;
@@ -222,7 +222,7 @@ impl Dimension {
         let clock = stored_clock(store, id).map_err(read)?;
         let (heights, generator) = (spec.heights.clone(), spec.generator.clone());
         let whole = ColumnSource::new(id, heights, generator, blocks.clone(), Arc::downgrade(store));
-        let ground = ColumnSource { is_sparse, repairs: Repairs::new(config.damaged_ground), ..whole };
+        let ground = ColumnSource { is_sparse, damaged: config.damaged_ground, ..whole };
         let time = DimensionTime::resumed(spec.clock.unwrap_or(config.clock), clock);
         let dimension =
             Self { stored, pregenerations, time, ..Self::new(spec, regionizer, ground, config, store.clone()) };

@@ -7,3 +7,4 @@ pub(super) mod column_source;
 pub(super) mod column_work;
 pub(super) mod damaged_ground;
 pub(super) mod unsaved;
+pub(super) mod work;

@@ -1,13 +1,16 @@
 //! What goes into a region world with its tick, and what comes out.
 
-use super::FetchedColumn;
-use super::columns::column_work::FinishedWork;
+use super::columns::blocks::BlockAccessError;
+use super::columns::column_source::FetchedColumn;
+use super::columns::column_work::Answer;
 use super::letter::{Letter, Undeliverable};
-use super::travel::components::BoxedComponent;
-use super::travel::departure::Passenger;
+use super::travel::components::TakenComponent;
 use super::travel::entities::MoveCause;
-use super::travel::resources::ResourcePart;
-use super::{Position, RegionWorld, ViewerRadii};
+use super::travel::mapping::BoxedComponent;
+use super::travel::relationships::TakenRelationships;
+use super::travel::resources::{RegionShare, ResourcePart};
+use super::world::RegionWorld;
+use super::{Position, ViewerRadii};
 use crate::block::BlockId;
 use crate::chunk::Chunk;
 use crate::region::RegionId;
@@ -40,6 +43,21 @@ pub struct Traveller {
     pub(super) cause: MoveCause,
     /// Itself first.
     pub(super) followers: Vec<Passenger>,
+}
+
+/// One entity of a traveller, between two worlds.
+pub(super) struct Passenger {
+    /// Who it was in the world that it left.
+    pub entity: Entity,
+    pub components: Vec<TakenComponent>,
+    pub relationships: TakenRelationships,
+}
+
+impl Passenger {
+    /// One of whom nothing has been taken yet.
+    pub fn new(entity: Entity) -> Self {
+        Self { entity, components: Vec::new(), relationships: TakenRelationships::default() }
+    }
 }
 
 /// Changes a block of a region from the main world. It is applied before the region's next tick, and can be read when
@@ -90,6 +108,11 @@ impl Inbox {
         self.edits.append(&mut other.edits);
         self.letters.append(&mut other.letters);
         self.sections.extend(other.sections);
+    }
+
+    /// Divides the resources that wait: for a region that splits before it ever ticked.
+    pub fn split_resources(&mut self, share: &RegionShare) -> Vec<ResourcePart> {
+        self.resources.iter_mut().filter_map(|part| part.split(share)).collect()
     }
 
     /// Takes out what lies in columns that `wanted` names; letters to entities go along with these. Absorbed worlds stay:
@@ -169,7 +192,7 @@ pub struct Outbox {
     /// Viewers that are no more.
     pub viewers_gone: Vec<Uuid>,
     /// Edits that could not be made, with the reason.
-    pub refused: Vec<(SetBlock, super::BlockAccessError)>,
+    pub refused: Vec<(SetBlock, BlockAccessError)>,
     /// The stable ids that are new in this region since its last outbox, sorted: spawned, loaded, arrived, absorbed.
     pub appeared: Vec<Uuid>,
     /// The stable ids that are here no longer, for whatever reason, sorted.
@@ -187,5 +210,5 @@ pub struct Outbox {
     /// What the parts of a split take with them, by the part's region.
     pub parts: Vec<(RegionId, Inbox)>,
     /// Work on columns that was done.
-    pub worked: Vec<FinishedWork>,
+    pub worked: Vec<Answer>,
 }

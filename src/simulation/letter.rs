@@ -1,15 +1,18 @@
 //! Messages and closures that travel between worlds: to a place, to an entity, to the main world, to all regions.
 
-use super::world::RegionContents;
-use super::{EntityIndex, Exclusive};
+use super::Exclusive;
+use super::columns::column_work::{Answer, ColumnAnswer, ColumnWork, OrderedWork, WorkBudget};
 use crate::region::RegionId;
 use crate::space::{BlockPos, ColumnPos, DimensionId};
+use crate::storage::EntityRecord;
+use crate::work::Stop;
 use bevy::ecs::message::Messages;
 use bevy::prelude::*;
 use std::any::type_name;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 use uuid::Uuid;
 
 /// What can be sent from world to world, after `register_region_message` was called for it.
@@ -129,11 +132,9 @@ pub struct Letter {
     pub from: LetterSender,
     /// How many ticks of its target it waits there; 0 for the next tick.
     pub delay: u64,
-    content: Content,
+    pub(super) content: Content,
     /// It is on its way back, for this reason.
     returned: Option<Undeliverable>,
-    /// Who comes into the world with it.
-    brings: Option<Uuid>,
     /// What it takes in memory, without what its message or closure has elsewhere.
     bytes: usize,
     stamp: Option<Stamp>,
@@ -159,52 +160,32 @@ impl Drop for Stamp {
     }
 }
 
-enum Content {
+/// What a letter brings. The last two are this crate's own.
+pub(super) enum Content {
     Message(Box<dyn Parcel>),
     Run(Exclusive<RunInWorld>),
     RunOn(Exclusive<RunOnEntity>, Option<Exclusive<RunIfRetired>>),
-}
-
-impl Content {
-    /// What is left of a closure that ran.
-    fn nothing() -> Self {
-        Self::Run(Exclusive::new(Box::new(|_| {})))
-    }
+    /// A player comes into the world.
+    Player(Box<EntityRecord>),
+    /// To be done at the end of the tick.
+    Work(Exclusive<Box<OrderedWork>>),
 }
 
 /// A message whose type is forgotten.
-trait Parcel: Send + Sync {
-    fn deliver(
-        self: Box<Self>,
-        world: &mut World,
-        to: Address,
-        entity: Option<Entity>,
-        from: LetterSender,
-    ) -> Option<Handed>;
+pub(super) trait Parcel: Send + Sync {
+    fn deliver(self: Box<Self>, world: &mut World, to: Address, entity: Option<Entity>, from: LetterSender);
     fn give_back(self: Box<Self>, world: &mut World, to: Address, reason: Undeliverable);
     fn copy(&self) -> Box<dyn Parcel>;
     fn name(&self) -> &'static str;
 }
 
 impl<M: RegionMessage> Parcel for M {
-    fn deliver(
-        self: Box<Self>,
-        world: &mut World,
-        to: Address,
-        entity: Option<Entity>,
-        from: LetterSender,
-    ) -> Option<Handed> {
-        let number = write(world, Received { message: *self, to, entity, from })?;
-        let find = |world: &World, number: usize| {
-            let (Received { message, to, from, .. }, _) =
-                world.get_resource::<Messages<Received<M>>>()?.get_message(number)?;
-            Some(Letter::message(*to, *from, message.clone()))
-        };
-        Some(Handed::Message { find, number })
+    fn deliver(self: Box<Self>, world: &mut World, to: Address, entity: Option<Entity>, from: LetterSender) {
+        write(world, Received { message: *self, to, entity, from });
     }
 
     fn give_back(self: Box<Self>, world: &mut World, to: Address, reason: Undeliverable) {
-        let _ = write(world, Returned { message: *self, to, reason });
+        write(world, Returned { message: *self, to, reason });
     }
 
     fn copy(&self) -> Box<dyn Parcel> {
@@ -216,37 +197,17 @@ impl<M: RegionMessage> Parcel for M {
     }
 }
 
-/// The number that the message has among those of its type.
-fn write<T: Message>(world: &mut World, message: T) -> Option<usize> {
-    let Some(mut messages) = world.get_resource_mut::<Messages<T>>() else {
-        error!("{} was dropped: call register_region_message for what is sent", type_name::<T>());
-        return None;
-    };
-    Some(messages.write(message).id)
-}
-
-/// What was handed over in a task. If that panics, the sender is told.
-pub(super) enum Handed {
-    /// A message lies in the world until the next tick but one.
-    Message { find: fn(&World, usize) -> Option<Letter>, number: usize },
-    /// What is left of a closure that ran.
-    Closure(Letter),
-}
-
-impl Handed {
-    /// As it was before it was handed over; a closure does nothing any more.
-    pub fn into_letter(self, world: &World) -> Option<Letter> {
-        match self {
-            Self::Message { find, number } => find(world, number),
-            Self::Closure(letter) => Some(letter),
-        }
+fn write<T: Message>(world: &mut World, message: T) {
+    match world.get_resource_mut::<Messages<T>>() {
+        Some(mut messages) => drop(messages.write(message)),
+        None => error!("{} was dropped: call register_region_message for what is sent", type_name::<T>()),
     }
 }
 
 impl Letter {
     fn new(to: Address, from: LetterSender, content: Content, bytes: usize) -> Self {
         let bytes = size_of::<Self>() + bytes;
-        Self { to, from, delay: 0, content, returned: None, brings: None, bytes, stamp: None }
+        Self { to, from, delay: 0, content, returned: None, bytes, stamp: None }
     }
 
     /// A message.
@@ -265,6 +226,12 @@ impl Letter {
         let bytes = size_of_val(&*run) + retired.as_ref().map_or(0, |retired| size_of_val(&**retired));
         let content = Content::RunOn(Exclusive::new(run), retired.map(Exclusive::new));
         Self::new(Address::Entity(id), from, content, bytes)
+    }
+
+    /// A player, who comes into the world where it was when it left.
+    pub fn player(record: EntityRecord) -> Self {
+        let to = Address::Place(record.dimension, record.block);
+        Self::new(to, LetterSender::Main, Content::Player(Box::new(record)), size_of::<EntityRecord>())
     }
 
     /// What it takes in memory, without what its message or closure has elsewhere.
@@ -289,15 +256,12 @@ impl Letter {
         self
     }
 
-    /// The same letter, with which this entity comes into the world.
-    pub fn bringing(mut self, id: Uuid) -> Self {
-        self.brings = Some(id);
-        self
-    }
-
     /// Who comes into the world with it, if somebody does.
     pub fn brings(&self) -> Option<Uuid> {
-        self.brings
+        match &self.content {
+            Content::Player(record) => Some(record.id),
+            _ => None,
+        }
     }
 
     /// The block that it goes to, if it goes to a place.
@@ -336,7 +300,8 @@ impl Letter {
 
     /// The same letter on its way back; `None` if nobody would hear of it there.
     pub fn give_back(mut self, reason: Undeliverable) -> Option<Self> {
-        if self.returned.is_some() || matches!(self.content, Content::Run(_) | Content::RunOn(_, None)) {
+        let is_heard_of = matches!(self.content, Content::Message(_) | Content::RunOn(_, Some(_)));
+        if self.returned.is_some() || !is_heard_of {
             return None;
         }
         self.returned = Some(reason);
@@ -345,12 +310,32 @@ impl Letter {
         Some(self)
     }
 
-    /// One more of the same kind; `None` for closures, which run once.
+    /// One more of the same kind; `None` for what is not a message, which is done once.
     pub fn copy(&self) -> Option<Self> {
         let Content::Message(message) = &self.content else { return None };
+        Some(self.with_content(Content::Message((**message).copy())))
+    }
+
+    fn with_content(&self, content: Content) -> Self {
         let Self { to, from, delay, returned, bytes, .. } = *self;
-        let content = Content::Message((**message).copy());
-        Some(Self { to, from, delay, content, returned, brings: None, bytes, stamp: None })
+        Self { to, from, delay, content, returned, bytes, stamp: None }
+    }
+
+    /// What is left of it when it is handed over: if the tick panics, what it did is undone, and its sender is told. A
+    /// closure does nothing any more.
+    pub(super) fn trace(&mut self) -> Option<Self> {
+        let content = match &mut self.content {
+            Content::Message(_) if self.returned.is_some() => return None,
+            Content::Message(message) => Content::Message((**message).copy()),
+            Content::RunOn(_, retired) if self.returned.is_none() => {
+                Content::RunOn(Exclusive::new(Box::new(|_| {})), retired.take())
+            }
+            Content::Run(_) | Content::RunOn(..) => Content::Run(Exclusive::new(Box::new(|_| {}))),
+            Content::Player(record) => Content::Player(record.clone()),
+            // It tells by itself.
+            Content::Work(_) => return None,
+        };
+        Some(self.with_content(content))
     }
 
     /// What it is, for messages about it.
@@ -358,67 +343,44 @@ impl Letter {
         match &self.content {
             Content::Message(message) => (**message).name(),
             Content::Run(_) | Content::RunOn(..) => "a closure",
+            Content::Player(_) => "a player",
+            Content::Work(_) => "work on a column",
         }
     }
 
-    /// Hands it over in the world that it has reached. Gives it back if its entity is not there.
-    pub fn hand_over(self, world: &mut World) -> Option<(Self, Undeliverable)> {
-        let mut entity = None;
-        if let Some(id) = self.entity() {
-            entity = world.get_resource::<EntityIndex>().and_then(|index| index.entity(id));
-            if entity.is_none() {
-                return Some((self, Undeliverable::NoSuchEntity(id)));
-            }
-        }
-        match self.returned {
-            Some(reason) => self.come_back(world, reason),
-            None => self.open(world, entity),
-        }
-        world.flush();
-        None
-    }
-
-    /// In the world of its sender.
-    fn come_back(self, world: &mut World, reason: Undeliverable) {
-        match self.content {
-            Content::Message(message) => message.give_back(world, self.to, reason),
-            Content::RunOn(_, Some(retired)) => {
-                // Noted before it runs: it may panic.
-                note(world, Handed::Closure(Self { content: Content::nothing(), ..self }));
-                retired.into_inner()(world, reason);
-            }
-            Content::Run(_) | Content::RunOn(_, None) => {}
-        }
-    }
-
-    /// In the world that it was sent to; with the entity, if it was sent to one.
-    fn open(self, world: &mut World, entity: Option<Entity>) {
-        match self.content {
-            Content::Message(message) => {
-                if let Some(handed) = message.deliver(world, self.to, entity, self.from) {
-                    note(world, handed);
-                }
-            }
-            // Closures are noted before they run: they may panic.
-            Content::Run(run) => {
-                note(world, Handed::Closure(Self { content: Content::nothing(), ..self }));
-                run.into_inner()(world);
-            }
-            Content::RunOn(run, retired) => {
-                let content = Content::RunOn(Exclusive::new(Box::new(|_| {})), retired);
-                note(world, Handed::Closure(Self { content, ..self }));
+    /// Hands it over in the world that it has reached; with the entity, if it was sent to one.
+    pub fn hand_over(self, world: &mut World, entity: Option<Entity>) {
+        let Self { to, from, content, returned, .. } = self;
+        match (content, returned) {
+            (Content::Message(message), None) => message.deliver(world, to, entity, from),
+            (Content::Message(message), Some(reason)) => message.give_back(world, to, reason),
+            (Content::Run(run), None) => run.into_inner()(world),
+            (Content::RunOn(run, _), None) => {
                 if let Some(entity) = entity.and_then(|entity| world.get_entity_mut(entity).ok()) {
                     run.into_inner()(entity);
                 }
             }
+            (Content::RunOn(_, Some(retired)), Some(reason)) => retired.into_inner()(world, reason),
+            _ => {}
         }
+        world.flush();
     }
 }
 
-fn note(world: &mut World, handed: Handed) {
-    // The main world keeps none: its panics end the app.
-    if let Some(mut contents) = world.get_resource_mut::<RegionContents>() {
-        contents.waiting.note(handed);
+impl ColumnWork {
+    /// The letter that brings it to the region of a block's column. `tell` is called once, on whatever thread. If it `is_void`
+    /// by then, nothing is done.
+    pub fn letter(
+        self,
+        dimension: DimensionId,
+        block: BlockPos,
+        budget: WorkBudget,
+        is_void: Stop,
+        tell: impl FnOnce(ColumnAnswer, Duration) + Send + 'static,
+    ) -> Letter {
+        let ordered = OrderedWork { work: self, budget, is_void, answer: Answer::new(tell) };
+        let content = Content::Work(Exclusive::new(Box::new(ordered)));
+        Letter::new(Address::Place(dimension, block), LetterSender::Main, content, size_of::<OrderedWork>())
     }
 }
 

@@ -1,18 +1,10 @@
 //! Players: entities that come with a log-in and go with a log-out, wherever they are.
 
-use super::travel::components::RegionComponents;
-use super::travel::departure::{followers, place};
-use super::travel::entities::{EntityIndex, Moving, StableId, let_go};
-use super::travel::stored_entities::spawn_stored;
-use crate::simulation::columns::unsaved::collect_unsaved;
-use crate::simulation::letter::{Address, Letter, LetterSender};
-use crate::simulation::world::RegionContents;
-use crate::simulation::{Position, Viewer};
-use crate::storage::{EntityRecord, SaveBatch, player_component};
+use super::position::{Position, Viewer};
+use super::travel::entities::{EntityIndex, StableId};
+use crate::storage::{EntityRecord, player_component};
 use bevy::ecs::lifecycle::HookContext;
-use bevy::ecs::query::QueryState;
 use bevy::ecs::world::DeferredWorld;
-use bevy::platform::collections::HashSet;
 use bevy::prelude::*;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -45,18 +37,6 @@ impl Player {
         let viewer = Some(Viewer::new().record());
         EntityRecord { id, dimension, block, offset: offset.to_array(), viewer, components, children: Vec::new() }
     }
-
-    /// What brings it into the world, to be sent to the place that its record names.
-    pub(crate) fn arrival(record: EntityRecord) -> Letter {
-        let (id, to) = (record.id, Address::Place(record.dimension, record.block));
-        let arrive = move |world: &mut World| {
-            let components = world.resource::<RegionContents>().components.clone();
-            world.insert_resource(Moving);
-            spawn_stored(world, &components, record);
-            world.remove_resource::<Moving>();
-        };
-        Letter::run(to, LetterSender::Main, Box::new(arrive)).bringing(id)
-    }
 }
 
 /// Who dies must not come back from the store while what it left behind is there too.
@@ -69,53 +49,6 @@ fn on_discard_player(mut world: DeferredWorld, _: HookContext) {
 /// Put on a [`Player`], it is saved and leaves the world at the end of the tick, with all that hangs on it.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LoggedOut;
-
-/// Players who have to leave or who hang on something.
-pub(super) type PlayersToTend = (With<Player>, Or<(With<LoggedOut>, With<ChildOf>)>);
-
-/// Lets go who logged out. With them all that is unsaved is handed out, so that a crash finds what they had once.
-pub(super) fn tend_players(
-    world: &mut World,
-    components: &RegionComponents,
-    players: &mut QueryState<Entity, PlayersToTend>,
-    save: &mut SaveBatch,
-) {
-    let found: Vec<Entity> = players.iter(world).collect();
-    if found.is_empty() {
-        return;
-    }
-    for player in &found {
-        set_free(world, components, *player);
-    }
-    let mut leaving: Vec<Entity> =
-        found.into_iter().filter(|player| world.get::<LoggedOut>(*player).is_some()).collect();
-    if leaving.is_empty() {
-        return;
-    }
-    leaving.sort_unstable_by_key(|player| world.get::<StableId>(*player).copied());
-    collect_unsaved(world, components, save);
-    let mut taken = HashSet::new();
-    world.insert_resource(Moving);
-    for player in leaving {
-        let followers = followers(world, components, player, &mut taken);
-        let_go(world, player, followers);
-    }
-    world.remove_resource::<Moving>();
-}
-
-/// What hangs on something is stored with it, and nobody would find the player there.
-fn set_free(world: &mut World, components: &RegionComponents, player: Entity) {
-    let at = place(world, components, player);
-    let Ok(mut entity) = world.get_entity_mut(player) else { return };
-    if entity.contains::<ChildOf>() {
-        let name = entity.get::<Player>().map_or("", Player::name);
-        warn!("player {name:?} was made a child of another entity, which it cannot be: it is none any more");
-        entity.remove::<ChildOf>();
-        if let (false, Some(at)) = (entity.contains::<Position>(), at) {
-            entity.insert(at);
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests {

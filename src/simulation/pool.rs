@@ -1,6 +1,7 @@
 //! Region worlds that nobody has used.
 
-use super::{RegionTemplate, RegionWorld};
+use super::template::RegionTemplate;
+use super::world::RegionWorld;
 use crossbeam_channel::{Receiver, Sender, bounded};
 
 /// Region worlds that were made while a thread had nothing else to do. A world that has ticked never comes back here:

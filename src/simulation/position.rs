@@ -144,7 +144,7 @@ impl Viewer {
 
     /// The same viewer with another radius, in columns.
     pub const fn with_radius(mut self, radius: u32) -> Self {
-        self.radius = if radius < Self::MAX_RADIUS { radius } else { Self::MAX_RADIUS };
+        self.radius = radius;
         self
     }
 
@@ -155,14 +155,13 @@ impl Viewer {
     /// let viewer = Viewer::new().with_radius(12).with_generation_radius(64);
     /// ```
     pub const fn with_generation_radius(mut self, radius: u32) -> Self {
-        let most = Self::MAX_GENERATION_RADIUS;
-        self.generation_radius = if radius < most { radius } else { most };
+        self.generation_radius = radius;
         self
     }
 
     /// The same viewer with another vertical radius, in chunks.
     pub const fn with_vertical_radius(mut self, radius: u32) -> Self {
-        self.vertical_radius = if radius < Self::MAX_RADIUS { radius } else { Self::MAX_RADIUS };
+        self.vertical_radius = radius;
         self
     }
 

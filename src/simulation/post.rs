@@ -1,20 +1,18 @@
 //! What a region sends, and what waits in it for its time.
 
-use super::letter::{Address, Handed, Letter, LetterSender, RegionMessage, Undeliverable};
-use super::{BlockTicks, RegionColumns, RegionInfo};
+use super::RegionColumns;
+use super::columns::block_ticks::ticks_until;
+use super::letter::{Address, Letter, LetterSender, RegionMessage, Undeliverable};
+use crate::region::RegionId;
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use bevy::prelude::*;
 use rustc_hash::FxHashSet;
 use std::any::{TypeId, type_name};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
-
-/// The message types that can be sent.
-#[derive(Clone, Default)]
-pub(super) struct KnownMessages(FxHashSet<TypeId>);
 
 /// Sends messages and closures to places, entities, the main world and all regions, wherever these are.
 ///
@@ -55,7 +53,8 @@ pub(super) struct KnownMessages(FxHashSet<TypeId>);
 #[derive(Resource)]
 pub struct Post {
     out: Vec<Letter>,
-    known: KnownMessages,
+    /// The message types that can be sent.
+    known: FxHashSet<TypeId>,
     sender: LetterSender,
     dimension: DimensionId,
     /// Types that were sent and are not registered.
@@ -64,31 +63,25 @@ pub struct Post {
 
 impl Post {
     pub(super) fn new() -> Self {
-        let dimension = DimensionId(0);
-        let mut post = Self {
-            out: Vec::new(),
-            known: KnownMessages::default(),
-            sender: LetterSender::Main,
-            dimension,
-            unknown: Vec::new(),
-        };
+        let (out, known, unknown) = Default::default();
+        let mut post = Self { out, known, sender: LetterSender::Main, dimension: DimensionId(0), unknown };
         post.register::<ColumnReady>();
         post
     }
 
     /// Makes `M` a message that can be sent.
     pub(crate) fn register<M: RegionMessage>(&mut self) {
-        self.known.0.insert(TypeId::of::<M>());
+        self.known.insert(TypeId::of::<M>());
     }
 
-    pub(super) fn set_sender(&mut self, info: &RegionInfo, column: Option<ColumnPos>) {
-        self.dimension = info.dimension;
-        self.sender = LetterSender::Region { dimension: info.dimension, region: info.region, column };
+    pub(super) fn set_sender(&mut self, dimension: DimensionId, region: RegionId, column: Option<ColumnPos>) {
+        self.dimension = dimension;
+        self.sender = LetterSender::Region { dimension, region, column };
     }
 
     /// Sends `message`. It is not stored: a crash loses what is on its way.
     pub fn send<M: RegionMessage>(&mut self, to: Address, message: M) {
-        if !self.known.0.contains(&TypeId::of::<M>()) {
+        if !self.known.contains(&TypeId::of::<M>()) {
             self.unknown.push(type_name::<M>());
             return;
         }
@@ -163,9 +156,8 @@ pub struct ColumnReady {
 
 /// In the region that has the block.
 pub(crate) fn schedule(region: &mut World, block: BlockPos, kind: Arc<str>, delay: u64) {
-    match region.resource::<RegionColumns>().check(block) {
-        Ok(()) => drop(region.resource_mut::<BlockTicks>().schedule(block, kind, delay)),
-        Err(error) => error!("no block tick {kind:?} was scheduled: {error}"),
+    if let Err(error) = region.resource_mut::<RegionColumns>().schedule_tick(block, kind.clone(), delay) {
+        error!("no block tick {kind:?} was scheduled: {error}");
     }
 }
 
@@ -175,10 +167,6 @@ pub(super) struct Waiting {
     /// By the dimension's clock, then in the order of arrival.
     letters: BTreeMap<(Duration, u64), Letter>,
     arrivals: u64,
-    /// Those that are being handed over: if one of them panics, the others are still here.
-    due: VecDeque<Letter>,
-    /// What was handed over in this task.
-    handed: Vec<Handed>,
 }
 
 impl Waiting {
@@ -191,30 +179,10 @@ impl Waiting {
         self.letters.is_empty()
     }
 
-    /// A task begins in which nothing was handed over yet. What a burst of letters took is given back.
-    pub fn begin(&mut self) {
-        self.handed = Vec::new();
-        self.due.shrink_to_fit();
-    }
-
-    /// Notes what is handed over.
-    pub fn note(&mut self, handed: Handed) {
-        self.handed.push(handed);
-    }
-
-    /// Takes out what was handed over in this task.
-    pub fn take_handed(&mut self) -> Vec<Handed> {
-        mem::take(&mut self.handed)
-    }
-
-    /// What is due can be taken out with [`next_due`](Self::next_due).
-    pub fn come_due(&mut self, clock: Duration) {
-        let later = self.letters.split_off(&(clock.saturating_add(Duration::from_nanos(1)), 0));
-        self.due.extend(mem::replace(&mut self.letters, later).into_values());
-    }
-
-    pub fn next_due(&mut self) -> Option<Letter> {
-        self.due.pop_front()
+    /// Takes out the next letter that is due. If it panics as it is handed over, the others are still here.
+    pub fn next_due(&mut self, clock: Duration) -> Option<Letter> {
+        let next = self.letters.first_entry().filter(|next| next.key().0 <= clock)?;
+        Some(next.remove())
     }
 
     /// Takes out what `wanted` names, each with the ticks that it still has to wait.
@@ -234,17 +202,6 @@ impl Waiting {
             self.push(due, letter);
         }
     }
-}
-
-/// When so many ticks of `period` have passed.
-pub(super) fn due_after(ticks: u64, clock: Duration, period: Duration) -> Duration {
-    clock.saturating_add(period.saturating_mul(u32::try_from(ticks).unwrap_or(u32::MAX)))
-}
-
-/// How many ticks of `period` there are until `due`, rounded up.
-pub(super) fn ticks_until(due: Duration, clock: Duration, period: Duration) -> u64 {
-    let ticks = due.saturating_sub(clock).as_nanos().div_ceil(period.as_nanos().max(1));
-    u64::try_from(ticks).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -269,19 +226,9 @@ mod tests {
         let places = |letters: Vec<Letter>| -> Vec<i64> {
             letters.iter().filter_map(|letter| Some(letter.column()?.1.x)).collect()
         };
-        waiting.come_due(tick * 2);
-        assert_eq!(places(std::iter::from_fn(|| waiting.next_due()).collect()), [2, 3, 4]);
-        waiting.come_due(tick * 2);
-        assert!(waiting.next_due().is_none());
+        assert_eq!(places(std::iter::from_fn(|| waiting.next_due(tick * 2)).collect()), [2, 3, 4]);
+        assert!(waiting.next_due(tick * 2).is_none());
         let left = waiting.take_out(tick * 2, tick, |_| true);
         assert_eq!((left[0].delay, places(left)), (1, vec![1]));
-    }
-
-    #[test]
-    fn a_part_of_a_tick_counts_as_one() {
-        let tick = Duration::from_millis(50);
-        assert_eq!(ticks_until(Duration::from_millis(101), Duration::ZERO, tick), 3);
-        assert_eq!(ticks_until(Duration::ZERO, Duration::from_secs(1), tick), 0);
-        assert_eq!(ticks_until(Duration::MAX, Duration::ZERO, Duration::ZERO), u64::MAX);
     }
 }

@@ -1,10 +1,10 @@
 //! What can be had of a world whose task panicked, before it is dropped.
 
 use super::columns::blocks::RegionColumns;
-use super::world::RegionContents;
-use super::{Inbox, Letter, Outbox, Undeliverable};
+use super::inbox_outbox::{Inbox, Outbox};
+use super::letter::{Letter, Undeliverable};
+use super::world::RegionWorld;
 use crate::space::ColumnPos;
-use bevy::prelude::*;
 use rustc_hash::FxHashSet;
 use std::mem;
 use uuid::Uuid;
@@ -39,34 +39,33 @@ impl Salvage {
     }
 }
 
-/// Takes it out of the world. What lies in resources survives a panic; what a system had in its hands does not.
-pub(super) fn salvage(world: &mut World) -> Salvage {
-    let mut salvage = Salvage::default();
-    if let Some(columns) = world.get_resource::<RegionColumns>() {
-        salvage.columns.extend(columns.positions());
+impl RegionWorld {
+    /// Takes it out of the world, in the middle of a task or between two. What the region holds survives a panic; what a system
+    /// had in its hands does not.
+    pub fn salvage(&mut self) -> Salvage {
+        let Self { app, contents, .. } = self;
+        let mut salvage = Salvage::default();
+        if let Some(columns) = app.world().get_resource::<RegionColumns>() {
+            salvage.columns.extend(columns.positions());
+        }
+        salvage.viewers = mem::take(&mut contents.viewers).into_iter().collect();
+        salvage.viewers.sort_unstable();
+        let mut letters = contents.take_waiting(|_| true);
+        let (inbox, outbox) = (mem::take(&mut contents.inbox), mem::take(&mut contents.outbox));
+        if contents.is_handed_out {
+            // All that was done in the task is in it.
+            salvage.inbox.letters = letters;
+            salvage.outbox = Some(outbox);
+            return salvage;
+        }
+        salvage.handed_over = mem::take(&mut contents.handed_over);
+        letters.extend(outbox.travellers.into_iter().flat_map(|traveller| traveller.letters));
+        salvage.undelivered = outbox.undelivered;
+        let Inbox { travellers, resources, edits: later_edits, letters: later_letters, .. } = inbox;
+        letters.extend(later_letters);
+        let mut edits = mem::take(&mut contents.edits);
+        edits.extend(later_edits);
+        salvage.inbox = Inbox { travellers, resources, edits, letters, ..Inbox::default() };
+        salvage
     }
-    let Some(mut contents) = world.get_resource_mut::<RegionContents>() else { return salvage };
-    let is_handed_out = contents.is_handed_out;
-    let mut edits = mem::take(&mut contents.edits);
-    salvage.viewers = mem::take(&mut contents.viewers).into_iter().collect();
-    salvage.viewers.sort_unstable();
-    let handed = contents.waiting.take_handed();
-    let mut letters: Vec<Letter> = std::iter::from_fn(|| contents.waiting.next_due()).collect();
-    letters.extend(contents.take_waiting(|_| true));
-    let (inbox, outbox) = (mem::take(contents.inbox.get()), mem::take(contents.outbox.get()));
-    salvage.handed_over = handed.into_iter().filter_map(|handed| handed.into_letter(world)).collect();
-    if is_handed_out {
-        // All that was done in the task is in it.
-        salvage.handed_over.clear();
-        salvage.inbox.letters = letters;
-        salvage.outbox = Some(Box::new(outbox));
-        return salvage;
-    }
-    letters.extend(outbox.travellers.into_iter().flat_map(|traveller| traveller.letters));
-    salvage.undelivered = outbox.undelivered;
-    let Inbox { travellers, resources, edits: later_edits, letters: later_letters, .. } = inbox;
-    letters.extend(later_letters);
-    edits.extend(later_edits);
-    salvage.inbox = Inbox { travellers, resources, edits, letters, ..Inbox::default() };
-    salvage
 }

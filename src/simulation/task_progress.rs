@@ -20,7 +20,7 @@ static ORIGIN: OnceLock<Instant> = OnceLock::new();
 const STEPS: [&str; 6] =
     ["waiting for a thread", "making the region's world", "absorbing", "receiving", "sending", "splitting"];
 
-/// The last of our markers that a task has passed.
+/// The last of our markers that a task has passed, but for the game's schedules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TaskStep {
     Waiting,
@@ -29,22 +29,17 @@ pub(super) enum TaskStep {
     Receiving,
     Sending,
     Splitting,
-    /// The schedule with this number in the tick's order.
-    Schedule(u8),
 }
 
 impl TaskProgress {
     pub(super) fn pass(&self, step: TaskStep) {
-        let number = match step {
-            TaskStep::Waiting => 0,
-            TaskStep::Making => 1,
-            TaskStep::Absorbing => 2,
-            TaskStep::Receiving => 3,
-            TaskStep::Sending => 4,
-            TaskStep::Splitting => 5,
-            TaskStep::Schedule(number) => number.saturating_add(STEPS.len() as u8),
-        };
         // Only for people to read: no other memory depends on it.
+        self.step.store(step as u8, Ordering::Relaxed);
+    }
+
+    /// The schedule with this number in the tick's order begins.
+    pub(super) fn pass_schedule(&self, number: usize) {
+        let number = u8::try_from(number + STEPS.len()).unwrap_or(u8::MAX);
         self.step.store(number, Ordering::Relaxed);
     }
 
@@ -93,10 +88,10 @@ mod tests {
         assert_eq!((progress.step().as_str(), progress.running_for()), ("waiting for a thread", Duration::ZERO));
         progress.name_schedules(|| vec!["First".into(), "RegionTick".into()]);
         progress.begin();
-        progress.pass(TaskStep::Schedule(1));
+        progress.pass_schedule(1);
         assert_eq!(progress.step(), "RegionTick");
         while progress.running_for() == Duration::ZERO {}
-        progress.pass(TaskStep::Schedule(200));
+        progress.pass_schedule(200);
         assert_eq!(progress.step(), "running the game's schedules");
         progress.reset();
         assert_eq!((progress.step().as_str(), progress.running_for()), ("waiting for a thread", Duration::ZERO));

@@ -1,72 +1,43 @@
 //! How region worlds are made: the game's plugins, its registrations, and our systems around them.
 
-use super::receive::receive;
-use super::send::send;
-use super::travel::unregistered::check_components;
-use super::world::simulate;
-use super::{RegionComponents, RegionWorld};
+use super::columns::blocks::RegionColumns;
+use super::home::RegionInfo;
+use super::post::Post;
+use super::schedules::{set_executors, simulate, tick_order};
+use super::template_error::RegionTemplateError;
+use super::travel::components::RegionComponents;
+use super::world::{RegionContents, RegionWorld};
+use super::{BlockTick, ColumnReady, ColumnRestored, EntityIndex, Received, RegionRandom, Returned, SplitMix64};
 use crate::block::{BlockId, BlockRegistry};
-use bevy::app::MainScheduleOrder;
 use bevy::ecs::error::FallbackErrorHandler;
 use bevy::ecs::message::MessageRegistry;
-use bevy::ecs::schedule::{MultiThreadedExecutor, ScheduleLabel, SingleThreadedExecutor};
+use bevy::ecs::schedule::ScheduleLabel;
 use bevy::prelude::*;
 use bevy::time::TimePlugin;
 use std::collections::BTreeSet;
+use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The game's schedule in a region world: run once a tick, between `FixedUpdate` and `Update`.
 #[derive(ScheduleLabel, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RegionTick;
 
-/// The schedule that a region thread runs for a tick. It holds the three [`RegionSystems`], chained.
+/// The schedule that a region thread runs for a tick, between taking in what waits and collecting what goes out. It holds the
+/// three [`RegionSystems`], chained.
 #[derive(ScheduleLabel, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RegionMain;
 
 /// The parts of a region's tick, in this order, in [`RegionMain`].
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RegionSystems {
-    /// Takes in what waits: merged regions, columns, entities, edits, letters.
+    /// What waited has been taken in: merged regions, columns, entities, edits, letters. The game's schedules have not run yet.
     Receive,
     /// Runs First, PreUpdate, FixedUpdate, [`RegionTick`], Update, PostUpdate and Last.
     Simulate,
-    /// Collects what goes out: changed chunks, entities that left, mirrors, what is to be saved.
+    /// The game's schedules have run. Then it is collected what goes out: changed chunks, entities that left, mirrors, what is
+    /// to be saved.
     Send,
-}
-
-/// Why the region worlds cannot be made as the game wants them.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RegionTemplateError {
-    /// A region has a clock of its own, the dimension's.
-    #[error(
-        "TimePlugin was added to the region worlds: leave it out, `Res<Time>` in a region is the dimension's clock \
-         and advances by one tick"
-    )]
-    TimePlugin,
-    /// A relationship has two ends, which must be on the way together.
-    #[error(
-        "component {0} was registered as a region component, but is a relationship or the target of one: call \
-         register_region_relationship for the relationship instead (ChildOf is built in)"
-    )]
-    Relationship(&'static str),
-    /// Of two types with one path, nobody could tell the stored values apart.
-    #[error(
-        "two saved components have the type path {0}: give one of them another, by #[type_path = \"...\"] or #[type_name = \
-         \"...\"] beside its derive of TypePath or Reflect"
-    )]
-    SavedTwice(&'static str),
-    /// A region ticks on any of the region threads, and its data goes from one to the next.
-    #[error(
-        "{0} is NonSend, and was added to the region worlds, which go from thread to thread: keep it in the main world, or \
-         make it a Resource that is Send and Sync"
-    )]
-    NonSend(String),
-    /// A region ticks on any of the region threads.
-    #[error(
-        "the system {0} of the region worlds wants to run on the main thread (NonSend, NonSendMut or NonSendMarker), and \
-         regions tick on threads of their own: add it to the main app"
-    )]
-    NonSendSystem(String),
 }
 
 /// A block registry that systems can ask for, in the main world and in regions.
@@ -126,63 +97,63 @@ impl RegionTemplate {
         app.insert_resource(self.types.clone())
             .insert_resource(BlockTypes(self.blocks.clone()))
             .init_resource::<MessageRegistry>()
-            .insert_resource(tick_order())
+            .insert_resource(tick_order(RegionTick))
             .init_resource::<Time>()
             .init_schedule(RegionTick)
             .configure_sets(RegionMain, (RegionSystems::Receive, RegionSystems::Simulate, RegionSystems::Send).chain())
-            .add_systems(
-                RegionMain,
-                (
-                    receive.in_set(RegionSystems::Receive),
-                    simulate.in_set(RegionSystems::Simulate),
-                    // What is wrong shows before anything leaves.
-                    (check_components, send).chain().in_set(RegionSystems::Send),
-                ),
-            );
+            .add_systems(RegionMain, simulate.in_set(RegionSystems::Simulate))
+            .init_resource::<RegionColumns>()
+            .add_message::<BlockTick>()
+            .add_message::<ColumnRestored>()
+            .add_message::<Received<ColumnReady>>()
+            .add_message::<Returned<ColumnReady>>()
+            .init_resource::<EntityIndex>()
+            .insert_resource(RegionRandom(SplitMix64::new(self.seed)))
+            .insert_resource(Post::new())
+            .insert_resource(RegionInfo::nowhere());
         if let Some(handler) = self.error_handler {
             app.insert_resource(handler);
         }
-        let mut region = RegionWorld::new(app, self.components.clone(), self.seed, self.parallel_from);
         for plugins in &self.plugins {
-            plugins(&mut region.app);
+            plugins(&mut app);
         }
-        if region.app.is_plugin_added::<TimePlugin>() {
+        if app.is_plugin_added::<TimePlugin>() {
             return Err(RegionTemplateError::TimePlugin);
         }
-        region.finish();
-        Ok(region)
+        app.finish();
+        app.cleanup();
+        let world = app.world_mut();
+        set_executors(world, false);
+        let main = world.resource_mut::<Schedules>().remove(RegionMain);
+        let contents = RegionContents::new(world, self.components.clone(), self.seed, self.parallel_from);
+        Ok(RegionWorld { app, main: main.unwrap_or_else(|| Schedule::new(RegionMain)), contents })
     }
 
     /// Makes one region world and drops it: what is wrong with the template shows before the first region ticks.
     pub fn check(&self) -> Result<(), RegionTemplateError> {
         self.components.check()?;
-        self.build()?.check_threads()
+        check_threads(self.build()?.app.world_mut())
     }
 }
 
-/// Which executor runs the region's schedules. The parallel one spreads systems over the frame's compute threads and
-/// waits for them: worth it only where there is much to do.
-pub(super) fn set_executors(world: &mut World, parallel: bool) {
-    for (_, schedule) in world.resource_mut::<Schedules>().iter_mut() {
-        match parallel {
-            true => schedule.set_executor(MultiThreadedExecutor::new()),
-            false => schedule.set_executor(SingleThreadedExecutor::new()),
-        };
+/// Whether nothing in the world belongs to one thread. Only for a world that is not used any more: systems are made ready for
+/// it.
+fn check_threads(world: &mut World) -> Result<(), RegionTemplateError> {
+    let bound = world.storages().non_sends.iter().find(|(_, data)| data.is_present());
+    if let Some((id, _)) = bound {
+        let name = world.components().get_name(id).map_or_else(|| "a value".to_owned(), |name| name.to_string());
+        return Err(RegionTemplateError::NonSend(name));
     }
-}
-
-/// The order of a tick's schedules; plugins such as `StatesPlugin` insert theirs.
-fn tick_order() -> MainScheduleOrder {
-    MainScheduleOrder {
-        labels: vec![
-            First.intern(),
-            PreUpdate.intern(),
-            FixedUpdate.intern(),
-            RegionTick.intern(),
-            Update.intern(),
-            PostUpdate.intern(),
-            Last.intern(),
-        ],
-        startup_labels: vec![PreStartup.intern(), Startup.intern(), PostStartup.intern()],
+    let mut schedules = mem::take(&mut *world.resource_mut::<Schedules>());
+    for (_, schedule) in schedules.iter_mut() {
+        // One that cannot be made ready says so when it is run: that halts a region, and not the app.
+        if !matches!(catch_unwind(AssertUnwindSafe(|| schedule.initialize(world))), Ok(Ok(_))) {
+            continue;
+        }
+        let mut systems = schedule.systems().into_iter().flatten();
+        if let Some((_, system)) = systems.find(|(_, system)| !system.is_send() && !system.is_exclusive()) {
+            return Err(RegionTemplateError::NonSendSystem(system.name().to_string()));
+        }
     }
+    Ok(())
 }

@@ -9,7 +9,6 @@ use super::{BlockTurns, ColumnSnapshot, Relocation, Snapshot, Turn};
 use crate::block::BlockId;
 use crate::chunk::{Chunk, ChunkAssembly};
 use crate::space::{BlockBox, BlockPos, ChunkPart, ChunkPos, ColumnPos, HeightSet, cell_position};
-use crate::storage::EntityRecord;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use thiserror::Error;

@@ -61,8 +61,8 @@ fn apply(world: &mut World, backlog: &mut Published) {
     }
     mem::take(&mut backlog.events).into_iter().for_each(|event| tell(world, event));
     for letter in mem::take(&mut backlog.letters) {
-        // Only a letter to an entity can miss its target, and none of those go to the main world.
-        let _ = letter.hand_over(world);
+        // None to an entity goes to the main world.
+        letter.hand_over(world, None);
     }
     let dropped = mem::take(&mut backlog.dropped_events);
     if dropped > 0 {

@@ -7,7 +7,7 @@ use crate::coordinator::saving::save::Saves;
 use crate::coordinator::streaming::holders::Holder;
 use crate::coordinator::travel::letters::Directory;
 use crate::region::RegionId;
-use crate::simulation::{Departed, FinishedWork, Inbox, LoadedColumn, Outbox, Traveller, Undeliverable, ViewerReport};
+use crate::simulation::{Answer, Departed, Inbox, LoadedColumn, Outbox, Traveller, Undeliverable, ViewerReport};
 use crate::space::DimensionId;
 use crate::storage::{ChunkGroup, SaveBatch};
 use bevy::prelude::*;
@@ -39,7 +39,7 @@ impl TaskEnds<'_> {
         } = *outbox;
         self.directory.note_region(id, region, &appeared, &gone);
         // Whoever hears of it knows by then who is there no more.
-        worked.into_iter().for_each(FinishedWork::tell);
+        worked.into_iter().for_each(Answer::tell);
         if let Some(dimension) = self.dimensions.open.get_mut(&id) {
             let (saves, publisher) = (&mut *self.saves, &mut *self.publisher);
             // Before what was changed in them since.

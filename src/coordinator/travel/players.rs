@@ -182,7 +182,7 @@ impl Players {
         }
         self.present.insert(name.to_owned(), Presence::Coming { id, place, is_new, logs_out: false });
         self.is_somebody_coming = true;
-        post.send(Player::arrival(record));
+        post.send(Letter::player(record));
         Ok(())
     }
 

@@ -2,23 +2,22 @@
 
 use crate::block::{BlockComponentId, BlockId};
 use crate::chunk::{BlockValueError, Column};
-use crate::simulation::{BlockAccessError, RegionBlocks};
+use crate::simulation::{BlockAccessError, RegionColumns};
 use crate::space::{BlockPos, CHUNK_SIZE};
-use bevy::prelude::*;
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::ops::Range;
 
-/// Layers: what else is in a cell, such as the water in a fence. Layer 0 is what [`block`](RegionBlocks::block) means.
-impl RegionBlocks<'_> {
+/// Layers: what else is in a cell, such as the water in a fence. Layer 0 is what [`block`](RegionColumns::block) means.
+impl RegionColumns {
     /// How many blocks are in a cell: 1, or more with layers above layer 0.
     pub fn layer_count(&self, position: BlockPos) -> Result<usize, BlockAccessError> {
-        self.columns.read(position, |chunk, at| chunk.map_or(1, |chunk| chunk.layer_count(at)))
+        self.read(position, |chunk, at| chunk.map_or(1, |chunk| chunk.layer_count(at)))
     }
 
     /// The block in a layer, if the cell has that many.
     pub fn block_at(&self, position: BlockPos, layer: u8) -> Result<Option<BlockId>, BlockAccessError> {
         let air = (layer == 0).then_some(BlockId::AIR);
-        self.columns.read(position, |chunk, at| chunk.map_or(air, |chunk| chunk.block_at(at, layer)))
+        self.read(position, |chunk, at| chunk.map_or(air, |chunk| chunk.block_at(at, layer)))
     }
 
     /// Replaces the block in a layer, or adds the layer next to the last, and gives the block that was there. It has the
@@ -32,10 +31,9 @@ impl RegionBlocks<'_> {
         if self.block_at(position, layer)? == Some(block) {
             return Ok(Some(block));
         }
-        self.columns.check_type(position, block)?;
+        self.check_type(position, block)?;
         let gap = |source: BlockValueError| BlockAccessError::Value { block: position, source };
-        let columns = self.columns.bypass_change_detection();
-        columns.edit(position, |chunk, blocks, at| chunk.place_block(blocks, at, layer, block).map_err(gap))
+        self.edit(position, |chunk, blocks, at| chunk.place_block(blocks, at, layer, block).map_err(gap))
     }
 
     /// Takes a block out of its layer with its components, and gives it. The layers above it move down by one; where there
@@ -44,14 +42,13 @@ impl RegionBlocks<'_> {
         if self.block_at(position, layer)?.is_none() {
             return Ok(None);
         }
-        let columns = self.columns.bypass_change_detection();
-        columns.edit(position, |chunk, _, at| Ok(chunk.remove_block(at, layer)))
+        self.edit(position, |chunk, _, at| Ok(chunk.remove_block(at, layer)))
     }
 }
 
 /// Block components: what single blocks hold, as their [types](crate::block::BlockType::with_component) say. They are saved
 /// with their chunk.
-impl RegionBlocks<'_> {
+impl RegionColumns {
     /// A component of the block in a layer; `None` if its type does not have it.
     pub fn component(
         &self,
@@ -59,7 +56,7 @@ impl RegionBlocks<'_> {
         layer: u8,
         component: BlockComponentId,
     ) -> Result<Option<&[u8]>, BlockAccessError> {
-        self.columns.read(position, |chunk, at| chunk?.component(at, layer, component))
+        self.read(position, |chunk, at| chunk?.component(at, layer, component))
     }
 
     /// Like [`component`](Self::component), as a value of a type that has just its size.
@@ -88,9 +85,8 @@ impl RegionBlocks<'_> {
         component: BlockComponentId,
     ) -> Result<Option<T>, BlockAccessError> {
         let unfit = |source| BlockAccessError::Value { block: position, source };
-        let read = self
-            .columns
-            .read(position, |chunk, at| chunk.map_or(Ok(None), |chunk| chunk.component_as(at, layer, component)));
+        let read =
+            self.read(position, |chunk, at| chunk.map_or(Ok(None), |chunk| chunk.component_as(at, layer, component)));
         read?.map_err(unfit)
     }
 
@@ -106,9 +102,7 @@ impl RegionBlocks<'_> {
             return Ok(());
         }
         let unfit = |source: BlockValueError| BlockAccessError::Value { block: position, source };
-        let columns = self.columns.bypass_change_detection();
-        columns
-            .edit(position, |chunk, blocks, at| chunk.set_component(blocks, at, layer, component, value).map_err(unfit))
+        self.edit(position, |chunk, blocks, at| chunk.set_component(blocks, at, layer, component, value).map_err(unfit))
     }
 
     /// Like [`set_component`](Self::set_component), with the bytes of a value.
@@ -125,18 +119,18 @@ impl RegionBlocks<'_> {
 
 /// Opacity: what hides what is behind it. Of a sparse dimension only the heights that are loaded are known;
 /// [`AskOpacity`](crate::view::AskOpacity) answers for what is not.
-impl RegionBlocks<'_> {
+impl RegionColumns {
     /// The highest opaque block at `x`, `z`; `None` if there is none, or the column is not here.
     pub fn highest_opaque(&self, x: i64, z: i64) -> Option<BlockPos> {
         let place = BlockPos::new(x, 0, z);
         let [in_x, _, in_z] = place.in_chunk();
-        let y = highest(self.columns.column(place.column())?, in_x, in_z, |block| self.is_opaque_type(block))?;
+        let y = highest(self.column(place.column())?, in_x, in_z, |block| self.is_opaque_type(block))?;
         Some(BlockPos::new(x, y, z))
     }
 
     /// Whether the sky can be seen from a block: nothing above it is opaque.
     pub fn sees_sky(&self, position: BlockPos) -> Result<bool, BlockAccessError> {
-        self.columns.check(position)?;
+        self.check(position)?;
         Ok(self.highest_opaque(position.x, position.z).is_none_or(|highest| highest.y <= position.y))
     }
 
@@ -146,7 +140,7 @@ impl RegionBlocks<'_> {
     }
 
     fn is_opaque_type(&self, block: BlockId) -> bool {
-        self.columns.block_types().is_none_or(|blocks| blocks.block(block).is_opaque())
+        self.block_types().is_none_or(|blocks| blocks.block(block).is_opaque())
     }
 }
 

@@ -1,6 +1,5 @@
 //! Ticks of blocks that are scheduled for later, and stored with their chunks.
 
-use crate::simulation::post::{due_after, ticks_until};
 use crate::space::{BlockPos, ChunkPos, ColumnPos};
 use crate::storage::StoredBlockTick;
 use bevy::prelude::*;
@@ -21,9 +20,8 @@ pub struct BlockTick {
 /// The scheduled ticks of a region's blocks. They travel and are stored with their chunks; in a column that is not
 /// loaded their time stands still.
 ///
-/// Beside [`RegionBlocks`](crate::simulation::RegionBlocks), which has them, a system reads them with
-/// [`RegionBlocks::ticks`](crate::simulation::RegionBlocks::ticks).
-#[derive(Resource, Debug, Default)]
+/// A system reads them with [`RegionColumns::ticks`](crate::simulation::RegionColumns::ticks).
+#[derive(Debug, Default)]
 pub struct BlockTicks {
     due: BTreeSet<(Duration, BlockPos, Arc<str>)>,
     chunks: FxHashMap<ChunkPos, BTreeMap<(BlockPos, Arc<str>), Duration>>,
@@ -38,7 +36,7 @@ impl BlockTicks {
     /// stays as it is. Says whether it was scheduled.
     ///
     /// What is scheduled for a column that is not loaded in this region is forgotten with it.
-    pub(in crate::simulation) fn schedule(&mut self, block: BlockPos, kind: Arc<str>, delay: u64) -> bool {
+    pub(crate) fn schedule(&mut self, block: BlockPos, kind: Arc<str>, delay: u64) -> bool {
         let due = due_after(delay, self.clock, self.period);
         let chunk = self.chunks.entry(block.chunk()).or_default();
         if chunk.contains_key(&(block, kind.clone())) {
@@ -57,7 +55,7 @@ impl BlockTicks {
     }
 
     /// Takes back a scheduled tick. Says whether there was one.
-    pub fn cancel(&mut self, block: BlockPos, kind: &str) -> bool {
+    pub(crate) fn cancel(&mut self, block: BlockPos, kind: &str) -> bool {
         let key = (block, Arc::<str>::from(kind));
         let Some(due) = self.chunks.get_mut(&block.chunk()).and_then(|chunk| chunk.remove(&key)) else { return false };
         self.due.remove(&(due, key.0, key.1));
@@ -76,12 +74,12 @@ impl BlockTicks {
     }
 
     /// New ticks count from here, and so does what those that wait still have to wait.
-    pub(in crate::simulation) fn set_clock(&mut self, clock: Duration, period: Duration) {
+    pub(crate) fn set_clock(&mut self, clock: Duration, period: Duration) {
         (self.clock, self.period) = (clock, period);
     }
 
     /// Forgets what is scheduled for some blocks of a chunk.
-    pub(in crate::simulation) fn cancel_in(&mut self, chunk: ChunkPos, is_gone: impl Fn(BlockPos) -> bool) {
+    pub(crate) fn cancel_in(&mut self, chunk: ChunkPos, is_gone: impl Fn(BlockPos) -> bool) {
         let scheduled = self.chunks.get(&chunk).into_iter().flat_map(BTreeMap::keys);
         let gone: Vec<_> = scheduled.filter(|(block, _)| is_gone(*block)).cloned().collect();
         for (block, kind) in gone {
@@ -90,7 +88,7 @@ impl BlockTicks {
     }
 
     /// Takes out what is due at this clock, by time and place.
-    pub(in crate::simulation) fn take_due(&mut self) -> Vec<BlockTick> {
+    pub(crate) fn take_due(&mut self) -> Vec<BlockTick> {
         let clock = self.clock;
         let mut ticks = Vec::new();
         while let Some((due, ..)) = self.due.first()
@@ -107,7 +105,7 @@ impl BlockTicks {
     }
 
     /// Takes in what came with a column.
-    pub(in crate::simulation) fn take_in(&mut self, ticks: Vec<StoredBlockTick>) {
+    pub(crate) fn take_in(&mut self, ticks: Vec<StoredBlockTick>) {
         for StoredBlockTick { block, kind, remaining } in ticks {
             let was_unsaved = self.unsaved.contains(&block.chunk());
             self.schedule(block, kind, remaining);
@@ -118,7 +116,7 @@ impl BlockTicks {
     }
 
     /// What waits in a chunk, as it is stored.
-    pub(in crate::simulation) fn stored(&self, chunk: ChunkPos) -> Vec<StoredBlockTick> {
+    pub(crate) fn stored(&self, chunk: ChunkPos) -> Vec<StoredBlockTick> {
         let stored = |((block, kind), due): (&(BlockPos, Arc<str>), &Duration)| StoredBlockTick {
             block: *block,
             kind: kind.clone(),
@@ -128,7 +126,7 @@ impl BlockTicks {
     }
 
     /// The chunks whose ticks are not stored as they are, but for columns whose stored ticks have not come yet.
-    pub(in crate::simulation) fn take_unsaved(&mut self, is_whole: impl Fn(ColumnPos) -> bool) -> Vec<ChunkPos> {
+    pub(crate) fn take_unsaved(&mut self, is_whole: impl Fn(ColumnPos) -> bool) -> Vec<ChunkPos> {
         self.chunks.retain(|_, ticks| !ticks.is_empty());
         let mut unsaved: Vec<_> = self.unsaved.extract_if(|chunk| is_whole(chunk.column())).collect();
         unsaved.sort_unstable();
@@ -136,18 +134,13 @@ impl BlockTicks {
     }
 
     /// How long ticks still have to wait changes all the time: it is stored when their column is given up.
-    pub(in crate::simulation) fn save_chunks(&mut self, leaving: impl Fn(ChunkPos) -> bool) {
+    pub(crate) fn save_chunks(&mut self, leaving: impl Fn(ChunkPos) -> bool) {
         let chunks = self.chunks.keys().filter(|chunk| leaving(**chunk));
         self.unsaved.extend(chunks);
     }
 
-    /// Takes out what waits in a column.
-    pub(in crate::simulation) fn take_column(&mut self, column: ColumnPos) -> Vec<StoredBlockTick> {
-        self.take_chunks(|chunk| chunk.column() == column)
-    }
-
     /// Takes out what waits in some chunks.
-    pub(in crate::simulation) fn take_chunks(&mut self, wanted: impl Fn(ChunkPos) -> bool) -> Vec<StoredBlockTick> {
+    pub(crate) fn take_chunks(&mut self, wanted: impl Fn(ChunkPos) -> bool) -> Vec<StoredBlockTick> {
         if self.due.is_empty() {
             return Vec::new();
         }
@@ -165,11 +158,22 @@ impl BlockTicks {
     }
 
     /// Takes over the ticks of a region that is absorbed: the dimension's clock is the same for both.
-    pub(in crate::simulation) fn append(&mut self, other: Self) {
+    pub(crate) fn append(&mut self, other: Self) {
         self.due.extend(other.due);
         self.chunks.extend(other.chunks);
         self.unsaved.extend(other.unsaved);
     }
+}
+
+/// When so many ticks of `period` have passed.
+pub fn due_after(ticks: u64, clock: Duration, period: Duration) -> Duration {
+    clock.saturating_add(period.saturating_mul(u32::try_from(ticks).unwrap_or(u32::MAX)))
+}
+
+/// How many ticks of `period` there are until `due`, rounded up.
+pub fn ticks_until(due: Duration, clock: Duration, period: Duration) -> u64 {
+    let ticks = due.saturating_sub(clock).as_nanos().div_ceil(period.as_nanos().max(1));
+    u64::try_from(ticks).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -202,12 +206,19 @@ mod tests {
     }
 
     #[test]
+    fn a_part_of_a_tick_counts_as_one() {
+        assert_eq!(ticks_until(Duration::from_millis(101), Duration::ZERO, TICK), 3);
+        assert_eq!(ticks_until(Duration::ZERO, Duration::from_secs(1), TICK), 0);
+        assert_eq!(ticks_until(Duration::MAX, Duration::ZERO, Duration::ZERO), u64::MAX);
+    }
+
+    #[test]
     fn a_column_takes_its_ticks_along_with_what_they_still_have_to_wait() {
         let mut from = ticks();
         let block = BlockPos::new(1, 2, 3);
         from.schedule(block, "grow".into(), 7);
         from.set_clock(TICK * 103, TICK);
-        let taken = from.take_column(block.column());
+        let taken = from.take_chunks(|chunk| chunk == block.chunk());
         assert_eq!(taken, [StoredBlockTick { block, kind: "grow".into(), remaining: 4 }]);
         assert!(from.is_empty() && from.take_unsaved(|_| true).is_empty());
         let mut to = ticks();

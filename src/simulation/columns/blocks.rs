@@ -3,15 +3,15 @@
 use crate::block::{BlockId, BlockLayout, BlockRegistry};
 use crate::chunk::{BlockValueError, Chunk, Column};
 use crate::region::RegionId;
-use crate::simulation::strict::StrictMode;
 use crate::simulation::{BlockTicks, ColumnError, FetchedColumn, RegionHome};
 use crate::space::{BlockPos, ChunkPos, ColumnPos, HeightSet, SectionPos};
-use crate::storage::StoredBlockTick;
+use crate::storage::LoadedColumn;
 use bevy::ecs::system::SystemParam;
 use bevy::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::mem;
-use std::{ops::Range, sync::Arc};
+use std::ops::{Deref, DerefMut, Range};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Why a region could not read or change a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -68,38 +68,39 @@ pub struct RegionColumns {
     columns: FxHashMap<ColumnPos, Column>,
     /// Sorted, so that whoever walks over the columns does so in the same order on every machine.
     positions: Vec<ColumnPos>,
-    pub(in crate::simulation) heights: Range<i64>,
+    heights: Range<i64>,
     /// The sections that are the region's own, with columns or without.
-    pub(in crate::simulation) sections: FxHashSet<SectionPos>,
-    section_shift: u32,
+    pub(crate) sections: FxHashSet<SectionPos>,
     /// Where a column comes from that a system asks for within the tick.
     home: Option<Arc<RegionHome>>,
-    pub(in crate::simulation) fetched: Vec<FetchedColumn>,
-    /// The scheduled ticks of parts of columns that were fetched.
-    fetched_ticks: Vec<StoredBlockTick>,
+    pub(crate) ticks: BlockTicks,
+    pub(crate) fetched: Vec<FetchedColumn>,
     /// Whether an entity may be outside of the region though it has not moved since the last look.
-    pub(in crate::simulation) look_everywhere: bool,
+    pub(crate) look_everywhere: bool,
     /// Fetched columns whose entities and scheduled ticks have not come yet.
-    pub(in crate::simulation) awaiting: FxHashSet<ColumnPos>,
-    /// In strict mode: who owns what, and the accesses outside of the region.
-    pub(in crate::simulation) strict: Option<StrictMode>,
-    pub(in crate::simulation) changed: FxHashSet<ChunkPos>,
-    pub(in crate::simulation) unsaved: FxHashSet<ChunkPos>,
+    pub(crate) awaiting: FxHashSet<ColumnPos>,
+    /// In strict mode the accesses outside of the region in this tick. A system may read blocks through a shared reference.
+    violations: Mutex<Vec<BlockAccessError>>,
+    pub(crate) changed: FxHashSet<ChunkPos>,
+    pub(crate) unsaved: FxHashSet<ChunkPos>,
 }
 
+/// Which columns there are.
 impl RegionColumns {
     /// The world becomes that of a region in this dimension.
-    pub(in crate::simulation) fn settle(&mut self, home: &Arc<RegionHome>) {
+    pub(crate) fn settle(&mut self, home: &Arc<RegionHome>) {
         self.heights = home.ground.heights.clone();
-        self.section_shift = home.section_shift;
-        self.strict = home.owners.clone().map(StrictMode::new);
         self.home = Some(home.clone());
         self.look_everywhere = true;
     }
 
+    fn section(&self, column: ColumnPos) -> SectionPos {
+        column.section(self.home.as_ref().map_or(0, |home| home.section_shift))
+    }
+
     /// Whether the column lies in a section that is this region's own. It may not be loaded.
     pub fn is_owned(&self, column: ColumnPos) -> bool {
-        self.sections.contains(&column.section(self.section_shift))
+        self.sections.contains(&self.section(column))
     }
 
     /// Loads or generates the column of a block in an owned section on this thread, if it is not here; in a sparse
@@ -116,7 +117,7 @@ impl RegionColumns {
                 let home = self.home.clone().filter(|_| self.is_owned(column)).ok_or(not_owned)?;
                 let mut fetched = home.ground.fetch(block, &known)?;
                 self.take_in(fetched.column.clone());
-                self.fetched_ticks.append(&mut fetched.block_ticks);
+                self.ticks.take_in(mem::take(&mut fetched.block_ticks));
                 if is_new {
                     self.awaiting.insert(column);
                 }
@@ -124,15 +125,6 @@ impl RegionColumns {
             }
         }
         self.columns.get(&column).ok_or(ColumnError::NotOwned(column))
-    }
-
-    fn outside(&self, block: BlockPos) -> BlockAccessError {
-        match &self.strict {
-            Some(strict) if !self.is_owned(block.column()) => {
-                strict.note(block, block.column().section(self.section_shift))
-            }
-            _ => BlockAccessError::OutsideRegion(block),
-        }
     }
 
     /// The columns' positions, sorted.
@@ -151,7 +143,7 @@ impl RegionColumns {
     }
 
     /// Takes in a column, or the part of it that is not here. Gives the heights of that part if the column was here.
-    pub(in crate::simulation) fn take_in(&mut self, column: Column) -> Option<HeightSet> {
+    pub(crate) fn take_in(&mut self, column: Column) -> Option<HeightSet> {
         let position = column.pos();
         if let Some(known) = self.columns.get_mut(&position) {
             return Some(known.extend(&column));
@@ -164,51 +156,66 @@ impl RegionColumns {
     }
 
     /// Lets go of a part of a column.
-    pub(in crate::simulation) fn cut(&mut self, column: ColumnPos, heights: &HeightSet) -> Option<Column> {
+    pub(crate) fn cut(&mut self, column: ColumnPos, heights: &HeightSet) -> Option<Column> {
         Some(self.columns.get_mut(&column)?.cut(heights))
     }
 
-    /// The scheduled ticks of parts of columns that were fetched since.
-    pub(in crate::simulation) fn take_fetched_ticks(&mut self) -> Vec<StoredBlockTick> {
-        mem::take(&mut self.fetched_ticks)
-    }
-
-    pub(in crate::simulation) fn remove(&mut self, position: ColumnPos) -> Option<Column> {
-        let column = self.columns.remove(&position)?;
-        self.look_everywhere = true;
-        if let Ok(place) = self.positions.binary_search(&position) {
-            self.positions.remove(place);
-        }
-        Some(column)
-    }
-
-    pub(in crate::simulation) fn append(&mut self, other: Self) {
+    pub(crate) fn append(&mut self, other: Self) {
         self.columns.extend(other.columns);
         self.positions.extend(other.positions);
         self.positions.sort_unstable();
+        self.ticks.append(other.ticks);
         self.changed.extend(other.changed);
         self.unsaved.extend(other.unsaved);
         self.sections.extend(other.sections);
         self.fetched.extend(other.fetched);
-        self.fetched_ticks.extend(other.fetched_ticks);
         self.awaiting.extend(other.awaiting);
     }
 
-    /// Takes out the columns that `wanted` names, sorted.
-    pub(in crate::simulation) fn split_off(
-        &mut self,
-        wanted: impl Fn(ColumnPos) -> bool,
-    ) -> impl Iterator<Item = Column> {
+    /// Takes out the columns that `wanted` names with their scheduled ticks, sorted.
+    pub(crate) fn split_off(&mut self, wanted: impl Fn(ColumnPos) -> bool) -> Vec<LoadedColumn> {
         let (taken, kept) = self.positions.drain(..).partition::<Vec<_>, _>(|&position| wanted(position));
         self.positions = kept;
         self.look_everywhere |= !taken.is_empty();
-        taken.into_iter().filter_map(|position| self.columns.remove(&position))
+        let columns = taken.into_iter().filter_map(|position| self.columns.remove(&position));
+        let loaded = |column: Column| {
+            let block_ticks = self.ticks.take_chunks(|chunk| chunk.column() == column.pos());
+            LoadedColumn { block_ticks, ..column.into() }
+        };
+        columns.map(loaded).collect()
     }
 
-    pub(in crate::simulation) fn chunk(&self, position: ChunkPos) -> Arc<Chunk> {
-        self.columns.get(&position.column()).and_then(|column| column.chunk(position.y).cloned()).unwrap_or_default()
+    /// The dimension's heights, in chunks.
+    pub(crate) fn chunk_heights(&self) -> Range<i64> {
+        self.home.as_ref().map_or(0..0, |home| home.ground.chunk_heights.clone())
     }
 
+    /// The block types of the world.
+    pub(crate) fn block_types(&self) -> Option<&BlockRegistry> {
+        self.home.as_ref().map(|home| &*home.ground.blocks)
+    }
+
+    /// The accesses outside of the region since the last call, in strict mode.
+    pub(crate) fn take_violations(&mut self) -> Vec<BlockAccessError> {
+        mem::take(self.violations.get_mut().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn outside(&self, block: BlockPos) -> BlockAccessError {
+        let owners = self.home.as_ref().and_then(|home| home.owners.as_ref());
+        let Some(owners) = owners.filter(|_| !self.is_owned(block.column())) else {
+            return BlockAccessError::OutsideRegion(block);
+        };
+        let error = match owners.owner(self.section(block.column())) {
+            Some(owner) => BlockAccessError::OwnedByOther { block, owner },
+            None => BlockAccessError::OutsideRegion(block),
+        };
+        self.violations.lock().unwrap_or_else(PoisonError::into_inner).push(error);
+        error
+    }
+}
+
+/// Blocks.
+impl RegionColumns {
     fn check_height(&self, position: BlockPos) -> Result<(), BlockAccessError> {
         let Range { start: low, end: high } = self.heights;
         match self.heights.contains(&position.y) {
@@ -218,7 +225,7 @@ impl RegionColumns {
     }
 
     /// Whether there can be a block at `position`, and its column is here.
-    pub(in crate::simulation) fn check(&self, position: BlockPos) -> Result<(), BlockAccessError> {
+    pub(crate) fn check(&self, position: BlockPos) -> Result<(), BlockAccessError> {
         self.check_height(position)?;
         match self.columns.get(&position.column()) {
             Some(column) if column.is_loaded(position.chunk().y) => Ok(()),
@@ -227,7 +234,15 @@ impl RegionColumns {
         }
     }
 
-    /// The block at `position`.
+    /// Whether a type is registered under the id.
+    pub(crate) fn check_type(&self, block: BlockPos, id: BlockId) -> Result<(), BlockAccessError> {
+        match self.block_types().is_none_or(|blocks| blocks.contains(id)) {
+            true => Ok(()),
+            false => Err(BlockAccessError::Unregistered { block, id }),
+        }
+    }
+
+    /// The block at `position`. Above and below the dimension's heights there is air.
     pub fn block(&self, position: BlockPos) -> Result<BlockId, BlockAccessError> {
         match self.columns.get(&position.column()) {
             Some(column) if column.is_loaded(position.chunk().y) || !self.heights.contains(&position.y) => {
@@ -261,8 +276,20 @@ impl RegionColumns {
         Ok(before)
     }
 
+    /// The highest block at `x`, `z` that is not air.
+    pub fn surface(&self, x: i64, z: i64) -> Option<BlockPos> {
+        let place = BlockPos::new(x, 0, z);
+        let [in_x, _, in_z] = place.in_chunk();
+        let y = self.columns.get(&place.column())?.surface(in_x, in_z)?;
+        Some(BlockPos::new(x, y, z))
+    }
+
+    pub(crate) fn chunk(&self, position: ChunkPos) -> Arc<Chunk> {
+        self.columns.get(&position.column()).and_then(|column| column.chunk(position.y).cloned()).unwrap_or_default()
+    }
+
     /// Reads the chunk of a block; `None` where a loaded column has nothing but air.
-    pub(in crate::simulation) fn read<'a, R>(
+    pub(crate) fn read<'a, R>(
         &'a self,
         position: BlockPos,
         read: impl FnOnce(Option<&'a Chunk>, [usize; 3]) -> R,
@@ -273,7 +300,7 @@ impl RegionColumns {
     }
 
     /// Changes the chunk of a block.
-    pub(in crate::simulation) fn edit<R>(
+    pub(crate) fn edit<R>(
         &mut self,
         position: BlockPos,
         edit: impl FnOnce(&mut Chunk, &BlockRegistry, [usize; 3]) -> Result<R, BlockAccessError>,
@@ -287,21 +314,8 @@ impl RegionColumns {
         Ok(edited)
     }
 
-    /// Whether a type is registered under the id.
-    pub(in crate::simulation) fn check_type(&self, block: BlockPos, id: BlockId) -> Result<(), BlockAccessError> {
-        match self.block_types().is_none_or(|blocks| blocks.contains(id)) {
-            true => Ok(()),
-            false => Err(BlockAccessError::Unregistered { block, id }),
-        }
-    }
-
-    /// The dimension's heights, in chunks.
-    pub(in crate::simulation) fn chunk_heights(&self) -> Range<i64> {
-        self.home.as_ref().map_or(0..0, |home| home.ground.chunk_heights.clone())
-    }
-
     /// Puts a chunk in the place of one of a column that is here.
-    pub(in crate::simulation) fn replace_chunk(&mut self, position: ChunkPos, chunk: Arc<Chunk>) {
+    pub(crate) fn replace_chunk(&mut self, position: ChunkPos, chunk: Arc<Chunk>) {
         if let Some(column) = self.columns.get_mut(&position.column()) {
             column.set_chunk(position.y, chunk);
             self.note_change(position);
@@ -312,17 +326,37 @@ impl RegionColumns {
         self.changed.insert(chunk);
         self.unsaved.insert(chunk);
     }
+}
 
-    /// The block types of the world.
-    pub(in crate::simulation) fn block_types(&self) -> Option<&BlockRegistry> {
-        self.home.as_ref().map(|home| &*home.ground.blocks)
+/// Scheduled ticks of blocks.
+impl RegionColumns {
+    /// The scheduled ticks of the region's blocks, to be read.
+    pub fn ticks(&self) -> &BlockTicks {
+        &self.ticks
+    }
+
+    /// Schedules a [`BlockTick`](crate::simulation::BlockTick) of `kind` for a block of this region, so many ticks after this one.
+    /// If one of that kind waits there already, it stays as it is. Says whether it was scheduled.
+    pub fn schedule_tick(
+        &mut self,
+        position: BlockPos,
+        kind: impl Into<Arc<str>>,
+        delay: u64,
+    ) -> Result<bool, BlockAccessError> {
+        self.check(position)?;
+        Ok(self.ticks.schedule(position, kind.into(), delay))
+    }
+
+    /// Takes back a scheduled tick. Says whether there was one.
+    pub fn cancel_tick(&mut self, position: BlockPos, kind: &str) -> bool {
+        self.ticks.cancel(position, kind)
     }
 }
 
-/// Reads and writes the blocks of the region that the system runs in, and their scheduled ticks.
+/// Reads and writes the blocks of the region that the system runs in, and their scheduled ticks: all that [`RegionColumns`]
+/// can do.
 ///
-/// It has all of [`RegionColumns`] and [`BlockTicks`]: a system with a `Res` or a `ResMut` of one of them beside it panics
-/// (Bevy's B0002). [`ticks`](Self::ticks) and [`cancel_tick`](Self::cancel_tick) are what such a system wants.
+/// A system with a `Res` or a `ResMut` of [`RegionColumns`] beside it panics (Bevy's B0002).
 ///
 /// ```
 /// use bevy_terrane::prelude::*;
@@ -341,57 +375,38 @@ pub struct RegionBlocks<'w> {
         validation_message = "there are no RegionBlocks here: they are for systems of regions, which are added \
         within add_region_plugins; the main world reads blocks by PublishedBlocks and sets them by SetBlock messages"
     )]
-    pub(in crate::simulation) columns: ResMut<'w, RegionColumns>,
-    ticks: ResMut<'w, BlockTicks>,
+    columns: ResMut<'w, RegionColumns>,
+}
+
+impl Deref for RegionBlocks<'_> {
+    type Target = RegionColumns;
+
+    #[inline]
+    fn deref(&self) -> &RegionColumns {
+        &self.columns
+    }
+}
+
+impl DerefMut for RegionBlocks<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut RegionColumns {
+        // Whether anything changed is noted per chunk; the whole resource does not count as changed.
+        self.columns.bypass_change_detection()
+    }
 }
 
 impl RegionBlocks<'_> {
-    /// The block at `position`. Above and below the dimension's heights there is air.
-    pub fn block(&self, position: BlockPos) -> Result<BlockId, BlockAccessError> {
-        self.columns.block(position)
-    }
-
     /// Puts `block` at `position` and gives the block that was there. It has the components of its type, zeroes or of no
     /// bytes.
+    #[inline]
     pub fn set_block(&mut self, position: BlockPos, block: BlockId) -> Result<BlockId, BlockAccessError> {
-        // Whether anything changed is noted per chunk; the whole resource does not count as changed.
-        self.columns.bypass_change_detection().set_block(position, block)
+        // A method of its own, so that `blocks.set_block(here, blocks.block(there)?)` compiles.
+        self.deref_mut().set_block(position, block)
     }
 
     /// Whether the block lies in a section that is this region's own. Its column may not be loaded.
     pub fn is_owned(&self, position: BlockPos) -> bool {
         self.columns.is_owned(position.column())
-    }
-
-    /// Loads or generates the column of a block in an owned section within this tick, if it is not here; in a sparse
-    /// dimension, the part of it around the block.
-    pub fn load(&mut self, block: BlockPos) -> Result<&Column, ColumnError> {
-        let columns = self.columns.bypass_change_detection();
-        columns.load(block)?;
-        self.ticks.take_in(columns.take_fetched_ticks());
-        columns.column(block.column()).ok_or(ColumnError::NotOwned(block.column()))
-    }
-
-    /// Schedules a [`BlockTick`](crate::simulation::BlockTick) of `kind` for a block of this region, so many ticks after this one.
-    /// If one of that kind waits there already, it stays as it is. Says whether it was scheduled.
-    pub fn schedule_tick(
-        &mut self,
-        position: BlockPos,
-        kind: impl Into<Arc<str>>,
-        delay: u64,
-    ) -> Result<bool, BlockAccessError> {
-        self.columns.check(position)?;
-        Ok(self.ticks.schedule(position, kind.into(), delay))
-    }
-
-    /// The scheduled ticks of the region's blocks, to be read.
-    pub fn ticks(&self) -> &BlockTicks {
-        &self.ticks
-    }
-
-    /// Takes back a scheduled tick. Says whether there was one.
-    pub fn cancel_tick(&mut self, position: BlockPos, kind: &str) -> bool {
-        self.ticks.cancel(position, kind)
     }
 
     /// Whether this region owns the block's column and has it loaded, at the block's height.
@@ -402,13 +417,5 @@ impl RegionBlocks<'_> {
     /// The positions of the region's columns, sorted.
     pub fn columns(&self) -> &[ColumnPos] {
         self.columns.positions()
-    }
-
-    /// The highest block at `x`, `z` that is not air.
-    pub fn surface(&self, x: i64, z: i64) -> Option<BlockPos> {
-        let place = BlockPos::new(x, 0, z);
-        let [in_x, _, in_z] = place.in_chunk();
-        let y = self.columns.column(place.column())?.surface(in_x, in_z)?;
-        Some(BlockPos::new(x, y, z))
     }
 }

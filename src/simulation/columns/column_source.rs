@@ -3,8 +3,8 @@
 use crate::block::{BlockId, BlockRegistry};
 use crate::chunk::{Chunk, Column};
 use crate::generation::{GenerateError, GenerateRequest, Generator, generate};
-use crate::simulation::{LoadedColumn, Repairs, Viewer};
-use crate::space::{BlockPos, CHUNK_SIZE, ColumnPos, DimensionId, HeightSet, chunk_heights};
+use crate::simulation::{DamagedGround, LoadedColumn, Viewer};
+use crate::space::{BlockPos, CHUNK_SIZE, ChunkPos, ColumnPos, DimensionId, HeightSet, chunk_heights};
 use crate::storage::{StoreError, StoredBlockTick, WorldStore};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -189,7 +189,9 @@ pub struct ColumnSource {
     /// What is newer than that.
     pub departed: Arc<DepartedColumns>,
     /// What becomes of chunks that are stored but damaged.
-    pub repairs: Repairs,
+    pub damaged: DamagedGround,
+    /// Those of them that were made anew, each with what was wrong with it.
+    pub regenerated: Mutex<Vec<(ChunkPos, StoreError)>>,
 }
 
 /// A column, or a part of one, that was loaded or generated; its stored entities come apart from it.
@@ -213,17 +215,14 @@ impl ColumnSource {
         store: Weak<WorldStore>,
     ) -> Self {
         let chunk_heights = chunk_heights(&heights);
-        let (departed, repairs) = (Arc::default(), Repairs::default());
-        Self { dimension, heights, chunk_heights, is_sparse: false, generator, blocks, store, departed, repairs }
+        let (departed, damaged, regenerated) = Default::default();
+        let is_sparse = false;
+        Self { dimension, heights, chunk_heights, is_sparse, generator, blocks, store, departed, damaged, regenerated }
     }
 
     /// For a region, within its tick: the column of a block, in a sparse dimension the part of it around the block that is
     /// not `known`.
-    pub(in crate::simulation) fn fetch(
-        &self,
-        block: BlockPos,
-        known: &HeightSet,
-    ) -> Result<FetchedColumn, ColumnError> {
+    pub fn fetch(&self, block: BlockPos, known: &HeightSet) -> Result<FetchedColumn, ColumnError> {
         let column = block.column();
         if self.is_sparse {
             let window = self.window(block.chunk().y, Viewer::DEFAULT_VERTICAL_RADIUS);
@@ -282,7 +281,7 @@ impl ColumnSource {
     }
 
     /// A part of a column as the generator makes it.
-    pub(in crate::simulation) fn generate(&self, column: ColumnPos, chunks: Range<i64>) -> Result<Column, ColumnError> {
+    pub fn generate(&self, column: ColumnPos, chunks: Range<i64>) -> Result<Column, ColumnError> {
         let Range { start, end } = self.heights;
         // The end of the highest chunk of all is no number.
         let top = chunks.end.checked_mul(CHUNK_SIZE as i64).unwrap_or(end).min(end);

@@ -7,7 +7,7 @@ use crate::space::{ChunkPos, ColumnPos};
 use crate::storage::{StoreError, StoredItem, WorldStore};
 use std::collections::BTreeSet;
 use std::mem;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 /// What becomes of a chunk that is stored but damaged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,39 +20,12 @@ pub enum DamagedGround {
     Regenerate,
 }
 
-/// A chunk that was damaged and is made anew.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RegeneratedChunk {
-    /// The chunk.
-    pub chunk: ChunkPos,
-    /// What was wrong with it.
-    pub error: StoreError,
-}
-
-/// What becomes of a dimension's damaged chunks, and what became of them.
-#[derive(Debug, Default)]
-pub struct Repairs {
-    policy: DamagedGround,
-    made: Mutex<Vec<RegeneratedChunk>>,
-}
-
-impl Repairs {
-    /// Repairs by this rule.
-    pub fn new(policy: DamagedGround) -> Self {
-        Self { policy, made: Mutex::default() }
-    }
-
-    /// The chunks that were made anew since the last call.
-    pub fn take(&self) -> Vec<RegeneratedChunk> {
-        mem::take(&mut self.made.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn note(&self, made: RegeneratedChunk) {
-        self.made.lock().unwrap_or_else(PoisonError::into_inner).push(made);
-    }
-}
-
 impl ColumnSource {
+    /// The chunks that were made anew since the last call, each with what was wrong with it.
+    pub fn take_regenerated(&self) -> Vec<(ChunkPos, StoreError)> {
+        mem::take(&mut self.regenerated.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Reads something of a column, after the chunks of it that turn out to be damaged are made anew, if they may be.
     ///
     /// # Errors
@@ -66,7 +39,7 @@ impl ColumnSource {
         let mut made = BTreeSet::new();
         loop {
             let error = match read(store) {
-                Err(error) if self.repairs.policy == DamagedGround::Regenerate => error,
+                Err(error) if self.damaged == DamagedGround::Regenerate => error,
                 read => return read,
             };
             let chunk = match error {
@@ -79,7 +52,7 @@ impl ColumnSource {
             };
             let Some(blocks) = self.generate_chunk(chunk) else { return Err(error) };
             if store.replace_damaged(self.dimension, chunk, blocks)? {
-                self.repairs.note(RegeneratedChunk { chunk, error });
+                self.regenerated.lock().unwrap_or_else(PoisonError::into_inner).push((chunk, error));
             }
         }
     }
@@ -138,7 +111,7 @@ mod tests {
         blocks.register_basic_blocks();
         let whole =
             ColumnSource::new(DIMENSION, -64..64, Arc::new(Flat::new()), Arc::new(blocks), Arc::downgrade(&store));
-        let ground = ColumnSource { is_sparse, repairs: Repairs::new(policy), ..whole };
+        let ground = ColumnSource { is_sparse, damaged: policy, ..whole };
         (ground, store)
     }
 
@@ -157,13 +130,13 @@ mod tests {
             let is_new = |y| found.chunk(y) == generated.chunk(y);
             assert_eq!([-2, -1, 0, 1].map(is_new), [false, true, false, true]);
             assert_eq!(found.chunk(0), Some(&Arc::new(Chunk::uniform(BlockId::new(3)))));
-            let told = ground.repairs.take();
-            assert_eq!(told.iter().map(|made| made.chunk.y).collect::<BTreeSet<_>>(), BTreeSet::from([-1, 1]));
-            assert!(told.iter().all(|made| made.error.to_string().contains(&made.chunk.to_string())));
+            let told = ground.take_regenerated();
+            assert_eq!(told.iter().map(|made| made.0.y).collect::<BTreeSet<_>>(), BTreeSet::from([-1, 1]));
+            assert!(told.iter().all(|made| made.1.to_string().contains(&made.0.to_string())));
             assert_eq!(store.set_aside().unwrap().len(), 2);
             // They are stored now.
             assert_eq!(read(&ground), Ok(found));
-            assert!(ground.repairs.take().is_empty());
+            assert!(ground.take_regenerated().is_empty());
         }
     }
 
@@ -178,7 +151,7 @@ mod tests {
         writes.put(Family::Chunks, keys::chunk_key(DIMENSION, COLUMN.chunk(0)), value.clone());
         disk.write(writes, Durability::Sync).unwrap();
         read(&ground).unwrap();
-        assert_eq!(ground.repairs.take().len(), 1);
+        assert_eq!(ground.take_regenerated().len(), 1);
         let kept = store.set_aside().unwrap();
         assert_eq!(kept.iter().map(|kept| &kept.value).collect::<Vec<_>>(), [&value]);
     }
@@ -195,7 +168,7 @@ mod tests {
                     let error = read(&ground).unwrap_err();
                     assert!(error.contains("chunk [2, 0, -3] of dimension 0") && error.contains("checksum"), "{error}");
                 }
-                assert!(ground.repairs.take().is_empty() && store.set_aside().unwrap().is_empty());
+                assert!(ground.take_regenerated().is_empty() && store.set_aside().unwrap().is_empty());
             }
         }
     }

@@ -1,17 +1,16 @@
 //! What of a region is not stored as it is now.
 
-use super::block_ticks::BlockTicks;
 use super::blocks::RegionColumns;
 use crate::chunk::ColumnSummary;
 use crate::simulation::travel::components::{Stored, UnclaimedComponents};
 use crate::simulation::travel::entities::{EntityIndex, StableId};
-use crate::simulation::travel::stored_entities::record;
+use crate::simulation::travel::stored_entities::{content, family, record};
 use crate::simulation::world::RegionContents;
 use crate::simulation::{Position, RegionComponents, RegionInfo, Viewer};
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
-use crate::storage::{EntityRecord, SaveBatch};
+use crate::storage::SaveBatch;
+use bevy::ecs::change_detection::Tick;
 use bevy::ecs::component::ComponentId;
-use bevy::platform::collections::HashSet;
 use bevy::prelude::*;
 use rustc_hash::FxHashSet;
 use std::any::TypeId;
@@ -20,15 +19,15 @@ use std::mem;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// Fills the batch with all that is not stored as it is now.
-pub(in crate::simulation) fn collect_unsaved(world: &mut World, components: &RegionComponents, save: &mut SaveBatch) {
+/// Hands out all that is not stored as it is now.
+pub fn collect_unsaved(world: &mut World, contents: &mut RegionContents) {
+    let RegionContents { components, outbox, last_collect, .. } = contents;
+    let save = &mut outbox.save;
     let dimension = world.resource::<RegionInfo>().dimension;
     let owned = world.resource_mut::<RegionColumns>().into_inner();
     collect_chunks(owned, dimension, |_| true, save);
-    let awaiting = owned.awaiting.clone();
-    let mut ticks = world.resource_mut::<BlockTicks>();
-    for chunk in ticks.take_unsaved(|column| !awaiting.contains(&column)) {
-        save.block_ticks.insert((dimension, chunk), ticks.stored(chunk));
+    for chunk in owned.ticks.take_unsaved(|column| !owned.awaiting.contains(&column)) {
+        save.block_ticks.insert((dimension, chunk), owned.ticks.stored(chunk));
     }
     for id in mem::take(&mut world.resource_mut::<EntityIndex>().despawned) {
         // Another one took over the id: its record must follow, whatever was handed out for it.
@@ -39,7 +38,7 @@ pub(in crate::simulation) fn collect_unsaved(world: &mut World, components: &Reg
         }
         save.entities.insert(id, None);
     }
-    for (id, entity) in suspects(world, components) {
+    for (id, entity) in suspects(world, components, *last_collect) {
         let record = record(world, components, entity);
         let content = record.as_ref().map(content);
         let before = world.get::<Stored>(entity).map(|stored| stored.content);
@@ -50,13 +49,12 @@ pub(in crate::simulation) fn collect_unsaved(world: &mut World, components: &Reg
             save.entities.insert(id, record);
         }
     }
-    let now = world.increment_change_tick();
-    world.resource_mut::<RegionContents>().last_collect = Some(now);
+    *last_collect = Some(world.increment_change_tick());
 }
 
 /// Fills the batch with the unsaved chunks of the columns that are wanted. What is left of columns that are gone is
 /// nobody's: it must not be taken for air.
-pub(in crate::simulation) fn collect_chunks(
+pub fn collect_chunks(
     owned: &mut RegionColumns,
     dimension: DimensionId,
     wanted: impl Fn(ColumnPos) -> bool,
@@ -95,7 +93,7 @@ fn remember(world: &mut World, entity: Entity, content: Option<u64>) {
 
 /// Everything whose record may differ from the one that was handed out last, since a value or the structure changed. It
 /// goes by change ticks and archetypes: nothing is encoded for that.
-fn suspects(world: &World, components: &RegionComponents) -> Vec<(Uuid, Entity)> {
+fn suspects(world: &World, components: &RegionComponents, since: Option<Tick>) -> Vec<(Uuid, Entity)> {
     let id_of = |type_id: TypeId| world.components().get_valid_id(type_id);
     let saved: Vec<ComponentId> = components.recorded_types().filter_map(id_of).collect();
     let others = [
@@ -106,13 +104,13 @@ fn suspects(world: &World, components: &RegionComponents) -> Vec<(Uuid, Entity)>
         TypeId::of::<UnclaimedComponents>(),
     ];
     let recorded: Vec<ComponentId> = saved.iter().copied().chain(others.into_iter().filter_map(id_of)).collect();
-    let since = world.resource::<RegionContents>().last_collect;
     let now = world.read_change_tick();
     let changed = |entity: EntityRef| {
         let ticks = |id: &ComponentId| entity.get_change_ticks_by_id(*id);
         since.is_none_or(|since| recorded.iter().filter_map(ticks).any(|ticks| ticks.is_changed(since, now)))
     };
 
+    let index = world.resource::<EntityIndex>();
     let mut found = Vec::new();
     for archetype in world.archetypes().iter() {
         let mut entities =
@@ -124,7 +122,7 @@ fn suspects(world: &World, components: &RegionComponents) -> Vec<(Uuid, Entity)>
         for entity in entities {
             let Some(StableId(id)) = entity.get::<StableId>().copied() else { continue };
             // Of two with one id only one can be stored.
-            let is_found = world.resource::<EntityIndex>().entity(id) == Some(entity.id());
+            let is_found = index.entity(id) == Some(entity.id());
             if is_found && is_suspect(world, entity, changed) {
                 found.push((id, entity.id()));
             }
@@ -149,7 +147,7 @@ fn is_suspect(world: &World, entity: EntityRef, changed: impl Fn(EntityRef) -> b
     known.is_none_or(|known| {
         known != structure(world, entity)
             || match entity.contains::<Children>() {
-                true => descend(world, entity).into_iter().any(changed),
+                true => family(world, entity).into_iter().any(|(_, entity)| changed(entity)),
                 false => changed(entity),
             }
     })
@@ -161,34 +159,8 @@ fn structure(world: &World, root: EntityRef) -> u64 {
         return root.archetype().id().index() as u64;
     }
     let mut hasher = DefaultHasher::new();
-    for entity in descend(world, root) {
+    for (_, entity) in family(world, root) {
         (entity.id(), entity.archetype().id()).hash(&mut hasher);
-    }
-    hasher.finish()
-}
-
-/// The entity, its children, their children and so on.
-fn descend<'w>(world: &'w World, root: EntityRef<'w>) -> Vec<EntityRef<'w>> {
-    let mut seen = HashSet::from([root.id()]);
-    let mut found = vec![root];
-    let mut next = 0;
-    while let Some(entity) = found.get(next).copied() {
-        next += 1;
-        let children = entity.get::<Children>().into_iter().flatten();
-        let children = children.filter_map(|child| world.get_entity(*child).ok());
-        found.extend(children.filter(|child| seen.insert(child.id())));
-    }
-    found
-}
-
-/// A hash of all that is stored of an entity.
-pub(in crate::simulation) fn content(record: &EntityRecord) -> u64 {
-    let EntityRecord { id, dimension, block, offset, viewer, components, children } = record;
-    let mut hasher = DefaultHasher::new();
-    (id, dimension, block, offset.map(f32::to_bits), viewer, components).hash(&mut hasher);
-    for child in children {
-        let place = child.place.map(|(dimension, block, offset)| (dimension, block, offset.map(f32::to_bits)));
-        (child.parent, child.id, place, child.viewer, &child.components).hash(&mut hasher);
     }
     hasher.finish()
 }

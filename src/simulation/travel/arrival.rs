@@ -1,83 +1,48 @@
 //! How entities get into a region world.
 
-use super::departure::{Passenger, followers};
+use super::components::RegionComponents;
 use super::entities::{EntityIndex, EntityMoved, Moving, let_go};
+use super::followers::followers;
+use super::mapping::{Arrived, Mapping};
 use super::relationships::insert_relationships;
 use super::ticks::ChangeClock;
 use crate::simulation::columns::blocks::RegionColumns;
-use crate::simulation::receive::take_in_letters;
+use crate::simulation::inbox_outbox::{Passenger, Traveller};
 use crate::simulation::world::RegionContents;
-use crate::simulation::{RegionComponents, Traveller};
 use bevy::ecs::bundle::BundleScratch;
-use bevy::ecs::entity::EntityMapper;
 use bevy::platform::collections::HashSet;
 use bevy::prelude::*;
-use rustc_hash::FxHashMap;
 use std::mem;
 use uuid::Uuid;
 
-/// Who the entities that arrived together are now. Those that left together have one origin.
-#[derive(Default)]
-pub(in crate::simulation) struct Arrived(FxHashMap<(u64, Entity), Entity>);
-
-impl Arrived {
-    pub fn mapping(&self, origin: u64) -> Mapping<'_> {
-        Mapping { origin, arrived: self }
-    }
-}
-
-/// Turns references from the world of one departure into references of this world.
-#[derive(Clone, Copy)]
-pub(in crate::simulation) struct Mapping<'a> {
-    origin: u64,
-    arrived: &'a Arrived,
-}
-
-impl Mapping<'_> {
-    pub fn arrived(&self, left: Entity) -> Option<Entity> {
-        self.arrived.0.get(&(self.origin, left)).copied()
-    }
-}
-
-impl EntityMapper for Mapping<'_> {
-    /// Who did not come along is nobody here.
-    fn get_mapped(&mut self, source: Entity) -> Entity {
-        self.arrived(source).unwrap_or(Entity::PLACEHOLDER)
-    }
-
-    fn set_mapped(&mut self, _source: Entity, _target: Entity) {}
-}
-
 /// Puts entities with all that follow them into the world: first everyone's place, then the components, then the
 /// relationships, and when all are whole, everyone is told.
-pub(in crate::simulation) fn arrive_all(world: &mut World, mut travellers: Vec<Traveller>) -> Arrived {
+pub fn arrive_all(world: &mut World, contents: &mut RegionContents, mut travellers: Vec<Traveller>) -> Arrived {
     let mut arrived = Arrived::default();
     if travellers.is_empty() {
         return arrived;
     }
     // First of all: a hook of the game may panic, and letters are not lost with that.
-    let letters = travellers.iter_mut().flat_map(|traveller| mem::take(&mut traveller.letters)).collect();
-    take_in_letters(world, letters);
+    let letters = travellers.iter_mut().flat_map(|traveller| mem::take(&mut traveller.letters));
+    contents.take_in_letters(letters);
     // Their positions come with the change ticks that they had.
     world.resource_mut::<RegionColumns>().look_everywhere = true;
-    let mut contents = world.resource_mut::<RegionContents>();
     contents.viewers.extend(travellers.iter().flat_map(|traveller| &traveller.viewers).map(|(id, _)| *id));
-    let components = contents.components.clone();
     let mut moved = Vec::with_capacity(travellers.len());
     let mut passengers = Vec::new();
     world.insert_resource(Moving);
     for Traveller { id, ids, origin, cause, followers, .. } in travellers {
-        ids.into_iter().for_each(|id| let_go_older(world, &components, id));
+        ids.into_iter().for_each(|id| let_go_older(world, &contents.components, id));
         let mut root = None;
         for passenger in followers {
             let entity = world.spawn_empty().id();
-            arrived.0.insert((origin, passenger.entity), entity);
+            arrived.insert((origin, passenger.entity), entity);
             root.get_or_insert(entity);
             passengers.push((origin, entity, passenger));
         }
         moved.extend(root.map(|entity| EntityMoved { entity, id, cause }));
     }
-    furnish(world, &components, passengers, &arrived);
+    furnish(world, contents, passengers, &arrived);
     world.remove_resource::<Moving>();
 
     for moved in moved {
@@ -98,17 +63,12 @@ fn let_go_older(world: &mut World, components: &RegionComponents, id: Uuid) {
 }
 
 /// Gives the entities that have their places what they came with: each with the origin of its traveller.
-fn furnish(
-    world: &mut World,
-    components: &RegionComponents,
-    passengers: Vec<(u64, Entity, Passenger)>,
-    arrived: &Arrived,
-) {
-    let began = world.resource::<RegionContents>().seen;
+fn furnish(world: &mut World, contents: &RegionContents, passengers: Vec<(u64, Entity, Passenger)>, arrived: &Arrived) {
+    let (components, began) = (&contents.components, contents.seen);
     let mut scratch = BundleScratch::default();
     let mut related = Vec::with_capacity(passengers.len());
     for (origin, entity, passenger) in passengers {
-        let mut mapping = arrived.mapping(origin);
+        let mut mapping = Mapping { origin, arrived };
         let clock = ChangeClock { began, now: world.change_tick() };
         components.insert_all(world, (entity, passenger.components), &mut scratch, &mut mapping, clock);
         related.push((entity, passenger.relationships, mapping));

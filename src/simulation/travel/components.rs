@@ -1,12 +1,14 @@
 //! Component types that travel: one set of functions for each.
 
-use super::arrival::Mapping;
+use super::entities::StableId;
+use super::mapping::{BoxedComponent, Mapping};
 use super::relationships::RelationshipFunctions;
-use super::resources::ResourceFunctions;
-use super::saved_type::{self, SavedType, SavedVersionError};
+use super::resources::{RegionResource, ResourceFunctions};
+use super::saved_type::{self, SavedComponent, SavedType, SavedVersionError};
 use super::ticks::{Ages, ChangeClock};
 use crate::block::Schema;
-use crate::simulation::{LoggedOut, Player, Position, RegionResource, RegionTemplateError, StableId, Viewer};
+use crate::simulation::template_error::RegionTemplateError;
+use crate::simulation::{LoggedOut, Player, Position, Viewer};
 use crate::storage::FORMER_PLAYER_COMPONENT;
 use bevy::ecs::bundle::{BundleScratch, BundleWriter};
 use bevy::ecs::change_detection::Tick;
@@ -16,39 +18,15 @@ use bevy::ecs::relationship::{Relationship, RelationshipAccessor};
 use bevy::platform::collections::HashSet;
 use bevy::prelude::*;
 use rustc_hash::FxHashMap;
-use serde::{Serialize, de::DeserializeOwned};
-use std::any::{Any, TypeId, type_name};
-use std::sync::Mutex;
-
-/// A component whose type is forgotten, on its way from one world to another.
-pub type BoxedComponent = Box<dyn Any + Send + Sync>;
+use std::any::{TypeId, type_name};
 
 /// A component that was taken off an entity.
-pub(in crate::simulation) struct TakenComponent {
+pub struct TakenComponent {
     /// Which of the registered ones.
     number: usize,
     ages: Ages,
     value: BoxedComponent,
 }
-
-/// A component that can be written to the store and read again, under its `TypePath`.
-///
-/// By default that holds the path of the module in which the type stands. `#[type_path = "my_game"]` gives it one that stays
-/// when the module is renamed; a path that has changed all the same is told by [`Schema::formerly`].
-///
-/// ```
-/// use bevy::prelude::*;
-/// use serde::{Deserialize, Serialize};
-///
-/// #[derive(Component, Serialize, Deserialize, TypePath)]
-/// #[type_path = "my_game"]
-/// struct Sheep {
-///     hunger: u32,
-/// }
-/// assert_eq!(Sheep::type_path(), "my_game::Sheep");
-/// ```
-pub trait SavedComponent: Component + Serialize + DeserializeOwned + TypePath {}
-impl<T: Component + Serialize + DeserializeOwned + TypePath> SavedComponent for T {}
 
 /// A component that can be shown, read-only, in the main world.
 pub trait Mirrored: Component<Mutability = bevy::ecs::component::Mutable> + Clone + PartialEq {}
@@ -56,11 +34,11 @@ impl<T: Component<Mutability = bevy::ecs::component::Mutable> + Clone + PartialE
 
 /// Stored components of types that the game no longer registers: kept, and written back unchanged.
 #[derive(Component)]
-pub(in crate::simulation) struct UnclaimedComponents(pub Vec<(String, Vec<u8>)>);
+pub struct UnclaimedComponents(pub Vec<(String, Vec<u8>)>);
 
 /// On entities that the store has, as of the last save.
 #[derive(Component, Default)]
-pub(in crate::simulation) struct Stored {
+pub struct Stored {
     /// The hash of the record that was handed out last.
     pub content: u64,
     /// What the entity and all below it were made of then, in this world; `None` in another one.
@@ -74,20 +52,13 @@ struct ComponentFunctions {
     /// # Safety
     /// As of [`BundleWriter::push_component`]: all that is pushed until the write is of the world of the registrator.
     push: unsafe fn(&mut BundleWriter, &mut ComponentsRegistrator, BoxedComponent, &mut Mapping),
-    saved: Option<SavedFunctions>,
-}
-
-struct SavedFunctions {
-    saved_type: SavedType,
-    encode: fn(EntityRef) -> Option<Result<Vec<u8>, postcard::Error>>,
-    decode: fn(&mut EntityWorldMut, &[u8]) -> Result<(), postcard::Error>,
+    saved: Option<SavedType>,
 }
 
 /// Mirrored components have numbers of their own: their order of registration.
 struct MirrorFunctions {
     type_id: TypeId,
     read: fn(EntityRef, Tick, Tick) -> Option<BoxedComponent>,
-    has: fn(EntityRef) -> bool,
     apply: fn(&mut EntityWorldMut, BoxedComponent),
 }
 
@@ -100,12 +71,10 @@ struct MirrorFunctions {
 pub struct RegionComponents {
     functions: Vec<ComponentFunctions>,
     mirrors: Vec<MirrorFunctions>,
-    pub(in crate::simulation) relationships: Vec<RelationshipFunctions>,
-    pub(in crate::simulation) resources: Vec<ResourceFunctions>,
+    pub relationships: Vec<RelationshipFunctions>,
+    pub resources: Vec<ResourceFunctions>,
     left_behind: HashSet<String>,
     mistake: Option<RegionTemplateError>,
-    /// Resources that were named in the log, since they stay behind.
-    pub(in crate::simulation) reported_resources: Mutex<HashSet<String>>,
 }
 
 impl RegionComponents {
@@ -192,12 +161,12 @@ impl RegionComponents {
     }
 
     /// What was registered in a way that cannot work, if anything was.
-    pub(in crate::simulation) fn check(&self) -> Result<(), RegionTemplateError> {
+    pub fn check(&self) -> Result<(), RegionTemplateError> {
         self.mistake.clone().map_or(Ok(()), Err)
     }
 
     /// Whether it is known what becomes of the component on a journey. What is no Rust type cannot be known.
-    pub(in crate::simulation) fn knows(&self, id: ComponentId, components: &Components) -> bool {
+    pub fn knows(&self, id: ComponentId, components: &Components) -> bool {
         let Some(info) = components.get_info(id) else { return true };
         let known = |type_id: TypeId| {
             self.functions.iter().any(|known| known.type_id == type_id)
@@ -210,23 +179,17 @@ impl RegionComponents {
     /// stored form, migrations from older ones, and the paths that it had before.
     pub fn register_saved_with<T: SavedComponent>(&mut self, schema: Schema) {
         self.register::<T>();
-        let saved_type = SavedType::new(T::type_path(), type_name::<T>(), schema);
+        let saved_type = SavedType::of::<T>(schema);
         let is_other = |known: &&ComponentFunctions| known.type_id != TypeId::of::<T>();
         let mut others = self.functions.iter().filter(is_other).filter_map(|known| known.saved.as_ref());
-        if others.any(|other| other.saved_type.path == saved_type.path) {
+        if others.any(|other| other.path == saved_type.path) {
             self.mistake.get_or_insert(RegionTemplateError::SavedTwice(saved_type.path));
             return;
         }
         let known = self.functions.iter_mut().find(|known| known.type_id == TypeId::of::<T>());
-        let Some(functions) = known else { return };
-        functions.saved = Some(SavedFunctions {
-            saved_type,
-            encode: |entity| entity.get::<T>().map(postcard::to_allocvec),
-            decode: |entity, bytes| {
-                entity.insert(postcard::from_bytes::<T>(bytes)?);
-                Ok(())
-            },
-        });
+        if let Some(functions) = known {
+            functions.saved = Some(saved_type);
+        }
     }
 
     /// `T` can be read on the mirror of the entity in the main world.
@@ -241,7 +204,6 @@ impl RegionComponents {
                 let component = entity.get::<T>()?;
                 ticks.is_changed(last, now).then(|| Box::new(component.clone()) as BoxedComponent)
             },
-            has: |entity| entity.contains::<T>(),
             apply: |entity, component| {
                 let Ok(component) = component.downcast::<T>() else { return };
                 match entity.get_mut::<T>() {
@@ -253,22 +215,17 @@ impl RegionComponents {
     }
 
     /// Whether any component is mirrored.
-    pub(in crate::simulation) fn mirrors_anything(&self) -> bool {
+    pub fn mirrors_anything(&self) -> bool {
         !self.mirrors.is_empty()
     }
 
     /// Whether some component of the entity is mirrored.
-    pub(in crate::simulation) fn is_mirrored(&self, entity: EntityRef) -> bool {
-        self.mirrors.iter().any(|mirror| (mirror.has)(entity))
+    pub fn is_mirrored(&self, entity: EntityRef) -> bool {
+        self.mirrors.iter().any(|mirror| entity.contains_type_id(mirror.type_id))
     }
 
     /// The mirrored components that changed since `last`, with their numbers.
-    pub(in crate::simulation) fn read_mirrored(
-        &self,
-        entity: EntityRef,
-        last: Tick,
-        now: Tick,
-    ) -> FxHashMap<usize, BoxedComponent> {
+    pub fn read_mirrored(&self, entity: EntityRef, last: Tick, now: Tick) -> FxHashMap<usize, BoxedComponent> {
         let read = |(number, mirror): (usize, &MirrorFunctions)| Some((number, (mirror.read)(entity, last, now)?));
         self.mirrors.iter().enumerate().filter_map(read).collect()
     }
@@ -281,11 +238,7 @@ impl RegionComponents {
     }
 
     /// Takes every registered component off the entity.
-    pub(in crate::simulation) fn take_all(
-        &self,
-        entity: &mut EntityWorldMut,
-        clock: ChangeClock,
-    ) -> Vec<TakenComponent> {
+    pub fn take_all(&self, entity: &mut EntityWorldMut, clock: ChangeClock) -> Vec<TakenComponent> {
         let take = |(number, known): (usize, &ComponentFunctions)| {
             // A hook of the one before may have despawned it.
             let (ages, value) = (!entity.is_despawned()).then(|| (known.take)(entity, clock))??;
@@ -296,7 +249,7 @@ impl RegionComponents {
 
     /// Puts what was taken off an entity on one of this world, all at once: hooks and observers see it whole, and what
     /// it requires is not made first. Half of the time that one component after the other takes.
-    pub(in crate::simulation) fn insert_all(
+    pub fn insert_all(
         &self,
         world: &mut World,
         (entity, taken): (Entity, Vec<TakenComponent>),
@@ -333,7 +286,7 @@ impl RegionComponents {
     }
 
     /// The types of the components whose change makes another record of an entity.
-    pub(in crate::simulation) fn recorded_types(&self) -> impl Iterator<Item = TypeId> {
+    pub fn recorded_types(&self) -> impl Iterator<Item = TypeId> {
         self.functions.iter().filter(|known| known.saved.is_some()).map(|known| known.type_id)
     }
 
@@ -341,7 +294,7 @@ impl RegionComponents {
     /// values that the game cannot read.
     pub fn entity_types(&self, stored: &[String]) -> Result<Vec<String>, SavedVersionError> {
         let mut types = stored.to_vec();
-        for SavedFunctions { saved_type, .. } in self.saved() {
+        for saved_type in self.saved() {
             stored.iter().try_for_each(|stored| saved_type.check(stored))?;
             if !types.contains(&saved_type.name) {
                 types.push(saved_type.name.clone());
@@ -350,16 +303,16 @@ impl RegionComponents {
         Ok(types)
     }
 
-    fn saved(&self) -> impl Iterator<Item = &SavedFunctions> {
+    fn saved(&self) -> impl Iterator<Item = &SavedType> {
         self.functions.iter().filter_map(|known| known.saved.as_ref())
     }
 
     /// The saved components of the entity, by the name under which they are stored.
-    pub(in crate::simulation) fn encode(&self, entity: EntityRef) -> Vec<(String, Vec<u8>)> {
-        let encode = |saved: &SavedFunctions| match (saved.encode)(entity)? {
-            Ok(bytes) => Some((saved.saved_type.name.clone(), bytes)),
+    pub fn encode(&self, entity: EntityRef) -> Vec<(String, Vec<u8>)> {
+        let encode = |saved: &SavedType| match (saved.encode)(entity)? {
+            Ok(bytes) => Some((saved.name.clone(), bytes)),
             Err(error) => {
-                error!("component {} of {} cannot be saved: {error}", saved.saved_type.path, entity.id());
+                error!("component {} of {} cannot be saved: {error}", saved.path, entity.id());
                 None
             }
         };
@@ -367,28 +320,23 @@ impl RegionComponents {
     }
 
     /// Puts a stored component on the entity. The error names the component.
-    pub(in crate::simulation) fn decode(
-        &self,
-        entity: &mut EntityWorldMut,
-        name: &str,
-        bytes: &[u8],
-    ) -> Result<(), String> {
+    pub fn decode(&self, entity: &mut EntityWorldMut, name: &str, bytes: &[u8]) -> Result<(), String> {
         let (path, version) = saved_type::split(name);
-        let exact = self.saved().find(|saved| saved.saved_type.path == path);
-        let Some(saved) = exact.or_else(|| self.saved().find(|saved| saved.saved_type.is_called(path))) else {
+        let exact = self.saved().find(|saved| saved.path == path);
+        let Some(saved) = exact.or_else(|| self.saved().find(|saved| saved.is_called(path))) else {
             return Err(format!(
                 "component {name} is not registered: call register_saved_component for it, or name it in \
                  `Schema::formerly` of the component that it has become"
             ));
         };
-        let bytes = saved.saved_type.schema.upgrade(version, bytes);
+        let bytes = saved.schema.upgrade(version, bytes);
         let bytes = bytes.map_err(|reason| format!("component {name}: {reason}"))?;
         (saved.decode)(entity, &bytes).map_err(|error| format!("component {name}: {error}"))
     }
 }
 
 /// Takes off what would take others along as the entity is despawned: those of a relationship that nobody registered.
-pub(in crate::simulation) fn release_linked(entity: &mut EntityWorldMut) {
+pub fn release_linked(entity: &mut EntityWorldMut) {
     let links = |id: &ComponentId| {
         let accessor = entity.world().components().get_info(*id).and_then(|info| info.relationship_accessor());
         matches!(accessor, Some(RelationshipAccessor::RelationshipTarget { linked_spawn: true, .. }))

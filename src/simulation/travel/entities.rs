@@ -1,6 +1,6 @@
 //! Stable ids, the index of them, and what tells of a move.
 
-use crate::simulation::SplitMix64;
+use crate::simulation::random::SplitMix64;
 use bevy::ecs::{lifecycle::HookContext, world::DeferredWorld};
 use bevy::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -37,7 +37,7 @@ fn on_discard_id(mut world: DeferredWorld, context: HookContext) {
 }
 
 /// The entity leaves this world and lives on elsewhere: what is stored of it stays.
-pub(super) fn forget(world: &mut World, entity: Entity) {
+pub fn forget(world: &mut World, entity: Entity) {
     let Some(StableId(id)) = world.get::<StableId>(entity).copied() else { return };
     if let Some(mut index) = world.get_resource_mut::<EntityIndex>() {
         index.remove(id, entity);
@@ -45,7 +45,7 @@ pub(super) fn forget(world: &mut World, entity: Entity) {
 }
 
 /// Takes an entity and its followers out of the world, who live on in the store or have arrived anew.
-pub(in crate::simulation) fn let_go(world: &mut World, root: Entity, followers: Vec<Entity>) {
+pub fn let_go(world: &mut World, root: Entity, followers: Vec<Entity>) {
     followers.into_iter().for_each(|entity| forget(world, entity));
     // A hook of another one may have despawned it.
     if world.entities().contains_spawned(root) {
@@ -86,9 +86,9 @@ pub struct EntityMoved {
 pub struct EntityIndex {
     entities: FxHashMap<Uuid, Entity>,
     /// Entities that are no more, and may still be in the store.
-    pub(in crate::simulation) despawned: FxHashSet<Uuid>,
+    pub(crate) despawned: FxHashSet<Uuid>,
     /// An entity is a player no more, since this was looked at: dead, or on a journey.
-    pub(in crate::simulation) has_lost_player: bool,
+    pub(crate) has_lost_player: bool,
     /// Ids that came or went since the last outbox.
     touched: Vec<Uuid>,
     reported_duplicate: bool,
@@ -97,7 +97,7 @@ pub struct EntityIndex {
 
 impl EntityIndex {
     /// Two streams, since one has only 64 bits of state for an id of 122.
-    pub(in crate::simulation) fn seed(&mut self, seeds: [u64; 2]) {
+    pub(crate) fn seed(&mut self, seeds: [u64; 2]) {
         self.ids = seeds.map(SplitMix64::new);
     }
 
@@ -128,12 +128,12 @@ impl EntityIndex {
         found
     }
 
-    pub(in crate::simulation) fn touch_all(&mut self) {
+    pub(crate) fn touch_all(&mut self) {
         self.touched.extend(self.entities.keys().copied());
     }
 
     /// Of the ids that came or went since the last call, those that are here now and those that are not; sorted.
-    pub(in crate::simulation) fn take_touched(&mut self) -> (Vec<Uuid>, Vec<Uuid>) {
+    pub(crate) fn take_touched(&mut self) -> (Vec<Uuid>, Vec<Uuid>) {
         let mut touched = mem::take(&mut self.touched);
         touched.sort_unstable();
         touched.dedup();

@@ -1,7 +1,6 @@
 //! Relationships between entities that move together.
 
-use super::arrival::Mapping;
-use super::components::BoxedComponent;
+use super::mapping::{BoxedComponent, Mapping};
 use super::ticks::{Ages, ChangeClock};
 use bevy::ecs::relationship::{Relationship, RelationshipTarget};
 use bevy::platform::collections::{HashMap, HashSet};
@@ -10,7 +9,7 @@ use std::any::TypeId;
 
 /// What can be done with one type of relationship without knowing it.
 #[derive(Clone, Copy)]
-pub(in crate::simulation) struct RelationshipFunctions {
+pub struct RelationshipFunctions {
     pub type_id: TypeId,
     pub target_type_id: TypeId,
     /// Whether the sources follow their target wherever it goes, also into death.
@@ -45,7 +44,7 @@ impl RelationshipFunctions {
 }
 
 /// A relationship that was taken off its source.
-pub(in crate::simulation) struct TakenRelationship {
+pub struct TakenRelationship {
     /// Which of the registered ones.
     number: usize,
     /// The target, in the world that both left.
@@ -56,7 +55,7 @@ pub(in crate::simulation) struct TakenRelationship {
 }
 
 /// How old the list of an entity's sources is, if it arrives complete.
-pub(in crate::simulation) struct TargetAges {
+pub struct TargetAges {
     number: usize,
     sources: usize,
     ages: Ages,
@@ -64,14 +63,14 @@ pub(in crate::simulation) struct TargetAges {
 
 /// An entity's relationships: those that start from it, and those that lead to it.
 #[derive(Default)]
-pub(in crate::simulation) struct TakenRelationships {
+pub struct TakenRelationships {
     pub from: Vec<TakenRelationship>,
     pub to: Vec<TargetAges>,
 }
 
 /// Takes off every relationship between two of the leaving entities, which ends all that would despawn one with the
 /// other; in the order of the entities.
-pub(in crate::simulation) fn take_relationships(
+pub fn take_relationships(
     world: &mut World,
     known: &[RelationshipFunctions],
     leaving: &[Entity],
@@ -107,7 +106,7 @@ pub(in crate::simulation) fn take_relationships(
 
 /// Restores the relationships between entities that all arrived, in the order that their targets had them in. One
 /// whose target stayed behind is dropped.
-pub(in crate::simulation) fn insert_relationships<'a>(
+pub fn insert_relationships<'a>(
     world: &mut World,
     known: &[RelationshipFunctions],
     arrived: Vec<(Entity, TakenRelationships, Mapping<'a>)>,

@@ -1,14 +1,13 @@
 //! What a region holds besides columns and entities, when regions merge and split.
 
-use super::arrival::{Arrived, Mapping};
+use super::mapping::{Arrived, BoxedComponent, Mapping};
 use crate::region::{RegionId, RegionPart};
-use crate::simulation::{Inbox, RegionComponents};
 use crate::space::{BlockPos, ColumnPos, SectionPos};
 use bevy::ecs::component::Mutable;
 use bevy::ecs::entity::EntityMapper;
 use bevy::prelude::*;
 use rustc_hash::FxHashSet;
-use std::any::{Any, TypeId, type_name};
+use std::any::TypeId;
 
 /// A resource of region worlds that is joined when regions merge and divided when they split.
 ///
@@ -59,30 +58,28 @@ impl RegionShare {
     }
 }
 
-type BoxedResource = Box<dyn Any + Send + Sync>;
-
 /// What can be done with one type of resource without knowing it.
 #[derive(Clone, Copy)]
-pub(in crate::simulation) struct ResourceFunctions {
+pub struct ResourceFunctions {
     pub type_id: TypeId,
-    name: &'static str,
-    take: fn(&mut World) -> Option<BoxedResource>,
-    split: fn(&mut World, &RegionShare) -> Option<BoxedResource>,
-    split_value: fn(&mut BoxedResource, &RegionShare) -> Option<BoxedResource>,
-    settle: fn(&mut World, BoxedResource, &mut Mapping),
+    /// Takes out the whole of it, or what it gives to a share.
+    take: fn(&mut World, Option<&RegionShare>) -> Option<BoxedComponent>,
+    split: fn(&mut BoxedComponent, &RegionShare) -> Option<BoxedComponent>,
+    settle: fn(&mut World, BoxedComponent, &mut Mapping),
 }
 
 impl ResourceFunctions {
     pub fn of<R: RegionResource>() -> Self {
         Self {
             type_id: TypeId::of::<R>(),
-            name: type_name::<R>(),
-            take: |world| world.remove_resource::<R>().map(|resource| Box::new(resource) as BoxedResource),
-            split: |world, share| {
-                let mut resource = world.get_resource_mut::<R>()?;
-                Some(Box::new(resource.split(share)))
+            take: |world, share| {
+                let taken = match share {
+                    Some(share) => world.get_resource_mut::<R>().map(|mut resource| resource.split(share)),
+                    None => world.remove_resource::<R>(),
+                };
+                taken.map(|resource| Box::new(resource) as BoxedComponent)
             },
-            split_value: |value, share| Some(Box::new(value.downcast_mut::<R>()?.split(share))),
+            split: |value, share| Some(Box::new(value.downcast_mut::<R>()?.split(share))),
             settle: |world, value, mapping| {
                 let Ok(mut value) = value.downcast::<R>() else { return };
                 value.map_references(mapping);
@@ -95,102 +92,36 @@ impl ResourceFunctions {
     }
 }
 
-/// The part of a region's resource that a split hands over, on its way.
+/// A resource of a region, or what a split hands over of it, on its way.
 pub struct ResourcePart {
     functions: ResourceFunctions,
     /// The move that its references to entities are part of.
     origin: u64,
-    value: BoxedResource,
-}
-
-impl std::fmt::Debug for ResourcePart {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_tuple("ResourcePart").field(&self.functions.name).finish()
-    }
+    value: BoxedComponent,
 }
 
 impl ResourcePart {
-    pub(in crate::simulation) fn settle(self, world: &mut World, arrived: &Arrived) {
-        (self.functions.settle)(world, self.value, &mut arrived.mapping(self.origin));
+    /// What it gives to the share.
+    pub fn split(&mut self, share: &RegionShare) -> Option<Self> {
+        let value = (self.functions.split)(&mut self.value, share)?;
+        Some(Self { value, ..*self })
+    }
+
+    /// Makes it the world's own.
+    pub fn settle(self, world: &mut World, arrived: &Arrived) {
+        (self.functions.settle)(world, self.value, &mut Mapping { origin: self.origin, arrived });
     }
 }
 
-impl Inbox {
-    /// Divides the resources that wait: for a region that splits before it ever ticked.
-    pub fn split_resources(&mut self, share: &RegionShare) -> Vec<ResourcePart> {
-        let split = |part: &mut ResourcePart| {
-            let value = (part.functions.split_value)(&mut part.value, share)?;
-            Some(ResourcePart { value, ..*part })
-        };
-        self.resources.iter_mut().filter_map(split).collect()
-    }
-}
-
-/// What the registered resources of the world give to the share.
-pub(in crate::simulation) fn split_resources(
+/// Takes these resources out of a world that ends, or what they give to a share.
+pub fn take_resources(
     world: &mut World,
-    components: &RegionComponents,
-    share: &RegionShare,
+    resources: &[ResourceFunctions],
     origin: u64,
-) -> Vec<ResourcePart> {
-    let split = |functions: &ResourceFunctions| {
-        Some(ResourcePart { functions: *functions, origin, value: (functions.split)(world, share)? })
-    };
-    components.resources.iter().filter_map(split).collect()
-}
-
-/// Takes the registered resources out of a world that ends.
-pub(in crate::simulation) fn take_resources(
-    world: &mut World,
-    components: &RegionComponents,
-    origin: u64,
+    share: Option<&RegionShare>,
 ) -> Vec<ResourcePart> {
     let take = |functions: &ResourceFunctions| {
-        Some(ResourcePart { functions: *functions, origin, value: (functions.take)(world)? })
+        Some(ResourcePart { functions: *functions, origin, value: (functions.take)(world, share)? })
     };
-    components.resources.iter().filter_map(take).collect()
-}
-
-/// Crates whose resources belong to a world and not to what is in it.
-const NOT_OF_THE_GAME: &[&str] = &[
-    "bevy_app",
-    "bevy_asset",
-    "bevy_camera",
-    "bevy_diagnostic",
-    "bevy_ecs",
-    "bevy_input",
-    "bevy_log",
-    "bevy_math",
-    "bevy_mesh",
-    "bevy_platform",
-    "bevy_reflect",
-    "bevy_state",
-    "bevy_tasks",
-    "bevy_terrane",
-    "bevy_time",
-    "bevy_transform",
-    "bevy_utils",
-];
-
-/// Names the resources of the game that stay with the world they are in, each once for the whole app.
-pub(in crate::simulation) fn report_unregistered(world: &World, components: &RegionComponents) {
-    let name = |id| {
-        let info = world.components().get_info(id)?;
-        let known = components.resources.iter().any(|known| Some(known.type_id) == info.type_id());
-        let name = info.name().to_string();
-        let of_the_game = !NOT_OF_THE_GAME.contains(&name.split("::").next()?);
-        (of_the_game && !known).then_some(name)
-    };
-    let mut names: Vec<_> = world.resource_entities().iter().filter_map(|(id, _)| name(id)).collect();
-    names.sort_unstable();
-    let mut reported = components.reported_resources.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    for name in names {
-        if !reported.contains(&name) {
-            info!(
-                "resource {name} stays with the larger region when regions merge or split: register_region_resource \
-                 joins and divides it"
-            );
-            reported.insert(name);
-        }
-    }
+    resources.iter().filter_map(take).collect()
 }

@@ -1,10 +1,32 @@
 //! Saved components by the names under which they are stored.
 
 use crate::block::Schema;
+use bevy::prelude::*;
+use serde::{Serialize, de::DeserializeOwned};
+use std::any::type_name;
 use thiserror::Error;
 
+/// A component that can be written to the store and read again, under its `TypePath`.
+///
+/// By default that holds the path of the module in which the type stands. `#[type_path = "my_game"]` gives it one that stays
+/// when the module is renamed; a path that has changed all the same is told by [`Schema::formerly`].
+///
+/// ```
+/// use bevy::prelude::*;
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Component, Serialize, Deserialize, TypePath)]
+/// #[type_path = "my_game"]
+/// struct Sheep {
+///     hunger: u32,
+/// }
+/// assert_eq!(Sheep::type_path(), "my_game::Sheep");
+/// ```
+pub trait SavedComponent: Component + Serialize + DeserializeOwned + TypePath {}
+impl<T: Component + Serialize + DeserializeOwned + TypePath> SavedComponent for T {}
+
 /// A type of components that the game saves.
-pub(in crate::simulation) struct SavedType {
+pub struct SavedType {
     /// The type's path, as Bevy knows it.
     pub path: &'static str,
     /// What the compiler calls the type: worlds had it under this name once.
@@ -12,6 +34,8 @@ pub(in crate::simulation) struct SavedType {
     pub schema: Schema,
     /// The name under which values are stored now.
     pub name: String,
+    pub encode: fn(EntityRef) -> Option<Result<Vec<u8>, postcard::Error>>,
+    pub decode: fn(&mut EntityWorldMut, &[u8]) -> Result<(), postcard::Error>,
 }
 
 /// The world has values of a saved component in a version that the game cannot read.
@@ -30,13 +54,25 @@ pub struct SavedVersionError {
 }
 
 impl SavedType {
-    pub fn new(path: &'static str, compiler_name: &'static str, schema: Schema) -> Self {
+    pub fn of<T: SavedComponent>(schema: Schema) -> Self {
         // Without a version it is named as it was before there were any.
+        let (path, compiler_name) = (T::type_path(), type_name::<T>());
         let name = match schema.version() {
             0 => path.to_owned(),
             version => format!("{path}@{version}"),
         };
-        Self { path, compiler_name, schema, name }
+        let decode = |entity: &mut EntityWorldMut, bytes: &[u8]| {
+            entity.insert(postcard::from_bytes::<T>(bytes)?);
+            Ok(())
+        };
+        Self {
+            path,
+            compiler_name,
+            schema,
+            name,
+            encode: |entity| entity.get::<T>().map(postcard::to_allocvec),
+            decode,
+        }
     }
 
     /// Whether values of the type are stored under this path, or were once.
@@ -55,7 +91,7 @@ impl SavedType {
 }
 
 /// The path and the version in the name of a stored component.
-pub(in crate::simulation) fn split(stored_name: &str) -> (&str, u32) {
+pub fn split(stored_name: &str) -> (&str, u32) {
     let parts = stored_name.rsplit_once('@');
     parts.and_then(|(path, version)| Some((path, version.parse().ok()?))).unwrap_or((stored_name, 0))
 }
@@ -63,10 +99,17 @@ pub(in crate::simulation) fn split(stored_name: &str) -> (&str, u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde::Deserialize;
+
+    #[derive(Component, Serialize, Deserialize, TypePath)]
+    #[type_path = "game"]
+    struct Mob;
+
+    const COMPILER_NAME: &str = "bevy_terrane::simulation::travel::saved_type::tests::Mob";
 
     #[test]
     fn a_version_is_part_of_the_name_unless_it_is_zero() {
-        let name = |version| SavedType::new("game::Mob", "game::mobs::Mob", Schema::new(version)).name;
+        let name = |version| SavedType::of::<Mob>(Schema::new(version)).name;
         assert_eq!((split(&name(0)), split(&name(12))), (("game::Mob", 0), ("game::Mob", 12)));
         assert_eq!(name(0), "game::Mob");
         for odd in ["game::Mob<'@'>", "game::Mob@", "game::Mob@-1", "game::Mob@99999999999", ""] {
@@ -77,11 +120,11 @@ mod tests {
     #[test]
     fn what_the_world_has_in_an_unknown_version_is_named() {
         let schema = Schema::new(2).with_migration(1, |old| Ok(old.to_vec())).formerly("game::Beast");
-        let mob = SavedType::new("game::Mob", "game::mobs::Mob", schema);
-        for fine in ["game::Mob@2", "game::Mob@1", "game::Beast@1", "game::mobs::Mob@1", "game::Other@7"] {
+        let mob = SavedType::of::<Mob>(schema);
+        for fine in ["game::Mob@2", "game::Mob@1", "game::Beast@1", &format!("{COMPILER_NAME}@1"), "game::Other@7"] {
             assert_eq!(mob.check(fine), Ok(()));
         }
-        for old in ["game::Beast", "game::mobs::Mob"] {
+        for old in ["game::Beast", COMPILER_NAME] {
             let refusal = SavedVersionError { path: old.into(), stored: 0, declared: 2 };
             assert_eq!(mob.check(old), Err(refusal));
         }

@@ -1,20 +1,16 @@
 //! Entities as they are stored: out of a region world, and back.
 
-use super::components::{Stored, UnclaimedComponents};
+use super::components::{RegionComponents, Stored, UnclaimedComponents};
 use super::entities::{EntityIndex, StableId};
-use crate::simulation::columns::unsaved::content;
-use crate::simulation::{Position, RegionComponents, Viewer};
+use crate::simulation::{Position, Viewer};
 use crate::storage::{ChildRecord, EntityRecord};
 use bevy::platform::collections::HashSet;
 use bevy::prelude::*;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// The entity with its children as it is stored, if any of their components is. What hangs on a parent is stored with
 /// the parent only.
-pub(in crate::simulation) fn record(
-    world: &World,
-    components: &RegionComponents,
-    entity: Entity,
-) -> Option<EntityRecord> {
+pub fn record(world: &World, components: &RegionComponents, entity: Entity) -> Option<EntityRecord> {
     let entity = world.get_entity(entity).ok().filter(|entity| !entity.contains::<ChildOf>())?;
     let (id, position) = (entity.get::<StableId>()?, entity.get::<Position>()?);
     let saved = saved_components(components, entity);
@@ -38,43 +34,40 @@ fn saved_components(components: &RegionComponents, entity: EntityRef) -> Vec<(St
     saved
 }
 
+/// The entity and all below it, each with its parent's place in the list and after that.
+pub fn family<'w>(world: &'w World, root: EntityRef<'w>) -> Vec<(usize, EntityRef<'w>)> {
+    let mut seen = HashSet::from([root.id()]);
+    let mut found = vec![(0, root)];
+    let mut place = 0;
+    while let Some((_, entity)) = found.get(place).copied() {
+        let children = entity.get::<Children>().into_iter().flatten();
+        let children = children.filter_map(|child| world.get_entity(*child).ok());
+        found.extend(children.filter(|child| seen.insert(child.id())).map(|child| (place, child)));
+        place += 1;
+    }
+    found
+}
+
 /// All below the entity that is saved, or has something below it that is.
 fn children(world: &World, components: &RegionComponents, root: EntityRef) -> Vec<ChildRecord> {
-    // The parent's place in this list, and the record.
-    let mut found: Vec<(Option<usize>, ChildRecord)> = Vec::new();
-    let mut parents = vec![(None, root)];
-    let mut seen = HashSet::from([root.id()]);
-    let mut next = 0;
-    while let Some((parent, entity)) = parents.get(next).copied() {
-        next += 1;
-        for child in entity.get::<Children>().into_iter().flatten() {
-            let Ok(child) = world.get_entity(*child) else { continue };
-            if seen.insert(child.id()) {
-                parents.push((Some(found.len()), child));
-                found.push((parent, child_record(components, child)));
-            }
-        }
+    if !root.contains::<Children>() {
+        return Vec::new();
     }
-    let mut wanted: Vec<bool> = found.iter().map(|(_, child)| !child.components.is_empty()).collect();
-    for (place, (parent, _)) in found.iter().enumerate().rev() {
-        if let Some(parent) = parent {
-            wanted[*parent] |= wanted[place];
-        }
+    let family = family(world, root);
+    let mut found: Vec<_> = family.iter().skip(1).map(|(_, child)| child_record(components, *child)).collect();
+    // Of the root too, which says nothing.
+    let mut wanted = vec![false; family.len()];
+    for (place, (parent, _)) in family.iter().enumerate().skip(1).rev() {
+        wanted[place] |= !found[place - 1].components.is_empty();
+        wanted[*parent] |= wanted[place];
     }
     // The places once the others are left out.
-    let mut kept = 0;
-    let places: Vec<u32> = wanted
-        .iter()
-        .map(|wanted| {
-            let place = kept;
-            kept += u32::from(*wanted);
-            place
-        })
-        .collect();
-    let children = found.into_iter().zip(wanted).filter(|(_, wanted)| *wanted);
-    children
-        .map(|((parent, child), _)| ChildRecord { parent: parent.and_then(|it| places.get(it).copied()), ..child })
-        .collect()
+    let mut places = vec![None; family.len()];
+    for (kept, place) in (1..family.len()).filter(|place| wanted[*place]).enumerate() {
+        places[place] = u32::try_from(kept).ok();
+        found[place - 1].parent = places[family[place].0];
+    }
+    found.into_iter().zip(wanted.into_iter().skip(1)).filter(|(_, wanted)| *wanted).map(|(child, _)| child).collect()
 }
 
 fn child_record(components: &RegionComponents, child: EntityRef) -> ChildRecord {
@@ -89,7 +82,7 @@ fn child_record(components: &RegionComponents, child: EntityRef) -> ChildRecord 
 }
 
 /// Spawns an entity with its children as it is stored.
-pub(in crate::simulation) fn spawn_stored(world: &mut World, components: &RegionComponents, record: EntityRecord) {
+pub fn spawn_stored(world: &mut World, components: &RegionComponents, record: EntityRecord) {
     if world.resource::<EntityIndex>().entity(record.id).is_some() {
         return;
     }
@@ -165,4 +158,16 @@ fn restore(
     if !unclaimed.is_empty() && !entity.is_despawned() {
         entity.insert(UnclaimedComponents(unclaimed));
     }
+}
+
+/// A hash of all that is stored of an entity.
+pub fn content(record: &EntityRecord) -> u64 {
+    let EntityRecord { id, dimension, block, offset, viewer, components, children } = record;
+    let mut hasher = DefaultHasher::new();
+    (id, dimension, block, offset.map(f32::to_bits), viewer, components).hash(&mut hasher);
+    for child in children {
+        let place = child.place.map(|(dimension, block, offset)| (dimension, block, offset.map(f32::to_bits)));
+        (child.parent, child.id, place, child.viewer, &child.components).hash(&mut hasher);
+    }
+    hasher.finish()
 }

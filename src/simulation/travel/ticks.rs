@@ -7,14 +7,14 @@ type Age = Option<u32>;
 
 /// When a component was added and last changed, in a form that any world understands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::simulation) struct Ages {
+pub struct Ages {
     added: Age,
     changed: Age,
 }
 
 /// What is needed to read and write change ticks of one world.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::simulation) struct ChangeClock {
+pub struct ChangeClock {
     /// When the last tick of the world's systems began. Whatever is older, they have seen.
     pub began: Option<Tick>,
     pub now: Tick,

@@ -1,8 +1,8 @@
 //! Components that would be lost on a journey are told of before the first one.
 
-use super::departure::place;
-use crate::simulation::world::RegionContents;
-use crate::simulation::{Position, RegionComponents};
+use super::components::RegionComponents;
+use super::followers::place;
+use crate::simulation::Position;
 use bevy::ecs::archetype::{Archetype, ArchetypeEntity, ArchetypeGeneration, ArchetypeId};
 use bevy::ecs::component::ComponentId;
 use bevy::ecs::observer::ObservedBy;
@@ -25,7 +25,7 @@ pub struct UnregisteredComponents {
 
 /// What was looked at already.
 #[derive(Debug)]
-pub(in crate::simulation) struct SeenArchetypes {
+pub struct SeenArchetypes {
     generation: ArchetypeGeneration,
     /// Those with unknown components, as long as no entity that can travel was seen in them.
     suspects: Vec<ArchetypeId>,
@@ -38,48 +38,41 @@ impl Default for SeenArchetypes {
     }
 }
 
-/// Looks at archetypes that are new, and at the few from before that may matter one day.
-pub(in crate::simulation) fn check_components(world: &mut World) -> Result {
-    let mut contents = world.resource_mut::<RegionContents>();
-    let components = contents.components.clone();
-    let mut seen = std::mem::take(&mut contents.seen_archetypes);
-    let archetypes = world.archetypes();
-    let new = archetypes[seen.generation..].iter().map(Archetype::id);
-    let candidates: Vec<_> = seen.suspects.drain(..).chain(new).collect();
-    seen.generation = archetypes.generation();
-    let mut lost = Vec::new();
-    for id in candidates {
-        let Some(archetype) = archetypes.get(id) else { continue };
-        if !could_travel(world, &components, archetype) {
-            continue;
-        }
-        let mut unknown = unknown_components(world, &components, archetype);
-        unknown.retain(|component| !seen.reported.contains(component));
-        if unknown.is_empty() {
-            continue;
-        }
-        match can_travel(world, &components, archetype) {
-            true => {
-                seen.reported.extend(&unknown);
-                lost.extend(unknown);
+impl SeenArchetypes {
+    /// Looks at archetypes that are new, and at the few from before that may matter one day. Gives the components that would
+    /// be lost, once.
+    pub fn look(&mut self, world: &World, components: &RegionComponents) -> Option<UnregisteredComponents> {
+        let archetypes = world.archetypes();
+        let new = archetypes[self.generation..].iter().map(Archetype::id);
+        let candidates: Vec<_> = self.suspects.drain(..).chain(new).collect();
+        self.generation = archetypes.generation();
+        let mut lost = Vec::new();
+        for id in candidates {
+            let Some(archetype) = archetypes.get(id).filter(|it| could_travel(world, components, it)) else { continue };
+            let mut unknown = unknown_components(world, components, archetype);
+            unknown.retain(|component| !self.reported.contains(component));
+            if unknown.is_empty() {
+                continue;
             }
-            false => seen.suspects.push(id),
+            match can_travel(world, components, archetype) {
+                true => {
+                    self.reported.extend(&unknown);
+                    lost.extend(unknown);
+                }
+                false => self.suspects.push(id),
+            }
         }
-    }
-    let observed = world.components().component_id::<ObservedBy>();
-    if let Some(place) = lost.iter().position(|id| Some(*id) == observed) {
-        lost.swap_remove(place);
-        warn!(
-            "observers of an entity stay behind when it moves: observe it again when EntityMoved is triggered for it"
-        );
-    }
-    let name = |id| world.components().get_info(id).map(|info| info.name().to_string());
-    let mut components: Vec<_> = lost.into_iter().filter_map(name).collect();
-    components.sort_unstable();
-    world.resource_mut::<RegionContents>().seen_archetypes = seen;
-    match components.is_empty() {
-        true => Ok(()),
-        false => Err(UnregisteredComponents { components }.into()),
+        let observed = world.components().component_id::<ObservedBy>();
+        if let Some(place) = lost.iter().position(|id| Some(*id) == observed) {
+            lost.swap_remove(place);
+            warn!(
+                "observers of an entity stay behind when it moves: observe it again when EntityMoved is triggered for it"
+            );
+        }
+        let name = |id| world.components().get_info(id).map(|info| info.name().to_string());
+        let mut components: Vec<_> = lost.into_iter().filter_map(name).collect();
+        components.sort_unstable();
+        (!components.is_empty()).then_some(UnregisteredComponents { components })
     }
 }
 

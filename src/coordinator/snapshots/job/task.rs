@@ -10,7 +10,7 @@ use crate::coordinator::snapshots::{
 };
 use crate::region::RegionId;
 use crate::simulation::{CapturedColumn, ClearedEntities, ColumnAnswer, ColumnError, SeenEntities};
-use crate::snapshot::{BlockFilter, RestoreItem, Snapshot, SnapshotParts};
+use crate::snapshot::{BlockFilter, Snapshot, SnapshotParts};
 use crate::space::{BlockBox, ColumnPos};
 use crate::work::Stop;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -261,17 +261,6 @@ fn steps(
     if heights.start().abs_diff(*heights.end()) >= MAX_HEIGHTS {
         return Err(SnapshotJobError::TooManyHeights { limit: MAX_HEIGHTS });
     }
-    let items = sequence.items(area)?.filter(|item| columns.binary_search(&item.chunk.column()).is_ok());
-    let items: Vec<RestoreItem> = items.collect();
-    Ok(items.chunk_by(|a, b| a.phase == b.phase).map(step).collect())
-}
-
-/// The chunks of a step, each column with all of its heights.
-fn step(items: &[RestoreItem]) -> Vec<Piece> {
-    let mut columns: BTreeMap<ColumnPos, RangeInclusive<i64>> = BTreeMap::new();
-    for RestoreItem { chunk, .. } in items {
-        let heights = columns.entry(chunk.column()).or_insert(chunk.y..=chunk.y);
-        *heights = *heights.start().min(&chunk.y)..=*heights.end().max(&chunk.y);
-    }
-    columns.into_iter().map(|(column, heights)| Piece::new(column, heights)).collect()
+    let phases = sequence.phases(columns, area).into_iter();
+    Ok(phases.map(|phase| phase.into_iter().map(|(column, heights)| Piece::new(column, heights)).collect()).collect())
 }

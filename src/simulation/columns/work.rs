@@ -1,0 +1,98 @@
+//! Does the work on columns that has come to a region.
+
+mod capture;
+mod restore;
+
+use super::blocks::RegionColumns;
+use super::column_work::{ColumnAnswer, ColumnWork, OrderedWork};
+use crate::simulation::travel::followers::{followers, roots};
+use crate::simulation::travel::stored_entities::record;
+use crate::simulation::world::RegionContents;
+use crate::simulation::{ColumnError, Position, RegionComponents, RegionInfo, StableId};
+use crate::space::{BlockBox, ColumnPos};
+use crate::storage::EntityRecord;
+use bevy::platform::collections::HashSet;
+use bevy::prelude::*;
+use std::mem;
+use std::time::Instant;
+use uuid::Uuid;
+
+/// Does what has come, as far as the budget goes.
+pub fn work(world: &mut World, contents: &mut RegionContents) {
+    let orders = mem::take(&mut contents.column_work);
+    let (began, period) = (Instant::now(), contents.period);
+    let (mut chunks, mut is_first) = (0, true);
+    for OrderedWork { work, budget, is_void, mut answer } in orders {
+        if is_void.is_stopped() {
+            continue;
+        }
+        let is_late =
+            || budget.share.is_some_and(|share| began.elapsed().as_secs_f64() >= period.as_secs_f64() * share);
+        let is_of_column = !matches!(work, ColumnWork::Look { .. } | ColumnWork::Clear { .. });
+        if is_of_column && !mem::take(&mut is_first) && (chunks >= budget.chunks || is_late()) {
+            answer.result = ColumnAnswer::Postponed;
+        } else {
+            let work_began = Instant::now();
+            answer.result = work_on(world, &contents.components, work).unwrap_or_else(ColumnAnswer::Failed);
+            answer.took = work_began.elapsed();
+        }
+        if let ColumnAnswer::Restored { chunks: changed, .. } = &answer.result {
+            chunks += changed.len();
+        }
+        contents.outbox.worked.push(answer);
+    }
+}
+
+fn work_on(world: &mut World, components: &RegionComponents, work: ColumnWork) -> Result<ColumnAnswer, ColumnError> {
+    match work {
+        ColumnWork::Capture { column, area, entities } => capture::capture(world, components, column, &area, entities),
+        ColumnWork::Restore { column, area, snapshot, filter, removes_entities } => {
+            restore::restore(world, components, column, &area, &snapshot, &filter, removes_entities)
+        }
+        ColumnWork::PlaceEntities { column, area, entities } => {
+            Ok(restore::place_entities(world, components, column, area, entities))
+        }
+        ColumnWork::Clear { area, snapshot } => Ok(restore::clear(world, components, &area, &snapshot)),
+        ColumnWork::Look { area, known } => {
+            // Also who has just walked out of the region: from the next tick on the coordinator has them.
+            let seen = standing(world, components, |at| area.contains(at.block), |id| !known.contains(&id));
+            let entities = seen.into_iter().map(|(_, record)| record).collect();
+            Ok(ColumnAnswer::Seen { columns: reached(world, &area), entities })
+        }
+    }
+}
+
+/// The columns of the region that the box reaches.
+fn reached(world: &World, area: &BlockBox) -> Vec<ColumnPos> {
+    let owned = world.resource::<RegionColumns>().positions();
+    owned.iter().copied().filter(|column| area.reaches(*column)).collect()
+}
+
+/// The entities that stand in a box in this column, as they are stored; but for players, who come and go with whoever plays
+/// them.
+fn standing_in(
+    world: &World,
+    components: &RegionComponents,
+    area: &BlockBox,
+    column: ColumnPos,
+) -> Vec<(Entity, EntityRecord)> {
+    standing(world, components, |at| at.column() == column && area.contains(at.block), |_| true)
+}
+
+/// The entities that stand here, as they are stored, as far as they are wanted; but for players.
+fn standing(
+    world: &World,
+    components: &RegionComponents,
+    here: impl Fn(&Position) -> bool,
+    is_wanted: impl Fn(Uuid) -> bool,
+) -> Vec<(Entity, EntityRecord)> {
+    // Who has just gone to another dimension is still in this world.
+    let dimension = world.resource::<RegionInfo>().dimension;
+    let found = roots(world, components, |position| position.dimension == dimension && here(position)).into_iter();
+    // Whatever follows one of them without being its child is stored by itself, and goes with it.
+    let mut taken = HashSet::new();
+    let found = found.flat_map(|root| followers(world, components, root, &mut taken));
+    let found = found.filter(|entity| world.get::<StableId>(*entity).is_some_and(|id| is_wanted(id.0)));
+    let found = found.filter_map(|entity| Some((entity, record(world, components, entity)?)));
+    found.filter(|(_, record)| record.player().is_none()).collect()
+}

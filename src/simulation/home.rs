@@ -1,0 +1,66 @@
+//! Where a region is.
+
+use super::columns::column_source::ColumnSource;
+use super::task_progress::TaskProgress;
+use crate::region::RegionId;
+use crate::space::{DimensionId, SectionPos};
+use bevy::prelude::*;
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// What a system can know about the region that it runs in.
+#[derive(Resource, Clone, Debug)]
+pub struct RegionInfo {
+    /// The region. After a merge it is the one that took over.
+    pub region: RegionId,
+    /// The dimension that the region is a part of.
+    pub dimension: DimensionId,
+    /// The dimension's heights, in blocks.
+    pub heights: Range<i64>,
+    /// Columns to a section, as a power of two.
+    pub section_shift: u32,
+    /// How many ticks this region world has run.
+    pub ticks: u64,
+    /// Where it is told which schedule runs.
+    pub(super) progress: Arc<TaskProgress>,
+}
+
+impl RegionInfo {
+    pub(super) fn nowhere() -> Self {
+        let progress = Arc::default();
+        Self {
+            region: RegionId::new(0),
+            dimension: DimensionId(0),
+            heights: 0..0,
+            section_shift: 0,
+            ticks: 0,
+            progress,
+        }
+    }
+}
+
+/// What all regions of a dimension have in common.
+pub struct RegionHome {
+    /// The dimension's ground.
+    pub ground: ColumnSource,
+    /// Columns to a section, as a power of two.
+    pub section_shift: u32,
+    /// In strict mode, an aid for development, who owns what: every access outside of the own region is an error then.
+    pub owners: Option<Arc<SectionOwners>>,
+}
+
+/// Who owns each section of a dimension, kept by the coordinator.
+#[derive(Debug, Default)]
+pub struct SectionOwners(RwLock<FxHashMap<SectionPos, RegionId>>);
+
+impl SectionOwners {
+    /// Replaces what was known.
+    pub fn set(&self, owners: FxHashMap<SectionPos, RegionId>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = owners;
+    }
+
+    pub(super) fn owner(&self, section: SectionPos) -> Option<RegionId> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).get(&section).copied()
+    }
+}
