@@ -176,8 +176,7 @@ impl Round {
             return None;
         }
         let columns = match &answer {
-            ColumnAnswer::Seen(seen) => &seen.columns,
-            ColumnAnswer::Cleared(cleared) => &cleared.columns,
+            ColumnAnswer::Seen { columns, .. } | ColumnAnswer::Cleared { columns, .. } => columns,
             // The region may have halted.
             _ => return None,
         };

@@ -9,7 +9,7 @@ use crate::coordinator::snapshots::{
     EntityRestore, FILES, SnapshotJobError, SnapshotOrder, SnapshotSource, Snapshots, StoreSnapshot, files, records,
 };
 use crate::coordinator::threads::{Place, WorkError};
-use crate::simulation::{ClearEntities, ColumnAnswer, ColumnWork, LookForEntities};
+use crate::simulation::{ColumnAnswer, ColumnWork};
 use crate::snapshot::StoredSnapshot;
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage::WorldStore;
@@ -110,12 +110,10 @@ impl Phase {
             Self::Entities(columns, stored) => {
                 columns.order(task, world, |task, piece, world| task.place_entities(piece, stored, world))
             }
-            Self::Look(round, known) => {
-                round.order(task, world, || ColumnWork::Look(LookForEntities { area, known: known.clone() }))
-            }
+            Self::Look(round, known) => round.order(task, world, || ColumnWork::Look { area, known: known.clone() }),
             Self::Clear(round) => {
                 let Some(snapshot) = task.snapshot.clone() else { return true };
-                round.order(task, world, || ColumnWork::Clear(ClearEntities { area, snapshot: snapshot.clone() }))
+                round.order(task, world, || ColumnWork::Clear { area, snapshot: snapshot.clone() })
             }
             Self::Idle | Self::Read | Self::Store | Self::Record | Self::Find(_) => self.is_answered(task),
         }

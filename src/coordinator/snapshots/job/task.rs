@@ -9,11 +9,11 @@ use crate::coordinator::snapshots::{
     SnapshotSource,
 };
 use crate::region::RegionId;
-use crate::simulation::{CapturedColumn, ClearedEntities, ColumnAnswer, ColumnError, SeenEntities};
+use crate::simulation::{ColumnAnswer, ColumnError};
 use crate::snapshot::{BlockFilter, Snapshot, SnapshotParts};
 use crate::space::{BlockBox, ColumnPos};
 use crate::work::Stop;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -177,23 +177,23 @@ impl Task {
     /// What came of a column.
     pub fn note(&mut self, column: ColumnPos, answer: ColumnAnswer) {
         match answer {
-            ColumnAnswer::Seen(SeenEntities { entities, .. }) => {
+            ColumnAnswer::Seen { entities, .. } => {
                 let captured = Arc::make_mut(&mut self.captured);
                 return entities.into_iter().for_each(|entity| captured.add_entity(entity.column(), entity));
             }
-            ColumnAnswer::Cleared(ClearedEntities { removed, .. }) => return self.removed.extend(removed),
-            ColumnAnswer::Captured(CapturedColumn { tick, blocks, entities }) => {
+            ColumnAnswer::Cleared { removed, .. } => return self.removed.extend(removed),
+            ColumnAnswer::Captured { tick, blocks, entities } => {
                 Arc::make_mut(&mut self.captured).add_column(&blocks, tick, entities);
                 if !self.job.is_restore {
                     self.end_column(column, ColumnResult::Done);
                 }
             }
-            ColumnAnswer::Restored(restored) => {
-                self.progress.chunks_changed += restored.chunks.len();
-                self.removed.extend(restored.removed);
-                self.ticks.insert(restored.tick);
+            ColumnAnswer::Restored { chunks, removed, tick } => {
+                self.progress.chunks_changed += chunks.len();
+                self.removed.extend(removed);
+                self.ticks.insert(tick);
                 if let Some(outcome) = self.column(column) {
-                    outcome.changed.extend(restored.chunks);
+                    outcome.changed.extend(chunks);
                 }
             }
             ColumnAnswer::Placed(_) => self.end_column(column, ColumnResult::Done),

@@ -4,7 +4,7 @@ use super::Surroundings;
 use super::columns::{Piece, Turn};
 use super::task::Task;
 use crate::coordinator::snapshots::{ColumnResult, EntityRestore, SnapshotOrder, UngeneratedGround};
-use crate::simulation::{CaptureColumn, ColumnWork, PlaceEntities, RestoreColumn};
+use crate::simulation::ColumnWork;
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage::EntityRecord;
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ impl Task {
             return Turn::Skip;
         }
         let entities = self.captured.parts().entities;
-        Turn::Work(ColumnWork::Capture(CaptureColumn { column, area: self.job.area, entities }))
+        Turn::Work(ColumnWork::Capture { column, area: self.job.area, entities })
     }
 
     pub fn restore(&mut self, piece: &Piece, _: &mut Surroundings) -> Turn {
@@ -34,13 +34,13 @@ impl Task {
         let mut area = self.job.area;
         area.min.y = area.min.y.max(piece.heights.start() << 4);
         area.max.y = area.max.y.min(piece.heights.end() << 4 | 15);
-        Turn::Work(ColumnWork::Restore(RestoreColumn {
+        Turn::Work(ColumnWork::Restore {
             column: piece.column,
             area,
             snapshot,
             filter: self.filter.clone(),
             removes_entities: restore.entities == EntityRestore::Replace,
-        }))
+        })
     }
 
     /// The entities of a column come into the world, but for players and whoever is alive.
@@ -58,7 +58,7 @@ impl Task {
             }
         }
         self.outcome.alive_elsewhere += alive;
-        Turn::Work(ColumnWork::PlaceEntities(PlaceEntities { column: *column, area, entities }))
+        Turn::Work(ColumnWork::PlaceEntities { column: *column, area, entities })
     }
 
     /// Whether somebody is alive: in a region, on a journey, or stored where nothing is loaded. Who is stored where the column is
