@@ -143,14 +143,21 @@ pub enum CoordinatorError {
 /// Makes the coordinator's app. It does nothing until it is started or updated.
 pub fn coordinator_app(
     config: CoordinatorConfig,
-    template: RegionTemplate,
+    mut template: RegionTemplate,
     store: Arc<WorldStore>,
 ) -> Result<(SubApp, MainLink), CoordinatorError> {
     store.set_promotion(config.tiers.promotion);
     let folder = config.snapshots.folder_in(&store);
     let arenas = arenas::ArenaBook::open(folder.as_deref(), config.snapshots.arena_side)?;
     let records = folder.map(snapshots::RestoreRecords::open).transpose()?;
-    let (threads, columns, inbound, link) = threads::Threads::start(&config, template, store.clone())?;
+    let (teller, inbound) = exchange::channel();
+    let link = MainLink::new(teller.clone());
+    // So that systems of regions can queue jobs.
+    let (jobs, orders) = (link.snapshot_jobs(), link.arenas());
+    template.plugins.push(Arc::new(move |region| {
+        region.insert_resource(jobs.clone()).insert_resource(orders.clone());
+    }));
+    let (threads, columns) = threads::Threads::start(&config, template, store.clone(), teller)?;
     let snapshots = snapshots::Snapshots::open(link.snapshot_jobs(), records, &store);
     let limit = streaming::pacing::InFlightLimit::new(config.pacing, config.mode.is_lockstep(), link.frames.clone());
     let mut app = SubApp::new();

@@ -9,7 +9,7 @@ mod owner_data;
 
 use super::clocks::clock::Clock;
 use super::events::{ArenaCreated, ArenaRefused, ArenaRemoved, ArenaReverted};
-use super::exchange::Teller;
+use super::exchange::{MainLink, Teller};
 use super::publish::Publisher;
 use super::snapshots::{
     CaptureSnapshot, ColumnResult, RestoreSnapshot, SnapshotJobError, SnapshotJobState, SnapshotJobStatus,
@@ -32,10 +32,6 @@ pub struct Arenas {
 }
 
 impl Arenas {
-    pub(super) fn new(teller: Teller) -> Self {
-        Self { teller }
-    }
-
     /// Captures the arena as it is now, and stores it.
     pub fn create(&self, arena: Arena) {
         self.teller.request(create_arena, arena);
@@ -49,6 +45,13 @@ impl Arenas {
     /// Forgets the arena and its snapshot. The ground stays as it is.
     pub fn remove(&self, name: impl Into<String>) {
         self.teller.request(remove_arena, name.into());
+    }
+}
+
+impl MainLink {
+    /// Orders what is to become of arenas.
+    pub fn arenas(&self) -> Arenas {
+        Arenas { teller: self.teller.clone() }
     }
 }
 

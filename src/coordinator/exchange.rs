@@ -3,16 +3,16 @@
 //! A request of the main world names the system of the coordinator that answers it. What was ordered from other threads
 //! comes back in the same way: as a function that is run in the coordinator's world.
 
-use super::arenas::Arenas;
 use super::published::Published;
-use super::snapshots::SnapshotJobs;
 use super::streaming::pacing::FrameTimes;
-use super::threads::{ColumnsReady, FinishedTasks, TaskDone};
+use super::threads::ready::ColumnsReady;
+use super::threads::regions::{FinishedTasks, TaskDone};
 use crate::simulation::Exclusive;
 use crate::storage::Commit;
 use bevy::prelude::*;
-use crossbeam_channel::{Receiver, Sender};
+use crossbeam_channel::{Receiver, Sender, unbounded};
 use std::mem;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, TryLockError};
 use std::time::{Duration, Instant};
 
@@ -33,11 +33,13 @@ pub enum Event {
 #[derive(Clone)]
 pub struct Teller(Sender<Event>);
 
-impl Teller {
-    pub fn new(events: Sender<Event>) -> Self {
-        Self(events)
-    }
+/// The way to the coordinator, and its end there.
+pub fn channel() -> (Teller, Inbound) {
+    let (events, inbound) = unbounded();
+    (Teller(events), Inbound::new(inbound))
+}
 
+impl Teller {
     pub fn send(&self, event: Event) {
         // The coordinator is gone only while the app shuts down.
         let _ = self.0.send(event);
@@ -74,7 +76,7 @@ pub struct Inbound {
 }
 
 impl Inbound {
-    pub fn new(events: Receiver<Event>) -> Self {
+    fn new(events: Receiver<Event>) -> Self {
         let (work, tasks, columns, commits) = Default::default();
         Self { events, work, tasks, columns, commits, is_shutting_down: false }
     }
@@ -121,18 +123,13 @@ pub struct MainLink {
     pub(super) teller: Teller,
     pub(super) published: Arc<Mutex<Published>>,
     pub(super) frames: Arc<FrameTimes>,
-    pub(super) snapshots: SnapshotJobs,
+    /// The number of the last snapshot job.
+    pub(super) last_job: Arc<AtomicU64>,
 }
 
 impl MainLink {
-    /// Queues snapshot jobs.
-    pub fn snapshot_jobs(&self) -> SnapshotJobs {
-        self.snapshots.clone()
-    }
-
-    /// Orders what is to become of arenas.
-    pub fn arenas(&self) -> Arenas {
-        Arenas::new(self.teller.clone())
+    pub(super) fn new(teller: Teller) -> Self {
+        Self { teller, published: Arc::default(), frames: Arc::default(), last_job: Arc::default() }
     }
 
     /// Has a system of the coordinator run with a request, in the coordinator's next pass, in the order of the calls. Once the

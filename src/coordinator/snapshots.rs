@@ -18,7 +18,7 @@ mod progress;
 mod records;
 mod sightings;
 
-use super::exchange::Teller;
+use super::exchange::{MainLink, Teller};
 use super::publish::Publisher;
 use super::saving::request::SaveRequest;
 use super::threads::{Place, Threads};
@@ -36,8 +36,8 @@ use std::time::Duration;
 
 pub use error::SnapshotJobError;
 pub use order::{
-    AfterCrash, CaptureSnapshot, EntityRestore, RestoreSnapshot, SnapshotOrder, SnapshotSource, StoreSnapshot,
-    UngeneratedGround,
+    AfterCrash, CaptureSnapshot, EntityRestore, RestoreSnapshot, SnapshotConfig, SnapshotOrder, SnapshotSource,
+    StoreSnapshot, UngeneratedGround,
 };
 pub use progress::{
     ColumnOutcome, ColumnResult, SnapshotJob, SnapshotJobId, SnapshotJobState, SnapshotJobStatus, SnapshotOutcome,
@@ -48,42 +48,6 @@ pub(super) use sightings::Sightings;
 
 /// Where work on files is done.
 const FILES: Place = Place::Beside("terrane snapshot");
-
-/// How much snapshot jobs may take of the world.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SnapshotConfig {
-    /// Jobs that run at a time; the others wait in their order.
-    pub jobs: usize,
-    /// Columns that a job has under way at a time. Work on one waits for a tick of its region, so with few of them a job takes
-    /// many ticks, however little there is to do.
-    pub columns: usize,
-    /// Those of them that nobody had loaded: so many are held loaded for a job.
-    pub loading: usize,
-    /// The part of a region's tick that work on columns may take, from 0 to 1. The first column of a tick is worked on in any
-    /// case. In lockstep it does not count.
-    pub tick_share: f64,
-    /// Chunks that may be changed in a region's tick.
-    pub chunks: usize,
-    /// Where arenas are stored, and restores remembered that are under way; `None` for the folder `snapshots` in that of the world. A world
-    /// that is not on disk has none of both without a folder.
-    pub folder: Option<PathBuf>,
-    /// Blocks along each side of an arena at the most.
-    pub arena_side: u64,
-}
-
-impl Default for SnapshotConfig {
-    /// One job at a time, 1,024 columns and 128 that are loaded for it, 60 % of a tick, 4,096 chunks; arenas of 1,024 blocks a side.
-    fn default() -> Self {
-        Self { jobs: 1, columns: 1_024, loading: 128, tick_share: 0.6, chunks: 4_096, folder: None, arena_side: 1_024 }
-    }
-}
-
-impl SnapshotConfig {
-    /// Where snapshots of a world are.
-    pub(super) fn folder_in(&self, store: &WorldStore) -> Option<PathBuf> {
-        self.folder.clone().or_else(|| store.snapshot_folder())
-    }
-}
 
 /// Queues snapshot jobs, from the main world, from a region's systems or from any thread: a resource in each of these worlds,
 /// to be cloned.
@@ -96,10 +60,6 @@ pub struct SnapshotJobs {
 }
 
 impl SnapshotJobs {
-    pub(super) fn new(teller: Teller) -> Self {
-        Self { teller, last: Arc::default() }
-    }
-
     /// Queues a capture.
     pub fn capture(&self, capture: CaptureSnapshot) -> SnapshotJobId {
         self.queue(SnapshotOrder::Capture(capture))
@@ -123,6 +83,13 @@ impl SnapshotJobs {
         let id = self.next_id();
         self.teller.tell(move |world| world.resource_mut::<Snapshots>().add(id, order));
         id
+    }
+}
+
+impl MainLink {
+    /// Queues snapshot jobs.
+    pub fn snapshot_jobs(&self) -> SnapshotJobs {
+        SnapshotJobs { teller: self.teller.clone(), last: self.last_job.clone() }
     }
 }
 

@@ -2,27 +2,26 @@
 
 mod beside;
 mod columns;
-mod regions;
+pub(super) mod ready;
+pub(super) mod regions;
 pub(super) mod work_error;
 
 pub use work_error::WorkError;
 
 pub(super) use beside::Place;
-pub(super) use columns::{ColumnOrder, ColumnThreads, ColumnsReady, ReadyColumn, Source};
-pub(super) use regions::{Fault, FinishedTasks, RegionJob, RegionThreads, TaskDone};
+pub(super) use columns::{ColumnOrder, ColumnThreads, Source};
+pub(super) use ready::{ColumnsReady, ReadyColumn};
+pub(super) use regions::{Fault, RegionJob, RegionThreads, TaskDone};
 pub(super) use work_error::caught;
 
 use super::CoordinatorConfig;
-use super::arenas::Arenas;
-use super::exchange::{Event, Inbound, MainLink, Teller};
-use super::snapshots::SnapshotJobs;
+use super::exchange::{Event, Teller};
 use crate::block::BlockRegistry;
 use crate::simulation::RegionTemplate;
 use crate::storage::{StorageThread, WorldStore};
 use crate::work::Stop;
 use bevy::prelude::*;
 use bevy::tasks::{TaskPool, TaskPoolBuilder};
-use crossbeam_channel::unbounded;
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -46,17 +45,10 @@ pub struct Threads {
 impl Threads {
     pub fn start(
         config: &CoordinatorConfig,
-        mut template: RegionTemplate,
+        template: RegionTemplate,
         store: Arc<WorldStore>,
-    ) -> io::Result<(Self, ColumnThreads, Inbound, MainLink)> {
-        let (sender, events) = unbounded();
-        let teller = Teller::new(sender);
-        let snapshots = SnapshotJobs::new(teller.clone());
-        // So that systems of regions can queue jobs.
-        let (jobs, arenas) = (snapshots.clone(), Arenas::new(teller.clone()));
-        template.plugins.push(Arc::new(move |region| {
-            region.insert_resource(jobs.clone()).insert_resource(arenas.clone());
-        }));
+        teller: Teller,
+    ) -> io::Result<(Self, ColumnThreads)> {
         let regions = RegionThreads::start(config.region_threads, &template, &teller)?;
         let tasks = |name: &str, threads: usize| {
             TaskPoolBuilder::new().num_threads(threads.max(1)).thread_name(name.to_owned()).build()
@@ -65,9 +57,6 @@ impl Threads {
         let storage = StorageThread::start(store.clone(), move |commit| {
             commits.send(Event::Committed(Box::new(commit)));
         })?;
-        let link =
-            MainLink { teller: teller.clone(), published: Default::default(), frames: Default::default(), snapshots };
-
         let loading = Arc::new(tasks("terrane loading", 1));
         let generation = tasks("terrane generation", config.generation_threads);
         let columns = ColumnThreads::new(generation, loading.clone(), teller.clone(), store.clone());
@@ -82,7 +71,7 @@ impl Threads {
             long_work: Vec::new(),
             is_lockstep: config.mode.is_lockstep(),
         };
-        Ok((threads, columns, Inbound::new(events), link))
+        Ok((threads, columns))
     }
 
     /// The block types of the world.

@@ -2,42 +2,25 @@
 
 mod columns;
 mod phase;
+mod surroundings;
 mod task;
 mod work;
 
 use super::records::Record;
 use super::{SnapshotJob, SnapshotJobError, SnapshotJobId, SnapshotJobState, SnapshotJobStatus, SnapshotOrder};
-use crate::coordinator::CoordinatorConfig;
-use crate::coordinator::clocks::clock::Clock;
-use crate::coordinator::dimension::Dimensions;
-use crate::coordinator::saving::save::Saves;
-use crate::coordinator::threads::Threads;
-use crate::coordinator::travel::letters::{Directory, Post};
 use crate::simulation::ColumnAnswer;
 use crate::space::ColumnPos;
-use bevy::ecs::system::SystemParam;
 use bevy::prelude::*;
 use phase::Phase;
 use std::mem;
 use std::time::Duration;
+pub use surroundings::Surroundings;
 use task::Task;
 
 /// What ends before all is done waits no longer for a region that does not tick.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The time between two looks at a job by the main world.
 const PROGRESS_PERIOD: Duration = Duration::from_millis(100);
-
-/// What jobs need of the coordinator's world.
-#[derive(SystemParam)]
-pub struct Surroundings<'w> {
-    pub config: Res<'w, CoordinatorConfig>,
-    pub clock: Res<'w, Clock>,
-    pub threads: ResMut<'w, Threads>,
-    pub dimensions: ResMut<'w, Dimensions>,
-    pub directory: ResMut<'w, Directory>,
-    pub saves: ResMut<'w, Saves>,
-    pub post: ResMut<'w, Post>,
-}
 
 pub struct Job {
     pub task: Task,

@@ -2,6 +2,7 @@
 
 use crate::snapshot::{BlockFilter, RestoreSequence, Snapshot, SnapshotParts, StoredSnapshot};
 use crate::space::{BlockBox, ColumnPos, DimensionId};
+use crate::storage::WorldStore;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -213,5 +214,41 @@ impl SnapshotOrder {
             Self::Capture(capture) => capture.area,
             Self::Restore(restore) => restore.restored_area(),
         }
+    }
+}
+
+/// How much snapshot jobs may take of the world.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SnapshotConfig {
+    /// Jobs that run at a time; the others wait in their order.
+    pub jobs: usize,
+    /// Columns that a job has under way at a time. Work on one waits for a tick of its region, so with few of them a job takes
+    /// many ticks, however little there is to do.
+    pub columns: usize,
+    /// Those of them that nobody had loaded: so many are held loaded for a job.
+    pub loading: usize,
+    /// The part of a region's tick that work on columns may take, from 0 to 1. The first column of a tick is worked on in any
+    /// case. In lockstep it does not count.
+    pub tick_share: f64,
+    /// Chunks that may be changed in a region's tick.
+    pub chunks: usize,
+    /// Where arenas are stored, and restores remembered that are under way; `None` for the folder `snapshots` in that of the world. A world
+    /// that is not on disk has none of both without a folder.
+    pub folder: Option<PathBuf>,
+    /// Blocks along each side of an arena at the most.
+    pub arena_side: u64,
+}
+
+impl Default for SnapshotConfig {
+    /// One job at a time, 1,024 columns and 128 that are loaded for it, 60 % of a tick, 4,096 chunks; arenas of 1,024 blocks a side.
+    fn default() -> Self {
+        Self { jobs: 1, columns: 1_024, loading: 128, tick_share: 0.6, chunks: 4_096, folder: None, arena_side: 1_024 }
+    }
+}
+
+impl SnapshotConfig {
+    /// Where snapshots of a world are.
+    pub(in crate::coordinator) fn folder_in(&self, store: &WorldStore) -> Option<PathBuf> {
+        self.folder.clone().or_else(|| store.snapshot_folder())
     }
 }

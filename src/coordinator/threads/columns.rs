@@ -1,5 +1,6 @@
 //! Pools for generation and loading: columns that are wanted, and what came of it.
 
+use super::ready::{ColumnsReady, ReadyColumn};
 use crate::coordinator::exchange::{Event, Teller};
 use crate::coordinator::streaming::order_queue::{OrderQueue, Urgency};
 use crate::simulation::{ColumnError, ColumnSource, FetchedColumn, LoadedColumn, RegionHome};
@@ -33,29 +34,6 @@ pub enum Source {
     Generator,
     /// Of a sparse dimension: what of these chunk heights is stored is read, the rest is generated, if it may be.
     Parts { heights: HeightSet, may_generate: bool },
-}
-
-/// A column that is there.
-pub struct ReadyColumn {
-    pub loaded: LoadedColumn,
-    /// In a sparse dimension: the chunk heights that are new.
-    pub made: HeightSet,
-    /// In a sparse dimension: those that are not stored, and were not to be generated.
-    pub left_out: HeightSet,
-}
-
-impl From<LoadedColumn> for ReadyColumn {
-    fn from(loaded: LoadedColumn) -> Self {
-        Self { loaded, made: HeightSet::new(), left_out: HeightSet::new() }
-    }
-}
-
-/// Columns that are there, or the reason why not.
-pub struct ColumnsReady {
-    pub claim: u64,
-    pub dimension: DimensionId,
-    pub generated: bool,
-    pub columns: Vec<(ColumnPos, Result<ReadyColumn, ColumnError>)>,
 }
 
 /// The pools.

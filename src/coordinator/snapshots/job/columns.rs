@@ -1,6 +1,6 @@
 //! What regions do for a job: something with each column, a few at a time, or all of them something at once.
 
-use super::Surroundings;
+use super::surroundings::Surroundings;
 use super::task::Task;
 use crate::coordinator::dimension::Dimension;
 use crate::coordinator::dimension::column_state::ColumnState;

@@ -1,9 +1,10 @@
 //! The phases of a job, and the order in which they come.
 
+use super::Job;
 use super::columns::{Columns, Round};
+use super::surroundings::Surroundings;
 use super::task::Task;
 use super::work::StoredPlaces;
-use super::{Job, Surroundings};
 use crate::block::BlockRegistry;
 use crate::coordinator::snapshots::{
     EntityRestore, FILES, SnapshotJobError, SnapshotOrder, SnapshotSource, Snapshots, StoreSnapshot, files, records,

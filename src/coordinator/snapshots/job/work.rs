@@ -1,7 +1,7 @@
 //! What is to be done with the columns of a job, one by one; and who is alive: a restore makes nobody a second time.
 
-use super::Surroundings;
 use super::columns::{Piece, Turn};
+use super::surroundings::Surroundings;
 use super::task::Task;
 use crate::coordinator::snapshots::{ColumnResult, EntityRestore, SnapshotOrder, UngeneratedGround};
 use crate::simulation::ColumnWork;
