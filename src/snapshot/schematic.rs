@@ -10,14 +10,14 @@
 //! | blocks, a LEB128 number each, x fastest, then z, then y | `BlockData` | `Blocks.Data` |
 //! | block entities | `TileEntities`, `BlockEntities`, the data beside `Pos` and `Id` | `Blocks.BlockEntities`, in `Data` |
 //! | entities | `Entities` | `Entities`, in `Data` |
-//! | names of biomes | version 2: `BiomePalette` | `Biomes.Palette` |
+//! | biomes | version 2: `BiomePalette`, `BiomeData`, one a column | `Biomes`, one a cell |
 //! | minimum corner - origin | `Metadata.WEOffsetX`, `Y`, `Z`; `Offset` without these | `Offset` |
 //! | origin | `Offset` is the corner: `Offset` - `WEOffset` | `Metadata.WorldEdit.Origin` |
 //! | the program | `Metadata.WorldEdit`: `Version`, `EditingPlatform`, `Platforms` | the same |
 //!
 //! Other forms are read too if their meaning is plain: a side as another integer, positions as lists of numbers, block entities
 //! with `x`, `y`, `z` and `id`, an empty compound instead of an empty list, and an empty list instead of empty metadata. A block
-//! entity or an entity without a place or a name is left out and [counted](ReadReport::malformed). Where biomes are is not read.
+//! entity or an entity without a place or a name is left out and [counted](ReadReport::malformed).
 //!
 //! Names may come in any order. What is needed for what has come already is waited for: the packed cells are put aside,
 //! compressed. So neither reading nor writing ever holds all cells unpacked; chunks are made and taken apart one layer of
@@ -113,13 +113,23 @@ pub struct Schematic {
     pub block_entities: Vec<BlockEntity>,
     /// What stands around.
     pub entities: Vec<SchematicEntity>,
-    /// The names of the biomes that the file has. Where they are is not read, and they are not written.
-    pub biomes: Vec<String>,
+    /// Biomes, if there are any.
+    pub biomes: Option<Biomes>,
     /// Values that have no meaning in the format.
     pub other: Compound,
     /// Which blocks, named without properties, are water: a dry block with one of them in layer 1 is written as waterlogged.
     /// It is no part of a file.
     pub water: Vec<String>,
+}
+
+/// The biomes of a schematic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Biomes {
+    /// Names by number.
+    pub palette: Vec<String>,
+    /// The number of each cell's biome as if it were a block: [`BlockId`](crate::block::BlockId) `k` is entry `k`. The height
+    /// is 1 if all cells of a column have the same, as in version 2.
+    pub cells: ChunkGrid,
 }
 
 impl Schematic {
@@ -136,7 +146,7 @@ impl Schematic {
             components: Vec::new(),
             block_entities: Vec::new(),
             entities: Vec::new(),
-            biomes: Vec::new(),
+            biomes: None,
             other: Compound::new(),
             water: WATER.map(str::to_owned).to_vec(),
         }

@@ -206,7 +206,7 @@ impl Snapshot {
                 None => inward.report.entities += 1,
             }
         }
-        inward.report.has_biomes = !schematic.biomes.is_empty();
+        inward.report.has_biomes = schematic.biomes.is_some();
         inward.add_block_entities(schematic.block_entities)?;
         for (pos, chunk) in schematic.blocks.into_chunks() {
             if let Some(chunk) = inward.chunk(pos, chunk)? {

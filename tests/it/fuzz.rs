@@ -10,7 +10,9 @@ use bevy_terrane::chunk::{ColumnSummary, Detail};
 use bevy_terrane::object_store::{ObjectBatch, ObjectStore, ObjectStoreOptions};
 use bevy_terrane::prelude::*;
 use bevy_terrane::snapshot::schematic::nbt::{Compound, Nbt, NbtKind};
-use bevy_terrane::snapshot::schematic::{BlockEntity, ReadOptions, Schematic, SchematicEntity, WriteOptions};
+use bevy_terrane::snapshot::schematic::{
+    Biomes, BlockEntity, ChunkGrid, ReadOptions, Schematic, SchematicEntity, WriteOptions,
+};
 use bevy_terrane::space::{HeightSet, TilePos};
 use bevy_terrane::storage::{
     BatchOpacity, Durability, EntityRecord, Family, KeyValueStore, MemoryStore, SaveBatch, StoredBlockTick,
@@ -242,6 +244,7 @@ fn schematic(size: [u32; 3]) -> Schematic {
     }
     schematic.block_entities = vec![BlockEntity { position: [0, 0, 0], id: "a:chest".into(), data: data.clone() }];
     schematic.entities = vec![SchematicEntity { position: [0.5, 1.0, 0.5], id: "a:cow".into(), data }];
+    schematic.biomes = Some(Biomes { palette: vec!["a:plains".into()], cells: ChunkGrid::new(size) });
     schematic
 }
 

@@ -94,7 +94,7 @@ fn text(schematic: &Schematic, report: &ReadReport, kinds: &[(&str, u64)], on_di
     let listed: Vec<String> =
         kinds.iter().take(MAX_KINDS).map(|(name, count)| format!("{count} {}", shown(name))).collect();
     text += &format!("{} kinds of blocks: {}{rest}\n", kinds.len(), listed.join(", "));
-    let biomes = schematic.biomes.len();
+    let biomes = schematic.biomes.as_ref().map_or(0, |biomes| biomes.palette.len());
     let (block_entities, entities) = (schematic.block_entities.len(), schematic.entities.len());
     text += &format!("{block_entities} block entities, {entities} entities, {biomes} biomes\n");
     for (holds, what) in [
@@ -126,7 +126,7 @@ fn as_json(schematic: &Schematic, report: &ReadReport, kinds: &[(&str, u64)], on
         "blocks": kinds,
         "block_entities": schematic.block_entities.len(),
         "entities": schematic.entities.len(),
-        "biomes": schematic.biomes,
+        "biomes": schematic.biomes.as_ref().map_or(&[][..], |biomes| &biomes.palette),
         "lacks_checksum": report.lacks_checksum,
         "has_trailing_bytes": report.has_trailing_bytes,
         "stray_block_entities": report.stray_block_entities,

@@ -7,7 +7,9 @@ use super::filler::Filler;
 use super::nbt::{Budget, Compound, Nbt, NbtKind, Reader, on_heap};
 use super::offsets::{Offsets, is_inside};
 use super::palette::{self, Numbers};
-use super::{BlockEntity, ChunkGrid, ReadOptions, ReadReport, Result, Schematic, SchematicEntity, SchematicError};
+use super::{
+    Biomes, BlockEntity, ChunkGrid, ReadOptions, ReadReport, Result, Schematic, SchematicEntity, SchematicError,
+};
 use crate::work::{Progress, Tell};
 use flate2::Compression;
 use flate2::read::DeflateDecoder;
@@ -16,6 +18,10 @@ use std::io::{Read, Write};
 
 /// Bytes that an entry of a palette takes besides its name while it is read: in a list, a set, a map, and the palette.
 const ENTRY_BYTES: usize = 160;
+
+/// The parts of a schematic that have a palette and cells.
+const BLOCKS: usize = 0;
+const BIOMES: usize = 1;
 
 /// What has been read of a schematic.
 pub(super) struct Draft<'a> {
@@ -34,12 +40,19 @@ pub(super) struct Draft<'a> {
     offset: Option<[i32; 3]>,
     /// Whether there was a compound of blocks, as in version 3.
     is_nested: bool,
-    palette: Option<(Vec<String>, Numbers)>,
-    cells: Cells<'a>,
+    parts: [Part<'a>; 2],
     /// Indices of those block entities whose places may count from the world's origin.
     unplaced: Vec<usize>,
     /// The compound of this crate, and its place.
     extension: Option<(String, Compound)>,
+}
+
+/// A palette and cells, which come in any order: of the blocks, or of the biomes.
+struct Part<'a> {
+    /// Whether it is one layer of cells.
+    is_flat: bool,
+    palette: Option<(Vec<String>, Numbers)>,
+    cells: Cells<'a>,
 }
 
 enum Cells<'a> {
@@ -56,6 +69,10 @@ enum Cells<'a> {
     Read(Filler<'a>),
 }
 
+impl Part<'_> {
+    const NONE: Self = Self { is_flat: false, palette: None, cells: Cells::None };
+}
+
 impl<'a> Draft<'a> {
     pub fn new(options: &'a ReadOptions, budget: &'a Budget, progress: Tell<'a>) -> Self {
         Self {
@@ -69,8 +86,7 @@ impl<'a> Draft<'a> {
             size: [None; 3],
             offset: None,
             is_nested: false,
-            palette: None,
-            cells: Cells::None,
+            parts: [Part::NONE; 2],
             unplaced: Vec::new(),
             extension: None,
         }
@@ -106,20 +122,21 @@ impl<'a> Draft<'a> {
             }
             "Metadata" if kind == NbtKind::Compound => self.schematic.metadata = reader.compound(depth)?,
             "Metadata" if kind != NbtKind::List => return reader.expect(NbtKind::Compound, kind),
-            "PaletteMax" | "PalettteMax" | "BiomePaletteMax" | "BiomeData" => reader.skip(kind, depth)?,
-            "Palette" => self.palette = Some(palette::dense(read_palette(reader, kind, depth)?)),
-            "BlockData" => self.read_cells(reader, kind)?,
+            "PaletteMax" | "PalettteMax" | "BiomePaletteMax" => reader.skip(kind, depth)?,
+            "Palette" => self.parts[BLOCKS].palette = Some(palette::blocks(read_palette(reader, kind, depth)?)),
+            "BlockData" => self.read_cells(reader, kind, BLOCKS)?,
             "TileEntities" | "BlockEntities" => self.read_block_entities(reader, kind, depth)?,
             "Entities" => self.read_entities(reader, kind, depth)?,
-            "BiomePalette" => {
-                let mut names = read_palette(reader, kind, depth)?;
-                names.sort_unstable();
-                self.schematic.biomes = names.into_iter().map(|(_, name)| name).collect();
+            "BiomePalette" => self.parts[BIOMES].palette = Some(palette::names(read_palette(reader, kind, depth)?)),
+            "BiomeData" => {
+                self.parts[BIOMES].is_flat = true;
+                self.read_cells(reader, kind, BIOMES)?;
             }
             "Blocks" => self.read_blocks(reader, kind, depth)?,
             "Biomes" => {
                 reader.expect(NbtKind::Compound, kind)?;
                 reader.entries(depth + 1, |reader, kind, name| match name {
+                    "Data" => self.read_cells(reader, kind, BIOMES),
                     "Palette" => self.read_entry(reader, kind, "BiomePalette", depth + 1),
                     _ => reader.skip(kind, depth + 1),
                 })?;
@@ -150,7 +167,7 @@ impl<'a> Draft<'a> {
             early.for_each(|entity| entity.data = nested(std::mem::take(&mut entity.data)));
         }
         reader.entries(depth + 1, |reader, kind, name| match name {
-            "Data" => self.read_cells(reader, kind),
+            "Data" => self.read_cells(reader, kind, BLOCKS),
             "Palette" | "BlockEntities" | "TileEntities" => self.read_entry(reader, kind, name, depth + 1),
             _ => reader.skip(kind, depth + 1),
         })
@@ -215,12 +232,12 @@ impl<'a> Draft<'a> {
     }
 
     /// Reads cells, or puts them aside if what they mean is not known yet.
-    fn read_cells<R: Read>(&mut self, reader: &mut Reader<'_, R>, kind: NbtKind) -> Result<()> {
+    fn read_cells<R: Read>(&mut self, reader: &mut Reader<'_, R>, kind: NbtKind, part: usize) -> Result<()> {
         reader.expect(NbtKind::ByteArray, kind)?;
         let length = reader.length()?;
-        if let (Some(size), Some(_)) = (self.size(), &self.palette) {
+        if let (Some(size), Some(_)) = (self.size(), &self.parts[part].palette) {
             self.check_volume(size, reader.offset())?;
-            return self.fill(reader, length);
+            return self.fill(reader, length, part);
         }
         let (offset, path) = (reader.offset(), reader.path().to_owned());
         let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
@@ -237,16 +254,18 @@ impl<'a> Draft<'a> {
                 return Err(SchematicError::Cancelled);
             }
         }
-        self.cells = Cells::Spilled { offset, path, length, packed: encoder.finish().unwrap_or_default() };
+        self.parts[part].cells = Cells::Spilled { offset, path, length, packed: encoder.finish().unwrap_or_default() };
         Ok(())
     }
 
     /// Reads cells whose palette and size are known.
-    fn fill<R: Read>(&mut self, reader: &mut Reader<'_, R>, length: u64) -> Result<()> {
-        let (Some(size), Some((_, numbers))) = (self.size(), &self.palette) else { return Ok(()) };
-        let mut filler = Filler::new(size, self.budget);
+    fn fill<R: Read>(&mut self, reader: &mut Reader<'_, R>, length: u64, part: usize) -> Result<()> {
+        let Some([width, height, depth]) = self.size() else { return Ok(()) };
+        let part = &mut self.parts[part];
+        let Some((_, numbers)) = &part.palette else { return Ok(()) };
+        let mut filler = Filler::new([width, if part.is_flat { 1 } else { height }, depth], self.budget);
         let result = read_cells(reader, length, numbers, &mut filler, self.progress);
-        self.cells = Cells::Read(filler);
+        part.cells = Cells::Read(filler);
         result
     }
 
@@ -261,21 +280,30 @@ impl<'a> Draft<'a> {
         })?;
         self.check_volume(size, end)?;
         // In version 3 all of the blocks may be missing, and only all.
-        let may_lack_blocks = self.version == Some(3) && !self.is_nested && self.palette.is_none();
-        match std::mem::replace(&mut self.cells, Cells::None) {
-            Cells::None if may_lack_blocks => Ok(()),
-            Cells::None => Err(missing(if self.is_nested { "Blocks.Data" } else { "BlockData" })),
-            Cells::Spilled { offset, path, .. } if self.palette.is_none() => {
+        let blocks = &self.parts[BLOCKS];
+        let may_lack_blocks = self.version == Some(3) && !self.is_nested && blocks.palette.is_none();
+        if matches!(blocks.cells, Cells::None) && !may_lack_blocks {
+            return Err(missing(if self.is_nested { "Blocks.Data" } else { "BlockData" }));
+        }
+        self.settle_part(BLOCKS)?;
+        self.settle_part(BIOMES)
+    }
+
+    fn settle_part(&mut self, part: usize) -> Result<()> {
+        let has_palette = self.parts[part].palette.is_some();
+        match std::mem::replace(&mut self.parts[part].cells, Cells::None) {
+            Cells::Spilled { offset, path, .. } if !has_palette => {
                 Err(SchematicError::malformed(format!("byte {offset}: {path}"), "its palette is missing"))
             }
             Cells::Spilled { offset, path, length, packed } => {
                 let source = DeflateDecoder::new(&packed[..]);
-                let result = self.fill(&mut Reader::resumed(source, self.options, self.budget, offset, path), length);
+                let mut reader = Reader::resumed(source, self.options, self.budget, offset, path);
+                let result = self.fill(&mut reader, length, part);
                 self.budget.give_back(packed.capacity());
                 result
             }
-            read => {
-                self.cells = read;
+            other => {
+                self.parts[part].cells = other;
                 Ok(())
             }
         }
@@ -304,19 +332,22 @@ impl<'a> Draft<'a> {
     pub fn finish(self) -> (Schematic, ReadReport, Result<()>) {
         let size = self.size().unwrap_or_default();
         let is_version_3 = self.version == Some(3) || self.version.is_none() && self.is_nested;
-        let Self { mut schematic, mut report, .. } = self;
+        let Self { mut schematic, mut report, parts: [blocks, biomes], .. } = self;
         let placement = Offsets::take(self.offset, is_version_3, &mut schematic.metadata);
         schematic.version = self.version.map_or(if self.is_nested { 3 } else { 1 }, |version| version as u8);
         (schematic.offset, schematic.origin) = (placement.offset, placement.origin);
         let mut numbers = None;
-        if let Some((names, places)) = self.palette {
+        if let Some((names, places)) = blocks.palette {
             schematic.palette = names;
             numbers = Some(places);
         }
         schematic.blocks = ChunkGrid::new(size);
-        if let Cells::Read(filler) = self.cells {
+        if let Cells::Read(filler) = blocks.cells {
             report.blocks = filler.filled();
             schematic.blocks = filler.finish();
+        }
+        if let (Some((palette, _)), Cells::Read(filler)) = (biomes.palette, biomes.cells) {
+            schematic.biomes = Some(Biomes { palette, cells: filler.finish() });
         }
         for place in self.unplaced {
             let position = &mut schematic.block_entities[place].position;

@@ -48,11 +48,19 @@ impl Numbers {
 
 /// Sorts the entries of a file by number and makes them dense: names that mean the same state become one, and air comes
 /// first.
-pub(super) fn dense(entries: Vec<(u32, String)>) -> (Vec<String>, Numbers) {
-    let mut entries: Vec<_> = entries.into_iter().map(|(number, name)| (number, normalized(name))).collect();
+pub(super) fn blocks(entries: Vec<(u32, String)>) -> (Vec<String>, Numbers) {
+    let entries = entries.into_iter().map(|(number, name)| (number, normalized(name))).collect();
+    dense(vec![AIR.to_owned()], entries)
+}
+
+/// The same with names that are taken as they are, and none before them.
+pub(super) fn names(entries: Vec<(u32, String)>) -> (Vec<String>, Numbers) {
+    dense(Vec::new(), entries)
+}
+
+fn dense(mut palette: Vec<String>, mut entries: Vec<(u32, String)>) -> (Vec<String>, Numbers) {
     entries.sort_unstable();
-    let mut palette = vec![AIR.to_owned()];
-    let mut places: FxHashMap<&str, u16> = [(AIR, 0)].into_iter().collect();
+    let mut places: FxHashMap<&str, u16> = palette.iter().map(String::as_str).zip(0..).collect();
     let numbers = entries.iter().map(|(number, name)| {
         let next = places.len() as u16;
         (*number, *places.entry(name).or_insert(next))
@@ -116,7 +124,7 @@ mod tests {
     use super::*;
 
     fn palette(entries: &[(u32, &str)]) -> (Vec<String>, Numbers) {
-        dense(entries.iter().map(|(number, name)| (*number, (*name).to_owned())).collect())
+        blocks(entries.iter().map(|(number, name)| (*number, (*name).to_owned())).collect())
     }
 
     #[test]

@@ -6,7 +6,7 @@ mod slab;
 use super::extension::{self, extension};
 use super::nbt::{Compound, Nbt, NbtKind, Writer};
 use super::offsets::Offsets;
-use super::{ChunkGrid, Result, Schematic, SchematicError, position};
+use super::{Biomes, ChunkGrid, Result, Schematic, SchematicError, position};
 use crate::space::CHUNK_SIZE;
 use crate::work::{Progress, Tell};
 use flate2::Compression;
@@ -48,7 +48,7 @@ const METADATA: &str = "Metadata";
 /// How a schematic is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteOptions {
-    /// The version of the format, 2 or 3.
+    /// The version of the format, 2 or 3. Version 2 has one biome a column: that of the lowest cell.
     pub version: u8,
     /// How much time is spent on making it small: 0 for none at all to 9.
     pub level: u32,
@@ -83,6 +83,7 @@ impl Schematic {
         }
         let has_metadata = self.write_head(&mut writer, options.version)?;
         self.write_blocks(&mut writer, &plan, is_version_3, progress)?;
+        self.write_biomes(&mut writer, is_version_3, progress)?;
         if !self.entities.is_empty() {
             self.write_entities(&mut writer, is_version_3)?;
         }
@@ -138,14 +139,27 @@ impl Schematic {
             true => writer.name(NbtKind::Compound, "Blocks")?,
             false => writer.named("PaletteMax", &Nbt::Int(plan.palette.len() as i32))?,
         }
-        writer.name(NbtKind::Compound, "Palette")?;
-        for (number, name) in plan.palette.iter().enumerate() {
-            writer.named(name, &Nbt::Int(number as i32))?;
-        }
-        writer.end()?;
-        write_cells(writer, if is_version_3 { "Data" } else { "BlockData" }, &self.blocks, plan, progress)?;
+        write_palette(writer, "Palette", &plan.palette)?;
+        let name = if is_version_3 { "Data" } else { "BlockData" };
+        write_cells(writer, name, &self.blocks, plan, self.size(), progress)?;
         self.write_block_entities(writer, is_version_3)?;
         if is_version_3 { writer.end() } else { Ok(()) }
+    }
+
+    fn write_biomes<W: Write>(&self, writer: &mut Writer<W>, is_version_3: bool, progress: Tell<'_>) -> Result<()> {
+        let Some(Biomes { palette, cells }) = &self.biomes else { return Ok(()) };
+        let [width, height, length] = self.size();
+        let size = [width, if is_version_3 { height } else { height.min(1) }, length];
+        let plan = Plan::of_names(palette, cells, size)?;
+        if is_version_3 {
+            writer.name(NbtKind::Compound, "Biomes")?;
+            write_palette(writer, "Palette", palette)?;
+            write_cells(writer, "Data", cells, &plan, size, progress)?;
+            return writer.end();
+        }
+        writer.named("BiomePaletteMax", &Nbt::Int(palette.len() as i32))?;
+        write_palette(writer, "BiomePalette", palette)?;
+        write_cells(writer, "BiomeData", cells, &plan, size, progress)
     }
 
     fn write_block_entities<W: Write>(&self, writer: &mut Writer<W>, is_nested: bool) -> Result<()> {
@@ -183,24 +197,36 @@ fn write_entity<W: Write>(writer: &mut Writer<W>, id: &str, data: &Compound, is_
     writer.end()
 }
 
+fn write_palette<W: Write>(writer: &mut Writer<W>, name: &str, palette: &[String]) -> Result<()> {
+    writer.name(NbtKind::Compound, name)?;
+    for (number, name) in palette.iter().enumerate() {
+        writer.named(name, &Nbt::Int(number as i32))?;
+    }
+    writer.end()
+}
+
+/// Writes the cells of a box of this size. A height of one layer is repeated as often as the size asks for.
 fn write_cells<W: Write>(
     writer: &mut Writer<W>,
     name: &str,
     cells: &ChunkGrid,
     plan: &Plan,
+    size: [u32; 3],
     progress: Tell<'_>,
 ) -> Result<()> {
-    let ([width, height, length], volume) = (cells.size(), cells.volume());
+    let ([width, height, length], volume) = (size, ChunkGrid::new(size).volume());
+    let is_flat = cells.size()[1] == 1;
     writer.name(NbtKind::ByteArray, name)?;
     writer.length(name, "bytes", usize::try_from(plan.length).unwrap_or(usize::MAX))?;
     let is_single = plan.palette.len() <= SINGLE;
     let (mut slab, mut packed, mut done) = (Slab::default(), Vec::with_capacity(BATCH + 4 * width as usize), 0);
     for y in 0..height as usize {
+        let layer = if is_flat { 0 } else { y };
         if y.is_multiple_of(CHUNK_SIZE) {
-            slab.open(plan, cells, (y / CHUNK_SIZE) as u32);
+            slab.open(plan, cells, (layer / CHUNK_SIZE) as u32, size);
         }
         for z in 0..length as usize {
-            slab.pack_row(y, z, is_single, &mut packed);
+            slab.pack_row(layer, z, is_single, &mut packed);
             done += u64::from(width);
             if packed.len() >= BATCH {
                 writer.raw(&packed)?;

@@ -375,14 +375,7 @@ impl<'a, R: Read> Reader<'a, R> {
 
     /// Reads a value that is not kept.
     pub fn skip(&mut self, kind: NbtKind, depth: usize) -> Result<()> {
-        if kind != NbtKind::ByteArray {
-            self.budget.give_back(self.value(kind, depth)?.heap_bytes());
-            return Ok(());
-        }
-        let mut left = self.length()?;
-        while left > 0 {
-            left -= self.part(left)?.len() as u64;
-        }
+        self.budget.give_back(self.value(kind, depth)?.heap_bytes());
         Ok(())
     }
 

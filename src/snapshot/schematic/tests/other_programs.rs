@@ -246,14 +246,26 @@ fn the_program_is_told_as_worldedit_tells_it() {
 }
 
 #[test]
-fn biomes_are_named_wherever_they_are_and_whatever_else_is_said_of_them() {
+fn biomes_are_read_wherever_they_are_and_whatever_else_is_said_of_them() {
     let names = || palette(&[("a:sea", 4), ("a:plains", 0)]);
-    let mut entries = version_2();
-    let flat =
-        [("BiomePaletteMax", Nbt::Int(2)), ("BiomePalette", names()), ("BiomeData", Nbt::ByteArray(vec![9; 50]))];
-    entries.extend(flat);
-    assert_eq!(report(&file("Schematic", &entries)).0.biomes, ["a:plains", "a:sea"]);
-    let nested = compound(&[("Data", Nbt::ByteArray(vec![9; 50])), ("Palette", names()), ("Other", Nbt::Int(1))]);
-    let schematic = report(&changed("Biomes", Nbt::Compound(nested))).0;
-    assert_eq!((schematic.biomes, schematic.other), (vec!["a:plains".to_owned(), "a:sea".to_owned()], Compound::new()));
+    let data = || Nbt::ByteArray(vec![0, 4, 4, 0, 0, 4]);
+    let flat = [("BiomePaletteMax", Nbt::Int(2)), ("BiomePalette", names()), ("BiomeData", data())];
+    let nested = compound(&[("Data", data()), ("Palette", names()), ("Other", Nbt::Int(1))]);
+    for bytes in [
+        file("Schematic", &[&flat[..], &version_2()].concat()),
+        file("Schematic", &[&version_2()[..], &flat].concat()),
+        changed("Biomes", Nbt::Compound(nested)),
+    ] {
+        let schematic = report(&bytes).0;
+        let Biomes { palette, cells } = schematic.biomes.unwrap();
+        assert_eq!((palette, cells.size()), (vec!["a:plains".to_owned(), "a:sea".to_owned()], [2, 1, 3]));
+        let places = [[0, 0, 0], [1, 0, 0], [0, 0, 1], [1, 0, 1], [0, 0, 2], [1, 0, 2]];
+        assert_eq!(places.map(|at| cells.block(at).index()), [0, 1, 1, 0, 0, 1]);
+        assert_eq!(schematic.other, Compound::new());
+    }
+    let text = error(&changed("BiomeData", data())).to_string();
+    assert!(text.ends_with(": BiomeData: its palette is missing"), "{text}");
+    let unknown = compound(&[("Palette", palette(&[("a:sea", 0)])), ("Data", data())]);
+    let text = error(&changed("Biomes", Nbt::Compound(unknown))).to_string();
+    assert!(text.ends_with(": Biomes.Data: cell 1: number 4 is not in the palette"), "{text}");
 }

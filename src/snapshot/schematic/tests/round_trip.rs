@@ -113,6 +113,7 @@ prop_compose! {
         (metadata, other) in (any_compound(), any_compound()),
         block_entities in prop::collection::vec((any_compound(), any::<u64>()), 0..3),
         entities in prop::collection::vec((any_compound(), any::<u64>()), 0..3),
+        biomes in 0..20_u32,
     ) -> Schematic {
         let mut state = seed;
         let mut schematic = Schematic::new(size);
@@ -136,6 +137,10 @@ prop_compose! {
         let position = |at: u64| place(at).map(|side| f64::from(side) + 0.25);
         let entity = |(data, at)| SchematicEntity { position: position(at), id: "a:cow".into(), data };
         schematic.entities = entities.into_iter().map(entity).collect();
+        if biomes > 0 {
+            let palette = (0..biomes).map(|biome| format!("a:biome_{biome}")).collect();
+            schematic.biomes = Some(Biomes { palette, cells: grid(size, biomes, &mut state) });
+        }
         schematic
     }
 }
@@ -156,9 +161,20 @@ proptest! {
     }
 
     #[test]
-    fn version_2_keeps_everything(schematic in any_schematic()) {
+    fn version_2_keeps_everything_but_all_biomes_of_a_column(schematic in any_schematic()) {
         let again = read(&written(&schematic, 2));
-        prop_assert_eq!(again, Schematic { version: 2, ..schematic });
+        let mut expected = Schematic { version: 2, ..schematic };
+        if let Some(biomes) = &mut expected.biomes {
+            let [width, height, length] = biomes.cells.size();
+            let read = &again.biomes.as_ref().unwrap().cells;
+            prop_assert_eq!(read.size(), [width, 1, length]);
+            for at in (0..length).flat_map(|z| (0..width).map(move |x| [x, 0, z])) {
+                prop_assert_eq!(read.block(at), biomes.cells.block(at));
+            }
+            prop_assert!(height > 0);
+            biomes.cells = read.clone();
+        }
+        prop_assert_eq!(again, expected);
     }
 
     #[test]
@@ -193,6 +209,7 @@ pub(super) fn full(size: [u32; 3], kinds: u32) -> Schematic {
     let data = compound(&[("Items", Nbt::List(NbtKind::Int, vec![Nbt::Int(1), Nbt::Int(2)]))]);
     schematic.block_entities = vec![BlockEntity { position: [0, 0, 0], id: "a:chest".into(), data: data.clone() }];
     schematic.entities = vec![SchematicEntity { position: [0.5, 1.0, 0.5], id: "a:cow".into(), data }];
+    schematic.biomes = Some(Biomes { palette: vec!["a:plains".into()], cells: ChunkGrid::new(size) });
     schematic
 }
 
@@ -273,7 +290,9 @@ fn progress_is_told_and_both_ways_can_be_cancelled() {
         last = progress.done;
         ControlFlow::Continue(())
     };
-    schematic.write_with(std::io::sink(), &WriteOptions::default(), &mut grows).unwrap();
+    let mut blocks_only = schematic.clone();
+    blocks_only.biomes = None;
+    blocks_only.write_with(std::io::sink(), &WriteOptions::default(), &mut grows).unwrap();
     assert_eq!(last, volume);
     let cancelled =
         Schematic::read_with(&bytes[..], &ReadOptions { salvage: true, ..ReadOptions::default() }, &mut |_| {
@@ -334,4 +353,19 @@ fn cells_that_come_in_pieces_and_end_early_are_where_they_belong() {
             }
         }
     }
+}
+
+#[test]
+fn a_biome_of_a_column_becomes_that_of_each_of_its_cells() {
+    let [width, height, length] = [20, 35, 3];
+    let palette = (0..200).map(|biome| format!("a:biome_{biome}")).collect();
+    let cells = grid([width, 1, length], 200, &mut 7);
+    let mut schematic = Schematic::new([width, height, length]);
+    schematic.biomes = Some(Biomes { palette, cells: cells.clone() });
+    let again = read(&written(&schematic, 3)).biomes.unwrap().cells;
+    assert_eq!(again.size(), schematic.size());
+    for [x, y, z] in (0..width).flat_map(|x| (0..height).flat_map(move |y| (0..length).map(move |z| [x, y, z]))) {
+        assert_eq!(again.block([x, y, z]), cells.block([x, 0, z]));
+    }
+    assert_eq!(read(&written(&schematic, 2)).biomes, schematic.biomes);
 }

@@ -5,7 +5,8 @@ use super::{Result, SINGLE};
 use crate::block::BlockId;
 use crate::chunk::Chunk;
 use crate::snapshot::schematic::palette::{base, wet};
-use crate::snapshot::schematic::{Schematic, SchematicError, unnamed};
+use crate::snapshot::schematic::{ChunkGrid, Schematic, SchematicError, unnamed};
+use crate::space::CHUNK_SIZE;
 use rustc_hash::FxHashMap;
 
 /// A palette of so many entries is the largest that is written.
@@ -44,19 +45,27 @@ impl Plan {
             }
         }
         plan.palette = palette;
-        plan.check(schematic)?;
-        plan.length = plan.packed_length(schematic)?;
+        plan.check("block", blocks, schematic.palette.len())?;
+        plan.length = plan.packed_length("the blocks", blocks, blocks.size())?;
+        Ok(plan)
+    }
+
+    /// Of names that are no blocks, in a box of this size.
+    pub fn of_names(palette: &[String], cells: &ChunkGrid, size: [u32; 3]) -> Result<Self> {
+        let mut plan = Self { wet: Vec::new(), is_water: Vec::new(), palette: palette.to_vec(), length: 0 };
+        plan.check("biome", cells, palette.len())?;
+        plan.length = plan.packed_length("the biomes", cells, size)?;
         Ok(plan)
     }
 
     /// Whether every number has a name.
-    fn check(&self, schematic: &Schematic) -> Result<()> {
+    fn check(&self, what: &str, cells: &ChunkGrid, names: usize) -> Result<()> {
         if self.palette.len() > LARGEST {
             let found = self.palette.len() as u64;
             return Err(SchematicError::too_large("the palette", "entries", LARGEST as u64, found));
         }
-        let has_name = |block: BlockId| (block.index() as usize) < schematic.palette.len();
-        for (_, chunk) in schematic.blocks.chunks() {
+        let has_name = |block: BlockId| (block.index() as usize) < names;
+        for (_, chunk) in cells.chunks() {
             let layered = chunk.layered_blocks().map(|(_, _, block)| block).find(|block| !has_name(*block));
             // A palette may have blocks that no longer occur.
             let ground = match chunk.palette().iter().all(|block| has_name(*block)) {
@@ -64,7 +73,7 @@ impl Plan {
                 false => chunk.blocks().find(|block| !has_name(*block)),
             };
             if let Some(block) = ground.or(layered) {
-                return Err(unnamed("block", block.index().into()));
+                return Err(unnamed(what, block.index().into()));
             }
         }
         Ok(())
@@ -80,17 +89,22 @@ impl Plan {
         self.is_water.get(block.index() as usize) == Some(&true)
     }
 
-    /// Bytes of all packed cells.
-    fn packed_length(&self, schematic: &Schematic) -> Result<u64> {
-        let mut length = schematic.blocks.volume();
+    /// Bytes of all packed cells of a box of this size, in which a single layer is repeated.
+    fn packed_length(&self, what: &str, cells: &ChunkGrid, mut size: [u32; 3]) -> Result<u64> {
+        let mut repeats = 1;
+        if cells.size()[1] == 1 {
+            (repeats, size[1]) = (size[1], size[1].min(1));
+        }
+        let mut length = ChunkGrid::new(size).volume();
         if self.palette.len() > SINGLE {
             let mut slab = Slab::default();
-            for y in 0..schematic.blocks.chunks_along()[1] {
-                slab.open(self, &schematic.blocks, y);
+            for y in 0..size[1].div_ceil(CHUNK_SIZE as u32) {
+                slab.open(self, cells, y, size);
                 length += slab.more_bytes();
             }
         }
+        let length = length.saturating_mul(repeats.into());
         let limit = i32::MAX as u64;
-        if length <= limit { Ok(length) } else { Err(SchematicError::too_large("the blocks", "bytes", limit, length)) }
+        if length <= limit { Ok(length) } else { Err(SchematicError::too_large(what, "bytes", limit, length)) }
     }
 }

@@ -19,9 +19,10 @@ pub(super) struct Slab {
 }
 
 impl Slab {
-    pub fn open(&mut self, plan: &Plan, cells: &ChunkGrid, y: u32) {
-        let [along_x, _, along_z] = cells.chunks_along().map(|along| along as usize);
-        (self.size, self.y) = (cells.size(), y);
+    /// Takes a layer of chunks, of a box of this size.
+    pub fn open(&mut self, plan: &Plan, cells: &ChunkGrid, y: u32, size: [u32; 3]) {
+        let [along_x, along_z] = [size[0], size[2]].map(|side| side.div_ceil(CHUNK_SIZE as u32) as usize);
+        (self.size, self.y) = (size, y);
         for chunk in self.chunks.drain(..) {
             if let Cells::Mixed(cells) = chunk {
                 self.unused.push(cells);
@@ -29,10 +30,13 @@ impl Slab {
         }
         self.chunks.resize_with(along_x * along_z, || Cells::Uniform(0));
         for ([x, z], chunk) in cells.layer(y) {
-            self.chunks[x as usize + z as usize * along_x] = match chunk.uniform_block() {
-                Some(block) => Cells::Uniform(block.index() as u16),
-                None => Cells::Mixed(self.mixed(plan, chunk)),
-            };
+            let place = x as usize + z as usize * along_x;
+            if (x as usize) < along_x && place < self.chunks.len() {
+                self.chunks[place] = match chunk.uniform_block() {
+                    Some(block) => Cells::Uniform(block.index() as u16),
+                    None => Cells::Mixed(self.mixed(plan, chunk)),
+                };
+            }
         }
     }
 
