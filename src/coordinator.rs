@@ -178,6 +178,8 @@ pub fn coordinator_app(
         .init_resource::<saving::tiers::Tiers>()
         .init_resource::<saving::backup::BackupLook>()
         .insert_resource(snapshots)
+        .init_resource::<snapshots::ColumnAnswers>()
+        .init_resource::<snapshots::PhaseAnswers>()
         .insert_resource(arenas)
         .init_resource::<far_view::FarViews>()
         .insert_resource(publish::Publisher::new(link.published.clone()));

@@ -36,6 +36,7 @@ mod select;
 mod surface;
 mod terrain;
 
+pub use digest::GeneratorIdentity;
 pub use distance_graph::{
     BatchColumns, Completion, Completions, DistanceGraph, ListenerId, RangeTooLarge, TileOutOfRange, Work,
 };
@@ -44,7 +45,7 @@ pub use features::{
 };
 pub use flat::{Flat, Void};
 pub(crate) use generator::generate;
-pub use generator::{GenerateError, GenerateRequest, Generator, GeneratorIdentity};
+pub use generator::{GenerateError, GenerateRequest, Generator};
 pub use heightmap::{HeightBand, Heightmap, HeightmapError};
 pub use hills::Hills;
 pub use layers::{Caves, GenerateLayer, GroundCover, LayerColumn, Layers, Veins, WaterFill};

@@ -22,8 +22,7 @@ use super::exchange::{MainLink, Teller};
 use super::publish::Publisher;
 use super::saving::request::SaveRequest;
 use super::threads::{Place, Threads};
-use crate::simulation::ColumnAnswer;
-use crate::space::{ColumnPos, DimensionId};
+use crate::space::DimensionId;
 use crate::storage::{StoredDimension, WorldStore};
 use bevy::prelude::*;
 use job::{Job, Surroundings};
@@ -35,6 +34,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 pub use error::SnapshotJobError;
+pub(super) use job::{ColumnAnswers, PhaseAnswers};
 pub use order::{
     AfterCrash, CaptureSnapshot, EntityRestore, RestoreSnapshot, SnapshotConfig, SnapshotOrder, SnapshotSource,
     StoreSnapshot, UngeneratedGround,
@@ -45,9 +45,6 @@ pub use progress::{
 };
 pub(super) use records::RestoreRecords;
 pub(super) use sightings::Sightings;
-
-/// Where work on files is done.
-const FILES: Place = Place::Beside("terrane snapshot");
 
 /// Queues snapshot jobs, from the main world, from a region's systems or from any thread: a resource in each of these worlds,
 /// to be cloned.
@@ -99,8 +96,6 @@ pub struct Snapshots {
     handle: SnapshotJobs,
     /// Those that run, and then those that wait, in their order.
     jobs: Vec<Job>,
-    /// What came of columns, and how long regions worked on them.
-    answers: Vec<(SnapshotJobId, ColumnPos, ColumnAnswer, Duration)>,
     /// `None` if nothing is remembered.
     records: Option<RestoreRecords>,
     /// Restores that wait until their dimension is opened again.
@@ -128,8 +123,8 @@ impl Snapshots {
                 warn!("{}: a restore in a dimension that is gone stays: {error}", path.display());
             }
         }
-        let (jobs, answers, done, ended) = Default::default();
-        Self { handle, jobs, answers, records, interrupted, done, save_at: Duration::ZERO, ended }
+        let (jobs, done, ended) = Default::default();
+        Self { handle, jobs, records, interrupted, done, save_at: Duration::ZERO, ended }
     }
 
     /// Queues a job.
@@ -179,9 +174,15 @@ impl Snapshots {
         drop(self.jobs.splice(place..place, resumed.map(job)));
     }
 
-    /// The jobs take in what came of columns; in lockstep in the same order on every machine, whichever region was first.
-    fn take_answers(&mut self, now: Duration) {
-        let mut answers = mem::take(&mut self.answers);
+    /// The jobs take in what came of that which they asked for; in lockstep in the same order on every machine, whichever region
+    /// was first.
+    fn take_answers(&mut self, columns: &mut ColumnAnswers, phases: &mut PhaseAnswers, now: Duration) {
+        for (id, answer) in mem::take(phases.0.get()) {
+            if let Some(job) = self.job(id) {
+                job.hear(answer);
+            }
+        }
+        let mut answers = mem::take(&mut columns.0);
         answers.sort_by_key(|(id, column, ..)| (*id, *column));
         for (id, column, answer, took) in answers {
             if let Some(job) = self.job(id) {
@@ -207,9 +208,15 @@ impl Snapshots {
 }
 
 /// The jobs take in what came of their work, and order more.
-pub fn work_on_snapshots(mut world: Surroundings, mut snapshots: ResMut<Snapshots>, mut publisher: ResMut<Publisher>) {
+pub fn work_on_snapshots(
+    mut world: Surroundings,
+    mut snapshots: ResMut<Snapshots>,
+    mut columns: ResMut<ColumnAnswers>,
+    mut phases: ResMut<PhaseAnswers>,
+    mut publisher: ResMut<Publisher>,
+) {
     let now = world.clock.now;
-    snapshots.take_answers(now);
+    snapshots.take_answers(&mut columns, &mut phases, now);
     snapshots.done.append(&mut world.saves.unsaved_restores);
     snapshots.resume(|id| world.dimensions.open.get(&id).is_some_and(|open| !open.is_closing()));
     let mut room = world.config.snapshots.jobs.max(1);
@@ -241,7 +248,7 @@ pub fn work_on_snapshots(mut world: Surroundings, mut snapshots: ResMut<Snapshot
 pub fn forget_restore(record: PathBuf, threads: &mut Threads) {
     let path = record.clone();
     threads.ask(
-        FILES,
+        Place::Beside("terrane snapshot"),
         move |_, _| {
             if let Err(error) = records::remove(&path) {
                 warn!("{}: a restore that is done cannot be forgotten, and is done again: {error}", path.display());

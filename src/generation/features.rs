@@ -17,7 +17,8 @@ pub use placement::Placement;
 pub use tree::{Tree, TreeShape};
 
 use super::digest::Digest;
-use super::generator::{GenerateError, GeneratorIdentity};
+use super::digest::GeneratorIdentity;
+use super::generator::GenerateError;
 use super::layers::{GenerateLayer, LayerColumn};
 use super::surface::Surface;
 use super::terrain::first_block;

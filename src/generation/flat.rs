@@ -1,7 +1,8 @@
 //! Level ground, and none at all.
 
 use super::digest::Digest;
-use super::generator::{GenerateError, GenerateRequest, Generator, GeneratorIdentity};
+use super::digest::GeneratorIdentity;
+use super::generator::{GenerateError, GenerateRequest, Generator};
 use super::surface::{Surface, SurfaceAnswer, SurfaceRequest};
 use super::terrain::{chunk_heights, put_uniform};
 use crate::block::BlockId;

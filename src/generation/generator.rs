@@ -1,10 +1,10 @@
 //! The trait every generator implements, what it is asked and what it answers.
 
+use super::digest::GeneratorIdentity;
 use super::surface::{SurfaceAnswer, SurfaceRequest};
 use crate::block::{BlockId, BlockRegistry};
 use crate::chunk::{BlockValueError, Column};
 use crate::space::{BlockPos, ChunkPos, ColumnPos};
-use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
 use thiserror::Error;
@@ -82,24 +82,6 @@ pub(crate) fn generate(generator: &dyn Generator, request: &GenerateRequest<'_>)
 /// The id of the block with this name; an error that names it if the game has none.
 pub(super) fn block_id(blocks: &BlockRegistry, name: &str) -> Result<BlockId, GenerateError> {
     blocks.id(name).ok_or_else(|| GenerateError::UnknownBlock { name: name.to_owned() })
-}
-
-/// Which generator made a dimension. Two generators with equal identities make equal columns.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct GeneratorIdentity {
-    /// The generator's name, such as `terrane:hills`.
-    pub name: String,
-    /// Rises whenever the generator would make other columns from the same settings.
-    pub version: u32,
-    /// The seed. The generators of this crate answer a digest of their seed and all their settings.
-    pub seed: u64,
-}
-
-impl GeneratorIdentity {
-    /// The identity with this name, version and seed.
-    pub fn new(name: impl Into<String>, version: u32, seed: u64) -> Self {
-        Self { name: name.into(), version, seed }
-    }
 }
 
 /// Why a column could not be generated.

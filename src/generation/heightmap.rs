@@ -8,8 +8,9 @@ mod tests;
 
 pub use error::HeightmapError;
 
+use super::digest::GeneratorIdentity;
 use super::digest::{Digest, scramble};
-use super::generator::{GenerateError, GenerateRequest, Generator, GeneratorIdentity, block_id};
+use super::generator::{GenerateError, GenerateRequest, Generator, block_id};
 use super::surface::{SurfaceAnswer, SurfaceRequest};
 use super::terrain::{COLUMN_AREA, Cell, Terrain, first_block};
 use crate::block::{BlockId, BlockRegistry};

@@ -1,7 +1,8 @@
 //! Endless smooth hills.
 
 use super::digest::Digest;
-use super::generator::{GenerateError, GenerateRequest, Generator, GeneratorIdentity, block_id};
+use super::digest::GeneratorIdentity;
+use super::generator::{GenerateError, GenerateRequest, Generator, block_id};
 use super::noise::{fold, smooth_noise};
 use super::surface::{SurfaceAnswer, SurfaceRequest};
 use super::terrain::{COLUMN_AREA, Cell, Terrain, first_block};

@@ -17,7 +17,8 @@ pub use veins::Veins;
 pub use water::WaterFill;
 
 use super::digest::Digest;
-use super::generator::{GenerateError, GenerateRequest, Generator, GeneratorIdentity};
+use super::digest::GeneratorIdentity;
+use super::generator::{GenerateError, GenerateRequest, Generator};
 use super::surface::{Surface, SurfaceAnswer, SurfaceRequest, SurfaceSource};
 use super::terrain::COLUMN_AREA;
 use crate::chunk::Column;

@@ -1,7 +1,7 @@
 //! What decides between two generators.
 
 use super::digest::Digest;
-use super::generator::GeneratorIdentity;
+use super::digest::GeneratorIdentity;
 use super::noise::{fold, smooth_noise};
 use fastnoise_lite::FastNoiseLite;
 

@@ -4,7 +4,8 @@
 mod tests;
 
 use super::digest::Digest;
-use super::generator::{GenerateError, GenerateRequest, Generator, GeneratorIdentity};
+use super::digest::GeneratorIdentity;
+use super::generator::{GenerateError, GenerateRequest, Generator};
 use super::layers::cut;
 use super::mask::Mask;
 use super::surface::{Surface, SurfaceAnswer, SurfaceRequest, SurfaceSource};

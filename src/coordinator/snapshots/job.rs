@@ -10,8 +10,9 @@ use super::records::Record;
 use super::{SnapshotJob, SnapshotJobError, SnapshotJobId, SnapshotJobState, SnapshotJobStatus, SnapshotOrder};
 use crate::simulation::ColumnAnswer;
 use crate::space::ColumnPos;
-use bevy::prelude::*;
+pub use columns::ColumnAnswers;
 use phase::Phase;
+pub use phase::{PhaseAnswer, PhaseAnswers};
 use std::mem;
 use std::time::Duration;
 pub use surroundings::Surroundings;
@@ -91,10 +92,9 @@ impl Job {
         }
     }
 
-    /// What was asked elsewhere has no answer.
-    fn fail(&mut self, error: SnapshotJobError) {
-        self.phase = Phase::Idle;
-        self.task.give_up(error);
+    /// What came of that which the phase asked for elsewhere.
+    pub fn hear(&mut self, answer: PhaseAnswer) {
+        answer(&mut self.task, &mut self.phase);
     }
 
     /// What the main world is to be told, if it is time.

@@ -2,7 +2,8 @@
 
 use super::{Feature, FeatureCanvas, FeatureReach};
 use crate::generation::digest::Digest;
-use crate::generation::generator::{GenerateError, GeneratorIdentity};
+use crate::generation::digest::GeneratorIdentity;
+use crate::generation::generator::GenerateError;
 use std::ops::RangeInclusive;
 
 /// A round stone, sunk into the ground a little.

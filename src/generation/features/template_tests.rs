@@ -2,7 +2,8 @@
 
 use super::{Feature, FeatureCanvas, FeatureReach};
 use crate::generation::digest::Digest;
-use crate::generation::generator::{GenerateError, GeneratorIdentity};
+use crate::generation::digest::GeneratorIdentity;
+use crate::generation::generator::GenerateError;
 
 /// Blocks by their offset from the highest block of the ground, along x, y and z; `terrane:air` clears.
 pub(in crate::generation) struct Template {

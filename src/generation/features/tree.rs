@@ -3,7 +3,8 @@
 use super::{Feature, FeatureCanvas, FeatureReach};
 use crate::block::BlockId;
 use crate::generation::digest::Digest;
-use crate::generation::generator::{GenerateError, GeneratorIdentity};
+use crate::generation::digest::GeneratorIdentity;
+use crate::generation::generator::GenerateError;
 use std::ops::RangeInclusive;
 
 /// A trunk with a crown of leaves. Leaves grow only into air, so trees that touch each other stay whole.

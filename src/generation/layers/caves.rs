@@ -3,7 +3,8 @@
 use super::{GenerateLayer, LayerColumn};
 use crate::block::BlockId;
 use crate::generation::digest::Digest;
-use crate::generation::generator::{GenerateError, GeneratorIdentity};
+use crate::generation::digest::GeneratorIdentity;
+use crate::generation::generator::GenerateError;
 use crate::generation::noise::{noise_in_chunk, smooth_noise};
 use crate::generation::terrain::first_block;
 use crate::space::{CHUNK_SIZE, cell_position};

@@ -3,7 +3,8 @@
 use super::{GenerateLayer, LayerColumn};
 use crate::block::BlockRegistry;
 use crate::generation::digest::Digest;
-use crate::generation::generator::{GenerateError, GeneratorIdentity};
+use crate::generation::digest::GeneratorIdentity;
+use crate::generation::generator::GenerateError;
 use crate::generation::surface::{Surface, SurfaceRequest};
 use std::ops::Range;
 

@@ -3,7 +3,8 @@
 use super::{GenerateLayer, LayerColumn};
 use crate::block::BlockId;
 use crate::generation::digest::Digest;
-use crate::generation::generator::{GenerateError, GeneratorIdentity};
+use crate::generation::digest::GeneratorIdentity;
+use crate::generation::generator::GenerateError;
 use crate::generation::surface::{Surface, SurfaceRequest};
 use crate::generation::terrain::{COLUMN_AREA, chunk_heights, put_uniform};
 use std::ops::RangeInclusive;

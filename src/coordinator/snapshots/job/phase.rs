@@ -1,20 +1,20 @@
 //! The phases of a job, and the order in which they come.
 
-use super::Job;
 use super::columns::{Columns, Round};
 use super::surroundings::Surroundings;
 use super::task::Task;
 use super::work::StoredPlaces;
 use crate::block::BlockRegistry;
 use crate::coordinator::snapshots::{
-    EntityRestore, FILES, SnapshotJobError, SnapshotOrder, SnapshotSource, Snapshots, StoreSnapshot, files, records,
+    EntityRestore, SnapshotJobError, SnapshotJobId, SnapshotOrder, SnapshotSource, StoreSnapshot, files, records,
 };
 use crate::coordinator::threads::{Place, WorkError};
-use crate::simulation::{ColumnAnswer, ColumnWork};
+use crate::simulation::{ColumnAnswer, ColumnWork, Exclusive};
 use crate::snapshot::StoredSnapshot;
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage::WorldStore;
 use crate::work::Progress;
+use bevy::prelude::*;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::mem;
@@ -23,6 +23,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use uuid::Uuid;
+
+/// Where work on files is done.
+const FILES: Place = Place::Beside("terrane snapshot");
 
 /// What a job does at the moment, and what it needs only for that.
 ///
@@ -151,6 +154,12 @@ impl Phase {
     }
 }
 
+/// What came of that which phases asked for elsewhere.
+#[derive(Resource, Default)]
+pub struct PhaseAnswers(pub Exclusive<Vec<(SnapshotJobId, PhaseAnswer)>>);
+
+pub type PhaseAnswer = Box<dyn FnOnce(&mut Task, &mut Phase) + Send>;
+
 /// How phases begin.
 impl Task {
     fn begin_capture(&self, world: &mut Surroundings) -> Phase {
@@ -180,7 +189,7 @@ impl Task {
                 files::expect_place(store, &order.folder)?;
                 files::store(order, (dimension, &captured), blocks, &mut tell)
             },
-            |job, stored| job.task.outcome.stored = Some(stored),
+            |task, _, stored| task.outcome.stored = Some(stored),
         );
         Phase::Store
     }
@@ -191,7 +200,7 @@ impl Task {
             world,
             FILES,
             move |_, blocks| files::read(&stored, blocks, &is_void, &done),
-            |job, snapshot| job.task.snapshot = Some(snapshot),
+            |task, _, snapshot| task.snapshot = Some(snapshot),
         );
         Phase::Read
     }
@@ -207,7 +216,7 @@ impl Task {
                     files::expect_place(store, &record.path)?;
                     Ok(records::write(&record.path, &record.restore, blocks, &mut tell)?)
                 },
-                |job, ()| job.task.record.iter_mut().for_each(|record| record.is_written = true),
+                |task, _, ()| task.record.iter_mut().for_each(|record| record.is_written = true),
             );
         }
         Phase::Record
@@ -229,7 +238,7 @@ impl Task {
             world,
             Place::Loading,
             move |store, _| Ok(store.entity_places(&entities).map_err(WorkError::from)?),
-            |job, places| job.phase = Phase::Find(Some(places)),
+            |_, phase, places| *phase = Phase::Find(Some(places)),
         );
         Phase::Find(None)
     }
@@ -240,16 +249,20 @@ impl Task {
         world: &mut Surroundings,
         place: Place,
         work: impl FnOnce(&WorldStore, &BlockRegistry) -> Result<T, SnapshotJobError> + Send + 'static,
-        take: fn(&mut Job, T),
+        take: fn(&mut Task, &mut Phase, T),
     ) {
         let id = self.job.id;
         world.threads.ask(place, work, move |world, result| {
-            if let Some(job) = world.resource_mut::<Snapshots>().job(id) {
-                match result.map_err(SnapshotJobError::from).flatten() {
-                    Ok(value) => take(job, value),
-                    Err(error) => job.fail(error),
-                }
-            }
+            let answer =
+                move |task: &mut Task, phase: &mut Phase| match result.map_err(SnapshotJobError::from).flatten() {
+                    Ok(value) => take(task, phase, value),
+                    Err(error) => {
+                        // What was asked elsewhere has no answer.
+                        *phase = Phase::Idle;
+                        task.give_up(error);
+                    }
+                };
+            world.resource_mut::<PhaseAnswers>().0.get().push((id, Box::new(answer)));
         });
     }
 
