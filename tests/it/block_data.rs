@@ -102,7 +102,7 @@ fn what_does_not_fit_is_an_error_and_changes_nothing() {
     });
     let expected = [
         "does not have the component",
-        "found 2",
+        "no layer 2",
         "has 4 bytes, found 8",
         "has 4 bytes, found 1",
         "does not own",

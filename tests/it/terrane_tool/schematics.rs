@@ -145,7 +145,7 @@ fn an_import_says_which_entities_it_leaves_and_what_it_leaves_out() {
         (ending(&info), &info.json["malformed"], &info.json["block_entities"]),
         ("finished", &1.into(), &1.into())
     );
-    assert!(info.text.contains("BlockEntities[1].Id is missing"), "{}", info.text);
+    assert!(info.text.contains("BlockEntities[1].Id: it is missing"), "{}", info.text);
     let import = |more: &[&str]| {
         let line = ["schematic", "import", world.to_str().unwrap(), file, "-d", "overworld", "--at", "-5,8,0"];
         run(&[&line[..], more].concat())
@@ -157,7 +157,7 @@ fn an_import_says_which_entities_it_leaves_and_what_it_leaves_out() {
         "{}",
         kept.text
     );
-    assert!(kept.text.contains("BlockEntities[1].Id is missing"), "{}", kept.text);
+    assert!(kept.text.contains("BlockEntities[1].Id: it is missing"), "{}", kept.text);
     let replaced = import(&["--replace-entities"]);
     assert_eq!((&replaced.json["kept_entities"], &replaced.json["removed_entities"]), (&0.into(), &1.into()));
     assert!(replaced.text.contains("1 entities that were in the box were removed"), "{}", replaced.text);

@@ -58,7 +58,9 @@ fn begins_of(files: &[BTreeMap<String, (u64, Vec<u8>)>]) -> Vec<u64> {
     let batches = |file: &BTreeMap<String, (u64, Vec<u8>)>| {
         let batches = file.keys().filter_map(|key| match name::Name::parse(key) {
             name::Name::Batch(batch) => Some(batch),
-            name::Name::Column(column, _) => Some(column.batch()),
+            name::Name::Column(column, name::CHUNKS | name::TICKS | name::ENTITIES | name::SUMMARY) => {
+                Some(column.batch())
+            }
             _ => None,
         });
         batches.collect::<BTreeSet<_>>().len() as u64
