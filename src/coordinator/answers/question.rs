@@ -6,7 +6,7 @@ use bevy::prelude::*;
 use std::sync::Arc;
 
 /// Asks which blocks of 64 x 64 block columns are opaque, loaded or not: how high the ground is, what is covered, from where
-/// the sky can be seen. An [`OpacityAnswer`] with the same number tells.
+/// the sky can be seen. An [`OpacityAnswer`](crate::view::OpacityAnswer) with the same number tells.
 ///
 /// It is read from the store's opacity map on a loading thread; what is not saved yet, and what is published, is in it.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub enum AskError {
     Work(#[from] WorkError),
 }
 
-/// Asks what chunks are and which versions they have, loaded or not. A [`ChunksAnswer`] with the same asker tells.
+/// Asks what chunks are and which versions they have, loaded or not. A [`ChunksAnswer`](crate::view::ChunksAnswer) with the same asker tells.
 ///
 /// They are read from the store on a loading thread; what is not saved yet, and what is published, counts.
 #[derive(Message, Clone, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use bevy::prelude::*;
 use thiserror::Error;
 
 /// Lets every region of a paused dimension tick so many times, each with the dimension's tick period as its `Time`'s delta.
-/// [`StepRefused`] answers if that cannot be.
+/// [`StepRefused`](crate::view::StepRefused) answers if that cannot be.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepDimension {
     /// The dimension's entity.
@@ -19,7 +19,7 @@ pub struct StepDimension {
 ///
 /// It holds for the region with this id, or for the one that took over from it in a merge a moment ago. Parts that split
 /// off begin as the region is; what merges keeps the orders of the region that goes on, and is paused only if both are.
-/// A region that has not ticked yet has no say in that. [`ControlRefused`] answers what comes to nothing, and
+/// A region that has not ticked yet has no say in that. [`ControlRefused`](crate::view::ControlRefused) answers what comes to nothing, and
 /// nothing answers what is so already.
 #[derive(Message, Clone, Copy, Debug, PartialEq)]
 pub struct ControlRegion {

@@ -10,7 +10,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Saves everything, and makes a backup of it while the game goes on. [`WorldBackedUp`] or [`BackupFailed`] with the same
+/// Saves everything, and makes a backup of it while the game goes on. [`WorldBackedUp`](crate::view::WorldBackedUp) or [`BackupFailed`](crate::view::BackupFailed) with the same
 /// number answers.
 ///
 /// An app that ends meanwhile waits for the backup, which then takes as long as it takes to copy what changed.
@@ -24,7 +24,7 @@ pub struct BackupWorld {
     pub keep: Option<NonZeroU32>,
 }
 
-/// Saves everything now. [`WorldSaved`] with the same number answers when it is durable, or [`SaveFailed`] if a region halted
+/// Saves everything now. [`WorldSaved`](crate::view::WorldSaved) with the same number answers when it is durable, or [`SaveFailed`](crate::view::SaveFailed) if a region halted
 /// before it had handed out what was unsaved.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SaveWorld {
