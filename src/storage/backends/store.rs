@@ -27,8 +27,8 @@ pub trait KeyValueStore: Send + Sync {
     /// The first `limit` entries of `range`, keys ascending. To go on, start again behind the last key.
     fn scan(&self, family: Family, range: Range<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError>;
 
-    /// The first entries of `range`, keys ascending: at most so many, and none behind the one with which their keys and values
-    /// come to `most_bytes`. Empty only if there are none.
+    /// The first entries of `range`, keys ascending: at most so many, and with about `most_bytes` of keys and values: a few
+    /// more if the store does not know how large a value is before it reads it. Empty only if there are none.
     fn scan_page(
         &self,
         family: Family,

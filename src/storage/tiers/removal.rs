@@ -75,6 +75,7 @@ impl WorldStore {
         for tier in Tier::ALL {
             let family = tier.family();
             let mut range = keys::chunk_cube_range(dimension, chunk, CUBE_SHIFT);
+            let mut is_first = true;
             loop {
                 let page = match self.store.scan_page(family, &range.start..&range.end, PAGE.0, PAGE.1) {
                     // Nobody can tell which of them are in it.
@@ -85,12 +86,14 @@ impl WorldStore {
                         groups.extend(all.map(|(x, y, z)| {
                             ChunkGroup::of(dimension, ChunkPos::new(chunk.x | x, chunk.y | y, chunk.z | z))
                         }));
-                        is_unreadable = true;
+                        // Of the others something was read.
+                        is_unreadable |= is_first;
                         break;
                     }
                     page => page?,
                 };
                 let Some((last, _)) = page.last() else { break };
+                is_first = false;
                 range.start = keys::after(last);
                 for (key, value) in &page {
                     let (_, first) = self.parsed(family, key, keys::parse_chunk_key)?;

@@ -57,6 +57,7 @@ struct Files {
     folder: PathBuf,
     /// All families by their numbers, which logs and blob files name: as the tables say, or in the order in which a new database
     /// gets them.
+    /// All families by their numbers, which logs and blob files name.
     families: Vec<(u32, &'static str)>,
     tables: Vec<Table>,
     blobs: Vec<Blobs>,
@@ -132,11 +133,7 @@ impl Files {
             }
         }
         files.lost.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-        let tables = files.tables.iter();
-        let known: BTreeMap<&str, u32> = tables.map(|table| (table.family_name.as_str(), table.family)).collect();
-        let number =
-            |(place, family): (u32, Family)| (known.get(family.name()).copied().unwrap_or(place), family.name());
-        files.families = [DEFAULT_FAMILY].into_iter().chain((1..).zip(Family::ALL).map(number)).collect();
+        files.families = numbered(&files.tables);
         Ok(files)
     }
 
@@ -182,6 +179,8 @@ impl Files {
                 }
             }
         }
+        // What a damaged table says of its family does not count.
+        self.families = numbered(&self.tables);
     }
 
     fn leave_out_logs(&mut self, error: &StoreError) {
@@ -190,6 +189,13 @@ impl Files {
             self.lost.push(LostFile { path, reason: reason_of(error) });
         }
     }
+}
+
+/// The families as the tables number them, or else in the order in which a new database makes them.
+fn numbered(tables: &[Table]) -> Vec<(u32, &'static str)> {
+    let known: BTreeMap<&str, u32> = tables.iter().map(|table| (table.family_name.as_str(), table.family)).collect();
+    let number = |(place, family): (u32, Family)| (known.get(family.name()).copied().unwrap_or(place), family.name());
+    [DEFAULT_FAMILY].into_iter().chain((1..).zip(Family::ALL).map(number)).collect()
 }
 
 /// What RocksDB said, without where that was: in the scratch folder.

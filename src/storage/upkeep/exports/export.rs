@@ -131,11 +131,11 @@ impl Walk<'_> {
         let left = usize::try_from(writer.progress.batches).unwrap_or(usize::MAX).min(batches.len());
         for of_tile in batches[left..].chunk_by(|(a, _), (b, _)| a.tile() == b.tile()) {
             let Some((first, _)) = of_tile.first() else { continue };
+            let _resting = self.world.groups_at_rest();
             let mut groups: BTreeMap<BatchPos, Vec<ChunkGroup>> = BTreeMap::new();
             for group in self.world.groups_over(self.header.number, first.tile(), self.leaves_damaged)? {
                 groups.entry(group.batch()).or_default().push(group);
             }
-            let _resting = self.world.groups_at_rest();
             self.cubes.clear();
             for (batch, mask) in of_tile {
                 let groups = groups.remove(batch).unwrap_or_default();

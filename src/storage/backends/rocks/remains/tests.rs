@@ -88,7 +88,13 @@ fn of_a_table_that_is_missing_or_damaged_nothing_else_is_lost() {
         no_end[end..].fill(1);
         let mut no_list = whole.clone();
         no_list[end - 40] ^= 1;
-        for damaged in [None, Some(&whole[..whole.len() / 2]), Some(&no_end[..]), Some(&no_list[..]), Some(&[][..])] {
+        // It says that it is of a family which is not there, and its name is that of one which is.
+        let mut other_family = whole.clone();
+        let id = b"rocksdb.column.family.id";
+        let at = whole.windows(id.len()).position(|window| window == id).unwrap();
+        other_family[at + id.len()] ^= 16;
+        let half = &whole[..whole.len() / 2];
+        for damaged in [None, Some(half), Some(&no_end[..]), Some(&no_list[..]), Some(&other_family[..]), Some(&[])] {
             match damaged {
                 None => fs::remove_file(&table).unwrap(),
                 Some(bytes) => fs::write(&table, bytes).unwrap(),
