@@ -156,7 +156,7 @@ impl Snapshot {
         let all = self.area().height_set();
         let of_column =
             |column: &ColumnSnapshot| column.heights().map_or(all.len(), |held| held.intersection(&all).len());
-        let held: u64 = self.columns().map(|(_, column)| of_column(column)).sum();
+        let held = self.columns().map(|(_, column)| of_column(column)).fold(0, u64::saturating_add);
         let columns = u64::try_from(self.area().column_area().columns()).unwrap_or(u64::MAX);
         columns.saturating_mul(all.len()).saturating_sub(held)
     }
