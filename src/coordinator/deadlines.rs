@@ -47,7 +47,7 @@ pub struct Deadlines {
     pub held: Vec<(DimensionId, RegionId)>,
     /// What the region threads are to be given.
     jobs: Exclusive<Vec<RegionJob>>,
-    /// Regions that the game wants to halt as soon as they are back.
+    /// Regions that the game wants to halt as soon as they are back, and restarts that were ordered behind that.
     pub to_halt: Vec<ControlRegion>,
     /// The largest part of its period that a region took for a tick, since somebody asked last.
     slowest: f64,

@@ -3,7 +3,7 @@
 pub(super) mod panic;
 pub(super) mod region_fault;
 
-use super::clocks::orders::ControlError;
+use super::clocks::orders::{ControlError, RegionOrder};
 use super::collect::tasks::TaskEnds;
 use super::deadlines::{Deadlines, Running};
 use super::dimension::column_state::{ColumnState, Columns};
@@ -151,14 +151,18 @@ impl TaskEnds<'_> {
     }
 
     /// Halts the regions that were ordered to, as a panic would, as soon as they are back: each that was asked for, or its
-    /// successor.
+    /// successor. Those that were to be restarted then are.
     pub fn halt_ordered(&mut self) {
         for request in mem::take(&mut self.deadlines.to_halt) {
             let id = request.dimension;
             let Some(dimension) = self.dimensions.open.get_mut(&id) else { continue };
             let region = dimension.successor(request.region);
-            if self.deadlines.running.contains_key(&(id, region)) {
+            if self.deadlines.running.contains_key(&(id, region)) || self.deadlines.is_to_halt(dimension, region) {
                 self.deadlines.to_halt.push(request);
+                continue;
+            }
+            if request.order == RegionOrder::Restart {
+                self.deadlines.restart(dimension, region, self.directory, self.publisher);
                 continue;
             }
             let error = match dimension.regionizer.data(region) {

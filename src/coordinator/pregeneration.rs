@@ -38,9 +38,10 @@ pub fn pregenerate(
     mut publisher: ResMut<Publisher>,
 ) {
     let has_jobs = |open: &&mut Dimension| !open.is_closing() && !open.pregenerations.jobs.is_empty();
+    let busy = dimensions.open.values_mut().filter(has_jobs);
+    busy.for_each(|dimension| dimension.settle_pregenerations(&mut publisher));
     let mut room = room_for_jobs(&config, &dimensions, &orders, &saves);
     let mut busy: Vec<&mut Dimension> = dimensions.open.values_mut().filter(has_jobs).collect();
-    busy.iter_mut().for_each(|dimension| dimension.settle_pregenerations(&mut publisher));
     // The room that viewers leave goes to one job of each dimension.
     let mut runners: Vec<_> =
         busy.iter_mut().filter_map(|dimension| Some((dimension.pregenerations.running()?, dimension))).collect();

@@ -104,6 +104,22 @@ fn regions_are_looked_through_for_idle_ones_only_while_there_is_one() {
 }
 
 #[test]
+fn orders_to_halt_and_to_restart_that_come_together_are_done_in_their_order() {
+    let mut unwatched = Unwatched::new();
+    let (dimension, region) = (unwatched.dimension().id, unwatched.dimension().regionizer.regions()[0]);
+    let order = |order| ControlRegion { dimension, region, order };
+    let is_halted = |unwatched: &Unwatched| unwatched.dimension().regionizer.data(region).unwrap().halted.is_some();
+    unwatched.link.request(requests::control_region, order(RegionOrder::Halt));
+    unwatched.link.request(requests::control_region, order(RegionOrder::Restart));
+    unwatched.pass(2);
+    assert!(!is_halted(&unwatched));
+    unwatched.link.request(requests::control_region, order(RegionOrder::Restart));
+    unwatched.link.request(requests::control_region, order(RegionOrder::Halt));
+    unwatched.pass(2);
+    assert!(is_halted(&unwatched));
+}
+
+#[test]
 fn what_a_live_region_took_over_is_read_again_also_in_a_part_that_split_off_in_the_same_moment() {
     let mut unwatched = Unwatched::new();
     let (viewer, radii) = (Entity::from_raw_u32(3).unwrap(), ViewerRadii::new(2, 0, 0));

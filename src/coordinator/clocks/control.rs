@@ -78,13 +78,9 @@ pub(crate) fn control_region(
             slot.control.ticks_per_second = rate;
             dimension.has_idle_regions = true;
         }
-        RegionOrder::Restart => {
-            if slot.halted.take().is_some() {
-                dimension.revise_all();
-                dimension.revive(region, |id| directory.knows(id));
-                publisher.event(RegionRestarted { dimension: id, region });
-            }
-        }
+        // After the halts that were ordered before.
+        RegionOrder::Restart if deadlines.is_to_halt(dimension, region) => return deadlines.to_halt.push(control),
+        RegionOrder::Restart => return deadlines.restart(dimension, region, &directory, &mut publisher),
     }
     deadlines.replan(dimension, region);
 }
@@ -98,6 +94,29 @@ impl Publisher {
 }
 
 impl Deadlines {
+    /// Whether the region, or one that merged into it, was ordered to halt and has not.
+    pub fn is_to_halt(&self, dimension: &Dimension, region: RegionId) -> bool {
+        let is_it =
+            |order: &ControlRegion| (order.dimension, dimension.successor(order.region)) == (dimension.id, region);
+        self.to_halt.iter().any(|order| order.order == RegionOrder::Halt && is_it(order))
+    }
+
+    /// A region that halted begins again from the store.
+    pub fn restart(
+        &mut self,
+        dimension: &mut Dimension,
+        region: RegionId,
+        directory: &Directory,
+        publisher: &mut Publisher,
+    ) {
+        if self.slot_mut(dimension, region).is_some_and(|slot| slot.halted.take().is_some()) {
+            dimension.revise_all();
+            dimension.revive(region, |id| directory.knows(id));
+            publisher.event(RegionRestarted { dimension: dimension.id, region });
+        }
+        self.replan(dimension, region);
+    }
+
     fn replan_all(&mut self, dimension: &mut Dimension) {
         dimension.regionizer.regions().into_iter().for_each(|region| self.replan(dimension, region));
     }

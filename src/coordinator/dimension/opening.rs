@@ -2,6 +2,7 @@
 
 use super::{Dimension, DimensionError, DimensionSpec, Dimensions, Opening, Store};
 use crate::coordinator::CoordinatorConfig;
+use crate::coordinator::clocks::clock::Clock;
 use crate::coordinator::events::{DimensionFailed, DimensionOpened};
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::saving::close::remove_stored;
@@ -18,6 +19,7 @@ use std::mem;
 pub(crate) fn open_dimension(
     In(spec): In<DimensionSpec>,
     config: Res<CoordinatorConfig>,
+    clock: Res<Clock>,
     store: Res<Store>,
     mut dimensions: ResMut<Dimensions>,
     saves: ResMut<Saves>,
@@ -25,12 +27,13 @@ pub(crate) fn open_dimension(
     publisher: ResMut<Publisher>,
 ) {
     dimensions.waiting.push((spec, 0));
-    open_waiting(config, store, dimensions, saves, threads, publisher);
+    open_waiting(config, clock, store, dimensions, saves, threads, publisher);
 }
 
 /// Opens the dimensions that wait, unless another of the same name is being closed or erased, or the store lacks something of it.
 pub fn open_waiting(
     config: Res<CoordinatorConfig>,
+    clock: Res<Clock>,
     store: Res<Store>,
     mut dimensions: ResMut<Dimensions>,
     mut saves: ResMut<Saves>,
@@ -69,7 +72,10 @@ pub fn open_waiting(
                 dimensions.waiting.push((spec, saves.stored_with()));
                 saves.request_commit();
             }
-            Ok(Opening::Open(dimension, viewers)) => dimensions.begin(*dimension, &viewers, &mut saves, &mut publisher),
+            Ok(Opening::Open(mut dimension, viewers)) => {
+                dimension.real_now = clock.now;
+                dimensions.begin(*dimension, &viewers, &mut saves, &mut publisher);
+            }
             Err(error) => publisher.fail_dimension(entity, error),
         }
     }

@@ -56,6 +56,9 @@ pub fn shut_down(world: &mut World) {
             .chain(),
     );
     last.run(world);
+    // What other threads answered until they ended: another process may wait for its backup.
+    world.resource_mut::<Inbound>().receive();
+    do_work(world);
 }
 
 fn wait_for_regions(

@@ -18,8 +18,8 @@ pub struct Sightings(BTreeMap<SnapshotJobId, Watch>);
 struct Watch {
     dimension: DimensionId,
     area: BlockBox,
-    /// Those who left a region; `None` if they are outside of the box by then.
-    left: BTreeMap<Uuid, Option<EntityRecord>>,
+    /// Those who left a region and were in the box by then.
+    left: BTreeMap<Uuid, EntityRecord>,
 }
 
 impl Sightings {
@@ -37,15 +37,17 @@ impl Sightings {
     /// Who left a region and was in the box by then.
     pub(super) fn end(&mut self, job: SnapshotJobId) -> impl Iterator<Item = EntityRecord> + use<> {
         let watch = self.0.remove(&job);
-        watch.into_iter().flat_map(|watch| watch.left.into_values().flatten())
+        watch.into_iter().flat_map(|watch| watch.left.into_values())
     }
 
     /// Somebody left a region, and is there now.
     pub fn note(&mut self, entity: &EntityRecord) {
         for watch in self.0.values_mut() {
             let is_inside = entity.dimension == watch.dimension && watch.area.contains(entity.block);
-            let is_inside = is_inside && entity.player().is_none();
-            watch.left.insert(entity.id, is_inside.then(|| entity.clone()));
+            match is_inside && entity.player().is_none() {
+                true => drop(watch.left.insert(entity.id, entity.clone())),
+                false => drop(watch.left.remove(&entity.id)),
+            }
         }
     }
 }

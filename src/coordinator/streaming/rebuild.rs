@@ -106,7 +106,9 @@ pub fn end_rebuilds(
         match columns {
             Ok(Some(columns)) => {
                 info!("dimension {name:?}: found {columns} stored columns");
-                dimensions.rebuilt.insert(name);
+                if dimensions.waiting.iter().any(|(spec, _)| spec.name == name) {
+                    dimensions.rebuilt.insert(name);
+                }
             }
             Ok(None) => {}
             Err(source) => {

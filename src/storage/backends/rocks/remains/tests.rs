@@ -90,7 +90,7 @@ fn of_a_table_that_is_missing_or_damaged_nothing_else_is_lost() {
         no_list[end - 40] ^= 1;
         // It says that it is of a family which is not there, and its name is that of one which is.
         let mut other_family = whole.clone();
-        let id = b"rocksdb.column.family.id";
+        let id = b"column.family.id";
         let at = whole.windows(id.len()).position(|window| window == id).unwrap();
         other_family[at + id.len()] ^= 16;
         let half = &whole[..whole.len() / 2];
