@@ -134,7 +134,20 @@ impl Files {
         }
         files.lost.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         files.families = numbered(&files.tables);
+        files.leave_out_strangers();
         Ok(files)
+    }
+
+    /// A table that says another number of its family than most is damaged: none of that family would be found by its number.
+    fn leave_out_strangers(&mut self) {
+        let families: BTreeMap<&str, u32> = self.families.iter().map(|(number, name)| (*name, *number)).collect();
+        let is_other =
+            |table: &mut Table| families.get(table.family_name.as_str()).is_some_and(|number| *number != table.family);
+        for table in self.tables.extract_if(.., is_other) {
+            let path = self.folder.join(format!("{:06}.sst", table.number));
+            let reason = format!("it says that {:?} has number {}, and others do not", table.family_name, table.family);
+            self.lost.push(LostFile { path, reason });
+        }
     }
 
     /// Puts the files together in a folder that is made for it, and opens them as a database.
@@ -191,10 +204,16 @@ impl Files {
     }
 }
 
-/// The families as the tables number them, or else in the order in which a new database makes them.
+/// The families as most of their tables number them, or else in the order in which a new database makes them.
 fn numbered(tables: &[Table]) -> Vec<(u32, &'static str)> {
-    let known: BTreeMap<&str, u32> = tables.iter().map(|table| (table.family_name.as_str(), table.family)).collect();
-    let number = |(place, family): (u32, Family)| (known.get(family.name()).copied().unwrap_or(place), family.name());
+    let number = |(place, family): (u32, Family)| {
+        let mut counts = BTreeMap::from([(place, 0)]);
+        for table in tables.iter().filter(|table| table.family_name == family.name()) {
+            *counts.entry(table.family).or_insert(0) += 1;
+        }
+        let most = counts.into_iter().max_by_key(|(number, count)| (*count, *number == place));
+        (most.map_or(place, |(number, _)| number), family.name())
+    };
     [DEFAULT_FAMILY].into_iter().chain((1..).zip(Family::ALL).map(number)).collect()
 }
 

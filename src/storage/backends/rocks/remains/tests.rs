@@ -101,8 +101,13 @@ fn of_a_table_that_is_missing_or_damaged_nothing_else_is_lost() {
             }
             let (remains, lost, _scratch) = open(folder.path());
             let named: Vec<&PathBuf> = lost.iter().map(|lost| &lost.path).collect();
-            assert_eq!(named, [&table]);
             let found = contents(&remains);
+            if damaged == Some(&other_family[..]) && named.is_empty() {
+                // No other table of the family says another number, and all is found by this one.
+                assert!(found == expected);
+                continue;
+            }
+            assert_eq!(named, [&table]);
             let of_others = found.iter().zip(&expected).filter(|(found, expected)| found == expected).count();
             assert!(of_others >= Family::ALL.len() - 1, "only one family is touched");
             // An older value may come back, and a deleted key; both were stored once.
