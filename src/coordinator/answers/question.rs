@@ -25,7 +25,7 @@ pub enum AskError {
     /// The dimension is not open.
     #[error("the dimension is not open")]
     NotOpen,
-    /// Nobody could look, or the store cannot be read.
+    /// No thread could look, or the store cannot be read.
     #[error(transparent)]
     Work(#[from] WorkError),
 }
