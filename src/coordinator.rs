@@ -219,7 +219,6 @@ fn add_systems(app: &mut SubApp) {
                 stream::leave_to_store,
                 streaming::orders::recall,
                 stream::renew,
-                streaming::sparse::revise_heights,
                 streaming::nearest::order_nearest,
                 stream::give_up_unneeded,
                 collect::region_events::tell_region_events,

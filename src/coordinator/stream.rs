@@ -41,6 +41,7 @@ pub fn renew(
         dimension.retry_loading();
         dimension.retry_generation();
         dimension.reload(&mut saves, &mut post);
+        dimension.revise_slabs();
         for column in mem::take(&mut dimension.to_complete) {
             orders.order(dimension, column.batch(), vec![column]);
         }
@@ -147,7 +148,8 @@ pub fn give_up_unneeded(
                 }
                 // Something of it has not come yet, or letters wait for it.
                 Some(
-                    ColumnState::Owned(_)
+                    ColumnState::Fetched(_)
+                    | ColumnState::Owned(_)
                     | ColumnState::Ordered(_)
                     | ColumnState::Halted { .. }
                     | ColumnState::Lost { .. },

@@ -1,7 +1,7 @@
 //! The life of a dimension's columns, and of what fails of them.
 
 use super::Dimension;
-use super::column_state::{ColumnState, Rest};
+use super::column_state::ColumnState;
 use crate::coordinator::publish::Publisher;
 use crate::region::RegionId;
 use crate::simulation::LoadedColumn;
@@ -24,7 +24,7 @@ impl Dimension {
     pub fn is_whole(&self, column: ColumnPos) -> bool {
         matches!(
             self.columns.get(column),
-            Some(ColumnState::Owned(Rest::None) | ColumnState::Leaving | ColumnState::Halted { .. })
+            Some(ColumnState::Owned(_) | ColumnState::Leaving | ColumnState::Halted { .. })
         )
     }
 
@@ -98,9 +98,6 @@ impl Dimension {
     pub fn take_out(&mut self, column: ColumnPos, publisher: &mut Publisher) {
         publisher.unloaded(self.id, column);
         self.unneeded.remove(&column);
-        if let Some(sparse) = &mut self.sparse {
-            sparse.forget(column);
-        }
         self.departed().find_again(column);
         if let Err(error) = self.regionizer.remove_column(column) {
             error!("{}: {error}", self.id);
@@ -123,7 +120,12 @@ impl Dimension {
     pub fn deliver(&mut self, mut loaded: LoadedColumn) -> bool {
         let position = loaded.column.pos();
         let Some(region) = self.regionizer.region_at(position) else { return false };
+        if matches!(self.columns.get(position), Some(ColumnState::Owned(_))) {
+            // More slabs of it: its entities came with the first one.
+            loaded.entities.clear();
+        }
         let travellers = self.transit.take(position);
+        self.columns.deliver(position);
         self.note_loaded(&loaded.column);
         let mut letters = self.take_letters(position);
         letters.splice(..0, self.recalled_to(&loaded));
@@ -134,19 +136,16 @@ impl Dimension {
         inbox.columns.push(loaded);
         inbox.travellers.extend(travellers);
         inbox.letters.extend(letters);
-        self.columns.deliver(position);
         if !self.is_held(position) {
             self.unneeded.insert(position);
         }
         true
     }
 
-    /// The region keeps a column that it was asked to give up; what waited for its return goes to the region.
+    /// The region keeps a column that it was asked to give up, or slabs of it; what waited for its return goes to the region.
     pub fn keep(&mut self, column: ColumnPos) {
         self.columns.deliver(column);
-        if let Some(sparse) = &mut self.sparse {
-            sparse.revise(column);
-        }
+        self.revised.insert(column);
         let letters = self.take_letters(column);
         letters.into_iter().for_each(|letter| self.send_letter(column, letter));
         if !self.is_held(column) {

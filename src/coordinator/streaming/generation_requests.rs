@@ -13,8 +13,8 @@ pub(crate) fn set_generation(
 ) {
     let Some(dimension) = dimensions.by_entity(dimension) else { return };
     dimension.generation.settings = settings;
-    if let Some(sparse) = dimension.sparse.as_mut().filter(|_| !settings.paused) {
-        sparse.resume();
+    if !settings.paused {
+        dimension.revised.extend(dimension.columns.resume());
     }
     // What is not begun is taken back if it is paused.
     dimension.has_moved_viewers |= settings.paused;

@@ -10,7 +10,7 @@ use crate::space::{ChunkPos, ColumnPos};
 impl Dimension {
     /// The holder wants the columns around `center`, and none that it wanted before.
     pub fn hold(&mut self, holder: Holder, place: ChunkPos, radii: ViewerRadii) {
-        let (center, height) = (place.column(), if self.sparse.is_some() { place.y } else { 0 });
+        let (center, height) = (place.column(), if self.is_sparse() { place.y } else { 0 });
         let radii = self.caps.limits().cut(radii);
         let known = self.viewers.get(&holder);
         if known.is_some_and(|viewer| (viewer.center, viewer.height, viewer.radii) == (center, height, radii)) {
@@ -68,15 +68,16 @@ impl Dimension {
 
     /// Something else may be wanted of the columns of this disc than before.
     fn revise_disc(&mut self, disc: (ColumnPos, i64)) {
-        let Some(sparse) = &mut self.sparse else { return };
-        let columns = disc_difference(disc, None).filter(|column| self.columns.is_under_way(*column));
-        columns.for_each(|column| sparse.revise(column));
+        if self.is_sparse() {
+            let columns = disc_difference(disc, None).filter(|column| self.columns.is_under_way(*column));
+            self.revised.extend(columns);
+        }
     }
 
     fn let_go(&mut self, old: (ColumnPos, i64), new: Option<(ColumnPos, i64)>) {
         for column in disc_difference(old, new) {
-            if let Some(sparse) = &mut self.sparse {
-                sparse.revise(column);
+            if self.home.ground.is_sparse {
+                self.revised.insert(column);
             }
             if let Some(holds) = self.holds.get_mut(&column) {
                 *holds -= 1;

@@ -10,6 +10,7 @@ use super::orders::{Orders, Room};
 use super::outlook::{Lead, Near};
 use super::turns::Turns;
 use super::viewer_limits::ViewerCaps;
+use crate::coordinator::dimension::column_state::{ColumnState, Rest};
 use crate::coordinator::dimension::{Dimension, Dimensions};
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::saving::save::Saves;
@@ -36,6 +37,8 @@ struct Field<'a> {
     turns: &'a Turns,
     caps: &'a ViewerCaps,
     heading_weight: f64,
+    /// Slabs of stored columns may have to be generated.
+    loading_generates: bool,
 }
 
 /// Work of one kind for one viewer. It is not nearer than its distance, and may be farther.
@@ -128,7 +131,8 @@ impl Field<'_> {
             let mut first = heap.peek_mut()?;
             let Reverse(Candidate { distance, holder, kind, .. }) = &mut *first;
             let (holder, kind) = (*holder, *kind);
-            let has_turn = (kind == Kind::Load || may_generate) && self.is_served(holder, kind);
+            let may_begin = may_generate || (kind == Kind::Load && !self.loading_generates);
+            let has_turn = may_begin && self.is_served(holder, kind);
             let near = if has_turn { self.look(holder, kind) } else { None };
             match near {
                 None => drop(PeekMut::pop(first)),
@@ -225,27 +229,45 @@ impl Dimension {
             return false;
         };
         match kind {
-            Kind::Load => self.order_loading(holder, near, orders, publisher),
+            Kind::Load => self.order_loading(holder, near, allowance, orders, publisher),
             Kind::Generate => self.order_generation(holder, near, allowance, orders, publisher),
         }
         true
     }
 
-    /// Has what is stored of the batch loaded; the rest is claimed, and waits until it is generated.
-    fn order_loading(&mut self, holder: Holder, near: Near, orders: &mut Orders, publisher: &mut Publisher) {
+    /// Has what is stored of the batch loaded, and more slabs of what a region has; the rest is claimed, and waits until it is
+    /// generated.
+    fn order_loading(
+        &mut self,
+        holder: Holder,
+        near: Near,
+        allowance: usize,
+        orders: &mut Orders,
+        publisher: &mut Publisher,
+    ) {
         let Some(work) = self.resident.claim(near.batch, near.center) else { return };
         let nearest = work.columns.first();
         let loaders = self.loaders(near.batch);
         let mut stored = Vec::with_capacity(work.columns.len());
+        let (mut more, most) = (0, if self.field().loading_generates { allowance } else { usize::MAX });
         for column in work.columns {
+            let lacks_slabs = self.columns.is_in_region(column);
             // The rest of the batch would only take memory.
-            if !loaders.reach(column) {
+            if !loaders.reach(column) || (lacks_slabs && more >= most) {
                 self.resident.release(column);
+            } else if lacks_slabs {
+                self.resident.mark_completed(column);
+                // Any other state brings it here again when it ends.
+                if self.columns.get(column) == Some(ColumnState::Owned(Rest::None)) {
+                    more += 1;
+                    stored.push(column);
+                }
             } else if self.stored.is_completed(column) {
                 self.resident.mark_completed(column);
                 stored.push(column);
             }
         }
+        self.generation.bucket.take(more);
         if !stored.is_empty() {
             self.caps.note_loaded(holder, stored.len());
             self.serve(nearest);
@@ -317,9 +339,10 @@ impl Dimension {
     }
 
     fn field(&mut self) -> Field<'_> {
+        let loading_generates = self.is_sparse() && !self.generation.settings.paused;
         let Self { viewers, resident, stored, generation, caps, .. } = self;
         let (turns, heading_weight) = (&generation.turns, generation.heading_weight());
-        Field { viewers, resident, stored, turns, caps, heading_weight }
+        Field { viewers, resident, stored, turns, caps, heading_weight, loading_generates }
     }
 
     /// Something was ordered, which serves the viewers in whose range this column lies.

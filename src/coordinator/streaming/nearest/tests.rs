@@ -43,7 +43,7 @@ struct Model {
 impl Model {
     fn field(&mut self) -> Field<'_> {
         let Self { viewers, resident, stored, turns, caps, heading_weight, .. } = self;
-        Field { viewers, resident, stored, turns, caps, heading_weight: *heading_weight }
+        Field { viewers, resident, stored, turns, caps, heading_weight: *heading_weight, loading_generates: false }
     }
 
     fn graph(&mut self, kind: Kind) -> &mut DistanceGraph {
