@@ -6,7 +6,7 @@ use super::events::{ColumnFailed, GroundRegenerated};
 use super::exchange::Inbound;
 use super::publish::Publisher;
 use super::saving::save::Saves;
-use super::streaming::failed_columns::{OUTAGE_PAUSE, OUTAGE_RETRY, Verdict, wait_after};
+use super::streaming::failed_columns::{FailedColumn, OUTAGE_PAUSE};
 use super::streaming::orders::Orders;
 use super::threads::{ColumnsReady, ReadyColumn};
 use super::{CoordinatorConfig, LOCKSTEP_LATENCY};
@@ -88,11 +88,11 @@ impl Dimension {
         let column = loaded.column.pos();
         // Whoever has it from elsewhere meanwhile may have made something newer of it.
         let awaited = self.columns.awaits(column, claim);
-        let saves_slabs = self.is_sparse() && !matches!(awaited, None | Some(ColumnState::ForStore { .. }));
+        let saves_slabs = self.is_sparse() && !matches!(awaited, None | Some(ColumnState::ForStore(_)));
         let is_new = self.take_in_ground(&loaded.column, &made, generated, saves_slabs, saves, publisher);
         match awaited {
             Some(ColumnState::Ordered(_)) => {}
-            Some(ColumnState::ForStore { .. }) => {
+            Some(ColumnState::ForStore(_)) => {
                 self.columns.forget(column);
                 if is_new {
                     saves.pending.unused.insert((self.id, column));
@@ -173,7 +173,7 @@ impl Dimension {
             // It came to the region's inbox in the same moment, with its entities.
             return;
         }
-        if matches!(before, None | Some(ColumnState::ForStore { .. } | ColumnState::Failed(_))) {
+        if matches!(before, None | Some(ColumnState::ForStore(_) | ColumnState::Failed(_))) {
             if let Err(error) = self.regionizer.add_column(column) {
                 error!("{}: {error}", self.id);
             }
@@ -197,13 +197,9 @@ impl Dimension {
     fn loading_failed(&mut self, claim: u64, column: ColumnPos, error: ColumnError, publisher: &mut Publisher) {
         let Some(state) = self.columns.awaits(column, claim) else { return };
         let (id, now) = (self.id, self.real_now);
-        let wait = |attempts| if error.is_outage() { OUTAGE_RETRY } else { wait_after(attempts) };
-        let (attempts, wait) = self.columns.fail(column, now, wait);
+        let (attempts, wait) = self.columns.fail(column, now, error.is_outage());
         self.complaints.unread.note(now, format_args!("{id}: {error}; next try in {wait:?}"));
-        self.note_outage(&error, now);
-        if self.is_closing() {
-            self.columns.end_failures();
-        }
+        self.note_failure(column, &error, now);
         // Its region may have blocks of it; then only what else is wanted of it is still to come.
         if !state.is_in_region() {
             self.take_out(column, publisher);
@@ -217,17 +213,10 @@ impl Dimension {
     /// somebody asks for that. Those who hold it wait for it, and for nothing else.
     fn generation_failed(&mut self, claim: u64, column: ColumnPos, error: ColumnError, publisher: &mut Publisher) {
         let (id, now) = (self.id, self.real_now);
-        let is_wanted = match self.columns.awaits(column, claim) {
+        let state = match self.columns.awaits(column, claim) {
             Some(state) if state.is_in_region() => return self.loading_failed(claim, column, error, publisher),
-            Some(ColumnState::Ordered(_)) => {
-                self.forget(column, publisher);
-                true
-            }
-            Some(ColumnState::ForStore { .. }) => {
-                self.columns.forget(column);
-                false
-            }
-            _ => {
+            Some(state) => state,
+            None => {
                 // Whoever wanted it wants it no more, or has it from elsewhere.
                 if !self.columns.is_under_way(column) {
                     self.release_generation(column);
@@ -235,34 +224,40 @@ impl Dimension {
                 return;
             }
         };
+        let is_wanted = matches!(state, ColumnState::Ordered(_));
+        if is_wanted {
+            self.take_out(column, publisher);
+        }
         // A job decides by itself when it tries again.
         let is_of_job = self.pregenerations.note_failure(column, &error);
         if self.stored.is_completed(column) || (is_of_job && !is_wanted) {
-            return;
+            return self.columns.forget(column);
         }
         self.claim_generation(column);
-        self.note_outage(&error, now);
-        let most = self.generation.settings.attempts;
-        let (failures, reason) = (&mut self.generation.failures, error.to_string());
-        let Verdict { attempts, retry_in } = match error.is_outage() {
-            true => failures.note_outage(column, &reason, now),
-            false => failures.note(column, &reason, now, most),
-        };
-        match retry_in {
+        let (attempts, wait) = self.columns.fail(column, now, error.is_outage());
+        let is_last = attempts >= self.generation.settings.attempts || !self.columns.has_room_for_failures();
+        let given_up = is_last && !error.is_outage();
+        if given_up {
+            self.columns.forget(column);
+            self.complaints.set_aside.note(now, format_args!("{id}: {error}; set aside after {attempts} tries"));
+        } else if attempts == 1 {
             // Each further try fails as the first one did, until it is set aside.
-            Some(wait) if attempts == 1 => {
-                self.complaints.retried.note(now, format_args!("{id}: {error}; next try in {wait:?}"));
-            }
-            Some(_) => {}
-            None => {
-                self.complaints.set_aside.note(now, format_args!("{id}: {error}; set aside after {attempts} tries"));
-            }
+            self.complaints.retried.note(now, format_args!("{id}: {error}; next try in {wait:?}"));
         }
-        publisher.event(ColumnFailed { dimension: id, column, error, attempts, given_up: retry_in.is_none() });
+        self.note_failure(column, &error, now);
+        self.generation.failures.note(FailedColumn { column, attempts, error: error.to_string(), given_up });
+        publisher.event(ColumnFailed { dimension: id, column, error, attempts, given_up });
     }
 
-    /// While the store does not work, no more is asked of it for a moment: it would fail column by column.
-    fn note_outage(&mut self, error: &ColumnError, now: Duration) {
+    /// While the store does not work, no more is asked of it for a moment: it would fail column by column. What nobody wants, or
+    /// what fails in a dimension that closes, is not tried again.
+    fn note_failure(&mut self, column: ColumnPos, error: &ColumnError, now: Duration) {
+        if !self.is_held(column) {
+            self.left_failures.push(column);
+        }
+        if self.is_closing() {
+            self.columns.end_failures();
+        }
         if error.is_outage() {
             self.outages = self.outages.saturating_add(1);
             if self.outages >= OUTAGE {

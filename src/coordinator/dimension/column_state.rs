@@ -4,7 +4,7 @@
 //! |---|---|---|---|---|---|---|---|---|
 //! | a viewer or a letter wants it | | ordered | ordered, when it is due | | more slabs on order | | | |
 //! | its order is answered | owned | gone | | owned | owned | | | |
-//! | its order fails | failed | gone | | its rest failed | the slabs failed | | | |
+//! | its order fails | failed | failed | | its rest failed | the slabs failed | | | |
 //! | its order is taken back | gone | gone | | the rest on order anew | as before | | | |
 //! | a region fetches it within a tick | fetched | fetched | fetched | | | owned | | fetched, the rest later |
 //! | nobody wants some of its slabs | | | | | these leave | | | |
@@ -16,7 +16,7 @@
 //! | the store has the last changes of it | | | | the rest is ordered | | | | ordered |
 //!
 //! Gone is a column without a state: it is only in the store, or was never generated. An empty field is no change. A column that
-//! could not be generated has no state either: `streaming::failed_columns` has those.
+//! was tried often enough is gone too: `streaming::failed_columns` has those that are set aside.
 //!
 //! A column comes and goes in slabs: the whole column is one, or, in a sparse dimension, 16 chunks of it. Entities and scheduled
 //! ticks belong to the column, and come with the first slab.
@@ -24,6 +24,7 @@
 #[cfg(test)]
 mod tests;
 
+use crate::coordinator::streaming::failed_columns::{MAX_RETRIED, OUTAGE_RETRY, wait_after};
 use crate::space::{ColumnPos, HeightSet};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
@@ -35,11 +36,8 @@ pub enum ColumnState {
     /// It is on its way to the region of its place.
     Ordered(Order),
     /// It is generated to be stored, for no region.
-    ForStore {
-        /// The order.
-        claim: u64,
-    },
-    /// It could not be read.
+    ForStore(Order),
+    /// It could not be read or, if it is not stored, generated.
     Failed(Failure),
     /// A region fetched it: its blocks are in that world, and the rest of it is still to come.
     Fetched(Rest),
@@ -66,13 +64,13 @@ pub enum ColumnState {
 pub struct Order {
     /// Its number; 0 until it is given.
     pub claim: u64,
-    /// How often the column could not be read before.
+    /// How often the column could not be read or generated before.
     pub attempts: u32,
     /// The column was lost, and is read again.
     pub again: bool,
 }
 
-/// A column could not be read.
+/// A column could not be read or generated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// So often.
@@ -144,13 +142,18 @@ impl ColumnState {
     /// The order for the column or for the rest of it.
     fn order(&mut self) -> Option<&mut Order> {
         match self {
-            Self::Ordered(order) => Some(order),
+            Self::Ordered(order) | Self::ForStore(order) => Some(order),
             Self::Fetched(Rest::Ordered(order)) | Self::Owned(Rest::Ordered(order)) => Some(order),
             _ => None,
         }
     }
 
-    /// The column, or the rest of it, could not be read.
+    /// How often the column could not be had, if it failed.
+    fn failed_attempts(self) -> u32 {
+        if let Self::Failed(failure) = self { failure.attempts } else { 0 }
+    }
+
+    /// The column, or the rest of it, could not be had.
     fn failure(&mut self) -> Option<&mut Failure> {
         match self {
             Self::Failed(failure) => Some(failure),
@@ -176,6 +179,8 @@ pub struct Columns {
     heights: FxHashMap<ColumnPos, Heights>,
     /// Columns that failed, and perhaps others.
     failed: BTreeSet<ColumnPos>,
+    /// No failure is due before this time.
+    next_due: Duration,
     /// Columns that halted or are lost, and perhaps others.
     lost: BTreeSet<ColumnPos>,
     /// Columns that are being read again.
@@ -218,7 +223,8 @@ impl Columns {
             self.again.remove(&column);
             return;
         };
-        if state.failure().is_some() {
+        if let Some(failure) = state.failure() {
+            self.next_due = self.next_due.min(failure.due);
             self.failed.insert(column);
         }
         if state.is_lost() {
@@ -245,9 +251,8 @@ impl Columns {
                 self.set(column, Some(ColumnState::Owned(Rest::Ordered(Order::default()))));
                 return true;
             }
-            Some(ColumnState::ForStore { claim }) => (Order { claim, ..Order::default() }, false),
-            Some(ColumnState::Failed(Failure { attempts, .. })) => (Order { attempts, ..Order::default() }, true),
-            _ => (Order::default(), true),
+            Some(ColumnState::ForStore(order)) => (order, false),
+            state => (Order { attempts: state.map_or(0, ColumnState::failed_attempts), ..Order::default() }, true),
         };
         self.set(column, Some(ColumnState::Ordered(order)));
         is_new
@@ -255,7 +260,8 @@ impl Columns {
 
     /// The column is generated to be stored.
     pub fn make(&mut self, column: ColumnPos, claim: u64) {
-        self.set(column, Some(ColumnState::ForStore { claim }));
+        let attempts = self.get(column).map_or(0, ColumnState::failed_attempts);
+        self.set(column, Some(ColumnState::ForStore(Order { claim, attempts, ..Order::default() })));
     }
 
     /// The order for the column, or for the rest of it, has this number.
@@ -267,10 +273,7 @@ impl Columns {
 
     /// Where the column is that this order is for; `None` if the order does not count any more.
     pub fn awaits(&self, column: ColumnPos, claim: u64) -> Option<ColumnState> {
-        self.get(column).filter(|state| match *state {
-            ColumnState::ForStore { claim: made } => made == claim,
-            mut state => state.order().is_some_and(|order| order.claim == claim),
-        })
+        self.get(column).filter(|state| { *state }.order().is_some_and(|order| order.claim == claim))
     }
 
     /// Whether the order for the column does not come from its nearest viewer: a region or the game has waited for it before.
@@ -290,7 +293,7 @@ impl Columns {
     /// A region fetched the column's blocks.
     pub fn fetch(&mut self, column: ColumnPos) {
         let rest = match self.get(column) {
-            None | Some(ColumnState::ForStore { .. } | ColumnState::Failed(_)) => Rest::Ordered(Order::default()),
+            None | Some(ColumnState::ForStore(_) | ColumnState::Failed(_)) => Rest::Ordered(Order::default()),
             Some(ColumnState::Ordered(order)) => Rest::Ordered(order),
             Some(ColumnState::Halted { until, .. } | ColumnState::Lost { until }) => Rest::After { until },
             Some(ColumnState::Leaving) => return self.deliver(column),
@@ -342,12 +345,13 @@ impl Columns {
         self.set(column, None);
     }
 
-    /// The column, or the rest of it, could not be read once more, and is tried again after the wait for so many attempts. Gives
-    /// the attempts and the wait.
-    pub fn fail(&mut self, column: ColumnPos, now: Duration, wait: impl Fn(u32) -> Duration) -> (u32, Duration) {
+    /// The column, or the rest of it, could not be had once more, and is tried again after a wait. While the store does not work,
+    /// that is no fault of the column, and does not count. Gives the attempts and the wait.
+    pub fn fail(&mut self, column: ColumnPos, now: Duration, is_outage: bool) -> (u32, Duration) {
         let mut state = self.get(column);
         let Order { attempts, again, .. } = state.as_mut().and_then(ColumnState::order).copied().unwrap_or_default();
-        let (attempts, wait) = (attempts + 1, wait(attempts + 1));
+        let (attempts, wait) =
+            if is_outage { (attempts, OUTAGE_RETRY) } else { (attempts + 1, wait_after(attempts + 1)) };
         let is_rest = state.is_some_and(ColumnState::is_there);
         let failure = Failure { attempts, again: again && is_rest, due: now.saturating_add(wait) };
         let rest = state.and_then(|state| state.with(Rest::Failed(failure)));
@@ -368,20 +372,33 @@ impl Columns {
         failures
     }
 
-    /// Forgets failed columns that are not wanted any more, and gives them.
-    pub fn forget_failures(&mut self, is_wanted: impl Fn(ColumnPos) -> bool) -> Vec<ColumnPos> {
-        let failures = self.failures().into_iter();
-        let unwanted = failures.filter(|(column, state, _)| !state.is_there() && !is_wanted(*column));
-        let forgotten: Vec<_> = unwanted.map(|(column, ..)| column).collect();
-        forgotten.iter().for_each(|column| self.forget(*column));
-        forgotten
+    /// Columns that could not be had, without those of which a region has something; of each when it is tried again, or
+    /// `Duration::MAX` if it may be ordered.
+    pub fn failed(&mut self) -> impl Iterator<Item = (ColumnPos, Duration)> {
+        let failed = self.failures().into_iter().filter(|(_, state, _)| !state.is_there());
+        failed.map(|(column, _, failure)| (column, failure.due))
+    }
+
+    /// Whether one more may have failed. Makes room by forgetting those that may be ordered again and were not since.
+    pub fn has_room_for_failures(&mut self) -> bool {
+        if self.failed.len() <= MAX_RETRIED {
+            return true;
+        }
+        let (over, waiting): (Vec<_>, Vec<_>) = self.failed().partition(|(_, due)| *due == Duration::MAX);
+        over.into_iter().for_each(|(column, _)| self.forget(column));
+        waiting.len() <= MAX_RETRIED
     }
 
     /// Retries the failures that are due. Gives the columns that may be ordered again, and those whose rest must be ordered now.
     pub fn retry(&mut self, now: Duration) -> (Vec<ColumnPos>, Vec<ColumnPos>) {
         let (mut columns, mut rests) = (Vec::new(), Vec::new());
+        if self.next_due > now {
+            return (columns, rests);
+        }
+        self.next_due = Duration::MAX;
         for (column, state, Failure { attempts, again, due }) in self.failures() {
             if due > now {
+                self.next_due = self.next_due.min(due);
                 continue;
             }
             let rest = state.with(Rest::Ordered(Order { claim: 0, attempts, again }));
@@ -406,7 +423,7 @@ impl Columns {
         }
     }
 
-    /// Whether the column could not be read, or is being read once more since then.
+    /// Whether the column could not be had, or is tried once more since then.
     pub fn has_failed(&self, column: ColumnPos) -> bool {
         let Some(mut state) = self.get(column) else { return false };
         state.failure().is_some() || state.order().is_some_and(|order| order.attempts > 0)

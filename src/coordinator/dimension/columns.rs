@@ -53,11 +53,19 @@ impl Dimension {
     /// Who comes to a place again does not wait for what failed there before.
     pub fn forget_left_failures(&mut self) {
         for column in std::mem::take(&mut self.left_failures) {
-            let is_wanted = self.viewers.values().any(|viewer| viewer.reaches(column));
-            if !is_wanted && self.generation.failures.is_waiting(column) {
-                self.generation.failures.forget(column);
-                self.release_generation(column);
+            let is_wanted = self.is_held(column) || self.viewers.values().any(|viewer| viewer.reaches(column));
+            if !is_wanted && matches!(self.columns.get(column), Some(ColumnState::Failed(_))) {
+                self.columns.forget(column);
+                self.reopen(column);
             }
+        }
+    }
+
+    /// A column that failed may be tried again.
+    pub fn reopen(&mut self, column: ColumnPos) {
+        match self.stored.is_completed(column) {
+            true => self.make_missing(column),
+            false => self.release_generation(column),
         }
     }
 
@@ -103,12 +111,6 @@ impl Dimension {
             error!("{}: {error}", self.id);
         }
         self.make_missing(column);
-    }
-
-    /// Columns that failed and that nobody wants any more are like others that are not there.
-    pub fn forget_unwanted_failures(&mut self) {
-        let unwanted = self.columns.forget_failures(|column| self.holds.contains_key(&column));
-        unwanted.into_iter().for_each(|column| self.make_missing(column));
     }
 
     pub fn make_missing(&mut self, column: ColumnPos) {

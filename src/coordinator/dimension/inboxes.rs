@@ -73,10 +73,11 @@ impl Dimension {
     pub fn hold_for_letters(&mut self, most: usize) {
         let Self { columns, holds, generation, stored, letter_places, .. } = self;
         let is_stuck = |place: ChunkPos| match place.column() {
-            column if !stored.is_completed(column) => generation.settings.paused || generation.failures.has(column),
+            column if generation.settings.paused && !stored.is_completed(column) => true,
             column => {
                 let is_left_out = |heights: &Heights| heights.ungenerated.contains(place.y);
-                columns.has_failed(column) || columns.heights(column).is_some_and(is_left_out)
+                let failures = &generation.failures;
+                columns.has_failed(column) || failures.has(column) || columns.heights(column).is_some_and(is_left_out)
             }
         };
         let is_left = |column: ColumnPos| columns.is_resident(column) && !holds.contains_key(&column);

@@ -4,6 +4,7 @@ use super::heading::Aim;
 use super::holders::{HOLD_MARGIN, Holder, ViewerState, disc_difference};
 use super::outlook::Outlook;
 use crate::coordinator::dimension::Dimension;
+use crate::coordinator::dimension::column_state::ColumnState;
 use crate::simulation::ViewerRadii;
 use crate::space::{ChunkPos, ColumnPos};
 
@@ -83,11 +84,11 @@ impl Dimension {
                 *holds -= 1;
                 if *holds == 0 {
                     self.holds.remove(&column);
-                    if self.resident.release(column) && self.generation.failures.is_waiting(column) {
-                        self.left_failures.push(column);
-                    }
-                    if self.columns.is_under_way(column) {
-                        self.unneeded.insert(column);
+                    self.resident.release(column);
+                    match self.columns.get(column) {
+                        Some(ColumnState::Failed(_)) => self.left_failures.push(column),
+                        Some(_) => drop(self.unneeded.insert(column)),
+                        None => {}
                     }
                 }
             }

@@ -188,7 +188,7 @@ impl Orders {
         for column in columns {
             match dimension.columns.awaits(column, claim) {
                 Some(ColumnState::Ordered(_)) => dimension.forget(column, publisher),
-                Some(ColumnState::ForStore { .. }) => dimension.columns.forget(column),
+                Some(ColumnState::ForStore(_)) => dimension.columns.forget(column),
                 // More slabs of it: they are ordered again if they are wanted.
                 Some(ColumnState::Owned(_)) => {
                     dimension.generation.bucket.give_back(1);

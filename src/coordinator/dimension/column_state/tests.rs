@@ -38,7 +38,7 @@ fn happen(columns: &mut Columns, column: ColumnPos, event: Event) {
         Event::Make(claim) => columns.make(column, claim),
         Event::Number(claim) => columns.number(column, claim),
         Event::Deliver => columns.deliver(column),
-        Event::Fail => drop(columns.fail(column, NOW, |_| WAIT)),
+        Event::Fail => drop(columns.fail(column, NOW, false)),
         Event::Retry => drop(columns.retry(NOW + WAIT)),
         Event::Fetch => columns.fetch(column),
         Event::Leave => columns.leave(column),
@@ -59,13 +59,13 @@ fn the_states_follow_each_other_as_the_table_says() {
     let whole = Owned(Rest::None);
     let rest = |order| Fetched(Rest::Ordered(order));
     let slabs = |order| Owned(Rest::Ordered(order));
-    let (soon, over) = (NOW + WAIT, Duration::MAX);
+    let (soon, late, over) = (NOW + wait_after(1), NOW + wait_after(3), Duration::MAX);
     let table = [
         (None, Event::Want, Some(Ordered(order(0, 0, false)))),
-        (Some(ForStore { claim: 7 }), Event::Want, Some(Ordered(order(7, 0, false)))),
+        (Some(ForStore(order(7, 0, false))), Event::Want, Some(Ordered(order(7, 0, false)))),
         (Some(Failed(failure(2, over))), Event::Want, Some(Ordered(order(0, 2, false)))),
         (Some(whole), Event::Want, Some(slabs(order(0, 0, false)))),
-        (None, Event::Make(7), Some(ForStore { claim: 7 })),
+        (None, Event::Make(7), Some(ForStore(order(7, 0, false)))),
         (Some(Ordered(order(0, 2, true))), Event::Number(7), Some(Ordered(order(7, 2, true)))),
         (Some(rest(order(0, 0, false))), Event::Number(7), Some(rest(order(7, 0, false)))),
         (Some(slabs(order(0, 0, false))), Event::Number(7), Some(slabs(order(7, 0, false)))),
@@ -75,20 +75,22 @@ fn the_states_follow_each_other_as_the_table_says() {
         (Some(slabs(order(7, 2, false))), Event::Deliver, Some(whole)),
         (Some(Owned(Rest::Leaving)), Event::Deliver, Some(whole)),
         (Some(Leaving), Event::Deliver, Some(whole)),
-        (Some(Ordered(order(7, 2, true))), Event::Fail, Some(Failed(failure(3, soon)))),
-        (Some(rest(order(7, 2, false))), Event::Fail, Some(Fetched(Rest::Failed(failure(3, soon))))),
+        (Some(Ordered(order(7, 2, true))), Event::Fail, Some(Failed(failure(3, late)))),
+        (Some(rest(order(7, 2, false))), Event::Fail, Some(Fetched(Rest::Failed(failure(3, late))))),
         (Some(slabs(order(7, 0, false))), Event::Fail, Some(Owned(Rest::Failed(failure(1, soon))))),
         (
             Some(rest(order(7, 0, true))),
             Event::Fail,
             Some(Fetched(Rest::Failed(Failure { again: true, ..failure(1, soon) }))),
         ),
+        (Some(ForStore(order(7, 1, false))), Event::Fail, Some(Failed(failure(2, NOW + wait_after(2))))),
+        (Some(Failed(failure(2, over))), Event::Make(7), Some(ForStore(order(7, 2, false)))),
         (Some(Failed(failure(3, soon))), Event::Retry, Some(Failed(failure(3, over)))),
         (Some(Failed(failure(3, over))), Event::Retry, Some(Failed(failure(3, over)))),
         (Some(Fetched(Rest::Failed(failure(3, soon)))), Event::Retry, Some(rest(order(0, 3, false)))),
         (Some(Owned(Rest::Failed(failure(3, soon)))), Event::Retry, Some(slabs(order(0, 3, false)))),
         (None, Event::Fetch, Some(rest(order(0, 0, false)))),
-        (Some(ForStore { claim: 7 }), Event::Fetch, Some(rest(order(0, 0, false)))),
+        (Some(ForStore(order(7, 0, false))), Event::Fetch, Some(rest(order(0, 0, false)))),
         (Some(Failed(failure(3, over))), Event::Fetch, Some(rest(order(0, 0, false)))),
         (Some(Ordered(order(7, 2, true))), Event::Fetch, Some(rest(order(7, 2, true)))),
         (Some(rest(order(7, 0, false))), Event::Fetch, Some(rest(order(7, 0, false)))),
@@ -113,6 +115,37 @@ fn the_states_follow_each_other_as_the_table_says() {
         happen(&mut columns, COLUMN, event);
         assert_eq!(columns.get(COLUMN), after, "{before:?}, {event:?}");
     }
+}
+
+#[test]
+fn an_outage_of_the_store_does_not_count() {
+    let mut columns = Columns::default();
+    columns.want(COLUMN);
+    assert_eq!(columns.fail(COLUMN, NOW, false), (1, wait_after(1)));
+    assert_eq!(columns.retry(NOW), (vec![], vec![]));
+    assert_eq!(columns.retry(NOW + WAIT), (vec![COLUMN], vec![]));
+    for _ in 0..100 {
+        columns.want(COLUMN);
+        assert_eq!(columns.fail(COLUMN, NOW, true), (1, OUTAGE_RETRY));
+    }
+    columns.want(COLUMN);
+    assert_eq!(columns.fail(COLUMN, NOW, false).0, 2, "its own faults count as before");
+}
+
+#[test]
+fn failures_that_may_be_ordered_again_make_room_for_others() {
+    let mut columns = Columns::default();
+    let fail = |columns: &mut Columns, x| {
+        columns.make(ColumnPos::new(x, 0), 1);
+        columns.fail(ColumnPos::new(x, 0), NOW, false);
+        columns.has_room_for_failures()
+    };
+    assert!((0..MAX_RETRIED as i64).all(|x| fail(&mut columns, x)));
+    assert!(!fail(&mut columns, -1));
+    columns.forget(ColumnPos::new(-1, 0));
+    assert_eq!(columns.retry(NOW + WAIT).0.len(), MAX_RETRIED);
+    assert!(fail(&mut columns, -2));
+    assert_eq!(columns.failed().collect::<Vec<_>>(), [(ColumnPos::new(-2, 0), NOW + WAIT)]);
 }
 
 #[test]
