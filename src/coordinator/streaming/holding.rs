@@ -1,6 +1,5 @@
 //! Viewers and letters hold columns, and let them go.
 
-use super::heading::Aim;
 use super::holders::{HOLD_MARGIN, Holder, ViewerState, disc_difference};
 use super::outlook::Outlook;
 use crate::coordinator::dimension::Dimension;
@@ -27,7 +26,6 @@ impl Dimension {
         let served = known.map_or(0, |viewer| viewer.served);
         let before = known.map(|viewer| (viewer.center, viewer.radii.load));
         heading.note(before.map_or(center, |(before, _)| before), center, self.real_now);
-        let aim = Aim::new(&heading, center, radii, self.real_now);
         let radius = radii.load;
         let disc = |(center, radius): (ColumnPos, u32)| (center, i64::from(radius + HOLD_MARGIN));
         for column in disc_difference(disc((center, radius)), before.map(disc)) {
@@ -40,7 +38,7 @@ impl Dimension {
         if let Some(before) = before {
             self.let_go(disc(before), Some(disc((center, radius))));
         }
-        let state = ViewerState { center, height, radii, heading, aim, to_load, to_generate, served };
+        let state = ViewerState { center, height, radii, heading, to_load, to_generate, served };
         self.viewers.insert(holder, state);
         self.revise_disc(disc((center, radius)));
         self.note_moved_viewers();
