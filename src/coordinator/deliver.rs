@@ -162,6 +162,10 @@ impl Dimension {
         let is_there = before.is_some_and(|state| state.is_in_region() && !state.is_lost());
         if blocks.loaded().is_some() && is_there {
             self.note_loaded(&blocks);
+            if let Some(region) = self.owner(column) {
+                let letters = self.take_letters(column);
+                self.inbox(region).letters.extend(letters);
+            }
             if let Some(new) = new {
                 publisher.extended(self.id, new);
             }
@@ -231,7 +235,12 @@ impl Dimension {
         // A job decides by itself when it tries again.
         let is_of_job = self.pregenerations.note_failure(column, &error);
         if self.stored.is_completed(column) || (is_of_job && !is_wanted) {
-            return self.columns.forget(column);
+            self.columns.forget(column);
+            // A viewer may have claimed it meanwhile, or before.
+            if !self.generation.failures.has(column) {
+                self.release_generation(column);
+            }
+            return;
         }
         self.claim_generation(column);
         let (attempts, wait) = self.columns.fail(column, now, error.is_outage());

@@ -134,14 +134,14 @@ pub fn give_up_unneeded(
         let mut later = BTreeSet::new();
         for column in mem::take(&mut dimension.unneeded) {
             match dimension.columns.get(column) {
-                Some(ColumnState::Owned(Rest::None) | ColumnState::Halted { .. }) if dimension.has_halted(column) => {
+                Some(ColumnState::Owned(_) | ColumnState::Halted { .. }) if dimension.has_halted(column) => {
                     let Some(region) = dimension.regionizer.region_at(column) else { continue };
                     let (saves, directory) = (&mut saves, &mut directory);
                     if !dimension.let_go_halted(region, column, saves, directory, &mut post, &mut publisher) {
                         later.insert(column);
                     }
                 }
-                Some(ColumnState::Owned(Rest::None)) if !lettered.contains(&column) => {
+                Some(ColumnState::Owned(Rest::None | Rest::Failed(_))) if !lettered.contains(&column) => {
                     let Some(region) = dimension.regionizer.region_at(column) else { continue };
                     dimension.inbox(region).give_up.push(column);
                     dimension.columns.leave(column);

@@ -224,7 +224,8 @@ fn a_column_that_fails_is_tried_again_set_aside_and_tried_on_demand() {
     let others = disc(HOME, 3).into_iter().filter(|column| !failing.contains(column));
     let id = dimension_id(&app, dimension);
     others.for_each(|column| assert!(app.world().resource::<PublishedColumns>().column(id, column).is_some()));
-    assert_eq!(progress(app.world(), dimension).failing, 3);
+    let told = progress(app.world(), dimension);
+    assert_eq!((told.failing, told.to_load.missing), (3, 2), "each is missing once, and one is not to be loaded");
 
     update(&mut app, 200);
     let told = progress(app.world(), dimension);
@@ -256,6 +257,36 @@ fn a_column_that_fails_is_tried_again_set_aside_and_tried_on_demand() {
     watched.fail(&[]);
     update_until(&mut app, "all is generated", |world| is_generated(world, dimension));
     update_until(&mut app, "all is loaded", |world| world.resource::<WorldStatistics>().remaining == 0);
+}
+
+#[test]
+fn a_column_that_fails_for_a_viewer_and_for_a_pregeneration_is_generated_as_soon_as_it_can_be() {
+    let watched = Watched::default();
+    let failing = [ColumnPos::new(0, 0), ColumnPos::new(1, 0), ColumnPos::new(7, 0)];
+    watched.fail(&failing);
+    let settings = DimensionGeneration { attempts: 1_000, ..default() };
+    let mut app = game(lockstep().with_generation(settings));
+    let dimension = app.world_mut().spawn(watched.dimension("overworld")).id();
+    let viewer = further_viewer(&mut app, dimension, 8.0, 2, 9);
+    app.world_mut().spawn(Pregeneration { dimension, area: ColumnArea::Disc { center: HOME, radius: 12 } });
+    start(&mut app);
+    // Both have tried them, the pregeneration for the last time.
+    update(&mut app, 200);
+    watched.fail(&[]);
+    update_until(&mut app, "all is generated", |world| is_generated(world, dimension));
+    update_until(&mut app, "all is loaded", |world| world.resource::<WorldStatistics>().remaining == 0);
+
+    // What failed on the rim of a viewer that is gone is not in the way of a letter.
+    let far = ColumnPos::new(100 + 9, 0);
+    watched.fail(&[far]);
+    move_viewer(&mut app, viewer, 16.0 * 100.0, 0.0);
+    update_until(&mut app, "it failed", |world| progress(world, dimension).failing == 1);
+    move_viewer(&mut app, viewer, 0.0, 0.0);
+    update(&mut app, 100);
+    watched.fail(&[]);
+    let (sender, arrived) = std::sync::mpsc::channel();
+    in_region(&mut app, dimension, BlockPos::new(far.x * 16, 0, 0), move |_| sender.send(()).unwrap());
+    update_until(&mut app, "the letter arrives", |_| arrived.try_recv().is_ok());
 }
 
 #[test]

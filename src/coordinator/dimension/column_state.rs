@@ -77,7 +77,7 @@ pub struct Failure {
     pub attempts: u32,
     /// The column was lost, and was to be read again.
     pub again: bool,
-    /// When it is tried again. `Duration::MAX` once it may be ordered again.
+    /// When it is tried again. `Duration::MAX` once it may be ordered again, also if these are slabs.
     pub due: Duration,
 }
 
@@ -247,8 +247,9 @@ impl Columns {
     /// store.
     pub fn want(&mut self, column: ColumnPos) -> bool {
         let (order, is_new) = match self.get(column) {
-            Some(ColumnState::Owned(_)) => {
-                self.set(column, Some(ColumnState::Owned(Rest::Ordered(Order::default()))));
+            Some(ColumnState::Owned(rest)) => {
+                let attempts = if let Rest::Failed(failure) = rest { failure.attempts } else { 0 };
+                self.set(column, Some(ColumnState::Owned(Rest::Ordered(Order { attempts, ..Order::default() }))));
                 return true;
             }
             Some(ColumnState::ForStore(order)) => (order, false),
@@ -315,6 +316,14 @@ impl Columns {
     /// Whether the region was asked to give the column up, or some of its slabs.
     pub fn is_leaving(&self, column: ColumnPos) -> bool {
         matches!(self.get(column), Some(ColumnState::Leaving | ColumnState::Owned(Rest::Leaving)))
+    }
+
+    /// Whether more slabs of the column may be ordered now.
+    pub fn may_lack_slabs(&self, column: ColumnPos) -> bool {
+        match self.get(column) {
+            Some(ColumnState::Owned(Rest::Failed(failure))) => failure.due == Duration::MAX,
+            state => state == Some(ColumnState::Owned(Rest::None)),
+        }
     }
 
     /// The column's region halted.
@@ -389,7 +398,8 @@ impl Columns {
         waiting.len() <= MAX_RETRIED
     }
 
-    /// Retries the failures that are due. Gives the columns that may be ordered again, and those whose rest must be ordered now.
+    /// Retries the failures that are due. Gives the columns that may be ordered again, as a whole or in more slabs, and those whose
+    /// rest must be ordered now.
     pub fn retry(&mut self, now: Duration) -> (Vec<ColumnPos>, Vec<ColumnPos>) {
         let (mut columns, mut rests) = (Vec::new(), Vec::new());
         if self.next_due > now {
@@ -401,14 +411,15 @@ impl Columns {
                 self.next_due = self.next_due.min(due);
                 continue;
             }
-            let rest = state.with(Rest::Ordered(Order { claim: 0, attempts, again }));
-            if rest.is_some() {
-                rests.push(column)
+            let over = Failure { attempts, again, due: Duration::MAX };
+            if let ColumnState::Fetched(_) = state {
+                rests.push(column);
+                let order = Order { claim: 0, attempts, again };
+                self.set(column, Some(ColumnState::Fetched(Rest::Ordered(order))));
             } else {
-                columns.push(column)
+                columns.push(column);
+                self.set(column, Some(state.with(Rest::Failed(over)).unwrap_or(ColumnState::Failed(over))));
             }
-            let over = ColumnState::Failed(Failure { attempts, again, due: Duration::MAX });
-            self.set(column, Some(rest.unwrap_or(over)));
         }
         (columns, rests)
     }
@@ -423,10 +434,11 @@ impl Columns {
         }
     }
 
-    /// Whether the column could not be had, or is tried once more since then.
+    /// Whether the column, or some of it, could not be had and waits for another try, or is tried once more.
     pub fn has_failed(&self, column: ColumnPos) -> bool {
         let Some(mut state) = self.get(column) else { return false };
-        state.failure().is_some() || state.order().is_some_and(|order| order.attempts > 0)
+        state.failure().is_some_and(|failure| failure.due < Duration::MAX)
+            || state.order().is_some_and(|order| order.attempts > 0)
     }
 
     /// Columns that are lost, in order, each with the commit that the store must have before it is read again.

@@ -53,16 +53,29 @@ impl Dimension {
     /// Who comes to a place again does not wait for what failed there before.
     pub fn forget_left_failures(&mut self) {
         for column in std::mem::take(&mut self.left_failures) {
-            let is_wanted = self.is_held(column) || self.viewers.values().any(|viewer| viewer.reaches(column));
-            if !is_wanted && matches!(self.columns.get(column), Some(ColumnState::Failed(_))) {
-                self.columns.forget(column);
+            let has_failed = matches!(self.columns.get(column), Some(ColumnState::Failed(_)));
+            if has_failed && !self.is_wanted(column) {
                 self.reopen(column);
             }
         }
     }
 
-    /// A column that failed may be tried again.
+    /// Whether somebody wants the column loaded, or generated.
+    fn is_wanted(&self, column: ColumnPos) -> bool {
+        let is_reached = || self.viewers.values().any(|viewer| viewer.reaches(column));
+        self.is_held(column) || (!self.stored.is_completed(column) && is_reached())
+    }
+
+    /// A column that failed may be tried again, or more slabs of one. How often it failed is forgotten if nobody wants it.
     pub fn reopen(&mut self, column: ColumnPos) {
+        if matches!(self.columns.get(column), Some(ColumnState::Owned(_))) {
+            self.revised.insert(column);
+            return;
+        }
+        if !self.is_wanted(column) {
+            self.columns.forget(column);
+            self.generation.failures.forget(column);
+        }
         match self.stored.is_completed(column) {
             true => self.make_missing(column),
             false => self.release_generation(column),

@@ -16,8 +16,12 @@ impl Dimension {
         let to_generate = completion(&self.stored, &coverage.generation);
         let mut to_load = completion(&self.resident, &coverage.load);
         // What is on order, or cannot be read for now, is not there yet.
-        let is_awaited = |life| matches!(life, ColumnState::Ordered(_) | ColumnState::Failed(_));
-        let awaited = self.columns.iter().filter(|(_, life)| is_awaited(*life)).count();
+        let is_awaited = |(column, state): &(_, _)| match state {
+            ColumnState::Ordered(_) => true,
+            ColumnState::Failed(_) => self.resident.is_completed(*column),
+            _ => false,
+        };
+        let awaited = self.columns.iter().filter(is_awaited).count();
         to_load.missing = (to_load.missing + awaited as u64).min(to_load.total);
         self.progress = Some(Progress { to_load, to_generate });
     }

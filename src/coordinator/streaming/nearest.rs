@@ -9,7 +9,6 @@ use super::orders::{Orders, Room};
 use super::outlook::{Lead, Near};
 use super::turns::Turns;
 use super::viewer_limits::ViewerCaps;
-use crate::coordinator::dimension::column_state::{ColumnState, Rest};
 use crate::coordinator::dimension::{Dimension, Dimensions};
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::saving::save::Saves;
@@ -37,8 +36,6 @@ struct Field<'a> {
     caps: &'a ViewerCaps,
     heading_weight: f64,
     now: Duration,
-    /// Slabs of stored columns may have to be generated.
-    loading_generates: bool,
 }
 
 /// Work of one kind for one viewer. It is not nearer than its distance, and may be farther.
@@ -126,8 +123,7 @@ impl Field<'_> {
             let mut first = heap.peek_mut()?;
             let Reverse(Candidate { distance, holder, kind, .. }) = &mut *first;
             let (holder, kind) = (*holder, *kind);
-            let may_begin = may_generate || (kind == Kind::Load && !self.loading_generates);
-            let has_turn = may_begin && self.is_served(holder, kind);
+            let has_turn = (kind == Kind::Load || may_generate) && self.is_served(holder, kind);
             let near = if has_turn { self.look(holder, kind) } else { None };
             match near {
                 None => drop(PeekMut::pop(first)),
@@ -243,17 +239,21 @@ impl Dimension {
         let nearest = work.columns.first();
         let is_loaded_along = self.loaders(near.batch);
         let mut stored = Vec::with_capacity(work.columns.len());
-        let (mut more, most) = (0, if self.field().loading_generates { allowance } else { usize::MAX });
+        // Slabs of stored columns may have to be generated.
+        let generates = !self.generation.settings.paused;
+        let mut slabs = 0;
         for column in work.columns {
-            let lacks_slabs = self.columns.is_in_region(column);
             // The rest of the batch would only take memory.
-            if !is_loaded_along(column) || (lacks_slabs && more >= most) {
+            if !is_loaded_along(column) {
                 self.resident.release(column);
-            } else if lacks_slabs {
+            } else if self.columns.is_resident(column) {
+                // Any other state than that of one that may lack slabs brings it here again when it ends.
                 self.resident.mark_completed(column);
-                // Any other state brings it here again when it ends.
-                if self.columns.get(column) == Some(ColumnState::Owned(Rest::None)) {
-                    more += 1;
+                let may_order = self.columns.may_lack_slabs(column);
+                if may_order && generates && slabs == allowance {
+                    self.revised.insert(column);
+                } else if may_order {
+                    slabs += 1;
                     stored.push(column);
                 }
             } else if self.stored.is_completed(column) {
@@ -261,7 +261,9 @@ impl Dimension {
                 stored.push(column);
             }
         }
-        self.generation.bucket.take(more);
+        if generates {
+            self.generation.bucket.take(slabs);
+        }
         if !stored.is_empty() {
             self.caps.note_loaded(holder, stored.len());
             self.serve(nearest);
@@ -325,10 +327,9 @@ impl Dimension {
     }
 
     fn field(&mut self) -> Field<'_> {
-        let loading_generates = self.is_sparse() && !self.generation.settings.paused;
         let Self { viewers, resident, stored, generation, caps, real_now: now, .. } = self;
         let (turns, heading_weight) = (&generation.turns, generation.heading_weight());
-        Field { viewers, resident, stored, turns, caps, heading_weight, now: *now, loading_generates }
+        Field { viewers, resident, stored, turns, caps, heading_weight, now: *now }
     }
 
     /// Something was ordered, which serves the viewers in whose range this column lies.

@@ -180,6 +180,7 @@ impl Orders {
 
     /// An order that no thread has begun is taken back, as if it had never been made.
     fn undo(&mut self, dimension: &mut Dimension, order: ColumnOrder, publisher: &mut Publisher) {
+        let may_generate = order.may_generate();
         let ColumnOrder { claim, columns, generates, .. } = order;
         self.note_answered(Some(dimension), claim, columns.len(), generates);
         if generates {
@@ -191,7 +192,7 @@ impl Orders {
                 Some(ColumnState::ForStore(_)) => dimension.columns.forget(column),
                 // More slabs of it: they are ordered again if they are wanted.
                 Some(ColumnState::Owned(_)) => {
-                    dimension.generation.bucket.give_back(1);
+                    dimension.generation.bucket.give_back(may_generate.into());
                     dimension.keep(column);
                 }
                 // A region fetched its blocks meanwhile, and waits for the rest.
@@ -225,7 +226,7 @@ pub fn recall(mut dimensions: ResMut<Dimensions>, mut orders: ResMut<Orders>, mu
 
 impl Dimension {
     /// The columns of an order by where they come from; in a sparse dimension by the slabs that are wanted of each.
-    fn by_source(&mut self, columns: Vec<ColumnPos>, generates: bool) -> Vec<(Vec<ColumnPos>, Source)> {
+    fn by_source(&self, columns: Vec<ColumnPos>, generates: bool) -> Vec<(Vec<ColumnPos>, Source)> {
         if columns.is_empty() {
             return Vec::new();
         }
@@ -236,11 +237,6 @@ impl Dimension {
         let mut parts: Vec<(HeightSet, Vec<ColumnPos>)> = Vec::new();
         for column in columns {
             let wanted = self.slabs_to_order(column);
-            if wanted.is_empty() && matches!(self.columns.get(column), Some(ColumnState::Owned(_))) {
-                // By now nobody wants more of it.
-                self.keep(column);
-                continue;
-            }
             match parts.iter_mut().find(|(heights, _)| *heights == wanted) {
                 Some((_, columns)) => columns.push(column),
                 None => parts.push((wanted, vec![column])),

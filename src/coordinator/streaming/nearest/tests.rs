@@ -44,7 +44,7 @@ impl Model {
     fn field(&mut self) -> Field<'_> {
         let Self { viewers, resident, stored, turns, caps, heading_weight, now, .. } = self;
         let (heading_weight, now) = (*heading_weight, *now);
-        Field { viewers, resident, stored, turns, caps, heading_weight, now, loading_generates: false }
+        Field { viewers, resident, stored, turns, caps, heading_weight, now }
     }
 
     fn graph(&mut self, kind: Kind) -> &mut DistanceGraph {
