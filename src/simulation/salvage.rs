@@ -48,6 +48,7 @@ impl RegionWorld {
         if let Some(columns) = app.world().get_resource::<RegionColumns>() {
             salvage.columns.extend(columns.positions());
         }
+        salvage.columns.extend(mem::take(&mut contents.absorbing));
         salvage.viewers = mem::take(&mut contents.viewers).into_iter().collect();
         salvage.viewers.sort_unstable();
         let mut letters = contents.take_waiting(|_| true);
@@ -58,7 +59,8 @@ impl RegionWorld {
             salvage.outbox = Some(outbox);
             return salvage;
         }
-        salvage.handed_over = mem::take(&mut contents.handed_over);
+        let handed_over = mem::take(&mut contents.handed_over).into_iter();
+        salvage.handed_over = handed_over.map(|letter| letter.recover(app.world())).collect();
         letters.extend(outbox.travellers.into_iter().flat_map(|traveller| traveller.letters));
         salvage.undelivered = outbox.undelivered;
         let Inbox { travellers, resources, edits: later_edits, letters: later_letters, .. } = inbox;

@@ -1,8 +1,11 @@
 //! What is left of a world after a panic.
 
 use super::*;
-use crate::simulation::{Address, Letter, LetterSender, Moving, Salvage, Viewer};
+use crate::simulation::{
+    Address, Letter, LetterSender, Moving, Received, RegionTick, Returned, Salvage, Undeliverable, Viewer,
+};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn letter(x: i64) -> Letter {
     Letter::run(Address::Place(DIMENSION, place(x).block), LetterSender::Main, Box::new(|_| {}))
@@ -64,4 +67,68 @@ fn a_split_that_panics_has_handed_out_all_and_the_parts_before_are_whole() {
     let outbox = salvaged(&mut regions, Inbox::default(), task).outbox.expect("all was handed out");
     let parts: Vec<_> = outbox.parts.iter().map(|(region, inbox)| (*region, inbox.travellers.len())).collect();
     assert_eq!(parts, [(RegionId::new(8), 1)]);
+}
+
+/// Counts its clones, of which the one of number 13 panics.
+#[derive(Debug)]
+struct Counted(u32);
+
+static CLONES: AtomicUsize = AtomicUsize::new(0);
+
+impl Clone for Counted {
+    fn clone(&self) -> Self {
+        CLONES.fetch_add(1, Ordering::Relaxed);
+        assert!(self.0 != 13, "this one cannot be cloned");
+        Self(self.0)
+    }
+}
+
+#[derive(Resource, Default)]
+struct Heard(Vec<u32>);
+
+fn hear(mut received: MessageReader<Received<Counted>>, mut heard: ResMut<Heard>) {
+    let new: Vec<_> = received.read().map(|received| received.message.0).collect();
+    heard.0.extend(&new);
+    assert!(!new.contains(&99), "that was too much");
+}
+
+#[test]
+fn a_message_is_cloned_only_if_its_tick_panics_and_none_is_lost_untold() {
+    let mut regions = Regions::with_plugins(
+        |_| {},
+        |region| {
+            region.add_message::<Received<Counted>>().init_resource::<Heard>().add_systems(RegionTick, hear);
+            region.add_message::<Returned<Counted>>();
+        },
+    );
+    regions.open(1);
+    let letters = |numbers: &[u32]| -> Vec<Letter> {
+        let to = Address::Place(DIMENSION, place(10).block);
+        numbers.iter().map(|number| Letter::message(to, LetterSender::Main, Counted(*number))).collect()
+    };
+    let clones = || CLONES.swap(0, Ordering::Relaxed);
+    regions.tick_with(1, Inbox { letters: letters(&[1, 13]), ..Inbox::default() });
+    assert_eq!((regions.world(1).resource::<Heard>().0.clone(), clones()), (vec![1, 13], 0));
+
+    let task = Task::Tick { clock: Duration::from_secs(1), delta: Duration::ZERO, save: false };
+    let inbox = Inbox { letters: letters(&[2, 13, 99]), ..Inbox::default() };
+    let handed_over = salvaged(&mut regions, inbox, task).handed_over;
+    assert_eq!(clones(), 3, "one each");
+    let halted = Undeliverable::Halted(RegionId::new(1));
+    assert!(handed_over.iter().all(|letter| letter.name() == std::any::type_name::<Counted>()));
+    let back: Vec<_> = handed_over.into_iter().map(|letter| letter.give_back(halted)).collect();
+    assert!(back[1].is_none(), "the one that cannot be cloned is reported as lost");
+    let mut sender = World::new();
+    sender.init_resource::<Messages<Returned<Counted>>>();
+    back.into_iter().flatten().for_each(|letter| _ = letter.hand_over(&mut sender, None));
+    let mut returned = sender.resource_mut::<Messages<Returned<Counted>>>();
+    let returned: Vec<_> = returned.drain().map(|returned| (returned.message.0, returned.reason)).collect();
+    assert_eq!((returned, clones()), (vec![(2, halted), (99, halted)], 0));
+}
+
+#[test]
+fn copies_of_a_message_for_several_regions_are_made_where_they_are_handed_over() {
+    let letter = Letter::message(Address::Regions(None), LetterSender::Main, Counted(13));
+    let copies: Vec<_> = (0..3).filter_map(|_| letter.copy()).collect();
+    assert_eq!(copies.len(), 3, "this crate's own threads run no code of the game");
 }
