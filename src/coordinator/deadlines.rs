@@ -116,7 +116,7 @@ impl Deadlines {
         self.load += running.load;
         self.running.insert((dimension.id, region), running);
         let home = dimension.home.clone();
-        Assignment { region, home, world: parked.world, inbox: parked.inbox, task, number, clock, progress }
+        Assignment { region, home, worlds: parked.worlds, inbox: parked.inbox, task, number, clock, progress }
     }
 
     /// Begins a task for a region thread.

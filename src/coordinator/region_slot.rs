@@ -41,7 +41,7 @@ pub struct RegionSlot {
 impl Parked {
     /// The sections that the world knows as its own, or will when it is made.
     fn sections(&mut self) -> &mut FxHashSet<SectionPos> {
-        match &mut self.world {
+        match self.worlds.first_mut() {
             Some(world) => world.sections(),
             None => &mut self.inbox.sections,
         }
@@ -141,9 +141,12 @@ impl RegionSlot {
     }
 }
 
+/// What a region is, while it does not tick.
 #[derive(Default)]
 pub struct Parked {
-    pub world: Option<Box<RegionWorld>>,
+    /// Its world, if it has one, and behind it those of regions that merged into it: they are absorbed with its next task.
+    #[expect(clippy::vec_box, reason = "they come and go in their boxes")]
+    pub worlds: Vec<Box<RegionWorld>>,
     pub inbox: Inbox,
 }
 
@@ -168,16 +171,12 @@ impl RegionData for RegionSlot {
         }
     }
 
-    /// The absorbed world waits, boxed: its contents move on a region thread. The region that goes on keeps its rate and
-    /// its history, if it has them, and is paused only if both are. One that nobody knew yet has no say in that.
+    /// The region that goes on keeps its rate and its history, if it has them, and is paused only if both are. One that
+    /// nobody knew yet has no say in that.
     fn merge(&mut self, _: RegionId, mut other: Self) {
         self.listed_sections = None;
         let (own, absorbed) = (self.parked.get(), mem::take(other.parked.get()));
-        match (own.world.is_some(), absorbed.world) {
-            (true, Some(world)) => own.inbox.absorbed.push(world),
-            (false, world) => own.world = world,
-            (true, None) => {}
-        }
+        own.worlds.extend(absorbed.worlds);
         own.inbox.append(absorbed.inbox);
         self.due = self.due.max(other.due);
         self.save_turn.merge(other.save_turn);
@@ -211,7 +210,7 @@ impl RegionData for RegionSlot {
         }
         self.parts = parts.to_vec();
         let part = |part: &RegionPart| Self {
-            parked: Exclusive::new(Parked { inbox: part_inbox(part), world: None }),
+            parked: Exclusive::new(Parked { inbox: part_inbox(part), worlds: Vec::new() }),
             due: self.due,
             save_turn: self.save_turn.part(),
             control: self.control.clone(),
@@ -231,9 +230,8 @@ impl RegionData for RegionSlot {
 
     fn shrink(&mut self, sections: &[SectionPos]) {
         self.listed_sections = None;
-        let Parked { world, inbox } = self.parked.get();
-        let worlds = world.iter_mut().chain(&mut inbox.absorbed).map(|world| world.sections());
-        for known in worlds.chain([&mut inbox.sections]) {
+        let Parked { worlds, inbox } = self.parked.get();
+        for known in worlds.iter_mut().map(|world| world.sections()).chain([&mut inbox.sections]) {
             for section in sections {
                 known.remove(section);
             }

@@ -38,6 +38,7 @@ impl Unwatched {
 
     fn with(config: CoordinatorConfig) -> Self {
         let template = RegionTemplate {
+            fresh: Arc::default(),
             plugins: Vec::new(),
             components: Arc::new(RegionComponents::with_builtin()),
             blocks: Arc::new(BlockRegistry::new()),

@@ -133,6 +133,7 @@ impl TerranePlugin {
         }
         store.set_blocks(blocks.clone());
         let template = RegionTemplate {
+            fresh: Arc::default(),
             plugins: setup.plugins,
             components,
             blocks,

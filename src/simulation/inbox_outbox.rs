@@ -9,7 +9,6 @@ use super::travel::entities::MoveCause;
 use super::travel::mapping::BoxedComponent;
 use super::travel::relationships::TakenRelationships;
 use super::travel::resources::{RegionShare, ResourcePart};
-use super::world::RegionWorld;
 use super::{Position, ViewerRadii};
 use crate::block::BlockId;
 use crate::chunk::Chunk;
@@ -72,12 +71,9 @@ pub struct SetBlock {
     pub block: BlockId,
 }
 
-/// What waits for a region: taken in before its next tick. A region that never ticked is nothing else.
+/// What waits for a region: taken in before its next tick. A region without a world is nothing else.
 #[derive(Default)]
 pub struct Inbox {
-    /// Worlds of regions that merged into this one.
-    #[expect(clippy::vec_box, reason = "they come in their boxes, and one goes to where it is absorbed")]
-    pub absorbed: Vec<Box<RegionWorld>>,
     /// Columns that were loaded or generated for it.
     pub columns: Vec<LoadedColumn>,
     /// Entities that walked in.
@@ -99,7 +95,6 @@ pub struct Inbox {
 impl Inbox {
     /// Takes over all that waits in `other`.
     pub fn append(&mut self, mut other: Self) {
-        self.absorbed.append(&mut other.absorbed);
         self.columns.append(&mut other.columns);
         self.travellers.append(&mut other.travellers);
         self.resources.append(&mut other.resources);
@@ -115,8 +110,8 @@ impl Inbox {
         self.resources.iter_mut().filter_map(|part| part.split(share)).collect()
     }
 
-    /// Takes out what lies in columns that `wanted` names; letters to entities go along with these. Absorbed worlds stay:
-    /// they must be taken in first. Resources stay too: [`split_resources`](Self::split_resources) divides them.
+    /// Takes out what lies in columns that `wanted` names; letters to entities go along with these. Resources stay:
+    /// [`split_resources`](Self::split_resources) divides them.
     pub fn split_off(&mut self, wanted: impl Fn(ColumnPos) -> bool) -> Self {
         let mut travellers: Vec<_> =
             self.travellers.extract_if(.., |traveller| wanted(traveller.position.column())).collect();
@@ -126,18 +121,16 @@ impl Inbox {
             letters.extend(self.letters.extract_if(.., is_theirs));
         }
         Self {
-            absorbed: Vec::new(),
             columns: self.columns.extract_if(.., |loaded| wanted(loaded.column.pos())).collect(),
             travellers,
-            resources: Vec::new(),
             give_up: self.give_up.extract_if(.., |column| wanted(*column)).collect(),
             cut: self.cut.extract_if(.., |(column, _)| wanted(*column)).collect(),
             edits: self.edits.extract_if(.., |edit| wanted(edit.position.column())).collect(),
-            sections: FxHashSet::default(),
             letters: self
                 .letters
                 .extract_if(.., |letter| letter.column().is_some_and(|(_, column)| wanted(column)))
                 .collect(),
+            ..Self::default()
         }
     }
 }

@@ -266,7 +266,7 @@ pub fn begin_save(clock: Res<Clock>, mut saves: ResMut<Saves>, mut dimensions: R
         for region in dimension.regionizer.regions() {
             // A world that a halted region holds is as it was.
             let slot = dimension.regionizer.data_mut(region);
-            if slot.is_none_or(|slot| slot.halted.is_none() || slot.parked.get().world.is_some()) {
+            if slot.is_none_or(|slot| slot.halted.is_none() || !slot.parked.get().worlds.is_empty()) {
                 wanted.insert((*id, region));
             }
         }

@@ -4,6 +4,7 @@ use super::*;
 use crate::simulation::{
     Address, Letter, LetterSender, Moving, Received, RegionTick, Returned, Salvage, Undeliverable, Viewer,
 };
+use std::any::type_name;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -27,10 +28,11 @@ fn regions() -> Regions {
     regions
 }
 
-/// What is left of a task of region 1 that panics.
-fn salvaged(regions: &mut Regions, inbox: Inbox, task: Task) -> Salvage {
+/// What is left of a task of region 1 that panics, after it was to absorb others.
+fn salvaged(regions: &mut Regions, absorbed: &[u64], inbox: Inbox, task: Task) -> Salvage {
     let mut assignment = regions.assignment(1, inbox, task);
-    let ended = catch_unwind(AssertUnwindSafe(|| assignment.run(&regions.template, &WorldPool::new(0)).map(drop)));
+    assignment.worlds.extend(absorbed.iter().map(|region| regions.worlds.remove(region).unwrap()));
+    let ended = catch_unwind(AssertUnwindSafe(|| assignment.run(&regions.template).map(drop)));
     assert!(ended.is_err());
     assignment.salvage()
 }
@@ -44,10 +46,9 @@ fn worlds_that_were_not_absorbed_when_another_panicked_are_whole_and_no_letter_i
     regions.world(3).spawn((Name::new("camera"), place(30), camera, Viewer::new().with_radius(1)));
     regions.world(4).spawn((Name::new("fine"), place(40)));
     regions.tick_with(3, Inbox { letters: vec![letter(30).with_delay(9)], ..Inbox::default() });
-    let absorbed = [2, 3, 4].map(|region| regions.worlds.remove(&region).unwrap()).into();
-    let inbox = Inbox { absorbed, letters: vec![letter(10)], ..Inbox::default() };
-    let salvage = salvaged(&mut regions, inbox, Task::Save);
-    let absorbed: Vec<_> = salvage.inbox.absorbed.iter().map(|world| world.region()).collect();
+    let inbox = Inbox { letters: vec![letter(10)], ..Inbox::default() };
+    let salvage = salvaged(&mut regions, &[2, 3, 4], inbox, Task::Save);
+    let absorbed: Vec<_> = salvage.worlds.iter().map(|world| world.region()).collect();
     assert_eq!(absorbed, [RegionId::new(4)]);
     let places: Vec<_> = salvage.inbox.letters.iter().filter_map(|letter| Some(letter.column()?.1.x)).collect();
     assert_eq!(places, [30, 10]);
@@ -64,7 +65,7 @@ fn a_split_that_panics_has_handed_out_all_and_the_parts_before_are_whole() {
     regions.world(1).spawn(bomb);
     let part = |region: u64, x: i64| RegionPart { id: RegionId::new(region), sections: vec![column(x).section(0)] };
     let task = Task::Split { parts: vec![part(8, 10), part(9, 11)] };
-    let outbox = salvaged(&mut regions, Inbox::default(), task).outbox.expect("all was handed out");
+    let outbox = salvaged(&mut regions, &[], Inbox::default(), task).outbox.expect("all was handed out");
     let parts: Vec<_> = outbox.parts.iter().map(|(region, inbox)| (*region, inbox.travellers.len())).collect();
     assert_eq!(parts, [(RegionId::new(8), 1)]);
 }
@@ -112,11 +113,12 @@ fn a_message_is_cloned_only_if_its_tick_panics_and_none_is_lost_untold() {
 
     let task = Task::Tick { clock: Duration::from_secs(1), delta: Duration::ZERO, save: false };
     let inbox = Inbox { letters: letters(&[2, 13, 99]), ..Inbox::default() };
-    let handed_over = salvaged(&mut regions, inbox, task).handed_over;
+    let handed_over = salvaged(&mut regions, &[], inbox, task).undelivered;
     assert_eq!(clones(), 3, "one each");
     let halted = Undeliverable::Halted(RegionId::new(1));
-    assert!(handed_over.iter().all(|letter| letter.name() == std::any::type_name::<Counted>()));
-    let back: Vec<_> = handed_over.into_iter().map(|letter| letter.give_back(halted)).collect();
+    let is_told = |(letter, reason): &(Letter, _)| letter.name() == type_name::<Counted>() && *reason == halted;
+    assert!(handed_over.iter().all(is_told));
+    let back: Vec<_> = handed_over.into_iter().map(|(letter, reason)| letter.give_back(reason)).collect();
     assert!(back[1].is_none(), "the one that cannot be cloned is reported as lost");
     let mut sender = World::new();
     sender.init_resource::<Messages<Returned<Counted>>>();
