@@ -34,7 +34,9 @@ use bevy::prelude::*;
 use column_state::Columns;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
-use std::{ops::Range, sync::Arc, time::Duration};
+use std::ops::Range;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 use uuid::Uuid;
 
 /// What came of opening a dimension.
@@ -246,7 +248,7 @@ impl Dimension {
         store: Arc<WorldStore>,
     ) -> Self {
         let section_shift = config.regionizer.section_shift;
-        let owners = config.strict.then(Arc::default);
+        let owners = config.strict.then(RwLock::default);
         Self {
             id: ground.dimension,
             regionizer,
@@ -304,7 +306,7 @@ impl Dimension {
         let Some(owners) = &self.home.owners else { return };
         let regions = self.regionizer.regions();
         let owned = |region: RegionId| self.regionizer.sections(region).map(move |section| (section, region));
-        owners.set(regions.into_iter().flat_map(owned).collect());
+        *owners.write().unwrap_or_else(PoisonError::into_inner) = regions.into_iter().flat_map(owned).collect();
     }
 
     pub fn note_merge(&mut self, from: RegionId, into: RegionId) {

@@ -112,7 +112,7 @@ pub fn tend_idle(
             let Parked { worlds, inbox: Inbox { columns, give_up, cut, .. } } = slot.parked.get();
             let has_work = !columns.is_empty() || !give_up.is_empty() || !cut.is_empty() || worlds.len() > 1;
             let has_world = !worlds.is_empty();
-            let is_due = saves.is_due(&mut slot.save_turn, clock.now);
+            let is_due = saves.is_due(&mut slot.save_due, (*id, region), clock.now);
             let is_asked = is_due || saves.wants(*id, region).is_some();
             if (slot.halted.is_none() || has_world) && (has_work || is_asked) {
                 deadlines.begin_idle(dimension, region, Task::Save, &mut saves);

@@ -41,7 +41,7 @@ struct Fallen {
 
 impl Fallen {
     /// `worlds` and `inbox` were only on their way into the world.
-    fn new(worlds: &[Box<RegionWorld>], inbox: &Inbox, had: FxHashSet<ColumnPos>) -> Self {
+    fn new(worlds: &[RegionWorld], inbox: &Inbox, had: FxHashSet<ColumnPos>) -> Self {
         Self {
             absorbed: worlds.iter().map(|world| world.region()).collect(),
             kept: worlds.iter().flat_map(|world| world.column_positions()).copied().collect(),

@@ -1,7 +1,6 @@
 //! What the coordinator keeps of each region.
 
 use super::clocks::clock::DimensionTime;
-use super::saving::autosave::SaveTurn;
 use super::{RegionFault, TickHistory};
 use crate::region::{RegionData, RegionId, RegionPart};
 use crate::simulation::{Exclusive, Inbox, RegionWorld, TaskProgress};
@@ -17,7 +16,7 @@ pub struct RegionSlot {
     /// When it is to tick next, on the coordinator's clock.
     pub due: Duration,
     /// When it hands out next what is unsaved.
-    pub save_turn: SaveTurn,
+    pub save_due: Option<Duration>,
     pub control: Control,
     /// The dimension's clock at its last tick; `None` if a pause came in between.
     pub last_clock: Option<Duration>,
@@ -145,8 +144,7 @@ impl RegionSlot {
 #[derive(Default)]
 pub struct Parked {
     /// Its world, if it has one, and behind it those of regions that merged into it: they are absorbed with its next task.
-    #[expect(clippy::vec_box, reason = "they come and go in their boxes")]
-    pub worlds: Vec<Box<RegionWorld>>,
+    pub worlds: Vec<RegionWorld>,
     pub inbox: Inbox,
 }
 
@@ -155,7 +153,7 @@ impl RegionData for RegionSlot {
         Self {
             parked: Default::default(),
             due: Duration::ZERO,
-            save_turn: SaveTurn::default(),
+            save_due: None,
             control: Control::default(),
             last_clock: None,
             made_steps: None,
@@ -179,7 +177,8 @@ impl RegionData for RegionSlot {
         own.worlds.extend(absorbed.worlds);
         own.inbox.append(absorbed.inbox);
         self.due = self.due.max(other.due);
-        self.save_turn.merge(other.save_turn);
+        // What the other one has not handed out is this one's now.
+        self.save_due = [self.save_due, other.save_due].into_iter().flatten().min();
         // A pause of one of them is no long tick of both.
         self.last_clock = self.last_clock.max(other.last_clock);
         self.made_steps = self.made_steps.max(other.made_steps);
@@ -212,7 +211,7 @@ impl RegionData for RegionSlot {
         let part = |part: &RegionPart| Self {
             parked: Exclusive::new(Parked { inbox: part_inbox(part), worlds: Vec::new() }),
             due: self.due,
-            save_turn: self.save_turn.part(),
+            save_due: self.save_due,
             control: self.control.clone(),
             last_clock: self.last_clock,
             made_steps: self.made_steps,

@@ -27,8 +27,7 @@ pub struct Assignment {
     pub home: Arc<RegionHome>,
     /// Its world, made on the region thread if there is none, and behind it those of regions that merged into it: they are
     /// absorbed first.
-    #[expect(clippy::vec_box, reason = "they come and go in their boxes")]
-    pub worlds: Vec<Box<RegionWorld>>,
+    pub worlds: Vec<RegionWorld>,
     /// What waits for it.
     pub inbox: Inbox,
     /// What is to be done.
@@ -64,7 +63,7 @@ impl Assignment {
             // Each waits where a panic of the game does not reach it until it is taken in.
             let other = worlds.remove(1);
             let world = &mut worlds[0];
-            absorb(world.app.world_mut(), &mut world.contents, *other);
+            absorb(world.app.world_mut(), &mut world.contents, other);
         }
         Ok(worlds[0].run(task, progress))
     }

@@ -7,7 +7,7 @@ use super::letter::{Letter, Undeliverable};
 use super::travel::components::TakenComponent;
 use super::travel::entities::MoveCause;
 use super::travel::mapping::BoxedComponent;
-use super::travel::relationships::TakenRelationships;
+use super::travel::relationships::TakenRelationship;
 use super::travel::resources::{RegionShare, ResourcePart};
 use super::{Position, ViewerRadii};
 use crate::block::BlockId;
@@ -30,6 +30,8 @@ pub struct Traveller {
     pub viewers: Vec<(Uuid, ViewerRadii)>,
     /// How it is stored while it is on its way, if it crosses and has a saved component.
     pub record: Option<EntityRecord>,
+    /// The commit with which the store has it, once that is known.
+    pub stored_with: Option<u64>,
     /// Where it and what follows it are stored while they are on their way: a follower with a position of its own is stored
     /// there.
     pub stored_in: Vec<(DimensionId, ColumnPos)>,
@@ -49,13 +51,14 @@ pub(super) struct Passenger {
     /// Who it was in the world that it left.
     pub entity: Entity,
     pub components: Vec<TakenComponent>,
-    pub relationships: TakenRelationships,
+    /// What leads to it.
+    pub relationships: Vec<TakenRelationship>,
 }
 
 impl Passenger {
     /// One of whom nothing has been taken yet.
     pub fn new(entity: Entity) -> Self {
-        Self { entity, components: Vec::new(), relationships: TakenRelationships::default() }
+        Self { entity, components: Vec::new(), relationships: Vec::new() }
     }
 }
 
@@ -139,6 +142,8 @@ impl Inbox {
 pub struct MirrorUpdate {
     /// Its stable id.
     pub id: Uuid,
+    /// The main world was never told of it, or that it was gone since: known only where it is published.
+    pub is_new: bool,
     /// Where it is, and the dimension's clock at that tick; `None` if it is gone.
     pub position: Option<(Position, Duration)>,
     /// Changed mirrored components, by the number of their registration.
@@ -148,7 +153,7 @@ pub struct MirrorUpdate {
 impl MirrorUpdate {
     /// The entity is not to be seen any more.
     pub fn gone(id: Uuid) -> Self {
-        Self { id, position: None, components: FxHashMap::default() }
+        Self { id, is_new: false, position: None, components: FxHashMap::default() }
     }
 }
 

@@ -16,7 +16,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use uuid::Uuid;
 
-/// What can be sent from world to world, after `register_region_message` was called for it.
+/// What can be sent from world to world, after `register_region_message` was called for it. It is cloned for each region if it
+/// goes to all, and, to come back, if a tick panics after it was handed over.
 pub trait RegionMessage: Clone + Send + Sync + 'static {}
 impl<M: Clone + Send + Sync + 'static> RegionMessage for M {}
 

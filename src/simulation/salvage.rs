@@ -14,8 +14,7 @@ use uuid::Uuid;
 #[derive(Default)]
 pub struct Salvage {
     /// Worlds that were to be absorbed and are whole.
-    #[expect(clippy::vec_box, reason = "they come and go in their boxes")]
-    pub worlds: Vec<Box<RegionWorld>>,
+    pub worlds: Vec<RegionWorld>,
     /// What the world had not made its own: letters that wait for their time, and entities that had not arrived; and edits
     /// that had been made in this task, or were to be: they are undone. Columns are not among it, since the store may have
     /// newer ones.
@@ -61,7 +60,11 @@ impl RegionWorld {
             salvage.outbox = Some(outbox);
             return salvage;
         }
-        letters.extend(outbox.travellers.into_iter().flat_map(|traveller| traveller.letters));
+        for traveller in outbox.travellers {
+            salvage.viewers.extend(traveller.viewers.into_iter().map(|(viewer, _)| viewer));
+            letters.extend(traveller.letters);
+        }
+        salvage.viewers.sort_unstable();
         salvage.undelivered = outbox.undelivered;
         let halted = Undeliverable::Halted(region);
         let handed_over = mem::take(&mut contents.handed_over).into_iter();

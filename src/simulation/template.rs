@@ -100,9 +100,9 @@ impl RegionTemplate {
     }
 
     /// A world for a region: one that was made in advance, or a new one.
-    pub(super) fn take(&self) -> Result<Box<RegionWorld>, RegionTemplateError> {
+    pub(super) fn take(&self) -> Result<RegionWorld, RegionTemplateError> {
         let fresh = self.fresh().pop();
-        fresh.map_or_else(|| self.build(), Ok).map(Box::new)
+        fresh.map_or_else(|| self.build(), Ok)
     }
 
     /// Makes one more world in advance, if there is room for it. Says whether it did.

@@ -31,7 +31,7 @@ const CAUSES: [MoveCause; 3] = [MoveCause::Merge, MoveCause::Split, MoveCause::C
 struct Regions {
     template: RegionTemplate,
     home: Arc<RegionHome>,
-    worlds: BTreeMap<u64, Box<RegionWorld>>,
+    worlds: BTreeMap<u64, RegionWorld>,
     assignments: u64,
 }
 

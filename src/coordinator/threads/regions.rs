@@ -68,7 +68,7 @@ pub struct TaskDone {
     pub dimension: DimensionId,
     pub region: RegionId,
     pub took: Duration,
-    pub outcome: Result<(Vec<Box<RegionWorld>>, Box<Outbox>), Fault>,
+    pub outcome: Result<(Vec<RegionWorld>, Box<Outbox>), Fault>,
 }
 
 /// A task that panicked, and what is left of it.

@@ -70,6 +70,17 @@ fn a_split_that_panics_has_handed_out_all_and_the_parts_before_are_whole() {
     assert_eq!(parts, [(RegionId::new(8), 1)]);
 }
 
+#[test]
+fn a_viewer_that_left_in_the_tick_that_panics_is_known() {
+    let mut regions = regions();
+    let [camera, bomb] = [1, 2].map(|id| StableId(Uuid::from_u128(id)));
+    regions.world(1).spawn((Name::new("camera"), place(20), camera, Viewer::new()));
+    regions.world(1).spawn((Name::new("bomb"), place(20), bomb));
+    let task = regions.next_tick();
+    let salvage = salvaged(&mut regions, &[], Inbox::default(), task);
+    assert_eq!(salvage.viewers, [camera.0], "nobody else lets go of its ground");
+}
+
 /// Counts its clones, of which the one of number 13 panics.
 #[derive(Debug)]
 struct Counted(u32);
