@@ -12,7 +12,7 @@ use bevy_terrane::testing::{Patience, headless, start, update_until_within};
 use std::time::{Duration, Instant};
 
 fn main() {
-    choose::run(&[("standing", standing), ("walking", walking), ("waiting", waiting)]);
+    choose::run(&[("standing", standing), ("walking", walking), ("waiting", waiting), ("riding", riding)]);
 }
 
 /// CPU time of the coordinator's thread so far.
@@ -110,5 +110,64 @@ fn waiting() {
         run_for(&mut app, Duration::from_secs(3), |_| ());
         let percent = (coordinator_time() - began).as_secs_f64() / start.elapsed().as_secs_f64() * 100.0;
         println!("{viewers:>5} viewers wait  {percent:>9.2} % of its time");
+    }
+}
+
+/// How far riders see ahead of them: in lockstep, with so much new ground in a second as they need, a little less, and more.
+fn riding() {
+    const RIDERS: usize = 20;
+    const RADIUS: u32 = 8;
+    /// Columns a second.
+    const SPEED: f32 = 4.0;
+    for each in [40.0, 60.0, 80.0, 120.0] {
+        for heading_weight in [0.0, 0.5, 1.0] {
+            let settings =
+                DimensionGeneration { columns_per_second: Some(each * RIDERS as f64), heading_weight, ..default() };
+            let plugin = TerranePlugin::in_memory().with_tick_mode(TickMode::Lockstep).with_generation(settings);
+            let mut app = headless(plugin);
+            let dimension = app.world_mut().spawn(Dimension::new("void", Void).with_height(0..16)).id();
+            let mut random = SplitMix64::new(7);
+            let mut turn = move || (random.next_u64() % 1_000) as f32 / 1_000.0 * std::f32::consts::TAU;
+            let mut riders: Vec<_> = (0..RIDERS)
+                .map(|number| {
+                    let viewer = Viewer::in_dimension(dimension).with_radius(RADIUS);
+                    let place = Vec3::new(number as f32 * 16_000.0, 0.0, 0.0);
+                    (app.world_mut().spawn((viewer, Transform::from_translation(place))).id(), turn())
+                })
+                .collect();
+            start(&mut app);
+            (0..200).for_each(|_| app.update());
+            let (mut samples, mut ahead, mut blind) = (0.0, 0.0, 0.0);
+            for step in 0..1_200 {
+                for (number, (rider, heading)) in riders.iter_mut().enumerate() {
+                    // Each turns once in six seconds.
+                    if (step + number * 6) % 120 == 0 {
+                        *heading = turn();
+                    }
+                    let Some(mut place) = app.world_mut().get_mut::<Transform>(*rider) else { continue };
+                    place.translation += Quat::from_rotation_y(*heading) * Vec3::X * SPEED * 16.0 / 20.0;
+                }
+                app.update();
+                let published = app.world().resource::<PublishedColumns>();
+                for (rider, heading) in &riders {
+                    let Some(place) = app.world().get::<Transform>(*rider) else { continue };
+                    let is_seen = |column: &u32| {
+                        let there =
+                            place.translation + Quat::from_rotation_y(*heading) * Vec3::X * 16.0 * *column as f32;
+                        let (x, z) = ((there.x / 16.0).floor() as i64, (there.z / 16.0).floor() as i64);
+                        published.column(DimensionId(0), ColumnPos::new(x, z)).is_some()
+                    };
+                    let sight = (0..=RADIUS).take_while(is_seen).count() as f64;
+                    samples += 1.0;
+                    ahead += sight;
+                    blind += f64::from(sight < 1.0);
+                }
+            }
+            println!(
+                "{each:>5} columns a second, weight {heading_weight:.1}: {:>5.2} of 9 columns ahead are there, {:>5.1} % on none",
+                ahead / samples,
+                blind / samples * 100.0
+            );
+        }
     }
 }

@@ -182,24 +182,29 @@ pub fn coordinator_app(
         .insert_resource(arenas)
         .init_resource::<far_view::FarViews>()
         .insert_resource(publish::Publisher::new(link.published.clone()));
+    order_sets(&mut app);
     add_systems(&mut app);
     Ok((app, link))
 }
 
+/// The sets come in their order, on one thread.
+fn order_sets(app: &mut SubApp) {
+    let sets = (
+        CoordinatorSystems::Collect,
+        CoordinatorSystems::Stream,
+        CoordinatorSystems::Deliver,
+        CoordinatorSystems::Dispatch,
+        CoordinatorSystems::Publish,
+    );
+    app.configure_sets(CoordinatorMain, sets.chain());
+    app.edit_schedule(CoordinatorMain, |schedule| {
+        schedule.set_executor(SingleThreadedExecutor::new());
+    });
+}
+
 /// One pass: what is in one set is in this order too.
 fn add_systems(app: &mut SubApp) {
-    app.configure_sets(
-        CoordinatorMain,
-        (
-            CoordinatorSystems::Collect,
-            CoordinatorSystems::Stream,
-            CoordinatorSystems::Deliver,
-            CoordinatorSystems::Dispatch,
-            CoordinatorSystems::Publish,
-        )
-            .chain(),
-    )
-    .add_systems(
+    app.add_systems(
         CoordinatorMain,
         (
             (
@@ -218,7 +223,6 @@ fn add_systems(app: &mut SubApp) {
                 stream::leave_to_store,
                 streaming::orders::recall,
                 stream::renew,
-                streaming::sparse::revise_heights,
                 streaming::nearest::order_nearest,
                 stream::give_up_unneeded,
                 collect::region_events::tell_region_events,
@@ -250,7 +254,4 @@ fn add_systems(app: &mut SubApp) {
             (statistics::take::take_statistics, complaints::publish).chain().in_set(CoordinatorSystems::Publish),
         ),
     );
-    app.edit_schedule(CoordinatorMain, |schedule| {
-        schedule.set_executor(SingleThreadedExecutor::new());
-    });
 }

@@ -6,13 +6,13 @@ use super::events::{ColumnFailed, GroundRegenerated};
 use super::exchange::Inbound;
 use super::publish::Publisher;
 use super::saving::save::Saves;
-use super::streaming::failed_columns::{OUTAGE_PAUSE, OUTAGE_RETRY, Verdict, wait_after};
+use super::streaming::failed_columns::{FailedColumn, OUTAGE_PAUSE};
 use super::streaming::orders::Orders;
 use super::threads::{ColumnsReady, ReadyColumn};
 use super::{CoordinatorConfig, LOCKSTEP_LATENCY};
 use crate::chunk::{Column, ColumnSummary};
 use crate::simulation::{ColumnError, Departed, FetchedColumn};
-use crate::space::{ColumnPos, DimensionId, HeightSet};
+use crate::space::{ColumnPos, HeightSet};
 use crate::storage::SaveBatch;
 use bevy::prelude::*;
 use std::mem;
@@ -39,13 +39,10 @@ pub fn deliver(
         orders.note_answered(dimension.as_deref_mut(), claim, columns.len(), generated);
         let Some(dimension) = dimension else { continue };
         for (column, result) in columns {
-            let part = dimension.sparse.as_mut().and_then(|sparse| sparse.end_order(column, claim));
-            match (result, part) {
-                (Ok(ready), Some(_)) => dimension.deliver_part(ready, saves, publisher),
-                (Err(error), Some(order)) => dimension.part_failed(column, order, error, publisher),
-                (Ok(ready), None) => dimension.deliver_ready(claim, ready, generated, saves, publisher),
-                (Err(error), None) if generated => dimension.generation_failed(claim, column, error, publisher),
-                (Err(error), None) => dimension.loading_failed(claim, column, error, publisher),
+            match result {
+                Ok(ready) => dimension.deliver_ready(claim, ready, generated, saves, publisher),
+                Err(error) if generated => dimension.generation_failed(claim, column, error, publisher),
+                Err(error) => dimension.loading_failed(claim, column, error, publisher),
             }
         }
     }
@@ -91,12 +88,11 @@ impl Dimension {
         let column = loaded.column.pos();
         // Whoever has it from elsewhere meanwhile may have made something newer of it.
         let awaited = self.columns.awaits(column, claim);
-        let saves_parts =
-            self.sparse.is_some() && matches!(awaited, Some(ColumnState::Ordered(_) | ColumnState::Owned(_)));
-        let is_new = self.take_in_ground(&loaded.column, &made, generated, saves_parts, saves, publisher);
+        let saves_slabs = self.is_sparse() && !matches!(awaited, None | Some(ColumnState::ForStore(_)));
+        let is_new = self.take_in_ground(&loaded.column, &made, generated, saves_slabs, saves, publisher);
         match awaited {
             Some(ColumnState::Ordered(_)) => {}
-            Some(ColumnState::ForStore { .. }) => {
+            Some(ColumnState::ForStore(_)) => {
                 self.columns.forget(column);
                 if is_new {
                     saves.pending.unused.insert((self.id, column));
@@ -104,10 +100,11 @@ impl Dimension {
                 }
                 return;
             }
-            // The region has its blocks already; it takes only what else came with them.
+            // The region has blocks of it already; it takes only what else came with them.
             Some(_) => {
-                let new = self.new_part(&loaded.column);
+                let new = self.new_slabs(&loaded.column);
                 self.deliver(loaded);
+                self.leave_out(column, &left_out);
                 if let Some(new) = new {
                     publisher.extended(self.id, new);
                 }
@@ -123,28 +120,26 @@ impl Dimension {
             }
             return;
         }
-        if let Some(sparse) = &mut self.sparse {
-            sparse.leave_out(column, &left_out);
-        }
         let blocks = loaded.column.clone();
         if self.deliver(loaded) {
             publisher.loaded(self.id, blocks);
         }
+        self.leave_out(column, &left_out);
     }
 
-    /// New ground is saved and counted, and so are new parts of a sparse column, if they are to be. What was not made now
+    /// New ground is saved and counted, and so are new slabs of a column, if they are to be. What was not made now
     /// counts as loaded. Says whether the column is new.
     fn take_in_ground(
         &mut self,
         column: &Column,
         made: &HeightSet,
         is_made: bool,
-        saves_parts: bool,
+        saves_slabs: bool,
         saves: &mut Saves,
         publisher: &mut Publisher,
     ) -> bool {
         let is_new = is_made && !self.stored.is_completed(column.pos());
-        if is_new || saves_parts {
+        if is_new || saves_slabs {
             self.save_generated(&mut saves.pending, column, made);
         }
         if is_new {
@@ -160,24 +155,25 @@ impl Dimension {
     pub fn take_fetched(&mut self, fetched: FetchedColumn, saves: &mut Saves, publisher: &mut Publisher) {
         let FetchedColumn { column: mut blocks, made, block_ticks: _ } = fetched;
         let column = blocks.pos();
-        self.take_in_ground(&blocks, &made, !made.is_empty(), self.sparse.is_some(), saves, publisher);
+        self.take_in_ground(&blocks, &made, !made.is_empty(), self.is_sparse(), saves, publisher);
         self.end_waiting(column);
-        let new = self.new_part(&blocks);
-        self.note_loaded(&blocks);
+        let new = self.new_slabs(&blocks);
         let before = self.columns.get(column);
         let is_there = before.is_some_and(|state| state.is_in_region() && !state.is_lost());
         if blocks.loaded().is_some() && is_there {
+            self.note_loaded(&blocks);
             if let Some(new) = new {
                 publisher.extended(self.id, new);
             }
             return;
         }
         self.columns.fetch(column);
+        self.note_loaded(&blocks);
         if is_there {
             // It came to the region's inbox in the same moment, with its entities.
             return;
         }
-        if matches!(before, None | Some(ColumnState::ForStore { .. } | ColumnState::Failed(_))) {
+        if matches!(before, None | Some(ColumnState::ForStore(_) | ColumnState::Failed(_))) {
             if let Err(error) = self.regionizer.add_column(column) {
                 error!("{}: {error}", self.id);
             }
@@ -199,24 +195,17 @@ impl Dimension {
 
     /// A column could not be read: it is tried again for as long as somebody wants it.
     fn loading_failed(&mut self, claim: u64, column: ColumnPos, error: ColumnError, publisher: &mut Publisher) {
-        let Some(state @ (ColumnState::Ordered(_) | ColumnState::Owned(_))) = self.columns.awaits(column, claim) else {
-            return;
-        };
+        let Some(state) = self.columns.awaits(column, claim) else { return };
         let (id, now) = (self.id, self.real_now);
-        let wait = |attempts| if error.is_outage() { OUTAGE_RETRY } else { wait_after(attempts) };
-        let (attempts, wait) = self.columns.fail(column, now, wait);
+        let (attempts, wait) = self.columns.fail(column, now, error.is_outage());
         self.complaints.unread.note(now, format_args!("{id}: {error}; next try in {wait:?}"));
-        self.note_outage(&error, now);
-        if self.is_closing() {
-            self.columns.end_failures();
+        self.note_failure(column, &error, now);
+        // Its region may have blocks of it; then only what else is wanted of it is still to come.
+        if !state.is_in_region() {
+            self.take_out(column, publisher);
+            // Not missing until it is tried again, so that it does not block what lies behind it.
+            self.resident.mark_completed(column);
         }
-        // The region may have its blocks; then only what else is stored of it is still to come.
-        if matches!(state, ColumnState::Owned(_)) {
-            return;
-        }
-        self.take_out(column, publisher);
-        // Not missing until it is tried again, so that it does not block what lies behind it.
-        self.resident.mark_completed(column);
         publisher.event(ColumnFailed { dimension: id, column, error, attempts, given_up: false });
     }
 
@@ -224,17 +213,10 @@ impl Dimension {
     /// somebody asks for that. Those who hold it wait for it, and for nothing else.
     fn generation_failed(&mut self, claim: u64, column: ColumnPos, error: ColumnError, publisher: &mut Publisher) {
         let (id, now) = (self.id, self.real_now);
-        let is_wanted = match self.columns.awaits(column, claim) {
-            Some(ColumnState::Owned(_)) => return self.loading_failed(claim, column, error, publisher),
-            Some(ColumnState::Ordered(_)) => {
-                self.forget(column, publisher);
-                true
-            }
-            Some(ColumnState::ForStore { .. }) => {
-                self.columns.forget(column);
-                false
-            }
-            _ => {
+        let state = match self.columns.awaits(column, claim) {
+            Some(state) if state.is_in_region() => return self.loading_failed(claim, column, error, publisher),
+            Some(state) => state,
+            None => {
                 // Whoever wanted it wants it no more, or has it from elsewhere.
                 if !self.columns.is_under_way(column) {
                     self.release_generation(column);
@@ -242,34 +224,40 @@ impl Dimension {
                 return;
             }
         };
+        let is_wanted = matches!(state, ColumnState::Ordered(_));
+        if is_wanted {
+            self.take_out(column, publisher);
+        }
         // A job decides by itself when it tries again.
         let is_of_job = self.pregenerations.note_failure(column, &error);
         if self.stored.is_completed(column) || (is_of_job && !is_wanted) {
-            return;
+            return self.columns.forget(column);
         }
         self.claim_generation(column);
-        self.note_outage(&error, now);
-        let most = self.generation.settings.attempts;
-        let (failures, reason) = (&mut self.generation.failures, error.to_string());
-        let Verdict { attempts, retry_in } = match error.is_outage() {
-            true => failures.note_outage(column, &reason, now),
-            false => failures.note(column, &reason, now, most),
-        };
-        match retry_in {
+        let (attempts, wait) = self.columns.fail(column, now, error.is_outage());
+        let is_last = attempts >= self.generation.settings.attempts || !self.columns.has_room_for_failures();
+        let given_up = is_last && !error.is_outage();
+        if given_up {
+            self.columns.forget(column);
+            self.complaints.set_aside.note(now, format_args!("{id}: {error}; set aside after {attempts} tries"));
+        } else if attempts == 1 {
             // Each further try fails as the first one did, until it is set aside.
-            Some(wait) if attempts == 1 => {
-                self.complaints.retried.note(now, format_args!("{id}: {error}; next try in {wait:?}"));
-            }
-            Some(_) => {}
-            None => {
-                self.complaints.set_aside.note(now, format_args!("{id}: {error}; set aside after {attempts} tries"));
-            }
+            self.complaints.retried.note(now, format_args!("{id}: {error}; next try in {wait:?}"));
         }
-        publisher.event(ColumnFailed { dimension: id, column, error, attempts, given_up: retry_in.is_none() });
+        self.note_failure(column, &error, now);
+        self.generation.failures.note(FailedColumn { column, attempts, error: error.to_string(), given_up });
+        publisher.event(ColumnFailed { dimension: id, column, error, attempts, given_up });
     }
 
-    /// While the store does not work, no more is asked of it for a moment: it would fail column by column.
-    fn note_outage(&mut self, error: &ColumnError, now: Duration) {
+    /// While the store does not work, no more is asked of it for a moment: it would fail column by column. What nobody wants, or
+    /// what fails in a dimension that closes, is not tried again.
+    fn note_failure(&mut self, column: ColumnPos, error: &ColumnError, now: Duration) {
+        if !self.is_held(column) {
+            self.left_failures.push(column);
+        }
+        if self.is_closing() {
+            self.columns.end_failures();
+        }
         if error.is_outage() {
             self.outages = self.outages.saturating_add(1);
             if self.outages >= OUTAGE {
@@ -281,9 +269,13 @@ impl Dimension {
     /// A new column joins the pending save together with its summary and the mark that says it is stored; in a sparse
     /// dimension the chunks at the heights that are new, unless a region has them from elsewhere meanwhile.
     pub fn save_generated(&mut self, pending: &mut SaveBatch, column: &Column, made: &HeightSet) {
-        match &self.sparse {
-            Some(sparse) => save_part(pending, self.id, column, &sparse.unloaded(column.pos(), made)),
-            None => {
+        match self.is_sparse() {
+            // Those of air too: what is not stored was not generated.
+            true => {
+                let chunk = |y| ((self.id, column.pos().chunk(y)), column.chunk(y).cloned().unwrap_or_default());
+                pending.chunks.extend(self.unloaded(column.pos(), made).iter().map(chunk));
+            }
+            false => {
                 let chunks = column.chunks().map(|(y, chunk)| ((self.id, column.pos().chunk(y)), chunk.clone()));
                 pending.chunks.extend(chunks);
                 pending.summaries.insert((self.id, column.pos()), Arc::new(ColumnSummary::new(column)));
@@ -302,10 +294,4 @@ impl Dimension {
         self.generation.failures.forget(column);
         self.end_waiting(column);
     }
-}
-
-/// New chunks of a sparse dimension, also those of air: what is not stored was not generated.
-pub fn save_part(pending: &mut SaveBatch, id: DimensionId, column: &Column, made: &HeightSet) {
-    let chunk = |y| ((id, column.pos().chunk(y)), column.chunk(y).cloned().unwrap_or_default());
-    pending.chunks.extend(made.iter().map(chunk));
 }

@@ -18,7 +18,6 @@ use super::streaming::generation_control::GenerationState;
 use super::streaming::holders::Wanting;
 use super::streaming::holders::{Holder, ViewerState};
 use super::streaming::progress::{Coverage, Progress};
-use super::streaming::sparse_columns::SparseColumns;
 use super::streaming::viewer_limits::ViewerCaps;
 use super::threads::work_error::WorkError;
 use super::travel::letter_limits::LetterPlaces;
@@ -123,8 +122,8 @@ pub struct Dimension {
     /// What the store holds, the pending save included. Claimed is what is being generated, and what failed, until it is
     /// tried again.
     pub stored: DistanceGraph,
-    /// What of its columns is loaded, if it is sparse.
-    pub sparse: Option<SparseColumns>,
+    /// Columns of which other slabs may be wanted than before, if it is sparse.
+    pub revised: BTreeSet<ColumnPos>,
     pub generation: GenerationState,
     /// Columns that wait for another try and that nobody holds any more.
     pub left_failures: Vec<ColumnPos>,
@@ -254,7 +253,7 @@ impl Dimension {
             regionizer,
             resident: DistanceGraph::new(),
             stored: DistanceGraph::new(),
-            sparse: ground.is_sparse.then(SparseColumns::default),
+            revised: BTreeSet::new(),
             generation: GenerationState::new(spec.generation.unwrap_or(config.generation)),
             left_failures: Vec::new(),
             in_flight: 0,
@@ -348,6 +347,11 @@ impl Dimension {
         let mut columns: Vec<_> = columns.collect();
         columns.sort_unstable();
         columns
+    }
+
+    /// Whether its columns come and go in slabs of 16 chunks, and not as a whole.
+    pub fn is_sparse(&self) -> bool {
+        self.home.ground.is_sparse
     }
 
     /// The chunk heights of the dimension.

@@ -101,10 +101,8 @@ impl TaskEnds<'_> {
         }
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return whole };
         let fallen = Fallen::new(&worlds, &inbox, columns);
-        if let Some(sparse) = &mut dimension.sparse {
-            // What was on its way to them went with the task.
-            worlds.iter().flat_map(|world| world.columns()).for_each(|column| sparse.correct(column));
-        }
+        // What was on its way to them went with the task.
+        worlds.iter().flat_map(|world| world.columns()).for_each(|column| dimension.correct_slabs(column));
         dimension.has_idle_regions = true;
         let lost = dimension.forget_entities(region, &fallen, self.directory);
         self.publisher.mirrors(lost.into_iter().map(MirrorUpdate::gone).collect());
@@ -204,12 +202,9 @@ impl Dimension {
     fn lose_columns(&mut self, region: RegionId, fallen: &Fallen, saves: &Saves) {
         let columns = self.columns_of(region);
         // What it was asked to give up it still has, and nobody else will ask again.
-        let is_leaving = |column: &&ColumnPos| self.columns.get(**column) == Some(ColumnState::Leaving);
+        let is_leaving = |column: &&ColumnPos| self.columns.is_leaving(**column);
         let leaving: Vec<_> = columns.iter().filter(is_leaving).copied().collect();
         leaving.into_iter().for_each(|column| self.keep(column));
-        if let Some(sparse) = &mut self.sparse {
-            columns.iter().for_each(|column| sparse.keep(*column));
-        }
         if let Some(waiting) = self.waiting.get().get_mut(&region) {
             waiting.give_up.clear();
             waiting.cut.clear();
@@ -232,15 +227,15 @@ impl Dimension {
         if let Some(waiting) = self.waiting.get().get_mut(&region) {
             // What came for a column that the world had is as old as when it was read, and the world may have saved it
             // since. What came for another one is all that there is.
-            let is_all = |column: &Column| self.sparse.as_ref().is_none_or(|sparse| sparse.is_all(column));
+            let is_all = |column: &Column| match (self.columns.heights(column.pos()), column.loaded()) {
+                (Some(known), Some(loaded)) => loaded.contains_all(&known.loaded),
+                _ => true,
+            };
             waiting.columns.retain(|loaded| !fallen.had.contains(&loaded.column.pos()) && is_all(&loaded.column));
             columns.retain(|column| waiting.columns.iter().all(|loaded| loaded.column.pos() != *column));
         }
         for column in &columns {
             note(&mut self.columns, *column, until);
-            if let Some(sparse) = &mut self.sparse {
-                sparse.forget(*column);
-            }
             self.departed().lose(*column, saves.unwritten(self.id, *column));
         }
     }

@@ -38,9 +38,9 @@ pub fn renew(
             dimension.hold_for_letters(config.letters.places);
         }
         dimension.refill_caps();
-        dimension.retry_loading();
-        dimension.retry_generation();
+        dimension.retry_failed();
         dimension.reload(&mut saves, &mut post);
+        dimension.revise_slabs();
         for column in mem::take(&mut dimension.to_complete) {
             orders.order(dimension, column.batch(), vec![column]);
         }
@@ -48,10 +48,11 @@ pub fn renew(
 }
 
 impl Dimension {
-    fn retry_loading(&mut self) {
-        self.forget_unwanted_failures();
+    /// Columns that failed are missing again when their wait is over.
+    fn retry_failed(&mut self) {
+        self.forget_left_failures();
         let (columns, rests) = self.columns.retry(self.real_now);
-        columns.into_iter().for_each(|column| self.make_missing(column));
+        columns.into_iter().for_each(|column| self.reopen(column));
         self.to_complete.extend(rests);
     }
 
@@ -147,14 +148,15 @@ pub fn give_up_unneeded(
                 }
                 // Something of it has not come yet, or letters wait for it.
                 Some(
-                    ColumnState::Owned(_)
+                    ColumnState::Fetched(_)
+                    | ColumnState::Owned(_)
                     | ColumnState::Ordered(_)
                     | ColumnState::Halted { .. }
                     | ColumnState::Lost { .. },
                 ) => {
                     later.insert(column);
                 }
-                Some(ColumnState::ForStore { .. } | ColumnState::Failed(_) | ColumnState::Leaving) | None => {}
+                Some(ColumnState::ForStore(_) | ColumnState::Failed(_) | ColumnState::Leaving) | None => {}
             }
         }
         dimension.unneeded.append(&mut later);

@@ -35,7 +35,7 @@ pub(crate) fn ask_chunks(
         let chunks = chunks.into_iter().map(|chunk| (chunk, Err(AskError::NotOpen))).collect();
         return publisher.event(ChunksAnswer { asker, entity, chunks });
     };
-    let is_sparse = dimensions.open.get(&dimension).is_some_and(|dimension| dimension.sparse.is_some());
+    let is_sparse = dimensions.open.get(&dimension).is_some_and(|dimension| dimension.is_sparse());
     let mut known = Vec::with_capacity(chunks.len());
     for (&pos, published) in chunks.iter().zip(published) {
         let mut batches = saves.unwritten_batches();

@@ -48,7 +48,8 @@ pub(crate) fn edit_blocks(
         let SetBlock { dimension, position, .. } = request;
         let column = position.column();
         let inbox = dimensions.by_entity(dimension).and_then(|dimension| {
-            let owned = matches!(dimension.columns.get(column), Some(ColumnState::Owned(_)));
+            let state = dimension.columns.get(column);
+            let owned = matches!(state, Some(ColumnState::Fetched(_) | ColumnState::Owned(_)));
             let region = dimension.regionizer.region_at(column).filter(|_| owned)?;
             let halted = dimension.regionizer.data(region).is_some_and(|slot| slot.halted.is_some());
             (!halted).then(|| dimension.inbox(region))

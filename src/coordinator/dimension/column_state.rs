@@ -1,26 +1,31 @@
 //! The life of a dimension's columns: each has one state.
 //!
-//! | | ordered | for the store | failed | owned | leaving | halted | lost |
-//! |---|---|---|---|---|---|---|---|
-//! | a viewer or a letter wants it | | ordered | ordered, when it is due | | | | |
-//! | its order is answered | owned | gone | | owned, whole | | | |
-//! | its order fails | failed | gone | | owned, its rest failed | | | |
-//! | its order is taken back | gone | gone | | owned, the rest on order anew | | | |
-//! | a region fetches it within a tick | owned, the rest on order | the same | the same | | owned | | owned, the rest later |
-//! | nobody holds it | | | gone | leaving, if it is whole | | gone, when its last changes are stored | |
-//! | its region gives it up | | | | | gone | | |
-//! | its region keeps it | | | | | owned | | |
-//! | its region halts | | | | halted | halted | | |
-//! | its region is restarted, or merges with a live one | | | | | | lost | |
-//! | the store has the last changes of it | | | | | | | ordered |
+//! | | ordered | for the store | failed | fetched | owned | leaving | halted | lost |
+//! |---|---|---|---|---|---|---|---|---|
+//! | a viewer or a letter wants it | | ordered | ordered, when it is due | | more slabs on order | | | |
+//! | its order is answered | owned | gone | | owned | owned | | | |
+//! | its order fails | failed | failed | | its rest failed | the slabs failed | | | |
+//! | its order is taken back | gone | gone | | the rest on order anew | as before | | | |
+//! | a region fetches it within a tick | fetched | fetched | fetched | | | owned | | fetched, the rest later |
+//! | nobody wants some of its slabs | | | | | these leave | | | |
+//! | nobody holds it | | | gone | | leaving, if nothing else happens to it | | gone, when its last changes are stored | |
+//! | its region gives it up, or those slabs | | | | | owned | gone | | |
+//! | its region keeps it | | | | | owned | owned | | |
+//! | its region halts | | | | halted | halted | halted | | |
+//! | its region is restarted, or merges with a live one | | | | | | | lost | |
+//! | the store has the last changes of it | | | | the rest is ordered | | | | ordered |
 //!
 //! Gone is a column without a state: it is only in the store, or was never generated. An empty field is no change. A column that
-//! could not be generated has no state either: `streaming::failed_columns` has those.
+//! was tried often enough is gone too: `streaming::failed_columns` has those that are set aside.
+//!
+//! A column comes and goes in slabs: the whole column is one, or, in a sparse dimension, 16 chunks of it. Entities and scheduled
+//! ticks belong to the column, and come with the first slab.
 
 #[cfg(test)]
 mod tests;
 
-use crate::space::ColumnPos;
+use crate::coordinator::streaming::failed_columns::{MAX_RETRIED, OUTAGE_RETRY, wait_after};
+use crate::space::{ColumnPos, HeightSet};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -31,13 +36,12 @@ pub enum ColumnState {
     /// It is on its way to the region of its place.
     Ordered(Order),
     /// It is generated to be stored, for no region.
-    ForStore {
-        /// The order.
-        claim: u64,
-    },
-    /// It could not be read.
+    ForStore(Order),
+    /// It could not be read or, if it is not stored, generated.
     Failed(Failure),
-    /// In its region's inbox or world.
+    /// A region fetched it: its blocks are in that world, and the rest of it is still to come.
+    Fetched(Rest),
+    /// In its region's inbox or world, with all that belongs to it.
     Owned(Rest),
     /// Its region was asked to give it up.
     Leaving,
@@ -60,13 +64,13 @@ pub enum ColumnState {
 pub struct Order {
     /// Its number; 0 until it is given.
     pub claim: u64,
-    /// How often the column could not be read before.
+    /// How often the column could not be read or generated before.
     pub attempts: u32,
     /// The column was lost, and is read again.
     pub again: bool,
 }
 
-/// A column could not be read.
+/// A column could not be read or generated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// So often.
@@ -77,26 +81,38 @@ pub struct Failure {
     pub due: Duration,
 }
 
-/// How the rest of a column is doing whose blocks a region has: its entities, its scheduled ticks, other heights.
+/// What happens to a part of a column that is with its region: to its entities and scheduled ticks if it was fetched, else to some of
+/// its slabs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rest {
-    /// All of the column is there.
+    /// Nothing.
     None,
     /// It is on its way.
     Ordered(Order),
-    /// It could not be read.
+    /// It could not be read or generated.
     Failed(Failure),
     /// The column was lost, and its region fetched it before the store had this commit.
     After {
         /// The number of the commit.
         until: u64,
     },
+    /// The region was asked to give these slabs up.
+    Leaving,
+}
+
+/// What of a column of a sparse dimension is there.
+#[derive(Debug, Default)]
+pub struct Heights {
+    /// The chunk heights that are with its region.
+    pub loaded: HeightSet,
+    /// Those that are not stored, and were not generated since generation was paused.
+    pub ungenerated: HeightSet,
 }
 
 impl ColumnState {
     /// Whether it is in its region's inbox or world, or was until that halted.
     pub fn is_in_region(self) -> bool {
-        matches!(self, Self::Owned(_) | Self::Leaving | Self::Halted { .. } | Self::Lost { .. })
+        matches!(self, Self::Fetched(_) | Self::Owned(_) | Self::Leaving | Self::Halted { .. } | Self::Lost { .. })
     }
 
     /// Whether an order for it is out, or it is with a region.
@@ -104,23 +120,44 @@ impl ColumnState {
         !matches!(self, Self::Failed(_))
     }
 
+    /// The same state with something else happening to a part of it, if its region has it.
+    fn with(self, rest: Rest) -> Option<Self> {
+        match self {
+            Self::Fetched(_) => Some(Self::Fetched(rest)),
+            Self::Owned(_) => Some(Self::Owned(rest)),
+            _ => None,
+        }
+    }
+
     /// Whether it went with a halted region, and has not been read again.
     pub fn is_lost(self) -> bool {
-        matches!(self, Self::Halted { .. } | Self::Lost { .. } | Self::Owned(Rest::After { .. }))
+        matches!(self, Self::Halted { .. } | Self::Lost { .. } | Self::Fetched(Rest::After { .. }))
+    }
+
+    /// Whether its region has some of it, and lives.
+    fn is_there(self) -> bool {
+        matches!(self, Self::Fetched(_) | Self::Owned(_) | Self::Leaving)
     }
 
     /// The order for the column or for the rest of it.
     fn order(&mut self) -> Option<&mut Order> {
         match self {
-            Self::Ordered(order) | Self::Owned(Rest::Ordered(order)) => Some(order),
+            Self::Ordered(order) | Self::ForStore(order) => Some(order),
+            Self::Fetched(Rest::Ordered(order)) | Self::Owned(Rest::Ordered(order)) => Some(order),
             _ => None,
         }
     }
 
-    /// The column, or the rest of it, could not be read.
+    /// How often the column could not be had, if it failed.
+    fn failed_attempts(self) -> u32 {
+        if let Self::Failed(failure) = self { failure.attempts } else { 0 }
+    }
+
+    /// The column, or the rest of it, could not be had.
     fn failure(&mut self) -> Option<&mut Failure> {
         match self {
-            Self::Failed(failure) | Self::Owned(Rest::Failed(failure)) => Some(failure),
+            Self::Failed(failure) => Some(failure),
+            Self::Fetched(Rest::Failed(failure)) | Self::Owned(Rest::Failed(failure)) => Some(failure),
             _ => None,
         }
     }
@@ -128,7 +165,7 @@ impl ColumnState {
     /// The commit that the store must have before it is read again.
     fn lost_until(self) -> Option<u64> {
         match self {
-            Self::Lost { until } | Self::Owned(Rest::After { until }) => Some(until),
+            Self::Lost { until } | Self::Fetched(Rest::After { until }) => Some(until),
             _ => None,
         }
     }
@@ -138,8 +175,12 @@ impl ColumnState {
 #[derive(Debug, Default)]
 pub struct Columns {
     states: FxHashMap<ColumnPos, ColumnState>,
+    /// What of those that are with a region is there, if the dimension is sparse.
+    heights: FxHashMap<ColumnPos, Heights>,
     /// Columns that failed, and perhaps others.
     failed: BTreeSet<ColumnPos>,
+    /// No failure is due before this time.
+    next_due: Duration,
     /// Columns that halted or are lost, and perhaps others.
     lost: BTreeSet<ColumnPos>,
     /// Columns that are being read again.
@@ -174,22 +215,26 @@ impl Columns {
 
     /// Gives a column its next state; `None` if it is gone.
     fn set(&mut self, column: ColumnPos, state: Option<ColumnState>) {
+        if !state.is_some_and(ColumnState::is_there) {
+            self.heights.remove(&column);
+        }
         let Some(mut state) = state else {
             self.states.remove(&column);
             self.again.remove(&column);
             return;
         };
-        if state.failure().is_some() {
+        if let Some(failure) = state.failure() {
+            self.next_due = self.next_due.min(failure.due);
             self.failed.insert(column);
         }
         if state.is_lost() {
             self.lost.insert(column);
         }
         let is_again = match state {
-            ColumnState::Ordered(order) | ColumnState::Owned(Rest::Ordered(order)) => order.again,
-            ColumnState::Failed(failure) | ColumnState::Owned(Rest::Failed(failure)) => failure.again,
             ColumnState::Halted { again, .. } => again,
-            _ => false,
+            mut state => {
+                state.order().is_some_and(|order| order.again) || state.failure().is_some_and(|failure| failure.again)
+            }
         };
         match is_again {
             true => drop(self.again.insert(column)),
@@ -198,12 +243,16 @@ impl Columns {
         self.states.insert(column, state);
     }
 
-    /// Somebody wants the column. `true` if it is to be ordered, `false` if it comes from an order for the store.
+    /// Somebody wants the column, or more slabs of it. `true` if that is to be ordered, `false` if it comes from an order for the
+    /// store.
     pub fn want(&mut self, column: ColumnPos) -> bool {
         let (order, is_new) = match self.get(column) {
-            Some(ColumnState::ForStore { claim }) => (Order { claim, ..Order::default() }, false),
-            Some(ColumnState::Failed(Failure { attempts, .. })) => (Order { attempts, ..Order::default() }, true),
-            _ => (Order::default(), true),
+            Some(ColumnState::Owned(_)) => {
+                self.set(column, Some(ColumnState::Owned(Rest::Ordered(Order::default()))));
+                return true;
+            }
+            Some(ColumnState::ForStore(order)) => (order, false),
+            state => (Order { attempts: state.map_or(0, ColumnState::failed_attempts), ..Order::default() }, true),
         };
         self.set(column, Some(ColumnState::Ordered(order)));
         is_new
@@ -211,7 +260,8 @@ impl Columns {
 
     /// The column is generated to be stored.
     pub fn make(&mut self, column: ColumnPos, claim: u64) {
-        self.set(column, Some(ColumnState::ForStore { claim }));
+        let attempts = self.get(column).map_or(0, ColumnState::failed_attempts);
+        self.set(column, Some(ColumnState::ForStore(Order { claim, attempts, ..Order::default() })));
     }
 
     /// The order for the column, or for the rest of it, has this number.
@@ -223,16 +273,13 @@ impl Columns {
 
     /// Where the column is that this order is for; `None` if the order does not count any more.
     pub fn awaits(&self, column: ColumnPos, claim: u64) -> Option<ColumnState> {
-        self.get(column).filter(|state| match *state {
-            ColumnState::ForStore { claim: made } => made == claim,
-            mut state => state.order().is_some_and(|order| order.claim == claim),
-        })
+        self.get(column).filter(|state| { *state }.order().is_some_and(|order| order.claim == claim))
     }
 
     /// Whether the order for the column does not come from its nearest viewer: a region or the game has waited for it before.
     pub fn is_urgent(&self, column: ColumnPos) -> bool {
         match self.get(column) {
-            Some(ColumnState::Owned(_)) => true,
+            Some(ColumnState::Fetched(_)) => true,
             Some(ColumnState::Ordered(order)) => order.again,
             _ => false,
         }
@@ -246,18 +293,28 @@ impl Columns {
     /// A region fetched the column's blocks.
     pub fn fetch(&mut self, column: ColumnPos) {
         let rest = match self.get(column) {
-            None | Some(ColumnState::ForStore { .. } | ColumnState::Failed(_)) => Rest::Ordered(Order::default()),
+            None | Some(ColumnState::ForStore(_) | ColumnState::Failed(_)) => Rest::Ordered(Order::default()),
             Some(ColumnState::Ordered(order)) => Rest::Ordered(order),
-            Some(ColumnState::Owned(rest)) => rest,
-            Some(ColumnState::Leaving) => Rest::None,
             Some(ColumnState::Halted { until, .. } | ColumnState::Lost { until }) => Rest::After { until },
+            Some(ColumnState::Leaving) => return self.deliver(column),
+            Some(ColumnState::Fetched(_) | ColumnState::Owned(_)) => return,
         };
-        self.set(column, Some(ColumnState::Owned(rest)));
+        self.set(column, Some(ColumnState::Fetched(rest)));
     }
 
     /// The region is asked to give the column up.
     pub fn leave(&mut self, column: ColumnPos) {
         self.set(column, Some(ColumnState::Leaving));
+    }
+
+    /// The region is asked to give some of its slabs up.
+    pub fn leave_in_part(&mut self, column: ColumnPos) {
+        self.set(column, Some(ColumnState::Owned(Rest::Leaving)));
+    }
+
+    /// Whether the region was asked to give the column up, or some of its slabs.
+    pub fn is_leaving(&self, column: ColumnPos) -> bool {
+        matches!(self.get(column), Some(ColumnState::Leaving | ColumnState::Owned(Rest::Leaving)))
     }
 
     /// The column's region halted.
@@ -288,68 +345,85 @@ impl Columns {
         self.set(column, None);
     }
 
-    /// The column, or the rest of it, could not be read once more, and is tried again after the wait for so many attempts. Gives
-    /// the attempts and the wait.
-    pub fn fail(&mut self, column: ColumnPos, now: Duration, wait: impl Fn(u32) -> Duration) -> (u32, Duration) {
-        let state = self.states.get_mut(&column);
-        let is_rest = matches!(state, Some(ColumnState::Owned(_)));
-        let Order { attempts, again, .. } = state.and_then(ColumnState::order).copied().unwrap_or_default();
-        let (attempts, wait) = (attempts + 1, wait(attempts + 1));
+    /// The column, or the rest of it, could not be had once more, and is tried again after a wait. While the store does not work,
+    /// that is no fault of the column, and does not count. Gives the attempts and the wait.
+    pub fn fail(&mut self, column: ColumnPos, now: Duration, is_outage: bool) -> (u32, Duration) {
+        let mut state = self.get(column);
+        let Order { attempts, again, .. } = state.as_mut().and_then(ColumnState::order).copied().unwrap_or_default();
+        let (attempts, wait) =
+            if is_outage { (attempts, OUTAGE_RETRY) } else { (attempts + 1, wait_after(attempts + 1)) };
+        let is_rest = state.is_some_and(ColumnState::is_there);
         let failure = Failure { attempts, again: again && is_rest, due: now.saturating_add(wait) };
-        let next = if is_rest { ColumnState::Owned(Rest::Failed(failure)) } else { ColumnState::Failed(failure) };
-        self.set(column, Some(next));
+        let rest = state.and_then(|state| state.with(Rest::Failed(failure)));
+        self.set(column, Some(rest.unwrap_or(ColumnState::Failed(failure))));
         (attempts, wait)
     }
 
-    /// Columns that could not be read, in order, with the failure of each and whether a region has its blocks.
-    fn failures(&mut self) -> Vec<(ColumnPos, Failure, bool)> {
+    /// Columns that could not be read, or of which something could not, in order, with the failure of each.
+    fn failures(&mut self) -> Vec<(ColumnPos, ColumnState, Failure)> {
         let Self { failed, states, .. } = self;
         let mut failures = Vec::new();
         failed.retain(|column| {
-            let state = states.get(column).copied();
-            let failure = state.and_then(|mut state| state.failure().copied());
-            failures.extend(failure.map(|failure| (*column, failure, matches!(state, Some(ColumnState::Owned(_))))));
+            let Some(mut state) = states.get(column).copied() else { return false };
+            let failure = state.failure().copied();
+            failures.extend(failure.map(|failure| (*column, state, failure)));
             failure.is_some()
         });
         failures
     }
 
-    /// Forgets failed columns that are not wanted any more, and gives them.
-    pub fn forget_failures(&mut self, is_wanted: impl Fn(ColumnPos) -> bool) -> Vec<ColumnPos> {
-        let failures = self.failures().into_iter().filter(|(column, _, is_rest)| !is_rest && !is_wanted(*column));
-        let forgotten: Vec<_> = failures.map(|(column, ..)| column).collect();
-        forgotten.iter().for_each(|column| self.forget(*column));
-        forgotten
+    /// Columns that could not be had, without those of which a region has something; of each when it is tried again, or
+    /// `Duration::MAX` if it may be ordered.
+    pub fn failed(&mut self) -> impl Iterator<Item = (ColumnPos, Duration)> {
+        let failed = self.failures().into_iter().filter(|(_, state, _)| !state.is_there());
+        failed.map(|(column, _, failure)| (column, failure.due))
+    }
+
+    /// Whether one more may have failed. Makes room by forgetting those that may be ordered again and were not since.
+    pub fn has_room_for_failures(&mut self) -> bool {
+        if self.failed.len() <= MAX_RETRIED {
+            return true;
+        }
+        let (over, waiting): (Vec<_>, Vec<_>) = self.failed().partition(|(_, due)| *due == Duration::MAX);
+        over.into_iter().for_each(|(column, _)| self.forget(column));
+        waiting.len() <= MAX_RETRIED
     }
 
     /// Retries the failures that are due. Gives the columns that may be ordered again, and those whose rest must be ordered now.
     pub fn retry(&mut self, now: Duration) -> (Vec<ColumnPos>, Vec<ColumnPos>) {
         let (mut columns, mut rests) = (Vec::new(), Vec::new());
-        for (column, failure @ Failure { attempts, again, due }, is_rest) in self.failures() {
+        if self.next_due > now {
+            return (columns, rests);
+        }
+        self.next_due = Duration::MAX;
+        for (column, state, Failure { attempts, again, due }) in self.failures() {
             if due > now {
+                self.next_due = self.next_due.min(due);
                 continue;
             }
-            let next = match is_rest {
-                true => ColumnState::Owned(Rest::Ordered(Order { claim: 0, attempts, again })),
-                false => ColumnState::Failed(Failure { due: Duration::MAX, ..failure }),
-            };
-            self.set(column, Some(next));
-            if is_rest { rests.push(column) } else { columns.push(column) }
+            let rest = state.with(Rest::Ordered(Order { claim: 0, attempts, again }));
+            if rest.is_some() {
+                rests.push(column)
+            } else {
+                columns.push(column)
+            }
+            let over = ColumnState::Failed(Failure { attempts, again, due: Duration::MAX });
+            self.set(column, Some(rest.unwrap_or(over)));
         }
         (columns, rests)
     }
 
     /// The dimension closes: what could not be read is not tried again.
     pub fn end_failures(&mut self) {
-        for (column, _, is_rest) in self.failures() {
-            match is_rest {
+        for (column, state, _) in self.failures() {
+            match state.is_there() {
                 true => self.deliver(column),
                 false => self.forget(column),
             }
         }
     }
 
-    /// Whether the column could not be read, or is being read once more since then.
+    /// Whether the column could not be had, or is tried once more since then.
     pub fn has_failed(&self, column: ColumnPos) -> bool {
         let Some(mut state) = self.get(column) else { return false };
         state.failure().is_some() || state.order().is_some_and(|order| order.attempts > 0)
@@ -370,13 +444,29 @@ impl Columns {
     /// A lost column is read again; if a region has its blocks, the rest is.
     pub fn read_again(&mut self, column: ColumnPos) {
         let order = Order { again: true, ..Order::default() };
-        let is_fetched = matches!(self.get(column), Some(ColumnState::Owned(_)));
-        let next = if is_fetched { ColumnState::Owned(Rest::Ordered(order)) } else { ColumnState::Ordered(order) };
-        self.set(column, Some(next));
+        let rest = self.get(column).and_then(|state| state.with(Rest::Ordered(order)));
+        self.set(column, Some(rest.unwrap_or(ColumnState::Ordered(order))));
     }
 
     /// Whether lost columns are being read again, or will be when their region, which halted once more, lives again.
     pub fn is_reading_again(&self) -> bool {
         !self.again.is_empty()
+    }
+
+    /// What of a column of a sparse dimension is there, if its region has some of it.
+    pub fn heights(&self, column: ColumnPos) -> Option<&Heights> {
+        self.heights.get(&column)
+    }
+
+    /// The same, of a column that is with its region.
+    pub fn heights_mut(&mut self, column: ColumnPos) -> Option<&mut Heights> {
+        self.get(column).filter(|state| state.is_there())?;
+        Some(self.heights.entry(column).or_default())
+    }
+
+    /// Generation goes on: what was left out is wanted again. Gives the columns.
+    pub fn resume(&mut self) -> Vec<ColumnPos> {
+        let left_out = self.heights.iter_mut().filter(|(_, heights)| !heights.ungenerated.is_empty());
+        left_out.map(|(column, heights)| (*column, heights.ungenerated = HeightSet::new()).0).collect()
     }
 }

@@ -1,7 +1,7 @@
 //! The life of a dimension's columns, and of what fails of them.
 
 use super::Dimension;
-use super::column_state::{ColumnState, Rest};
+use super::column_state::ColumnState;
 use crate::coordinator::publish::Publisher;
 use crate::region::RegionId;
 use crate::simulation::LoadedColumn;
@@ -24,7 +24,7 @@ impl Dimension {
     pub fn is_whole(&self, column: ColumnPos) -> bool {
         matches!(
             self.columns.get(column),
-            Some(ColumnState::Owned(Rest::None) | ColumnState::Leaving | ColumnState::Halted { .. })
+            Some(ColumnState::Owned(_) | ColumnState::Leaving | ColumnState::Halted { .. })
         )
     }
 
@@ -53,11 +53,19 @@ impl Dimension {
     /// Who comes to a place again does not wait for what failed there before.
     pub fn forget_left_failures(&mut self) {
         for column in std::mem::take(&mut self.left_failures) {
-            let is_wanted = self.viewers.values().any(|viewer| viewer.reaches(column));
-            if !is_wanted && self.generation.failures.is_waiting(column) {
-                self.generation.failures.forget(column);
-                self.release_generation(column);
+            let is_wanted = self.is_held(column) || self.viewers.values().any(|viewer| viewer.reaches(column));
+            if !is_wanted && matches!(self.columns.get(column), Some(ColumnState::Failed(_))) {
+                self.columns.forget(column);
+                self.reopen(column);
             }
+        }
+    }
+
+    /// A column that failed may be tried again.
+    pub fn reopen(&mut self, column: ColumnPos) {
+        match self.stored.is_completed(column) {
+            true => self.make_missing(column),
+            false => self.release_generation(column),
         }
     }
 
@@ -98,20 +106,11 @@ impl Dimension {
     pub fn take_out(&mut self, column: ColumnPos, publisher: &mut Publisher) {
         publisher.unloaded(self.id, column);
         self.unneeded.remove(&column);
-        if let Some(sparse) = &mut self.sparse {
-            sparse.forget(column);
-        }
         self.departed().find_again(column);
         if let Err(error) = self.regionizer.remove_column(column) {
             error!("{}: {error}", self.id);
         }
         self.make_missing(column);
-    }
-
-    /// Columns that failed and that nobody wants any more are like others that are not there.
-    pub fn forget_unwanted_failures(&mut self) {
-        let unwanted = self.columns.forget_failures(|column| self.holds.contains_key(&column));
-        unwanted.into_iter().for_each(|column| self.make_missing(column));
     }
 
     pub fn make_missing(&mut self, column: ColumnPos) {
@@ -123,7 +122,12 @@ impl Dimension {
     pub fn deliver(&mut self, mut loaded: LoadedColumn) -> bool {
         let position = loaded.column.pos();
         let Some(region) = self.regionizer.region_at(position) else { return false };
+        if matches!(self.columns.get(position), Some(ColumnState::Owned(_))) {
+            // More slabs of it: its entities came with the first one.
+            loaded.entities.clear();
+        }
         let travellers = self.transit.take(position);
+        self.columns.deliver(position);
         self.note_loaded(&loaded.column);
         let mut letters = self.take_letters(position);
         letters.splice(..0, self.recalled_to(&loaded));
@@ -134,19 +138,16 @@ impl Dimension {
         inbox.columns.push(loaded);
         inbox.travellers.extend(travellers);
         inbox.letters.extend(letters);
-        self.columns.deliver(position);
         if !self.is_held(position) {
             self.unneeded.insert(position);
         }
         true
     }
 
-    /// The region keeps a column that it was asked to give up; what waited for its return goes to the region.
+    /// The region keeps a column that it was asked to give up, or slabs of it; what waited for its return goes to the region.
     pub fn keep(&mut self, column: ColumnPos) {
         self.columns.deliver(column);
-        if let Some(sparse) = &mut self.sparse {
-            sparse.revise(column);
-        }
+        self.revised.insert(column);
         let letters = self.take_letters(column);
         letters.into_iter().for_each(|letter| self.send_letter(column, letter));
         if !self.is_held(column) {

@@ -1,6 +1,7 @@
 //! What goes to a dimension's regions: entities, letters, and what waited for columns that are gone.
 
 use super::Dimension;
+use super::column_state::Heights;
 use crate::coordinator::streaming::holders::{HOLD_MARGIN, Holder, disc_difference};
 use crate::region::RegionId;
 use crate::simulation::{Inbox, Letter, LoadedColumn, SetBlock, Traveller, ViewerRadii};
@@ -70,10 +71,14 @@ impl Dimension {
 
     /// Has ground loaded for letters, for so many places at a time.
     pub fn hold_for_letters(&mut self, most: usize) {
-        let Self { columns, holds, generation, stored, sparse, letter_places, .. } = self;
+        let Self { columns, holds, generation, stored, letter_places, .. } = self;
         let is_stuck = |place: ChunkPos| match place.column() {
-            column if !stored.is_completed(column) => generation.settings.paused || generation.failures.has(column),
-            column => columns.has_failed(column) || sparse.as_ref().is_some_and(|sparse| sparse.is_stuck(place)),
+            column if generation.settings.paused && !stored.is_completed(column) => true,
+            column => {
+                let is_left_out = |heights: &Heights| heights.ungenerated.contains(place.y);
+                let failures = &generation.failures;
+                columns.has_failed(column) || failures.has(column) || columns.heights(column).is_some_and(is_left_out)
+            }
         };
         let is_left = |column: ColumnPos| columns.is_resident(column) && !holds.contains_key(&column);
         // With what was loaded around it.
@@ -86,7 +91,7 @@ impl Dimension {
 
     /// The chunk that is loaded for a letter; any of the column unless the dimension is sparse.
     fn letter_place(&self, column: ColumnPos, letter: &Letter) -> ChunkPos {
-        let height = letter.block().filter(|_| self.sparse.is_some()).map_or(0, |block| block.chunk().y);
+        let height = letter.block().filter(|_| self.is_sparse()).map_or(0, |block| block.chunk().y);
         column.chunk(height)
     }
 

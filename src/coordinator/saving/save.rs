@@ -420,7 +420,7 @@ impl Saves {
 impl Dimensions {
     /// What sparse ground looks like from afar is made of all that is stored of it, and so it is known only now.
     fn note_new_sparse_ground(&mut self, stored: Option<&SaveBatch>) {
-        let is_sparse = |id: &DimensionId| self.open.get(id).is_some_and(|open| open.sparse.is_some());
+        let is_sparse = |id: &DimensionId| self.open.get(id).is_some_and(|open| open.is_sparse());
         let chunks = stored.into_iter().flat_map(|batch| batch.chunks.keys()).filter(|(id, _)| is_sparse(id));
         let columns: BTreeSet<_> = chunks.map(|(id, chunk)| (*id, chunk.column())).collect();
         for (id, column) in columns {

@@ -223,7 +223,7 @@ impl Tiers {
 
 /// How many blocks lie between a group and the nearest viewer of its dimension, if there is one.
 fn nearest_viewer(dimension: &Dimension, group: ChunkGroup) -> Option<u64> {
-    let is_sparse = dimension.sparse.is_some();
+    let is_sparse = dimension.is_sparse();
     let distance = |viewer: &ViewerState| blocks_between(group, viewer.center, is_sparse.then_some(viewer.height));
     dimension.real_viewers().map(distance).min()
 }
@@ -233,13 +233,11 @@ pub fn note_resident(clock: Res<Clock>, store: Res<Store>, dimensions: Res<Dimen
     store.0.set_session_time(clock.now);
     for (id, dimension) in &dimensions.open {
         for (column, _) in dimension.columns.iter().filter(|(_, state)| state.is_in_region()) {
-            match &dimension.sparse {
-                None => store.0.note_access(*id, column.batch(), dimension.chunk_heights()),
-                Some(sparse) => {
-                    for heights in sparse.loaded_heights(column) {
-                        store.0.note_access(*id, column.batch(), heights);
-                    }
-                }
+            let batch = column.batch();
+            match dimension.columns.heights(column) {
+                Some(known) => known.loaded.ranges().for_each(|heights| store.0.note_access(*id, batch, heights)),
+                None if dimension.is_sparse() => {}
+                None => store.0.note_access(*id, batch, dimension.chunk_heights()),
             }
         }
     }

@@ -28,6 +28,8 @@ impl Dimension {
         }
         let Progress { to_load, to_generate } = self.progress.unwrap_or_default();
         let now = self.real_now;
+        let is_waiting = |(column, due): &(_, Duration)| *due < Duration::MAX && !self.stored.is_completed(*column);
+        let failing = self.columns.failed().filter(is_waiting).count();
         let generation = &mut self.generation;
         let generated_per_second = generation.generated.per_second(now);
         let possible = to_generate.missing.saturating_sub(generation.failures.set_aside());
@@ -41,7 +43,7 @@ impl Dimension {
             in_flight: self.in_flight,
             generated_per_second,
             time_left: generated_per_second.and_then(|rate| time_left(possible, rate)),
-            failing: generation.failures.waiting(),
+            failing,
             set_aside: generation.failures.set_aside(),
             failures: generation.failures.list().into(),
         }

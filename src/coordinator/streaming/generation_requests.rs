@@ -3,7 +3,8 @@
 use super::generation_control::{DimensionGeneration, RetryColumns};
 use super::orders::Orders;
 use super::pacing::Pacing;
-use crate::coordinator::dimension::{Dimension, Dimensions};
+use crate::coordinator::dimension::Dimensions;
+use crate::coordinator::dimension::column_state::ColumnState;
 use bevy::prelude::*;
 
 /// How the ground of the dimension with this entity is generated from now on.
@@ -13,8 +14,8 @@ pub(crate) fn set_generation(
 ) {
     let Some(dimension) = dimensions.by_entity(dimension) else { return };
     dimension.generation.settings = settings;
-    if let Some(sparse) = dimension.sparse.as_mut().filter(|_| !settings.paused) {
-        sparse.resume();
+    if !settings.paused {
+        dimension.revised.extend(dimension.columns.resume());
     }
     // What is not begun is taken back if it is paused.
     dimension.has_moved_viewers |= settings.paused;
@@ -27,20 +28,20 @@ pub(crate) fn set_pacing(In(pacing): In<Pacing>, mut orders: ResMut<Orders>) {
 /// Columns that failed are tried again.
 pub(crate) fn retry_columns(In(retry): In<RetryColumns>, mut dimensions: ResMut<Dimensions>) {
     let Some(dimension) = dimensions.by_entity(retry.dimension) else { return };
-    let failures = &mut dimension.generation.failures;
-    let columns = match retry.column {
-        None => failures.retry_all(),
-        Some(column) => failures.retry(column).then_some(column).into_iter().collect(),
+    let columns: Vec<_> = match retry.column {
+        Some(column) => vec![column],
+        None => {
+            let failed = dimension.columns.failed().map(|(column, _)| column);
+            failed.chain(dimension.generation.failures.forget_all()).collect()
+        }
     };
-    columns.into_iter().for_each(|column| dimension.release_generation(column));
-}
-
-impl Dimension {
-    /// Columns that failed are missing again when their wait is over.
-    pub fn retry_generation(&mut self) {
-        self.forget_left_failures();
-        for column in self.generation.failures.take_due(self.real_now) {
-            self.release_generation(column);
+    for column in columns {
+        let failed = matches!(dimension.columns.get(column), Some(ColumnState::Failed(_)));
+        if failed {
+            dimension.columns.forget(column);
+        }
+        if dimension.generation.failures.forget(column) || failed || retry.column.is_none() {
+            dimension.reopen(column);
         }
     }
 }

@@ -1,6 +1,5 @@
 //! Where a viewer is heading, found out from its moves.
 
-use crate::simulation::ViewerRadii;
 use crate::space::ColumnPos;
 use std::time::Duration;
 
@@ -10,6 +9,9 @@ const LEAD: f64 = 4.0;
 const SMOOTHING: f64 = 0.5;
 /// A move of more columns than this is no walk: where it leads says nothing.
 const LEAP: u128 = 16;
+
+/// For so many milliseconds a viewer that does not move is taken to go on as it went.
+const STEP: u128 = 250;
 
 /// The speed of a viewer, in columns a second. A plain data structure.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -38,7 +40,8 @@ impl Heading {
     /// Where it will be in a few seconds, at most `most` columns from here; `None` if that is here. Who has not moved for
     /// a while is no faster than a column in that time.
     pub fn ahead(&self, center: ColumnPos, now: Duration, most: u32) -> Option<ColumnPos> {
-        let still = now.saturating_sub(self.moved_at?).as_secs_f64();
+        // In steps, so that what was found from there is not searched for anew each time.
+        let still = (now.saturating_sub(self.moved_at?).as_millis() / STEP) as f64 * STEP as f64 / 1000.0;
         let speed = self.speed.0.hypot(self.speed.1);
         let likely = if still > 0.0 { speed.min(1.0 / still) } else { speed };
         let way = (likely * LEAD).min(f64::from(most));
@@ -48,32 +51,6 @@ impl Heading {
         let step = |speed_on_axis: f64| (speed_on_axis / speed * way).round() as i64;
         let (x, z) = (step(self.speed.0), step(self.speed.1));
         Some(ColumnPos::new(center.x.checked_add(x)?, center.z.checked_add(z)?)).filter(|ahead| *ahead != center)
-    }
-}
-
-/// How long it is taken for granted where a viewer is heading, if it does not move.
-const AIM_PERIOD: Duration = Duration::from_millis(250);
-
-/// Where a viewer is heading, as it was found out last: by the radius within which it has ground loaded, and generated.
-#[derive(Clone, Copy, Debug)]
-pub struct Aim {
-    pub to_load: Option<ColumnPos>,
-    pub to_generate: Option<ColumnPos>,
-    /// When it is found out again; never, for one that heads nowhere until it moves.
-    due: Duration,
-}
-
-impl Aim {
-    pub fn new(heading: &Heading, center: ColumnPos, radii: ViewerRadii, now: Duration) -> Self {
-        let to_load = heading.ahead(center, now, radii.load / 2);
-        let to_generate = heading.ahead(center, now, radii.generation / 2);
-        let is_heading = to_load.or(to_generate).is_some();
-        let due = if is_heading { now.saturating_add(AIM_PERIOD) } else { Duration::MAX };
-        Self { to_load, to_generate, due }
-    }
-
-    pub fn is_due(&self, now: Duration) -> bool {
-        self.due <= now
     }
 }
 
@@ -116,16 +93,13 @@ mod tests {
     }
 
     #[test]
-    fn it_is_found_out_again_only_while_it_may_change() {
+    fn it_changes_four_times_a_second_at_most() {
         let mut heading = Heading::default();
         let (place, now) = walk(&mut heading, 2);
-        let radii = ViewerRadii::new(4, 40, 0);
-        let aim = Aim::new(&heading, place, radii, now);
-        assert_eq!(aim.to_load, Some(ColumnPos::new(place.x + 2, 0)));
-        assert_eq!(aim.to_generate, Some(ColumnPos::new(place.x + 8, 0)));
-        assert!(!aim.is_due(now + seconds(0.2)) && aim.is_due(now + seconds(0.25)));
-        let still = Aim::new(&heading, place, radii, now + seconds(5.0));
-        assert!(still.to_generate.is_none() && !still.is_due(now + seconds(1_000.0)));
+        let ahead = |milliseconds| heading.ahead(place, now + Duration::from_millis(milliseconds), 100);
+        let seen: Vec<_> = (0..4_000).map(ahead).collect();
+        assert!(seen.chunks(250).all(|quarter| quarter.iter().all(|ahead| *ahead == quarter[0])), "{seen:?}");
+        assert!(seen[0].is_some() && seen[3_999].is_some() && seen[0] != seen[3_999]);
     }
 
     #[test]

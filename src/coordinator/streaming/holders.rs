@@ -1,6 +1,6 @@
 //! Who keeps ground loaded, and which.
 
-use super::heading::{Aim, Heading};
+use super::heading::Heading;
 use super::outlook::Outlook;
 use crate::simulation::ViewerRadii;
 use crate::space::{BATCH_SIZE, ChunkPos, ColumnPos};
@@ -29,7 +29,6 @@ pub struct ViewerState {
     pub height: i64,
     pub radii: ViewerRadii,
     pub heading: Heading,
-    pub aim: Aim,
     /// What is to be loaded in its range.
     pub to_load: Outlook,
     /// What is to be generated in its range.

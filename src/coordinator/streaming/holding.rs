@@ -1,16 +1,16 @@
 //! Viewers and letters hold columns, and let them go.
 
-use super::heading::Aim;
 use super::holders::{HOLD_MARGIN, Holder, ViewerState, disc_difference};
 use super::outlook::Outlook;
 use crate::coordinator::dimension::Dimension;
+use crate::coordinator::dimension::column_state::ColumnState;
 use crate::simulation::ViewerRadii;
 use crate::space::{ChunkPos, ColumnPos};
 
 impl Dimension {
     /// The holder wants the columns around `center`, and none that it wanted before.
     pub fn hold(&mut self, holder: Holder, place: ChunkPos, radii: ViewerRadii) {
-        let (center, height) = (place.column(), if self.sparse.is_some() { place.y } else { 0 });
+        let (center, height) = (place.column(), if self.is_sparse() { place.y } else { 0 });
         let radii = self.caps.limits().cut(radii);
         let known = self.viewers.get(&holder);
         if known.is_some_and(|viewer| (viewer.center, viewer.height, viewer.radii) == (center, height, radii)) {
@@ -26,7 +26,6 @@ impl Dimension {
         let served = known.map_or(0, |viewer| viewer.served);
         let before = known.map(|viewer| (viewer.center, viewer.radii.load));
         heading.note(before.map_or(center, |(before, _)| before), center, self.real_now);
-        let aim = Aim::new(&heading, center, radii, self.real_now);
         let radius = radii.load;
         let disc = |(center, radius): (ColumnPos, u32)| (center, i64::from(radius + HOLD_MARGIN));
         for column in disc_difference(disc((center, radius)), before.map(disc)) {
@@ -39,7 +38,7 @@ impl Dimension {
         if let Some(before) = before {
             self.let_go(disc(before), Some(disc((center, radius))));
         }
-        let state = ViewerState { center, height, radii, heading, aim, to_load, to_generate, served };
+        let state = ViewerState { center, height, radii, heading, to_load, to_generate, served };
         self.viewers.insert(holder, state);
         self.revise_disc(disc((center, radius)));
         self.note_moved_viewers();
@@ -68,25 +67,26 @@ impl Dimension {
 
     /// Something else may be wanted of the columns of this disc than before.
     fn revise_disc(&mut self, disc: (ColumnPos, i64)) {
-        let Some(sparse) = &mut self.sparse else { return };
-        let columns = disc_difference(disc, None).filter(|column| self.columns.is_under_way(*column));
-        columns.for_each(|column| sparse.revise(column));
+        if self.is_sparse() {
+            let columns = disc_difference(disc, None).filter(|column| self.columns.is_under_way(*column));
+            self.revised.extend(columns);
+        }
     }
 
     fn let_go(&mut self, old: (ColumnPos, i64), new: Option<(ColumnPos, i64)>) {
         for column in disc_difference(old, new) {
-            if let Some(sparse) = &mut self.sparse {
-                sparse.revise(column);
+            if self.home.ground.is_sparse {
+                self.revised.insert(column);
             }
             if let Some(holds) = self.holds.get_mut(&column) {
                 *holds -= 1;
                 if *holds == 0 {
                     self.holds.remove(&column);
-                    if self.resident.release(column) && self.generation.failures.is_waiting(column) {
-                        self.left_failures.push(column);
-                    }
-                    if self.columns.is_under_way(column) {
-                        self.unneeded.insert(column);
+                    self.resident.release(column);
+                    match self.columns.get(column) {
+                        Some(ColumnState::Failed(_)) => self.left_failures.push(column),
+                        Some(_) => drop(self.unneeded.insert(column)),
+                        None => {}
                     }
                 }
             }

@@ -4,12 +4,12 @@
 #[cfg(test)]
 mod tests;
 
-use super::heading::Aim;
 use super::holders::{Holder, ViewerState};
 use super::orders::{Orders, Room};
 use super::outlook::{Lead, Near};
 use super::turns::Turns;
 use super::viewer_limits::ViewerCaps;
+use crate::coordinator::dimension::column_state::{ColumnState, Rest};
 use crate::coordinator::dimension::{Dimension, Dimensions};
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::saving::save::Saves;
@@ -36,6 +36,9 @@ struct Field<'a> {
     turns: &'a Turns,
     caps: &'a ViewerCaps,
     heading_weight: f64,
+    now: Duration,
+    /// Slabs of stored columns may have to be generated.
+    loading_generates: bool,
 }
 
 /// Work of one kind for one viewer. It is not nearer than its distance, and may be farther.
@@ -86,21 +89,16 @@ impl Field<'_> {
     }
 
     fn lead(&self, viewer: &ViewerState, kind: Kind) -> Option<Lead> {
-        let center = match kind {
-            Kind::Load => viewer.aim.to_load,
-            Kind::Generate => viewer.aim.to_generate,
-        };
         let weight = self.heading_weight;
-        center.filter(|_| weight > 0.0).map(|center| Lead { center, weight })
-    }
-
-    /// Finds out where viewers are heading that have not moved for a while.
-    fn renew_aims(&mut self, holders: &[Holder], now: Duration) {
-        for holder in holders {
-            if let Some(viewer) = self.viewers.get_mut(holder).filter(|viewer| viewer.aim.is_due(now)) {
-                viewer.aim = Aim::new(&viewer.heading, viewer.center, viewer.radii, now);
-            }
+        if weight == 0.0 {
+            return None;
         }
+        let radius = match kind {
+            Kind::Load => viewer.radii.load,
+            Kind::Generate => viewer.radii.generation,
+        };
+        let center = viewer.heading.ahead(viewer.center, self.now, radius / 2)?;
+        Some(Lead { center, weight })
     }
 
     /// Whether the viewer may have more ground of this kind now.
@@ -128,7 +126,8 @@ impl Field<'_> {
             let mut first = heap.peek_mut()?;
             let Reverse(Candidate { distance, holder, kind, .. }) = &mut *first;
             let (holder, kind) = (*holder, *kind);
-            let has_turn = (kind == Kind::Load || may_generate) && self.is_served(holder, kind);
+            let may_begin = may_generate || (kind == Kind::Load && !self.loading_generates);
+            let has_turn = may_begin && self.is_served(holder, kind);
             let near = if has_turn { self.look(holder, kind) } else { None };
             match near {
                 None => drop(PeekMut::pop(first)),
@@ -156,15 +155,14 @@ struct Candidates {
 
 impl Candidates {
     fn new(dimension: &mut Dimension) -> Self {
-        let (now, holders) = (dimension.real_now, dimension.wanting.take(&dimension.viewers));
-        let candidates = Self::of(dimension.id, &mut dimension.field(), &holders, now);
+        let holders = dimension.wanting.take(&dimension.viewers);
+        let candidates = Self::of(dimension.id, &dimension.field(), &holders);
         dimension.wanting.0 = Some(candidates.holders.clone());
         candidates
     }
 
     /// What these viewers want.
-    fn of(dimension: DimensionId, field: &mut Field, holders: &[Holder], now: Duration) -> Self {
-        field.renew_aims(holders, now);
+    fn of(dimension: DimensionId, field: &Field, holders: &[Holder]) -> Self {
         let found: Vec<_> = field.candidates(holders).map(|candidate| Candidate { rank: 0, ..candidate }).collect();
         let mut holders: Vec<_> = found.iter().map(|candidate| candidate.holder).collect();
         holders.dedup();
@@ -225,27 +223,45 @@ impl Dimension {
             return false;
         };
         match kind {
-            Kind::Load => self.order_loading(holder, near, orders, publisher),
+            Kind::Load => self.order_loading(holder, near, allowance, orders, publisher),
             Kind::Generate => self.order_generation(holder, near, allowance, orders, publisher),
         }
         true
     }
 
-    /// Has what is stored of the batch loaded; the rest is claimed, and waits until it is generated.
-    fn order_loading(&mut self, holder: Holder, near: Near, orders: &mut Orders, publisher: &mut Publisher) {
+    /// Has what is stored of the batch loaded, and more slabs of what a region has; the rest is claimed, and waits until it is
+    /// generated.
+    fn order_loading(
+        &mut self,
+        holder: Holder,
+        near: Near,
+        allowance: usize,
+        orders: &mut Orders,
+        publisher: &mut Publisher,
+    ) {
         let Some(work) = self.resident.claim(near.batch, near.center) else { return };
         let nearest = work.columns.first();
-        let loaders = self.loaders(near.batch);
+        let is_loaded_along = self.loaders(near.batch);
         let mut stored = Vec::with_capacity(work.columns.len());
+        let (mut more, most) = (0, if self.field().loading_generates { allowance } else { usize::MAX });
         for column in work.columns {
+            let lacks_slabs = self.columns.is_in_region(column);
             // The rest of the batch would only take memory.
-            if !loaders.reach(column) {
+            if !is_loaded_along(column) || (lacks_slabs && more >= most) {
                 self.resident.release(column);
+            } else if lacks_slabs {
+                self.resident.mark_completed(column);
+                // Any other state brings it here again when it ends.
+                if self.columns.get(column) == Some(ColumnState::Owned(Rest::None)) {
+                    more += 1;
+                    stored.push(column);
+                }
             } else if self.stored.is_completed(column) {
                 self.resident.mark_completed(column);
                 stored.push(column);
             }
         }
+        self.generation.bucket.take(more);
         if !stored.is_empty() {
             self.caps.note_loaded(holder, stored.len());
             self.serve(nearest);
@@ -265,14 +281,14 @@ impl Dimension {
         let Some(work) = self.stored.claim(near.batch, near.center) else { return };
         let nearest = work.columns.first();
         let takes_rim = self.viewers.get(&holder).is_some_and(ViewerState::generates_further);
-        let loaders = self.loaders(near.batch);
+        let is_loaded_along = self.loaders(near.batch);
         let (mut awaited, mut others) = (Vec::new(), Vec::new());
         for column in work.columns {
             // Its claim ends with the order that is out.
             if self.columns.is_under_way(column) {
                 continue;
             }
-            let is_wanted = takes_rim || loaders.reach(column);
+            let is_wanted = takes_rim || is_loaded_along(column);
             if !is_wanted || awaited.len() + others.len() >= allowance {
                 self.stored.release(column);
             } else if self.resident.is_claimed(column) {
@@ -293,18 +309,9 @@ impl Dimension {
     }
 }
 
-/// The viewers that may have columns of one batch loaded: where each is, and the square of how far it reaches.
-struct Loaders(Vec<(ColumnPos, u128)>);
-
-impl Loaders {
-    /// Whether one of them has the column loaded, if others of the batch are.
-    fn reach(&self, column: ColumnPos) -> bool {
-        self.0.iter().any(|(center, squared)| column.distance_squared(*center) <= *squared)
-    }
-}
-
 impl Dimension {
-    fn loaders(&self, batch: BatchPos) -> Loaders {
+    /// Whether a viewer has a column of the batch loaded, if others of the batch are.
+    fn loaders(&self, batch: BatchPos) -> impl Fn(ColumnPos) -> bool + use<> {
         /// More than the diagonal of a batch.
         const BATCH: u32 = 5;
         let corner = batch.column(0);
@@ -313,13 +320,15 @@ impl Dimension {
             let is_near = corner.distance_squared(viewer.center) <= u128::from(reach + BATCH).pow(2);
             is_near.then_some((viewer.center, u128::from(reach).pow(2)))
         };
-        Loaders(self.viewers.values().filter_map(loader).collect())
+        let loaders: Vec<_> = self.viewers.values().filter_map(loader).collect();
+        move |column| loaders.iter().any(|(center, squared)| column.distance_squared(*center) <= *squared)
     }
 
     fn field(&mut self) -> Field<'_> {
-        let Self { viewers, resident, stored, generation, caps, .. } = self;
+        let loading_generates = self.is_sparse() && !self.generation.settings.paused;
+        let Self { viewers, resident, stored, generation, caps, real_now: now, .. } = self;
         let (turns, heading_weight) = (&generation.turns, generation.heading_weight());
-        Field { viewers, resident, stored, turns, caps, heading_weight }
+        Field { viewers, resident, stored, turns, caps, heading_weight, now: *now, loading_generates }
     }
 
     /// Something was ordered, which serves the viewers in whose range this column lies.

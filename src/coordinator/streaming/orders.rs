@@ -115,6 +115,12 @@ impl Orders {
         }
         let mut missing = Vec::with_capacity(wanted.len());
         for column in wanted {
+            if dimension.columns.is_in_region(column) {
+                if dimension.columns.want(column) {
+                    missing.push(column);
+                }
+                continue;
+            }
             if let Err(error) = dimension.regionizer.add_column(column) {
                 // Resident columns and the regionizer's are the same.
                 error!("{}: {error}", dimension.id);
@@ -146,7 +152,7 @@ impl Orders {
     /// The same for columns that a viewer is near to.
     pub fn order_nearby_for_store(&mut self, dimension: &mut Dimension, batch: BatchPos, columns: Vec<ColumnPos>) {
         let Some(first) = columns.first().copied() else { return };
-        let (heights, distance) = (dimension.heights_to_generate(first), dimension.distance(first));
+        let (heights, distance) = (dimension.slabs_to_generate(first), dimension.distance(first));
         self.order_apart(dimension, batch, columns, heights, Urgency::at(distance));
     }
 
@@ -164,28 +170,12 @@ impl Orders {
         }
         let claim = self.begin(dimension, columns.len(), true);
         columns.iter().for_each(|column| dimension.columns.make(*column, claim));
-        let source = match dimension.sparse {
-            Some(_) => Source::Parts { heights, may_generate: true },
-            None => Source::Generator,
+        let source = match dimension.is_sparse() {
+            true => Source::Slabs { heights, may_generate: true },
+            false => Source::Generator,
         };
         let home = dimension.home.clone();
         self.threads.order(ColumnOrder { claim, home, batch, columns, source, generates: true, urgency });
-    }
-
-    /// Has more of a column of a sparse dimension loaded or generated.
-    pub fn order_part(&mut self, dimension: &mut Dimension, column: ColumnPos, heights: HeightSet) {
-        let generates = !dimension.generation.settings.paused;
-        let claim = self.begin(dimension, 1, generates);
-        if generates {
-            dimension.generation.bucket.take(1);
-        }
-        if let Some(sparse) = &mut dimension.sparse {
-            sparse.order(column, claim);
-        }
-        let urgency = Urgency::at(dimension.distance(column));
-        let (home, source) = (dimension.home.clone(), Source::Parts { heights, may_generate: generates });
-        let (batch, columns) = (column.batch(), vec![column]);
-        self.threads.order(ColumnOrder { claim, home, batch, columns, source, generates, urgency });
     }
 
     /// An order that no thread has begun is taken back, as if it had never been made.
@@ -196,12 +186,14 @@ impl Orders {
             dimension.generation.bucket.give_back(columns.len());
         }
         for column in columns {
-            if dimension.sparse.as_mut().is_some_and(|sparse| sparse.end_order(column, claim).is_some()) {
-                continue;
-            }
             match dimension.columns.awaits(column, claim) {
                 Some(ColumnState::Ordered(_)) => dimension.forget(column, publisher),
-                Some(ColumnState::ForStore { .. }) => dimension.columns.forget(column),
+                Some(ColumnState::ForStore(_)) => dimension.columns.forget(column),
+                // More slabs of it: they are ordered again if they are wanted.
+                Some(ColumnState::Owned(_)) => {
+                    dimension.generation.bucket.give_back(1);
+                    dimension.keep(column);
+                }
                 // A region fetched its blocks meanwhile, and waits for the rest.
                 Some(_) => dimension.to_complete.push(column),
                 None => {}
@@ -222,7 +214,7 @@ pub fn recall(mut dimensions: ResMut<Dimensions>, mut orders: ResMut<Orders>, mu
             continue;
         }
         let is_paused = dimension.generation.settings.paused;
-        let distance = |order: &ColumnOrder| match is_paused && order.generates {
+        let distance = |order: &ColumnOrder| match is_paused && order.may_generate() {
             true => f64::INFINITY,
             false => order.columns.first().map_or(0.0, |column| dimension.distance(*column)),
         };
@@ -232,24 +224,29 @@ pub fn recall(mut dimensions: ResMut<Dimensions>, mut orders: ResMut<Orders>, mu
 }
 
 impl Dimension {
-    /// The columns of an order by where they come from; in a sparse dimension by what is wanted of each.
-    fn by_source(&self, columns: Vec<ColumnPos>, generates: bool) -> Vec<(Vec<ColumnPos>, Source)> {
+    /// The columns of an order by where they come from; in a sparse dimension by the slabs that are wanted of each.
+    fn by_source(&mut self, columns: Vec<ColumnPos>, generates: bool) -> Vec<(Vec<ColumnPos>, Source)> {
         if columns.is_empty() {
             return Vec::new();
         }
-        if self.sparse.is_none() {
+        if !self.is_sparse() {
             return vec![(columns, if generates { Source::Generator } else { Source::Store })];
         }
         let may_generate = generates || !self.generation.settings.paused;
         let mut parts: Vec<(HeightSet, Vec<ColumnPos>)> = Vec::new();
         for column in columns {
-            let wanted = self.wanted_heights(column);
+            let wanted = self.slabs_to_order(column);
+            if wanted.is_empty() && matches!(self.columns.get(column), Some(ColumnState::Owned(_))) {
+                // By now nobody wants more of it.
+                self.keep(column);
+                continue;
+            }
             match parts.iter_mut().find(|(heights, _)| *heights == wanted) {
                 Some((_, columns)) => columns.push(column),
                 None => parts.push((wanted, vec![column])),
             }
         }
-        let part = |(heights, columns)| (columns, Source::Parts { heights, may_generate });
+        let part = |(heights, columns)| (columns, Source::Slabs { heights, may_generate });
         parts.into_iter().map(part).collect()
     }
 }

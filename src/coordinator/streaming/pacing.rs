@@ -54,47 +54,6 @@ const REACTION: Duration = Duration::from_millis(500);
 const INCREASE: f64 = 16.0;
 const DECREASE: f64 = 0.7;
 
-/// Finds the limit. A plain data structure: it is told of times, and measures none.
-#[derive(Clone, Debug)]
-pub struct AdaptiveLimit {
-    limit: f64,
-    decide_at: Duration,
-}
-
-impl AdaptiveLimit {
-    /// Begins with the most that is allowed: whatever is not bearable falls below half of that within a second.
-    pub fn new(pacing: &Pacing) -> Self {
-        Self { limit: pacing.most.max(1) as f64, decide_at: Duration::ZERO }
-    }
-
-    pub fn columns(&self) -> usize {
-        self.limit as usize
-    }
-
-    /// Whether the next decision is due.
-    pub fn is_due(&self, now: Duration) -> bool {
-        now >= self.decide_at
-    }
-
-    /// Decides anew by what was measured since the last time: the mean time of a frame, if there was one, and the part
-    /// of its period that the slowest region took for a tick.
-    pub fn decide(&mut self, pacing: &Pacing, now: Duration, frame: Option<Duration>, ticks: f64, in_flight: usize) {
-        let least = pacing.least.max(1) as f64;
-        let most = (pacing.most.max(1) as f64).max(least);
-        let mut wait = PERIOD;
-        if in_flight == 0 {
-            // Whatever is slow, this is not what makes it so.
-        } else if pacing.is_too_slow(frame, ticks) {
-            self.limit *= DECREASE;
-            wait = REACTION;
-        } else if in_flight as f64 >= self.limit / 2.0 {
-            self.limit += INCREASE;
-        }
-        self.limit = self.limit.clamp(least, most);
-        self.decide_at = now.saturating_add(wait);
-    }
-}
-
 /// What the main world's frames took since somebody asked last.
 #[derive(Debug, Default)]
 pub struct FrameTimes {
@@ -117,10 +76,12 @@ impl FrameTimes {
     }
 }
 
-/// How many columns may be in flight, and what that is decided by.
+/// How many columns may be in flight, and what that is decided by. It is told of times, and measures none.
 pub struct InFlightLimit {
     pub settings: Pacing,
-    adaptive: AdaptiveLimit,
+    limit: f64,
+    /// When it is decided anew.
+    decide_at: Duration,
     frames: Arc<FrameTimes>,
     /// The part of its period that the slowest region took for a tick since the last decision.
     slowest: f64,
@@ -128,8 +89,10 @@ pub struct InFlightLimit {
 }
 
 impl InFlightLimit {
+    /// Begins with the most that is allowed: whatever is not bearable falls below half of that within a second.
     pub fn new(settings: Pacing, is_lockstep: bool, frames: Arc<FrameTimes>) -> Self {
-        Self { settings, adaptive: AdaptiveLimit::new(&settings), frames, slowest: 0.0, is_lockstep }
+        let limit = settings.most.max(1) as f64;
+        Self { settings, limit, decide_at: Duration::ZERO, frames, slowest: 0.0, is_lockstep }
     }
 
     pub fn is_lockstep(&self) -> bool {
@@ -141,7 +104,7 @@ impl InFlightLimit {
         match self.is_lockstep {
             // What depends on how fast something was cannot be repeated.
             true => self.settings.most.max(1),
-            false => self.adaptive.columns(),
+            false => self.limit as usize,
         }
     }
 
@@ -150,12 +113,26 @@ impl InFlightLimit {
         self.slowest = self.slowest.max(share);
     }
 
-    /// Decides anew when that is due.
+    /// Decides anew when that is due, by what was measured since the last time: the mean time of a frame, if there was one, and the
+    /// part of its period that the slowest region took for a tick.
     pub fn update(&mut self, now: Duration, in_flight: usize) {
-        if !self.is_lockstep && self.adaptive.is_due(now) {
-            let slowest = std::mem::take(&mut self.slowest);
-            self.adaptive.decide(&self.settings, now, self.frames.take(), slowest, in_flight);
+        if self.is_lockstep || now < self.decide_at {
+            return;
         }
+        let (frame, slowest) = (self.frames.take(), std::mem::take(&mut self.slowest));
+        let least = self.settings.least.max(1) as f64;
+        let most = (self.settings.most.max(1) as f64).max(least);
+        let mut wait = PERIOD;
+        if in_flight == 0 {
+            // Whatever is slow, this is not what makes it so.
+        } else if self.settings.is_too_slow(frame, slowest) {
+            self.limit *= DECREASE;
+            wait = REACTION;
+        } else if in_flight as f64 >= self.limit / 2.0 {
+            self.limit += INCREASE;
+        }
+        self.limit = self.limit.clamp(least, most);
+        self.decide_at = now.saturating_add(wait);
     }
 }
 
@@ -165,16 +142,16 @@ mod tests {
 
     /// Runs a world in which a frame takes `base`, and `each` more for each column in flight.
     fn settle(pacing: &Pacing, base: Duration, each: Duration, seconds: u64) -> Vec<usize> {
-        let mut limit = AdaptiveLimit::new(pacing);
-        let mut seen = Vec::new();
-        for now in (0..seconds * 20).map(|step| Duration::from_millis(step * 50)) {
-            if limit.is_due(now) {
-                let in_flight = limit.columns();
-                limit.decide(pacing, now, Some(base + each * in_flight as u32), 0.1, in_flight);
-            }
-            seen.push(limit.columns());
-        }
-        seen
+        let frames = Arc::<FrameTimes>::default();
+        let mut limit = InFlightLimit::new(*pacing, false, frames.clone());
+        let step = |step| {
+            let in_flight = limit.columns();
+            frames.note(base + each * in_flight as u32);
+            limit.note_tick(0.1);
+            limit.update(Duration::from_millis(step * 50), in_flight);
+            limit.columns()
+        };
+        (0..seconds * 20).map(step).collect()
     }
 
     #[test]

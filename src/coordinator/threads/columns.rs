@@ -32,8 +32,8 @@ pub enum Source {
     Store,
     /// They are new: they are generated.
     Generator,
-    /// Of a sparse dimension: what of these chunk heights is stored is read, the rest is generated, if it may be.
-    Parts { heights: HeightSet, may_generate: bool },
+    /// Of a sparse dimension: what of these slabs is stored is read, the rest is generated, if it may be.
+    Slabs { heights: HeightSet, may_generate: bool },
 }
 
 /// The pools.
@@ -70,7 +70,7 @@ impl ColumnThreads {
         let (teller, store) = (self.teller.clone(), self.store.clone());
         let (pool, queue) = match order.source {
             Source::Store => (&*self.loading, self.to_load.clone()),
-            Source::Generator | Source::Parts { .. } => (&self.generation, self.to_generate.clone()),
+            Source::Generator | Source::Slabs { .. } => (&self.generation, self.to_generate.clone()),
         };
         queue.push(order);
         pool.spawn(async move {
@@ -91,6 +91,11 @@ impl Drop for ColumnThreads {
 impl ColumnOrder {
     pub fn dimension(&self) -> DimensionId {
         self.home.ground.dimension
+    }
+
+    /// Whether something of it may be generated.
+    pub fn may_generate(&self) -> bool {
+        !matches!(self.source, Source::Store | Source::Slabs { may_generate: false, .. })
     }
 
     /// Loads or generates its columns.
@@ -115,7 +120,7 @@ impl Source {
                 let made = caught(column, || ground.make(column, ground.heights.clone()))?;
                 Ok(LoadedColumn { entities: read.entities, ..made.into() }.into())
             }
-            Self::Parts { heights, may_generate } => {
+            Self::Slabs { heights, may_generate } => {
                 let FetchedColumn { column, block_ticks, made } =
                     caught(column, || ground.gather(column, heights, *may_generate))?;
                 let left_out = column.loaded().map_or_else(HeightSet::new, |loaded| heights.difference(loaded));

@@ -194,6 +194,10 @@ pub struct ColumnSource {
     pub regenerated: Mutex<Vec<(ChunkPos, StoreError)>>,
 }
 
+/// Chunks of a slab of a sparse dimension: its columns come and go in slabs. A power of two, and whole groups of chunks as they are
+/// stored together.
+const SLAB: i64 = 16;
+
 /// A column, or a part of one, that was loaded or generated; its stored entities come apart from it.
 #[derive(Clone, Debug)]
 pub struct FetchedColumn {
@@ -237,15 +241,15 @@ impl ColumnSource {
         Ok(fetched)
     }
 
-    /// The chunk heights of the dimension around this one, in whole groups of chunks as they are stored together; all
-    /// if it is not sparse.
+    /// The chunk heights of the slabs of the dimension around this one. The only slab of a dimension that is not sparse has all
+    /// heights.
     pub fn window(&self, height: i64, radius: u32) -> HeightSet {
         let Range { start, end } = self.chunk_heights.clone();
         if !self.is_sparse {
             return HeightSet::from(start..end);
         }
         let (height, radius) = (height.clamp(start, end - 1), i64::from(radius));
-        let (low, high) = ((height - radius) & !3, (height + radius) | 3);
+        let (low, high) = ((height - radius) & !(SLAB - 1), (height + radius) | (SLAB - 1));
         HeightSet::from(low.max(start)..(high + 1).min(end))
     }
 
@@ -407,19 +411,19 @@ mod tests {
     }
 
     #[test]
-    fn a_window_lies_within_the_dimension_in_whole_groups() {
+    fn a_window_lies_within_the_dimension_in_whole_slabs() {
         let store = Arc::new(WorldStore::open(&StorageConfig::Memory).unwrap());
         let boundless = ground(&store);
         let window = |ground: &ColumnSource, height, radius| ground.window(height, radius).ranges().next().unwrap();
-        assert_eq!(window(&boundless, 0, 0), 0..4);
-        assert_eq!(window(&boundless, -1, 0), -4..0);
-        assert_eq!(window(&boundless, 6, 3), 0..12);
+        assert_eq!(window(&boundless, 0, 0), 0..16);
+        assert_eq!(window(&boundless, -1, 0), -16..0);
+        assert_eq!(window(&boundless, 14, 3), 0..32);
         let Range { start, end } = boundless.chunk_heights.clone();
-        assert_eq!(window(&boundless, i64::MAX, 1), end - 4..end);
-        assert_eq!(window(&boundless, i64::MIN, 5), start..start + 8);
-        let low = ColumnSource { chunk_heights: -3..7, ..ground(&store) };
-        assert_eq!([window(&low, 1_000, 2), window(&low, 1, 2)], [4..7, -3..4]);
-        assert_eq!(window(&ColumnSource { is_sparse: false, ..low }, 1_000, 2), -3..7);
+        assert_eq!(window(&boundless, i64::MAX, 1), end - 16..end);
+        assert_eq!(window(&boundless, i64::MIN, 5), start..start + 16);
+        let low = ColumnSource { chunk_heights: -3..23, ..ground(&store) };
+        assert_eq!([window(&low, 1_000, 2), window(&low, 1, 2)], [16..23, -3..16]);
+        assert_eq!(window(&ColumnSource { is_sparse: false, ..low }, 1_000, 2), -3..23, "all of it is one slab");
     }
 
     #[test]

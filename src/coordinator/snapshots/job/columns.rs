@@ -199,7 +199,7 @@ fn is_halted(open: &Dimension, column: ColumnPos) -> bool {
 
 fn is_loaded(open: Option<&Dimension>, column: ColumnPos) -> bool {
     let state = open.and_then(|open| open.columns.get(column));
-    matches!(state, Some(ColumnState::Owned(_) | ColumnState::Halted { .. }))
+    matches!(state, Some(ColumnState::Fetched(_) | ColumnState::Owned(_) | ColumnState::Halted { .. }))
 }
 
 impl Task {

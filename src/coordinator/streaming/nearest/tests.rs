@@ -42,8 +42,9 @@ struct Model {
 
 impl Model {
     fn field(&mut self) -> Field<'_> {
-        let Self { viewers, resident, stored, turns, caps, heading_weight, .. } = self;
-        Field { viewers, resident, stored, turns, caps, heading_weight: *heading_weight }
+        let Self { viewers, resident, stored, turns, caps, heading_weight, now, .. } = self;
+        let (heading_weight, now) = (*heading_weight, *now);
+        Field { viewers, resident, stored, turns, caps, heading_weight, now, loading_generates: false }
     }
 
     fn graph(&mut self, kind: Kind) -> &mut DistanceGraph {
@@ -62,9 +63,7 @@ impl Model {
             Some(known) => (known.to_load.moved(center, radii.load), known.to_generate.moved(center, radii.generation)),
             None => (Outlook::new(center, radii.load), Outlook::new(center, radii.generation)),
         };
-        let aim = Aim::new(&heading, center, radii, self.now);
-        self.viewers
-            .insert(holder, ViewerState { center, height: 0, radii, heading, aim, to_load, to_generate, served });
+        self.viewers.insert(holder, ViewerState { center, height: 0, radii, heading, to_load, to_generate, served });
         self.wanting.ask_everybody();
     }
 
@@ -89,10 +88,11 @@ impl Model {
         let wants = self.viewers.iter().flat_map(|(holder, viewer)| {
             kinds.into_iter().filter(move |(kind, _)| may_generate || *kind == Kind::Load).filter_map(
                 |(kind, graph)| {
-                    let (radius, ahead) = match kind {
-                        Kind::Load => (viewer.radii.load, viewer.aim.to_load),
-                        Kind::Generate => (viewer.radii.generation, viewer.aim.to_generate),
+                    let radius = match kind {
+                        Kind::Load => viewer.radii.load,
+                        Kind::Generate => viewer.radii.generation,
                     };
+                    let ahead = viewer.heading.ahead(viewer.center, self.now, radius / 2);
                     let distance = self.nearest(&mut graph.clone(), viewer, radius, ahead)?;
                     Some((self.turns.rank(viewer.served), distance, *holder, kind))
                 },
@@ -123,9 +123,8 @@ impl Model {
 
     /// Orders as a pass does, and checks each choice.
     fn order(&mut self, may_generate: bool, done: usize) -> Result<(), TestCaseError> {
-        let now = self.now;
         let holders = self.wanting.take(&self.viewers);
-        let mut candidates = Candidates::of(DimensionId(0), &mut self.field(), &holders, now);
+        let mut candidates = Candidates::of(DimensionId(0), &self.field(), &holders);
         self.wanting.0 = Some(candidates.holders.clone());
         for _ in 0..3 {
             let expected = self.expected(may_generate);
@@ -252,7 +251,7 @@ fn viewers_that_jump_on_and_on_have_their_share_and_starve_no_one() {
         // As much as a server makes in a twentieth of a second.
         for _ in 0..8 {
             let holders = model.wanting.take(&model.viewers);
-            let mut candidates = Candidates::of(DimensionId(0), &mut model.field(), &holders, now);
+            let mut candidates = Candidates::of(DimensionId(0), &model.field(), &holders);
             model.wanting.0 = Some(candidates.holders.clone());
             let Some(Choice { holder, kind, near }) = candidates.choose(&mut model.field(), true) else { break };
             let columns = model.graph(kind).claim(near.batch, near.center).into_iter().flat_map(|work| work.columns);

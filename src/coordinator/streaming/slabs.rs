@@ -1,0 +1,169 @@
+//! The slabs of a sparse dimension's columns: of each column only those are loaded that are near to viewers above and below.
+//!
+//! A column comes with the slabs that viewers want of it. As they move up and down, more slabs are generated or loaded and added to
+//! it, and others are cut from it and saved, while the column stays with its region. A column that lacks slabs is missing in the
+//! [`DistanceGraph`](crate::generation::DistanceGraph) of what is resident, like one that is not there at all. What was generated is
+//! what is stored, chunk by chunk, also air; so slabs that were ordered and are not needed any more can be dropped.
+
+use super::holders::ViewerState;
+use crate::chunk::Column;
+use crate::coordinator::dimension::Dimension;
+use crate::coordinator::dimension::column_state::{ColumnState, Heights, Rest};
+use crate::coordinator::publish::Publisher;
+use crate::coordinator::saving::save::Saves;
+use crate::simulation::{Departed, LoadedColumn};
+use crate::space::{ColumnPos, HeightSet};
+use std::mem;
+
+/// How much further away, in chunks up and down, slabs are let go than they are loaded.
+const SLACK: u32 = 4;
+
+impl Dimension {
+    /// The chunk heights that are to be ordered of a column; all of them if the dimension is not sparse.
+    pub fn slabs_to_order(&self, column: ColumnPos) -> HeightSet {
+        if !self.is_sparse() {
+            return HeightSet::from(self.chunk_heights());
+        }
+        if self.owner(column).is_some() {
+            return self.lacking_slabs(column);
+        }
+        let mut wanted = self.viewed_slabs(column, 0, 0);
+        if wanted.is_empty() {
+            // It is held on the rim, where nothing is asked for.
+            wanted = self.viewed_slabs(column, 2, 0);
+        }
+        if let Some(heights) = self.columns.heights(column) {
+            // A region fetched it: what else is stored of that is to come.
+            wanted.insert_all(&heights.loaded);
+        }
+        wanted
+    }
+
+    /// The slabs around those viewers that have the column in their load radius and `rim` columns more, `slack` chunks further up
+    /// and down.
+    fn viewed_slabs(&self, column: ColumnPos, rim: u32, slack: u32) -> HeightSet {
+        let mut heights = HeightSet::new();
+        for ViewerState { center, height, radii, .. } in self.viewers.values() {
+            if column.distance_squared(*center) <= u128::from(radii.load + rim).pow(2) {
+                heights.insert_all(&self.home.ground.window(*height, radii.vertical + slack));
+            }
+        }
+        heights
+    }
+
+    /// What viewers want of a column beside what its region has.
+    fn lacking_slabs(&self, column: ColumnPos) -> HeightSet {
+        let mut lacking = self.viewed_slabs(column, 0, 0);
+        if let Some(Heights { loaded, ungenerated }) = self.columns.heights(column) {
+            lacking.remove_all(loaded);
+            lacking.remove_all(ungenerated);
+        }
+        lacking
+    }
+
+    /// Around the height of the viewer that is nearest to the column.
+    pub fn slabs_to_generate(&self, column: ColumnPos) -> HeightSet {
+        let nearest = self.viewers.values().min_by_key(|viewer| column.distance_squared(viewer.center));
+        let around = |viewer: &ViewerState| self.home.ground.window(viewer.height, viewer.radii.vertical);
+        nearest.map(around).unwrap_or_default()
+    }
+
+    /// Columns that lack slabs by now are missing, and regions are asked to give up slabs that nobody wants any more.
+    pub fn revise_slabs(&mut self) {
+        for column in mem::take(&mut self.revised) {
+            // Another state brings it here again when it ends.
+            let is_settled = self.columns.get(column) == Some(ColumnState::Owned(Rest::None));
+            if !self.is_sparse() || !is_settled || self.has_halted(column) || !self.is_held(column) || self.is_closing()
+            {
+                continue;
+            }
+            if !self.lacking_slabs(column).is_empty() {
+                if self.resident.is_completed(column) {
+                    self.make_missing(column);
+                }
+                continue;
+            }
+            self.resident.mark_completed(column);
+            let (Some(heights), Some(region)) = (self.columns.heights(column), self.regionizer.region_at(column))
+            else {
+                continue;
+            };
+            let surplus = heights.loaded.difference(&self.viewed_slabs(column, 2, SLACK));
+            if !surplus.is_empty() {
+                self.inbox(region).cut.push((column, surplus));
+                self.columns.leave_in_part(column);
+            }
+        }
+    }
+
+    /// Slabs that a region let go of.
+    pub fn take_cut(&mut self, cut: Vec<LoadedColumn>, saves: &Saves, publisher: &mut Publisher) {
+        let until = saves.stored_with();
+        for loaded in cut {
+            let column = loaded.column.pos();
+            let heights = loaded.column.loaded().cloned().unwrap_or_default();
+            heights.ranges().for_each(|heights| self.store.note_access(self.id, column.batch(), heights));
+            if let Some(known) = self.columns.heights_mut(column) {
+                known.loaded.remove_all(&heights);
+            }
+            if self.columns.get(column) == Some(ColumnState::Owned(Rest::Leaving)) {
+                self.keep(column);
+            }
+            if !saves.is_stored(until) {
+                self.departed().insert_part(Departed { loaded, until });
+            }
+            publisher.cut(self.id, column, &heights);
+        }
+    }
+
+    /// Whether the chunk height of a loaded column is loaded too; one that the dimension does not have counts as that.
+    pub fn has_height(&self, column: ColumnPos, height: i64) -> bool {
+        let is_there = |known: &Heights| known.loaded.contains(height);
+        !self.is_sparse()
+            || !self.chunk_heights().contains(&height)
+            || self.columns.heights(column).is_some_and(is_there)
+    }
+
+    /// Of these heights of a column, those that its region has not.
+    pub fn unloaded(&self, column: ColumnPos, heights: &HeightSet) -> HeightSet {
+        self.columns.heights(column).map_or_else(|| heights.clone(), |known| heights.difference(&known.loaded))
+    }
+
+    /// What of these slabs of a column is not loaded yet, if there is something.
+    pub fn new_slabs(&self, slabs: &Column) -> Option<Column> {
+        let new = self.unloaded(slabs.pos(), slabs.loaded()?);
+        (!new.is_empty()).then(|| slabs.clone().cut(&new))
+    }
+
+    /// A column or some slabs of one are with its region.
+    pub fn note_loaded(&mut self, slabs: &Column) {
+        if let (true, Some(heights)) = (self.is_sparse(), slabs.loaded())
+            && let Some(known) = self.columns.heights_mut(slabs.pos())
+        {
+            known.loaded.insert_all(heights);
+            self.revised.insert(slabs.pos());
+        }
+    }
+
+    /// No more and no less of the column is with its region.
+    pub fn correct_slabs(&mut self, column: &Column) {
+        if let (Some(heights), Some(known)) = (column.loaded(), self.columns.heights_mut(column.pos())) {
+            known.loaded = heights.clone();
+            self.revised.insert(column.pos());
+        }
+    }
+
+    /// What is not stored, and may not be generated now, is not missing.
+    pub fn leave_out(&mut self, column: ColumnPos, heights: &HeightSet) {
+        if let Some(known) = self.columns.heights_mut(column).filter(|_| !heights.is_empty()) {
+            known.ungenerated.insert_all(heights);
+        }
+    }
+
+    /// The region of these columns lives again, or has others than before: something may have been missed meanwhile.
+    pub fn revise_all(&mut self) {
+        if self.is_sparse() {
+            self.revised.extend(self.columns.iter().map(|(column, _)| column));
+        }
+    }
+}
