@@ -58,7 +58,7 @@ pub use far_view::{FarCenter, FarNews, FarRadii, FarUpdate, FarWish, MAX_FAR_RAD
 pub use fault::region_fault::RegionFault;
 pub use handle::CoordinatorHandle;
 pub use pregeneration::{PregenerationOrder, PregenerationProgress, PregenerationState, PregenerationStatus};
-pub use published::{ColumnUpdate, MirrorState, Published};
+pub use published::{ColumnUpdate, Published};
 pub use saving::request::{BackupWorld, SaveError, SaveWorld};
 pub use snapshots::{
     AfterCrash, CaptureSnapshot, ColumnOutcome, ColumnResult, EntityRestore, RestoreSnapshot, SnapshotConfig,
@@ -176,7 +176,6 @@ pub fn coordinator_app(
         .init_resource::<deadlines::Deadlines>()
         .insert_resource(saving::save::Saves::new(&config))
         .init_resource::<saving::tiers::Tiers>()
-        .init_resource::<saving::backup::BackupLook>()
         .insert_resource(snapshots)
         .init_resource::<snapshots::ColumnAnswers>()
         .init_resource::<snapshots::PhaseAnswers>()

@@ -11,13 +11,13 @@ pub use crate::coordinator::{
 pub use app_ext::TerraneAppExt;
 pub use setup::WorldFailure;
 
-use crate::coordinator::{CoordinatorConfig, CoordinatorHandle, DimensionGeneration, Pacing, SnapshotConfig};
+use crate::coordinator::{CoordinatorConfig, CoordinatorHandle, DimensionGeneration, MainLink, Pacing, SnapshotConfig};
 use crate::region::RegionizerConfig;
 use crate::simulation::DamagedGround;
 use crate::storage::{StorageConfig, TierConfig};
 use crate::view;
 use bevy::prelude::*;
-use setup::{Link, exit_on_failure, fail};
+use setup::{exit_on_failure, fail};
 use std::time::Duration;
 
 /// Gives an app a voxel world.
@@ -249,8 +249,8 @@ impl Plugin for TerranePlugin {
     }
 
     fn cleanup(&self, app: &mut App) {
-        if let Some(coordinator) = app.remove_sub_app(CoordinatorApp)
-            && let Some(Link(link)) = app.world_mut().remove_resource::<Link>()
+        if let Some(mut coordinator) = app.remove_sub_app(CoordinatorApp)
+            && let Some(link) = coordinator.world_mut().remove_resource::<MainLink>()
         {
             match CoordinatorHandle::start(coordinator, link.clone()) {
                 Ok(handle) => {

@@ -106,7 +106,7 @@ impl Deadlines {
         let clock = (dimension.time.now, dimension.time.period(running.slot.control.ticks_per_second));
         let parked = mem::take(running.slot.parked.get());
         if !matches!(task, Task::Tick { save: false, .. }) {
-            saves.autosave.end_turn(&mut running.slot.save_turn, dimension.real_now);
+            running.slot.save_due = Some(saves.autosave.next_turn((dimension.id, region), dimension.real_now));
         }
         let number = self.next_assignment();
         let progress = running.slot.progress.clone();
@@ -116,7 +116,7 @@ impl Deadlines {
         self.load += running.load;
         self.running.insert((dimension.id, region), running);
         let home = dimension.home.clone();
-        Assignment { region, home, world: parked.world, inbox: parked.inbox, task, number, clock, progress }
+        Assignment { region, home, worlds: parked.worlds, inbox: parked.inbox, task, number, clock, progress }
     }
 
     /// Begins a task for a region thread.
@@ -208,7 +208,7 @@ impl Deadlines {
         slot.due = slot.due.saturating_add(dimension.time.real_period(own_rate)).max(now);
         let (clock, delta) = slot.begin_tick(&dimension.time, dimension.time.period(own_rate));
         let wanted = saves.wants(id, region);
-        let save = saves.is_due(&mut slot.save_turn, now) || wanted.is_some();
+        let save = saves.is_due(&mut slot.save_due, (id, region), now) || wanted.is_some();
         let running = Running { is_tick: true, saves: wanted, ..Running::waiting(slot) };
         Some(self.assign(dimension, region, running, Task::Tick { clock, delta, save }, saves))
     }

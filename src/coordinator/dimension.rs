@@ -33,7 +33,9 @@ use bevy::prelude::*;
 use column_state::Columns;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
-use std::{ops::Range, sync::Arc, time::Duration};
+use std::ops::Range;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 use uuid::Uuid;
 
 /// What came of opening a dimension.
@@ -50,15 +52,22 @@ pub(crate) const MAX_WHOLE_HEIGHT: i64 = 1 << 14;
 #[derive(Resource)]
 pub struct Store(pub Arc<WorldStore>);
 
+/// A dimension to be opened as soon as those of the same name are closed, and the store has a commit.
+pub struct Unopened {
+    pub spec: DimensionSpec,
+    /// The commit.
+    pub until: u64,
+    /// Then it is not opened: what is stored under its name is erased.
+    pub is_removed: bool,
+}
+
 /// All open dimensions.
 #[derive(Resource, Default)]
 pub struct Dimensions {
     pub open: BTreeMap<DimensionId, Dimension>,
     pub by_entity: FxHashMap<Entity, DimensionId>,
-    /// Dimensions to open as soon as those of the same name are closed, and the store has this commit.
-    pub waiting: Vec<(DimensionSpec, u64)>,
-    /// Dimensions that waited so and are to be erased too: they hear of the end of the removal.
-    pub unopened: Vec<DimensionSpec>,
+    /// Dimensions that wait to be opened.
+    pub unopened: Vec<Unopened>,
     /// The names of closed dimensions that are being erased from the store.
     pub removing: BTreeSet<String>,
     /// Those that were closed to be erased. Their numbers are never given again.
@@ -97,9 +106,10 @@ impl Dimensions {
         self.open.iter().map(|(id, dimension)| (*id, dimension.time.now))
     }
 
-    /// Whether something is done in the store that a dimension of this name has to wait for.
+    /// Whether something is done in the store that a dimension of this name has to wait for, or is to be erased before.
     pub fn is_busy(&self, name: &str) -> bool {
-        self.removing.contains(name) || self.rebuilding.contains_key(name)
+        let is_to_go = |waiting: &Unopened| waiting.is_removed && waiting.spec.name == name;
+        self.removing.contains(name) || self.rebuilding.contains_key(name) || self.unopened.iter().any(is_to_go)
     }
 }
 
@@ -237,7 +247,7 @@ impl Dimension {
         store: Arc<WorldStore>,
     ) -> Self {
         let section_shift = config.regionizer.section_shift;
-        let owners = config.strict.then(Arc::default);
+        let owners = config.strict.then(RwLock::default);
         Self {
             id: ground.dimension,
             regionizer,
@@ -295,7 +305,7 @@ impl Dimension {
         let Some(owners) = &self.home.owners else { return };
         let regions = self.regionizer.regions();
         let owned = |region: RegionId| self.regionizer.sections(region).map(move |section| (section, region));
-        owners.set(regions.into_iter().flat_map(owned).collect());
+        *owners.write().unwrap_or_else(PoisonError::into_inner) = regions.into_iter().flat_map(owned).collect();
     }
 
     pub fn note_merge(&mut self, from: RegionId, into: RegionId) {

@@ -8,6 +8,7 @@ use super::deadlines::{Deadlines, FULL_LOAD};
 use super::dimension::Dimensions;
 use super::exchange::Inbound;
 use super::publish::Publisher;
+use super::region_slot::Parked;
 use super::saving::save::Saves;
 use super::threads::Threads;
 use super::travel::letters::{Directory, Post};
@@ -108,10 +109,10 @@ pub fn tend_idle(
             if !slot.is_idle(&dimension.time, soon) {
                 continue;
             }
-            let Inbox { columns, give_up, cut, absorbed, .. } = &slot.parked.get().inbox;
-            let has_work = !columns.is_empty() || !give_up.is_empty() || !cut.is_empty() || !absorbed.is_empty();
-            let has_world = slot.parked.get().world.is_some();
-            let is_due = saves.is_due(&mut slot.save_turn, clock.now);
+            let Parked { worlds, inbox: Inbox { columns, give_up, cut, .. } } = slot.parked.get();
+            let has_work = !columns.is_empty() || !give_up.is_empty() || !cut.is_empty() || worlds.len() > 1;
+            let has_world = !worlds.is_empty();
+            let is_due = saves.is_due(&mut slot.save_due, (*id, region), clock.now);
             let is_asked = is_due || saves.wants(*id, region).is_some();
             if (slot.halted.is_none() || has_world) && (has_work || is_asked) {
                 deadlines.begin_idle(dimension, region, Task::Save, &mut saves);

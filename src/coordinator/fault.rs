@@ -17,7 +17,7 @@ use super::travel::letters::{Directory, Post, Whereabouts};
 use super::{CoordinatorConfig, RegionFaults, SaveError, TickMode};
 use crate::chunk::Column;
 use crate::region::RegionId;
-use crate::simulation::{Inbox, Letter, MirrorUpdate, Salvage, Undeliverable};
+use crate::simulation::{Inbox, Letter, MirrorUpdate, RegionWorld, Salvage, Undeliverable};
 use crate::space::{ColumnPos, DimensionId};
 use bevy::prelude::*;
 use panic::CaughtPanic;
@@ -40,13 +40,12 @@ struct Fallen {
 }
 
 impl Fallen {
-    /// `inbox` was only on its way into the world.
-    fn new(inbox: &Inbox, had: FxHashSet<ColumnPos>) -> Self {
-        let Inbox { absorbed, travellers, .. } = inbox;
+    /// `worlds` and `inbox` were only on their way into the world.
+    fn new(worlds: &[RegionWorld], inbox: &Inbox, had: FxHashSet<ColumnPos>) -> Self {
         Self {
-            absorbed: absorbed.iter().map(|world| world.region()).collect(),
-            kept: absorbed.iter().flat_map(|world| world.column_positions()).copied().collect(),
-            travelling: travellers.iter().flat_map(|traveller| &traveller.ids).copied().collect(),
+            absorbed: worlds.iter().map(|world| world.region()).collect(),
+            kept: worlds.iter().flat_map(|world| world.column_positions()).copied().collect(),
+            travelling: inbox.travellers.iter().flat_map(|traveller| &traveller.ids).copied().collect(),
             had,
         }
     }
@@ -89,7 +88,7 @@ impl TaskEnds<'_> {
         parts: &[RegionId],
         Fault { panic, salvage }: Fault,
     ) -> Vec<(RegionId, Inbox)> {
-        let Salvage { mut inbox, handed_over, undelivered, columns, viewers, outbox } = *salvage;
+        let Salvage { worlds, mut inbox, undelivered, columns, viewers, outbox } = *salvage;
         let mut edits = mem::take(&mut inbox.edits);
         let mut whole = Vec::new();
         match outbox {
@@ -101,9 +100,9 @@ impl TaskEnds<'_> {
             None => self.fail_requests(id, region),
         }
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return whole };
-        let fallen = Fallen::new(&inbox, columns);
+        let fallen = Fallen::new(&worlds, &inbox, columns);
         // What was on its way to them went with the task.
-        inbox.absorbed.iter().flat_map(|world| world.columns()).for_each(|column| dimension.correct_slabs(column));
+        worlds.iter().flat_map(|world| world.columns()).for_each(|column| dimension.correct_slabs(column));
         dimension.has_idle_regions = true;
         let lost = dimension.forget_entities(region, &fallen, self.directory);
         self.publisher.mirrors(lost.into_iter().map(MirrorUpdate::gone).collect());
@@ -124,13 +123,12 @@ impl TaskEnds<'_> {
         let until = self.saves.stored_with();
         self.saves.request_commit();
         dimension.orphans.extend(viewers.into_iter().map(|viewer| (viewer, until)));
+        // Those that were to be absorbed go on in its place.
+        slot.parked.get().worlds.extend(worlds);
         let elsewhere = dimension.let_wait(region, slot, inbox);
         elsewhere.into_iter().for_each(|letter| self.post.send(letter));
         for (letter, reason) in undelivered {
             self.post.give_back(letter, reason);
-        }
-        for letter in handed_over {
-            self.post.give_back(letter, Undeliverable::Halted(region));
         }
         // Edits that had been made in the tick that is undone, or that came in meanwhile.
         if let Some(waiting) = dimension.waiting.get().get_mut(&region) {
@@ -172,12 +170,11 @@ impl TaskEnds<'_> {
                 self.publisher.refuse_control(request, error);
                 continue;
             };
-            let mut parked = mem::take(slot.parked.get());
+            let parked = mem::take(slot.parked.get());
             // As after a panic, the worlds are gone; what has not entered them yet, or waits in them, waits.
-            let absorbed = mem::take(&mut parked.inbox.absorbed);
             let mut salvage = Salvage::default();
-            for mut world in parked.world.into_iter().chain(absorbed) {
-                salvage.append(world.salvage());
+            for mut world in parked.worlds {
+                salvage.append(world.salvage(region));
             }
             dimension.waiting.get().entry(region).or_default().append(parked.inbox);
             self.deadlines.running.insert((id, region), Running::waiting(slot));
@@ -192,17 +189,12 @@ impl Dimension {
     fn let_wait(&mut self, region: RegionId, slot: &mut RegionSlot, mut inbox: Inbox) -> Vec<Letter> {
         // The world knew them; the next one will have to be told.
         inbox.sections = self.regionizer.sections(region).collect();
-        let parked = slot.parked.get();
-        if !inbox.absorbed.is_empty() {
-            // One that was to be absorbed goes on in its place.
-            parked.world = Some(inbox.absorbed.remove(0));
-        }
         let elsewhere = |letter: &mut Letter| {
             let column = letter.column().map(|(_, column)| column);
             column.is_some_and(|column| self.regionizer.region_at(column) != Some(region))
         };
         let elsewhere: Vec<_> = inbox.letters.extract_if(.., elsewhere).collect();
-        parked.inbox.append(inbox);
+        slot.parked.get().inbox.append(inbox);
         elsewhere
     }
 

@@ -4,7 +4,7 @@ use super::arenas::{Arena, ArenaStatus};
 use super::events::{BlockRefused, WorldEvent};
 use super::far_view::news::FarUpdate;
 use super::pregeneration::progress::PregenerationStatus;
-use super::published::{ColumnUpdate, MirrorState, Published};
+use super::published::{ColumnUpdate, Published};
 use super::snapshots::SnapshotJobStatus;
 use super::statistics::{Statistics, Totals};
 use super::tally::Tally;
@@ -121,13 +121,13 @@ impl Publisher {
     }
 
     pub fn mirrors(&mut self, updates: Vec<MirrorUpdate>) {
-        for MirrorUpdate { id, position, components } in updates {
-            let was_known = match position {
-                Some(_) => !self.mirrors.insert(id),
-                None => self.mirrors.remove(&id),
+        for update in updates {
+            let was_known = match update.position {
+                Some(_) => !self.mirrors.insert(update.id),
+                None => self.mirrors.remove(&update.id),
             };
-            if was_known || position.is_some() {
-                self.news.push_mirror(id, MirrorState { is_new: !was_known, position, components });
+            if was_known || update.position.is_some() {
+                self.news.push_mirror(MirrorUpdate { is_new: !was_known, ..update });
             }
         }
     }

@@ -7,13 +7,12 @@ use super::pregeneration::progress::PregenerationStatus;
 use super::snapshots::{SnapshotJobId, SnapshotJobStatus};
 use super::statistics::Statistics;
 use crate::chunk::{Chunk, Column};
-use crate::simulation::{BoxedComponent, Exclusive, Letter, Position};
+use crate::simulation::{Exclusive, Letter, MirrorUpdate};
 use crate::space::{ChunkPos, ColumnPos, DimensionId, HeightSet};
 use rustc_hash::FxHashMap;
 use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
 use uuid::Uuid;
 
 /// A published column as it is now.
@@ -47,16 +46,6 @@ impl ColumnUpdate {
     }
 }
 
-/// The newest state of a mirrored entity.
-pub struct MirrorState {
-    /// The main world was never told of it, or that it was gone since.
-    pub is_new: bool,
-    /// Where it is and the dimension's clock there; `None` if it is gone.
-    pub position: Option<(Position, Duration)>,
-    /// The mirrored components that changed, by the number of their registration.
-    pub components: FxHashMap<usize, BoxedComponent>,
-}
-
 /// What changed since the main world looked last: state, not a stream. What came and went since then is not told at all.
 /// So however long the main world stalls, what waits for it is bounded: the newest state of what is loaded and mirrored
 /// now, a word for each column and mirror that it still has and that is gone, and for the events a queue. Events that do not fit
@@ -68,7 +57,7 @@ pub struct Published {
     /// Chunks that changed within loaded columns; apply after `columns`.
     pub chunks: BTreeMap<(DimensionId, ChunkPos), Arc<Chunk>>,
     /// Mirrored entities that changed.
-    pub mirrors: FxHashMap<Uuid, MirrorState>,
+    pub mirrors: FxHashMap<Uuid, MirrorUpdate>,
     /// Pre-generations that came on, by dimension and number.
     pub pregenerations: BTreeMap<(DimensionId, u64), PregenerationStatus>,
     /// Snapshot jobs that came on.
@@ -141,14 +130,14 @@ impl Published {
         self.push_column(column, update);
     }
 
-    pub(super) fn push_mirror(&mut self, id: Uuid, state: MirrorState) {
-        match (self.mirrors.get_mut(&id), &state.position) {
-            (Some(known), None) if known.is_new => drop(self.mirrors.remove(&id)),
+    pub(super) fn push_mirror(&mut self, update: MirrorUpdate) {
+        match (self.mirrors.get_mut(&update.id), &update.position) {
+            (Some(known), None) if known.is_new => drop(self.mirrors.remove(&update.id)),
             (Some(known), Some(_)) => {
-                known.position = state.position;
-                known.components.extend(state.components);
+                known.position = update.position;
+                known.components.extend(update.components);
             }
-            (Some(_) | None, _) => drop(self.mirrors.insert(id, state)),
+            (Some(_) | None, _) => drop(self.mirrors.insert(update.id, update)),
         }
     }
 
@@ -163,7 +152,7 @@ impl Published {
         }
         newer.columns.into_iter().for_each(|(column, update)| self.push_column(column, update));
         self.chunks.extend(newer.chunks);
-        newer.mirrors.into_iter().for_each(|(id, state)| self.push_mirror(id, state));
+        newer.mirrors.into_values().for_each(|update| self.push_mirror(update));
         self.pregenerations.extend(newer.pregenerations);
         self.snapshots.extend(newer.snapshots);
         self.arenas.extend(newer.arenas);

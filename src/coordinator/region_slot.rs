@@ -1,7 +1,6 @@
 //! What the coordinator keeps of each region.
 
 use super::clocks::clock::DimensionTime;
-use super::saving::autosave::SaveTurn;
 use super::{RegionFault, TickHistory};
 use crate::region::{RegionData, RegionId, RegionPart};
 use crate::simulation::{Exclusive, Inbox, RegionWorld, TaskProgress};
@@ -17,7 +16,7 @@ pub struct RegionSlot {
     /// When it is to tick next, on the coordinator's clock.
     pub due: Duration,
     /// When it hands out next what is unsaved.
-    pub save_turn: SaveTurn,
+    pub save_due: Option<Duration>,
     pub control: Control,
     /// The dimension's clock at its last tick; `None` if a pause came in between.
     pub last_clock: Option<Duration>,
@@ -41,7 +40,7 @@ pub struct RegionSlot {
 impl Parked {
     /// The sections that the world knows as its own, or will when it is made.
     fn sections(&mut self) -> &mut FxHashSet<SectionPos> {
-        match &mut self.world {
+        match self.worlds.first_mut() {
             Some(world) => world.sections(),
             None => &mut self.inbox.sections,
         }
@@ -141,9 +140,11 @@ impl RegionSlot {
     }
 }
 
+/// What a region is, while it does not tick.
 #[derive(Default)]
 pub struct Parked {
-    pub world: Option<Box<RegionWorld>>,
+    /// Its world, if it has one, and behind it those of regions that merged into it: they are absorbed with its next task.
+    pub worlds: Vec<RegionWorld>,
     pub inbox: Inbox,
 }
 
@@ -152,7 +153,7 @@ impl RegionData for RegionSlot {
         Self {
             parked: Default::default(),
             due: Duration::ZERO,
-            save_turn: SaveTurn::default(),
+            save_due: None,
             control: Control::default(),
             last_clock: None,
             made_steps: None,
@@ -168,19 +169,16 @@ impl RegionData for RegionSlot {
         }
     }
 
-    /// The absorbed world waits, boxed: its contents move on a region thread. The region that goes on keeps its rate and
-    /// its history, if it has them, and is paused only if both are. One that nobody knew yet has no say in that.
+    /// The region that goes on keeps its rate and its history, if it has them, and is paused only if both are. One that
+    /// nobody knew yet has no say in that.
     fn merge(&mut self, _: RegionId, mut other: Self) {
         self.listed_sections = None;
         let (own, absorbed) = (self.parked.get(), mem::take(other.parked.get()));
-        match (own.world.is_some(), absorbed.world) {
-            (true, Some(world)) => own.inbox.absorbed.push(world),
-            (false, world) => own.world = world,
-            (true, None) => {}
-        }
+        own.worlds.extend(absorbed.worlds);
         own.inbox.append(absorbed.inbox);
         self.due = self.due.max(other.due);
-        self.save_turn.merge(other.save_turn);
+        // What the other one has not handed out is this one's now.
+        self.save_due = [self.save_due, other.save_due].into_iter().flatten().min();
         // A pause of one of them is no long tick of both.
         self.last_clock = self.last_clock.max(other.last_clock);
         self.made_steps = self.made_steps.max(other.made_steps);
@@ -211,9 +209,9 @@ impl RegionData for RegionSlot {
         }
         self.parts = parts.to_vec();
         let part = |part: &RegionPart| Self {
-            parked: Exclusive::new(Parked { inbox: part_inbox(part), world: None }),
+            parked: Exclusive::new(Parked { inbox: part_inbox(part), worlds: Vec::new() }),
             due: self.due,
-            save_turn: self.save_turn.part(),
+            save_due: self.save_due,
             control: self.control.clone(),
             last_clock: self.last_clock,
             made_steps: self.made_steps,
@@ -231,9 +229,8 @@ impl RegionData for RegionSlot {
 
     fn shrink(&mut self, sections: &[SectionPos]) {
         self.listed_sections = None;
-        let Parked { world, inbox } = self.parked.get();
-        let worlds = world.iter_mut().chain(&mut inbox.absorbed).map(|world| world.sections());
-        for known in worlds.chain([&mut inbox.sections]) {
+        let Parked { worlds, inbox } = self.parked.get();
+        for known in worlds.iter_mut().map(|world| world.sections()).chain([&mut inbox.sections]) {
             for section in sections {
                 known.remove(section);
             }

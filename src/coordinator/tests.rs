@@ -17,7 +17,6 @@ use crate::simulation::{MirrorUpdate, Position, RegionComponents, RegionTemplate
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
 use crate::storage::{StorageConfig, WorldStore};
 use bevy::prelude::*;
-use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
@@ -38,6 +37,7 @@ impl Unwatched {
 
     fn with(config: CoordinatorConfig) -> Self {
         let template = RegionTemplate {
+            fresh: Arc::default(),
             plugins: Vec::new(),
             components: Arc::new(RegionComponents::with_builtin()),
             blocks: Arc::new(BlockRegistry::new()),
@@ -177,8 +177,7 @@ fn what_comes_and_goes_while_nobody_looks_is_not_told() {
         std::mem::take(&mut *shared.lock().unwrap())
     };
     let place = (Position::new(DimensionId(0), default()), Duration::ZERO);
-    let shown =
-        |id: u128| MirrorUpdate { id: Uuid::from_u128(id), position: Some(place), components: FxHashMap::default() };
+    let shown = |id: u128| MirrorUpdate { position: Some(place), ..MirrorUpdate::gone(Uuid::from_u128(id)) };
     let gone = |id: u128| MirrorUpdate::gone(Uuid::from_u128(id));
     let (id, here) = column(1);
 

@@ -1,6 +1,6 @@
 //! [`TerraneAppExt`]: what a game registers while its app is built.
 
-use super::setup::{Opened, Setup, fail};
+use super::setup::{Setup, fail};
 use crate::block::{BlockComponent, BlockComponentId, BlockId, BlockRegistryError, BlockStates, BlockType, Schema};
 use crate::simulation::{Mirrored, Post, Received, RegionMessage, RegionResource, Returned, SavedComponent};
 use crate::view::expect_plugin;
@@ -104,7 +104,7 @@ impl TerraneAppExt for App {
             && error.is_schema_mismatch()
         {
             // Nothing may be read or written: the world is closed again.
-            self.world_mut().remove_resource::<Opened>();
+            setup.store = None;
             fail(self, error.clone().into());
         }
         registered

@@ -2,7 +2,7 @@
 
 use super::TerranePlugin;
 use crate::block::{BlockComponent, BlockRegistry, BlockRegistryError, BlockType};
-use crate::coordinator::{CoordinatorApp, CoordinatorError, MainLink, coordinator_app};
+use crate::coordinator::{CoordinatorApp, CoordinatorError, coordinator_app};
 use crate::simulation::{
     BlockTypes, RegionComponents, RegionTemplate, RegionTemplateError, RegionTick, SavedVersionError, SplitMix64,
 };
@@ -54,6 +54,8 @@ pub(super) struct Setup {
     /// What was registered before the world was opened is registered again in the order of that.
     pub registered_components: Vec<BlockComponent>,
     pub registered: Vec<BlockType>,
+    /// The opened world.
+    pub store: Option<Arc<WorldStore>>,
 }
 
 impl Default for Setup {
@@ -64,6 +66,7 @@ impl Default for Setup {
             blocks: BlockRegistry::new(),
             registered_components: Vec::new(),
             registered: Vec::new(),
+            store: None,
         }
     }
 }
@@ -88,14 +91,6 @@ impl Setup {
     }
 }
 
-/// The opened world, until the simulation begins.
-#[derive(Resource)]
-pub(super) struct Opened(Arc<WorldStore>);
-
-/// The coordinator, until it moves to its thread.
-#[derive(Resource)]
-pub(super) struct Link(pub MainLink);
-
 impl TerranePlugin {
     pub(super) fn open(&self, app: &mut App) -> Result<(), WorldFailure> {
         let mut setup = app.world_mut().remove_resource::<Setup>().unwrap_or_default();
@@ -105,15 +100,15 @@ impl TerranePlugin {
                 true => BlockRegistry::new(),
                 false => BlockRegistry::from_records(blocks, components)?,
             })?;
-            Ok(store)
+            setup.store = Some(Arc::new(store));
+            Ok(())
         });
         if self.basic_blocks {
             setup.blocks.register_basic_blocks();
         }
         setup.blocks.register_schematic_blocks();
         app.insert_resource(setup);
-        app.insert_resource(Opened(Arc::new(opened?)));
-        Ok(())
+        opened
     }
 
     pub(super) fn prepare(&self, app: &mut App) -> Result<(), WorldFailure> {
@@ -121,7 +116,7 @@ impl TerranePlugin {
         let (blocks, components) = (Arc::new(setup.blocks), Arc::new(setup.components));
         app.insert_resource(BlockTypes(blocks.clone())).insert_resource(view::Components(components.clone()));
         // Without a world the game's systems find the blocks all the same, until the app ends.
-        let Some(Opened(store)) = app.world_mut().remove_resource::<Opened>() else { return Ok(()) };
+        let Some(store) = setup.store else { return Ok(()) };
         let stored = store.registry_lists()?;
         let lists = RegistryLists {
             blocks: blocks.block_records().collect(),
@@ -133,6 +128,7 @@ impl TerranePlugin {
         }
         store.set_blocks(blocks.clone());
         let template = RegionTemplate {
+            fresh: Arc::default(),
             plugins: setup.plugins,
             components,
             blocks,
@@ -142,9 +138,10 @@ impl TerranePlugin {
             seed: SplitMix64::from_parts([self.seed, store.session()]).next_u64(),
         };
         template.check()?;
-        let (coordinator, link) = coordinator_app(self.config.clone(), template, store)?;
+        let (mut coordinator, link) = coordinator_app(self.config.clone(), template, store)?;
+        // The main world gets it when the coordinator runs.
+        coordinator.insert_resource(link);
         app.insert_sub_app(CoordinatorApp, coordinator);
-        app.insert_resource(Link(link));
         Ok(())
     }
 }

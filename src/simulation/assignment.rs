@@ -4,7 +4,6 @@ use super::columns::blocks::RegionColumns;
 use super::columns::work::work;
 use super::home::{RegionHome, RegionInfo};
 use super::inbox_outbox::{Inbox, Outbox};
-use super::pool::WorldPool;
 use super::random::{RegionRandom, SplitMix64};
 use super::receive::receive;
 use super::salvage::Salvage;
@@ -26,8 +25,9 @@ pub struct Assignment {
     pub region: RegionId,
     /// Where it is.
     pub home: Arc<RegionHome>,
-    /// The world; taken from the pool or made on the region thread if there is none.
-    pub world: Option<Box<RegionWorld>>,
+    /// Its world, made on the region thread if there is none, and behind it those of regions that merged into it: they are
+    /// absorbed first.
+    pub worlds: Vec<RegionWorld>,
     /// What waits for it.
     pub inbox: Inbox,
     /// What is to be done.
@@ -42,41 +42,40 @@ pub struct Assignment {
 }
 
 impl Assignment {
-    /// Does the work. The world is in [`world`](Self::world) then. A panic of a game's system is passed on to the caller,
-    /// who can [`salvage`](Self::salvage) after it.
-    pub fn run(&mut self, template: &RegionTemplate, pool: &WorldPool) -> Result<Box<Outbox>, RegionTemplateError> {
-        self.progress.begin();
-        if self.world.is_none() {
-            self.progress.pass(TaskStep::Making);
-            let mut world = pool.take().map_or_else(|| template.build().map(Box::new), Ok)?;
-            world.settle(self.region, &self.home);
-            self.world = Some(world);
+    /// Does the work. The world is the only one of [`worlds`](Self::worlds) then. A panic of a game's system is passed on to
+    /// the caller, who can [`salvage`](Self::salvage) after it.
+    pub fn run(&mut self, template: &RegionTemplate) -> Result<Box<Outbox>, RegionTemplateError> {
+        let Self { region, home, worlds, inbox, task, number, clock, progress } = self;
+        progress.begin();
+        if worlds.is_empty() {
+            progress.pass(TaskStep::Making);
+            let mut world = template.take()?;
+            world.settle(*region, home);
+            worlds.push(world);
         }
-        let Self { region, world: Some(world), inbox, task, number, clock, progress, .. } = self else {
-            // It was put there a moment ago.
-            return Ok(Box::default());
-        };
+        let world = &mut worlds[0];
         // What waits for a time in this world, or comes in now, counts from this clock.
         let clock = (if let Task::Tick { clock, .. } = task { *clock } else { clock.0 }, clock.1);
         world.begin(*region, *number, clock, matches!(task, Task::Tick { .. }), progress);
-        // Each waits where a panic of the game does not reach it until it is taken in.
-        let absorbed = mem::take(&mut inbox.absorbed);
-        world.contents.inbox = mem::replace(inbox, Inbox { absorbed, ..Inbox::default() });
+        world.contents.inbox = mem::take(inbox);
         progress.pass(TaskStep::Absorbing);
-        inbox.absorbed.reverse();
-        while let Some(other) = inbox.absorbed.pop() {
-            absorb(world.app.world_mut(), &mut world.contents, *other);
+        while worlds.len() > 1 {
+            // Each waits where a panic of the game does not reach it until it is taken in.
+            let other = worlds.remove(1);
+            let world = &mut worlds[0];
+            absorb(world.app.world_mut(), &mut world.contents, other);
         }
-        Ok(world.run(task, progress))
+        Ok(worlds[0].run(task, progress))
     }
 
-    /// What is left after a panic. Worlds that were to be absorbed and are whole still wait in its inbox.
+    /// What is left after a panic.
     pub fn salvage(&mut self) -> Salvage {
-        let Inbox { mut absorbed, travellers, resources, edits, letters, .. } = mem::take(&mut self.inbox);
-        let mut found = self.world.as_mut().map(|world| world.salvage()).unwrap_or_default();
-        absorbed.reverse();
-        found.inbox.append(Inbox { absorbed, travellers, resources, edits, letters, ..Inbox::default() });
-        found
+        // The first one is dropped with this: that may panic once more.
+        let worlds = self.worlds.split_off(self.worlds.len().min(1));
+        let mut found = self.worlds.first_mut().map(|world| world.salvage(self.region)).unwrap_or_default();
+        let Inbox { travellers, resources, edits, letters, .. } = mem::take(&mut self.inbox);
+        found.inbox.append(Inbox { travellers, resources, edits, letters, ..Inbox::default() });
+        Salvage { worlds, ..found }
     }
 }
 

@@ -7,7 +7,7 @@ use crate::space::{DimensionId, SectionPos};
 use bevy::prelude::*;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 
 /// What a system can know about the region that it runs in.
 #[derive(Resource, Clone, Debug)]
@@ -47,20 +47,5 @@ pub struct RegionHome {
     /// Columns to a section, as a power of two.
     pub section_shift: u32,
     /// In strict mode, an aid for development, who owns what: every access outside of the own region is an error then.
-    pub owners: Option<Arc<SectionOwners>>,
-}
-
-/// Who owns each section of a dimension, kept by the coordinator.
-#[derive(Debug, Default)]
-pub struct SectionOwners(RwLock<FxHashMap<SectionPos, RegionId>>);
-
-impl SectionOwners {
-    /// Replaces what was known.
-    pub fn set(&self, owners: FxHashMap<SectionPos, RegionId>) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = owners;
-    }
-
-    pub(super) fn owner(&self, section: SectionPos) -> Option<RegionId> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).get(&section).copied()
-    }
+    pub owners: Option<RwLock<FxHashMap<SectionPos, RegionId>>>,
 }

@@ -7,9 +7,8 @@ use super::letter::{Letter, Undeliverable};
 use super::travel::components::TakenComponent;
 use super::travel::entities::MoveCause;
 use super::travel::mapping::BoxedComponent;
-use super::travel::relationships::TakenRelationships;
+use super::travel::relationships::TakenRelationship;
 use super::travel::resources::{RegionShare, ResourcePart};
-use super::world::RegionWorld;
 use super::{Position, ViewerRadii};
 use crate::block::BlockId;
 use crate::chunk::Chunk;
@@ -31,6 +30,8 @@ pub struct Traveller {
     pub viewers: Vec<(Uuid, ViewerRadii)>,
     /// How it is stored while it is on its way, if it crosses and has a saved component.
     pub record: Option<EntityRecord>,
+    /// The commit with which the store has it, once that is known.
+    pub stored_with: Option<u64>,
     /// Where it and what follows it are stored while they are on their way: a follower with a position of its own is stored
     /// there.
     pub stored_in: Vec<(DimensionId, ColumnPos)>,
@@ -50,13 +51,14 @@ pub(super) struct Passenger {
     /// Who it was in the world that it left.
     pub entity: Entity,
     pub components: Vec<TakenComponent>,
-    pub relationships: TakenRelationships,
+    /// What leads to it.
+    pub relationships: Vec<TakenRelationship>,
 }
 
 impl Passenger {
     /// One of whom nothing has been taken yet.
     pub fn new(entity: Entity) -> Self {
-        Self { entity, components: Vec::new(), relationships: TakenRelationships::default() }
+        Self { entity, components: Vec::new(), relationships: Vec::new() }
     }
 }
 
@@ -72,12 +74,9 @@ pub struct SetBlock {
     pub block: BlockId,
 }
 
-/// What waits for a region: taken in before its next tick. A region that never ticked is nothing else.
+/// What waits for a region: taken in before its next tick. A region without a world is nothing else.
 #[derive(Default)]
 pub struct Inbox {
-    /// Worlds of regions that merged into this one.
-    #[expect(clippy::vec_box, reason = "they come in their boxes, and one goes to where it is absorbed")]
-    pub absorbed: Vec<Box<RegionWorld>>,
     /// Columns that were loaded or generated for it.
     pub columns: Vec<LoadedColumn>,
     /// Entities that walked in.
@@ -99,7 +98,6 @@ pub struct Inbox {
 impl Inbox {
     /// Takes over all that waits in `other`.
     pub fn append(&mut self, mut other: Self) {
-        self.absorbed.append(&mut other.absorbed);
         self.columns.append(&mut other.columns);
         self.travellers.append(&mut other.travellers);
         self.resources.append(&mut other.resources);
@@ -115,8 +113,8 @@ impl Inbox {
         self.resources.iter_mut().filter_map(|part| part.split(share)).collect()
     }
 
-    /// Takes out what lies in columns that `wanted` names; letters to entities go along with these. Absorbed worlds stay:
-    /// they must be taken in first. Resources stay too: [`split_resources`](Self::split_resources) divides them.
+    /// Takes out what lies in columns that `wanted` names; letters to entities go along with these. Resources stay:
+    /// [`split_resources`](Self::split_resources) divides them.
     pub fn split_off(&mut self, wanted: impl Fn(ColumnPos) -> bool) -> Self {
         let mut travellers: Vec<_> =
             self.travellers.extract_if(.., |traveller| wanted(traveller.position.column())).collect();
@@ -126,18 +124,16 @@ impl Inbox {
             letters.extend(self.letters.extract_if(.., is_theirs));
         }
         Self {
-            absorbed: Vec::new(),
             columns: self.columns.extract_if(.., |loaded| wanted(loaded.column.pos())).collect(),
             travellers,
-            resources: Vec::new(),
             give_up: self.give_up.extract_if(.., |column| wanted(*column)).collect(),
             cut: self.cut.extract_if(.., |(column, _)| wanted(*column)).collect(),
             edits: self.edits.extract_if(.., |edit| wanted(edit.position.column())).collect(),
-            sections: FxHashSet::default(),
             letters: self
                 .letters
                 .extract_if(.., |letter| letter.column().is_some_and(|(_, column)| wanted(column)))
                 .collect(),
+            ..Self::default()
         }
     }
 }
@@ -146,6 +142,8 @@ impl Inbox {
 pub struct MirrorUpdate {
     /// Its stable id.
     pub id: Uuid,
+    /// The main world was never told of it, or that it was gone since: known only where it is published.
+    pub is_new: bool,
     /// Where it is, and the dimension's clock at that tick; `None` if it is gone.
     pub position: Option<(Position, Duration)>,
     /// Changed mirrored components, by the number of their registration.
@@ -155,7 +153,7 @@ pub struct MirrorUpdate {
 impl MirrorUpdate {
     /// The entity is not to be seen any more.
     pub fn gone(id: Uuid) -> Self {
-        Self { id, position: None, components: FxHashMap::default() }
+        Self { id, is_new: false, position: None, components: FxHashMap::default() }
     }
 }
 

@@ -10,12 +10,14 @@ use bevy::ecs::message::Messages;
 use bevy::prelude::*;
 use std::any::type_name;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use uuid::Uuid;
 
-/// What can be sent from world to world, after `register_region_message` was called for it.
+/// What can be sent from world to world, after `register_region_message` was called for it. It is cloned for each region if it
+/// goes to all, and, to come back, if a tick panics after it was handed over.
 pub trait RegionMessage: Clone + Send + Sync + 'static {}
 impl<M: Clone + Send + Sync + 'static> RegionMessage for M {}
 
@@ -160,36 +162,54 @@ impl Drop for Stamp {
     }
 }
 
-/// What a letter brings. The last two are this crate's own.
+/// What a letter brings. The last three are this crate's own.
 pub(super) enum Content {
-    Message(Box<dyn Parcel>),
+    /// Shared by the copies for several regions, so that the game's `Clone` runs where the message is handed over.
+    Message(Arc<dyn Parcel>),
     Run(Exclusive<RunInWorld>),
     RunOn(Exclusive<RunOnEntity>, Option<Exclusive<RunIfRetired>>),
     /// A player comes into the world.
     Player(Box<EntityRecord>),
     /// To be done at the end of the tick.
     Work(Exclusive<Box<OrderedWork>>),
+    /// What it brought has been handed over: what that is called, and where it is if it is a message.
+    Spent(&'static str, Option<Written>),
 }
 
+/// Where a message is that was handed over: its number among all of its type in this world, and what looks for it and clones it.
+pub type Written = (usize, fn(&World, usize) -> Option<Arc<dyn Parcel>>);
+
 /// A message whose type is forgotten.
-pub(super) trait Parcel: Send + Sync {
-    fn deliver(self: Box<Self>, world: &mut World, to: Address, entity: Option<Entity>, from: LetterSender);
-    fn give_back(self: Box<Self>, world: &mut World, to: Address, reason: Undeliverable);
-    fn copy(&self) -> Box<dyn Parcel>;
+pub trait Parcel: Send + Sync {
+    fn deliver(
+        self: Arc<Self>,
+        world: &mut World,
+        to: Address,
+        entity: Option<Entity>,
+        from: LetterSender,
+    ) -> Option<Written>;
+    fn give_back(self: Arc<Self>, world: &mut World, to: Address, reason: Undeliverable);
     fn name(&self) -> &'static str;
 }
 
 impl<M: RegionMessage> Parcel for M {
-    fn deliver(self: Box<Self>, world: &mut World, to: Address, entity: Option<Entity>, from: LetterSender) {
-        write(world, Received { message: *self, to, entity, from });
+    fn deliver(
+        self: Arc<Self>,
+        world: &mut World,
+        to: Address,
+        entity: Option<Entity>,
+        from: LetterSender,
+    ) -> Option<Written> {
+        let number = write(world, Received { message: Arc::unwrap_or_clone(self), to, entity, from })?;
+        let find = |world: &World, number| {
+            let (received, _) = world.get_resource::<Messages<Received<M>>>()?.get_message(number)?;
+            Some(Arc::new(received.message.clone()) as Arc<dyn Parcel>)
+        };
+        Some((number, find))
     }
 
-    fn give_back(self: Box<Self>, world: &mut World, to: Address, reason: Undeliverable) {
-        write(world, Returned { message: *self, to, reason });
-    }
-
-    fn copy(&self) -> Box<dyn Parcel> {
-        Box::new(self.clone())
+    fn give_back(self: Arc<Self>, world: &mut World, to: Address, reason: Undeliverable) {
+        write(world, Returned { message: Arc::unwrap_or_clone(self), to, reason });
     }
 
     fn name(&self) -> &'static str {
@@ -197,10 +217,14 @@ impl<M: RegionMessage> Parcel for M {
     }
 }
 
-fn write<T: Message>(world: &mut World, message: T) {
+/// Gives the message's number.
+fn write<T: Message>(world: &mut World, message: T) -> Option<usize> {
     match world.get_resource_mut::<Messages<T>>() {
-        Some(mut messages) => drop(messages.write(message)),
-        None => error!("{} was dropped: call register_region_message for what is sent", type_name::<T>()),
+        Some(mut messages) => Some(messages.write(message).id),
+        None => {
+            error!("{} was dropped: call register_region_message for what is sent", type_name::<T>());
+            None
+        }
     }
 }
 
@@ -212,7 +236,7 @@ impl Letter {
 
     /// A message.
     pub fn message<M: RegionMessage>(to: Address, from: LetterSender, message: M) -> Self {
-        Self::new(to, from, Content::Message(Box::new(message)), size_of::<M>())
+        Self::new(to, from, Content::Message(Arc::new(message)), size_of::<M>())
     }
 
     /// A closure for whoever gets it.
@@ -313,7 +337,7 @@ impl Letter {
     /// One more of the same kind; `None` for what is not a message, which is done once.
     pub fn copy(&self) -> Option<Self> {
         let Content::Message(message) = &self.content else { return None };
-        Some(self.with_content(Content::Message((**message).copy())))
+        Some(self.with_content(Content::Message(message.clone())))
     }
 
     fn with_content(&self, content: Content) -> Self {
@@ -322,20 +346,40 @@ impl Letter {
     }
 
     /// What is left of it when it is handed over: if the tick panics, what it did is undone, and its sender is told. A
-    /// closure does nothing any more.
+    /// closure does nothing any more; a message is looked for where it was [`written`](Self::note_written).
     pub(super) fn trace(&mut self) -> Option<Self> {
+        let name = self.name();
         let content = match &mut self.content {
             Content::Message(_) if self.returned.is_some() => return None,
-            Content::Message(message) => Content::Message((**message).copy()),
             Content::RunOn(_, retired) if self.returned.is_none() => {
                 Content::RunOn(Exclusive::new(Box::new(|_| {})), retired.take())
             }
-            Content::Run(_) | Content::RunOn(..) => Content::Run(Exclusive::new(Box::new(|_| {}))),
+            Content::Message(_) | Content::Run(_) | Content::RunOn(..) | Content::Spent(..) => {
+                Content::Spent(name, None)
+            }
             Content::Player(record) => Content::Player(record.clone()),
             // It tells by itself.
             Content::Work(_) => return None,
         };
         Some(self.with_content(content))
+    }
+
+    /// This is the trace of a message that is there.
+    pub(super) fn note_written(&mut self, written: Written) {
+        if let Content::Spent(_, place) = &mut self.content {
+            *place = Some(written);
+        }
+    }
+
+    /// The trace of a message that was handed over in this world is a letter with that message again, unless a system took it
+    /// out or the game's `Clone` panics.
+    pub(super) fn recover(mut self, world: &World) -> Self {
+        if let Content::Spent(_, Some((number, find))) = self.content
+            && let Ok(Some(message)) = catch_unwind(AssertUnwindSafe(|| find(world, number)))
+        {
+            self.content = Content::Message(message);
+        }
+        self
     }
 
     /// What it is, for messages about it.
@@ -345,14 +389,15 @@ impl Letter {
             Content::Run(_) | Content::RunOn(..) => "a closure",
             Content::Player(_) => "a player",
             Content::Work(_) => "work on a column",
+            Content::Spent(name, _) => name,
         }
     }
 
-    /// Hands it over in the world that it has reached; with the entity, if it was sent to one.
-    pub fn hand_over(self, world: &mut World, entity: Option<Entity>) {
+    /// Hands it over in the world that it has reached; with the entity, if it was sent to one. Says where a message is now.
+    pub fn hand_over(self, world: &mut World, entity: Option<Entity>) -> Option<Written> {
         let Self { to, from, content, returned, .. } = self;
         match (content, returned) {
-            (Content::Message(message), None) => message.deliver(world, to, entity, from),
+            (Content::Message(message), None) => return message.deliver(world, to, entity, from),
             (Content::Message(message), Some(reason)) => message.give_back(world, to, reason),
             (Content::Run(run), None) => run.into_inner()(world),
             (Content::RunOn(run, _), None) => {
@@ -364,6 +409,7 @@ impl Letter {
             _ => {}
         }
         world.flush();
+        None
     }
 }
 

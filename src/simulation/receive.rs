@@ -103,7 +103,12 @@ fn hand_over(world: &mut World, contents: &mut RegionContents, clock: Duration) 
         match letter.content {
             Content::Work(work) => contents.column_work.push(*work.into_inner()),
             Content::Player(record) => log_in(world, &contents.components, *record),
-            _ => letter.hand_over(world, entity),
+            _ => {
+                let written = letter.hand_over(world, entity);
+                if let (Some(written), Some(trace)) = (written, contents.handed_over.last_mut()) {
+                    trace.note_written(written);
+                }
+            }
         }
     }
 }

@@ -4,6 +4,7 @@ use super::columns::blocks::RegionColumns;
 use super::inbox_outbox::{Inbox, Outbox};
 use super::letter::{Letter, Undeliverable};
 use super::world::RegionWorld;
+use crate::region::RegionId;
 use crate::space::ColumnPos;
 use rustc_hash::FxHashSet;
 use std::mem;
@@ -12,13 +13,13 @@ use uuid::Uuid;
 /// What is left of a task that panicked. What the world held is gone with it, but nothing that was only on its way.
 #[derive(Default)]
 pub struct Salvage {
+    /// Worlds that were to be absorbed and are whole.
+    pub worlds: Vec<RegionWorld>,
     /// What the world had not made its own: letters that wait for their time, and entities that had not arrived; and edits
     /// that had been made in this task, or were to be: they are undone. Columns are not among it, since the store may have
     /// newer ones.
     pub inbox: Inbox,
-    /// What was handed over in this task. What it did is undone.
-    pub handed_over: Vec<Letter>,
-    /// What could not be handed over.
+    /// What could not be handed over, and what was handed over in this task: what it did is undone.
     pub undelivered: Vec<(Letter, Undeliverable)>,
     /// The columns that the world had.
     pub columns: FxHashSet<ColumnPos>,
@@ -31,8 +32,8 @@ pub struct Salvage {
 impl Salvage {
     /// Takes over what is left of another world that goes with this one.
     pub fn append(&mut self, other: Self) {
+        self.worlds.extend(other.worlds);
         self.inbox.append(other.inbox);
-        self.handed_over.extend(other.handed_over);
         self.undelivered.extend(other.undelivered);
         self.columns.extend(other.columns);
         self.viewers.extend(other.viewers);
@@ -40,14 +41,15 @@ impl Salvage {
 }
 
 impl RegionWorld {
-    /// Takes it out of the world, in the middle of a task or between two. What the region holds survives a panic; what a system
+    /// Takes it out of the world of this region, in the middle of a task or between two. What the region holds survives a panic; what a system
     /// had in its hands does not.
-    pub fn salvage(&mut self) -> Salvage {
+    pub fn salvage(&mut self, region: RegionId) -> Salvage {
         let Self { app, contents, .. } = self;
         let mut salvage = Salvage::default();
         if let Some(columns) = app.world().get_resource::<RegionColumns>() {
             salvage.columns.extend(columns.positions());
         }
+        salvage.columns.extend(mem::take(&mut contents.absorbing));
         salvage.viewers = mem::take(&mut contents.viewers).into_iter().collect();
         salvage.viewers.sort_unstable();
         let mut letters = contents.take_waiting(|_| true);
@@ -58,9 +60,15 @@ impl RegionWorld {
             salvage.outbox = Some(outbox);
             return salvage;
         }
-        salvage.handed_over = mem::take(&mut contents.handed_over);
-        letters.extend(outbox.travellers.into_iter().flat_map(|traveller| traveller.letters));
+        for traveller in outbox.travellers {
+            salvage.viewers.extend(traveller.viewers.into_iter().map(|(viewer, _)| viewer));
+            letters.extend(traveller.letters);
+        }
+        salvage.viewers.sort_unstable();
         salvage.undelivered = outbox.undelivered;
+        let halted = Undeliverable::Halted(region);
+        let handed_over = mem::take(&mut contents.handed_over).into_iter();
+        salvage.undelivered.extend(handed_over.map(|letter| (letter.recover(app.world()), halted)));
         let Inbox { travellers, resources, edits: later_edits, letters: later_letters, .. } = inbox;
         letters.extend(later_letters);
         let mut edits = mem::take(&mut contents.edits);

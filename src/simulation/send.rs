@@ -5,18 +5,16 @@ use super::columns::column_work::Answer;
 use super::columns::unsaved::{collect_chunks, collect_unsaved};
 use super::home::RegionInfo;
 use super::inbox_outbox::{MirrorUpdate, ViewerReport};
-use super::letter::{Letter, Undeliverable};
 use super::post::Post;
 use super::travel::departure::depart_all;
-use super::travel::entities::{EntityIndex, MoveCause, StableId};
-use super::travel::followers::{followers, place, roots};
+use super::travel::entities::{EntityIndex, MoveCause};
+use super::travel::followers::{place, roots};
 use super::travel::leaving::{give_up_entities, tend_players};
 use super::world::RegionContents;
 use super::{LoadedColumn, Position, Task};
 use crate::space::{ChunkPos, ColumnPos, HeightSet};
 use bevy::ecs::change_detection::Tick;
 use bevy::ecs::error::{BevyError, ErrorContext};
-use bevy::platform::collections::HashSet;
 use bevy::prelude::*;
 use bevy::utils::prelude::DebugName;
 use rustc_hash::FxHashSet;
@@ -42,7 +40,6 @@ pub fn send(world: &mut World, contents: &mut RegionContents, task: &Task) {
     }
     contents.outbox.travellers = depart_all(world, contents, walked_out, MoveCause::Crossing);
     if !leaving.is_empty() {
-        give_up_letters(world, contents, &leaving);
         contents.outbox.left = give_up_columns(world, contents, &leaving);
     }
     cut_columns(world, contents, cut);
@@ -114,7 +111,11 @@ fn mirror(world: &mut World, contents: &mut RegionContents) {
         let components = components.read_mirrored(entity, last, now);
         let moved = position.last_changed().is_newer_than(last, now);
         if new || moved || !components.is_empty() {
-            outbox.mirrors.push(MirrorUpdate { id: id.0, position: Some((*position, clock)), components });
+            outbox.mirrors.push(MirrorUpdate {
+                position: Some((*position, clock)),
+                components,
+                ..MirrorUpdate::gone(id.0)
+            });
         }
     }
     outbox.mirrors.extend(mirrored.difference(&shown).map(|id| MirrorUpdate::gone(*id)));
@@ -175,27 +176,6 @@ fn must_save(world: &mut World, contents: &RegionContents, task: &Task) -> bool 
     let has_lost_player = mem::take(&mut world.resource_mut::<EntityIndex>().has_lost_player);
     let has_restored = contents.outbox.worked.iter().any(Answer::has_changed);
     is_asked || has_lost_player || has_restored || !world.resource::<Post>().is_empty()
-}
-
-/// What waits for columns that are given up, and for the entities in them.
-fn give_up_letters(world: &World, contents: &mut RegionContents, leaving: &FxHashSet<ColumnPos>) {
-    if contents.waiting.is_empty() {
-        return;
-    }
-    let roots = roots(world, &contents.components, |position| leaving.contains(&position.column()));
-    let mut taken = HashSet::new();
-    for root in roots {
-        followers(world, &contents.components, root, &mut taken);
-    }
-    let ids = taken.into_iter().filter_map(|entity| Some(world.get::<StableId>(entity)?.0));
-    let ids: FxHashSet<Uuid> = ids.collect();
-    let reason = |letter: &Letter| match (letter.column(), letter.entity()) {
-        (Some((_, column)), _) if leaving.contains(&column) => Some(Undeliverable::Unloaded(column)),
-        (_, Some(id)) if ids.contains(&id) => Some(Undeliverable::NoSuchEntity(id)),
-        _ => None,
-    };
-    let letters = contents.take_waiting(|letter| reason(letter).is_some()).into_iter();
-    contents.outbox.undelivered.extend(letters.filter_map(|letter| reason(&letter).map(|reason| (letter, reason))));
 }
 
 fn give_up_columns(

@@ -17,7 +17,7 @@ use bevy::time::TimePlugin;
 use std::collections::BTreeSet;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The game's schedule in a region world: run once a tick, between `FixedUpdate` and `Update`.
 #[derive(ScheduleLabel, Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -86,11 +86,37 @@ pub struct RegionTemplate {
     pub parallel_from: usize,
     /// Where the random numbers and the entities' ids come from.
     pub seed: u64,
+    /// Worlds that were made while a thread had nothing else to do. One that has ticked never comes back here: what it held
+    /// cannot be told from what a game's plugin put there.
+    pub fresh: Arc<Mutex<Vec<RegionWorld>>>,
 }
 
+/// So many worlds are made in advance.
+const FRESH_WORLDS: usize = 8;
+
 impl RegionTemplate {
+    fn fresh(&self) -> MutexGuard<'_, Vec<RegionWorld>> {
+        self.fresh.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A world for a region: one that was made in advance, or a new one.
+    pub(super) fn take(&self) -> Result<RegionWorld, RegionTemplateError> {
+        let fresh = self.fresh().pop();
+        fresh.map_or_else(|| self.build(), Ok)
+    }
+
+    /// Makes one more world in advance, if there is room for it. Says whether it did.
+    pub fn refill(&self) -> bool {
+        if self.fresh().len() >= FRESH_WORLDS {
+            return false;
+        }
+        // The region that needs a world reports what is wrong with the template.
+        let made = self.build().map(|world| self.fresh().push(world));
+        made.is_ok()
+    }
+
     /// A region world that has not ticked yet, and does not know of which region it will be.
-    pub(super) fn build(&self) -> Result<RegionWorld, RegionTemplateError> {
+    fn build(&self) -> Result<RegionWorld, RegionTemplateError> {
         let mut app = SubApp::new();
         // Only to update messages, which TickSchedules does.
         app.world_mut().resource_mut::<Schedules>().remove(First);

@@ -8,7 +8,7 @@ mod saving;
 
 use super::{
     Assignment, ColumnSource, Inbox, LoadedColumn, MoveCause, Outbox, Position, RegionComponents, RegionHome,
-    RegionTemplate, RegionWorld, StableId, Task, Traveller, WorldPool,
+    RegionTemplate, RegionWorld, StableId, Task, Traveller,
 };
 use crate::block::BlockRegistry;
 use crate::chunk::Column;
@@ -31,7 +31,7 @@ const CAUSES: [MoveCause; 3] = [MoveCause::Merge, MoveCause::Split, MoveCause::C
 struct Regions {
     template: RegionTemplate,
     home: Arc<RegionHome>,
-    worlds: BTreeMap<u64, Box<RegionWorld>>,
+    worlds: BTreeMap<u64, RegionWorld>,
     assignments: u64,
 }
 
@@ -61,6 +61,7 @@ impl Regions {
         let mut blocks = BlockRegistry::new();
         blocks.register_basic_blocks();
         let template = RegionTemplate {
+            fresh: Arc::default(),
             plugins: vec![Arc::new(plugins)],
             components: Arc::new(components),
             blocks: Arc::new(blocks),
@@ -84,7 +85,7 @@ impl Regions {
         Assignment {
             region: RegionId::new(region),
             home: self.home.clone(),
-            world: self.worlds.remove(&region),
+            worlds: self.worlds.remove(&region).into_iter().collect(),
             inbox,
             task,
             number: self.assignments,
@@ -94,16 +95,24 @@ impl Regions {
     }
 
     fn run(&mut self, region: u64, inbox: Inbox, task: Task) -> Outbox {
-        let mut assignment = self.assignment(region, inbox, task);
-        let outbox = assignment.run(&self.template, &WorldPool::new(0)).unwrap();
-        self.worlds.insert(region, assignment.world.unwrap());
+        let assignment = self.assignment(region, inbox, task);
+        self.run_assignment(region, assignment)
+    }
+
+    fn run_assignment(&mut self, region: u64, mut assignment: Assignment) -> Outbox {
+        let outbox = assignment.run(&self.template).unwrap();
+        assert_eq!(assignment.worlds.len(), 1);
+        self.worlds.insert(region, assignment.worlds.remove(0));
         *outbox
     }
 
-    fn tick_with(&mut self, region: u64, inbox: Inbox) -> Outbox {
+    fn next_tick(&self) -> Task {
         let period = Duration::from_millis(50);
-        let clock = period * self.assignments as u32;
-        self.run(region, inbox, Task::Tick { clock, delta: period, save: false })
+        Task::Tick { clock: period * self.assignments as u32, delta: period, save: false }
+    }
+
+    fn tick_with(&mut self, region: u64, inbox: Inbox) -> Outbox {
+        self.run(region, inbox, self.next_tick())
     }
 
     fn tick(&mut self, region: u64) -> Outbox {
@@ -126,8 +135,9 @@ impl Regions {
     }
 
     fn merge(&mut self, from: u64, into: u64) -> Outbox {
-        let absorbed = vec![self.worlds.remove(&from).unwrap()];
-        self.tick_with(into, Inbox { absorbed, ..Inbox::default() })
+        let mut assignment = self.assignment(into, Inbox::default(), self.next_tick());
+        assignment.worlds.push(self.worlds.remove(&from).unwrap());
+        self.run_assignment(into, assignment)
     }
 
     fn part_off(&mut self, from: u64, into: u64, columns: &[i64]) -> (Outbox, Inbox) {

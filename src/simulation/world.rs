@@ -76,6 +76,8 @@ pub(super) struct RegionContents {
     pub mirrored: FxHashSet<Uuid>,
     /// The viewers that the coordinator believes to be here.
     pub viewers: FxHashSet<Uuid>,
+    /// The columns of a world whose entities are being absorbed: if that panics, they are lost with this world.
+    pub absorbing: Vec<ColumnPos>,
     /// The edits that were made in this task.
     pub edits: Vec<SetBlock>,
     /// Columns to be captured and restored at the end of this tick.
@@ -110,6 +112,7 @@ impl RegionContents {
             last_collect: None,
             mirrored: FxHashSet::default(),
             viewers: FxHashSet::default(),
+            absorbing: Vec::new(),
             edits: Vec::new(),
             column_work: Vec::new(),
             is_handed_out: false,

@@ -5,9 +5,11 @@ mod edit;
 mod tests;
 
 use super::Snapshot;
+use super::memory::chunk_bytes;
 use edit::Edit;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Edits of boxes that can be undone, the last one first, and then be done again.
 ///
@@ -25,6 +27,9 @@ pub struct EditHistory {
     done: VecDeque<Edit>,
     /// The one that was undone last is last.
     undone: Vec<Edit>,
+    /// How often the edits hold each chunk, by its address.
+    chunks: FxHashMap<usize, usize>,
+    bytes: usize,
 }
 
 /// What became of an edit.
@@ -41,23 +46,31 @@ pub enum Recorded {
 impl EditHistory {
     /// A history that takes at most so many bytes.
     pub const fn new(limit: usize) -> Self {
-        Self { limit, done: VecDeque::new(), undone: Vec::new() }
+        let chunks = FxHashMap::with_hasher(FxBuildHasher);
+        Self { limit, done: VecDeque::new(), undone: Vec::new(), chunks, bytes: 0 }
     }
 
     /// Remembers an edit by what its box held before and after it; where one of the two has a chunk or a column missing,
     /// nothing is known to have changed. What was undone cannot be done again after that.
     pub fn record(&mut self, before: &Snapshot, after: &Snapshot) -> Recorded {
         let Some(edit) = Edit::between(before, after) else { return Recorded::Unchanged };
-        self.undone.clear();
+        for undone in std::mem::take(&mut self.undone) {
+            self.forget(&undone);
+        }
+        self.count(&edit);
         self.done.push_back(edit);
-        self.forget();
+        while self.bytes > self.limit
+            && let Some(oldest) = self.done.pop_front()
+        {
+            self.forget(&oldest);
+        }
         if self.done.is_empty() { Recorded::TooLarge } else { Recorded::Kept }
     }
 
     /// Takes back the last edit: gives what is to be restored, whose other chunks and entities are missing.
     pub fn undo(&mut self) -> Option<Snapshot> {
         let edit = self.done.pop_back()?;
-        let snapshot = edit.before.clone();
+        let snapshot = edit.undo();
         self.undone.push(edit);
         Some(snapshot)
     }
@@ -65,7 +78,7 @@ impl EditHistory {
     /// Does the edit again that was undone last: gives what is to be restored, whose other chunks and entities are missing.
     pub fn redo(&mut self) -> Option<Snapshot> {
         let edit = self.undone.pop()?;
-        let snapshot = edit.after.clone();
+        let snapshot = edit.redo();
         self.done.push_back(edit);
         Some(snapshot)
     }
@@ -80,20 +93,34 @@ impl EditHistory {
         self.undone.len()
     }
 
-    /// Bytes that it takes, each chunk counted once. Looks at every chunk.
+    /// Bytes that it takes, each chunk counted once.
     pub fn bytes(&self) -> usize {
-        let mut counted = FxHashSet::default();
-        self.done.iter().chain(&self.undone).map(|edit| edit.bytes(&mut counted)).sum()
+        self.bytes
     }
 
-    /// Forgets the oldest edits, as many as do not fit.
-    fn forget(&mut self) {
-        let (mut counted, mut bytes) = (FxHashSet::default(), 0);
-        let fits = |edit: &&Edit| {
-            bytes += edit.bytes(&mut counted);
-            bytes <= self.limit
-        };
-        let kept = self.done.iter().rev().take_while(fits).count();
-        self.done.drain(..self.done.len() - kept);
+    /// The edit is held from now on.
+    fn count(&mut self, edit: &Edit) {
+        self.bytes += edit.list_bytes();
+        for chunk in edit.chunks() {
+            let holders = self.chunks.entry(Arc::as_ptr(chunk).addr()).or_default();
+            *holders += 1;
+            if *holders == 1 {
+                self.bytes += chunk_bytes(chunk);
+            }
+        }
+    }
+
+    /// The edit is held no more.
+    fn forget(&mut self, edit: &Edit) {
+        self.bytes -= edit.list_bytes();
+        for chunk in edit.chunks() {
+            let address = Arc::as_ptr(chunk).addr();
+            let Some(holders) = self.chunks.get_mut(&address) else { continue };
+            *holders -= 1;
+            if *holders == 0 {
+                self.chunks.remove(&address);
+                self.bytes -= chunk_bytes(chunk);
+            }
+        }
     }
 }

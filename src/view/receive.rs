@@ -5,12 +5,11 @@ use super::messages::{ColumnChange, ColumnChanged};
 use super::{
     Components, DimensionOpen, Mirror, MirrorIndex, PublishedColumns, WorldStatistics, arenas, pregeneration, snapshots,
 };
-use crate::coordinator::{ColumnUpdate, MainLink, MirrorState, Published, WorldEvent};
-use crate::simulation::StableId;
+use crate::coordinator::{ColumnUpdate, MainLink, Published, WorldEvent};
+use crate::simulation::{MirrorUpdate, StableId};
 use crate::space::DimensionId;
 use bevy::prelude::*;
 use std::mem;
-use uuid::Uuid;
 
 /// What was published and not applied yet.
 #[derive(Resource, Default)]
@@ -73,9 +72,7 @@ fn apply(world: &mut World, backlog: &mut Published) {
     }
     apply_columns(world, backlog);
     far_view::apply(world, &mut backlog.far_views);
-    for (id, state) in mem::take(&mut backlog.mirrors) {
-        apply_mirror(world, id, state);
-    }
+    mem::take(&mut backlog.mirrors).into_values().for_each(|update| apply_mirror(world, update));
 }
 
 fn apply_columns(world: &mut World, backlog: &mut Published) {
@@ -118,16 +115,16 @@ fn apply_columns(world: &mut World, backlog: &mut Published) {
     }
 }
 
-fn apply_mirror(world: &mut World, id: Uuid, state: MirrorState) {
+fn apply_mirror(world: &mut World, MirrorUpdate { id, position, components, .. }: MirrorUpdate) {
     let known = world.resource::<MirrorIndex>().entity(id).filter(|entity| world.get_entity(*entity).is_ok());
-    let Some(current) = state.position else {
+    let Some(current) = position else {
         world.resource_mut::<MirrorIndex>().entities.remove(&id);
         if let Some(entity) = known {
             world.despawn(entity);
         }
         return;
     };
-    let components = world.resource::<Components>().clone();
+    let known_components = world.resource::<Components>().clone();
     let mut entity = match known {
         Some(entity) => world.entity_mut(entity),
         None => {
@@ -143,8 +140,8 @@ fn apply_mirror(world: &mut World, id: Uuid, state: MirrorState) {
         mirror.previous = mem::replace(&mut mirror.current, current);
         entity.insert(current.0);
     }
-    for (number, component) in state.components {
-        components.0.apply_mirrored(&mut entity, number, component);
+    for (number, component) in components {
+        known_components.0.apply_mirrored(&mut entity, number, component);
     }
 }
 

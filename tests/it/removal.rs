@@ -121,6 +121,31 @@ fn what_waits_for_its_name_can_be_removed_and_hears_of_it() {
 }
 
 #[test]
+fn what_waits_until_those_who_went_there_are_stored_can_be_removed_and_takes_them_along() {
+    let disk = Disk::default();
+    let mut app = closing(disk.plugin().with_tick_mode(TickMode::Lockstep));
+    let [first, other] = two_dimensions(&mut app);
+    let (id, scout) = (dimension_id(&app, first), uuid::Uuid::from_u128(7));
+    spawn_in_region(&mut app, other, HERE, (walker("scout", 0.0), StableId(scout)));
+    update(&mut app, 5);
+    app.world_mut().despawn(first);
+    wait_closed(&mut app, 1);
+    send_off(&mut app, other, Position::new(id, HERE));
+    update_until(&mut app, "the scout waits in the store", |world| walkers(world).is_empty());
+    let [second, third] = [(); 2].map(|()| named(&mut app, "overworld"));
+    app.update();
+    assert!(app.world().get::<DimensionOpen>(second).is_none(), "it waits for the scout");
+    app.world_mut().write_message(RemoveDimension { dimension: second });
+    app.world_mut().despawn(second);
+    update_until(&mut app, "another is open", |world| world.get::<DimensionOpen>(third).is_some());
+    let removed = heard::<DimensionRemoved>(&app);
+    assert!(removed.len() == 1 && removed[0].entity == second && removed[0].error.is_none(), "{removed:?}");
+    assert!(removed[0].entries > 0 && dimension_id(&app, third) != id);
+    drop(app);
+    assert_eq!(WorldStore::open(&disk.storage()).unwrap().entity(scout).unwrap(), None);
+}
+
+#[test]
 fn a_removal_that_fails_is_told_of_and_not_tried_for_ever() {
     let disk = Disk::default();
     // One that has something in it, so that a removal can be broken off.

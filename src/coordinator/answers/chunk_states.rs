@@ -14,13 +14,6 @@ use bevy::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A question, to be answered on another thread.
-struct ChunkStateOrder {
-    dimension: DimensionId,
-    is_sparse: bool,
-    chunks: Vec<KnownChunk>,
-}
-
 struct KnownChunk {
     pos: ChunkPos,
     /// As it is published, or on its way into the store.
@@ -50,10 +43,9 @@ pub(crate) fn ask_chunks(
         let is_generated = newest.is_some() || saves.unwritten_summary(dimension, pos.column()).is_some();
         known.push(KnownChunk { pos, newest, is_generated });
     }
-    let order = ChunkStateOrder { dimension, is_sparse, chunks: known };
     threads.ask(
         Place::Loading,
-        move |store, blocks| order.read(store, blocks),
+        move |store, blocks| read(store, blocks, dimension, is_sparse, &known),
         move |world, read| {
             let failed = |error: WorkError| chunks.iter().map(|chunk| (*chunk, Err(error.clone().into()))).collect();
             let chunks = read.unwrap_or_else(failed);
@@ -62,23 +54,25 @@ pub(crate) fn ask_chunks(
     );
 }
 
-impl ChunkStateOrder {
-    /// Answers the question.
-    fn read(self, store: &WorldStore, blocks: &BlockRegistry) -> Vec<(ChunkPos, Result<Option<ChunkState>, AskError>)> {
-        let Self { dimension, is_sparse, chunks } = self;
-        let positions: Vec<ChunkPos> = chunks.iter().map(|chunk| chunk.pos).collect();
-        // Before the chunks: what is stored meanwhile must not look like air of a stored column.
-        let mut marks = BTreeMap::new();
-        for column in positions.iter().map(|chunk| chunk.column()) {
-            marks.entry(column).or_insert_with(|| store.is_stored(dimension, column));
-        }
-        let stored = store.stored_chunks(dimension, &positions);
-        let reader = Reader { store, blocks, dimension, is_sparse, marks };
-        let answer = |(chunk, stored): (KnownChunk, _)| {
-            (chunk.pos, reader.state(&chunk, stored).map_err(|error| AskError::Work(error.into())))
-        };
-        chunks.into_iter().zip(stored).map(answer).collect()
+fn read(
+    store: &WorldStore,
+    blocks: &BlockRegistry,
+    dimension: DimensionId,
+    is_sparse: bool,
+    chunks: &[KnownChunk],
+) -> Vec<(ChunkPos, Result<Option<ChunkState>, AskError>)> {
+    let positions: Vec<ChunkPos> = chunks.iter().map(|chunk| chunk.pos).collect();
+    // Before the chunks: what is stored meanwhile must not look like air of a stored column.
+    let mut marks = BTreeMap::new();
+    for column in positions.iter().map(|chunk| chunk.column()) {
+        marks.entry(column).or_insert_with(|| store.is_stored(dimension, column));
     }
+    let stored = store.stored_chunks(dimension, &positions);
+    let reader = Reader { store, blocks, dimension, is_sparse, marks };
+    let answer = |(chunk, stored): (&KnownChunk, _)| {
+        (chunk.pos, reader.state(chunk, stored).map_err(|error| AskError::Work(error.into())))
+    };
+    chunks.iter().zip(stored).map(answer).collect()
 }
 
 struct Reader<'a> {

@@ -62,7 +62,7 @@ impl TaskEnds<'_> {
         self.deadlines.load -= load;
         let mut left = FxHashSet::default();
         let parts = match outcome {
-            Ok((world, outbox)) => {
+            Ok((worlds, outbox)) => {
                 left.extend(outbox.left.iter().map(|loaded| loaded.column.pos()));
                 if is_tick {
                     self.note_tick(id, &mut slot, took);
@@ -73,7 +73,7 @@ impl TaskEnds<'_> {
                 slot.entities = outbox.entities;
                 slot.columns = outbox.columns;
                 slot.viewers = outbox.viewers.len();
-                slot.parked.get().world = world;
+                slot.parked.get().worlds = worlds;
                 self.route(id, region, outbox)
             }
             Err(fault) => self.fall(id, region, &mut slot, &waiting, fault),
@@ -166,7 +166,7 @@ impl TaskEnds<'_> {
         let parts = mem::take(&mut slot.parts);
         let mut running = Running { parts: split_off, ..Running::waiting(slot) };
         let parked = running.slot.parked.get();
-        if parked.world.is_none() {
+        if parked.worlds.is_empty() {
             let inbox = mem::take(&mut parked.inbox);
             self.deadlines.running.insert((id, region), running);
             return self.split_inbox(id, region, inbox, parts);

@@ -39,7 +39,7 @@ impl Dimension {
         let is_halted = matches!(self.columns.get(column), Some(ColumnState::Halted { .. }));
         let Some(region) = self.regionizer.region_at(column) else { return false };
         let slot = self.regionizer.data_mut(region);
-        slot.is_some_and(|slot| slot.halted.is_some() && (is_halted || slot.parked.get().world.is_none()))
+        slot.is_some_and(|slot| slot.halted.is_some() && (is_halted || slot.parked.get().worlds.is_empty()))
     }
 
     /// The column can be generated again.

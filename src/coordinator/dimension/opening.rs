@@ -1,6 +1,6 @@
 //! Opens dimensions as soon as nothing stands in the way.
 
-use super::{Dimension, DimensionError, DimensionSpec, Dimensions, Opening, Store};
+use super::{Dimension, DimensionError, DimensionSpec, Dimensions, Opening, Store, Unopened};
 use crate::coordinator::CoordinatorConfig;
 use crate::coordinator::clocks::clock::Clock;
 use crate::coordinator::events::{DimensionFailed, DimensionOpened};
@@ -26,11 +26,12 @@ pub(crate) fn open_dimension(
     threads: ResMut<Threads>,
     publisher: ResMut<Publisher>,
 ) {
-    dimensions.waiting.push((spec, 0));
+    dimensions.unopened.push(Unopened { spec, until: 0, is_removed: false });
     open_waiting(config, clock, store, dimensions, saves, threads, publisher);
 }
 
 /// Opens the dimensions that wait, unless another of the same name is being closed or erased, or the store lacks something of it.
+/// What is stored of those that were removed meanwhile is erased.
 pub fn open_waiting(
     config: Res<CoordinatorConfig>,
     clock: Res<Clock>,
@@ -41,35 +42,40 @@ pub fn open_waiting(
     mut publisher: ResMut<Publisher>,
 ) {
     let dimensions = &mut *dimensions;
-    for (spec, until) in mem::take(&mut dimensions.waiting) {
-        let same_name = dimensions.open.values().find(|open| open.spec.name == spec.name);
+    for waiting in mem::take(&mut dimensions.unopened) {
+        let name = waiting.spec.name.clone();
+        let same_name = dimensions.open.values().find(|open| open.spec.name == name);
         let is_closing = same_name.is_some_and(Dimension::is_closing);
-        if is_closing || dimensions.is_busy(&spec.name) || !saves.is_stored(until) {
-            dimensions.waiting.push((spec, until));
+        if is_closing || dimensions.is_busy(&name) || !saves.is_stored(waiting.until) {
+            dimensions.unopened.push(waiting);
             continue;
         }
-        let is_rebuilt = dimensions.rebuilt.remove(&spec.name);
-        let (entity, name) = (spec.entity, spec.name.clone());
+        let is_rebuilt = dimensions.rebuilt.remove(&name);
+        let entity = waiting.spec.entity;
         let opened = match same_name.is_some() {
-            true => Err(DimensionError::AlreadyOpen { name }),
-            false => Dimension::open(spec.clone(), &store.0, &config, threads.blocks()),
+            true => Err(DimensionError::AlreadyOpen { name: name.clone() }),
+            false if waiting.is_removed => {
+                remove_stored(entity, name, dimensions, &mut threads);
+                continue;
+            }
+            false => Dimension::open(waiting.spec.clone(), &store.0, &config, threads.blocks()),
         };
         match opened {
             Err(DimensionError::Store(StoredDimensionError::BeingRemoved { .. })) => {
                 // The app ended in the middle of it.
-                remove_stored(entity, spec.name.clone(), dimensions, &mut threads);
-                dimensions.waiting.push((spec, until));
+                remove_stored(entity, name, dimensions, &mut threads);
+                dimensions.unopened.push(waiting);
             }
             Ok(Opening::Lost(_)) if is_rebuilt => {
-                publisher.fail_dimension(entity, DimensionError::DamagedAgain { name: spec.name });
+                publisher.fail_dimension(entity, DimensionError::DamagedAgain { name });
             }
             Ok(Opening::Lost(id)) => {
-                rebuild(id, &spec.name, dimensions, &mut threads);
-                dimensions.waiting.push((spec, until));
+                rebuild(id, &name, dimensions, &mut threads);
+                dimensions.unopened.push(waiting);
             }
             // What it opens with would lack whoever went there and is not stored yet.
             Ok(Opening::Open(dimension, _)) if saves.has_unwritten_entities(dimension.id) => {
-                dimensions.waiting.push((spec, saves.stored_with()));
+                dimensions.unopened.push(Unopened { until: saves.stored_with(), ..waiting });
                 saves.request_commit();
             }
             Ok(Opening::Open(mut dimension, viewers)) => {
@@ -109,8 +115,8 @@ impl Dimensions {
     /// The dimensions that waited for this name are not opened. It would fail again and again: whoever wants it can ask
     /// again.
     pub fn fail_waiting(&mut self, name: &str, error: &DimensionError, publisher: &mut Publisher) {
-        for (spec, _) in self.waiting.extract_if(.., |(spec, _)| spec.name == name) {
-            publisher.fail_dimension(spec.entity, error.clone());
+        for waiting in self.unopened.extract_if(.., |waiting| waiting.spec.name == name) {
+            publisher.fail_dimension(waiting.spec.entity, error.clone());
         }
     }
 }

@@ -2,7 +2,7 @@
 //! The game asks for them by a message, and the program `terrane` by a file in the world's folder, which the storage thread
 //! looks for each second.
 
-use super::request::{Asker, BackupOrder, BackupWorld, SaveError, SaveRequest, SaveWorld};
+use super::request::{BackupOrder, BackupWorld, SaveError, SaveRequest, SaveWorld};
 use crate::coordinator::clocks::clock::Clock;
 use crate::coordinator::dimension::Store;
 use crate::coordinator::events::{BackupFailed, SaveFailed, WorldBackedUp, WorldEvent, WorldSaved};
@@ -25,22 +25,22 @@ pub(crate) fn save_world(In(SaveWorld { request }): In<SaveWorld>, mut saves: Re
 }
 
 pub(crate) fn back_up_world(In(backup): In<BackupWorld>, mut saves: ResMut<Saves>) {
-    saves.requested.push(SaveRequest::Backup(backup.into()));
+    saves.requested.push(SaveRequest::Backup(BackupOrder::Game(backup)));
 }
 
 impl BackupOrder {
     /// Answers another process; for the game it gives the answer.
     pub fn answer(self, result: Result<Backup, SaveError>) -> Option<WorldEvent> {
-        match self.asker {
-            Asker::Process(found) => {
+        match self {
+            Self::Process(found) => {
                 match &result {
-                    Ok(backup) => info!("backup {} was made in {}", backup.number, self.folder.display()),
-                    Err(error) => warn!("no backup was made in {}: {error}", self.folder.display()),
+                    Ok(backup) => info!("backup {} was made in {}", backup.number, found.folder.display()),
+                    Err(error) => warn!("no backup was made in {}: {error}", found.folder.display()),
                 }
                 found.answer(result.as_ref().map_err(ToString::to_string));
                 None
             }
-            Asker::Game(request) => Some(match result {
+            Self::Game(BackupWorld { request, .. }) => Some(match result {
                 Ok(Backup { number, bytes, .. }) => WorldBackedUp { request, number, bytes }.into(),
                 Err(error) => BackupFailed { request, error }.into(),
             }),
@@ -48,22 +48,16 @@ impl BackupOrder {
     }
 }
 
-/// When the storage thread looks for requests of other processes.
-#[derive(Resource, Default)]
-pub struct BackupLook {
-    next_at: Duration,
-}
-
-pub fn look_for_requests(clock: Res<Clock>, store: Res<Store>, threads: Res<Threads>, mut look: ResMut<BackupLook>) {
-    if clock.now < look.next_at || store.0.folder().is_none() {
+pub fn look_for_requests(clock: Res<Clock>, store: Res<Store>, threads: Res<Threads>, mut saves: ResMut<Saves>) {
+    if clock.now < saves.next_look || store.0.folder().is_none() {
         return;
     }
     let is_asked = threads.ask_when_idle(find_requests, |world, found| {
-        let found = found.into_iter().map(|found| SaveRequest::Backup(found.into()));
+        let found = found.into_iter().map(|found| SaveRequest::Backup(BackupOrder::Process(found)));
         world.resource_mut::<Saves>().requested.extend(found);
     });
     if is_asked {
-        look.next_at = clock.now.saturating_add(LOOK_PERIOD);
+        saves.next_look = clock.now.saturating_add(LOOK_PERIOD);
     }
 }
 
@@ -77,7 +71,10 @@ fn find_requests(store: &WorldStore) -> Vec<FoundRequest> {
 
 /// Makes a backup of what is stored.
 fn back_up(order: BackupOrder, threads: &mut Threads) {
-    let (folder, keep) = (order.folder.clone(), order.keep);
+    let (folder, keep) = match &order {
+        BackupOrder::Game(BackupWorld { folder, keep, .. }) => (folder.clone(), *keep),
+        BackupOrder::Process(found) => (found.folder.clone(), found.keep),
+    };
     threads.ask(
         Place::Beside("terrane backup"),
         move |store, _| store.back_up(&folder, keep).map_err(WorkError::from),

@@ -3,7 +3,7 @@
 use super::save::Saves;
 use crate::coordinator::DimensionError;
 use crate::coordinator::deadlines::Deadlines;
-use crate::coordinator::dimension::{Closing, Dimension, DimensionSpec, Dimensions};
+use crate::coordinator::dimension::{Closing, Dimension, Dimensions, Store, Unopened};
 use crate::coordinator::events::{DimensionClosed, DimensionRemoved};
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::streaming::holders::Holder;
@@ -54,15 +54,17 @@ pub fn remove_stored(entity: Entity, name: String, dimensions: &mut Dimensions, 
 pub(crate) fn close_dimension(
     In((entity, remove)): In<(Entity, bool)>,
     mut dimensions: ResMut<Dimensions>,
+    store: Res<Store>,
     mut saves: ResMut<Saves>,
     mut post: ResMut<Post>,
 ) {
-    // It may be one that still waits until another of its name is gone.
-    let waiting: Vec<_> = dimensions.waiting.extract_if(.., |(spec, _)| spec.entity == entity).collect();
-    for (spec, _) in waiting {
-        dimensions.stop_rebuild(&spec.name, remove);
+    // It may be one that still waits until it can be opened.
+    let is_it = |waiting: &mut Unopened| waiting.spec.entity == entity && !waiting.is_removed;
+    let waiting: Vec<_> = dimensions.unopened.extract_if(.., is_it).collect();
+    for waiting in waiting {
+        dimensions.stop_rebuild(&waiting.spec.name, remove);
         if remove {
-            dimensions.remove_unopened(spec);
+            dimensions.remove_unopened(waiting, &store.0, &mut saves);
         }
     }
     let Some(dimension) = dimensions.by_entity(entity) else { return };
@@ -130,13 +132,19 @@ pub fn close(
 }
 
 impl Dimensions {
-    /// What waits for its name is to be erased: that is what is stored under this name when it would be opened.
-    fn remove_unopened(&mut self, spec: DimensionSpec) {
-        let closing = self.open.values_mut().find(|open| open.spec.name == spec.name);
+    /// What waits to be opened is to be erased: that is what is stored under this name when it would be opened.
+    fn remove_unopened(&mut self, waiting: Unopened, store: &WorldStore, saves: &mut Saves) {
+        let name = &waiting.spec.name;
+        let closing = self.open.values_mut().find(|open| open.spec.name == *name);
         if let Some(closing) = closing.and_then(|open| open.closing.as_mut()) {
             closing.remove = true;
         }
-        self.unopened.push(spec);
+        // Whoever goes there from now on goes with it, and whoever went there before is stored and erased.
+        let stored = store.dimensions().unwrap_or_default();
+        self.removed.extend(stored.iter().find(|stored| stored.name == *name).map(|stored| stored.id));
+        saves.request_commit();
+        // Before others of its name, which are opened when all is gone.
+        self.unopened.insert(0, Unopened { until: saves.stored_with(), is_removed: true, ..waiting });
     }
 
     fn end_removal(&mut self, removed: DimensionRemoved, publisher: &mut Publisher) {
@@ -145,8 +153,9 @@ impl Dimensions {
         if let Some(error) = error {
             error!("dimension {name:?} could not be removed: {error}");
         }
-        for spec in self.unopened.extract_if(.., |spec| spec.name == *name) {
-            publisher.event(DimensionRemoved { entity: spec.entity, ..removed.clone() });
+        let is_same = |waiting: &mut Unopened| waiting.is_removed && waiting.spec.name == *name;
+        for waiting in self.unopened.extract_if(.., is_same) {
+            publisher.event(DimensionRemoved { entity: waiting.spec.entity, ..removed.clone() });
         }
         if let Some(source) = error.clone() {
             self.fail_waiting(name, &DimensionError::NotRemoved { name: name.clone(), source }, publisher);

@@ -67,29 +67,9 @@ pub enum SaveRequest {
 
 /// A backup that is to be made.
 #[derive(Debug)]
-pub struct BackupOrder {
-    pub folder: PathBuf,
-    pub keep: Option<NonZeroU32>,
-    pub asker: Asker,
-}
-
-/// Who asked for a backup.
-#[derive(Debug)]
-pub enum Asker {
-    /// The game, with this number.
-    Game(u64),
-    /// Another process.
+pub enum BackupOrder {
+    /// The game asked for it.
+    Game(BackupWorld),
+    /// Another process asked for it.
     Process(FoundRequest),
-}
-
-impl From<BackupWorld> for BackupOrder {
-    fn from(BackupWorld { request, folder, keep }: BackupWorld) -> Self {
-        Self { folder, keep, asker: Asker::Game(request) }
-    }
-}
-
-impl From<FoundRequest> for BackupOrder {
-    fn from(found: FoundRequest) -> Self {
-        Self { folder: found.folder.clone(), keep: found.keep, asker: Asker::Process(found) }
-    }
 }

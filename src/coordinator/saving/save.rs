@@ -8,7 +8,7 @@
 //! A store that cannot keep up slows the world down before memory grows: first nothing new is ordered and the regions are
 //! not asked, then they do not tick.
 
-use super::autosave::{Autosave, SaveTurn};
+use super::autosave::Autosave;
 use super::request::SaveRequest;
 use crate::coordinator::clocks::clock::Clock;
 use crate::coordinator::dimension::Dimensions;
@@ -68,6 +68,8 @@ pub struct Saves {
     /// What is not synced is synced then, if each second is.
     sync_at: Duration,
     retry_at: Duration,
+    /// Then the storage thread looks for backups that other processes ask for.
+    pub next_look: Duration,
     pub bytes: u64,
     pub time: Duration,
     pub count: u64,
@@ -114,6 +116,7 @@ impl Saves {
             commit_at,
             sync_at: Duration::ZERO,
             retry_at: Duration::ZERO,
+            next_look: Duration::ZERO,
             bytes: 0,
             time: Duration::ZERO,
             count: 0,
@@ -196,9 +199,9 @@ impl Saves {
     }
 
     /// Whether the region is to hand out what is unsaved though nobody asks for it.
-    pub fn is_due(&mut self, turn: &mut SaveTurn, now: Duration) -> bool {
+    pub fn is_due(&self, due: &mut Option<Duration>, region: (DimensionId, RegionId), now: Duration) -> bool {
         // What is unsaved costs nothing as long as the region has it.
-        self.autosave.is_due(turn, now) && !self.is_behind()
+        self.autosave.is_due(due, region, now) && !self.is_behind()
     }
 
     /// What is pending is written as soon as it may be; nobody is asked for more.
@@ -266,7 +269,7 @@ pub fn begin_save(clock: Res<Clock>, mut saves: ResMut<Saves>, mut dimensions: R
         for region in dimension.regionizer.regions() {
             // A world that a halted region holds is as it was.
             let slot = dimension.regionizer.data_mut(region);
-            if slot.is_none_or(|slot| slot.halted.is_none() || slot.parked.get().world.is_some()) {
+            if slot.is_none_or(|slot| slot.halted.is_none() || !slot.parked.get().worlds.is_empty()) {
                 wanted.insert((*id, region));
             }
         }

@@ -215,27 +215,27 @@ impl TaskEnds<'_> {
             let clock = (time.now, time.period(slot.control.ticks_per_second));
             let Inbox { edits, letters, .. } = &parked.inbox;
             let has_work = !is_halted && (!edits.is_empty() || !letters.is_empty());
-            if !has_work && (parked.world.is_none() || !is_first) {
+            if !has_work && (parked.worlds.is_empty() || !is_first) {
                 // Its columns are in the store or pending, its entities have records.
                 *slot.parked.get() = parked;
                 continue;
             }
             has_closed = true;
             let number = self.deadlines.next_assignment();
-            let Parked { world, inbox } = parked;
-            let assignment = Assignment { region, home, world, inbox, task: Task::Close, number, clock, progress };
+            let Parked { worlds, inbox } = parked;
+            let assignment = Assignment { region, home, worlds, inbox, task: Task::Close, number, clock, progress };
             match threads.regions.run_here(assignment).outcome {
-                Ok((world, outbox)) => {
+                Ok((worlds, outbox)) => {
                     let _ = self.route(id, region, outbox);
                     let dimension = self.dimensions.open.get_mut(&id);
                     if let Some(slot) = dimension.and_then(|dimension| dimension.regionizer.data_mut(region)) {
-                        slot.parked.get().world = world;
+                        slot.parked.get().worlds = worlds;
                     }
                 }
                 Err(Fault { panic, salvage }) => {
                     error!("{region} of {id} could not be saved: {}", panic.reason);
-                    let Salvage { inbox, handed_over, undelivered, .. } = *salvage;
-                    let lost = inbox.letters.len() + handed_over.len() + undelivered.len();
+                    let Salvage { inbox, undelivered, .. } = *salvage;
+                    let lost = inbox.letters.len() + undelivered.len();
                     if lost > 0 {
                         warn!("{lost} messages and closures end with {region} of {id}");
                     }

@@ -7,7 +7,6 @@
 use crate::coordinator::DimensionError;
 use crate::coordinator::dimension::Dimensions;
 use crate::coordinator::publish::Publisher;
-use crate::coordinator::saving::close::remove_stored;
 use crate::coordinator::threads::{Place, Threads, WorkError};
 use crate::space::DimensionId;
 use crate::storage::{StoreError, WorldStore};
@@ -83,7 +82,7 @@ pub fn rebuild(dimension: DimensionId, name: &str, dimensions: &mut Dimensions, 
 impl Dimensions {
     /// One that waited for the search is closed or removed before: nobody else may want to know.
     pub fn stop_rebuild(&mut self, name: &str, is_removed: bool) {
-        let is_wanted = self.waiting.iter().any(|(spec, _)| spec.name == name);
+        let is_wanted = self.unopened.iter().any(|waiting| waiting.spec.name == name);
         if let Some(stop) = self.rebuilding.get(name).filter(|_| is_removed || !is_wanted) {
             stop.stop();
         }
@@ -91,22 +90,17 @@ impl Dimensions {
 }
 
 /// Takes in what searches have found.
-pub fn end_rebuilds(
-    mut dimensions: ResMut<Dimensions>,
-    mut threads: ResMut<Threads>,
-    mut publisher: ResMut<Publisher>,
-) {
+pub fn end_rebuilds(mut dimensions: ResMut<Dimensions>, mut publisher: ResMut<Publisher>) {
     for (name, columns) in mem::take(&mut dimensions.ended_rebuilds) {
         dimensions.rebuilding.remove(&name);
-        if let Some(removed) = dimensions.unopened.iter().position(|spec| spec.name == name) {
-            let entity = dimensions.unopened.remove(removed).entity;
-            remove_stored(entity, name, &mut dimensions, &mut threads);
+        let waiting = || dimensions.unopened.iter().filter(|waiting| waiting.spec.name == name);
+        if waiting().any(|waiting| waiting.is_removed) {
             continue;
         }
         match columns {
             Ok(Some(columns)) => {
                 info!("dimension {name:?}: found {columns} stored columns");
-                if dimensions.waiting.iter().any(|(spec, _)| spec.name == name) {
+                if waiting().next().is_some() {
                     dimensions.rebuilt.insert(name);
                 }
             }

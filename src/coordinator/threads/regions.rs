@@ -3,7 +3,7 @@
 use crate::coordinator::exchange::{Event, Teller};
 use crate::coordinator::fault::panic::{self, CaughtPanic};
 use crate::region::RegionId;
-use crate::simulation::{Assignment, Outbox, RegionTemplate, RegionWorld, Salvage, WorldPool};
+use crate::simulation::{Assignment, Outbox, RegionTemplate, RegionWorld, Salvage};
 use crate::space::DimensionId;
 use bevy::prelude::*;
 use crossbeam_channel::{Receiver, Sender, TryRecvError, unbounded};
@@ -68,7 +68,7 @@ pub struct TaskDone {
     pub dimension: DimensionId,
     pub region: RegionId,
     pub took: Duration,
-    pub outcome: Result<(Option<Box<RegionWorld>>, Box<Outbox>), Fault>,
+    pub outcome: Result<(Vec<RegionWorld>, Box<Outbox>), Fault>,
 }
 
 /// A task that panicked, and what is left of it.
@@ -83,26 +83,25 @@ pub struct RegionThreads {
     finished: Arc<FinishedTasks>,
     threads: Vec<JoinHandle<()>>,
     template: RegionTemplate,
-    pool: Arc<WorldPool>,
     wake: Teller,
 }
 
 impl RegionThreads {
     pub(super) fn start(threads: usize, template: &RegionTemplate, wake: &Teller) -> io::Result<Self> {
         let (jobs, waiting) = unbounded::<RegionJob>();
-        let (pool, finished) = (Arc::new(WorldPool::new(POOLED_WORLDS)), Arc::<FinishedTasks>::default());
+        let finished = Arc::<FinishedTasks>::default();
         let start = |number| {
             let (waiting, wake) = (waiting.clone(), wake.clone());
-            let (template, pool, finished) = (template.clone(), pool.clone(), finished.clone());
+            let (template, finished) = (template.clone(), finished.clone());
             let run = move || {
-                while let Some(job) = next_job(&waiting, &template, &pool) {
-                    run_job(job, &template, &pool, |done| finished.push(done, &wake));
+                while let Some(job) = next_job(&waiting, &template) {
+                    run_job(job, &template, |done| finished.push(done, &wake));
                 }
             };
             Builder::new().name(format!("terrane region {number}")).spawn(run)
         };
         let threads = (0..threads.max(1)).map(start).collect::<io::Result<_>>()?;
-        Ok(Self { jobs: Some(jobs), finished, threads, template: template.clone(), pool, wake: wake.clone() })
+        Ok(Self { jobs: Some(jobs), finished, threads, template: template.clone(), wake: wake.clone() })
     }
 
     /// Hands regions to the threads.
@@ -112,7 +111,7 @@ impl RegionThreads {
         {
             // No thread could be started: better late than never.
             let push = |done| self.finished.push(done, &self.wake);
-            run_job(refused.into_inner(), &self.template, &self.pool, push);
+            run_job(refused.into_inner(), &self.template, push);
         }
     }
 
@@ -123,7 +122,7 @@ impl RegionThreads {
 
     /// Runs a region on this thread.
     pub fn run_here(&self, task: Assignment) -> TaskDone {
-        run_task(task, &self.template, &self.pool)
+        run_task(task, &self.template)
     }
 
     /// Lets the threads end when their work is done. Those that hang are left alone.
@@ -136,26 +135,23 @@ impl RegionThreads {
     }
 }
 
-/// Region worlds that are made in advance.
-const POOLED_WORLDS: usize = 8;
-
 /// The next job; while there is none, fresh worlds are made.
-fn next_job(jobs: &Receiver<RegionJob>, template: &RegionTemplate, pool: &WorldPool) -> Option<RegionJob> {
+fn next_job(jobs: &Receiver<RegionJob>, template: &RegionTemplate) -> Option<RegionJob> {
     loop {
         match jobs.try_recv() {
             Ok(job) => return Some(job),
             Err(TryRecvError::Disconnected) => return None,
             Err(TryRecvError::Empty) => {}
         }
-        if !panic::catch(|| pool.refill(template)).unwrap_or(false) {
+        if !panic::catch(|| template.refill()).unwrap_or(false) {
             return jobs.recv().ok();
         }
     }
 }
 
-fn run_job(mut tasks: RegionJob, template: &RegionTemplate, pool: &WorldPool, mut push: impl FnMut(TaskDone)) {
+fn run_job(mut tasks: RegionJob, template: &RegionTemplate, mut push: impl FnMut(TaskDone)) {
     while let Some(task) = tasks.pop_front() {
-        let mut ended = run_task(task, template, pool);
+        let mut ended = run_task(task, template);
         if let Ok((_, outbox)) = &mut ended.outcome
             && !tasks.is_empty()
         {
@@ -168,7 +164,7 @@ fn run_job(mut tasks: RegionJob, template: &RegionTemplate, pool: &WorldPool, mu
 /// Hands letters to the regions that tick next on this thread. What these do not have goes through the coordinator.
 fn pass_letters(outbox: &mut Outbox, tasks: &mut RegionJob) {
     for letter in mem::take(&mut outbox.letters) {
-        let has_target = |task: &&mut Assignment| task.world.as_ref().is_some_and(|world| world.has_target(&letter));
+        let has_target = |task: &&mut Assignment| task.worlds.first().is_some_and(|world| world.has_target(&letter));
         match tasks.iter_mut().find(has_target) {
             Some(task) => task.inbox.letters.push(letter),
             None => outbox.letters.push(letter),
@@ -176,10 +172,10 @@ fn pass_letters(outbox: &mut Outbox, tasks: &mut RegionJob) {
     }
 }
 
-fn run_task(mut assignment: Assignment, template: &RegionTemplate, pool: &WorldPool) -> TaskDone {
+fn run_task(mut assignment: Assignment, template: &RegionTemplate) -> TaskDone {
     let (dimension, region) = (assignment.home.ground.dimension, assignment.region);
     let started = Instant::now();
-    let ended = panic::catch(|| assignment.run(template, pool)).and_then(|made| {
+    let ended = panic::catch(|| assignment.run(template)).and_then(|made| {
         made.map_err(|error| CaughtPanic {
             reason: error.to_string(),
             location: None,
@@ -188,7 +184,7 @@ fn run_task(mut assignment: Assignment, template: &RegionTemplate, pool: &WorldP
         })
     });
     let outcome = match ended {
-        Ok(outbox) => Ok((assignment.world.take(), outbox)),
+        Ok(outbox) => Ok((assignment.worlds, outbox)),
         Err(panic) => Err(Fault { panic, salvage: salvage(assignment) }),
     };
     TaskDone { dimension, region, took: started.elapsed(), outcome }

@@ -11,43 +11,33 @@ use uuid::Uuid;
 /// Who waits for the columns of a dimension.
 #[derive(Default)]
 pub struct Transit {
-    columns: BTreeMap<ColumnPos, Vec<Waiting>>,
+    columns: BTreeMap<ColumnPos, Vec<Traveller>>,
     /// The last commit that the store had when it was looked for those who are stored; `None` if somebody came since.
     looked_at: Option<u64>,
 }
 
-struct Waiting {
-    traveller: Traveller,
-    /// The commit with which the store has it.
-    stored_with: Option<u64>,
-}
-
 impl Transit {
     pub fn push(&mut self, traveller: Traveller) {
-        let column = traveller.position.column();
-        self.columns.entry(column).or_default().push(Waiting { traveller, stored_with: None });
+        self.columns.entry(traveller.position.column()).or_default().push(traveller);
         self.looked_at = None;
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Traveller> {
-        self.columns.values().flatten().map(|waiting| &waiting.traveller)
+        self.columns.values().flatten()
     }
 
     /// The one that has this stable id, or takes along who has it.
     pub fn find(&mut self, column: ColumnPos, id: Uuid) -> Option<&mut Traveller> {
-        let waiting = self.columns.get_mut(&column)?.iter_mut();
-        waiting.map(|waiting| &mut waiting.traveller).find(|traveller| traveller.ids.contains(&id))
+        self.columns.get_mut(&column)?.iter_mut().find(|traveller| traveller.ids.contains(&id))
     }
 
     /// Those who wait for the column.
     pub fn take(&mut self, column: ColumnPos) -> Vec<Traveller> {
-        let waiting = self.columns.remove(&column).unwrap_or_default();
-        waiting.into_iter().map(|waiting| waiting.traveller).collect()
+        self.columns.remove(&column).unwrap_or_default()
     }
 
     pub fn take_all(&mut self) -> Vec<Traveller> {
-        let waiting = std::mem::take(&mut self.columns).into_values().flatten();
-        waiting.map(|waiting| waiting.traveller).collect()
+        std::mem::take(&mut self.columns).into_values().flatten().collect()
     }
 
     /// Those whom the next one to read their place from the store finds there: `last` is the last commit that the store has, and
@@ -64,11 +54,11 @@ impl Transit {
         }
         let mut stored = Vec::new();
         for column in self.columns.values_mut() {
-            let is_stored = |Waiting { traveller, stored_with }: &mut Waiting| {
-                let until = *stored_with.get_or_insert(next);
+            let is_stored = |traveller: &mut Traveller| {
+                let until = *traveller.stored_with.get_or_insert(next);
                 traveller.viewers.is_empty() && until <= last && traveller.stored_in.iter().all(&is_away)
             };
-            stored.extend(column.extract_if(.., is_stored).map(|waiting| waiting.traveller));
+            stored.extend(column.extract_if(.., is_stored));
         }
         self.columns.retain(|_, waiting| !waiting.is_empty());
         stored

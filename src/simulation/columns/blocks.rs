@@ -205,8 +205,9 @@ impl RegionColumns {
         let Some(owners) = owners.filter(|_| !self.is_owned(block.column())) else {
             return BlockAccessError::OutsideRegion(block);
         };
-        let error = match owners.owner(self.section(block.column())) {
-            Some(owner) => BlockAccessError::OwnedByOther { block, owner },
+        let owners = owners.read().unwrap_or_else(PoisonError::into_inner);
+        let error = match owners.get(&self.section(block.column())) {
+            Some(&owner) => BlockAccessError::OwnedByOther { block, owner },
             None => BlockAccessError::OutsideRegion(block),
         };
         self.violations.lock().unwrap_or_else(PoisonError::into_inner).push(error);

@@ -573,3 +573,31 @@ fn what_is_built_by_those_who_leave_is_handed_out() {
     assert!(built(&outbox));
     assert_eq!(outbox.left.len(), 2);
 }
+
+#[test]
+fn whoever_hears_of_a_departure_can_change_the_ground_that_it_leaves() {
+    let [at, stone] = [place(10).block, place(10).block.offset(0, 1, 0)];
+    let fell = move |removed: On<Remove, Name>, mut ground: ResMut<RegionColumns>, names: Query<&Name>| {
+        if names.get(removed.entity).is_ok_and(|name| name.as_str() == "tree") && ground.contains(column(10)) {
+            assert!(ground.cancel_tick(at, "grow"), "it was scheduled");
+            ground.set_block(stone, BlockId::new(1)).unwrap();
+        }
+    };
+    for cause in CAUSES {
+        let mut regions = Regions::with_plugins(
+            |_| {},
+            move |region| {
+                region.world_mut().add_observer(fell);
+            },
+        );
+        regions.open(2);
+        let world = regions.open(1);
+        world.spawn((Name::new("tree"), place(10)));
+        let mut ground = world.resource_mut::<RegionColumns>();
+        assert_eq!(ground.schedule_tick(at, "grow", 100), Ok(true));
+        regions.move_all(cause);
+        let owner = if cause == MoveCause::Crossing { 1 } else { 2 };
+        let ground = regions.world(owner).resource::<RegionColumns>();
+        assert_eq!((ground.ticks().len(), ground.block(stone)), (0, Ok(BlockId::new(1))), "{cause:?}");
+    }
+}

@@ -41,6 +41,7 @@ pub fn depart_all(
             viewers: followers.iter().filter_map(viewer).collect(),
             // Only between two regions it is on its way for a while.
             record: (cause == MoveCause::Crossing).then(|| record(world, &contents.components, root)).flatten(),
+            stored_with: None,
             stored_in: followers.iter().filter_map(place).collect(),
             letters: Vec::new(),
             ids: followers.iter().filter_map(|entity| id(*entity)).collect(),
@@ -59,6 +60,10 @@ pub fn depart_all(
         passenger.components = take_out(world, contents, passenger.entity, clock);
     }
     world.remove_resource::<Moving>();
+    // Not before: if a hook panics, they are among what is left of the world.
+    for (viewer, _) in travellers.iter().flat_map(|traveller| &traveller.viewers) {
+        contents.viewers.remove(viewer);
+    }
     take_letters_along(contents, &mut travellers);
     travellers
 }
@@ -86,7 +91,6 @@ fn take_out(
 ) -> Vec<TakenComponent> {
     if let Some(StableId(id)) = world.get::<StableId>(entity) {
         contents.mirrored.remove(id);
-        contents.viewers.remove(id);
     }
     forget(world, entity);
     let Ok(mut leaving) = world.get_entity_mut(entity) else { return Vec::new() };

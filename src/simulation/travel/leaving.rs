@@ -7,13 +7,14 @@ use super::stored_entities::record;
 use crate::simulation::columns::unsaved::collect_unsaved;
 use crate::simulation::inbox_outbox::MirrorUpdate;
 use crate::simulation::world::RegionContents;
-use crate::simulation::{LoggedOut, Player, Position};
+use crate::simulation::{Letter, LoggedOut, Player, Position, Undeliverable};
 use crate::space::ColumnPos;
 use crate::storage::EntityRecord;
 use bevy::platform::collections::HashSet;
 use bevy::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::mem;
+use uuid::Uuid;
 
 /// Lets go who logged out. With them all that is unsaved is handed out, so that a crash finds what they had once.
 pub fn tend_players(world: &mut World, contents: &mut RegionContents) {
@@ -51,13 +52,15 @@ fn set_free(world: &mut World, components: &RegionComponents, player: Entity) {
     }
 }
 
-/// Lets go of the entities in columns that are given up. Gives how they are stored, by their columns.
+/// Lets go of the entities in columns that are given up, and of what waits for them or their columns. Gives how they are
+/// stored, by their columns.
 pub fn give_up_entities(
     world: &mut World,
     contents: &mut RegionContents,
     leaving: &FxHashSet<ColumnPos>,
 ) -> FxHashMap<ColumnPos, Vec<EntityRecord>> {
-    let RegionContents { components, mirrored, outbox, .. } = contents;
+    let RegionContents { components, mirrored, outbox, .. } = &mut *contents;
+    let mut gone = FxHashSet::default();
     let mut records: FxHashMap<ColumnPos, Vec<EntityRecord>> = FxHashMap::default();
     let (mut taken, mut families) = (HashSet::new(), Vec::new());
     for root in roots(world, components, |position| leaving.contains(&position.column())) {
@@ -68,10 +71,13 @@ pub fn give_up_entities(
         // A player leaves the world with its ground, and has been handed out.
         let stored = stored.filter(|record| record.player().is_none());
         records.entry(column).or_default().extend(stored);
-        let ids = followers.iter().filter_map(|entity| world.get::<StableId>(*entity));
-        outbox.mirrors.extend(ids.filter(|id| mirrored.remove(&id.0)).map(|id| MirrorUpdate::gone(id.0)));
+        let ids = followers.iter().filter_map(|entity| Some(world.get::<StableId>(*entity)?.0));
+        gone.extend(ids.clone());
+        outbox.mirrors.extend(ids.filter(|id| mirrored.remove(id)).map(MirrorUpdate::gone));
         families.push((root, followers));
     }
+    // Before hooks of the game run.
+    give_up_letters(contents, leaving, &gone);
     world.insert_resource(Moving);
     families.into_iter().for_each(|(root, followers)| let_go(world, root, followers));
     world.remove_resource::<Moving>();
@@ -82,6 +88,16 @@ pub fn give_up_entities(
     index.despawned = heirs;
     // Also those who were to be given up, until one before them took them along into death.
     records.values_mut().for_each(|records| records.retain(|record| !died.contains(&record.id)));
-    outbox.save.entities.extend(died.into_iter().map(|id| (id, None)));
+    contents.outbox.save.entities.extend(died.into_iter().map(|id| (id, None)));
     records
+}
+
+fn give_up_letters(contents: &mut RegionContents, leaving: &FxHashSet<ColumnPos>, gone: &FxHashSet<Uuid>) {
+    let reason = |letter: &Letter| match (letter.column(), letter.entity()) {
+        (Some((_, column)), _) if leaving.contains(&column) => Some(Undeliverable::Unloaded(column)),
+        (_, Some(id)) if gone.contains(&id) => Some(Undeliverable::NoSuchEntity(id)),
+        _ => None,
+    };
+    let letters = contents.take_waiting(|letter| reason(letter).is_some()).into_iter();
+    contents.outbox.undelivered.extend(letters.filter_map(|letter| reason(&letter).map(|reason| (letter, reason))));
 }

@@ -19,14 +19,17 @@ use std::mem;
 /// Moves everything from `other` into `world`.
 pub fn absorb(world: &mut World, contents: &mut RegionContents, mut other: RegionWorld) {
     let (source, theirs) = (other.app.world_mut(), &mut other.contents);
-    // Before the entities, whose hooks may panic: what is in `world` by then is salvaged.
-    let columns = mem::take(&mut *source.resource_mut::<RegionColumns>());
-    world.resource_mut::<RegionColumns>().append(columns);
+    // Before the entities, whose hooks may panic: what is in `contents` by then is salvaged.
+    contents.absorbing = source.resource::<RegionColumns>().positions().to_vec();
     // The clock is the same for both.
     contents.waiting.append(mem::take(&mut theirs.waiting));
     contents.viewers.extend(mem::take(&mut theirs.viewers));
     let roots = roots(source, &theirs.components, |_| true);
     let travellers = depart_all(source, theirs, roots, MoveCause::Merge);
+    // After them: whoever hears of a departure may change the ground that it leaves.
+    let columns = mem::take(&mut *source.resource_mut::<RegionColumns>());
+    world.resource_mut::<RegionColumns>().append(columns);
+    contents.absorbing.clear();
     let despawned = mem::take(&mut source.resource_mut::<EntityIndex>().despawned);
     let resources = take_resources(source, &theirs.components.resources, theirs.number, None);
     world.resource_mut::<EntityIndex>().despawned.extend(despawned);

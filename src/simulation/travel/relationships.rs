@@ -3,7 +3,7 @@
 use super::mapping::{BoxedComponent, Mapping};
 use super::ticks::{Ages, ChangeClock};
 use bevy::ecs::relationship::{Relationship, RelationshipTarget};
-use bevy::platform::collections::{HashMap, HashSet};
+use bevy::platform::collections::HashSet;
 use bevy::prelude::*;
 use std::any::TypeId;
 
@@ -43,95 +43,78 @@ impl RelationshipFunctions {
     }
 }
 
-/// A relationship that was taken off its source.
+/// What leads to one entity by one type of relationship, as far as it moves along.
 pub struct TakenRelationship {
     /// Which of the registered ones.
     number: usize,
-    /// The target, in the world that both left.
-    target: Entity,
-    /// The source's place among all sources of the target.
-    place: usize,
-    value: BoxedComponent,
-}
-
-/// How old the list of an entity's sources is, if it arrives complete.
-pub struct TargetAges {
-    number: usize,
-    sources: usize,
-    ages: Ages,
-}
-
-/// An entity's relationships: those that start from it, and those that lead to it.
-#[derive(Default)]
-pub struct TakenRelationships {
-    pub from: Vec<TakenRelationship>,
-    pub to: Vec<TargetAges>,
+    /// The sources in the order in which the target had them, as they were in the world that they left.
+    sources: Vec<(Entity, BoxedComponent)>,
+    /// How many there were: some may have stayed behind.
+    count: usize,
+    /// How old their list was.
+    ages: Option<Ages>,
 }
 
 /// Takes off every relationship between two of the leaving entities, which ends all that would despawn one with the
-/// other; in the order of the entities.
+/// other. Gives what leads to each of them, in their order.
 pub fn take_relationships(
     world: &mut World,
     known: &[RelationshipFunctions],
     leaving: &[Entity],
     clock: ChangeClock,
-) -> Vec<TakenRelationships> {
+) -> Vec<Vec<TakenRelationship>> {
     let together: HashSet<Entity> = leaving.iter().copied().collect();
-    let mut places = HashMap::new();
-    let mut taken: Vec<_> = leaving.iter().map(|_| TakenRelationships::default()).collect();
-    for (target, taken) in leaving.iter().zip(&mut taken) {
-        let Ok(entity) = world.get_entity(*target) else { continue };
-        for (number, relationship) in known.iter().enumerate() {
-            let Some(sources) = (relationship.sources)(entity) else { continue };
-            if let Some(ages) = (relationship.target_ages)(entity, clock) {
-                taken.to.push(TargetAges { number, sources: sources.len(), ages });
-            }
-            let sources = sources.into_iter().enumerate().filter(|(_, source)| together.contains(source));
-            places.extend(sources.map(|(place, source)| ((number, source), (*target, place))));
-        }
-    }
-    if places.is_empty() {
-        return taken;
-    }
-    for (source, taken) in leaving.iter().zip(&mut taken) {
-        for (number, relationship) in known.iter().enumerate() {
-            let Some((target, place)) = places.get(&(number, *source)).copied() else { continue };
+    // All are looked at before the first one is taken, which changes the list that it is in.
+    let lists = |target: &Entity| {
+        let entity = world.get_entity(*target).ok()?;
+        let list = |(number, functions): (usize, &RelationshipFunctions)| {
+            Some((number, (functions.sources)(entity)?, (functions.target_ages)(entity, clock)))
+        };
+        Some(known.iter().enumerate().filter_map(list).collect())
+    };
+    let lists: Vec<Vec<_>> = leaving.iter().map(|target| lists(target).unwrap_or_default()).collect();
+    let mut take = |(number, sources, ages): (usize, Vec<Entity>, _)| {
+        let count = sources.len();
+        let take_one = |source: Entity| {
             // A hook of another one may have ended it.
-            let value = world.get_entity_mut(*source).ok().and_then(|mut source| (relationship.take)(&mut source));
-            taken.from.extend(value.map(|value| TakenRelationship { number, target, place, value }));
-        }
-    }
-    taken
+            let value = (known.get(number)?.take)(&mut world.get_entity_mut(source).ok()?)?;
+            Some((source, value))
+        };
+        let moving = sources.into_iter().filter(|source| together.contains(source));
+        TakenRelationship { number, sources: moving.filter_map(take_one).collect(), count, ages }
+    };
+    lists.into_iter().map(|lists| lists.into_iter().map(&mut take).collect()).collect()
 }
 
 /// Restores the relationships between entities that all arrived, in the order that their targets had them in. One
 /// whose target stayed behind is dropped.
-pub fn insert_relationships<'a>(
+pub fn insert_relationships(
     world: &mut World,
     known: &[RelationshipFunctions],
-    arrived: Vec<(Entity, TakenRelationships, Mapping<'a>)>,
+    arrived: Vec<(Entity, Vec<TakenRelationship>, Mapping)>,
     clock: ChangeClock,
 ) {
-    let (mut from, mut to) = (Vec::new(), Vec::new());
-    for (entity, relationships, mapping) in arrived {
-        from.extend(relationships.from.into_iter().map(|relationship| (entity, relationship, mapping)));
-        to.extend(relationships.to.into_iter().map(|target| (entity, target)));
-    }
-    from.sort_by_key(|(_, relationship, _)| relationship.place);
-    for (source, TakenRelationship { number, target, value, .. }, mut mapping) in from {
-        if let Some(functions) = known.get(number)
-            && let Some(target) = mapping.arrived(target)
-            && let Ok(mut source) = world.get_entity_mut(source)
-        {
-            (functions.insert)(&mut source, target, value, &mut mapping);
+    let mut lists = Vec::new();
+    for (target, taken, mut mapping) in arrived {
+        for TakenRelationship { number, sources, count, ages } in taken {
+            let Some(functions) = known.get(number) else { continue };
+            for (source, value) in sources {
+                // Whoever was before the target may have despawned either.
+                if world.entities().contains_spawned(target)
+                    && let Some(source) = mapping.arrived(source)
+                    && let Ok(mut source) = world.get_entity_mut(source)
+                {
+                    (functions.insert)(&mut source, target, value, &mut mapping);
+                }
+            }
+            lists.extend(ages.map(|ages| (functions, target, count, ages)));
         }
     }
     let clock = ChangeClock { now: world.change_tick(), ..clock };
-    for (target, TargetAges { number, sources, ages }) in to {
-        let Some(functions) = known.get(number) else { continue };
+    for (functions, target, count, ages) in lists {
         let Ok(mut target) = world.get_entity_mut(target) else { continue };
         // If some did not come along, the list changed.
-        let complete = (functions.sources)(target.as_readonly()).is_some_and(|now| now.len() == sources);
+        let complete = (functions.sources)(target.as_readonly()).is_some_and(|now| now.len() == count);
         if complete
             && let Some(id) = target.world().components().get_valid_id(functions.target_type_id)
             && let Ok(mut list) = target.get_mut_by_id(id)

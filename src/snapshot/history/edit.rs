@@ -1,12 +1,11 @@
 //! One edit of a box: what it changed, as it was before and after.
 
 use crate::chunk::Chunk;
-use crate::snapshot::memory::chunk_bytes;
 use crate::snapshot::restore::restored_chunk;
 use crate::snapshot::{BlockFilter, ColumnSnapshot, Snapshot};
-use crate::space::HeightSet;
+use crate::space::{ColumnPos, HeightSet};
 use crate::storage::EntityRecord;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use uuid::Uuid;
@@ -14,8 +13,10 @@ use uuid::Uuid;
 /// What is to be restored, so that the box is as it was before or after the edit. What did not change is missing in both.
 #[derive(Clone, Debug)]
 pub(super) struct Edit {
-    pub before: Snapshot,
-    pub after: Snapshot,
+    before: Snapshot,
+    after: Snapshot,
+    /// If entities changed: the columns that were captured both times, where those may stand by now.
+    columns: Box<[ColumnPos]>,
 }
 
 impl Edit {
@@ -23,7 +24,8 @@ impl Edit {
     pub fn between(before: &Snapshot, after: &Snapshot) -> Option<Self> {
         let area = before.area.intersection(&after.area);
         let parts = before.parts.intersection(after.parts);
-        let mut edit = Self { before: Snapshot::of_parts(area, parts), after: Snapshot::of_parts(area, parts) };
+        let (old, new) = (Snapshot::of_parts(area, parts), Snapshot::of_parts(area, parts));
+        let mut edit = Self { before: old, after: new, columns: Box::default() };
         edit.add_chunks(before, after);
         let has_entities = parts.entities && edit.add_entities(before, after);
         (has_entities || !edit.before.columns.is_empty()).then_some(edit)
@@ -67,28 +69,50 @@ impl Edit {
         let (old, new) = (entities(before, after), entities(after, before));
         let ids = old.keys().chain(new.keys()).copied().filter(|id| old.get(id) != new.get(id));
         let concerned: Arc<BTreeSet<Uuid>> = Arc::new(ids.collect());
-        // They may stand anywhere by now in the columns that were captured both times.
-        let both = before.columns.keys().filter(|pos| after.column(**pos).is_some() && area.reaches(**pos));
-        let both: Vec<_> = both.copied().filter(|_| !concerned.is_empty()).collect();
+        if concerned.is_empty() {
+            return false;
+        }
+        self.columns =
+            before.columns.keys().copied().filter(|pos| after.column(*pos).is_some() && area.reaches(*pos)).collect();
         for (from, to) in [(old, &mut self.before), (new, &mut self.after)] {
-            for column in &both {
-                to.add_chunks(*column, ColumnSnapshot { heights: Some(HeightSet::new()), ..Default::default() });
-            }
-            for id in concerned.iter() {
-                if let Some(entity) = from.get(id) {
-                    to.add_entity(entity.column(), entity.clone());
-                }
+            for entity in concerned.iter().filter_map(|id| from.get(id)) {
+                to.add_chunks(entity.column(), without_blocks());
+                to.add_entity(entity.column(), entity.clone());
             }
             to.concerned = Some(concerned.clone());
         }
-        !concerned.is_empty()
+        true
     }
 
-    /// Bytes that it takes, without the chunks that were counted already.
-    pub fn bytes(&self, counted: &mut FxHashSet<*const Chunk>) -> usize {
-        let sides = [&self.before, &self.after];
-        let chunks = sides.into_iter().flat_map(|side| side.columns.values()).flat_map(|column| &column.chunks);
-        let new = chunks.filter(|(_, chunk)| counted.insert(Arc::as_ptr(chunk)));
-        new.map(|(_, chunk)| chunk_bytes(chunk)).sum::<usize>() + sides.map(Snapshot::list_bytes).iter().sum::<usize>()
+    /// What takes the edit back.
+    pub fn undo(&self) -> Snapshot {
+        self.with_columns(&self.before)
     }
+
+    /// What does it again.
+    pub fn redo(&self) -> Snapshot {
+        self.with_columns(&self.after)
+    }
+
+    fn with_columns(&self, side: &Snapshot) -> Snapshot {
+        let mut snapshot = side.clone();
+        self.columns.iter().for_each(|column| snapshot.add_chunks(*column, without_blocks()));
+        snapshot
+    }
+
+    /// The chunks that it holds; one may be among them twice.
+    pub fn chunks(&self) -> impl Iterator<Item = &Arc<Chunk>> {
+        let columns = [&self.before, &self.after].into_iter().flat_map(|side| side.columns.values());
+        columns.flat_map(|column| &column.chunks).map(|(_, chunk)| chunk)
+    }
+
+    /// Bytes that it takes besides its chunks.
+    pub fn list_bytes(&self) -> usize {
+        self.before.list_bytes() + self.after.list_bytes() + size_of_val(&*self.columns)
+    }
+}
+
+/// A column that was captured, and of which only entities changed, if anything.
+fn without_blocks() -> ColumnSnapshot {
+    ColumnSnapshot { heights: Some(HeightSet::new()), ..ColumnSnapshot::default() }
 }

@@ -68,6 +68,35 @@ fn a_chunk_that_two_edits_hold_counts_once() {
     assert_eq!(bytes[2] - bytes[1], bytes[1] - bytes[0], "only what came after is new");
 }
 
+/// The bytes as they are counted from scratch.
+fn counted(history: &EditHistory) -> usize {
+    let edits = || history.done.iter().chain(&history.undone);
+    let chunks: BTreeMap<_, _> = edits().flat_map(Edit::chunks).map(|chunk| (Arc::as_ptr(chunk), chunk)).collect();
+    assert_eq!(history.chunks.len(), chunks.len());
+    edits().map(Edit::list_bytes).sum::<usize>() + chunks.values().map(|chunk| chunk_bytes(chunk)).sum::<usize>()
+}
+
+#[test]
+fn an_entity_that_changed_costs_little_in_a_wide_box() {
+    let wide = BlockBox::new(BlockPos::new(0, 0, 0), BlockPos::new(100 * 16 - 1, 15, 100 * 16 - 1));
+    let capture = |x| {
+        let mut snapshot = Snapshot::new(wide);
+        for pos in wide.columns() {
+            let mob = entity(1, BlockPos::new(x, 0, 0));
+            let here = (mob.column() == pos).then_some(mob);
+            snapshot.add_column(&crate::chunk::Column::new(pos), 1, here.into_iter().collect());
+        }
+        snapshot
+    };
+    let mut history = EditHistory::new(200_000);
+    for step in 0..3 {
+        assert_eq!(history.record(&capture(step), &capture(step + 1)), Recorded::Kept);
+        assert_eq!(history.bytes(), counted(&history));
+    }
+    assert_eq!(history.undo_count(), 1, "each knows its 10,000 columns");
+    assert_eq!(history.undo().unwrap().columns().len(), 10_000, "the entity may be in any of them by now");
+}
+
 #[test]
 fn the_oldest_edits_are_forgotten_first() {
     let mut columns = world();
@@ -187,6 +216,7 @@ proptest! {
                 }
             }
             prop_assert_eq!(&now, &states[at]);
+            prop_assert_eq!(history.bytes(), counted(&history));
         }
     }
 }
@@ -236,6 +266,7 @@ proptest! {
                 columns.get_mut(&outside.column()).unwrap().set_block(outside, BlockId::new(2));
             }
             prop_assert!(cells(&taken(&columns)) == states[at]);
+            prop_assert_eq!(history.bytes(), counted(&history));
             prop_assert!(area().contains(outside) || tests::cell(&columns, outside)[0].0 == BlockId::new(2));
             prop_assert_eq!((history.undo_count(), history.undo_count() + history.redo_count() + 1), (at, states.len()));
         }
