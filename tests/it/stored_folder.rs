@@ -213,7 +213,7 @@ fn check_with_game(folder: &Path) {
     let paused = game.pregeneration(PregenerationState::Paused);
     assert!((21..169).contains(&paused.done) && paused.total == 169, "{paused:?}");
     game.control(PregenerationOrder::Resume);
-    update_until(&mut game.app, "it is done", |world| world.query::<&Pregeneration>().iter(world).count() == 0);
+    assert_eq!(game.pregeneration(PregenerationState::Finished).done, 169);
     drop(game);
     let world = WorldStore::open_existing(&StorageConfig::Path(folder.into()), Access::Read).unwrap();
     assert!(stored(&world, OVERWORLD).iter().filter(|column| AREA.contains(**column)).count() == 169);
@@ -227,8 +227,7 @@ fn check_without_game(folder: &Path) {
     assert_eq!((world.format(), world.session()), (1, 1));
     let info = world.info().unwrap();
     assert!(info.play_time > std::time::Duration::ZERO);
-    let names: Vec<_> =
-        info.dimensions.iter().map(|it| (it.dimension.name.as_str(), it.dimension.id, it.is_sparse)).collect();
+    let names: Vec<_> = info.dimensions.iter().map(|(it, _)| (it.name.as_str(), it.id, it.is_sparse)).collect();
     assert_eq!(names, [("overworld", OVERWORLD, false), ("tower", TOWER, true)]);
     let players: Vec<_> = info.players.iter().map(|player| (player.name.as_str(), player.place)).collect();
     assert_eq!(players, [("Zoë", Some((OVERWORLD, HERE)))]);
