@@ -128,6 +128,41 @@ impl fmt::Display for DimensionId {
     }
 }
 
+/// Which generator makes a dimension. Two generators with equal identities make equal columns, so it is stored with the
+/// dimension and cannot change, or new ground would not fit to old.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct GeneratorIdentity {
+    /// The generator's name, such as `terrane:hills`.
+    pub name: String,
+    /// Rises whenever the generator would make other columns from the same settings.
+    pub version: u32,
+    /// The seed. The generators of this crate answer a digest of their seed and all their settings.
+    pub seed: u64,
+}
+
+impl GeneratorIdentity {
+    /// The identity with this name, version and seed.
+    pub fn new(name: impl Into<String>, version: u32, seed: u64) -> Self {
+        Self { name: name.into(), version, seed }
+    }
+
+    /// It as messages tell of it: with the seed that the game gave, where one is known.
+    pub fn told(&self, own_seed: Option<u64>) -> String {
+        let Self { name, version, seed } = self;
+        match own_seed {
+            Some(own) if own == *seed => self.to_string(),
+            Some(own) => format!("{name} version {version} with seed {own} and settings {seed:016x}"),
+            None => format!("{name} version {version} with settings {seed:016x}"),
+        }
+    }
+}
+
+impl fmt::Display for GeneratorIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} version {} with seed {}", self.name, self.version, self.seed)
+    }
+}
+
 impl BlockPos {
     /// The chunk that holds this block.
     pub const fn chunk(self) -> ChunkPos {

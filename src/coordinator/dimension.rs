@@ -23,11 +23,11 @@ use super::threads::work_error::WorkError;
 use super::travel::letter_limits::LetterPlaces;
 use super::travel::transit::Transit;
 use crate::block::BlockRegistry;
-use crate::generation::{DistanceGraph, Generator, GeneratorIdentity};
+use crate::generation::DistanceGraph;
 use crate::region::{RegionId, RegionState, Regionizer};
 use crate::simulation::{ColumnSource, DepartedColumns, Exclusive, Inbox, Letter, RegionHome};
 use crate::space::{ColumnPos, DimensionId};
-use crate::storage::{self, DimensionOrigin, GeneratedBy, StoreError, StoredDimensionError, WorldStore};
+use crate::storage::{self, StoreError, StoredDimensionError, WorldStore};
 use crate::work::Stop;
 use bevy::prelude::*;
 use column_state::Columns;
@@ -207,16 +207,15 @@ impl Dimension {
             return Err(DimensionError::Heights { name, low, high });
         }
         let regionizer = Regionizer::new(config.regionizer.clone())?;
-        let wanted = generated_by(&*spec.generator);
-        let id =
-            store.open_dimension(&name, &wanted.origin).map_err(|error| match (error, store.generated_by(&name)) {
-                (StoredDimensionError::OriginMismatch { name, .. }, Some(stored)) => {
-                    DimensionError::MadeOtherwise { name, stored: Box::new(stored), wanted: Box::new(wanted.clone()) }
-                }
-                (error, _) => error.into(),
-            })?;
+        let (wanted, own_seed) = (spec.generator.identity(), spec.generator.own_seed());
+        let id = store.open_dimension(&name, &wanted).map_err(|error| match (error, store.told_generator(&name)) {
+            (StoredDimensionError::OriginMismatch { name, .. }, Some(stored)) => {
+                DimensionError::MadeOtherwise { name, stored, wanted: wanted.told(own_seed) }
+            }
+            (error, _) => error.into(),
+        })?;
         let read = |source| DimensionError::Read { name: name.clone(), source };
-        if let Some(seed) = wanted.own_seed
+        if let Some(seed) = own_seed
             && let Err(error) = store.note_own_seed(id, seed)
         {
             warn!("messages will not know the seed of dimension {name:?}: {error}");
@@ -358,11 +357,6 @@ impl Dimension {
     pub fn chunk_heights(&self) -> Range<i64> {
         self.home.ground.chunk_heights.clone()
     }
-}
-
-fn generated_by(generator: &dyn Generator) -> GeneratedBy {
-    let GeneratorIdentity { name, version, seed } = generator.identity();
-    GeneratedBy { origin: DimensionOrigin { generator: name, version, seed }, own_seed: generator.own_seed() }
 }
 
 /// The clock of a dimension as it was saved last. One that is damaged begins anew: nothing else hangs on it.

@@ -1,25 +1,7 @@
-//! The identity of a generator, and FNV-1a, the digest of its settings in there.
+//! FNV-1a: the digest of a generator's settings in its identity.
 
-use serde::{Deserialize, Serialize};
+pub use crate::space::GeneratorIdentity;
 use std::ops::Range;
-
-/// Which generator made a dimension. Two generators with equal identities make equal columns.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct GeneratorIdentity {
-    /// The generator's name, such as `terrane:hills`.
-    pub name: String,
-    /// Rises whenever the generator would make other columns from the same settings.
-    pub version: u32,
-    /// The seed. The generators of this crate answer a digest of their seed and all their settings.
-    pub seed: u64,
-}
-
-impl GeneratorIdentity {
-    /// The identity with this name, version and seed.
-    pub fn new(name: impl Into<String>, version: u32, seed: u64) -> Self {
-        Self { name: name.into(), version, seed }
-    }
-}
 
 /// FNV-1a over 64 bits. Not for untrusted keys; stable for ever, unlike the standard library's hasher.
 #[derive(Clone, Copy)]

@@ -56,15 +56,8 @@ pub(super) struct Commit {
     pub tiles: TileChanges,
     /// The groups that chunks were put into.
     placed: BTreeMap<ChunkGroup, Placed>,
-}
-
-/// What goes along with a batch.
-#[derive(Default)]
-pub(super) struct Along {
     /// What the versions of these chunks are at least, if they change.
     pub versions: BTreeMap<(DimensionId, ChunkPos), u64>,
-    /// What else is written.
-    pub writes: WriteBatch,
 }
 
 /// A chunk with its key.
@@ -76,7 +69,6 @@ struct GroupWriter<'a> {
     blocks: Arc<KnownBlocks>,
     packed: PackedGroups<'a>,
     moves: Moves<'a>,
-    versions: &'a BTreeMap<(DimensionId, ChunkPos), u64>,
     commit: &'a mut Commit,
     /// The piece of the graph of stored columns that was asked for last.
     tile: Option<((DimensionId, TilePos), Option<stored_graph::Masks>)>,
@@ -149,7 +141,7 @@ impl GroupWriter<'_> {
     ) -> Result<bool, StoreError> {
         let mut value = envelope::unsealed();
         self.world.encode_chunk(&self.blocks, (dimension, pos), chunk, &mut value)?;
-        let least = self.versions.get(&(dimension, pos)).copied().unwrap_or(0);
+        let least = self.commit.versions.get(&(dimension, pos)).copied().unwrap_or(0);
         let version = match stored.map(|stored| (stored, Replaced::of(stored))) {
             None if chunk.uniform_block() == Some(BlockId::AIR) && !is_sparse && least == 0 => None,
             // Of a column that is stored it was air.
@@ -261,19 +253,18 @@ impl WorldStore {
     /// because that is what is read as air; but for [sparse](Self::make_sparse) dimensions.
     pub fn commit(&self, batch: &SaveBatch, durability: Durability) -> Result<CommitReport, StoreError> {
         let _writing = self.lock_writes();
-        self.commit_along(batch, Along::default(), durability)
+        self.finish_commit(batch, Commit::default(), durability)
     }
 
-    /// The same with what goes along, for whoever holds the lock of writes.
-    pub(super) fn commit_along(
+    /// The same for a commit in which something is already, for whoever holds the lock of writes.
+    pub(super) fn finish_commit(
         &self,
         batch: &SaveBatch,
-        along: Along,
+        mut commit: Commit,
         durability: Durability,
     ) -> Result<CommitReport, StoreError> {
         let start = Instant::now();
-        let mut commit = Commit::default();
-        self.add_chunks(batch, &along.versions, &mut commit)?;
+        self.add_chunks(batch, &mut commit)?;
         self.add_block_ticks(batch, &mut commit)?;
         self.add_entities(batch, &mut commit)?;
         self.add_summaries(batch, &mut commit)?;
@@ -283,7 +274,6 @@ impl WorldStore {
         for (&(dimension, tile), masks) in &batch.tiles {
             commit.writes.put(Family::Meta, keys::tile_key(dimension, tile), stored_graph::encode(masks));
         }
-        commit.writes.append(along.writes);
 
         let accesses = self.add_heat(&commit.placed, &mut commit.writes)?;
         let has_moves = !commit.moves.is_empty();
@@ -304,12 +294,7 @@ impl WorldStore {
         Ok(commit.report)
     }
 
-    fn add_chunks(
-        &self,
-        batch: &SaveBatch,
-        versions: &BTreeMap<(DimensionId, ChunkPos), u64>,
-        commit: &mut Commit,
-    ) -> Result<(), StoreError> {
+    fn add_chunks(&self, batch: &SaveBatch, commit: &mut Commit) -> Result<(), StoreError> {
         let mut chunks: Vec<KeyedChunk> = batch
             .chunks
             .iter()
@@ -324,7 +309,7 @@ impl WorldStore {
             }
         }
         let (packed, moves, blocks) = (PackedGroups::new(self), Moves::new(self), self.known_blocks()?);
-        let mut groups = GroupWriter { world: self, blocks, packed, moves, versions, commit, tile: None };
+        let mut groups = GroupWriter { world: self, blocks, packed, moves, commit, tile: None };
         for chunks in chunks.chunk_by(|(_, a, _), (_, b, _)| ChunkGroup::of(a.0, a.1) == ChunkGroup::of(b.0, b.1)) {
             let Some(&(_, (dimension, pos), _)) = chunks.first() else { continue };
             let is_sparse = sparse.contains(&dimension);

@@ -1,6 +1,6 @@
 //! What is stored and cannot be read: found key by key, and kept aside when something whole takes its place.
 
-use super::commit::{Along, Commit};
+use super::commit::Commit;
 use super::tiers::LOST_CHUNK;
 use super::{CommitReport, Durability, Family, SaveBatch, StoreError, StoredItem, WorldStore, WriteBatch, keys};
 use crate::chunk::Chunk;
@@ -63,7 +63,7 @@ impl WorldStore {
         }
         let chunks = [((dimension, chunk), blocks)].into();
         let batch = SaveBatch { chunks, ..SaveBatch::default() };
-        self.commit_along(&batch, Along::default(), Durability::Sync)?;
+        self.finish_commit(&batch, Commit::default(), Durability::Sync)?;
         Ok(true)
     }
 

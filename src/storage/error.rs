@@ -1,7 +1,8 @@
-//! What can go wrong with stored data, and where.
+//! What can go wrong with a world and what is stored in it, and where.
 
 use super::{Family, Tier};
 use crate::space::{BatchPos, ChunkPos, ColumnPos, DimensionId, TilePos};
+use crate::work::FileError;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -144,6 +145,110 @@ impl StoreError {
         reason: impl Into<String>,
     ) -> Self {
         Self::Backend { operation, family, path: path.to_path_buf(), reason: without_folder(&reason.into(), path) }
+    }
+}
+
+/// A world could not be opened. Nothing stored was changed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum WorldOpenError {
+    /// There is a file where the folder should be.
+    #[error("{} is a file, not a folder; choose another place for the world", path.display())]
+    NotAFolder {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The folder belongs to something else.
+    #[error("{} holds {found:?} but no world; choose an empty folder or one that does not exist yet", path.display())]
+    NotAWorld {
+        /// The folder.
+        path: PathBuf,
+        /// Something in it.
+        found: String,
+    },
+    /// There is no world that could be opened.
+    #[error("there is no world in {}", path.display())]
+    NoWorld {
+        /// Where it should be.
+        path: PathBuf,
+    },
+    /// Something is there already where a world should be made.
+    #[error("{} is a world already; choose an empty folder or one that does not exist yet", path.display())]
+    Exists {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The file system does not allow what is needed.
+    #[error("{0}; make sure that this user may write there and that the disk is neither full nor read-only")]
+    Inaccessible(#[from] FileError),
+    /// Another process, or this one, has the world open.
+    #[error(
+        "{} is locked by {}; close the world there first", path.display(),
+        process.map_or("another process".into(), |number| format!("process {number}"))
+    )]
+    Locked {
+        /// The lock file.
+        path: PathBuf,
+        /// The number of the process, if it could be read.
+        process: Option<u32>,
+    },
+    /// The world was made by a newer version of this crate.
+    #[error(
+        "the world {} has format {found}, and only formats up to {supported} are known; open it with a newer version",
+        path.display()
+    )]
+    NewerFormat {
+        /// The world's folder.
+        path: PathBuf,
+        /// The world's format.
+        found: u32,
+        /// The newest format that can be opened.
+        supported: u32,
+    },
+    /// The file that names the format does not.
+    #[error(
+        "{} is damaged: {reason}; restore it from a backup, or all of the world with `terrane salvage`", path.display()
+    )]
+    MarkerDamaged {
+        /// The marker file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The world has no database any more.
+    #[error("{} is missing, but the world is marked as complete; restore it from a backup", path.display())]
+    DatabaseMissing {
+        /// The database's folder.
+        path: PathBuf,
+    },
+    /// The database cannot be used.
+    #[error(
+        "{source}; if the disk is sound, restore the world from a backup, or what can be read of it with `terrane salvage`"
+    )]
+    Database {
+        /// The world's folder.
+        path: PathBuf,
+        /// What the database said.
+        source: StoreError,
+    },
+    /// There is no backend for worlds on disk in this build.
+    #[error(
+        "cannot open the world {}: this build keeps worlds in memory only; enable the feature `rocksdb`",
+        path.display()
+    )]
+    NoBackend {
+        /// The world's folder.
+        path: PathBuf,
+    },
+}
+
+impl WorldOpenError {
+    /// Whether something of the world is missing, or not what was written.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::MarkerDamaged { .. } | Self::DatabaseMissing { .. } => true,
+            Self::Database { source, .. } => source.is_damage(),
+            _ => false,
+        }
     }
 }
 

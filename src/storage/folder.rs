@@ -6,8 +6,8 @@
 //! db/             the database
 //! ```
 
-use super::WorldOpenError;
-use super::world::FORMAT;
+use super::values::header::{FORMAT, Header};
+use super::{Family, KeyValueStore, RocksStore, WorldOpenError, keys, values::record};
 use crate::work::{FileError, sync_folder};
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -211,7 +211,7 @@ fn is_new(path: &Path) -> Result<bool, WorldOpenError> {
         .map_err(|reason| WorldOpenError::MarkerDamaged { path: marker.clone(), reason: reason.into() })?;
     if found > FORMAT {
         // A flipped bit makes a number another number.
-        if let Some(stored) = super::world::stored_format(&path.join(DATABASE)).filter(|stored| *stored < found) {
+        if let Some(stored) = stored_format(&path.join(DATABASE)).filter(|stored| *stored < found) {
             let reason = format!("it names format {found}, but its database is of format {stored}");
             return Err(WorldOpenError::MarkerDamaged { path: marker, reason });
         }
@@ -221,6 +221,13 @@ fn is_new(path: &Path) -> Result<bool, WorldOpenError> {
         return Err(WorldOpenError::DatabaseMissing { path: path.join(DATABASE) });
     }
     Ok(false)
+}
+
+/// The format that the database in this folder says its world has. `None` if it cannot be read.
+fn stored_format(database: &Path) -> Option<u32> {
+    let store = database.is_dir().then(|| RocksStore::open_to_read(database).ok())??;
+    let header = store.get(Family::Meta, keys::HEADER).ok()??;
+    record::decode::<Header>(&header).ok().map(|header| header.format)
 }
 
 /// The format that a marker names.

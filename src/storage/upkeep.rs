@@ -11,6 +11,7 @@ mod backup;
 mod backup_request;
 mod check;
 mod copy;
+mod error;
 mod exports;
 mod info;
 mod inspect;
@@ -26,18 +27,14 @@ mod verify;
 #[cfg(test)]
 mod tests;
 
-use super::{StoreError, WorldOpenError};
-use std::path::PathBuf;
-use thiserror::Error;
-
 pub(crate) use backup_request::FoundRequest;
 pub use backup_request::{BackupProgress, BackupRequest};
 pub use copy::copy_store;
+pub use error::UpkeepError;
 pub use exports::{
-    EXPORT_SIGNATURE, ExistingGround, ExportError, ExportOptions, ExportReport, ImportOptions, ImportReport,
-    LostObject, export_file,
+    EXPORT_SIGNATURE, ExistingGround, ExportOptions, ExportReport, ImportOptions, ImportReport, LostObject, export_file,
 };
-pub use info::{DimensionInfo, StoredPlayer, WorldInfo};
+pub use info::{StoredPlayer, WorldInfo};
 pub use inspect::InspectedChunk;
 pub use listed::Listed;
 #[cfg(feature = "rocksdb")]
@@ -45,34 +42,3 @@ pub use new_world::{copy_world, import_world, restore_world, salvage_world};
 pub use prune::{KeptEntity, PruneReport};
 pub use salvage::{SalvageReport, salvage};
 pub use verify::{Damage, VerifyReport};
-
-/// What could not be done for a world.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum UpkeepError {
-    /// The world, or the new one, cannot be opened.
-    #[error(transparent)]
-    Open(#[from] WorldOpenError),
-    /// A store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// Nothing is copied into a store that has something in it.
-    #[error("{} is not empty; nothing was copied into it", path.display())]
-    NotEmpty {
-        /// Where the store is.
-        path: PathBuf,
-    },
-    /// It was told to stop, and nothing of it is left but a part of a world in a store that was empty.
-    #[error("it was stopped")]
-    Cancelled,
-}
-
-impl UpkeepError {
-    /// Whether something stored is not what was written.
-    pub fn is_damage(&self) -> bool {
-        match self {
-            Self::Open(error) => error.is_damage(),
-            Self::Store(error) => error.is_damage(),
-            Self::NotEmpty { .. } | Self::Cancelled => false,
-        }
-    }
-}

@@ -4,6 +4,7 @@ pub(super) mod block_ticks;
 pub(super) mod blocks;
 pub(super) mod clocks;
 pub(super) mod entity_record;
+pub(super) mod header;
 pub(super) mod players;
 pub(super) mod pregenerations;
 pub(super) mod record;

@@ -14,26 +14,18 @@ use super::tiers::promotion::LoadedGroups;
 #[cfg(feature = "rocksdb")]
 use super::upkeep::FoundRequest;
 use super::values::blocks::KnownBlocks;
+use super::values::header::{FORMAT, Header};
 use super::{
-    Durability, Family, FamilySize, KeyValueStore, MemoryStore, StoreError, StoredItem, WriteBatch, keys,
-    values::record,
+    Durability, Family, FamilySize, KeyValueStore, MemoryStore, StoreError, StoredItem, WorldOpenError, WriteBatch,
+    keys, values::record,
 };
-use crate::work::FileError;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use thiserror::Error;
 
 pub use existing::Access;
-#[cfg(feature = "rocksdb")]
-pub(super) use existing::stored_format;
-
-/// The format of the worlds that are made, and the newest one that can be opened. It stands in the marker beside the
-/// database and in the header inside it.
-pub(super) const FORMAT: u32 = 1;
 
 /// How often a world that others open at the same moment is tried.
 const MAX_OPENING_ATTEMPTS: u32 = 100;
@@ -78,118 +70,6 @@ pub struct WorldStore {
     header: Header,
     /// The header as it is stored while this session is the last one; `None` without a session.
     fence: Option<Vec<u8>>,
-}
-
-/// What is known of the world as a whole.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Header {
-    format: u32,
-    created_at_seconds: u64,
-    sessions: u64,
-}
-
-/// A world could not be opened. Nothing stored was changed.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum WorldOpenError {
-    /// There is a file where the folder should be.
-    #[error("{} is a file, not a folder; choose another place for the world", path.display())]
-    NotAFolder {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The folder belongs to something else.
-    #[error("{} holds {found:?} but no world; choose an empty folder or one that does not exist yet", path.display())]
-    NotAWorld {
-        /// The folder.
-        path: PathBuf,
-        /// Something in it.
-        found: String,
-    },
-    /// There is no world that could be opened.
-    #[error("there is no world in {}", path.display())]
-    NoWorld {
-        /// Where it should be.
-        path: PathBuf,
-    },
-    /// Something is there already where a world should be made.
-    #[error("{} is a world already; choose an empty folder or one that does not exist yet", path.display())]
-    Exists {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// The file system does not allow what is needed.
-    #[error("{0}; make sure that this user may write there and that the disk is neither full nor read-only")]
-    Inaccessible(#[from] FileError),
-    /// Another process, or this one, has the world open.
-    #[error(
-        "{} is locked by {}; close the world there first", path.display(),
-        process.map_or("another process".into(), |number| format!("process {number}"))
-    )]
-    Locked {
-        /// The lock file.
-        path: PathBuf,
-        /// The number of the process, if it could be read.
-        process: Option<u32>,
-    },
-    /// The world was made by a newer version of this crate.
-    #[error(
-        "the world {} has format {found}, and only formats up to {supported} are known; open it with a newer version",
-        path.display()
-    )]
-    NewerFormat {
-        /// The world's folder.
-        path: PathBuf,
-        /// The world's format.
-        found: u32,
-        /// The newest format that can be opened.
-        supported: u32,
-    },
-    /// The file that names the format does not.
-    #[error(
-        "{} is damaged: {reason}; restore it from a backup, or all of the world with `terrane salvage`", path.display()
-    )]
-    MarkerDamaged {
-        /// The marker file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// The world has no database any more.
-    #[error("{} is missing, but the world is marked as complete; restore it from a backup", path.display())]
-    DatabaseMissing {
-        /// The database's folder.
-        path: PathBuf,
-    },
-    /// The database cannot be used.
-    #[error(
-        "{source}; if the disk is sound, restore the world from a backup, or what can be read of it with `terrane salvage`"
-    )]
-    Database {
-        /// The world's folder.
-        path: PathBuf,
-        /// What the database said.
-        source: StoreError,
-    },
-    /// There is no backend for worlds on disk in this build.
-    #[error(
-        "cannot open the world {}: this build keeps worlds in memory only; enable the feature `rocksdb`",
-        path.display()
-    )]
-    NoBackend {
-        /// The world's folder.
-        path: PathBuf,
-    },
-}
-
-impl WorldOpenError {
-    /// Whether something of the world is missing, or not what was written.
-    pub fn is_damage(&self) -> bool {
-        match self {
-            Self::MarkerDamaged { .. } | Self::DatabaseMissing { .. } => true,
-            Self::Database { source, .. } => source.is_damage(),
-            _ => false,
-        }
-    }
 }
 
 impl WorldStore {

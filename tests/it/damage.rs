@@ -16,9 +16,9 @@ mod tables;
 use crate::support::{folder, noise};
 use bevy_terrane::block::BlockId;
 use bevy_terrane::chunk::{Chunk, Column, ColumnSummary};
-use bevy_terrane::space::{BlockPos, ChunkPos, ColumnPos, DimensionId, TilePos};
+use bevy_terrane::space::{BlockPos, ChunkPos, ColumnPos, DimensionId, GeneratorIdentity, TilePos};
 use bevy_terrane::storage::{
-    DimensionOrigin, Durability, EntityRecord, SaveBatch, StorageConfig, StoredBlockTick, WorldOpenError, WorldStore,
+    Durability, EntityRecord, SaveBatch, StorageConfig, StoredBlockTick, WorldOpenError, WorldStore,
 };
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,8 +32,8 @@ fn open(path: &Path) -> Result<WorldStore, WorldOpenError> {
     WorldStore::open(&StorageConfig::Path(path.to_path_buf()))
 }
 
-fn origin() -> DimensionOrigin {
-    DimensionOrigin { generator: "none".into(), version: 1, seed: 7 }
+fn origin() -> GeneratorIdentity {
+    GeneratorIdentity { name: "none".into(), version: 1, seed: 7 }
 }
 
 /// Blocks of 16 types that do not compress.

@@ -3,7 +3,7 @@
 use crate::support::*;
 use bevy_terrane::object_store::ObjectStore;
 use bevy_terrane::prelude::*;
-use bevy_terrane::space::TilePos;
+use bevy_terrane::space::{GeneratorIdentity, TilePos};
 use bevy_terrane::storage::upkeep::{EXPORT_SIGNATURE, ExportOptions, ImportOptions, export_file};
 use bevy_terrane::storage::{MemoryStore, StorageConfig, WorldStore};
 use bevy_terrane::work::Progress;
@@ -142,7 +142,7 @@ mod killed {
     use super::*;
     use crate::support::process::{here, kill, process};
     use bevy_terrane::block::BlockRecord;
-    use bevy_terrane::storage::{Access, DimensionOrigin, Durability, RegistryLists, SaveBatch};
+    use bevy_terrane::storage::{Access, Durability, RegistryLists, SaveBatch};
 
     /// Columns with a chunk of noise each: some megabytes.
     fn make_world(path: &Path) {
@@ -151,7 +151,7 @@ mod killed {
         let air = BlockRecord { name: "terrane:air".into(), components: Vec::new() };
         let blocks = [air].into_iter().chain((1..256).map(record)).collect();
         world.save_registry_lists(&RegistryLists { blocks, ..RegistryLists::default() }).unwrap();
-        let origin = DimensionOrigin { generator: "noise".into(), version: 1, seed: 3 };
+        let origin = GeneratorIdentity { name: "noise".into(), version: 1, seed: 3 };
         let dimension = world.open_dimension("overworld", &origin).unwrap();
         let mut state = 1_u64;
         let mut next = || {

@@ -317,8 +317,7 @@ fn stored_world() -> Arc<MemoryStore> {
     lists.entity_types = vec!["game::Mob@1".into()];
     world.save_registry_lists(&lists).unwrap();
     world.set_blocks(Arc::new(blocks));
-    let origin =
-        bevy_terrane::storage::DimensionOrigin { generator: "terrane:flat".into(), version: 1, seed: u64::MAX };
+    let origin = GeneratorIdentity { name: "terrane:flat".into(), version: 1, seed: u64::MAX };
     assert_eq!(world.open_dimension("overworld", &origin), Ok(HERE));
     let (column, mut batch) = (column(), SaveBatch::default());
     let pos = column.pos();

@@ -56,6 +56,7 @@ mod restores_cut_short;
 mod saving;
 mod schematics;
 mod snapshots;
+mod stored_folder;
 mod stored_names;
 mod support;
 mod talk;

@@ -14,11 +14,11 @@ use crate::support::*;
 use bevy_terrane::block::BlockRecord;
 use bevy_terrane::chunk::Chunk;
 use bevy_terrane::prelude::*;
-use bevy_terrane::space::TilePos;
+use bevy_terrane::space::{GeneratorIdentity, TilePos};
 use bevy_terrane::storage::upkeep::copy_store;
 use bevy_terrane::storage::{
-    Access, DimensionOrigin, Durability, EntityRecord, KeyValueStore, MemoryStore, RegistryLists, RocksStore,
-    SaveBatch, StorageConfig, WorldStore,
+    Access, Durability, EntityRecord, KeyValueStore, MemoryStore, RegistryLists, RocksStore, SaveBatch, StorageConfig,
+    WorldStore,
 };
 use bevy_terrane::work::Stop;
 use clap::Parser;
@@ -63,7 +63,7 @@ fn ending(outcome: &Outcome) -> &str {
 /// A square of columns around the middle, a chunk of noise each, and an entity in each tenth.
 fn make_world(path: &Path, radius: i64) {
     let world = WorldStore::open(&StorageConfig::Path(path.into())).unwrap();
-    let origin = DimensionOrigin { generator: "noise".into(), version: 1, seed: 3 };
+    let origin = GeneratorIdentity { name: "noise".into(), version: 1, seed: 3 };
     let dimension = world.open_dimension("overworld", &origin).unwrap();
     let mut graph = BTreeMap::<TilePos, [u16; 64]>::new();
     for x in -radius..=radius {

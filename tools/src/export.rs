@@ -5,7 +5,7 @@ use super::display::{open, with_progress};
 use super::outcome::{End, Failure, Outcome, Result, bytes};
 use bevy_terrane::object_store::ObjectStoreError;
 use bevy_terrane::storage::upkeep::{
-    ExportError, ExportOptions, ImportOptions, ImportReport, Listed, LostObject, export_file, import_world,
+    ExportOptions, ImportOptions, ImportReport, Listed, LostObject, UpkeepError, export_file, import_world,
 };
 use bevy_terrane::storage::{Access, WorldOpenError};
 use bevy_terrane::work::Stop;
@@ -71,13 +71,13 @@ pub fn import(arguments: &ImportWorldArguments, stop: &Stop) -> Result<Outcome> 
     });
     let report = imported.map_err(|error| {
         let hint = match &error {
-            ExportError::Occupied { .. } => "; --existing says what becomes of them",
-            ExportError::Ungenerated { .. } => "; --only-generated leaves them out",
-            ExportError::OtherOptions => ", with --anew",
-            ExportError::World(WorldOpenError::NoWorld { .. }) => "; --create makes a world",
-            ExportError::World(_) | ExportError::Store(_) | ExportError::Dimension(_) => "",
+            UpkeepError::Occupied { .. } => "; --existing says what becomes of them",
+            UpkeepError::Ungenerated { .. } => "; --only-generated leaves them out",
+            UpkeepError::OtherOptions => ", with --anew",
+            UpkeepError::Open(WorldOpenError::NoWorld { .. }) => "; --create makes a world",
+            UpkeepError::Open(_) | UpkeepError::Store(_) | UpkeepError::Dimension(_) => "",
             // Nothing of another file can be taken.
-            ExportError::Objects(ObjectStoreError::NotAStore { .. }) => "",
+            UpkeepError::Objects(ObjectStoreError::NotAStore { .. }) => "",
             error if error.is_damage() && !leave_damaged => LEAVE_DAMAGED,
             _ => "",
         };

@@ -4,7 +4,7 @@ use super::display::{folder_bytes, open};
 use super::outcome::{End, Outcome, Result, bytes};
 use bevy_terrane::space::DimensionId;
 use bevy_terrane::storage::Access;
-use bevy_terrane::storage::upkeep::{DimensionInfo, StoredPlayer, WorldInfo};
+use bevy_terrane::storage::upkeep::{StoredPlayer, WorldInfo};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -36,15 +36,14 @@ fn text(info: &WorldInfo, on_disk: u64) -> String {
         );
         text += &format!("{family} ({}): {size}\n", family.purpose());
     }
-    for info in &info.dimensions {
-        let DimensionInfo { dimension, is_sparse, columns } = info;
-        let sparse = if *is_sparse { ", each chunk by itself" } else { "" };
+    for (dimension, columns) in &info.dimensions {
+        let sparse = if dimension.is_sparse { ", each chunk by itself" } else { "" };
         let removed = if dimension.being_removed { ", being removed" } else { "" };
         text += &format!(
             "dimension {:?} (number {}), made by {}: {columns} columns{sparse}{removed}\n",
             dimension.name,
             dimension.id.0,
-            dimension.generated_by()
+            dimension.generator.told(dimension.own_seed)
         );
     }
     for StoredPlayer { name, id, place } in &info.players {
@@ -65,8 +64,8 @@ fn text(info: &WorldInfo, on_disk: u64) -> String {
 }
 
 fn dimension_name(info: &WorldInfo, id: DimensionId) -> String {
-    let known = info.dimensions.iter().find(|info| info.dimension.id == id);
-    known.map_or_else(|| format!("dimension number {}", id.0), |info| format!("{:?}", info.dimension.name))
+    let known = info.dimensions.iter().find(|(known, _)| known.id == id);
+    known.map_or_else(|| format!("dimension number {}", id.0), |(known, _)| format!("{:?}", known.name))
 }
 
 fn as_json(info: &WorldInfo, on_disk: u64) -> Value {
@@ -74,17 +73,16 @@ fn as_json(info: &WorldInfo, on_disk: u64) -> Value {
         let (entries, bytes) = (size.map(|size| size.entries), size.map(|size| size.bytes));
         json!({ "name": family.name(), "entries": entries, "bytes": bytes })
     });
-    let dimensions = info.dimensions.iter().map(|info| {
-        let DimensionInfo { dimension, is_sparse, columns } = info;
-        let origin = &dimension.origin;
+    let dimensions = info.dimensions.iter().map(|(dimension, columns)| {
+        let generator = &dimension.generator;
         json!({
             "name": dimension.name,
             "number": dimension.id.0,
-            "generator": origin.generator,
-            "generator_version": origin.version,
-            "seed": dimension.own_seed.unwrap_or(origin.seed),
+            "generator": generator.name,
+            "generator_version": generator.version,
+            "seed": dimension.own_seed.unwrap_or(generator.seed),
             "columns": columns,
-            "sparse": is_sparse,
+            "sparse": dimension.is_sparse,
             "being_removed": dimension.being_removed,
         })
     });

@@ -1,7 +1,7 @@
 //! What is printed at the end.
 
 use bevy_terrane::snapshot::closed_world::ClosedWorldError;
-use bevy_terrane::storage::upkeep::{ExportError, UpkeepError};
+use bevy_terrane::storage::upkeep::UpkeepError;
 use bevy_terrane::storage::{StoreError, WorldOpenError};
 use serde_json::Value;
 use std::fmt;
@@ -86,7 +86,7 @@ macro_rules! from_errors_that_know_damage {
     )*};
 }
 
-from_errors_that_know_damage!(StoreError, WorldOpenError, UpkeepError, ExportError);
+from_errors_that_know_damage!(StoreError, WorldOpenError, UpkeepError);
 
 /// What a command did.
 #[derive(Clone, Debug, PartialEq)]

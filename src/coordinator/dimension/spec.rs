@@ -5,7 +5,7 @@ use crate::coordinator::streaming::generation_control::DimensionGeneration;
 use crate::coordinator::threads::WorkError;
 use crate::generation::Generator;
 use crate::region::RegionizerConfigError;
-use crate::storage::{self, GeneratedBy, StoreError};
+use crate::storage::{self, StoreError};
 use bevy::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
@@ -55,9 +55,9 @@ pub enum DimensionError {
         /// The dimension.
         name: String,
         /// What it was made by.
-        stored: Box<GeneratedBy>,
+        stored: String,
         /// What it should be made by now.
-        wanted: Box<GeneratedBy>,
+        wanted: String,
     },
     /// The store does not know it as it is now, or cannot be read.
     #[error(transparent)]

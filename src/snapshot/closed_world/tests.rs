@@ -8,10 +8,9 @@ use crate::snapshot::schematic::{BlockEntity, Schematic, SchematicEntity};
 use crate::snapshot::tests::{BLOCKS, cells, entity, positions_of};
 use crate::snapshot::translation::TranslationOptions;
 use crate::snapshot::{Flip, Snapshot};
-use crate::space::{BlockBox, ChunkPos};
+use crate::space::{BlockBox, ChunkPos, GeneratorIdentity};
 use crate::storage::{
-    DimensionOrigin, Durability, RegistryLists, SaveBatch, StorageConfig, StoredBlockTick, mark_stored,
-    player_component,
+    Durability, RegistryLists, SaveBatch, StorageConfig, StoredBlockTick, mark_stored, player_component,
 };
 use crate::work::Progress;
 use std::ops::ControlFlow;
@@ -38,7 +37,7 @@ fn world() -> (WorldStore, DimensionId) {
         ..RegistryLists::default()
     };
     store.save_registry_lists(&lists).unwrap();
-    let origin = DimensionOrigin { generator: "flat".into(), version: 1, seed: 3 };
+    let origin = GeneratorIdentity { name: "flat".into(), version: 1, seed: 3 };
     let dimension = store.open_dimension("overworld", &origin).unwrap();
     let mut save = SaveBatch::default();
     let ground = Arc::new(Chunk::from_fn(|[_, y, _]| if y == 0 { stone() } else { BlockId::AIR }));

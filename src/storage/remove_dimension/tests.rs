@@ -3,12 +3,12 @@
 use super::*;
 use crate::block::BlockId;
 use crate::chunk::{Chunk, Column, ColumnSummary};
-use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnArea, ColumnPos, TilePos};
+use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnArea, ColumnPos, GeneratorIdentity, TilePos};
 use crate::storage::ViewerRecord;
 use crate::storage::backends::test_store::TestStore;
 use crate::storage::{
-    ChunkGroup, DimensionOrigin, EntityRecord, KeyValue, KeyValueStore, LoadedColumn, MemoryStore, SaveBatch,
-    StoredBlockTick, StoredDimension, StoredDimensionError, StoredItem, StoredPregeneration,
+    ChunkGroup, EntityRecord, KeyValue, KeyValueStore, LoadedColumn, MemoryStore, SaveBatch, StoredBlockTick,
+    StoredDimension, StoredDimensionError, StoredItem, StoredPregeneration,
 };
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -20,8 +20,8 @@ const NETHER: DimensionId = DimensionId(1);
 /// Small enough that every kind of thing takes several pages.
 const SMALL_PAGE: usize = 3;
 
-fn origin() -> DimensionOrigin {
-    DimensionOrigin { generator: "hills".into(), version: 3, seed: 42 }
+fn origin() -> GeneratorIdentity {
+    GeneratorIdentity { name: "hills".into(), version: 3, seed: 42 }
 }
 
 fn on() -> impl FnMut(&Progress) -> ControlFlow<()> {
@@ -134,7 +134,7 @@ fn the_name_is_free_again_and_the_number_is_not() {
         let unknown = world.unknown_dimension(NAMES[1]);
         assert_eq!(world.remove_dimension(NAMES[1], on()), Err(unknown));
         // With another origin too: it is another dimension.
-        let other = DimensionOrigin { seed: number, ..origin() };
+        let other = GeneratorIdentity { seed: number, ..origin() };
         let id = world.open_dimension(NAMES[1], &other).unwrap();
         assert_eq!(id, DimensionId(number));
         assert!(world.stored_tiles(id).unwrap().is_empty() && world.viewers(id).unwrap().is_empty());
@@ -163,7 +163,8 @@ fn dimensions_are_listed_by_name() {
     let dimension = |name: &str, id| StoredDimension {
         name: name.into(),
         id: DimensionId(id),
-        origin: origin(),
+        generator: origin(),
+        is_sparse: false,
         own_seed: None,
         being_removed: false,
     };
@@ -194,7 +195,7 @@ fn check_resumable(store: &TestStore, expected: &[(Family, KeyValue)], reached: 
             let refused = StoredDimensionError::BeingRemoved { name: NAMES[1].into() };
             // Whatever it would be opened as.
             for seed in [42, 43] {
-                let opened = world.open_dimension(NAMES[1], &DimensionOrigin { seed, ..origin() });
+                let opened = world.open_dimension(NAMES[1], &GeneratorIdentity { seed, ..origin() });
                 assert_eq!(opened, Err(refused.clone()), "{reached}");
             }
         }

@@ -9,22 +9,10 @@ use crate::storage::values::stored_graph::{self, Masks};
 use crate::storage::walk::all_keys;
 use crate::storage::{ChunkGroup, EntityRecord, Family, StoreError, StoredItem, Tier, WorldStore, keys, tiers::heat};
 use rustc_hash::FxHashMap;
-use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 use uuid::Uuid;
-
-/// What is to be said of an entry.
-pub(super) enum Verdict {
-    Whole,
-    /// A key that finds something which is not there any more. Whoever follows it is not misled.
-    Stale,
-    /// What is stored is whole, but it cannot be found, or would be lost.
-    Misplaced(Vec<Damage>),
-    /// All or a part of it is not what was written.
-    Damaged(Vec<Damage>),
-}
 
 /// All of a world: what is needed to judge the rest comes first.
 pub(super) fn ranges() -> impl Iterator<Item = (Family, Range<Vec<u8>>)> {
@@ -49,8 +37,10 @@ pub(super) struct Checker<'a> {
     /// The dimensions that have a graph which says what may be generated.
     graphs: BTreeSet<DimensionId>,
     damaged_graphs: BTreeSet<DimensionId>,
-    /// Chunks that were marked as lost before.
-    marked_lost: Cell<u64>,
+    /// Keys that find something which is not there any more. Whoever follows them is not misled.
+    pub stale: u64,
+    /// Chunks that were marked as lost before: that is no damage of which nobody knows.
+    pub marked_lost: u64,
 }
 
 impl<'a> Checker<'a> {
@@ -59,13 +49,8 @@ impl<'a> Checker<'a> {
             Err(error) if error.is_damage() => None,
             blocks => Some(blocks?),
         };
-        let (tiles, graphs, damaged_graphs, marked_lost) = Default::default();
-        Ok(Self { world, blocks, tiles, graphs, damaged_graphs, marked_lost })
-    }
-
-    /// Chunks that were found to be marked as lost: that is no damage of which nobody knows.
-    pub fn marked_lost(&self) -> u64 {
-        self.marked_lost.get()
+        let (tiles, graphs, damaged_graphs, stale, marked_lost) = Default::default();
+        Ok(Self { world, blocks, tiles, graphs, damaged_graphs, stale, marked_lost })
     }
 
     /// Something in this family cannot be read.
@@ -75,35 +60,36 @@ impl<'a> Checker<'a> {
         }
     }
 
-    pub fn check(&mut self, family: Family, key: &[u8], value: &[u8]) -> Result<Verdict, StoreError> {
+    /// What is damaged in an entry; nothing if it is whole.
+    pub fn check(&mut self, family: Family, key: &[u8], value: &[u8]) -> Result<Vec<Damage>, StoreError> {
         let checked = match family {
             Family::Chunks => self.check_chunk(key, value),
             Family::WarmChunks => self.check_cluster(Tier::Warm, key, value),
             Family::ColdChunks => self.check_cluster(Tier::Cold, key, value),
             Family::Entities => self.check_entity(key, value),
-            Family::Registry => self.world.check_list(key).map(|()| Verdict::Whole),
+            Family::Registry => self.world.check_list(key).map(|()| Vec::new()),
             Family::Opacity => self.check_opacity(key, value),
             Family::Meta => self.check_meta(key, value),
         };
         match checked {
             // The value can be read, but not another that tells about it: that is told of where it is.
-            Err(StoreError::Damaged { .. }) => Ok(Verdict::Whole),
-            Err(error) => damage(family, error).map(|damage| Verdict::Damaged(vec![damage])),
-            verdict => verdict,
+            Err(StoreError::Damaged { .. }) => Ok(Vec::new()),
+            Err(error) => damage(family, error).map(|damage| vec![damage]),
+            damages => damages,
         }
     }
 
-    fn check_chunk(&self, key: &[u8], value: &[u8]) -> Result<Verdict, StoreError> {
+    fn check_chunk(&mut self, key: &[u8], value: &[u8]) -> Result<Vec<Damage>, StoreError> {
         let (dimension, pos) = self.world.parsed(Family::Chunks, key, keys::parse_chunk_key)?;
         self.decode(dimension, pos, value)?;
         let unmarked = (!self.is_marked(dimension, pos)).then_some(Damage::Unmarked { dimension, chunk: pos });
-        Ok(unmarked.map_or(Verdict::Whole, |damage| Verdict::Misplaced(vec![damage])))
+        Ok(unmarked.into_iter().collect())
     }
 
     /// Whether the value of a chunk can be used, or says that it is lost.
-    pub fn decode(&self, dimension: DimensionId, pos: ChunkPos, value: &[u8]) -> Result<(), StoreError> {
+    pub fn decode(&mut self, dimension: DimensionId, pos: ChunkPos, value: &[u8]) -> Result<(), StoreError> {
         if value == LOST_CHUNK {
-            self.marked_lost.update(|count| count + 1);
+            self.marked_lost += 1;
             return Ok(());
         }
         match &self.blocks {
@@ -126,11 +112,11 @@ impl<'a> Checker<'a> {
     }
 
     /// A cluster's groups are damaged one by one.
-    fn check_cluster(&self, tier: Tier, key: &[u8], value: &[u8]) -> Result<Verdict, StoreError> {
+    fn check_cluster(&mut self, tier: Tier, key: &[u8], value: &[u8]) -> Result<Vec<Damage>, StoreError> {
         let (dimension, first) = self.world.parsed(tier.family(), key, keys::parse_chunk_key)?;
         let own = ChunkGroup::of(dimension, first);
         let parts = cluster::open(value).map_err(|error| self.world.corrupt_cluster(tier, own, error))?;
-        let (mut damages, mut misplaced) = (Vec::new(), Vec::new());
+        let mut damages = Vec::new();
         for (place, part) in parts {
             let group = ChunkGroup::in_cluster(tier, dimension, first, place);
             if group.first() != first && tier == Tier::Warm {
@@ -138,22 +124,15 @@ impl<'a> Checker<'a> {
             }
             self.check_part(group, &part, &mut damages)?;
             if self.is_elsewhere(group, tier)? {
-                misplaced.push(Damage::TwoTiers { group });
+                damages.push(Damage::TwoTiers { group });
             }
             let unmarked = group.chunks(part.chunks).filter(|chunk| !self.is_marked(dimension, *chunk));
-            misplaced.extend(unmarked.map(|chunk| Damage::Unmarked { dimension, chunk }));
+            damages.extend(unmarked.map(|chunk| Damage::Unmarked { dimension, chunk }));
         }
-        Ok(match (damages.is_empty(), misplaced.is_empty()) {
-            (true, true) => Verdict::Whole,
-            (true, false) => Verdict::Misplaced(misplaced),
-            (false, _) => {
-                damages.append(&mut misplaced);
-                Verdict::Damaged(damages)
-            }
-        })
+        Ok(damages)
     }
 
-    fn check_part(&self, group: ChunkGroup, part: &Part, damages: &mut Vec<Damage>) -> Result<(), StoreError> {
+    fn check_part(&mut self, group: ChunkGroup, part: &Part, damages: &mut Vec<Damage>) -> Result<(), StoreError> {
         let family = Family::Chunks;
         match part.unpack() {
             Ok(unpacked) => {
@@ -184,22 +163,22 @@ impl<'a> Checker<'a> {
         store.get(Family::WarmChunks, &group.key()).map_or_else(unreadable, |found| Ok(found.is_some()))
     }
 
-    fn check_entity(&self, key: &[u8], value: &[u8]) -> Result<Verdict, StoreError> {
+    fn check_entity(&self, key: &[u8], value: &[u8]) -> Result<Vec<Damage>, StoreError> {
         let id = self.world.parsed(Family::Entities, key, keys::parse_entity_key)?;
         for key in self.world.entity_record(id, value)?.index_keys() {
             if self.world.store.get(Family::Meta, &key).map_or_else(unreadable, |found| Ok(found.is_none()))? {
-                return Ok(Verdict::Misplaced(vec![Damage::Unindexed { entity: id }]));
+                return Ok(vec![Damage::Unindexed { entity: id }]);
             }
         }
-        Ok(Verdict::Whole)
+        Ok(Vec::new())
     }
 
-    fn check_opacity(&self, key: &[u8], value: &[u8]) -> Result<Verdict, StoreError> {
+    fn check_opacity(&self, key: &[u8], value: &[u8]) -> Result<Vec<Damage>, StoreError> {
         let (dimension, batch) = self.world.parsed(Family::Opacity, key, keys::parse_opacity_key)?;
-        self.world.read_opacity((dimension, batch), value, None).map(|_| Verdict::Whole)
+        self.world.read_opacity((dimension, batch), value, None).map(|_| Vec::new())
     }
 
-    fn check_meta(&mut self, key: &[u8], value: &[u8]) -> Result<Verdict, StoreError> {
+    fn check_meta(&mut self, key: &[u8], value: &[u8]) -> Result<Vec<Damage>, StoreError> {
         let world = self.world;
         if let Some((dimension, column, id)) = keys::parse_place_key(key) {
             return self.check_index(id, |record| record.dimension == dimension && record.column() == column);
@@ -236,10 +215,10 @@ impl<'a> Checker<'a> {
         } else if !says_all_by_itself(key) {
             world.check_single(key, value)?;
         }
-        Ok(Verdict::Whole)
+        Ok(Vec::new())
     }
 
-    fn check_tile(&mut self, dimension: DimensionId, tile: TilePos, value: &[u8]) -> Result<Verdict, StoreError> {
+    fn check_tile(&mut self, dimension: DimensionId, tile: TilePos, value: &[u8]) -> Result<Vec<Damage>, StoreError> {
         match self.world.tile_masks(dimension, tile, value) {
             Ok(masks) => {
                 // In a sparse dimension each chunk says for itself that it was generated.
@@ -247,7 +226,7 @@ impl<'a> Checker<'a> {
                     self.graphs.insert(dimension);
                     self.tiles.insert((dimension, tile), masks);
                 }
-                Ok(Verdict::Whole)
+                Ok(Vec::new())
             }
             Err(error) => {
                 // It is made anew when the dimension is opened.
@@ -257,13 +236,18 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn check_index(&self, id: Uuid, leads_there: impl Fn(&EntityRecord) -> bool) -> Result<Verdict, StoreError> {
+    fn check_index(
+        &mut self,
+        id: Uuid,
+        leads_there: impl Fn(&EntityRecord) -> bool,
+    ) -> Result<Vec<Damage>, StoreError> {
         let leads_there = match self.world.entity(id) {
             // It is told of where the entities are.
             Err(error) if error.is_damage() => true,
             record => record?.as_ref().is_some_and(leads_there),
         };
-        Ok(if leads_there { Verdict::Whole } else { Verdict::Stale })
+        self.stale += u64::from(!leads_there);
+        Ok(Vec::new())
     }
 }
 

@@ -3,7 +3,6 @@
 //! `docs/exports.md` has the keys and the values, for other programs.
 
 mod arrival;
-mod error;
 mod export;
 mod format;
 mod ground;
@@ -16,13 +15,12 @@ mod tests;
 mod types;
 mod writer;
 
-pub use error::ExportError;
 pub use format::EXPORT_SIGNATURE;
 #[cfg(feature = "rocksdb")]
 pub(super) use import::check_export;
 pub use writer::export_file;
 
-use super::Listed;
+use super::{Listed, UpkeepError};
 use crate::space::{BlockBox, ColumnPos};
 use serde::{Deserialize, Serialize};
 
@@ -137,7 +135,7 @@ pub struct LostObject {
 }
 
 impl ImportReport {
-    fn lose(&mut self, column: Option<ColumnPos>, error: &ExportError) {
+    fn lose(&mut self, column: Option<ColumnPos>, error: &UpkeepError) {
         self.lost.add(LostObject { column, reason: error.to_string() });
     }
 }

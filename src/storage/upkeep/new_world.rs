@@ -4,7 +4,7 @@ use super::copy::copy_store;
 use super::exports::check_export;
 use super::salvage::{SalvageReport, salvage_rest};
 use super::snapshot_files;
-use super::{Damage, ExportError, ImportOptions, ImportReport, Listed, UpkeepError};
+use super::{Damage, ImportOptions, ImportReport, Listed, UpkeepError};
 use crate::storage::backends::rocks::{LostFile, Remains};
 use crate::storage::folder::WorldFolder;
 use crate::storage::{
@@ -104,17 +104,17 @@ pub fn restore_world(backups: &Path, number: Option<u32>, path: &Path, stop: &St
 /// the import fails, nothing is left of a world that was made for it. One that is stopped stays, and the same call goes on.
 ///
 /// # Errors
-/// As [`WorldStore::import_dimension`], and [`ExportError::World`] if the world cannot be opened or made.
+/// As [`WorldStore::import_dimension`], and [`UpkeepError::Open`] if the world cannot be opened or made.
 pub fn import_world(
     export: &Path,
     path: &Path,
     options: &ImportOptions,
     progress: impl FnMut(&Progress) -> ControlFlow<()>,
-) -> Result<ImportReport, ExportError> {
+) -> Result<ImportReport, UpkeepError> {
     // No world is made for a file that has nothing for it.
     check_export(export, options.leaves_damaged)?;
     let (made, is_new) = (missing_folders(path), !WorldFolder::holds_world(path));
-    let world = WorldStore::open(&StorageConfig::Path(path.to_path_buf())).map_err(ExportError::World);
+    let world = WorldStore::open(&StorageConfig::Path(path.to_path_buf())).map_err(UpkeepError::Open);
     let imported = world.and_then(|world| world.import_dimension(export, options, progress));
     if imported.is_err() && is_new {
         // As far as possible: the error is what counts.

@@ -1,16 +1,16 @@
 //! A new world of all that can still be read of a damaged one.
 
-use super::check::{self, Checker, Verdict};
+use super::check::{self, Checker};
 use super::copy::expect_empty;
 use super::{Damage, Listed, UpkeepError};
-use crate::space::{ColumnPos, DimensionId, TilePos};
+use crate::space::{ColumnPos, DimensionId, GeneratorIdentity, TilePos};
 use crate::storage::tiers::{LOST_CHUNK, cluster};
 use crate::storage::values::stored_graph::{self, Masks};
 use crate::storage::values::{record, registry_lists};
 use crate::storage::walk::walk;
 use crate::storage::{
-    ChunkGroup, DimensionOrigin, Durability, Family, KeyValue, KeyValueStore, StoreError, Tier, UnreadableRange,
-    WorldStore, WriteBatch, keys,
+    ChunkGroup, Durability, Family, KeyValue, KeyValueStore, StoreError, Tier, UnreadableRange, WorldStore, WriteBatch,
+    keys,
 };
 use crate::work::Progress;
 use std::collections::{BTreeMap, BTreeSet};
@@ -114,12 +114,10 @@ impl Salvage<'_> {
         value: &[u8],
         writes: &mut WriteBatch,
     ) -> Result<(), StoreError> {
-        let (damages, is_whole) = match self.checker.check(family, key, value)? {
-            Verdict::Whole | Verdict::Stale => (Vec::new(), true),
-            // Of a group that is in two tiers, one is enough.
-            Verdict::Misplaced(damages) => (damages, !matches!(family, Family::WarmChunks | Family::ColdChunks)),
-            Verdict::Damaged(damages) => (damages, false),
-        };
+        let damages = self.checker.check(family, key, value)?;
+        // Of a group that is in two tiers, one is enough.
+        let is_packed = matches!(family, Family::WarmChunks | Family::ColdChunks);
+        let is_whole = damages.is_empty() || !is_packed && damages.iter().all(Damage::is_of_place);
         for damage in damages {
             if let Damage::Unmarked { dimension, .. } = damage {
                 self.without_graph.insert(dimension);
@@ -258,7 +256,7 @@ impl Salvage<'_> {
         let mut old_name = nameless.pop().filter(|_| nameless.is_empty() && lost.len() == 1);
         for dimension in &lost {
             let name = old_name.take().unwrap_or_else(|| format!("lost/{}", dimension.0));
-            let origin = DimensionOrigin { generator: "lost".into(), version: 0, seed: 0 };
+            let origin = GeneratorIdentity { name: "lost".into(), version: 0, seed: 0 };
             writes.put(Family::Meta, keys::dimension_key(&name), record::encode(&(dimension, origin)));
             self.report.damage.add(Damage::LostRecord { dimension: *dimension, name });
         }

@@ -3,11 +3,11 @@
 use super::*;
 use crate::block::{BlockId, BlockRecord};
 use crate::chunk::{Chunk, Column, ColumnSummary};
-use crate::space::{BlockPos, ChunkPos, ColumnArea, ColumnPos, DimensionId, TilePos};
+use crate::space::{BlockPos, ChunkPos, ColumnArea, ColumnPos, DimensionId, GeneratorIdentity, TilePos};
 use crate::storage::backends::test_store::TestStore;
 use crate::storage::{
-    Access, ChunkGroup, DimensionOrigin, Durability, EntityRecord, Family, KeyValueStore, MemoryStore, RegistryLists,
-    SaveBatch, StorageConfig, StoredBlockTick, Tier, UnreadableRange, ViewerRecord, WorldStore, WriteBatch, keys,
+    Access, ChunkGroup, Durability, EntityRecord, Family, KeyValueStore, MemoryStore, RegistryLists, SaveBatch,
+    StorageConfig, StoredBlockTick, Tier, UnreadableRange, ViewerRecord, WorldOpenError, WorldStore, WriteBatch, keys,
     values::stored_graph,
 };
 use crate::work::Progress;
@@ -63,7 +63,7 @@ fn make_world() -> TestStore {
         ..RegistryLists::default()
     };
     world.save_registry_lists(&lists).unwrap();
-    let origin = DimensionOrigin { generator: "hills".into(), version: 1, seed: 7 };
+    let origin = GeneratorIdentity { name: "hills".into(), version: 1, seed: 7 };
     assert_eq!(world.open_dimension("overworld", &origin), Ok(OVERWORLD));
     let mut batch = SaveBatch::default();
     let mut graph = BTreeMap::new();
@@ -356,7 +356,7 @@ fn worlds_that_salvage_writes_verify_clean() {
             let new = TestStore::on(new);
             assert_eq!(damages(&new), [""; 0], "{what}");
             // No number of a dimension is given twice.
-            let origin = DimensionOrigin { generator: "void".into(), version: 1, seed: 1 };
+            let origin = GeneratorIdentity { name: "void".into(), version: 1, seed: 1 };
             assert_ne!(new.world().open_dimension("new", &origin), Ok(OVERWORLD), "{what}");
         }
     }
@@ -378,7 +378,7 @@ fn the_ground_of_a_dimension_whose_record_is_lost_can_be_exported() {
         let world = TestStore::on(new).world();
         assert_eq!(world.dimension_named(name).unwrap().id, OVERWORLD);
         // No game takes it for the one that it generates.
-        let origin = DimensionOrigin { generator: "hills".into(), version: 1, seed: 7 };
+        let origin = GeneratorIdentity { name: "hills".into(), version: 1, seed: 7 };
         assert_ne!(world.open_dimension("overworld", &origin), Ok(OVERWORLD));
         let folder = tempfile::tempdir().unwrap();
         let exported = world.export_dimension(name, &folder.path().join("file"), &ExportOptions::default(), go_on);
@@ -552,10 +552,10 @@ fn a_world_opened_to_be_read_counts_no_session_and_refuses_writes() {
         let config = StorageConfig::Custom(Arc::new(store.clone()));
         let world = WorldStore::open_existing(&config, access).unwrap();
         assert_eq!((world.session(), world.info().unwrap().play_time), (1, Duration::from_secs(90)));
-        let origin = DimensionOrigin { generator: "hills".into(), version: 1, seed: 7 };
+        let origin = GeneratorIdentity { name: "hills".into(), version: 1, seed: 7 };
         let refused = world.open_dimension("new", &origin).unwrap_err();
         assert!(refused.to_string().contains("not opened to be changed"), "{refused}");
-        assert_eq!(world.info().unwrap().dimensions[0].columns, (SIDE * SIDE) as u64);
+        assert_eq!(world.info().unwrap().dimensions[0].1, (SIDE * SIDE) as u64);
     }
     assert_eq!(store.contents(), before);
     let config = StorageConfig::Custom(Arc::new(store.clone()));

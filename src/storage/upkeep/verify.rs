@@ -1,7 +1,7 @@
 //! Is everything in a world what was written?
 
 use super::Listed;
-use super::check::{self, Checker, Verdict};
+use super::check::{self, Checker};
 use crate::space::{ChunkPos, DimensionId};
 use crate::storage::walk::walk;
 use crate::storage::{ChunkGroup, Family, StoreError, StoredItem, UnreadableRange, WorldStore};
@@ -65,6 +65,13 @@ pub enum Damage {
     },
 }
 
+impl Damage {
+    /// Whether a value is whole that cannot be found, or would be lost.
+    pub(super) fn is_of_place(&self) -> bool {
+        matches!(self, Self::TwoTiers { .. } | Self::Unmarked { .. } | Self::Unindexed { .. })
+    }
+}
+
 /// What [`WorldStore::verify`] found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct VerifyReport {
@@ -93,13 +100,7 @@ impl WorldStore {
             match found {
                 Ok(page) => {
                     for (key, value) in page {
-                        match checker.check(family, key, value)? {
-                            Verdict::Whole => {}
-                            Verdict::Stale => report.stale += 1,
-                            Verdict::Damaged(damages) | Verdict::Misplaced(damages) => {
-                                damages.into_iter().for_each(|damage| report.damage.add(damage));
-                            }
-                        }
+                        checker.check(family, key, value)?.into_iter().for_each(|damage| report.damage.add(damage));
                     }
                 }
                 Err(range) => {
@@ -110,7 +111,7 @@ impl WorldStore {
             Ok::<_, StoreError>(())
         })?;
         (report.read, report.finished) = (read, finished);
-        report.marked_lost = checker.marked_lost();
+        (report.stale, report.marked_lost) = (checker.stale, checker.marked_lost);
         if report.finished && self.store.get(Family::Meta, crate::storage::keys::HEADER) == Ok(None) {
             let (family, what) = (Family::Meta, StoredItem::Header);
             report.damage.add(Damage::Value { family, what, reason: "it is missing".into() });

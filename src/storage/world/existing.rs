@@ -1,7 +1,8 @@
 //! Opening a world only if it is there, and without a session if nothing in it is to change.
 
-use super::{FORMAT, Header, WorldOpenError, WorldStore};
-use crate::storage::{Family, KeyValueStore, StorageConfig, StoreError, keys, values::record};
+use super::WorldStore;
+use crate::storage::values::header::{FORMAT, Header};
+use crate::storage::{Family, KeyValueStore, StorageConfig, StoreError, WorldOpenError, keys, values::record};
 #[cfg(feature = "rocksdb")]
 use crate::storage::{RocksStore, folder::WorldFolder};
 use std::path::Path;
@@ -91,12 +92,4 @@ impl WorldStore {
             _ => Ok(world),
         }
     }
-}
-
-/// The format that the database in this folder says its world has. `None` if it cannot be read.
-#[cfg(feature = "rocksdb")]
-pub(in crate::storage) fn stored_format(database: &Path) -> Option<u32> {
-    let store = database.is_dir().then(|| RocksStore::open_to_read(database).ok())??;
-    let header = store.get(Family::Meta, keys::HEADER).ok()??;
-    record::decode::<Header>(&header).ok().map(|header| header.format)
 }

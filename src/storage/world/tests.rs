@@ -9,11 +9,10 @@ mod opening;
 use super::*;
 use crate::block::BlockId;
 use crate::chunk::{Chunk, Column};
-use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnPos, DimensionId, HeightSet, TilePos};
+use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnPos, DimensionId, GeneratorIdentity, HeightSet, TilePos};
 use crate::storage::backends::test_store::TestStore;
 use crate::storage::{
-    DimensionOrigin, EntityRecord, SaveBatch, StoredBlockTick, StoredDimensionError, ViewerRecord, envelope,
-    mark_stored,
+    EntityRecord, SaveBatch, StoredBlockTick, StoredDimensionError, ViewerRecord, envelope, mark_stored,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -43,8 +42,8 @@ fn entity(id: u128, block: BlockPos) -> EntityRecord {
     }
 }
 
-fn origin(seed: u64) -> DimensionOrigin {
-    DimensionOrigin { generator: "hills".into(), version: 3, seed }
+fn origin(seed: u64) -> GeneratorIdentity {
+    GeneratorIdentity { name: "hills".into(), version: 3, seed }
 }
 
 fn save(world: &WorldStore, batch: SaveBatch) -> crate::storage::CommitReport {

@@ -141,7 +141,7 @@ fn make(lists: &RegistryLists, batch: &SaveBatch) -> MemoryStore {
     let store = Arc::new(MemoryStore::new());
     let world = WorldStore::from_store(store.clone()).unwrap();
     world.open_dimension("overworld", &origin()).unwrap();
-    world.open_dimension("nether", &DimensionOrigin { seed: u64::MAX, ..origin() }).unwrap();
+    world.open_dimension("nether", &GeneratorIdentity { seed: u64::MAX, ..origin() }).unwrap();
     world.make_sparse(NETHER).unwrap();
     world.save_registry_lists(lists).unwrap();
     world.set_blocks(Arc::new(types(lists)));
@@ -155,7 +155,7 @@ fn check(store: MemoryStore, lists: &RegistryLists, batch: &SaveBatch) {
     assert_eq!(world.session(), 2);
     assert_eq!(&world.registry_lists().unwrap(), lists);
     assert_eq!(world.open_dimension("overworld", &origin()), Ok(OVERWORLD));
-    let nether = DimensionOrigin { seed: u64::MAX, ..origin() };
+    let nether = GeneratorIdentity { seed: u64::MAX, ..origin() };
     assert_eq!(world.open_dimension("nether", &nether), Ok(NETHER));
     assert_eq!((world.is_sparse(OVERWORLD), world.is_sparse(NETHER)), (Ok(false), Ok(true)));
     for (&(dimension, column), summary) in &batch.summaries {

@@ -18,7 +18,7 @@ use super::{BLOCK_CACHE_BYTES, RocksStore, database_options, files};
 use crate::storage::{Durability, Family, KeyValue, KeyValueStore, Operation, StoreError, WriteBatch, keys};
 use crate::work::FileError;
 use rocksdb::{Cache, DBRecoveryMode, Options};
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
 use std::mem;
@@ -55,9 +55,7 @@ struct Blobs {
 /// The files of a database.
 struct Files {
     folder: PathBuf,
-    /// All families by their numbers, which logs and blob files name: as the tables say, or in the order in which a new database
-    /// gets them.
-    /// All families by their numbers, which logs and blob files name.
+    /// All families by their numbers, which logs and blob files name. Tables belong to them by their names.
     families: Vec<(u32, &'static str)>,
     tables: Vec<Table>,
     blobs: Vec<Blobs>,
@@ -134,20 +132,7 @@ impl Files {
         }
         files.lost.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         files.families = numbered(&files.tables);
-        files.leave_out_strangers();
         Ok(files)
-    }
-
-    /// A table that says another number of its family than most is damaged: none of that family would be found by its number.
-    fn leave_out_strangers(&mut self) {
-        let families: BTreeMap<&str, u32> = self.families.iter().map(|(number, name)| (*name, *number)).collect();
-        let is_other =
-            |table: &mut Table| families.get(table.family_name.as_str()).is_some_and(|number| *number != table.family);
-        for table in self.tables.extract_if(.., is_other) {
-            let path = self.folder.join(format!("{:06}.sst", table.number));
-            let reason = format!("it says that {:?} has number {}, and others do not", table.family_name, table.family);
-            self.lost.push(LostFile { path, reason });
-        }
     }
 
     /// Puts the files together in a folder that is made for it, and opens them as a database.
@@ -204,17 +189,25 @@ impl Files {
     }
 }
 
-/// The families as most of their tables number them, or else in the order in which a new database makes them.
+/// The families by their numbers: those that a new database gives them, unless most of the tables say otherwise. One table alone
+/// may be damaged, so it does not count more than what is usual.
 fn numbered(tables: &[Table]) -> Vec<(u32, &'static str)> {
-    let number = |(place, family): (u32, Family)| {
-        let mut counts = BTreeMap::from([(place, 0)]);
-        for table in tables.iter().filter(|table| table.family_name == family.name()) {
-            *counts.entry(table.family).or_insert(0) += 1;
-        }
-        let most = counts.into_iter().max_by_key(|(number, count)| (*count, *number == place));
-        (most.map_or(place, |(number, _)| number), family.name())
+    let usual: Vec<(u32, &'static str)> = (1..).zip(Family::ALL.map(Family::name)).collect();
+    let votes = |family: &(u32, &'static str)| {
+        let is_usual = usual.contains(family);
+        let tables = tables.iter().filter(|table| (table.family, &*table.family_name) == *family);
+        (tables.count() + usize::from(is_usual), is_usual)
     };
-    [DEFAULT_FAMILY].into_iter().chain((1..).zip(Family::ALL).map(number)).collect()
+    let numbers = 1..=usual.len() as u32;
+    let mut possible: Vec<_> = numbers.flat_map(|number| Family::ALL.map(|family| (number, family.name()))).collect();
+    possible.sort_by_cached_key(|family| Reverse(votes(family)));
+    let mut families = vec![DEFAULT_FAMILY];
+    for (number, name) in possible {
+        if families.iter().all(|(other, of)| *other != number && *of != name) {
+            families.push((number, name));
+        }
+    }
+    families
 }
 
 /// What RocksDB said, without where that was: in the scratch folder.

@@ -3,7 +3,9 @@
 use crate::block::{BlockComponentId, BlockComponentRecord, BlockId, BlockRecord, BlockRegistry};
 use crate::chunk::format::cluster::encode_cluster;
 use crate::chunk::{Chunk, Column, ColumnSummary};
-use crate::space::{AreaCursor, BatchPos, BlockPos, ChunkPos, ColumnArea, ColumnPos, DimensionId, TilePos};
+use crate::space::{
+    AreaCursor, BatchPos, BlockPos, ChunkPos, ColumnArea, ColumnPos, DimensionId, GeneratorIdentity, TilePos,
+};
 use crate::storage::backends::test_store::TestStore;
 use crate::storage::tiers::LOST_CHUNK;
 use crate::storage::tiers::cluster::{self, Part, Parts};
@@ -11,8 +13,8 @@ use crate::storage::upkeep::{ExistingGround, ImportReport, LostObject};
 use crate::storage::values::players::player_component;
 use crate::storage::values::record;
 use crate::storage::{
-    ChildRecord, ChunkGroup, DimensionOrigin, Durability, EntityRecord, Family, KeyValueStore, RegistryLists,
-    SaveBatch, StoredBlockTick, StoredPregeneration, Tier, ViewerRecord, WorldStore, WriteBatch, keys,
+    ChildRecord, ChunkGroup, Durability, EntityRecord, Family, KeyValueStore, RegistryLists, SaveBatch,
+    StoredBlockTick, StoredPregeneration, Tier, ViewerRecord, WorldStore, WriteBatch, keys,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,7 +38,7 @@ pub(super) fn make() -> TestStore {
     let world = store.world();
     let lists = lists();
     for (name, seed) in [("overworld", 7), ("nether", u64::MAX), ("ruins", 0)] {
-        let origin = DimensionOrigin { generator: "hügel".into(), version: 3, seed };
+        let origin = GeneratorIdentity { name: "hügel".into(), version: 3, seed };
         world.open_dimension(name, &origin).unwrap();
     }
     world.make_sparse(NETHER).unwrap();

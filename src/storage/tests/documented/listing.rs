@@ -175,7 +175,7 @@ impl Listing {
     fn of_dimensions(&self, key: &[u8], value: &[u8]) -> Option<String> {
         if let Some(name) = keys::parse_dimension_key(key) {
             let (DimensionId(id), origin) = self.world.dimension_of(name, value).unwrap();
-            return Some(format!("dimension ({name}): ({id} {} {} {})", origin.generator, origin.version, origin.seed));
+            return Some(format!("dimension ({name}): ({id} {} {} {})", origin.name, origin.version, origin.seed));
         }
         if let Some((dimension, number)) = keys::parse_pregeneration_key(key) {
             let job = self.world.pregeneration(dimension, number, value).unwrap();

@@ -1,13 +1,14 @@
 //! The columns of an export as those of a world.
 
+use super::ExistingGround;
 use super::format::{moved, moved_column};
 use super::import::Import;
 use super::name::{self, Name};
 use super::reader::FoundColumn;
-use super::{ExistingGround, ExportError};
 use crate::chunk::{Chunk, Column, ColumnSummary};
 use crate::space::{BlockPos, CHUNK_COORDINATES, ColumnPos, HeightSet, TILE_BATCHES};
-use crate::storage::commit::Along;
+use crate::storage::commit::Commit;
+use crate::storage::upkeep::UpkeepError;
 use crate::storage::values::stored_graph::{self, Masks};
 use crate::storage::{
     EntityRecord, Family, LoadedColumn, SaveBatch, StoredBlockTick, keys, mark_stored, values::block_ticks,
@@ -15,7 +16,7 @@ use crate::storage::{
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
-type Result<T> = std::result::Result<T, ExportError>;
+type Result<T> = std::result::Result<T, UpkeepError>;
 
 /// A column as it is in the world, where it is to be.
 struct ArrivingColumn {
@@ -32,22 +33,22 @@ struct ArrivingColumn {
 
 impl Import<'_> {
     /// What is to be saved for some columns of a batch of the export, which the reader has turned to.
-    pub fn batch(&mut self, columns: &[ColumnPos]) -> Result<(SaveBatch, Along)> {
-        let (mut save, mut along) = (SaveBatch::default(), Along::default());
+    pub fn batch(&mut self, columns: &[ColumnPos]) -> Result<(SaveBatch, Commit)> {
+        let (mut save, mut commit) = (SaveBatch::default(), Commit::default());
         for pos in columns {
             match self.reader.column(*pos).and_then(|column| self.translated(column)) {
-                Err(error @ ExportError::Damaged { .. }) if self.options.leaves_damaged => {
+                Err(error @ UpkeepError::Damaged { .. }) if self.options.leaves_damaged => {
                     self.record.report.lose(Some(*pos), &error);
                 }
-                column => self.put(column?, &mut save, &mut along)?,
+                column => self.put(column?, &mut save, &mut commit)?,
             }
         }
-        Ok((save, along))
+        Ok((save, commit))
     }
 
     fn translated(&mut self, found: FoundColumn) -> Result<ArrivingColumn> {
         let by = self.options.moved_by;
-        let outside = || ExportError::OutOfRange { column: found.pos };
+        let outside = || UpkeepError::OutOfRange { column: found.pos };
         let pos = moved_column(found.pos, by).ok_or_else(outside)?;
         let told = self.reader.header.told_heights(found.chunks.iter().map(|(height, ..)| *height), by[1]);
         let mut chunks = Vec::with_capacity(found.chunks.len());
@@ -67,7 +68,7 @@ impl Import<'_> {
         let mut arriving = ArrivingColumn { pos, chunks, ticks, entities: Vec::new(), displaced: 0, told };
         for mut entity in found.entities {
             entity.dimension = self.dimension;
-            entity.block = moved_block(entity.block, by).ok_or(ExportError::OutOfRange { column: found.pos })?;
+            entity.block = moved_block(entity.block, by).ok_or(UpkeepError::OutOfRange { column: found.pos })?;
             for child in &mut entity.children {
                 let Some((dimension, block, offset)) = child.place else { continue };
                 let known = self.others.get(&dimension);
@@ -80,7 +81,7 @@ impl Import<'_> {
         Ok(arriving)
     }
 
-    fn put(&mut self, mut arriving: ArrivingColumn, save: &mut SaveBatch, along: &mut Along) -> Result<()> {
+    fn put(&mut self, mut arriving: ArrivingColumn, save: &mut SaveBatch, commit: &mut Commit) -> Result<()> {
         let (dimension, pos) = (self.dimension, arriving.pos);
         let tile = pos.tile();
         let stored = match save.tiles.get(&(dimension, tile)) {
@@ -97,7 +98,7 @@ impl Import<'_> {
         for (height, version, chunk) in arriving.chunks {
             column.set_chunk(height, chunk.clone());
             save.chunks.insert((dimension, pos.chunk(height)), chunk);
-            along.versions.insert((dimension, pos.chunk(height)), version);
+            commit.versions.insert((dimension, pos.chunk(height)), version);
         }
         for (height, list) in arriving.ticks {
             save.block_ticks.insert((dimension, pos.chunk(height)), list);
@@ -142,7 +143,7 @@ impl Import<'_> {
     fn dense_ground(&mut self, arriving: &ArrivingColumn, is_stored: bool) -> Result<Option<LoadedColumn>> {
         let pos = arriving.pos;
         match (is_stored, self.options.existing) {
-            (true, ExistingGround::Refuse) => Err(ExportError::Occupied { count: 1, first: pos }),
+            (true, ExistingGround::Refuse) => Err(UpkeepError::Occupied { count: 1, first: pos }),
             (true, ExistingGround::Keep) => {
                 self.record.report.left += 1;
                 Ok(None)
@@ -155,7 +156,7 @@ impl Import<'_> {
                 self.record.report.ungenerated += 1;
                 Ok(None)
             }
-            (false, _) => Err(ExportError::Ungenerated { count: 1, first: pos }),
+            (false, _) => Err(UpkeepError::Ungenerated { count: 1, first: pos }),
         }
     }
 
@@ -171,7 +172,7 @@ impl Import<'_> {
             return Ok(Some(part));
         }
         if self.options.existing == ExistingGround::Refuse {
-            return Err(ExportError::Occupied { count: 1, first: pos });
+            return Err(UpkeepError::Occupied { count: 1, first: pos });
         }
         self.record.report.left += existing.len();
         arriving.told.remove_all(&existing);
@@ -185,7 +186,7 @@ impl Import<'_> {
     fn put_entity(&mut self, entity: EntityRecord, save: &mut SaveBatch) -> Result<()> {
         let is_known = entity.ids().try_fold(false, |is_known, id| {
             let stored = || self.world.store.get(Family::Entities, &keys::entity_key(id));
-            Ok::<_, ExportError>(is_known || save.entities.contains_key(&id) || stored()?.is_some())
+            Ok::<_, UpkeepError>(is_known || save.entities.contains_key(&id) || stored()?.is_some())
         })?;
         match save.entities.entry(entity.id) {
             Entry::Vacant(new) if !is_known => drop(new.insert(Some(entity))),

@@ -4,8 +4,9 @@ use super::format::{Header, MAX_LISTED, Packed, whole_chunks};
 use super::ground::{BatchObjects, Walk, batches, columns_of};
 use super::name::{self, Name};
 use super::writer::Writer;
-use super::{ExportError, ExportOptions, ExportReport, LostObject};
+use super::{ExportOptions, ExportReport, LostObject};
 use crate::space::{BatchPos, BlockBox, ColumnPos, TilePos};
+use crate::storage::upkeep::UpkeepError;
 use crate::storage::values::{record, stored_graph};
 use crate::storage::{ChunkGroup, Family, RegistryLists, StoredDimension, StoredTile, WorldStore, keys};
 use crate::work::Progress;
@@ -14,7 +15,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-type Result<T> = std::result::Result<T, ExportError>;
+type Result<T> = std::result::Result<T, UpkeepError>;
 
 /// With more columns than these the ground is packed.
 const MAX_COLUMNS_BY_CHUNK: u64 = 1_024;
@@ -66,7 +67,7 @@ impl WorldStore {
         let lists = self.registry_lists()?;
         let lengths = [lists.blocks.len(), lists.components.len(), lists.entity_types.len(), dimensions.len()];
         if lengths.iter().any(|length| *length > MAX_LISTED) {
-            return Err(ExportError::TooLarge { what: "the list of types".into() });
+            return Err(UpkeepError::TooLarge { what: "the list of types".into() });
         }
         let masks: Vec<Packed> = tiles.iter().map(columns_object).collect();
         let state = self.state_of(&masks, &lists);
@@ -102,8 +103,8 @@ impl WorldStore {
             world: (made_at.as_secs(), self.session()),
             dimension: dimension.name.clone(),
             number: dimension.id,
-            origin: dimension.origin.clone(),
-            is_sparse: self.is_sparse(dimension.id)?,
+            origin: dimension.generator.clone(),
+            is_sparse: dimension.is_sparse,
             area,
             is_clustered,
         })
@@ -149,7 +150,7 @@ impl Walk<'_> {
                     found => found?,
                 };
                 if !found.fits() {
-                    return Err(ExportError::TooLarge { what: format!("what is in the column {at} and beside it") });
+                    return Err(UpkeepError::TooLarge { what: format!("what is in the column {at} and beside it") });
                 }
                 let BatchObjects { objects, bytes, chunks, entities, lost_summaries, .. } = found;
                 writer.add(objects)?;

@@ -1,8 +1,9 @@
 //! The values of an export's objects that are made up of several.
 
 use crate::bytes::up_to;
-use crate::space::{BlockBox, BlockPos, CHUNK_COORDINATES, ChunkPos, ColumnPos, DimensionId, HeightSet};
-use crate::storage::DimensionOrigin;
+use crate::space::{
+    BlockBox, BlockPos, CHUNK_COORDINATES, ChunkPos, ColumnPos, DimensionId, GeneratorIdentity, HeightSet,
+};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -17,7 +18,7 @@ pub(super) struct Header {
     pub dimension: String,
     /// The number of the dimension in the world, which its entities name.
     pub number: DimensionId,
-    pub origin: DimensionOrigin,
+    pub origin: GeneratorIdentity,
     /// Whether every chunk that was generated is there, also one of air.
     pub is_sparse: bool,
     /// The blocks with the lowest and the highest coordinates: whole chunks.

@@ -6,9 +6,10 @@ use super::kept::{object_key, put_object};
 use super::name::{self, Name};
 use super::reader::Reader;
 use super::types::Types;
-use super::{ExistingGround, ExportError, ImportOptions, ImportReport};
+use super::{ExistingGround, ImportOptions, ImportReport};
 use crate::object_store::MAX_KEY_BYTES;
 use crate::space::{BatchPos, ColumnPos, DimensionId};
+use crate::storage::upkeep::UpkeepError;
 use crate::storage::values::stored_graph;
 use crate::storage::{
     Durability, Family, StoreError, StoredDimension, StoredItem, StoredTile, WorldStore, WriteBatch, keys,
@@ -20,7 +21,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-type Result<T> = std::result::Result<T, ExportError>;
+type Result<T> = std::result::Result<T, UpkeepError>;
 
 /// Kept objects that are written at a time, and bytes of them.
 const KEPT_AT_ONCE: usize = 256;
@@ -97,7 +98,7 @@ impl WorldStore {
         if let Some(known) = known.filter(|known| !known.being_removed) {
             self.expect_graph(known.id)?;
         }
-        let is_sparse = known.map_or(Ok(reader.header.is_sparse), |known| self.is_sparse(known.id))?;
+        let is_sparse = known.map_or(reader.header.is_sparse, |known| known.is_sparse);
         check_air(&reader.header, is_sparse, options)?;
         let of = (reader.encoded_header().to_vec(), options.moved_by);
         let number = crc32fast::hash(&record::encode(&of));
@@ -112,7 +113,7 @@ impl WorldStore {
                 record
             }
         };
-        let origin = known.map_or(&reader.header.origin, |known| &known.origin);
+        let origin = known.map_or(&reader.header.origin, |known| &known.generator);
         let dimension = self.open_dimension_as(&name, origin, reader.header.is_sparse)?;
         let others = dimension_numbers(&mut reader, &dimensions, dimension)?;
         let (tiles, done) = (&tiles, Progress::default());
@@ -141,7 +142,7 @@ impl WorldStore {
         let item = || StoredItem::Import(dimension, number);
         let begun: Option<ImportRecord> = self.read_record(&keys::import_key(dimension, number), item)?;
         match begun.filter(|begun| begun.of == *of) {
-            Some(begun) if begun.with != options.with() => Err(ExportError::OtherOptions),
+            Some(begun) if begun.with != options.with() => Err(UpkeepError::OtherOptions),
             begun => Ok(begun),
         }
     }
@@ -177,7 +178,7 @@ impl WorldStore {
 fn check_places(batches: &[(BatchPos, u16)], options: &ImportOptions) -> Result<()> {
     let mut columns = batches.iter().flat_map(|(batch, mask)| columns_of(*batch, *mask));
     match columns.find(|column| moved_column(*column, options.moved_by).is_none()) {
-        Some(column) => Err(ExportError::OutOfRange { column }),
+        Some(column) => Err(UpkeepError::OutOfRange { column }),
         None => Ok(()),
     }
 }
@@ -186,7 +187,7 @@ fn check_places(batches: &[(BatchPos, u16)], options: &ImportOptions) -> Result<
 fn check_air(header: &Header, is_sparse: bool, options: &ImportOptions) -> Result<()> {
     let told = header.told_heights([].into_iter(), options.moved_by[1]).len();
     match is_sparse && !header.is_sparse && told > MAX_AIR {
-        true => Err(ExportError::TooHigh { most: MAX_AIR }),
+        true => Err(UpkeepError::TooHigh { most: MAX_AIR }),
         false => Ok(()),
     }
 }
@@ -248,9 +249,9 @@ impl Check<'_> {
             }
         }
         match (occupied, ungenerated) {
-            ((count, Some(first)), _) => Err(ExportError::Occupied { count, first }),
+            ((count, Some(first)), _) => Err(UpkeepError::Occupied { count, first }),
             (_, (count, Some(first))) if !self.options.leaves_ungenerated => {
-                Err(ExportError::Ungenerated { count, first })
+                Err(UpkeepError::Ungenerated { count, first })
             }
             _ => self.check_kept(reader),
         }
@@ -284,7 +285,7 @@ impl Check<'_> {
     fn has_chunks(&self, reader: &mut Reader, column: ColumnPos, pos: ColumnPos) -> Result<bool> {
         let Some(dimension) = self.dimension else { return Ok(false) };
         let found = match reader.column(column) {
-            Err(ExportError::Damaged { .. }) if self.options.leaves_damaged => return Ok(false),
+            Err(UpkeepError::Damaged { .. }) if self.options.leaves_damaged => return Ok(false),
             found => found?,
         };
         let heights = found.chunks.iter().map(|(height, ..)| *height);
@@ -316,7 +317,7 @@ impl Import<'_> {
         let left = usize::try_from(self.record.batches).unwrap_or(usize::MAX).min(batches.len());
         for (batch, mask) in &batches[left..] {
             let columns = columns_of(*batch, *mask);
-            let (save, mut along) = match self.reader.turn_to_batch(self.record.batches, *batch) {
+            let (save, mut commit) = match self.reader.turn_to_batch(self.record.batches, *batch) {
                 Err(error) if self.is_left_out(&error) => {
                     columns.iter().for_each(|column| self.record.report.lose(Some(*column), &error));
                     Default::default()
@@ -336,9 +337,9 @@ impl Import<'_> {
             report.entities += save.entities.len() as u64;
             report.chunks += chunks;
             self.record.batches += 1;
-            self.put_record(&mut along.writes);
+            self.put_record(&mut commit.writes);
             let writing = self.world.lock_writes();
-            self.done.bytes += self.world.commit_along(&save, along, Durability::Process)?.bytes;
+            self.done.bytes += self.world.finish_commit(&save, commit, Durability::Process)?.bytes;
             drop(writing);
             self.done.done += chunks;
             self.done.fraction = Some(self.record.batches as f64 / batches.len() as f64);
@@ -350,7 +351,7 @@ impl Import<'_> {
     }
 
     /// Whether what an error is about is to be left out.
-    fn is_left_out(&self, error: &ExportError) -> bool {
+    fn is_left_out(&self, error: &UpkeepError) -> bool {
         self.options.leaves_damaged && error.is_of_files()
     }
 
@@ -457,7 +458,7 @@ fn moved_key(reader: &Reader, key: &str, by: [i64; 3]) -> Result<String> {
     if name.moved([0; 3]).is_none() {
         return Err(reader.bad(name, "its place is nowhere"));
     }
-    let moved = name.moved(by).ok_or(ExportError::OutOfRange { column })?.to_string();
+    let moved = name.moved(by).ok_or(UpkeepError::OutOfRange { column })?.to_string();
     match moved.len() <= MAX_KEY_BYTES {
         true => Ok(moved),
         false => Err(reader.bad(name, "its key would be too long where it is moved to")),

@@ -1,9 +1,9 @@
 //! Objects of exports that a world only keeps: a game's own, and those of later versions.
 
-use super::ExportError;
 use super::name::Name;
 use crate::object_store::{MAX_KEY_BYTES, Object};
 use crate::space::DimensionId;
+use crate::storage::upkeep::UpkeepError;
 use crate::storage::{Durability, Family, StoreError, StoredItem, WorldStore, WriteBatch, envelope, keys};
 
 impl WorldStore {
@@ -12,11 +12,11 @@ impl WorldStore {
     ///
     /// # Errors
     /// Another key; what the store says.
-    pub fn keep_object(&self, dimension: DimensionId, key: &str, version: u64, data: &[u8]) -> Result<(), ExportError> {
+    pub fn keep_object(&self, dimension: DimensionId, key: &str, version: u64, data: &[u8]) -> Result<(), UpkeepError> {
         let name = Name::parse(key);
         let is_nowhere = name.moved([0; 3]).is_none();
         if !key.contains(':') || key.len() > MAX_KEY_BYTES || !name.is_foreign() || is_nowhere {
-            return Err(ExportError::Key { key: key.to_owned() });
+            return Err(UpkeepError::Key { key: key.to_owned() });
         }
         let mut writes = WriteBatch::default();
         put_object(&mut writes, dimension, key, version, data);

@@ -1,12 +1,12 @@
 //! The files of an export as they are read.
 
-use super::ExportError;
 use super::format::{EXPORT_SIGNATURE, Files, Header, LARGEST_BATCH, MAX_LISTED, MAX_PACKED, Packed, Ticks};
 use super::name::{self, COLUMNS, Name};
 use super::writer::export_file;
 use crate::bytes::UpTo;
 use crate::object_store::{ObjectStore, ObjectStoreError};
 use crate::space::{BatchPos, CHUNK_COORDINATES, ColumnPos, TILE_BATCHES, TilePos};
+use crate::storage::upkeep::UpkeepError;
 use crate::storage::values::stored_graph::{self, Masks};
 use crate::storage::{EntityRecord, StoredTile, values::record};
 use serde::de::DeserializeOwned;
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-type Result<T> = std::result::Result<T, ExportError>;
+type Result<T> = std::result::Result<T, UpkeepError>;
 
 /// An export, and the one of its files that is open.
 pub(super) struct Reader {
@@ -27,7 +27,7 @@ pub(super) struct Reader {
     store: ObjectStore,
     number: u32,
     /// The file that could last not be opened: that is not tried again for each of its batches.
-    failed: Option<(u32, ExportError)>,
+    failed: Option<(u32, UpkeepError)>,
     /// In which files batches are, if that had to be found out by their keys.
     places: Option<BTreeMap<BatchPos, u32>>,
     /// What was read of the packs of a batch and is not yet used, by the pack's key.
@@ -51,7 +51,7 @@ impl Reader {
         let store = ObjectStore::open_to_read(path, EXPORT_SIGNATURE)?;
         match Self::of(path, store) {
             Err(error)
-                if leaves_damaged && (error.is_of_files() || matches!(error, ExportError::Unfinished { .. })) =>
+                if leaves_damaged && (error.is_of_files() || matches!(error, UpkeepError::Unfinished { .. })) =>
             {
                 let store = ObjectStore::open_to_salvage(path, EXPORT_SIGNATURE)?;
                 let (encoded_header, header) = read_header(path, &store)?;
@@ -66,7 +66,7 @@ impl Reader {
         let header = read_header(path, &store)?;
         let damaged = |reason: String| damaged(path, Name::Files.to_string(), reason);
         let Some((_, files)) = read(&store, &Name::Files.to_string())? else {
-            return Err(ExportError::Unfinished { path: path.to_path_buf() });
+            return Err(UpkeepError::Unfinished { path: path.to_path_buf() });
         };
         let files: Files = record::decode(&files).map_err(damaged)?;
         let Files { starts, .. } = &files;
@@ -104,13 +104,13 @@ impl Reader {
 
     /// Which columns there are. If that is damaged, and may be, it is found out by the keys: then there may be columns of which
     /// not even that is known, and the reason is given.
-    pub fn tiles(&mut self, leaves_damaged: bool) -> Result<(Vec<StoredTile>, Option<ExportError>)> {
+    pub fn tiles(&mut self, leaves_damaged: bool) -> Result<(Vec<StoredTile>, Option<UpkeepError>)> {
         if self.files.is_none() {
-            return Ok((self.tiles_of_rest()?, Some(ExportError::Unfinished { path: self.path.clone() })));
+            return Ok((self.tiles_of_rest()?, Some(UpkeepError::Unfinished { path: self.path.clone() })));
         }
         let named = self.named_tiles().and_then(|tiles| self.check_columns(&tiles).map(|()| tiles));
         match named {
-            Err(ExportError::Damaged { .. }) if leaves_damaged => {
+            Err(UpkeepError::Damaged { .. }) if leaves_damaged => {
                 let tiles = self.tiles_by_keys()?;
                 let lost = self.check_columns(&tiles).err();
                 Ok((tiles, lost))
@@ -256,7 +256,7 @@ impl Reader {
         match self.store.recovery() {
             Some(recovery) if recovery.damaged_blocks > 0 => {
                 let (path, blocks) = (self.store.path().to_path_buf(), recovery.damaged_blocks);
-                Err(ExportError::UnknownLoss { path, blocks })
+                Err(UpkeepError::UnknownLoss { path, blocks })
             }
             _ => Ok(()),
         }
@@ -267,7 +267,7 @@ impl Reader {
         read(&self.store, key)?.ok_or_else(|| self.damaged(key, MISSING.into()))
     }
 
-    pub fn damaged(&self, key: &str, reason: String) -> ExportError {
+    pub fn damaged(&self, key: &str, reason: String) -> UpkeepError {
         damaged(self.store.path(), key.to_owned(), reason)
     }
 
@@ -368,7 +368,7 @@ impl Reader {
         }
     }
 
-    pub fn bad(&self, name: Name<'_>, reason: &str) -> ExportError {
+    pub fn bad(&self, name: Name<'_>, reason: &str) -> UpkeepError {
         self.damaged(&name.to_string(), reason.to_owned())
     }
 }
@@ -393,6 +393,6 @@ fn read(store: &ObjectStore, key: &str) -> Result<Option<(u64, Vec<u8>)>> {
     }
 }
 
-fn damaged(path: &Path, key: String, reason: String) -> ExportError {
-    ExportError::Damaged { path: path.to_path_buf(), key, reason }
+fn damaged(path: &Path, key: String, reason: String) -> UpkeepError {
+    UpkeepError::Damaged { path: path.to_path_buf(), key, reason }
 }

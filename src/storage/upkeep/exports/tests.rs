@@ -9,11 +9,11 @@ use super::*;
 use crate::block::{BlockComponent, BlockId, BlockLayout, BlockRegistry, BlockType};
 use crate::chunk::{Chunk, Column, ColumnSummary, Detail};
 use crate::object_store::ObjectStore;
-use crate::space::{BlockPos, ChunkPos, DimensionId, cell_position};
+use crate::space::{BlockPos, ChunkPos, DimensionId, GeneratorIdentity, cell_position};
 use crate::storage::backends::test_store::TestStore;
 use crate::storage::{
-    ChildRecord, ChunkGroup, DimensionOrigin, Durability, EntityRecord, RegistryLists, SaveBatch, StoredBlockTick,
-    Tier, WorldStore, envelope, mark_stored,
+    ChildRecord, ChunkGroup, Durability, EntityRecord, RegistryLists, SaveBatch, StoredBlockTick, Tier, WorldStore,
+    envelope, mark_stored,
 };
 use crate::work::Progress;
 use proptest::collection::{btree_set, vec};
@@ -69,7 +69,7 @@ fn empty_world(order: &[usize], is_sparse: bool) -> (TestStore, DimensionId) {
     let store = TestStore::default();
     let world = store.world();
     world.save_registry_lists(&lists(&game(order))).unwrap();
-    let origin = DimensionOrigin { generator: "hills".into(), version: 2, seed: 7 };
+    let origin = GeneratorIdentity { name: "hills".into(), version: 2, seed: 7 };
     world.open_dimension("nether", &origin).unwrap();
     let dimension = world.open_dimension_as(NAME, &origin, is_sparse).unwrap();
     (store, dimension)
@@ -313,7 +313,7 @@ fn export(store: &TestStore, path: &Path, options: &ExportOptions) -> ExportRepo
     report
 }
 
-fn import(store: &TestStore, path: &Path, options: &ImportOptions) -> Result<ImportReport, ExportError> {
+fn import(store: &TestStore, path: &Path, options: &ImportOptions) -> Result<ImportReport, UpkeepError> {
     let world: WorldStore = store.world();
     let report = world.import_dimension(path, options, go_on)?;
     assert!(report.finished);

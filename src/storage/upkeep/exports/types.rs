@@ -1,8 +1,8 @@
 //! Numbers of blocks and components of one world as those of another.
 
-use super::ExportError;
 use crate::block::{BlockComponentId, BlockComponentRecord, BlockId, BlockRecord, BlockRegistry};
 use crate::chunk::{Chunk, ChunkAssembly, format};
+use crate::storage::upkeep::UpkeepError;
 use crate::storage::{EntityRecord, RegistryLists};
 use std::collections::BTreeMap;
 
@@ -66,7 +66,7 @@ impl Types {
     }
 
     /// A chunk of the export as one of the world. The reason, if it is none.
-    pub fn chunk(&mut self, bytes: &[u8]) -> Result<Result<Chunk, String>, ExportError> {
+    pub fn chunk(&mut self, bytes: &[u8]) -> Result<Result<Chunk, String>, UpkeepError> {
         let mut chunk = match format::decode(&self.registry, bytes) {
             Ok((chunk, _)) => chunk,
             Err(error) => return Ok(Err(error.to_string())),
@@ -92,7 +92,7 @@ impl Types {
     }
 
     /// The block of the world that has the same name and the same components.
-    fn block(&mut self, of_export: &BlockRecord) -> Result<BlockId, ExportError> {
+    fn block(&mut self, of_export: &BlockRecord) -> Result<BlockId, UpkeepError> {
         let mut components = Vec::with_capacity(of_export.components.len());
         for number in &of_export.components {
             components.push(self.component(BlockComponentId::new(*number))?.number());
@@ -110,7 +110,7 @@ impl Types {
 
     /// The component of the world that has the same name, version and size. Of which the export's blocks have it was checked
     /// with its list.
-    fn component(&mut self, of_export: BlockComponentId) -> Result<BlockComponentId, ExportError> {
+    fn component(&mut self, of_export: BlockComponentId) -> Result<BlockComponentId, UpkeepError> {
         if let Some(known) = self.known_components.get(&of_export) {
             return Ok(*known);
         }
@@ -118,7 +118,7 @@ impl Types {
         let is_version = |known: &&BlockComponentRecord| known.name == record.name && known.version == record.version;
         if let Some(other) = self.lists.components.iter().filter(is_version).find(|known| known.size != record.size) {
             // No game could read a world that has both.
-            return Err(ExportError::Component { name: other.name.clone(), version: other.version });
+            return Err(UpkeepError::Component { name: other.name.clone(), version: other.version });
         }
         let size = record.size;
         let place = self.lists.components.iter().position(|known| *known == record).unwrap_or_else(|| {

@@ -1,10 +1,11 @@
 //! The files of an export as they are written, and where an export that was cut short goes on.
 
+use super::ExportReport;
 use super::format::{EXPORT_SIGNATURE, Files, Packed};
 use super::name::Name;
-use super::{ExportError, ExportReport};
 use crate::object_store::{FILE_BLOCK_BYTES, ObjectBatch, ObjectStore, ObjectStoreOptions};
 use crate::space::ColumnPos;
+use crate::storage::upkeep::UpkeepError;
 use crate::storage::values::record;
 use crate::work::FileError;
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-type Result<T> = std::result::Result<T, ExportError>;
+type Result<T> = std::result::Result<T, UpkeepError>;
 
 /// How far an export has come: the object `progress` of the file that is written to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,7 +76,7 @@ impl Writer {
         let (store, number, progress) = match found {
             None => begin(store, path, &header, state, first)?,
             Some(found) if found == header => go_on(store, path, &header, state)?,
-            Some(_) => return Err(ExportError::OtherExport { path: path.to_path_buf() }),
+            Some(_) => return Err(UpkeepError::OtherExport { path: path.to_path_buf() }),
         };
         let (path, waiting) = (path.to_path_buf(), ObjectBatch::default());
         Ok(Self { path, header, objects_per_file, at_once, store, number, waiting, room: 0, progress })
@@ -127,7 +128,7 @@ impl Writer {
         let path = export_file(&self.path, self.number + 1);
         let mut next = open_or_create(&path)?;
         if !next.is_empty() {
-            return Err(ExportError::OtherExport { path });
+            return Err(UpkeepError::OtherExport { path });
         }
         self.progress.starts.push(self.progress.written);
         let mut batch = ObjectBatch::default();
@@ -176,11 +177,11 @@ fn begin(
     first: impl FnOnce() -> Vec<Packed>,
 ) -> Result<(ObjectStore, u32, Progress)> {
     if !store.is_empty() {
-        return Err(ExportError::OtherExport { path: path.to_path_buf() });
+        return Err(UpkeepError::OtherExport { path: path.to_path_buf() });
     }
     let next = export_file(path, 2);
     if exists(&next)? {
-        return Err(ExportError::OtherExport { path: next });
+        return Err(UpkeepError::OtherExport { path: next });
     }
     let progress = Progress { state, starts: vec![0], ..Progress::default() };
     let mut batch = batch_of(first());
@@ -194,8 +195,8 @@ fn begin(
 fn go_on(first: ObjectStore, path: &Path, header: &[u8], state: u64) -> Result<(ObjectStore, u32, Progress)> {
     let is_finished = first.contains(&Name::Files.to_string());
     let last = last_with_progress(path, first, header)?;
-    let Some((mut store, number)) = last else { return Err(ExportError::Exists { path: path.to_path_buf() }) };
-    let other = || ExportError::OtherExport { path: export_file(path, number) };
+    let Some((mut store, number)) = last else { return Err(UpkeepError::Exists { path: path.to_path_buf() }) };
+    let other = || UpkeepError::OtherExport { path: export_file(path, number) };
     let progress = read(&store, &Name::Progress)?.ok_or_else(other)?;
     let mut progress: Progress = record::decode(&progress).map_err(|_| other())?;
     if progress.state != state {
@@ -227,7 +228,7 @@ fn last_with_progress(path: &Path, first: ObjectStore, header: &[u8]) -> Result<
         }
         let store = open_or_create(&next)?;
         if read(&store, &Name::Export)?.is_some_and(|of| of != header) {
-            return Err(ExportError::OtherExport { path: next });
+            return Err(UpkeepError::OtherExport { path: next });
         }
         if is_it(&store)
             && let Some((mut older, _)) = found.replace((store, number))

@@ -55,8 +55,8 @@ fn a_dimension_keeps_its_origin() {
     world.open_dimension("overworld", &origin(42)).unwrap();
     let changed = [
         origin(43),
-        DimensionOrigin { version: 4, ..origin(42) },
-        DimensionOrigin { generator: "flat".into(), ..origin(42) },
+        GeneratorIdentity { version: 4, ..origin(42) },
+        GeneratorIdentity { name: "flat".into(), ..origin(42) },
     ];
     for wanted in changed {
         let error = world.open_dimension("overworld", &wanted).unwrap_err();

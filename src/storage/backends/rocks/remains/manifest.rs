@@ -58,18 +58,18 @@ pub(super) fn encode(families: &[(u32, &str)], tables: &[Table], blobs: &[Blobs]
             put_bytes(&mut added, FAMILY_ADDED, name.as_bytes());
             append(&mut log, &added);
         }
-        append(&mut log, &files_of(*id, tables, blobs));
+        append(&mut log, &files_of(*id, name, tables, blobs));
     }
     log
 }
 
 /// The edit that has the files of a family.
-fn files_of(family: u32, tables: &[Table], blobs: &[Blobs]) -> Vec<u8> {
+fn files_of(family: u32, name: &str, tables: &[Table], blobs: &[Blobs]) -> Vec<u8> {
     let mut edit = Vec::new();
     put_number(&mut edit, LOG_NUMBER);
     put_number(&mut edit, 0);
     let oldest_blobs = blobs.iter().filter(|blobs| blobs.family == family).map(|blobs| blobs.number).min();
-    let mut of_family: Vec<&Table> = tables.iter().filter(|table| table.family == family).collect();
+    let mut of_family: Vec<&Table> = tables.iter().filter(|table| table.family_name == name).collect();
     of_family.sort_unstable_by_key(|table| (table.last_sequence, table.number));
     for (epoch, table) in (FIRST_EPOCH..).zip(of_family) {
         for number in [NEW_FILE, 0, table.number, table.bytes] {

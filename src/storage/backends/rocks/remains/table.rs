@@ -23,6 +23,7 @@ const RESTARTS: u32 = (1 << 28) - 1;
 pub(super) struct Table {
     pub number: u64,
     pub bytes: u64,
+    /// The number that it says its family has.
     pub family: u32,
     pub family_name: String,
     /// The highest sequence number in it; 0 if it does not say.
@@ -43,8 +44,8 @@ impl Table {
                 _ => {}
             }
         }
-        let is_known = Family::ALL.iter().any(|family| family.name() == table.family_name);
-        if !is_known && table.family != DEFAULT_FAMILY.0 {
+        let is_known = |name: &str| Family::ALL.iter().any(|family| family.name() == name) || name == DEFAULT_FAMILY.1;
+        if !is_known(&table.family_name) {
             return Err(io::Error::other(format!("it belongs to {:?}, which no world has", table.family_name)));
         }
         Ok(table)

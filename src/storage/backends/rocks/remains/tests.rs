@@ -48,6 +48,14 @@ fn files(path: &Path, kind: &str) -> Vec<PathBuf> {
     files
 }
 
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
+    }
+}
+
 #[test]
 fn without_a_manifest_all_is_there_as_it_was_last() {
     let folder = tempfile::tempdir().unwrap();
@@ -103,7 +111,7 @@ fn of_a_table_that_is_missing_or_damaged_nothing_else_is_lost() {
             let named: Vec<&PathBuf> = lost.iter().map(|lost| &lost.path).collect();
             let found = contents(&remains);
             if damaged == Some(&other_family[..]) && named.is_empty() {
-                // No other table of the family says another number, and all is found by this one.
+                // Its family is known by its name, and by the number that others say or that is usual.
                 assert!(found == expected);
                 continue;
             }
@@ -151,11 +159,7 @@ fn what_is_in_logs_counts_also_behind_damage() {
         batch.put(Family::Meta, [key], incompressible(3_000, key.into()));
         store.write(batch, Durability::Sync).unwrap();
     }
-    fs::create_dir(&killed).unwrap();
-    for entry in fs::read_dir(&world).unwrap() {
-        let path = entry.unwrap().path();
-        fs::copy(&path, killed.join(path.file_name().unwrap())).unwrap();
-    }
+    copy(&world, &killed);
     fs::remove_file(killed.join("CURRENT")).unwrap();
     let (remains, _, _scratch) = open(&killed);
     assert!(contents(&remains) == contents(&store));
@@ -169,6 +173,37 @@ fn what_is_in_logs_counts_also_behind_damage() {
     let found: Vec<u8> = contents(&remains).into_iter().flat_map(|(_, of)| of).map(|(key, _)| key[0]).collect();
     assert!((170..200).contains(&found.len()), "{} of 200", found.len());
     assert_eq!((found.first(), found.last()), (Some(&0), Some(&199)));
+}
+
+#[test]
+fn a_family_whose_only_table_says_another_number_keeps_its_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let (world, killed) = (folder.path().join("world"), folder.path().join("killed"));
+    let store = RocksStore::open(&world, true).unwrap();
+    put(&store, 0..40, 1, 500);
+    let mut batch = WriteBatch::default();
+    Family::ALL.iter().for_each(|family| batch.put(*family, [200], vec![7]));
+    store.write(batch, Durability::Sync).unwrap();
+    let expected = contents(&store);
+    copy(&world, &killed);
+    fs::remove_file(killed.join("CURRENT")).unwrap();
+    let tables = files(&killed, "sst");
+    assert_eq!(tables.len(), Family::ALL.len());
+    for table in tables {
+        let whole = fs::read(&table).unwrap();
+        let id = b"column.family.id";
+        let at = whole.windows(id.len()).position(|window| window == id).unwrap() + id.len();
+        for flip in [1, 2, 4, 16] {
+            let mut damaged = whole.clone();
+            damaged[at] ^= flip;
+            fs::write(&table, damaged).unwrap();
+            let (remains, lost, _scratch) = open(&killed);
+            let found = contents(&remains);
+            assert!(found.iter().all(|(_, entries)| entries.iter().any(|(key, _)| *key == [200])), "{table:?} {flip}");
+            assert!(found == expected || lost.iter().any(|lost| lost.path == table), "{table:?} {flip}");
+        }
+        fs::write(&table, whole).unwrap();
+    }
 }
 
 #[test]

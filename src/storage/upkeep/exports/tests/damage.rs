@@ -107,7 +107,7 @@ fn a_damaged_object_is_named_with_its_file_or_left_out_with_its_column() {
             tamper(&file, &[(&key, data)]);
             let new = TestStore::default();
             let error = import(&new, &path, &ImportOptions::default()).unwrap_err();
-            let is_named = matches!(&error, ExportError::Damaged { path, key: named, .. }
+            let is_named = matches!(&error, UpkeepError::Damaged { path, key: named, .. }
                 if *path == file && (*named == key || part == "columns/-1,-1"));
             assert!(is_named, "{key}: {error}");
             let options = ImportOptions { leaves_damaged: true, ..ImportOptions::default() };
@@ -166,10 +166,10 @@ proptest! {
                 Err(error) => {
                     let is_told = matches!(
                         error,
-                        ExportError::Damaged { .. }
-                            | ExportError::UnknownLoss { .. }
-                            | ExportError::Objects(_)
-                            | ExportError::Unfinished { .. }
+                        UpkeepError::Damaged { .. }
+                            | UpkeepError::UnknownLoss { .. }
+                            | UpkeepError::Objects(_)
+                            | UpkeepError::Unfinished { .. }
                     );
                     prop_assert!(is_told, "{}", error);
                 }
@@ -191,7 +191,7 @@ fn an_object_that_is_lost_with_its_key_is_told_of() {
     fs::write(&path, bytes).unwrap();
     let new = TestStore::default();
     let error = import(&new, &path, &ImportOptions::default()).unwrap_err();
-    assert!(matches!(error, ExportError::UnknownLoss { blocks: 2, .. }), "{error}");
+    assert!(matches!(error, UpkeepError::UnknownLoss { blocks: 2, .. }), "{error}");
     assert_eq!(contents(&new, NAME).chunks.len(), 0);
     let options = ImportOptions { leaves_damaged: true, ..ImportOptions::default() };
     let report = import(&new, &path, &options).unwrap();
@@ -248,9 +248,9 @@ fn lies_are_refused_before_they_cost_anything() {
         let new = TestStore::default();
         let error = import(&new, &path, &ImportOptions::default());
         let is_refused = match &error {
-            Err(ExportError::Damaged { .. } | ExportError::Objects(_)) => true,
+            Err(UpkeepError::Damaged { .. } | UpkeepError::Objects(_)) => true,
             // A box that is somewhere else has other heights.
-            Err(ExportError::Ungenerated { .. }) => key == "export",
+            Err(UpkeepError::Ungenerated { .. }) => key == "export",
             _ => false,
         };
         assert!(is_refused, "{key}: {error:?}");
@@ -261,17 +261,17 @@ fn lies_are_refused_before_they_cost_anything() {
         tamper(&path, &[(&key, Some(a_column.clone())), ("files", more(vec![0], columns + 1))]);
         let options = ImportOptions { moved_by: [place.signum() * 600, 0, 0], ..ImportOptions::default() };
         let error = import(&TestStore::default(), &path, &options).unwrap_err();
-        assert!(matches!(error, ExportError::OutOfRange { .. }), "{error}");
+        assert!(matches!(error, UpkeepError::OutOfRange { .. }), "{error}");
         let key = format!("columns/{},0", place * 4);
         tamper(&path, &[(&key, Some(a_column.clone()))]);
         let error = import(&TestStore::default(), &path, &ImportOptions::default()).unwrap_err();
-        assert!(matches!(error, ExportError::Damaged { .. }), "{error}");
+        assert!(matches!(error, UpkeepError::Damaged { .. }), "{error}");
         fs::write(&path, &whole).unwrap();
     }
     for by in [i64::MIN, i64::MAX] {
         let options = ImportOptions { moved_by: [0, by, 0], ..ImportOptions::default() };
         let error = import(&TestStore::default(), &path, &options).unwrap_err();
-        assert!(matches!(error, ExportError::OutOfRange { .. }), "{error}");
+        assert!(matches!(error, UpkeepError::OutOfRange { .. }), "{error}");
     }
 }
 
@@ -290,7 +290,7 @@ fn an_export_whose_target_has_lost_its_graph_changes_nothing() {
         let error = world.import_dimension(&path, &ImportOptions { existing, ..ImportOptions::default() }, go_on);
         assert_eq!(
             error,
-            Err(ExportError::Store(StoreError::LostGraph { dimension, path: world.path().to_path_buf() }))
+            Err(UpkeepError::Store(StoreError::LostGraph { dimension, path: world.path().to_path_buf() }))
         );
     }
     let is_ground = |(family, _): &(Family, _)| *family != Family::Meta;
@@ -312,11 +312,11 @@ fn a_pack_has_only_what_belongs_into_it_and_each_once() {
             let packed: Vec<_> = packed.iter().cloned().chain([more.clone()]).collect();
             tamper(&path, &[(key, Some(record::encode(&packed)))]);
             let error = import(&TestStore::default(), &path, &ImportOptions::default()).unwrap_err();
-            assert!(matches!(&error, ExportError::Damaged { key: named, .. } if named == key), "{}: {error}", more.0);
+            assert!(matches!(&error, UpkeepError::Damaged { key: named, .. } if named == key), "{}: {error}", more.0);
         }
         tamper(&path, &[(key, Some(record::encode(&vec![of("game:weather"); 100])))]);
         let error = import(&TestStore::default(), &path, &ImportOptions::default()).unwrap_err();
-        assert!(matches!(&error, ExportError::Damaged { key: named, .. } if named == key), "{error}");
+        assert!(matches!(&error, UpkeepError::Damaged { key: named, .. } if named == key), "{error}");
         fs::write(&path, &whole).unwrap();
     }
 }
@@ -350,7 +350,7 @@ fn an_object_that_cannot_be_moved_is_found_before_anything_changes() {
         let world = new.world();
         let before = new.contents();
         let error = world.import_dimension(&path, &options, go_on).unwrap_err();
-        assert!(matches!(&error, ExportError::Damaged { key: named, .. } if named == key), "{error}");
+        assert!(matches!(&error, UpkeepError::Damaged { key: named, .. } if named == key), "{error}");
         assert_eq!(new.contents(), before);
         let leaves = ImportOptions { leaves_damaged: true, ..options };
         let report = world.import_dimension(&path, &leaves, go_on).unwrap();
@@ -365,11 +365,11 @@ fn an_object_that_cannot_be_moved_is_found_before_anything_changes() {
     tamper(&path, &[("chunk/0,576460752303423487,0/a:b", Some(b"mine".to_vec()))]);
     let options = ImportOptions { moved_by: [0, 1, 0], leaves_damaged: true, ..ImportOptions::default() };
     let error = import(&TestStore::default(), &path, &options).unwrap_err();
-    assert_eq!(error, ExportError::OutOfRange { column: ColumnPos::new(0, 0) });
+    assert_eq!(error, UpkeepError::OutOfRange { column: ColumnPos::new(0, 0) });
     let (store, dimension) = small_world();
     let key = "column/9223372036854775807,0/a:b";
     let error = store.world().keep_object(dimension, key, 0, b"").unwrap_err();
-    assert_eq!(error, ExportError::Key { key: key.to_owned() });
+    assert_eq!(error, UpkeepError::Key { key: key.to_owned() });
 }
 
 #[test]
@@ -420,7 +420,7 @@ fn a_report_lists_a_thousand_losses_and_counts_the_others() {
     let (mut of_import, mut of_export) = (ImportReport::default(), ExportReport::default());
     for x in 0..2_500 {
         let column = ColumnPos::new(x, 0);
-        of_import.lose(Some(column), &ExportError::OutOfRange { column });
+        of_import.lose(Some(column), &UpkeepError::OutOfRange { column });
         of_export.lost.add(LostObject { column: Some(column), reason: String::new() });
     }
     assert_eq!((of_import.lost.first.len(), of_import.lost.more), (1_000, 1_500));

@@ -98,31 +98,31 @@ fn what_is_not_the_beginning_of_this_export_is_not_gone_on_with() {
     let whole = world.export_dimension(NAME, &path, &ExportOptions::default(), go_on).unwrap();
     assert!(whole.finished);
     let again = world.export_dimension(NAME, &path, &ExportOptions::default(), go_on);
-    assert_eq!(again, Err(ExportError::Exists { path: path.clone() }));
+    assert_eq!(again, Err(UpkeepError::Exists { path: path.clone() }));
     let part = ExportOptions { area: BlockBox::of_chunk(ChunkPos::new(0, 0, 0)), ..ExportOptions::default() };
     let other = world.export_dimension(NAME, &path, &part, go_on);
-    assert_eq!(other, Err(ExportError::OtherExport { path: path.clone() }));
+    assert_eq!(other, Err(UpkeepError::OtherExport { path: path.clone() }));
     let unknown = world.export_dimension("moon", &path, &part, go_on);
     assert_eq!(
         unknown,
-        Err(ExportError::Store(StoreError::UnknownDimension { name: "moon".into(), path: world.path().to_path_buf() }))
+        Err(UpkeepError::Store(StoreError::UnknownDimension { name: "moon".into(), path: world.path().to_path_buf() }))
     );
 
     // What would be in the way later is told before anything is written.
     let (path, second) = (folder.path().join("new.objects"), folder.path().join("new.objects.2"));
     fs::write(&second, b"mine").unwrap();
     let in_the_way = world.export_dimension(NAME, &path, &ExportOptions::default(), go_on);
-    assert_eq!(in_the_way, Err(ExportError::OtherExport { path: second }));
+    assert_eq!(in_the_way, Err(UpkeepError::OtherExport { path: second }));
 
     let path = folder.path().join("begun.objects");
     let stop = |_: &Progress| ControlFlow::Break(());
     assert!(!world.export_dimension(NAME, &path, &ExportOptions::default(), stop).unwrap().finished);
     let unfinished = import(&TestStore::default(), &path, &ImportOptions::default()).unwrap_err();
-    assert_eq!(unfinished, ExportError::Unfinished { path: path.clone() });
+    assert_eq!(unfinished, UpkeepError::Unfinished { path: path.clone() });
     drop(world);
     // The game was there in between.
     let later = store.world().export_dimension(NAME, &path, &ExportOptions::default(), go_on);
-    assert_eq!(later, Err(ExportError::OtherExport { path }));
+    assert_eq!(later, Err(UpkeepError::OtherExport { path }));
 }
 
 /// What is stored, but for what counts sessions and time.
@@ -152,7 +152,7 @@ fn an_import_that_is_stopped_or_killed_at_any_write_becomes_what_it_would_have_b
         match import(&killed, &path, &ImportOptions::default()) {
             Ok(report) => assert_eq!((report.columns, report.entities), (whole.columns, whole.entities)),
             // It was done.
-            Err(error) => assert!(matches!(error, ExportError::Occupied { .. }), "{error}"),
+            Err(error) => assert!(matches!(error, UpkeepError::Occupied { .. }), "{error}"),
         }
         assert!(stored(&killed) == expected, "killed after write {step}");
     }
@@ -202,18 +202,18 @@ fn an_import_goes_on_only_with_its_own_options_and_not_over_pruned_ground() {
     };
     assert!(!world.import_dimension(&path, &options, stop_after(6)).unwrap().finished);
     let others = ImportOptions { existing: ExistingGround::Replace, ..options.clone() };
-    assert_eq!(world.import_dimension(&path, &others, go_on), Err(ExportError::OtherOptions));
+    assert_eq!(world.import_dimension(&path, &others, go_on), Err(UpkeepError::OtherOptions));
     let anew = ImportOptions { begins_anew: true, ..options.clone() };
     let occupied = world.import_dimension(&path, &anew, go_on);
-    assert!(matches!(occupied, Err(ExportError::Occupied { .. })), "{occupied:?}");
+    assert!(matches!(occupied, Err(UpkeepError::Occupied { .. })), "{occupied:?}");
     let others_anew = ImportOptions { begins_anew: true, ..others.clone() };
     assert!(!world.import_dimension(&path, &others_anew, stop_after(6)).unwrap().finished);
-    assert_eq!(world.import_dimension(&path, &options, go_on), Err(ExportError::OtherOptions));
+    assert_eq!(world.import_dimension(&path, &options, go_on), Err(UpkeepError::OtherOptions));
 
     // What is in the world is gone, and is not taken for being there.
     let nothing = crate::space::ColumnArea::Box { min: ColumnPos::new(900, 900), max: ColumnPos::new(900, 900) };
     assert!(world.prune(dimension, &nothing, true, go_on).unwrap().columns > 0);
-    assert_eq!(world.import_dimension(&path, &options, go_on), Err(ExportError::OtherOptions));
+    assert_eq!(world.import_dimension(&path, &options, go_on), Err(UpkeepError::OtherOptions));
     assert!(world.prune(dimension, &nothing, false, go_on).unwrap().columns > 0);
     assert!(world.import_dimension(&path, &options, go_on).unwrap().finished);
     drop(world);
@@ -238,8 +238,8 @@ fn an_export_does_not_go_on_with_what_was_saved_since_it_began() {
     let path = began("pruned");
     let keep = crate::space::ColumnArea::Box { min: ColumnPos::new(-4, -4), max: ColumnPos::new(4, 4) };
     assert!(world.prune(dimension, &keep, false, go_on).unwrap().columns > 0);
-    assert_eq!(goes_on(&path), Err(ExportError::OtherExport { path }));
+    assert_eq!(goes_on(&path), Err(UpkeepError::OtherExport { path }));
     let path = began("saved");
     world.set_session_time(std::time::Duration::from_secs(5));
-    assert_eq!(goes_on(&path), Err(ExportError::OtherExport { path }));
+    assert_eq!(goes_on(&path), Err(UpkeepError::OtherExport { path }));
 }

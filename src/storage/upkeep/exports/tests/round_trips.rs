@@ -204,7 +204,7 @@ proptest! {
         if !part.columns.is_empty() {
             // Nothing happens that nobody has asked for.
             let refused = import(&target, &path, &options).unwrap_err();
-            let is_refused = matches!(refused, ExportError::Occupied { .. } | ExportError::Ungenerated { .. });
+            let is_refused = matches!(refused, UpkeepError::Occupied { .. } | UpkeepError::Ungenerated { .. });
             prop_assert!(is_refused, "{}", refused);
             prop_assert_eq!(&contents(&target, NAME), &before);
         }
@@ -325,7 +325,7 @@ fn chunks_of_a_sparse_dimension_come_to_the_heights_that_were_not_generated() {
     let path = folder.path().join("world.objects");
     export(&store, &path, &ExportOptions::default());
     let refused = import(&target, &path, &ImportOptions::default()).unwrap_err();
-    assert_eq!(refused, ExportError::Occupied { count: 1, first: ColumnPos::new(0, 0) });
+    assert_eq!(refused, UpkeepError::Occupied { count: 1, first: ColumnPos::new(0, 0) });
     let before = contents(&target, NAME);
     let keeps = ImportOptions { existing: ExistingGround::Keep, ..ImportOptions::default() };
     let report = import(&target, &path, &keeps).unwrap();
@@ -346,7 +346,7 @@ fn objects_of_a_game_and_of_other_programs_come_along() {
     let (store, dimension) = small_world();
     for key in ["columns/1,2", "chunk/1,2,3/blocks", "weather", &format!("game:{}", "x".repeat(512))] {
         let error = store.world().keep_object(dimension, key, 0, b"").unwrap_err();
-        assert_eq!(error, ExportError::Key { key: key.to_owned() });
+        assert_eq!(error, UpkeepError::Key { key: key.to_owned() });
     }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("world.objects");
@@ -383,7 +383,7 @@ fn a_component_that_has_another_size_in_the_world_is_refused() {
     changed.components.iter_mut().find(|component| component.name == "game:heat").unwrap().size = Some(8);
     target.world().save_registry_lists(&changed).unwrap();
     let error = import(&target, &path, &ImportOptions::default()).unwrap_err();
-    assert_eq!(error, ExportError::Component { name: "game:heat".into(), version: 0 });
+    assert_eq!(error, UpkeepError::Component { name: "game:heat".into(), version: 0 });
 }
 
 #[test]
@@ -488,7 +488,7 @@ fn air_of_a_box_comes_to_where_it_would_be_generated() {
         let before = contents(&target, NAME);
         let options = ImportOptions { existing, ..ImportOptions::default() };
         let error = import(&target, &all, &options).unwrap_err();
-        assert!(matches!(error, ExportError::TooHigh { .. }), "{error}");
+        assert!(matches!(error, UpkeepError::TooHigh { .. }), "{error}");
         assert_eq!(contents(&target, NAME), before);
         import(&target, &path, &options).unwrap();
         let after = contents(&target, NAME).chunks;

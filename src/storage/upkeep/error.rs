@@ -1,4 +1,4 @@
-//! What can go wrong with exports and imports.
+//! What can go wrong in looking after a world.
 
 use crate::object_store::ObjectStoreError;
 use crate::space::ColumnPos;
@@ -7,12 +7,25 @@ use crate::work::FileError;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Why a dimension is not exported, an export not imported, or an object not kept for one; or not wholly.
+/// Why a world is not copied, salvaged or restored, a dimension not exported, an export not imported, or an object not kept
+/// for one; or not wholly.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum ExportError {
-    /// The world fails, or something in it is damaged.
+pub enum UpkeepError {
+    /// A store fails, or something in it is damaged.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// A world, or the new one, cannot be opened or made.
+    #[error(transparent)]
+    Open(#[from] WorldOpenError),
+    /// Nothing is copied into a store that has something in it.
+    #[error("{} is not empty; nothing was copied into it", path.display())]
+    NotEmpty {
+        /// Where the store is.
+        path: PathBuf,
+    },
+    /// It was told to stop, and nothing of it is left but a part of a world in a store that was empty.
+    #[error("it was stopped")]
+    Cancelled,
     /// A file of the export fails.
     #[error(transparent)]
     Objects(#[from] ObjectStoreError),
@@ -110,9 +123,6 @@ pub enum ExportError {
     /// The dimension cannot be made, or is being removed.
     #[error(transparent)]
     Dimension(#[from] StoredDimensionError),
-    /// The world cannot be opened or made.
-    #[error(transparent)]
-    World(#[from] WorldOpenError),
     /// The key of an object that is to be kept is kept for the format, or cannot be one.
     #[error(
         "{key:?} is no key of a game's own: those have 1 to 512 bytes, a colon, and a place where there can be blocks if any"
@@ -123,12 +133,12 @@ pub enum ExportError {
     },
 }
 
-impl ExportError {
+impl UpkeepError {
     /// Whether something in the files or in the world is not what was written.
     pub fn is_damage(&self) -> bool {
         match self {
             Self::Store(error) => error.is_damage(),
-            Self::World(error) => error.is_damage(),
+            Self::Open(error) => error.is_damage(),
             Self::Dimension(StoredDimensionError::Store(error)) => error.is_damage(),
             Self::Objects(error) => error.is_damage(),
             Self::Damaged { .. } | Self::UnknownLoss { .. } | Self::Unfinished { .. } => true,
