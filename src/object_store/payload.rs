@@ -11,39 +11,25 @@ const ZLIB: u8 = 1;
 /// Bytes beyond those that are expected.
 const SPARE: usize = 512;
 
-/// Encodes objects, with tables that are made with the first one.
-#[derive(Debug)]
-pub(super) struct Encoder {
-    level: u32,
-    stream: Option<Compress>,
-}
-
-impl Encoder {
-    /// From 0, for no compression at all, to 9.
-    pub fn new(level: u32) -> Self {
-        Self { level, stream: None }
+/// Compressed, if that makes it smaller: at a level from 0, for no compression at all, to 9. The tables for it are made with the
+/// first object, and kept.
+pub(super) fn encode(tables: &mut Option<Compress>, level: u32, data: &[u8]) -> Vec<u8> {
+    // What needs more room than this is not smaller.
+    let mut payload = Vec::with_capacity(HEAD + data.len());
+    payload.push(ZLIB);
+    payload.extend_from_slice(&(data.len() as u64).to_le_bytes());
+    let is_smaller = level > 0 && {
+        let stream = tables.get_or_insert_with(|| Compress::new(Compression::new(level.min(9)), true));
+        stream.reset();
+        let ended = stream.compress_vec(data, &mut payload, FlushCompress::Finish);
+        matches!(ended, Ok(Status::StreamEnd)) && payload.len() < HEAD + data.len()
+    };
+    if !is_smaller {
+        payload.truncate(HEAD);
+        payload[0] = PLAIN;
+        payload.extend_from_slice(data);
     }
-
-    /// Compressed, if that makes it smaller.
-    pub fn encode(&mut self, data: &[u8]) -> Vec<u8> {
-        // What needs more room than this is not smaller.
-        let mut payload = Vec::with_capacity(HEAD + data.len());
-        payload.push(ZLIB);
-        payload.extend_from_slice(&(data.len() as u64).to_le_bytes());
-        let is_smaller = self.level > 0 && {
-            let new = || Compress::new(Compression::new(self.level.min(9)), true);
-            let stream = self.stream.get_or_insert_with(new);
-            stream.reset();
-            let ended = stream.compress_vec(data, &mut payload, FlushCompress::Finish);
-            matches!(ended, Ok(Status::StreamEnd)) && payload.len() < HEAD + data.len()
-        };
-        if !is_smaller {
-            payload.truncate(HEAD);
-            payload[0] = PLAIN;
-            payload.extend_from_slice(data);
-        }
-        payload
-    }
+    payload
 }
 
 /// The bytes of an object, of which there are not more than `limit`. The reason, if these are none of one.
@@ -119,9 +105,9 @@ mod tests {
             objects in vec(bytes(), 1..6), level in 0..12_u32,
             cut in any::<prop::sample::Index>(), wrong in prop_oneof![0..40_000_u64, any::<u64>()],
         ) {
-            let mut encoder = Encoder::new(level);
+            let mut tables = None;
             for data in objects {
-                let payload = encoder.encode(&data);
+                let payload = encode(&mut tables, level, &data);
                 prop_assert!(payload.len() <= HEAD + data.len());
                 let length = data.len() as u64;
                 prop_assert_eq!(decode(payload.clone(), length).ok(), Some(data));

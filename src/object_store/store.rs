@@ -7,10 +7,11 @@ mod stored_index;
 
 use super::block::{FILE_BLOCK_BYTES, Kind, MAX_KEY_BYTES};
 use super::index::{Entry, Index};
-use super::payload::{self, Encoder};
+use super::payload;
 use super::recovery::Recovery;
 use super::{Disk, FileDisk, ObjectStoreError, file};
 use crate::work::FileError;
+use flate2::Compress;
 use std::ops::Bound;
 use std::path::Path;
 
@@ -57,7 +58,8 @@ pub struct ObjectStore<D: Disk = FileDisk> {
     start: usize,
     pub(super) options: ObjectStoreOptions,
     is_writable: bool,
-    encoder: Encoder,
+    /// Those of the compression.
+    tables: Option<Compress>,
     /// What is where.
     index: Index,
     /// Replaced by what is not synced yet.
@@ -132,7 +134,7 @@ impl<D: Disk> ObjectStore<D> {
             start: file::line_bytes(signature),
             options,
             is_writable,
-            encoder: Encoder::new(options.level),
+            tables: None,
             index: Index { counter: 1, blocks, ..Index::default() },
             superseded: Vec::new(),
             retired: Vec::new(),
@@ -232,7 +234,7 @@ impl<D: Disk> ObjectStore<D> {
         self.check(key, data)?;
         self.begin()?;
         let counter = self.next_counter()?;
-        let payload = self.encoder.encode(data);
+        let payload = payload::encode(&mut self.tables, self.options.level, data);
         let entry = self.write_chain(Kind::Object, key, (version, counter), &payload)?;
         if self.options.sync {
             self.sync_or_haunt(&[(entry.first, entry.blocks)])?;

@@ -3,7 +3,7 @@
 use super::color::region_color;
 use super::format::{count, list, time};
 use super::state::Condition;
-use super::table::{cell, part, swatch_at};
+use super::table::{clickable_table, swatch};
 use super::{Overlay, RegionKey, View};
 use crate::region::RegionId;
 use crate::space::DimensionId;
@@ -12,7 +12,8 @@ use crate::view::{
     WorldStatistics,
 };
 use bevy::prelude::*;
-use bevy_egui::egui::{self, Align, Sense, TextStyle, Ui};
+use bevy_egui::egui::{TextStyle, Ui};
+use egui_extras::Column;
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -140,36 +141,21 @@ pub(super) fn show(ui: &mut Ui, view: &View, filter: Filter, selected: &mut Opti
         return;
     }
     let height = ui.text_style_height(&TextStyle::Body);
-    egui::ScrollArea::vertical().id_salt("log").auto_shrink(false).show_rows(ui, height, entries.len(), |ui, rows| {
-        for entry in &entries[rows] {
-            if row(ui, height, entry, view) {
+    let table = clickable_table(ui, "log").column(Column::exact(42.0)).column(Column::exact(10.0));
+    table.column(Column::remainder().clip(true)).body(|body| {
+        body.rows(height, entries.len(), |mut row| {
+            let entry = entries[row.index()];
+            let (dimension, region) = entry.key();
+            row.col(|ui| drop(ui.weak(time(entry.at))));
+            row.col(|ui| drop(swatch(ui, region_color(region))));
+            let of = if view.has_dimensions() { format!(" of {}", view.name(dimension)) } else { String::new() };
+            let text = format!("{}{of} {}", count(region.index()), entry.text);
+            row.col(|ui| drop(ui.colored_label(entry.fault.unwrap_or(Condition::Alive).color(ui), text)));
+            if row.response().clicked() {
                 *selected = Some(entry.key());
             }
-        }
+        });
     });
-}
-
-/// Where what happened begins: after the time and the region.
-const TIME_WIDTH: f32 = 54.0;
-
-/// Returns whether it was clicked.
-fn row(ui: &mut Ui, height: f32, entry: &Entry, view: &View) -> bool {
-    let (rect, response) = ui.allocate_exact_size(egui::vec2(ui.available_width(), height), Sense::click());
-    let weak = ui.visuals().weak_text_color();
-    let color = entry.fault.unwrap_or(Condition::Alive).color(ui);
-    if response.hovered() {
-        ui.painter().rect_filled(rect, 2.0, ui.visuals().widgets.hovered.weak_bg_fill);
-    }
-    let (dimension, region) = entry.key();
-    cell(ui, part(rect, 0.0, TIME_WIDTH - 12.0), time(entry.at), weak, Align::Max, TextStyle::Body);
-    swatch_at(ui, part(rect, TIME_WIDTH, 10.0), region_color(region));
-    let of = if view.has_dimensions() { format!(" of {}", view.name(dimension)) } else { String::new() };
-    let text = format!("{}{of} {}", count(region.index()), entry.text);
-    let left = TIME_WIDTH + 16.0;
-    let rest = part(rect, left, rect.width() - left);
-    let is_cut = cell(ui, rest, text.clone(), color, Align::Min, TextStyle::Body);
-    let response = if is_cut { response.on_hover_text(text) } else { response };
-    response.clicked()
 }
 
 #[cfg(test)]

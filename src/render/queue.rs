@@ -130,13 +130,7 @@ impl MeshQueue {
 
     /// The columns with something to do, nearest first, at most this many.
     pub fn nearest(&self, most: usize, distance: impl Fn(ColumnPos) -> u128) -> Vec<ColumnKey> {
-        let mut ready: Vec<_> = self.ready.iter().map(|key| (distance(key.1), *key)).collect();
-        if ready.len() > most {
-            ready.select_nth_unstable(most);
-            ready.truncate(most);
-        }
-        ready.sort_unstable();
-        ready.into_iter().map(|(_, key)| key).collect()
+        nearest(self.ready.iter().map(|key| (distance(key.1), *key)).collect(), most)
     }
 
     /// The chunks of a column that need a mesh and for which none is being made, from the top down.
@@ -237,6 +231,16 @@ impl Tracked {
     fn stale_count(&self) -> usize {
         self.stale.as_ref().map_or_else(|| self.seen.chunks().len(), BTreeSet::len)
     }
+}
+
+/// Of places with their distances the nearest, at most this many.
+pub(super) fn nearest(mut places: Vec<(u128, ColumnKey)>, most: usize) -> Vec<ColumnKey> {
+    if places.len() > most {
+        places.select_nth_unstable(most);
+        places.truncate(most);
+    }
+    places.sort_unstable();
+    places.into_iter().map(|(_, key)| key).collect()
 }
 
 fn around((dimension, column): ColumnKey) -> impl Iterator<Item = ColumnKey> {

@@ -54,7 +54,8 @@ pub(super) struct Eyes<'w, 's> {
 }
 
 impl Eyes<'_, '_> {
-    pub fn columns(&self) -> Vec<ColumnPos> {
+    /// Tells how far a column is from the nearest of them, squared.
+    pub fn distance(&self) -> impl Fn(ColumnPos) -> u128 + use<> {
         let column = |(position, transform): (Option<&Position>, Option<&GlobalTransform>)| match (position, transform)
         {
             (Some(position), _) => position.column(),
@@ -64,7 +65,8 @@ impl Eyes<'_, '_> {
                 position.column()
             }
         };
-        self.eyes.iter().map(column).collect()
+        let eyes: Vec<_> = self.eyes.iter().map(column).collect();
+        move |column| eyes.iter().map(|eye| eye.distance_squared(column)).min().unwrap_or(0)
     }
 }
 
@@ -159,11 +161,9 @@ pub(super) fn dispatch(
     let ChunkMesher { queue, running, .. } = &mut *mesher;
     let Some(blocks) = blocks else { return };
     let looks = looks.get_or_insert_with(|| Arc::new(BlockLooks::new(&blocks)));
-    let eyes = eyes.columns();
-    let distance = |column: ColumnPos| eyes.iter().map(|eye| eye.distance_squared(column)).min().unwrap_or(0);
     let pool = AsyncComputeTaskPool::get_or_init(TaskPool::default);
 
-    let columns = if running.len() < TASKS { queue.nearest(COLUMNS_A_FRAME, distance) } else { Vec::new() };
+    let columns = if running.len() < TASKS { queue.nearest(COLUMNS_A_FRAME, eyes.distance()) } else { Vec::new() };
     'columns: for key in columns {
         let heights = with_id(&dimensions, key.0).map_or(i64::MIN..i64::MAX, Dimension::heights);
         let heights = chunk_heights(&heights);

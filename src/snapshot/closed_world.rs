@@ -27,6 +27,7 @@ type Result<T> = std::result::Result<T, ClosedWorldError>;
 pub struct ClosedWorld<'a> {
     store: &'a WorldStore,
     dimension: DimensionId,
+    is_sparse: bool,
 }
 
 /// How a schematic comes into a world.
@@ -100,6 +101,6 @@ impl<'a> ClosedWorld<'a> {
     /// If it is not known which of its columns are stored.
     pub fn new(store: &'a WorldStore, dimension: DimensionId) -> Result<Self> {
         store.expect_graph(dimension)?;
-        Ok(Self { store, dimension })
+        Ok(Self { store, dimension, is_sparse: store.is_sparse(dimension)? })
     }
 }

@@ -19,17 +19,18 @@ mod tests;
 pub use error::StoredSnapshotError;
 
 use super::translation::TranslationReport;
-use super::{ColumnSnapshot, Snapshot, SnapshotParts};
+use super::{Snapshot, SnapshotParts};
 use crate::block::BlockRegistry;
 use crate::space::{BlockBox, ColumnPos, DimensionId};
 use crate::work::{FileError, Progress, Tell};
-use index::Index;
-use std::collections::BTreeMap;
+use index::IndexedColumn;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use uuid::Uuid;
 
 const INDEX: &str = "index.txt";
 
@@ -82,33 +83,16 @@ impl Default for StoreOptions {
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredSnapshot {
     folder: PathBuf,
-    index: Index,
+    dimension: DimensionId,
+    area: BlockBox,
+    parts: SnapshotParts,
+    /// Whom it tells of; `None` for everybody.
+    concerned: Option<BTreeSet<Uuid>>,
+    owner_data: BTreeMap<String, String>,
+    columns: BTreeMap<ColumnPos, IndexedColumn>,
 }
 
 impl StoredSnapshot {
-    /// Stores a snapshot in a folder that is not there yet, with data of whoever it belongs to.
-    ///
-    /// Until all of it is written it has another name, so a crash leaves the whole snapshot or none. What an earlier crash left
-    /// of the same name is removed. Nobody else may create one of this name at the same time.
-    ///
-    /// `progress` is told after each column, in columns, here and wherever a stored snapshot is gone through, and can break it
-    /// off.
-    ///
-    /// # Errors
-    /// Something of that name that is there already; blocks that the registry has never heard of; what the disk says; the
-    /// progress breaking it off. Nothing is left then.
-    pub fn create(
-        folder: &Path,
-        (dimension, snapshot): (DimensionId, &Snapshot),
-        registry: &BlockRegistry,
-        options: &StoreOptions,
-        owner_data: BTreeMap<String, String>,
-        progress: Tell<'_>,
-    ) -> Result<Self> {
-        let index = create::create(folder, (dimension, snapshot), registry, options, owner_data, progress)?;
-        Ok(Self { folder: folder.to_path_buf(), index })
-    }
-
     /// Reads the index of a snapshot, and no column.
     ///
     /// # Errors
@@ -121,7 +105,7 @@ impl StoredSnapshot {
             }
             other => other.map_err(FileError::of(&path, "read"))?,
         };
-        Ok(Self { folder: folder.to_path_buf(), index: Index::parse(&text, &path)? })
+        Self::parse(&text, folder)
     }
 
     /// The folder.
@@ -131,39 +115,39 @@ impl StoredSnapshot {
 
     /// The box.
     pub fn area(&self) -> &BlockBox {
-        &self.index.area
+        &self.area
     }
 
     /// What it holds of its box.
     pub fn parts(&self) -> SnapshotParts {
-        self.index.parts
+        self.parts
     }
 
     /// The snapshot with all columns missing still: [`Snapshot::insert_column`] puts in those that were read.
     pub fn without_columns(&self) -> Snapshot {
-        let mut snapshot = Snapshot::of_parts(self.index.area, self.index.parts);
-        snapshot.concerned = self.index.concerned.clone().map(Arc::new);
+        let mut snapshot = Snapshot::of_parts(self.area, self.parts);
+        snapshot.concerned = self.concerned.clone().map(Arc::new);
         snapshot
     }
 
     /// The dimension that it was taken of, as its world numbers it.
     pub fn dimension(&self) -> DimensionId {
-        self.index.dimension
+        self.dimension
     }
 
     /// What whoever it belongs to wanted to be kept with it.
     pub fn owner_data(&self) -> &BTreeMap<String, String> {
-        &self.index.owner_data
+        &self.owner_data
     }
 
     /// The columns, ascending.
     pub fn columns(&self) -> impl ExactSizeIterator<Item = ColumnPos> {
-        self.index.columns.keys().copied()
+        self.columns.keys().copied()
     }
 
     /// Bytes of all columns on disk.
     pub fn bytes(&self) -> u64 {
-        self.index.columns.values().flat_map(|column| &column.files).map(|file| file.bytes).sum()
+        self.columns.values().flat_map(|column| &column.files).map(|file| file.bytes).sum()
     }
 
     /// Reads every file, and checks its length and its checksum.
@@ -171,7 +155,7 @@ impl StoredSnapshot {
     /// # Errors
     /// The first that is not as it was written; the progress breaking it off.
     pub fn verify(&self, progress: Tell<'_>) -> Result<()> {
-        for (done, (pos, column)) in (1..).zip(&self.index.columns) {
+        for (done, (pos, column)) in (1..).zip(&self.columns) {
             for file in &column.files {
                 self.bytes_of(*pos, file)?;
             }
@@ -195,15 +179,6 @@ impl StoredSnapshot {
         Ok((snapshot, report))
     }
 
-    /// Reads one column, when its checksum is right, and says what the registry has no place for.
-    ///
-    /// # Errors
-    /// A column that is not part of it; a file that is missing, or not as it was written; blocks that the registry knows
-    /// neither by name nor as placeholders.
-    pub fn read_column(&self, pos: ColumnPos, registry: &BlockRegistry) -> Result<(ColumnSnapshot, TranslationReport)> {
-        read::column(self, pos, registry)
-    }
-
     /// Removes the folder with all that is in it.
     pub fn remove(self) -> Result<()> {
         let gone = create::unfinished(&self.folder)?;
@@ -214,7 +189,7 @@ impl StoredSnapshot {
     }
 
     fn tell(&self, done: u64, progress: Tell<'_>) -> Result<()> {
-        match progress(&Progress::of(done, self.index.columns.len() as u64)) {
+        match progress(&Progress::of(done, self.columns.len() as u64)) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => Err(StoredSnapshotError::Cancelled),
         }

@@ -197,7 +197,7 @@ impl Snapshot {
         inward.take_memory(columns.saturating_mul(COLUMN_BYTES))?;
         snapshot.columns.extend(area.columns().map(|pos| (pos, ColumnSnapshot::default())));
         for (number, entity) in (0..).zip(&schematic.entities) {
-            match inward.entity(entity, number, dimension, &area) {
+            match entities::from_schematic(entity, dimension, &area, [options.seed, number]) {
                 Some(entity) => {
                     let values = entity.components.iter().map(|(name, value)| name.len() + value.len());
                     inward.take_memory(ENTITY_BYTES + values.sum::<usize>() as u64)?;

@@ -38,11 +38,6 @@ impl Turn {
         Self { quarters: (quarter_turns % 4 + more) % 4, is_flipped }
     }
 
-    /// All eight.
-    pub fn all() -> impl Iterator<Item = Self> {
-        [Flip::None, Flip::X].into_iter().flat_map(|flip| (0..4).map(move |turns| Self::new(turns, flip)))
-    }
-
     /// Whether everything stays as it is.
     pub const fn is_none(self) -> bool {
         self.quarters == 0 && !self.is_flipped
@@ -61,12 +56,6 @@ impl Turn {
     /// Whether x becomes z, and z x.
     pub const fn swaps_axes(self) -> bool {
         self.quarters % 2 == 1
-    }
-
-    /// This one first, then the other.
-    pub const fn then(self, other: Self) -> Self {
-        let first = if other.is_flipped { 4 - self.quarters } else { self.quarters };
-        Self { quarters: (first + other.quarters) % 4, is_flipped: self.is_flipped != other.is_flipped }
     }
 
     /// The one that takes everything back.
@@ -103,6 +92,19 @@ impl Turn {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Turn {
+        /// All eight.
+        pub(in crate::snapshot) fn all() -> impl Iterator<Item = Self> {
+            [Flip::None, Flip::X].into_iter().flat_map(|flip| (0..4).map(move |turns| Self::new(turns, flip)))
+        }
+
+        /// This one first, then the other.
+        pub(in crate::snapshot) const fn then(self, other: Self) -> Self {
+            let first = if other.is_flipped { 4 - self.quarters } else { self.quarters };
+            Self { quarters: (first + other.quarters) % 4, is_flipped: self.is_flipped != other.is_flipped }
+        }
+    }
 
     const SOME: [[i128; 2]; 3] = [[1, 0], [0, 1], [-3, 7]];
 

@@ -50,7 +50,7 @@ fn exit(arguments: &[&str]) -> (u8, String) {
     match Arguments::try_parse_from(line) {
         Err(error) => (error.exit_code() as u8, error.to_string()),
         Ok(arguments) => match tool::run(&arguments, &Stop::default()) {
-            Ok(outcome) => (outcome.end.code(), outcome.text),
+            Ok(outcome) => (outcome.end.code(), outcome.text()),
             Err(error) => (error.code(), error.to_string()),
         },
     }
@@ -111,7 +111,7 @@ fn what_only_reads_changes_no_file() {
     let info = run(&["info", path]);
     assert_eq!(info.json["dimensions"][0]["columns"], 121);
     assert_eq!((&info.json["sessions"], &info.json["dimensions"][0]["seed"]), (&1.into(), &3.into()));
-    assert!(info.text.contains("\"overworld\"") && info.text.contains("chunkl0"), "{}", info.text);
+    assert!(info.text().contains("\"overworld\"") && info.text().contains("chunkl0"), "{}", info.text());
 
     let chunk = run(&["inspect", path, "chunk", "overworld", "-3", "0", "2"]);
     let blocks = chunk.json["blocks"].as_object().unwrap();
@@ -119,7 +119,7 @@ fn what_only_reads_changes_no_file() {
     assert_eq!((&chunk.json["version"], &chunk.json["tier"]), (&0.into(), &"hot".into()));
     let id = id_at(ColumnPos::new(5, 5)).to_string();
     let entity = run(&["inspect", path, "entity", &id]);
-    assert!(entity.text.contains("game::Name: 5 bytes 416c696365 \"Alice\""), "{}", entity.text);
+    assert!(entity.text().contains("game::Name\", hex \"416c696365\", text \"Alice\""), "{}", entity.text());
     assert_eq!(entity.json["block"], serde_json::json!([80, 8, 80]));
     for (wrong, reason) in [
         (["inspect", path, "chunk", "overworld", "900", "0", "0"].as_slice(), "not stored"),
@@ -131,7 +131,7 @@ fn what_only_reads_changes_no_file() {
     }
 
     let verified = run(&["verify", path]);
-    assert_eq!((ending(&verified), &verified.json["damaged"]), ("finished", &0.into()), "{}", verified.text);
+    assert_eq!((ending(&verified), &verified.json["damaged"]), ("finished", &0.into()), "{}", verified.text());
     assert_eq!(ending(&try_run(&["verify", path], true).unwrap()), "stopped");
     let trial = run(&["prune", path, "-d", "overworld", "--radius", "2", "--dry-run"]);
     assert_eq!(trial.json["columns"], 121 - 13);
@@ -235,16 +235,16 @@ fn damage_on_disk_is_found_told_and_left_out() {
     fs::write(&table, bytes).unwrap();
 
     let found = run(&["verify", &world]);
-    assert_eq!(ending(&found), "damaged", "{}", found.text);
-    assert_eq!(found.json["damages"][0]["kind"], "unreadable", "{}", found.text);
-    assert_eq!(found.json["damaged"], 1, "{}", found.text);
+    assert_eq!(ending(&found), "damaged", "{}", found.text());
+    assert_eq!(found.json["damages"][0]["kind"], "unreadable", "{}", found.text());
+    assert_eq!(found.json["damaged"], 1, "{}", found.text());
     let read = found.json["entries"].as_u64().unwrap();
     // One block of 16 KB holds a few chunks of noise, which takes 2 KB each.
     assert!((1..=16).contains(&(whole - read)), "{read} of {whole}");
     let saved = run(&["salvage", &world, &salvaged]);
-    assert_eq!((ending(&saved), saved.json["entries"].as_u64()), ("damaged", Some(read)), "{}", saved.text);
+    assert_eq!((ending(&saved), saved.json["entries"].as_u64()), ("damaged", Some(read)), "{}", saved.text());
     let verified = run(&["verify", &salvaged]);
-    assert_eq!((ending(&verified), verified.json["entries"].as_u64()), ("finished", Some(read)), "{}", verified.text);
+    assert_eq!((ending(&verified), verified.json["entries"].as_u64()), ("finished", Some(read)), "{}", verified.text());
 }
 
 #[test]
@@ -283,10 +283,10 @@ fn pruning_gives_the_room_back_and_the_ground_comes_anew() {
     make_world(Path::new(&world), 30);
     run(&["compact", &world]);
     let pruned = run(&["prune", &world, "-d", "overworld", "--shape", "square", "--radius", "13", "--yes"]);
-    assert_eq!(pruned.json["columns"], 61 * 61 - 27 * 27, "{}", pruned.text);
+    assert_eq!(pruned.json["columns"], 61 * 61 - 27 * 27, "{}", pruned.text());
     assert_eq!(pruned.json["chunks"], 61 * 61 - 27 * 27);
     let verified = run(&["verify", &world]);
-    assert_eq!((ending(&verified), &verified.json["stale_keys"]), ("finished", &0.into()), "{}", verified.text);
+    assert_eq!((ending(&verified), &verified.json["stale_keys"]), ("finished", &0.into()), "{}", verified.text());
     // The live bytes: a copy of what is left.
     run(&["copy", &world, &copy]);
     run(&["compact", &copy]);
@@ -345,7 +345,7 @@ fn pruned_ground_is_generated_anew_by_a_game() {
         drop(app);
         let path = world.to_str().unwrap();
         let pruned = run(&["prune", path, "-d", "overworld", "--radius", "5", "--yes"]);
-        assert!(pruned.json["columns"].as_u64().unwrap() >= 13, "{}", pruned.text);
+        assert!(pruned.json["columns"].as_u64().unwrap() >= 13, "{}", pruned.text());
     }
 }
 
@@ -394,7 +394,8 @@ fn a_game_is_asked_for_a_backup_of_the_world_that_it_has_open() {
     let info = run(&["info", restored.to_str().unwrap()]);
     assert_eq!(info.json["players"][0]["name"], "Alice");
     assert_eq!(info.json["players"][0]["block"], serde_json::json!([3, 90, 3]));
-    assert!(info.text.contains("player \"Alice\"") && info.text.contains("in \"overworld\""), "{}", info.text);
+    assert_eq!(info.json["players"][0]["dimension"], 0);
+    assert!(info.text().contains("name \"Alice\"") && info.text().contains("block [3, 90, 3]"), "{}", info.text());
 }
 
 /// The names of the blocks that [`make_world`] uses.
@@ -423,7 +424,7 @@ fn a_dimension_is_exported_and_imported_into_another_world() {
     assert!(unfinished.contains("not whole"), "{unfinished}");
     assert!(!Path::new(&new).exists());
     let exported = run(&export);
-    assert_eq!(ending(&exported), "finished", "{}", exported.text);
+    assert_eq!(ending(&exported), "finished", "{}", exported.text());
     assert_eq!((&exported.json["columns"], &exported.json["chunks"]), (&121.into(), &121.into()));
     assert!(exported.json["bytes"].as_u64().unwrap() > 100_000);
     assert!(try_run(&export, false).unwrap_err().contains("there already"));
@@ -433,7 +434,7 @@ fn a_dimension_is_exported_and_imported_into_another_world() {
     let other = try_run(&["import", &file, &new, "--existing", "replace"], false).unwrap_err();
     assert!(other.contains("--anew"), "{other}");
     let imported = run(&["import", &file, &new]);
-    assert_eq!((ending(&imported), &imported.json["columns"]), ("finished", &121.into()), "{}", imported.text);
+    assert_eq!((ending(&imported), &imported.json["columns"]), ("finished", &121.into()), "{}", imported.text());
     assert_eq!(&imported.json["entities"], &exported.json["entities"]);
     assert_eq!(run(&["verify", &new]).json["damaged"], 0);
     let chunk = |world: &str, x: &str| run(&["inspect", world, "chunk", "overworld", x, "0", "2"]).json;
@@ -443,16 +444,16 @@ fn a_dimension_is_exported_and_imported_into_another_world() {
     let part = path("part.objects");
     let area = ["--from", "-16,-16", "--to", "15,15", "--objects-per-file", "1"];
     let exported = run(&[&["export", &from, &part, "-d", "overworld"][..], &area].concat());
-    assert_eq!((&exported.json["columns"], &exported.json["files"]), (&4.into(), &4.into()), "{}", exported.text);
+    assert_eq!((&exported.json["columns"], &exported.json["files"]), (&4.into(), &4.into()), "{}", exported.text());
     assert!(try_run(&["import", &part, &new], false).unwrap_err().contains("there already"));
     let beside = run(&["import", &part, &new, "--move", "160,0,32"]);
-    assert_eq!((&beside.json["columns"], &beside.json["new_types"]), (&4.into(), &0.into()), "{}", beside.text);
+    assert_eq!((&beside.json["columns"], &beside.json["new_types"]), (&4.into(), &0.into()), "{}", beside.text());
     assert_eq!(
         chunk(&new, "9")["blocks"],
         run(&["inspect", &from, "chunk", "overworld", "-1", "0", "0"]).json["blocks"]
     );
     let again = run(&["import", &part, &new, "--existing", "keep", "--dimension", "overworld"]);
-    assert_eq!((&again.json["columns"], &again.json["left"]), (&0.into(), &4.into()), "{}", again.text);
+    assert_eq!((&again.json["columns"], &again.json["left"]), (&0.into(), &4.into()), "{}", again.text());
 
     // What is damaged is named, and the rest comes if that is asked for.
     let mut bytes = fs::read(&file).unwrap();
@@ -465,5 +466,5 @@ fn a_dimension_is_exported_and_imported_into_another_world() {
     let rest = run(&["import", &file, &other, "--leave-damaged", "--create"]);
     let lost = rest.json["lost"].as_array().unwrap().len() as u64;
     assert_eq!(ending(&rest), "damaged");
-    assert!((1..5).contains(&lost) && rest.json["columns"] == 121 - lost, "{}", rest.text);
+    assert!((1..5).contains(&lost) && rest.json["columns"] == 121 - lost, "{}", rest.text());
 }

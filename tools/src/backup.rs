@@ -1,7 +1,7 @@
 //! Backups, and worlds of them.
 
 use super::display::open;
-use super::outcome::{End, Outcome, Result, bytes};
+use super::outcome::{End, Outcome, Result};
 use bevy_terrane::storage::upkeep::{BackupProgress, BackupRequest, UpkeepError, restore_world};
 use bevy_terrane::storage::{Access, Backup, RocksStore, WorldOpenError};
 use bevy_terrane::work::Stop;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::io;
 use std::num::NonZeroU32;
 use std::path::Path;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 /// A game looks for requests each second when it is not saving; one that is paused in a debugger does not.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -18,19 +18,18 @@ const POLL_PERIOD: Duration = Duration::from_millis(100);
 /// Makes a backup, or has the game make it that has the world open.
 pub fn back_up(world: &Path, folder: &Path, keep: Option<NonZeroU32>, stop: &Stop) -> Result<Outcome> {
     let backup = match open(world, Access::Maintain) {
-        Ok(_) if stop.is_stopped() => return Ok(Outcome::stopped("stopped; no backup was made")),
+        Ok(_) if stop.is_stopped() => return Ok(Outcome::stopped("no backup was made")),
         Ok(store) => store.back_up(folder, keep)?,
         // A lock without a process is held by a program that only reads and makes no backups.
         Err(locked @ WorldOpenError::Locked { process: Some(_), .. }) => {
             match ask_for(world, folder, keep, &locked, stop)? {
                 Some(backup) => backup,
-                None => return Ok(Outcome::stopped("stopped; a backup that the game has begun is made all the same")),
+                None => return Ok(Outcome::stopped("a backup that the game has begun is made all the same")),
             }
         }
         Err(error) => return Err(error.into()),
     };
-    let text = format!("backup {} with {} was made", backup.number, bytes(backup.bytes));
-    Ok(Outcome::new(End::Well, text, as_json(&backup)))
+    Ok(Outcome::new(End::Well, as_json(&backup)))
 }
 
 /// Has the process that has the world open make the backup, and waits for it; `None` if it is stopped.
@@ -73,23 +72,15 @@ fn is_open_elsewhere(world: &Path) -> bool {
 
 pub fn restore(folder: &Path, world: &Path, number: Option<u32>, stop: &Stop) -> Result<Outcome> {
     let backup = match restore_world(folder, number, world, stop) {
-        Err(UpkeepError::Cancelled) => return Ok(Outcome::stopped("stopped; no world was made")),
+        Err(UpkeepError::Cancelled) => return Ok(Outcome::stopped("no world was made")),
         restored => restored?,
     };
-    let text = format!("{} was made of backup {}", world.display(), backup.number);
-    Ok(Outcome::new(End::Well, text, as_json(&backup)))
+    Ok(Outcome::new(End::Well, as_json(&backup)))
 }
 
 pub fn list(folder: &Path) -> Result<Outcome> {
-    let backups = RocksStore::backups(folder)?;
-    let line = |backup: &Backup| {
-        let age = SystemTime::now().duration_since(backup.made_at).unwrap_or_default();
-        let age = indicatif::HumanDuration(age);
-        format!("backup {}: {}, made {age} ago\n", backup.number, bytes(backup.bytes))
-    };
-    let text = backups.iter().map(line).collect();
-    let backups: Vec<Value> = backups.iter().map(as_json).collect();
-    Ok(Outcome::new(End::Well, text, json!({ "backups": backups })))
+    let backups: Vec<Value> = RocksStore::backups(folder)?.iter().map(as_json).collect();
+    Ok(Outcome::new(End::Well, json!({ "backups": backups })))
 }
 
 fn as_json(backup: &Backup) -> Value {

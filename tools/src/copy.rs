@@ -1,8 +1,8 @@
 //! New worlds of others.
 
 use super::display::{SALVAGE, open, with_progress};
-use super::outcome::{End, Failure, Outcome, Result, bytes};
-use super::verify::{damages, damages_as_json};
+use super::outcome::{End, Failure, Outcome, Result};
+use super::verify::damages;
 use bevy_terrane::storage::Access;
 use bevy_terrane::storage::upkeep::{UpkeepError, copy_world, salvage_world};
 use bevy_terrane::work::Stop;
@@ -12,32 +12,23 @@ use std::path::Path;
 pub fn copy(world: &Path, new: &Path, stop: &Stop) -> Result<Outcome> {
     let store = open(world, Access::Read)?;
     let copied = match with_progress("copying", "values", stop, |tell| copy_world(&store, new, tell)) {
-        Err(UpkeepError::Cancelled) => return Ok(Outcome::stopped("stopped; no copy was made")),
+        Err(UpkeepError::Cancelled) => return Ok(Outcome::stopped("no copy was made")),
         copied => copied.map_err(|error| Failure::from(error).with_hint_for_damage(SALVAGE))?,
     };
-    let text = format!("{} values, {} were copied", copied.done, bytes(copied.bytes));
-    Ok(Outcome::new(End::Well, text, json!({ "entries": copied.done, "bytes": copied.bytes })))
+    Ok(Outcome::new(End::Well, json!({ "entries": copied.done, "bytes": copied.bytes })))
 }
 
 pub fn salvage(world: &Path, new: &Path, stop: &Stop) -> Result<Outcome> {
     let report = match with_progress("salvaging", "values", stop, |tell| salvage_world(world, new, tell)) {
-        Err(UpkeepError::Cancelled) => return Ok(Outcome::stopped("stopped; no world was made")),
+        Err(UpkeepError::Cancelled) => return Ok(Outcome::stopped("no world was made")),
         report => report?,
     };
-    let (entries, read) = (report.read.done, report.read.bytes);
     let json = json!({
-        "entries": entries,
-        "bytes": read,
+        "entries": report.read.done,
+        "bytes": report.read.bytes,
         "damaged": report.damage.count(),
-        "damages": damages_as_json(&report.damage),
+        "damages": damages(&report.damage),
         "set_aside": report.set_aside,
     });
-    let mut text = damages(&report.damage);
-    text += &format!(
-        "{entries} values, {} were saved; {} are damaged, of which {} are only kept aside\n",
-        bytes(read),
-        report.damage.count(),
-        report.set_aside,
-    );
-    Ok(Outcome::new(End::of(true, report.damage.is_empty()), text, json))
+    Ok(Outcome::new(End::of(true, report.damage.is_empty()), json))
 }

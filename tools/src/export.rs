@@ -2,10 +2,10 @@
 
 use super::arguments::{ExportWorldArguments, ImportWorldArguments};
 use super::display::{open, with_progress};
-use super::outcome::{End, Failure, Outcome, Result, bytes};
+use super::outcome::{End, Failure, Outcome, Result, counted};
 use bevy_terrane::object_store::ObjectStoreError;
 use bevy_terrane::storage::upkeep::{
-    ExportOptions, ImportOptions, ImportReport, Listed, LostObject, UpkeepError, export_file, import_world,
+    ExportOptions, ImportOptions, Listed, LostObject, UpkeepError, export_file, import_world,
 };
 use bevy_terrane::storage::{Access, WorldOpenError};
 use bevy_terrane::work::Stop;
@@ -35,23 +35,9 @@ pub fn export(arguments: &ExportWorldArguments, stop: &Stop) -> Result<Outcome> 
     let report = report.map_err(|error| Failure::from(error).with_hint_for_damage(LEAVE_DAMAGED))?;
     let files = (1..=report.files).map(|number| export_file(file, number));
     let on_disk: u64 = files.filter_map(|file| fs::metadata(file).ok()).map(|file| file.len()).sum();
-    let mut text = format!(
-        "{} chunks in {} columns, {} entities and {} other objects are in {} {}, {}\n",
-        report.chunks,
-        report.columns,
-        report.entities,
-        report.objects,
-        report.files,
-        if report.files == 1 { "file" } else { "files" },
-        bytes(on_disk),
-    );
-    if !report.finished {
-        text = format!("stopped after {} columns: the same command does the rest\n", report.columns);
-    }
-    text += &lost_text(&report.lost);
     let mut json = with_lost(json!(report), &report.lost);
     json["bytes"] = on_disk.into();
-    Ok(Outcome::new(End::of(report.finished, report.lost.is_empty()), text, json))
+    Ok(Outcome::new(End::of(report.finished, report.lost.is_empty()), json).with_notes(unfinished(report.finished)))
 }
 
 pub fn import(arguments: &ImportWorldArguments, stop: &Stop) -> Result<Outcome> {
@@ -84,18 +70,7 @@ pub fn import(arguments: &ImportWorldArguments, stop: &Stop) -> Result<Outcome> 
         Failure::from(error).with_hint(hint)
     })?;
     let json = with_lost(json!(report), &report.lost);
-    Ok(Outcome::new(End::of(report.finished, report.lost.is_empty()), import_text(&report), json))
-}
-
-fn import_text(report: &ImportReport) -> String {
-    let ImportReport { columns, chunks, entities, objects, .. } = report;
-    let mut text = format!(
-        "{chunks} chunks in {columns} columns, {entities} entities and {objects} other objects came into the world\n"
-    );
-    if !report.finished {
-        text += "it was stopped: the same command does the rest\n";
-    }
-    for (count, what) in [
+    let notes = counted([
         (report.known_entities, "entities are in the world already"),
         (report.displaced_entities, "entities are not in the dimension where they were, which the world does not have"),
         (report.known_objects, "other objects are in the world already"),
@@ -103,22 +78,14 @@ fn import_text(report: &ImportReport) -> String {
         (report.left, "columns or chunks were there already, and stay"),
         (report.ungenerated, "columns were never generated, and were left out"),
         (report.new_types, "types of blocks are new in the world"),
-    ] {
-        text += &if count > 0 { format!("note: {count} {what}\n") } else { String::new() };
-    }
-    text + &lost_text(&report.lost)
+    ]);
+    let outcome = Outcome::new(End::of(report.finished, report.lost.is_empty()), json);
+    Ok(outcome.with_notes(unfinished(report.finished).into_iter().chain(notes)))
 }
 
-fn lost_text(lost: &Listed<LostObject>) -> String {
-    let text = |lost: &LostObject| match lost.column {
-        Some(column) => format!("column {column} is left out: {}\n", lost.reason),
-        None => format!("left out: {}\n", lost.reason),
-    };
-    let more = match lost.more {
-        0 => String::new(),
-        more => format!("and {more} more are left out\n"),
-    };
-    lost.first.iter().map(text).chain([more]).collect()
+/// What is to be said of a command that was stopped.
+pub fn unfinished(is_finished: bool) -> Option<String> {
+    (!is_finished).then(|| "the same command does the rest".to_owned())
 }
 
 /// The figures of a report, with what was left out.

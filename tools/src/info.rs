@@ -1,71 +1,16 @@
 //! What is in a world.
 
 use super::display::{folder_bytes, open};
-use super::outcome::{End, Outcome, Result, bytes};
-use bevy_terrane::space::DimensionId;
+use super::outcome::{End, Outcome, Result};
 use bevy_terrane::storage::Access;
 use bevy_terrane::storage::upkeep::{StoredPlayer, WorldInfo};
 use serde_json::{Value, json};
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
-
-/// Names of types that are listed as text; JSON has all.
-const MAX_NAMES: usize = 12;
+use std::time::UNIX_EPOCH;
 
 pub fn run(world: &Path) -> Result<Outcome> {
     let store = open(world, Access::Read)?;
-    let info = store.info()?;
-    let on_disk = folder_bytes(world);
-    Ok(Outcome::new(End::Well, text(&info, on_disk), as_json(&info, on_disk)))
-}
-
-fn text(info: &WorldInfo, on_disk: u64) -> String {
-    let age = SystemTime::now().duration_since(info.created_at).unwrap_or_default();
-    let mut text = format!(
-        "format {}, made {} ago, opened {} times, played for {}, {} on disk\n",
-        info.format,
-        indicatif::HumanDuration(age),
-        info.sessions,
-        indicatif::HumanDuration(info.play_time),
-        bytes(on_disk),
-    );
-    for (family, size) in &info.families {
-        let size = size.map_or_else(
-            || "of unknown size".into(),
-            |size| format!("about {} values, {}", size.entries, bytes(size.bytes)),
-        );
-        text += &format!("{family} ({}): {size}\n", family.purpose());
-    }
-    for (dimension, columns) in &info.dimensions {
-        let sparse = if dimension.is_sparse { ", each chunk by itself" } else { "" };
-        let removed = if dimension.being_removed { ", being removed" } else { "" };
-        text += &format!(
-            "dimension {:?} (number {}), made by {}: {columns} columns{sparse}{removed}\n",
-            dimension.name,
-            dimension.id.0,
-            dimension.generator.told(dimension.own_seed)
-        );
-    }
-    for StoredPlayer { name, id, place } in &info.players {
-        let place = place.map_or("its record is damaged".into(), |(dimension, block)| {
-            format!("at {block} in {}", dimension_name(info, dimension))
-        });
-        text += &format!("player {name:?} ({id}): {place}\n");
-    }
-    let registry = &info.registry;
-    let blocks: Vec<&str> = registry.blocks.iter().map(|block| &*block.name).collect();
-    let components: Vec<&str> = registry.components.iter().map(|component| &*component.name).collect();
-    let entity_types: Vec<&str> = registry.entity_types.iter().map(|name| &**name).collect();
-    for (what, names) in [("blocks", blocks), ("block components", components), ("entity components", entity_types)] {
-        let rest = if names.len() > MAX_NAMES { ", .." } else { "" };
-        text += &format!("{} {what}: {}{rest}\n", names.len(), names[..names.len().min(MAX_NAMES)].join(", "));
-    }
-    text
-}
-
-fn dimension_name(info: &WorldInfo, id: DimensionId) -> String {
-    let known = info.dimensions.iter().find(|(known, _)| known.id == id);
-    known.map_or_else(|| format!("dimension number {}", id.0), |(known, _)| format!("{:?}", known.name))
+    Ok(Outcome::new(End::Well, as_json(&store.info()?, folder_bytes(world))))
 }
 
 fn as_json(info: &WorldInfo, on_disk: u64) -> Value {

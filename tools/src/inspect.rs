@@ -11,9 +11,6 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Bytes of a component that are shown as text; JSON has all.
-const MAX_BYTES: usize = 64;
-
 pub fn run(world: &Path, what: &Inspected) -> Result<Outcome> {
     let store = open(world, Access::Read)?;
     match what {
@@ -32,33 +29,18 @@ fn chunk(store: &WorldStore, name: &str, pos: ChunkPos) -> Result<Outcome> {
         found.ok_or_else(|| format!("chunk {pos} of {name:?} is not stored; ground that was stored is air there"))?;
     let registry = store.blocks()?;
     let palette = palette(&registry, &found.chunk);
-    let layers: Vec<_> = found.chunk.layered_blocks().collect();
-    let components = components(&found.chunk);
-    let mut text =
-        format!("chunk {pos} of {name:?}: {} tier, version {}, {} bytes\n", found.tier, found.version, found.bytes);
-    palette.iter().for_each(|(block, count)| text += &format!("{count:>6} {block}\n"));
-    for (at, layer, block) in &layers {
-        text += &format!("layer {layer} at {at:?}: {}\n", block_name(&registry, *block));
-    }
-    for (at, layer, component, value) in &components {
-        text +=
-            &format!("component {} at {at:?} layer {layer}: {}\n", component_name(&registry, *component), dump(value));
-    }
-    let layers = layers
-        .iter()
-        .map(|(at, layer, block)| json!({ "at": at, "layer": layer, "block": block_name(&registry, *block) }));
-    let components = components.iter().map(|(at, layer, component, value)| {
-        json!({ "at": at, "layer": layer, "component": component_name(&registry, *component), "hex": hex(value) })
-    });
+    let layers = found.chunk.layered_blocks();
+    let layers =
+        layers.map(|(at, layer, block)| json!({ "at": at, "layer": layer, "block": block_name(&registry, block) }));
     let json = json!({
         "tier": found.tier.to_string(),
         "version": found.version,
         "bytes": found.bytes,
         "blocks": palette,
         "layers": layers.collect::<Vec<_>>(),
-        "components": components.collect::<Vec<_>>(),
+        "components": components(&registry, &found.chunk),
     });
-    Ok(Outcome::new(End::Well, text, json))
+    Ok(Outcome::new(End::Well, json))
 }
 
 /// How many blocks of each type there are in layer 0.
@@ -70,18 +52,15 @@ fn palette(registry: &BlockRegistry, chunk: &Chunk) -> BTreeMap<String, usize> {
     names
 }
 
-type ComponentOfBlock = ([usize; 3], u8, BlockComponentId, Vec<u8>);
-
-fn components(chunk: &Chunk) -> Vec<ComponentOfBlock> {
-    if !chunk.has_components() {
-        return Vec::new();
-    }
+fn components(registry: &BlockRegistry, chunk: &Chunk) -> Vec<Value> {
     let mut found = Vec::new();
     let cells = (0..16).flat_map(|x| (0..16).flat_map(move |y| (0..16).map(move |z| [x, y, z])));
-    for at in cells {
+    for at in cells.filter(|_| chunk.has_components()) {
         for layer in 0..u8::try_from(chunk.layer_count(at)).unwrap_or(u8::MAX) {
-            let of_block = chunk.components(at, layer);
-            found.extend(of_block.map(|(component, value)| (at, layer, component, value.to_vec())));
+            found.extend(chunk.components(at, layer).map(|(component, value)| {
+                let component = component_name(registry, component);
+                json!({ "at": at, "layer": layer, "component": component, "hex": hex(value), "text": text(value) })
+            }));
         }
     }
     found
@@ -101,22 +80,7 @@ fn component_name(registry: &BlockRegistry, component: BlockComponentId) -> Stri
 fn entity(store: &WorldStore, record: &EntityRecord) -> Result<Outcome> {
     let dimensions = store.dimensions()?;
     let dimension = dimensions.iter().find(|dimension| dimension.id == record.dimension);
-    let dimension = dimension.map_or_else(|| record.dimension.to_string(), |dimension| format!("{:?}", dimension.name));
-    let (block, offset) = (record.block, record.offset);
-    let mut text = format!("entity {}: in {dimension} at {block} + {offset:?}\n", record.id);
-    if let Some(viewer) = record.viewer {
-        text += &format!("holds ground loaded: {} columns around it\n", viewer.radius);
-    }
-    let list = |components: &[(String, Vec<u8>)], indent: &str| -> String {
-        let line = |(name, value): &(String, Vec<u8>)| format!("{indent}{name}: {}\n", dump(value));
-        components.iter().map(line).collect()
-    };
-    text += &list(&record.components, "");
-    for (number, child) in record.children.iter().enumerate() {
-        let parent = child.parent.map_or_else(|| "the entity".into(), |parent| format!("child {parent}"));
-        let id = child.id.map_or_else(String::new, |id| format!(" {id}"));
-        text += &format!("child {number}{id} of {parent}\n{}", list(&child.components, "  "));
-    }
+    let block = record.block;
     let children = record.children.iter().map(|child| {
         json!({
             "parent": child.parent,
@@ -128,25 +92,23 @@ fn entity(store: &WorldStore, record: &EntityRecord) -> Result<Outcome> {
     let json = json!({
         "id": record.id.to_string(),
         "dimension": record.dimension.0,
+        "dimension_name": dimension.map(|dimension| &dimension.name),
         "block": [block.x, block.y, block.z],
-        "offset": offset,
+        "offset": record.offset,
         "holds_ground": record.viewer.is_some(),
         "components": components_as_json(&record.components),
         "children": children.collect::<Vec<_>>(),
     });
-    Ok(Outcome::new(End::Well, text, json))
+    Ok(Outcome::new(End::Well, json))
 }
 
 fn components_as_json(components: &[(String, Vec<u8>)]) -> Value {
-    components.iter().map(|(name, value)| json!({ "name": name, "hex": hex(value) })).collect()
+    components.iter().map(|(name, value)| json!({ "name": name, "hex": hex(value), "text": text(value) })).collect()
 }
 
-/// The length, the bytes, and what is printable of them.
-fn dump(value: &[u8]) -> String {
-    let shown = &value[..value.len().min(MAX_BYTES)];
-    let rest = if shown.len() < value.len() { ".." } else { "" };
-    let text: String = shown.iter().map(|byte| if byte.is_ascii_graphic() { char::from(*byte) } else { '.' }).collect();
-    format!("{} bytes {}{rest} {text:?}", value.len(), hex(shown))
+/// What is printable of the bytes.
+fn text(value: &[u8]) -> String {
+    value.iter().map(|byte| if byte.is_ascii_graphic() { char::from(*byte) } else { '.' }).collect()
 }
 
 fn hex(value: &[u8]) -> String {

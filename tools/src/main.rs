@@ -8,7 +8,7 @@
 //! | `main.rs` | exit codes |
 //! | `arguments.rs` | the command line |
 //! | `display.rs` | progress as a bar, or as lines |
-//! | `outcome.rs` | what is printed at the end |
+//! | `outcome.rs`, `figures.rs` | what is printed at the end |
 //! | `info.rs`, `inspect.rs`, `verify.rs`, `copy.rs`, `backup.rs`, `prune.rs`, `export.rs` | the commands |
 //! | `schematic.rs`, `schematic_world.rs` | what is in a schematic; schematics in and out of a world |
 
@@ -17,6 +17,7 @@ mod backup;
 mod copy;
 mod display;
 mod export;
+mod figures;
 mod info;
 mod inspect;
 mod outcome;

@@ -1,9 +1,10 @@
 //! What is printed at the end.
 
+use super::figures;
 use bevy_terrane::snapshot::closed_world::ClosedWorldError;
 use bevy_terrane::storage::upkeep::UpkeepError;
 use bevy_terrane::storage::{StoreError, WorldOpenError};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fmt;
 use std::io;
 use std::process::ExitCode;
@@ -93,9 +94,7 @@ from_errors_that_know_damage!(StoreError, WorldOpenError, UpkeepError);
 pub struct Outcome {
     /// How it ended.
     pub end: End,
-    /// For people.
-    pub text: String,
-    /// For programs.
+    /// The figures.
     pub json: Value,
 }
 
@@ -140,14 +139,29 @@ impl End {
 
 impl Outcome {
     /// The figures get a field that says how it ended.
-    pub fn new(end: End, text: String, mut json: Value) -> Self {
+    pub fn new(end: End, mut json: Value) -> Self {
         json["outcome"] = end.name().into();
-        Self { end, text, json }
+        Self { end, json }
     }
 
     /// It was stopped, and nothing of it is left.
-    pub fn stopped(text: &str) -> Self {
-        Self::new(End::Stopped, text.into(), Value::Object(Default::default()))
+    pub fn stopped(note: &str) -> Self {
+        Self::new(End::Stopped, json!({})).with_notes([note.to_owned()])
+    }
+
+    /// The same with sentences for people.
+    pub fn with_notes(mut self, notes: impl IntoIterator<Item = String>) -> Self {
+        let notes: Vec<Value> = notes.into_iter().map(Value::from).collect();
+        if !notes.is_empty() {
+            self.json["notes"] = notes.into();
+        }
+        self
+    }
+
+    /// For people: a line for each figure.
+    pub fn text(&self) -> String {
+        let end = if self.end == End::Well { String::new() } else { format!("{}\n", self.end.name()) };
+        end + &figures::lines(&self.json, "")
     }
 
     /// Prints it on the standard output.
@@ -155,13 +169,13 @@ impl Outcome {
         if json {
             println!("{}", self.json);
         } else {
-            println!("{}", self.text.trim_end());
+            println!("{}", self.text().trim_end());
         }
         ExitCode::from(self.end.code())
     }
 }
 
-/// As people read it.
-pub fn bytes(bytes: u64) -> String {
-    indicatif::DecimalBytes(bytes).to_string()
+/// A note for each count that is not 0.
+pub fn counted<'a>(counts: impl IntoIterator<Item = (u64, &'a str)>) -> impl Iterator<Item = String> {
+    counts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"))
 }

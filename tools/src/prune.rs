@@ -2,9 +2,9 @@
 
 use super::arguments::PruneArguments;
 use super::display::{SALVAGE, dimension, folder_bytes, open, with_progress};
-use super::outcome::{End, Failure, Outcome, Result, bytes};
+use super::outcome::{End, Failure, Outcome, Result};
 use bevy_terrane::prelude::ColumnArea;
-use bevy_terrane::storage::upkeep::{KeptEntity, PruneReport};
+use bevy_terrane::storage::upkeep::PruneReport;
 use bevy_terrane::storage::{Access, WorldStore};
 use bevy_terrane::work::Stop;
 use serde_json::{Value, json};
@@ -32,10 +32,10 @@ pub fn run(arguments: &PruneArguments, stop: &Stop) -> Result<Outcome> {
     }
     drop(store);
     let after = folder_bytes(&arguments.world);
-    let text = text(&report, &keep, arguments.dry_run) + &space(before, after);
     let mut json = as_json(&report);
     (json["bytes_before"], json["bytes_after"]) = (before.into(), after.into());
-    Ok(Outcome::new(End::of(is_finished, true), text, json))
+    Ok(Outcome::new(End::of(is_finished, true), json)
+        .with_notes(arguments.dry_run.then(|| "nothing was deleted".to_owned())))
 }
 
 pub fn compact(world: &Path, stop: &Stop) -> Result<Outcome> {
@@ -44,7 +44,7 @@ pub fn compact(world: &Path, stop: &Stop) -> Result<Outcome> {
     let end = End::of(compact_all(&store, stop)?.is_continue(), true);
     drop(store);
     let after = folder_bytes(world);
-    Ok(Outcome::new(end, space(before, after), json!({ "bytes_before": before, "bytes_after": after })))
+    Ok(Outcome::new(end, json!({ "bytes_before": before, "bytes_after": after })))
 }
 
 fn compact_all(store: &WorldStore, stop: &Stop) -> Result<ControlFlow<()>> {
@@ -62,20 +62,6 @@ fn is_confirmed(keep: &ColumnArea, dimension: &str) -> Result<bool> {
     Ok(answer.trim() == "yes")
 }
 
-fn text(report: &PruneReport, keep: &ColumnArea, is_trial: bool) -> String {
-    let PruneReport { columns, chunks, entities, .. } = report;
-    let verb = if is_trial { "would be deleted" } else { "were deleted" };
-    let mut text = format!("outside the {keep}, {columns} columns, {chunks} chunks and {entities} entities {verb}\n");
-    for KeptEntity { id, column, is_damaged } in &report.kept.first {
-        let why = if *is_damaged { "its record is damaged" } else { "it may be a player" };
-        text += &format!("entity {id} in column {column} stays: {why}\n");
-    }
-    if report.kept.more > 0 {
-        text += &format!("{} more entities stay\n", report.kept.more);
-    }
-    text
-}
-
 fn as_json(report: &PruneReport) -> Value {
     let kept = report.kept.first.iter().map(|kept| {
         json!({ "id": kept.id.to_string(), "column": [kept.column.x, kept.column.z], "damaged": kept.is_damaged })
@@ -86,9 +72,6 @@ fn as_json(report: &PruneReport) -> Value {
         "entities": report.entities,
         "other": report.other,
         "kept_entities": kept.collect::<Vec<_>>(),
+        "more_kept_entities": report.kept.more,
     })
-}
-
-fn space(before: u64, after: u64) -> String {
-    format!("the world took {} before and takes {} now\n", bytes(before), bytes(after))
 }

@@ -1,17 +1,12 @@
 //! What is in a schematic.
 
-use super::outcome::{End, Outcome, Result, bytes};
+use super::outcome::{End, Outcome, Result};
 use bevy_terrane::block::BlockId;
 use bevy_terrane::snapshot::schematic::{ReadOptions, ReadReport, Schematic, SchematicError};
 use bevy_terrane::work::Stop;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::path::Path;
-
-/// Kinds of blocks that are listed as text; JSON has all.
-const MAX_KINDS: usize = 12;
-/// At most this many characters of a name are shown.
-const MAX_NAME: usize = 128;
 
 pub fn info(file: &Path, stop: &Stop) -> Result<Outcome> {
     let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
@@ -20,37 +15,30 @@ pub fn info(file: &Path, stop: &Stop) -> Result<Outcome> {
     let options = ReadOptions { salvage: true, ..ReadOptions::default() };
     let (schematic, report) = match Schematic::read_with(source, &options, &mut |_| stop.go_on()) {
         Ok(read) => read,
-        Err(SchematicError::Cancelled) => return Ok(Outcome::stopped("stopped")),
-        Err(error) => return refused(file, &error, ""),
+        Err(SchematicError::Cancelled) => return Ok(Outcome::stopped("nothing was found out")),
+        Err(error) => return refused(file, &error, None),
     };
     if let Some(error) = report.damage.as_ref().filter(|error| !error.is_damage()) {
-        return refused(file, error, "");
+        return refused(file, error, None);
     }
     let end = End::of(true, report.damage.is_none());
-    let kinds = kinds(&schematic);
-    Ok(Outcome::new(end, text(&schematic, &report, &kinds, on_disk), as_json(&schematic, &report, &kinds, on_disk)))
+    let notes = [
+        (report.lacks_checksum, "the checksum is missing"),
+        (report.has_trailing_bytes, "something follows the data"),
+        (report.stray_block_entities > 0, "some block entities are outside of the box"),
+    ];
+    let notes = notes.into_iter().filter(|(holds, _)| *holds).map(|(_, what)| what.to_owned());
+    Ok(Outcome::new(end, as_json(&schematic, &report, on_disk)).with_notes(notes))
 }
 
 /// How a command ends that cannot read a file.
-pub fn refused(file: &Path, error: &SchematicError, hint: &str) -> Result<Outcome> {
-    let text = format!("{}: {error}{hint}", file.display());
-    match error.is_damage() {
-        true => Ok(Outcome::new(End::Damaged, format!("damaged: {text}\n"), json!({ "damage": error.to_string() }))),
-        false => Err(text.into()),
+pub fn refused(file: &Path, error: &SchematicError, hint: Option<&str>) -> Result<Outcome> {
+    if error.is_damage() {
+        let json = json!({ "file": file.display().to_string(), "damage": error.to_string() });
+        return Ok(Outcome::new(End::Damaged, json).with_notes(hint.map(str::to_owned)));
     }
-}
-
-/// A name from a file, made printable and short.
-fn shown(name: &str) -> String {
-    name.chars().take(MAX_NAME).flat_map(char::escape_debug).collect()
-}
-
-/// A note about malformed block entities and entities, if there are any.
-pub fn malformed_text(report: &ReadReport) -> String {
-    report.first_malformed.as_ref().map_or(String::new(), |first| {
-        let count = report.malformed;
-        format!("note: {count} malformed block entities or entities were left out; the first: {first}\n")
-    })
+    let hint = hint.map_or(String::new(), |hint| format!("; {hint}"));
+    Err(format!("{}: {error}{hint}", file.display()).into())
 }
 
 /// How many blocks of each kind there are, the most first. Kinds that do not occur are left out.
@@ -76,44 +64,9 @@ fn kinds(schematic: &Schematic) -> Vec<(&str, u64)> {
     kinds
 }
 
-fn text(schematic: &Schematic, report: &ReadReport, kinds: &[(&str, u64)], on_disk: u64) -> String {
-    let [width, height, length] = schematic.size();
-    let mut text = format!(
-        "version {}, {width} x {height} x {length} blocks, {} on disk, {} uncompressed\n",
-        schematic.version,
-        bytes(on_disk),
-        bytes(report.bytes),
-    );
-    if let Some(version) = schematic.data_version {
-        text += &format!("data version {version}\n");
-    }
-    for (what, at) in [("offset", schematic.offset), ("origin", schematic.origin)] {
-        text += &at.map_or(String::new(), |[x, y, z]| format!("{what} [{x}, {y}, {z}]\n"));
-    }
-    let rest = if kinds.len() > MAX_KINDS { ", .." } else { "" };
-    let listed: Vec<String> =
-        kinds.iter().take(MAX_KINDS).map(|(name, count)| format!("{count} {}", shown(name))).collect();
-    text += &format!("{} kinds of blocks: {}{rest}\n", kinds.len(), listed.join(", "));
-    let biomes = schematic.biomes.as_ref().map_or(0, |biomes| biomes.palette.len());
-    let (block_entities, entities) = (schematic.block_entities.len(), schematic.entities.len());
-    text += &format!("{block_entities} block entities, {entities} entities, {biomes} biomes\n");
-    for (holds, what) in [
-        (report.lacks_checksum, "the checksum is missing"),
-        (report.has_trailing_bytes, "something follows the data"),
-        (report.stray_block_entities > 0, "some block entities are outside of the box"),
-    ] {
-        text += &if holds { format!("note: {what}\n") } else { String::new() };
-    }
-    text += &malformed_text(report);
-    if let Some(damage) = &report.damage {
-        text += &format!("damaged: {damage}\n{} blocks could be read\n", report.blocks);
-    }
-    text
-}
-
-fn as_json(schematic: &Schematic, report: &ReadReport, kinds: &[(&str, u64)], on_disk: u64) -> Value {
-    let kinds: serde_json::Map<String, Value> =
-        kinds.iter().map(|(name, count)| ((*name).to_owned(), (*count).into())).collect();
+fn as_json(schematic: &Schematic, report: &ReadReport, on_disk: u64) -> Value {
+    let kinds = kinds(schematic).into_iter().map(|(name, count)| (name.to_owned(), count.into()));
+    let kinds: serde_json::Map<String, Value> = kinds.collect();
     json!({
         "version": schematic.version,
         "data_version": schematic.data_version,

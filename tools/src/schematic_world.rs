@@ -2,12 +2,13 @@
 
 use super::arguments::{ExportArguments, ImportArguments};
 use super::display::{open, with_progress};
-use super::outcome::{End, Outcome, Result, bytes};
-use super::schematic::{malformed_text, refused};
+use super::export::unfinished;
+use super::outcome::{End, Outcome, Result, counted};
+use super::schematic::refused;
 use bevy_terrane::prelude::{BlockBox, BlockPos};
 use bevy_terrane::snapshot::closed_world::{ClosedWorld, ClosedWorldError, SchematicImport, SchematicImportReport};
 use bevy_terrane::snapshot::schematic::{ReadOptions, ReadReport, Schematic, SchematicError, WriteOptions};
-use bevy_terrane::snapshot::translation::{TranslationOptions, TranslationReport};
+use bevy_terrane::snapshot::translation::TranslationOptions;
 use bevy_terrane::snapshot::{Flip, Turn};
 use bevy_terrane::storage::{Access, WorldStore};
 use bevy_terrane::work::Stop;
@@ -36,26 +37,16 @@ pub fn export(arguments: &ExportArguments, stop: &Stop) -> Result<Outcome> {
         return Ok(stopped());
     }
     let on_disk = fs::metadata(file).map_err(|error| failed(file, &error))?.len();
-    let [width, height, length] = schematic.size();
-    let (block_entities, entities) = (schematic.block_entities.len(), schematic.entities.len());
-    let mut text = format!(
-        "{}: {width} x {height} x {length} blocks of {} kinds, {block_entities} block entities, {entities} entities, {}\n",
-        file.display(),
-        schematic.palette.len(),
-        bytes(on_disk),
-    );
-    if missing_chunks > 0 {
-        text += &format!("{missing_chunks} chunks were never generated; they are air in the file\n");
-    }
     let json = json!({
         "size": schematic.size(),
         "kinds": schematic.palette.len(),
-        "block_entities": block_entities,
-        "entities": entities,
+        "block_entities": schematic.block_entities.len(),
+        "entities": schematic.entities.len(),
         "missing_chunks": missing_chunks,
         "bytes": on_disk,
     });
-    Ok(Outcome::new(End::Well, text, json))
+    let notes = counted([(missing_chunks, "chunks were never generated; they are air in the file")]);
+    Ok(Outcome::new(End::Well, json).with_notes(notes))
 }
 
 /// Refuses a path that exists, even as a link that leads nowhere.
@@ -103,10 +94,10 @@ pub fn import(arguments: &ImportArguments, stop: &Stop) -> Result<Outcome> {
         Err(SchematicError::Cancelled) => return Ok(stopped()),
         Err(error) => {
             let hint = match error.is_damage() && !arguments.salvage {
-                true => "; nothing was changed; --salvage takes the layers of blocks that can be read",
-                false => "; nothing was changed",
+                true => "nothing was changed; --salvage takes the layers of blocks that can be read",
+                false => "nothing was changed",
             };
-            return refused(file, &error, hint);
+            return refused(file, &error, Some(hint));
         }
     };
     let at = arguments.at.or(schematic.corner().map(|[x, y, z]| BlockPos::new(x, y, z)));
@@ -137,8 +128,8 @@ pub fn import(arguments: &ImportArguments, stop: &Stop) -> Result<Outcome> {
     };
     let end = End::of(report.finished, read.damage.is_none());
     let replaced = arguments.replace_entities;
-    let text = import_text(&report, &read, layers, replaced);
-    Ok(Outcome::new(end, text, import_json(&report, &read, layers, replaced)))
+    let outcome = Outcome::new(end, import_json(&report, &read, layers, replaced));
+    Ok(outcome.with_notes(unfinished(report.finished).into_iter().chain(import_notes(&report, replaced))))
 }
 
 /// Layers of blocks of which all was read.
@@ -148,44 +139,24 @@ fn whole_layers(schematic: &Schematic, report: &ReadReport) -> u32 {
     u32::try_from(layers).unwrap_or(height).min(height)
 }
 
-fn import_text(report: &SchematicImportReport, read: &ReadReport, layers: Option<u32>, replaced: bool) -> String {
-    let SchematicImportReport {
-        columns,
-        chunks,
-        entities,
-        known_entities,
-        others,
-        ungenerated,
-        new_types,
-        translation,
-        finished,
-    } = report;
+fn import_notes(report: &SchematicImportReport, replaced: bool) -> impl Iterator<Item = String> {
     let of_others = match replaced {
         true => "entities that were in the box were removed",
         false => "entities were in the box already and stay: --replace-entities removes them",
     };
-    let mut text = format!("{chunks} chunks in {columns} columns were changed, and {entities} entities written\n");
-    if !finished {
-        text += "it was stopped: the same command does the rest\n";
-    }
-    if let (Some(damage), Some(layers)) = (&read.damage, layers) {
-        text += &format!("damaged: {damage}\nonly the lowest {layers} layers of blocks were read and taken\n");
-    }
-    let TranslationReport { placeholders, block_entities, entities: strays, components, has_biomes } = translation;
-    for (count, what) in [
-        (*ungenerated, "columns or chunks were never generated, and left out"),
-        (*known_entities, "entities are in the world already"),
-        (*others, of_others),
-        (*new_types, "types of blocks are new in the world"),
-        (*placeholders, "blocks have no name that a world could know, and became placeholders"),
-        (*block_entities, "block entities have no block that takes them, and were left out"),
-        (*strays, "entities are outside of the box, and were left out"),
-        (*components, "values of block components are not of this world, and were left out"),
-    ] {
-        text += &if count > 0 { format!("note: {count} {what}\n") } else { String::new() };
-    }
-    text += &malformed_text(read);
-    text + if *has_biomes { "note: biomes have no place in a world\n" } else { "" }
+    let left_out = &report.translation;
+    let biomes = left_out.has_biomes.then(|| "biomes have no place in a world".to_owned());
+    let notes = counted([
+        (report.ungenerated, "columns or chunks were never generated, and left out"),
+        (report.known_entities, "entities are in the world already"),
+        (report.others, of_others),
+        (report.new_types, "types of blocks are new in the world"),
+        (left_out.placeholders, "blocks have no name that a world could know, and became placeholders"),
+        (left_out.block_entities, "block entities have no block that takes them, and were left out"),
+        (left_out.entities, "entities are outside of the box, and were left out"),
+        (left_out.components, "values of block components are not of this world, and were left out"),
+    ]);
+    notes.chain(biomes)
 }
 
 fn import_json(
@@ -224,7 +195,7 @@ fn closed_world<'a>(store: &'a WorldStore, name: &str) -> Result<ClosedWorld<'a>
 }
 
 fn stopped() -> Outcome {
-    Outcome::stopped("stopped; nothing was written")
+    Outcome::stopped("nothing was written")
 }
 
 fn failed(file: &Path, error: &dyn std::fmt::Display) -> String {

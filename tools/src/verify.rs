@@ -1,7 +1,7 @@
 //! Is a world what was written?
 
 use super::display::{open, with_progress};
-use super::outcome::{End, Outcome, Result, bytes};
+use super::outcome::{End, Outcome, Result, counted};
 use bevy_terrane::storage::Access;
 use bevy_terrane::storage::upkeep::{Damage, Listed};
 use bevy_terrane::work::Stop;
@@ -11,40 +11,23 @@ use std::path::Path;
 pub fn run(world: &Path, stop: &Stop) -> Result<Outcome> {
     let store = open(world, Access::Read)?;
     let report = with_progress("verifying", "values", stop, |tell| store.verify(tell))?;
-    let mut text = damages(&report.damage);
-    text += &format!(
-        "{} values, {} were read; {} are damaged\n",
-        report.read.done,
-        bytes(report.read.bytes),
-        report.damage.count()
-    );
-    if report.marked_lost > 0 {
-        text += &format!("{} chunks are marked as lost, because they were found damaged before\n", report.marked_lost);
-    }
-    if report.stale > 0 {
-        text += &format!("{} keys lead to entities that are elsewhere or gone, which does no harm\n", report.stale);
-    }
     let json = json!({
         "entries": report.read.done,
         "bytes": report.read.bytes,
         "damaged": report.damage.count(),
-        "damages": damages_as_json(&report.damage),
+        "damages": damages(&report.damage),
         "marked_lost": report.marked_lost,
         "stale_keys": report.stale,
     });
-    Ok(Outcome::new(End::of(report.finished, report.damage.is_empty()), text, json))
+    let notes = counted([
+        (report.marked_lost, "chunks are marked as lost, because they were found damaged before"),
+        (report.stale, "keys lead to entities that are elsewhere or gone, which does no harm"),
+    ]);
+    Ok(Outcome::new(End::of(report.finished, report.damage.is_empty()), json).with_notes(notes))
 }
 
-/// A line for each damage.
-pub fn damages(list: &Listed<Damage>) -> String {
-    let mut text: String = list.first.iter().map(|damage| format!("damaged: {damage}\n")).collect();
-    if list.more > 0 {
-        text += &format!("damaged: {} more\n", list.more);
-    }
-    text
-}
-
-pub fn damages_as_json(list: &Listed<Damage>) -> Value {
+/// The damages that are listed.
+pub fn damages(list: &Listed<Damage>) -> Value {
     let kind = |damage: &Damage| match damage {
         Damage::Value { .. } => "value",
         Damage::Unreadable(_) => "unreadable",

@@ -4,7 +4,7 @@ use super::{Entry, ObjectStore, Result};
 use crate::bytes::put_number;
 use crate::object_store::block::Kind;
 use crate::object_store::index::CommitRecord;
-use crate::object_store::{Disk, ObjectBatch};
+use crate::object_store::{Disk, ObjectBatch, payload};
 
 impl<D: Disk> ObjectStore<D> {
     /// Makes several changes, which are there after a crash all or none.
@@ -51,7 +51,7 @@ impl<D: Disk> ObjectStore<D> {
         for (key, change) in &batch.changes {
             match change {
                 Some((version, data)) => {
-                    let payload = self.encoder.encode(data);
+                    let payload = payload::encode(&mut self.tables, self.options.level, data);
                     let entry = self.write_chain(Kind::BatchObject, key, (*version, counter), &payload)?;
                     runs.push((entry.first, entry.blocks));
                     written.push((key.as_str(), Entry { in_batch: true, ..entry }));
@@ -64,7 +64,7 @@ impl<D: Disk> ObjectStore<D> {
         }
         // All of it is there before it is said to be.
         self.sync_disk()?;
-        let payload = self.encoder.encode(&deleted);
+        let payload = payload::encode(&mut self.tables, self.options.level, &deleted);
         let commit = self.write_chain(Kind::Commit, "", (0, counter), &payload)?;
         runs.push((commit.first, commit.blocks));
         self.sync_disk()?;

@@ -6,7 +6,7 @@ use crate::object_store::block::{self, FILE_BLOCK_BYTES, Kind, Trailer};
 use crate::work::FileError;
 
 /// Blocks that are read or written at a time.
-pub(super) const MAX_AT_ONCE: usize = 1_024;
+const MAX_AT_ONCE: usize = 1_024;
 
 /// Blocks that so many bytes take, if data of the first one begins at `start`.
 pub(super) fn blocks_of(key: &str, bytes: usize, start: usize) -> u64 {

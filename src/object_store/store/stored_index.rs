@@ -1,11 +1,10 @@
 //! The index in the file: read, written, and made anew if it is lost.
 
-use super::chains::{MAX_AT_ONCE, blocks_of};
+use super::chains::blocks_of;
 use super::{ObjectStore, Result};
 use crate::object_store::block::{self, FILE_BLOCK_BYTES, Kind, Trailer};
 use crate::object_store::index::{self, Index};
-use crate::object_store::payload::{self, Encoder};
-use crate::object_store::{Disk, recovery};
+use crate::object_store::{Disk, payload, recovery};
 use crate::work::FileError;
 
 /// How much the index is compressed: it is written often, and its numbers do not become much smaller.
@@ -46,22 +45,14 @@ impl<D: Disk> ObjectStore<D> {
             return None;
         };
         let (mut payload, mut chain) = (data.to_vec(), vec![0]);
-        // Mostly they follow each other: what is read beyond a block is of use then.
-        let (mut run, mut run_first, mut ahead) = (Vec::new(), 0, 1);
         while let Some(at) = next {
             // A chain that comes back to a block would have no end.
             if chain.len() as u64 >= self.index.blocks || at >= self.index.blocks {
                 return None;
             }
-            let run_end = run_first + (run.len() / FILE_BLOCK_BYTES) as u64;
-            if !(run_first..run_end).contains(&at) {
-                ahead = if at == run_end { (ahead * 2).min(MAX_AT_ONCE as u64) } else { 1 };
-                run.resize(ahead.min(self.index.blocks - at) as usize * FILE_BLOCK_BYTES, 0);
-                run_first = at;
-                self.disk.read_at(at * FILE_BLOCK_BYTES as u64, &mut run).ok()?;
-            }
-            let block = run.as_chunks::<FILE_BLOCK_BYTES>().0.get((at - run_first) as usize)?;
-            let (found, data) = part_of_index(block, 0)?;
+            let mut block = [0; FILE_BLOCK_BYTES];
+            self.disk.read_at(at * FILE_BLOCK_BYTES as u64, &mut block).ok()?;
+            let (found, data) = part_of_index(&block, 0)?;
             if found.counter != counter || u64::from(found.sequence) != chain.len() as u64 {
                 return None;
             }
@@ -97,7 +88,7 @@ impl<D: Disk> ObjectStore<D> {
     fn encoded_index(&mut self) -> Vec<u8> {
         // Its own chain changes what is free, and so what is in it.
         loop {
-            let payload = Encoder::new(LEVEL).encode(&self.index.encode());
+            let payload = payload::encode(&mut None, LEVEL, &self.index.encode());
             let wanted = blocks_of("", payload.len(), self.start);
             if wanted <= self.chain.len() as u64 {
                 return payload;

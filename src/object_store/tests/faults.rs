@@ -227,7 +227,7 @@ fn index_of(bytes: &[u8]) -> Vec<u8> {
 /// Puts this index into a file.
 fn put_index(bytes: &mut [u8], index: &[u8]) {
     let start = file::line_bytes(SIGNATURE);
-    let payload = payload::Encoder::new(0).encode(index);
+    let payload = payload::encode(&mut None, 0, index);
     bytes[start..start + payload.len()].copy_from_slice(&payload);
     bytes[4_062..4_064].copy_from_slice(&(payload.len() as u16).to_le_bytes());
     mend(bytes, 0);

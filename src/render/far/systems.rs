@@ -119,11 +119,9 @@ pub(super) fn dispatch(
     let FarMesher { tiles, running, .. } = &mut *mesher;
     let Some(blocks) = blocks else { return };
     let looks = looks.get_or_insert_with(|| Arc::new(BlockLooks::new(&blocks)));
-    let eyes = eyes.columns();
-    let distance = |middle: ColumnPos| eyes.iter().map(|eye| eye.distance_squared(middle)).min().unwrap_or(0);
     let pool = AsyncComputeTaskPool::get_or_init(TaskPool::default);
     let free = TASKS.saturating_sub(running.len());
-    let due = if free > 0 { tiles.nearest(free, distance) } else { Vec::new() };
+    let due = if free > 0 { tiles.nearest(free, eyes.distance()) } else { Vec::new() };
     for tile in due {
         let Some((ground, is_split)) = tiles.begin(tile) else { continue };
         let looks = looks.clone();

@@ -1,6 +1,6 @@
 //! Meshes of tiles of columns that are seen from afar.
 
-use super::super::queue::ColumnKey;
+use super::super::queue::{ColumnKey, nearest};
 use super::ground::{FarGround, TILE};
 use crate::chunk::ColumnSummary;
 use crate::space::ColumnPos;
@@ -125,13 +125,7 @@ impl FarTiles {
         };
         let middle = |key: &ColumnKey| key.1.offset(TILE / 2, TILE / 2);
         let due = self.stale.iter().filter(is_due).map(|(key, _)| (distance(middle(key)), *key));
-        let mut due: Vec<_> = due.collect();
-        if due.len() > most {
-            due.select_nth_unstable(most);
-            due.truncate(most);
-        }
-        due.sort_unstable();
-        due.into_iter().map(|(_, key)| key).collect()
+        nearest(due.collect(), most)
     }
 
     /// The mesh of a tile is being made, of what is known now: of this ground, and, if the second is true, one mesh for each

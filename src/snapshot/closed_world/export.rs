@@ -33,15 +33,14 @@ impl ClosedWorld<'_> {
         let mut snapshot = Snapshot::new(*area);
         let Some(heights) = area.chunk_heights() else { return Ok(snapshot) };
         let heights = *heights.start()..heights.end() + 1;
-        let is_sparse = self.store.is_sparse(self.dimension)?;
         let batches = self.stored_batches(area)?;
         let total = batches.len() as u64;
         for (done, (batch, columns)) in (1..).zip(batches) {
-            let of_dense = if is_sparse { 0..0 } else { heights.clone() };
+            let of_dense = if self.is_sparse { 0..0 } else { heights.clone() };
             for LoadedColumn { mut column, entities, .. } in
                 self.store.load_batch(self.dimension, batch, &columns, of_dense)?
             {
-                if is_sparse {
+                if self.is_sparse {
                     let all = HeightSet::from(heights.clone());
                     column = self.store.load_part(self.dimension, column.pos(), &all)?.column;
                 }

@@ -5,8 +5,8 @@ use super::{ClosedWorld, ClosedWorldError, Result, SchematicImport, SchematicImp
 use crate::chunk::{Column, ColumnSummary};
 use crate::snapshot::schematic::Schematic;
 use crate::snapshot::translation::{TranslationError, TranslationOptions};
-use crate::snapshot::{BlockFilter, BlockTurns, ColumnSnapshot, PlaceError, Relocation, Snapshot};
-use crate::space::{BatchPos, BlockBox, BlockPos, CHUNK_COORDINATES, ColumnPos, HeightSet};
+use crate::snapshot::{BlockFilter, BlockTurns, PlaceError, Relocation, Snapshot};
+use crate::space::{BatchPos, BlockPos, CHUNK_COORDINATES, ColumnPos, HeightSet};
 use crate::storage::{Durability, EntityRecord, LoadedColumn, SaveBatch, mark_stored};
 use crate::work::{Progress, Tell};
 use rustc_hash::FxHashSet;
@@ -15,16 +15,14 @@ use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// Columns of a snapshot, by batches.
-type Batches<'a> = BTreeMap<BatchPos, Vec<(ColumnPos, &'a ColumnSnapshot)>>;
-
 /// An import that is under way.
 struct Import<'a> {
+    world: &'a ClosedWorld<'a>,
     snapshot: &'a Snapshot,
-    is_sparse: bool,
     replaces_entities: bool,
     /// The stable ids of all entities in the snapshot.
     brought: FxHashSet<Uuid>,
+    report: SchematicImportReport,
 }
 
 impl ClosedWorld<'_> {
@@ -53,44 +51,45 @@ impl ClosedWorld<'_> {
         let (snapshot, translated) = Snapshot::from_schematic(schematic, self.dimension, &registry, translation)?;
         let snapshot = placed(snapshot, options, &BlockTurns::new(&registry, options.turn));
         let snapshot = snapshot.map_err(TranslationError::from)?;
-        let mut report =
-            SchematicImportReport { new_types, translation: translated, ..SchematicImportReport::default() };
-        let mut batches: Batches<'_> = BTreeMap::new();
-        for (pos, column) in snapshot.columns() {
-            batches.entry(pos.batch()).or_default().push((pos, column));
-        }
-        let is_sparse = self.store.is_sparse(self.dimension)?;
+        let mut batches: BTreeMap<BatchPos, Vec<ColumnPos>> = BTreeMap::new();
+        snapshot.columns().for_each(|(pos, _)| batches.entry(pos.batch()).or_default().push(pos));
+        let mut import = Import {
+            world: self,
+            snapshot: &snapshot,
+            replaces_entities: options.replaces_entities,
+            brought: snapshot.entities().flat_map(EntityRecord::ids).collect(),
+            report: SchematicImportReport { new_types, translation: translated, ..SchematicImportReport::default() },
+        };
         if !options.leaves_ungenerated {
-            self.expect_generated(&snapshot, &batches, is_sparse)?;
+            import.expect_generated(batches.values().flatten())?;
         }
-        if progress(&Progress::of(0, batches.len() as u64)).is_break() {
+        let total = batches.len() as u64;
+        if progress(&Progress::of(0, total)).is_break() {
             return Err(ClosedWorldError::Cancelled);
         }
         if lists != stored {
             self.store.save_registry_lists(&lists)?;
         }
-        let total = batches.len() as u64;
-        let brought = snapshot.entities().flat_map(EntityRecord::ids).collect();
-        let replaces_entities = options.replaces_entities;
-        let import = Import { snapshot: &snapshot, is_sparse, replaces_entities, brought };
         for (done, (batch, columns)) in (1..).zip(batches) {
-            self.put_batch(&import, batch, &columns, &mut report)?;
+            import.put_batch(batch, &columns)?;
             if progress(&Progress::of(done, total)).is_break() && done < total {
                 self.store.sync()?;
-                return Ok(report);
+                return Ok(import.report);
             }
         }
         self.store.sync()?;
-        report.finished = true;
-        Ok(report)
+        import.report.finished = true;
+        Ok(import.report)
     }
+}
 
-    fn expect_generated(&self, snapshot: &Snapshot, batches: &Batches<'_>, is_sparse: bool) -> Result<()> {
+impl Import<'_> {
+    fn expect_generated<'b>(&self, columns: impl Iterator<Item = &'b ColumnPos>) -> Result<()> {
         let (mut count, mut first) = (0, None);
-        for (pos, _) in batches.values().flatten() {
-            let missing = match is_sparse {
-                true => self.part(snapshot, *pos)?.1.len(),
-                false => u64::from(!self.store.is_stored(self.dimension, *pos)?),
+        for pos in columns {
+            let missing = match self.world.is_sparse {
+                true => self.part(*pos)?.1,
+                false => u64::from(!self.world.store.is_stored(self.world.dimension, *pos)?),
             };
             count += missing;
             first = first.or((missing > 0).then_some(*pos));
@@ -101,139 +100,116 @@ impl ClosedWorld<'_> {
         }
     }
 
-    /// What is stored of a column of a sparse dimension at the heights of the box, as if the chunks that the box fills were
-    /// generated; and the heights of others that were not.
-    fn part(&self, snapshot: &Snapshot, pos: ColumnPos) -> Result<(LoadedColumn, HeightSet)> {
-        let all = snapshot.area().height_set();
-        let mut stored = self.store.load_part(self.dimension, pos, &all)?;
-        let ungenerated = all.difference(stored.column.loaded().unwrap_or(&all));
-        let is_filled = |y: &i64| snapshot.area().part(pos.chunk(*y)).is_some_and(|part| part.is_whole());
-        let (filled, missing): (Vec<i64>, Vec<i64>) = ungenerated.iter().partition(is_filled);
-        let fresh = Column::partial(pos, filled.into_iter().collect());
-        stored.column.extend(&fresh);
-        Ok((stored, missing.into_iter().collect()))
-    }
-
-    fn put_batch(
-        &self,
-        import: &Import<'_>,
-        batch: BatchPos,
-        columns: &[(ColumnPos, &ColumnSnapshot)],
-        report: &mut SchematicImportReport,
-    ) -> Result<()> {
-        let Import { snapshot, is_sparse, .. } = *import;
+    fn put_batch(&mut self, batch: BatchPos, columns: &[ColumnPos]) -> Result<()> {
         let mut save = SaveBatch::default();
-        let stored = match is_sparse {
-            true => self.sparse_columns(snapshot, columns, &mut save, report)?,
-            false => self.dense_columns(batch, columns, report)?,
-        };
-        import.take_others(&stored, &mut save, report);
-        for LoadedColumn { mut column, block_ticks, .. } in stored {
-            let pos = column.pos();
-            report.columns += 1;
-            let filter = BlockFilter::default();
-            let changed: Vec<_> = snapshot.restored_chunks(&column, &filter).collect();
-            for (y, chunk) in &changed {
-                column.set_chunk(*y, chunk.clone());
-                save.chunks.insert((self.dimension, pos.chunk(*y)), chunk.clone());
-                // What was scheduled for blocks that are not there any more is not to happen to others.
-                let of_chunk: Vec<_> = block_ticks.iter().filter(|tick| tick.block.chunk().y == *y).collect();
-                let kept = of_chunk.iter().filter(|tick| !snapshot.area().contains(tick.block));
-                let kept: Vec<_> = kept.map(|tick| (*tick).clone()).collect();
-                if kept.len() < of_chunk.len() {
-                    save.block_ticks.insert((self.dimension, pos.chunk(*y)), kept);
-                }
-            }
-            if !changed.is_empty() && !is_sparse {
-                save.summaries.insert((self.dimension, pos), Arc::new(ColumnSummary::new(&column)));
-            }
-            for entity in snapshot.column(pos).map_or(&[][..], ColumnSnapshot::entities) {
-                self.put_entity(entity, snapshot.area(), &mut save, report)?;
-            }
+        let stored = self.stored(batch, columns)?;
+        self.take_others(&stored, &mut save);
+        for stored in stored {
+            self.report.columns += 1;
+            self.put_column(stored, &mut save)?;
         }
-        report.entities += save.entities.values().flatten().count() as u64;
-        report.chunks += self.store.commit(&save, Durability::Process)?.chunks as u64;
+        self.report.entities += save.entities.values().flatten().count() as u64;
+        self.report.chunks += self.world.store.commit(&save, Durability::Process)?.chunks as u64;
         Ok(())
     }
 
-    /// The columns of a batch that were generated.
-    fn dense_columns(
-        &self,
-        batch: BatchPos,
-        columns: &[(ColumnPos, &ColumnSnapshot)],
-        report: &mut SchematicImportReport,
-    ) -> Result<Vec<LoadedColumn>> {
+    /// What is stored of those columns of a batch that were generated: of a sparse dimension their parts, with what the box
+    /// fills. The rest is counted.
+    fn stored(&mut self, batch: BatchPos, columns: &[ColumnPos]) -> Result<Vec<LoadedColumn>> {
+        let ClosedWorld { store, dimension, is_sparse } = *self.world;
+        if is_sparse {
+            let mut stored = store.load_batch(dimension, batch, columns, 0..0)?;
+            for LoadedColumn { column, block_ticks, .. } in &mut stored {
+                let (part, missing) = self.part(column.pos())?;
+                (*column, *block_ticks) = (part.column, part.block_ticks);
+                self.report.ungenerated += missing;
+            }
+            stored.retain(|stored| stored.column.loaded().is_some_and(|loaded| !loaded.is_empty()));
+            return Ok(stored);
+        }
         let mut generated = Vec::with_capacity(columns.len());
-        for (pos, _) in columns {
-            match self.store.is_stored(self.dimension, *pos)? {
+        for pos in columns {
+            match store.is_stored(dimension, *pos)? {
                 true => generated.push(*pos),
-                false => report.ungenerated += 1,
+                false => self.report.ungenerated += 1,
             }
         }
-        Ok(self.store.load_batch(self.dimension, batch, &generated, CHUNK_COORDINATES)?)
+        Ok(store.load_batch(dimension, batch, &generated, CHUNK_COORDINATES)?)
     }
 
-    /// The parts of columns that were generated, or that the box fills. Those are generated by this.
-    fn sparse_columns(
-        &self,
-        snapshot: &Snapshot,
-        columns: &[(ColumnPos, &ColumnSnapshot)],
-        save: &mut SaveBatch,
-        report: &mut SchematicImportReport,
-    ) -> Result<Vec<LoadedColumn>> {
-        let mut parts = Vec::with_capacity(columns.len());
-        for (pos, column) in columns {
-            let (part, missing) = self.part(snapshot, *pos)?;
-            report.ungenerated += missing.len();
-            for y in part.column.loaded().into_iter().flat_map(HeightSet::iter) {
-                // Air is stored as well: what is not stored was not generated.
-                if column.chunk(y).is_none() && snapshot.area().part(pos.chunk(y)).is_some_and(|part| part.is_whole()) {
-                    save.chunks.insert((self.dimension, pos.chunk(y)), Arc::default());
-                }
-            }
-            if part.column.loaded().is_some_and(|loaded| !loaded.is_empty()) {
-                let tile = pos.tile();
-                let masks = match save.tiles.entry((self.dimension, tile)) {
-                    Entry::Occupied(known) => known.into_mut(),
-                    Entry::Vacant(new) => new.insert(self.store.stored_tile(self.dimension, tile)?.unwrap_or([0; 64])),
-                };
-                mark_stored(masks, *pos);
-                parts.push(part);
+    /// What is stored of a column of a sparse dimension at the heights of the box, as if the chunks that the box fills were
+    /// generated; and how many others were not.
+    fn part(&self, pos: ColumnPos) -> Result<(LoadedColumn, u64)> {
+        let all = self.snapshot.area().height_set();
+        let mut stored = self.world.store.load_part(self.world.dimension, pos, &all)?;
+        let ungenerated = all.difference(stored.column.loaded().unwrap_or(&all));
+        let filled: HeightSet = ungenerated.iter().filter(|y| self.is_filled(pos, *y)).collect();
+        let missing = ungenerated.len() - filled.len();
+        stored.column.extend(&Column::partial(pos, filled));
+        Ok((stored, missing))
+    }
+
+    /// Whether the box has all of a chunk.
+    fn is_filled(&self, pos: ColumnPos, y: i64) -> bool {
+        self.snapshot.area().part(pos.chunk(y)).is_some_and(|part| part.is_whole())
+    }
+
+    fn put_column(&mut self, stored: LoadedColumn, save: &mut SaveBatch) -> Result<()> {
+        let ClosedWorld { store, dimension, is_sparse } = *self.world;
+        let LoadedColumn { mut column, block_ticks, .. } = stored;
+        let (snapshot, pos) = (self.snapshot, column.pos());
+        let Some(wanted) = snapshot.column(pos) else { return Ok(()) };
+        if is_sparse {
+            // Air is stored as well: what is not stored was not generated.
+            let heights = column.loaded().into_iter().flat_map(HeightSet::iter);
+            let air = heights.filter(|y| wanted.chunk(*y).is_none() && self.is_filled(pos, *y));
+            save.chunks.extend(air.map(|y| ((dimension, pos.chunk(y)), Arc::default())));
+            let masks = match save.tiles.entry((dimension, pos.tile())) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => new.insert(store.stored_tile(dimension, pos.tile())?.unwrap_or([0; 64])),
+            };
+            mark_stored(masks, pos);
+        }
+        let changed: Vec<_> = snapshot.restored_chunks(&column, &BlockFilter::default()).collect();
+        for (y, chunk) in &changed {
+            column.set_chunk(*y, chunk.clone());
+            save.chunks.insert((dimension, pos.chunk(*y)), chunk.clone());
+            // What was scheduled for blocks that are not there any more is not to happen to others.
+            let of_chunk: Vec<_> = block_ticks.iter().filter(|tick| tick.block.chunk().y == *y).collect();
+            let kept = of_chunk.iter().filter(|tick| !snapshot.area().contains(tick.block));
+            let kept: Vec<_> = kept.map(|tick| (*tick).clone()).collect();
+            if kept.len() < of_chunk.len() {
+                save.block_ticks.insert((dimension, pos.chunk(*y)), kept);
             }
         }
-        Ok(parts)
+        if !changed.is_empty() && !is_sparse {
+            save.summaries.insert((dimension, pos), Arc::new(ColumnSummary::new(&column)));
+        }
+        wanted.entities().iter().try_for_each(|entity| self.put_entity(entity, save))
     }
 
     /// Adds an entity that nobody is already.
-    fn put_entity(
-        &self,
-        entity: &EntityRecord,
-        area: &BlockBox,
-        save: &mut SaveBatch,
-        report: &mut SchematicImportReport,
-    ) -> Result<()> {
-        if !area.contains(entity.block) {
+    fn put_entity(&mut self, entity: &EntityRecord, save: &mut SaveBatch) -> Result<()> {
+        if !self.snapshot.area().contains(entity.block) {
             return Ok(());
         }
         for id in entity.ids() {
-            if self.store.entity(id)?.is_some() {
-                report.known_entities += 1;
+            if self.world.store.entity(id)?.is_some() {
+                self.report.known_entities += 1;
                 return Ok(());
             }
         }
         save.entities.insert(entity.id, Some(entity.clone()));
         Ok(())
     }
-}
 
-impl Import<'_> {
     /// Counts the entities in the box that are not the schematic's own, and removes them if the options say so.
-    fn take_others(&self, stored: &[LoadedColumn], save: &mut SaveBatch, report: &mut SchematicImportReport) {
+    fn take_others(&mut self, stored: &[LoadedColumn], save: &mut SaveBatch) {
         let is_other = |entity: &&EntityRecord| {
             self.snapshot.area().contains(entity.block) && !entity.ids().any(|id| self.brought.contains(&id))
         };
         for other in stored.iter().flat_map(|column| &column.entities).filter(is_other) {
-            report.others += 1;
+            self.report.others += 1;
             if self.replaces_entities {
                 save.entities.insert(other.id, None);
             }

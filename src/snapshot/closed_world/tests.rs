@@ -191,8 +191,12 @@ fn in_a_sparse_dimension_the_chunks_that_a_box_fills_are_generated_by_it() {
     assert!(store.is_stored(dimension, ColumnPos::new(11, 1)).unwrap());
     let part = store.load_part(dimension, ColumnPos::new(10, 0), &(0..4).into()).unwrap();
     assert_eq!(part.column.loaded(), Some(&(1..3).into()), "air is there as well");
+    let cow = crate::storage::EntityRecord { dimension, ..entity(8, at(165, 30, 5)) };
+    store
+        .commit(&SaveBatch { entities: [(cow.id, Some(cow))].into(), ..Default::default() }, Durability::Process)
+        .unwrap();
     let partly = import(&SchematicImport { leaves_ungenerated: true, ..options(24) }).unwrap();
-    assert_eq!((partly.ungenerated, partly.chunks), (4, 1));
+    assert_eq!((partly.ungenerated, partly.chunks, partly.others), (4, 1, 1));
 }
 
 #[test]

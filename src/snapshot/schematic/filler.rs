@@ -187,28 +187,17 @@ impl<'a> Filler<'a> {
     }
 
     /// Everything that has come; the rest is number 0.
-    pub fn finish(mut self) -> ChunkGrid {
-        let [along_x, _, _] = self.grid.chunks_along();
-        let [x, y, z] = self.at.map(|at| at as usize);
-        for (place, cells) in std::mem::take(&mut self.slab).into_iter().enumerate() {
-            let at = [place as u32 % along_x, y as u32 / CHUNK_SIZE as u32, place as u32 / along_x];
-            let mut cells = match cells {
-                Cells::Mixed(cells) => cells,
-                Cells::Uniform(block) => Box::new([block; CHUNK_VOLUME]),
-            };
-            let has_come = |[cx, cy, cz]: [usize; 3]| {
-                let [ax, _, az] = at.map(|at| at as usize * CHUNK_SIZE);
-                (cy, az + cz, ax + cx) < (y % CHUNK_SIZE, z, x)
-            };
-            for (index, cell) in cells.iter_mut().enumerate() {
-                if !has_come([index % CHUNK_SIZE, index / CHUNK_SIZE / CHUNK_SIZE, index / CHUNK_SIZE % CHUNK_SIZE]) {
-                    *cell = 0;
-                }
+    pub fn finish(self) -> ChunkGrid {
+        // What had come was counted, so its chunks are made in any case.
+        let unlimited = Budget::new(u64::MAX);
+        let mut filler = Filler { budget: &unlimited, ..self };
+        while !filler.slab.is_empty() {
+            let row = (filler.grid.size()[0] - filler.at[0]) as usize;
+            if filler.push(&vec![0; row]).is_err() {
+                break;
             }
-            let reach = self.grid.reach(at);
-            self.grid.insert(at, Arc::new(chunk(&cells, reach)));
         }
-        self.grid
+        filler.grid
     }
 }
 

@@ -7,19 +7,13 @@ use super::extension::{self, extension};
 use super::nbt::{Compound, Nbt, NbtKind, Writer};
 use super::offsets::Offsets;
 use super::{Biomes, ChunkGrid, Result, Schematic, SchematicError, position};
-use crate::space::CHUNK_SIZE;
 use crate::work::{Progress, Tell};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use plan::Plan;
-use slab::Slab;
 use std::io::Write;
 use std::ops::ControlFlow;
 
-/// Packed cells that are collected before they are passed on.
-const BATCH: usize = 1 << 16;
-/// A palette of so many entries needs one byte a cell.
-const SINGLE: usize = 128;
 /// Names that have a meaning in the format. No other values are written under them.
 const NAMES: [&str; 20] = [
     "Schematic",
@@ -150,7 +144,7 @@ impl Schematic {
         let Some(Biomes { palette, cells }) = &self.biomes else { return Ok(()) };
         let [width, height, length] = self.size();
         let size = [width, if is_version_3 { height } else { height.min(1) }, length];
-        let plan = Plan::of_names(palette, cells, size)?;
+        let plan = Plan::of_names(palette, cells)?;
         if is_version_3 {
             writer.name(NbtKind::Compound, "Biomes")?;
             write_palette(writer, "Palette", palette)?;
@@ -205,7 +199,6 @@ fn write_palette<W: Write>(writer: &mut Writer<W>, name: &str, palette: &[String
     writer.end()
 }
 
-/// Writes the cells of a box of this size. A height of one layer is repeated as often as the size asks for.
 fn write_cells<W: Write>(
     writer: &mut Writer<W>,
     name: &str,
@@ -214,34 +207,14 @@ fn write_cells<W: Write>(
     size: [u32; 3],
     progress: Tell<'_>,
 ) -> Result<()> {
-    let ([width, height, length], volume) = (size, ChunkGrid::new(size).volume());
-    let is_flat = cells.size()[1] == 1;
+    let (length, volume) = (slab::packed_length(plan, cells, size)?, ChunkGrid::new(size).volume());
     writer.name(NbtKind::ByteArray, name)?;
-    writer.length(name, "bytes", usize::try_from(plan.length).unwrap_or(usize::MAX))?;
-    let is_single = plan.palette.len() <= SINGLE;
-    let (mut slab, mut packed, mut done) = (Slab::default(), Vec::with_capacity(BATCH + 4 * width as usize), 0);
-    for y in 0..height as usize {
-        let layer = if is_flat { 0 } else { y };
-        if y.is_multiple_of(CHUNK_SIZE) {
-            slab.open(plan, cells, (layer / CHUNK_SIZE) as u32, size);
+    writer.length(name, "bytes", usize::try_from(length).unwrap_or(usize::MAX))?;
+    slab::pack(plan, cells, size, |packed, done| {
+        writer.raw(packed)?;
+        match progress(&Progress::of(done, volume)) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(SchematicError::Cancelled),
         }
-        for z in 0..length as usize {
-            slab.pack_row(layer, z, is_single, &mut packed);
-            done += u64::from(width);
-            if packed.len() >= BATCH {
-                writer.raw(&packed)?;
-                packed.clear();
-                tell(progress, done, volume)?;
-            }
-        }
-    }
-    writer.raw(&packed)?;
-    tell(progress, done, volume)
-}
-
-fn tell(progress: Tell<'_>, done: u64, volume: u64) -> Result<()> {
-    match progress(&Progress::of(done, volume)) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(()) => Err(SchematicError::Cancelled),
-    }
+    })
 }

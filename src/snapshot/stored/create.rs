@@ -1,7 +1,7 @@
 //! How a snapshot comes into its folder.
 
-use super::index::{Index, IndexedColumn, IndexedFile, MAX_CHUNKS};
-use super::{INDEX, Result, StoreOptions, StoredSnapshotError};
+use super::index::{IndexedColumn, IndexedFile, MAX_CHUNKS};
+use super::{INDEX, Result, StoreOptions, StoredSnapshot, StoredSnapshotError};
 use crate::block::BlockRegistry;
 use crate::snapshot::schematic::{Schematic, WriteOptions};
 use crate::snapshot::translation::{Outward, TranslationError, TranslationOptions, origin};
@@ -13,35 +13,82 @@ use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-pub(super) fn create(
-    folder: &Path,
-    (dimension, snapshot): (DimensionId, &Snapshot),
-    registry: &BlockRegistry,
-    options: &StoreOptions,
-    owner_data: BTreeMap<String, String>,
-    progress: Tell<'_>,
-) -> Result<Index> {
-    let unfinished = unfinished(folder)?;
-    if fs::symlink_metadata(folder).is_ok() {
-        return Err(StoredSnapshotError::AlreadyExists { path: folder.to_path_buf() });
+impl StoredSnapshot {
+    /// Stores a snapshot in a folder that is not there yet, with data of whoever it belongs to.
+    ///
+    /// Until all of it is written it has another name, so a crash leaves the whole snapshot or none. What an earlier crash left
+    /// of the same name is removed. Nobody else may create one of this name at the same time.
+    ///
+    /// `progress` is told after each column, in columns, here and wherever a stored snapshot is gone through, and can break it
+    /// off.
+    ///
+    /// # Errors
+    /// Something of that name that is there already; blocks that the registry has never heard of; what the disk says; the
+    /// progress breaking it off. Nothing is left then.
+    pub fn create(
+        folder: &Path,
+        (dimension, snapshot): (DimensionId, &Snapshot),
+        registry: &BlockRegistry,
+        options: &StoreOptions,
+        owner_data: BTreeMap<String, String>,
+        progress: Tell<'_>,
+    ) -> Result<Self> {
+        let unfinished = unfinished(folder)?;
+        if fs::symlink_metadata(folder).is_ok() {
+            return Err(StoredSnapshotError::AlreadyExists { path: folder.to_path_buf() });
+        }
+        clear(&unfinished)?;
+        fs::create_dir_all(&unfinished).map_err(FileError::of(&unfinished, "create"))?;
+        let mut stored = Self {
+            folder: folder.to_path_buf(),
+            dimension,
+            area: *snapshot.area(),
+            parts: snapshot.parts(),
+            concerned: snapshot.concerned.as_deref().cloned(),
+            owner_data,
+            columns: BTreeMap::new(),
+        };
+        let written = stored.write(&unfinished, snapshot, registry, options, progress);
+        let finished = written.and_then(|()| finish(&unfinished, folder, options.sync));
+        if finished.is_err() {
+            // What cannot be removed now is removed by the next one.
+            let _ = clear(&unfinished);
+        }
+        finished.map(|()| stored)
     }
-    clear(&unfinished)?;
-    fs::create_dir_all(&unfinished).map_err(FileError::of(&unfinished, "create"))?;
-    let mut index = Index {
-        dimension,
-        area: *snapshot.area(),
-        parts: snapshot.parts(),
-        concerned: snapshot.concerned.as_deref().cloned(),
-        owner_data,
-        columns: BTreeMap::new(),
-    };
-    let written = write(&unfinished, snapshot, registry, options, &mut index, progress);
-    let finished = written.and_then(|()| finish(&unfinished, folder, options.sync));
-    if finished.is_err() {
-        // What cannot be removed now is removed by the next one.
-        let _ = clear(&unfinished);
+
+    fn write(
+        &mut self,
+        unfinished: &Path,
+        snapshot: &Snapshot,
+        registry: &BlockRegistry,
+        options: &StoreOptions,
+        progress: Tell<'_>,
+    ) -> Result<()> {
+        let total = snapshot.columns().len() as u64;
+        for (done, (pos, column)) in (1..).zip(snapshot.columns()) {
+            let mut files = Vec::new();
+            for span in spans(pos, column, snapshot.area()) {
+                let schematic = schematic(pos, column, snapshot.area(), span, registry)
+                    .map_err(|source| StoredSnapshotError::Translation { column: pos, source })?;
+                let (base, chunks) = span;
+                let mut file = IndexedFile { base, chunks, bytes: 0, checksum: 0 };
+                let path = unfinished.join(file.name(pos));
+                let mut bytes = Vec::new();
+                let written = schematic.write(&mut bytes, &WriteOptions { version: 3, level: options.level });
+                written.map_err(|source| StoredSnapshotError::Schematic { path: path.clone(), source })?;
+                (file.bytes, file.checksum) = (bytes.len() as u64, crc32fast::hash(&bytes));
+                write_file(&path, &bytes, options.sync)?;
+                files.push(file);
+            }
+            let heights = column.heights().cloned();
+            self.columns.insert(pos, IndexedColumn { tick: column.tick(), heights, files });
+            if progress(&Progress::of(done, total)).is_break() {
+                return Err(StoredSnapshotError::Cancelled);
+            }
+        }
+        write_file(&unfinished.join(INDEX), self.to_text().as_bytes(), options.sync)
     }
-    finished.map(|()| index)
 }
 
 /// The name of a folder's snapshot until all of it is there.
@@ -59,39 +106,6 @@ pub(super) fn clear(unfinished: &Path) -> Result<()> {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(FileError::of(unfinished, "remove")(error).into()),
         _ => Ok(()),
     }
-}
-
-fn write(
-    unfinished: &Path,
-    snapshot: &Snapshot,
-    registry: &BlockRegistry,
-    options: &StoreOptions,
-    index: &mut Index,
-    progress: Tell<'_>,
-) -> Result<()> {
-    let total = snapshot.columns().len() as u64;
-    for (done, (pos, column)) in (1..).zip(snapshot.columns()) {
-        let mut files = Vec::new();
-        for span in spans(pos, column, snapshot.area()) {
-            let schematic = schematic(pos, column, snapshot.area(), span, registry)
-                .map_err(|source| StoredSnapshotError::Translation { column: pos, source })?;
-            let (base, chunks) = span;
-            let mut file = IndexedFile { base, chunks, bytes: 0, checksum: 0 };
-            let path = unfinished.join(file.name(pos));
-            let mut bytes = Vec::new();
-            let written = schematic.write(&mut bytes, &WriteOptions { version: 3, level: options.level });
-            written.map_err(|source| StoredSnapshotError::Schematic { path: path.clone(), source })?;
-            (file.bytes, file.checksum) = (bytes.len() as u64, crc32fast::hash(&bytes));
-            write_file(&path, &bytes, options.sync)?;
-            files.push(file);
-        }
-        let heights = column.heights().cloned();
-        index.columns.insert(pos, IndexedColumn { tick: column.tick(), heights, files });
-        if progress(&Progress::of(done, total)).is_break() {
-            return Err(StoredSnapshotError::Cancelled);
-        }
-    }
-    write_file(&unfinished.join(INDEX), index.to_text().as_bytes(), options.sync)
 }
 
 /// Makes it the snapshot.

@@ -1,7 +1,8 @@
 //! The index as text: a line for each thing, words with a space between them, and a checksum of it all at the end.
 
-use super::{Result, StoredSnapshotError, damaged, wrong_checksum};
+use super::{INDEX, Result, StoredSnapshot, StoredSnapshotError, damaged, wrong_checksum};
 use crate::snapshot::SnapshotParts;
+use crate::snapshot::schematic::shortened;
 use crate::space::{BlockBox, BlockPos, CHUNK_SIZE, ColumnPos, DimensionId, HeightSet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -12,18 +13,6 @@ use uuid::Uuid;
 const SIGNATURE: &str = "bevy_terrane snapshot ";
 const VERSION: u64 = 1;
 const CHECKSUM: &str = "checksum ";
-
-/// What is known of a stored snapshot without reading any column.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Index {
-    pub dimension: DimensionId,
-    pub area: BlockBox,
-    pub parts: SnapshotParts,
-    /// Whom it tells of; `None` for everybody.
-    pub concerned: Option<BTreeSet<Uuid>>,
-    pub owner_data: BTreeMap<String, String>,
-    pub columns: BTreeMap<ColumnPos, IndexedColumn>,
-}
 
 /// What is known of a column.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,8 +50,8 @@ impl IndexedFile {
     }
 }
 
-impl Index {
-    pub fn to_text(&self) -> String {
+impl StoredSnapshot {
+    pub(super) fn to_text(&self) -> String {
         let BlockBox { min, max } = self.area;
         let mut text = format!("{SIGNATURE}{VERSION}\ndimension {}\n", self.dimension.0);
         // A string takes whatever it is given.
@@ -88,14 +77,15 @@ impl Index {
         text
     }
 
-    /// Reads an index. Memory is taken for its lines, and for no number in it.
-    pub fn parse(bytes: &[u8], path: &Path) -> Result<Self> {
+    /// Reads the index of a folder. Memory is taken for its lines, and for no number in it.
+    pub(super) fn parse(bytes: &[u8], folder: &Path) -> Result<Self> {
+        let path = &folder.join(INDEX);
         let wrong = |line: usize, expected: &str| damaged(path, format!("line {line}: expected {expected}"));
         let first = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
         let version = str::from_utf8(first).ok().and_then(|line| line.strip_prefix(SIGNATURE)?.parse().ok());
         match version {
             Some(VERSION) => {}
-            Some(found) => return Err(StoredSnapshotError::Version { path: path.to_path_buf(), found }),
+            Some(found) => return Err(StoredSnapshotError::Version { path: path.clone(), found }),
             None => return Err(wrong(1, "`bevy_terrane snapshot` and a version")),
         }
         let text = str::from_utf8(bytes).map_err(|_| wrong(1, "text in UTF-8"))?;
@@ -108,17 +98,17 @@ impl Index {
             return Err(damaged(path, wrong_checksum(stored, found)));
         }
         let mut lines = Lines { lines: content.split_terminator('\n').collect(), next: 1, at: 1 };
-        let index = Self::read(&mut lines).map_err(|expected| wrong(lines.at + 1, expected))?;
+        let index = Self::read_lines(folder, &mut lines).map_err(|expected| wrong(lines.at + 1, expected))?;
         // There is one way to write it.
         let again = index.to_text();
         match (1..).zip(again.split('\n').zip(text.split('\n'))).find(|(_, (expected, found))| expected != found) {
-            Some((line, (expected, _))) => Err(wrong(line, &format!("`{expected}`"))),
+            Some((line, (expected, _))) => Err(wrong(line, &format!("`{}`", shortened(expected)))),
             None => Ok(index),
         }
     }
 
     /// `Err` says what should be in the next line.
-    fn read(lines: &mut Lines<'_>) -> std::result::Result<Self, &'static str> {
+    fn read_lines(folder: &Path, lines: &mut Lines<'_>) -> std::result::Result<Self, &'static str> {
         let [dimension] = lines.take("dimension").and_then(numbers).ok_or("`dimension` and its number")?;
         let area = lines.take("box").and_then(numbers).ok_or("`box` and its lowest and highest block")?;
         let [x, y, z, to_x, to_y, to_z]: [i64; 6] = area;
@@ -141,7 +131,8 @@ impl Index {
         if lines.next < lines.lines.len() {
             return Err("`column`, its place, tick and heights");
         }
-        Ok(Self { dimension: DimensionId(dimension), area, parts, concerned, owner_data, columns })
+        let (folder, dimension) = (folder.to_path_buf(), DimensionId(dimension));
+        Ok(Self { folder, dimension, area, parts, concerned, owner_data, columns })
     }
 }
 

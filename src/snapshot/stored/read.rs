@@ -12,26 +12,24 @@ use crate::work::FileError;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 
-pub(super) fn column(
-    stored: &StoredSnapshot,
-    pos: ColumnPos,
-    registry: &BlockRegistry,
-) -> Result<(ColumnSnapshot, TranslationReport)> {
-    let Some(indexed) = stored.index.columns.get(&pos) else {
-        return Err(StoredSnapshotError::NoSuchColumn { column: pos });
-    };
-    let IndexedColumn { tick, heights, files } = indexed;
-    let mut column = ColumnSnapshot { tick: *tick, heights: heights.clone(), ..ColumnSnapshot::default() };
-    let mut report = TranslationReport::default();
-    for file in files {
-        let of_file = stored.read_file(pos, file, registry, &mut column)?;
-        report.add(&of_file);
-    }
-    column.chunks.shrink_to_fit();
-    Ok((column, report))
-}
-
 impl StoredSnapshot {
+    /// Reads one column, when its checksum is right, and says what the registry has no place for.
+    ///
+    /// # Errors
+    /// A column that is not part of it; a file that is missing, or not as it was written; blocks that the registry knows
+    /// neither by name nor as placeholders.
+    pub fn read_column(&self, pos: ColumnPos, registry: &BlockRegistry) -> Result<(ColumnSnapshot, TranslationReport)> {
+        let indexed = self.columns.get(&pos).ok_or(StoredSnapshotError::NoSuchColumn { column: pos })?;
+        let IndexedColumn { tick, heights, files } = indexed;
+        let mut column = ColumnSnapshot { tick: *tick, heights: heights.clone(), ..ColumnSnapshot::default() };
+        let mut report = TranslationReport::default();
+        for file in files {
+            report.add(&self.read_file(pos, file, registry, &mut column)?);
+        }
+        column.chunks.shrink_to_fit();
+        Ok((column, report))
+    }
+
     /// The bytes of a file, when they are what was written.
     pub(super) fn bytes_of(&self, column: ColumnPos, file: &IndexedFile) -> Result<Vec<u8>> {
         let path = self.folder.join(file.name(column));
@@ -80,13 +78,13 @@ impl StoredSnapshot {
         }
         let failed = |source: TranslationError| StoredSnapshotError::Translation { column: pos, source };
         let options = TranslationOptions::default();
-        let read = Snapshot::from_schematic(schematic, self.index.dimension, registry, &options);
+        let read = Snapshot::from_schematic(schematic, self.dimension, registry, &options);
         let (snapshot, report) = read.map_err(failed)?;
         let to_column = Relocation { to: corner(pos, file.base), ..Relocation::default() };
         let placed = snapshot.placed(&to_column, &BlockTurns::default());
         let mut placed = placed.map_err(|source| failed(source.into()))?;
         let Some(mut read) = placed.remove_column(pos) else { return Ok(report) };
-        let is_inside = read.entities.iter().all(|entity| self.index.area.contains(entity.block));
+        let is_inside = read.entities.iter().all(|entity| self.area.contains(entity.block));
         if !is_inside || report.entities > 0 {
             return Err(wrong("an entity is outside of the column"));
         }

@@ -1,6 +1,6 @@
 //! What stands between a snapshot and a schematic.
 
-use crate::block::{BlockComponentError, BlockComponentId, BlockId, BlockUpgradeError};
+use crate::block::{BlockComponentError, BlockUpgradeError};
 use crate::chunk::BlockValueError;
 use crate::snapshot::PlaceError;
 use thiserror::Error;
@@ -18,25 +18,15 @@ pub enum TranslationError {
         /// How much there is, as far as it is known.
         found: u64,
     },
-    /// A block that is not of this registry.
-    #[error("block {block} occurs, but is not in the registry")]
-    NoSuchBlock {
-        /// Its id.
-        block: BlockId,
-    },
-    /// A block component that is not of this registry.
-    #[error("component {component} occurs, but is not in the registry")]
-    NoSuchComponent {
-        /// Its id.
-        component: BlockComponentId,
-    },
-    /// A block of a schematic has a number that its palette does not have, or a component one that its list does not have.
-    #[error("{what} {number} occurs in the schematic, but has no name")]
-    Unnamed {
+    /// A block or a block component has a number that the registry or the schematic does not have.
+    #[error("{what} {number} occurs, but is not in the {list}")]
+    Unlisted {
         /// A block or a component.
         what: &'static str,
-        /// The number.
+        /// Its number.
         number: u64,
+        /// The registry, or the schematic's list.
+        list: &'static str,
     },
     /// A state is not known, and there is no block to stand for it.
     #[error(

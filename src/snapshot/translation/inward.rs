@@ -1,16 +1,14 @@
 //! Names of a schematic's palette become numbers of a registry.
 
-use super::entities;
 use super::placeholder::{self, Placeholder};
 use super::{TranslationError, TranslationOptions, TranslationReport};
 use crate::block::{BlockComponentId, BlockComponentRecord, BlockId, BlockLayout, BlockName, BlockRegistry};
 use crate::chunk::{Chunk, ChunkAssembly};
 use crate::snapshot::capture::is_air;
-use crate::snapshot::schematic::{AIR, BlockEntity, Schematic, SchematicEntity, dry, shortened};
+use crate::snapshot::schematic::{AIR, BlockEntity, Schematic, dry, shortened};
 use crate::snapshot::turned_state;
 use crate::snapshot::uniform_chunks::UniformChunks;
-use crate::space::{BlockBox, CHUNK_SIZE, ChunkPart, ChunkPos, DimensionId};
-use crate::storage::EntityRecord;
+use crate::space::{CHUNK_SIZE, ChunkPart, ChunkPos};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -100,17 +98,6 @@ impl<'a> Inward<'a> {
         Ok(())
     }
 
-    /// The record of an entity; `None` if it is too far outside.
-    pub fn entity(
-        &self,
-        entity: &SchematicEntity,
-        number: u64,
-        dimension: DimensionId,
-        area: &BlockBox,
-    ) -> Option<EntityRecord> {
-        entities::from_schematic(entity, dimension, area, [self.options.seed, number])
-    }
-
     fn state(&self, state: &str) -> State {
         if state == AIR {
             return State::Block(BlockId::AIR);
@@ -146,7 +133,10 @@ impl<'a> Inward<'a> {
                     has_parts |= self.registry.successor(*block).is_some();
                 }
                 Some(_) => is_simple = false,
-                None => return Err(TranslationError::Unnamed { what: "block", number: number.index().into() }),
+                None => {
+                    let number = number.index().into();
+                    return Err(TranslationError::Unlisted { what: "block", number, list: "palette of the schematic" });
+                }
             }
         }
         let chunk = match is_simple && source.rename_blocks(|number| self.block(number)) {
@@ -241,7 +231,7 @@ impl<'a> Inward<'a> {
     fn record(&self, component: BlockComponentId) -> Result<&BlockComponentRecord> {
         let number = component.place();
         let record = usize::try_from(number).ok().and_then(|number| self.components.get(number));
-        record.ok_or(TranslationError::Unnamed { what: "component", number })
+        record.ok_or(TranslationError::Unlisted { what: "component", number, list: "list of the schematic" })
     }
 
     /// Gives a block its components. Of several ids of its name it becomes the one that has just these.

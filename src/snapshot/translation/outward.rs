@@ -104,7 +104,9 @@ impl<'a> Outward<'a> {
             assembly.set_block(*position, *state);
         }
         match unknown {
-            Some(component) => Err(TranslationError::NoSuchComponent { component }),
+            Some(component) => {
+                Err(TranslationError::Unlisted { what: "component", number: component.number(), list: "registry" })
+            }
             None => Ok(assembly.finish()),
         }
     }
@@ -163,7 +165,8 @@ impl<'a> Outward<'a> {
             return Ok(*number);
         }
         if block.index() as usize >= self.registry.len() {
-            return Err(TranslationError::NoSuchBlock { block });
+            let number = block.index().into();
+            return Err(TranslationError::Unlisted { what: "block", number, list: "registry" });
         }
         let number = self.place(self.registry.block(block).name());
         self.numbers.insert(block, number);

@@ -97,7 +97,7 @@ fn exit_codes_and_messages_are_those_of_the_readme() {
     assert_eq!(try_run(&["copy", &world, &new], true).unwrap().end.code(), 130);
     assert_eq!(made.names(), before);
     let salvaged = run(&["salvage", &damaged, &new]);
-    assert_eq!((salvaged.end.code(), &salvaged.json["damages"][0]["kind"]), (3, &"file".into()), "{}", salvaged.text);
+    assert_eq!((salvaged.end.code(), &salvaged.json["damages"][0]["kind"]), (3, &"file".into()), "{}", salvaged.text());
     assert_eq!(run(&["verify", &new]).json["entries"], run(&["verify", &world]).json["entries"]);
 }
 

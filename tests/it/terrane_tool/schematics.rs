@@ -34,7 +34,7 @@ fn a_box_is_exported_and_imported_elsewhere() {
         (&elsewhere.json["new_types"], &elsewhere.json["entities"]),
         (&0.into(), &0.into()),
         "{}",
-        elsewhere.text
+        elsewhere.text()
     );
     assert!(elsewhere.json["chunks"].as_u64().unwrap() > 0);
     let copy = folder.path().join("copy.schem").to_str().unwrap().to_owned();
@@ -47,18 +47,18 @@ fn a_box_is_exported_and_imported_elsewhere() {
     let refused = import(&["--at", "80,0,80"]).unwrap_err();
     assert!(refused.contains("never generated") && refused.contains("--only-generated"), "{refused}");
     let partly = import(&["--at", "80,0,80", "--only-generated", "--turn", "1", "--flip", "z"]).unwrap();
-    assert_eq!((ending(&partly), &partly.json["ungenerated"]), ("finished", &3.into()), "{}", partly.text);
+    assert_eq!((ending(&partly), &partly.json["ungenerated"]), ("finished", &3.into()), "{}", partly.text());
 
     // Of a damaged file whole layers are taken, and only if that is asked for.
     let bytes = fs::read(&file).unwrap();
     fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
     let refused = import(&["--at", "-40,1,-40"]).unwrap();
-    assert!(ending(&refused) == "damaged" && refused.text.contains("too early"), "{}", refused.text);
-    assert!(refused.text.contains("nothing was changed; --salvage takes"), "{}", refused.text);
+    assert!(ending(&refused) == "damaged" && refused.text().contains("too early"), "{}", refused.text());
+    assert!(refused.text().contains("nothing was changed; --salvage takes"), "{}", refused.text());
     assert_eq!(ending(&run(&["schematic", "info", file_path])), "damaged");
     let salvaged = import(&["--at", "-40,1,-40", "--salvage"]).unwrap();
     let layers = salvaged.json["layers"].as_u64().unwrap();
-    assert!(ending(&salvaged) == "damaged" && (5..30).contains(&layers), "{}", salvaged.text);
+    assert!(ending(&salvaged) == "damaged" && (5..30).contains(&layers), "{}", salvaged.text());
     assert_eq!(salvaged.json["chunks"], 0, "what was read is there already");
     for (more, reason) in [
         (&["--at", "1,2"][..], "10,64,-3"),
@@ -114,7 +114,7 @@ fn info_of_a_schematic_tells_what_is_in_it_and_what_is_wrong_with_it() {
     let well = run(&["schematic", "info", path]);
     assert_eq!((ending(&well), &well.json["size"]), ("finished", &serde_json::json!([20, 3, 4])));
     assert_eq!(well.json["blocks"], serde_json::json!({ "minecraft:air": 192, "game:stone": 48 }));
-    assert!(well.text.contains("20 x 3 x 4 blocks") && well.text.contains("48 game:stone"), "{}", well.text);
+    assert!(well.text().contains("size: 20, 3, 4") && well.text().contains("game:stone: 48"), "{}", well.text());
     fs::write(&file, &bytes[..bytes.len() - 20]).unwrap();
     assert!(matches!(ending(&run(&["schematic", "info", path])), "damaged"));
     fs::write(&file, b"no schematic").unwrap();
@@ -145,7 +145,7 @@ fn an_import_says_which_entities_it_leaves_and_what_it_leaves_out() {
         (ending(&info), &info.json["malformed"], &info.json["block_entities"]),
         ("finished", &1.into(), &1.into())
     );
-    assert!(info.text.contains("BlockEntities[1].Id: it is missing"), "{}", info.text);
+    assert!(info.text().contains("BlockEntities[1].Id: it is missing"), "{}", info.text());
     let import = |more: &[&str]| {
         let line = ["schematic", "import", world.to_str().unwrap(), file, "-d", "overworld", "--at", "-5,8,0"];
         run(&[&line[..], more].concat())
@@ -153,13 +153,13 @@ fn an_import_says_which_entities_it_leaves_and_what_it_leaves_out() {
     let kept = import(&[]);
     assert_eq!((ending(&kept), &kept.json["kept_entities"]), ("finished", &1.into()));
     assert!(
-        kept.text.contains("1 entities were in the box already") && kept.text.contains("--replace-entities"),
+        kept.text().contains("1 entities were in the box already") && kept.text().contains("--replace-entities"),
         "{}",
-        kept.text
+        kept.text()
     );
-    assert!(kept.text.contains("BlockEntities[1].Id: it is missing"), "{}", kept.text);
+    assert!(kept.text().contains("BlockEntities[1].Id: it is missing"), "{}", kept.text());
     let replaced = import(&["--replace-entities"]);
     assert_eq!((&replaced.json["kept_entities"], &replaced.json["removed_entities"]), (&0.into(), &1.into()));
-    assert!(replaced.text.contains("1 entities that were in the box were removed"), "{}", replaced.text);
+    assert!(replaced.text().contains("1 entities that were in the box were removed"), "{}", replaced.text());
     assert_eq!(import(&["--replace-entities"]).json["removed_entities"], 0);
 }

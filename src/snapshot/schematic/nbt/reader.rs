@@ -234,16 +234,11 @@ impl<'a, R: Read> Reader<'a, R> {
         mut entry: impl FnMut(&mut Self, NbtKind, &str) -> Result<()>,
     ) -> Result<()> {
         self.check_depth(depth)?;
-        loop {
-            let kind = self.tag()?;
-            if kind == NbtKind::End {
-                return Ok(());
-            }
-            let name = self.text()?;
-            let path = self.open_name(&name);
+        while let Some((kind, name, path)) = self.open_entry()? {
             entry(self, kind, &name)?;
             self.path.truncate(path);
         }
+        Ok(())
     }
 
     /// Calls `item` for each item of a list of compounds, with the number of items left; `item` must read it. An empty list may
@@ -384,6 +379,7 @@ impl<'a, R: Read> Reader<'a, R> {
         self.check_depth(depth + 1)?;
         let first = self.entries.len();
         while let Some((kind, name, path)) = self.open_entry()? {
+            self.take(on_heap(name.len()))?;
             let value = self.value(kind, depth + 1)?;
             self.add_entry(name, value)?;
             self.path.truncate(path);
@@ -418,7 +414,6 @@ impl<'a, R: Read> Reader<'a, R> {
             return Ok(None);
         }
         let name = self.text()?;
-        self.take(on_heap(name.len()))?;
         let path = self.open_name(&name);
         Ok(Some((kind, name, path)))
     }

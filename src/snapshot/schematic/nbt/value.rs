@@ -25,25 +25,26 @@ pub enum NbtKind {
 }
 
 impl NbtKind {
-    const ALL: [Self; 13] = [
-        Self::End,
-        Self::Byte,
-        Self::Short,
-        Self::Int,
-        Self::Long,
-        Self::Float,
-        Self::Double,
-        Self::ByteArray,
-        Self::String,
-        Self::List,
-        Self::Compound,
-        Self::IntArray,
-        Self::LongArray,
+    /// By tag, with what it is called in a message.
+    const ALL: [(Self, &str); 13] = [
+        (Self::End, "an end"),
+        (Self::Byte, "a byte"),
+        (Self::Short, "a short"),
+        (Self::Int, "an int"),
+        (Self::Long, "a long"),
+        (Self::Float, "a float"),
+        (Self::Double, "a double"),
+        (Self::ByteArray, "a byte array"),
+        (Self::String, "a string"),
+        (Self::List, "a list"),
+        (Self::Compound, "a compound"),
+        (Self::IntArray, "an int array"),
+        (Self::LongArray, "a long array"),
     ];
 
     /// The kind with this tag, 0 to 12.
     pub(in crate::snapshot::schematic) fn from_tag(tag: u8) -> Option<Self> {
-        Self::ALL.get(usize::from(tag)).copied()
+        Self::ALL.get(usize::from(tag)).map(|(kind, _)| *kind)
     }
 
     /// The tag.
@@ -53,22 +54,7 @@ impl NbtKind {
 
     /// The kind in words.
     pub fn name(self) -> &'static str {
-        const NAMES: [&str; 13] = [
-            "an end",
-            "a byte",
-            "a short",
-            "an int",
-            "a long",
-            "a float",
-            "a double",
-            "a byte array",
-            "a string",
-            "a list",
-            "a compound",
-            "an int array",
-            "a long array",
-        ];
-        NAMES[self as usize]
+        Self::ALL[self as usize].1
     }
 }
 

@@ -1,12 +1,10 @@
 //! What is written in place of what.
 
-use super::slab::Slab;
-use super::{Result, SINGLE};
+use super::Result;
 use crate::block::BlockId;
 use crate::chunk::Chunk;
 use crate::snapshot::schematic::palette::{base, wet};
 use crate::snapshot::schematic::{ChunkGrid, Schematic, SchematicError, unnamed};
-use crate::space::CHUNK_SIZE;
 use rustc_hash::FxHashMap;
 
 /// A palette of so many entries is the largest that is written.
@@ -19,8 +17,6 @@ pub(super) struct Plan {
     wet: Vec<Option<u16>>,
     /// By block: whether it is water.
     is_water: Vec<bool>,
-    /// Bytes of all packed cells.
-    pub length: u64,
 }
 
 impl Plan {
@@ -28,7 +24,7 @@ impl Plan {
         let blocks = &schematic.blocks;
         let mut palette = schematic.palette.clone();
         let is_water = palette.iter().map(|state| schematic.water.iter().any(|water| base(state) == water)).collect();
-        let mut plan = Self { wet: vec![None; palette.len()], is_water, palette: Vec::new(), length: 0 };
+        let mut plan = Self { wet: vec![None; palette.len()], is_water, palette: Vec::new() };
         let mut places: FxHashMap<String, u16> = palette.iter().cloned().zip(0..).collect();
         for (_, chunk) in blocks.chunks() {
             for (at, _, block) in chunk.layered_blocks().filter(|(_, layer, _)| *layer == 1) {
@@ -46,15 +42,13 @@ impl Plan {
         }
         plan.palette = palette;
         plan.check("block", blocks, schematic.palette.len())?;
-        plan.length = plan.packed_length("the blocks", blocks, blocks.size())?;
         Ok(plan)
     }
 
-    /// Of names that are no blocks, in a box of this size.
-    pub fn of_names(palette: &[String], cells: &ChunkGrid, size: [u32; 3]) -> Result<Self> {
-        let mut plan = Self { wet: Vec::new(), is_water: Vec::new(), palette: palette.to_vec(), length: 0 };
+    /// Of names that are no blocks.
+    pub fn of_names(palette: &[String], cells: &ChunkGrid) -> Result<Self> {
+        let plan = Self { wet: Vec::new(), is_water: Vec::new(), palette: palette.to_vec() };
         plan.check("biome", cells, palette.len())?;
-        plan.length = plan.packed_length("the biomes", cells, size)?;
         Ok(plan)
     }
 
@@ -87,24 +81,5 @@ impl Plan {
 
     fn is_water(&self, block: BlockId) -> bool {
         self.is_water.get(block.index() as usize) == Some(&true)
-    }
-
-    /// Bytes of all packed cells of a box of this size, in which a single layer is repeated.
-    fn packed_length(&self, what: &str, cells: &ChunkGrid, mut size: [u32; 3]) -> Result<u64> {
-        let mut repeats = 1;
-        if cells.size()[1] == 1 {
-            (repeats, size[1]) = (size[1], size[1].min(1));
-        }
-        let mut length = ChunkGrid::new(size).volume();
-        if self.palette.len() > SINGLE {
-            let mut slab = Slab::default();
-            for y in 0..size[1].div_ceil(CHUNK_SIZE as u32) {
-                slab.open(self, cells, y, size);
-                length += slab.more_bytes();
-            }
-        }
-        let length = length.saturating_mul(repeats.into());
-        let limit = i32::MAX as u64;
-        if length <= limit { Ok(length) } else { Err(SchematicError::too_large(what, "bytes", limit, length)) }
     }
 }

@@ -1,5 +1,6 @@
 //! From chunks to the file's order of cells, one layer of chunks at a time.
 
+use super::Result;
 use super::plan::Plan;
 use crate::block::BlockId;
 use crate::bytes::put_number;
@@ -8,21 +9,67 @@ use crate::snapshot::schematic::ChunkGrid;
 use crate::snapshot::schematic::filler::{Cells, FileCells};
 use crate::space::{CHUNK_SIZE, CHUNK_VOLUME};
 
+/// Packed cells that are collected before they are passed on.
+const BATCH: usize = 1 << 16;
+/// A palette of so many entries needs one byte a cell.
+const SINGLE: usize = 128;
+
+/// Packs the cells of a box of this size, and passes them on with the number of cells that are packed by then. A height of one
+/// layer is repeated as often as the size asks for.
+pub(super) fn pack(
+    plan: &Plan,
+    cells: &ChunkGrid,
+    size: [u32; 3],
+    mut pass_on: impl FnMut(&[u8], u64) -> Result<()>,
+) -> Result<()> {
+    let [width, height, length] = size;
+    let is_flat = cells.size()[1] == 1;
+    let is_single = plan.palette.len() <= SINGLE;
+    let (mut slab, mut packed, mut done) = (Slab::default(), Vec::with_capacity(BATCH + 4 * width as usize), 0);
+    for y in 0..height as usize {
+        let layer = if is_flat { 0 } else { y };
+        if y.is_multiple_of(CHUNK_SIZE) {
+            slab.open(plan, cells, (layer / CHUNK_SIZE) as u32, size);
+        }
+        for z in 0..length as usize {
+            slab.pack_row(layer, z, is_single, &mut packed);
+            done += u64::from(width);
+            if packed.len() >= BATCH {
+                pass_on(&packed, done)?;
+                packed.clear();
+            }
+        }
+    }
+    pass_on(&packed, done)
+}
+
+/// Bytes of all packed cells.
+pub(super) fn packed_length(plan: &Plan, cells: &ChunkGrid, size: [u32; 3]) -> Result<u64> {
+    if plan.palette.len() <= SINGLE {
+        return Ok(ChunkGrid::new(size).volume());
+    }
+    let mut length = 0;
+    pack(plan, cells, size, |packed, _| {
+        length += packed.len() as u64;
+        Ok(())
+    })?;
+    Ok(length)
+}
+
 /// One layer of chunks.
 #[derive(Default)]
-pub(super) struct Slab {
+struct Slab {
     chunks: Vec<Cells>,
     unused: Vec<Box<FileCells>>,
-    /// Of the box, and which layer of chunks.
-    size: [u32; 3],
-    y: u32,
+    /// Blocks of the box along x.
+    width: u32,
 }
 
 impl Slab {
     /// Takes a layer of chunks, of a box of this size.
-    pub fn open(&mut self, plan: &Plan, cells: &ChunkGrid, y: u32, size: [u32; 3]) {
+    fn open(&mut self, plan: &Plan, cells: &ChunkGrid, y: u32, size: [u32; 3]) {
         let [along_x, along_z] = [size[0], size[2]].map(|side| side.div_ceil(CHUNK_SIZE as u32) as usize);
-        (self.size, self.y) = (size, y);
+        self.width = size[0];
         for chunk in self.chunks.drain(..) {
             if let Cells::Mixed(cells) = chunk {
                 self.unused.push(cells);
@@ -58,23 +105,12 @@ impl Slab {
         cells
     }
 
-    /// Bytes of all packed cells beyond one each.
-    pub fn more_bytes(&self) -> u64 {
-        let along_x = self.size[0].div_ceil(CHUNK_SIZE as u32) as usize;
-        let of_chunk = |(place, chunk): (usize, &Cells)| {
-            let at = [place % along_x, self.y as usize, place / along_x];
-            let reach = std::array::from_fn(|axis| (self.size[axis] as usize - at[axis] * CHUNK_SIZE).min(CHUNK_SIZE));
-            more_bytes(chunk, reach)
-        };
-        self.chunks.iter().enumerate().map(of_chunk).sum()
-    }
-
     /// Packs one row.
-    pub fn pack_row(&self, y: usize, z: usize, is_single: bool, into: &mut Vec<u8>) {
-        let along_x = self.size[0].div_ceil(CHUNK_SIZE as u32) as usize;
+    fn pack_row(&self, y: usize, z: usize, is_single: bool, into: &mut Vec<u8>) {
+        let along_x = self.width.div_ceil(CHUNK_SIZE as u32) as usize;
         let first = z / CHUNK_SIZE * along_x;
         let row = (y % CHUNK_SIZE * CHUNK_SIZE + z % CHUNK_SIZE) * CHUNK_SIZE;
-        let mut left = self.size[0] as usize;
+        let mut left = self.width as usize;
         for chunk in &self.chunks[first..first + along_x] {
             let count = left.min(CHUNK_SIZE);
             left -= count;
@@ -88,19 +124,6 @@ impl Slab {
                     cells[row..row + count].iter().for_each(|number| put_number(into, (*number).into()))
                 }
             }
-        }
-    }
-}
-
-/// Bytes of a chunk's packed cells beyond one each.
-fn more_bytes(chunk: &Cells, [reach_x, reach_y, reach_z]: [usize; 3]) -> u64 {
-    let more = |number: u16| u64::from(number >= 1 << 7) + u64::from(number >= 1 << 14);
-    match chunk {
-        Cells::Uniform(number) => more(*number) * (reach_x * reach_y * reach_z) as u64,
-        Cells::Mixed(cells) => {
-            let rows = cells.as_chunks::<CHUNK_SIZE>().0.iter().enumerate();
-            let rows = rows.filter(|(index, _)| index / CHUNK_SIZE < reach_y && index % CHUNK_SIZE < reach_z);
-            rows.flat_map(|(_, row)| &row[..reach_x]).map(|number| more(*number)).sum()
         }
     }
 }

@@ -61,7 +61,7 @@ fn every_change_to_a_file_is_found_before_anything_is_given_out() {
     // The columns of others can be read still.
     let mut columns = stored.columns();
     let (first, second) = (columns.next().unwrap(), columns.next().unwrap());
-    let name = stored.index.columns[&first].files[0].name(first);
+    let name = stored.columns[&first].files[0].name(first);
     fs::write(path.join(name), b"nothing").unwrap();
     assert!(stored.read_column(first, &BLOCKS).is_err() && stored.read_column(second, &BLOCKS).is_ok());
 }
@@ -73,10 +73,10 @@ fn every_bit_of_the_index_counts() {
     for bit in 0..bytes.len() * 8 {
         let mut changed = bytes.clone();
         changed[bit / 8] ^= 1 << (bit % 8);
-        assert!(Index::parse(&changed, &path).is_err(), "bit {bit}");
+        assert!(StoredSnapshot::parse(&changed, &path).is_err(), "bit {bit}");
     }
     for length in 0..bytes.len() {
-        assert!(Index::parse(&bytes[..length], &path).is_err(), "{length} bytes");
+        assert!(StoredSnapshot::parse(&bytes[..length], &path).is_err(), "{length} bytes");
     }
 }
 
@@ -92,7 +92,7 @@ fn files_that_changed_places_are_found() {
 
 /// Puts another file in the place of a column's, with an index that says so.
 fn replaced(stored: &StoredSnapshot, bytes: &[u8]) -> StoredSnapshotError {
-    let mut index = stored.index.clone();
+    let mut index = stored.clone();
     let pos = *index.columns.keys().next().unwrap();
     let file = &mut index.columns.get_mut(&pos).unwrap().files[0];
     (file.bytes, file.checksum) = (bytes.len() as u64, crc32fast::hash(bytes));
@@ -120,7 +120,7 @@ fn a_file_that_is_something_else_is_refused_though_its_checksum_is_right() {
     let huge = replaced(&stored, &written(&Schematic::new([16, 4_000, 16])));
     assert!(matches!(huge, StoredSnapshotError::Schematic { .. }), "{huge}");
 
-    let file = stored.index.columns.values().next().unwrap().files[0];
+    let file = stored.columns.values().next().unwrap().files[0];
     let mut schematic = Schematic::new([16, file.chunks * 16, 16]);
     schematic.entities.push(crate::snapshot::schematic::SchematicEntity {
         position: [90.0, 0.0, 0.0],
@@ -129,7 +129,7 @@ fn a_file_that_is_something_else_is_refused_though_its_checksum_is_right() {
     });
     assert_eq!(content(replaced(&stored, &written(&schematic))), "an entity is outside of the column");
 
-    let mut index = stored.index.clone();
+    let mut index = stored.clone();
     index.columns.values_mut().for_each(|column| column.heights = Some(HeightSet::new()));
     fs::write(path.join(INDEX), index.to_text()).unwrap();
     let last = index.columns.keys().next_back().unwrap();
@@ -149,7 +149,7 @@ proptest! {
         let mut stored = stored.clone();
         let columns: Vec<ColumnPos> = stored.columns().collect();
         let pos = columns[column.index(columns.len())];
-        let name = stored.index.columns[&pos].files[0].name(pos);
+        let name = stored.columns[&pos].files[0].name(pos);
         let mut bytes = Vec::new();
         let packed = fs::read(path.join(&name)).unwrap();
         std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&packed[..]), &mut bytes).unwrap();
@@ -165,7 +165,7 @@ proptest! {
         let folder = TempDir::new().unwrap();
         stored.folder = folder.path().to_path_buf();
         fs::write(folder.path().join(name), &bytes).unwrap();
-        let file = &mut stored.index.columns.get_mut(&pos).unwrap().files[0];
+        let file = &mut stored.columns.get_mut(&pos).unwrap().files[0];
         (file.bytes, file.checksum) = (bytes.len() as u64, crc32fast::hash(&bytes));
         if let Ok((column, _)) = stored.read_column(pos, &BLOCKS) {
             prop_assert!(column.chunks().is_sorted_by(|(a, _), (b, _)| a < b));

@@ -1,10 +1,10 @@
 //! Indexes that nobody wrote.
 
-use super::super::index::{Index, IndexedColumn, IndexedFile};
+use super::super::index::{IndexedColumn, IndexedFile};
 use super::*;
 
-fn parse(text: &str) -> Result<Index> {
-    Index::parse(text.as_bytes(), Path::new("index.txt"))
+fn parse(text: &str) -> Result<StoredSnapshot> {
+    StoredSnapshot::parse(text.as_bytes(), Path::new(""))
 }
 
 /// With the checksum that belongs to it.
@@ -61,12 +61,12 @@ fn a_version_that_is_not_known_and_a_file_that_is_none_are_told_apart() {
     for text in ["", "\n", "PNG", "bevy_terrane snapshot one\n", "bevy_terrane snapshot 1"] {
         assert!(matches!(parse(text).unwrap_err(), StoredSnapshotError::Damaged { .. }), "{text:?}");
     }
-    assert!(Index::parse(&[0xFF, b'\n', 0xFF], Path::new("index.txt")).is_err());
+    assert!(StoredSnapshot::parse(&[0xFF, b'\n', 0xFF], Path::new("")).is_err());
     let wrong = format!("{HEAD}columns 0\nchecksum 00000000\n");
     assert!(parse(&wrong).unwrap_err().to_string().ends_with("but 00000000 was stored"));
 }
 
-fn any_index() -> impl Strategy<Value = Index> {
+fn any_index() -> impl Strategy<Value = StoredSnapshot> {
     let heights = prop::option::of(prop::collection::btree_set(0..7_i64, 0..5).prop_map(HeightSet::from_iter));
     let file = (1..3_u32, any::<u64>(), any::<u32>());
     let column = (any::<u64>(), heights, prop::collection::vec(file, 0..3));
@@ -91,7 +91,8 @@ fn any_index() -> impl Strategy<Value = Index> {
                 (ColumnPos::new(x, z), IndexedColumn { tick, heights, files: files.into_iter().map(file).collect() })
             };
             let area = BlockBox::new(BlockPos::new(-32, 0, -32), BlockPos::new(47, 127, 47));
-            Index {
+            StoredSnapshot {
+                folder: PathBuf::new(),
                 dimension: DimensionId(dimension),
                 area,
                 parts,

@@ -198,7 +198,10 @@ fn a_schematic_that_names_not_all_of_its_blocks_is_refused() {
     let mut schematic = row(&["a:stone"]);
     schematic.palette.pop();
     let read = Snapshot::from_schematic(schematic, HERE, &registry, &TranslationOptions::default());
-    assert_eq!(read.unwrap_err(), TranslationError::Unnamed { what: "block", number: 1 });
+    assert_eq!(
+        read.unwrap_err(),
+        TranslationError::Unlisted { what: "block", number: 1, list: "palette of the schematic" }
+    );
 }
 
 #[test]
@@ -281,5 +284,5 @@ fn blocks_and_components_of_another_registry_are_errors() {
     let mut snapshot = Snapshot::new(BlockBox::new(at(0), at(0)));
     snapshot.add_column(&column, 0, Vec::new());
     let error = snapshot.to_schematic(&registry(&[]), &TranslationOptions::default()).unwrap_err();
-    assert_eq!(error, TranslationError::NoSuchBlock { block: BlockId::new(77) });
+    assert_eq!(error, TranslationError::Unlisted { what: "block", number: 77, list: "registry" });
 }
