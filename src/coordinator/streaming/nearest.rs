@@ -234,10 +234,10 @@ impl Dimension {
     /// Has what is stored of the batch loaded; the rest is claimed, and waits until it is generated.
     fn order_loading(&mut self, holder: Holder, near: Near, orders: &mut Orders, publisher: &mut Publisher) {
         let Some(work) = self.resident.claim(near.batch, near.center) else { return };
-        let nearest = work.columns.first();
+        let nearest = work.first();
         let loaders = self.loaders(near.batch);
-        let mut stored = Vec::with_capacity(work.columns.len());
-        for column in work.columns {
+        let mut stored = Vec::with_capacity(work.len());
+        for column in work {
             // The rest of the batch would only take memory.
             if !loaders.reach(column) {
                 self.resident.release(column);
@@ -263,11 +263,11 @@ impl Dimension {
         publisher: &mut Publisher,
     ) {
         let Some(work) = self.stored.claim(near.batch, near.center) else { return };
-        let nearest = work.columns.first();
+        let nearest = work.first();
         let takes_rim = self.viewers.get(&holder).is_some_and(ViewerState::generates_further);
         let loaders = self.loaders(near.batch);
         let (mut awaited, mut others) = (Vec::new(), Vec::new());
-        for column in work.columns {
+        for column in work {
             // Its claim ends with the order that is out.
             if self.columns.is_under_way(column) {
                 continue;
