@@ -25,13 +25,11 @@ mod type_records;
 pub use block_component::BlockComponent;
 pub use block_name::{BlockName, BlockNameError};
 pub use block_set::BlockSet;
-pub use block_states::{BlockStates, BlockStatesError};
+pub use block_states::BlockStates;
 pub use block_type::BlockType;
 pub use component_layout::{BlockComponentId, BlockComponentLayout, BlockLayout};
 pub use component_table::BlockComponentError;
-pub use registry::{
-    BLOCK_ENTITY, BlockRegistry, BlockRegistryError, BlockUpgradeError, PLACEHOLDER, STATE, UpgradedBlock,
-};
+pub use registry::{BLOCK_ENTITY, BlockRegistry, BlockRegistryError, PLACEHOLDER, STATE};
 pub use schema::{MigrationFailure, Schema, SchemaError};
 pub use type_records::{BlockComponentRecord, BlockRecord};
 

@@ -37,9 +37,7 @@ mod surface;
 mod terrain;
 
 pub use digest::GeneratorIdentity;
-pub use distance_graph::{
-    BatchColumns, Completion, Completions, DistanceGraph, ListenerId, RangeTooLarge, TileOutOfRange, Work,
-};
+pub use distance_graph::{BatchColumns, Completion, Completions, DistanceGraph, ListenerId};
 pub use features::{
     Boulder, Feature, FeatureCanvas, FeatureError, FeatureRandom, FeatureReach, Features, Placement, Tree, TreeShape,
 };

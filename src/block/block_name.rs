@@ -11,28 +11,14 @@ pub struct BlockName(Cow<'static, str>);
 
 /// Why a text is no name of a block.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum BlockNameError {
-    /// What comes before the properties has another form.
-    #[error("{base:?} is not `namespace:path` of a-z, 0-9, `_`, `-`, `.` and `/`")]
-    Base {
-        /// The part as given.
-        base: String,
-    },
-    /// The properties begin with `[` and do not end with `]`.
-    #[error("the properties do not end with `]`")]
-    Unclosed,
-    /// A property has another form.
-    #[error("the property {property:?} is not `name=value` of a-z, 0-9, `_`, `-` and `.`")]
-    Property {
-        /// The property as given.
-        property: String,
-    },
-    /// A property is there twice.
-    #[error("the property {property:?} is given twice")]
-    RepeatedProperty {
-        /// Its name.
-        property: String,
-    },
+#[error("{what}")]
+pub struct BlockNameError {
+    /// Which part of it has another form, and which form it should have.
+    pub what: String,
+}
+
+fn invalid(what: String) -> BlockNameError {
+    BlockNameError { what }
 }
 
 impl BlockName {
@@ -42,11 +28,12 @@ impl BlockName {
         let (base, rest) = split(&text);
         check_base(base)?;
         let Some(rest) = rest else { return Ok(Self(text)) };
-        let written = rest.strip_suffix(']').ok_or(BlockNameError::Unclosed)?;
+        let written = rest.strip_suffix(']').ok_or_else(|| invalid("the properties do not end with `]`".into()))?;
         let mut properties = Vec::new();
         for property in written.split(',').filter(|_| !written.is_empty()) {
             let parts = property.split_once('=').filter(|(name, value)| is_word(name) && is_word(value));
-            properties.push(parts.ok_or_else(|| BlockNameError::Property { property: property.into() })?);
+            let expected = "`name=value` of a-z, 0-9, `_`, `-` and `.`";
+            properties.push(parts.ok_or_else(|| invalid(format!("the property {property:?} is not {expected}")))?);
         }
         Self::sorted(base, properties)
     }
@@ -55,7 +42,7 @@ impl BlockName {
     fn sorted(base: &str, mut properties: Vec<(&str, &str)>) -> Result<Self, BlockNameError> {
         properties.sort_unstable();
         if let Some(pair) = properties.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-            return Err(BlockNameError::RepeatedProperty { property: pair[0].0.into() });
+            return Err(invalid(format!("the property {:?} is given twice", pair[0].0)));
         }
         let properties: Vec<String> = properties.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let suffix = if properties.is_empty() { String::new() } else { format!("[{}]", properties.join(",")) };
@@ -116,7 +103,7 @@ pub(super) fn check_base(name: &str) -> Result<(), BlockNameError> {
     let is_part = |part: &str| !part.is_empty() && part.split('/').all(|word| word.is_empty() || is_word(word));
     match name.split_once(':') {
         Some((namespace, path)) if is_part(namespace) && is_part(path) => Ok(()),
-        _ => Err(BlockNameError::Base { base: name.into() }),
+        _ => Err(invalid(format!("{name:?} is not `namespace:path` of a-z, 0-9, `_`, `-`, `.` and `/`"))),
     }
 }
 
@@ -145,16 +132,19 @@ mod tests {
 
     #[test]
     fn what_is_wrong_with_a_name_is_said() {
-        let property = |property: &str| Err(BlockNameError::Property { property: property.into() });
-        assert_eq!(parse("stone[a=b]"), Err(BlockNameError::Base { base: "stone".into() }));
-        assert_eq!(parse("a:b[c=d"), Err(BlockNameError::Unclosed));
-        assert_eq!(parse("a:b[c=d]e"), Err(BlockNameError::Unclosed));
+        let refused = |what: String| Err(BlockNameError { what });
+        let expected = "`name=value` of a-z, 0-9, `_`, `-` and `.`";
+        let property = |property: &str| refused(format!("the property {property:?} is not {expected}"));
+        let base = "\"stone\" is not `namespace:path` of a-z, 0-9, `_`, `-`, `.` and `/`";
+        assert_eq!(parse("stone[a=b]"), refused(base.into()));
+        assert_eq!(parse("a:b[c=d"), refused("the properties do not end with `]`".into()));
+        assert_eq!(parse("a:b[c=d]e"), refused("the properties do not end with `]`".into()));
         assert_eq!(parse("a:b[c]"), property("c"));
         assert_eq!(parse("a:b[c=d,]"), property(""));
         assert_eq!(parse("a:b[c=d=e]"), property("c=d=e"));
         assert_eq!(parse("a:b[c=D]"), property("c=D"));
         assert_eq!(parse("a:b[[c=d]]"), property("[c=d]"));
-        assert_eq!(parse("a:b[c=d,c=e]"), Err(BlockNameError::RepeatedProperty { property: "c".into() }));
+        assert_eq!(parse("a:b[c=d,c=e]"), refused("the property \"c\" is given twice".into()));
     }
 
     proptest! {

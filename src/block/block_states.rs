@@ -1,10 +1,9 @@
 //! Block types of one name that differ in their properties.
 
-use super::{BlockName, BlockNameError, BlockType};
+use super::{BlockName, BlockRegistryError, BlockType};
 use super::{block_name, block_name::is_word};
 use std::borrow::Cow;
 use std::fmt;
-use thiserror::Error;
 
 /// No type of block has more states than this.
 const MAX_STATES: usize = 1 << 16;
@@ -29,43 +28,6 @@ pub struct BlockStates {
     block: BlockType,
     properties: Vec<(Cow<'static, str>, Vec<Cow<'static, str>>)>,
     vary: Box<dyn Fn(BlockType) -> BlockType>,
-}
-
-/// Why the states of a type of block cannot be listed.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum BlockStatesError {
-    /// The name cannot be one.
-    #[error("{name:?} is no name of a block: {source}")]
-    InvalidName {
-        /// The name as given.
-        name: String,
-        /// What is wrong with it.
-        source: BlockNameError,
-    },
-    /// The name or a value of a property cannot be one.
-    #[error("{block}: {word:?} of the property {property:?} is not of a-z, 0-9, `_`, `-` and `.`")]
-    InvalidWord {
-        /// The type's name.
-        block: String,
-        /// The property.
-        property: String,
-        /// Its name, or one of its values.
-        word: String,
-    },
-    /// A property has no value, or one twice.
-    #[error("{block}: the property {property:?} needs one or more values, and none twice")]
-    Values {
-        /// The type's name.
-        block: String,
-        /// The property.
-        property: String,
-    },
-    /// There are more states than a type may have.
-    #[error("{block} has more than {MAX_STATES} states")]
-    TooMany {
-        /// The type's name.
-        block: String,
-    },
 }
 
 impl BlockStates {
@@ -93,7 +55,7 @@ impl BlockStates {
     }
 
     /// All states: the default first, the last property changing fastest.
-    pub(super) fn types(mut self) -> Result<Vec<BlockType>, BlockStatesError> {
+    pub(super) fn types(mut self) -> Result<Vec<BlockType>, BlockRegistryError> {
         self.check()?;
         self.properties.sort();
         let mut suffixes = vec![Vec::new()];
@@ -108,15 +70,13 @@ impl BlockStates {
         states.map(|(index, properties)| self.state(properties, index == 0)).collect()
     }
 
-    fn state(&self, properties: Vec<String>, is_default: bool) -> Result<BlockType, BlockStatesError> {
+    fn state(&self, properties: Vec<String>, is_default: bool) -> Result<BlockType, BlockRegistryError> {
         let named = |name: &str| match properties.is_empty() {
             true => name.to_owned(),
             false => format!("{name}[{}]", properties.join(",")),
         };
-        let parse = |name: String| {
-            let invalid = |source| BlockStatesError::InvalidName { name: name.clone(), source };
-            BlockName::parse(name.clone()).map(BlockName::into_text).map_err(invalid)
-        };
+        let parse =
+            |name: String| BlockName::parse(name).map(BlockName::into_text).map_err(|error| self.invalid(error.what));
         let mut former_names = Vec::new();
         for name in &self.block.former_names {
             former_names.push(parse(named(name))?);
@@ -131,26 +91,28 @@ impl BlockStates {
         Ok(BlockType { name, ..(self.vary)(state) })
     }
 
-    fn check(&self) -> Result<(), BlockStatesError> {
-        let block = || self.block.name().to_owned();
-        let given = block_name::check_base(self.block.name());
-        given.map_err(|source| BlockStatesError::InvalidName { name: block(), source })?;
+    fn check(&self) -> Result<(), BlockRegistryError> {
+        block_name::check_base(self.block.name()).map_err(|error| self.invalid(error.what))?;
         let mut states = 1_usize;
         for (name, values) in &self.properties {
             if let Some(word) = values.iter().chain([name]).find(|word| !is_word(word)) {
-                let (property, word) = (name.to_string(), word.to_string());
-                return Err(BlockStatesError::InvalidWord { block: block(), property, word });
+                let expected = "is not of a-z, 0-9, `_`, `-` and `.`";
+                return Err(self.invalid(format!("{word:?} of the property {name:?} {expected}")));
             }
             let is_repeated = (1..values.len()).any(|index| values[..index].contains(&values[index]));
             if values.is_empty() || is_repeated {
-                return Err(BlockStatesError::Values { block: block(), property: name.to_string() });
+                return Err(self.invalid(format!("the property {name:?} needs one or more values, and none twice")));
             }
             states = states.saturating_mul(values.len());
             if states > MAX_STATES {
-                return Err(BlockStatesError::TooMany { block: block() });
+                return Err(self.invalid(format!("there are more than {MAX_STATES} states")));
             }
         }
         Ok(())
+    }
+
+    fn invalid(&self, what: String) -> BlockRegistryError {
+        BlockRegistryError::States { block: self.block.name().to_owned(), what }
     }
 }
 
@@ -166,7 +128,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    fn names(states: BlockStates) -> Result<Vec<String>, BlockStatesError> {
+    fn names(states: BlockStates) -> Result<Vec<String>, BlockRegistryError> {
         Ok(states.types()?.iter().map(|state| state.name().to_owned()).collect())
     }
 
@@ -196,17 +158,17 @@ mod tests {
     #[test]
     fn what_cannot_be_listed_is_refused() {
         let states = || BlockStates::new(BlockType::new("game:a"));
-        let (block, property) = (String::from("game:a"), String::from("b"));
+        let error = |what: &str| Err(BlockRegistryError::States { block: "game:a".into(), what: what.into() });
         let none: [&str; 0] = [];
-        let values = BlockStatesError::Values { block: block.clone(), property: property.clone() };
-        assert_eq!(names(states().with_property("b", none)), Err(values.clone()));
-        assert_eq!(names(states().with_property("b", ["c", "c"])), Err(values));
-        let word = BlockStatesError::InvalidWord { block: block.clone(), property: property.clone(), word: "C".into() };
-        assert_eq!(names(states().with_property("b", ["C"])), Err(word));
+        let values = "the property \"b\" needs one or more values, and none twice";
+        assert_eq!(names(states().with_property("b", none)), error(values));
+        assert_eq!(names(states().with_property("b", ["c", "c"])), error(values));
+        let word = "\"C\" of the property \"b\" is not of a-z, 0-9, `_`, `-` and `.`";
+        assert_eq!(names(states().with_property("b", ["C"])), error(word));
         let twice = names(states().with_property("b", ["c"]).with_property("b", ["d"])).unwrap_err();
         assert!(twice.to_string().contains("twice"), "{twice}");
         let many = (0..65).fold(states(), |it, index| it.with_property(format!("p{index}"), ["0", "1"]));
-        assert_eq!(names(many), Err(BlockStatesError::TooMany { block }));
+        assert_eq!(names(many), error("there are more than 65536 states"));
         assert!(names(BlockStates::new(BlockType::new("game:a[b=c]")).with_property("d", ["e"])).is_err());
     }
 

@@ -76,11 +76,6 @@ impl BlockType {
         &self.name
     }
 
-    /// The name without its properties.
-    pub fn base_name(&self) -> &str {
-        block_name::base(&self.name)
-    }
-
     /// The properties, name and value; by name, once the type is registered.
     pub fn properties(&self) -> impl Iterator<Item = (&str, &str)> {
         block_name::properties(&self.name)

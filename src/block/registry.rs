@@ -13,7 +13,7 @@ use super::{
     BlockComponent, BlockComponentError, BlockComponentId, BlockComponentLayout, BlockComponentRecord, BlockId,
     BlockLayout, BlockName, BlockRecord, BlockSet, BlockStates, BlockType,
 };
-pub use error::{BlockRegistryError, BlockUpgradeError};
+pub use error::BlockRegistryError;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -76,15 +76,6 @@ struct Ids {
     others: Vec<BlockId>,
 }
 
-/// A block with the values of its components, as its type has them now.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UpgradedBlock<'a> {
-    /// The block.
-    pub block: BlockId,
-    /// The values of its components, in the order of its [layout](BlockLayout::components).
-    pub values: Vec<Cow<'a, [u8]>>,
-}
-
 impl Default for BlockRegistry {
     fn default() -> Self {
         Self::new()
@@ -130,7 +121,11 @@ impl BlockRegistry {
         let mut blocks = blocks.into_iter();
         match blocks.next() {
             Some(first) if first == air => {}
-            found => return Err(BlockRegistryError::FirstIsNotAir { found: found.map(|record| record.name) }),
+            found => {
+                let found = found.map(|record| record.name);
+                let what = format!("it must be {AIR_NAME:?} without components, found {found:?}");
+                return Err(BlockRegistryError::Stored { id: BlockId::AIR, what });
+            }
         }
         blocks.try_for_each(|record| registry.restore(record)).map(|()| registry)
     }
@@ -138,19 +133,21 @@ impl BlockRegistry {
     /// Adds what a world has stored of a block.
     fn restore(&mut self, BlockRecord { name, components }: BlockRecord) -> Result<(), BlockRegistryError> {
         let id = self.next_id(&name)?;
+        let stored = |what| BlockRegistryError::Stored { id, what };
         if self.canonical(Cow::Owned(name.clone()))? != name {
-            return Err(BlockRegistryError::NotCanonical { id, name });
+            return Err(stored(format!("the properties of {name:?} are not in order")));
         }
         let layouts = components.into_iter().map(|number| {
             let layout = self.components.layout(BlockComponentId::new(number));
-            layout.ok_or_else(|| BlockRegistryError::NoSuchComponent { id, name: name.clone(), number })
+            let expected = "that the list of components does not have";
+            layout.ok_or_else(|| stored(format!("{name:?} has a component {number:#x} {expected}")))
         });
         let layouts: Vec<BlockComponentLayout> = layouts.collect::<Result<_, _>>()?;
         if !layouts.is_sorted_by(|a, b| a.id < b.id) {
-            return Err(BlockRegistryError::ComponentOrder { id, name });
+            return Err(stored(format!("the components of {name:?} are not in order")));
         }
         if let Some(first) = self.ids_of(&name).into_iter().find(|first| self.components(*first) == layouts) {
-            return Err(BlockRegistryError::DuplicateName { first, second: id, name });
+            return Err(stored(format!("block {first} is named {name:?} too, and has the same components")));
         }
         self.push(BlockType::placeholder(name.into()), layouts, true);
         Ok(())
@@ -323,15 +320,19 @@ impl BlockRegistry {
         self.entry(block).map(|entry| entry.successor).filter(|successor| *successor != block)
     }
 
-    /// The block and the values of its components, in the order of its [layout](BlockLayout::components), as its type has
-    /// them now: migrated where their schema changed, zeroes or empty where they are new.
-    pub fn upgrade<'a>(&self, block: BlockId, values: &[&'a [u8]]) -> Result<UpgradedBlock<'a>, BlockUpgradeError> {
+    /// What a block is by now, and the values of its components, in the order of its [layout](BlockLayout::components), as
+    /// its type has them now: migrated where their schema changed, zeroes or empty where they are new.
+    pub fn upgrade<'a>(
+        &self,
+        block: BlockId,
+        values: &[&'a [u8]],
+    ) -> Result<(BlockId, Vec<Cow<'a, [u8]>>), BlockRegistryError> {
         let old = self.components(block);
         if old.len() != values.len() {
-            return Err(BlockUpgradeError::Count { block, expected: old.len(), found: values.len() });
+            return Err(BlockRegistryError::Count { block, expected: old.len(), found: values.len() });
         }
         let Some(successor) = self.successor(block) else {
-            return Ok(UpgradedBlock { block, values: values.iter().map(|value| Cow::Borrowed(*value)).collect() });
+            return Ok((block, values.iter().map(|value| Cow::Borrowed(*value)).collect()));
         };
         let mut upgraded = Vec::new();
         for new in self.components(successor) {
@@ -340,11 +341,11 @@ impl BlockRegistry {
                 Some((old, value)) => self
                     .components
                     .upgrade(old.id, value)
-                    .map_err(|source| BlockUpgradeError::Component { block, source })?,
+                    .map_err(|source| BlockRegistryError::Value { block, source })?,
                 None => Cow::Owned(new.unset()),
             });
         }
-        Ok(UpgradedBlock { block: successor, values: upgraded })
+        Ok((successor, upgraded))
     }
 
     /// All names, in the order of their ids.

@@ -1,7 +1,7 @@
 //! Chunks against a registry: block types that have successors, components with newer versions, ids that it never gave out.
 
 use super::Chunk;
-use crate::block::{BlockId, BlockLayout, BlockRegistry, BlockUpgradeError, UpgradedBlock};
+use crate::block::{BlockId, BlockLayout, BlockRegistry, BlockRegistryError};
 use crate::space::{CHUNK_VOLUME, cell_position};
 
 impl Chunk {
@@ -10,7 +10,7 @@ impl Chunk {
     ///
     /// # Errors
     /// If the game's migration refuses a value.
-    pub fn upgraded(&self, blocks: &BlockRegistry) -> Result<Option<Self>, BlockUpgradeError> {
+    pub fn upgraded(&self, blocks: &BlockRegistry) -> Result<Option<Self>, BlockRegistryError> {
         let layered = || self.layered_blocks().map(|(.., block)| block);
         if !self.palette().iter().copied().chain(layered()).any(|block| blocks.successor(block).is_some()) {
             return Ok(None);
@@ -46,7 +46,7 @@ impl Chunk {
         position: [usize; 3],
         layer: u8,
         block: BlockId,
-    ) -> Result<(), BlockUpgradeError> {
+    ) -> Result<(), BlockRegistryError> {
         if blocks.successor(block).is_none() {
             return Ok(());
         }
@@ -55,7 +55,7 @@ impl Chunk {
             .map(|of| self.component(position, layer, of.id).map_or_else(|| of.unset(), <[u8]>::to_vec))
             .collect();
         let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
-        let UpgradedBlock { block, values } = blocks.upgrade(block, &values)?;
+        let (block, values) = blocks.upgrade(block, &values)?;
         // The block is there, so its layer is; and the values are those of its type.
         let _ = self.set_block_at(position, layer, block);
         for (of, value) in blocks.components(block).iter().zip(values) {

@@ -5,9 +5,6 @@ use thiserror::Error;
 /// A message that is not one.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SyncError {
-    /// It has no bytes.
-    #[error("the message is empty")]
-    Empty,
     /// The other side speaks another version.
     #[error("the message has format {found}, but only format {known} is known")]
     Format {

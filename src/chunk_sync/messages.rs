@@ -156,7 +156,7 @@ impl ServerMessage {
 
 fn body(message: &[u8]) -> Result<&[u8], SyncError> {
     match message.split_first() {
-        None => Err(SyncError::Empty),
+        None => Err(SyncError::Malformed { reason: "it is empty".into() }),
         Some((&FORMAT, body)) => Ok(body),
         Some((&found, _)) => Err(SyncError::Format { found, known: FORMAT }),
     }

@@ -380,6 +380,6 @@ fn stored_graph(store: &WorldStore, id: DimensionId) -> Result<Option<DistanceGr
         tiles => tiles?,
     };
     let mut graph = DistanceGraph::new();
-    let restored = tiles.into_iter().try_for_each(|(tile, masks)| graph.restore_tile(tile, &masks));
-    Ok(restored.is_ok().then_some(graph))
+    let is_whole = tiles.into_iter().all(|(tile, masks)| graph.restore_tile(tile, &masks));
+    Ok(is_whole.then_some(graph))
 }

@@ -23,8 +23,7 @@
 //! | `find_work`, again around the same centre | the same at any distance, in the long run: a page is sorted for up to 1024 answers |
 //! | `find_work` around a new centre | the open squares on the way to the nearest work |
 //! | `collect_completed_in_range` | the same for each column, however many were given before |
-//! | counts in range | the nodes in range, and `r^(2/3)`, or `r` if that is small |
-//! | ranges | the edge of what is completed |
+//! | `count_completed_in` | the nodes in the area, and the edge of the area where that is completed |
 //!
 //! The tree is a quadtree with 64 children a node, as in sparse voxel structures, whose full and empty branches are
 //! pruned. The search is a branch and bound over it for the k nearest.
@@ -34,49 +33,44 @@
 //! A graph has one owner, who changes it through `&mut`. Others hand their marks over through [`Completions`].
 //!
 //! ```
-//! # use bevy_terrane::{generation::DistanceGraph, space::ColumnPos};
+//! # use bevy_terrane::{generation::DistanceGraph, space::{ColumnArea, ColumnPos}};
 //! let mut graph = DistanceGraph::new();
 //! let center = ColumnPos::new(10, -3);
 //! while let Some(work) = graph.find_work(center, 8) {
-//!     for column in work.columns {
+//!     for column in work {
 //!         graph.mark_completed(column);
 //!     }
 //! }
-//! assert_eq!(graph.count_missing_in_range(center, 8), 0);
+//! let area = ColumnArea::Disc { center, radius: 8 };
+//! assert_eq!(u128::from(graph.count_completed_in(&area)), area.columns());
 //! ```
 
 mod completed;
 mod completion;
 mod completions;
-mod count;
 mod disc;
 mod frontiers;
 mod listeners;
 mod masks;
-mod range;
 mod search;
 mod slab;
 mod sync;
 #[cfg(test)]
 mod tests;
 mod tree;
-mod wide_disc;
 mod work;
 
 use crate::space::{BatchPos, ColumnPos, TILE_BATCHES, TilePos, bits};
-use count::Count;
-use disc::{Area, Disc, Grain};
+use disc::Disc;
 use frontiers::Frontiers;
 use listeners::Listeners;
-use range::ColumnRange;
-use thiserror::Error;
+use search::Sought;
 use tree::{Square, Tree};
 
 pub use completion::Completion;
 pub use completions::Completions;
 pub use listeners::ListenerId;
-pub use range::RangeTooLarge;
-pub use work::{BatchColumns, Work};
+pub use work::BatchColumns;
 
 /// Knows which columns are completed, and finds the nearest ones that are not.
 ///
@@ -104,7 +98,7 @@ impl DistanceGraph {
     pub fn mark_completed(&mut self, column: ColumnPos) -> bool {
         let (batch, bit) = place(column);
         let missing = self.tree.add(batch, bit) & bit == 0;
-        // Not by `complete`: to count the bits of a mask takes longer than the rest of this function.
+        // Not by `mark_batch`: to count the bits of a mask takes longer than the rest of this function.
         self.completed_count += u64::from(missing);
         if missing {
             self.listeners.completed(batch);
@@ -114,31 +108,15 @@ impl DistanceGraph {
 
     /// Completes columns of a batch, which ends their claims; answers which of them were missing.
     pub fn mark_batch(&mut self, batch: BatchPos, mask: u16) -> u16 {
-        if exists(batch) { self.complete(batch, mask) } else { 0 }
-    }
-
-    fn complete(&mut self, batch: BatchPos, mask: u16) -> u16 {
+        if !exists(batch) {
+            return 0;
+        }
         let missing = mask & !self.tree.add(batch, mask);
         if missing != 0 {
             self.completed_count += u64::from(missing.count_ones());
             self.listeners.completed(batch);
         }
         missing
-    }
-
-    /// Completes every column from `min` to `max`, both corners included, and ends their claims; answers how many were
-    /// missing. Takes time and memory in proportion to the rectangle's edge, not to its area.
-    ///
-    /// # Errors
-    ///
-    /// If the rectangle is larger than a graph should be; the graph is then unchanged.
-    pub fn mark_range(&mut self, min: ColumnPos, max: ColumnPos) -> Result<u64, RangeTooLarge> {
-        let Some(range) = ColumnRange::new(min, max) else { return Ok(0) };
-        range.check_size()?;
-        let missing = self.tree.fill_range(range);
-        self.completed_count += missing;
-        self.listeners.completed_many();
-        Ok(missing)
     }
 
     /// Makes a completed column missing and unclaimed again; says whether it was completed.
@@ -191,7 +169,7 @@ impl DistanceGraph {
     /// Only columns with `dx^2 + dz^2 <= radius^2` count for that, but *all* missing and unclaimed columns of the batch
     /// are handed out, so that none is left half done at the rim. Of equally near batches it is the one with the lower
     /// z, then the lower x.
-    pub fn find_work(&mut self, center: ColumnPos, radius: u32) -> Option<Work> {
+    pub fn find_work(&mut self, center: ColumnPos, radius: u32) -> Option<BatchColumns> {
         let (batch, _) = self.nearest_missing(center, radius)?;
         self.claim(batch, center)
     }
@@ -201,12 +179,14 @@ impl DistanceGraph {
     /// Whoever serves several viewers asks this for each of them, which costs little when nothing changed, weighs the
     /// distances by whatever else matters, such as where a viewer is heading, and [claims](Self::claim) the best.
     pub fn nearest_missing(&mut self, center: ColumnPos, radius: u32) -> Option<(BatchPos, u128)> {
-        let (batch, distance_squared) = self.frontiers.nearest(&mut self.tree, center, radius)?;
+        let (batch, distance_squared) =
+            self.frontiers.nearest(&mut Sought { of: None, without: &mut self.tree }, center, radius)?;
         Some((batch, distance_squared.into()))
     }
 
-    /// Claims all missing and unclaimed columns of a batch, those nearest to `center` first; `None` if there are none.
-    pub fn claim(&mut self, batch: BatchPos, center: ColumnPos) -> Option<Work> {
+    /// Claims all missing and unclaimed columns of a batch: gives at least one of them, those nearest to `center` first, or
+    /// `None` if there are none.
+    pub fn claim(&mut self, batch: BatchPos, center: ColumnPos) -> Option<BatchColumns> {
         if !exists(batch) {
             return None;
         }
@@ -215,9 +195,7 @@ impl DistanceGraph {
             return None;
         }
         self.tree.claim(batch, available);
-        let columns = BatchColumns::nearest_first(batch, available, center);
-        let distance_squared = columns.first()?.distance_squared(center);
-        Some(Work { batch, columns, distance_squared })
+        Some(BatchColumns::nearest_first(batch, available, center))
     }
 
     /// Gives a claim back, after a failure or when nobody needs the column any more; says whether there was one.
@@ -244,26 +222,6 @@ impl DistanceGraph {
     /// Which columns of the batch are claimed.
     pub fn claimed_in_batch(&self, batch: BatchPos) -> u16 {
         self.tree.claimed(batch)
-    }
-
-    /// How many columns are missing, claimed ones included, in all batches that have a missing column in range.
-    ///
-    /// That is what [`find_work`](Self::find_work) would still hand out if every claim was released: 0 if and only if
-    /// nothing in range is missing. Takes time in proportion to the nodes in range and to r^(2/3), or to the
-    /// radius if that is below 2^13. Beyond a radius of 2^27 the rim is counted in coarser squares, so that the time stays
-    /// bounded and the count is too high by less than a millionth. Stops at `u64::MAX`.
-    pub fn count_missing_in_range(&self, center: ColumnPos, radius: u32) -> u64 {
-        self.count(center, radius, Grain::Batches)
-    }
-
-    /// How many columns of the exact disc `dx^2 + dz^2 <= radius^2` are missing, claimed ones included.
-    pub fn count_missing_in_disc(&self, center: ColumnPos, radius: u32) -> u64 {
-        self.count(center, radius, Grain::Columns)
-    }
-
-    fn count(&self, center: ColumnPos, radius: u32, grain: Grain) -> u64 {
-        let missing = Count { tree: &self.tree, disc: Disc { center, radius }, grain }.missing(self.completed_count);
-        u64::try_from(missing).unwrap_or(u64::MAX)
     }
 
     /// A new listener, who was given nothing yet.
@@ -314,7 +272,14 @@ impl DistanceGraph {
     /// Every batch with a completed column, each once, with the mask of its completed columns, in an order that depends
     /// only on what is completed.
     pub fn completed_batches(&self) -> impl Iterator<Item = (BatchPos, u16)> {
-        self.tile_squares().flat_map(move |(tile, square)| {
+        let mut roots: Vec<_> = self.tree.roots().collect();
+        roots.sort_unstable_by_key(|(root, _)| (root.z, root.x));
+        let tiles = roots.into_iter().flat_map(|(root, number)| {
+            let mut tiles = Vec::new();
+            self.tree.visit_tiles(root, Square::Node(number), &mut |tile, square| tiles.push((tile, square)));
+            tiles
+        });
+        tiles.flat_map(move |(tile, square)| {
             let batches = (0..TILE_BATCHES as u32)
                 .map(move |index| (tile.child(index).min_batch(), self.tree.completed_of(square, index)));
             batches.filter(|(_, mask)| *mask != 0)
@@ -326,21 +291,6 @@ impl DistanceGraph {
         self.completed_batches().flat_map(|(batch, mask)| bits(mask.into()).map(move |bit| batch.column(bit)))
     }
 
-    /// Every tile with a completed column, each once, in an order that depends only on which tiles these are.
-    pub fn tiles(&self) -> impl Iterator<Item = TilePos> {
-        self.tile_squares().map(|(tile, _)| TilePos::new(tile.x, tile.z))
-    }
-
-    fn tile_squares(&self) -> impl Iterator<Item = (Area, Square)> {
-        let mut roots: Vec<_> = self.tree.roots().collect();
-        roots.sort_unstable_by_key(|(root, _)| (root.z, root.x));
-        roots.into_iter().flat_map(|(root, number)| {
-            let mut tiles = Vec::new();
-            self.tree.visit_tiles(root, Square::Node(number), &mut |tile, square| tiles.push((tile, square)));
-            tiles
-        })
-    }
-
     /// The completed columns of a tile: the masks of its batches (bit x + 4 * z), at index x + 8 * z.
     pub fn tile(&self, tile: TilePos) -> [u16; TILE_BATCHES] {
         std::array::from_fn(|index| tile.batch(index).map_or(0, |batch| self.tree.completed(batch)))
@@ -348,30 +298,16 @@ impl DistanceGraph {
 
     /// Makes exactly these columns of a tile completed, as [`tile`](Self::tile) gave them.
     ///
-    /// Claims of columns that are completed by it end, the others stay.
-    ///
-    /// # Errors
-    ///
-    /// If the tile lies beyond the last column; the graph is then unchanged.
-    pub fn restore_tile(&mut self, tile: TilePos, masks: &[u16; TILE_BATCHES]) -> Result<(), TileOutOfRange> {
-        for (index, mask) in masks.iter().enumerate() {
-            let batch = tile.batch(index).ok_or(TileOutOfRange(tile))?;
+    /// Claims of columns that are completed by it end, the others stay. A tile beyond the last column can be part of no
+    /// graph: then the answer is false, and nothing changes.
+    pub fn restore_tile(&mut self, tile: TilePos, masks: &[u16; TILE_BATCHES]) -> bool {
+        for (batch, mask) in tile.batches().zip(masks) {
             self.unmark_batch(batch, !*mask);
-            self.complete(batch, *mask);
+            self.mark_batch(batch, *mask);
         }
-        Ok(())
-    }
-
-    /// Bytes on the heap, as near as can be told without asking the allocator.
-    pub fn memory(&self) -> usize {
-        self.tree.memory() + self.frontiers.memory() + self.listeners.memory()
+        tile.batch(0).is_some()
     }
 }
-
-/// A stored tile that cannot be part of any graph.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("tile {0} of a distance graph lies beyond the last column")]
-pub struct TileOutOfRange(pub TilePos);
 
 /// The column's batch, and its bit there.
 #[inline]

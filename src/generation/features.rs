@@ -16,8 +16,7 @@ pub use error::FeatureError;
 pub use placement::Placement;
 pub use tree::{Tree, TreeShape};
 
-use super::digest::Digest;
-use super::digest::GeneratorIdentity;
+use super::digest::{Digest, GeneratorIdentity};
 use super::generator::GenerateError;
 use super::layers::{GenerateLayer, LayerColumn};
 use super::surface::Surface;

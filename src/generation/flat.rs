@@ -1,7 +1,6 @@
 //! Level ground, and none at all.
 
-use super::digest::Digest;
-use super::digest::GeneratorIdentity;
+use super::digest::{Digest, GeneratorIdentity};
 use super::generator::{GenerateError, GenerateRequest, Generator};
 use super::surface::{Surface, SurfaceAnswer, SurfaceRequest};
 use super::terrain::{chunk_heights, put_uniform};

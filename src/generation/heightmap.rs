@@ -17,7 +17,6 @@ use crate::block::{BlockId, BlockRegistry};
 use crate::chunk::Column;
 use crate::space::CHUNK_SIZE;
 use axis::{Axis, MAX_SCALE, MIN_SCALE, Tap};
-use samples::Samples;
 use std::fmt;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, Seek};
@@ -112,7 +111,7 @@ impl Heightmap {
     }
 
     fn read(reader: impl BufRead + Seek, map: &str) -> Result<Self, HeightmapError> {
-        let Samples { width, height, values } = Samples::read(reader, map)?;
+        let ([width, height], values) = samples::read(reader, map)?;
         let lowest = values.iter().copied().min().unwrap_or(0);
         let highest = values.iter().copied().max().unwrap_or(0);
         let size = Digest::new().number(u64::from(width)).number(u64::from(height));

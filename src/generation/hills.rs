@@ -1,9 +1,8 @@
 //! Endless smooth hills.
 
-use super::digest::Digest;
-use super::digest::GeneratorIdentity;
+use super::digest::{Digest, GeneratorIdentity};
 use super::generator::{GenerateError, GenerateRequest, Generator, block_id};
-use super::noise::{fold, smooth_noise};
+use super::noise::{fold, set_within, smooth_noise};
 use super::surface::{SurfaceAnswer, SurfaceRequest};
 use super::terrain::{COLUMN_AREA, Cell, Terrain, first_block};
 use crate::block::{BlockId, BlockRegistry};
@@ -43,18 +42,14 @@ impl Hills {
     /// Hills per block: the larger, the closer together. Held within 0.000001 ..= 0.5; what is no number is ignored.
     #[must_use]
     pub fn with_frequency(mut self, frequency: f32) -> Self {
-        if !frequency.is_nan() {
-            self.frequency = frequency.clamp(1e-6, 0.5);
-        }
+        set_within(&mut self.frequency, frequency, 1e-6..=0.5);
         self
     }
 
     /// Blocks from the sea to the highest top there can be. Held within 0 ..= 65,536; what is no number is ignored.
     #[must_use]
     pub fn with_amplitude(mut self, amplitude: f32) -> Self {
-        if !amplitude.is_nan() {
-            self.amplitude = amplitude.clamp(0.0, 65_536.0);
-        }
+        set_within(&mut self.amplitude, amplitude, 0.0..=65_536.0);
         self
     }
 
@@ -74,9 +69,9 @@ impl Hills {
         self.sea_level.saturating_add((self.amplitude * noise.get_noise_2d(fold(x), fold(z))).round() as i64)
     }
 
-    fn cell(&self, ground: &GroundBlocks, height: i64) -> Cell {
+    fn cell(&self, [_, dirt, grass, sand, _]: [BlockId; 5], height: i64) -> Cell {
         let is_beach = height < self.sea_level.saturating_add(BEACH);
-        let (top, under) = if is_beach { (ground.sand, ground.sand) } else { (ground.grass, ground.dirt) };
+        let (top, under) = if is_beach { (sand, sand) } else { (grass, dirt) };
         Cell { height, top, under }
     }
 
@@ -103,38 +98,31 @@ impl Generator for Hills {
     }
 
     fn generate(&self, request: &GenerateRequest<'_>) -> Result<Column, GenerateError> {
-        let ground = GroundBlocks::of(request.blocks)?;
+        let ground @ [stone, .., water] = ids(request.blocks)?;
         let (x, z) = (first_block(request.column.x), first_block(request.column.z));
         let noise = self.noise();
         let cells: [Cell; COLUMN_AREA] = std::array::from_fn(|at| {
-            self.cell(&ground, self.height(&noise, x + (at % CHUNK_SIZE) as i64, z + (at / CHUNK_SIZE) as i64))
+            self.cell(ground, self.height(&noise, x + (at % CHUNK_SIZE) as i64, z + (at / CHUNK_SIZE) as i64))
         });
         let floor = self.sea_level.saturating_sub(self.amplitude.ceil() as i64 + ROOTS);
-        let water = Some((ground.water, self.sea_level));
-        Terrain { cells, under_depth: DIRT_DEPTH, stone: ground.stone, floor, water }.column(request)
+        let water = Some((water, self.sea_level));
+        Terrain { cells, under_depth: DIRT_DEPTH, stone, floor, water }.column(request)
     }
 
     fn surface(&self, request: &SurfaceRequest<'_>) -> Result<SurfaceAnswer, GenerateError> {
-        let ground = GroundBlocks::of(request.blocks)?;
-        let cell = self.cell(&ground, self.height_at(request.x, request.z));
-        Ok(cell.surface(Some((ground.water, self.sea_level)), request.blocks))
+        let ground @ [.., water] = ids(request.blocks)?;
+        let cell = self.cell(ground, self.height_at(request.x, request.z));
+        Ok(cell.surface(Some((water, self.sea_level)), request.blocks))
     }
 }
 
 /// [`BLOCKS`] by their ids.
-struct GroundBlocks {
-    stone: BlockId,
-    dirt: BlockId,
-    grass: BlockId,
-    sand: BlockId,
-    water: BlockId,
-}
-
-impl GroundBlocks {
-    fn of(blocks: &BlockRegistry) -> Result<Self, GenerateError> {
-        let [stone, dirt, grass, sand, water] = BLOCKS.map(|name| block_id(blocks, name));
-        Ok(Self { stone: stone?, dirt: dirt?, grass: grass?, sand: sand?, water: water? })
+fn ids(blocks: &BlockRegistry) -> Result<[BlockId; 5], GenerateError> {
+    let mut ids = [BlockId::AIR; 5];
+    for (id, name) in ids.iter_mut().zip(BLOCKS) {
+        *id = block_id(blocks, name)?;
     }
+    Ok(ids)
 }
 
 #[cfg(test)]

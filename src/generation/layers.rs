@@ -16,13 +16,11 @@ pub use layer_column::LayerColumn;
 pub use veins::Veins;
 pub use water::WaterFill;
 
-use super::digest::Digest;
-use super::digest::GeneratorIdentity;
+use super::digest::{Digest, GeneratorIdentity};
 use super::generator::{GenerateError, GenerateRequest, Generator};
 use super::surface::{Surface, SurfaceAnswer, SurfaceRequest, SurfaceSource};
 use super::terrain::COLUMN_AREA;
 use crate::chunk::Column;
-use crate::space::ColumnPos;
 use std::cell::Cell;
 use std::fmt;
 use std::ops::Range;
@@ -155,8 +153,9 @@ impl Generator for Layers {
         let heights = request.heights.start.saturating_sub(reach)..request.heights.end.saturating_add(reach);
         let wide = GenerateRequest { heights: heights.clone(), ..request.clone() };
         let column = self.ground.generator.generate(&wide)?;
-        let ground = OwnSurfaces::new(&self.ground, request.column);
-        let mut changed = LayerColumn { column, heights, blocks: request.blocks, ground, below: &[] };
+        let surfaces = Box::new([const { Cell::new(None) }; COLUMN_AREA]);
+        let (blocks, ground) = (request.blocks, &self.ground);
+        let mut changed = LayerColumn { column, heights, blocks, ground, surfaces, below: &[] };
         for (place, layer) in self.layers.iter().enumerate() {
             changed.below = &self.layers[..place];
             layer.apply(&mut changed)?;
@@ -188,30 +187,4 @@ fn surface_of(
     request: &SurfaceRequest<'_>,
 ) -> Result<Option<Surface>, GenerateError> {
     layers.iter().try_fold(ground, |below, layer| layer.surface(request, below))
-}
-
-/// The ground, and its surface in the column that is made: most layers ask for it, place by place.
-struct OwnSurfaces<'a> {
-    ground: &'a SurfaceSource,
-    column: ColumnPos,
-    places: Box<[Cell<Option<Option<Surface>>>; COLUMN_AREA]>,
-}
-
-impl<'a> OwnSurfaces<'a> {
-    fn new(ground: &'a SurfaceSource, column: ColumnPos) -> Self {
-        Self { ground, column, places: Box::new([const { Cell::new(None) }; COLUMN_AREA]) }
-    }
-
-    fn surface(&self, request: &SurfaceRequest<'_>) -> Result<Option<Surface>, GenerateError> {
-        if request.column() != self.column {
-            return self.ground.surface(request);
-        }
-        let place = &self.places[request.place()];
-        if let Some(surface) = place.get() {
-            return Ok(surface);
-        }
-        let surface = self.ground.surface(request)?;
-        place.set(Some(surface));
-        Ok(surface)
-    }
 }

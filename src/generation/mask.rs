@@ -1,8 +1,7 @@
 //! What decides between two generators.
 
-use super::digest::Digest;
-use super::digest::GeneratorIdentity;
-use super::noise::{fold, smooth_noise};
+use super::digest::{Digest, GeneratorIdentity};
+use super::noise::{fold, set_within, smooth_noise};
 use fastnoise_lite::FastNoiseLite;
 
 /// Decides between two generators, place by place. See [`Select`](super::Select).
@@ -34,9 +33,7 @@ impl NoiseMask {
     /// Blocks from one patch to the next. Held within 16 ..= 1,000,000; what is no number is ignored.
     #[must_use]
     pub fn with_size(mut self, blocks: f32) -> Self {
-        if !blocks.is_nan() {
-            self.size = blocks.clamp(16.0, 1_000_000.0);
-        }
+        set_within(&mut self.size, blocks, 16.0..=1_000_000.0);
         self
     }
 
@@ -44,9 +41,7 @@ impl NoiseMask {
     /// ignored.
     #[must_use]
     pub fn with_share(mut self, share: f32) -> Self {
-        if !share.is_nan() {
-            self.share = share.clamp(0.0, 1.0);
-        }
+        set_within(&mut self.share, share, 0.0..=1.0);
         self
     }
 
@@ -54,9 +49,7 @@ impl NoiseMask {
     /// Held within 0 ..= 1; what is no number is ignored.
     #[must_use]
     pub fn with_transition(mut self, part: f32) -> Self {
-        if !part.is_nan() {
-            self.transition = part.clamp(0.0, 1.0);
-        }
+        set_within(&mut self.transition, part, 0.0..=1.0);
         self
     }
 

@@ -3,9 +3,17 @@
 use super::digest::scramble;
 use crate::space::{CHUNK_SIZE, CHUNK_VOLUME, ChunkPos};
 use fastnoise_lite::{FastNoiseLite, FractalType, NoiseType};
+use std::ops::RangeInclusive;
 
 /// Blocks to the first fold of the map; a power of two, so that folding is exact.
 pub(super) const FOLD: i64 = 1 << 20;
+
+/// A setting that is held within a range; what is no number is ignored.
+pub(super) fn set_within(setting: &mut f32, to: f32, range: RangeInclusive<f32>) {
+    if !to.is_nan() {
+        *setting = to.clamp(*range.start(), *range.end());
+    }
+}
 
 /// Simplex noise within -1 ..= 1.
 pub(super) fn smooth_noise(seed: u64, frequency: f32, octaves: i32) -> FastNoiseLite {

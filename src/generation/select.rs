@@ -3,8 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::digest::Digest;
-use super::digest::GeneratorIdentity;
+use super::digest::{Digest, GeneratorIdentity};
 use super::generator::{GenerateError, GenerateRequest, Generator};
 use super::layers::cut;
 use super::mask::Mask;

@@ -3,7 +3,6 @@
 use super::View;
 use super::format::{self, UNKNOWN, bytes, count, duration};
 use crate::coordinator::{SnapshotJobState, SnapshotProgress};
-use crate::generation::DistanceGraph;
 use crate::space::{ColumnArea, ColumnPos};
 use crate::view::{
     ControlPregeneration, FarColumnChanged, FarView, PregenerationOrder, PregenerationProgress, PregenerationState,
@@ -167,7 +166,7 @@ pub(super) fn show_far_views(ui: &mut Ui, view: &View) {
 /// `3,211 of up to 12,853 columns`.
 fn columns_known(view: &FarView, columns: usize) -> String {
     let disc = ColumnArea::Disc { center: ColumnPos::new(0, 0), radius: view.radius.min(FarView::MAX_RADIUS) };
-    let most = u64::try_from(DistanceGraph::columns_of(&disc)).unwrap_or(u64::MAX);
+    let most = u64::try_from(disc.columns()).unwrap_or(u64::MAX);
     format!("{} of up to {} columns", count(columns as u64), count(most))
 }
 

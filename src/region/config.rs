@@ -25,22 +25,19 @@ impl RegionizerConfig {
 
     /// Whether a regionizer can work with these values.
     pub fn validate(&self) -> Result<(), RegionizerConfigError> {
-        if self.section_shift > Self::MAX_SECTION_SHIFT {
-            return Err(RegionizerConfigError::SectionShift(self.section_shift));
-        }
-        if !(1..=Self::MAX_CREATION_RADIUS).contains(&self.empty_section_creation_radius) {
-            return Err(RegionizerConfigError::CreationRadius(self.empty_section_creation_radius));
-        }
-        if !(1..=self.empty_section_creation_radius).contains(&self.section_merge_radius) {
-            return Err(RegionizerConfigError::MergeRadius {
-                merge: self.section_merge_radius,
-                creation: self.empty_section_creation_radius,
-            });
-        }
-        if !(0.0..=1.0).contains(&self.max_dead_section_percent) {
-            return Err(RegionizerConfigError::DeadFraction(self.max_dead_section_percent));
-        }
-        Ok(())
+        let check = |setting, found: u32, least: u32, most: u32| {
+            let refused =
+                || RegionizerConfigError { setting, found: found.into(), least: least.into(), most: most.into() };
+            (least..=most).contains(&found).then_some(()).ok_or_else(refused)
+        };
+        check("section_shift", self.section_shift, 0, Self::MAX_SECTION_SHIFT)?;
+        let creation = self.empty_section_creation_radius;
+        check("empty_section_creation_radius", creation, 1, Self::MAX_CREATION_RADIUS)?;
+        // At most the creation radius.
+        check("section_merge_radius", self.section_merge_radius, 1, creation)?;
+        let (setting, found) = ("max_dead_section_percent", self.max_dead_section_percent);
+        let refused = RegionizerConfigError { setting, found, least: 0.0, most: 1.0 };
+        if (0.0..=1.0).contains(&found) { Ok(()) } else { Err(refused) }
     }
 }
 
@@ -58,24 +55,16 @@ impl Default for RegionizerConfig {
 
 /// A value of a [`RegionizerConfig`] that no regionizer can work with.
 #[derive(Clone, Debug, PartialEq, Error)]
-pub enum RegionizerConfigError {
-    /// Sections too large.
-    #[error("section_shift is {0}, the most is {max}", max = RegionizerConfig::MAX_SECTION_SHIFT)]
-    SectionShift(u32),
-    /// Creation radius zero or too large.
-    #[error("empty_section_creation_radius is {0}, it must be 1 to {max}", max = RegionizerConfig::MAX_CREATION_RADIUS)]
-    CreationRadius(u32),
-    /// Merge radius zero or larger than the creation radius.
-    #[error("section_merge_radius is {merge}, it must be 1 to the creation radius {creation}")]
-    MergeRadius {
-        /// The merge radius.
-        merge: u32,
-        /// The creation radius.
-        creation: u32,
-    },
-    /// No fraction.
-    #[error("max_dead_section_percent is {0}, it is a fraction and must be 0 to 1")]
-    DeadFraction(f64),
+#[error("{setting} is {found}, it must be {least} to {most}")]
+pub struct RegionizerConfigError {
+    /// The field.
+    pub setting: &'static str,
+    /// Its value.
+    pub found: f64,
+    /// The lowest value that it can have.
+    pub least: f64,
+    /// The highest.
+    pub most: f64,
 }
 
 #[cfg(test)]
@@ -86,21 +75,20 @@ mod tests {
     fn only_workable_values_are_valid() {
         let good = RegionizerConfig::default();
         assert_eq!(good.validate(), Ok(()));
-        assert_eq!(
-            RegionizerConfig { section_shift: 7, ..good.clone() }.validate(),
-            Err(RegionizerConfigError::SectionShift(7))
-        );
+        let refused = |config: RegionizerConfig| config.validate().unwrap_err().to_string();
+        let shift = RegionizerConfig { section_shift: 7, ..good.clone() };
+        assert_eq!(refused(shift), "section_shift is 7, it must be 0 to 6");
         for radius in [0, 9, u32::MAX] {
             let config = RegionizerConfig { empty_section_creation_radius: radius, ..good.clone() };
-            assert_eq!(config.validate(), Err(RegionizerConfigError::CreationRadius(radius)));
+            assert_eq!(refused(config), format!("empty_section_creation_radius is {radius}, it must be 1 to 8"));
         }
         for merge in [0, 3, u32::MAX] {
             let config = RegionizerConfig { section_merge_radius: merge, ..good.clone() };
-            assert_eq!(config.validate(), Err(RegionizerConfigError::MergeRadius { merge, creation: 2 }));
+            assert_eq!(refused(config), format!("section_merge_radius is {merge}, it must be 1 to 2"));
         }
         for fraction in [-0.1, 1.1, f64::NAN, f64::INFINITY] {
             let config = RegionizerConfig { max_dead_section_percent: fraction, ..good.clone() };
-            assert!(matches!(config.validate(), Err(RegionizerConfigError::DeadFraction(_))));
+            assert_eq!(refused(config), format!("max_dead_section_percent is {fraction}, it must be 0 to 1"));
         }
     }
 }

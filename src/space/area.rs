@@ -1,6 +1,7 @@
 //! [`ColumnArea`]: a disc, a square or a box of columns, and its batches from the centre outwards.
 
 mod batches;
+mod disc;
 #[cfg(test)]
 mod tests;
 
@@ -10,6 +11,7 @@ use std::fmt;
 
 pub(crate) use batches::gap;
 pub use batches::{AreaBatches, AreaCursor};
+use disc::columns_of_disc;
 
 /// Columns around a place, or between two corners. Exact over all of `i64`; beyond the edges there are no columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -73,22 +75,15 @@ impl ColumnArea {
         batch.columns().zip(0..).filter(|(column, _)| self.contains(*column)).fold(0, |mask, (_, bit)| mask | 1 << bit)
     }
 
-    /// How many columns it has. Takes time in proportion to a disc's radius; a square or a box takes none.
+    /// How many columns it has. Takes time in proportion to r^(2/3) of a disc's radius; a square or a box takes none.
     ///
     /// Exact, but for the box of all columns there are: that has one more than a `u128` can tell.
     pub fn columns(&self) -> u128 {
-        let Some((min, max)) = self.bounds() else { return 0 };
         let width = |min: i64, max: i64| u128::from(max.abs_diff(min)) + 1;
-        match *self {
-            Self::Disc { center, radius } => {
-                let radius_squared = u64::from(radius).pow(2);
-                let in_row = |z: i64| {
-                    let half = (radius_squared - z.abs_diff(center.z).pow(2)).isqrt();
-                    width(center.x.saturating_sub_unsigned(half), center.x.saturating_add_unsigned(half))
-                };
-                (min.z..=max.z).map(in_row).sum()
-            }
-            Self::Square { .. } | Self::Box { .. } => width(min.x, max.x).saturating_mul(width(min.z, max.z)),
+        match (self, self.bounds()) {
+            (Self::Disc { center, radius }, _) => columns_of_disc(*center, *radius),
+            (_, Some((min, max))) => width(min.x, max.x).saturating_mul(width(min.z, max.z)),
+            (_, None) => 0,
         }
     }
 

@@ -5,7 +5,6 @@ use crate::coordinator::{
     DimensionClosed, MainLink, PregenerationOrder, PregenerationProgress, PregenerationState, PregenerationStatus,
     requests,
 };
-use crate::generation::DistanceGraph;
 use crate::space::{ColumnArea, DimensionId};
 use bevy::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -152,7 +151,7 @@ fn control_unsent(
     if progress.state.is_over() {
         return None;
     }
-    progress.total = DistanceGraph::columns_of(&job.area);
+    progress.total = job.area.columns();
     progress.state = match order {
         PregenerationOrder::Pause => PregenerationState::Paused,
         PregenerationOrder::Resume => PregenerationState::Waiting,

@@ -1,7 +1,7 @@
 //! Several threads complete columns of one distance graph, and nothing is lost.
 
 use bevy_terrane::generation::{Completions, DistanceGraph};
-use bevy_terrane::space::ColumnPos;
+use bevy_terrane::space::{ColumnArea, ColumnPos};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -41,14 +41,15 @@ fn two_threads_in_the_same_batches_lose_no_mark() {
                 completions.drain_into(&mut graph);
                 // What is found is given back: it may be completed by now.
                 if let Some(work) = graph.find_work(ColumnPos::new(SIDE / 2, SIDE / 2), 256) {
-                    graph.release_batch(work.batch, u16::MAX);
+                    graph.release_batch(work.batch(), u16::MAX);
                 }
             }
         });
         completions.drain_into(&mut graph);
         assert_eq!(graph.completed_count(), (SIDE * SIDE) as u64, "trial {trial}");
         let mut expected = DistanceGraph::new();
-        expected.mark_range(ColumnPos::new(0, 0), ColumnPos::new(SIDE - 1, SIDE - 1)).unwrap();
+        let all = ColumnArea::Box { min: ColumnPos::new(0, 0), max: ColumnPos::new(SIDE - 1, SIDE - 1) };
+        all.batches().for_each(|(batch, mask)| _ = expected.mark_batch(batch, mask));
         assert!(graph.completed_batches().eq(expected.completed_batches()));
     }
 }

@@ -153,7 +153,7 @@ fn a_block_component_of_another_schema_is_migrated_or_the_world_does_not_open() 
     assert_eq!(types.successor(chest), Some(current));
     // The lock has a newer number by now, but that of what has no fixed size is higher.
     let upgraded = types.upgrade(chest, &[&[7, 1], b"three apples"]).unwrap();
-    assert_eq!(upgraded.values, [&[7, 1, 0, 0][..], b"three apples"]);
+    assert_eq!(upgraded.1, [&[7, 1, 0, 0][..], b"three apples"]);
     drop(app);
 
     // A game that knows nothing of it can still tell where each value ends.

@@ -1,7 +1,7 @@
 //! Block components over several sessions of a game that changes.
 
 use super::*;
-use crate::block::{BlockComponentError, Schema, SchemaError};
+use crate::block::{BlockComponentError, Schema, SchemaError, block_name};
 use proptest::prelude::*;
 use proptest::sample::{Index, subsequence};
 use std::collections::{BTreeMap, BTreeSet};
@@ -91,7 +91,7 @@ fn a_schema_that_changed_is_migrated_or_refused() {
     let furnace = grown(&mut registry, Schema::new(1).with_migration(0, to_four_bytes)).unwrap();
     assert_eq!((furnace, registry.successor(id(1)), registry.id("game:furnace")), (id(2), Some(id(2)), Some(id(2))));
     let upgraded = registry.upgrade(id(1), &[&[5, 6], b"coal"]).unwrap();
-    assert_eq!(upgraded, UpgradedBlock { block: furnace, values: vec![vec![5, 6, 0, 0].into(), b"coal".into()] });
+    assert_eq!(upgraded, (furnace, vec![vec![5, 6, 0, 0].into(), b"coal".into()]));
     assert_eq!(registry.successor(furnace), None);
 
     // And the game goes back to what it was.
@@ -117,7 +117,7 @@ fn no_value_is_longer_or_shorter_than_its_component() {
     let name = || String::from("game:fuel");
     let length = |version, expected, found| {
         let source = BlockComponentError::Length { name: name(), version, expected, found };
-        Err(BlockUpgradeError::Component { block: id(1), source })
+        Err(BlockRegistryError::Value { block: id(1), source })
     };
     assert_eq!(upgrade(&[2, 0]), Ok(()));
     assert_eq!(upgrade(&[2]), length(0, 2, 1));
@@ -125,8 +125,8 @@ fn no_value_is_longer_or_shorter_than_its_component() {
     assert_eq!(upgrade(&[1, 0]), length(1, 4, 1));
     let source = SchemaError::Failed { from: 0, to: 1, reason: "out of fuel".into() };
     let source = BlockComponentError::Migration { name: name(), source };
-    assert_eq!(upgrade(&[0, 0]), Err(BlockUpgradeError::Component { block: id(1), source }));
-    let count = BlockUpgradeError::Count { block: id(1), expected: 2, found: 0 };
+    assert_eq!(upgrade(&[0, 0]), Err(BlockRegistryError::Value { block: id(1), source }));
+    let count = BlockRegistryError::Count { block: id(1), expected: 2, found: 0 };
     assert_eq!(registry.upgrade(id(1), &[]), Err(count));
 }
 
@@ -151,7 +151,7 @@ fn a_component_that_a_type_has_anew_begins_with_zeroes() {
     let furnace = grown(&mut registry, Schema::default()).unwrap();
     assert_eq!((furnace, registry.successor(id(1))), (id(2), Some(furnace)));
     let upgraded = registry.upgrade(id(1), &[]).unwrap();
-    assert_eq!(upgraded.values, [vec![0; 4], vec![]]);
+    assert_eq!(upgraded.1, [vec![0; 4], vec![]]);
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn values_of_a_dropped_component_stay_in_the_version_in_which_they_are() {
     // Nobody can migrate it, so it is not touched; but it looks like what it is.
     assert_eq!((registry.successor(id(1)), registry.block(id(1)).color()), (None, [3; 3]));
     let values: [&[u8]; 2] = [&[5, 6], b"coal"];
-    assert_eq!(registry.upgrade(id(1), &values).unwrap().values, values);
+    assert_eq!(registry.upgrade(id(1), &values).unwrap().1, values);
 }
 
 /// One start of a game.
@@ -278,10 +278,10 @@ proptest! {
             prop_assert!(registry.component_records().take(components.len()).eq(&components));
             for ((block, values), (kind, said)) in world.iter_mut().zip(&mut model) {
                 let slices: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
-                let upgraded = registry.upgrade(*block, &slices).unwrap();
-                *block = upgraded.block;
-                *values = upgraded.values.into_iter().map(Cow::into_owned).collect();
-                let name = registry.block(*block).base_name().to_owned();
+                let (successor, upgraded) = registry.upgrade(*block, &slices).unwrap();
+                *block = successor;
+                *values = upgraded.into_iter().map(Cow::into_owned).collect();
+                let name = block_name::base(registry.block(*block).name()).to_owned();
                 let names = [format!("game:b{kind}"), format!("game:old{kind}")];
                 prop_assert!(names.contains(&name));
                 let layouts = registry.components(*block);

@@ -1,9 +1,10 @@
-//! What can be wrong with block types that are registered, or with the stored list of them.
+//! What can be wrong with block types that are registered, with the stored list of them, and with their values.
 
-use crate::block::{BlockComponentError, BlockId, BlockNameError, BlockStatesError};
+use crate::block::{BlockComponentError, BlockId, BlockNameError};
 use thiserror::Error;
 
-/// Why a type of block cannot be registered, or a stored list of blocks cannot be used.
+/// Why a type of block cannot be registered, a stored list of blocks cannot be used, or a block cannot become what its type
+/// is now.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BlockRegistryError {
     /// A name is not one.
@@ -42,47 +43,13 @@ pub enum BlockRegistryError {
         /// The component's name.
         component: String,
     },
-    /// A stored list does not begin with `terrane:air`.
-    #[error("block 0 must be \"terrane:air\" without components, found {found:?}")]
-    FirstIsNotAir {
-        /// The first name of the list, if it has any.
-        found: Option<String>,
-    },
-    /// A stored list has one name twice with the same components.
-    #[error("blocks {first} and {second} are both named {name:?}, and have the same components")]
-    DuplicateName {
-        /// The first place of the name.
-        first: BlockId,
-        /// The second place of the name.
-        second: BlockId,
-        /// The name of both.
-        name: String,
-    },
-    /// A stored name is not in its canonical form.
-    #[error("block {id}: the properties of {name:?} are not in order")]
-    NotCanonical {
-        /// The block's place.
+    /// A stored list of blocks is not what this crate writes.
+    #[error("block {id}: {what}")]
+    Stored {
+        /// The place in the list.
         id: BlockId,
-        /// Its name.
-        name: String,
-    },
-    /// A stored block has a component that is in no list.
-    #[error("block {id}: {name:?} has a component {number:#x} that the list of components does not have")]
-    NoSuchComponent {
-        /// The block's place.
-        id: BlockId,
-        /// Its name.
-        name: String,
-        /// The component's number.
-        number: u64,
-    },
-    /// The components of a stored block do not ascend.
-    #[error("block {id}: the components of {name:?} are not in order")]
-    ComponentOrder {
-        /// The block's place.
-        id: BlockId,
-        /// Its name.
-        name: String,
+        /// What was expected there, and what was found.
+        what: String,
     },
     /// Every id is taken.
     #[error("there is no id left for {name:?}")]
@@ -91,8 +58,31 @@ pub enum BlockRegistryError {
         name: String,
     },
     /// The states of a type cannot be listed.
-    #[error(transparent)]
-    States(#[from] BlockStatesError),
+    #[error("{block}: {what}")]
+    States {
+        /// The type's name.
+        block: String,
+        /// What is wrong with its name or its properties.
+        what: String,
+    },
+    /// There are more or fewer values than a block has components.
+    #[error("block {block} has {expected} components, found {found} values")]
+    Count {
+        /// The block.
+        block: BlockId,
+        /// The number of its components.
+        expected: usize,
+        /// The number of values.
+        found: usize,
+    },
+    /// The value of a component of a block cannot become one that its type has now.
+    #[error("block {block}: {source}")]
+    Value {
+        /// The block.
+        block: BlockId,
+        /// Which, and why not.
+        source: BlockComponentError,
+    },
     /// A component cannot be registered, or a stored list of components cannot be used.
     #[error(transparent)]
     Component(#[from] BlockComponentError),
@@ -103,27 +93,4 @@ impl BlockRegistryError {
     pub(crate) fn is_schema_mismatch(&self) -> bool {
         matches!(self, Self::Component(error) if error.is_schema_mismatch())
     }
-}
-
-/// The values of a block's components cannot become those that its type has now.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum BlockUpgradeError {
-    /// There are more or fewer values than the block has components.
-    #[error("block {block} has {expected} components, found {found} values")]
-    Count {
-        /// The block.
-        block: BlockId,
-        /// The number of its components.
-        expected: usize,
-        /// The number of values.
-        found: usize,
-    },
-    /// One value cannot be used.
-    #[error("block {block}: {source}")]
-    Component {
-        /// The block.
-        block: BlockId,
-        /// Which, and why not.
-        source: BlockComponentError,
-    },
 }

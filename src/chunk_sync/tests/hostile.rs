@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 #[test]
 fn a_message_says_what_is_wrong_with_it() {
-    assert_eq!(ChunkQuestions::decode(&[]), Err(SyncError::Empty));
+    assert_eq!(ChunkQuestions::decode(&[]), Err(SyncError::Malformed { reason: "it is empty".into() }));
     assert_eq!(ServerMessage::decode(&[9, 0]), Err(SyncError::Format { found: 9, known: 1 }));
     let questions = |count: usize| {
         let question = (ChunkPos::default(), None);

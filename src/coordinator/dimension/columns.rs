@@ -88,7 +88,7 @@ impl Dimension {
             return;
         }
         let work = self.stored.claim(column.batch(), column);
-        for other in work.into_iter().flat_map(|work| work.columns).filter(|other| *other != column) {
+        for other in work.into_iter().flatten().filter(|other| *other != column) {
             self.stored.release(other);
         }
     }

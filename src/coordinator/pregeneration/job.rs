@@ -69,7 +69,7 @@ impl Job {
             is_swept: false,
             in_flight: BTreeMap::new(),
             waiting: BTreeMap::new(),
-            total: DistanceGraph::columns_of(&area),
+            total: area.columns(),
             done: stored.count_completed_in(&area),
             failed: 0,
             counted_at: stored.completed_count(),

@@ -236,13 +236,13 @@ impl Dimension {
         publisher: &mut Publisher,
     ) {
         let Some(work) = self.resident.claim(near.batch, near.center) else { return };
-        let nearest = work.columns.first();
+        let nearest = work.first();
         let is_loaded_along = self.loaders(near.batch);
-        let mut stored = Vec::with_capacity(work.columns.len());
+        let mut stored = Vec::with_capacity(work.len());
         // Slabs of stored columns may have to be generated.
         let generates = !self.generation.settings.paused;
         let mut slabs = 0;
-        for column in work.columns {
+        for column in work {
             // The rest of the batch would only take memory.
             if !is_loaded_along(column) {
                 self.resident.release(column);
@@ -281,11 +281,11 @@ impl Dimension {
         publisher: &mut Publisher,
     ) {
         let Some(work) = self.stored.claim(near.batch, near.center) else { return };
-        let nearest = work.columns.first();
+        let nearest = work.first();
         let takes_rim = self.viewers.get(&holder).is_some_and(ViewerState::generates_further);
         let is_loaded_along = self.loaders(near.batch);
         let (mut awaited, mut others) = (Vec::new(), Vec::new());
-        for column in work.columns {
+        for column in work {
             // Its claim ends with the order that is out.
             if self.columns.is_under_way(column) {
                 continue;

@@ -3,6 +3,7 @@
 use super::holders::ViewerState;
 use super::shares::{Share, shares};
 use crate::generation::{Completion, DistanceGraph};
+use crate::space::ColumnArea;
 use std::time::Instant;
 
 /// What the viewers' discs cover together.
@@ -21,9 +22,10 @@ impl Coverage {
 
 pub fn completion(graph: &DistanceGraph, shares: &[Share]) -> Completion {
     let missing = |share: &Share| {
-        let missing = graph.count_missing_in_disc(share.center, share.radius);
+        let disc = ColumnArea::Disc { center: share.center, radius: share.radius };
+        let missing = share.all - graph.count_completed_in(&disc);
         // Something is missing until nothing is.
-        (missing as f64 * share.own).ceil() as u64
+        (missing as f64 * (share.columns as f64 / share.all as f64)).ceil() as u64
     };
     let total = shares.iter().map(|share| share.columns).sum();
     Completion { missing: shares.iter().map(missing).sum(), total }

@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 pub struct Share {
     pub center: ColumnPos,
     pub radius: u32,
-    /// The part of it that no disc before it covers, 0 to 1.
-    pub own: f64,
-    /// The columns of that part.
+    /// Its columns.
+    pub all: u64,
+    /// Those of them that no disc before it covers.
     pub columns: u64,
 }
 
@@ -35,7 +35,7 @@ pub fn shares(discs: impl IntoIterator<Item = (ColumnPos, u32)>) -> Vec<Share> {
             new += covered.add(row, from, to);
         }
         if new > 0 {
-            shares.push(Share { center, radius, own: new as f64 / all as f64, columns: new });
+            shares.push(Share { center, radius, all, columns: new });
         }
     }
     shares
@@ -90,7 +90,7 @@ mod tests {
             }
             let shares = shares(discs);
             prop_assert_eq!(shares.iter().map(|share| share.columns).sum::<u64>(), covered.len() as u64);
-            prop_assert!(shares.iter().all(|share| share.own > 0.0 && share.own <= 1.0));
+            prop_assert!(shares.iter().all(|share| 0 < share.columns && share.columns <= share.all));
         }
     }
 
@@ -99,7 +99,7 @@ mod tests {
         let center = ColumnPos::new(5, 5);
         let crowd = shares((0..100).map(|_| (center, 64)).chain([(ColumnPos::new(7, 9), 8)]));
         assert_eq!(crowd.len(), 1);
-        assert_eq!(crowd[0].own, 1.0);
+        assert_eq!(crowd[0].columns, crowd[0].all);
         let edge = shares([(ColumnPos::new(i64::MAX, i64::MIN), 3), (ColumnPos::new(i64::MAX - 1, i64::MIN), 3)]);
         assert!(edge.iter().map(|share| share.columns).sum::<u64>() > 10);
     }

@@ -45,7 +45,7 @@ impl Area {
     }
 }
 
-/// A rectangle of columns, both ends included, whose edges are edges of batches.
+/// A rectangle of columns, both ends included.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rect {
     pub min_x: i64,
@@ -103,17 +103,6 @@ impl Disc {
         self.within(self.center.x.abs_diff(column.x), self.center.z.abs_diff(column.z))
     }
 
-    /// The smallest rectangle around the disc. Beyond the edges of `i64` there are no columns.
-    pub fn bounds(&self) -> Rect {
-        let (ColumnPos { x, z }, radius) = (self.center, u64::from(self.radius));
-        Rect {
-            min_x: x.saturating_sub_unsigned(radius) & !3,
-            max_x: x.saturating_add_unsigned(radius) | 3,
-            min_z: z.saturating_sub_unsigned(radius) & !3,
-            max_z: z.saturating_add_unsigned(radius) | 3,
-        }
-    }
-
     /// Those columns of the mask that are in the disc.
     pub fn mask_of(&self, batch: BatchPos, mask: u16) -> u16 {
         if self.contains(Area::of(batch, 0).rect()) {
@@ -123,42 +112,18 @@ impl Disc {
         bits(u64::from(mask)).filter(inside).fold(0, |mask, bit| mask | 1 << bit)
     }
 
-    /// How many columns of the rectangle are in the disc, or in batches that reach into the disc.
-    ///
-    /// Takes time in proportion to the rows that the two have in common.
-    pub fn columns_in_range(&self, rect: Rect, grain: Grain) -> u128 {
-        let shift = grain.shift();
-        let bounds = self.bounds();
-        let rows = (rect.min_z.max(bounds.min_z) >> shift)..=(rect.max_z.min(bounds.max_z) >> shift);
-        let squares: u128 = rows
-            .map(|row| {
-                let z = gap(self.center.z, row << shift, row << shift | ((1 << shift) - 1));
-                let Some(rest) = self.within(0, z).map(|square| self.radius_squared() - square) else { return 0 };
-                let half = rest.isqrt();
-                let first = rect.min_x.max(self.center.x.saturating_sub_unsigned(half)) >> shift;
-                let last = rect.max_x.min(self.center.x.saturating_add_unsigned(half)) >> shift;
-                if first <= last { u128::from(last.abs_diff(first)) + 1 } else { 0 }
-            })
-            .sum();
-        squares << (2 * shift)
-    }
-}
-
-/// What of a rim counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Grain {
-    /// Batches with a column in the disc, with all their columns.
-    Batches,
-    /// Columns in the disc.
-    Columns,
-}
-
-impl Grain {
-    /// Columns along one edge of what is counted, as a power of two.
-    pub const fn shift(self) -> u32 {
-        match self {
-            Self::Batches => 2,
-            Self::Columns => 0,
-        }
+    /// How many columns of the rectangle are in the disc. Takes time in proportion to the rows that the two have in common.
+    pub fn columns_in(&self, rect: Rect) -> u64 {
+        let reach = u64::from(self.radius);
+        let first = rect.min_z.max(self.center.z.saturating_sub_unsigned(reach));
+        let last = rect.max_z.min(self.center.z.saturating_add_unsigned(reach));
+        let in_row = |z: i64| {
+            let Some(across) = self.within(0, self.center.z.abs_diff(z)) else { return 0 };
+            let half = (self.radius_squared() - across).isqrt();
+            let first = rect.min_x.max(self.center.x.saturating_sub_unsigned(half));
+            let last = rect.max_x.min(self.center.x.saturating_add_unsigned(half));
+            if first <= last { last.abs_diff(first) + 1 } else { 0 }
+        };
+        (first..=last).map(in_row).sum()
     }
 }

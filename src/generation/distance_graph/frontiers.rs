@@ -1,6 +1,6 @@
 //! What searches must be told, and the searches that are kept.
 
-use super::search::{Frontier, Hint, Searched};
+use super::search::{Frontier, Sought};
 use crate::space::{BatchPos, ColumnPos};
 
 /// How many searches are kept: about one for each viewer that is asked for in turn.
@@ -32,74 +32,28 @@ impl Changes {
         self.read = false;
     }
 
-    /// So much changed that every search is to begin anew.
-    pub fn forget(&mut self) {
-        // One more than there were, so that nobody who read to the end has seen it.
-        self.dropped = self.end() + 1;
-        self.batches.clear();
-    }
-
-    fn end(&self) -> u64 {
-        self.dropped + self.batches.len() as u64
-    }
-
     /// What was noted since, unless part of it is forgotten.
-    fn since(&self, seen: u64) -> Option<&[BatchPos]> {
+    pub fn since(&self, seen: u64) -> Option<&[BatchPos]> {
         self.batches.get(usize::try_from(seen.checked_sub(self.dropped)?).ok()?..)
     }
 
-    /// Bytes on the heap.
-    pub fn memory(&self) -> usize {
-        self.batches.capacity() * size_of::<BatchPos>()
-    }
-}
-
-/// A search that hears of changes.
-#[derive(Clone, Debug)]
-pub(super) struct Search {
-    pub frontier: Frontier,
-    /// How far it has read the changes.
-    seen: u64,
-    last_use: u64,
-}
-
-impl Search {
-    pub fn new(center: ColumnPos) -> Self {
-        // Behind everything that was ever noted, so that the first use begins anew.
-        Self { frontier: Frontier::new(center), seen: u64::MAX, last_use: 0 }
-    }
-
-    /// The batch of the ground with the nearest column to `center`, if that is within the radius.
-    pub fn nearest(
-        &mut self,
-        ground: &mut impl Searched,
-        changes: &mut Changes,
-        center: ColumnPos,
-        radius: u32,
-        hint: Option<Hint>,
-    ) -> Option<(BatchPos, u64)> {
-        let unseen = if self.frontier.center == center { changes.since(self.seen) } else { None };
-        match unseen {
-            Some(batches) => batches.iter().for_each(|batch| self.frontier.put_back(*batch, ground)),
-            None => self.frontier.restart(center, hint),
-        }
-        if self.frontier.is_crowded() {
-            self.frontier.restart(center, hint);
-        }
-        self.seen = changes.end();
-        changes.read = true;
-        self.frontier.nearest(ground, radius)
+    /// A search has read all of it. Gives what it has seen then.
+    pub fn read_to_end(&mut self) -> u64 {
+        self.read = true;
+        self.dropped + self.batches.len() as u64
     }
 }
 
 /// The searches that are kept, one a centre, the longest unused replaced first.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Frontiers {
-    kept: Vec<Search>,
+    /// Each with its last use.
+    kept: Vec<(u64, Frontier)>,
     /// The batches in which a column is missing or unclaimed again.
     reopened: Changes,
     uses: u64,
-    last: Option<Hint>,
+    /// Where something was found last around which centre, which says how far to look from one nearby.
+    last: Option<(ColumnPos, u64)>,
 }
 
 impl Frontiers {
@@ -111,36 +65,39 @@ impl Frontiers {
         }
     }
 
-    /// The batch with the nearest column of the disc that the ground has.
-    pub fn nearest(&mut self, ground: &mut impl Searched, center: ColumnPos, radius: u32) -> Option<(BatchPos, u64)> {
-        let index = self.kept.iter().position(|search| search.frontier.center == center);
+    /// The batch with the nearest column of the disc that is sought.
+    pub fn nearest(&mut self, sought: &mut Sought<'_>, center: ColumnPos, radius: u32) -> Option<(BatchPos, u64)> {
+        let index = self.kept.iter().position(|(_, search)| search.center == center);
         let index = index.unwrap_or_else(|| {
             if self.kept.len() < MAX_FRONTIERS {
-                self.kept.push(Search::new(center));
+                self.kept.push((0, Frontier::new(center)));
                 self.kept.len() - 1
             } else {
-                (0..self.kept.len()).min_by_key(|index| self.kept[*index].last_use).unwrap_or(0)
+                (0..self.kept.len()).min_by_key(|index| self.kept[*index].0).unwrap_or(0)
             }
         });
-        let search = &mut self.kept[index];
+        let (last_use, search) = &mut self.kept[index];
         self.uses += 1;
-        search.last_use = self.uses;
-        let found = search.nearest(ground, &mut self.reopened, center, radius, self.last);
+        *last_use = self.uses;
+        let hint = || self.last.and_then(|last| reach_squared(last, center)).unwrap_or(0);
+        let found = search.nearest(sought, &mut self.reopened, (center, radius), hint);
         if let Some((_, distance_squared)) = found {
-            self.last = Some(Hint { center, distance_squared });
+            self.last = Some((center, distance_squared));
         }
         found
-    }
-
-    /// Bytes on the heap.
-    pub fn memory(&self) -> usize {
-        let kept = self.kept.iter().map(|search| search.frontier.memory()).sum::<usize>();
-        self.kept.capacity() * size_of::<Search>() + kept + self.reopened.memory()
     }
 
     /// How many candidates all searches keep: tests hold it against what it may grow to.
     #[cfg(test)]
     pub fn candidate_count(&self) -> usize {
-        self.kept.iter().map(|search| search.frontier.candidate_count()).sum()
+        self.kept.iter().map(|(_, search)| search.candidate_count()).sum()
     }
+}
+
+/// The square of a distance at which something lies, if what was found around another centre is still there and not too far
+/// off.
+fn reach_squared((other, distance_squared): (ColumnPos, u64), center: ColumnPos) -> Option<u64> {
+    let drift = other.x.abs_diff(center.x).saturating_add(other.z.abs_diff(center.z));
+    let reach = distance_squared.isqrt() + 1;
+    (drift < 1 << 10 && reach < 1 << 20).then(|| (reach + drift).pow(2))
 }

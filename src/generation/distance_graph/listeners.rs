@@ -1,9 +1,9 @@
 //! Who is told of completed columns, and what each was told of already.
 
-use super::disc::{Area, Disc};
-use super::frontiers::{Changes, Search};
-use super::search::Searched;
-use super::tree::{Square, TILE, Tree};
+use super::disc::Disc;
+use super::frontiers::Changes;
+use super::search::{Frontier, Sought};
+use super::tree::Tree;
 use super::work::BatchColumns;
 use crate::space::{BatchPos, ColumnPos};
 
@@ -17,7 +17,7 @@ struct Listener {
     id: ListenerId,
     /// What it was given. A subset of what is completed, and as small in memory.
     given: Tree,
-    search: Search,
+    search: Frontier,
 }
 
 /// All listeners of a graph.
@@ -34,7 +34,7 @@ impl Listeners {
     pub fn add(&mut self) -> ListenerId {
         let id = ListenerId(self.next_id);
         self.next_id += 1;
-        self.all.push(Listener { id, given: Tree::default(), search: Search::new(ColumnPos::new(0, 0)) });
+        self.all.push(Listener { id, given: Tree::default(), search: Frontier::new(ColumnPos::new(0, 0)) });
         id
     }
 
@@ -51,10 +51,6 @@ impl Listeners {
         if !self.all.is_empty() {
             self.appeared.push(batch);
         }
-    }
-
-    pub fn completed_many(&mut self) {
-        self.appeared.forget();
     }
 
     /// These columns are missing now: if they are completed again, they are given again.
@@ -98,10 +94,10 @@ impl Listeners {
         let Listener { given, search, .. } = &mut self.all[place];
         let mut left = max;
         while left > 0 {
-            let mut ground = Ungiven { completed: &mut *completed, given: &mut *given };
-            let nearest = search.nearest(&mut ground, &mut self.appeared, disc.center, disc.radius, None);
+            let mut ungiven = Sought { of: Some(&mut *completed), without: &mut *given };
+            let nearest = search.nearest(&mut ungiven, &mut self.appeared, (disc.center, disc.radius), || 0);
             let Some((batch, _)) = nearest else { break };
-            let mask = disc.mask_of(batch, ground.wanted(batch));
+            let mask = disc.mask_of(batch, ungiven.wanted(batch));
             let mut in_range = BatchColumns::nearest_first(batch, mask, disc.center);
             let before = columns.len();
             columns.extend(in_range.by_ref().take(left));
@@ -109,56 +105,5 @@ impl Listeners {
             given.add(batch, mask & !in_range.mask());
         }
         Some(max - left)
-    }
-
-    /// Bytes on the heap.
-    pub fn memory(&self) -> usize {
-        let each = |listener: &Listener| listener.given.memory() + listener.search.frontier.memory();
-        self.all.capacity() * size_of::<Listener>() + self.all.iter().map(each).sum::<usize>() + self.appeared.memory()
-    }
-}
-
-/// Completed columns that a listener was not given yet. In a pair of squares the first is of what is completed.
-struct Ungiven<'a> {
-    completed: &'a mut Tree,
-    given: &'a mut Tree,
-}
-
-impl Searched for Ungiven<'_> {
-    type Square = (Square, Square);
-
-    fn roots(&self) -> Option<Vec<Area>> {
-        Some(self.completed.roots().map(|(root, _)| root).collect())
-    }
-
-    fn root(&self, root: Area) -> Self::Square {
-        (self.completed.square(root), self.given.square(root))
-    }
-
-    fn open(&self, level: u32, (completed, given): Self::Square) -> u64 {
-        let completed = match completed {
-            Square::Empty => 0,
-            Square::Full => u64::MAX,
-            Square::Node(tile) if level == TILE => self.completed.tile(tile).full | self.completed.tile(tile).partial,
-            Square::Node(branch) => self.completed.branch(branch).full | self.completed.branch(branch).kept,
-        };
-        completed & !self.given.full_in(level, given)
-    }
-
-    fn child(&self, (completed, given): Self::Square, index: u32) -> Self::Square {
-        (self.completed.child(completed, index), self.given.child(given, index))
-    }
-
-    fn mixed(&self, (completed, given): Self::Square) -> u64 {
-        let given = if let Square::Node(tile) = given { self.given.tile(tile).partial } else { 0 };
-        !self.completed.full_in(TILE, completed) | given
-    }
-
-    fn wanted_of(&self, (completed, given): Self::Square, index: u32) -> u16 {
-        self.completed.completed_of(completed, index) & !self.given.completed_of(given, index)
-    }
-
-    fn wanted(&mut self, batch: BatchPos) -> u16 {
-        self.completed.look(batch) & !self.given.look(batch)
     }
 }

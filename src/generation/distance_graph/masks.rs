@@ -46,11 +46,11 @@ fn rank(bits: u64, index: u32) -> usize {
 /// All lists of a tree. A list does not know which masks it has: its owner keeps a bit for each, `present`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Masks {
-    four: Slab<[u16; 4]>,
-    eight: Slab<[u16; 8]>,
-    sixteen: Slab<[u16; 16]>,
-    thirty_two: Slab<[u16; 32]>,
-    tables: Slab<[u16; 64]>,
+    pub four: Slab<[u16; 4]>,
+    pub eight: Slab<[u16; 8]>,
+    pub sixteen: Slab<[u16; 16]>,
+    pub thirty_two: Slab<[u16; 32]>,
+    pub tables: Slab<[u16; 64]>,
 }
 
 impl Masks {
@@ -176,21 +176,6 @@ impl Masks {
             _ if list == List::NONE => {}
             _ => self.tables.remove(number),
         }
-    }
-
-    /// Bytes on the heap.
-    pub fn memory(&self) -> usize {
-        self.four.memory()
-            + self.eight.memory()
-            + self.sixteen.memory()
-            + self.thirty_two.memory()
-            + self.tables.memory()
-    }
-
-    /// How many lists are in use.
-    #[cfg(test)]
-    pub fn len(&self) -> usize {
-        self.four.len() + self.eight.len() + self.sixteen.len() + self.thirty_two.len() + self.tables.len()
     }
 }
 

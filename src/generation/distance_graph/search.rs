@@ -6,7 +6,8 @@
 //! the cost of an answer hardly depends on its distance, and a new centre costs little more than an old one.
 
 use super::disc::{Area, Disc};
-use super::tree::{ROOT, Square, TILE, Tree};
+use super::frontiers::Changes;
+use super::tree::{FULL, ROOT, Square, TILE, Tree};
 use crate::space::{BatchPos, ColumnPos, bits, gap};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -20,66 +21,69 @@ const MAX_PUT_BACK: usize = 1 << 12;
 /// Columns along one edge of a root.
 const ROOT_SIZE: u64 = 1 << Area::shift(ROOT);
 
-/// What a search looks for: columns of some kind, found through the squares of a tree.
-pub(super) trait Searched {
-    /// A square of the tree, as this ground sees it.
-    type Square: Copy;
-
-    /// The roots that may have such columns, or `None` if any root may, also one without a node.
-    fn roots(&self) -> Option<Vec<Area>>;
-
-    fn root(&self, root: Area) -> Self::Square;
-
-    /// The children that may have such columns, of a square of this level.
-    fn open(&self, level: u32, square: Self::Square) -> u64;
-
-    fn child(&self, square: Self::Square, index: u32) -> Self::Square;
-
-    /// The batches of a tile that may have fewer than 16 such columns.
-    fn mixed(&self, tile: Self::Square) -> u64;
-
-    /// Such columns of a tile's batch.
-    fn wanted_of(&self, tile: Self::Square, index: u32) -> u16;
-
-    /// Such columns of any batch.
-    fn wanted(&mut self, batch: BatchPos) -> u16;
+/// What a search looks for: columns that are completed in one tree, or all there are, and neither completed nor claimed in
+/// another one.
+pub(super) struct Sought<'a> {
+    /// `None` for all columns there are.
+    pub of: Option<&'a mut Tree>,
+    pub without: &'a mut Tree,
 }
 
-/// Missing and unclaimed columns.
-impl Searched for Tree {
-    type Square = Square;
+/// The same square in both trees.
+type Squares = (Square, Square);
 
-    fn roots(&self) -> Option<Vec<Area>> {
-        None
+impl Sought<'_> {
+    fn root(&self, root: Area) -> Squares {
+        (self.of.as_ref().map_or(Square::Full, |of| of.root(root)), self.without.root(root))
     }
 
-    fn root(&self, root: Area) -> Square {
-        self.square(root)
+    /// The children that may have such columns, of a square of this level.
+    #[inline]
+    fn open(&self, level: u32, (of, without): Squares) -> u64 {
+        let of = match (of, &self.of) {
+            (Square::Full, _) => u64::MAX,
+            (Square::Node(_), Some(tree)) => tree.completed_in_some(level, of),
+            _ => 0,
+        };
+        of & !self.without.full_in(level, without)
     }
 
     #[inline]
-    fn open(&self, level: u32, square: Square) -> u64 {
-        !self.full_in(level, square)
+    fn child(&self, (of, without): Squares, index: u32) -> Squares {
+        let of = match (of, &self.of) {
+            (Square::Node(_), Some(tree)) => tree.child(of, index),
+            _ => of,
+        };
+        (of, self.without.child(without, index))
     }
 
+    /// The batches of a tile that may have fewer than 16 such columns.
     #[inline]
-    fn child(&self, square: Square, index: u32) -> Square {
-        self.child(square, index)
+    fn mixed(&self, (of, without): Squares) -> u64 {
+        let missing = match (of, &self.of) {
+            (Square::Full, _) => 0,
+            (_, Some(tree)) => !tree.full_in(TILE, of),
+            _ => u64::MAX,
+        };
+        missing | if let Square::Node(tile) = without { self.without.mixed_in(tile) } else { 0 }
     }
 
+    /// Such columns of a tile's batch.
     #[inline]
-    fn mixed(&self, tile: Square) -> u64 {
-        if let Square::Node(tile) = tile { self.mixed_in(tile) } else { 0 }
+    fn wanted_of(&self, (of, without): Squares, index: u32) -> u16 {
+        let of = match (of, &self.of) {
+            (Square::Node(_), Some(tree)) => tree.completed_of(of, index),
+            (Square::Full, _) => FULL,
+            _ => 0,
+        };
+        of & self.without.available_of(without, index)
     }
 
+    /// Such columns of any batch.
     #[inline]
-    fn wanted_of(&self, tile: Square, index: u32) -> u16 {
-        self.available_of(tile, index)
-    }
-
-    #[inline]
-    fn wanted(&mut self, batch: BatchPos) -> u16 {
-        self.available(batch)
+    pub fn wanted(&mut self, batch: BatchPos) -> u16 {
+        let of = self.of.as_mut().map_or(FULL, |of| of.look(batch));
+        of & self.without.available(batch)
     }
 }
 
@@ -115,8 +119,8 @@ impl Candidate {
 }
 
 /// One way through the tree, which collects the candidates of a ring.
-struct Walk<'a, G> {
-    ground: &'a G,
+struct Walk<'a> {
+    sought: &'a Sought<'a>,
     /// As wide as discs can be: it is the ring that bounds the search.
     disc: Disc,
     center: BatchPos,
@@ -128,21 +132,18 @@ struct Walk<'a, G> {
     found: &'a mut Vec<Candidate>,
 }
 
-impl<G: Searched> Walk<'_, G> {
+impl Walk<'_> {
     fn run(&mut self) {
-        match self.ground.roots() {
-            None => self.visit_rings(),
-            Some(roots) => {
-                let nearest = |root: Area| Some((self.disc.nearest(root.rect())?, root));
-                let mut roots: Vec<_> = roots.into_iter().filter_map(nearest).collect();
-                roots.sort_unstable_by_key(|(distance_squared, root)| (*distance_squared, root.z, root.x));
-                for (distance_squared, root) in roots {
-                    if distance_squared > self.ceiling.distance_squared {
-                        break;
-                    }
-                    self.visit(root, self.ground.root(root));
-                }
+        // Of all columns there are, any root may have some, also one without a node.
+        let Some(of) = &self.sought.of else { return self.visit_rings() };
+        let nearest = |(root, _): (Area, _)| Some((self.disc.nearest(root.rect())?, root));
+        let mut roots: Vec<_> = of.roots().filter_map(nearest).collect();
+        roots.sort_unstable_by_key(|(distance_squared, root)| (*distance_squared, root.z, root.x));
+        for (distance_squared, root) in roots {
+            if distance_squared > self.ceiling.distance_squared {
+                break;
             }
+            self.visit(root, self.sought.root(root));
         }
     }
 
@@ -156,7 +157,7 @@ impl<G: Searched> Walk<'_, G> {
             (place + 1).min(ROOT_SIZE - place)
         };
         let to_edge = to_edge(self.disc.center.x).min(to_edge(self.disc.center.z));
-        self.visit(center, self.ground.root(center));
+        self.visit(center, self.sought.root(center));
         for ring in 1i64.. {
             let nearest = self.disc.within((ring as u64 - 1) * ROOT_SIZE + to_edge, 0);
             if nearest.is_none_or(|distance_squared| distance_squared > self.ceiling.distance_squared) {
@@ -169,15 +170,15 @@ impl<G: Searched> Walk<'_, G> {
                     let root = Area { level: ROOT, x, z };
                     let nearest = self.disc.nearest(root.rect());
                     if nearest.is_some_and(|distance_squared| distance_squared <= self.ceiling.distance_squared) {
-                        self.visit(root, self.ground.root(root));
+                        self.visit(root, self.sought.root(root));
                     }
                 }
             }
         }
     }
 
-    fn visit(&mut self, area: Area, square: G::Square) {
-        let open = self.ground.open(area.level, square);
+    fn visit(&mut self, area: Area, square: Squares) {
+        let open = self.sought.open(area.level, square);
         if open == 0 {
             return;
         }
@@ -202,14 +203,14 @@ impl<G: Searched> Walk<'_, G> {
                 }
                 if in_row >> column & 1 == 1 {
                     let index = column | row << 3;
-                    self.visit(area.child(index), self.ground.child(square, index));
+                    self.visit(area.child(index), self.sought.child(square, index));
                 }
             }
         }
     }
 
-    fn visit_tile(&mut self, area: Area, square: G::Square, open: u64, x: &[u64; 8], z: &[u64; 8]) {
-        let mixed = self.ground.mixed(square);
+    fn visit_tile(&mut self, area: Area, square: Squares, open: u64, x: &[u64; 8], z: &[u64; 8]) {
+        let mixed = self.sought.mixed(square);
         let corner = BatchPos::new(area.x << 3, area.z << 3);
         for row in 0..8u32 {
             let z = z[row as usize];
@@ -224,7 +225,7 @@ impl<G: Searched> Walk<'_, G> {
                 let index = column | row << 3;
                 let batch = BatchPos::new(corner.x + i64::from(column), corner.z + i64::from(row));
                 if mixed >> index & 1 == 1 {
-                    match self.disc.nearest_of(batch, self.ground.wanted_of(square, index)) {
+                    match self.disc.nearest_of(batch, self.sought.wanted_of(square, index)) {
                         Some(nearest) => distance_squared = nearest,
                         None => continue,
                     }
@@ -282,10 +283,12 @@ fn outwards(gaps: &[u64; 8]) -> [u32; 8] {
 ///
 /// Every batch with such columns and its nearest one no farther than what is `covered` has a candidate that is no
 /// farther than that. Columns that are taken away need no notice: a candidate is looked at again when it comes first.
-/// What appears must be [put back](Self::put_back).
+/// What appears is put back, which the [`Changes`] tell.
 #[derive(Clone, Debug)]
 pub(super) struct Frontier {
     pub center: ColumnPos,
+    /// How far it has read the changes.
+    seen: u64,
     page: Vec<Candidate>,
     /// The place on the page to go on from.
     next: usize,
@@ -302,31 +305,52 @@ impl Frontier {
     pub fn new(center: ColumnPos) -> Self {
         Self {
             center,
+            // Behind everything that was ever noted, so that the first use begins anew.
+            seen: u64::MAX,
             page: Vec::new(),
             next: 0,
             covered: None,
             put_back: BinaryHeap::new(),
             page_size: FIRST_PAGE,
-            span: 8 * FIRST_PAGE as u64,
+            span: 0,
         }
     }
 
-    /// Begins anew. If something was found near another centre, the first page reaches about as far.
-    pub fn restart(&mut self, center: ColumnPos, hint: Option<Hint>) {
+    /// The batch with the nearest such column to `center`, if that is within the radius. A search that begins anew looks at
+    /// least as far as `hint`, the square of a distance.
+    pub fn nearest(
+        &mut self,
+        sought: &mut Sought<'_>,
+        changes: &mut Changes,
+        (center, radius): (ColumnPos, u32),
+        hint: impl FnOnce() -> u64,
+    ) -> Option<(BatchPos, u64)> {
+        let unseen = if self.center == center { changes.since(self.seen) } else { None };
+        let is_continued = unseen.is_some_and(|batches| {
+            batches.iter().for_each(|batch| self.put_back(*batch, sought));
+            self.put_back.len() <= MAX_PUT_BACK
+        });
+        if !is_continued {
+            self.restart(center, hint());
+        }
+        self.seen = changes.read_to_end();
+        self.nearest_candidate(sought, radius)
+    }
+
+    fn restart(&mut self, center: ColumnPos, span: u64) {
         self.page.clear();
         self.next = 0;
         self.covered = None;
         self.put_back.clear();
         self.page_size = FIRST_PAGE;
-        let span = hint.and_then(|hint| hint.reach_squared(center)).unwrap_or(0);
         self.span = span.max(8 * FIRST_PAGE as u64);
         self.center = center;
     }
 
     /// Something of the batch appeared.
     #[inline]
-    pub fn put_back(&mut self, batch: BatchPos, ground: &mut impl Searched) {
-        if let Some(distance_squared) = self.disc().nearest_of(batch, ground.wanted(batch)) {
+    fn put_back(&mut self, batch: BatchPos, sought: &mut Sought<'_>) {
+        if let Some(distance_squared) = self.disc().nearest_of(batch, sought.wanted(batch)) {
             self.put_back_at(batch, distance_squared);
         }
     }
@@ -340,17 +364,11 @@ impl Frontier {
         }
     }
 
-    /// Whether so much was put back that it is better to begin anew.
-    pub fn is_crowded(&self) -> bool {
-        self.put_back.len() > MAX_PUT_BACK
-    }
-
     fn disc(&self) -> Disc {
         Disc { center: self.center, radius: u32::MAX }
     }
 
-    /// The batch with the nearest such column, if that is within the radius.
-    pub fn nearest(&mut self, ground: &mut impl Searched, radius: u32) -> Option<(BatchPos, u64)> {
+    fn nearest_candidate(&mut self, sought: &mut Sought<'_>, radius: u32) -> Option<(BatchPos, u64)> {
         let radius_squared = u64::from(radius).pow(2);
         let (disc, center) = (self.disc(), self.center.batch());
         loop {
@@ -358,14 +376,14 @@ impl Frontier {
             let candidate = match (on_page, self.put_back.peek().map(|Reverse(put_back)| *put_back)) {
                 (Some(on_page), Some(put_back)) => on_page.min(put_back),
                 (Some(candidate), None) | (None, Some(candidate)) => candidate,
-                (None, None) if self.turn_page(ground, radius_squared) => continue,
+                (None, None) if self.turn_page(sought, radius_squared) => continue,
                 (None, None) => return None,
             };
             if candidate.distance_squared > radius_squared {
                 return None;
             }
             let batch = candidate.batch(center);
-            let nearest = disc.nearest_of(batch, ground.wanted(batch));
+            let nearest = disc.nearest_of(batch, sought.wanted(batch));
             if nearest == Some(candidate.distance_squared) {
                 return Some((batch, candidate.distance_squared));
             }
@@ -381,7 +399,7 @@ impl Frontier {
     }
 
     /// Makes the next page; false if there is nothing more within the radius.
-    fn turn_page(&mut self, ground: &impl Searched, radius_squared: u64) -> bool {
+    fn turn_page(&mut self, sought: &Sought<'_>, radius_squared: u64) -> bool {
         self.page.clear();
         self.next = 0;
         loop {
@@ -391,7 +409,7 @@ impl Frontier {
                 None => 0,
             };
             let mut walk = Walk {
-                ground,
+                sought,
                 disc: self.disc(),
                 center: self.center.batch(),
                 covered: self.covered,
@@ -415,30 +433,9 @@ impl Frontier {
         }
     }
 
-    /// Bytes on the heap.
-    pub fn memory(&self) -> usize {
-        (self.page.capacity() + self.put_back.capacity()) * size_of::<Candidate>()
-    }
-
     /// How many candidates are kept: tests hold it against what it may grow to.
     #[cfg(test)]
     pub fn candidate_count(&self) -> usize {
         self.page.len() + self.put_back.len()
-    }
-}
-
-/// Where something was found last, which says how far to look from a centre nearby.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Hint {
-    pub center: ColumnPos,
-    pub distance_squared: u64,
-}
-
-impl Hint {
-    /// The square of a distance at which something lies, if what was found is still there and not too far off.
-    fn reach_squared(self, center: ColumnPos) -> Option<u64> {
-        let drift = self.center.x.abs_diff(center.x).saturating_add(self.center.z.abs_diff(center.z));
-        let reach = self.distance_squared.isqrt() + 1;
-        (drift < 1 << 10 && reach < 1 << 20).then(|| (reach + drift).pow(2))
     }
 }

@@ -5,8 +5,8 @@ use std::ops::{Index, IndexMut};
 /// Values by number; numbers of removed values are used again.
 #[derive(Clone, Debug)]
 pub(super) struct Slab<T> {
-    slots: Vec<T>,
-    free: Vec<u32>,
+    pub slots: Vec<T>,
+    pub free: Vec<u32>,
 }
 
 impl<T> Default for Slab<T> {
@@ -45,21 +45,6 @@ impl<T> Slab<T> {
         if self.free.len() == self.slots.len() && self.slots.len() > 64 {
             *self = Self::default();
         }
-    }
-
-    /// How many are in use.
-    #[cfg(test)]
-    pub fn len(&self) -> usize {
-        self.slots.len() - self.free.len()
-    }
-
-    /// Bytes on the heap, without what the values own elsewhere.
-    pub fn memory(&self) -> usize {
-        self.slots.capacity() * size_of::<T>() + self.free.capacity() * size_of::<u32>()
-    }
-
-    pub fn values(&self) -> &[T] {
-        &self.slots
     }
 }
 

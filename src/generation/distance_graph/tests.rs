@@ -8,6 +8,13 @@ mod workloads;
 
 use super::*;
 
+impl DistanceGraph {
+    /// Bytes on the heap that what is completed and claimed takes.
+    pub fn memory(&self) -> usize {
+        self.tree.memory()
+    }
+}
+
 /// All columns of the disc, in no order, without any that would lie beyond `i64`.
 fn disc(center: ColumnPos, radius: u32) -> impl Iterator<Item = ColumnPos> {
     let r = i64::from(radius);

@@ -5,6 +5,8 @@
 //! its number: most changes are in the same tile as the one before.
 
 mod squares;
+#[cfg(test)]
+mod tests;
 
 use super::disc::Area;
 use super::masks::{List, Masks};
@@ -62,10 +64,6 @@ impl Branch {
         } else {
             Square::Empty
         }
-    }
-
-    pub fn nodes(&self) -> &[u32] {
-        &self.children
     }
 
     fn set_child(&mut self, index: u32, child: Square) {
@@ -184,6 +182,11 @@ impl Tree {
         &self.tiles[number]
     }
 
+    /// The square of this root.
+    pub fn root(&self, root: Area) -> Square {
+        self.roots.get(&(root.z, root.x)).map_or(Square::Empty, |number| Square::Node(*number))
+    }
+
     /// The square of level 1 that holds the batch.
     fn find(&self, batch: BatchPos) -> Square {
         let Some(&root) = self.roots.get(&Self::root_key(batch)) else { return Square::Empty };
@@ -258,6 +261,17 @@ impl Tree {
             Square::Full => u64::MAX,
             Square::Node(tile) if level == TILE => self.tiles[tile].full,
             Square::Node(branch) => self.branches[branch].full,
+        }
+    }
+
+    /// The children with completed columns, of a square of that level.
+    #[inline]
+    pub fn completed_in_some(&self, level: u32, square: Square) -> u64 {
+        match square {
+            Square::Empty => 0,
+            Square::Full => u64::MAX,
+            Square::Node(tile) if level == TILE => self.tiles[tile].full | self.tiles[tile].partial,
+            Square::Node(branch) => self.branches[branch].full | self.branches[branch].kept,
         }
     }
 
@@ -457,26 +471,16 @@ impl Tree {
         }
     }
 
-    /// Removes the node of the batch's tile, which is all full, or all empty and without a claim.
+    /// Removes the node of the batch's tile, which is all full, or all empty, and has no claim.
     #[inline(never)]
     fn close(&mut self, batch: BatchPos, number: u32) {
-        let square = if self.tiles[number].full == u64::MAX { Square::Full } else { Square::Empty };
-        self.drop_tile(number);
-        self.set_square(batch, TILE, square);
-    }
-
-    /// Gives the node of a tile back, with its masks and claims.
-    fn drop_tile(&mut self, number: u32) {
-        let Tile { list, claims, .. } = self.tiles[number];
+        let Tile { full, list, .. } = self.tiles[number];
         self.masks.free(list);
-        if claims != NONE {
-            self.claims[claims] = NO_CLAIMS;
-            self.claims.remove(claims);
-        }
         self.tiles.remove(number);
         if self.recent.number == number {
             self.recent.number = NONE;
         }
+        self.set_tile(batch, if full == u64::MAX { Square::Full } else { Square::Empty });
     }
 
     /// The child of a square of level 2 or 3.
@@ -486,49 +490,5 @@ impl Tree {
             Square::Node(number) => self.branch(number).child(index),
             square => square,
         }
-    }
-
-    /// Bytes on the heap.
-    pub fn memory(&self) -> usize {
-        // A hash map of capacity n has n * 8 / 7 buckets, a power of two, with a byte of control each.
-        let buckets = if self.roots.capacity() == 0 { 0 } else { (self.roots.capacity() * 8 / 7).next_power_of_two() };
-        let lists: usize = self.branches.values().iter().map(|branch| branch.children.capacity() * 4).sum();
-        buckets * (size_of::<((i64, i64), u32)>() + 1)
-            + self.branches.memory()
-            + lists
-            + self.tiles.memory()
-            + self.masks.memory()
-            + self.claims.memory()
-    }
-
-    /// How many nodes are kept above the batches, and how many batches with a mask: tests hold it against what must
-    /// collapse.
-    #[cfg(test)]
-    pub fn node_counts(&self) -> (usize, usize) {
-        let (mut tiles, mut batches) = (0, 0);
-        for (area, number) in self.roots() {
-            self.visit_tiles(area, Square::Node(number), &mut |_, square| {
-                if let Square::Node(tile) = square {
-                    tiles += 1;
-                    batches += self.tile(tile).partial.count_ones() as usize;
-                }
-            });
-        }
-        assert!(tiles <= self.tiles.len());
-        assert_eq!(self.masks.len() > 0, batches > 0);
-        (self.branches.len() + self.tiles.len(), batches)
-    }
-
-    /// Whether no node is left.
-    #[cfg(test)]
-    pub fn is_bare(&self) -> bool {
-        self.roots.is_empty() && self.branches.len() + self.tiles.len() + self.masks.len() + self.claims.len() == 0
-    }
-
-    /// How many columns are claimed.
-    #[cfg(test)]
-    pub fn claimed_count(&self) -> u64 {
-        let masks = self.claims.values().iter().flat_map(|table| table.masks);
-        masks.map(|mask| u64::from(mask.count_ones())).sum()
     }
 }

@@ -1,21 +1,8 @@
-//! [`Work`]: what is handed out.
+//! [`BatchColumns`]: what is handed out.
 
 use crate::space::{BatchPos, ColumnPos};
 use std::fmt;
-use std::iter::FusedIterator;
 use std::ops::BitAnd;
-
-/// A batch to be worked on, claimed for whoever asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Work {
-    /// The batch.
-    pub batch: BatchPos,
-    /// Its columns that were missing and unclaimed, nearest first; of equally near ones the one with the lower z,
-    /// then the lower x. Never empty. All of them are claimed now.
-    pub columns: BatchColumns,
-    /// The square of the distance from the centre to the first of `columns`.
-    pub distance_squared: u128,
-}
 
 /// Columns of one batch in the order of their distance from a centre: a small value that can be copied, and an iterator.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -76,17 +63,17 @@ impl BatchColumns {
 
     /// The next of them.
     pub fn first(&self) -> Option<ColumnPos> {
-        self.iter().next()
+        { *self }.next()
+    }
+
+    /// The batch.
+    pub const fn batch(&self) -> BatchPos {
+        self.batch
     }
 
     /// Those that are left, as a mask of the batch: bit x + 4 * z.
     pub fn mask(&self) -> u16 {
         (0..u32::from(self.len)).fold(0, |mask, place| mask | 1 << (self.order >> (4 * place) & 15))
-    }
-
-    /// The same columns, to go through them again.
-    pub const fn iter(&self) -> Self {
-        *self
     }
 }
 
@@ -107,18 +94,7 @@ impl Iterator for BatchColumns {
     }
 }
 
-impl DoubleEndedIterator for BatchColumns {
-    fn next_back(&mut self) -> Option<ColumnPos> {
-        self.len = self.len.checked_sub(1)?;
-        let shift = 4 * u32::from(self.len);
-        let bit = self.order >> shift & 15;
-        self.order &= (1 << shift) - 1;
-        Some(self.batch.column(bit as u32))
-    }
-}
-
 impl ExactSizeIterator for BatchColumns {}
-impl FusedIterator for BatchColumns {}
 
 impl fmt::Debug for BatchColumns {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,8 +1,7 @@
 //! Boulders.
 
 use super::{Feature, FeatureCanvas, FeatureReach};
-use crate::generation::digest::Digest;
-use crate::generation::digest::GeneratorIdentity;
+use crate::generation::digest::{Digest, GeneratorIdentity};
 use crate::generation::generator::GenerateError;
 use std::ops::RangeInclusive;
 

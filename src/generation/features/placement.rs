@@ -5,6 +5,7 @@ use crate::block::BlockId;
 use crate::generation::digest::{Digest, scramble};
 use crate::generation::generator::GenerateError;
 use crate::generation::layers::LayerColumn;
+use crate::generation::noise::set_within;
 use crate::generation::surface::Surface;
 use crate::generation::terrain::first_block;
 use crate::space::{CHUNK_SIZE, ColumnPos};
@@ -66,9 +67,7 @@ impl Placement {
     /// ignored.
     #[must_use]
     pub fn with_chance(mut self, chance: f32) -> Self {
-        if !chance.is_nan() {
-            self.chance = chance.clamp(0.0, 1.0);
-        }
+        set_within(&mut self.chance, chance, 0.0..=1.0);
         self
     }
 

@@ -1,8 +1,7 @@
 //! A feature that is always the same, for tests.
 
 use super::{Feature, FeatureCanvas, FeatureReach};
-use crate::generation::digest::Digest;
-use crate::generation::digest::GeneratorIdentity;
+use crate::generation::digest::{Digest, GeneratorIdentity};
 use crate::generation::generator::GenerateError;
 
 /// Blocks by their offset from the highest block of the ground, along x, y and z; `terrane:air` clears.

@@ -2,8 +2,7 @@
 
 use super::{Feature, FeatureCanvas, FeatureReach};
 use crate::block::BlockId;
-use crate::generation::digest::Digest;
-use crate::generation::digest::GeneratorIdentity;
+use crate::generation::digest::{Digest, GeneratorIdentity};
 use crate::generation::generator::GenerateError;
 use std::ops::RangeInclusive;
 

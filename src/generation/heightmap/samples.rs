@@ -12,54 +12,46 @@ const KIND: &str = "16-bit greyscale: export it again as 16-bit greyscale PNG";
 const SIZE: &str = "at most 67,108,864 samples: scale it down or cut it, and set more blocks per sample";
 const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
 
-/// A grid of heights in units, row by row from the north, each from west to east. Never empty.
-pub(super) struct Samples {
-    pub width: u32,
-    pub height: u32,
-    pub values: Vec<u16>,
-}
-
-impl Samples {
-    /// Reads a 16-bit greyscale PNG; `map` names it in errors.
-    pub(super) fn read(mut reader: impl BufRead + Seek, map: &str) -> Result<Self, HeightmapError> {
-        let map = || map.to_owned();
-        let unfit = |found, expected| HeightmapError::Unfit { map: map(), found, expected };
-        let unreadable = |error| match error {
-            DecodingError::IoError(source) if source.kind() != io::ErrorKind::UnexpectedEof => {
-                HeightmapError::Read { map: map(), source }
-            }
-            error => HeightmapError::Damaged { map: map(), reason: error.to_string() },
-        };
-
-        let mut start = Vec::with_capacity(SIGNATURE.len());
-        Read::take(&mut reader, SIGNATURE.len() as u64)
-            .read_to_end(&mut start)
-            .and_then(|_| reader.rewind())
-            .map_err(|source| HeightmapError::Read { map: map(), source })?;
-        if start != SIGNATURE {
-            return Err(unfit("no PNG file".to_owned(), KIND));
+/// Reads the heights of a 16-bit greyscale PNG, in units, row by row from the north, each from west to east, and how many
+/// there are along x and z. There is at least one. `map` names it in errors.
+pub(super) fn read(mut reader: impl BufRead + Seek, map: &str) -> Result<([u32; 2], Vec<u16>), HeightmapError> {
+    let map = || map.to_owned();
+    let unfit = |found, expected| HeightmapError::Unfit { map: map(), found, expected };
+    let unreadable = |error| match error {
+        DecodingError::IoError(source) if source.kind() != io::ErrorKind::UnexpectedEof => {
+            HeightmapError::Read { map: map(), source }
         }
+        error => HeightmapError::Damaged { map: map(), reason: error.to_string() },
+    };
 
-        let mut decoder = Decoder::new_with_limits(reader, Limits { bytes: DECODER_BYTES });
-        decoder.set_transformations(Transformations::IDENTITY);
-        decoder.set_ignore_text_chunk(true);
-        decoder.set_ignore_iccp_chunk(true);
-        let info = decoder.read_header_info().map_err(unreadable)?;
-        let (width, height) = (info.width, info.height);
-        if (info.color_type, info.bit_depth) != (ColorType::Grayscale, BitDepth::Sixteen) {
-            return Err(unfit(describe(info.color_type, info.bit_depth), KIND));
-        }
-        // Before anything of that size is allocated. The second bound keeps a row within the decoder's memory.
-        if u64::from(width) * u64::from(height) > MAX_SAMPLES || width as usize > DECODER_BYTES / 8 {
-            return Err(unfit(format!("{width} x {height} samples"), SIZE));
-        }
-
-        let mut reader = decoder.read_info().map_err(unreadable)?;
-        let mut bytes = vec![0; width as usize * height as usize * 2];
-        reader.next_frame(&mut bytes).map_err(unreadable)?;
-        let values = bytes.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]])).collect();
-        Ok(Self { width, height, values })
+    let mut start = Vec::with_capacity(SIGNATURE.len());
+    Read::take(&mut reader, SIGNATURE.len() as u64)
+        .read_to_end(&mut start)
+        .and_then(|_| reader.rewind())
+        .map_err(|source| HeightmapError::Read { map: map(), source })?;
+    if start != SIGNATURE {
+        return Err(unfit("no PNG file".to_owned(), KIND));
     }
+
+    let mut decoder = Decoder::new_with_limits(reader, Limits { bytes: DECODER_BYTES });
+    decoder.set_transformations(Transformations::IDENTITY);
+    decoder.set_ignore_text_chunk(true);
+    decoder.set_ignore_iccp_chunk(true);
+    let info = decoder.read_header_info().map_err(unreadable)?;
+    let (width, height) = (info.width, info.height);
+    if (info.color_type, info.bit_depth) != (ColorType::Grayscale, BitDepth::Sixteen) {
+        return Err(unfit(describe(info.color_type, info.bit_depth), KIND));
+    }
+    // Before anything of that size is allocated. The second bound keeps a row within the decoder's memory.
+    if u64::from(width) * u64::from(height) > MAX_SAMPLES || width as usize > DECODER_BYTES / 8 {
+        return Err(unfit(format!("{width} x {height} samples"), SIZE));
+    }
+
+    let mut reader = decoder.read_info().map_err(unreadable)?;
+    let mut bytes = vec![0; width as usize * height as usize * 2];
+    reader.next_frame(&mut bytes).map_err(unreadable)?;
+    let values = bytes.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]])).collect();
+    Ok(([width, height], values))
 }
 
 fn describe(color: ColorType, depth: BitDepth) -> String {

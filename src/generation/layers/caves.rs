@@ -2,10 +2,9 @@
 
 use super::{GenerateLayer, LayerColumn};
 use crate::block::BlockId;
-use crate::generation::digest::Digest;
-use crate::generation::digest::GeneratorIdentity;
+use crate::generation::digest::{Digest, GeneratorIdentity};
 use crate::generation::generator::GenerateError;
-use crate::generation::noise::{noise_in_chunk, smooth_noise};
+use crate::generation::noise::{noise_in_chunk, set_within, smooth_noise};
 use crate::generation::terrain::first_block;
 use crate::space::{CHUNK_SIZE, cell_position};
 use std::ops::Range;
@@ -31,18 +30,14 @@ impl Caves {
     /// Blocks from one bend to the next. Held within 16 ..= 65,536; what is no number is ignored.
     #[must_use]
     pub fn with_size(mut self, blocks: f32) -> Self {
-        if !blocks.is_nan() {
-            self.size = blocks.clamp(16.0, 65_536.0);
-        }
+        set_within(&mut self.size, blocks, 16.0..=65_536.0);
         self
     }
 
     /// How wide tunnels are, as a part of their size. Held within 0 ..= 1; what is no number is ignored.
     #[must_use]
     pub fn with_width(mut self, width: f32) -> Self {
-        if !width.is_nan() {
-            self.width = width.clamp(0.0, 1.0);
-        }
+        set_within(&mut self.width, width, 0.0..=1.0);
         self
     }
 

@@ -2,8 +2,7 @@
 
 use super::{GenerateLayer, LayerColumn};
 use crate::block::BlockRegistry;
-use crate::generation::digest::Digest;
-use crate::generation::digest::GeneratorIdentity;
+use crate::generation::digest::{Digest, GeneratorIdentity};
 use crate::generation::generator::GenerateError;
 use crate::generation::surface::{Surface, SurfaceRequest};
 use std::ops::Range;

@@ -1,12 +1,13 @@
 //! The column in the hands of a layer.
 
-use super::{GenerateLayer, OwnSurfaces, surface_of};
+use super::{GenerateLayer, surface_of};
 use crate::block::{BlockId, BlockRegistry};
 use crate::chunk::{Chunk, Column};
 use crate::generation::generator::{GenerateError, block_id};
-use crate::generation::surface::{Surface, SurfaceRequest};
+use crate::generation::surface::{Surface, SurfaceRequest, SurfaceSource};
 use crate::generation::terrain::{COLUMN_AREA, first_block};
 use crate::space::{BlockPos, CHUNK_SIZE, ChunkPos, ColumnPos};
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -15,7 +16,9 @@ pub struct LayerColumn<'a> {
     pub(super) column: Column,
     pub(super) heights: Range<i64>,
     pub(super) blocks: &'a BlockRegistry,
-    pub(super) ground: OwnSurfaces<'a>,
+    pub(super) ground: &'a SurfaceSource,
+    /// The surface of the ground in this column, as far as it is known: most layers ask for it, place by place.
+    pub(super) surfaces: Box<[Cell<Option<Option<Surface>>>; COLUMN_AREA]>,
     /// The layers that came before.
     pub(super) below: &'a [Box<dyn GenerateLayer>],
 }
@@ -61,7 +64,20 @@ impl LayerColumn<'_> {
     /// The ground at a place in this column or any other, as the layers below left it.
     pub fn surface(&self, x: i64, z: i64) -> Result<Option<Surface>, GenerateError> {
         let request = SurfaceRequest { x, z, blocks: self.blocks };
-        surface_of(self.ground.surface(&request)?, self.below, &request)
+        surface_of(self.ground_surface(&request)?, self.below, &request)
+    }
+
+    fn ground_surface(&self, request: &SurfaceRequest<'_>) -> Result<Option<Surface>, GenerateError> {
+        if request.column() != self.pos() {
+            return self.ground.surface(request);
+        }
+        let place = &self.surfaces[request.place()];
+        if let Some(surface) = place.get() {
+            return Ok(surface);
+        }
+        let surface = self.ground.surface(request)?;
+        place.set(Some(surface));
+        Ok(surface)
     }
 
     /// The block at a place; nothing if that lies in another column, or outside of the heights that are made now.

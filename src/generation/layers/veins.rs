@@ -1,10 +1,9 @@
 //! Ore in the rock.
 
 use super::{GenerateLayer, LayerColumn};
-use crate::generation::digest::Digest;
-use crate::generation::digest::GeneratorIdentity;
+use crate::generation::digest::{Digest, GeneratorIdentity};
 use crate::generation::generator::GenerateError;
-use crate::generation::noise::{noise_in_chunk, smooth_noise};
+use crate::generation::noise::{noise_in_chunk, set_within, smooth_noise};
 use crate::generation::terrain::first_block;
 use crate::space::cell_position;
 use std::ops::Range;
@@ -37,18 +36,14 @@ impl Veins {
     /// Blocks from one vein to the next. Held within 8 ..= 65,536; what is no number is ignored.
     #[must_use]
     pub fn with_size(mut self, blocks: f32) -> Self {
-        if !blocks.is_nan() {
-            self.size = blocks.clamp(8.0, 65_536.0);
-        }
+        set_within(&mut self.size, blocks, 8.0..=65_536.0);
         self
     }
 
     /// How much there is: 0 is nothing, 1 is about half of the rock. What is no number is ignored.
     #[must_use]
     pub fn with_richness(mut self, richness: f32) -> Self {
-        if !richness.is_nan() {
-            self.richness = richness.clamp(0.0, 1.0);
-        }
+        set_within(&mut self.richness, richness, 0.0..=1.0);
         self
     }
 

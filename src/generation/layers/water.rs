@@ -2,8 +2,7 @@
 
 use super::{GenerateLayer, LayerColumn};
 use crate::block::BlockId;
-use crate::generation::digest::Digest;
-use crate::generation::digest::GeneratorIdentity;
+use crate::generation::digest::{Digest, GeneratorIdentity};
 use crate::generation::generator::GenerateError;
 use crate::generation::surface::{Surface, SurfaceRequest};
 use crate::generation::terrain::{COLUMN_AREA, chunk_heights, put_uniform};

@@ -1,6 +1,6 @@
 //! What stands between a snapshot and a schematic.
 
-use crate::block::{BlockComponentError, BlockUpgradeError};
+use crate::block::{BlockComponentError, BlockRegistryError};
 use crate::chunk::BlockValueError;
 use crate::snapshot::PlaceError;
 use thiserror::Error;
@@ -45,7 +45,7 @@ pub enum TranslationError {
     Value(#[from] BlockComponentError),
     /// A block does not become what its type is now.
     #[error(transparent)]
-    Upgrade(#[from] BlockUpgradeError),
+    Upgrade(#[from] BlockRegistryError),
     /// A component of a block does not fit to it.
     #[error(transparent)]
     Component(#[from] BlockValueError),

@@ -1,16 +1,19 @@
 //! The batches of an area from its centre outwards, page by page, with a cursor that can be kept.
 //!
 //! The order is by the distance of a batch's nearest column, then by z, then by x. A page is a ring of equal area: its
-//! squared distances lie between two multiples of the same number. So each page has about as many batches as the next,
-//! and no more than one page is in memory, however large the area is.
+//! squared distances lie within a span of the same length. So each page has about as many batches as the next, and no more
+//! than one page is in memory, however large the area is. Beyond the shorter sides of an area there are fewer of them in a
+//! ring, and so the span becomes longer.
 
 use super::ColumnArea;
 use crate::space::{BatchPos, ColumnPos};
 use serde::{Deserialize, Serialize};
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
-/// The difference of squared distances that a page spans: some 3,200 batches in a ring that is whole.
+/// The difference of squared distances that the first page spans: some 3,200 batches in a ring that is whole.
 const PAGE_SPAN: u128 = 1 << 14;
+/// With fewer batches on a page the next one spans more.
+const SMALL_PAGE: usize = 512;
 
 /// How far a walk over an area's batches has come: what lies before it was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -45,20 +48,18 @@ impl Default for AreaCursor {
 #[derive(Clone, Debug)]
 pub struct AreaBatches {
     area: ColumnArea,
-    /// `None` if the area is empty.
-    walk: Option<Walk>,
     /// The next batches, the nearest last.
     page: Vec<AreaCursor>,
-    /// The squared distance at which the next page begins; `None` if there is none.
-    next_page: Option<u128>,
+    /// The squared distances of the next page; empty behind the last one.
+    next_page: Range<u128>,
     cursor: AreaCursor,
 }
 
 impl AreaBatches {
     /// The batches that come at the cursor of an earlier walk over the same area and behind it.
     pub fn from_cursor(area: ColumnArea, cursor: AreaCursor) -> Self {
-        let next_page = Some(page_start(cursor.distance_squared));
-        Self { area, walk: Walk::new(&area), page: Vec::new(), next_page, cursor }
+        let start = cursor.distance_squared;
+        Self { area, page: Vec::new(), next_page: start..start.saturating_add(PAGE_SPAN), cursor }
     }
 
     /// Where it goes on: it was given all that lies before, and nothing that lies behind.
@@ -67,20 +68,35 @@ impl AreaBatches {
     }
 
     fn turn_page(&mut self) -> Option<()> {
-        let walk = self.walk.as_ref()?;
+        let (min, max) = self.area.bounds()?;
+        let center = self.area.center();
+        let (x, z) = (Axis::new(center.x, min.x, max.x), Axis::new(center.z, min.z, max.z));
+        let farthest = match self.area {
+            ColumnArea::Disc { radius, .. } => u128::from(radius).pow(2),
+            ColumnArea::Square { .. } | ColumnArea::Box { .. } => x.farthest_squared() + z.farthest_squared(),
+        };
         while self.page.is_empty() {
-            let nearest_behind = walk.ring(self.next_page?, &mut self.page);
-            self.next_page = nearest_behind.map(page_start);
+            let Range { start, end } = self.next_page;
+            if start > farthest {
+                return None;
+            }
+            // The shorter axis has the rows: they are looked through one by one.
+            if x.length() < z.length() {
+                ring(&x, &z, start..=(end - 1).min(farthest), |x, z, at| {
+                    self.page.push(AreaCursor::of(at, BatchPos::new(x, z)))
+                });
+            } else {
+                ring(&z, &x, start..=(end - 1).min(farthest), |z, x, at| {
+                    self.page.push(AreaCursor::of(at, BatchPos::new(x, z)))
+                });
+            }
+            let span = if self.page.len() < SMALL_PAGE { (end - start).saturating_mul(4) } else { end - start };
+            self.next_page = end..end.saturating_add(span);
             self.page.retain(|candidate| *candidate >= self.cursor);
         }
         self.page.sort_unstable_by(|a, b| b.cmp(a));
         Some(())
     }
-}
-
-/// Where the page begins that holds this squared distance.
-fn page_start(distance_squared: u128) -> u128 {
-    distance_squared / PAGE_SPAN * PAGE_SPAN
 }
 
 impl Iterator for AreaBatches {
@@ -98,65 +114,21 @@ impl Iterator for AreaBatches {
     }
 }
 
-/// The area as a rectangle of batches around a centre, with a farthest distance if it is a disc.
-#[derive(Clone, Copy, Debug)]
-struct Walk {
-    /// The shorter axis: a ring is looked through row by row along it.
-    rows: Axis,
-    along: Axis,
-    rows_are_z: bool,
-    farthest_squared: u128,
-}
-
-impl Walk {
-    fn new(area: &ColumnArea) -> Option<Self> {
-        let (min, max) = area.bounds()?;
-        let center = area.center();
-        let axis = |center, min: i64, max: i64| Axis { center, min: min >> 2, max: max >> 2 };
-        let (x, z) = (axis(center.x, min.x, max.x), axis(center.z, min.z, max.z));
-        let rows_are_z = z.max.abs_diff(z.min) <= x.max.abs_diff(x.min);
-        let (rows, along) = if rows_are_z { (z, x) } else { (x, z) };
-        let farthest_squared = match area {
-            ColumnArea::Disc { radius, .. } => u128::from(*radius).pow(2),
-            ColumnArea::Square { .. } | ColumnArea::Box { .. } => u128::MAX,
-        };
-        Some(Self { rows, along, rows_are_z, farthest_squared })
-    }
-
-    /// Appends the batches of the page that begins at this squared distance. Gives the squared distance of the nearest
-    /// batch behind it, if there is one.
-    fn ring(&self, start: u128, page: &mut Vec<AreaCursor>) -> Option<u128> {
-        let last = start.saturating_add(PAGE_SPAN - 1).min(self.farthest_squared);
-        if start > last {
-            return None;
+/// Calls `visit` for each batch at one of these squared distances, with its row, its place along the row, and its distance.
+fn ring(rows: &Axis, along: &Axis, distances: RangeInclusive<u128>, mut visit: impl FnMut(i64, i64, u128)) {
+    for row in rows.within(distances.end().isqrt()) {
+        let across = rows.gap_squared(row);
+        let outer = along.within((distances.end() - across).isqrt());
+        // Of a row that lies beyond the inner circle, all is in the ring.
+        let inner = distances.start().checked_sub(across + 1).map(|nearer| along.within(nearer.isqrt()));
+        let inner = inner.unwrap_or(outer.end() + 1..=*outer.end());
+        for place in (*outer.start()..=*inner.start() - 1).chain(*inner.end() + 1..=*outer.end()) {
+            visit(row, place, across + along.gap_squared(place));
         }
-        let rows = self.rows.within(last.isqrt());
-        let (before, behind) = self.rows.beyond(&rows);
-        // A row's nearest batch is straight beside the centre's.
-        let mut next = [before, behind].into_iter().flatten().map(|row| self.rows.gap_squared(row)).min();
-        for row in rows {
-            let across = self.rows.gap_squared(row);
-            let outer = self.along.within((last - across).isqrt());
-            let inner = start.checked_sub(across + 1).map(|nearer| self.along.within(nearer.isqrt()));
-            let (before, behind) = self.along.beyond(&outer);
-            let further = [before, behind].into_iter().flatten().map(|place| across + self.along.gap_squared(place));
-            next = next.into_iter().chain(further).min();
-            // Of a row that lies beyond the inner circle, all is in the ring.
-            let inner = inner.unwrap_or(outer.end() + 1..=*outer.end());
-            let places = (*outer.start()..=*inner.start() - 1).chain(*inner.end() + 1..=*outer.end());
-            page.extend(places.map(|place| self.candidate(row, across, place)));
-        }
-        next.filter(|next| *next <= self.farthest_squared)
-    }
-
-    fn candidate(&self, row: i64, across: u128, place: i64) -> AreaCursor {
-        let batch = if self.rows_are_z { BatchPos::new(place, row) } else { BatchPos::new(row, place) };
-        AreaCursor::of(across + self.along.gap_squared(place), batch)
     }
 }
 
 /// The batches of an area along one axis. The centre, in columns, lies among them.
-#[derive(Clone, Copy, Debug)]
 struct Axis {
     center: i64,
     min: i64,
@@ -164,8 +136,20 @@ struct Axis {
 }
 
 impl Axis {
+    fn new(center: i64, min: i64, max: i64) -> Self {
+        Self { center, min: min >> 2, max: max >> 2 }
+    }
+
+    fn length(&self) -> u64 {
+        self.max.abs_diff(self.min)
+    }
+
     fn gap_squared(&self, batch: i64) -> u128 {
         u128::from(gap_to_batch(self.center, batch)).pow(2)
+    }
+
+    fn farthest_squared(&self) -> u128 {
+        self.gap_squared(self.min).max(self.gap_squared(self.max))
     }
 
     /// The batches no farther away than this: always that of the centre at least.
@@ -174,12 +158,6 @@ impl Axis {
         let first = self.center.saturating_sub_unsigned(reach) >> 2;
         let last = self.center.saturating_add_unsigned(reach) >> 2;
         first.max(self.min)..=last.min(self.max)
-    }
-
-    /// The batches right before and right behind these.
-    fn beyond(&self, range: &RangeInclusive<i64>) -> (Option<i64>, Option<i64>) {
-        let (start, end) = (*range.start(), *range.end());
-        ((start > self.min).then(|| start - 1), (end < self.max).then(|| end + 1))
     }
 }
 

@@ -147,3 +147,32 @@ fn the_widest_counts_do_not_overflow() {
     assert_eq!(ColumnArea::Disc { center: ColumnPos::new(10, -3), radius: 2 }.columns(), 13);
     assert_eq!(ColumnArea::Box { min: max, max: min }.batches().count(), 0);
 }
+
+/// Two ways to count must agree: row by row, and along the convex hull.
+#[test]
+fn wide_discs_are_counted_without_their_rows() {
+    let far = [i64::MIN, i64::MIN + 7, -1234, -3, 0, 1, 2, 77, i64::MAX - 1000, i64::MAX - 6, i64::MAX];
+    let centers = || far.iter().flat_map(|x| far.iter().map(|z| ColumnPos::new(*x, *z)));
+    let check = |center: ColumnPos, radius: u32| {
+        let squared = u64::from(radius).pow(2);
+        let reach = u64::from(radius);
+        let rows = center.z.saturating_sub_unsigned(reach)..=center.z.saturating_add_unsigned(reach);
+        let in_row = |z: i64| {
+            let half = (squared - z.abs_diff(center.z).pow(2)).isqrt();
+            let (min, max) = (center.x.saturating_sub_unsigned(half), center.x.saturating_add_unsigned(half));
+            u128::from(max.abs_diff(min)) + 1
+        };
+        let expected: u128 = rows.map(in_row).sum();
+        assert_eq!(ColumnArea::Disc { center, radius }.columns(), expected, "around {center} within {radius}");
+    };
+    for center in centers() {
+        (0..80).chain([1000, 1001, 4099]).for_each(|radius| check(center, radius));
+    }
+    for radius in (100..2000).step_by(7).chain([65_536, 99_999, 1_000_003]) {
+        check(ColumnPos::new(-2, 5), radius);
+    }
+    // pi * r^2, and more than a u64 can tell.
+    let widest = ColumnArea::Disc { center: ColumnPos::new(0, 0), radius: u32::MAX }.columns() as f64;
+    let expected = std::f64::consts::PI * f64::from(u32::MAX).powi(2);
+    assert!((widest / expected - 1.0).abs() < 1e-9, "{widest}");
+}

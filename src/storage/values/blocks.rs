@@ -1,6 +1,6 @@
 //! The types of blocks of a world: how its chunks are laid out, and which blocks are opaque.
 
-use crate::block::{BlockId, BlockRegistry, BlockUpgradeError};
+use crate::block::{BlockId, BlockRegistry, BlockRegistryError};
 use crate::chunk::{Chunk, format};
 use crate::space::{ChunkPos, DimensionId};
 use crate::storage::{StoreError, StoredItem, WorldStore};
@@ -109,7 +109,7 @@ impl WorldStore {
         let opened = self.open_envelope(value, item)?;
         let decoded = format::decode(&*blocks.registry, opened.payload);
         let (chunk, _) = decoded.map_err(|error| self.corrupt(item(), error))?;
-        let unmigrated = |error: BlockUpgradeError| StoreError::Unmigrated {
+        let unmigrated = |error: BlockRegistryError| StoreError::Unmigrated {
             what: item(),
             path: self.path().to_path_buf(),
             reason: error.to_string(),

@@ -55,7 +55,8 @@ pub struct ChunkSyncClient {
     radius: u32,
     vertical: u32,
     cache: Option<SyncCache>,
-    worker: Option<Worker>,
+    /// The ends of its channels: orders, and what it told.
+    worker: Option<(Sender<ToWorker>, Receiver<FromWorker>)>,
     looked: Option<SyncArea>,
     /// For which chunks its progress is.
     known: Option<SyncArea>,
@@ -63,12 +64,6 @@ pub struct ChunkSyncClient {
     orders: Vec<ToWorker>,
     outgoing: Vec<Vec<u8>>,
     progress: SyncProgress,
-}
-
-#[derive(Debug)]
-struct Worker {
-    orders: Sender<ToWorker>,
-    told: Receiver<FromWorker>,
 }
 
 /// The threads of all workers, those too whose clients have left and that may still write.
@@ -147,9 +142,9 @@ impl ChunkSyncClient {
 
     /// Hands over what the worker must know.
     fn tell_worker(&mut self) {
-        if let Some(worker) = &self.worker {
+        if let Some((orders, _)) = &self.worker {
             // It ends only with this.
-            self.orders.drain(..).for_each(|order| _ = worker.orders.send(order));
+            self.orders.drain(..).for_each(|order| _ = orders.send(order));
         }
     }
 }
@@ -170,7 +165,7 @@ pub(in crate::view) fn start_clients(
             Ok(thread) => {
                 threads.0.retain(|thread| !thread.is_finished());
                 threads.0.push(thread);
-                client.worker = Some(Worker { orders, told });
+                client.worker = Some((orders, told));
             }
             Err(error) => error_once!("nothing of a server can be seen: {error}"),
         }
@@ -217,7 +212,7 @@ pub(in crate::view) fn take_in(
             commands.entity(entity).insert(DimensionOpen { id: dimension });
         }
         let client = &mut *client;
-        for told in client.worker.iter().flat_map(|worker| worker.told.try_iter()) {
+        for told in client.worker.iter().flat_map(|(_, told)| told.try_iter()) {
             match told {
                 FromWorker::Column(column, update) => news.update_column((dimension, column), update),
                 FromWorker::Chunk(chunk, blocks) => _ = news.chunks.insert((dimension, chunk), blocks),

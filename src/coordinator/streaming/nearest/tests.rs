@@ -133,7 +133,7 @@ impl Model {
             let Some(Choice { kind, near, .. }) = choice else { return Ok(()) };
             let work = self.graph(kind).claim(near.batch, near.center);
             prop_assert!(work.is_some(), "there is nothing in {:?}", near.batch);
-            let columns: Vec<_> = work.into_iter().flat_map(|work| work.columns).collect();
+            let columns: Vec<_> = work.into_iter().flatten().collect();
             for (place, column) in columns.iter().enumerate() {
                 match place {
                     0 => drop(self.graph(kind).mark_completed(*column)),
@@ -254,7 +254,7 @@ fn viewers_that_jump_on_and_on_have_their_share_and_starve_no_one() {
             let mut candidates = Candidates::of(DimensionId(0), &model.field(), &holders);
             model.wanting.0 = Some(candidates.holders.clone());
             let Some(Choice { holder, kind, near }) = candidates.choose(&mut model.field(), true) else { break };
-            let columns = model.graph(kind).claim(near.batch, near.center).into_iter().flat_map(|work| work.columns);
+            let columns = model.graph(kind).claim(near.batch, near.center).into_iter().flatten();
             let columns: Vec<_> = columns.collect();
             for column in &columns {
                 model.graph(kind).mark_completed(*column);

@@ -1,7 +1,7 @@
 //! The standard workloads of a distance graph: for tests and for benchmarks, which bring the crate's names into scope
 //! each in their own way.
 
-use super::{ColumnPos, DistanceGraph, ListenerId, Work};
+use super::{BatchColumns, ColumnPos, DistanceGraph, ListenerId};
 use std::collections::VecDeque;
 
 /// The middle of the world, where most workloads have their centre.
@@ -28,8 +28,8 @@ impl Random {
     }
 }
 
-fn complete(graph: &mut DistanceGraph, work: Work) {
-    for column in work.columns {
+fn complete(graph: &mut DistanceGraph, work: BatchColumns) {
+    for column in work {
         graph.mark_completed(column);
     }
 }

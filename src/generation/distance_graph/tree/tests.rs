@@ -1,0 +1,68 @@
+//! What a tree has in memory: tests hold it against what must collapse.
+
+use super::super::slab::Slab;
+use super::{Square, Tree};
+
+impl<T> Slab<T> {
+    /// How many are in use.
+    fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Bytes on the heap, without what the values own elsewhere.
+    fn memory(&self) -> usize {
+        self.slots.capacity() * size_of::<T>() + self.free.capacity() * size_of::<u32>()
+    }
+}
+
+impl Tree {
+    fn mask_count(&self) -> usize {
+        let masks = &self.masks;
+        masks.four.len() + masks.eight.len() + masks.sixteen.len() + masks.thirty_two.len() + masks.tables.len()
+    }
+
+    /// How many nodes are kept above the batches, and how many batches with a mask.
+    pub fn node_counts(&self) -> (usize, usize) {
+        let (mut tiles, mut batches) = (0, 0);
+        for (area, number) in self.roots() {
+            self.visit_tiles(area, Square::Node(number), &mut |_, square| {
+                if let Square::Node(tile) = square {
+                    tiles += 1;
+                    batches += self.tile(tile).partial.count_ones() as usize;
+                }
+            });
+        }
+        assert!(tiles <= self.tiles.len());
+        assert_eq!(self.mask_count() > 0, batches > 0);
+        (self.branches.len() + self.tiles.len(), batches)
+    }
+
+    /// Whether no node is left.
+    pub fn is_bare(&self) -> bool {
+        self.roots.is_empty() && self.branches.len() + self.tiles.len() + self.mask_count() + self.claims.len() == 0
+    }
+
+    /// How many columns are claimed.
+    pub fn claimed_count(&self) -> u64 {
+        let masks = self.claims.slots.iter().flat_map(|table| table.masks);
+        masks.map(|mask| u64::from(mask.count_ones())).sum()
+    }
+
+    /// Bytes on the heap, as near as can be told without asking the allocator.
+    pub fn memory(&self) -> usize {
+        let masks = &self.masks;
+        // A hash map of capacity n has n * 8 / 7 buckets, a power of two, with a byte of control each.
+        let buckets = if self.roots.capacity() == 0 { 0 } else { (self.roots.capacity() * 8 / 7).next_power_of_two() };
+        let lists: usize = self.branches.slots.iter().map(|branch| branch.children.capacity() * 4).sum();
+        buckets * (size_of::<((i64, i64), u32)>() + 1)
+            + self.branches.memory()
+            + lists
+            + self.tiles.memory()
+            + masks.four.memory()
+            + masks.eight.memory()
+            + masks.sixteen.memory()
+            + masks.thirty_two.memory()
+            + masks.tables.memory()
+            + self.claims.memory()
+    }
+}
