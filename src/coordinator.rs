@@ -22,7 +22,7 @@ mod exchange;
 mod far_view;
 mod fault;
 mod handle;
-mod pregeneration;
+mod jobs;
 mod publish;
 mod published;
 mod region_slot;
@@ -57,13 +57,13 @@ pub use exchange::MainLink;
 pub use far_view::{FarCenter, FarNews, FarRadii, FarUpdate, FarWish, MAX_FAR_RADIUS};
 pub use fault::region_fault::RegionFault;
 pub use handle::CoordinatorHandle;
-pub use pregeneration::{PregenerationOrder, PregenerationProgress, PregenerationState, PregenerationStatus};
+pub use jobs::Jobs;
+pub use jobs::job::{Job, JobId, JobKind, JobOrder, JobProgress, JobState, JobStatus, Pregeneration};
 pub use published::{ColumnUpdate, MirrorState, Published};
 pub use saving::request::{BackupWorld, SaveError, SaveWorld};
 pub use snapshots::{
-    AfterCrash, CaptureSnapshot, ColumnOutcome, ColumnResult, EntityRestore, RestoreSnapshot, SnapshotConfig,
-    SnapshotJob, SnapshotJobError, SnapshotJobId, SnapshotJobState, SnapshotJobStatus, SnapshotJobs, SnapshotOutcome,
-    SnapshotProgress, SnapshotSource, StoreSnapshot, UngeneratedGround,
+    AfterCrash, CaptureSnapshot, ColumnOutcome, ColumnResult, EntityRestore, JobError, JobOutcome, RestoreSnapshot,
+    SnapshotConfig, SnapshotSource, StoreSnapshot, UngeneratedGround,
 };
 pub use statistics::history::{TickHistory, TickWindow, TimeWindow};
 pub use statistics::{DimensionStatistics, RegionStatistics, Statistics, TierStatistics};
@@ -84,7 +84,6 @@ pub(crate) mod requests {
     pub(crate) use super::collect::requests::{edit_blocks, move_viewers};
     pub(crate) use super::dimension::opening::open_dimension;
     pub(crate) use super::far_view::{note_taken, remove_far_view, set_far_view};
-    pub(crate) use super::pregeneration::{adopt_pregeneration, control_pregeneration, start_pregeneration};
     pub(crate) use super::saving::backup::{back_up_world, save_world};
     pub(crate) use super::saving::close::close_dimension;
     pub(crate) use super::streaming::generation_requests::{retry_columns, set_generation, set_pacing};
@@ -153,12 +152,12 @@ pub fn coordinator_app(
     let (teller, inbound) = exchange::channel();
     let link = MainLink::new(teller.clone());
     // So that systems of regions can queue jobs.
-    let (jobs, orders) = (link.snapshot_jobs(), link.arenas());
+    let (jobs, arena_orders) = (link.jobs(), link.arenas());
     template.plugins.push(Arc::new(move |region| {
-        region.insert_resource(jobs.clone()).insert_resource(orders.clone());
+        region.insert_resource(jobs.clone()).insert_resource(arena_orders.clone());
     }));
     let (threads, columns) = threads::Threads::start(&config, template, store.clone(), teller)?;
-    let snapshots = snapshots::Snapshots::open(link.snapshot_jobs(), records, &store);
+    let jobs = jobs::JobBook::open(link.jobs(), records, &store);
     let limit = streaming::pacing::InFlightLimit::new(config.pacing, config.mode.is_lockstep(), link.frames.clone());
     let mut app = SubApp::new();
     app.update_schedule = Some(CoordinatorMain.intern());
@@ -177,7 +176,7 @@ pub fn coordinator_app(
         .insert_resource(saving::save::Saves::new(&config))
         .init_resource::<saving::tiers::Tiers>()
         .init_resource::<saving::backup::BackupLook>()
-        .insert_resource(snapshots)
+        .insert_resource(jobs)
         .init_resource::<snapshots::ColumnAnswers>()
         .init_resource::<snapshots::PhaseAnswers>()
         .insert_resource(arenas)
@@ -223,8 +222,7 @@ fn add_systems(app: &mut SubApp) {
                 streaming::nearest::order_nearest,
                 stream::give_up_unneeded,
                 collect::region_events::tell_region_events,
-                pregeneration::pregenerate,
-                snapshots::work_on_snapshots,
+                jobs::work_on_jobs,
                 arenas::tend_arenas,
                 sort_letters,
             )

@@ -1,4 +1,4 @@
-//! One snapshot job: what it orders next, and what came of what it ordered.
+//! One capture or restore: what it orders next, and what came of what it ordered.
 
 mod columns;
 mod phase;
@@ -7,61 +7,77 @@ mod task;
 mod work;
 
 use super::records::Record;
-use super::{SnapshotJob, SnapshotJobError, SnapshotJobId, SnapshotJobState, SnapshotJobStatus, SnapshotOrder};
+use super::{JobError, JobOutcome, SnapshotOrder};
+use crate::coordinator::jobs::job::{JobId, JobKind, JobProgress, JobState};
 use crate::simulation::ColumnAnswer;
-use crate::space::ColumnPos;
+use crate::space::{ColumnPos, DimensionId};
 pub use columns::ColumnAnswers;
 use phase::Phase;
 pub use phase::{PhaseAnswer, PhaseAnswers};
 use std::mem;
+use std::path::Path;
 use std::time::Duration;
 pub use surroundings::Surroundings;
 use task::Task;
 
 /// What ends before all is done waits no longer for a region that does not tick.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// The time between two looks at a job by the main world.
-const PROGRESS_PERIOD: Duration = Duration::from_millis(100);
 
-pub struct Job {
-    pub task: Task,
+pub struct Transfer {
+    task: Task,
     phase: Phase,
-    began: Option<Duration>,
+    has_begun: bool,
     /// Since when the job waits for the rest of what is under way, as it ends before all is done.
     ending: Option<Duration>,
-    /// The state that was told last, and when.
-    told: Option<(SnapshotJobState, Duration)>,
 }
 
-impl Job {
-    /// A job, with the record of a restore that is remembered. If the record is written already, the job goes on with what was
-    /// cut short.
-    pub fn new(id: SnapshotJobId, order: SnapshotOrder, record: Option<Record>) -> Self {
-        Self { task: Task::new(id, order, record), phase: Phase::Idle, began: None, ending: None, told: None }
+impl Transfer {
+    pub fn new(id: JobId, order: SnapshotOrder, record: Option<Record>) -> Self {
+        Self { task: Task::new(id, order, record), phase: Phase::Idle, has_begun: false, ending: None }
+    }
+
+    pub fn kind(&self) -> JobKind {
+        let Task { dimension, area, is_resumed, .. } = self.task;
+        match *self.task.order {
+            SnapshotOrder::Capture(_) => JobKind::Capture { dimension, area },
+            SnapshotOrder::Restore(_) => JobKind::Restore { dimension, area, is_resumed },
+        }
+    }
+
+    pub fn dimension(&self) -> DimensionId {
+        self.task.dimension
     }
 
     pub fn has_begun(&self) -> bool {
-        self.began.is_some()
+        self.has_begun
+    }
+
+    pub fn is_resumed(&self) -> bool {
+        self.task.is_resumed
+    }
+
+    /// Whether it needs what is stored there, or will when it goes on after it was cut short.
+    pub fn restores_from(&self, folder: &Path) -> bool {
+        let record = self.task.record.as_ref();
+        record.is_some_and(|record| record.restore.snapshot.folder() == Some(folder))
+    }
+
+    /// The record of a restore that has changed something, at its end.
+    pub fn take_record(&mut self) -> Option<Record> {
+        self.task.record.take_if(|record| record.is_written)
     }
 
     /// What is under way is still answered.
     pub fn cancel(&mut self) {
-        self.task.outcome.error = Some(SnapshotJobError::Cancelled);
-    }
-
-    pub fn is_cancelled(&self) -> bool {
-        self.task.outcome.error == Some(SnapshotJobError::Cancelled)
+        self.task.outcome.error = Some(JobError::Cancelled);
     }
 
     /// Orders what can be done now; says whether the job has come to its end.
     pub fn advance(&mut self, world: &mut Surroundings) -> bool {
-        let now = world.clock.now;
-        let began = *self.began.get_or_insert(now);
-        self.task.progress.state = SnapshotJobState::Running;
-        self.task.progress.elapsed = now.saturating_sub(began);
-        let SnapshotJob { dimension, .. } = self.task.job;
+        let (now, dimension) = (world.clock.now, self.task.dimension);
+        self.has_begun = true;
         if world.dimensions.open.get(&dimension).is_none_or(|open| open.is_closing()) {
-            self.task.give_up(SnapshotJobError::NotOpen(dimension));
+            self.task.give_up(JobError::NotOpen(dimension));
         }
         while self.task.outcome.error.is_none() {
             if !self.phase.work(&mut self.task, world) {
@@ -86,7 +102,7 @@ impl Job {
 
     /// What came of a column, and how long a region worked on it.
     pub fn take(&mut self, column: ColumnPos, answer: ColumnAnswer, took: Duration, now: Duration) {
-        self.task.progress.worked += took;
+        self.task.worked += took;
         if let Some(answer) = self.phase.take(column, answer, now) {
             self.task.note(column, answer);
         }
@@ -97,13 +113,13 @@ impl Job {
         answer(&mut self.task, &mut self.phase);
     }
 
-    /// What the main world is to be told, if it is time.
-    pub fn tell(&mut self, now: Duration) -> Option<SnapshotJobStatus> {
-        let state = self.task.progress.state;
-        let is_news = self.told.is_none_or(|(told, at)| told != state || now >= at + PROGRESS_PERIOD);
-        is_news.then(|| {
-            self.told = Some((state, now));
-            self.task.status()
-        })
+    /// How far it is.
+    pub fn measure(&self, progress: &mut JobProgress) {
+        self.task.measure(progress);
+    }
+
+    /// What has come of it.
+    pub fn end(&mut self) -> (JobState, JobOutcome) {
+        self.task.end()
     }
 }
