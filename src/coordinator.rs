@@ -39,7 +39,7 @@ mod travel;
 
 pub use crate::simulation::SetBlock;
 pub use answers::question::{AskChunks, AskError, AskOpacity, ChunkState};
-pub use arenas::{Arena, ArenaDamage, ArenaError, ArenaOrder, ArenaSettings, ArenaState, ArenaStatus, Arenas};
+pub use arenas::{Arena, ArenaDamage, ArenaError, ArenaOrder, ArenaSettings, ArenaState, ArenaStatus};
 pub use clocks::clock::DimensionClock;
 pub use clocks::coupling::Coupling;
 pub use clocks::orders::{ControlError, ControlRegion, RegionOrder, StepDimension};
@@ -54,7 +54,8 @@ pub use events::{
     WorldSaved,
 };
 pub use exchange::MainLink;
-pub use far_view::{FarCenter, FarNews, FarRadii, FarUpdate, FarWish, MAX_FAR_RADIUS};
+pub(crate) use far_view::Target;
+pub use far_view::{FarNews, FarUpdate, FarView};
 pub use fault::region_fault::RegionFault;
 pub use handle::CoordinatorHandle;
 pub use jobs::Jobs;
@@ -83,7 +84,6 @@ pub(crate) mod requests {
     pub(crate) use super::clocks::coupling::couple;
     pub(crate) use super::collect::requests::{edit_blocks, move_viewers};
     pub(crate) use super::dimension::opening::open_dimension;
-    pub(crate) use super::far_view::{note_taken, remove_far_view, set_far_view};
     pub(crate) use super::saving::backup::{back_up_world, save_world};
     pub(crate) use super::saving::close::close_dimension;
     pub(crate) use super::streaming::generation_requests::{retry_columns, set_generation, set_pacing};
@@ -151,10 +151,10 @@ pub fn coordinator_app(
     let records = folder.map(snapshots::RestoreRecords::open).transpose()?;
     let (teller, inbound) = exchange::channel();
     let link = MainLink::new(teller.clone());
-    // So that systems of regions can queue jobs.
-    let (jobs, arena_orders) = (link.jobs(), link.arenas());
+    // So that systems of regions can begin jobs.
+    let jobs = link.jobs();
     template.plugins.push(Arc::new(move |region| {
-        region.insert_resource(jobs.clone()).insert_resource(arena_orders.clone());
+        region.insert_resource(jobs.clone());
     }));
     let (threads, columns) = threads::Threads::start(&config, template, store.clone(), teller)?;
     let jobs = jobs::JobBook::open(link.jobs(), records, &store);
@@ -177,10 +177,7 @@ pub fn coordinator_app(
         .init_resource::<saving::tiers::Tiers>()
         .init_resource::<saving::backup::BackupLook>()
         .insert_resource(jobs)
-        .init_resource::<snapshots::ColumnAnswers>()
-        .init_resource::<snapshots::PhaseAnswers>()
         .insert_resource(arenas)
-        .init_resource::<far_view::FarViews>()
         .insert_resource(publish::Publisher::new(link.published.clone()));
     add_systems(&mut app);
     Ok((app, link))
@@ -228,9 +225,7 @@ fn add_systems(app: &mut SubApp) {
             )
                 .chain()
                 .in_set(CoordinatorSystems::Stream),
-            (deliver::deliver, collect::region_events::tell_region_events, far_view::serve_far_views)
-                .chain()
-                .in_set(CoordinatorSystems::Deliver),
+            (deliver::deliver, collect::region_events::tell_region_events).chain().in_set(CoordinatorSystems::Deliver),
             (
                 fault::watch,
                 saving::save::begin_save,

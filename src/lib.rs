@@ -73,8 +73,8 @@ pub mod prelude {
     pub use crate::storage::{Promotion, StorageConfig, TierConfig};
     pub use crate::view::{
         AfterCrash, Arena, ArenaCommands, ArenaCreated, ArenaDamage, ArenaError, ArenaOrder, ArenaRefused,
-        ArenaRemoved, ArenaReverted, ArenaSettings, ArenaState, ArenaStatus, Arenas, AskChunks, AskError, AskOpacity,
-        Backlog, BackupFailed, BackupWorld, BlockRefused, CaptureSnapshot, ChunkState, ChunkSyncClient, ChunkSyncPeer,
+        ArenaRemoved, ArenaReverted, ArenaSettings, ArenaState, ArenaStatus, AskChunks, AskError, AskOpacity, Backlog,
+        BackupFailed, BackupWorld, BlockRefused, CaptureSnapshot, ChunkState, ChunkSyncClient, ChunkSyncPeer,
         ChunksAnswer, ColumnChange, ColumnChanged, ColumnFailed, ControlError, ControlJob, ControlRefused,
         ControlRegion, Coupling, Dimension, DimensionClock, DimensionClosed, DimensionFailed, DimensionGeneration,
         DimensionOpen, DimensionOpened, DimensionRemoved, DimensionStatistics, EntityRestore, FailedColumn,

@@ -122,6 +122,7 @@ struct View<'w, 's> {
         'w,
         's,
         (Entity, Option<&'static Job>, Option<&'static Pregeneration>, &'static JobProgress, Option<&'static Name>),
+        Without<FarView>,
     >,
     far_views: Query<'w, 's, (Entity, &'static FarView, Option<&'static Name>)>,
     far_columns: Res<'w, FarColumns>,

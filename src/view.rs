@@ -22,22 +22,22 @@ mod viewers;
 
 pub use crate::coordinator::{
     AfterCrash, Arena, ArenaCreated, ArenaDamage, ArenaError, ArenaOrder, ArenaRefused, ArenaRemoved, ArenaReverted,
-    ArenaSettings, ArenaState, ArenaStatus, Arenas, AskChunks, AskError, AskOpacity, Backlog, BackupFailed,
-    BackupWorld, BlockRefused, CaptureSnapshot, ChunkState, ChunksAnswer, ColumnFailed, ColumnOutcome, ColumnResult,
-    ControlError, ControlRefused, ControlRegion, Coupling, DimensionClock, DimensionClosed, DimensionError,
-    DimensionFailed, DimensionGeneration, DimensionOpened, DimensionRemoved, DimensionStatistics, EntityRestore,
-    FailedColumn, GroundRegenerated, Job, JobError, JobId, JobKind, JobOrder, JobOutcome, JobProgress, JobState, Jobs,
-    LetterLost, LogIn, LogInError, LogInRefused, LogOut, OpacityAnswer, Pacing, PlayerLoggedIn, PlayerLoggedOut,
-    Pregeneration, RegionCreated, RegionDestroyed, RegionFault, RegionHalted, RegionHung, RegionMerged, RegionOrder,
-    RegionRestarted, RegionSplit, RegionStatistics, RestoreSnapshot, RetryColumns, SaveError, SaveFailed, SaveWorld,
-    SetBlock, SnapshotConfig, SnapshotSource, Statistics, StepDimension, StepRefused, StoreSnapshot, TickWindow,
-    TierStatistics, TimeWindow, UngeneratedGround, WorkError, WorldBackedUp, WorldSaved,
+    ArenaSettings, ArenaState, ArenaStatus, AskChunks, AskError, AskOpacity, Backlog, BackupFailed, BackupWorld,
+    BlockRefused, CaptureSnapshot, ChunkState, ChunksAnswer, ColumnFailed, ColumnOutcome, ColumnResult, ControlError,
+    ControlRefused, ControlRegion, Coupling, DimensionClock, DimensionClosed, DimensionError, DimensionFailed,
+    DimensionGeneration, DimensionOpened, DimensionRemoved, DimensionStatistics, EntityRestore, FailedColumn, FarView,
+    GroundRegenerated, Job, JobError, JobId, JobKind, JobOrder, JobOutcome, JobProgress, JobState, Jobs, LetterLost,
+    LogIn, LogInError, LogInRefused, LogOut, OpacityAnswer, Pacing, PlayerLoggedIn, PlayerLoggedOut, Pregeneration,
+    RegionCreated, RegionDestroyed, RegionFault, RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted,
+    RegionSplit, RegionStatistics, RestoreSnapshot, RetryColumns, SaveError, SaveFailed, SaveWorld, SetBlock,
+    SnapshotConfig, SnapshotSource, Statistics, StepDimension, StepRefused, StoreSnapshot, TickWindow, TierStatistics,
+    TimeWindow, UngeneratedGround, WorkError, WorldBackedUp, WorldSaved,
 };
 pub use arenas::ArenaCommands;
 pub use chunk_sync::{ChunkSyncClient, ChunkSyncPeer, SyncCache};
 pub use dimension::{Dimension, DimensionOpen, RemoveDimension};
 pub(crate) use expected_plugin::expect_plugin;
-pub use far_view::{FarColumnChanged, FarColumns, FarView};
+pub use far_view::{FarColumnChanged, FarColumns};
 pub use jobs::{ControlJob, JobEnded};
 pub use messages::{ColumnChange, ColumnChanged};
 pub use mirror::{Mirror, MirrorIndex};

@@ -9,9 +9,8 @@ mod owner_data;
 
 use super::clocks::clock::Clock;
 use super::events::{ArenaCreated, ArenaRefused, ArenaRemoved, ArenaReverted};
-use super::exchange::{MainLink, Teller};
-use super::jobs::JobBook;
 use super::jobs::job::{JobKind, JobOrder, JobState, JobStatus};
+use super::jobs::{JobBook, Jobs};
 use super::publish::Publisher;
 use super::snapshots::{
     CaptureSnapshot, ColumnResult, JobError, JobOutcome, RestoreSnapshot, SnapshotOrder, StoreSnapshot,
@@ -24,35 +23,22 @@ use std::path::PathBuf;
 pub use arena::{Arena, ArenaDamage, ArenaError, ArenaOrder, ArenaSettings, ArenaState, ArenaStatus};
 pub(super) use book::ArenaBook;
 
-/// Creates, reverts and removes arenas, from the main world, from a region's systems or from any thread: a resource in each of
-/// these worlds, to be cloned. Messages in the main world tell what came of it: [`ArenaCreated`], [`ArenaReverted`],
-/// [`ArenaRemoved`], and [`ArenaRefused`] for what is not done.
-#[derive(Resource, Clone)]
-pub struct Arenas {
-    teller: Teller,
-}
-
-impl Arenas {
+/// Arenas. Messages in the main world tell what came of it: [`ArenaCreated`], [`ArenaReverted`], [`ArenaRemoved`], and
+/// [`ArenaRefused`] for what is not done.
+impl Jobs {
     /// Captures the arena as it is now, and stores it.
-    pub fn create(&self, arena: Arena) {
+    pub fn create_arena(&self, arena: Arena) {
         self.teller.request(create_arena, arena);
     }
 
     /// Makes the arena what it was when it was created.
-    pub fn revert(&self, name: impl Into<String>) {
+    pub fn revert_arena(&self, name: impl Into<String>) {
         self.teller.request(revert_arena, name.into());
     }
 
     /// Forgets the arena and its snapshot. The ground stays as it is.
-    pub fn remove(&self, name: impl Into<String>) {
+    pub fn remove_arena(&self, name: impl Into<String>) {
         self.teller.request(remove_arena, name.into());
-    }
-}
-
-impl MainLink {
-    /// Orders what is to become of arenas.
-    pub fn arenas(&self) -> Arenas {
-        Arenas { teller: self.teller.clone() }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Jobs: captures, restores and pre-generations. All of them begin, take turns, are paused, cancelled and told of on one path.
+//! Jobs: captures, restores, pre-generations and far views. All of them begin, take turns, are paused, cancelled and told of on one path.
 //!
 //! [`Jobs`] hands a job to the coordinator, from any world or thread; [`JobBook`] has all of them. In each pass
 //! [`work_on_jobs`] has every job take in what came of its work, gives those whose turn it is their share of the room that
@@ -8,16 +8,19 @@ mod entry;
 pub(super) mod job;
 mod sweep;
 
+use super::clocks::clock::Clock;
 use super::dimension::Dimensions;
 use super::exchange::{MainLink, Teller};
+use super::far_view::{FarView, Listener, note_edits};
 use super::publish::Publisher;
 use super::saving::request::SaveRequest;
 use super::saving::save::Saves;
 use super::snapshots::{
-    AfterCrash, CaptureSnapshot, ColumnAnswers, JobError, PhaseAnswers, Record, RestoreRecords, RestoreSnapshot,
-    SnapshotOrder, Surroundings, remove_record,
+    AfterCrash, CaptureSnapshot, JobError, Record, RestoreRecords, RestoreSnapshot, SnapshotOrder, Surroundings,
+    Transfer, remove_record,
 };
-use crate::space::DimensionId;
+use crate::simulation::ColumnAnswer;
+use crate::space::{ColumnPos, DimensionId};
 use crate::storage::{StoredDimension, WorldStore};
 use bevy::prelude::*;
 use entry::{Entry, Lane, Work};
@@ -32,30 +35,40 @@ use std::time::Duration;
 /// Columns that may be on order for each generation thread, unless a setting says otherwise.
 const IN_FLIGHT_PER_THREAD: usize = 64;
 
-/// Begins jobs and controls them, from the main world, from a region's systems or from any thread: a resource in each of these
+/// Begins jobs and controls them, and creates, reverts and removes arenas, from the main world, from a region's systems or from any thread: a resource in each of these
 /// worlds, to be cloned.
 ///
 /// Each job has an entity with a [`Job`] and its [`JobProgress`](crate::view::JobProgress) in the main world as long as it lasts.
 #[derive(Resource, Clone)]
 pub struct Jobs {
-    teller: Teller,
+    pub(super) teller: Teller,
     last: Arc<AtomicU64>,
 }
 
 impl Jobs {
     /// Begins a capture.
     pub fn capture(&self, capture: CaptureSnapshot) -> JobId {
-        self.begin(|book, id| book.transfer(id, SnapshotOrder::Capture(capture)))
+        self.begin(|book, id, _| book.transfer_entry(id, SnapshotOrder::Capture(capture)))
     }
 
     /// Begins a restore.
     pub fn restore(&self, restore: RestoreSnapshot) -> JobId {
-        self.begin(|book, id| book.transfer(id, SnapshotOrder::Restore(restore)))
+        self.begin(|book, id, _| book.transfer_entry(id, SnapshotOrder::Restore(restore)))
     }
 
     /// Begins what was spawned in the main world.
     pub(crate) fn pregenerate(&self, order: Pregeneration) -> JobId {
-        self.begin(move |book, id| book.entries.push(Entry::pregeneration(id, order)))
+        self.begin(move |_, id, _| Entry::pregeneration(id, order))
+    }
+
+    /// Begins to tell a listener what ground looks like.
+    pub(crate) fn listen(&self, view: FarView, at: Option<(Entity, ColumnPos)>) -> JobId {
+        self.begin(move |_, id, now| Entry::far_view(id, Listener::new(view, at, now)))
+    }
+
+    /// Has something done with a listener.
+    pub(crate) fn to_listener(&self, job: JobId, tell: impl FnOnce(&mut Listener) + Send + 'static) {
+        self.teller.tell(move |world| _ = world.resource_mut::<JobBook>().listener(job).map(tell));
     }
 
     /// Tells a job what to do.
@@ -67,9 +80,14 @@ impl Jobs {
         JobId(self.last.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    fn begin(&self, begin: impl FnOnce(&mut JobBook, JobId) + Send + 'static) -> JobId {
+    fn begin(&self, entry: impl FnOnce(&mut JobBook, JobId, Duration) -> Entry + Send + 'static) -> JobId {
         let id = self.next_id();
-        self.teller.tell(move |world| begin(&mut world.resource_mut::<JobBook>(), id));
+        self.teller.tell(move |world| {
+            let now = world.resource::<Clock>().now;
+            let mut book = world.resource_mut::<JobBook>();
+            let entry = entry(&mut book, id, now);
+            book.entries.insert(id, entry);
+        });
         id
     }
 }
@@ -85,7 +103,7 @@ impl MainLink {
 #[derive(Resource)]
 pub struct JobBook {
     handle: Jobs,
-    entries: Vec<Entry>,
+    entries: BTreeMap<JobId, Entry>,
     /// The last number under which a pre-generation of each dimension was stored.
     numbers: BTreeMap<DimensionId, u64>,
     /// Restores are remembered in there; `None` if nothing is remembered.
@@ -94,6 +112,8 @@ pub struct JobBook {
     pub done: Vec<PathBuf>,
     /// When that is asked for.
     save_at: Duration,
+    /// What came of columns of captures and restores, and how long regions worked on them.
+    pub answers: Vec<(JobId, ColumnPos, ColumnAnswer, Duration)>,
     /// The jobs that came to their end in this pass.
     pub ended: Vec<JobStatus>,
 }
@@ -102,8 +122,8 @@ impl JobBook {
     /// Takes up the restores that earlier sessions did not end.
     pub fn open(handle: Jobs, records: Option<(RestoreRecords, Vec<Record>)>, store: &WorldStore) -> Self {
         let (records, found) = records.unzip();
-        let (entries, numbers, done, ended) = Default::default();
-        let mut book = Self { handle, entries, numbers, records, done, save_at: Duration::ZERO, ended };
+        let (entries, numbers, done, answers, ended) = Default::default();
+        let mut book = Self { handle, entries, numbers, records, done, save_at: Duration::ZERO, answers, ended };
         let known = store.dimensions();
         let is_gone = |id: DimensionId| {
             let is_it = |known: &StoredDimension| known.id == id && !known.being_removed;
@@ -122,38 +142,47 @@ impl JobBook {
     /// Begins a capture or a restore.
     pub fn start(&mut self, order: SnapshotOrder) -> JobId {
         let id = self.handle.next_id();
-        self.transfer(id, order);
+        let entry = self.transfer_entry(id, order);
+        self.entries.insert(id, entry);
         id
     }
 
-    fn transfer(&mut self, id: JobId, order: SnapshotOrder) {
+    fn transfer_entry(&mut self, id: JobId, order: SnapshotOrder) -> Entry {
         let record = match (&order, &mut self.records) {
             (SnapshotOrder::Restore(restore), Some(records)) if restore.after_crash != AfterCrash::Leave => {
                 Some(records.next(restore.clone()))
             }
             _ => None,
         };
-        self.entries.push(Entry::transfer(id, order, record));
+        Entry::transfer(id, order, record)
     }
 
     /// A restore that was cut short goes on when its dimension is open.
     fn resume(&mut self, record: Record) {
         let order = SnapshotOrder::Restore(record.restore.clone());
-        self.entries.push(Entry::transfer(self.handle.next_id(), order, Some(record)));
+        let id = self.handle.next_id();
+        self.entries.insert(id, Entry::transfer(id, order, Some(record)));
     }
 
     pub fn control(&mut self, job: JobId, order: JobOrder) {
-        self.entry(job).into_iter().for_each(|entry| entry.control(order));
+        self.entries.get_mut(&job).into_iter().for_each(|entry| entry.control(order));
     }
 
-    fn entry(&mut self, id: JobId) -> Option<&mut Entry> {
-        self.entries.iter_mut().find(|entry| entry.job.id == id)
+    pub fn transfer(&mut self, id: JobId) -> Option<&mut Transfer> {
+        match &mut self.entries.get_mut(&id)?.work {
+            Work::Transfer(transfer) => Some(transfer),
+            Work::Sweep(_) | Work::FarView(_) => None,
+        }
+    }
+
+    pub fn listener(&mut self, id: JobId) -> Option<&mut Listener> {
+        self.entries.get_mut(&id)?.listener()
     }
 
     /// Whether a restore needs what is stored there, or will when it goes on.
     pub fn restores_from(&self, folder: &Path) -> bool {
         self.entries
-            .iter()
+            .values()
             .any(|entry| matches!(&entry.work, Work::Transfer(transfer) if transfer.restores_from(folder)))
     }
 
@@ -183,7 +212,7 @@ impl JobBook {
                 let sweep = entry.sweep();
                 sweep.is_some_and(|sweep| sweep.place.is_none() && sweep.order.dimension == dimension.spec.entity)
             };
-            for entry in self.entries.iter_mut().filter(is_new) {
+            for entry in self.entries.values_mut().filter(is_new) {
                 let last = self.numbers.entry(*id).or_default();
                 *last += 1;
                 entry.begin_sweep(dimension, *last, None);
@@ -195,15 +224,13 @@ impl JobBook {
     /// same area, or a new one.
     fn stored_sweep(&mut self, place: (DimensionId, u64), order: Pregeneration) -> &mut Entry {
         let find = |is_it: &dyn Fn(&sweep::Sweep) -> bool| {
-            self.entries.iter().position(|entry| entry.sweep().is_some_and(is_it))
+            let found = self.entries.iter().find(|(_, entry)| entry.sweep().is_some_and(is_it));
+            found.map(|(id, _)| *id)
         };
         let known = find(&|sweep| sweep.place == Some(place))
             .or_else(|| find(&|sweep| sweep.place.is_none() && sweep.order == order));
-        let index = known.unwrap_or_else(|| {
-            self.entries.push(Entry::pregeneration(self.handle.next_id(), order));
-            self.entries.len() - 1
-        });
-        &mut self.entries[index]
+        let id = known.unwrap_or_else(|| self.handle.next_id());
+        self.entries.entry(id).or_insert_with(|| Entry::pregeneration(id, order))
     }
 
     /// What is stored of a dimension is erased: its pre-generations end.
@@ -214,8 +241,9 @@ impl JobBook {
         saves: &mut Saves,
         publisher: &mut Publisher,
     ) {
-        let is_of_it = |entry: &mut Entry| entry.sweep().and_then(|sweep| sweep.place).is_some_and(|(of, _)| of == id);
-        for mut entry in self.entries.extract_if(.., is_of_it) {
+        let is_of_it =
+            |_: &JobId, entry: &mut Entry| entry.sweep().and_then(|sweep| sweep.place).is_some_and(|(of, _)| of == id);
+        for (_, mut entry) in self.entries.extract_if(.., is_of_it) {
             entry.control(JobOrder::Cancel);
             publisher.job(entry.end(dimensions, saves));
         }
@@ -223,21 +251,17 @@ impl JobBook {
 
     /// The jobs take in what came of that which they asked for; in lockstep in the same order on every machine, whichever region
     /// was first.
-    fn take_answers(&mut self, columns: &mut ColumnAnswers, phases: &mut PhaseAnswers, world: &mut Surroundings) {
+    fn take_answers(&mut self, world: &mut Surroundings) {
         let now = world.clock.now;
-        for (id, answer) in mem::take(phases.0.get()) {
-            if let Some(Work::Transfer(transfer)) = self.entry(id).map(|entry| &mut entry.work) {
-                transfer.hear(answer);
-            }
-        }
-        let mut answers = mem::take(&mut columns.0);
+        let mut answers = mem::take(&mut self.answers);
         answers.sort_by_key(|(id, column, ..)| (*id, *column));
         for (id, column, answer, took) in answers {
-            if let Some(Work::Transfer(transfer)) = self.entry(id).map(|entry| &mut entry.work) {
+            if let Some(transfer) = self.transfer(id) {
                 transfer.take(column, answer, took, now);
             }
         }
-        for entry in &mut self.entries {
+        note_edits(world, self.entries.values_mut().filter_map(Entry::listener));
+        for entry in self.entries.values_mut() {
             if let Work::Sweep(sweep) = &mut entry.work
                 && let Some((id, _)) = sweep.place
                 && let Some(dimension) = world.dimensions.open.get_mut(&id).filter(|open| !open.is_closing())
@@ -249,10 +273,11 @@ impl JobBook {
 
     /// Who runs in this pass.
     fn give_turns(&mut self, world: &Surroundings) {
-        self.entries.sort_by_key(Entry::rank);
         let is_open = |id| world.dimensions.open.get(&id).is_some_and(|open| !open.is_closing());
         let mut running: BTreeMap<Lane, usize> = BTreeMap::new();
-        for entry in &mut self.entries {
+        let mut in_order: Vec<&mut Entry> = self.entries.values_mut().collect();
+        in_order.sort_by_key(|entry| entry.rank());
+        for entry in in_order {
             let has_turn = entry.lane(is_open).is_some_and(|lane| {
                 let most = if lane == Lane::Transfers { world.config.snapshots.jobs.max(1) } else { 1 };
                 let running = running.entry(lane).or_default();
@@ -265,7 +290,7 @@ impl JobBook {
 
     /// Whoever has a turn works; gives the jobs that have come to their end.
     fn work(&mut self, world: &mut Surroundings) -> Vec<Entry> {
-        let mut turns: Vec<&mut Entry> = self.entries.iter_mut().filter(|entry| entry.has_turn()).collect();
+        let mut turns: Vec<&mut Entry> = self.entries.values_mut().filter(|entry| entry.has_turn()).collect();
         if !turns.is_empty() {
             // Whoever comes first gets what cannot be divided.
             let first = world.orders.pass % turns.len() as u64;
@@ -281,7 +306,7 @@ impl JobBook {
                 over.push(entry.job.id);
             }
         }
-        self.entries.extract_if(.., |entry| over.contains(&entry.job.id)).collect()
+        over.into_iter().filter_map(|id| self.entries.remove(&id)).collect()
     }
 
     /// A job is over.
@@ -324,21 +349,16 @@ impl Dimensions {
 }
 
 /// The jobs take in what came of their work, order more, and are told of.
-pub fn work_on_jobs(
-    mut world: Surroundings,
-    mut book: ResMut<JobBook>,
-    mut columns: ResMut<ColumnAnswers>,
-    mut phases: ResMut<PhaseAnswers>,
-) {
+pub fn work_on_jobs(mut world: Surroundings, mut book: ResMut<JobBook>) {
     let (world, book) = (&mut world, &mut *book);
     book.begin_sweeps(&mut world.dimensions, &mut world.saves);
-    book.take_answers(&mut columns, &mut phases, world);
+    book.take_answers(world);
     book.done.append(&mut world.saves.unsaved_restores);
     book.give_turns(world);
     for entry in book.work(world) {
         book.end(entry, world);
     }
-    for entry in &mut book.entries {
+    for entry in book.entries.values_mut() {
         if let Some(status) = entry.tell(world) {
             world.publisher.job(status);
         }
@@ -354,5 +374,5 @@ pub fn work_on_jobs(
 /// The next session goes on where this one ends.
 pub fn keep_jobs(mut book: ResMut<JobBook>, mut dimensions: ResMut<Dimensions>, mut saves: ResMut<Saves>) {
     book.begin_sweeps(&mut dimensions, &mut saves);
-    book.entries.iter().for_each(|entry| entry.save(&mut dimensions, &mut saves));
+    book.entries.values().for_each(|entry| entry.save(&mut dimensions, &mut saves));
 }

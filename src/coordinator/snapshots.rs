@@ -31,7 +31,7 @@ pub use order::{
 pub use outcome::{ColumnOutcome, ColumnResult, JobOutcome};
 pub(super) use records::{Record, RestoreRecords, remove as remove_record};
 pub(super) use sightings::Sightings;
-pub(super) use transfer::{ColumnAnswers, PhaseAnswers, Surroundings, Transfer};
+pub(super) use transfer::{Surroundings, Transfer};
 
 /// All that a restore changed is saved.
 pub fn forget_restore(record: PathBuf, threads: &mut Threads) {

@@ -66,6 +66,8 @@ fn show_job(
     let (what, area) = match kind {
         JobKind::Capture { dimension, area } => (format!("capture in {}", view.name(dimension)), area.to_string()),
         JobKind::Restore { dimension, area, .. } => (format!("restore in {}", view.name(dimension)), area.to_string()),
+        // They have a list of their own.
+        JobKind::FarView => return,
         JobKind::Pregeneration(Pregeneration { dimension, area }) => {
             let dimension = view.dimensions.get(dimension).map_or(UNKNOWN, |(_, dimension, ..)| dimension.name());
             (name.map_or_else(|| dimension.to_owned(), |name| format!("{name} in {dimension}")), area.to_string())

@@ -35,6 +35,16 @@ pub struct JobEnded {
 pub(super) struct JobIndex(FxHashMap<JobId, (Entity, JobKind)>);
 
 impl JobIndex {
+    /// A job begins on this entity.
+    pub fn begin(&mut self, id: JobId, entity: Entity, kind: JobKind) -> Job {
+        self.0.insert(id, (entity, kind));
+        Job { id, kind }
+    }
+
+    pub fn entity(&self, id: JobId) -> Option<Entity> {
+        self.0.get(&id).map(|(entity, _)| *entity)
+    }
+
     fn of(&self, entity: Entity) -> Option<(JobId, JobKind)> {
         self.0.iter().find(|(_, (of, _))| *of == entity).map(|(id, (_, kind))| (*id, *kind))
     }
@@ -60,8 +70,7 @@ pub(super) fn send(
 ) {
     for (entity, order) in &spawned {
         let (id, kind) = (jobs.pregenerate(*order), JobKind::Pregeneration(*order));
-        index.0.insert(id, (entity, kind));
-        commands.entity(entity).insert(Job { id, kind });
+        commands.entity(entity).insert(index.begin(id, entity, kind));
     }
     let gone: FxHashSet<Entity> = gone.read().collect();
     for (id, kind) in removed.read().filter_map(|entity| index.of(entity)).collect::<Vec<_>>() {
@@ -78,16 +87,19 @@ pub(super) fn send(
 /// Takes in how far a job is.
 pub(super) fn apply(world: &mut World, status: JobStatus) {
     let JobStatus { job, progress, outcome } = status;
-    let known = world.resource::<JobIndex>().0.get(&job.id).map(|(entity, _)| *entity);
+    let known = world.resource::<JobIndex>().entity(job.id);
     let entity = match (known, job.kind) {
         (Some(entity), _) => entity,
         // It goes with its dimension.
         (None, JobKind::Pregeneration(order)) if world.get::<Dimension>(order.dimension).is_none() => return,
         (None, JobKind::Pregeneration(order)) => world.spawn((job, order)).id(),
-        (None, _) => world.spawn(job).id(),
+        (None, JobKind::FarView) => return,
+        (None, JobKind::Capture { .. } | JobKind::Restore { .. }) => world.spawn(job).id(),
     };
-    world.resource_mut::<JobIndex>().0.insert(job.id, (entity, job.kind));
-    if let Ok(mut entity) = world.get_entity_mut(entity) {
+    world.resource_mut::<JobIndex>().begin(job.id, entity, job.kind);
+    // It may have another one meanwhile.
+    let is_its = |entity: &EntityWorldMut| entity.get::<Job>().is_some_and(|current| current.id == job.id);
+    if let Some(mut entity) = world.get_entity_mut(entity).ok().filter(is_its) {
         entity.insert(progress.clone());
     }
     let Some(outcome) = outcome else { return };
@@ -95,10 +107,10 @@ pub(super) fn apply(world: &mut World, status: JobStatus) {
     let ended = JobEnded { entity, job, progress, outcome };
     world.write_message(ended.clone());
     world.trigger(ended);
-    if let Ok(mut entity) = world.get_entity_mut(entity) {
+    if let Some(mut entity) = world.get_entity_mut(entity).ok().filter(is_its) {
         match job.kind {
-            JobKind::Pregeneration(_) => drop(entity.remove::<Job>()),
-            _ => entity.despawn(),
+            JobKind::Pregeneration(_) | JobKind::FarView => drop(entity.remove::<Job>()),
+            JobKind::Capture { .. } | JobKind::Restore { .. } => entity.despawn(),
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::job::{Job, JobId, JobKind, JobOrder, JobProgress, JobState, JobStatus, Pregeneration, Samples};
 use super::sweep::Sweep;
 use crate::coordinator::dimension::{Dimension, Dimensions};
+use crate::coordinator::far_view::Listener;
 use crate::coordinator::saving::save::Saves;
 use crate::coordinator::snapshots::{Record, SnapshotOrder, Surroundings, Transfer};
 use crate::space::DimensionId;
@@ -31,6 +32,8 @@ pub enum Work {
     Transfer(Box<Transfer>),
     /// A pre-generation.
     Sweep(Sweep),
+    /// A far view.
+    FarView(Box<Listener>),
 }
 
 /// Jobs that take turns: so many of them run at a time, and the others wait in their order.
@@ -38,6 +41,8 @@ pub enum Work {
 pub enum Lane {
     Transfers,
     SweepsOf(DimensionId),
+    /// Nobody waits for it.
+    Own(JobId),
 }
 
 impl Entry {
@@ -57,10 +62,21 @@ impl Entry {
         Self::new(id, JobKind::Pregeneration(order), Work::Sweep(Sweep::new(order)))
     }
 
+    pub fn far_view(id: JobId, listener: Listener) -> Self {
+        Self::new(id, JobKind::FarView, Work::FarView(Box::new(listener)))
+    }
+
     pub fn sweep(&self) -> Option<&Sweep> {
         match &self.work {
             Work::Sweep(sweep) => Some(sweep),
-            Work::Transfer(_) => None,
+            Work::Transfer(_) | Work::FarView(_) => None,
+        }
+    }
+
+    pub fn listener(&mut self) -> Option<&mut Listener> {
+        match &mut self.work {
+            Work::FarView(listener) => Some(listener),
+            Work::Transfer(_) | Work::Sweep(_) => None,
         }
     }
 
@@ -94,6 +110,7 @@ impl Entry {
         match &self.work {
             Work::Transfer(transfer) => (!transfer.has_begun(), !transfer.is_resumed(), 0),
             Work::Sweep(sweep) => (false, false, sweep.place.map_or(u64::MAX, |(_, number)| number)),
+            Work::FarView(_) => (false, false, 0),
         }
     }
 
@@ -106,6 +123,7 @@ impl Entry {
                 may_run.then_some(Lane::Transfers)
             }
             Work::Sweep(sweep) => sweep.place.map(|(id, _)| id).filter(|id| is_open(*id)).map(Lane::SweepsOf),
+            Work::FarView(_) => Some(Lane::Own(self.job.id)),
         }
     }
 
@@ -145,6 +163,13 @@ impl Entry {
     pub fn advance(&mut self, world: &mut Surroundings, room: &mut usize, share: usize) -> bool {
         let sweep = match &mut self.work {
             Work::Transfer(transfer) => return transfer.advance(world),
+            Work::FarView(listener) => {
+                // It has no end of its own.
+                if !self.is_cancelled {
+                    listener.serve(self.job.id, world);
+                }
+                return self.is_cancelled;
+            }
             Work::Sweep(sweep) => sweep,
         };
         let dimension = sweep.place.and_then(|(id, _)| world.dimensions.open.get_mut(&id));
@@ -185,6 +210,7 @@ impl Entry {
         match &self.work {
             Work::Transfer(transfer) => transfer.measure(&mut self.progress),
             Work::Sweep(sweep) => sweep.measure(&mut self.progress),
+            Work::FarView(listener) => listener.measure(&mut self.progress),
         }
         if self.progress.state == JobState::Running {
             self.samples.push(self.last_pass.unwrap_or_default(), self.progress.done);
@@ -212,6 +238,10 @@ impl Entry {
     /// What has come of it.
     pub fn end(&mut self, dimensions: &mut Dimensions, saves: &mut Saves) -> JobStatus {
         let (state, outcome) = match &mut self.work {
+            Work::FarView(listener) => {
+                listener.leave(dimensions);
+                (JobState::Cancelled, Default::default())
+            }
             Work::Transfer(transfer) => transfer.end(),
             Work::Sweep(sweep) => {
                 if let Some(dimension) = sweep.place.and_then(|(id, _)| dimensions.open.get_mut(&id)) {

@@ -13,7 +13,7 @@ use std::time::Duration;
 pub struct JobId(pub(in crate::coordinator) u64);
 
 /// A job that waits or runs: the main world has an entity for each, with its [`JobProgress`], whoever began it. A
-/// [`JobEnded`](crate::view::JobEnded) tells of its end. Then the entity is despawned; that of a pre-generation only loses this.
+/// [`JobEnded`](crate::view::JobEnded) tells of its end. Then the entity is despawned; what the game spawned only loses this.
 ///
 /// Whoever despawns the entity cancels the job. [`ControlJob`](crate::view::ControlJob) does that too, and pauses it.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +47,8 @@ pub enum JobKind {
     },
     /// It generates an area.
     Pregeneration(Pregeneration),
+    /// It tells a [`FarView`](crate::view::FarView) what ground looks like. It has no end.
+    FarView,
 }
 
 /// An area of a dimension that is to be generated and stored, without being loaded into a region: spawn it in the main
@@ -136,9 +138,9 @@ pub struct JobProgress {
     pub state: JobState,
     /// Pieces of work that are done. Of a pre-generation: columns of its area that are stored, whoever generated them; the
     /// save that is under way is included. Of a capture or a restore: columns, each once for every phase, those that read and
-    /// write files as well.
+    /// write files as well. Of a far view: columns that its listener has.
     pub done: u64,
-    /// Pieces of work in all, as far as that is known.
+    /// Pieces of work in all, as far as that is known; of a far view, which has no end, what its disc holds.
     pub total: u128,
     /// Columns that a pre-generation tried several times and that failed each time.
     pub failed: u64,

@@ -11,9 +11,7 @@ use super::{JobError, JobOutcome, SnapshotOrder};
 use crate::coordinator::jobs::job::{JobId, JobKind, JobProgress, JobState};
 use crate::simulation::ColumnAnswer;
 use crate::space::{ColumnPos, DimensionId};
-pub use columns::ColumnAnswers;
 use phase::Phase;
-pub use phase::{PhaseAnswer, PhaseAnswers};
 use std::mem;
 use std::path::Path;
 use std::time::Duration;
@@ -109,8 +107,15 @@ impl Transfer {
     }
 
     /// What came of that which the phase asked for elsewhere.
-    pub fn hear(&mut self, answer: PhaseAnswer) {
-        answer(&mut self.task, &mut self.phase);
+    fn hear<T>(&mut self, answer: Result<T, JobError>, take: fn(&mut Task, &mut Phase, T)) {
+        match answer {
+            Ok(value) => take(&mut self.task, &mut self.phase, value),
+            Err(error) => {
+                // What was asked elsewhere has no answer.
+                self.phase = Phase::Idle;
+                self.task.give_up(error);
+            }
+        }
     }
 
     /// How far it is.

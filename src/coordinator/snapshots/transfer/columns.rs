@@ -4,12 +4,11 @@ use super::surroundings::Surroundings;
 use super::task::Task;
 use crate::coordinator::dimension::Dimension;
 use crate::coordinator::dimension::column_state::ColumnState;
-use crate::coordinator::jobs::job::JobId;
+use crate::coordinator::jobs::JobBook;
 use crate::coordinator::snapshots::ColumnResult;
 use crate::simulation::{ColumnAnswer, ColumnWork, WorkBudget};
 use crate::snapshot::Snapshot;
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
-use bevy::prelude::*;
 use rustc_hash::FxHashSet;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::RangeInclusive;
@@ -131,10 +130,6 @@ impl Columns {
     }
 }
 
-/// What came of columns, and how long regions worked on them.
-#[derive(Resource, Default)]
-pub struct ColumnAnswers(pub Vec<(JobId, ColumnPos, ColumnAnswer, Duration)>);
-
 /// Something that each region with columns of a snapshot does to all of them at once.
 #[derive(Default)]
 pub struct Round {
@@ -208,7 +203,7 @@ impl Task {
     fn send(&self, at: ChunkPos, work: ColumnWork, world: &mut Surroundings) {
         let (id, column, teller) = (self.id, at.column(), world.threads.teller());
         let tell = move |answer, took| {
-            teller.tell(move |world| world.resource_mut::<ColumnAnswers>().0.push((id, column, answer, took)));
+            teller.tell(move |world| world.resource_mut::<JobBook>().answers.push((id, column, answer, took)));
         };
         let config = &world.config;
         let share = (!config.mode.is_lockstep()).then_some(config.snapshots.tick_share);

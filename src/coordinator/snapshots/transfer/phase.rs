@@ -5,12 +5,12 @@ use super::surroundings::Surroundings;
 use super::task::Task;
 use super::work::StoredPlaces;
 use crate::block::BlockRegistry;
-use crate::coordinator::jobs::job::JobId;
+use crate::coordinator::jobs::JobBook;
 use crate::coordinator::snapshots::{
     EntityRestore, JobError, SnapshotOrder, SnapshotSource, StoreSnapshot, files, records,
 };
 use crate::coordinator::threads::{Place, WorkError};
-use crate::simulation::{ColumnAnswer, ColumnWork, Exclusive};
+use crate::simulation::{ColumnAnswer, ColumnWork};
 use crate::snapshot::StoredSnapshot;
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage::WorldStore;
@@ -155,12 +155,6 @@ impl Phase {
     }
 }
 
-/// What came of that which phases asked for elsewhere.
-#[derive(Resource, Default)]
-pub struct PhaseAnswers(pub Exclusive<Vec<(JobId, PhaseAnswer)>>);
-
-pub type PhaseAnswer = Box<dyn FnOnce(&mut Task, &mut Phase) + Send>;
-
 /// How phases begin.
 impl Task {
     fn begin_capture(&self, world: &mut Surroundings) -> Phase {
@@ -251,15 +245,9 @@ impl Task {
     ) {
         let id = self.id;
         world.threads.ask(place, work, move |world, result| {
-            let answer = move |task: &mut Task, phase: &mut Phase| match result.map_err(JobError::from).flatten() {
-                Ok(value) => take(task, phase, value),
-                Err(error) => {
-                    // What was asked elsewhere has no answer.
-                    *phase = Phase::Idle;
-                    task.give_up(error);
-                }
-            };
-            world.resource_mut::<PhaseAnswers>().0.get().push((id, Box::new(answer)));
+            if let Some(transfer) = world.resource_mut::<JobBook>().transfer(id) {
+                transfer.hear(result.map_err(JobError::from).flatten(), take);
+            }
         });
     }
 
