@@ -31,7 +31,7 @@ pub enum Work {
     /// A capture or a restore.
     Transfer(Box<Transfer>),
     /// A pre-generation.
-    Sweep(Sweep),
+    Sweep(Box<Sweep>),
     /// A far view.
     FarView(Box<Listener>),
 }
@@ -59,7 +59,7 @@ impl Entry {
     }
 
     pub fn pregeneration(id: JobId, order: Pregeneration) -> Self {
-        Self::new(id, JobKind::Pregeneration(order), Work::Sweep(Sweep::new(order)))
+        Self::new(id, JobKind::Pregeneration(order), Work::Sweep(Box::new(Sweep::new(order))))
     }
 
     pub fn far_view(id: JobId, listener: Listener) -> Self {
