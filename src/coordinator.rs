@@ -22,7 +22,7 @@ mod exchange;
 mod far_view;
 mod fault;
 mod handle;
-mod pregeneration;
+mod jobs;
 mod publish;
 mod published;
 mod region_slot;
@@ -39,7 +39,7 @@ mod travel;
 
 pub use crate::simulation::SetBlock;
 pub use answers::question::{AskChunks, AskError, AskOpacity, ChunkState};
-pub use arenas::{Arena, ArenaDamage, ArenaError, ArenaOrder, ArenaSettings, ArenaState, ArenaStatus, Arenas};
+pub use arenas::{Arena, ArenaDamage, ArenaError, ArenaOrder, ArenaSettings, ArenaState, ArenaStatus};
 pub use clocks::clock::DimensionClock;
 pub use clocks::coupling::Coupling;
 pub use clocks::orders::{ControlError, ControlRegion, RegionOrder, StepDimension};
@@ -54,16 +54,17 @@ pub use events::{
     WorldSaved,
 };
 pub use exchange::MainLink;
-pub use far_view::{FarCenter, FarNews, FarRadii, FarUpdate, FarWish, MAX_FAR_RADIUS};
+pub(crate) use far_view::Target;
+pub use far_view::{FarNews, FarUpdate, FarView};
 pub use fault::region_fault::RegionFault;
 pub use handle::CoordinatorHandle;
-pub use pregeneration::{PregenerationOrder, PregenerationProgress, PregenerationState, PregenerationStatus};
+pub use jobs::Jobs;
+pub use jobs::job::{Job, JobId, JobKind, JobOrder, JobProgress, JobState, JobStatus, Pregeneration};
 pub use published::{ColumnUpdate, Published};
 pub use saving::request::{BackupWorld, SaveError, SaveWorld};
 pub use snapshots::{
-    AfterCrash, CaptureSnapshot, ColumnOutcome, ColumnResult, EntityRestore, RestoreSnapshot, SnapshotConfig,
-    SnapshotJob, SnapshotJobError, SnapshotJobId, SnapshotJobState, SnapshotJobStatus, SnapshotJobs, SnapshotOutcome,
-    SnapshotProgress, SnapshotSource, StoreSnapshot, UngeneratedGround,
+    AfterCrash, CaptureSnapshot, ColumnOutcome, ColumnResult, EntityRestore, JobError, JobOutcome, RestoreSnapshot,
+    SnapshotConfig, SnapshotSource, StoreSnapshot, UngeneratedGround,
 };
 pub use statistics::history::{TickHistory, TickWindow, TimeWindow};
 pub use statistics::{DimensionStatistics, RegionStatistics, Statistics, TierStatistics};
@@ -83,8 +84,6 @@ pub(crate) mod requests {
     pub(crate) use super::clocks::coupling::couple;
     pub(crate) use super::collect::requests::{edit_blocks, move_viewers};
     pub(crate) use super::dimension::opening::open_dimension;
-    pub(crate) use super::far_view::{note_taken, remove_far_view, set_far_view};
-    pub(crate) use super::pregeneration::{adopt_pregeneration, control_pregeneration, start_pregeneration};
     pub(crate) use super::saving::backup::{back_up_world, save_world};
     pub(crate) use super::saving::close::close_dimension;
     pub(crate) use super::streaming::generation_requests::{retry_columns, set_generation, set_pacing};
@@ -152,13 +151,13 @@ pub fn coordinator_app(
     let records = folder.map(snapshots::RestoreRecords::open).transpose()?;
     let (teller, inbound) = exchange::channel();
     let link = MainLink::new(teller.clone());
-    // So that systems of regions can queue jobs.
-    let (jobs, orders) = (link.snapshot_jobs(), link.arenas());
+    // So that systems of regions can begin jobs.
+    let jobs = link.jobs();
     template.plugins.push(Arc::new(move |region| {
-        region.insert_resource(jobs.clone()).insert_resource(orders.clone());
+        region.insert_resource(jobs.clone());
     }));
     let (threads, columns) = threads::Threads::start(&config, template, store.clone(), teller)?;
-    let snapshots = snapshots::Snapshots::open(link.snapshot_jobs(), records, &store);
+    let jobs = jobs::JobBook::open(link.jobs(), records, &store);
     let limit = streaming::pacing::InFlightLimit::new(config.pacing, config.mode.is_lockstep(), link.frames.clone());
     let mut app = SubApp::new();
     app.update_schedule = Some(CoordinatorMain.intern());
@@ -176,11 +175,8 @@ pub fn coordinator_app(
         .init_resource::<deadlines::Deadlines>()
         .insert_resource(saving::save::Saves::new(&config))
         .init_resource::<saving::tiers::Tiers>()
-        .insert_resource(snapshots)
-        .init_resource::<snapshots::ColumnAnswers>()
-        .init_resource::<snapshots::PhaseAnswers>()
+        .insert_resource(jobs)
         .insert_resource(arenas)
-        .init_resource::<far_view::FarViews>()
         .insert_resource(publish::Publisher::new(link.published.clone()));
     order_sets(&mut app);
     add_systems(&mut app);
@@ -226,16 +222,13 @@ fn add_systems(app: &mut SubApp) {
                 streaming::nearest::order_nearest,
                 stream::give_up_unneeded,
                 collect::region_events::tell_region_events,
-                pregeneration::pregenerate,
-                snapshots::work_on_snapshots,
+                jobs::work_on_jobs,
                 arenas::tend_arenas,
                 sort_letters,
             )
                 .chain()
                 .in_set(CoordinatorSystems::Stream),
-            (deliver::deliver, collect::region_events::tell_region_events, far_view::serve_far_views)
-                .chain()
-                .in_set(CoordinatorSystems::Deliver),
+            (deliver::deliver, collect::region_events::tell_region_events).chain().in_set(CoordinatorSystems::Deliver),
             (
                 fault::watch,
                 saving::save::begin_save,

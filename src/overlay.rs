@@ -33,12 +33,11 @@ mod state;
 mod summary;
 mod table;
 
-use crate::coordinator::{DimensionClock, SnapshotProgress};
+use crate::coordinator::DimensionClock;
 use crate::region::RegionId;
 use crate::space::DimensionId;
 use crate::view::{
-    Dimension, DimensionOpen, FarColumns, FarView, Pregeneration, PregenerationProgress, PublishedColumns, SnapshotJob,
-    WorldStatistics,
+    Dimension, DimensionOpen, FarColumns, FarView, Job, JobProgress, Pregeneration, PublishedColumns, WorldStatistics,
 };
 use bevy::ecs::system::SystemParam;
 use bevy::prelude::*;
@@ -76,7 +75,7 @@ pub enum OverlayList {
     Regions,
     /// What happened to regions, the newest first.
     Log,
-    /// The pre-generations and the snapshot jobs.
+    /// The pre-generations, captures and restores.
     Jobs,
     /// What listeners are told of ground that is far away.
     FarViews,
@@ -119,9 +118,12 @@ struct View<'w, 's> {
     log: Res<'w, RegionLog>,
     dimensions:
         Query<'w, 's, (Entity, &'static Dimension, Option<&'static DimensionOpen>, Option<&'static DimensionClock>)>,
-    pregenerations:
-        Query<'w, 's, (Entity, &'static Pregeneration, &'static PregenerationProgress, Option<&'static Name>)>,
-    snapshot_jobs: Query<'w, 's, (Entity, &'static SnapshotJob, &'static SnapshotProgress)>,
+    jobs: Query<
+        'w,
+        's,
+        (Entity, Option<&'static Job>, Option<&'static Pregeneration>, &'static JobProgress, Option<&'static Name>),
+        Without<FarView>,
+    >,
     far_views: Query<'w, 's, (Entity, &'static FarView, Option<&'static Name>)>,
     far_columns: Res<'w, FarColumns>,
     traffic: Res<'w, jobs::Traffic>,

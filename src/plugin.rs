@@ -254,10 +254,7 @@ impl Plugin for TerranePlugin {
         {
             match CoordinatorHandle::start(coordinator, link.clone()) {
                 Ok(handle) => {
-                    app.insert_resource(handle)
-                        .insert_resource(link.snapshot_jobs())
-                        .insert_resource(link.arenas())
-                        .insert_resource(link);
+                    app.insert_resource(handle).insert_resource(link.jobs()).insert_resource(link);
                 }
                 Err(error) => fail(app, CoordinatorError::Threads(error).into()),
             }

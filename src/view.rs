@@ -9,44 +9,41 @@ mod dimension;
 mod expected_plugin;
 mod far_view;
 mod frame;
+mod jobs;
 mod messages;
 mod mirror;
 mod opacity;
-mod pregeneration;
 mod published;
 mod receive;
 mod region_commands;
 mod regions;
 mod requests;
-mod snapshots;
 mod viewers;
 
 pub use crate::coordinator::{
     AfterCrash, Arena, ArenaCreated, ArenaDamage, ArenaError, ArenaOrder, ArenaRefused, ArenaRemoved, ArenaReverted,
-    ArenaSettings, ArenaState, ArenaStatus, Arenas, AskChunks, AskError, AskOpacity, Backlog, BackupFailed,
-    BackupWorld, BlockRefused, CaptureSnapshot, ChunkState, ChunksAnswer, ColumnFailed, ColumnOutcome, ColumnResult,
-    ControlError, ControlRefused, ControlRegion, Coupling, DimensionClock, DimensionClosed, DimensionError,
-    DimensionFailed, DimensionGeneration, DimensionOpened, DimensionRemoved, DimensionStatistics, EntityRestore,
-    FailedColumn, GroundRegenerated, LetterLost, LogIn, LogInError, LogInRefused, LogOut, OpacityAnswer, Pacing,
-    PlayerLoggedIn, PlayerLoggedOut, PregenerationOrder, PregenerationProgress, PregenerationState, RegionCreated,
-    RegionDestroyed, RegionFault, RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit,
-    RegionStatistics, RestoreSnapshot, RetryColumns, SaveError, SaveFailed, SaveWorld, SetBlock, SnapshotConfig,
-    SnapshotJob, SnapshotJobError, SnapshotJobId, SnapshotJobState, SnapshotJobs, SnapshotOutcome, SnapshotProgress,
-    SnapshotSource, Statistics, StepDimension, StepRefused, StoreSnapshot, TickWindow, TierStatistics, TimeWindow,
-    UngeneratedGround, WorkError, WorldBackedUp, WorldSaved,
+    ArenaSettings, ArenaState, ArenaStatus, AskChunks, AskError, AskOpacity, Backlog, BackupFailed, BackupWorld,
+    BlockRefused, CaptureSnapshot, ChunkState, ChunksAnswer, ColumnFailed, ColumnOutcome, ColumnResult, ControlError,
+    ControlRefused, ControlRegion, Coupling, DimensionClock, DimensionClosed, DimensionError, DimensionFailed,
+    DimensionGeneration, DimensionOpened, DimensionRemoved, DimensionStatistics, EntityRestore, FailedColumn, FarView,
+    GroundRegenerated, Job, JobError, JobId, JobKind, JobOrder, JobOutcome, JobProgress, JobState, Jobs, LetterLost,
+    LogIn, LogInError, LogInRefused, LogOut, OpacityAnswer, Pacing, PlayerLoggedIn, PlayerLoggedOut, Pregeneration,
+    RegionCreated, RegionDestroyed, RegionFault, RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted,
+    RegionSplit, RegionStatistics, RestoreSnapshot, RetryColumns, SaveError, SaveFailed, SaveWorld, SetBlock,
+    SnapshotConfig, SnapshotSource, Statistics, StepDimension, StepRefused, StoreSnapshot, TickWindow, TierStatistics,
+    TimeWindow, UngeneratedGround, WorkError, WorldBackedUp, WorldSaved,
 };
 pub use arenas::ArenaCommands;
 pub use chunk_sync::{ChunkSyncClient, ChunkSyncPeer, SyncCache};
 pub use dimension::{Dimension, DimensionOpen, RemoveDimension};
 pub(crate) use expected_plugin::expect_plugin;
-pub use far_view::{FarColumnChanged, FarColumns, FarView};
+pub use far_view::{FarColumnChanged, FarColumns};
+pub use jobs::{ControlJob, JobEnded};
 pub use messages::{ColumnChange, ColumnChanged};
 pub use mirror::{Mirror, MirrorIndex};
-pub use pregeneration::{ControlPregeneration, Pregeneration, PregenerationEnded};
 pub use published::{PublishedBlocks, PublishedColumns, WorldStatistics};
 pub use region_commands::RegionCommands;
 pub use regions::Regions;
-pub use snapshots::SnapshotJobEnded;
 
 use crate::coordinator::{CoordinatorHandle, MainLink, WorldEvent};
 use crate::simulation::RegionComponents;
@@ -77,12 +74,11 @@ pub(crate) fn build(app: &mut App) {
     dimension::build(app);
     far_view::build(app);
     frame::build(app);
+    jobs::build(app);
     messages::build(app);
     opacity::build(app);
-    pregeneration::build(app);
     region_commands::build(app);
     requests::build(app);
-    snapshots::build(app);
     viewers::build(app);
     WorldEvent::register(app);
     exchange_each_frame(app);
@@ -100,6 +96,8 @@ fn exchange_each_frame(app: &mut App) {
         .add_systems(
             Last,
             (
+                // Before its dimension is opened, so that it is known which of those that are stored are wanted.
+                jobs::send,
                 dimension::open,
                 viewers::send_viewers,
                 far_view::send_far_views,
@@ -112,8 +110,6 @@ fn exchange_each_frame(app: &mut App) {
                 opacity::send,
                 (chunk_sync::send, chunk_sync::ask, chunk_sync::start_clients, chunk_sync::follow_clients).chain(),
                 requests::send_closings,
-                pregeneration::send,
-                snapshots::cancel_despawned,
                 frame::end,
                 chunk_sync::end_clients,
                 frame::update_lockstep,

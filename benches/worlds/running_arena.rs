@@ -4,7 +4,7 @@ use bevy_terrane::block::{BlockId, BlockRegistry, BlockType};
 use bevy_terrane::prelude::*;
 use bevy_terrane::space::ColumnPos;
 use bevy_terrane::testing::{Patience, dimension_id, headless, in_region, start, update_until_within};
-use bevy_terrane::view::SnapshotJobId;
+use bevy_terrane::view::JobId;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
@@ -73,10 +73,10 @@ impl RunningArena {
     pub fn restore(&mut self, order: impl FnOnce(DimensionId) -> RestoreSnapshot) -> Took {
         let id = dimension_id(&self.app, self.dimension);
         let began = Instant::now();
-        let job = self.app.world().resource::<SnapshotJobs>().restore(order(id));
+        let job = self.app.world().resource::<Jobs>().restore(order(id));
         let ended = self.end_of(job);
-        assert_eq!(ended.progress.state, SnapshotJobState::Finished, "{:?}", ended.outcome.error);
-        let SnapshotProgress { worked, chunks_changed, .. } = ended.progress;
+        assert_eq!(ended.progress.state, JobState::Finished, "{:?}", ended.outcome.error);
+        let JobProgress { worked, chunks_changed, .. } = ended.progress;
         Took { wall: began.elapsed(), worked, chunks_changed }
     }
 
@@ -84,7 +84,7 @@ impl RunningArena {
     pub fn capture(&mut self) -> (Arc<Snapshot>, Took) {
         let id = dimension_id(&self.app, self.dimension);
         let began = Instant::now();
-        let job = self.app.world().resource::<SnapshotJobs>().capture(CaptureSnapshot::new(id, self.area));
+        let job = self.app.world().resource::<Jobs>().capture(CaptureSnapshot::new(id, self.area));
         let ended = self.end_of(job);
         let took = Took { wall: began.elapsed(), worked: ended.progress.worked, chunks_changed: 0 };
         (ended.outcome.snapshot.clone().expect("it is a capture"), took)
@@ -96,10 +96,10 @@ impl RunningArena {
         self.app.world().resource::<WorldStatistics>().tick_time_worst
     }
 
-    fn end_of(&mut self, job: SnapshotJobId) -> SnapshotJobEnded {
+    fn end_of(&mut self, job: JobId) -> JobEnded {
         let mut ended = None;
         self.update_until("the job has ended", |world| {
-            let mut messages = world.resource_mut::<Messages<SnapshotJobEnded>>();
+            let mut messages = world.resource_mut::<Messages<JobEnded>>();
             ended = messages.drain().find(|ended| ended.job.id == job);
             ended.is_some()
         });

@@ -42,12 +42,12 @@ impl Display {
     }
 
     /// The newest progress.
-    pub fn show(&mut self, progress: &PregenerationProgress) {
+    pub fn show(&mut self, progress: &JobProgress) {
         self.measure();
         if !self.progress.is_due() {
             return;
         }
-        let rate = progress.columns_per_second.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.0}"));
+        let rate = progress.per_second.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.0}"));
         let left = match progress.time_left() {
             Some(left) => format!("{} left", HumanDuration(left)),
             None => "time left unknown".to_owned(),

@@ -77,8 +77,8 @@ fn fail(mut failed: MessageReader<DimensionFailed>, arguments: Res<Arguments>, m
     }
 }
 
-fn show(jobs: Query<(&Pregeneration, &PregenerationProgress)>, mut display: ResMut<Display>) {
-    let current = jobs.iter().find(|(_, progress)| progress.state == PregenerationState::Running);
+fn show(jobs: Query<(&Pregeneration, &JobProgress)>, mut display: ResMut<Display>) {
+    let current = jobs.iter().find(|(_, progress)| progress.state == JobState::Running);
     if let Some((_, progress)) = current.or_else(|| jobs.iter().last()) {
         display.show(progress);
     }
@@ -99,16 +99,16 @@ fn complain(
 
 /// A job that was paused when the world was left goes on: that is what the tool is for.
 fn end(
-    jobs: Query<(Entity, &PregenerationProgress), With<Pregeneration>>,
-    mut orders: MessageWriter<ControlPregeneration>,
+    jobs: Query<(Entity, &JobProgress), With<Pregeneration>>,
+    mut orders: MessageWriter<ControlJob>,
     statistics: Res<WorldStatistics>,
     trouble: Res<Trouble>,
     mut over_at: Local<Option<Duration>>,
     mut exit: MessageWriter<AppExit>,
 ) {
     for (pregeneration, progress) in &jobs {
-        if progress.state == PregenerationState::Paused {
-            orders.write(ControlPregeneration { pregeneration, order: PregenerationOrder::Resume });
+        if progress.state == JobState::Paused {
+            orders.write(ControlJob { entity: pregeneration, order: JobOrder::Resume });
         }
     }
     if trouble.0.is_some() {
@@ -122,7 +122,7 @@ fn end(
 }
 
 fn sum_up(
-    jobs: Query<(&Pregeneration, &PregenerationProgress)>,
+    jobs: Query<(&Pregeneration, &JobProgress)>,
     statistics: Res<WorldStatistics>,
     trouble: Res<Trouble>,
     record: Res<Record>,

@@ -9,7 +9,7 @@
 //! | `arguments.rs` | the command line |
 //! | `ground.rs` | generators to choose from |
 //! | `job.rs` | an app without a window that runs a `Pregeneration` to its end |
-//! | `display.rs` | its `PregenerationProgress` as a bar, or as lines |
+//! | `display.rs` | its `JobProgress` as a bar, or as lines |
 //! | `summary.rs` | what the run did |
 //! | `../shared/progress.rs` | a bar, or lines |
 //! | `../shared/tell.rs` | the command line read, errors told |

@@ -36,14 +36,14 @@ pub struct Summary {
 
 impl Summary {
     pub fn new<'a>(
-        jobs: impl Iterator<Item = (&'a Pregeneration, &'a PregenerationProgress)>,
+        jobs: impl Iterator<Item = (&'a Pregeneration, &'a JobProgress)>,
         statistics: &Statistics,
         display: &Display,
     ) -> Self {
         let jobs: Vec<_> = jobs.collect();
         let progress = || jobs.iter().map(|(_, progress)| progress);
         let failed = progress().map(|progress| progress.failed).sum();
-        let outcome = match progress().all(|progress| progress.state == PregenerationState::Finished) {
+        let outcome = match progress().all(|progress| progress.state == JobState::Finished) {
             false => "interrupted",
             true if failed > 0 => "incomplete",
             true => "finished",

@@ -1,6 +1,6 @@
 //! Arenas: boxes with a name whose snapshots are on disk, created, reverted and removed by orders from any world or thread.
 //!
-//! What may be done when is in [`book`]; what is done are snapshot jobs, which this waits for. Each arena has the folder
+//! What may be done when is in [`book`]; what is done are jobs, which this waits for. Each arena has the folder
 //! `arenas/NAME` within that of the snapshots: a stored snapshot with what [`owner_data`] says.
 
 mod arena;
@@ -9,11 +9,11 @@ mod owner_data;
 
 use super::clocks::clock::Clock;
 use super::events::{ArenaCreated, ArenaRefused, ArenaRemoved, ArenaReverted};
-use super::exchange::{MainLink, Teller};
+use super::jobs::job::{JobKind, JobOrder, JobState, JobStatus};
+use super::jobs::{JobBook, Jobs};
 use super::publish::Publisher;
 use super::snapshots::{
-    CaptureSnapshot, ColumnResult, RestoreSnapshot, SnapshotJobError, SnapshotJobState, SnapshotJobStatus,
-    SnapshotOrder, SnapshotOutcome, Snapshots, StoreSnapshot,
+    CaptureSnapshot, ColumnResult, JobError, JobOutcome, RestoreSnapshot, SnapshotOrder, StoreSnapshot,
 };
 use super::threads::{Place, Threads};
 use bevy::prelude::*;
@@ -23,49 +23,36 @@ use std::path::PathBuf;
 pub use arena::{Arena, ArenaDamage, ArenaError, ArenaOrder, ArenaSettings, ArenaState, ArenaStatus};
 pub(super) use book::ArenaBook;
 
-/// Creates, reverts and removes arenas, from the main world, from a region's systems or from any thread: a resource in each of
-/// these worlds, to be cloned. Messages in the main world tell what came of it: [`ArenaCreated`], [`ArenaReverted`],
-/// [`ArenaRemoved`], and [`ArenaRefused`] for what is not done.
-#[derive(Resource, Clone)]
-pub struct Arenas {
-    teller: Teller,
-}
-
-impl Arenas {
+/// Arenas. Messages in the main world tell what came of it: [`ArenaCreated`], [`ArenaReverted`], [`ArenaRemoved`], and
+/// [`ArenaRefused`] for what is not done.
+impl Jobs {
     /// Captures the arena as it is now, and stores it.
-    pub fn create(&self, arena: Arena) {
+    pub fn create_arena(&self, arena: Arena) {
         self.teller.request(create_arena, arena);
     }
 
     /// Makes the arena what it was when it was created.
-    pub fn revert(&self, name: impl Into<String>) {
+    pub fn revert_arena(&self, name: impl Into<String>) {
         self.teller.request(revert_arena, name.into());
     }
 
     /// Forgets the arena and its snapshot. The ground stays as it is.
-    pub fn remove(&self, name: impl Into<String>) {
+    pub fn remove_arena(&self, name: impl Into<String>) {
         self.teller.request(remove_arena, name.into());
-    }
-}
-
-impl MainLink {
-    /// Orders what is to become of arenas.
-    pub fn arenas(&self) -> Arenas {
-        Arenas { teller: self.teller.clone() }
     }
 }
 
 fn create_arena(
     In(arena): In<Arena>,
     mut book: ResMut<ArenaBook>,
-    mut snapshots: ResMut<Snapshots>,
+    mut jobs: ResMut<JobBook>,
     mut publisher: ResMut<Publisher>,
 ) {
     let name = arena.name.clone();
     let created = book.check(&arena).map(|folder| {
         let store = StoreSnapshot { owner_data: owner_data::write(&arena), ..StoreSnapshot::at(folder) };
         let capture = CaptureSnapshot { store: Some(store), ..CaptureSnapshot::new(arena.dimension, arena.area) };
-        book.begin(arena, snapshots.start(SnapshotOrder::Capture(capture)));
+        book.begin(arena, jobs.start(SnapshotOrder::Capture(capture)));
     });
     if let Err(error) = created {
         publisher.event(ArenaRefused { name, order: ArenaOrder::Create, error });
@@ -76,14 +63,14 @@ fn revert_arena(
     In(name): In<String>,
     clock: Res<Clock>,
     mut book: ResMut<ArenaBook>,
-    mut snapshots: ResMut<Snapshots>,
+    mut jobs: ResMut<JobBook>,
     mut publisher: ResMut<Publisher>,
 ) {
     let reverting = book.revertible(&name, clock.now).map(|(entry, stored)| {
         let ArenaSettings { sequence, entities, after_crash, timeout, .. } = entry.arena.settings;
         let restore = RestoreSnapshot::new(entry.arena.dimension, stored);
         let restore = RestoreSnapshot { sequence, entities, after_crash, ..restore };
-        entry.status.job = Some(snapshots.start(SnapshotOrder::Restore(restore)));
+        entry.status.job = Some(jobs.start(SnapshotOrder::Restore(restore)));
         entry.status.state = ArenaState::Reverting;
         entry.until = clock.now.saturating_add(timeout);
     });
@@ -96,12 +83,12 @@ fn remove_arena(
     In(name): In<String>,
     mut book: ResMut<ArenaBook>,
     mut threads: ResMut<Threads>,
-    snapshots: Res<Snapshots>,
+    jobs: Res<JobBook>,
     mut publisher: ResMut<Publisher>,
 ) {
     let removable = book.removable(&name).and_then(|(entry, folder)| {
         // One that was cut short goes on without the arena being reverted by anybody.
-        if snapshots.restores_from(&folder) {
+        if jobs.restores_from(&folder) {
             return Err(ArenaError::Busy { name: name.clone(), state: ArenaState::Reverting });
         }
         if let Some(entry) = entry {
@@ -132,12 +119,12 @@ fn remove_arena(
 fn remove_stored(
     threads: &mut Threads,
     folder: PathBuf,
-    then: impl FnOnce(&mut World, Result<(), SnapshotJobError>) + Send + 'static,
+    then: impl FnOnce(&mut World, Result<(), JobError>) + Send + 'static,
 ) {
     threads.ask(
         Place::Beside("terrane arena"),
-        move |_, _| book::remove_folder(&folder).map_err(SnapshotJobError::from),
-        |world, removed| then(world, removed.map_err(SnapshotJobError::from).flatten()),
+        move |_, _| book::remove_folder(&folder).map_err(JobError::from),
+        |world, removed| then(world, removed.map_err(JobError::from).flatten()),
     );
 }
 
@@ -145,17 +132,17 @@ fn remove_stored(
 pub fn tend_arenas(
     clock: Res<Clock>,
     mut book: ResMut<ArenaBook>,
-    mut snapshots: ResMut<Snapshots>,
+    mut jobs: ResMut<JobBook>,
     mut threads: ResMut<Threads>,
     mut publisher: ResMut<Publisher>,
 ) {
     let now = clock.now;
-    for SnapshotJobStatus { job, progress, outcome } in mem::take(&mut snapshots.ended) {
+    for JobStatus { job, progress, outcome } in mem::take(&mut jobs.ended) {
         let Some(entry) = book.entries().find(|entry| entry.status.job == Some(job.id)) else { continue };
         let Some(outcome) = outcome else { continue };
         let name = entry.arena.name.clone();
         let failure = failure(progress.state, &outcome);
-        if job.is_restore {
+        if matches!(job.kind, JobKind::Restore { .. }) {
             let error = entry.end_revert(progress.state, failure, now);
             publisher.event(ArenaReverted { name, took: progress.elapsed, outcome, error });
         } else if let (None, Some(stored)) = (&failure, &outcome.stored) {
@@ -172,7 +159,7 @@ pub fn tend_arenas(
                     }
                 });
             }
-            let source = failure.unwrap_or(SnapshotJobError::Cancelled);
+            let source = failure.unwrap_or(JobError::Cancelled);
             let error = ArenaError::Failed { name: name.clone(), source: source.into() };
             publisher.event(ArenaRefused { name, order: ArenaOrder::Create, error });
         }
@@ -183,7 +170,7 @@ pub fn tend_arenas(
                 entry.status.state = ArenaState::Ready;
             }
             ArenaStatus { state: ArenaState::Reverting, job: Some(job), .. } if now >= entry.until => {
-                snapshots.cancel(job);
+                jobs.control(job, JobOrder::Cancel);
             }
             _ => {}
         }
@@ -195,14 +182,14 @@ pub fn tend_arenas(
 }
 
 /// Why a job has not done all that it should.
-fn failure(state: SnapshotJobState, outcome: &SnapshotOutcome) -> Option<SnapshotJobError> {
+fn failure(state: JobState, outcome: &JobOutcome) -> Option<JobError> {
     let failed = outcome.columns.iter().find_map(|column| match &column.result {
         ColumnResult::Failed(error) => Some(error.clone().into()),
         _ => None,
     });
     match state {
-        SnapshotJobState::Finished => failed,
-        SnapshotJobState::Failed => outcome.error.clone(),
-        _ => Some(SnapshotJobError::Cancelled),
+        JobState::Finished => failed,
+        JobState::Failed => outcome.error.clone(),
+        _ => Some(JobError::Cancelled),
     }
 }

@@ -233,7 +233,8 @@ impl Dimension {
             self.take_out(column, publisher);
         }
         // A job decides by itself when it tries again.
-        let is_of_job = self.pregenerations.note_failure(column, &error);
+        let of_job = self.for_jobs.get_mut(&column);
+        let is_of_job = of_job.map(|failure| *failure = Some(error.clone())).is_some();
         if self.stored.is_completed(column) || (is_of_job && !is_wanted) {
             self.columns.forget(column);
             // A viewer may have claimed it meanwhile, or before.

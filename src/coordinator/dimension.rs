@@ -11,7 +11,6 @@ pub use spec::{DimensionError, DimensionSpec};
 use super::CoordinatorConfig;
 use super::clocks::clock::DimensionTime;
 use super::events::DimensionRemoved;
-use super::pregeneration::jobs::Pregenerations;
 use super::region_slot::RegionSlot;
 use super::streaming::failed_columns::ColumnComplaints;
 use super::streaming::generation_control::GenerationState;
@@ -25,9 +24,9 @@ use super::travel::transit::Transit;
 use crate::block::BlockRegistry;
 use crate::generation::DistanceGraph;
 use crate::region::{RegionId, RegionState, Regionizer};
-use crate::simulation::{ColumnSource, DepartedColumns, Exclusive, Inbox, Letter, RegionHome};
+use crate::simulation::{ColumnError, ColumnSource, DepartedColumns, Exclusive, Inbox, Letter, RegionHome};
 use crate::space::{ColumnPos, DimensionId};
-use crate::storage::{self, StoreError, StoredDimensionError, WorldStore};
+use crate::storage::{self, PregenerationEntry, StoreError, StoredDimensionError, WorldStore};
 use crate::work::Stop;
 use bevy::prelude::*;
 use column_state::Columns;
@@ -149,8 +148,10 @@ pub struct Dimension {
     pub unneeded: BTreeSet<ColumnPos>,
     /// Where each column is in its life.
     pub columns: Columns,
-    /// What is generated without being loaded.
-    pub pregenerations: Pregenerations,
+    /// Jobs that the store remembers and nobody took up yet.
+    pub stored_jobs: Vec<PregenerationEntry>,
+    /// Columns that jobs have generated for the store, and why one failed.
+    pub for_jobs: BTreeMap<ColumnPos, Option<ColumnError>>,
     /// What its region worlds have in common.
     pub home: Arc<RegionHome>,
     pub store: Arc<WorldStore>,
@@ -226,14 +227,14 @@ impl Dimension {
         let is_sparse = store.is_sparse(id).map_err(read)?;
         let Some(stored) = stored_graph(store, id).map_err(read)? else { return Ok(Opening::Lost(id)) };
         let viewers = store.viewers(id).map_err(read)?;
-        let pregenerations = Pregenerations::restore(store.pregenerations(id).map_err(read)?, &stored);
+        let stored_jobs = store.pregenerations(id).map_err(read)?;
         let clock = stored_clock(store, id).map_err(read)?;
         let (heights, generator) = (spec.heights.clone(), spec.generator.clone());
         let whole = ColumnSource::new(id, heights, generator, blocks.clone(), Arc::downgrade(store));
         let ground = ColumnSource { is_sparse, damaged: config.damaged_ground, ..whole };
         let time = DimensionTime::resumed(spec.clock.unwrap_or(config.clock), clock);
         let dimension =
-            Self { stored, pregenerations, time, ..Self::new(spec, regionizer, ground, config, store.clone()) };
+            Self { stored, stored_jobs, time, ..Self::new(spec, regionizer, ground, config, store.clone()) };
         Ok(Opening::Open(Box::new(dimension), viewers))
     }
 
@@ -267,7 +268,8 @@ impl Dimension {
             holds: FxHashMap::default(),
             unneeded: BTreeSet::new(),
             columns: Columns::default(),
-            pregenerations: Pregenerations::default(),
+            stored_jobs: Vec::new(),
+            for_jobs: BTreeMap::new(),
             home: Arc::new(RegionHome { ground, section_shift, owners }),
             store,
             edited: Vec::new(),

@@ -1,8 +1,8 @@
 //! What happens in the simulation, for the main world to hear of.
 
 use super::{
-    ArenaError, ArenaOrder, AskError, ChunkState, ControlError, ControlRegion, DimensionError, LogInError, RegionFault,
-    SaveError, SnapshotOutcome, StepDimension, WorkError,
+    ArenaError, ArenaOrder, AskError, ChunkState, ControlError, ControlRegion, DimensionError, JobOutcome, LogInError,
+    RegionFault, SaveError, StepDimension, WorkError,
 };
 use crate::region::RegionId;
 use crate::simulation::{Address, BlockAccessError, ColumnError, SetBlock, Undeliverable};
@@ -257,7 +257,7 @@ events! {
         /// Its name.
         name: String,
         /// What was captured, column by column.
-        outcome: Arc<SnapshotOutcome>,
+        outcome: Arc<JobOutcome>,
     }
     /// A revert of an arena has come to its end.
     ArenaReverted {
@@ -266,7 +266,7 @@ events! {
         /// How long it took.
         took: Duration,
         /// What came of it, column by column.
-        outcome: Arc<SnapshotOutcome>,
+        outcome: Arc<JobOutcome>,
         /// Why not all of it is what it was; `None` if it is.
         error: Option<ArenaError>,
     }

@@ -123,7 +123,7 @@ pub struct MainLink {
     pub(super) teller: Teller,
     pub(super) published: Arc<Mutex<Published>>,
     pub(super) frames: Arc<FrameTimes>,
-    /// The number of the last snapshot job.
+    /// The number of the last job.
     pub(super) last_job: Arc<AtomicU64>,
 }
 

@@ -1,4 +1,5 @@
-//! Sends to far views what generated columns look like, near to far, coarser with distance, under a cap of bytes.
+//! Sends to far views what generated columns look like, near to far, coarser with distance, under a cap of bytes: jobs without
+//! an end.
 //!
 //! A listener's [`Tracker`] chooses columns from the dimension's graph of stored columns. Their newest summaries come from
 //! what is not stored yet, all others from the store, on the loading threads; they are sent in the order of the choices as
@@ -6,31 +7,31 @@
 //! has not taken.
 
 pub(super) mod news;
-mod reach;
 mod read;
 mod sent;
 mod tracker;
+mod view;
 
-pub use news::{FarCenter, FarNews, FarUpdate, FarWish};
-pub use reach::{FarRadii, MAX_FAR_RADIUS};
+pub use news::{FarNews, FarUpdate};
+pub use view::FarView;
+pub(crate) use view::Target;
 
 use super::LOCKSTEP_LATENCY;
-use super::clocks::clock::Clock;
 use super::dimension::{Dimension, Dimensions};
-use super::publish::Publisher;
+use super::jobs::JobBook;
+use super::jobs::job::{JobId, JobProgress};
 use super::saving::save::Saves;
+use super::snapshots::Surroundings;
 use super::streaming::failed_columns::OUTAGE_PAUSE;
 use super::streaming::holders::Holder;
-use super::streaming::orders::Orders;
-use super::threads::{Place as WorkPlace, Threads};
+use super::threads::Place as WorkPlace;
 use crate::chunk::ColumnSummary;
 use crate::chunk_sync::Budget;
-use crate::space::{ColumnPos, DimensionId};
+use crate::space::{ColumnArea, ColumnPos, DimensionId};
 use bevy::prelude::*;
-
-use read::{Answer, PLACE_BYTES, SummariesReady, SummaryOrder};
+use read::{Answer, PLACE_BYTES, SummaryOrder};
 use sent::Sent;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,20 +45,17 @@ const ORDER_COLUMNS: usize = 64;
 const AHEAD: Duration = Duration::from_millis(500);
 const AHEAD_COLUMNS: std::ops::RangeInclusive<usize> = 16..=2048;
 
-/// All listeners.
-#[derive(Resource, Default)]
-pub struct FarViews {
-    listeners: BTreeMap<Entity, Listener>,
-    claims: u64,
-}
-
-struct Listener {
-    life: u64,
-    wish: FarWish,
+/// Somebody who listens.
+pub struct Listener {
+    view: FarView,
+    /// Where it is: the dimension's entity in the main world, and the column. Whoever follows a viewer is nowhere.
+    at: Option<(Entity, ColumnPos)>,
     budget: Budget,
     /// What a message with a summary takes, on the average of the last ones.
     average_bytes: f64,
     untaken: usize,
+    /// The number of the last order.
+    claims: u64,
     place: Option<Place>,
 }
 
@@ -81,143 +79,108 @@ struct Order {
     answers: Option<Vec<(Choice, Answer)>>,
 }
 
-impl FarViews {
-    pub fn set(&mut self, listener: Entity, life: u64, wish: FarWish, dimensions: &mut Dimensions, now: Duration) {
-        if self.listeners.get(&listener).is_some_and(|known| known.life != life) {
-            self.remove(listener, dimensions);
+/// Columns that look different from afar than before.
+pub fn note_edits<'a>(world: &mut Surroundings, listeners: impl Iterator<Item = &'a mut Listener>) {
+    let mut places: Vec<&mut Place> = listeners.filter_map(|listener| listener.place.as_mut()).collect();
+    for dimension in world.dimensions.open.values_mut() {
+        for column in mem::take(&mut dimension.edited) {
+            dimension.stored.edited(column);
+            let of_dimension = places.iter_mut().filter(|place| place.dimension == dimension.id);
+            of_dimension.for_each(|place| place.tracker.edited(column));
         }
-        let fresh = || Listener { life, wish, budget: Budget::new(now), average_bytes: 64.0, untaken: 0, place: None };
-        self.listeners.entry(listener).or_insert_with(fresh).wish = wish;
+    }
+}
+
+impl Listener {
+    pub fn new(view: FarView, at: Option<(Entity, ColumnPos)>, now: Duration) -> Self {
+        Self { view, at, budget: Budget::new(now), average_bytes: 64.0, untaken: 0, claims: 0, place: None }
     }
 
-    pub fn remove(&mut self, listener: Entity, dimensions: &mut Dimensions) {
-        let place = self.listeners.remove(&listener).and_then(|listener| listener.place);
-        if let Some(place) = place
+    /// It wants something else, or is elsewhere.
+    pub fn aim(&mut self, view: FarView, at: Option<(Entity, ColumnPos)>) {
+        (self.view, self.at) = (view, at);
+    }
+
+    /// The main world has taken so many messages.
+    pub fn taken(&mut self, updates: usize) {
+        self.untaken = self.untaken.saturating_sub(updates);
+    }
+
+    /// How far it is: columns that it has, of those that its disc holds.
+    pub fn measure(&self, progress: &mut JobProgress) {
+        let disc = ColumnArea::Disc { center: ColumnPos::new(0, 0), radius: self.view.reach() };
+        progress.done = self.place.as_ref().map_or(0, |place| place.tracker.len() as u64);
+        progress.total = disc.columns();
+    }
+
+    /// It listens no more, or elsewhere.
+    pub fn leave(&mut self, dimensions: &mut Dimensions) {
+        if let Some(place) = self.place.take()
             && let Some(dimension) = dimensions.open.get_mut(&place.dimension)
         {
             place.tracker.leave(&mut dimension.stored);
         }
     }
 
-    /// The main world has taken so many messages.
-    pub fn taken(&mut self, listener: Entity, life: u64, updates: usize) {
-        if let Some(known) = self.listeners.get_mut(&listener).filter(|known| known.life == life) {
-            known.untaken = known.untaken.saturating_sub(updates);
-        }
-    }
-
-    fn take_answers(&mut self, ready: SummariesReady) {
-        let place = self.listeners.get_mut(&ready.listener).and_then(|listener| listener.place.as_mut());
-        let order = place.and_then(|place| place.orders.iter_mut().find(|order| order.claim == ready.claim));
+    fn take_answers(&mut self, claim: u64, answers: Vec<(Choice, Answer)>) {
+        let mut orders = self.place.iter_mut().flat_map(|place| &mut place.orders);
         // Without one the listener left meanwhile.
-        if let Some(order) = order {
-            order.answers = Some(ready.answers);
+        if let Some(order) = orders.find(|order| order.claim == claim) {
+            order.answers = Some(answers);
         }
     }
-}
 
-/// What far views are served from.
-struct Server<'a> {
-    now: Duration,
-    dimensions: &'a mut Dimensions,
-    saves: &'a Saves,
-    threads: &'a mut Threads,
-    publisher: &'a mut Publisher,
-    /// The number of the last order.
-    claims: &'a mut u64,
-    pass: u64,
-    is_lockstep: bool,
-}
-
-pub fn serve_far_views(
-    clock: Res<Clock>,
-    orders: Res<Orders>,
-    mut dimensions: ResMut<Dimensions>,
-    saves: Res<Saves>,
-    mut threads: ResMut<Threads>,
-    mut publisher: ResMut<Publisher>,
-    mut views: ResMut<FarViews>,
-) {
-    let FarViews { listeners, claims } = &mut *views;
-    for dimension in dimensions.open.values_mut() {
-        for column in mem::take(&mut dimension.edited) {
-            dimension.stored.edited(column);
-            let places = listeners.values_mut().filter_map(|listener| listener.place.as_mut());
-            places.filter(|place| place.dimension == dimension.id).for_each(|place| place.tracker.edited(column));
-        }
-    }
-    let (is_lockstep, pass) = (orders.limit.is_lockstep(), orders.pass);
-    let (dimensions, threads, publisher) = (&mut *dimensions, &mut *threads, &mut *publisher);
-    let mut server =
-        Server { now: clock.now, dimensions, saves: &saves, threads, publisher, claims, pass, is_lockstep };
-    listeners.iter_mut().for_each(|(entity, listener)| server.serve(*entity, listener));
-}
-
-impl Server<'_> {
-    fn serve(&mut self, entity: Entity, listener: &mut Listener) {
-        listener.budget.refill(self.now, listener.wish.bytes_per_second);
-        let center = self.center_of(listener);
+    /// Tells what is new, as far as it may, and orders more.
+    pub fn serve(&mut self, id: JobId, world: &mut Surroundings) {
+        self.budget.refill(world.clock.now, self.view.bytes_per_second);
+        let center = self.center(&world.dimensions);
         // Elsewhere, or its dimension closes.
-        if let Some(place) = listener.place.take_if(|place| center.is_none_or(|(id, _)| place.dimension != id)) {
-            self.tell(entity, listener, place.dimension, FarNews::AllGone);
-            if let Some(dimension) = self.dimensions.open.get_mut(&place.dimension) {
-                place.tracker.leave(&mut dimension.stored);
-            }
+        let left = self.place.as_ref().map(|place| place.dimension);
+        if let Some(left) = left.filter(|left| center.is_none_or(|(id, _)| *left != id)) {
+            self.tell(id, world, left, FarNews::AllGone);
+            self.leave(&mut world.dimensions);
         }
-        let Some((id, center)) = center else { return };
-        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        let reach = listener.wish.reach;
-        let mut place = listener.place.take().unwrap_or_else(|| {
-            let tracker = Tracker::new(&mut dimension.stored, center, reach);
-            Place {
-                dimension: id,
-                tracker,
-                orders: VecDeque::new(),
-                ready: VecDeque::new(),
-                rests_until: Duration::ZERO,
-            }
-        });
-        place.tracker.aim(center, reach);
-        self.tell_gone(entity, listener, &mut place);
-        place.take_due(self.is_lockstep.then_some(self.pass));
-        self.send_ready(entity, listener, &mut place);
-        self.order_summaries(entity, listener, &mut place);
-        listener.place = Some(place);
+        let Some((dimension, center)) = center else { return };
+        let Some(open) = world.dimensions.open.get_mut(&dimension) else { return };
+        let mut place = self.place.take().unwrap_or_else(|| Place::new(open, center, self.view));
+        place.tracker.aim(center, self.view);
+        self.tell_gone(id, world, &mut place);
+        place.take_due(world.orders.limit.is_lockstep().then_some(world.orders.pass));
+        self.send_ready(id, world, &mut place);
+        self.order_summaries(id, world, &mut place);
+        self.place = Some(place);
     }
 
     /// The dimension and the column that the listener is in; `None` while there is no such place.
-    fn center_of(&self, listener: &Listener) -> Option<(DimensionId, ColumnPos)> {
-        let open = &self.dimensions.open;
-        match listener.wish.center {
-            FarCenter::Column { dimension, column } => {
-                let id = *self.dimensions.by_entity.get(&dimension)?;
-                open.get(&id).filter(|dimension| !dimension.is_closing()).map(|_| (id, column))
-            }
-            FarCenter::Viewer(viewer) => {
-                let center = |dimension: &Dimension| Some(dimension.viewers.get(&Holder::Region(viewer))?.center);
-                let mut places = open.iter().filter(|(_, dimension)| !dimension.is_closing());
-                let found = places.find_map(|(id, dimension)| Some((*id, center(dimension)?)));
-                // While it is nowhere, what was last seen of it counts.
-                let last = || {
-                    let place = listener.place.as_ref()?;
-                    let dimension = open.get(&place.dimension).filter(|dimension| !dimension.is_closing())?;
-                    Some((dimension.id, place.tracker.center()))
-                };
-                found.or_else(last)
-            }
+    fn center(&self, dimensions: &Dimensions) -> Option<(DimensionId, ColumnPos)> {
+        let open = &dimensions.open;
+        if let Some((dimension, column)) = self.at {
+            let id = *dimensions.by_entity.get(&dimension)?;
+            return open.get(&id).filter(|dimension| !dimension.is_closing()).map(|_| (id, column));
         }
+        let Target::Viewer(viewer) = self.view.target else { return None };
+        let center = |dimension: &Dimension| Some(dimension.viewers.get(&Holder::Region(viewer))?.center);
+        let mut places = open.iter().filter(|(_, dimension)| !dimension.is_closing());
+        let found = places.find_map(|(id, dimension)| Some((*id, center(dimension)?)));
+        // While it is nowhere, what was last seen of it counts.
+        let last = || {
+            let place = self.place.as_ref()?;
+            let dimension = open.get(&place.dimension).filter(|dimension| !dimension.is_closing())?;
+            Some((dimension.id, place.tracker.center()))
+        };
+        found.or_else(last)
     }
 
-    fn tell(&mut self, entity: Entity, listener: &mut Listener, dimension: DimensionId, news: FarNews) {
-        listener.untaken += 1;
-        self.publisher.far_view(FarUpdate { listener: entity, life: listener.life, dimension, news });
+    fn tell(&mut self, job: JobId, world: &mut Surroundings, dimension: DimensionId, news: FarNews) {
+        self.untaken += 1;
+        world.publisher.far_view(FarUpdate { job, dimension, news });
     }
 
-    fn tell_gone(&mut self, entity: Entity, listener: &mut Listener, place: &mut Place) {
-        let Some(dimension) = self.dimensions.open.get_mut(&place.dimension) else { return };
+    fn tell_gone(&mut self, job: JobId, world: &mut Surroundings, place: &mut Place) {
+        let Some(dimension) = world.dimensions.open.get_mut(&place.dimension) else { return };
         let mut told = Vec::new();
-        for column in place.tracker.gone(MAX_UNTAKEN.saturating_sub(listener.untaken)) {
-            if !listener.budget.spend(PLACE_BYTES) {
+        for column in place.tracker.gone(MAX_UNTAKEN.saturating_sub(self.untaken)) {
+            if !self.budget.spend(PLACE_BYTES) {
                 place.tracker.gone_again();
                 break;
             }
@@ -226,11 +189,11 @@ impl Server<'_> {
             }
         }
         for column in told {
-            self.tell(entity, listener, place.dimension, FarNews::Gone(column));
+            self.tell(job, world, place.dimension, FarNews::Gone(column));
         }
     }
 
-    fn send_ready(&mut self, entity: Entity, listener: &mut Listener, place: &mut Place) {
+    fn send_ready(&mut self, job: JobId, world: &mut Surroundings, place: &mut Place) {
         while let Some((choice, answer)) = place.ready.front() {
             let column = choice.column;
             if !place.tracker.awaits(choice) {
@@ -239,10 +202,10 @@ impl Server<'_> {
             }
             let is_outage = matches!(answer, Answer::NotNow);
             if is_outage {
-                place.rests_until = self.now.saturating_add(OUTAGE_PAUSE);
+                place.rests_until = world.clock.now.saturating_add(OUTAGE_PAUSE);
             }
             if is_outage || !place.tracker.keeps(column) {
-                if let Some(dimension) = self.dimensions.open.get_mut(&place.dimension) {
+                if let Some(dimension) = world.dimensions.open.get_mut(&place.dimension) {
                     place.tracker.give_up(&mut dimension.stored, column);
                 }
                 place.ready.pop_front();
@@ -252,61 +215,59 @@ impl Server<'_> {
                 Answer::Unchanged => (None, None),
                 Answer::Unreadable | Answer::NotNow => (Some(Sent::Unreadable), None),
                 Answer::Summary { summary, bytes, sent } => {
-                    if listener.untaken >= MAX_UNTAKEN || !listener.budget.spend(*bytes) {
+                    if self.untaken >= MAX_UNTAKEN || !self.budget.spend(*bytes) {
                         return;
                     }
-                    listener.average_bytes = 0.95 * listener.average_bytes + 0.05 * *bytes as f64;
+                    self.average_bytes = 0.95 * self.average_bytes + 0.05 * *bytes as f64;
                     (Some(*sent), Some(FarNews::Column { column, summary: summary.clone(), bytes: *bytes }))
                 }
             };
             place.ready.pop_front();
             place.tracker.settle(column, sent);
             if let Some(news) = news {
-                self.tell(entity, listener, place.dimension, news);
+                self.tell(job, world, place.dimension, news);
             }
         }
     }
 
-    fn order_summaries(&mut self, entity: Entity, listener: &Listener, place: &mut Place) {
-        let Some(dimension) = self.dimensions.open.get_mut(&place.dimension) else { return };
-        if self.now < place.rests_until {
+    fn order_summaries(&mut self, job: JobId, world: &mut Surroundings, place: &mut Place) {
+        let Some(dimension) = world.dimensions.open.get_mut(&place.dimension) else { return };
+        if world.clock.now < place.rests_until {
             return;
         }
-        let mut free = listener.columns_ahead().saturating_sub(place.tracker.awaited());
+        let mut free = self.columns_ahead().saturating_sub(place.tracker.awaited());
         while free > 0 {
             let choices = place.tracker.choose(&mut dimension.stored, free.min(ORDER_COLUMNS));
             if choices.is_empty() {
                 return;
             }
             free -= choices.len();
-            *self.claims += 1;
-            let saves = self.saves;
+            self.claims += 1;
+            let claim = self.claims;
+            let saves = &*world.saves;
             let known = |choice: Choice| (choice, saves.unwritten_summary(dimension.id, choice.column));
             let order = SummaryOrder {
-                listener: entity,
-                claim: *self.claims,
                 dimension: dimension.id,
                 chunk_heights: dimension.chunk_heights(),
                 columns: choices.into_iter().map(known).collect(),
             };
-            place.orders.push_back(Order { claim: *self.claims, ordered: self.pass, answers: None });
-            self.threads.ask(
+            place.orders.push_back(Order { claim, ordered: world.orders.pass, answers: None });
+            world.threads.ask(
                 WorkPlace::Loading,
                 move |store, _| order.read(store),
-                |world, ready| {
-                    if let Ok(ready) = ready {
-                        world.resource_mut::<FarViews>().take_answers(ready);
+                move |world, answers| {
+                    let mut book = world.resource_mut::<JobBook>();
+                    if let (Some(listener), Ok(answers)) = (book.listener(job), answers) {
+                        listener.take_answers(claim, answers);
                     }
                 },
             );
         }
     }
-}
 
-impl Listener {
     /// How many columns may be chosen and not sent.
     fn columns_ahead(&self) -> usize {
-        if self.wish.bytes_per_second == 0 {
+        if self.view.bytes_per_second == 0 {
             return 0;
         }
         let columns = self.budget.in_time(AHEAD) as f64 / self.average_bytes;
@@ -315,6 +276,16 @@ impl Listener {
 }
 
 impl Place {
+    fn new(dimension: &mut Dimension, center: ColumnPos, view: FarView) -> Self {
+        Self {
+            dimension: dimension.id,
+            tracker: Tracker::new(&mut dimension.stored, center, view),
+            orders: VecDeque::new(),
+            ready: VecDeque::new(),
+            rests_until: Duration::ZERO,
+        }
+    }
+
     /// Takes in what was read, in the order of the claims; in lockstep exactly what is due in this pass.
     fn take_due(&mut self, pass: Option<u64>) {
         let is_due = |order: &Order| {
@@ -333,26 +304,4 @@ impl Saves {
     pub(super) fn unwritten_summary(&self, dimension: DimensionId, column: ColumnPos) -> Option<Arc<ColumnSummary>> {
         self.unwritten_batches().find_map(|batch| batch.summaries.get(&(dimension, column)).cloned())
     }
-}
-
-pub(crate) fn set_far_view(
-    In((listener, life, wish)): In<(Entity, u64, FarWish)>,
-    mut views: ResMut<FarViews>,
-    mut dimensions: ResMut<Dimensions>,
-    clock: Res<Clock>,
-) {
-    views.set(listener, life, wish, &mut dimensions, clock.now);
-}
-
-pub(crate) fn remove_far_view(
-    In(listener): In<Entity>,
-    mut views: ResMut<FarViews>,
-    mut dimensions: ResMut<Dimensions>,
-) {
-    views.remove(listener, &mut dimensions);
-}
-
-/// The main world has taken so many messages of this life of a far view.
-pub(crate) fn note_taken(In((listener, life, updates)): In<(Entity, u64, usize)>, mut views: ResMut<FarViews>) {
-    views.taken(listener, life, updates);
 }

@@ -3,9 +3,8 @@
 use super::arenas::{Arena, ArenaStatus};
 use super::events::{BlockRefused, WorldEvent};
 use super::far_view::news::FarUpdate;
-use super::pregeneration::progress::PregenerationStatus;
+use super::jobs::job::JobStatus;
 use super::published::{ColumnUpdate, Published};
-use super::snapshots::SnapshotJobStatus;
 use super::statistics::{Statistics, Totals};
 use super::tally::Tally;
 use crate::chunk::{Chunk, Column};
@@ -77,12 +76,8 @@ impl Publisher {
         self.event(BlockRefused { request, error });
     }
 
-    pub fn pregeneration(&mut self, job: (DimensionId, u64), status: PregenerationStatus) {
-        self.news.pregenerations.insert(job, status);
-    }
-
-    pub fn snapshot(&mut self, status: SnapshotJobStatus) {
-        self.news.snapshots.insert(status.job.id, status);
+    pub fn job(&mut self, status: JobStatus) {
+        self.news.jobs.insert(status.job.id, status);
     }
 
     /// How an arena is; without a status it is gone.

@@ -3,8 +3,7 @@
 use super::arenas::{Arena, ArenaStatus};
 use super::events::WorldEvent;
 use super::far_view::news::FarUpdate;
-use super::pregeneration::progress::PregenerationStatus;
-use super::snapshots::{SnapshotJobId, SnapshotJobStatus};
+use super::jobs::job::{JobId, JobStatus};
 use super::statistics::Statistics;
 use crate::chunk::{Chunk, Column};
 use crate::simulation::{Exclusive, Letter, MirrorUpdate};
@@ -58,10 +57,8 @@ pub struct Published {
     pub chunks: BTreeMap<(DimensionId, ChunkPos), Arc<Chunk>>,
     /// Mirrored entities that changed.
     pub mirrors: FxHashMap<Uuid, MirrorUpdate>,
-    /// Pre-generations that came on, by dimension and number.
-    pub pregenerations: BTreeMap<(DimensionId, u64), PregenerationStatus>,
-    /// Snapshot jobs that came on.
-    pub snapshots: BTreeMap<SnapshotJobId, SnapshotJobStatus>,
+    /// Jobs that came on.
+    pub jobs: BTreeMap<JobId, JobStatus>,
     /// Arenas that changed, by name; without a status those that are gone.
     pub arenas: BTreeMap<String, (Arena, Option<ArenaStatus>)>,
     /// What happened, oldest first.
@@ -153,8 +150,7 @@ impl Published {
         newer.columns.into_iter().for_each(|(column, update)| self.push_column(column, update));
         self.chunks.extend(newer.chunks);
         newer.mirrors.into_values().for_each(|update| self.push_mirror(update));
-        self.pregenerations.extend(newer.pregenerations);
-        self.snapshots.extend(newer.snapshots);
+        self.jobs.extend(newer.jobs);
         self.arenas.extend(newer.arenas);
         newer.events.into_iter().for_each(|event| self.push_event(event));
         self.letters.extend(newer.letters);
@@ -169,8 +165,7 @@ impl Published {
         self.columns.is_empty()
             && self.chunks.is_empty()
             && self.mirrors.is_empty()
-            && self.pregenerations.is_empty()
-            && self.snapshots.is_empty()
+            && self.jobs.is_empty()
             && self.arenas.is_empty()
             && self.events.is_empty()
             && self.letters.is_empty()

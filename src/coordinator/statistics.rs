@@ -50,6 +50,24 @@ impl Totals {
         (pass(50), pass(99))
     }
 
+    /// What is told of that.
+    fn statistics(&mut self, now: Duration) -> Statistics {
+        self.history.refresh(now);
+        let [recent, ..] = *self.history.windows();
+        Statistics {
+            clock: now,
+            generated: self.generated,
+            loaded: self.loaded,
+            ticks: self.history.ticks(),
+            tick_time_median: recent.median,
+            tick_time_worst: recent.worst,
+            pass_times: self.pass_times(),
+            merges: self.merges,
+            splits: self.splits,
+            ..Statistics::default()
+        }
+    }
+
     pub fn tick(&mut self, now: Duration, took: Duration) {
         self.history.push(now, took);
     }

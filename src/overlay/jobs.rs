@@ -1,27 +1,28 @@
-//! What runs beside the regions, one thing a row: pre-generations, snapshot jobs and far views.
+//! What runs beside the regions, one thing a row: jobs and far views.
 
 use super::View;
 use super::format::{self, UNKNOWN, bytes, count, duration};
-use crate::coordinator::{SnapshotJobState, SnapshotProgress};
 use crate::space::{ColumnArea, ColumnPos};
-use crate::view::{
-    ControlPregeneration, FarColumnChanged, FarView, PregenerationOrder, PregenerationProgress, PregenerationState,
-};
+use crate::view::{ControlJob, FarColumnChanged, FarView, JobKind, JobOrder, JobProgress, JobState, Pregeneration};
 use bevy::prelude::*;
 use bevy_egui::egui::{Grid, Label, RichText, ScrollArea, Ui};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// The pre-generations, the oldest first, and below them the snapshot jobs.
+/// The jobs, the oldest first.
 pub(super) fn show(ui: &mut Ui, view: &View, commands: &mut Commands) {
-    if view.pregenerations.is_empty() && view.snapshot_jobs.is_empty() {
+    if view.jobs.is_empty() {
         ui.weak("Nothing is pre-generated, captured or restored.");
         return;
     }
     list(ui, "jobs", |ui| {
-        show_pregenerations(ui, view, commands);
-        show_snapshot_jobs(ui, view, commands);
+        for (entity, job, pregeneration, progress, name) in view.jobs.iter().sort::<Entity>() {
+            let pregeneration = pregeneration.map(|order| JobKind::Pregeneration(*order));
+            if let Some(kind) = pregeneration.or(job.map(|job| job.kind)) {
+                show_job(ui, view, commands, (entity, kind, progress, name));
+            }
+        }
     });
 }
 
@@ -55,38 +56,49 @@ fn state_text(state: impl std::fmt::Debug) -> RichText {
     RichText::new(format!("{state:?}").to_lowercase())
 }
 
-fn show_pregenerations(ui: &mut Ui, view: &View, commands: &mut Commands) {
-    for (pregeneration, job, progress, name) in view.pregenerations.iter().sort::<Entity>() {
-        let dimension = view.dimensions.get(job.dimension).map_or(UNKNOWN, |(_, dimension, ..)| dimension.name());
-        let title = name.map_or_else(|| dimension.to_owned(), |name| format!("{name} in {dimension}"));
-        let state = match progress.state {
-            PregenerationState::Running => state_text(progress.state),
-            state if progress.failed > 0 => state_text(state).color(ui.visuals().warn_fg_color),
-            state => state_text(state).weak(),
-        };
-        let figures = [
-            (columns_done(progress), "columns that are stored, whoever generated them"),
-            (pace(progress), "columns a second"),
-            (String::new(), ""),
-        ];
-        row(ui, title, state, figures, job.area.to_string(), |ui| {
-            let mut button = |text: &str, hint: &str, order| {
-                if ui.button(text).on_hover_text(hint).clicked() {
-                    commands.write_message(ControlPregeneration { pregeneration, order });
-                }
-            };
-            match progress.state {
-                state if state.is_over() => return,
-                PregenerationState::Paused => button("resume", "order again", PregenerationOrder::Resume),
-                _ => button("pause", "order nothing more until it is resumed", PregenerationOrder::Pause),
+fn show_job(
+    ui: &mut Ui,
+    view: &View,
+    commands: &mut Commands,
+    (entity, kind, progress, name): (Entity, JobKind, &JobProgress, Option<&Name>),
+) {
+    let (what, area) = match kind {
+        JobKind::Capture { dimension, area } => (format!("capture in {}", view.name(dimension)), area.to_string()),
+        JobKind::Restore { dimension, area, .. } => (format!("restore in {}", view.name(dimension)), area.to_string()),
+        // They have a list of their own.
+        JobKind::FarView => return,
+        JobKind::Pregeneration(Pregeneration { dimension, area }) => {
+            let dimension = view.dimensions.get(dimension).map_or(UNKNOWN, |(_, dimension, ..)| dimension.name());
+            (name.map_or_else(|| dimension.to_owned(), |name| format!("{name} in {dimension}")), area.to_string())
+        }
+    };
+    let state = match progress.state {
+        JobState::Running => state_text(progress.state),
+        state if progress.failed > 0 => state_text(state).color(ui.visuals().warn_fg_color),
+        state => state_text(state).weak(),
+    };
+    let figures = [
+        (done(progress), "columns; of a capture or a restore, each once for every phase"),
+        (pace(progress), "columns a second"),
+        (work_time(progress), "the time is that within the ticks of regions"),
+    ];
+    row(ui, what, state, figures, area, |ui| {
+        let mut button = |text: &str, hint: &str, order| {
+            if ui.button(text).on_hover_text(hint).clicked() {
+                commands.write_message(ControlJob { entity, order });
             }
-            button("cancel", "stop and be forgotten; what is stored stays", PregenerationOrder::Cancel);
-        });
-    }
+        };
+        match progress.state {
+            state if state.is_over() => return,
+            JobState::Paused => button("resume", "order again", JobOrder::Resume),
+            _ => button("pause", "order nothing more until it is resumed", JobOrder::Pause),
+        }
+        button("cancel", "stop and be forgotten; what is under way is finished, what is done stays", JobOrder::Cancel);
+    });
 }
 
 /// `1,234 of 2,000 (61 %), 2 failed`.
-fn columns_done(progress: &PregenerationProgress) -> String {
+fn done(progress: &JobProgress) -> String {
     let total = u64::try_from(progress.total).unwrap_or(u64::MAX);
     let text = format::done(progress.done, total);
     match progress.failed {
@@ -96,52 +108,20 @@ fn columns_done(progress: &PregenerationProgress) -> String {
 }
 
 /// `120/s, 6.4 s left`, while it runs.
-fn pace(progress: &PregenerationProgress) -> String {
+fn pace(progress: &JobProgress) -> String {
     match progress.state {
-        PregenerationState::Running => format::pace(progress.columns_per_second, progress.time_left()),
+        JobState::Running => format::pace(progress.per_second, progress.time_left()),
         _ => UNKNOWN.to_owned(),
     }
 }
 
-fn show_snapshot_jobs(ui: &mut Ui, view: &View, commands: &mut Commands) {
-    let mut jobs: Vec<_> = view.snapshot_jobs.iter().collect();
-    jobs.sort_unstable_by_key(|(_, job, _)| job.id);
-    for (entity, job, progress) in jobs {
-        let what = if job.is_restore { "restore" } else { "capture" };
-        let figures = [
-            (
-                format::done(progress.done as u64, progress.total as u64),
-                "pieces of work: columns, each once for every phase",
-            ),
-            (work_pace(progress), "pieces of work a second"),
-            (work_time(progress, job.is_restore), "the time is that within the ticks of regions"),
-        ];
-        let title = format!("{what} in {}", view.name(job.dimension));
-        row(ui, title, state_text(progress.state), figures, job.area.to_string(), |ui| {
-            let hint = "stop; what is under way is finished, each chunk stays whole";
-            if ui.button("cancel").on_hover_text(hint).clicked() {
-                commands.entity(entity).try_despawn();
-            }
-        });
-    }
-}
-
-/// `120/s, 6.4 s left`, while it runs.
-fn work_pace(progress: &SnapshotProgress) -> String {
-    if progress.state != SnapshotJobState::Running {
-        return UNKNOWN.to_owned();
-    }
-    let seconds = progress.elapsed.as_secs_f64();
-    format::pace((seconds > 0.0).then(|| progress.done as f64 / seconds), progress.time_left())
-}
-
-/// `1,234 chunks changed, 12.0 ms worked`.
-fn work_time(progress: &SnapshotProgress, is_restore: bool) -> String {
-    let worked = format!("{} worked", duration(progress.worked));
-    match is_restore {
-        true => format!("{} chunks changed, {worked}", count(progress.chunks_changed as u64)),
-        false => worked,
-    }
+/// `1,234 chunks changed, 12.0 ms worked`, of what it did in regions.
+fn work_time(progress: &JobProgress) -> String {
+    let changed = match progress.chunks_changed {
+        0 => String::new(),
+        changed => format!("{} chunks changed, ", count(changed as u64)),
+    };
+    if progress.worked.is_zero() { changed } else { format!("{changed}{} worked", duration(progress.worked)) }
 }
 
 /// The far views, the oldest first.
@@ -220,41 +200,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn how_far_a_pre_generation_is_is_told_and_how_long_it_takes_while_it_runs() {
-        let mut progress = PregenerationProgress {
-            state: PregenerationState::Running,
+    fn how_far_a_job_is_is_told_what_it_changed_and_how_long_it_takes_while_it_runs() {
+        let mut progress = JobProgress {
+            state: JobState::Running,
             done: 1_999,
             total: 2_000,
-            columns_per_second: Some(0.5),
-            ..PregenerationProgress::default()
-        };
-        assert_eq!(columns_done(&progress), "1,999 of 2,000 (99 %)");
-        assert_eq!(pace(&progress), "0/s, 2.0 s left");
-        progress.columns_per_second = None;
-        assert_eq!(pace(&progress), format!("{UNKNOWN}/s"));
-        progress.state = PregenerationState::Paused;
-        progress.failed = 3;
-        assert_eq!(pace(&progress), UNKNOWN);
-        assert_eq!(columns_done(&progress), "1,999 of 2,000 (99 %), 3 failed");
-    }
-
-    #[test]
-    fn how_far_a_snapshot_job_is_what_it_changed_and_how_long_it_takes_is_told() {
-        let mut progress = SnapshotProgress {
-            state: SnapshotJobState::Running,
-            done: 1_151,
-            total: 1_152,
+            per_second: Some(0.5),
             chunks_changed: 4_321,
-            elapsed: Duration::from_secs(2),
             worked: Duration::from_millis(12),
+            ..JobProgress::default()
         };
-        assert_eq!(work_pace(&progress), "576/s, 1.74 ms left");
-        assert_eq!(work_time(&progress, true), "4,321 chunks changed, 12.0 ms worked");
-        progress = SnapshotProgress { total: 9, state: SnapshotJobState::Running, ..SnapshotProgress::default() };
-        assert_eq!(work_pace(&progress), format!("{UNKNOWN}/s"));
-        progress.state = SnapshotJobState::Waiting;
-        assert_eq!(work_pace(&progress), UNKNOWN);
-        assert_eq!(work_time(&progress, false), "0 µs worked");
+        assert_eq!(done(&progress), "1,999 of 2,000 (99 %)");
+        assert_eq!(pace(&progress), "0/s, 2.0 s left");
+        assert_eq!(work_time(&progress), "4,321 chunks changed, 12.0 ms worked");
+        progress.per_second = None;
+        assert_eq!(pace(&progress), format!("{UNKNOWN}/s"));
+        progress.state = JobState::Paused;
+        progress.failed = 3;
+        progress.chunks_changed = 0;
+        assert_eq!(pace(&progress), UNKNOWN);
+        assert_eq!(done(&progress), "1,999 of 2,000 (99 %), 3 failed");
+        assert_eq!(work_time(&progress), "12.0 ms worked");
+        assert_eq!(work_time(&JobProgress::default()), "");
     }
 
     #[test]

@@ -23,7 +23,7 @@
 //! use bevy_terrane::snapshot::{BlockTurns, Flip, Relocation, Turn};
 //! use std::sync::Arc;
 //!
-//! fn paste(jobs: Res<SnapshotJobs>, types: Res<BlockTypes>, dimension: Single<&DimensionOpen>) {
+//! fn paste(jobs: Res<Jobs>, types: Res<BlockTypes>, dimension: Single<&DimensionOpen>) {
 //!     let (jobs, types, dimension) = (jobs.clone(), types.clone(), dimension.id);
 //!     std::thread::spawn(move || -> Result {
 //!         let file = std::fs::File::open("house.schem")?;

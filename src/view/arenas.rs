@@ -1,6 +1,6 @@
 //! Arenas in the main world: an entity each, and commands.
 
-use crate::coordinator::{Arena, ArenaStatus, Arenas};
+use crate::coordinator::{Arena, ArenaStatus, Jobs};
 use bevy::prelude::*;
 
 /// Commands for arenas, in the main world and in regions. Messages in the main world tell what came of them:
@@ -38,17 +38,17 @@ pub trait ArenaCommands {
 
 impl ArenaCommands for Commands<'_, '_> {
     fn create_arena(&mut self, arena: Arena) {
-        self.queue(|world: &mut World| order(world, |arenas| arenas.create(arena)));
+        self.queue(|world: &mut World| order(world, |jobs| jobs.create_arena(arena)));
     }
 
     fn revert_arena(&mut self, name: impl Into<String>) {
         let name = name.into();
-        self.queue(|world: &mut World| order(world, |arenas| arenas.revert(name)));
+        self.queue(|world: &mut World| order(world, |jobs| jobs.revert_arena(name)));
     }
 
     fn remove_arena(&mut self, name: impl Into<String>) {
         let name = name.into();
-        self.queue(|world: &mut World| order(world, |arenas| arenas.remove(name)));
+        self.queue(|world: &mut World| order(world, |jobs| jobs.remove_arena(name)));
     }
 }
 
@@ -56,9 +56,9 @@ pub(super) fn build(app: &mut App) {
     app.register_type::<ArenaStatus>();
 }
 
-fn order(world: &World, order: impl FnOnce(&Arenas)) {
-    match world.get_resource::<Arenas>() {
-        Some(arenas) => order(arenas),
+fn order(world: &World, order: impl FnOnce(&Jobs)) {
+    match world.get_resource::<Jobs>() {
+        Some(jobs) => order(jobs),
         None => warn!("nothing can be done with arenas before the simulation has begun"),
     }
 }

@@ -2,9 +2,7 @@
 
 use super::far_view;
 use super::messages::{ColumnChange, ColumnChanged};
-use super::{
-    Components, DimensionOpen, Mirror, MirrorIndex, PublishedColumns, WorldStatistics, arenas, pregeneration, snapshots,
-};
+use super::{Components, DimensionOpen, Mirror, MirrorIndex, PublishedColumns, WorldStatistics, arenas, jobs};
 use crate::coordinator::{ColumnUpdate, MainLink, Published, WorldEvent};
 use crate::simulation::{MirrorUpdate, StableId};
 use crate::space::DimensionId;
@@ -49,14 +47,11 @@ fn apply(world: &mut World, backlog: &mut Published) {
         std::panic::resume_unwind(payload.into_inner());
     }
     // Before a dimension is told to be closed, and they with it.
-    for status in mem::take(&mut backlog.snapshots).into_values() {
-        snapshots::apply(world, status);
+    for status in mem::take(&mut backlog.jobs).into_values() {
+        jobs::apply(world, status);
     }
     for (arena, status) in mem::take(&mut backlog.arenas).into_values() {
         arenas::apply(world, arena, status);
-    }
-    for (job, status) in mem::take(&mut backlog.pregenerations) {
-        pregeneration::apply(world, job, status);
     }
     mem::take(&mut backlog.events).into_iter().for_each(|event| tell(world, event));
     for letter in mem::take(&mut backlog.letters) {
@@ -161,7 +156,7 @@ fn tell(world: &mut World, event: WorldEvent) {
             {
                 dimension.remove::<DimensionOpen>();
             }
-            pregeneration::close(world, closed);
+            jobs::close(world, closed);
         }
         _ => {}
     }

@@ -154,7 +154,7 @@ fn arenas_keep_apart_and_names_are_names() {
     hall.wait_until("beside", ArenaState::Ready);
     hall.create(Arena::new("nowhere", DimensionId(99), AREA));
     let (order, error) = hall.refused();
-    let source = Box::new(SnapshotJobError::NotOpen(DimensionId(99)));
+    let source = Box::new(JobError::NotOpen(DimensionId(99)));
     assert_eq!((order, error), (ArenaOrder::Create, ArenaError::Failed { name: "nowhere".into(), source }));
     update(&mut hall.app, 3);
     assert_eq!(hall.status("nowhere"), None);
@@ -184,7 +184,7 @@ fn a_revert_waits_for_the_one_before_and_is_ended_when_it_takes_too_long() {
     hall.wait_until("slow", ArenaState::Reverting);
     let job = hall.status("slow").unwrap().1.job.unwrap();
     update(&mut hall.app, 1);
-    let mut running = hall.app.world_mut().query::<&SnapshotJob>();
+    let mut running = hall.app.world_mut().query::<&Job>();
     assert!(running.iter(hall.app.world()).any(|running| running.id == job));
     for order in [ArenaOrder::Revert, ArenaOrder::Remove] {
         match order {
@@ -231,7 +231,7 @@ fn a_region_orders_too_and_a_damaged_arena_changes_nothing() {
     hall.wait_until("ours", ArenaState::CoolingDown);
     let error = heard::<ArenaReverted>(&hall.app)[0].error.clone();
     let Some(ArenaError::Failed { source, .. }) = error else { panic!("{error:?}") };
-    let SnapshotJobError::Stored(error) = *source else { panic!("{source}") };
+    let JobError::Stored(error) = *source else { panic!("{source}") };
     assert!(error.to_string().contains(".schem"), "{error}");
     assert_eq!(blocks(&mut hall.app, hall.dimension, &AREA), built);
     drop(hall);
@@ -283,7 +283,7 @@ fn a_migration_that_panics_while_an_arena_is_read_ends_that_revert_and_no_other_
     hall.wait_until("vault", ArenaState::CoolingDown);
     let error = heard::<ArenaReverted>(&hall.app)[0].error.clone();
     let Some(ArenaError::Failed { source, .. }) = error else { panic!("{error:?}") };
-    let SnapshotJobError::Work(WorkError::Panicked(message)) = *source else { panic!("{source}") };
+    let JobError::Work(WorkError::Panicked(message)) = *source else { panic!("{source}") };
     assert!(message.contains("the key breaks"), "{message}");
 
     panics.store(false, Ordering::Relaxed);

@@ -339,16 +339,16 @@ fn a_pre_generation_is_paused_resumed_and_cancelled() {
     let (mut app, dimension) = two_regions(lockstep().with_pregeneration_in_flight(4));
     let area = ColumnArea::Disc { center: ColumnPos::new(500, 0), radius: 200 };
     let job = app.world_mut().spawn((Pregeneration { dimension, area }, Name::new("spawn area"))).id();
-    let state = |app: &App| app.world().get::<PregenerationProgress>(job).expect("a job").state;
+    let state = |app: &App| app.world().get::<JobProgress>(job).expect("a job").state;
     click(&mut app, "jobs");
     frame_until(&mut app, "it is shown", |app| is_seen(app, "spawn area in overworld") && is_seen(app, "running"));
     frame_until(&mut app, "its rate is shown", |app| is_seen(app, " left") && is_seen(app, " of 125,629 ("));
     click(&mut app, "pause");
-    frame_until(&mut app, "it is paused", |app| state(app) == PregenerationState::Paused && is_seen(app, "paused"));
+    frame_until(&mut app, "it is paused", |app| state(app) == JobState::Paused && is_seen(app, "paused"));
     click(&mut app, "resume");
-    frame_until(&mut app, "it goes on", |app| state(app) == PregenerationState::Running);
+    frame_until(&mut app, "it goes on", |app| state(app) == JobState::Running);
     click(&mut app, "cancel");
-    frame_until(&mut app, "it ends", |app| state(app) == PregenerationState::Cancelled && is_seen(app, "cancelled"));
+    frame_until(&mut app, "it ends", |app| state(app) == JobState::Cancelled && is_seen(app, "cancelled"));
     frame(&mut app, Vec::new());
     assert!(places(&app, "cancel").is_empty(), "what is over cannot be cancelled");
 }
@@ -357,12 +357,12 @@ fn a_pre_generation_is_paused_resumed_and_cancelled() {
 fn a_snapshot_job_is_shown_and_cancelled() {
     let config = SnapshotConfig { columns: 1, ..SnapshotConfig::default() };
     let (mut app, dimension) = two_regions(lockstep().with_snapshots(config));
-    listen::<SnapshotJobEnded>(&mut app);
+    listen::<JobEnded>(&mut app);
     let id = dimension_id(&app, dimension);
     click(&mut app, "jobs");
     assert!(is_seen(&app, "Nothing is pre-generated, captured or restored."));
     let area = BlockBox::new(HERE, BlockPos::new(1_000, 5, 1_000));
-    let jobs = app.world().resource::<SnapshotJobs>().clone();
+    let jobs = app.world().resource::<Jobs>().clone();
     jobs.capture(CaptureSnapshot::new(id, area));
     jobs.capture(CaptureSnapshot::new(id, area));
     frame_until(&mut app, "both are shown", |app| is_seen(app, "running") && is_seen(app, "waiting"));
@@ -374,9 +374,9 @@ fn a_snapshot_job_is_shown_and_cancelled() {
         click(&mut app, "cancel");
         frame_until(&mut app, "one is gone", |app| places(app, "cancel").len() == left);
     }
-    frame_until(&mut app, "both have ended", |app| heard::<SnapshotJobEnded>(app).len() == 2);
-    let states: Vec<_> = heard::<SnapshotJobEnded>(&app).iter().map(|ended| ended.progress.state).collect();
-    assert_eq!(states, [SnapshotJobState::Cancelled; 2]);
+    frame_until(&mut app, "both have ended", |app| heard::<JobEnded>(app).len() == 2);
+    let states: Vec<_> = heard::<JobEnded>(&app).iter().map(|ended| ended.progress.state).collect();
+    assert_eq!(states, [JobState::Cancelled; 2]);
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn columns(area: ColumnArea) -> BTreeSet<ColumnPos> {
 /// A world in this store, or as it was left there.
 fn app(plugin: TerranePlugin) -> App {
     let mut app = game(plugin);
-    listen::<PregenerationEnded>(&mut app);
+    listen::<JobEnded>(&mut app);
     listen::<ColumnFailed>(&mut app);
     listen::<RegionCreated>(&mut app);
     listen::<DimensionClosed>(&mut app);
@@ -94,28 +94,28 @@ fn pregenerate(app: &mut App, dimension: Entity, area: ColumnArea) -> Entity {
     app.world_mut().spawn(Pregeneration { dimension, area }).id()
 }
 
-fn control(app: &mut App, pregeneration: Entity, order: PregenerationOrder) {
-    app.world_mut().write_message(ControlPregeneration { pregeneration, order });
+fn control(app: &mut App, pregeneration: Entity, order: JobOrder) {
+    app.world_mut().write_message(ControlJob { entity: pregeneration, order });
 }
 
-fn progress(app: &App, job: Entity) -> PregenerationProgress {
-    app.world().get::<PregenerationProgress>(job).expect("a pre-generation").clone()
+fn progress(app: &App, job: Entity) -> JobProgress {
+    app.world().get::<JobProgress>(job).expect("a pre-generation").clone()
 }
 
-fn state(app: &App, job: Entity) -> PregenerationState {
+fn state(app: &App, job: Entity) -> JobState {
     progress(app, job).state
 }
 
-fn wait_for(app: &mut App, job: Entity, state: PregenerationState) {
+fn wait_for(app: &mut App, job: Entity, state: JobState) {
     update_until(app, &format!("it is {state:?}"), |world| {
-        world.get::<PregenerationProgress>(job).is_some_and(|progress| progress.state == state)
+        world.get::<JobProgress>(job).is_some_and(|progress| progress.state == state)
     });
 }
 
 /// Updates until so many columns are done at least.
 fn wait_for_done(app: &mut App, job: Entity, done: u64) {
     update_until(app, &format!("{done} are done"), |world| {
-        world.get::<PregenerationProgress>(job).is_some_and(|progress| progress.done >= done)
+        world.get::<JobProgress>(job).is_some_and(|progress| progress.done >= done)
     });
 }
 

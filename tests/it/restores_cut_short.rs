@@ -85,14 +85,18 @@ fn after(crashed: &Machine) -> Scene {
     let (mut app, dimension, _) = world(crashed.plugin());
     if is_remembered {
         update_until(&mut app, "the restore has ended", |world| {
-            world.resource::<Heard<SnapshotJobEnded>>().0.iter().any(|ended| ended.job.is_resumed)
+            world.resource::<Heard<JobEnded>>().0.iter().any(is_resumed)
         });
-        let ended = heard::<SnapshotJobEnded>(&app)[0].clone();
-        assert_eq!(ended.progress.state, SnapshotJobState::Finished, "{:?}", ended.outcome);
+        let ended = heard::<JobEnded>(&app)[0].clone();
+        assert_eq!(ended.progress.state, JobState::Finished, "{:?}", ended.outcome);
     }
     update(&mut app, 10);
     assert_eq!(crashed.records(), 0, "it is forgotten once it is saved");
     scene(&mut app, dimension)
+}
+
+fn is_resumed(ended: &JobEnded) -> bool {
+    matches!(ended.job.kind, JobKind::Restore { is_resumed: true, .. })
 }
 
 /// Crashes after each update while a restore runs: gives the scenes that the next session made of it, and those before and after.
@@ -102,8 +106,7 @@ fn scenes_after_crashes(after_crash: AfterCrash) -> (Vec<Scene>, [Scene; 2]) {
     let order = RestoreSnapshot { after_crash, ..RestoreSnapshot::new(dimension_id(&app, dimension), snapshot) };
     let job = jobs(&app).restore(order);
     let mut crashes = vec![machine.crash()];
-    let has_ended =
-        |app: &App| heard::<SnapshotJobEnded>(app).iter().any(|ended| ended.job.id == job && !ended.job.is_resumed);
+    let has_ended = |app: &App| heard::<JobEnded>(app).iter().any(|ended| ended.job.id == job && !is_resumed(ended));
     while !has_ended(&app) {
         assert!(crashes.len() < 200);
         app.update();
@@ -144,13 +147,13 @@ fn it_goes_on_when_its_dimension_is_opened_again() {
     update(&mut app, 6);
     app.world_mut().despawn(dimension);
     let failed = ended(&mut app, job);
-    assert_eq!(failed.progress.state, SnapshotJobState::Failed);
+    assert_eq!(failed.progress.state, JobState::Failed);
     update(&mut app, 10);
     assert_eq!(machine.records(), 1);
     let dimension = flat(&mut app);
     viewer(&mut app, dimension, 8.0, 8.0, 3);
     update_until(&mut app, "the restore has ended", |world| {
-        world.resource::<Heard<SnapshotJobEnded>>().0.iter().any(|ended| ended.job.is_resumed)
+        world.resource::<Heard<JobEnded>>().0.iter().any(is_resumed)
     });
     update(&mut app, 10);
     assert_eq!(scene(&mut app, dimension), whole);
@@ -166,13 +169,13 @@ fn what_is_cancelled_or_not_to_be_remembered_is_not_done_again() {
     let job = jobs(&app).restore(left);
     update(&mut app, 6);
     assert_eq!(machine.records(), 0);
-    jobs(&app).cancel(job);
-    assert_eq!(ended(&mut app, job).progress.state, SnapshotJobState::Cancelled);
+    jobs(&app).control(job, JobOrder::Cancel);
+    assert_eq!(ended(&mut app, job).progress.state, JobState::Cancelled);
     let job = jobs(&app).restore(RestoreSnapshot::new(id, snapshot));
     update(&mut app, 4);
     assert_eq!(machine.records(), 1);
-    jobs(&app).cancel(job);
-    assert_eq!(ended(&mut app, job).progress.state, SnapshotJobState::Cancelled);
+    jobs(&app).control(job, JobOrder::Cancel);
+    assert_eq!(ended(&mut app, job).progress.state, JobState::Cancelled);
     update(&mut app, 10);
     assert_eq!(machine.records(), 0);
 }

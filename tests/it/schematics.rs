@@ -197,7 +197,7 @@ fn a_file_of_another_program_stands_in_a_running_world_and_is_written_as_what_it
     let file = std::fs::File::open(real_file("s4j_v3_flat")).unwrap();
     let (original, _) = Schematic::read(file, &ReadOptions::default()).unwrap();
     let mut app = game(lockstep());
-    listen::<SnapshotJobEnded>(&mut app);
+    listen::<JobEnded>(&mut app);
     let dimension = flat(&mut app);
     viewer(&mut app, dimension, 8.0, 8.0, 3);
     start(&mut app);
@@ -214,13 +214,13 @@ fn a_file_of_another_program_stands_in_a_running_world_and_is_written_as_what_it
     let place = Relocation { to: BlockPos::new(-9, 21, -7), ..Relocation::default() };
     let snapshot = Arc::new(snapshot.placed(&place, &BlockTurns::default()).unwrap());
     let area = *snapshot.area();
-    let jobs = app.world().resource::<SnapshotJobs>().clone();
+    let jobs = app.world().resource::<Jobs>().clone();
     let ended = |app: &mut App, job| {
         update_until(app, "the job has ended", |world| {
-            world.resource::<Heard<SnapshotJobEnded>>().0.iter().any(|ended| ended.job.id == job)
+            world.resource::<Heard<JobEnded>>().0.iter().any(|ended| ended.job.id == job)
         });
-        let ended = heard::<SnapshotJobEnded>(app).iter().find(|ended| ended.job.id == job).cloned().unwrap();
-        assert_eq!(ended.progress.state, SnapshotJobState::Finished, "{:?}", ended.outcome);
+        let ended = heard::<JobEnded>(app).iter().find(|ended| ended.job.id == job).cloned().unwrap();
+        assert_eq!(ended.progress.state, JobState::Finished, "{:?}", ended.outcome);
         ended
     };
     ended(&mut app, jobs.restore(RestoreSnapshot::new(id, snapshot)));

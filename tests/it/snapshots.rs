@@ -9,7 +9,7 @@ use crate::disk::Disk;
 use crate::support::*;
 use bevy_terrane::prelude::*;
 use bevy_terrane::snapshot::{BlockChoice, BlockFilter};
-use bevy_terrane::view::{ColumnResult, SnapshotJobId};
+use bevy_terrane::view::{ColumnResult, JobId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
@@ -26,7 +26,7 @@ pub fn world(plugin: TerranePlugin) -> (App, Entity, DimensionId) {
 pub fn world_with(plugin: TerranePlugin, register: impl FnOnce(&mut App)) -> (App, Entity, DimensionId) {
     let mut app = game(plugin.with_tick_mode(TickMode::Lockstep));
     register(&mut app);
-    listen::<SnapshotJobEnded>(&mut app);
+    listen::<JobEnded>(&mut app);
     let dimension = flat(&mut app);
     viewer(&mut app, dimension, 8.0, 8.0, 3);
     start(&mut app);
@@ -37,29 +37,29 @@ pub fn world_with(plugin: TerranePlugin, register: impl FnOnce(&mut App)) -> (Ap
     (app, dimension, id)
 }
 
-pub fn jobs(app: &App) -> SnapshotJobs {
-    app.world().resource::<SnapshotJobs>().clone()
+pub fn jobs(app: &App) -> Jobs {
+    app.world().resource::<Jobs>().clone()
 }
 
 /// What came of the job, once it has ended.
-pub fn ended(app: &mut App, job: SnapshotJobId) -> SnapshotJobEnded {
+pub fn ended(app: &mut App, job: JobId) -> JobEnded {
     update_until(app, "the job has ended", |world| {
-        world.resource::<Heard<SnapshotJobEnded>>().0.iter().any(|ended| ended.job.id == job)
+        world.resource::<Heard<JobEnded>>().0.iter().any(|ended| ended.job.id == job)
     });
-    heard::<SnapshotJobEnded>(app).iter().find(|ended| ended.job.id == job).cloned().unwrap()
+    heard::<JobEnded>(app).iter().find(|ended| ended.job.id == job).cloned().unwrap()
 }
 
 fn capture(app: &mut App, order: CaptureSnapshot) -> Arc<Snapshot> {
     let job = jobs(app).capture(order);
     let ended = ended(app, job);
-    assert_eq!(ended.progress.state, SnapshotJobState::Finished, "{:?}", ended.outcome);
+    assert_eq!(ended.progress.state, JobState::Finished, "{:?}", ended.outcome);
     ended.outcome.snapshot.clone().unwrap()
 }
 
-fn restore(app: &mut App, order: RestoreSnapshot) -> Arc<SnapshotOutcome> {
+fn restore(app: &mut App, order: RestoreSnapshot) -> Arc<JobOutcome> {
     let job = jobs(app).restore(order);
     let ended = ended(app, job);
-    assert_eq!(ended.progress.state, SnapshotJobState::Finished, "{:?}", ended.outcome);
+    assert_eq!(ended.progress.state, JobState::Finished, "{:?}", ended.outcome);
     ended.outcome.clone()
 }
 
@@ -138,7 +138,7 @@ fn what_was_torn_down_is_as_it_was_and_nothing_around_it_changes() {
     // Nothing differs any more.
     let again = restore(&mut app, RestoreSnapshot::new(id, snapshot));
     assert!(again.columns.iter().all(|column| column.changed.is_empty()));
-    assert_eq!(app.world_mut().query::<&SnapshotJob>().iter(app.world()).count(), 0);
+    assert_eq!(app.world_mut().query::<&Job>().iter(app.world()).count(), 0);
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn a_part_a_filter_and_an_order_restore_what_they_say() {
     }
     assert!(seen.contains(&vec![stone, BlockId::AIR, stone]), "{seen:?}");
     assert_eq!(seen.last().unwrap(), &[stone; 3]);
-    assert_eq!(ended(&mut app, job).progress.state, SnapshotJobState::Finished);
+    assert_eq!(ended(&mut app, job).progress.state, JobState::Finished);
 }
 
 #[test]
@@ -262,7 +262,7 @@ struct Pulls(Vec<Entity>);
 fn what_follows_an_entity_without_being_its_child_is_captured_and_comes_back_with_it() {
     let mut app = game(lockstep());
     app.register_region_relationship::<PulledBy>();
-    listen::<SnapshotJobEnded>(&mut app);
+    listen::<JobEnded>(&mut app);
     let dimension = flat(&mut app);
     viewer(&mut app, dimension, 8.0, 8.0, 1);
     start(&mut app);
@@ -292,7 +292,7 @@ fn no_more_ground_is_loaded_for_a_job_at_a_time_than_it_may() {
         let far = BlockBox::new(at(1_600, 0, 0), at(1_600 + 79, 15, 79));
         let job = jobs(&app).capture(CaptureSnapshot::new(id, far));
         let mut updates = 0;
-        while !heard::<SnapshotJobEnded>(&app).iter().any(|ended| ended.job.id == job) {
+        while !heard::<JobEnded>(&app).iter().any(|ended| ended.job.id == job) {
             app.update();
             updates += 1;
         }
@@ -325,9 +325,9 @@ fn a_job_takes_no_more_of_a_tick_than_it_may_and_can_be_cancelled() {
         app.update();
         left.push(there(&mut app));
     }
-    jobs(&app).cancel(job);
+    jobs(&app).control(job, JobOrder::Cancel);
     let ended = ended(&mut app, job);
-    assert_eq!(ended.progress.state, SnapshotJobState::Cancelled);
+    assert_eq!(ended.progress.state, JobState::Cancelled);
     update(&mut app, 4);
     // A column has two of these chunks: that is a tick's budget.
     assert!(left.windows(2).all(|pair| pair[0] - pair[1] <= 2), "{left:?}");
@@ -356,7 +356,7 @@ fn regions_and_any_thread_queue_jobs_that_run_in_their_order_and_end_with_their_
     let queued = Arc::new(Mutex::new(Vec::new()));
     let from_region = queued.clone();
     app.world_mut().commands().run_in_region(dimension, at(0, 0, 0), move |region: &mut World| {
-        let jobs = region.resource::<SnapshotJobs>();
+        let jobs = region.resource::<Jobs>();
         from_region.lock().unwrap().push(jobs.capture(CaptureSnapshot::new(id, area)));
     });
     update(&mut app, 5);
@@ -366,20 +366,20 @@ fn regions_and_any_thread_queue_jobs_that_run_in_their_order_and_end_with_their_
         .join()
         .unwrap();
     update(&mut app, 20);
-    let order: Vec<_> = heard::<SnapshotJobEnded>(&app).iter().map(|ended| ended.job.id).collect();
+    let order: Vec<_> = heard::<JobEnded>(&app).iter().map(|ended| ended.job.id).collect();
     assert_eq!(order, *queued.lock().unwrap());
     // Observers hear of it as well.
     let heard_of = Arc::new(Mutex::new(0));
     let counted = heard_of.clone();
-    app.add_observer(move |_: On<SnapshotJobEnded>| *counted.lock().unwrap() += 1);
+    app.add_observer(move |_: On<JobEnded>| *counted.lock().unwrap() += 1);
 
     let nowhere = jobs(&app).capture(CaptureSnapshot::new(DimensionId(99), area));
     let lost = ended(&mut app, nowhere);
-    assert_eq!(lost.progress.state, SnapshotJobState::Failed);
-    assert_eq!(lost.outcome.error, Some(SnapshotJobError::NotOpen(DimensionId(99))));
+    assert_eq!(lost.progress.state, JobState::Failed);
+    assert_eq!(lost.outcome.error, Some(JobError::NotOpen(DimensionId(99))));
     assert_eq!(*heard_of.lock().unwrap(), 1);
     let endless = jobs(&app).capture(CaptureSnapshot::new(id, BlockBox::ALL));
-    assert_eq!(ended(&mut app, endless).progress.state, SnapshotJobState::Failed);
+    assert_eq!(ended(&mut app, endless).progress.state, JobState::Failed);
 }
 
 #[test]
@@ -396,8 +396,8 @@ fn the_work_on_files_is_a_part_of_the_progress() {
     let job = jobs(&app).restore(RestoreSnapshot::new(id, stored));
     let mut told = Vec::new();
     update_until(&mut app, "the job has ended", |world| {
-        told.extend(world.query::<&SnapshotProgress>().iter(world).map(|progress| (progress.done, progress.total)));
-        world.resource::<Heard<SnapshotJobEnded>>().0.iter().any(|ended| ended.job.id == job)
+        told.extend(world.query::<&JobProgress>().iter(world).map(|progress| (progress.done, progress.total)));
+        world.resource::<Heard<JobEnded>>().0.iter().any(|ended| ended.job.id == job)
     });
     // Read, blocks and entities of two columns.
     assert!(told.iter().any(|(done, _)| *done < 6) && told.is_sorted(), "{told:?}");
@@ -415,10 +415,10 @@ fn a_job_that_is_cancelled_does_nothing_later_in_a_region_that_was_halted() {
     update(&mut app, 5);
     let job = jobs(&app).restore(RestoreSnapshot::new(id, snapshot));
     update(&mut app, 10);
-    assert!(!heard::<SnapshotJobEnded>(&app).iter().any(|ended| ended.job.id == job));
-    jobs(&app).cancel(job);
+    assert!(!heard::<JobEnded>(&app).iter().any(|ended| ended.job.id == job));
+    jobs(&app).control(job, JobOrder::Cancel);
     let ended = ended(&mut app, job);
-    assert_eq!(ended.progress.state, SnapshotJobState::Cancelled);
+    assert_eq!(ended.progress.state, JobState::Cancelled);
     assert!(ended.outcome.columns.iter().all(|column| column.result == ColumnResult::Unfinished));
     order(&mut app, dimension, place.column(), RegionOrder::Resume);
     update(&mut app, 20);
@@ -438,15 +438,15 @@ fn a_box_may_be_as_high_as_it_likes_and_who_despawns_a_job_cancels_it() {
     let ordered =
         RestoreSnapshot { sequence: Some(RestoreSequence::TopDown), ..RestoreSnapshot::new(id, snapshot.clone()) };
     let refused = jobs(&app).restore(ordered);
-    assert_eq!(ended(&mut app, refused).progress.state, SnapshotJobState::Failed);
+    assert_eq!(ended(&mut app, refused).progress.state, JobState::Failed);
 
     order(&mut app, dimension, ColumnPos::new(0, 0), RegionOrder::Pause);
     update(&mut app, 5);
     let job = jobs(&app).restore(RestoreSnapshot::new(id, snapshot));
     update(&mut app, 5);
-    let mut entities = app.world_mut().query_filtered::<Entity, With<SnapshotJob>>();
+    let mut entities = app.world_mut().query_filtered::<Entity, With<Job>>();
     let entity = entities.single(app.world()).unwrap();
     app.world_mut().despawn(entity);
-    assert_eq!(ended(&mut app, job).progress.state, SnapshotJobState::Cancelled);
+    assert_eq!(ended(&mut app, job).progress.state, JobState::Cancelled);
     assert_eq!(entities.iter(app.world()).count(), 0);
 }

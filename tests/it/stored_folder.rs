@@ -48,7 +48,7 @@ impl Game {
         app.register_block(chest).unwrap();
         app.register_saved_component::<Guard>().mirror_region_component::<Guard>();
         listen::<PlayerLoggedIn>(&mut app);
-        listen::<SnapshotJobEnded>(&mut app);
+        listen::<JobEnded>(&mut app);
         let overworld = flat(&mut app);
         let tower = app.world_mut().spawn(Dimension::new("tower", Flat::new()).with_height(0..16_400)).id();
         viewer(&mut app, overworld, 0.0, 0.0, 1);
@@ -95,10 +95,10 @@ impl Game {
     }
 
     /// The pre-generation, once it is known.
-    fn pregeneration(&mut self, state: PregenerationState) -> PregenerationProgress {
+    fn pregeneration(&mut self, state: JobState) -> JobProgress {
         let mut found = None;
         update_until(&mut self.app, &format!("the pre-generation is {state:?}"), |world| {
-            let mut jobs = world.query::<(&Pregeneration, &PregenerationProgress)>();
+            let mut jobs = world.query::<(&Pregeneration, &JobProgress)>();
             found = jobs
                 .iter(world)
                 .find(|(job, progress)| job.area == AREA && progress.state == state)
@@ -108,10 +108,10 @@ impl Game {
         found.unwrap()
     }
 
-    fn control(&mut self, order: PregenerationOrder) {
+    fn control(&mut self, order: JobOrder) {
         let mut jobs = self.app.world_mut().query_filtered::<Entity, With<Pregeneration>>();
         let pregeneration = jobs.single(self.app.world()).unwrap();
-        self.app.world_mut().write_message(ControlPregeneration { pregeneration, order });
+        self.app.world_mut().write_message(ControlJob { entity: pregeneration, order });
     }
 }
 
@@ -139,13 +139,12 @@ fn make(folder: &Path) {
 
     game.app.world_mut().commands().create_arena(Arena::new("Spleef", OVERWORLD, ARENA));
     game.wait_for_arena(ArenaState::Ready);
-    let jobs = game.app.world().resource::<SnapshotJobs>().clone();
+    let jobs = game.app.world().resource::<Jobs>().clone();
     jobs.capture(CaptureSnapshot::new(OVERWORLD, ARENA));
-    let is_captured = |world: &mut World| {
-        world.resource::<Heard<SnapshotJobEnded>>().0.iter().any(|ended| ended.outcome.snapshot.is_some())
-    };
+    let is_captured =
+        |world: &mut World| world.resource::<Heard<JobEnded>>().0.iter().any(|ended| ended.outcome.snapshot.is_some());
     update_until(&mut game.app, "it is captured", is_captured);
-    let ended = heard::<SnapshotJobEnded>(&game.app).iter().find_map(|ended| ended.outcome.snapshot.clone()).unwrap();
+    let ended = heard::<JobEnded>(&game.app).iter().find_map(|ended| ended.outcome.snapshot.clone()).unwrap();
     let types = game.app.world().resource::<BlockTypes>().clone();
     let (path, owner) = (stored_snapshot(folder), [("of".into(), "the hall".into())].into());
     fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -155,10 +154,10 @@ fn make(folder: &Path) {
 
     game.app.world_mut().spawn(Pregeneration { dimension: overworld, area: AREA });
     update_until(&mut game.app, "a part is done", |world| {
-        world.query::<&PregenerationProgress>().iter(world).any(|progress| progress.done > 20)
+        world.query::<&JobProgress>().iter(world).any(|progress| progress.done > 20)
     });
-    game.control(PregenerationOrder::Pause);
-    let progress = game.pregeneration(PregenerationState::Paused);
+    game.control(JobOrder::Pause);
+    let progress = game.pregeneration(JobState::Paused);
     assert!((21..169).contains(&progress.done), "{progress:?}");
     update(&mut game.app, 5);
     save(&mut game.app);
@@ -210,10 +209,10 @@ fn check_with_game(folder: &Path) {
     game.wait_for_arena(ArenaState::CoolingDown);
     assert!(game.is(overworld, PILLAR, "terrane:stone"));
 
-    let paused = game.pregeneration(PregenerationState::Paused);
+    let paused = game.pregeneration(JobState::Paused);
     assert!((21..169).contains(&paused.done) && paused.total == 169, "{paused:?}");
-    game.control(PregenerationOrder::Resume);
-    assert_eq!(game.pregeneration(PregenerationState::Finished).done, 169);
+    game.control(JobOrder::Resume);
+    assert_eq!(game.pregeneration(JobState::Finished).done, 169);
     drop(game);
     let world = WorldStore::open_existing(&StorageConfig::Path(folder.into()), Access::Read).unwrap();
     assert!(stored(&world, OVERWORLD).iter().filter(|column| AREA.contains(**column)).count() == 169);

@@ -13,7 +13,7 @@ const NOBODYS: BlockId = BlockId::new(4_000_000_000);
 fn world(plugin: TerranePlugin) -> (App, Entity) {
     let mut app = game(plugin);
     listen::<BlockRefused>(&mut app);
-    listen::<SnapshotJobEnded>(&mut app);
+    listen::<JobEnded>(&mut app);
     let dimension = flat(&mut app);
     viewer(&mut app, dimension, 0.0, 0.0, 1);
     start(&mut app);
@@ -91,9 +91,9 @@ fn a_restore_of_an_id_that_nobody_registered_fails_and_changes_nothing() {
     let mut snapshot = Snapshot::new(area);
     assert!(snapshot.add_column(&column, 0, Vec::new()));
     let id = dimension_id(&app, dimension);
-    app.world().resource::<SnapshotJobs>().restore(RestoreSnapshot::new(id, Arc::new(snapshot)));
-    update_until(&mut app, "the restore ends", |world| !world.resource::<Heard<SnapshotJobEnded>>().0.is_empty());
-    let ended = &heard::<SnapshotJobEnded>(&app)[0];
+    app.world().resource::<Jobs>().restore(RestoreSnapshot::new(id, Arc::new(snapshot)));
+    update_until(&mut app, "the restore ends", |world| !world.resource::<Heard<JobEnded>>().0.is_empty());
+    let ended = &heard::<JobEnded>(&app)[0];
     let expected = ColumnError::Unregistered { block: HERE.offset(1, 0, 0), id: NOBODYS };
     let results: Vec<_> = ended.outcome.columns.iter().map(|column| column.result.clone()).collect();
     assert_eq!(results, [ColumnResult::Failed(expected)]);

@@ -1,6 +1,7 @@
 //! What an arena is, and how it is.
 
-use crate::coordinator::snapshots::{AfterCrash, EntityRestore, SnapshotJobError, SnapshotJobId};
+use crate::coordinator::jobs::job::JobId;
+use crate::coordinator::snapshots::{AfterCrash, EntityRestore, JobError};
 use crate::snapshot::{RestoreSequence, StoredSnapshotError};
 use crate::space::{BlockBox, DimensionId};
 use bevy::prelude::*;
@@ -83,8 +84,8 @@ pub enum ArenaState {
 pub struct ArenaStatus {
     /// What it does.
     pub state: ArenaState,
-    /// The snapshot job that creates or reverts it.
-    pub job: Option<SnapshotJobId>,
+    /// The job that creates or reverts it.
+    pub job: Option<JobId>,
     /// Columns of its snapshot.
     pub columns: usize,
     /// Bytes that its snapshot takes on disk.
@@ -185,7 +186,7 @@ pub enum ArenaError {
         /// The name.
         name: String,
         /// Why.
-        source: Box<SnapshotJobError>,
+        source: Box<JobError>,
     },
 }
 

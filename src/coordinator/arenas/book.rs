@@ -5,7 +5,8 @@ mod tests;
 
 use super::arena::{Arena, ArenaDamage, ArenaError, ArenaState, ArenaStatus};
 use super::owner_data;
-use crate::coordinator::snapshots::{SnapshotJobError, SnapshotJobId, SnapshotJobState};
+use crate::coordinator::jobs::job::{JobId, JobState};
+use crate::coordinator::snapshots::JobError;
 use crate::snapshot::{StoredSnapshot, StoredSnapshotError};
 use crate::space::BlockBox;
 use crate::work::FileError;
@@ -110,7 +111,7 @@ impl ArenaBook {
     }
 
     /// It is being created by this job.
-    pub fn begin(&mut self, arena: Arena, job: SnapshotJobId) {
+    pub fn begin(&mut self, arena: Arena, job: JobId) {
         let status = ArenaStatus { job: Some(job), ..ArenaStatus::default() };
         let name = key(&arena.name);
         self.entries.insert(name, Ok(Entry { arena, status, until: Duration::ZERO, stored: None, told: None }));
@@ -181,14 +182,9 @@ impl Entry {
     }
 
     /// The job that reverts it is over, well or not. Gives what the game is told if not.
-    pub fn end_revert(
-        &mut self,
-        state: SnapshotJobState,
-        failure: Option<SnapshotJobError>,
-        now: Duration,
-    ) -> Option<ArenaError> {
+    pub fn end_revert(&mut self, state: JobState, failure: Option<JobError>, now: Duration) -> Option<ArenaError> {
         let name = self.arena.name.clone();
-        let is_late = state == SnapshotJobState::Cancelled && now >= self.until;
+        let is_late = state == JobState::Cancelled && now >= self.until;
         self.status.state = ArenaState::CoolingDown;
         self.status.job = None;
         self.status.reverts += 1;

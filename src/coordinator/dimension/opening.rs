@@ -80,7 +80,7 @@ pub fn open_waiting(
             }
             Ok(Opening::Open(mut dimension, viewers)) => {
                 dimension.real_now = clock.now;
-                dimensions.begin(*dimension, &viewers, &mut saves, &mut publisher);
+                dimensions.begin(*dimension, &viewers, &mut publisher);
             }
             Err(error) => publisher.fail_dimension(entity, error),
         }
@@ -89,13 +89,7 @@ pub fn open_waiting(
 
 impl Dimensions {
     /// A dimension that was opened is there from now on.
-    fn begin(
-        &mut self,
-        mut dimension: Dimension,
-        viewers: &[EntityRecord],
-        saves: &mut Saves,
-        publisher: &mut Publisher,
-    ) {
+    fn begin(&mut self, mut dimension: Dimension, viewers: &[EntityRecord], publisher: &mut Publisher) {
         let entity = dimension.spec.entity;
         publisher.event(DimensionOpened {
             entity,
@@ -107,7 +101,6 @@ impl Dimensions {
         for (viewer, block, radii) in viewers.iter().flat_map(EntityRecord::viewers) {
             dimension.hold(Holder::Region(viewer), block.chunk(), ViewerRadii::from(radii));
         }
-        dimension.forget_damaged_pregenerations(saves);
         self.by_entity.insert(entity, dimension.id);
         self.open.insert(dimension.id, dimension);
     }

@@ -1,44 +1,15 @@
-//! What a listener of a far view asks for, and what it is told.
+//! What a listener of a far view is told.
 
-use super::reach::FarRadii;
 use crate::chunk::ColumnSummary;
+use crate::coordinator::JobId;
 use crate::space::{ColumnPos, DimensionId};
-use bevy::prelude::*;
 use std::sync::Arc;
-use uuid::Uuid;
-
-/// What a listener of a far view asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FarWish {
-    /// Around what.
-    pub center: FarCenter,
-    /// How far, and how fine.
-    pub reach: FarRadii,
-    /// The cap, in bytes a second; nothing is sent at 0.
-    pub bytes_per_second: u64,
-}
-
-/// The middle of a far view.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FarCenter {
-    /// A column.
-    Column {
-        /// The dimension's entity in the main world.
-        dimension: Entity,
-        /// The column.
-        column: ColumnPos,
-    },
-    /// A viewer that lives in the regions, by its stable id, in whatever dimension it is.
-    Viewer(Uuid),
-}
 
 /// Something that a listener is told.
 #[derive(Clone, Debug)]
 pub struct FarUpdate {
-    /// The listener's entity in the main world.
-    pub listener: Entity,
-    /// Which far view of that entity, if it had several one after the other.
-    pub life: u64,
+    /// Its job.
+    pub job: JobId,
     /// The dimension.
     pub dimension: DimensionId,
     /// What.

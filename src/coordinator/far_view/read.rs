@@ -7,6 +7,7 @@ use crate::coordinator::threads::{WorkError, caught};
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage::{StoreError, WorldStore};
 use bevy::prelude::*;
+use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -15,19 +16,10 @@ pub const PLACE_BYTES: u64 = 16;
 
 /// Summaries that are wanted, to be read on another thread.
 pub struct SummaryOrder {
-    pub(super) listener: Entity,
-    pub(super) claim: u64,
     pub(super) dimension: DimensionId,
     pub(super) chunk_heights: Range<i64>,
     /// With the newest summary, if the store may not have that yet.
     pub(super) columns: Vec<(Choice, Option<Arc<ColumnSummary>>)>,
-}
-
-/// What became of them, in the same order.
-pub struct SummariesReady {
-    pub(super) listener: Entity,
-    pub(super) claim: u64,
-    pub(super) answers: Vec<(Choice, Answer)>,
 }
 
 pub enum Answer {
@@ -42,20 +34,53 @@ pub enum Answer {
 }
 
 impl SummaryOrder {
-    /// Reads them. Never panics, and answers for every column.
-    pub fn read(self, store: &WorldStore) -> SummariesReady {
-        let Self { listener, claim, dimension, chunk_heights, columns } = self;
-        let reader = Reader { store, dimension, chunk_heights };
+    /// Reads them. Never panics, and answers for every column, in their order.
+    pub fn read(mut self, store: &WorldStore) -> Vec<(Choice, Answer)> {
+        let columns = mem::take(&mut self.columns);
         let wanted: Vec<_> =
             columns.iter().filter(|(_, known)| known.is_none()).map(|(choice, _)| choice.column).collect();
-        let mut stored = reader.summaries(&wanted).into_iter();
+        let mut stored = self.summaries(store, &wanted).into_iter();
         let answer = |(choice, known): (Choice, Option<Arc<ColumnSummary>>)| {
             let mut read = || stored.next().unwrap_or(Err(Answer::Unreadable)).map(Arc::new);
             let summary = known.map_or_else(&mut read, Ok);
             let answer = summary.map_or_else(|missing| missing, |summary| answer(&choice, summary));
             (choice, answer)
         };
-        SummariesReady { listener, claim, answers: columns.into_iter().map(answer).collect() }
+        columns.into_iter().map(answer).collect()
+    }
+
+    fn summaries(&self, store: &WorldStore, columns: &[ColumnPos]) -> Vec<Result<ColumnSummary, Answer>> {
+        match attempt(|| store.summaries(self.dimension, columns)) {
+            Ok(found) => {
+                let found = found.into_iter().zip(columns);
+                found.map(|(summary, column)| summary.map_or_else(|| self.make_anew(store, *column), Ok)).collect()
+            }
+            // One that is damaged must not take the others with it.
+            Err(_) if columns.len() > 1 => {
+                columns.iter().flat_map(|column| self.summaries(store, std::slice::from_ref(column))).collect()
+            }
+            Err(error) if is_outage(&error) => vec![Err(Answer::NotNow)],
+            Err(error) => {
+                warn!("{error}; it is made anew from the column");
+                columns.iter().map(|column| self.make_anew(store, *column)).collect()
+            }
+        }
+    }
+
+    /// What the column looks like, if that is not stored.
+    fn make_anew(&self, store: &WorldStore, column: ColumnPos) -> Result<ColumnSummary, Answer> {
+        let heights = self.chunk_heights.clone();
+        match attempt(|| store.load_batch(self.dimension, column.batch(), &[column], heights)) {
+            Ok(stored) => stored.first().map(|stored| ColumnSummary::new(&stored.column)).ok_or(Answer::Unreadable),
+            Err(error) if is_outage(&error) => Err(Answer::NotNow),
+            Err(error) => {
+                error!(
+                    "{}, column {column}: it is not seen from afar, since it cannot be read: {error}",
+                    self.dimension
+                );
+                Err(Answer::Unreadable)
+            }
+        }
     }
 }
 
@@ -76,48 +101,6 @@ fn answer(choice: &Choice, summary: Arc<ColumnSummary>) -> Answer {
     let (checksum, length) = checksum(&summary);
     let sent = Sent::Summary(choice.detail, Sent::shortened(checksum));
     Answer::Summary { summary, bytes: PLACE_BYTES + length, sent }
-}
-
-struct Reader<'a> {
-    store: &'a WorldStore,
-    dimension: DimensionId,
-    chunk_heights: Range<i64>,
-}
-
-impl Reader<'_> {
-    fn summaries(&self, columns: &[ColumnPos]) -> Vec<Result<ColumnSummary, Answer>> {
-        match attempt(|| self.store.summaries(self.dimension, columns)) {
-            Ok(found) => {
-                let found = found.into_iter().zip(columns);
-                found.map(|(summary, column)| summary.map_or_else(|| self.make_anew(*column), Ok)).collect()
-            }
-            // One that is damaged must not take the others with it.
-            Err(_) if columns.len() > 1 => {
-                columns.iter().flat_map(|column| self.summaries(std::slice::from_ref(column))).collect()
-            }
-            Err(error) if is_outage(&error) => vec![Err(Answer::NotNow)],
-            Err(error) => {
-                warn!("{error}; it is made anew from the column");
-                columns.iter().map(|column| self.make_anew(*column)).collect()
-            }
-        }
-    }
-
-    /// What the column looks like, if that is not stored.
-    fn make_anew(&self, column: ColumnPos) -> Result<ColumnSummary, Answer> {
-        let heights = self.chunk_heights.clone();
-        match attempt(|| self.store.load_batch(self.dimension, column.batch(), &[column], heights)) {
-            Ok(stored) => stored.first().map(|stored| ColumnSummary::new(&stored.column)).ok_or(Answer::Unreadable),
-            Err(error) if is_outage(&error) => Err(Answer::NotNow),
-            Err(error) => {
-                error!(
-                    "{}, column {column}: it is not seen from afar, since it cannot be read: {error}",
-                    self.dimension
-                );
-                Err(Answer::Unreadable)
-            }
-        }
-    }
 }
 
 fn is_outage(error: &WorkError) -> bool {

@@ -59,6 +59,11 @@ fn column((z, x): (i64, i64), index: usize) -> ColumnPos {
 }
 
 impl SentColumns {
+    /// How many columns there are.
+    pub fn len(&self) -> usize {
+        self.tiles.values().map(|(_, count)| usize::from(*count)).sum()
+    }
+
     pub fn get(&self, column: ColumnPos) -> Option<Sent> {
         let (tile, index) = place(column);
         Sent::unpack(self.tiles.get(&tile)?.0[index])
@@ -132,8 +137,7 @@ mod tests {
                 }
                 prop_assert_eq!(sent.get(column), model.get(&column).copied());
             }
-            let counts = sent.tiles.values().map(|(_, count)| usize::from(*count));
-            prop_assert_eq!(counts.sum::<usize>(), model.len());
+            prop_assert_eq!(sent.len(), model.len());
             let far = |column: &ColumnPos| column.distance_squared(center) > u128::from(radius).pow(2);
             let mut beyond = sent.beyond(center, radius, usize::MAX);
             beyond.sort_unstable();

@@ -1,7 +1,7 @@
 //! What one listener has in one dimension, and what comes next.
 
-use super::reach::FarRadii;
 use super::sent::{Sent, SentColumns};
+use super::view::FarView;
 use crate::chunk::Detail;
 use crate::generation::{DistanceGraph, ListenerId};
 use crate::space::ColumnPos;
@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 /// as given to all coarser ones, so only what lies between two rings is left to the outer one, and coming near gives a
 /// column to the inner one. What a ring was given does not depend on its radius, which may change at any time.
 pub struct Tracker {
-    reach: FarRadii,
+    reach: FarView,
     center: ColumnPos,
     /// By detail, finest first, those too that the reach has no ring for: they go on knowing what was given.
     rings: [ListenerId; DETAILS],
@@ -44,7 +44,7 @@ pub struct Choice {
 }
 
 impl Tracker {
-    pub fn new(graph: &mut DistanceGraph, center: ColumnPos, reach: FarRadii) -> Self {
+    pub fn new(graph: &mut DistanceGraph, center: ColumnPos, reach: FarView) -> Self {
         Self {
             reach,
             center,
@@ -58,7 +58,7 @@ impl Tracker {
     }
 
     /// The listener is here now, and wants so much.
-    pub fn aim(&mut self, center: ColumnPos, reach: FarRadii) {
+    pub fn aim(&mut self, center: ColumnPos, reach: FarView) {
         self.has_moved |= (center, reach) != (self.center, self.reach);
         (self.center, self.reach) = (center, reach);
     }
@@ -92,6 +92,11 @@ impl Tracker {
             }
         }
         choices
+    }
+
+    /// How many columns the listener has.
+    pub fn len(&self) -> usize {
+        self.sent.len()
     }
 
     /// How many columns were chosen and not sent yet.
@@ -170,7 +175,7 @@ impl Tracker {
 
 #[cfg(test)]
 mod tests {
-    use super::super::reach::LET_GO;
+    use super::super::view::LET_GO;
     use super::*;
     use proptest::prelude::*;
     use std::collections::{BTreeMap, VecDeque};
@@ -184,7 +189,7 @@ mod tests {
         world: World,
         tracker: Tracker,
         center: ColumnPos,
-        reach: FarRadii,
+        reach: FarView,
         /// Chosen, with the column as it was then.
         on_the_way: VecDeque<(Choice, u32)>,
         /// What the listener has: how fine, and as of which change.
@@ -209,7 +214,7 @@ mod tests {
     impl Scene {
         fn new() -> Self {
             let (mut graph, center) = (DistanceGraph::new(), ColumnPos::new(0, 0));
-            let reach = FarRadii { radius: 9, detail_radius: 2 };
+            let reach = FarView::new().with_radius(9).with_detail_radius(2);
             let tracker = Tracker::new(&mut graph, center, reach);
             let (world, on_the_way, has) = Default::default();
             Self { graph, world, tracker, center, reach, on_the_way, has }
@@ -234,7 +239,9 @@ mod tests {
                     self.tracker.edited(column);
                 }
                 Step::Move(x, z) => self.center = ColumnPos::new(x, z),
-                Step::Aim(radius, detail_radius) => self.reach = FarRadii { radius, detail_radius },
+                Step::Aim(radius, detail_radius) => {
+                    self.reach = FarView::new().with_radius(radius).with_detail_radius(detail_radius)
+                }
                 Step::Choose(most) => {
                     let choices = self.tracker.choose(&mut self.graph, most);
                     assert!(choices.len() <= most);
@@ -258,7 +265,7 @@ mod tests {
 
         /// How fine a column is to be, by a walk over all rings.
         fn wanted(&self, column: ColumnPos) -> Option<Detail> {
-            let FarRadii { radius, detail_radius } = self.reach;
+            let FarView { radius, detail_radius, .. } = self.reach;
             let within = |radius: u32| column.distance_squared(self.center) <= u128::from(radius).pow(2);
             let level = (0..4).find(|level| within(detail_radius << level)).unwrap_or(4);
             within(radius).then(|| Detail::new(level))

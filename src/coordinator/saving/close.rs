@@ -5,6 +5,7 @@ use crate::coordinator::DimensionError;
 use crate::coordinator::deadlines::Deadlines;
 use crate::coordinator::dimension::{Closing, Dimension, Dimensions, Store, Unopened};
 use crate::coordinator::events::{DimensionClosed, DimensionRemoved};
+use crate::coordinator::jobs::JobBook;
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::streaming::holders::Holder;
 use crate::coordinator::threads::{Place, Threads, WorkError};
@@ -72,7 +73,6 @@ pub(crate) fn close_dimension(
         closing.remove |= remove;
         return;
     }
-    dimension.save_pregenerations(&mut saves);
     dimension.closing = Some(Closing { remove, until: None });
     let holders: Vec<Holder> = dimension.viewers.keys().copied().collect();
     holders.into_iter().for_each(|holder| dimension.release(holder));
@@ -89,6 +89,7 @@ pub fn close(
     mut directory: ResMut<Directory>,
     mut post: ResMut<Post>,
     mut threads: ResMut<Threads>,
+    mut jobs: ResMut<JobBook>,
     mut publisher: ResMut<Publisher>,
 ) {
     for removed in mem::take(&mut dimensions.ended_removals) {
@@ -110,7 +111,7 @@ pub fn close(
         let remove = dimension.closing.is_some_and(|closing| closing.remove);
         if remove {
             dimensions.removed.insert(id);
-            dimension.drop_pregenerations(&mut publisher);
+            jobs.end_sweeps_of(id, &mut dimensions, &mut saves, &mut publisher);
         }
         let (entity, name) = (dimension.spec.entity, dimension.spec.name.clone());
         if dimensions.by_entity.get(&entity) == Some(&id) {

@@ -8,8 +8,8 @@ use crate::coordinator::collect::tasks::TaskEnds;
 use crate::coordinator::deadlines::Deadlines;
 use crate::coordinator::dimension::{Dimension, Dimensions, Store};
 use crate::coordinator::exchange::{Inbound, do_work};
+use crate::coordinator::jobs::{JobBook, keep_jobs};
 use crate::coordinator::region_slot::Parked;
-use crate::coordinator::snapshots::Snapshots;
 use crate::coordinator::streaming::orders::Orders;
 use crate::coordinator::threads::{ColumnsReady, Fault, Threads};
 use crate::coordinator::travel::letters::{Directory, Post, sort_letters};
@@ -44,7 +44,7 @@ pub fn shut_down(world: &mut World) {
             wait_for_regions,
             keep_generated,
             keep_edits,
-            keep_pregenerations,
+            keep_jobs,
             note_resident,
             save_regions,
             save_clocks,
@@ -164,12 +164,6 @@ fn edit_stored(
     Ok(())
 }
 
-/// The next session goes on where this one ends.
-fn keep_pregenerations(dimensions: Res<Dimensions>, mut saves: ResMut<Saves>) {
-    let open = dimensions.open.values().filter(|open| !open.is_closing());
-    open.for_each(|dimension| dimension.save_pregenerations(&mut saves));
-}
-
 /// Every region hands out all that it has. What they send to each other with that is handed over too, unless they
 /// never come to an end with it.
 fn save_regions(
@@ -270,13 +264,13 @@ fn last_commit(
     clock: Res<Clock>,
     mut inbound: ResMut<Inbound>,
     mut dimensions: ResMut<Dimensions>,
-    mut snapshots: ResMut<Snapshots>,
+    mut jobs: ResMut<JobBook>,
     mut saves: ResMut<Saves>,
     mut threads: ResMut<Threads>,
     mut publisher: ResMut<Publisher>,
 ) {
     let now = clock.now;
-    saves.requested.extend(snapshots.take_done());
+    saves.requested.extend(jobs.take_done());
     // One that is on its way already; what it could not write comes back.
     saves.wait_for_commit(&mut inbound, &mut dimensions, &mut publisher, now);
     saves.answers = saves.take_requests();

@@ -41,19 +41,11 @@ pub struct Tiers {
     done: Option<Result<StepDone, StoreError>>,
     next_at: Duration,
     decided: Vec<(ChunkGroup, Tier)>,
-    walk: Walk,
+    /// When the next walk over all warm groups begins, and where the one that goes on is.
+    walk_at: Duration,
+    cursor: Option<Vec<u8>>,
     heat_saved: Duration,
     pub statistics: TierStatistics,
-}
-
-/// A walk over all warm groups.
-#[derive(Default)]
-enum Walk {
-    /// The next one begins with the first step that is not before this.
-    #[default]
-    Done,
-    Waits(Duration),
-    Goes(Vec<u8>),
 }
 
 /// What the storage thread is to do.
@@ -77,12 +69,8 @@ struct StepDone {
     candidates: Vec<CoolingGroup>,
     /// Where the walk goes on.
     cursor: Option<Vec<u8>>,
-    looked: Option<Looked>,
-}
-
-/// What it saw of all that is stored.
-struct Looked {
-    sizes: [FamilySize; 3],
+    /// What it saw of all that is stored, if it looked.
+    sizes: Option<[FamilySize; 3]>,
     remaining: usize,
     /// There is more to do than what it names.
     has_more: bool,
@@ -117,8 +105,8 @@ impl Step {
         }
         let size = |family| store.approximate_family(family).map(Option::unwrap_or_default);
         let sizes = [size(Family::Chunks)?, size(Family::WarmChunks)?, size(Family::ColdChunks)?];
-        let looked = Looked { sizes, remaining, has_more: left > 0 || is_adopting };
-        Ok(StepDone { moves, candidates, cursor, looked: Some(looked) })
+        let has_more = left > 0 || is_adopting;
+        Ok(StepDone { moves, candidates, cursor, sizes: Some(sizes), remaining, has_more })
     }
 }
 
@@ -140,7 +128,7 @@ pub fn tend_tiers(
                 warn!("chunks could not be moved to other tiers: {error}; the next try is in {RETRY:?}");
                 // They are found again.
                 tiers.decided.clear();
-                tiers.walk = Walk::Done;
+                (tiers.walk_at, tiers.cursor) = (Duration::ZERO, None);
                 tiers.next_at = now.saturating_add(RETRY);
             }
         }
@@ -160,16 +148,10 @@ impl Tiers {
             step.looks = true;
             step.moves = mem::take(&mut self.decided);
             step.saves_heat = now.saturating_sub(self.heat_saved) >= HEAT_PERIOD;
-            (step.walks, step.cursor) = match mem::take(&mut self.walk) {
-                Walk::Waits(until) if now < until => {
-                    self.walk = Walk::Waits(until);
-                    (false, None)
-                }
-                Walk::Goes(cursor) => (true, Some(cursor)),
-                _ => (true, None),
-            };
+            step.cursor = self.cursor.take();
+            step.walks = step.cursor.is_some() || now >= self.walk_at;
             if step.walks {
-                self.walk = Walk::Waits(now.saturating_add(WALK_PERIOD));
+                self.walk_at = now.saturating_add(WALK_PERIOD);
             }
             if step.saves_heat {
                 self.heat_saved = now;
@@ -186,7 +168,7 @@ impl Tiers {
         store: &WorldStore,
         dimensions: &Dimensions,
     ) {
-        let StepDone { moves, candidates, cursor, looked } = done;
+        let StepDone { moves, candidates, cursor, sizes, remaining, has_more } = done;
         for damaged in &moves.damaged {
             warn!("found while chunks were moved to another tier: {damaged}");
         }
@@ -195,11 +177,9 @@ impl Tiers {
         statistics.moved_bytes += moves.chunk_bytes;
         statistics.written_bytes += moves.written;
         statistics.left += moves.left;
-        let Some(Looked { sizes, remaining, has_more }) = looked else { return };
+        let Some(sizes) = sizes else { return };
         (statistics.sizes, statistics.remaining) = (sizes, remaining);
-        if let Some(cursor) = cursor {
-            self.walk = Walk::Goes(cursor);
-        }
+        self.cursor = cursor;
         let play_time = store.play_time();
         for CoolingGroup { group, tier, accessed } in candidates {
             let open = dimensions.open.get(&group.dimension());
@@ -214,7 +194,7 @@ impl Tiers {
                 self.decided.push((group, belongs));
             }
         }
-        let has_more = has_more || !self.decided.is_empty() || matches!(self.walk, Walk::Goes(_));
+        let has_more = has_more || !self.decided.is_empty() || self.cursor.is_some();
         let rate = config.bytes_per_second.max(1);
         let pause = Duration::try_from_secs_f64(moves.chunk_bytes as f64 / rate as f64).unwrap_or(Duration::MAX);
         self.next_at = now.saturating_add(if has_more { pause } else { pause.max(REST) });

@@ -1,4 +1,4 @@
-//! Why a snapshot job fails.
+//! Why a job fails.
 
 use crate::coordinator::threads::WorkError;
 use crate::simulation::ColumnError;
@@ -6,9 +6,9 @@ use crate::snapshot::StoredSnapshotError;
 use crate::space::DimensionId;
 use thiserror::Error;
 
-/// Why a snapshot job has not done all that it should.
+/// Why a job has not done all that it should.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum SnapshotJobError {
+pub enum JobError {
     /// The box reaches too far.
     #[error("the box reaches {columns} columns, and at most {limit} are possible")]
     TooManyColumns {

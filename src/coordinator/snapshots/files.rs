@@ -1,6 +1,6 @@
 //! What jobs do with files, on a thread of its own.
 
-use super::{SnapshotJobError, StoreSnapshot};
+use super::{JobError, StoreSnapshot};
 use crate::block::BlockRegistry;
 use crate::coordinator::threads::WorkError;
 use crate::snapshot::{Snapshot, StoreOptions, StoredSnapshot, StoredSnapshotError};
@@ -26,7 +26,7 @@ pub fn store(
     captured: (DimensionId, &Snapshot),
     blocks: &BlockRegistry,
     tell: Tell<'_>,
-) -> Result<Arc<StoredSnapshot>, SnapshotJobError> {
+) -> Result<Arc<StoredSnapshot>, JobError> {
     let StoreSnapshot { folder, level, owner_data } = order;
     let options = StoreOptions { level, sync: true };
     Ok(Arc::new(StoredSnapshot::create(&folder, captured, blocks, &options, owner_data, tell)?))
@@ -39,7 +39,7 @@ pub fn read(
     blocks: &BlockRegistry,
     is_void: &Stop,
     done: &AtomicUsize,
-) -> Result<Arc<Snapshot>, SnapshotJobError> {
+) -> Result<Arc<Snapshot>, JobError> {
     let columns: Vec<ColumnPos> = stored.columns().collect();
     let read_part = |part: &[ColumnPos]| {
         let read_one = |pos: &ColumnPos| {

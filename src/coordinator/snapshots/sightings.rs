@@ -5,7 +5,7 @@
 //! that moment was seen as they left the last one: on their way to another region, or with ground that was given up. So
 //! nobody is missed, as in the global snapshots of Chandy and Lamport.
 
-use super::SnapshotJobId;
+use crate::coordinator::jobs::job::JobId;
 use crate::space::{BlockBox, DimensionId};
 use crate::storage::EntityRecord;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 /// Whom the running captures have not heard of yet.
 #[derive(Default)]
-pub struct Sightings(BTreeMap<SnapshotJobId, Watch>);
+pub struct Sightings(BTreeMap<JobId, Watch>);
 
 struct Watch {
     dimension: DimensionId,
@@ -23,19 +23,19 @@ struct Watch {
 }
 
 impl Sightings {
-    pub(super) fn watch(&mut self, job: SnapshotJobId, dimension: DimensionId, area: BlockBox) {
+    pub fn watch(&mut self, job: JobId, dimension: DimensionId, area: BlockBox) {
         self.0.insert(job, Watch { dimension, area, left: BTreeMap::new() });
     }
 
     /// Some of them are seen by others.
-    pub(super) fn forget(&mut self, job: SnapshotJobId, is_seen: impl Fn(Uuid) -> bool) {
+    pub fn forget(&mut self, job: JobId, is_seen: impl Fn(Uuid) -> bool) {
         if let Some(watch) = self.0.get_mut(&job) {
             watch.left.retain(|id, _| !is_seen(*id));
         }
     }
 
     /// Who left a region and was in the box by then.
-    pub(super) fn end(&mut self, job: SnapshotJobId) -> impl Iterator<Item = EntityRecord> + use<> {
+    pub fn end(&mut self, job: JobId) -> impl Iterator<Item = EntityRecord> + use<> {
         let watch = self.0.remove(&job);
         watch.into_iter().flat_map(|watch| watch.left.into_values())
     }
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn who_was_seen_in_the_box_and_then_outside_of_it_is_not_in_it() {
-        let (mut sightings, job) = (Sightings::default(), SnapshotJobId(1));
+        let (mut sightings, job) = (Sightings::default(), JobId(1));
         let area = BlockBox::new(BlockPos::new(0, 0, 0), BlockPos::new(9, 9, 9));
         for (there, is_inside) in [(entity(1, 5), true), (entity(1, 10), false), (entity(2, 5), false)] {
             sightings.watch(job, DimensionId(1), area);

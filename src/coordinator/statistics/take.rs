@@ -53,22 +53,11 @@ pub fn take_statistics(
         dimension.real_viewers().map(move |viewer| (*id, viewer.center, viewer.radii.load))
     });
     let viewers = viewers.collect();
-    totals.history.refresh(now);
-    let [recent, ..] = *totals.history.windows();
     let statistics = Statistics {
-        clock: now,
-        generated: totals.generated,
-        loaded: totals.loaded,
         columns,
         in_flight: orders.in_flight(),
         in_flight_limit: orders.limit.columns(),
         remaining: usize::try_from(remaining).unwrap_or(usize::MAX),
-        ticks: totals.history.ticks(),
-        tick_time_median: recent.median,
-        tick_time_worst: recent.worst,
-        pass_times: totals.pass_times(),
-        merges: totals.merges,
-        splits: totals.splits,
         saves: saves.count,
         bytes_saved: saves.bytes,
         bytes_written: store.0.written_bytes(),
@@ -80,6 +69,7 @@ pub fn take_statistics(
         regions,
         viewers,
         section_shift: config.regionizer.section_shift,
+        ..totals.statistics(now)
     };
     if totals.burst.is_over(statistics.regions.len(), statistics.columns) {
         threads.ask(Place::Beside("terrane memory"), |_, _| return_freed_memory(), |_, _| {});

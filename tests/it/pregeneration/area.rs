@@ -18,15 +18,16 @@ fn each_shape_is_generated_exactly_and_stored_without_a_region() {
             let overworld = dimension(&mut app, &generator);
             let job = pregenerate(&mut app, overworld, area);
             start(&mut app);
-            wait_for(&mut app, job, PregenerationState::Finished);
+            wait_for(&mut app, job, JobState::Finished);
             update(&mut app, 3);
             let expected = columns(area);
             let progress = progress(&app, job);
             assert_eq!((progress.done, progress.total), (expected.len() as u64, expected.len() as u128), "{area}");
             assert_eq!((progress.failed, progress.remaining(), progress.fraction()), (0, 0, 1.0));
-            let ended = heard::<PregenerationEnded>(&app);
+            let ended = heard::<JobEnded>(&app);
             assert_eq!(ended.len(), 1);
-            assert_eq!((ended[0].pregeneration, ended[0].area, &ended[0].progress), (job, area, &progress));
+            let kind = JobKind::Pregeneration(Pregeneration { dimension: overworld, area });
+            assert_eq!((ended[0].entity, ended[0].job.kind, &ended[0].progress), (job, kind, &progress));
             // Nothing was loaded for it.
             assert!(heard::<RegionCreated>(&app).is_empty());
             assert!(app.world().resource::<PublishedColumns>().is_empty());
@@ -45,7 +46,7 @@ fn what_was_generated_is_loaded_when_a_viewer_comes() {
     let overworld = dimension(&mut app, &generator);
     let job = pregenerate(&mut app, overworld, disc(6));
     start(&mut app);
-    wait_for(&mut app, job, PregenerationState::Finished);
+    wait_for(&mut app, job, JobState::Finished);
     let before = generator.count();
     viewer(&mut app, overworld, CENTER.x as f32 * 16.0, CENTER.z as f32 * 16.0, 4);
     let ground = CENTER.chunk(-1).min_block();
@@ -61,7 +62,7 @@ fn batches_come_nearest_first() {
     let overworld = dimension(&mut app, &generator);
     let job = pregenerate(&mut app, overworld, disc(20));
     start(&mut app);
-    wait_for(&mut app, job, PregenerationState::Finished);
+    wait_for(&mut app, job, JobState::Finished);
     let expected: Vec<_> = disc(20).batches().map(|(batch, _)| batch).collect();
     let mut found: Vec<_> = generator.order.lock().unwrap().iter().map(|column| column.batch()).collect();
     found.dedup();
@@ -84,7 +85,7 @@ fn the_same_happens_every_time_in_lockstep() {
             app.update();
             told.push(jobs.map(|job| progress(&app, job)));
         }
-        assert!(told[119].iter().all(|progress| progress.state == PregenerationState::Finished), "{:?}", told[119]);
+        assert!(told[119].iter().all(|progress| progress.state == JobState::Finished), "{:?}", told[119]);
         (told, generator.order.lock().unwrap().clone())
     };
     assert!(run() == run());
@@ -100,7 +101,7 @@ fn jobs_of_a_dimension_run_one_after_the_other_and_dimensions_beside_each_other(
     let beside = pregenerate(&mut app, other, disc(14));
     start(&mut app);
     wait_for_done(&mut app, jobs[0], 100);
-    use PregenerationState::*;
+    use JobState::*;
     assert_eq!([jobs[0], jobs[1], beside].map(|job| state(&app, job)), [Running, Waiting, Running]);
     let (here, there) = (first.count(), second.count());
     assert!(there > here / 2 && here > there / 2, "{here} and {there}");
@@ -108,10 +109,10 @@ fn jobs_of_a_dimension_run_one_after_the_other_and_dimensions_beside_each_other(
     update(&mut app, 6);
     assert!(progress(&app, jobs[1]).done >= 100);
 
-    control(&mut app, jobs[0], PregenerationOrder::Pause);
+    control(&mut app, jobs[0], JobOrder::Pause);
     wait_for(&mut app, jobs[0], Paused);
     wait_for(&mut app, jobs[1], Finished);
-    control(&mut app, jobs[0], PregenerationOrder::Resume);
+    control(&mut app, jobs[0], JobOrder::Resume);
     wait_for(&mut app, jobs[0], Finished);
     wait_for(&mut app, beside, Finished);
     assert_eq!(first.calls(), columns(disc(14)).into_iter().map(|column| (column, 1)).collect());
@@ -157,7 +158,7 @@ fn a_viewer_takes_along_what_is_on_its_way_into_the_store() {
         let job = pregenerate(&mut app, overworld, area);
         viewer(&mut app, overworld, 8.0, 8.0, 8);
         start(&mut app);
-        wait_for(&mut app, job, PregenerationState::Finished);
+        wait_for(&mut app, job, JobState::Finished);
         let within = columns(ColumnArea::Disc { center: ColumnPos::new(0, 0), radius: 8 });
         update_until(&mut app, "the viewer has its ground", |world| {
             let id = world.get::<DimensionOpen>(overworld).unwrap().id;

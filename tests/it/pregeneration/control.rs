@@ -8,16 +8,16 @@ fn progress_rises_and_tells_how_long_it_takes() {
     let mut app = app(TerranePlugin::in_memory().with_generation_threads(1));
     let overworld = dimension(&mut app, &generator);
     let job = pregenerate(&mut app, overworld, disc(40));
-    assert_eq!(progress(&app, job), PregenerationProgress::default());
+    assert_eq!(progress(&app, job), JobProgress::default());
     start(&mut app);
     let (mut told, mut left) = (Vec::new(), Vec::new());
     update_until(&mut app, "it is finished", |world| {
-        let progress = world.get::<PregenerationProgress>(job).unwrap().clone();
+        let progress = world.get::<JobProgress>(job).unwrap().clone();
         if told.last() != Some(&progress) {
-            left.extend(progress.time_left().filter(|_| progress.state == PregenerationState::Running));
+            left.extend(progress.time_left().filter(|_| progress.state == JobState::Running));
             told.push(progress.clone());
         }
-        progress.state == PregenerationState::Finished
+        progress.state == JobState::Finished
     });
     let total = disc(40).columns();
     assert!(told.len() > 4, "{told:?}");
@@ -26,7 +26,7 @@ fn progress_rises_and_tells_how_long_it_takes() {
     let last = told.last().unwrap();
     assert_eq!((u128::from(last.done), last.failed), (total, 0));
     // It cannot be faster than its generator; how much slower depends on the machine.
-    let rates: Vec<_> = told.iter().filter_map(|progress| progress.columns_per_second).collect();
+    let rates: Vec<_> = told.iter().filter_map(|progress| progress.per_second).collect();
     assert!(!rates.is_empty() && rates.iter().all(|rate| *rate < 4_000.0), "{rates:?}");
     assert!(!left.is_empty() && left.last() < left.first(), "{left:?}");
     assert!(last.elapsed > Duration::from_secs(1), "{:?}", last.elapsed);
@@ -51,30 +51,30 @@ fn it_pauses_resumes_and_is_cancelled() {
         let job = pregenerate(&mut app, overworld, disc(200));
         start(&mut app);
         wait_for_done(&mut app, job, 100);
-        control(&mut app, job, PregenerationOrder::Pause);
-        wait_for(&mut app, job, PregenerationState::Paused);
+        control(&mut app, job, JobOrder::Pause);
+        wait_for(&mut app, job, JobState::Paused);
         // What was on its way comes.
         wait_until_nothing_is_made(&mut app, &generator);
         let (paused, calls) = (progress(&app, job), generator.count());
-        assert_eq!(paused.columns_per_second, None);
+        assert_eq!(paused.per_second, None);
         wait_until_nothing_is_made(&mut app, &generator);
         assert_eq!(generator.count(), calls, "{mode:?}");
         assert_eq!(progress(&app, job).elapsed, paused.elapsed);
 
-        control(&mut app, job, PregenerationOrder::Resume);
+        control(&mut app, job, JobOrder::Resume);
         wait_for_done(&mut app, job, paused.done + 200);
-        assert_eq!(state(&app, job), PregenerationState::Running);
-        control(&mut app, job, PregenerationOrder::Cancel);
-        wait_for(&mut app, job, PregenerationState::Cancelled);
+        assert_eq!(state(&app, job), JobState::Running);
+        control(&mut app, job, JobOrder::Cancel);
+        wait_for(&mut app, job, JobState::Cancelled);
         wait_until_nothing_is_made(&mut app, &generator);
         let calls = generator.count();
         wait_until_nothing_is_made(&mut app, &generator);
         assert_eq!(generator.count(), calls);
-        assert_eq!(heard::<PregenerationEnded>(&app).len(), 1);
+        assert_eq!(heard::<JobEnded>(&app).len(), 1);
         // There is nothing left to be told.
-        control(&mut app, job, PregenerationOrder::Resume);
+        control(&mut app, job, JobOrder::Resume);
         update(&mut app, 5);
-        assert_eq!(state(&app, job), PregenerationState::Cancelled);
+        assert_eq!(state(&app, job), JobState::Cancelled);
         drop(app);
         assert_eq!(stored(&store).len() as u32, calls, "what was done stays");
         assert_eq!(remembered(&store), 0);
@@ -88,16 +88,16 @@ fn a_job_without_an_open_dimension_waits_and_can_be_controlled_too() {
     start(&mut app);
     let overworld = app.world_mut().spawn_empty().id();
     let [paused, cancelled, waiting] = [3, 4, 5].map(|radius| pregenerate(&mut app, overworld, disc(radius)));
-    control(&mut app, paused, PregenerationOrder::Pause);
-    control(&mut app, cancelled, PregenerationOrder::Cancel);
+    control(&mut app, paused, JobOrder::Pause);
+    control(&mut app, cancelled, JobOrder::Cancel);
     update(&mut app, 3);
-    use PregenerationState::*;
+    use JobState::*;
     assert_eq!([paused, cancelled, waiting].map(|job| state(&app, job)), [Paused, Cancelled, Waiting]);
-    assert_eq!(heard::<PregenerationEnded>(&app)[0].pregeneration, cancelled);
+    assert_eq!(heard::<JobEnded>(&app)[0].entity, cancelled);
     app.world_mut().entity_mut(overworld).insert(Dimension::new("overworld", generator.clone()).with_height(-16..16));
     wait_for(&mut app, waiting, Finished);
     assert_eq!([paused, cancelled].map(|job| state(&app, job)), [Paused, Cancelled]);
-    control(&mut app, paused, PregenerationOrder::Resume);
+    control(&mut app, paused, JobOrder::Resume);
     wait_for(&mut app, paused, Finished);
     assert_eq!(generator.calls().len(), columns(disc(5)).len());
 }
@@ -115,6 +115,6 @@ fn a_despawned_job_is_cancelled() {
     let calls = generator.count();
     update(&mut app, 20);
     assert_eq!(generator.count(), calls);
-    let ended = &heard::<PregenerationEnded>(&app)[0];
-    assert_eq!((ended.pregeneration, ended.progress.state), (job, PregenerationState::Cancelled));
+    let ended = &heard::<JobEnded>(&app)[0];
+    assert_eq!((ended.entity, ended.progress.state), (job, JobState::Cancelled));
 }

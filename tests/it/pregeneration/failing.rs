@@ -14,7 +14,7 @@ fn columns_that_fail_are_tried_again_then_told_of_and_stop_nothing() {
         let job = pregenerate(&mut app, overworld, area);
         start(&mut app);
         wait_for_done(&mut app, job, columns(area).len() as u64 - 3);
-        wait_for(&mut app, job, PregenerationState::Finished);
+        wait_for(&mut app, job, JobState::Finished);
         update(&mut app, 2);
         let progress = progress(&app, job);
         assert_eq!((progress.done + 3, progress.failed, progress.remaining()), (columns(area).len() as u64, 3, 0));
@@ -28,7 +28,7 @@ fn columns_that_fail_are_tried_again_then_told_of_and_stop_nothing() {
         // They are missing, not done: the next job tries them again.
         generator.bad.lock().unwrap().clear();
         let job = pregenerate(&mut app, overworld, area);
-        wait_for(&mut app, job, PregenerationState::Finished);
+        wait_for(&mut app, job, JobState::Finished);
         assert_eq!(self::progress(&app, job).remaining(), 0);
         drop(app);
         assert_eq!(stored(&store), columns(area));
@@ -43,7 +43,7 @@ fn a_column_that_fails_twice_is_done_in_the_end() {
     let overworld = dimension(&mut app, &generator);
     let job = pregenerate(&mut app, overworld, disc(2));
     start(&mut app);
-    wait_for(&mut app, job, PregenerationState::Finished);
+    wait_for(&mut app, job, JobState::Finished);
     assert_eq!((progress(&app, job).failed, progress(&app, job).done), (0, 13));
     assert!(heard::<ColumnFailed>(&app).is_empty());
 }
@@ -57,7 +57,7 @@ fn a_generator_that_fails_everywhere_comes_to_an_end_too() {
     let overworld = dimension(&mut app, &generator);
     let job = pregenerate(&mut app, overworld, area);
     start(&mut app);
-    wait_for(&mut app, job, PregenerationState::Finished);
+    wait_for(&mut app, job, JobState::Finished);
     let total = columns(area).len() as u64;
     assert_eq!((progress(&app, job).failed, progress(&app, job).done), (total, 0));
     assert_eq!(generator.count() as u64, 3 * total);

@@ -18,8 +18,8 @@ fn it_goes_on_after_a_restart_paused_or_not() {
             let job = pregenerate(&mut first, overworld, area);
             start(&mut first);
             wait_for_done(&mut first, job, total / 3);
-            control(&mut first, job, PregenerationOrder::Pause);
-            wait_for(&mut first, job, PregenerationState::Paused);
+            control(&mut first, job, JobOrder::Pause);
+            wait_for(&mut first, job, JobState::Paused);
             let before = progress(&first, job);
             drop(first);
             assert_eq!(remembered(&store), 1);
@@ -34,10 +34,10 @@ fn it_goes_on_after_a_restart_paused_or_not() {
             assert_eq!(second.world().get::<Pregeneration>(job), Some(&Pregeneration { dimension: overworld, area }));
             wait_for_done(&mut second, job, 1);
             let after = progress(&second, job);
-            assert_eq!((after.state, after.total), (PregenerationState::Paused, total.into()));
+            assert_eq!((after.state, after.total), (JobState::Paused, total.into()));
             assert!(after.done >= before.done && after.elapsed >= before.elapsed, "{before:?} {after:?}");
-            control(&mut second, job, PregenerationOrder::Resume);
-            wait_for(&mut second, job, PregenerationState::Running);
+            control(&mut second, job, JobOrder::Resume);
+            wait_for(&mut second, job, JobState::Running);
             wait_for_done(&mut second, job, total * 2 / 3);
             drop(second);
             let durable = durable.into_iter().chain([(stored(&store), generator.calls())]);
@@ -48,7 +48,7 @@ fn it_goes_on_after_a_restart_paused_or_not() {
             let job = found_job(&mut third);
             wait_for_done(&mut third, job, 1);
             assert!(progress(&third, job).done >= total * 2 / 3);
-            wait_for(&mut third, job, PregenerationState::Finished);
+            wait_for(&mut third, job, JobState::Finished);
             drop(third);
             // What was being generated when a session ended is generated again, and nothing else.
             let calls = generator.calls();
@@ -78,11 +78,11 @@ fn a_crash_loses_no_stored_column_and_repeats_none() {
         if pass % 7 == 3 {
             crashes.push((Arc::new(store.snapshot()), stored(&store)));
         }
-        if state(&living, job) == PregenerationState::Finished {
+        if state(&living, job) == JobState::Finished {
             break;
         }
     }
-    wait_for(&mut living, job, PregenerationState::Finished);
+    wait_for(&mut living, job, JobState::Finished);
     let begun = crashes.iter().filter(|(_, done)| !done.is_empty() && done.len() < columns(area).len()).count();
     assert!(begun > 3, "{begun} of {}", crashes.len());
     for (crashed, durable) in crashes {
@@ -97,7 +97,7 @@ fn a_crash_loses_no_stored_column_and_repeats_none() {
         start(&mut next);
         let job = found_job(&mut next);
         assert!(progress(&next, job).done >= durable.len() as u64);
-        wait_for(&mut next, job, PregenerationState::Finished);
+        wait_for(&mut next, job, JobState::Finished);
         drop(next);
         let expected = columns(area).difference(&durable).map(|column| (*column, 1)).collect();
         assert_eq!(generator.calls(), expected, "each that was not durable, once");
@@ -119,15 +119,15 @@ fn it_waits_with_its_dimension_and_goes_with_it() {
         app.world_mut().despawn(overworld);
         update_until(&mut app, "it is closed", |world| !world.resource::<Heard<DimensionClosed>>().0.is_empty());
         assert!(app.world().get_entity(job).is_err(), "it went with its dimension");
-        assert!(heard::<PregenerationEnded>(&app).is_empty());
+        assert!(heard::<JobEnded>(&app).is_empty());
 
         let overworld = dimension(&mut app, &generator);
         let job = found_job(&mut app);
         assert!(progress(&app, job).done >= before.done, "{mode:?}");
         app.world_mut().write_message(RemoveDimension { dimension: overworld });
         update_until(&mut app, "it is removed", |world| !world.resource::<Heard<DimensionRemoved>>().0.is_empty());
-        assert_eq!(state(&app, job), PregenerationState::Cancelled);
-        assert_eq!(heard::<PregenerationEnded>(&app).len(), 1);
+        assert_eq!(state(&app, job), JobState::Cancelled);
+        assert_eq!(heard::<JobEnded>(&app).len(), 1);
         let fresh = app.world_mut().spawn(Dimension::new("overworld", Void)).id();
         update_until(&mut app, "a new one is open", |world| world.get::<DimensionOpen>(fresh).is_some());
         update(&mut app, 10);
@@ -153,13 +153,13 @@ fn closing_with_a_job(mode: TickMode) -> (App, Entity, Disk) {
 }
 
 /// Lets the dimension close and opens it again. Gives what jobs there are then.
-fn jobs_when_opened_again(app: &mut App, disk: &Disk) -> Vec<PregenerationState> {
+fn jobs_when_opened_again(app: &mut App, disk: &Disk) -> Vec<JobState> {
     disk.set_full(false);
     update_until(app, "it is closed", |world| !world.resource::<Heard<DimensionClosed>>().0.is_empty());
     let overworld = dimension(app, &Counting::default());
     update_until(app, "it is open again", |world| world.get::<DimensionOpen>(overworld).is_some());
     update(app, 20);
-    app.world_mut().query::<&PregenerationProgress>().iter(app.world()).map(|progress| progress.state).collect()
+    app.world_mut().query::<&JobProgress>().iter(app.world()).map(|progress| progress.state).collect()
 }
 
 #[test]
@@ -169,13 +169,13 @@ fn what_is_cancelled_while_its_dimension_closes_does_not_come_back() {
             let (mut app, job, disk) = closing_with_a_job(mode);
             match is_despawned {
                 true => drop(app.world_mut().despawn(job)),
-                false => control(&mut app, job, PregenerationOrder::Cancel),
+                false => control(&mut app, job, JobOrder::Cancel),
             }
             update(&mut app, 5);
             let states = jobs_when_opened_again(&mut app, &disk);
-            assert!(states.iter().all(|state| *state == PregenerationState::Cancelled), "{states:?}");
-            assert_eq!(heard::<PregenerationEnded>(&app).len(), 1);
-            assert_eq!(heard::<PregenerationEnded>(&app)[0].pregeneration, job);
+            assert!(states.iter().all(|state| *state == JobState::Cancelled), "{states:?}");
+            assert_eq!(heard::<JobEnded>(&app).len(), 1);
+            assert_eq!(heard::<JobEnded>(&app)[0].entity, job);
         }
     }
 }
@@ -183,9 +183,9 @@ fn what_is_cancelled_while_its_dimension_closes_does_not_come_back() {
 #[test]
 fn what_is_paused_while_its_dimension_closes_is_paused_when_it_comes_back() {
     let (mut app, job, disk) = closing_with_a_job(TickMode::Lockstep);
-    control(&mut app, job, PregenerationOrder::Pause);
+    control(&mut app, job, JobOrder::Pause);
     update(&mut app, 5);
-    assert_eq!(jobs_when_opened_again(&mut app, &disk), [PregenerationState::Paused]);
+    assert_eq!(jobs_when_opened_again(&mut app, &disk), [JobState::Paused]);
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn what_is_despawned_together_with_its_dimension_goes_on() {
     wait_for_done(&mut app, job, 100);
     app.world_mut().despawn(job);
     app.world_mut().despawn(overworld);
-    assert_eq!(jobs_when_opened_again(&mut app, &disk), [PregenerationState::Running]);
+    assert_eq!(jobs_when_opened_again(&mut app, &disk), [JobState::Running]);
 }
 
 #[test]

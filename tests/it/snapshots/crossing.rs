@@ -10,7 +10,7 @@ const ROW: BlockBox = BlockBox { min: at(-80, 0, 0), max: at(95, 31, 15) };
 fn walked_world(turns: bool) -> (App, Entity, DimensionId) {
     let config = SnapshotConfig { columns: 1, ..SnapshotConfig::default() };
     let mut app = game(lockstep().with_snapshots(config));
-    listen::<SnapshotJobEnded>(&mut app);
+    listen::<JobEnded>(&mut app);
     app.add_region_plugins(move |region| {
         if turns {
             region.add_systems(Update, turn_round::<-80, 95>);
@@ -107,7 +107,7 @@ fn who_walks_off_onto_ground_that_was_captured_and_let_go_is_caught_once() {
     update(&mut app, 3);
     let job = jobs(&app).capture(CaptureSnapshot::new(id, area));
     update_until(&mut app, "the west is captured", |world| {
-        world.query::<&SnapshotProgress>().single(world).is_ok_and(|progress| progress.done >= 10)
+        world.query::<&JobProgress>().single(world).is_ok_and(|progress| progress.done >= 10)
     });
     in_region(&mut app, dimension, at(0, 0, 0), |region| {
         region.query::<&mut Walker>().iter_mut(region).for_each(|mut walker| walker.blocks_a_tick = -13.0);

@@ -18,7 +18,7 @@ fn few(columns: usize, chunks: usize) -> SnapshotConfig {
 /// A world without ground, and regions that part soon.
 fn empty_world(plugin: TerranePlugin) -> (App, Entity, DimensionId) {
     let mut app = game(plugin.with_regionizer(parting_soon()));
-    listen::<SnapshotJobEnded>(&mut app);
+    listen::<JobEnded>(&mut app);
     listen::<RegionMerged>(&mut app);
     listen::<RegionSplit>(&mut app);
     listen::<RegionHalted>(&mut app);
@@ -86,7 +86,7 @@ fn what_is_captured_and_restored_is_right_while_regions_merge_and_split() {
     let mut step = 0;
     let mut finish = |app: &mut App, job| {
         for _ in 0..3_000 {
-            if heard::<SnapshotJobEnded>(app).iter().any(|ended| ended.job.id == job) {
+            if heard::<JobEnded>(app).iter().any(|ended| ended.job.id == job) {
                 break;
             }
             step += 1;
@@ -94,7 +94,7 @@ fn what_is_captured_and_restored_is_right_while_regions_merge_and_split() {
             app.update();
         }
         let ended = ended(app, job);
-        assert_eq!(ended.progress.state, SnapshotJobState::Finished);
+        assert_eq!(ended.progress.state, JobState::Finished);
         let is_done = |column: &ColumnOutcome| column.result == ColumnResult::Done;
         assert!(ended.outcome.columns.iter().all(is_done) && ended.outcome.columns.len() == 40);
         ended
@@ -143,7 +143,7 @@ fn whoever_walks_through_regions_that_merge_and_split_and_ground_that_comes_and_
             update_until(&mut app, "the job has ended", |world| {
                 step += 1;
                 wander(world, wanderers, step);
-                world.resource::<Heard<SnapshotJobEnded>>().0.iter().any(|ended| ended.job.id == job)
+                world.resource::<Heard<JobEnded>>().0.iter().any(|ended| ended.job.id == job)
             });
             let snapshot = ended(&mut app, job).outcome.snapshot.clone().unwrap();
             assert!(caught(&snapshot).into_iter().eq(1..=count as u128), "{round}: {:?}", caught(&snapshot));
@@ -171,7 +171,7 @@ fn while_players_build_in_the_box_each_chunk_is_old_new_or_built_and_nothing_out
         let mut built: BTreeMap<BlockPos, BlockId> = BTreeMap::new();
         let job = jobs(&app).restore(RestoreSnapshot::new(id, snapshot.clone()));
         let mut ticks = 0;
-        while !heard::<SnapshotJobEnded>(&app).iter().any(|ended| ended.job.id == job) {
+        while !heard::<JobEnded>(&app).iter().any(|ended| ended.job.id == job) {
             for _ in 0..3 {
                 let position = place();
                 app.world_mut().write_message(SetBlock { dimension, position, block: grass });
@@ -181,7 +181,7 @@ fn while_players_build_in_the_box_each_chunk_is_old_new_or_built_and_nothing_out
             ticks += 1;
             assert!(ticks < 500);
         }
-        assert_eq!(ended(&mut app, job).progress.state, SnapshotJobState::Finished);
+        assert_eq!(ended(&mut app, job).progress.state, JobState::Finished);
         assert!(ticks > 9, "{ticks}");
         update(&mut app, 5);
         for (place, block) in blocks(&mut app, dimension, &everywhere) {
@@ -221,10 +221,10 @@ fn at_their_own_pace_regions_restore_what_was_captured() {
                 let position = at(step * 37 % 640, 20, 11);
                 world.write_message(SetBlock { dimension, position, block: stone });
             }
-            world.resource::<Heard<SnapshotJobEnded>>().0.iter().any(|ended| ended.job.id == job)
+            world.resource::<Heard<JobEnded>>().0.iter().any(|ended| ended.job.id == job)
         });
         let ended = ended(app, job);
-        assert_eq!(ended.progress.state, SnapshotJobState::Finished);
+        assert_eq!(ended.progress.state, JobState::Finished);
         ended
     };
     let handle = jobs(&app);
@@ -244,7 +244,7 @@ fn at_their_own_pace_regions_restore_what_was_captured() {
 #[test]
 fn what_a_region_restored_before_it_halted_stays_and_the_rest_follows_when_it_is_restarted() {
     let plugin = crate::faults::plugin().with_snapshots(few(1, 1)).with_ticks_per_second(5.0);
-    let (mut app, dimension, _, _) = two_regions_with(plugin, listen::<SnapshotJobEnded>);
+    let (mut app, dimension, _, _) = two_regions_with(plugin, listen::<JobEnded>);
     let id = dimension_id(&app, dimension);
     let stone = id_of(app.world(), "terrane:stone");
     let area = BlockBox::new(at(-16, 32, 0), at(31, 63, 15));
@@ -270,7 +270,7 @@ fn what_a_region_restored_before_it_halted_stays_and_the_rest_follows_when_it_is
     assert_eq!(heard::<RegionHalted>(&app).len(), 1);
     restart(&mut app, dimension);
     let ended = ended(&mut app, job);
-    assert_eq!(ended.progress.state, SnapshotJobState::Finished);
+    assert_eq!(ended.progress.state, JobState::Finished);
     assert!(ended.outcome.columns.iter().all(|column| column.result == ColumnResult::Done), "{:?}", ended.outcome);
     update_until(&mut app, "all is as it was", |world| {
         places.iter().all(|place| block_at(world, dimension, *place) == Some(BlockId::AIR))
@@ -292,7 +292,7 @@ fn a_region_that_halts_when_it_was_captured_does_not_hold_the_job_up() {
         update(&mut app, passes);
         order(&mut app, dimension, ColumnPos::new(0, 0), RegionOrder::Halt);
         let ended = ended(&mut app, job);
-        assert_eq!(ended.progress.state, SnapshotJobState::Finished);
+        assert_eq!(ended.progress.state, JobState::Finished);
         assert!(ended.outcome.columns.iter().all(|column| column.result == ColumnResult::Done), "{passes}");
         assert_eq!(ended.outcome.snapshot.as_ref().unwrap().entities().count(), 1, "{passes}");
     }
@@ -344,7 +344,7 @@ fn who_is_stored_with_a_column_that_is_just_being_fetched_is_alive() {
 #[test]
 fn of_a_sparse_dimension_the_heights_of_the_box_are_loaded_up_to_a_limit() {
     let mut app = game(lockstep());
-    listen::<SnapshotJobEnded>(&mut app);
+    listen::<JobEnded>(&mut app);
     let heights = i64::MIN..i64::MAX;
     let dimension = app.world_mut().spawn(Dimension::new("shaft", Flat::new()).with_height(heights)).id();
     start(&mut app);

@@ -78,7 +78,7 @@ proptest! {
                     let fits = number < 4 && of(&model, name).is_none() && !model.iter().any(meets);
                     prop_assert_eq!(book.check(&arena).is_ok(), fits);
                     if fits {
-                        book.begin(arena, SnapshotJobId::default());
+                        book.begin(arena, JobId::default());
                         let name = NAMES[name].to_owned();
                         model.push(Model { name, area: number, state: ArenaState::Creating, cool_at: 0 });
                     }
@@ -92,7 +92,7 @@ proptest! {
                             model[place].state = ArenaState::Ready;
                         }
                         ArenaState::Reverting => {
-                            prop_assert_eq!(entry.end_revert(SnapshotJobState::Finished, None, time), None);
+                            prop_assert_eq!(entry.end_revert(JobState::Finished, None, time), None);
                             (model[place].state, model[place].cool_at) = (ArenaState::CoolingDown, now + 5);
                         }
                         ArenaState::Removing => {

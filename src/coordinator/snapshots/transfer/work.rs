@@ -24,14 +24,14 @@ impl Task {
             return Turn::Skip;
         }
         let entities = self.captured.parts().entities;
-        Turn::Work(ColumnWork::Capture { column, area: self.job.area, entities })
+        Turn::Work(ColumnWork::Capture { column, area: self.area, entities })
     }
 
     pub fn restore(&mut self, piece: &Piece, _: &mut Surroundings) -> Turn {
         let (SnapshotOrder::Restore(restore), Some(snapshot)) = (&*self.order, self.snapshot.clone()) else {
             return Turn::Skip;
         };
-        let mut area = self.job.area;
+        let mut area = self.area;
         area.min.y = area.min.y.max(piece.heights.start() << 4);
         area.max.y = area.max.y.min(piece.heights.end() << 4 | 15);
         Turn::Work(ColumnWork::Restore {
@@ -46,7 +46,7 @@ impl Task {
     /// The entities of a column come into the world, but for players and whoever is alive.
     pub fn place_entities(&mut self, piece: &Piece, stored: &StoredPlaces, world: &mut Surroundings) -> Turn {
         let SnapshotOrder::Restore(restore) = &*self.order else { return Turn::Skip };
-        let (Piece { column, .. }, area) = (piece, self.job.area);
+        let (Piece { column, .. }, area) = (piece, self.area);
         let (mut entities, mut alive) = (Vec::new(), 0);
         let snapshot = self.snapshot.as_ref().filter(|_| restore.entities != EntityRestore::Keep);
         let known = snapshot.and_then(|snapshot| snapshot.column(*column)).map_or(&[][..], |known| known.entities());

@@ -4,11 +4,11 @@ use super::surroundings::Surroundings;
 use super::task::Task;
 use crate::coordinator::dimension::Dimension;
 use crate::coordinator::dimension::column_state::ColumnState;
-use crate::coordinator::snapshots::{ColumnResult, SnapshotJobId};
+use crate::coordinator::jobs::JobBook;
+use crate::coordinator::snapshots::ColumnResult;
 use crate::simulation::{ColumnAnswer, ColumnWork, WorkBudget};
 use crate::snapshot::Snapshot;
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
-use bevy::prelude::*;
 use rustc_hash::FxHashSet;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::RangeInclusive;
@@ -88,7 +88,7 @@ impl Columns {
             && let Some(mut piece) = self.todo.pop_front()
         {
             let column = piece.column;
-            let is_loaded_for_it = !is_loaded(world.dimensions.open.get(&task.job.dimension), column);
+            let is_loaded_for_it = !is_loaded(world.dimensions.open.get(&task.dimension), column);
             if is_loaded_for_it && self.loading.len() >= most_loading {
                 self.todo.push_front(piece);
                 break;
@@ -130,10 +130,6 @@ impl Columns {
     }
 }
 
-/// What came of columns, and how long regions worked on them.
-#[derive(Resource, Default)]
-pub struct ColumnAnswers(pub Vec<(SnapshotJobId, ColumnPos, ColumnAnswer, Duration)>);
-
 /// Something that each region with columns of a snapshot does to all of them at once.
 #[derive(Default)]
 pub struct Round {
@@ -156,7 +152,7 @@ impl Round {
 
     /// Asks the regions whose turn it is; says whether all have had it.
     pub fn order(&mut self, task: &Task, world: &mut Surroundings, work: impl Fn() -> ColumnWork) -> bool {
-        let Some(open) = world.dimensions.open.get(&task.job.dimension) else { return true };
+        let Some(open) = world.dimensions.open.get(&task.dimension) else { return true };
         // Nobody walks about in a halted region; whoever is in it is as they are stored.
         self.asked.retain(|column| !is_halted(open, *column));
         if !self.asked.is_empty() {
@@ -205,13 +201,13 @@ fn is_loaded(open: Option<&Dimension>, column: ColumnPos) -> bool {
 impl Task {
     /// Sends work to the region of a column. In a sparse dimension the ground around the chunk is loaded for it.
     fn send(&self, at: ChunkPos, work: ColumnWork, world: &mut Surroundings) {
-        let (id, column, teller) = (self.job.id, at.column(), world.threads.teller());
+        let (id, column, teller) = (self.id, at.column(), world.threads.teller());
         let tell = move |answer, took| {
-            teller.tell(move |world| world.resource_mut::<ColumnAnswers>().0.push((id, column, answer, took)));
+            teller.tell(move |world| world.resource_mut::<JobBook>().answers.push((id, column, answer, took)));
         };
         let config = &world.config;
         let share = (!config.mode.is_lockstep()).then_some(config.snapshots.tick_share);
         let budget = WorkBudget { share, chunks: config.snapshots.chunks.max(1) };
-        world.post.send(work.letter(self.job.dimension, at.min_block(), budget, self.is_void.clone(), tell));
+        world.post.send(work.letter(self.dimension, at.min_block(), budget, self.is_void.clone(), tell));
     }
 }

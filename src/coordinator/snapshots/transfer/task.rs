@@ -1,22 +1,24 @@
 //! What a job is about, and what has come of it up to now: what all its phases need.
 
 use super::columns::{Columns, Piece};
-use crate::coordinator::snapshots::job::Surroundings;
+use super::surroundings::Surroundings;
+use crate::coordinator::jobs::job::{JobId, JobProgress, JobState};
 use crate::coordinator::snapshots::records::Record;
 use crate::coordinator::snapshots::{
-    AfterCrash, ColumnOutcome, ColumnResult, EntityRestore, RestoreSnapshot, SnapshotJob, SnapshotJobError,
-    SnapshotJobId, SnapshotJobState, SnapshotJobStatus, SnapshotOrder, SnapshotOutcome, SnapshotProgress,
+    AfterCrash, ColumnOutcome, ColumnResult, EntityRestore, JobError, JobOutcome, RestoreSnapshot, SnapshotOrder,
     SnapshotSource,
 };
 use crate::region::RegionId;
 use crate::simulation::{ColumnAnswer, ColumnError};
 use crate::snapshot::{BlockFilter, Snapshot, SnapshotParts};
-use crate::space::{BlockBox, ColumnPos};
+use crate::space::{BlockBox, ColumnPos, DimensionId};
 use crate::work::Stop;
 use std::collections::{BTreeSet, VecDeque};
+use std::mem;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 use uuid::Uuid;
 
 /// A job of more columns is refused: 1,024 by 1,024.
@@ -25,7 +27,11 @@ const MAX_COLUMNS: u128 = 1 << 20;
 const MAX_HEIGHTS: u64 = 4_096;
 
 pub struct Task {
-    pub job: SnapshotJob,
+    pub id: JobId,
+    pub dimension: DimensionId,
+    pub area: BlockBox,
+    /// It is a restore that was cut short before.
+    pub is_resumed: bool,
     pub order: Arc<SnapshotOrder>,
     /// How a restore is remembered, until all that it changed is saved.
     pub record: Option<Record>,
@@ -41,8 +47,13 @@ pub struct Task {
     /// The ticks in which columns were restored.
     ticks: BTreeSet<(RegionId, u64)>,
     /// The columns are those of the job, ascending; an error ends it before all is done.
-    pub outcome: SnapshotOutcome,
-    pub progress: SnapshotProgress,
+    pub outcome: JobOutcome,
+    /// Chunks that were changed.
+    chunks_changed: usize,
+    /// The time that regions have worked for it within their ticks.
+    pub worked: Duration,
+    /// Pieces of work in all.
+    total: usize,
     /// Pieces of work that are done; threads that work on files count them here.
     pub done: Arc<AtomicUsize>,
     /// Nothing of what is under way and has not begun is wanted any more.
@@ -50,18 +61,21 @@ pub struct Task {
 }
 
 impl Task {
-    pub fn new(id: SnapshotJobId, order: SnapshotOrder, record: Option<Record>) -> Self {
+    pub fn new(id: JobId, order: SnapshotOrder, record: Option<Record>) -> Self {
         let (dimension, area) = (order.dimension(), order.area());
         let is_resumed = record.as_ref().is_some_and(|record| record.is_written);
-        let (is_restore, parts, snapshot, filter) = match &order {
-            SnapshotOrder::Capture(capture) => (false, capture.parts, None, BlockFilter::default()),
+        let (parts, snapshot, filter) = match &order {
+            SnapshotOrder::Capture(capture) => (capture.parts, None, BlockFilter::default()),
             SnapshotOrder::Restore(restore) => {
-                (true, SnapshotParts::ALL, restore.snapshot.held().cloned(), restore.filter.clone())
+                (SnapshotParts::ALL, restore.snapshot.held().cloned(), restore.filter.clone())
             }
         };
-        let (steps, removed, ticks, outcome, progress, done, is_void) = Default::default();
+        let (steps, removed, ticks, outcome, done, is_void) = Default::default();
         let mut task = Self {
-            job: SnapshotJob { id, dimension, area, is_restore, is_resumed },
+            id,
+            dimension,
+            area,
+            is_resumed,
             order: Arc::new(order),
             record,
             snapshot,
@@ -71,7 +85,9 @@ impl Task {
             removed,
             ticks,
             outcome,
-            progress,
+            chunks_changed: 0,
+            worked: Duration::ZERO,
+            total: 0,
             done,
             is_void,
         };
@@ -82,32 +98,32 @@ impl Task {
     }
 
     /// Finds out the columns, and how much there is to do.
-    fn plan(&mut self) -> Result<(), SnapshotJobError> {
+    fn plan(&mut self) -> Result<(), JobError> {
         let order = self.order.clone();
-        let area = self.job.area;
+        let area = self.area;
         let reached = area.column_area().columns();
         if reached > MAX_COLUMNS {
-            return Err(SnapshotJobError::TooManyColumns { columns: reached, limit: MAX_COLUMNS });
+            return Err(JobError::TooManyColumns { columns: reached, limit: MAX_COLUMNS });
         }
         let columns: Vec<ColumnPos> = match &*order {
             SnapshotOrder::Capture(_) => area.columns().collect(),
             SnapshotOrder::Restore(restore) => restore.snapshot.columns_in(&area),
         };
-        self.progress.total = columns.len();
+        self.total = columns.len();
         match &*order {
             SnapshotOrder::Capture(capture) => {
-                self.progress.total += if capture.store.is_some() { columns.len() } else { 0 };
+                self.total += if capture.store.is_some() { columns.len() } else { 0 };
             }
             SnapshotOrder::Restore(restore) => {
                 self.steps = steps(restore, &area, &columns)?;
-                self.progress.total += self.steps.iter().map(Vec::len).sum::<usize>();
-                self.progress.total += match &restore.snapshot {
+                self.total += self.steps.iter().map(Vec::len).sum::<usize>();
+                self.total += match &restore.snapshot {
                     SnapshotSource::Stored(stored) => stored.columns().len(),
                     SnapshotSource::Held(held) if self.wants_record() && !self.wants_undo() => held.columns().len(),
                     SnapshotSource::Held(_) => 0,
                 };
                 // The undo is captured and written.
-                self.progress.total += if self.wants_undo() { 2 * columns.len() } else { 0 };
+                self.total += if self.wants_undo() { 2 * columns.len() } else { 0 };
             }
         }
         let unfinished = |column| ColumnOutcome { column, result: ColumnResult::Unfinished, changed: Vec::new() };
@@ -123,7 +139,7 @@ impl Task {
     }
 
     pub fn heights(&self) -> RangeInclusive<i64> {
-        self.job.area.chunk_heights().unwrap_or(0..=0)
+        self.area.chunk_heights().unwrap_or(0..=0)
     }
 
     /// Whether a restore is still to be remembered.
@@ -159,7 +175,7 @@ impl Task {
     }
 
     /// The job cannot go on. What is under way is still answered.
-    pub fn give_up(&mut self, error: impl Into<SnapshotJobError>) {
+    pub fn give_up(&mut self, error: impl Into<JobError>) {
         self.outcome.error.get_or_insert(error.into());
     }
 
@@ -184,12 +200,12 @@ impl Task {
             ColumnAnswer::Cleared { removed, .. } => return self.removed.extend(removed),
             ColumnAnswer::Captured { tick, blocks, entities } => {
                 Arc::make_mut(&mut self.captured).add_column(&blocks, tick, entities);
-                if !self.job.is_restore {
+                if matches!(*self.order, SnapshotOrder::Capture(_)) {
                     self.end_column(column, ColumnResult::Done);
                 }
             }
             ColumnAnswer::Restored { chunks, removed, tick } => {
-                self.progress.chunks_changed += chunks.len();
+                self.chunks_changed += chunks.len();
                 self.removed.extend(removed);
                 self.ticks.insert(tick);
                 if let Some(outcome) = self.column(column) {
@@ -214,7 +230,7 @@ impl Task {
     /// All have looked; whoever nobody has found is where they were seen last.
     pub fn add_seen(&mut self, world: &mut Surroundings) {
         let captured = Arc::make_mut(&mut self.captured);
-        for entity in world.directory.sightings.end(self.job.id) {
+        for entity in world.directory.sightings.end(self.id) {
             if captured.entity_column(entity.id).is_none() {
                 captured.add_entity(entity.column(), entity);
             }
@@ -222,44 +238,41 @@ impl Task {
     }
 
     /// How far the job is.
-    pub fn status(&self) -> SnapshotJobStatus {
-        let done = self.done.load(Ordering::Relaxed);
-        SnapshotJobStatus { job: self.job, progress: SnapshotProgress { done, ..self.progress.clone() }, outcome: None }
+    pub fn measure(&self, progress: &mut JobProgress) {
+        (progress.done, progress.total) = (self.done.load(Ordering::Relaxed) as u64, self.total as u128);
+        (progress.worked, progress.chunks_changed) = (self.worked, self.chunks_changed);
     }
 
     /// What has come of the job.
-    pub fn end(mut self) -> SnapshotJobStatus {
-        let SnapshotJobStatus { job, mut progress, .. } = self.status();
-        progress.state = match self.outcome.error.take_if(|error| *error == SnapshotJobError::Cancelled) {
-            Some(_) => SnapshotJobState::Cancelled,
-            None if self.outcome.error.is_some() => SnapshotJobState::Failed,
-            None => SnapshotJobState::Finished,
+    pub fn end(&mut self) -> (JobState, JobOutcome) {
+        let state = match self.outcome.error.take_if(|error| *error == JobError::Cancelled) {
+            Some(_) => JobState::Cancelled,
+            None if self.outcome.error.is_some() => JobState::Failed,
+            None => JobState::Finished,
         };
         // There is nothing to be written of columns that were left out.
-        if progress.state == SnapshotJobState::Finished {
-            progress.done = progress.total;
+        if state == JobState::Finished {
+            self.done.store(self.total, Ordering::Relaxed);
         }
         for outcome in &mut self.outcome.columns {
             outcome.changed.sort_unstable();
             outcome.changed.dedup();
         }
-        self.outcome.snapshot = (!job.is_restore).then_some(self.captured);
-        SnapshotJobStatus { job, progress, outcome: Some(Arc::new(self.outcome)) }
+        if matches!(*self.order, SnapshotOrder::Capture(_)) {
+            self.outcome.snapshot = Some(self.captured.clone());
+        }
+        (state, mem::take(&mut self.outcome))
     }
 }
 
 /// The pieces that are restored one after the other; those of a step at the same time.
-fn steps(
-    restore: &RestoreSnapshot,
-    area: &BlockBox,
-    columns: &[ColumnPos],
-) -> Result<VecDeque<Vec<Piece>>, SnapshotJobError> {
+fn steps(restore: &RestoreSnapshot, area: &BlockBox, columns: &[ColumnPos]) -> Result<VecDeque<Vec<Piece>>, JobError> {
     let Some(heights) = area.chunk_heights() else { return Ok(VecDeque::new()) };
     let Some(sequence) = restore.sequence else {
         return Ok([columns.iter().map(|column| Piece::new(*column, heights.clone())).collect()].into());
     };
     if heights.start().abs_diff(*heights.end()) >= MAX_HEIGHTS {
-        return Err(SnapshotJobError::TooManyHeights { limit: MAX_HEIGHTS });
+        return Err(JobError::TooManyHeights { limit: MAX_HEIGHTS });
     }
     let phases = sequence.phases(columns, area).into_iter();
     Ok(phases.map(|phase| phase.into_iter().map(|(column, heights)| Piece::new(column, heights)).collect()).collect())

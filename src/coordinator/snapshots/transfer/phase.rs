@@ -5,11 +5,12 @@ use super::surroundings::Surroundings;
 use super::task::Task;
 use super::work::StoredPlaces;
 use crate::block::BlockRegistry;
+use crate::coordinator::jobs::JobBook;
 use crate::coordinator::snapshots::{
-    EntityRestore, SnapshotJobError, SnapshotJobId, SnapshotOrder, SnapshotSource, StoreSnapshot, files, records,
+    EntityRestore, JobError, SnapshotOrder, SnapshotSource, StoreSnapshot, files, records,
 };
 use crate::coordinator::threads::{Place, WorkError};
-use crate::simulation::{ColumnAnswer, ColumnWork, Exclusive};
+use crate::simulation::{ColumnAnswer, ColumnWork};
 use crate::snapshot::StoredSnapshot;
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage::WorldStore;
@@ -107,7 +108,7 @@ impl Phase {
 
     /// Orders what can be done of the phase now; says whether it is over.
     pub fn work(&mut self, task: &mut Task, world: &mut Surroundings) -> bool {
-        let area = task.job.area;
+        let area = task.area;
         match self {
             Self::Capture(columns) => columns.order(task, world, Task::capture),
             Self::Blocks(columns) => columns.order(task, world, Task::restore),
@@ -154,17 +155,11 @@ impl Phase {
     }
 }
 
-/// What came of that which phases asked for elsewhere.
-#[derive(Resource, Default)]
-pub struct PhaseAnswers(pub Exclusive<Vec<(SnapshotJobId, PhaseAnswer)>>);
-
-pub type PhaseAnswer = Box<dyn FnOnce(&mut Task, &mut Phase) + Send>;
-
 /// How phases begin.
 impl Task {
     fn begin_capture(&self, world: &mut Surroundings) -> Phase {
         if self.captured.parts().entities {
-            world.directory.sightings.watch(self.job.id, self.job.dimension, self.job.area);
+            world.directory.sightings.watch(self.id, self.dimension, self.area);
         }
         Phase::Capture(self.whole_columns())
     }
@@ -172,12 +167,9 @@ impl Task {
     fn begin_look(&self, world: &mut Surroundings) -> Phase {
         // Whoever is in a region now is seen there, or as they leave it.
         let mut sightings = mem::take(&mut world.directory.sightings);
-        sightings.forget(self.job.id, |id| world.directory.is_in_region(id));
+        sightings.forget(self.id, |id| world.directory.is_in_region(id));
         world.directory.sightings = sightings;
-        Phase::Look(
-            Round::of(&self.captured, self.job.dimension, world),
-            Arc::new(self.captured.entity_ids().collect()),
-        )
+        Phase::Look(Round::of(&self.captured, self.dimension, world), Arc::new(self.captured.entity_ids().collect()))
     }
 
     fn begin_store(&self, order: StoreSnapshot, dimension: DimensionId, world: &mut Surroundings) -> Phase {
@@ -228,7 +220,7 @@ impl Task {
 
     fn begin_clear(&self, world: &Surroundings) -> Phase {
         let snapshot = self.snapshot.as_ref();
-        Phase::Clear(snapshot.map(|snapshot| Round::of(snapshot, self.job.dimension, world)).unwrap_or_default())
+        Phase::Clear(snapshot.map(|snapshot| Round::of(snapshot, self.dimension, world)).unwrap_or_default())
     }
 
     fn begin_find(&self, world: &mut Surroundings) -> Phase {
@@ -248,21 +240,14 @@ impl Task {
         &self,
         world: &mut Surroundings,
         place: Place,
-        work: impl FnOnce(&WorldStore, &BlockRegistry) -> Result<T, SnapshotJobError> + Send + 'static,
+        work: impl FnOnce(&WorldStore, &BlockRegistry) -> Result<T, JobError> + Send + 'static,
         take: fn(&mut Task, &mut Phase, T),
     ) {
-        let id = self.job.id;
+        let id = self.id;
         world.threads.ask(place, work, move |world, result| {
-            let answer =
-                move |task: &mut Task, phase: &mut Phase| match result.map_err(SnapshotJobError::from).flatten() {
-                    Ok(value) => take(task, phase, value),
-                    Err(error) => {
-                        // What was asked elsewhere has no answer.
-                        *phase = Phase::Idle;
-                        task.give_up(error);
-                    }
-                };
-            world.resource_mut::<PhaseAnswers>().0.get().push((id, Box::new(answer)));
+            if let Some(transfer) = world.resource_mut::<JobBook>().transfer(id) {
+                transfer.hear(result.map_err(JobError::from).flatten(), take);
+            }
         });
     }
 

@@ -3,7 +3,9 @@
 use crate::coordinator::CoordinatorConfig;
 use crate::coordinator::clocks::clock::Clock;
 use crate::coordinator::dimension::Dimensions;
+use crate::coordinator::publish::Publisher;
 use crate::coordinator::saving::save::Saves;
+use crate::coordinator::streaming::orders::Orders;
 use crate::coordinator::threads::Threads;
 use crate::coordinator::travel::letters::{Directory, Post};
 use bevy::ecs::system::SystemParam;
@@ -19,4 +21,6 @@ pub struct Surroundings<'w> {
     pub directory: ResMut<'w, Directory>,
     pub saves: ResMut<'w, Saves>,
     pub post: ResMut<'w, Post>,
+    pub orders: ResMut<'w, Orders>,
+    pub publisher: ResMut<'w, Publisher>,
 }

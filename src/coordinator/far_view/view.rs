@@ -1,0 +1,175 @@
+//! How far a listener sees, how fine, and around what.
+
+use crate::chunk::Detail;
+use crate::space::ColumnPos;
+use bevy::prelude::*;
+use uuid::Uuid;
+
+/// How far beyond its radius a far view keeps what it has, in columns: a step back sends nothing again.
+pub const LET_GO: u32 = 4;
+
+/// Listens to what generated columns look like from afar, loaded or not: near to far, coarser with distance, and no more
+/// than so many bytes a second.
+///
+/// It stands beside a [`Viewer`](crate::simulation::Viewer) of the main world, on any entity with a `Transform` or a
+/// [`Position`](crate::simulation::Position) ([`in_dimension`](Self::in_dimension)), or follows a viewer that lives in
+/// the regions ([`of_viewer`](Self::of_viewer)): one for a camera, one for each connected player. All of its fields may
+/// be changed at any time. What it gets are [`FarColumnChanged`](crate::view::FarColumnChanged)s;
+/// [`FarColumns`](crate::view::FarColumns) has what is there now.
+///
+/// It is a [`Job`](crate::view::Job) that has no end, with its [`JobProgress`](crate::view::JobProgress) beside it, until it is
+/// removed or cancelled.
+///
+/// Each column comes once, and again when it looks different, or finer when the listener comes near; what was sent finer
+/// than it has to be is not sent coarser. A change is told of when it is handed out to be saved, with the autosave at the
+/// latest. A listener whose messages nobody takes in (the app stands still) gets no more until they are; a game that cannot
+/// pass them on sets [`bytes_per_second`](Self::bytes_per_second) to 0 meanwhile.
+///
+/// ```
+/// # use bevy_terrane::prelude::*;
+/// fn spawn(mut commands: Commands, dimension: Single<Entity, With<Dimension>>) {
+///     let near = Viewer::in_dimension(*dimension).with_radius(12);
+///     commands.spawn((near, FarView::new().with_radius(128), Transform::default()));
+/// }
+/// # bevy::ecs::system::assert_is_system(spawn);
+/// ```
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq, Reflect)]
+#[type_path = "bevy_terrane"]
+#[reflect(Component, Clone)]
+pub struct FarView {
+    /// Columns are sent within this distance, in columns (a disc), and told of as gone four columns further out. At
+    /// most [`MAX_RADIUS`](Self::MAX_RADIUS) counts; 64 by default.
+    pub radius: u32,
+    /// Within this distance, in columns, a cell is one block wide; each doubling of the distance doubles the cells, up
+    /// to one for a whole column. 16 by default.
+    pub detail_radius: u32,
+    /// What may be sent, in bytes a second: the binary form of a summary, and 16 bytes for its place; a mebibyte by default.
+    /// 0 pauses it.
+    pub bytes_per_second: u64,
+    /// Around what.
+    // Stable ids are reflected only with some of Bevy's features.
+    #[reflect(ignore)]
+    pub(crate) target: Target,
+}
+
+/// Where the middle of a far view is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// Where the viewer is that it stands beside.
+    #[default]
+    Beside,
+    /// Where its entity is, in that dimension.
+    Dimension(Entity),
+    /// Where the viewer with this stable id is, in the regions.
+    Viewer(Uuid),
+}
+
+impl FarView {
+    /// The largest radius, in columns: what is asked for beyond it is cut.
+    pub const MAX_RADIUS: u32 = 1024;
+
+    const fn at(target: Target) -> Self {
+        Self { radius: 64, detail_radius: 16, bytes_per_second: 1 << 20, target }
+    }
+
+    /// For an entity with a [`Viewer`](crate::simulation::Viewer): in its dimension.
+    pub const fn new() -> Self {
+        Self::at(Target::Beside)
+    }
+
+    /// For an entity with a `Transform` or a [`Position`](crate::simulation::Position), in the dimension of the entity
+    /// `dimension`.
+    pub const fn in_dimension(dimension: Entity) -> Self {
+        Self::at(Target::Dimension(dimension))
+    }
+
+    /// For any entity: around the viewer in the regions with this [stable id](crate::simulation::StableId), in whatever
+    /// dimension that is. While there is none, it stays where it was.
+    pub const fn of_viewer(id: Uuid) -> Self {
+        Self::at(Target::Viewer(id))
+    }
+
+    /// The same with another radius, in columns.
+    pub const fn with_radius(mut self, radius: u32) -> Self {
+        self.radius = radius;
+        self
+    }
+
+    /// The same with another detail radius, in columns.
+    pub const fn with_detail_radius(mut self, radius: u32) -> Self {
+        self.detail_radius = radius;
+        self
+    }
+
+    /// The same with another cap, in bytes a second.
+    pub const fn with_bytes_per_second(mut self, bytes: u64) -> Self {
+        self.bytes_per_second = bytes;
+        self
+    }
+}
+
+impl Default for FarView {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Which columns are sent, and which are kept.
+impl FarView {
+    pub(super) fn reach(self) -> u32 {
+        self.radius.min(Self::MAX_RADIUS)
+    }
+
+    /// The details that are used, finest first, each with the radius within which columns are to be at least so fine.
+    pub(super) fn rings(self) -> impl Iterator<Item = (Detail, u32)> {
+        let radius = self.reach();
+        let mut is_whole = false;
+        (0..=Detail::COARSEST.level()).map_while(move |level| {
+            let ring = match level == Detail::COARSEST.level() {
+                true => radius,
+                false => self.detail_radius.saturating_mul(1 << level).min(radius),
+            };
+            (!std::mem::replace(&mut is_whole, ring == radius)).then_some((Detail::new(level), ring))
+        })
+    }
+
+    /// Whether a column is to be sent.
+    pub(super) fn contains(self, center: ColumnPos, column: ColumnPos) -> bool {
+        center.distance_squared(column) <= u128::from(self.reach()).pow(2)
+    }
+
+    /// The radius beyond which a column is told of as gone.
+    pub(super) fn keeps_within(self) -> u32 {
+        self.reach() + LET_GO
+    }
+
+    /// Whether a column may stay with a listener that has it.
+    pub(super) fn keeps(self, center: ColumnPos, column: ColumnPos) -> bool {
+        center.distance_squared(column) <= u128::from(self.keeps_within()).pow(2)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rings(radius: u32, detail_radius: u32) -> Vec<(u8, u32)> {
+        FarView::new()
+            .with_radius(radius)
+            .with_detail_radius(detail_radius)
+            .rings()
+            .map(|(detail, radius)| (detail.level(), radius))
+            .collect()
+    }
+
+    #[test]
+    fn each_doubling_of_the_distance_halves_the_detail_and_the_last_ring_ends_at_the_radius() {
+        assert_eq!(rings(128, 16), [(0, 16), (1, 32), (2, 64), (3, 128)]);
+        assert_eq!(rings(200, 10), [(0, 10), (1, 20), (2, 40), (3, 80), (4, 200)]);
+        assert_eq!(rings(20, 16), [(0, 16), (1, 20)]);
+        assert_eq!(rings(5, 16), [(0, 5)]);
+        assert_eq!(rings(0, 0), [(0, 0)]);
+        assert_eq!(rings(9, 0), [(0, 0), (1, 0), (2, 0), (3, 0), (4, 9)]);
+        assert_eq!(rings(u32::MAX, u32::MAX), [(0, FarView::MAX_RADIUS)]);
+    }
+}

@@ -1,0 +1,378 @@
+//! Jobs: captures, restores, pre-generations and far views. All of them begin, take turns, are paused, cancelled and told of on one path.
+//!
+//! [`Jobs`] hands a job to the coordinator, from any world or thread; [`JobBook`] has all of them. In each pass
+//! [`work_on_jobs`] has every job take in what came of its work, gives those whose turn it is their share of the room that
+//! viewers leave, ends what has come to its end, and tells the main world and the store how far the others are.
+
+mod entry;
+pub(super) mod job;
+mod sweep;
+
+use super::clocks::clock::Clock;
+use super::dimension::Dimensions;
+use super::exchange::{MainLink, Teller};
+use super::far_view::{FarView, Listener, note_edits};
+use super::publish::Publisher;
+use super::saving::request::SaveRequest;
+use super::saving::save::Saves;
+use super::snapshots::{
+    AfterCrash, CaptureSnapshot, JobError, Record, RestoreRecords, RestoreSnapshot, SnapshotOrder, Surroundings,
+    Transfer, remove_record,
+};
+use crate::simulation::ColumnAnswer;
+use crate::space::{ColumnPos, DimensionId};
+use crate::storage::{StoredDimension, WorldStore};
+use bevy::prelude::*;
+use entry::{Entry, Lane, Work};
+use job::{JobId, JobOrder, JobStatus, Pregeneration};
+use std::collections::BTreeMap;
+use std::mem;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Columns that may be on order for each generation thread, unless a setting says otherwise.
+const IN_FLIGHT_PER_THREAD: usize = 64;
+
+/// Begins jobs and controls them, and creates, reverts and removes arenas, from the main world, from a region's systems or from any thread: a resource in each of these
+/// worlds, to be cloned.
+///
+/// Each job has an entity with a [`Job`] and its [`JobProgress`](crate::view::JobProgress) in the main world as long as it lasts.
+#[derive(Resource, Clone)]
+pub struct Jobs {
+    pub(super) teller: Teller,
+    last: Arc<AtomicU64>,
+}
+
+impl Jobs {
+    /// Begins a capture.
+    pub fn capture(&self, capture: CaptureSnapshot) -> JobId {
+        self.begin(|book, id, _| book.transfer_entry(id, SnapshotOrder::Capture(capture)))
+    }
+
+    /// Begins a restore.
+    pub fn restore(&self, restore: RestoreSnapshot) -> JobId {
+        self.begin(|book, id, _| book.transfer_entry(id, SnapshotOrder::Restore(restore)))
+    }
+
+    /// Begins what was spawned in the main world.
+    pub(crate) fn pregenerate(&self, order: Pregeneration) -> JobId {
+        self.begin(move |_, id, _| Entry::pregeneration(id, order))
+    }
+
+    /// Begins to tell a listener what ground looks like.
+    pub(crate) fn listen(&self, view: FarView, at: Option<(Entity, ColumnPos)>) -> JobId {
+        self.begin(move |_, id, now| Entry::far_view(id, Listener::new(view, at, now)))
+    }
+
+    /// Has something done with a listener.
+    pub(crate) fn to_listener(&self, job: JobId, tell: impl FnOnce(&mut Listener) + Send + 'static) {
+        self.teller.tell(move |world| _ = world.resource_mut::<JobBook>().listener(job).map(tell));
+    }
+
+    /// Tells a job what to do.
+    pub fn control(&self, job: JobId, order: JobOrder) {
+        self.teller.tell(move |world| world.resource_mut::<JobBook>().control(job, order));
+    }
+
+    fn next_id(&self) -> JobId {
+        JobId(self.last.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    fn begin(&self, entry: impl FnOnce(&mut JobBook, JobId, Duration) -> Entry + Send + 'static) -> JobId {
+        let id = self.next_id();
+        self.teller.tell(move |world| {
+            let now = world.resource::<Clock>().now;
+            let mut book = world.resource_mut::<JobBook>();
+            let entry = entry(&mut book, id, now);
+            book.entries.insert(id, entry);
+        });
+        id
+    }
+}
+
+impl MainLink {
+    /// Begins jobs.
+    pub fn jobs(&self) -> Jobs {
+        Jobs { teller: self.teller.clone(), last: self.last_job.clone() }
+    }
+}
+
+/// All jobs.
+#[derive(Resource)]
+pub struct JobBook {
+    handle: Jobs,
+    entries: BTreeMap<JobId, Entry>,
+    /// The last number under which a pre-generation of each dimension was stored.
+    numbers: BTreeMap<DimensionId, u64>,
+    /// Restores are remembered in there; `None` if nothing is remembered.
+    records: Option<RestoreRecords>,
+    /// The records of restores that are done and not saved, as far as nobody was asked to save them.
+    pub done: Vec<PathBuf>,
+    /// When that is asked for.
+    save_at: Duration,
+    /// What came of columns of captures and restores, and how long regions worked on them.
+    pub answers: Vec<(JobId, ColumnPos, ColumnAnswer, Duration)>,
+    /// The jobs that came to their end in this pass.
+    pub ended: Vec<JobStatus>,
+}
+
+impl JobBook {
+    /// Takes up the restores that earlier sessions did not end.
+    pub fn open(handle: Jobs, records: Option<(RestoreRecords, Vec<Record>)>, store: &WorldStore) -> Self {
+        let (records, found) = records.unzip();
+        let (entries, numbers, done, answers, ended) = Default::default();
+        let mut book = Self { handle, entries, numbers, records, done, save_at: Duration::ZERO, answers, ended };
+        let known = store.dimensions();
+        let is_gone = |id: DimensionId| {
+            let is_it = |known: &StoredDimension| known.id == id && !known.being_removed;
+            known.as_ref().is_ok_and(|known| !known.iter().any(is_it))
+        };
+        for record in found.into_iter().flatten() {
+            if !is_gone(record.restore.dimension) {
+                book.resume(record);
+            } else if let Err(error) = remove_record(&record.path) {
+                warn!("{}: a restore in a dimension that is gone stays: {error}", record.path.display());
+            }
+        }
+        book
+    }
+
+    /// Begins a capture or a restore.
+    pub fn start(&mut self, order: SnapshotOrder) -> JobId {
+        let id = self.handle.next_id();
+        let entry = self.transfer_entry(id, order);
+        self.entries.insert(id, entry);
+        id
+    }
+
+    fn transfer_entry(&mut self, id: JobId, order: SnapshotOrder) -> Entry {
+        let record = match (&order, &mut self.records) {
+            (SnapshotOrder::Restore(restore), Some(records)) if restore.after_crash != AfterCrash::Leave => {
+                Some(records.next(restore.clone()))
+            }
+            _ => None,
+        };
+        Entry::transfer(id, order, record)
+    }
+
+    /// A restore that was cut short goes on when its dimension is open.
+    fn resume(&mut self, record: Record) {
+        let order = SnapshotOrder::Restore(record.restore.clone());
+        let id = self.handle.next_id();
+        self.entries.insert(id, Entry::transfer(id, order, Some(record)));
+    }
+
+    pub fn control(&mut self, job: JobId, order: JobOrder) {
+        self.entries.get_mut(&job).into_iter().for_each(|entry| entry.control(order));
+    }
+
+    pub fn transfer(&mut self, id: JobId) -> Option<&mut Transfer> {
+        match &mut self.entries.get_mut(&id)?.work {
+            Work::Transfer(transfer) => Some(transfer),
+            Work::Sweep(_) | Work::FarView(_) => None,
+        }
+    }
+
+    pub fn listener(&mut self, id: JobId) -> Option<&mut Listener> {
+        self.entries.get_mut(&id)?.listener()
+    }
+
+    /// Whether a restore needs what is stored there, or will when it goes on.
+    pub fn restores_from(&self, folder: &Path) -> bool {
+        self.entries
+            .values()
+            .any(|entry| matches!(&entry.work, Work::Transfer(transfer) if transfer.restores_from(folder)))
+    }
+
+    /// Records of restores that are done, to be removed when all is saved.
+    pub fn take_done(&mut self) -> impl Iterator<Item = SaveRequest> {
+        mem::take(&mut self.done).into_iter().map(SaveRequest::Restore)
+    }
+
+    /// The pre-generations of open dimensions: those that the store remembers go on, and new ones get their numbers.
+    fn begin_sweeps(&mut self, dimensions: &mut Dimensions, saves: &mut Saves) {
+        for (id, dimension) in dimensions.open.iter_mut().filter(|(_, open)| !open.is_closing()) {
+            for (number, stored) in mem::take(&mut dimension.stored_jobs) {
+                let last = self.numbers.entry(*id).or_default();
+                *last = number.max(*last);
+                match stored {
+                    Ok(stored) => {
+                        let order = Pregeneration { dimension: dimension.spec.entity, area: stored.area };
+                        self.stored_sweep((*id, number), order).begin_sweep(dimension, number, Some(stored));
+                    }
+                    Err(error) => {
+                        warn!("a pre-generation is forgotten, what it made is not: {error}");
+                        saves.pending.pregenerations.insert((*id, number), None);
+                    }
+                }
+            }
+            let is_new = |entry: &&mut Entry| {
+                let sweep = entry.sweep();
+                sweep.is_some_and(|sweep| sweep.place.is_none() && sweep.order.dimension == dimension.spec.entity)
+            };
+            for entry in self.entries.values_mut().filter(is_new) {
+                let last = self.numbers.entry(*id).or_default();
+                *last += 1;
+                entry.begin_sweep(dimension, *last, None);
+            }
+        }
+    }
+
+    /// The job for what the store remembers: the one that it was before its dimension was closed, one that the game wants of the
+    /// same area, or a new one.
+    fn stored_sweep(&mut self, place: (DimensionId, u64), order: Pregeneration) -> &mut Entry {
+        let find = |is_it: &dyn Fn(&sweep::Sweep) -> bool| {
+            let found = self.entries.iter().find(|(_, entry)| entry.sweep().is_some_and(is_it));
+            found.map(|(id, _)| *id)
+        };
+        let known = find(&|sweep| sweep.place == Some(place))
+            .or_else(|| find(&|sweep| sweep.place.is_none() && sweep.order == order));
+        let id = known.unwrap_or_else(|| self.handle.next_id());
+        self.entries.entry(id).or_insert_with(|| Entry::pregeneration(id, order))
+    }
+
+    /// What is stored of a dimension is erased: its pre-generations end.
+    pub fn end_sweeps_of(
+        &mut self,
+        id: DimensionId,
+        dimensions: &mut Dimensions,
+        saves: &mut Saves,
+        publisher: &mut Publisher,
+    ) {
+        let is_of_it =
+            |_: &JobId, entry: &mut Entry| entry.sweep().and_then(|sweep| sweep.place).is_some_and(|(of, _)| of == id);
+        for (_, mut entry) in self.entries.extract_if(.., is_of_it) {
+            entry.control(JobOrder::Cancel);
+            publisher.job(entry.end(dimensions, saves));
+        }
+    }
+
+    /// The jobs take in what came of that which they asked for; in lockstep in the same order on every machine, whichever region
+    /// was first.
+    fn take_answers(&mut self, world: &mut Surroundings) {
+        let now = world.clock.now;
+        let mut answers = mem::take(&mut self.answers);
+        answers.sort_by_key(|(id, column, ..)| (*id, *column));
+        for (id, column, answer, took) in answers {
+            if let Some(transfer) = self.transfer(id) {
+                transfer.take(column, answer, took, now);
+            }
+        }
+        note_edits(world, self.entries.values_mut().filter_map(Entry::listener));
+        for entry in self.entries.values_mut() {
+            if let Work::Sweep(sweep) = &mut entry.work
+                && let Some((id, _)) = sweep.place
+                && let Some(dimension) = world.dimensions.open.get_mut(&id).filter(|open| !open.is_closing())
+            {
+                sweep.settle(dimension, &mut world.publisher);
+            }
+        }
+    }
+
+    /// Who runs in this pass.
+    fn give_turns(&mut self, world: &Surroundings) {
+        let is_open = |id| world.dimensions.open.get(&id).is_some_and(|open| !open.is_closing());
+        let mut running: BTreeMap<Lane, usize> = BTreeMap::new();
+        let mut in_order: Vec<&mut Entry> = self.entries.values_mut().collect();
+        in_order.sort_by_key(|entry| entry.rank());
+        for entry in in_order {
+            let has_turn = entry.lane(is_open).is_some_and(|lane| {
+                let most = if lane == Lane::Transfers { world.config.snapshots.jobs.max(1) } else { 1 };
+                let running = running.entry(lane).or_default();
+                *running += 1;
+                *running <= most
+            });
+            entry.pass(world.clock.now, has_turn);
+        }
+    }
+
+    /// Whoever has a turn works; gives the jobs that have come to their end.
+    fn work(&mut self, world: &mut Surroundings) -> Vec<Entry> {
+        let mut turns: Vec<&mut Entry> = self.entries.values_mut().filter(|entry| entry.has_turn()).collect();
+        if !turns.is_empty() {
+            // Whoever comes first gets what cannot be divided.
+            let first = world.orders.pass % turns.len() as u64;
+            turns.rotate_left(first as usize);
+        }
+        let mut sharers = turns.iter().filter(|entry| entry.takes_room()).count();
+        let mut room = if sharers == 0 { 0 } else { room_for_jobs(world) };
+        let mut over = Vec::new();
+        for entry in turns {
+            let share = room.div_ceil(sharers.max(1));
+            sharers -= usize::from(entry.takes_room());
+            if entry.advance(world, &mut room, share) {
+                over.push(entry.job.id);
+            }
+        }
+        over.into_iter().filter_map(|id| self.entries.remove(&id)).collect()
+    }
+
+    /// A job is over.
+    fn end(&mut self, mut entry: Entry, world: &mut Surroundings) {
+        let status = entry.end(&mut world.dimensions, &mut world.saves);
+        if let Work::Transfer(transfer) = &mut entry.work {
+            // A capture that was cut short has its watch still.
+            drop(world.directory.sightings.end(entry.job.id));
+            if let Some(record) = transfer.take_record() {
+                match status.outcome.as_ref().and_then(|outcome| outcome.error.as_ref()) {
+                    None => self.done.push(record.path),
+                    Some(JobError::NotOpen(_)) => self.resume(record),
+                    // The next session tries it again.
+                    Some(_) => {}
+                }
+            }
+        }
+        self.ended.push(status.clone());
+        world.publisher.job(status);
+    }
+}
+
+/// Columns that may be ordered for the store now. If viewers have as much on order as they may, they want more.
+fn room_for_jobs(world: &Surroundings) -> usize {
+    let Surroundings { config, orders, saves, dimensions, .. } = world;
+    if saves.is_behind() || orders.room(dimensions.in_flight_for_jobs()).generate == 0 {
+        return 0;
+    }
+    // In lockstep the same on every machine.
+    let threads = if config.mode.is_lockstep() { 1 } else { config.generation_threads.max(1) };
+    let usual = IN_FLIGHT_PER_THREAD * threads;
+    config.pregeneration_in_flight.unwrap_or(usual).max(1).saturating_sub(orders.in_flight())
+}
+
+impl Dimensions {
+    /// Columns that the jobs of all dimensions have on order.
+    pub fn in_flight_for_jobs(&self) -> usize {
+        self.open.values().map(|dimension| dimension.for_jobs.len()).sum()
+    }
+}
+
+/// The jobs take in what came of their work, order more, and are told of.
+pub fn work_on_jobs(mut world: Surroundings, mut book: ResMut<JobBook>) {
+    let (world, book) = (&mut world, &mut *book);
+    book.begin_sweeps(&mut world.dimensions, &mut world.saves);
+    book.take_answers(world);
+    book.done.append(&mut world.saves.unsaved_restores);
+    book.give_turns(world);
+    for entry in book.work(world) {
+        book.end(entry, world);
+    }
+    for entry in book.entries.values_mut() {
+        if let Some(status) = entry.tell(world) {
+            world.publisher.job(status);
+        }
+    }
+    // Once in a period for all: a save asks every region.
+    let now = world.clock.now;
+    if !book.done.is_empty() && now >= book.save_at {
+        book.save_at = now.saturating_add(world.config.autosave_period);
+        world.saves.requested.extend(book.take_done());
+    }
+}
+
+/// The next session goes on where this one ends.
+pub fn keep_jobs(mut book: ResMut<JobBook>, mut dimensions: ResMut<Dimensions>, mut saves: ResMut<Saves>) {
+    book.begin_sweeps(&mut dimensions, &mut saves);
+    book.entries.values().for_each(|entry| entry.save(&mut dimensions, &mut saves));
+}

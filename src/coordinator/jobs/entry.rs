@@ -1,0 +1,258 @@
+//! One job: its turns, how far it is, and what the main world and the store are told of it.
+
+use super::job::{Job, JobId, JobKind, JobOrder, JobProgress, JobState, JobStatus, Pregeneration, Samples};
+use super::sweep::Sweep;
+use crate::coordinator::dimension::{Dimension, Dimensions};
+use crate::coordinator::far_view::Listener;
+use crate::coordinator::saving::save::Saves;
+use crate::coordinator::snapshots::{Record, SnapshotOrder, Surroundings, Transfer};
+use crate::space::DimensionId;
+use crate::storage::StoredPregeneration;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The time between two looks at a job by the main world, and between two of its saves.
+const PROGRESS_PERIOD: Duration = Duration::from_millis(250);
+
+pub struct Entry {
+    pub job: Job,
+    pub work: Work,
+    is_paused: bool,
+    is_cancelled: bool,
+    progress: JobProgress,
+    samples: Samples,
+    last_pass: Option<Duration>,
+    /// When the main world was told last; `None` if it is to be told with this pass.
+    told: Option<Duration>,
+}
+
+/// What a job does, and what it needs only for that.
+pub enum Work {
+    /// A capture or a restore.
+    Transfer(Box<Transfer>),
+    /// A pre-generation.
+    Sweep(Box<Sweep>),
+    /// A far view.
+    FarView(Box<Listener>),
+}
+
+/// Jobs that take turns: so many of them run at a time, and the others wait in their order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Lane {
+    Transfers,
+    SweepsOf(DimensionId),
+    /// Nobody waits for it.
+    Own(JobId),
+}
+
+impl Entry {
+    fn new(id: JobId, kind: JobKind, work: Work) -> Self {
+        let (is_paused, is_cancelled, progress, samples, last_pass, told) = Default::default();
+        Self { job: Job { id, kind }, work, is_paused, is_cancelled, progress, samples, last_pass, told }
+    }
+
+    /// A capture, or a restore with its record, if it is remembered. If that is written already, the job goes on with what was
+    /// cut short.
+    pub fn transfer(id: JobId, order: SnapshotOrder, record: Option<Record>) -> Self {
+        let transfer = Transfer::new(id, order, record);
+        Self::new(id, transfer.kind(), Work::Transfer(Box::new(transfer)))
+    }
+
+    pub fn pregeneration(id: JobId, order: Pregeneration) -> Self {
+        Self::new(id, JobKind::Pregeneration(order), Work::Sweep(Box::new(Sweep::new(order))))
+    }
+
+    pub fn far_view(id: JobId, listener: Listener) -> Self {
+        Self::new(id, JobKind::FarView, Work::FarView(Box::new(listener)))
+    }
+
+    pub fn sweep(&self) -> Option<&Sweep> {
+        match &self.work {
+            Work::Sweep(sweep) => Some(sweep),
+            Work::Transfer(_) | Work::FarView(_) => None,
+        }
+    }
+
+    pub fn listener(&mut self) -> Option<&mut Listener> {
+        match &mut self.work {
+            Work::FarView(listener) => Some(listener),
+            Work::Transfer(_) | Work::Sweep(_) => None,
+        }
+    }
+
+    /// A pre-generation has its dimension, and begins there with what the store knows of it.
+    pub fn begin_sweep(&mut self, dimension: &Dimension, number: u64, stored: Option<StoredPregeneration>) {
+        let Work::Sweep(sweep) = &mut self.work else { return };
+        // What it was told since it was stored counts.
+        self.is_paused |= sweep.place.is_none() && stored.is_some_and(|stored| stored.is_paused);
+        self.progress.elapsed = stored.map_or(self.progress.elapsed, |stored| stored.elapsed);
+        sweep.begin(dimension, number, stored.map(|stored| stored.cursor).unwrap_or_default());
+        self.job.kind = JobKind::Pregeneration(sweep.order);
+        self.told = None;
+    }
+
+    pub fn control(&mut self, order: JobOrder) {
+        match order {
+            JobOrder::Pause => self.is_paused = true,
+            JobOrder::Resume => self.is_paused = false,
+            JobOrder::Cancel => {
+                self.is_cancelled = true;
+                if let Work::Transfer(transfer) = &mut self.work {
+                    transfer.cancel();
+                }
+            }
+        }
+        self.told = None;
+    }
+
+    /// Those that have begun go on, before all others those that were cut short, and pre-generations in the order of their numbers.
+    pub fn rank(&self) -> (bool, bool, u64) {
+        match &self.work {
+            Work::Transfer(transfer) => (!transfer.has_begun(), !transfer.is_resumed(), 0),
+            Work::Sweep(sweep) => (false, false, sweep.place.map_or(u64::MAX, |(_, number)| number)),
+            Work::FarView(_) => (false, false, 0),
+        }
+    }
+
+    /// In which lane it may run now. What was cut short waits for its dimension; what was never begun fails without it.
+    pub fn lane(&self, is_open: impl Fn(DimensionId) -> bool) -> Option<Lane> {
+        match &self.work {
+            _ if self.is_paused => None,
+            Work::Transfer(transfer) => {
+                let may_run = !transfer.is_resumed() || transfer.has_begun() || is_open(transfer.dimension());
+                may_run.then_some(Lane::Transfers)
+            }
+            Work::Sweep(sweep) => sweep.place.map(|(id, _)| id).filter(|id| is_open(*id)).map(Lane::SweepsOf),
+            Work::FarView(_) => Some(Lane::Own(self.job.id)),
+        }
+    }
+
+    /// Whether it has a turn in this pass. To be cancelled needs none.
+    pub fn has_turn(&self) -> bool {
+        self.progress.state == JobState::Running || self.is_cancelled
+    }
+
+    /// Time passes; it runs in this pass, or not.
+    pub fn pass(&mut self, now: Duration, has_turn: bool) {
+        let last = self.last_pass.replace(now).unwrap_or(now);
+        if self.progress.state == JobState::Running {
+            self.progress.elapsed += now.saturating_sub(last);
+        }
+        self.set_state(match has_turn {
+            true => JobState::Running,
+            false if self.is_paused => JobState::Paused,
+            false => JobState::Waiting,
+        });
+    }
+
+    fn set_state(&mut self, state: JobState) {
+        if self.progress.state != state {
+            self.progress.state = state;
+            self.samples.clear();
+            self.told = None;
+        }
+    }
+
+    /// Whether it orders columns for the store.
+    pub fn takes_room(&self) -> bool {
+        matches!(self.work, Work::Sweep(_)) && !self.is_cancelled
+    }
+
+    /// Orders what can be done now, columns for the store as far as there is room for them; says whether the job has come to
+    /// its end.
+    pub fn advance(&mut self, world: &mut Surroundings, room: &mut usize, share: usize) -> bool {
+        let sweep = match &mut self.work {
+            Work::Transfer(transfer) => return transfer.advance(world),
+            Work::FarView(listener) => {
+                // It has no end of its own.
+                if !self.is_cancelled {
+                    listener.serve(self.job.id, world);
+                }
+                return self.is_cancelled;
+            }
+            Work::Sweep(sweep) => sweep,
+        };
+        let dimension = sweep.place.and_then(|(id, _)| world.dimensions.open.get_mut(&id));
+        let Some(dimension) = dimension else {
+            // The store has to forget it, when its dimension is opened again.
+            return self.is_cancelled && sweep.place.is_none();
+        };
+        if self.is_cancelled {
+            return true;
+        }
+        *room = room.saturating_sub(sweep.order(dimension, share, &mut world.orders));
+        sweep.is_finished(&dimension.stored)
+    }
+
+    /// What the main world is to be told, if it is time. The store is told too.
+    pub fn tell(&mut self, world: &mut Surroundings) -> Option<JobStatus> {
+        let now = world.clock.now;
+        if let Work::Sweep(sweep) = &mut self.work
+            && let Some(dimension) = sweep.place.and_then(|(id, _)| world.dimensions.open.get(&id))
+            && !dimension.is_closing()
+            && sweep.is_outdated(&dimension.stored)
+            && self.told.is_none_or(|told| now >= told.saturating_add(PROGRESS_PERIOD))
+        {
+            sweep.recount(&dimension.stored);
+            self.told = None;
+        }
+        let is_running = self.progress.state == JobState::Running;
+        if self.told.is_some_and(|told| !is_running || now < told.saturating_add(PROGRESS_PERIOD)) {
+            return None;
+        }
+        self.told = Some(now);
+        self.save(&mut world.dimensions, &mut world.saves);
+        Some(self.status())
+    }
+
+    /// How far it is.
+    fn status(&mut self) -> JobStatus {
+        match &self.work {
+            Work::Transfer(transfer) => transfer.measure(&mut self.progress),
+            Work::Sweep(sweep) => sweep.measure(&mut self.progress),
+            Work::FarView(listener) => listener.measure(&mut self.progress),
+        }
+        if self.progress.state == JobState::Running {
+            self.samples.push(self.last_pass.unwrap_or_default(), self.progress.done);
+        }
+        self.progress.per_second = self.samples.rate();
+        JobStatus { job: self.job, progress: self.progress.clone(), outcome: None }
+    }
+
+    /// As it is now, it joins the pending save; what has come to its end is forgotten. A dimension that closes waits for that.
+    pub fn save(&self, dimensions: &mut Dimensions, saves: &mut Saves) {
+        let Work::Sweep(sweep) = &self.work else { return };
+        let Some((id, number)) = sweep.place else { return };
+        let Some(dimension) = dimensions.open.get_mut(&id) else { return };
+        if let Some(closing) = &mut dimension.closing {
+            if closing.remove {
+                return;
+            }
+            closing.until = None;
+        }
+        let is_over = self.is_cancelled || self.progress.state.is_over();
+        let stored = (!is_over).then(|| sweep.to_stored(self.is_paused, self.progress.elapsed));
+        saves.pending.pregenerations.insert((id, number), stored);
+    }
+
+    /// What has come of it.
+    pub fn end(&mut self, dimensions: &mut Dimensions, saves: &mut Saves) -> JobStatus {
+        let (state, outcome) = match &mut self.work {
+            Work::FarView(listener) => {
+                listener.leave(dimensions);
+                (JobState::Cancelled, Default::default())
+            }
+            Work::Transfer(transfer) => transfer.end(),
+            Work::Sweep(sweep) => {
+                if let Some(dimension) = sweep.place.and_then(|(id, _)| dimensions.open.get_mut(&id)) {
+                    sweep.leave(dimension);
+                    sweep.recount(&dimension.stored);
+                }
+                (if self.is_cancelled { JobState::Cancelled } else { JobState::Finished }, Default::default())
+            }
+        };
+        self.set_state(state);
+        self.save(dimensions, saves);
+        JobStatus { outcome: Some(Arc::new(outcome)), ..self.status() }
+    }
+}

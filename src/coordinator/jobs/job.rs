@@ -1,0 +1,246 @@
+//! What the main world knows of a job: which one it is, how far it is, and what has come of it.
+
+use crate::coordinator::JobOutcome;
+use crate::space::{BlockBox, ColumnArea, DimensionId};
+use bevy::prelude::*;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The number of a job, never used twice while the world is open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Reflect)]
+#[type_path = "bevy_terrane"]
+pub struct JobId(pub(in crate::coordinator) u64);
+
+/// A job that waits or runs: the main world has an entity for each, with its [`JobProgress`], whoever began it. A
+/// [`JobEnded`](crate::view::JobEnded) tells of its end. Then the entity is despawned; what the game spawned only loses this.
+///
+/// Whoever despawns the entity cancels the job. [`ControlJob`](crate::view::ControlJob) does that too, and pauses it.
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
+#[component(immutable)]
+#[require(JobProgress)]
+pub struct Job {
+    /// Its number.
+    pub id: JobId,
+    /// What it does.
+    pub kind: JobKind,
+}
+
+/// What a job does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobKind {
+    /// It captures a box: [`Jobs::capture`](super::Jobs::capture).
+    Capture {
+        /// The dimension.
+        dimension: DimensionId,
+        /// The box.
+        area: BlockBox,
+    },
+    /// It restores a box: [`Jobs::restore`](super::Jobs::restore).
+    Restore {
+        /// The dimension.
+        dimension: DimensionId,
+        /// The box.
+        area: BlockBox,
+        /// The end of the process, or of its dimension, cut it short before.
+        is_resumed: bool,
+    },
+    /// It generates an area.
+    Pregeneration(Pregeneration),
+    /// It tells a [`FarView`](crate::view::FarView) what ground looks like. It has no end.
+    FarView,
+}
+
+/// An area of a dimension that is to be generated and stored, without being loaded into a region: spawn it in the main
+/// world, and see its [`JobProgress`] beside it.
+///
+/// Columns that are stored already count as done. Of a sparse dimension the ground around sea level is generated, as
+/// far as a viewer's default vertical radius reaches, in columns of which nothing is stored. Several of one dimension
+/// run one after the other, in the order in which they were spawned; those of several dimensions run beside each other.
+/// Viewers come first. A column that cannot be generated is tried three times, told of by
+/// [`ColumnFailed`](crate::view::ColumnFailed) and counted; the rest goes on.
+///
+/// Its entity stays when it has come to its end. It is stored until then: when its dimension is opened again, in a later
+/// session too, it goes on where it was, paused or not. Then it has the entity that the game spawned for the same area, or
+/// else a new one. When its dimension is closed it waits; if the dimension is despawned, so is it. Whoever despawns it in the
+/// same frame does not cancel it.
+///
+/// ```
+/// use bevy_terrane::prelude::*;
+///
+/// fn prepare_spawn(mut commands: Commands, dimension: Single<Entity, Added<Dimension>>) {
+///     let area = ColumnArea::Disc { center: ColumnPos::new(0, 0), radius: 64 };
+///     commands.spawn(Pregeneration { dimension: *dimension, area });
+/// }
+///
+/// fn tell(jobs: Query<(&Pregeneration, &JobProgress), Changed<JobProgress>>) {
+///     for (job, progress) in &jobs {
+///         info!("{}: {} of {} columns, {:?} left", job.area, progress.done, progress.total, progress.time_left());
+///     }
+/// }
+/// # bevy::ecs::system::assert_is_system(prepare_spawn);
+/// # bevy::ecs::system::assert_is_system(tell);
+/// ```
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
+#[component(immutable)]
+#[require(JobProgress)]
+pub struct Pregeneration {
+    /// The dimension's entity.
+    pub dimension: Entity,
+    /// What is to be generated.
+    pub area: ColumnArea,
+}
+
+/// What a job can be told to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobOrder {
+    /// Order nothing more until it is resumed. What is on its way is still done.
+    Pause,
+    /// Go on.
+    Resume,
+    /// Stop, and be forgotten. What is under way at this moment is finished: each chunk is as it was, or restored; what is
+    /// stored stays.
+    Cancel,
+}
+
+/// What a job does at the moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Reflect)]
+#[type_path = "bevy_terrane"]
+pub enum JobState {
+    /// Others come first, or its dimension is not open.
+    #[default]
+    Waiting,
+    /// It works.
+    Running,
+    /// It was told to pause.
+    Paused,
+    /// It has done all that could be done.
+    Finished,
+    /// It was told to stop, or its dimension was removed.
+    Cancelled,
+    /// It could not go on, for instance because its dimension was closed.
+    Failed,
+}
+
+impl JobState {
+    /// Whether it has come to its end.
+    pub fn is_over(self) -> bool {
+        matches!(self, Self::Finished | Self::Cancelled | Self::Failed)
+    }
+}
+
+/// How far a job is, as it was told last: four times a second, and when its state changes.
+#[derive(Component, Clone, Debug, Default, PartialEq, Reflect)]
+#[type_path = "bevy_terrane"]
+#[reflect(Component, Clone, Default)]
+pub struct JobProgress {
+    /// What it does.
+    pub state: JobState,
+    /// Pieces of work that are done. Of a pre-generation: columns of its area that are stored, whoever generated them; the
+    /// save that is under way is included. Of a capture or a restore: columns, each once for every phase, those that read and
+    /// write files as well. Of a far view: columns that its listener has.
+    pub done: u64,
+    /// Pieces of work in all, as far as that is known; of a far view, which has no end, what its disc holds.
+    pub total: u128,
+    /// Columns that a pre-generation tried several times and that failed each time.
+    pub failed: u64,
+    /// Pieces of work that were done in a second, over the last ten seconds; `None` before there is enough to count, and while
+    /// it does not run.
+    pub per_second: Option<f64>,
+    /// How long it has been running; a pre-generation, earlier sessions included.
+    pub elapsed: Duration,
+    /// The time that regions have worked for it within their ticks.
+    pub worked: Duration,
+    /// Chunks that it changed.
+    pub chunks_changed: usize,
+}
+
+impl JobProgress {
+    /// Pieces of work that are neither done nor failed.
+    pub fn remaining(&self) -> u128 {
+        self.total.saturating_sub(self.done.into()).saturating_sub(self.failed.into())
+    }
+
+    /// The part that is done, from 0 to 1.
+    pub fn fraction(&self) -> f64 {
+        if self.total == 0 { 1.0 } else { self.done as f64 / self.total as f64 }
+    }
+
+    /// How much longer it takes if it goes on as fast; `None` if nobody can tell.
+    pub fn time_left(&self) -> Option<Duration> {
+        if self.remaining() == 0 {
+            return Some(Duration::ZERO);
+        }
+        let rate = self.per_second.filter(|rate| *rate > 0.0)?;
+        Duration::try_from_secs_f64(self.remaining() as f64 / rate).ok()
+    }
+}
+
+/// How a job is, as the main world is told.
+#[derive(Clone, Debug)]
+pub struct JobStatus {
+    /// Which one.
+    pub job: Job,
+    /// How far it is.
+    pub progress: JobProgress,
+    /// What has come of it, at its end.
+    pub outcome: Option<Arc<JobOutcome>>,
+}
+
+/// How far back the rate looks.
+const WINDOW: Duration = Duration::from_secs(10);
+
+/// How many pieces were done when.
+#[derive(Clone, Debug, Default)]
+pub struct Samples(VecDeque<(Duration, u64)>);
+
+impl Samples {
+    pub fn push(&mut self, now: Duration, done: u64) {
+        self.0.push_back((now, done));
+        // The one at the far edge of the window stays.
+        while self.0.get(1).is_some_and(|(at, _)| *at + WINDOW <= now) {
+            self.0.pop_front();
+        }
+    }
+
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Pieces a second over the window.
+    pub fn rate(&self) -> Option<f64> {
+        let ((first, before), (last, done)) = (self.0.front()?, self.0.back()?);
+        let seconds = last.saturating_sub(*first).as_secs_f64();
+        (seconds > 0.0).then(|| done.saturating_sub(*before) as f64 / seconds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_is_that_of_the_last_ten_seconds() {
+        let mut samples = Samples::default();
+        assert_eq!(samples.rate(), None);
+        samples.push(Duration::ZERO, 100);
+        assert_eq!(samples.rate(), None);
+        (1..=40).for_each(|second| samples.push(Duration::from_secs(second), 100 + second * 5));
+        assert_eq!(samples.rate(), Some(5.0));
+        (41..=50).for_each(|second| samples.push(Duration::from_secs(second), 300 + (second - 40) * 20));
+        assert_eq!(samples.rate(), Some(20.0));
+        assert!(samples.0.len() <= 12);
+    }
+
+    #[test]
+    fn what_is_left_follows_from_the_rate() {
+        let progress = JobProgress { done: 30, total: 100, failed: 10, ..default() };
+        assert_eq!((progress.remaining(), progress.fraction(), progress.time_left()), (60, 0.3, None));
+        let running = JobProgress { per_second: Some(20.0), ..progress.clone() };
+        assert_eq!(running.time_left(), Some(Duration::from_secs(3)));
+        // It is over in more time than there is.
+        let slow = JobProgress { per_second: Some(1e-300), ..progress.clone() };
+        assert_eq!(slow.time_left(), None);
+        assert_eq!(JobProgress { done: 90, ..progress }.time_left(), Some(Duration::ZERO));
+    }
+}

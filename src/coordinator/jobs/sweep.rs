@@ -1,0 +1,219 @@
+//! Pre-generations: areas that are generated and stored without being loaded into a region.
+//!
+//! One walks over the batches of its area, nearest to the centre first, and orders what the stored graph misses.
+
+use super::job::{JobProgress, Pregeneration};
+use crate::coordinator::dimension::Dimension;
+use crate::coordinator::events::ColumnFailed;
+use crate::coordinator::publish::Publisher;
+use crate::coordinator::streaming::orders::Orders;
+use crate::generation::DistanceGraph;
+use crate::simulation::ColumnError;
+use crate::space::{AreaBatches, AreaCursor, BatchPos, ColumnPos, DimensionId};
+use crate::storage::StoredPregeneration;
+use bevy::prelude::*;
+use std::collections::BTreeMap;
+use std::mem;
+use std::time::Duration;
+
+/// Batches that one looks at in one pass for something to order.
+const MAX_LOOKED_AT: usize = 1 << 14;
+/// How often a column is tried before it counts as failed.
+const TRIES: u32 = 3;
+/// The wait after the first failure; it doubles each time. Also the wait for what somebody else has ordered.
+const RETRY: Duration = Duration::from_secs(1);
+/// With so many columns that wait to be tried again, nothing new is tried.
+const MAX_WAITING: usize = 1_024;
+/// Failed columns of which the log tells; the others are told in messages alone.
+const MAX_COMPLAINTS: u32 = 10;
+
+/// One pre-generation. What is stored is what counts as done, whoever made it; so nothing is lost but a place in the order when
+/// the process ends at any moment.
+pub struct Sweep {
+    /// What is to be generated.
+    pub order: Pregeneration,
+    /// Under which dimension and number it is stored, once its dimension was open.
+    pub place: Option<(DimensionId, u64)>,
+    batches: AreaBatches,
+    /// The walk has come to its end.
+    is_swept: bool,
+    /// Columns on order, and how often each has failed.
+    in_flight: BTreeMap<ColumnPos, u32>,
+    /// Columns to look at again, when, and how often each has failed.
+    waiting: BTreeMap<(Duration, ColumnPos), u32>,
+    total: u128,
+    done: u64,
+    failed: u64,
+    /// How many columns the stored graph had completed when `done` was right.
+    counted_at: Option<u64>,
+    complaints: u32,
+}
+
+impl Sweep {
+    pub fn new(order: Pregeneration) -> Self {
+        let (in_flight, waiting) = Default::default();
+        Self {
+            order,
+            place: None,
+            batches: order.area.batches(),
+            is_swept: false,
+            in_flight,
+            waiting,
+            total: order.area.columns(),
+            done: 0,
+            failed: 0,
+            counted_at: None,
+            complaints: 0,
+        }
+    }
+
+    /// Begins in a dimension that was opened, or goes on there.
+    pub fn begin(&mut self, dimension: &Dimension, number: u64, cursor: AreaCursor) {
+        let order = Pregeneration { dimension: dimension.spec.entity, ..self.order };
+        let batches = AreaBatches::from_cursor(order.area, cursor);
+        *self = Self { place: Some((dimension.id, number)), batches, complaints: self.complaints, ..Self::new(order) };
+        self.recount(&dimension.stored);
+    }
+
+    /// As it is kept: with the place of the nearest batch that is not settled.
+    pub fn to_stored(&self, is_paused: bool, elapsed: Duration) -> StoredPregeneration {
+        let area = self.order.area;
+        let open = self.in_flight.keys().chain(self.waiting.keys().map(|(_, column)| column));
+        let open = open.map(|column| AreaCursor::at(&area, column.batch()));
+        let cursor = open.min().unwrap_or(self.batches.cursor()).min(self.batches.cursor());
+        StoredPregeneration { area, cursor, is_paused, elapsed }
+    }
+
+    /// How far it is.
+    pub fn measure(&self, progress: &mut JobProgress) {
+        (progress.done, progress.total, progress.failed) = (self.done, self.total, self.failed);
+    }
+
+    fn may_complain(&mut self) -> bool {
+        self.complaints = self.complaints.saturating_add(1);
+        if self.complaints == MAX_COMPLAINTS {
+            warn!("more failed columns of the pre-generation of a {} are not logged", self.order.area);
+        }
+        self.complaints <= MAX_COMPLAINTS
+    }
+
+    /// Looks at the columns on order. Tells of those that failed for good, and why.
+    pub fn settle(&mut self, dimension: &mut Dimension, publisher: &mut Publisher) {
+        let Dimension { id, real_now: now, stored, columns, for_jobs, .. } = dimension;
+        let is_settled = |column: &ColumnPos| stored.is_completed(*column) || !columns.is_under_way(*column);
+        let settled: Vec<_> = self.in_flight.extract_if(.., |column, _| is_settled(column)).collect();
+        for (column, failed) in settled {
+            let error = for_jobs.remove(&column).flatten();
+            if stored.is_completed(column) {
+                self.done += 1;
+                self.counted_at = self.counted_at.map(|counted| counted + 1);
+            } else if error.as_ref().is_some_and(ColumnError::is_outage) {
+                // No fault of the column.
+                self.waiting.insert((now.saturating_add(RETRY), column), failed);
+            } else if failed + 1 < TRIES {
+                self.waiting.insert((now.saturating_add(RETRY * (1 << failed)), column), failed + 1);
+            } else {
+                self.failed += 1;
+                let error = error.unwrap_or(ColumnError::Unanswered(column));
+                if self.may_complain() {
+                    error!("{id}: left out of the pre-generation: {error}");
+                }
+                publisher.event(ColumnFailed { dimension: *id, column, error, attempts: TRIES, given_up: true });
+            }
+        }
+    }
+
+    /// Orders so many columns at most, nearest first; says how many it has ordered.
+    pub fn order(&mut self, dimension: &mut Dimension, share: usize, orders: &mut Orders) -> usize {
+        let share = share.min(dimension.generation.allowance(dimension.real_now));
+        let (mut ordered, mut looks) = (0, MAX_LOOKED_AT);
+        while ordered < share
+            && let Some((batch, wanted)) = self.next_order(dimension, &mut looks)
+        {
+            ordered += wanted.len();
+            dimension.generation.bucket.take(wanted.len());
+            dimension.for_jobs.extend(wanted.iter().map(|column| (*column, None)));
+            orders.order_for_store(dimension, batch, wanted);
+        }
+        ordered
+    }
+
+    /// It has come to its end, or its dimension has: what is on its way is nobody's.
+    pub fn leave(&mut self, dimension: &mut Dimension) {
+        mem::take(&mut self.in_flight).keys().for_each(|column| _ = dimension.for_jobs.remove(column));
+    }
+
+    /// What is to be ordered next: columns of one batch, nearest first. Looks at `looks` batches at most.
+    fn next_order(&mut self, ground: &Dimension, looks: &mut usize) -> Option<(BatchPos, Vec<ColumnPos>)> {
+        if let Some((column, failures)) = self.next_retry(ground) {
+            self.in_flight.insert(column, failures);
+            return Some((column.batch(), vec![column]));
+        }
+        while *looks > 0 && self.waiting.len() < MAX_WAITING {
+            *looks -= 1;
+            let Some((batch, mask)) = self.batches.next() else {
+                self.is_swept = true;
+                return None;
+            };
+            let columns = self.take_free(ground, batch, mask & !ground.stored.completed_in_batch(batch));
+            if !columns.is_empty() {
+                self.in_flight.extend(columns.iter().map(|column| (*column, 0)));
+                return Some((batch, columns));
+            }
+        }
+        None
+    }
+
+    fn next_retry(&mut self, ground: &Dimension) -> Option<(ColumnPos, u32)> {
+        let now = ground.real_now;
+        loop {
+            let first = self.waiting.first_entry().filter(|first| first.key().0 <= now)?;
+            let ((_, column), failures) = first.remove_entry();
+            if ground.stored.is_completed(column) {
+                continue;
+            }
+            if !ground.columns.is_under_way(column) {
+                return Some((column, failures));
+            }
+            self.waiting.insert((now.saturating_add(RETRY), column), failures);
+        }
+    }
+
+    /// Those columns of the batch that nobody has ordered, nearest first. The others are looked at again later.
+    fn take_free(&mut self, ground: &Dimension, batch: BatchPos, missing: u16) -> Vec<ColumnPos> {
+        let missing = (0..16).filter(|bit| missing >> bit & 1 == 1).map(|bit| batch.column(bit));
+        let (busy, mut free): (Vec<_>, Vec<_>) = missing.partition(|column| ground.columns.is_under_way(*column));
+        let later = ground.real_now.saturating_add(RETRY);
+        self.waiting.extend(busy.into_iter().map(|column| ((later, column), 0)));
+        let center = self.order.area.center();
+        free.sort_by_key(|column| column.distance_squared(center));
+        free
+    }
+
+    /// Whether nothing is left to do. If columns are missing that the walk went past, it begins again.
+    pub fn is_finished(&mut self, stored: &DistanceGraph) -> bool {
+        if !self.is_swept || !self.in_flight.is_empty() || !self.waiting.is_empty() {
+            return false;
+        }
+        self.recount(stored);
+        if self.total.saturating_sub(self.done.into()) <= self.failed.into() {
+            return true;
+        }
+        // They were unmarked meanwhile, or were on their way when an earlier session ended.
+        self.batches = self.order.area.batches();
+        self.is_swept = false;
+        self.failed = 0;
+        false
+    }
+
+    /// Whether others have completed columns of its dimension.
+    pub fn is_outdated(&self, stored: &DistanceGraph) -> bool {
+        self.counted_at != Some(stored.completed_count())
+    }
+
+    /// Others complete columns of the area too.
+    pub fn recount(&mut self, stored: &DistanceGraph) {
+        self.done = stored.count_completed_in(&self.order.area);
+        self.counted_at = Some(stored.completed_count());
+    }
+}

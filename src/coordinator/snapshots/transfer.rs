@@ -1,0 +1,130 @@
+//! One capture or restore: what it orders next, and what came of what it ordered.
+
+mod columns;
+mod phase;
+mod surroundings;
+mod task;
+mod work;
+
+use super::records::Record;
+use super::{JobError, JobOutcome, SnapshotOrder};
+use crate::coordinator::jobs::job::{JobId, JobKind, JobProgress, JobState};
+use crate::simulation::ColumnAnswer;
+use crate::space::{ColumnPos, DimensionId};
+use phase::Phase;
+use std::mem;
+use std::path::Path;
+use std::time::Duration;
+pub use surroundings::Surroundings;
+use task::Task;
+
+/// What ends before all is done waits no longer for a region that does not tick.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+pub struct Transfer {
+    task: Task,
+    phase: Phase,
+    has_begun: bool,
+    /// Since when the job waits for the rest of what is under way, as it ends before all is done.
+    ending: Option<Duration>,
+}
+
+impl Transfer {
+    pub fn new(id: JobId, order: SnapshotOrder, record: Option<Record>) -> Self {
+        Self { task: Task::new(id, order, record), phase: Phase::Idle, has_begun: false, ending: None }
+    }
+
+    pub fn kind(&self) -> JobKind {
+        let Task { dimension, area, is_resumed, .. } = self.task;
+        match *self.task.order {
+            SnapshotOrder::Capture(_) => JobKind::Capture { dimension, area },
+            SnapshotOrder::Restore(_) => JobKind::Restore { dimension, area, is_resumed },
+        }
+    }
+
+    pub fn dimension(&self) -> DimensionId {
+        self.task.dimension
+    }
+
+    pub fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
+    pub fn is_resumed(&self) -> bool {
+        self.task.is_resumed
+    }
+
+    /// Whether it needs what is stored there, or will when it goes on after it was cut short.
+    pub fn restores_from(&self, folder: &Path) -> bool {
+        let record = self.task.record.as_ref();
+        record.is_some_and(|record| record.restore.snapshot.folder() == Some(folder))
+    }
+
+    /// The record of a restore that has changed something, at its end.
+    pub fn take_record(&mut self) -> Option<Record> {
+        self.task.record.take_if(|record| record.is_written)
+    }
+
+    /// What is under way is still answered.
+    pub fn cancel(&mut self) {
+        self.task.outcome.error = Some(JobError::Cancelled);
+    }
+
+    /// Orders what can be done now; says whether the job has come to its end.
+    pub fn advance(&mut self, world: &mut Surroundings) -> bool {
+        let (now, dimension) = (world.clock.now, self.task.dimension);
+        self.has_begun = true;
+        if world.dimensions.open.get(&dimension).is_none_or(|open| open.is_closing()) {
+            self.task.give_up(JobError::NotOpen(dimension));
+        }
+        while self.task.outcome.error.is_none() {
+            if !self.phase.work(&mut self.task, world) {
+                return false;
+            }
+            match mem::take(&mut self.phase).next(&mut self.task, world) {
+                Some(next) => self.phase = next,
+                None => return true,
+            }
+        }
+        self.wind_up(now)
+    }
+
+    /// The job ends before all is done: with what is under way, as long as that may take.
+    fn wind_up(&mut self, now: Duration) -> bool {
+        self.task.is_void.stop();
+        let since = *self.ending.get_or_insert(now);
+        // A region that is halted or hangs does nothing of it later.
+        let is_late = now >= since.saturating_add(PATIENCE);
+        self.phase.is_answered(&self.task) && (is_late || !self.phase.has_columns_under_way())
+    }
+
+    /// What came of a column, and how long a region worked on it.
+    pub fn take(&mut self, column: ColumnPos, answer: ColumnAnswer, took: Duration, now: Duration) {
+        self.task.worked += took;
+        if let Some(answer) = self.phase.take(column, answer, now) {
+            self.task.note(column, answer);
+        }
+    }
+
+    /// What came of that which the phase asked for elsewhere.
+    fn hear<T>(&mut self, answer: Result<T, JobError>, take: fn(&mut Task, &mut Phase, T)) {
+        match answer {
+            Ok(value) => take(&mut self.task, &mut self.phase, value),
+            Err(error) => {
+                // What was asked elsewhere has no answer.
+                self.phase = Phase::Idle;
+                self.task.give_up(error);
+            }
+        }
+    }
+
+    /// How far it is.
+    pub fn measure(&self, progress: &mut JobProgress) {
+        self.task.measure(progress);
+    }
+
+    /// What has come of it.
+    pub fn end(&mut self) -> (JobState, JobOutcome) {
+        self.task.end()
+    }
+}
