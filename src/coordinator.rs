@@ -66,7 +66,7 @@ pub use snapshots::{
     AfterCrash, CaptureSnapshot, ColumnOutcome, ColumnResult, EntityRestore, JobError, JobOutcome, RestoreSnapshot,
     SnapshotConfig, SnapshotSource, StoreSnapshot, UngeneratedGround,
 };
-pub use statistics::history::{TickHistory, TickWindow, TimeWindow};
+pub use statistics::history::{TickWindow, TimeWindow};
 pub use statistics::{DimensionStatistics, RegionStatistics, Statistics, TierStatistics};
 pub use streaming::failed_columns::FailedColumn;
 pub use streaming::generation_control::{DimensionGeneration, RetryColumns};
@@ -176,6 +176,7 @@ pub fn coordinator_app(
         .insert_resource(saving::save::Saves::new(&config))
         .init_resource::<saving::tiers::Tiers>()
         .insert_resource(jobs)
+        .init_resource::<snapshots::transfer::phase::Answers>()
         .insert_resource(arenas)
         .insert_resource(publish::Publisher::new(link.published.clone()));
     order_sets(&mut app);

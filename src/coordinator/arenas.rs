@@ -3,7 +3,7 @@
 //! What may be done when is in [`book`]; what is done are jobs, which this waits for. Each arena has the folder
 //! `arenas/NAME` within that of the snapshots: a stored snapshot with what [`owner_data`] says.
 
-mod arena;
+pub(super) mod arena;
 mod book;
 mod owner_data;
 
@@ -12,10 +12,11 @@ use super::events::{ArenaCreated, ArenaRefused, ArenaRemoved, ArenaReverted};
 use super::jobs::job::{JobKind, JobOrder, JobState, JobStatus};
 use super::jobs::{JobBook, Jobs};
 use super::publish::Publisher;
-use super::snapshots::{
-    CaptureSnapshot, ColumnResult, JobError, JobOutcome, RestoreSnapshot, SnapshotOrder, StoreSnapshot,
-};
-use super::threads::{Place, Threads};
+use super::threads::Threads;
+use crate::coordinator::snapshots::error::JobError;
+use crate::coordinator::snapshots::order::{CaptureSnapshot, RestoreSnapshot, SnapshotOrder, StoreSnapshot};
+use crate::coordinator::snapshots::outcome::{ColumnResult, JobOutcome};
+use crate::coordinator::threads::beside::Place;
 use bevy::prelude::*;
 use std::mem;
 use std::path::PathBuf;

@@ -1,11 +1,11 @@
 //! The settings of the coordinator.
 
 use super::clocks::clock::DimensionClock;
-use super::snapshots::SnapshotConfig;
 use super::streaming::generation_control::DimensionGeneration;
 use super::streaming::pacing::Pacing;
 use super::streaming::viewer_limits::ViewerLimits;
 use super::travel::letter_limits::LetterLimits;
+use crate::coordinator::snapshots::order::SnapshotConfig;
 use crate::region::RegionizerConfig;
 use crate::simulation::DamagedGround;
 use crate::storage::TierConfig;

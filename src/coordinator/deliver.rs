@@ -1,5 +1,6 @@
 //! Hands columns that are there to the regions that own their places.
 
+use super::LOCKSTEP_LATENCY;
 use super::dimension::column_state::ColumnState;
 use super::dimension::{Dimension, Dimensions};
 use super::events::{ColumnFailed, GroundRegenerated};
@@ -8,9 +9,9 @@ use super::publish::Publisher;
 use super::saving::save::Saves;
 use super::streaming::failed_columns::{FailedColumn, OUTAGE_PAUSE};
 use super::streaming::orders::Orders;
-use super::threads::{ColumnsReady, ReadyColumn};
-use super::{CoordinatorConfig, LOCKSTEP_LATENCY};
 use crate::chunk::{Column, ColumnSummary};
+use crate::coordinator::config::CoordinatorConfig;
+use crate::coordinator::threads::ready::{ColumnsReady, ReadyColumn};
 use crate::simulation::{ColumnError, Departed, FetchedColumn};
 use crate::space::{ColumnPos, HeightSet};
 use crate::storage::SaveBatch;

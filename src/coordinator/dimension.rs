@@ -4,11 +4,10 @@ pub(super) mod column_state;
 mod columns;
 mod inboxes;
 pub(super) mod opening;
-mod spec;
+pub(super) mod spec;
 
 pub use spec::{DimensionError, DimensionSpec};
 
-use super::CoordinatorConfig;
 use super::clocks::clock::DimensionTime;
 use super::events::DimensionRemoved;
 use super::region_slot::RegionSlot;
@@ -22,6 +21,7 @@ use super::threads::work_error::WorkError;
 use super::travel::letter_limits::LetterPlaces;
 use super::travel::transit::Transit;
 use crate::block::BlockRegistry;
+use crate::coordinator::config::CoordinatorConfig;
 use crate::generation::DistanceGraph;
 use crate::region::{RegionId, RegionState, Regionizer};
 use crate::simulation::{ColumnError, ColumnSource, DepartedColumns, Exclusive, Inbox, Letter, RegionHome};

@@ -1,6 +1,5 @@
 //! Starts the regions that are due, earliest deadline first.
 
-use super::CoordinatorConfig;
 use super::clocks::clock::{Clock, LONG_WAIT};
 use super::clocks::coupling::Couplings;
 use super::collect::tasks::TaskEnds;
@@ -12,6 +11,7 @@ use super::region_slot::Parked;
 use super::saving::save::Saves;
 use super::threads::Threads;
 use super::travel::letters::{Directory, Post};
+use crate::coordinator::config::CoordinatorConfig;
 use crate::simulation::{Inbox, Task};
 use bevy::prelude::*;
 use std::cmp::Reverse;

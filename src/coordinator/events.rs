@@ -1,9 +1,14 @@
 //! What happens in the simulation, for the main world to hear of.
 
-use super::{
-    ArenaError, ArenaOrder, AskError, ChunkState, ControlError, ControlRegion, DimensionError, JobOutcome, LogInError,
-    RegionFault, SaveError, StepDimension, WorkError,
-};
+use crate::coordinator::answers::question::{AskError, ChunkState};
+use crate::coordinator::arenas::arena::{ArenaError, ArenaOrder};
+use crate::coordinator::clocks::orders::{ControlError, ControlRegion, StepDimension};
+use crate::coordinator::dimension::spec::DimensionError;
+use crate::coordinator::fault::region_fault::RegionFault;
+use crate::coordinator::saving::request::SaveError;
+use crate::coordinator::snapshots::outcome::JobOutcome;
+use crate::coordinator::threads::work_error::WorkError;
+use crate::coordinator::travel::log_in::LogInError;
 use crate::region::RegionId;
 use crate::simulation::{Address, BlockAccessError, ColumnError, SetBlock, Undeliverable};
 use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnPos, DimensionId};

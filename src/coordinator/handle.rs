@@ -1,9 +1,10 @@
 //! The coordinator's own thread, and what keeps it running.
 
+use crate::coordinator::config::CoordinatorConfig;
 use crate::coordinator::exchange::{Event, Inbound, MainLink};
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::saving::shutdown;
-use crate::coordinator::{CoordinatorConfig, CoordinatorMain, dispatch};
+use crate::coordinator::{CoordinatorMain, dispatch};
 use crate::simulation::Exclusive;
 use bevy::prelude::*;
 use std::io;

@@ -11,15 +11,18 @@ mod sweep;
 use super::clocks::clock::Clock;
 use super::dimension::Dimensions;
 use super::exchange::{MainLink, Teller};
-use super::far_view::{FarView, Listener, note_edits};
+use super::far_view::{Listener, note_edits};
 use super::publish::Publisher;
 use super::saving::request::SaveRequest;
 use super::saving::save::Saves;
-use super::snapshots::{
-    AfterCrash, CaptureSnapshot, JobError, Record, RestoreRecords, RestoreSnapshot, SnapshotOrder, Surroundings,
-    Transfer, remove_record,
-};
-use crate::simulation::ColumnAnswer;
+use super::snapshots::remove_record;
+use crate::coordinator::far_view::view::FarView;
+use crate::coordinator::snapshots::error::JobError;
+use crate::coordinator::snapshots::order::{AfterCrash, CaptureSnapshot, RestoreSnapshot, SnapshotOrder};
+use crate::coordinator::snapshots::records::{Record, RestoreRecords};
+use crate::coordinator::snapshots::transfer::Transfer;
+use crate::coordinator::snapshots::transfer::phase::Answers;
+use crate::coordinator::snapshots::transfer::surroundings::Surroundings;
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage::{StoredDimension, WorldStore};
 use bevy::prelude::*;
@@ -35,8 +38,8 @@ use std::time::Duration;
 /// Columns that may be on order for each generation thread, unless a setting says otherwise.
 const IN_FLIGHT_PER_THREAD: usize = 64;
 
-/// Begins jobs and controls them, and creates, reverts and removes arenas, from the main world, from a region's systems or from any thread: a resource in each of these
-/// worlds, to be cloned.
+/// Begins jobs and controls them, and creates, reverts and removes arenas, from the main world, from a region's systems or from any
+/// thread: a resource in each of these worlds, to be cloned.
 ///
 /// Each job has an entity with a [`Job`] and its [`JobProgress`](crate::view::JobProgress) in the main world as long as it lasts.
 #[derive(Resource, Clone)]
@@ -112,8 +115,6 @@ pub struct JobBook {
     pub done: Vec<PathBuf>,
     /// When that is asked for.
     save_at: Duration,
-    /// What came of columns of captures and restores, and how long regions worked on them.
-    pub answers: Vec<(JobId, ColumnPos, ColumnAnswer, Duration)>,
     /// The jobs that came to their end in this pass.
     pub ended: Vec<JobStatus>,
 }
@@ -122,8 +123,8 @@ impl JobBook {
     /// Takes up the restores that earlier sessions did not end.
     pub fn open(handle: Jobs, records: Option<(RestoreRecords, Vec<Record>)>, store: &WorldStore) -> Self {
         let (records, found) = records.unzip();
-        let (entries, numbers, done, answers, ended) = Default::default();
-        let mut book = Self { handle, entries, numbers, records, done, save_at: Duration::ZERO, answers, ended };
+        let (entries, numbers, done, ended) = Default::default();
+        let mut book = Self { handle, entries, numbers, records, done, save_at: Duration::ZERO, ended };
         let known = store.dimensions();
         let is_gone = |id: DimensionId| {
             let is_it = |known: &StoredDimension| known.id == id && !known.being_removed;
@@ -251,9 +252,14 @@ impl JobBook {
 
     /// The jobs take in what came of that which they asked for; in lockstep in the same order on every machine, whichever region
     /// was first.
-    fn take_answers(&mut self, world: &mut Surroundings) {
+    fn take_answers(&mut self, world: &mut Surroundings, answers: &mut Answers) {
         let now = world.clock.now;
-        let mut answers = mem::take(&mut self.answers);
+        for (id, take) in mem::take(answers.elsewhere.get()) {
+            if let Some(transfer) = self.transfer(id) {
+                transfer.hear(take);
+            }
+        }
+        let mut answers = mem::take(&mut answers.columns);
         answers.sort_by_key(|(id, column, ..)| (*id, *column));
         for (id, column, answer, took) in answers {
             if let Some(transfer) = self.transfer(id) {
@@ -349,10 +355,10 @@ impl Dimensions {
 }
 
 /// The jobs take in what came of their work, order more, and are told of.
-pub fn work_on_jobs(mut world: Surroundings, mut book: ResMut<JobBook>) {
+pub fn work_on_jobs(mut world: Surroundings, mut book: ResMut<JobBook>, mut answers: ResMut<Answers>) {
     let (world, book) = (&mut world, &mut *book);
     book.begin_sweeps(&mut world.dimensions, &mut world.saves);
-    book.take_answers(world);
+    book.take_answers(world, &mut answers);
     book.done.append(&mut world.saves.unsaved_restores);
     book.give_turns(world);
     for entry in book.work(world) {

@@ -1,6 +1,5 @@
 //! Puts what changed where the main world takes it.
 
-use super::arenas::{Arena, ArenaStatus};
 use super::events::{BlockRefused, WorldEvent};
 use super::far_view::news::FarUpdate;
 use super::jobs::job::JobStatus;
@@ -8,6 +7,7 @@ use super::published::{ColumnUpdate, Published};
 use super::statistics::{Statistics, Totals};
 use super::tally::Tally;
 use crate::chunk::{Chunk, Column};
+use crate::coordinator::arenas::arena::{Arena, ArenaStatus};
 use crate::simulation::{BlockAccessError, Exclusive, Letter, MirrorUpdate, SetBlock};
 use crate::space::{ChunkPos, ColumnPos, DimensionId, HeightSet};
 use bevy::prelude::*;

@@ -1,11 +1,11 @@
 //! What the main world is told: the newest state of what changed.
 
-use super::arenas::{Arena, ArenaStatus};
 use super::events::WorldEvent;
 use super::far_view::news::FarUpdate;
 use super::jobs::job::{JobId, JobStatus};
 use super::statistics::Statistics;
 use crate::chunk::{Chunk, Column};
+use crate::coordinator::arenas::arena::{Arena, ArenaStatus};
 use crate::simulation::{Exclusive, Letter, MirrorUpdate};
 use crate::space::{ChunkPos, ColumnPos, DimensionId, HeightSet};
 use rustc_hash::FxHashMap;

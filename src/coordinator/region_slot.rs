@@ -1,7 +1,8 @@
 //! What the coordinator keeps of each region.
 
 use super::clocks::clock::DimensionTime;
-use super::{RegionFault, TickHistory};
+use crate::coordinator::fault::region_fault::RegionFault;
+use crate::coordinator::statistics::history::TickHistory;
 use crate::region::{RegionData, RegionId, RegionPart};
 use crate::simulation::{Exclusive, Inbox, RegionWorld, TaskProgress};
 use crate::space::SectionPos;

@@ -10,28 +10,27 @@
 //! A restore is remembered on disk before it changes anything, until all that it changed is saved (see [`records`]): what the
 //! end of the process cuts short goes on, or is taken back, when its dimension is opened again.
 
-mod error;
+pub(super) mod error;
 mod files;
-mod order;
-mod outcome;
-mod records;
-mod sightings;
-mod transfer;
+pub(super) mod order;
+pub(super) mod outcome;
+pub(super) mod records;
+pub(super) mod sightings;
+pub(super) mod transfer;
 
-use super::jobs::JobBook;
-use super::threads::{Place, Threads};
+use super::saving::save::Saves;
+use super::threads::Threads;
+use crate::coordinator::threads::beside::Place;
 use bevy::prelude::*;
 use std::path::PathBuf;
 
 pub use error::JobError;
 pub use order::{
-    AfterCrash, CaptureSnapshot, EntityRestore, RestoreSnapshot, SnapshotConfig, SnapshotOrder, SnapshotSource,
-    StoreSnapshot, UngeneratedGround,
+    AfterCrash, CaptureSnapshot, EntityRestore, RestoreSnapshot, SnapshotConfig, SnapshotSource, StoreSnapshot,
+    UngeneratedGround,
 };
 pub use outcome::{ColumnOutcome, ColumnResult, JobOutcome};
-pub(super) use records::{Record, RestoreRecords, remove as remove_record};
-pub(super) use sightings::Sightings;
-pub(super) use transfer::{Surroundings, Transfer};
+pub(super) use records::{RestoreRecords, remove as remove_record};
 
 /// All that a restore changed is saved.
 pub fn forget_restore(record: PathBuf, threads: &mut Threads) {
@@ -46,7 +45,7 @@ pub fn forget_restore(record: PathBuf, threads: &mut Threads) {
         |world, done| {
             if let Err(error) = done {
                 warn!("{}: a restore that is done is forgotten later: {error}", record.display());
-                world.resource_mut::<JobBook>().done.push(record);
+                world.resource_mut::<Saves>().unsaved_restores.push(record);
             }
         },
     );

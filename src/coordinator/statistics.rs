@@ -6,9 +6,12 @@ pub(super) mod rate;
 pub(super) mod take;
 
 use super::streaming::progress::CountTimer;
-use super::{
-    Backlog, DimensionClock, DimensionGeneration, FailedColumn, RegionFault, TickHistory, TickWindow, TimeWindow,
-};
+use crate::coordinator::clocks::clock::DimensionClock;
+use crate::coordinator::config::Backlog;
+use crate::coordinator::fault::region_fault::RegionFault;
+use crate::coordinator::statistics::history::{TickHistory, TickWindow, TimeWindow};
+use crate::coordinator::streaming::failed_columns::FailedColumn;
+use crate::coordinator::streaming::generation_control::DimensionGeneration;
 use crate::generation::Completion;
 use crate::region::{RegionId, RegionState};
 use crate::space::{ColumnPos, DimensionId, SectionPos};

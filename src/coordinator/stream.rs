@@ -1,6 +1,5 @@
 //! Finds the nearest ground that viewers miss and orders it; finds what nobody needs any more.
 
-use super::CoordinatorConfig;
 use super::clocks::clock::Clock;
 use super::dimension::column_state::{ColumnState, Rest};
 use super::dimension::{Dimension, Dimensions};
@@ -10,6 +9,7 @@ use super::streaming::holders::Holder;
 use super::streaming::orders::Orders;
 use super::travel::letters::{Directory, Post};
 use super::{deadlines::Deadlines, dispatch::soon};
+use crate::coordinator::config::CoordinatorConfig;
 use crate::simulation::{Undeliverable, ViewerRadii};
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage::EntityRecord;

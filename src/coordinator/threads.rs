@@ -1,22 +1,19 @@
 //! The threads: one for the coordinator, some for regions, pools for generation and loading, one for the storage.
 
-mod beside;
-mod columns;
+pub(super) mod beside;
+pub(super) mod columns;
 pub(super) mod ready;
 pub(super) mod regions;
 pub(super) mod work_error;
 
 pub use work_error::WorkError;
 
-pub(super) use beside::Place;
-pub(super) use columns::{ColumnOrder, ColumnThreads, Source};
-pub(super) use ready::{ColumnsReady, ReadyColumn};
-pub(super) use regions::{Fault, RegionJob, RegionThreads, TaskDone};
-pub(super) use work_error::caught;
+pub(super) use columns::ColumnThreads;
+pub(super) use regions::RegionThreads;
 
-use super::CoordinatorConfig;
 use super::exchange::{Event, Teller};
 use crate::block::BlockRegistry;
+use crate::coordinator::config::CoordinatorConfig;
 use crate::simulation::RegionTemplate;
 use crate::storage::{StorageThread, WorldStore};
 use crate::work::Stop;

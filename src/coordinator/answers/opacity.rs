@@ -6,7 +6,8 @@ use crate::coordinator::dimension::Dimensions;
 use crate::coordinator::events::OpacityAnswer;
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::saving::save::Saves;
-use crate::coordinator::threads::{Place, Threads};
+use crate::coordinator::threads::Threads;
+use crate::coordinator::threads::beside::Place;
 use bevy::prelude::*;
 use std::sync::Arc;
 

@@ -1,7 +1,8 @@
 //! What an arena is, and how it is.
 
 use crate::coordinator::jobs::job::JobId;
-use crate::coordinator::snapshots::{AfterCrash, EntityRestore, JobError};
+use crate::coordinator::snapshots::error::JobError;
+use crate::coordinator::snapshots::order::{AfterCrash, EntityRestore};
 use crate::snapshot::{RestoreSequence, StoredSnapshotError};
 use crate::space::{BlockBox, DimensionId};
 use bevy::prelude::*;

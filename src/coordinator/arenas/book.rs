@@ -6,7 +6,7 @@ mod tests;
 use super::arena::{Arena, ArenaDamage, ArenaError, ArenaState, ArenaStatus};
 use super::owner_data;
 use crate::coordinator::jobs::job::{JobId, JobState};
-use crate::coordinator::snapshots::JobError;
+use crate::coordinator::snapshots::error::JobError;
 use crate::snapshot::{StoredSnapshot, StoredSnapshotError};
 use crate::space::BlockBox;
 use crate::work::FileError;

@@ -1,7 +1,7 @@
 //! What is stored of an arena beside its snapshot, as texts by name.
 
-use super::{Arena, ArenaDamage, ArenaSettings};
-use crate::coordinator::snapshots::{AfterCrash, EntityRestore};
+use crate::coordinator::arenas::arena::{Arena, ArenaDamage, ArenaSettings};
+use crate::coordinator::snapshots::order::{AfterCrash, EntityRestore};
 use crate::snapshot::RestoreSequence;
 use crate::space::{BlockBox, ColumnPos, DimensionId};
 use std::collections::BTreeMap;

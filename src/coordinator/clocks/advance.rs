@@ -1,7 +1,7 @@
 //! Moves all clocks on.
 
 use super::clock::Clock;
-use crate::coordinator::CoordinatorConfig;
+use crate::coordinator::config::CoordinatorConfig;
 use crate::coordinator::dimension::Dimensions;
 use crate::coordinator::streaming::orders::Orders;
 use bevy::prelude::*;

@@ -1,13 +1,14 @@
 //! What the end of a region's task means for the regionizer.
 
-use crate::coordinator::CoordinatorConfig;
+use crate::coordinator::config::CoordinatorConfig;
 use crate::coordinator::deadlines::{Deadlines, Running};
 use crate::coordinator::dimension::Dimensions;
 use crate::coordinator::exchange::Inbound;
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::region_slot::RegionSlot;
 use crate::coordinator::saving::save::Saves;
-use crate::coordinator::threads::{TaskDone, Threads};
+use crate::coordinator::threads::Threads;
+use crate::coordinator::threads::regions::TaskDone;
 use crate::coordinator::travel::letters::{Directory, Post};
 use crate::region::{RegionId, RegionPart, RegionState};
 use crate::simulation::{Inbox, Letter, RegionShare, Task, Undeliverable};

@@ -1,8 +1,9 @@
 //! Opens dimensions as soon as nothing stands in the way.
 
-use super::{Dimension, DimensionError, DimensionSpec, Dimensions, Opening, Store, Unopened};
-use crate::coordinator::CoordinatorConfig;
+use super::{Dimension, Dimensions, Opening, Store, Unopened};
 use crate::coordinator::clocks::clock::Clock;
+use crate::coordinator::config::CoordinatorConfig;
+use crate::coordinator::dimension::spec::{DimensionError, DimensionSpec};
 use crate::coordinator::events::{DimensionFailed, DimensionOpened};
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::saving::close::remove_stored;

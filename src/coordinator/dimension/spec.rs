@@ -2,7 +2,7 @@
 
 use crate::coordinator::clocks::clock::DimensionClock;
 use crate::coordinator::streaming::generation_control::DimensionGeneration;
-use crate::coordinator::threads::WorkError;
+use crate::coordinator::threads::work_error::WorkError;
 use crate::generation::Generator;
 use crate::region::RegionizerConfigError;
 use crate::storage::{self, StoreError};

@@ -1,7 +1,7 @@
 //! What a listener of a far view is told.
 
 use crate::chunk::ColumnSummary;
-use crate::coordinator::JobId;
+use crate::coordinator::jobs::job::JobId;
 use crate::space::{ColumnPos, DimensionId};
 use std::sync::Arc;
 

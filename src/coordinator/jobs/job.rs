@@ -1,6 +1,6 @@
 //! What the main world knows of a job: which one it is, how far it is, and what has come of it.
 
-use crate::coordinator::JobOutcome;
+use crate::coordinator::snapshots::outcome::JobOutcome;
 use crate::space::{BlockBox, ColumnArea, DimensionId};
 use bevy::prelude::*;
 use std::collections::VecDeque;

@@ -9,7 +9,9 @@ use crate::coordinator::events::{BackupFailed, SaveFailed, WorldBackedUp, WorldE
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::saving::save::Saves;
 use crate::coordinator::snapshots::forget_restore;
-use crate::coordinator::threads::{Place, Threads, WorkError};
+use crate::coordinator::threads::Threads;
+use crate::coordinator::threads::beside::Place;
+use crate::coordinator::threads::work_error::WorkError;
 use crate::storage::upkeep::FoundRequest;
 use crate::storage::{Backup, WorldStore};
 

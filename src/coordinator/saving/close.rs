@@ -1,14 +1,16 @@
 //! Closes dimensions while the app runs: everything of them is saved, then they are gone from memory.
 
 use super::save::Saves;
-use crate::coordinator::DimensionError;
 use crate::coordinator::deadlines::Deadlines;
+use crate::coordinator::dimension::spec::DimensionError;
 use crate::coordinator::dimension::{Closing, Dimension, Dimensions, Store, Unopened};
 use crate::coordinator::events::{DimensionClosed, DimensionRemoved};
 use crate::coordinator::jobs::JobBook;
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::streaming::holders::Holder;
-use crate::coordinator::threads::{Place, Threads, WorkError};
+use crate::coordinator::threads::Threads;
+use crate::coordinator::threads::beside::Place;
+use crate::coordinator::threads::work_error::WorkError;
 use crate::coordinator::travel::letters::{Directory, Post};
 use crate::region::RegionId;
 use crate::simulation::{Task, Undeliverable};

@@ -1,6 +1,6 @@
 //! What can be asked of saving, and why it is not done.
 
-use crate::coordinator::threads::WorkError;
+use crate::coordinator::threads::work_error::WorkError;
 use crate::region::RegionId;
 use crate::space::DimensionId;
 use crate::storage::StoreError;

@@ -11,12 +11,12 @@
 use super::autosave::Autosave;
 use super::request::SaveRequest;
 use crate::coordinator::clocks::clock::Clock;
+use crate::coordinator::config::{Backlog, CoordinatorConfig, SaveDurability};
 use crate::coordinator::dimension::Dimensions;
 use crate::coordinator::events::SaveFailed;
 use crate::coordinator::exchange::Inbound;
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::threads::Threads;
-use crate::coordinator::{Backlog, CoordinatorConfig, SaveDurability};
 use crate::region::RegionId;
 use crate::simulation::SavedChunks;
 use crate::space::{ChunkPos, ColumnPos, DimensionId};

@@ -7,8 +7,8 @@
 #[cfg(test)]
 mod tests;
 
-use crate::coordinator::CoordinatorConfig;
 use crate::coordinator::clocks::clock::Clock;
+use crate::coordinator::config::CoordinatorConfig;
 use crate::coordinator::dimension::{Dimension, Dimensions, Store};
 use crate::coordinator::statistics::TierStatistics;
 use crate::coordinator::streaming::holders::ViewerState;

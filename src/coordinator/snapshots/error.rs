@@ -1,6 +1,6 @@
 //! Why a job fails.
 
-use crate::coordinator::threads::WorkError;
+use crate::coordinator::threads::work_error::WorkError;
 use crate::simulation::ColumnError;
 use crate::snapshot::StoredSnapshotError;
 use crate::space::DimensionId;

@@ -1,8 +1,9 @@
 //! What jobs do with files, on a thread of its own.
 
-use super::{JobError, StoreSnapshot};
 use crate::block::BlockRegistry;
-use crate::coordinator::threads::WorkError;
+use crate::coordinator::snapshots::error::JobError;
+use crate::coordinator::snapshots::order::StoreSnapshot;
+use crate::coordinator::threads::work_error::WorkError;
 use crate::snapshot::{Snapshot, StoreOptions, StoredSnapshot, StoredSnapshotError};
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage::{StoreError, WorldStore};

@@ -1,6 +1,6 @@
 //! What has come of a job.
 
-use super::JobError;
+use crate::coordinator::snapshots::error::JobError;
 use crate::simulation::ColumnError;
 use crate::snapshot::{Snapshot, StoredSnapshot};
 use crate::space::ColumnPos;

@@ -9,9 +9,9 @@
 //!
 //! It is put together as `NUMBER.new`. A folder without the file `restore` is one that is being removed.
 
-use super::{AfterCrash, EntityRestore, RestoreSnapshot, SnapshotSource};
 use crate::block::BlockRegistry;
 use crate::bytes;
+use crate::coordinator::snapshots::order::{AfterCrash, EntityRestore, RestoreSnapshot, SnapshotSource};
 use crate::snapshot::{BlockFilter, RestoreSequence, StoreOptions, StoredSnapshot, StoredSnapshotError};
 use crate::space::{BlockBox, DimensionId};
 use crate::work::{FileError, Tell, sync_folder};

@@ -1,21 +1,23 @@
 //! One capture or restore: what it orders next, and what came of what it ordered.
 
 mod columns;
-mod phase;
-mod surroundings;
+pub(in crate::coordinator) mod phase;
+pub(in crate::coordinator) mod surroundings;
 mod task;
 mod work;
 
 use super::records::Record;
-use super::{JobError, JobOutcome, SnapshotOrder};
 use crate::coordinator::jobs::job::{JobId, JobKind, JobProgress, JobState};
+use crate::coordinator::snapshots::error::JobError;
+use crate::coordinator::snapshots::order::SnapshotOrder;
+use crate::coordinator::snapshots::outcome::JobOutcome;
 use crate::simulation::ColumnAnswer;
 use crate::space::{ColumnPos, DimensionId};
-use phase::Phase;
+use phase::{Phase, Take};
 use std::mem;
 use std::path::Path;
 use std::time::Duration;
-pub use surroundings::Surroundings;
+use surroundings::Surroundings;
 use task::Task;
 
 /// What ends before all is done waits no longer for a region that does not tick.
@@ -107,15 +109,8 @@ impl Transfer {
     }
 
     /// What came of that which the phase asked for elsewhere.
-    fn hear<T>(&mut self, answer: Result<T, JobError>, take: fn(&mut Task, &mut Phase, T)) {
-        match answer {
-            Ok(value) => take(&mut self.task, &mut self.phase, value),
-            Err(error) => {
-                // What was asked elsewhere has no answer.
-                self.phase = Phase::Idle;
-                self.task.give_up(error);
-            }
-        }
+    pub fn hear(&mut self, take: Take) {
+        take(&mut self.task, &mut self.phase);
     }
 
     /// How far it is.

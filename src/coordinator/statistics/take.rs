@@ -1,16 +1,17 @@
 //! Takes the statistics.
 
 use super::{PERIOD, RegionStatistics, Statistics};
-use crate::coordinator::CoordinatorConfig;
 use crate::coordinator::clocks::clock::Clock;
 use crate::coordinator::clocks::coupling::Couplings;
+use crate::coordinator::config::CoordinatorConfig;
 use crate::coordinator::deadlines::Deadlines;
 use crate::coordinator::dimension::{Dimension, Dimensions, Store};
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::saving::save::Saves;
 use crate::coordinator::saving::tiers::Tiers;
 use crate::coordinator::streaming::orders::Orders;
-use crate::coordinator::threads::{Place, Threads};
+use crate::coordinator::threads::Threads;
+use crate::coordinator::threads::beside::Place;
 use crate::region::{RegionId, RegionState};
 use crate::space::SectionPos;
 use crate::work::return_freed_memory;

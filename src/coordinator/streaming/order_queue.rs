@@ -1,7 +1,7 @@
 //! Orders that no thread has begun: a thread takes the nearest at the last moment, and what is far by then can be taken
 //! back.
 
-use crate::coordinator::threads::ColumnOrder;
+use crate::coordinator::threads::columns::ColumnOrder;
 use crate::space::DimensionId;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -76,7 +76,7 @@ impl OrderQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::coordinator::threads::Source;
+    use crate::coordinator::threads::columns::Source;
     use crate::generation::Void;
     use crate::simulation::{ColumnSource, RegionHome};
     use crate::space::{BatchPos, ColumnPos};

@@ -5,7 +5,7 @@ use super::pacing::InFlightLimit;
 use crate::coordinator::dimension::column_state::ColumnState;
 use crate::coordinator::dimension::{Dimension, Dimensions};
 use crate::coordinator::publish::Publisher;
-use crate::coordinator::threads::{ColumnOrder, ColumnThreads, Source};
+use crate::coordinator::threads::columns::{ColumnOrder, ColumnThreads, Source};
 use crate::simulation::Viewer;
 use crate::space::{BatchPos, ColumnPos, HeightSet};
 use bevy::prelude::*;

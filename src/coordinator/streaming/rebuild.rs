@@ -4,10 +4,12 @@
 //! the dimension is opened when that is done; others tick and are saved meanwhile. Until then the dimension waits as one
 //! does whose name is taken by another that is being closed.
 
-use crate::coordinator::DimensionError;
 use crate::coordinator::dimension::Dimensions;
+use crate::coordinator::dimension::spec::DimensionError;
 use crate::coordinator::publish::Publisher;
-use crate::coordinator::threads::{Place, Threads, WorkError};
+use crate::coordinator::threads::Threads;
+use crate::coordinator::threads::beside::Place;
+use crate::coordinator::threads::work_error::WorkError;
 use crate::space::DimensionId;
 use crate::storage::{StoreError, WorldStore};
 use crate::work::{Progress, Stop};

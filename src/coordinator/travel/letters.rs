@@ -8,7 +8,7 @@ use crate::coordinator::clocks::clock::Clock;
 use crate::coordinator::dimension::{Dimension, Dimensions};
 use crate::coordinator::events::LetterLost;
 use crate::coordinator::publish::Publisher;
-use crate::coordinator::snapshots::Sightings;
+use crate::coordinator::snapshots::sightings::Sightings;
 use crate::region::RegionId;
 use crate::simulation::{Address, Letter, LetterSender, MirrorUpdate, Traveller, Undeliverable};
 use crate::space::{BlockPos, ColumnPos, DimensionId};

@@ -1,6 +1,6 @@
 //! How players come into the world and leave it.
 
-use crate::coordinator::threads::WorkError;
+use crate::coordinator::threads::work_error::WorkError;
 use crate::simulation::Undeliverable;
 use crate::space::{BlockPos, DimensionId};
 use bevy::prelude::*;

@@ -1,11 +1,11 @@
 //! What regions do for a job: something with each column, a few at a time, or all of them something at once.
 
+use super::phase::Answers;
 use super::surroundings::Surroundings;
 use super::task::Task;
 use crate::coordinator::dimension::Dimension;
 use crate::coordinator::dimension::column_state::ColumnState;
-use crate::coordinator::jobs::JobBook;
-use crate::coordinator::snapshots::ColumnResult;
+use crate::coordinator::snapshots::outcome::ColumnResult;
 use crate::simulation::{ColumnAnswer, ColumnWork, WorkBudget};
 use crate::snapshot::Snapshot;
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
@@ -203,7 +203,7 @@ impl Task {
     fn send(&self, at: ChunkPos, work: ColumnWork, world: &mut Surroundings) {
         let (id, column, teller) = (self.id, at.column(), world.threads.teller());
         let tell = move |answer, took| {
-            teller.tell(move |world| world.resource_mut::<JobBook>().answers.push((id, column, answer, took)));
+            teller.tell(move |world| world.resource_mut::<Answers>().columns.push((id, column, answer, took)));
         };
         let config = &world.config;
         let share = (!config.mode.is_lockstep()).then_some(config.snapshots.tick_share);

@@ -2,15 +2,15 @@
 
 use super::columns::{Columns, Round};
 use super::surroundings::Surroundings;
-use super::task::Task;
-use super::work::StoredPlaces;
+use super::task::{StoredPlaces, Task};
 use crate::block::BlockRegistry;
-use crate::coordinator::jobs::JobBook;
-use crate::coordinator::snapshots::{
-    EntityRestore, JobError, SnapshotOrder, SnapshotSource, StoreSnapshot, files, records,
-};
-use crate::coordinator::threads::{Place, WorkError};
-use crate::simulation::{ColumnAnswer, ColumnWork};
+use crate::coordinator::jobs::job::JobId;
+use crate::coordinator::snapshots::error::JobError;
+use crate::coordinator::snapshots::order::{EntityRestore, SnapshotOrder, SnapshotSource, StoreSnapshot};
+use crate::coordinator::snapshots::{files, records};
+use crate::coordinator::threads::beside::Place;
+use crate::coordinator::threads::work_error::WorkError;
+use crate::simulation::{ColumnAnswer, ColumnWork, Exclusive};
 use crate::snapshot::StoredSnapshot;
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage::WorldStore;
@@ -24,6 +24,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use uuid::Uuid;
+
+/// What came of that which jobs asked for, until they take it in.
+#[derive(Resource, Default)]
+pub struct Answers {
+    /// What regions did with columns, and how long they worked on them.
+    pub columns: Vec<(JobId, ColumnPos, ColumnAnswer, Duration)>,
+    /// What was done elsewhere.
+    pub elsewhere: Exclusive<Vec<(JobId, Take)>>,
+}
+
+/// The job takes in what was done for it.
+pub type Take = Box<dyn FnOnce(&mut Task, &mut Phase) + Send>;
 
 /// Where work on files is done.
 const FILES: Place = Place::Beside("terrane snapshot");
@@ -245,9 +257,15 @@ impl Task {
     ) {
         let id = self.id;
         world.threads.ask(place, work, move |world, result| {
-            if let Some(transfer) = world.resource_mut::<JobBook>().transfer(id) {
-                transfer.hear(result.map_err(JobError::from).flatten(), take);
-            }
+            let take = move |task: &mut Task, phase: &mut Phase| match result.map_err(JobError::from).flatten() {
+                Ok(value) => take(task, phase, value),
+                Err(error) => {
+                    // What was asked elsewhere has no answer.
+                    *phase = Phase::Idle;
+                    task.give_up(error);
+                }
+            };
+            world.resource_mut::<Answers>().elsewhere.get().push((id, Box::new(take)));
         });
     }
 

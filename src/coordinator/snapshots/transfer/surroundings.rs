@@ -1,7 +1,7 @@
 //! What jobs have to do with in the world.
 
-use crate::coordinator::CoordinatorConfig;
 use crate::coordinator::clocks::clock::Clock;
+use crate::coordinator::config::CoordinatorConfig;
 use crate::coordinator::dimension::Dimensions;
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::saving::save::Saves;

@@ -3,23 +3,25 @@
 use super::columns::{Columns, Piece};
 use super::surroundings::Surroundings;
 use crate::coordinator::jobs::job::{JobId, JobProgress, JobState};
+use crate::coordinator::snapshots::error::JobError;
+use crate::coordinator::snapshots::order::{AfterCrash, EntityRestore, RestoreSnapshot, SnapshotOrder, SnapshotSource};
+use crate::coordinator::snapshots::outcome::{ColumnOutcome, ColumnResult, JobOutcome};
 use crate::coordinator::snapshots::records::Record;
-use crate::coordinator::snapshots::{
-    AfterCrash, ColumnOutcome, ColumnResult, EntityRestore, JobError, JobOutcome, RestoreSnapshot, SnapshotOrder,
-    SnapshotSource,
-};
 use crate::region::RegionId;
 use crate::simulation::{ColumnAnswer, ColumnError};
 use crate::snapshot::{BlockFilter, Snapshot, SnapshotParts};
 use crate::space::{BlockBox, ColumnPos, DimensionId};
 use crate::work::Stop;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::mem;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use uuid::Uuid;
+
+/// Where entities are stored.
+pub type StoredPlaces = BTreeMap<Uuid, (DimensionId, ColumnPos)>;
 
 /// A job of more columns is refused: 1,024 by 1,024.
 const MAX_COLUMNS: u128 = 1 << 20;

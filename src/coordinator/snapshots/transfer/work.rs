@@ -2,16 +2,12 @@
 
 use super::columns::{Piece, Turn};
 use super::surroundings::Surroundings;
-use super::task::Task;
-use crate::coordinator::snapshots::{ColumnResult, EntityRestore, SnapshotOrder, UngeneratedGround};
+use super::task::{StoredPlaces, Task};
+use crate::coordinator::snapshots::order::{EntityRestore, SnapshotOrder, UngeneratedGround};
+use crate::coordinator::snapshots::outcome::ColumnResult;
 use crate::simulation::ColumnWork;
-use crate::space::{ColumnPos, DimensionId};
 use crate::storage::EntityRecord;
-use std::collections::BTreeMap;
 use uuid::Uuid;
-
-/// Where entities are stored.
-pub type StoredPlaces = BTreeMap<Uuid, (DimensionId, ColumnPos)>;
 
 impl Task {
     pub fn capture(&mut self, piece: &Piece, world: &mut Surroundings) -> Turn {
