@@ -1,7 +1,7 @@
 //! The egui overlay: what the simulation does at this moment.
 //!
 //! A window with a summary, the clocks of the dimensions, a map of the regions, and a table of them, a log of what
-//! happened to them, the pre-generations, which can be paused, resumed and cancelled, or the far views. A click on a
+//! happened to them, the jobs, which can be paused, resumed and cancelled, or the far views. A click on a
 //! region opens another one with all that is known of it, and with what it can be told to do: pause, step, tick at a
 //! rate of its own, halt, restart. Below the clocks stands how far the ground of a dimension is generated, and what
 //! failed; it can be capped, held, and told to try again. All of it goes through [`view`](crate::view), as a game would

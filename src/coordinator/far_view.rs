@@ -48,7 +48,7 @@ const AHEAD_COLUMNS: std::ops::RangeInclusive<usize> = 16..=2048;
 /// Somebody who listens.
 pub struct Listener {
     view: FarView,
-    /// Where it is: the dimension's entity in the main world, and the column. Whoever follows a viewer is nowhere.
+    /// Where it is: the dimension's entity in the main world, and the column. `None` for a listener that follows a viewer.
     at: Option<(Entity, ColumnPos)>,
     budget: Budget,
     /// What a message with a summary takes, on the average of the last ones.
@@ -109,8 +109,9 @@ impl Listener {
     /// How far it is: columns that it has, of those that its disc holds.
     pub fn measure(&self, progress: &mut JobProgress) {
         let disc = ColumnArea::Disc { center: ColumnPos::new(0, 0), radius: self.view.reach() };
-        progress.done = self.place.as_ref().map_or(0, |place| place.tracker.len() as u64);
-        progress.total = disc.columns();
+        let (known, total) = (self.place.as_ref().map_or(0, |place| place.tracker.len() as u64), disc.columns());
+        // It keeps columns that lie a little farther.
+        (progress.done, progress.total) = (u64::try_from(total).map_or(known, |total| known.min(total)), total);
     }
 
     /// It listens no more, or elsewhere.
@@ -130,17 +131,19 @@ impl Listener {
         }
     }
 
-    /// Tells what is new, as far as it may, and orders more.
-    pub fn serve(&mut self, id: JobId, world: &mut Surroundings) {
-        self.budget.refill(world.clock.now, self.view.bytes_per_second);
-        let center = self.center(&world.dimensions);
-        // Elsewhere, or its dimension closes.
-        let left = self.place.as_ref().map(|place| place.dimension);
-        if let Some(left) = left.filter(|left| center.is_none_or(|(id, _)| *left != id)) {
+    /// Leaves the dimension that it was in if it is elsewhere now, or if that closes.
+    pub fn move_on(&mut self, id: JobId, world: &mut Surroundings) {
+        let Some(left) = self.place.as_ref().map(|place| place.dimension) else { return };
+        if self.center(&world.dimensions).is_none_or(|(id, _)| left != id) {
             self.tell(id, world, left, FarNews::AllGone);
             self.leave(&mut world.dimensions);
         }
-        let Some((dimension, center)) = center else { return };
+    }
+
+    /// Tells what is new, as far as it may, and orders more.
+    pub fn serve(&mut self, id: JobId, world: &mut Surroundings) {
+        self.budget.refill(world.clock.now, self.view.bytes_per_second);
+        let Some((dimension, center)) = self.center(&world.dimensions) else { return };
         let Some(open) = world.dimensions.open.get_mut(&dimension) else { return };
         let mut place = self.place.take().unwrap_or_else(|| Place::new(open, center, self.view));
         place.tracker.aim(center, self.view);
@@ -162,7 +165,7 @@ impl Listener {
         let center = |dimension: &Dimension| Some(dimension.viewers.get(&Holder::Region(viewer))?.center);
         let mut places = open.iter().filter(|(_, dimension)| !dimension.is_closing());
         let found = places.find_map(|(id, dimension)| Some((*id, center(dimension)?)));
-        // While it is nowhere, what was last seen of it counts.
+        // While the viewer is in no region, its last place is used.
         let last = || {
             let place = self.place.as_ref()?;
             let dimension = open.get(&place.dimension).filter(|dimension| !dimension.is_closing())?;

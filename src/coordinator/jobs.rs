@@ -1,4 +1,5 @@
-//! Jobs: captures, restores, pre-generations and far views. All of them begin, take turns, are paused, cancelled and told of on one path.
+//! Jobs: captures, restores, pre-generations and far views. All of them begin, take turns, are paused, cancelled and told of on one
+//! path.
 //!
 //! [`Jobs`] hands a job to the coordinator, from any world or thread; [`JobBook`] has all of them. In each pass
 //! [`work_on_jobs`] has every job take in what came of its work, gives those whose turn it is their share of the room that
@@ -228,20 +229,26 @@ impl JobBook {
             let found = self.entries.iter().find(|(_, entry)| entry.sweep().is_some_and(is_it));
             found.map(|(id, _)| *id)
         };
-        let known = find(&|sweep| sweep.place == Some(place))
-            .or_else(|| find(&|sweep| sweep.place.is_none() && sweep.order == order));
-        let id = known.unwrap_or_else(|| self.handle.next_id());
-        self.entries.entry(id).or_insert_with(|| Entry::pregeneration(id, order))
+        let before = find(&|sweep| sweep.place == Some(place));
+        let wanted = find(&|sweep| sweep.place.is_none() && sweep.order == order);
+        let id = wanted.or(before).unwrap_or_else(|| self.handle.next_id());
+        // The game wants it anew: that is the same job, and what it was told before still counts.
+        let replaced = before.filter(|before| *before != id).and_then(|before| self.entries.remove(&before));
+        let entry = self.entries.entry(id).or_insert_with(|| Entry::pregeneration(id, order));
+        replaced.into_iter().for_each(|replaced| entry.take_over(&replaced));
+        entry
     }
 
-    /// What is stored of a dimension is erased: its pre-generations end.
-    pub fn end_sweeps_of(
+    /// What is stored of a dimension is erased: its pre-generations end, and restores do not wait for it any more.
+    pub fn end_jobs_of(
         &mut self,
         id: DimensionId,
         dimensions: &mut Dimensions,
         saves: &mut Saves,
         publisher: &mut Publisher,
     ) {
+        let restores = self.entries.values_mut().filter(|entry| entry.is_restore_in(id));
+        restores.for_each(|restore| restore.control(JobOrder::Cancel));
         let is_of_it =
             |_: &JobId, entry: &mut Entry| entry.sweep().and_then(|sweep| sweep.place).is_some_and(|(of, _)| of == id);
         for (_, mut entry) in self.entries.extract_if(.., is_of_it) {
@@ -267,7 +274,9 @@ impl JobBook {
             }
         }
         note_edits(world, self.entries.values_mut().filter_map(Entry::listener));
-        for entry in self.entries.values_mut() {
+        for (id, entry) in &mut self.entries {
+            // Also one that is paused: the place that it knows may be another one when it goes on.
+            entry.listener().into_iter().for_each(|listener| listener.move_on(*id, world));
             if let Work::Sweep(sweep) = &mut entry.work
                 && let Some((id, _)) = sweep.place
                 && let Some(dimension) = world.dimensions.open.get_mut(&id).filter(|open| !open.is_closing())
@@ -277,7 +286,7 @@ impl JobBook {
         }
     }
 
-    /// Who runs in this pass.
+    /// Says which jobs run in this pass.
     fn give_turns(&mut self, world: &Surroundings) {
         let is_open = |id| world.dimensions.open.get(&id).is_some_and(|open| !open.is_closing());
         let mut running: BTreeMap<Lane, usize> = BTreeMap::new();
@@ -294,18 +303,18 @@ impl JobBook {
         }
     }
 
-    /// Whoever has a turn works; gives the jobs that have come to their end.
+    /// Lets the jobs that have a turn work; gives those that have come to their end.
     fn work(&mut self, world: &mut Surroundings) -> Vec<Entry> {
-        let mut turns: Vec<&mut Entry> = self.entries.values_mut().filter(|entry| entry.has_turn()).collect();
-        if !turns.is_empty() {
-            // Whoever comes first gets what cannot be divided.
-            let first = world.orders.pass % turns.len() as u64;
-            turns.rotate_left(first as usize);
-        }
-        let mut sharers = turns.iter().filter(|entry| entry.takes_room()).count();
+        let turns = self.entries.values_mut().filter(|entry| entry.has_turn());
+        let (mut sharing, others): (Vec<&mut Entry>, Vec<_>) = turns.partition(|entry| entry.takes_room());
+        let mut sharers = sharing.len();
         let mut room = if sharers == 0 { 0 } else { room_for_jobs(world) };
+        if sharers > 0 {
+            // The first one gets the remainder; it is another one in each pass.
+            sharing.rotate_left((world.orders.pass % sharers as u64) as usize);
+        }
         let mut over = Vec::new();
-        for entry in turns {
+        for entry in sharing.into_iter().chain(others) {
             let share = room.div_ceil(sharers.max(1));
             sharers -= usize::from(entry.takes_room());
             if entry.advance(world, &mut room, share) {
@@ -324,6 +333,7 @@ impl JobBook {
             if let Some(record) = transfer.take_record() {
                 match status.outcome.as_ref().and_then(|outcome| outcome.error.as_ref()) {
                     None => self.done.push(record.path),
+                    Some(JobError::NotOpen(id)) if world.dimensions.removed.contains(id) => self.done.push(record.path),
                     Some(JobError::NotOpen(_)) => self.resume(record),
                     // The next session tries it again.
                     Some(_) => {}

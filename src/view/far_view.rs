@@ -108,10 +108,13 @@ pub(super) fn send_far_views(
                 known.sent = wish;
                 jobs.to_listener(known.job, move |listener| listener.aim(view, at));
             }
+            None if index.is_pregeneration(entity) => {
+                warn_once!("{entity} is another job: its FarView is not begun, and needs an entity of its own");
+            }
             None => {
                 let (job, columns) = (jobs.listen(view, at), FxHashMap::default());
                 known.listeners.insert(entity, Known { job, sent: wish, columns });
-                commands.entity(entity).insert(index.begin(job, entity, JobKind::FarView));
+                commands.entity(entity).try_insert(index.begin(job, entity, JobKind::FarView));
             }
         }
     }

@@ -1,11 +1,12 @@
-//! Jobs in the main world: an entity each, and what becomes of them.
+//! Jobs in the main world: an entity for each, with orders for it and news of its end.
 
 use super::Dimension;
 use crate::coordinator::{
-    DimensionClosed, Job, JobId, JobKind, JobOrder, JobOutcome, JobProgress, JobStatus, Jobs, Pregeneration,
+    DimensionClosed, FarView, Job, JobId, JobKind, JobOrder, JobOutcome, JobProgress, JobStatus, Jobs, Pregeneration,
 };
 use bevy::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::mem;
 use std::sync::Arc;
 
 /// An order for one [`Job`].
@@ -22,31 +23,41 @@ pub struct ControlJob {
 pub struct JobEnded {
     /// Its entity, if nobody despawned it. That of a capture or a restore is despawned after this frame's observers have run.
     pub entity: Entity,
-    /// What it was.
+    /// The job.
     pub job: Job,
     /// How far it came.
     pub progress: JobProgress,
-    /// What has come of a capture or a restore, column by column, and what was captured.
+    /// The outcome of a capture or a restore, column by column, with the captured snapshot.
     pub outcome: Arc<JobOutcome>,
 }
 
-/// Which entity stands for which job, until that has come to its end.
+/// The entity of each job, until it has come to its end.
 #[derive(Resource, Default)]
-pub(super) struct JobIndex(FxHashMap<JobId, (Entity, JobKind)>);
+pub(super) struct JobIndex {
+    jobs: FxHashMap<JobId, (Entity, JobKind)>,
+    /// Jobs that an entity may not be any more.
+    dropped: Vec<JobId>,
+}
 
 impl JobIndex {
     /// A job begins on this entity.
     pub fn begin(&mut self, id: JobId, entity: Entity, kind: JobKind) -> Job {
-        self.0.insert(id, (entity, kind));
+        self.jobs.insert(id, (entity, kind));
         Job { id, kind }
     }
 
     pub fn entity(&self, id: JobId) -> Option<Entity> {
-        self.0.get(&id).map(|(entity, _)| *entity)
+        self.jobs.get(&id).map(|(entity, _)| *entity)
     }
 
-    fn of(&self, entity: Entity) -> Option<(JobId, JobKind)> {
-        self.0.iter().find(|(_, (of, _))| *of == entity).map(|(id, (_, kind))| (*id, *kind))
+    /// Whether the entity is a pre-generation.
+    pub fn is_pregeneration(&self, entity: Entity) -> bool {
+        self.jobs.values().any(|(of, kind)| *of == entity && matches!(kind, JobKind::Pregeneration(_)))
+    }
+
+    /// The job that this entity is.
+    fn of(&self, entity: Entity) -> Option<JobId> {
+        self.jobs.iter().find(|(_, (of, _))| *of == entity).map(|(id, _)| *id)
     }
 }
 
@@ -54,33 +65,58 @@ pub(super) fn build(app: &mut App) {
     app.register_type::<JobProgress>()
         .init_resource::<JobIndex>()
         .add_message::<ControlJob>()
-        .add_message::<JobEnded>();
+        .add_message::<JobEnded>()
+        .add_observer(note_dropped);
 }
 
-/// Begins pre-generations that were spawned, cancels jobs that were despawned, and sends orders. What goes in the same frame as
-/// its dimension is not cancelled but waits.
+fn note_dropped(dropped: On<Discard, Job>, jobs: Query<&Job>, mut index: ResMut<JobIndex>) {
+    if let Ok(job) = jobs.get(dropped.entity) {
+        index.dropped.push(job.id);
+    }
+}
+
+/// Begins pre-generations that were spawned, cancels jobs whose entities were despawned, and sends orders. A pre-generation that is
+/// despawned in the same frame as its dimension is not cancelled.
 pub(super) fn send(
     jobs: Res<Jobs>,
     mut index: ResMut<JobIndex>,
-    spawned: Query<(Entity, &Pregeneration), (Added<Pregeneration>, Without<Job>)>,
-    mut removed: RemovedComponents<Job>,
+    known: Query<&Job>,
+    pregenerations: Query<(), With<Pregeneration>>,
+    mut removed: RemovedComponents<Pregeneration>,
+    spawned: Query<(Entity, &Pregeneration), Added<Pregeneration>>,
     mut gone: RemovedComponents<Dimension>,
     mut orders: MessageReader<ControlJob>,
     mut commands: Commands,
 ) {
-    for (entity, order) in &spawned {
-        let (id, kind) = (jobs.pregenerate(*order), JobKind::Pregeneration(*order));
-        commands.entity(entity).insert(index.begin(id, entity, kind));
+    for entity in removed.read().filter(|entity| !pregenerations.contains(*entity)) {
+        let is_pregeneration = |job: &&Job| matches!(job.kind, JobKind::Pregeneration(_));
+        if known.get(entity).is_ok_and(|job| is_pregeneration(&job)) {
+            commands.entity(entity).try_remove::<Job>();
+        }
     }
     let gone: FxHashSet<Entity> = gone.read().collect();
-    for (id, kind) in removed.read().filter_map(|entity| index.of(entity)).collect::<Vec<_>>() {
+    for id in mem::take(&mut index.dropped) {
+        let Some((entity, kind)) = index.jobs.get(&id).copied() else { continue };
         match kind {
-            JobKind::Pregeneration(order) if gone.contains(&order.dimension) => _ = index.0.remove(&id),
+            _ if known.get(entity).is_ok_and(|job| job.id == id) => {}
+            JobKind::Pregeneration(order) if gone.contains(&order.dimension) => drop(index.jobs.remove(&id)),
             _ => jobs.control(id, JobOrder::Cancel),
         }
     }
+    for (entity, order) in &spawned {
+        // One that came with its job is that.
+        if known.get(entity).is_ok_and(|job| job.kind == JobKind::Pregeneration(*order)) {
+            continue;
+        }
+        if index.of(entity).is_some() {
+            warn!("{entity} is another job: its Pregeneration is not begun, and needs an entity of its own");
+            continue;
+        }
+        let (id, kind) = (jobs.pregenerate(*order), JobKind::Pregeneration(*order));
+        commands.entity(entity).try_insert(index.begin(id, entity, kind));
+    }
     for ControlJob { entity, order } in orders.read() {
-        index.of(*entity).into_iter().for_each(|(id, _)| jobs.control(id, *order));
+        index.of(*entity).into_iter().for_each(|id| jobs.control(id, *order));
     }
 }
 
@@ -97,19 +133,26 @@ pub(super) fn apply(world: &mut World, status: JobStatus) {
         (None, JobKind::Capture { .. } | JobKind::Restore { .. }) => world.spawn(job).id(),
     };
     world.resource_mut::<JobIndex>().begin(job.id, entity, job.kind);
-    // It may have another one meanwhile.
+    // It may be another one meanwhile.
     let is_its = |entity: &EntityWorldMut| entity.get::<Job>().is_some_and(|current| current.id == job.id);
     if let Some(mut entity) = world.get_entity_mut(entity).ok().filter(is_its) {
         entity.insert(progress.clone());
+        if let JobKind::Pregeneration(order) = job.kind
+            && entity.get::<Job>() != Some(&job)
+        {
+            // Its dimension was opened again with another entity.
+            entity.insert((job, order));
+        }
     }
     let Some(outcome) = outcome else { return };
-    world.resource_mut::<JobIndex>().0.remove(&job.id);
+    world.resource_mut::<JobIndex>().jobs.remove(&job.id);
     let ended = JobEnded { entity, job, progress, outcome };
     world.write_message(ended.clone());
     world.trigger(ended);
     if let Some(mut entity) = world.get_entity_mut(entity).ok().filter(is_its) {
         match job.kind {
-            JobKind::Pregeneration(_) | JobKind::FarView => drop(entity.remove::<Job>()),
+            JobKind::Pregeneration(_) => drop(entity.remove::<Job>()),
+            JobKind::FarView => drop(entity.remove::<(Job, FarView)>()),
             JobKind::Capture { .. } | JobKind::Restore { .. } => entity.despawn(),
         }
     }
@@ -121,7 +164,7 @@ pub(super) fn close(world: &mut World, closed: &DimensionClosed) {
         return;
     }
     let is_of_it = |kind: &JobKind| matches!(kind, JobKind::Pregeneration(order) if order.dimension == closed.entity);
-    let going = world.resource_mut::<JobIndex>().0.extract_if(|_, (_, kind)| is_of_it(kind)).collect::<Vec<_>>();
+    let going = world.resource_mut::<JobIndex>().jobs.extract_if(|_, (_, kind)| is_of_it(kind)).collect::<Vec<_>>();
     for (_, (entity, _)) in going {
         world.try_despawn(entity).ok();
     }

@@ -308,6 +308,49 @@ fn several_listeners_in_several_dimensions_each_get_their_own() {
 }
 
 #[test]
+fn a_far_view_is_a_job_that_pauses_ends_and_begins_again() {
+    let (mut app, dimension) = generated(lockstep(), 12);
+    let view = FarView::in_dimension(dimension).with_radius(2);
+    let [one, two] = [view, view].map(|view| lone(&mut app, view, 0.0));
+    update(&mut app, ENOUGH);
+    let all = disc((0, 0), 2);
+    assert_eq!(keys(&known(&app, one)), all);
+    let progress = app.world().get::<JobProgress>(one).unwrap();
+    assert_eq!((progress.state, progress.done, progress.total), (JobState::Running, 13, 13));
+
+    // Taken away and given back within a frame.
+    app.world_mut().entity_mut(one).remove::<FarView>().insert(view);
+    update(&mut app, ENOUGH);
+    assert_eq!(keys(&known(&app, one)), all);
+
+    // A paused one hears nothing new, but that its dimension closes; in the next one it disturbs nobody.
+    app.world_mut().write_message(ControlJob { entity: one, order: JobOrder::Pause });
+    update(&mut app, 5);
+    assert_eq!(app.world().get::<JobProgress>(one).unwrap().state, JobState::Paused);
+    app.world_mut().despawn(dimension);
+    update(&mut app, ENOUGH);
+    assert!(known(&app, one).is_empty() && known(&app, two).is_empty());
+    let again = app.world_mut().spawn(Dimension::new("overworld", Hills::seeded(3))).id();
+    for listener in [two, one] {
+        app.world_mut().entity_mut(listener).insert(FarView::in_dimension(again).with_radius(2));
+    }
+    update(&mut app, ENOUGH);
+    assert!(known(&app, one).is_empty());
+    assert_eq!(keys(&known(&app, two)), all);
+    app.world_mut().write_message(ControlJob { entity: one, order: JobOrder::Resume });
+    update(&mut app, ENOUGH);
+    assert_eq!([one, two].map(|listener| keys(&known(&app, listener))), [all.clone(), all.clone()]);
+
+    app.world_mut().write_message(ControlJob { entity: one, order: JobOrder::Cancel });
+    update(&mut app, 5);
+    assert!(app.world().get::<FarView>(one).is_none() && app.world().resource::<FarColumns>().is_empty(one));
+    assert_eq!(keys(&known(&app, two)), all);
+    app.world_mut().entity_mut(one).insert(FarView::in_dimension(again).with_radius(2));
+    update(&mut app, ENOUGH);
+    assert_eq!(keys(&known(&app, one)), all);
+}
+
+#[test]
 fn a_viewer_in_a_region_has_a_far_view_in_the_main_world() {
     let (mut app, dimension) = generated(lockstep(), 12);
     let id = uuid::Uuid::from_u128(77);

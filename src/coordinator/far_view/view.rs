@@ -18,7 +18,7 @@ pub const LET_GO: u32 = 4;
 /// [`FarColumns`](crate::view::FarColumns) has what is there now.
 ///
 /// It is a [`Job`](crate::view::Job) that has no end, with its [`JobProgress`](crate::view::JobProgress) beside it, until it is
-/// removed or cancelled.
+/// removed. Cancelling the job removes it.
 ///
 /// Each column comes once, and again when it looks different, or finer when the listener comes near; what was sent finer
 /// than it has to be is not sent coarser. A change is told of when it is handed out to be saved, with the autosave at the

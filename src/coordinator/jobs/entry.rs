@@ -14,7 +14,7 @@ use crate::storage::StoredPregeneration;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The time between two looks at a job by the main world, and between two of its saves.
+/// The time between two reports of a job to the main world, and between two of its saves.
 const PROGRESS_PERIOD: Duration = Duration::from_millis(250);
 
 pub struct Entry {
@@ -29,7 +29,7 @@ pub struct Entry {
     told: Option<Duration>,
 }
 
-/// What a job does, and what it needs only for that.
+/// The work of a job, with the data that only this kind of work needs.
 pub enum Work {
     /// A capture or a restore.
     Transfer(Box<Transfer>),
@@ -39,12 +39,12 @@ pub enum Work {
     FarView(Box<Listener>),
 }
 
-/// Jobs that take turns: so many of them run at a time, and the others wait in their order.
+/// Jobs that take turns: a fixed number of those in a lane run at a time, and the others wait in their order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lane {
     Transfers,
     SweepsOf(DimensionId),
-    /// Nobody waits for it.
+    /// A lane of its own: the job waits for no other, and no other waits for it.
     Own(JobId),
 }
 
@@ -54,8 +54,8 @@ impl Entry {
         Self { job: Job { id, kind }, work, is_paused, is_cancelled, progress, samples, last_pass, told }
     }
 
-    /// A capture, or a restore with its record, if it is remembered. If that is written already, the job goes on with what was
-    /// cut short.
+    /// A capture; or a restore, with its record if it is remembered on disk. If the record is written already, the job resumes a
+    /// restore that was cut short.
     pub fn transfer(id: JobId, order: SnapshotOrder, record: Option<Record>) -> Self {
         let transfer = Transfer::new(id, order, record);
         Self::new(id, transfer.kind(), Work::Transfer(Box::new(transfer)))
@@ -83,7 +83,17 @@ impl Entry {
         }
     }
 
-    /// A pre-generation has its dimension, and begins there with what the store knows of it.
+    /// It is the job that another one was before its dimension was closed.
+    pub fn take_over(&mut self, before: &Self) {
+        self.is_cancelled |= before.is_cancelled;
+    }
+
+    /// Whether it restores something in this dimension.
+    pub fn is_restore_in(&self, id: DimensionId) -> bool {
+        matches!(self.job.kind, JobKind::Restore { dimension, .. } if dimension == id)
+    }
+
+    /// Begins a pre-generation in its dimension, which is open now, or continues one that the store remembers.
     pub fn begin_sweep(&mut self, dimension: &Dimension, number: u64, stored: Option<StoredPregeneration>) {
         let Work::Sweep(sweep) = &mut self.work else { return };
         // What it was told since it was stored counts.
@@ -108,7 +118,8 @@ impl Entry {
         self.told = None;
     }
 
-    /// Those that have begun go on, before all others those that were cut short, and pre-generations in the order of their numbers.
+    /// Its place in the order of turns: jobs that have begun come first, then restores that were cut short. Pre-generations come
+    /// in the order of their numbers.
     pub fn rank(&self) -> (bool, bool, u64) {
         match &self.work {
             Work::Transfer(transfer) => (!transfer.has_begun(), !transfer.is_resumed(), 0),
@@ -117,7 +128,8 @@ impl Entry {
         }
     }
 
-    /// In which lane it may run now. What was cut short waits for its dimension; what was never begun fails without it.
+    /// The lane in which it may run now. Pre-generations and restores that were cut short wait for their dimension; any other
+    /// capture or restore fails if its dimension is not open.
     pub fn lane(&self, is_open: impl Fn(DimensionId) -> bool) -> Option<Lane> {
         match &self.work {
             _ if self.is_paused => None,
@@ -130,12 +142,12 @@ impl Entry {
         }
     }
 
-    /// Whether it has a turn in this pass. To be cancelled needs none.
+    /// Whether it works in this pass. A cancelled job does, even without a turn.
     pub fn has_turn(&self) -> bool {
         self.progress.state == JobState::Running || self.is_cancelled
     }
 
-    /// Time passes; it runs in this pass, or not.
+    /// Counts the time since the last pass, and notes whether the job runs in this one.
     pub fn pass(&mut self, now: Duration, has_turn: bool) {
         let last = self.last_pass.replace(now).unwrap_or(now);
         if self.progress.state == JobState::Running {
@@ -161,33 +173,25 @@ impl Entry {
         matches!(self.work, Work::Sweep(_)) && !self.is_cancelled
     }
 
-    /// Orders what can be done now, columns for the store as far as there is room for them; says whether the job has come to
-    /// its end.
+    /// Orders the work that can be done now; columns for the store only as far as there is room for them. Says whether the job
+    /// has come to its end.
     pub fn advance(&mut self, world: &mut Surroundings, room: &mut usize, share: usize) -> bool {
         let sweep = match &mut self.work {
             Work::Transfer(transfer) => return transfer.advance(world),
             Work::FarView(listener) => {
                 // It has no end of its own.
-                if !self.is_cancelled {
-                    listener.serve(self.job.id, world);
-                }
+                listener.serve(self.job.id, world);
                 return self.is_cancelled;
             }
             Work::Sweep(sweep) => sweep,
         };
         let dimension = sweep.place.and_then(|(id, _)| world.dimensions.open.get_mut(&id));
-        let Some(dimension) = dimension else {
-            // The store has to forget it, when its dimension is opened again.
-            return self.is_cancelled && sweep.place.is_none();
-        };
-        if self.is_cancelled {
-            return true;
-        }
+        let Some(dimension) = dimension.filter(|_| !self.is_cancelled) else { return self.is_cancelled };
         *room = room.saturating_sub(sweep.order(dimension, share, &mut world.orders));
         sweep.is_finished(&dimension.stored)
     }
 
-    /// What the main world is to be told, if it is time. The store is told too.
+    /// Gives what the main world is to be told, if it is time, and puts the same into the pending save.
     pub fn tell(&mut self, world: &mut Surroundings) -> Option<JobStatus> {
         let now = world.clock.now;
         if let Work::Sweep(sweep) = &mut self.work
@@ -208,7 +212,7 @@ impl Entry {
         Some(self.status())
     }
 
-    /// How far it is.
+    /// Measures how far it has come.
     fn status(&mut self) -> JobStatus {
         match &self.work {
             Work::Transfer(transfer) => transfer.measure(&mut self.progress),
@@ -222,23 +226,22 @@ impl Entry {
         JobStatus { job: self.job, progress: self.progress.clone(), outcome: None }
     }
 
-    /// As it is now, it joins the pending save; what has come to its end is forgotten. A dimension that closes waits for that.
+    /// Puts the job into the pending save as it is now; a job that has come to its end is removed from the store. A dimension
+    /// that closes waits for that save.
     pub fn save(&self, dimensions: &mut Dimensions, saves: &mut Saves) {
         let Work::Sweep(sweep) = &self.work else { return };
         let Some((id, number)) = sweep.place else { return };
-        let Some(dimension) = dimensions.open.get_mut(&id) else { return };
-        if let Some(closing) = &mut dimension.closing {
-            if closing.remove {
-                return;
-            }
-            closing.until = None;
+        let closing = dimensions.open.get_mut(&id).and_then(|dimension| dimension.closing.as_mut());
+        if dimensions.removed.contains(&id) || closing.as_ref().is_some_and(|closing| closing.remove) {
+            return;
         }
+        closing.into_iter().for_each(|closing| closing.until = None);
         let is_over = self.is_cancelled || self.progress.state.is_over();
         let stored = (!is_over).then(|| sweep.to_stored(self.is_paused, self.progress.elapsed));
         saves.pending.pregenerations.insert((id, number), stored);
     }
 
-    /// What has come of it.
+    /// Ends the job, and gives its outcome.
     pub fn end(&mut self, dimensions: &mut Dimensions, saves: &mut Saves) -> JobStatus {
         let (state, outcome) = match &mut self.work {
             Work::FarView(listener) => {

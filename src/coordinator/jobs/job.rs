@@ -1,4 +1,4 @@
-//! What the main world knows of a job: which one it is, how far it is, and what has come of it.
+//! What the main world knows of a job: which one it is, how far it has come, and its outcome.
 
 use crate::coordinator::snapshots::outcome::JobOutcome;
 use crate::space::{BlockBox, ColumnArea, DimensionId};
@@ -12,10 +12,12 @@ use std::time::Duration;
 #[type_path = "bevy_terrane"]
 pub struct JobId(pub(in crate::coordinator) u64);
 
-/// A job that waits or runs: the main world has an entity for each, with its [`JobProgress`], whoever began it. A
-/// [`JobEnded`](crate::view::JobEnded) tells of its end. Then the entity is despawned; what the game spawned only loses this.
+/// A job that waits or runs. The main world has an entity for each, with its [`JobProgress`], also for a job that a region or
+/// another thread began. A [`JobEnded`](crate::view::JobEnded) tells of its end. The entity of a capture or a
+/// restore is then despawned; that of a [`Pregeneration`] or a [`FarView`](crate::view::FarView) stays and loses this. An entity is one
+/// job at a time.
 ///
-/// Whoever despawns the entity cancels the job. [`ControlJob`](crate::view::ControlJob) does that too, and pauses it.
+/// Despawning the entity cancels the job. [`ControlJob`](crate::view::ControlJob) pauses, resumes or cancels it.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
 #[component(immutable)]
 #[require(JobProgress)]
@@ -42,7 +44,7 @@ pub enum JobKind {
         dimension: DimensionId,
         /// The box.
         area: BlockBox,
-        /// The end of the process, or of its dimension, cut it short before.
+        /// Whether the end of the process, or of its dimension, cut it short before.
         is_resumed: bool,
     },
     /// It generates an area.
@@ -60,10 +62,10 @@ pub enum JobKind {
 /// Viewers come first. A column that cannot be generated is tried three times, told of by
 /// [`ColumnFailed`](crate::view::ColumnFailed) and counted; the rest goes on.
 ///
-/// Its entity stays when it has come to its end. It is stored until then: when its dimension is opened again, in a later
-/// session too, it goes on where it was, paused or not. Then it has the entity that the game spawned for the same area, or
-/// else a new one. When its dimension is closed it waits; if the dimension is despawned, so is it. Whoever despawns it in the
-/// same frame does not cancel it.
+/// Its entity stays when it has come to its end. Until then the store remembers it: when its dimension is opened again, in a
+/// later session too, it goes on where it was, paused or not. It then has the entity that the game spawned for the same area,
+/// or else a new one. It waits while its dimension is closed. If the dimension's entity is despawned, so is that of the
+/// pre-generation. Despawning both in the same frame does not cancel it.
 ///
 /// ```
 /// use bevy_terrane::prelude::*;
@@ -87,19 +89,20 @@ pub enum JobKind {
 pub struct Pregeneration {
     /// The dimension's entity.
     pub dimension: Entity,
-    /// What is to be generated.
+    /// The area that is generated.
     pub area: ColumnArea,
 }
 
 /// What a job can be told to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobOrder {
-    /// Order nothing more until it is resumed. What is on its way is still done.
+    /// Order nothing more until it is resumed. Work that is on its way is still done. A pre-generation stays paused in later
+    /// sessions; a restore that the end of the process cuts short goes on in the next one.
     Pause,
     /// Go on.
     Resume,
-    /// Stop, and be forgotten. What is under way at this moment is finished: each chunk is as it was, or restored; what is
-    /// stored stays.
+    /// Stop, and be forgotten. Work that is under way at this moment is finished: each chunk is as it was, or restored. Stored
+    /// columns stay.
     Cancel,
 }
 
@@ -116,7 +119,7 @@ pub enum JobState {
     Paused,
     /// It has done all that could be done.
     Finished,
-    /// It was told to stop, or its dimension was removed.
+    /// It was told to stop, or its dimension was removed. A far view has left then.
     Cancelled,
     /// It could not go on, for instance because its dimension was closed.
     Failed,
@@ -136,18 +139,18 @@ impl JobState {
 pub struct JobProgress {
     /// What it does.
     pub state: JobState,
-    /// Pieces of work that are done. Of a pre-generation: columns of its area that are stored, whoever generated them; the
-    /// save that is under way is included. Of a capture or a restore: columns, each once for every phase, those that read and
-    /// write files as well. Of a far view: columns that its listener has.
+    /// Pieces of work that are done. Of a pre-generation: columns of its area that are stored, also those that were generated
+    /// for viewers; the save that is under way is included. Of a capture or a restore: columns, each once for every phase,
+    /// phases that read and write files included. Of a far view: columns that its listener has.
     pub done: u64,
-    /// Pieces of work in all, as far as that is known; of a far view, which has no end, what its disc holds.
+    /// Pieces of work in all, as far as that is known; of a far view, which has no end, the columns of its disc.
     pub total: u128,
     /// Columns that a pre-generation tried several times and that failed each time.
     pub failed: u64,
     /// Pieces of work that were done in a second, over the last ten seconds; `None` before there is enough to count, and while
     /// it does not run.
     pub per_second: Option<f64>,
-    /// How long it has been running; a pre-generation, earlier sessions included.
+    /// How long it has been running; for a pre-generation, earlier sessions are included.
     pub elapsed: Duration,
     /// The time that regions have worked for it within their ticks.
     pub worked: Duration,
@@ -166,7 +169,7 @@ impl JobProgress {
         if self.total == 0 { 1.0 } else { self.done as f64 / self.total as f64 }
     }
 
-    /// How much longer it takes if it goes on as fast; `None` if nobody can tell.
+    /// How much longer it takes if it goes on as fast; `None` if that is not known.
     pub fn time_left(&self) -> Option<Duration> {
         if self.remaining() == 0 {
             return Some(Duration::ZERO);
@@ -176,21 +179,21 @@ impl JobProgress {
     }
 }
 
-/// How a job is, as the main world is told.
+/// What the main world is told of a job.
 #[derive(Clone, Debug)]
 pub struct JobStatus {
     /// Which one.
     pub job: Job,
     /// How far it is.
     pub progress: JobProgress,
-    /// What has come of it, at its end.
+    /// Its outcome, at its end.
     pub outcome: Option<Arc<JobOutcome>>,
 }
 
 /// How far back the rate looks.
 const WINDOW: Duration = Duration::from_secs(10);
 
-/// How many pieces were done when.
+/// How many pieces of work were done at which time.
 #[derive(Clone, Debug, Default)]
 pub struct Samples(VecDeque<(Duration, u64)>);
 
@@ -207,7 +210,7 @@ impl Samples {
         self.0.clear();
     }
 
-    /// Pieces a second over the window.
+    /// Pieces of work a second over the window.
     pub fn rate(&self) -> Option<f64> {
         let ((first, before), (last, done)) = (self.0.front()?, self.0.back()?);
         let seconds = last.saturating_sub(*first).as_secs_f64();

@@ -1,6 +1,7 @@
 //! Pre-generations: areas that are generated and stored without being loaded into a region.
 //!
-//! One walks over the batches of its area, nearest to the centre first, and orders what the stored graph misses.
+//! A pre-generation walks over the batches of its area, nearest to the centre first, and orders the columns that are missing in
+//! the stored graph.
 
 use super::job::{JobProgress, Pregeneration};
 use crate::coordinator::dimension::Dimension;
@@ -16,21 +17,21 @@ use std::collections::BTreeMap;
 use std::mem;
 use std::time::Duration;
 
-/// Batches that one looks at in one pass for something to order.
+/// Batches that a pre-generation looks at in one pass, at most.
 const MAX_LOOKED_AT: usize = 1 << 14;
 /// How often a column is tried before it counts as failed.
 const TRIES: u32 = 3;
-/// The wait after the first failure; it doubles each time. Also the wait for what somebody else has ordered.
+/// The wait after the first failure; it doubles each time. Also the wait for columns that are on order for others.
 const RETRY: Duration = Duration::from_secs(1);
-/// With so many columns that wait to be tried again, nothing new is tried.
+/// While this many columns wait to be tried again, no new ones are tried.
 const MAX_WAITING: usize = 1_024;
-/// Failed columns of which the log tells; the others are told in messages alone.
+/// Failed columns that are logged; messages alone tell of later ones.
 const MAX_COMPLAINTS: u32 = 10;
 
-/// One pre-generation. What is stored is what counts as done, whoever made it; so nothing is lost but a place in the order when
-/// the process ends at any moment.
+/// One pre-generation. Every stored column counts as done, also one that was generated for a viewer. So if the process ends at
+/// any moment, only the place of the walk is lost.
 pub struct Sweep {
-    /// What is to be generated.
+    /// The area that is generated, and where.
     pub order: Pregeneration,
     /// Under which dimension and number it is stored, once its dimension was open.
     pub place: Option<(DimensionId, u64)>,
@@ -75,7 +76,7 @@ impl Sweep {
         self.recount(&dimension.stored);
     }
 
-    /// As it is kept: with the place of the nearest batch that is not settled.
+    /// The record that the store keeps: with the place of the nearest batch that is not settled.
     pub fn to_stored(&self, is_paused: bool, elapsed: Duration) -> StoredPregeneration {
         let area = self.order.area;
         let open = self.in_flight.keys().chain(self.waiting.keys().map(|(_, column)| column));
@@ -123,7 +124,7 @@ impl Sweep {
         }
     }
 
-    /// Orders so many columns at most, nearest first; says how many it has ordered.
+    /// Orders up to `share` columns, nearest first; says how many it has ordered.
     pub fn order(&mut self, dimension: &mut Dimension, share: usize, orders: &mut Orders) -> usize {
         let share = share.min(dimension.generation.allowance(dimension.real_now));
         let (mut ordered, mut looks) = (0, MAX_LOOKED_AT);
@@ -138,12 +139,12 @@ impl Sweep {
         ordered
     }
 
-    /// It has come to its end, or its dimension has: what is on its way is nobody's.
+    /// Gives up its columns on order, since it has come to its end, or its dimension has.
     pub fn leave(&mut self, dimension: &mut Dimension) {
         mem::take(&mut self.in_flight).keys().for_each(|column| _ = dimension.for_jobs.remove(column));
     }
 
-    /// What is to be ordered next: columns of one batch, nearest first. Looks at `looks` batches at most.
+    /// The columns to be ordered next: of one batch, nearest first. Looks at `looks` batches at most.
     fn next_order(&mut self, ground: &Dimension, looks: &mut usize) -> Option<(BatchPos, Vec<ColumnPos>)> {
         if let Some((column, failures)) = self.next_retry(ground) {
             self.in_flight.insert(column, failures);
@@ -190,7 +191,7 @@ impl Sweep {
         free
     }
 
-    /// Whether nothing is left to do. If columns are missing that the walk went past, it begins again.
+    /// Whether nothing is left to do. If columns that the walk went past are missing, the walk begins again.
     pub fn is_finished(&mut self, stored: &DistanceGraph) -> bool {
         if !self.is_swept || !self.in_flight.is_empty() || !self.waiting.is_empty() {
             return false;
@@ -211,7 +212,7 @@ impl Sweep {
         self.counted_at != Some(stored.completed_count())
     }
 
-    /// Others complete columns of the area too.
+    /// Counts the stored columns of the area anew: others complete some of them too.
     pub fn recount(&mut self, stored: &DistanceGraph) {
         self.done = stored.count_completed_in(&self.order.area);
         self.counted_at = Some(stored.completed_count());

@@ -113,7 +113,7 @@ pub fn close(
         let remove = dimension.closing.is_some_and(|closing| closing.remove);
         if remove {
             dimensions.removed.insert(id);
-            jobs.end_sweeps_of(id, &mut dimensions, &mut saves, &mut publisher);
+            jobs.end_jobs_of(id, &mut dimensions, &mut saves, &mut publisher);
         }
         let (entity, name) = (dimension.spec.entity, dimension.spec.name.clone());
         if dimensions.by_entity.get(&entity) == Some(&id) {

@@ -273,6 +273,7 @@ fn last_commit(
     mut publisher: ResMut<Publisher>,
 ) {
     let now = clock.now;
+    jobs.done.append(&mut saves.unsaved_restores);
     saves.requested.extend(jobs.take_done());
     // One that is on its way already; what it could not write comes back.
     saves.wait_for_commit(&mut inbound, &mut dimensions, &mut publisher, now);

@@ -17,7 +17,7 @@ pub struct CaptureSnapshot {
     pub area: BlockBox,
     /// What is captured of it.
     ///
-    /// Whoever is in the box from the beginning to the end is in the snapshot once, wherever they go meanwhile. Whoever comes
+    /// An entity that is in the box from the beginning to the end is in the snapshot once, wherever it goes meanwhile. One that comes
     /// or goes meanwhile may be in it.
     pub parts: SnapshotParts,
     /// What becomes of columns that were never generated.

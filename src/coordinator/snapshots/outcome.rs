@@ -30,7 +30,7 @@ pub enum ColumnResult {
     Failed(ColumnError),
 }
 
-/// What has come of a capture or a restore; nothing is said of a pre-generation.
+/// What has come of a capture or a restore; it is empty for other jobs.
 #[derive(Clone, Debug, Default)]
 pub struct JobOutcome {
     /// What was captured, also if it is not all.

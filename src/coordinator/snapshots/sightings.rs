@@ -1,6 +1,6 @@
 //! Who leaves a region and is in a box that is captured at the time.
 //!
-//! Columns are captured one after the other, so whoever walks from one that is still to come into one that was captured is
+//! Columns are captured one after the other, so an entity that walks from one that is still to come into one that was captured is
 //! in neither. At the end of a capture each region looks once at all of its columns in the box. Whoever is in no region at
 //! that moment was seen as they left the last one: on their way to another region, or with ground that was given up. So
 //! nobody is missed, as in the global snapshots of Chandy and Lamport.

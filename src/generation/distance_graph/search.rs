@@ -318,6 +318,7 @@ impl Frontier {
 
     /// The batch with the nearest such column to `center`, if that is within the radius. A search that begins anew looks at
     /// least as far as `hint`, the square of a distance.
+    #[inline]
     pub fn nearest(
         &mut self,
         sought: &mut Sought<'_>,
@@ -368,6 +369,7 @@ impl Frontier {
         Disc { center: self.center, radius: u32::MAX }
     }
 
+    #[inline]
     fn nearest_candidate(&mut self, sought: &mut Sought<'_>, radius: u32) -> Option<(BatchPos, u64)> {
         let radius_squared = u64::from(radius).pow(2);
         let (disc, center) = (self.disc(), self.center.batch());

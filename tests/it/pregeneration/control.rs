@@ -118,3 +118,54 @@ fn a_despawned_job_is_cancelled() {
     let ended = &heard::<JobEnded>(&app)[0];
     assert_eq!((ended.entity, ended.progress.state), (job, JobState::Cancelled));
 }
+
+#[test]
+fn an_entity_whose_job_ended_can_be_another_and_one_that_is_a_job_cannot() {
+    let generator = Counting::default();
+    let mut app = app(lockstep());
+    app.add_observer(|ended: On<JobEnded>, jobs: Query<&Pregeneration>, mut commands: Commands| {
+        let Ok(Pregeneration { dimension, area }) = jobs.get(ended.entity) else { return };
+        if *area == disc(3) {
+            let next = Pregeneration { dimension: *dimension, area: disc(5) };
+            commands.entity(ended.entity).remove::<Pregeneration>().insert(next);
+        }
+    });
+    let overworld = dimension(&mut app, &generator);
+    let job = pregenerate(&mut app, overworld, disc(3));
+    let both = (Pregeneration { dimension: overworld, area: disc(2) }, FarView::in_dimension(overworld));
+    let both = app.world_mut().spawn((both, Transform::default())).id();
+    start(&mut app);
+    update_until(&mut app, "both areas were generated", |world| world.resource::<Heard<JobEnded>>().0.len() == 3);
+    assert_eq!(generator.calls().len(), columns(disc(5)).len());
+    let states = heard::<JobEnded>(&app).iter().map(|ended| (ended.entity, ended.progress.state)).collect::<Vec<_>>();
+    assert!(states.iter().all(|(_, state)| *state == JobState::Finished), "{states:?}");
+    assert_eq!(states.iter().filter(|(entity, _)| *entity == job).count(), 2);
+    // The far view begins when the entity is free.
+    update(&mut app, 10);
+    let jobs = app.world_mut().query::<&Job>().iter(app.world()).map(|job| job.kind).collect::<Vec<_>>();
+    assert_eq!(jobs, [JobKind::FarView]);
+    assert!(app.world().get::<Job>(both).is_some());
+}
+
+#[test]
+fn one_that_is_wanted_again_with_its_dimension_is_the_same_job() {
+    let generator = Counting::default();
+    let mut app = app(lockstep().with_pregeneration_in_flight(16));
+    let overworld = dimension(&mut app, &generator);
+    let job = pregenerate(&mut app, overworld, disc(12));
+    start(&mut app);
+    wait_for_done(&mut app, job, 50);
+    control(&mut app, job, JobOrder::Pause);
+    wait_for(&mut app, job, JobState::Paused);
+    app.world_mut().despawn(overworld);
+    update_until(&mut app, "it is closed", |world| !world.resource::<Heard<DimensionClosed>>().0.is_empty());
+    update(&mut app, 5);
+    let overworld = dimension(&mut app, &generator);
+    let again = pregenerate(&mut app, overworld, disc(12));
+    update(&mut app, 20);
+    assert_eq!(found_job(&mut app), again);
+    assert_eq!(state(&app, again), JobState::Paused);
+    control(&mut app, again, JobOrder::Resume);
+    wait_for(&mut app, again, JobState::Finished);
+    assert_eq!(app.world_mut().query::<&Job>().iter(app.world()).count(), 0);
+}

@@ -117,6 +117,36 @@ fn what_is_captured_and_restored_is_right_while_regions_merge_and_split() {
 }
 
 #[test]
+fn a_capture_and_a_restore_pause_and_go_on() {
+    let (mut app, dimension, id) = empty_world(lockstep().with_snapshots(few(2, 100)));
+    let stone = id_of(app.world(), "terrane:stone");
+    build(&mut app, dimension, [at(3, 20, 3), at(630, 20, 3)].map(|place| (place, stone)));
+    let handle = jobs(&app);
+    let run = |app: &mut App, job: JobId| {
+        update_until(app, "a part is done", |world| {
+            let mut jobs = world.query::<(&Job, &JobProgress)>();
+            jobs.iter(world).any(|(of, progress)| of.id == job && progress.done >= 4)
+        });
+        let (entity, _) = app.world_mut().query::<(Entity, &Job)>().single(app.world()).unwrap();
+        app.world_mut().write_message(ControlJob { entity, order: JobOrder::Pause });
+        update(app, 20);
+        let paused = app.world().get::<JobProgress>(entity).unwrap().clone();
+        assert_eq!(paused.state, JobState::Paused);
+        update(app, 40);
+        assert_eq!(app.world().get::<JobProgress>(entity).unwrap().done, paused.done);
+        app.world_mut().write_message(ControlJob { entity, order: JobOrder::Resume });
+        let ended = ended(app, job);
+        assert_eq!(ended.progress.state, JobState::Finished);
+        ended.outcome
+    };
+    let captured = run(&mut app, handle.capture(CaptureSnapshot::new(id, ROW))).snapshot.clone().unwrap();
+    assert_eq!(captured.columns().len(), 40);
+    let job = handle.restore(RestoreSnapshot::new(id, captured));
+    let restored = run(&mut app, job);
+    assert!(restored.columns.iter().all(|column| column.result == ColumnResult::Done));
+}
+
+#[test]
 fn whoever_walks_through_regions_that_merge_and_split_and_ground_that_comes_and_goes_is_caught_once() {
     for plugin in [lockstep(), TerranePlugin::in_memory().with_ticks_per_second(100.0)] {
         let (mut app, dimension, id) = empty_world(plugin.with_snapshots(few(3, 100)));

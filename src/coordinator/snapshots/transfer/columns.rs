@@ -153,12 +153,12 @@ impl Round {
     /// Asks the regions whose turn it is; says whether all have had it.
     pub fn order(&mut self, task: &Task, world: &mut Surroundings, work: impl Fn() -> ColumnWork) -> bool {
         let Some(open) = world.dimensions.open.get(&task.dimension) else { return true };
-        // Nobody walks about in a halted region; whoever is in it is as they are stored.
+        // Nobody walks about in a halted region; its entities are as they are stored.
         self.asked.retain(|column| !is_halted(open, *column));
         if !self.asked.is_empty() {
             return false;
         }
-        // Whoever was in a column that was given up has been seen with it.
+        // The entities of a column that was given up have been seen with it.
         self.unseen.retain(|column| open.columns.is_in_region(*column) && !is_halted(open, *column));
         let mut regions = FxHashSet::default();
         let of_new_region =

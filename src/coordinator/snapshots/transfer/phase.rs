@@ -177,7 +177,7 @@ impl Task {
     }
 
     fn begin_look(&self, world: &mut Surroundings) -> Phase {
-        // Whoever is in a region now is seen there, or as they leave it.
+        // An entity in a region is seen there, or as it leaves.
         let mut sightings = mem::take(&mut world.directory.sightings);
         sightings.forget(self.id, |id| world.directory.is_in_region(id));
         world.directory.sightings = sightings;

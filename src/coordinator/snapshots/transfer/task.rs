@@ -229,7 +229,7 @@ impl Task {
         }
     }
 
-    /// All have looked; whoever nobody has found is where they were seen last.
+    /// All regions have looked. Entities that none of them found are added where they were last seen.
     pub fn add_seen(&mut self, world: &mut Surroundings) {
         let captured = Arc::make_mut(&mut self.captured);
         for entity in world.directory.sightings.end(self.id) {
