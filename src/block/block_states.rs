@@ -1,6 +1,6 @@
 //! Block types of one name that differ in their properties.
 
-use super::{BlockName, BlockRegistryError, BlockType};
+use super::{BlockName, BlockNameError, BlockRegistryError, BlockType};
 use super::{block_name, block_name::is_word};
 use std::borrow::Cow;
 use std::fmt;
@@ -75,8 +75,10 @@ impl BlockStates {
             true => name.to_owned(),
             false => format!("{name}[{}]", properties.join(",")),
         };
-        let parse =
-            |name: String| BlockName::parse(name).map(BlockName::into_text).map_err(|error| self.invalid(error.what));
+        let parse = |name: String| {
+            let invalid = |error: BlockNameError| self.invalid(format!("{name:?}: {}", error.what));
+            BlockName::parse(name.clone()).map(BlockName::into_text).map_err(invalid)
+        };
         let mut former_names = Vec::new();
         for name in &self.block.former_names {
             former_names.push(parse(named(name))?);
@@ -166,7 +168,9 @@ mod tests {
         let word = "\"C\" of the property \"b\" is not of a-z, 0-9, `_`, `-` and `.`";
         assert_eq!(names(states().with_property("b", ["C"])), error(word));
         let twice = names(states().with_property("b", ["c"]).with_property("b", ["d"])).unwrap_err();
-        assert!(twice.to_string().contains("twice"), "{twice}");
+        assert_eq!(twice.to_string(), "game:a: \"game:a[b=c,b=d]\": the property \"b\" is given twice");
+        let former = BlockStates::new(BlockType::new("game:a").formerly("game:old[x=1"));
+        assert_eq!(names(former), error("\"game:old[x=1\": the properties do not end with `]`"));
         let many = (0..65).fold(states(), |it, index| it.with_property(format!("p{index}"), ["0", "1"]));
         assert_eq!(names(many), error("there are more than 65536 states"));
         assert!(names(BlockStates::new(BlockType::new("game:a[b=c]")).with_property("d", ["e"])).is_err());

@@ -112,6 +112,7 @@ fn what_only_reads_changes_no_file() {
     assert_eq!(info.json["dimensions"][0]["columns"], 121);
     assert_eq!((&info.json["sessions"], &info.json["dimensions"][0]["seed"]), (&1.into(), &3.into()));
     assert!(info.text().contains("\"overworld\"") && info.text().contains("chunkl0"), "{}", info.text());
+    assert!(info.text().contains("purpose \"hot chunks\""), "{}", info.text());
 
     let chunk = run(&["inspect", path, "chunk", "overworld", "-3", "0", "2"]);
     let blocks = chunk.json["blocks"].as_object().unwrap();
@@ -119,7 +120,7 @@ fn what_only_reads_changes_no_file() {
     assert_eq!((&chunk.json["version"], &chunk.json["tier"]), (&0.into(), &"hot".into()));
     let id = id_at(ColumnPos::new(5, 5)).to_string();
     let entity = run(&["inspect", path, "entity", &id]);
-    assert!(entity.text().contains("game::Name\", hex \"416c696365\", text \"Alice\""), "{}", entity.text());
+    assert!(entity.text().contains("game::Name\", hex \"416c696365\", text \"Alice\", bytes 5 B"), "{}", entity.text());
     assert_eq!(entity.json["block"], serde_json::json!([80, 8, 80]));
     for (wrong, reason) in [
         (["inspect", path, "chunk", "overworld", "900", "0", "0"].as_slice(), "not stored"),
@@ -135,6 +136,7 @@ fn what_only_reads_changes_no_file() {
     assert_eq!(ending(&try_run(&["verify", path], true).unwrap()), "stopped");
     let trial = run(&["prune", path, "-d", "overworld", "--radius", "2", "--dry-run"]);
     assert_eq!(trial.json["columns"], 121 - 13);
+    assert!(trial.text().contains("outside: disc of radius 2 around "), "{}", trial.text());
     assert_eq!(files(&world), before);
 }
 

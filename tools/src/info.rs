@@ -16,7 +16,7 @@ pub fn run(world: &Path) -> Result<Outcome> {
 fn as_json(info: &WorldInfo, on_disk: u64) -> Value {
     let families = info.families.iter().map(|(family, size)| {
         let (entries, bytes) = (size.map(|size| size.entries), size.map(|size| size.bytes));
-        json!({ "name": family.name(), "entries": entries, "bytes": bytes })
+        json!({ "name": family.name(), "entries": entries, "bytes": bytes, "purpose": family.purpose() })
     });
     let dimensions = info.dimensions.iter().map(|(dimension, columns)| {
         let generator = &dimension.generator;

@@ -59,7 +59,8 @@ fn components(registry: &BlockRegistry, chunk: &Chunk) -> Vec<Value> {
         for layer in 0..u8::try_from(chunk.layer_count(at)).unwrap_or(u8::MAX) {
             found.extend(chunk.components(at, layer).map(|(component, value)| {
                 let component = component_name(registry, component);
-                json!({ "at": at, "layer": layer, "component": component, "hex": hex(value), "text": text(value) })
+                let (bytes, hex, text) = (value.len(), hex(value), text(value));
+                json!({ "at": at, "layer": layer, "component": component, "hex": hex, "text": text, "bytes": bytes })
             }));
         }
     }
@@ -103,7 +104,11 @@ fn entity(store: &WorldStore, record: &EntityRecord) -> Result<Outcome> {
 }
 
 fn components_as_json(components: &[(String, Vec<u8>)]) -> Value {
-    components.iter().map(|(name, value)| json!({ "name": name, "hex": hex(value), "text": text(value) })).collect()
+    let component = |(name, value): &(String, Vec<u8>)| {
+        let (bytes, hex, text) = (value.len(), hex(value), text(value));
+        json!({ "name": name, "hex": hex, "text": text, "bytes": bytes })
+    };
+    components.iter().map(component).collect()
 }
 
 /// What is printable of the bytes.

@@ -32,7 +32,7 @@ pub fn run(arguments: &PruneArguments, stop: &Stop) -> Result<Outcome> {
     }
     drop(store);
     let after = folder_bytes(&arguments.world);
-    let mut json = as_json(&report);
+    let mut json = as_json(&report, &keep);
     (json["bytes_before"], json["bytes_after"]) = (before.into(), after.into());
     Ok(Outcome::new(End::of(is_finished, true), json)
         .with_notes(arguments.dry_run.then(|| "nothing was deleted".to_owned())))
@@ -62,11 +62,14 @@ fn is_confirmed(keep: &ColumnArea, dimension: &str) -> Result<bool> {
     Ok(answer.trim() == "yes")
 }
 
-fn as_json(report: &PruneReport) -> Value {
+fn as_json(report: &PruneReport, keep: &ColumnArea) -> Value {
     let kept = report.kept.first.iter().map(|kept| {
-        json!({ "id": kept.id.to_string(), "column": [kept.column.x, kept.column.z], "damaged": kept.is_damaged })
+        let (id, column, damaged) = (kept.id.to_string(), [kept.column.x, kept.column.z], kept.is_damaged);
+        let why = if damaged { "its record is damaged" } else { "it may be a player" };
+        json!({ "id": id, "column": column, "damaged": damaged, "why": why })
     });
     json!({
+        "outside": keep.to_string(),
         "columns": report.columns,
         "chunks": report.chunks,
         "entities": report.entities,

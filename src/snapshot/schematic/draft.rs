@@ -343,11 +343,11 @@ impl<'a> Draft<'a> {
         }
         schematic.blocks = ChunkGrid::new(size);
         if let Cells::Read(filler) = blocks.cells {
-            report.blocks = filler.filled();
-            schematic.blocks = filler.finish();
+            (schematic.blocks, report.blocks) = filler.finish();
         }
         if let (Some((palette, _)), Cells::Read(filler)) = (biomes.palette, biomes.cells) {
-            schematic.biomes = Some(Biomes { palette, cells: filler.finish() });
+            let (cells, _) = filler.finish();
+            schematic.biomes = Some(Biomes { palette, cells });
         }
         for place in self.unplaced {
             let position = &mut schematic.block_entities[place].position;

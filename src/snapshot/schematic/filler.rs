@@ -48,7 +48,7 @@ impl<'a> Filler<'a> {
         self.grid.volume()
     }
 
-    /// Cells that have come.
+    /// Cells that have come, up to the first one for which there was no memory.
     pub fn filled(&self) -> u64 {
         self.filled
     }
@@ -155,49 +155,98 @@ impl<'a> Filler<'a> {
         let mut slab = std::mem::take(&mut self.slab);
         for (place, cells) in slab.drain(..).enumerate() {
             let chunk = [place as u32 % along_x, y, place as u32 / along_x];
-            self.close(chunk, cells)?;
+            self.close(chunk, self.grid.reach(chunk), cells).inspect_err(|_| self.leave_out(chunk))?;
         }
         self.slab = slab;
         Ok(())
     }
 
-    fn close(&mut self, at: [u32; 3], cells: Cells) -> Result<(), SchematicError> {
-        let reach = self.grid.reach(at);
-        let chunk = match cells {
+    /// Makes a chunk of cells, as far as they reach.
+    fn close(&mut self, at: [u32; 3], reach: [u8; 3], cells: Cells) -> Result<(), SchematicError> {
+        let (chunk, own_bytes) = match cells {
             Cells::Uniform(0) => return Ok(()),
             Cells::Uniform(block) => match self.alike.get(&(block, reach)) {
-                Some(chunk) => chunk.clone(),
+                Some(chunk) => (chunk.clone(), 0),
                 None => {
                     let chunk = Arc::new(uniform(block, reach));
                     self.budget.take(chunk.heap_bytes() + 2 * CHUNK_BYTES)?;
                     self.alike.insert((block, reach), chunk.clone());
-                    chunk
+                    (chunk, 0)
                 }
             },
             Cells::Mixed(cells) => {
                 let chunk = Arc::new(chunk(&cells, reach));
-                self.budget.take(chunk.heap_bytes())?;
                 self.unused.push(cells);
-                chunk
+                let own_bytes = chunk.heap_bytes();
+                (chunk, own_bytes)
             }
         };
-        self.budget.take(CHUNK_BYTES)?;
+        self.budget.take(own_bytes + CHUNK_BYTES)?;
         self.grid.insert(at, chunk);
         Ok(())
     }
 
-    /// Everything that has come; the rest is number 0.
-    pub fn finish(self) -> ChunkGrid {
-        // What had come was counted, so its chunks are made in any case.
-        let unlimited = Budget::new(u64::MAX);
-        let mut filler = Filler { budget: &unlimited, ..self };
-        while !filler.slab.is_empty() {
-            let row = (filler.grid.size()[0] - filler.at[0]) as usize;
-            if filler.push(&vec![0; row]).is_err() {
-                break;
+    /// Counts no cells from the first one of this chunk on.
+    fn leave_out(&mut self, at: [u32; 3]) {
+        let [x, y, z] = at.map(|at| u64::from(at) * CHUNK_SIZE as u64);
+        let [width, _, length] = self.grid.size().map(u64::from);
+        self.filled = self.filled.min((y * length + z) * width + x);
+    }
+
+    /// Everything that has come and that there is memory for, the rest being number 0; and how many cells that are, up to the
+    /// first one that is missing.
+    pub fn finish(mut self) -> (ChunkGrid, u64) {
+        let unused = std::mem::take(&mut self.unused);
+        self.budget.give_back(unused.len() * size_of::<FileCells>());
+        drop(unused);
+        let [along_x, _, _] = self.grid.chunks_along();
+        let y = self.at[1] / CHUNK_SIZE as u32;
+        let mut slab = std::mem::take(&mut self.slab);
+        // Those of several kinds come first: they mostly give back more than their chunks take.
+        for is_any in [false, true] {
+            let cells = slab.iter_mut().enumerate();
+            for (place, cells) in cells.filter(|(_, cells)| is_any || matches!(cells, Cells::Mixed(_))) {
+                let chunk = [place as u32 % along_x, y, place as u32 / along_x];
+                let cells = std::mem::replace(cells, Cells::Uniform(0));
+                if self.close_begun(chunk, cells).is_err() {
+                    self.leave_out(chunk);
+                    break;
+                }
             }
         }
-        filler.grid
+        self.budget.give_back(slab.capacity() * size_of::<Cells>());
+        (self.grid, self.filled)
+    }
+
+    /// Makes a chunk of a layer whose cells have not all come, and keeps nothing else of it.
+    fn close_begun(&mut self, at: [u32; 3], cells: Cells) -> Result<(), SchematicError> {
+        let [first_x, first_y, first_z] = at.map(|at| at * CHUNK_SIZE as u32);
+        let [x, y, z] = self.at;
+        let mut reach = self.grid.reach(at);
+        let is_cut = (first_z..first_z + u32::from(reach[2])).contains(&z);
+        reach[1] = (y - first_y) as u8 + u8::from(z >= first_z);
+        if reach[1] == 0 || matches!(cells, Cells::Uniform(0)) {
+            return Ok(());
+        }
+        let cells = if is_cut {
+            let mut cut = match cells {
+                Cells::Mixed(cells) => cells,
+                Cells::Uniform(block) => self.mixed(block)?,
+            };
+            let row = (y - first_y) as usize * CHUNK_SIZE + (z - first_z) as usize;
+            let in_row = (x.saturating_sub(first_x) as usize).min(CHUNK_SIZE);
+            cut[row * CHUNK_SIZE + in_row..].fill(0);
+            Cells::Mixed(cut)
+        } else {
+            cells
+        };
+        if matches!(cells, Cells::Mixed(_)) {
+            // They are freed as soon as the chunk is made.
+            self.budget.give_back(size_of::<FileCells>());
+        }
+        let closed = self.close(at, reach, cells);
+        self.unused.clear();
+        closed
     }
 }
 

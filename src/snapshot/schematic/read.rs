@@ -21,7 +21,8 @@ pub struct ReadOptions {
     pub memory: u64,
     /// Blocks in the volume that the size declares. The format itself has no room for more than 2^31 - 1.
     pub volume: u64,
-    /// Whether to keep what could be read of a damaged file. The rest is air, and [`ReadReport::damage`] says what is wrong.
+    /// Whether to keep what could be read of a damaged file and the memory suffices for. The rest is air, and
+    /// [`ReadReport::damage`] says what is wrong.
     pub salvage: bool,
 }
 
@@ -37,7 +38,7 @@ impl Default for ReadOptions {
 pub struct ReadReport {
     /// What is wrong with it, if it was to be salvaged: what came after that is missing.
     pub damage: Option<SchematicError>,
-    /// Blocks that were read. The rest is air.
+    /// Blocks that were read, up to the first one for which there was no memory. The rest is air.
     pub blocks: u64,
     /// Uncompressed bytes that were read.
     pub bytes: u64,

@@ -61,7 +61,8 @@ impl Schematic {
         self.write_with(sink, options, &mut |_| ControlFlow::Continue(()))
     }
 
-    /// Like [`write`](Self::write), and tells how far it is, in blocks.
+    /// Like [`write`](Self::write), and tells how far it is, in blocks. While it measures the packed cells, it tells that none
+    /// are done.
     pub fn write_with(&self, sink: impl Write, options: &WriteOptions, progress: Tell<'_>) -> Result<()> {
         if !matches!(options.version, 2 | 3) {
             let (at, found) = ("the schematic".to_owned(), options.version.into());
@@ -207,14 +208,23 @@ fn write_cells<W: Write>(
     size: [u32; 3],
     progress: Tell<'_>,
 ) -> Result<()> {
-    let (length, volume) = (slab::packed_length(plan, cells, size)?, ChunkGrid::new(size).volume());
+    let (volume, limit) = (ChunkGrid::new(size).volume(), i32::MAX as u64);
+    if volume > limit {
+        // Each takes a byte or more.
+        return Err(SchematicError::too_large(name, "bytes", limit, volume));
+    }
+    let length = slab::packed_length(plan, cells, size, progress)?;
     writer.name(NbtKind::ByteArray, name)?;
     writer.length(name, "bytes", usize::try_from(length).unwrap_or(usize::MAX))?;
     slab::pack(plan, cells, size, |packed, done| {
         writer.raw(packed)?;
-        match progress(&Progress::of(done, volume)) {
-            ControlFlow::Continue(()) => Ok(()),
-            ControlFlow::Break(()) => Err(SchematicError::Cancelled),
-        }
+        tell(progress, done, volume)
     })
+}
+
+fn tell(progress: Tell<'_>, done: u64, volume: u64) -> Result<()> {
+    match progress(&Progress::of(done, volume)) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(SchematicError::Cancelled),
+    }
 }

@@ -3,6 +3,9 @@
 use super::building::*;
 use super::round_trip::full;
 use super::*;
+use crate::snapshot::schematic::grid::CHUNK_BYTES;
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 fn limited(bytes: &[u8], change: impl Fn(&mut ReadOptions)) -> SchematicError {
     let mut options = ReadOptions::default();
@@ -213,6 +216,72 @@ fn limits_hold() {
     let found = error(&changed("Palette", palette(&names)));
     assert!(matches!(found, SchematicError::TooLarge { what: "entries of a palette", .. }), "{found}");
     assert_eq!(read(&changed("Palette", palette(&names[..65_534]))).palette.len(), 65_535);
+}
+
+/// Bytes that chunks take, and how many different ones they are.
+fn held(grid: &ChunkGrid) -> (u64, usize) {
+    let (mut bytes, mut known) = (0, BTreeSet::new());
+    for (_, chunk) in grid.chunks() {
+        let own = if known.insert(Arc::as_ptr(chunk)) { chunk.heap_bytes() } else { 0 };
+        bytes += (CHUNK_BYTES + own) as u64;
+    }
+    (bytes, known.len())
+}
+
+#[test]
+fn what_is_salvaged_of_a_layer_keeps_to_the_memory() {
+    const SIDE: u32 = 400;
+    /// Chunks along a side.
+    const ALONG: usize = 25;
+    let sides = [("Width", SIDE as i16), ("Height", 2), ("Length", SIDE as i16)];
+    let (side, layer) = (u64::from(SIDE), u64::from(SIDE * SIDE));
+    // A row of chunks is in the midst of its cells.
+    let part = u64::from(100 * SIDE + 50);
+    let with = |name: &'static str, count: u64| {
+        let mut entries = version_2();
+        for (name, blocks) in sides {
+            entries.iter_mut().find(|(other, _)| *other == name).unwrap().1 = Nbt::Short(blocks);
+        }
+        let place = entries.iter().position(|(other, _)| *other == "BlockData").unwrap();
+        entries.insert(place, ("BiomePalette", palette(&[("a:plains", 0), ("a:desert", 1)])));
+        entries[place + 1] = (name, Nbt::ByteArray(vec![1; count as usize]));
+        file("Schematic", &entries)
+    };
+    let read = |file: &[u8], memory: usize| {
+        let options = ReadOptions { memory: memory as u64, salvage: true, ..ReadOptions::default() };
+        let (schematic, report) = Schematic::read(file, &options).unwrap();
+        assert!(report.damage.is_some());
+        (schematic, report.blocks)
+    };
+    let is_whole = |grid: &ChunkGrid, count: u64| {
+        let at = |cell: u64| [cell % side, cell / layer, cell / side % side].map(|at| at as u32);
+        (0..count).all(|cell| grid.block(at(cell)) == BlockId::new(1))
+    };
+    let cells = |grid: &ChunkGrid| -> u64 {
+        let count = |chunk: &Chunk| chunk.blocks().filter(|block| *block != BlockId::AIR).count();
+        grid.chunks().map(|(_, chunk)| count(chunk) as u64).sum()
+    };
+
+    let come = layer + part;
+    let blocks = with("BlockData", come);
+    let ample = 2 * ALONG * ALONG * CHUNK_BYTES + (128 << 10);
+    // The first of these does not suffice for reading, the second not for all chunks.
+    for memory in [(16 << 10) - 256, (24 << 10) + 300 * CHUNK_BYTES, ample] {
+        let (schematic, kept) = read(&blocks, memory);
+        let (bytes, different) = held(&schematic.blocks);
+        assert!(bytes <= memory as u64, "{bytes} bytes of {memory}");
+        assert!(different <= ALONG + 2, "{different} chunks that are not shared");
+        assert!(kept > 0 && (kept == come) == (memory == ample), "{kept} of {come} cells in {memory} bytes");
+        assert!(is_whole(&schematic.blocks, kept) && cells(&schematic.blocks) <= come);
+    }
+
+    let biomes = with("BiomeData", part);
+    for memory in [16 << 10, ample] {
+        let grid = read(&biomes, memory).0.biomes.unwrap().cells;
+        let (bytes, different) = held(&grid);
+        assert!(bytes <= memory as u64 && different <= ALONG + 2, "{bytes} bytes of {memory}, {different} chunks");
+        assert!((1..=part).contains(&cells(&grid)) && (cells(&grid) == part) == (memory == ample));
+    }
 }
 
 #[test]

@@ -294,6 +294,14 @@ fn progress_is_told_and_both_ways_can_be_cancelled() {
     blocks_only.biomes = None;
     blocks_only.write_with(std::io::sink(), &WriteOptions::default(), &mut grows).unwrap();
     assert_eq!(last, volume);
+    let many = Schematic { biomes: None, ..full([100, 40, 30], 200) };
+    let mut told = Vec::new();
+    let mut keep = |progress: &Progress| {
+        told.push(progress.done);
+        ControlFlow::Continue(())
+    };
+    many.write_with(std::io::sink(), &WriteOptions::default(), &mut keep).unwrap();
+    assert!(told[0] == 0 && told.is_sorted() && told.last() == Some(&volume), "it is measured first: {told:?}");
     let cancelled =
         Schematic::read_with(&bytes[..], &ReadOptions { salvage: true, ..ReadOptions::default() }, &mut |_| {
             ControlFlow::Break(())
@@ -311,6 +319,8 @@ fn what_cannot_be_written_is_said() {
     assert!(matches!(error(&Schematic::new([1; 3]), 1), SchematicError::Version { found: 1, .. }));
     assert!(matches!(error(&Schematic::new([65_536, 1, 1]), 3), SchematicError::TooLarge { limit: 65_535, .. }));
     assert!(matches!(error(&Schematic::new([60_000; 3]), 3), SchematicError::TooLarge { what: "bytes", .. }));
+    let many = Schematic { palette: state_names(200), ..Schematic::new([60_000; 3]) };
+    assert!(matches!(error(&many, 3), SchematicError::TooLarge { what: "bytes", found: 216_000_000_000_000, .. }));
     let mut unnamed = Schematic::new([1; 3]);
     unnamed.blocks.chunk_mut([0; 3]).set_block([0; 3], BlockId::new(5));
     assert_eq!(error(&unnamed, 3).to_string(), "block 5: it occurs, but has no name");
@@ -330,7 +340,7 @@ fn what_cannot_be_written_is_said() {
 #[test]
 fn cells_that_come_in_pieces_and_end_early_are_where_they_belong() {
     use crate::snapshot::schematic::filler::Filler;
-    for size in [[16, 17, 16], [16, 17, 15], [40, 17, 16]] {
+    for size in [[16, 17, 16], [16, 17, 15], [40, 17, 16], [20, 17, 40]] {
         let grid = ChunkGrid::new(size);
         let mut state = 9;
         let cells: Vec<u16> = (0..grid.volume()).map(|_| [1, 1, 1, 2][number(&mut state, 4) as usize]).collect();
@@ -344,7 +354,8 @@ fn cells_that_come_in_pieces_and_end_early_are_where_they_belong() {
                 rest = after;
             }
             assert_eq!(filler.filled(), count as u64);
-            let grid = filler.finish();
+            let (grid, kept) = filler.finish();
+            assert_eq!(kept, count as u64);
             let [width, _, length] = size.map(|side| side as usize);
             for (place, cell) in cells.iter().enumerate() {
                 let at = [place % width, place / width / length, place / width % length].map(|at| at as u32);

@@ -1,13 +1,14 @@
 //! From chunks to the file's order of cells, one layer of chunks at a time.
 
-use super::Result;
 use super::plan::Plan;
+use super::{Result, tell};
 use crate::block::BlockId;
 use crate::bytes::put_number;
 use crate::chunk::Chunk;
 use crate::snapshot::schematic::ChunkGrid;
 use crate::snapshot::schematic::filler::{Cells, FileCells};
 use crate::space::{CHUNK_SIZE, CHUNK_VOLUME};
+use crate::work::Tell;
 
 /// Packed cells that are collected before they are passed on.
 const BATCH: usize = 1 << 16;
@@ -43,17 +44,41 @@ pub(super) fn pack(
     pass_on(&packed, done)
 }
 
-/// Bytes of all packed cells.
-pub(super) fn packed_length(plan: &Plan, cells: &ChunkGrid, size: [u32; 3]) -> Result<u64> {
+/// Bytes of all packed cells, as [`pack`] packs them. It tells that none are done.
+pub(super) fn packed_length(plan: &Plan, cells: &ChunkGrid, size: [u32; 3], progress: Tell<'_>) -> Result<u64> {
+    let volume = ChunkGrid::new(size).volume();
     if plan.palette.len() <= SINGLE {
-        return Ok(ChunkGrid::new(size).volume());
+        return Ok(volume);
     }
-    let mut length = 0;
-    pack(plan, cells, size, |packed, _| {
-        length += packed.len() as u64;
-        Ok(())
-    })?;
-    Ok(length)
+    let [width, height, length] = size;
+    let (layers, repeats) = if cells.size()[1] == 1 { (height.min(1), height) } else { (height, 1) };
+    let (mut slab, mut more) = (Slab::default(), 0);
+    for (index, (position, chunk)) in cells.chunks().enumerate() {
+        if index.is_multiple_of(BATCH / CHUNK_VOLUME) {
+            tell(progress, 0, volume)?;
+        }
+        let first = [position.x, position.y, position.z].map(|at| at as usize * CHUNK_SIZE);
+        let sides = [width, layers, length].map(|side| side as usize);
+        let reach: [usize; 3] = std::array::from_fn(|axis| sides[axis].saturating_sub(first[axis]).min(CHUNK_SIZE));
+        let [reach_x, reach_y, reach_z] = reach;
+        match chunk.uniform_block() {
+            Some(block) => more += more_bytes(block.index() as u16) * (reach_x * reach_y * reach_z) as u64,
+            None if reach.contains(&0) => {}
+            None => {
+                let cells = slab.mixed(plan, chunk);
+                let rows = cells.as_chunks::<CHUNK_SIZE>().0.iter().enumerate();
+                let rows = rows.filter(|(index, _)| index / CHUNK_SIZE < reach_y && index % CHUNK_SIZE < reach_z);
+                more += rows.flat_map(|(_, row)| &row[..reach_x]).map(|number| more_bytes(*number)).sum::<u64>();
+                slab.unused.push(cells);
+            }
+        }
+    }
+    Ok(volume + more * u64::from(repeats))
+}
+
+/// Bytes of a packed number beyond one.
+fn more_bytes(number: u16) -> u64 {
+    u64::from(number >= 1 << 7) + u64::from(number >= 1 << 14)
 }
 
 /// One layer of chunks.
