@@ -399,7 +399,7 @@ fn bits_for(palette_length: usize) -> u32 {
 }
 
 #[inline]
-fn cell(position: [usize; 3]) -> usize {
+pub(crate) fn cell(position: [usize; 3]) -> usize {
     let [x, y, z] = position;
     if (x | y | z) >= CHUNK_SIZE {
         outside(position);

@@ -39,6 +39,30 @@ impl<'a> ChunkAssembly<'a> {
         self.values.extend(values);
     }
 
+    /// Fills cells with those of a part of `source`: each goes where `to` says. Its blocks become what `block` says.
+    pub fn copy_part(
+        &mut self,
+        source: &'a Chunk,
+        part: &ChunkPart,
+        to: impl Fn([usize; 3]) -> usize,
+        block: impl Fn(BlockId) -> BlockId,
+    ) {
+        let places = self.places_of(source, &block);
+        let [xs, ys, zs] = part.ranges();
+        for (x, y) in xs.flat_map(|x| ys.clone().map(move |y| (x, y))) {
+            for z in zs.clone() {
+                self.places[to([x, y, z])] = places[cell([x, y, z])];
+            }
+        }
+        let moved = |slot: Slot| {
+            let position = cell_position(slot.cell.into());
+            part.contains(position).then(|| Slot::new(to(position), slot.layer))
+        };
+        self.layers.extend(source.layers().iter().filter_map(|(slot, known)| Some((moved(*slot)?, block(*known)))));
+        let values = source.values().filter_map(|(layout, slot, value)| Some((layout, moved(slot)?, value)));
+        self.values.extend(values);
+    }
+
     /// Like [`copy`](Self::copy), layer 0 alone, without components.
     pub fn copy_blocks(
         &mut self,

@@ -23,7 +23,7 @@
 //! | `find_work`, again around the same centre | the same at any distance, in the long run: a page is sorted for up to 1024 answers |
 //! | `find_work` around a new centre | the open squares on the way to the nearest work |
 //! | `collect_completed_in_range` | the same for each column, however many were given before |
-//! | `count_completed_in` | the nodes in the area, and the edge of the area where that is completed |
+//! | `count_missing_in` | the nodes in the area, and the edge of the area where some of it is missing |
 //!
 //! The tree is a quadtree with 64 children a node, as in sparse voxel structures, whose full and empty branches are
 //! pruned. The search is a branch and bound over it for the k nearest.
@@ -42,12 +42,12 @@
 //!     }
 //! }
 //! let area = ColumnArea::Disc { center, radius: 8 };
-//! assert_eq!(u128::from(graph.count_completed_in(&area)), area.columns());
+//! assert_eq!(graph.count_missing_in(&area), 0);
 //! ```
 
-mod completed;
 mod completion;
 mod completions;
+mod count;
 mod disc;
 mod frontiers;
 mod listeners;

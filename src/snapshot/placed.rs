@@ -8,7 +8,7 @@ use super::uniform_chunks::UniformChunks;
 use super::{BlockTurns, ColumnSnapshot, Relocation, Snapshot, Turn};
 use crate::block::BlockId;
 use crate::chunk::{Chunk, ChunkAssembly};
-use crate::space::{BlockBox, BlockPos, ChunkPart, ChunkPos, ColumnPos, HeightSet, cell_position};
+use crate::space::{BlockBox, BlockPos, ChunkPos, ColumnPos, HeightSet};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use thiserror::Error;
@@ -146,7 +146,7 @@ impl Packer<'_> {
         let mut assembly = ChunkAssembly::new();
         for (source, chunk) in &sources {
             if let (Some(chunk), Some(part)) = (chunk, blocks.part(*source)) {
-                assembly.copy(chunk, self.cell_map(*source, part, pos), |block| self.turns.block(block));
+                assembly.copy_part(chunk, &part, self.cell_map(*source, pos), |block| self.turns.block(block));
             }
         }
         let chunk = assembly.finish();
@@ -163,19 +163,17 @@ impl Packer<'_> {
         sources[1..].iter().all(|(_, chunk)| block(chunk) == Some(first)).then_some(first)
     }
 
-    /// Where the cells of a part of a chunk go in another one.
-    fn cell_map(&self, from: ChunkPos, part: ChunkPart, to: ChunkPos) -> impl Fn(usize) -> Option<usize> {
+    /// Where the cells of a chunk go in another one.
+    fn cell_map(&self, from: ChunkPos, to: ChunkPos) -> impl Fn([usize; 3]) -> usize + use<> {
         let stride = |[x, z]: [i128; 2]| (x * 256 + z) as i32;
         let (arrived, min) = (self.relocation.exact(from.min_block()), to.min_block());
         let distance = |arrived: i128, min: i64| (arrived - i128::from(min)) as i32;
         let [x, y, z] = [distance(arrived[0], min.x), distance(arrived[1], min.y), distance(arrived[2], min.z)];
         let turn = self.relocation.turn;
         let (origin, strides) = (x * 256 + y * 16 + z, [stride(turn.vector(1, 0)), 16, stride(turn.vector(0, 1))]);
-        move |cell| {
-            let position = cell_position(cell);
+        move |position| {
             let [x, y, z] = position.map(|coordinate| coordinate as i32);
-            let to = origin + x * strides[0] + y * strides[1] + z * strides[2];
-            part.contains(position).then_some(to as usize)
+            (origin + x * strides[0] + y * strides[1] + z * strides[2]) as usize
         }
     }
 }

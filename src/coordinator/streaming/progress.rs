@@ -23,7 +23,7 @@ impl Coverage {
 pub fn completion(graph: &DistanceGraph, shares: &[Share]) -> Completion {
     let missing = |share: &Share| {
         let disc = ColumnArea::Disc { center: share.center, radius: share.radius };
-        let missing = share.all - graph.count_completed_in(&disc);
+        let missing = graph.count_missing_in(&disc);
         // Something is missing until nothing is.
         (missing as f64 * (share.columns as f64 / share.all as f64)).ceil() as u64
     };

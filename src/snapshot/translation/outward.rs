@@ -4,10 +4,10 @@ use super::entities;
 use super::placeholder::{self, Placeholder};
 use super::{TranslationError, TranslationOptions};
 use crate::block::{BlockComponentId, BlockId, BlockRegistry};
-use crate::chunk::{Chunk, ChunkAssembly};
+use crate::chunk::{Chunk, ChunkAssembly, cell};
 use crate::snapshot::schematic::{AIR, BlockEntity, Schematic, normalized};
 use crate::snapshot::uniform_chunks::UniformChunks;
-use crate::space::{CHUNK_SIZE, ChunkPart, ChunkPos, cell_position};
+use crate::space::{CHUNK_SIZE, ChunkPart, ChunkPos};
 use crate::storage::EntityRecord;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
@@ -220,6 +220,6 @@ fn block_in(chunk: ChunkPos, position: [usize; 3]) -> [i32; 3] {
 /// The part of a chunk, and air around it.
 fn cut(chunk: &Chunk, part: &ChunkPart) -> Chunk {
     let mut assembly = ChunkAssembly::new();
-    assembly.copy(chunk, |cell| part.contains(cell_position(cell)).then_some(cell), |block| block);
+    assembly.copy_part(chunk, part, cell, |block| block);
     assembly.finish()
 }

@@ -1,69 +1,111 @@
-//! How much is completed in a disc, a square or a box.
+//! How much is missing in a disc, a square or a box.
 
 use super::DistanceGraph;
 use super::disc::{Area, Disc, Rect};
-use super::tree::{Square, TILE, Tree};
-use crate::space::{ColumnArea, ColumnPos, bits};
+use super::tree::{ROOT, Square, TILE, Tree};
+use crate::space::{ColumnArea, bits};
 
 impl DistanceGraph {
-    /// How many columns of the area are completed. Takes time in proportion to what is kept of the graph there, and to
-    /// the edge of the area where that is completed.
+    /// How many columns of the area are not completed. Takes time in proportion to what is kept of the graph there, and to the edge
+    /// of the area where some of it is missing.
+    pub fn count_missing_in(&self, area: &ColumnArea) -> u128 {
+        let roots: Vec<_> = self.tree.roots().filter(|(root, _)| touches(area, root.rect())).collect();
+        let in_roots = roots.iter().map(|(root, number)| self.tree.missing_in(area, *root, Square::Node(*number)));
+        let missing = in_roots.map(u128::from).sum::<u128>();
+        if is_covered(area, roots.len()) {
+            return missing;
+        }
+        let beside = roots.iter().map(|(root, _)| u128::from(columns_in(area, root.rect()))).sum::<u128>();
+        missing + (area.columns() - beside)
+    }
+
+    /// How many columns of the area are completed.
     pub fn count_completed_in(&self, area: &ColumnArea) -> u64 {
-        self.tree.roots().map(|(root, number)| self.tree.count(area, root, Square::Node(number))).sum()
+        let completed = area.columns() - self.count_missing_in(area);
+        u64::try_from(completed).unwrap_or(u64::MAX)
     }
 }
 
-/// Whether the area has a column of the rectangle. Areas are convex, so the one nearest to the centre decides.
-fn touches(of: &ColumnArea, rect: Rect) -> bool {
-    let ColumnPos { x, z } = of.center();
-    of.contains(ColumnPos::new(x.clamp(rect.min_x, rect.max_x), z.clamp(rect.min_z, rect.max_z)))
+/// Whether so many roots are all that have columns of the area. Of a wide area it is not found out.
+fn is_covered(of: &ColumnArea, roots: usize) -> bool {
+    const MOST: u64 = 64;
+    let Some((min, max)) = of.bounds() else { return true };
+    let shift = Area::shift(ROOT);
+    let width = |min: i64, max: i64| (max >> shift).abs_diff(min >> shift) + 1;
+    if width(min.x, max.x).saturating_mul(width(min.z, max.z)) > MOST {
+        return false;
+    }
+    let along = |min: i64, max: i64| min >> shift..=max >> shift;
+    let squares = along(min.z, max.z).flat_map(|z| along(min.x, max.x).map(move |x| Area { level: ROOT, x, z }));
+    squares.filter(|square| touches(of, square.rect())).count() == roots
 }
 
-/// Whether the area has the whole rectangle. Areas are convex, so the corners decide.
+fn disc(of: &ColumnArea) -> Option<Disc> {
+    if let ColumnArea::Disc { center, radius } = *of { Some(Disc { center, radius }) } else { None }
+}
+
+/// Whether the area has a column of the rectangle.
+fn touches(of: &ColumnArea, rect: Rect) -> bool {
+    match (disc(of), of.bounds()) {
+        (Some(disc), _) => disc.nearest(rect).is_some(),
+        (None, Some((min, max))) => {
+            min.x <= rect.max_x && max.x >= rect.min_x && min.z <= rect.max_z && max.z >= rect.min_z
+        }
+        (None, None) => false,
+    }
+}
+
+/// Whether the area has the whole rectangle.
 fn contains(of: &ColumnArea, rect: Rect) -> bool {
-    let Rect { min_x, max_x, min_z, max_z } = rect;
-    [(min_x, min_z), (max_x, min_z), (min_x, max_z), (max_x, max_z)]
-        .into_iter()
-        .all(|(x, z)| of.contains(ColumnPos::new(x, z)))
+    match (disc(of), of.bounds()) {
+        (Some(disc), _) => disc.contains(rect),
+        (None, Some((min, max))) => {
+            min.x <= rect.min_x && max.x >= rect.max_x && min.z <= rect.min_z && max.z >= rect.max_z
+        }
+        (None, None) => false,
+    }
 }
 
 /// How many columns of a rectangle that it touches the area has.
 fn columns_in(of: &ColumnArea, rect: Rect) -> u64 {
     let width = |min: i64, max: i64| max.abs_diff(min) + 1;
-    match (of, of.bounds()) {
-        (ColumnArea::Disc { center, radius }, _) => Disc { center: *center, radius: *radius }.columns_in(rect),
-        (_, Some((min, max))) => {
+    match (disc(of), of.bounds()) {
+        (Some(disc), _) => disc.columns_in(rect),
+        (None, Some((min, max))) => {
             width(min.x.max(rect.min_x), max.x.min(rect.max_x)) * width(min.z.max(rect.min_z), max.z.min(rect.max_z))
         }
-        (_, None) => 0,
+        (None, None) => 0,
     }
 }
 
 impl Tree {
-    /// How many columns of a square are completed and belong to an area.
-    fn count(&self, of: &ColumnArea, square_area: Area, square: Square) -> u64 {
+    /// How many columns of a square are not completed and belong to an area.
+    fn missing_in(&self, of: &ColumnArea, square_area: Area, square: Square) -> u64 {
         let rect = square_area.rect();
-        if square == Square::Empty || !touches(of, rect) {
+        if square == Square::Full || !touches(of, rect) {
             return 0;
         }
         if contains(of, rect) {
-            return self.completed_count(square_area.level, square);
+            return Area::column_count(square_area.level) - self.completed_count(square_area.level, square);
         }
         match square {
-            Square::Empty => 0,
-            Square::Full => columns_in(of, rect),
+            Square::Full => 0,
+            Square::Empty => columns_in(of, rect),
             Square::Node(tile) if square_area.level == TILE => {
-                let completed = bits(self.tile(tile).full | self.tile(tile).partial);
-                let in_batch = |index| {
-                    let (batch, mask) = (square_area.child(index), self.completed_in(tile, index));
-                    if contains(of, batch.rect()) { mask } else { mask & of.mask(batch.min_batch()) }
+                let missing_in = |index| {
+                    let (batch, missing) = (square_area.child(index), !self.completed_in(tile, index));
+                    let mask = match batch.rect() {
+                        rect if contains(of, rect) => missing,
+                        rect if touches(of, rect) => missing & of.mask(batch.min_batch()),
+                        _ => 0,
+                    };
+                    u64::from(mask.count_ones())
                 };
-                completed.map(|index| u64::from(in_batch(index).count_ones())).sum()
+                bits(!self.tile(tile).full).map(missing_in).sum()
             }
             Square::Node(number) => {
                 let branch = self.branch(number);
-                let children = bits(branch.full | branch.kept);
-                children.map(|index| self.count(of, square_area.child(index), branch.child(index))).sum()
+                bits(!branch.full).map(|index| self.missing_in(of, square_area.child(index), branch.child(index))).sum()
             }
         }
     }
@@ -132,6 +174,7 @@ mod tests {
             }
             let inside = graph.completed_columns().filter(|column| area.contains(*column)).count();
             prop_assert_eq!(graph.count_completed_in(&area), inside as u64);
+            prop_assert_eq!(graph.count_missing_in(&area), area.columns() - inside as u128);
         }
     }
 
