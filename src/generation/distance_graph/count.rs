@@ -3,7 +3,7 @@
 use super::DistanceGraph;
 use super::disc::{Area, Disc, Rect};
 use super::tree::{ROOT, Square, TILE, Tree};
-use crate::space::{ColumnArea, bits};
+use crate::space::{BatchPos, ColumnArea, bits};
 
 impl DistanceGraph {
     /// How many columns of the area are not completed. Takes time in proportion to what is kept of the graph there, and to the edge
@@ -55,6 +55,13 @@ fn touches(of: &ColumnArea, rect: Rect) -> bool {
     }
 }
 
+/// Those of the columns of a batch that the area has.
+fn mask_in(of: &ColumnArea, batch: BatchPos, columns: u16) -> u16 {
+    let Some(disc) = disc(of) else { return columns & of.mask(batch) };
+    let inside = bits(columns.into()).filter(|bit| disc.distance_squared(batch.column(*bit)).is_some());
+    inside.fold(0, |mask, bit| mask | 1 << bit)
+}
+
 /// Whether the area has the whole rectangle.
 fn contains(of: &ColumnArea, rect: Rect) -> bool {
     match (disc(of), of.bounds()) {
@@ -96,7 +103,7 @@ impl Tree {
                     let (batch, missing) = (square_area.child(index), !self.completed_in(tile, index));
                     let mask = match batch.rect() {
                         rect if contains(of, rect) => missing,
-                        rect if touches(of, rect) => missing & of.mask(batch.min_batch()),
+                        rect if touches(of, rect) => mask_in(of, batch.min_batch(), missing),
                         _ => 0,
                     };
                     u64::from(mask.count_ones())
@@ -114,7 +121,7 @@ impl Tree {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::space::{BatchPos, ColumnPos};
+    use crate::space::ColumnPos;
     use proptest::collection::vec;
     use proptest::prelude::*;
 

@@ -99,7 +99,7 @@ impl Disc {
 
     /// The square of a column's distance, if it is within the disc.
     #[inline]
-    fn distance_squared(&self, column: ColumnPos) -> Option<u64> {
+    pub fn distance_squared(&self, column: ColumnPos) -> Option<u64> {
         self.within(self.center.x.abs_diff(column.x), self.center.z.abs_diff(column.z))
     }
 
