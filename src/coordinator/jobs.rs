@@ -42,7 +42,8 @@ const IN_FLIGHT_PER_THREAD: usize = 64;
 /// Begins jobs and controls them, and creates, reverts and removes arenas, from the main world, from a region's systems or from any
 /// thread: a resource in each of these worlds, to be cloned.
 ///
-/// Each job has an entity with a [`Job`] and its [`JobProgress`](crate::view::JobProgress) in the main world as long as it lasts.
+/// Each job has an entity with a [`Job`](crate::view::Job) and its [`JobProgress`](crate::view::JobProgress) in the main world as long
+/// as it lasts.
 #[derive(Resource, Clone)]
 pub struct Jobs {
     pub(super) teller: Teller,
