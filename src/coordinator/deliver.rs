@@ -260,8 +260,8 @@ impl Dimension {
         publisher.event(ColumnFailed { dimension: id, column, error, attempts, given_up });
     }
 
-    /// While the store does not work, no more is asked of it for a moment: it would fail column by column. What nobody wants, or
-    /// what fails in a dimension that closes, is not tried again.
+    /// While the store does not work, no more is asked of it for a moment: it would fail column by column. A column that
+    /// nobody wants is not tried again, nor is any column of a dimension that closes.
     fn note_failure(&mut self, column: ColumnPos, error: &ColumnError, now: Duration) {
         if !self.is_held(column) {
             self.left_failures.push(column);

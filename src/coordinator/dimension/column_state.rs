@@ -81,11 +81,11 @@ pub struct Failure {
     pub due: Duration,
 }
 
-/// What happens to a part of a column that is with its region: to its entities and scheduled ticks if it was fetched, else to some of
-/// its slabs.
+/// The change that a part of a column goes through while its region has the column. The part is its entities and scheduled ticks if it
+/// was fetched, and otherwise some of its slabs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rest {
-    /// Nothing.
+    /// No part changes.
     None,
     /// It is on its way.
     Ordered(Order),
@@ -100,7 +100,7 @@ pub enum Rest {
     Leaving,
 }
 
-/// What of a column of a sparse dimension is there.
+/// The chunk heights of a column of a sparse dimension that are there.
 #[derive(Debug, Default)]
 pub struct Heights {
     /// The chunk heights that are with its region.

@@ -39,7 +39,7 @@ pub fn wait_after(attempts: u32) -> Duration {
     FIRST_RETRY.saturating_mul(1 << attempts.saturating_sub(1).min(10)).min(LAST_RETRY)
 }
 
-/// Columns of a dimension that are not tried again before somebody asks for it, and the reasons of the last failures. A plain data
+/// Columns of a dimension that are tried again only on demand, and the reasons of the last failures. A plain data
 /// structure, of bounded size but for one bit for each column.
 #[derive(Default)]
 pub struct Failures {
