@@ -37,7 +37,7 @@ mod surface;
 mod terrain;
 
 pub use digest::GeneratorIdentity;
-pub use distance_graph::{BatchColumns, Completion, Completions, DistanceGraph, ListenerId};
+pub use distance_graph::{BatchColumns, Completion, DistanceGraph, ListenerId};
 pub use features::{
     Boulder, Feature, FeatureCanvas, FeatureError, FeatureRandom, FeatureReach, Features, Placement, Tree, TreeShape,
 };

@@ -30,7 +30,7 @@
 //!
 //! # Several threads
 //!
-//! A graph has one owner, who changes it through `&mut`. Others hand their marks over through [`Completions`].
+//! A graph is plain data with one owner, who changes it through `&mut`. Threads that share one lock it.
 //!
 //! ```
 //! # use bevy_terrane::{generation::DistanceGraph, space::{ColumnArea, ColumnPos}};
@@ -45,8 +45,6 @@
 //! assert_eq!(graph.count_missing_in(&area), 0);
 //! ```
 
-mod completion;
-mod completions;
 mod count;
 mod disc;
 mod frontiers;
@@ -54,7 +52,6 @@ mod listeners;
 mod masks;
 mod search;
 mod slab;
-mod sync;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -67,8 +64,7 @@ use listeners::Listeners;
 use search::Sought;
 use tree::{Square, Tree};
 
-pub use completion::Completion;
-pub use completions::Completions;
+pub use count::Completion;
 pub use listeners::ListenerId;
 pub use work::BatchColumns;
 

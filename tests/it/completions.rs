@@ -1,9 +1,9 @@
 //! Several threads complete columns of one distance graph, and nothing is lost.
 
-use bevy_terrane::generation::{Completions, DistanceGraph};
+use bevy_terrane::generation::DistanceGraph;
 use bevy_terrane::space::{ColumnArea, ColumnPos};
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Barrier, Mutex};
 use std::thread;
 
 const SIDE: i64 = 256;
@@ -24,28 +24,29 @@ const SHARES: [Share; 5] = [
 fn two_threads_in_the_same_batches_lose_no_mark() {
     for trial in 0..TRIALS {
         let share = SHARES[trial % SHARES.len()];
-        let (completions, mut graph) = (Completions::new(), DistanceGraph::new());
+        let graph = Mutex::new(DistanceGraph::new());
         let (start, working) = (Barrier::new(3), AtomicUsize::new(2));
         thread::scope(|scope| {
             for number in 0..2 {
-                let (completions, start, working) = (&completions, &start, &working);
+                let (graph, start, working) = (&graph, &start, &working);
                 scope.spawn(move || {
                     start.wait();
                     let all = (0..SIDE).flat_map(|z| (0..SIDE).map(move |x| ColumnPos::new(x, z)));
-                    all.filter(|column| share(*column)[number]).for_each(|column| completions.mark_completed(column));
+                    all.filter(|column| share(*column)[number])
+                        .for_each(|column| _ = graph.lock().unwrap().mark_completed(column));
                     working.fetch_sub(1, Ordering::Release);
                 });
             }
             start.wait();
             while working.load(Ordering::Acquire) > 0 {
-                completions.drain_into(&mut graph);
-                // What is found is given back: it may be completed by now.
+                // What is found is given back, with the columns of its batch that are completed by now.
+                let mut graph = graph.lock().unwrap();
                 if let Some(work) = graph.find_work(ColumnPos::new(SIDE / 2, SIDE / 2), 256) {
                     graph.release_batch(work.batch(), u16::MAX);
                 }
             }
         });
-        completions.drain_into(&mut graph);
+        let graph = graph.into_inner().unwrap();
         assert_eq!(graph.completed_count(), (SIDE * SIDE) as u64, "trial {trial}");
         let mut expected = DistanceGraph::new();
         let all = ColumnArea::Box { min: ColumnPos::new(0, 0), max: ColumnPos::new(SIDE - 1, SIDE - 1) };

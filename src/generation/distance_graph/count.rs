@@ -1,21 +1,42 @@
 //! How much is missing in a disc, a square or a box.
 
 use super::DistanceGraph;
-use super::disc::{Area, Disc, Rect};
+use super::disc::{Area, Disc};
 use super::tree::{ROOT, Square, TILE, Tree};
-use crate::space::{BatchPos, ColumnArea, bits};
+use crate::space::{BatchPos, ColumnArea, ColumnPos, bits};
+
+/// How many columns of an area are missing, and how many it has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Completion {
+    /// The missing columns. Stops at `u64::MAX`.
+    pub missing: u64,
+    /// All columns. Stops at `u64::MAX`.
+    pub total: u64,
+}
+
+impl Completion {
+    /// The part that is completed, from 0 to 1: 1 if and only if nothing is missing.
+    pub fn fraction(self) -> f64 {
+        let Self { missing, total } = self;
+        if missing == 0 {
+            return 1.0;
+        }
+        // Close to 1 a division may round up to it.
+        (total.saturating_sub(missing) as f64 / total as f64).min(1.0 - f64::EPSILON)
+    }
+}
 
 impl DistanceGraph {
     /// How many columns of the area are not completed. Takes time in proportion to what is kept of the graph there, and to the edge
     /// of the area where some of it is missing.
     pub fn count_missing_in(&self, area: &ColumnArea) -> u128 {
-        let roots: Vec<_> = self.tree.roots().filter(|(root, _)| touches(area, root.rect())).collect();
+        let roots: Vec<_> = self.tree.roots().filter(|(root, _)| touches(area, root.bounds())).collect();
         let in_roots = roots.iter().map(|(root, number)| self.tree.missing_in(area, *root, Square::Node(*number)));
         let missing = in_roots.map(u128::from).sum::<u128>();
         if is_covered(area, roots.len()) {
             return missing;
         }
-        let beside = roots.iter().map(|(root, _)| u128::from(columns_in(area, root.rect()))).sum::<u128>();
+        let beside = roots.iter().map(|(root, _)| u128::from(columns_in(area, root.bounds()))).sum::<u128>();
         missing + (area.columns() - beside)
     }
 
@@ -37,73 +58,62 @@ fn is_covered(of: &ColumnArea, roots: usize) -> bool {
     }
     let along = |min: i64, max: i64| min >> shift..=max >> shift;
     let squares = along(min.z, max.z).flat_map(|z| along(min.x, max.x).map(move |x| Area { level: ROOT, x, z }));
-    squares.filter(|square| touches(of, square.rect())).count() == roots
+    squares.filter(|square| touches(of, square.bounds())).count() == roots
 }
 
 fn disc(of: &ColumnArea) -> Option<Disc> {
     if let ColumnArea::Disc { center, radius } = *of { Some(Disc { center, radius }) } else { None }
 }
 
+/// What a square or a box has of the rectangle; `None` if that is nothing.
+fn overlap(of: &ColumnArea, (min, max): (ColumnPos, ColumnPos)) -> Option<(ColumnPos, ColumnPos)> {
+    let (low, high) = of.bounds()?;
+    let (min, max) =
+        (ColumnPos::new(min.x.max(low.x), min.z.max(low.z)), ColumnPos::new(max.x.min(high.x), max.z.min(high.z)));
+    (min.x <= max.x && min.z <= max.z).then_some((min, max))
+}
+
 /// Whether the area has a column of the rectangle.
-fn touches(of: &ColumnArea, rect: Rect) -> bool {
-    match (disc(of), of.bounds()) {
-        (Some(disc), _) => disc.nearest(rect).is_some(),
-        (None, Some((min, max))) => {
-            min.x <= rect.max_x && max.x >= rect.min_x && min.z <= rect.max_z && max.z >= rect.min_z
-        }
-        (None, None) => false,
-    }
+fn touches(of: &ColumnArea, rectangle: (ColumnPos, ColumnPos)) -> bool {
+    disc(of).map_or_else(|| overlap(of, rectangle).is_some(), |disc| disc.nearest(rectangle).is_some())
+}
+
+/// Whether the area has the whole rectangle.
+fn contains(of: &ColumnArea, rectangle: (ColumnPos, ColumnPos)) -> bool {
+    disc(of).map_or_else(|| overlap(of, rectangle) == Some(rectangle), |disc| disc.contains(rectangle))
+}
+
+/// How many columns of a rectangle that it touches the area has.
+fn columns_in(of: &ColumnArea, rectangle: (ColumnPos, ColumnPos)) -> u64 {
+    let width = |min: i64, max: i64| max.abs_diff(min) + 1;
+    let in_overlap = || overlap(of, rectangle).map_or(0, |(min, max)| width(min.x, max.x) * width(min.z, max.z));
+    disc(of).map_or_else(in_overlap, |disc| disc.columns_in(rectangle))
 }
 
 /// Those of the columns of a batch that the area has.
 fn mask_in(of: &ColumnArea, batch: BatchPos, columns: u16) -> u16 {
-    let Some(disc) = disc(of) else { return columns & of.mask(batch) };
-    let inside = bits(columns.into()).filter(|bit| disc.distance_squared(batch.column(*bit)).is_some());
-    inside.fold(0, |mask, bit| mask | 1 << bit)
-}
-
-/// Whether the area has the whole rectangle.
-fn contains(of: &ColumnArea, rect: Rect) -> bool {
-    match (disc(of), of.bounds()) {
-        (Some(disc), _) => disc.contains(rect),
-        (None, Some((min, max))) => {
-            min.x <= rect.min_x && max.x >= rect.max_x && min.z <= rect.min_z && max.z >= rect.max_z
-        }
-        (None, None) => false,
-    }
-}
-
-/// How many columns of a rectangle that it touches the area has.
-fn columns_in(of: &ColumnArea, rect: Rect) -> u64 {
-    let width = |min: i64, max: i64| max.abs_diff(min) + 1;
-    match (disc(of), of.bounds()) {
-        (Some(disc), _) => disc.columns_in(rect),
-        (None, Some((min, max))) => {
-            width(min.x.max(rect.min_x), max.x.min(rect.max_x)) * width(min.z.max(rect.min_z), max.z.min(rect.max_z))
-        }
-        (None, None) => 0,
-    }
+    disc(of).map_or_else(|| columns & of.mask(batch), |disc| disc.mask_of(batch, columns))
 }
 
 impl Tree {
     /// How many columns of a square are not completed and belong to an area.
     fn missing_in(&self, of: &ColumnArea, square_area: Area, square: Square) -> u64 {
-        let rect = square_area.rect();
-        if square == Square::Full || !touches(of, rect) {
+        let rectangle = square_area.bounds();
+        if square == Square::Full || !touches(of, rectangle) {
             return 0;
         }
-        if contains(of, rect) {
+        if contains(of, rectangle) {
             return Area::column_count(square_area.level) - self.completed_count(square_area.level, square);
         }
         match square {
             Square::Full => 0,
-            Square::Empty => columns_in(of, rect),
+            Square::Empty => columns_in(of, rectangle),
             Square::Node(tile) if square_area.level == TILE => {
                 let missing_in = |index| {
                     let (batch, missing) = (square_area.child(index), !self.completed_in(tile, index));
-                    let mask = match batch.rect() {
-                        rect if contains(of, rect) => missing,
-                        rect if touches(of, rect) => mask_in(of, batch.min_batch(), missing),
+                    let mask = match batch.bounds() {
+                        rectangle if contains(of, rectangle) => missing,
+                        rectangle if touches(of, rectangle) => mask_in(of, batch.min_batch(), missing),
                         _ => 0,
                     };
                     u64::from(mask.count_ones())
@@ -121,7 +131,6 @@ impl Tree {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::space::ColumnPos;
     use proptest::collection::vec;
     use proptest::prelude::*;
 

@@ -37,21 +37,13 @@ impl Area {
         16 << (6 * level)
     }
 
-    pub fn rect(self) -> Rect {
+    /// Its lowest and its highest column, on both axes.
+    pub fn bounds(self) -> (ColumnPos, ColumnPos) {
         let shift = Self::shift(self.level);
         let size = (1 << shift) - 1;
         let (x, z) = (self.x << shift, self.z << shift);
-        Rect { min_x: x, max_x: x + size, min_z: z, max_z: z + size }
+        (ColumnPos::new(x, z), ColumnPos::new(x + size, z + size))
     }
-}
-
-/// A rectangle of columns, both ends included.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Rect {
-    pub min_x: i64,
-    pub max_x: i64,
-    pub min_z: i64,
-    pub max_z: i64,
 }
 
 /// All columns with `dx^2 + dz^2 <= radius^2` around a centre.
@@ -79,20 +71,20 @@ impl Disc {
     }
 
     /// The squared distance of the nearest column of the rectangle, if that is within the disc.
-    pub fn nearest(&self, rect: Rect) -> Option<u64> {
-        self.within(gap(self.center.x, rect.min_x, rect.max_x), gap(self.center.z, rect.min_z, rect.max_z))
+    pub fn nearest(&self, (min, max): (ColumnPos, ColumnPos)) -> Option<u64> {
+        self.within(gap(self.center.x, min.x, max.x), gap(self.center.z, min.z, max.z))
     }
 
     /// Whether the disc holds the whole rectangle.
-    pub fn contains(&self, rect: Rect) -> bool {
+    pub fn contains(&self, (min, max): (ColumnPos, ColumnPos)) -> bool {
         let far = |center: i64, min: i64, max: i64| center.abs_diff(min).max(center.abs_diff(max));
-        self.within(far(self.center.x, rect.min_x, rect.max_x), far(self.center.z, rect.min_z, rect.max_z)).is_some()
+        self.within(far(self.center.x, min.x, max.x), far(self.center.z, min.z, max.z)).is_some()
     }
 
     /// The squared distance of the nearest column of `mask` that is within the disc.
     pub fn nearest_of(&self, batch: BatchPos, mask: u16) -> Option<u64> {
         if mask == u16::MAX {
-            return self.nearest(Area::of(batch, 0).rect());
+            return self.nearest(Area::of(batch, 0).bounds());
         }
         bits(u64::from(mask)).filter_map(|bit| self.distance_squared(batch.column(bit))).min()
     }
@@ -105,7 +97,7 @@ impl Disc {
 
     /// Those columns of the mask that are in the disc.
     pub fn mask_of(&self, batch: BatchPos, mask: u16) -> u16 {
-        if self.contains(Area::of(batch, 0).rect()) {
+        if self.contains(Area::of(batch, 0).bounds()) {
             return mask;
         }
         let inside = |bit: &u32| self.distance_squared(batch.column(*bit)).is_some();
@@ -113,15 +105,15 @@ impl Disc {
     }
 
     /// How many columns of the rectangle are in the disc. Takes time in proportion to the rows that the two have in common.
-    pub fn columns_in(&self, rect: Rect) -> u64 {
+    pub fn columns_in(&self, (min, max): (ColumnPos, ColumnPos)) -> u64 {
         let reach = u64::from(self.radius);
-        let first = rect.min_z.max(self.center.z.saturating_sub_unsigned(reach));
-        let last = rect.max_z.min(self.center.z.saturating_add_unsigned(reach));
+        let first = min.z.max(self.center.z.saturating_sub_unsigned(reach));
+        let last = max.z.min(self.center.z.saturating_add_unsigned(reach));
         let in_row = |z: i64| {
             let Some(across) = self.within(0, self.center.z.abs_diff(z)) else { return 0 };
             let half = (self.radius_squared() - across).isqrt();
-            let first = rect.min_x.max(self.center.x.saturating_sub_unsigned(half));
-            let last = rect.max_x.min(self.center.x.saturating_add_unsigned(half));
+            let first = min.x.max(self.center.x.saturating_sub_unsigned(half));
+            let last = max.x.min(self.center.x.saturating_add_unsigned(half));
             if first <= last { last.abs_diff(first) + 1 } else { 0 }
         };
         (first..=last).map(in_row).sum()

@@ -6,25 +6,18 @@ use super::search::{Frontier, Sought};
 use super::tree::Tree;
 use super::work::BatchColumns;
 use crate::space::{BatchPos, ColumnPos};
+use std::collections::BTreeMap;
 
 /// Names one that [collects completed columns](super::DistanceGraph::collect_completed_in_range) from the graph that
 /// gave the id. Ids are never given again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ListenerId(u64);
 
-#[derive(Clone, Debug)]
-struct Listener {
-    id: ListenerId,
-    /// What it was given. A subset of what is completed, and as small in memory.
-    given: Tree,
-    search: Frontier,
-}
-
 /// All listeners of a graph.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Listeners {
-    /// By id.
-    all: Vec<Listener>,
+    /// What each was given, a subset of what is completed and as small in memory, and its search.
+    all: BTreeMap<ListenerId, (Tree, Frontier)>,
     next_id: u64,
     /// Batches in which a column is to be given that was not before.
     appeared: Changes,
@@ -34,16 +27,12 @@ impl Listeners {
     pub fn add(&mut self) -> ListenerId {
         let id = ListenerId(self.next_id);
         self.next_id += 1;
-        self.all.push(Listener { id, given: Tree::default(), search: Frontier::new(ColumnPos::new(0, 0)) });
+        self.all.insert(id, (Tree::default(), Frontier::new(ColumnPos::new(0, 0))));
         id
     }
 
-    fn place(&self, id: ListenerId) -> Option<usize> {
-        self.all.binary_search_by_key(&id, |listener| listener.id).ok()
-    }
-
     pub fn remove(&mut self, id: ListenerId) -> bool {
-        self.place(id).map(|place| self.all.remove(place)).is_some()
+        self.all.remove(&id).is_some()
     }
 
     #[inline]
@@ -55,8 +44,8 @@ impl Listeners {
 
     /// These columns are missing now: if they are completed again, they are given again.
     pub fn unmarked(&mut self, batch: BatchPos, mask: u16) {
-        for listener in &mut self.all {
-            listener.given.remove(batch, mask);
+        for (given, _) in self.all.values_mut() {
+            given.remove(batch, mask);
         }
     }
 
@@ -68,15 +57,13 @@ impl Listeners {
 
     /// The listener has these columns already, from elsewhere.
     pub fn note_given(&mut self, id: ListenerId, batch: BatchPos, mask: u16) -> Option<()> {
-        let place = self.place(id)?;
-        self.all[place].given.add(batch, mask);
+        self.all.get_mut(&id)?.0.add(batch, mask);
         Some(())
     }
 
     /// The listener has these columns no more: they are to be given again.
     pub fn take_back(&mut self, id: ListenerId, batch: BatchPos, mask: u16) -> Option<()> {
-        let place = self.place(id)?;
-        self.all[place].given.remove(batch, mask);
+        self.all.get_mut(&id)?.0.remove(batch, mask);
         self.completed(batch);
         Some(())
     }
@@ -90,8 +77,7 @@ impl Listeners {
         max: usize,
         columns: &mut Vec<ColumnPos>,
     ) -> Option<usize> {
-        let place = self.place(id)?;
-        let Listener { given, search, .. } = &mut self.all[place];
+        let (given, search) = self.all.get_mut(&id)?;
         let mut left = max;
         while left > 0 {
             let mut ungiven = Sought { of: Some(&mut *completed), without: &mut *given };

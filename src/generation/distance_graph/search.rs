@@ -118,167 +118,6 @@ impl Candidate {
     }
 }
 
-/// One way through the tree, which collects the candidates of a ring.
-struct Walk<'a> {
-    sought: &'a Sought<'a>,
-    /// As wide as discs can be: it is the ring that bounds the search.
-    disc: Disc,
-    center: BatchPos,
-    /// Everything up to here was on earlier pages.
-    covered: Option<Candidate>,
-    /// The last one that belongs to this page.
-    ceiling: Candidate,
-    wanted: usize,
-    found: &'a mut Vec<Candidate>,
-}
-
-impl Walk<'_> {
-    fn run(&mut self) {
-        // Of all columns there are, any root may have some, also one without a node.
-        let Some(of) = &self.sought.of else { return self.visit_rings() };
-        let nearest = |(root, _): (Area, _)| Some((self.disc.nearest(root.rect())?, root));
-        let mut roots: Vec<_> = of.roots().filter_map(nearest).collect();
-        roots.sort_unstable_by_key(|(distance_squared, root)| (*distance_squared, root.z, root.x));
-        for (distance_squared, root) in roots {
-            if distance_squared > self.ceiling.distance_squared {
-                break;
-            }
-            self.visit(root, self.sought.root(root));
-        }
-    }
-
-    /// Ring after ring of roots around that of the centre. This ends: only roots with a node can be full, so a ring
-    /// with more roots than the graph has is beyond the ceiling, or has something.
-    fn visit_rings(&mut self) {
-        let center = Area::of(self.center, ROOT);
-        let exists = |root: &i64| (i64::MIN >> Area::shift(ROOT)..=i64::MAX >> Area::shift(ROOT)).contains(root);
-        let to_edge = |center: i64| {
-            let place = center.rem_euclid(ROOT_SIZE as i64) as u64;
-            (place + 1).min(ROOT_SIZE - place)
-        };
-        let to_edge = to_edge(self.disc.center.x).min(to_edge(self.disc.center.z));
-        self.visit(center, self.sought.root(center));
-        for ring in 1i64.. {
-            let nearest = self.disc.within((ring as u64 - 1) * ROOT_SIZE + to_edge, 0);
-            if nearest.is_none_or(|distance_squared| distance_squared > self.ceiling.distance_squared) {
-                return;
-            }
-            for z in (center.z - ring..=center.z + ring).filter(exists) {
-                // The first and the last row are whole, the others have only their two ends in the ring.
-                let step = if (z - center.z).abs() == ring { 1 } else { 2 * ring as usize };
-                for x in (center.x - ring..=center.x + ring).step_by(step).filter(exists) {
-                    let root = Area { level: ROOT, x, z };
-                    let nearest = self.disc.nearest(root.rect());
-                    if nearest.is_some_and(|distance_squared| distance_squared <= self.ceiling.distance_squared) {
-                        self.visit(root, self.sought.root(root));
-                    }
-                }
-            }
-        }
-    }
-
-    fn visit(&mut self, area: Area, square: Squares) {
-        let open = self.sought.open(area.level, square);
-        if open == 0 {
-            return;
-        }
-        let first = area.child(0).rect();
-        let size = first.max_x.abs_diff(first.min_x) as i64 + 1;
-        let x = gaps_squared(self.disc.center.x, first.min_x, size);
-        let z = gaps_squared(self.disc.center.z, first.min_z, size);
-        if area.level == TILE {
-            self.visit_tile(area, square, open, &x, &z);
-            return;
-        }
-        let columns = outwards(&x);
-        for row in outwards(&z) {
-            let in_row = open >> (8 * row) & 0xff;
-            if in_row == 0 {
-                continue;
-            }
-            for column in columns {
-                let distance_squared = x[column as usize].saturating_add(z[row as usize]);
-                if distance_squared > self.ceiling.distance_squared {
-                    break;
-                }
-                if in_row >> column & 1 == 1 {
-                    let index = column | row << 3;
-                    self.visit(area.child(index), self.sought.child(square, index));
-                }
-            }
-        }
-    }
-
-    fn visit_tile(&mut self, area: Area, square: Squares, open: u64, x: &[u64; 8], z: &[u64; 8]) {
-        let mixed = self.sought.mixed(square);
-        let corner = BatchPos::new(area.x << 3, area.z << 3);
-        for row in 0..8u32 {
-            let z = z[row as usize];
-            if z > self.ceiling.distance_squared {
-                continue;
-            }
-            for column in bits(open >> (8 * row) & 0xff) {
-                let mut distance_squared = x[column as usize].saturating_add(z);
-                if distance_squared > self.ceiling.distance_squared {
-                    continue;
-                }
-                let index = column | row << 3;
-                let batch = BatchPos::new(corner.x + i64::from(column), corner.z + i64::from(row));
-                if mixed >> index & 1 == 1 {
-                    match self.disc.nearest_of(batch, self.sought.wanted_of(square, index)) {
-                        Some(nearest) => distance_squared = nearest,
-                        None => continue,
-                    }
-                }
-                self.find(Candidate::new(distance_squared, batch, self.center));
-            }
-        }
-    }
-
-    #[inline]
-    fn find(&mut self, candidate: Candidate) {
-        if candidate > self.ceiling || self.covered.is_some_and(|covered| candidate <= covered) {
-            return;
-        }
-        self.found.push(candidate);
-        // The ring was wider than it need be: of what is found, the nearer half is enough.
-        if self.found.len() >= 2 * self.wanted {
-            self.found.select_nth_unstable(self.wanted - 1);
-            self.found.truncate(self.wanted);
-            self.ceiling = self.found[self.wanted - 1];
-        }
-    }
-}
-
-/// The squared gaps between a centre and each of 8 stretches of `size` columns, side by side from `min`.
-#[inline]
-fn gaps_squared(center: i64, min: i64, size: i64) -> [u64; 8] {
-    std::array::from_fn(|place| {
-        let min = min + place as i64 * size;
-        let gap = gap(center, min, min + (size - 1));
-        // No disc reaches there.
-        if gap > u64::from(u32::MAX) { u64::MAX } else { gap * gap }
-    })
-}
-
-/// The places 0 to 7 from the nearest to the farthest, where the gaps fall and then rise.
-#[inline]
-fn outwards(gaps: &[u64; 8]) -> [u32; 8] {
-    let mut order = [0; 8];
-    let (mut left, mut right) = (0, 7);
-    // From the farthest backwards: that is always one of the ends.
-    for place in order.iter_mut().rev() {
-        if gaps[left as usize] > gaps[right as usize] {
-            *place = left;
-            left += 1;
-        } else {
-            *place = right;
-            right = if right == 0 { 0 } else { right - 1 };
-        }
-    }
-    order
-}
-
 /// A search around one centre, continued by the next call.
 ///
 /// Every batch with such columns and its nearest one no farther than what is `covered` has a candidate that is no
@@ -294,6 +133,8 @@ pub(super) struct Frontier {
     next: usize,
     /// Up to here pages were made.
     covered: Option<Candidate>,
+    /// The last one that belongs to the page, while it is made.
+    ceiling: Candidate,
     /// Batches that appeared again or moved farther away, in what is covered.
     put_back: BinaryHeap<Reverse<Candidate>>,
     page_size: usize,
@@ -310,6 +151,7 @@ impl Frontier {
             page: Vec::new(),
             next: 0,
             covered: None,
+            ceiling: Candidate::last_at(0),
             put_back: BinaryHeap::new(),
             page_size: FIRST_PAGE,
             span: 0,
@@ -365,6 +207,7 @@ impl Frontier {
         }
     }
 
+    /// As wide as discs can be: it is the ring that bounds the search.
     fn disc(&self) -> Disc {
         Disc { center: self.center, radius: u32::MAX }
     }
@@ -410,18 +253,9 @@ impl Frontier {
                 Some(covered) => covered.distance_squared,
                 None => 0,
             };
-            let mut walk = Walk {
-                sought,
-                disc: self.disc(),
-                center: self.center.batch(),
-                covered: self.covered,
-                ceiling: Candidate::last_at(start.saturating_add(self.span).min(radius_squared)),
-                wanted: self.page_size,
-                found: &mut self.page,
-            };
-            walk.run();
-            let ceiling = walk.ceiling;
-            self.covered = Some(ceiling);
+            self.ceiling = Candidate::last_at(start.saturating_add(self.span).min(radius_squared));
+            self.visit_roots(sought);
+            self.covered = Some(self.ceiling);
             if self.page.is_empty() {
                 self.span = self.span.saturating_mul(4);
                 continue;
@@ -429,7 +263,7 @@ impl Frontier {
             self.page.sort_unstable();
             let found = self.page.len() as u128;
             self.page_size = (2 * self.page_size).min(LARGEST_PAGE);
-            let reached = u128::from(ceiling.distance_squared - self.page[0].distance_squared) + 1;
+            let reached = u128::from(self.ceiling.distance_squared - self.page[0].distance_squared) + 1;
             self.span = u64::try_from(reached * self.page_size as u128 / found).unwrap_or(u64::MAX).max(16);
             return true;
         }
@@ -440,4 +274,158 @@ impl Frontier {
     pub fn candidate_count(&self) -> usize {
         self.page.len() + self.put_back.len()
     }
+}
+
+/// The way through the tree, which collects the candidates of a ring as the page.
+impl Frontier {
+    fn visit_roots(&mut self, sought: &Sought<'_>) {
+        // Of all columns there are, any root may have some, also one without a node.
+        let Some(of) = &sought.of else { return self.visit_rings(sought) };
+        let disc = self.disc();
+        let nearest = |(root, _): (Area, _)| Some((disc.nearest(root.bounds())?, root));
+        let mut roots: Vec<_> = of.roots().filter_map(nearest).collect();
+        roots.sort_unstable_by_key(|(distance_squared, root)| (*distance_squared, root.z, root.x));
+        for (distance_squared, root) in roots {
+            if distance_squared > self.ceiling.distance_squared {
+                break;
+            }
+            self.visit(sought, root, sought.root(root));
+        }
+    }
+
+    /// Ring after ring of roots around that of the centre. This ends: only roots with a node can be full, so a ring
+    /// with more roots than the graph has is beyond the ceiling, or has something.
+    fn visit_rings(&mut self, sought: &Sought<'_>) {
+        let (disc, center) = (self.disc(), Area::of(self.center.batch(), ROOT));
+        let exists = |root: &i64| (i64::MIN >> Area::shift(ROOT)..=i64::MAX >> Area::shift(ROOT)).contains(root);
+        let to_edge = |center: i64| {
+            let place = center.rem_euclid(ROOT_SIZE as i64) as u64;
+            (place + 1).min(ROOT_SIZE - place)
+        };
+        let to_edge = to_edge(self.center.x).min(to_edge(self.center.z));
+        self.visit(sought, center, sought.root(center));
+        for ring in 1i64.. {
+            let nearest = disc.within((ring as u64 - 1) * ROOT_SIZE + to_edge, 0);
+            if nearest.is_none_or(|distance_squared| distance_squared > self.ceiling.distance_squared) {
+                return;
+            }
+            for z in (center.z - ring..=center.z + ring).filter(exists) {
+                // The first and the last row are whole, the others have only their two ends in the ring.
+                let step = if (z - center.z).abs() == ring { 1 } else { 2 * ring as usize };
+                for x in (center.x - ring..=center.x + ring).step_by(step).filter(exists) {
+                    let root = Area { level: ROOT, x, z };
+                    let nearest = disc.nearest(root.bounds());
+                    if nearest.is_some_and(|distance_squared| distance_squared <= self.ceiling.distance_squared) {
+                        self.visit(sought, root, sought.root(root));
+                    }
+                }
+            }
+        }
+    }
+
+    fn visit(&mut self, sought: &Sought<'_>, area: Area, square: Squares) {
+        let open = sought.open(area.level, square);
+        if open == 0 {
+            return;
+        }
+        let (first, size) = (area.bounds().0, 1 << Area::shift(area.level - 1));
+        let x = gaps_squared(self.center.x, first.x, size);
+        let z = gaps_squared(self.center.z, first.z, size);
+        if area.level == TILE {
+            self.visit_tile(sought, (area, square, open), &x, &z);
+            return;
+        }
+        let columns = outwards(&x);
+        for row in outwards(&z) {
+            let in_row = open >> (8 * row) & 0xff;
+            if in_row == 0 {
+                continue;
+            }
+            for column in columns {
+                let distance_squared = x[column as usize].saturating_add(z[row as usize]);
+                if distance_squared > self.ceiling.distance_squared {
+                    break;
+                }
+                if in_row >> column & 1 == 1 {
+                    let index = column | row << 3;
+                    self.visit(sought, area.child(index), sought.child(square, index));
+                }
+            }
+        }
+    }
+
+    fn visit_tile(
+        &mut self,
+        sought: &Sought<'_>,
+        (area, square, open): (Area, Squares, u64),
+        x: &[u64; 8],
+        z: &[u64; 8],
+    ) {
+        let (disc, center, mixed) = (self.disc(), self.center.batch(), sought.mixed(square));
+        let corner = BatchPos::new(area.x << 3, area.z << 3);
+        for row in 0..8u32 {
+            let z = z[row as usize];
+            if z > self.ceiling.distance_squared {
+                continue;
+            }
+            for column in bits(open >> (8 * row) & 0xff) {
+                let mut distance_squared = x[column as usize].saturating_add(z);
+                if distance_squared > self.ceiling.distance_squared {
+                    continue;
+                }
+                let index = column | row << 3;
+                let batch = BatchPos::new(corner.x + i64::from(column), corner.z + i64::from(row));
+                if mixed >> index & 1 == 1 {
+                    match disc.nearest_of(batch, sought.wanted_of(square, index)) {
+                        Some(nearest) => distance_squared = nearest,
+                        None => continue,
+                    }
+                }
+                self.find(Candidate::new(distance_squared, batch, center));
+            }
+        }
+    }
+
+    #[inline]
+    fn find(&mut self, candidate: Candidate) {
+        if candidate > self.ceiling || self.covered.is_some_and(|covered| candidate <= covered) {
+            return;
+        }
+        self.page.push(candidate);
+        // The ring was wider than it need be: of what is found, the nearer half is enough.
+        if self.page.len() >= 2 * self.page_size {
+            self.page.select_nth_unstable(self.page_size - 1);
+            self.page.truncate(self.page_size);
+            self.ceiling = self.page[self.page_size - 1];
+        }
+    }
+}
+
+/// The squared gaps between a centre and each of 8 stretches of `size` columns, side by side from `min`.
+#[inline]
+fn gaps_squared(center: i64, min: i64, size: i64) -> [u64; 8] {
+    std::array::from_fn(|place| {
+        let min = min + place as i64 * size;
+        let gap = gap(center, min, min + (size - 1));
+        // No disc reaches there.
+        if gap > u64::from(u32::MAX) { u64::MAX } else { gap * gap }
+    })
+}
+
+/// The places 0 to 7 from the nearest to the farthest, where the gaps fall and then rise.
+#[inline]
+fn outwards(gaps: &[u64; 8]) -> [u32; 8] {
+    let mut order = [0; 8];
+    let (mut left, mut right) = (0, 7);
+    // From the farthest backwards: that is always one of the ends.
+    for place in order.iter_mut().rev() {
+        if gaps[left as usize] > gaps[right as usize] {
+            *place = left;
+            left += 1;
+        } else {
+            *place = right;
+            right = if right == 0 { 0 } else { right - 1 };
+        }
+    }
+    order
 }

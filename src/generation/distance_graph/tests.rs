@@ -1,6 +1,5 @@
 //! The graph against a set of columns.
 
-mod completions;
 mod model;
 mod scenarios;
 mod workload;

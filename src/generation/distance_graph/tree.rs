@@ -119,17 +119,8 @@ struct ClaimTable {
 
 const NO_CLAIMS: ClaimTable = ClaimTable { any: 0, masks: [0; 64] };
 
-/// The tile that was last looked for and has a node, at its place >> 3.
-#[derive(Clone, Copy, Debug)]
-struct Recent {
-    x: i64,
-    z: i64,
-    /// [`NONE`] if that node is gone.
-    number: u32,
-}
-
 /// Every root with a completed or a claimed column.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Tree {
     /// Nodes of level 3 by z, then x. A full root is one with 64 full children.
     roots: FxHashMap<(i64, i64), u32>,
@@ -138,20 +129,8 @@ pub(super) struct Tree {
     tiles: Slab<Tile>,
     masks: Masks,
     claims: Slab<ClaimTable>,
-    recent: Recent,
-}
-
-impl Default for Tree {
-    fn default() -> Self {
-        Self {
-            roots: FxHashMap::default(),
-            branches: Slab::default(),
-            tiles: Slab::default(),
-            masks: Masks::default(),
-            claims: Slab::default(),
-            recent: Recent { x: 0, z: 0, number: NONE },
-        }
-    }
+    /// The tile that was last looked for and has a node, at its place x, z >> 3; `None` if that node is gone.
+    recent: Option<(i64, i64, u32)>,
 }
 
 /// The place of the child of a node of `level` that holds the batch.
@@ -199,18 +178,17 @@ impl Tree {
     /// Like [`Self::find`], quicker in the tile that was last found.
     #[inline]
     fn locate(&mut self, batch: BatchPos) -> Square {
-        let Recent { x, z, number } = self.recent;
-        if x == batch.x >> 3 && z == batch.z >> 3 && number != NONE {
-            return Square::Node(number);
+        match self.recent {
+            Some((x, z, number)) if x == batch.x >> 3 && z == batch.z >> 3 => Square::Node(number),
+            _ => self.locate_another(batch),
         }
-        self.locate_another(batch)
     }
 
     #[inline(never)]
     fn locate_another(&mut self, batch: BatchPos) -> Square {
         let square = self.find(batch);
         if let Square::Node(number) = square {
-            self.recent = Recent { x: batch.x >> 3, z: batch.z >> 3, number };
+            self.recent = Some((batch.x >> 3, batch.z >> 3, number));
         }
         square
     }
@@ -459,7 +437,7 @@ impl Tree {
         let full = self.branches[branch].child(index) == Square::Full;
         let number = self.tiles.insert(Tile::new(if full { u64::MAX } else { 0 }));
         self.branches[branch].set_child(index, Square::Node(number));
-        self.recent = Recent { x: batch.x >> 3, z: batch.z >> 3, number };
+        self.recent = Some((batch.x >> 3, batch.z >> 3, number));
         number
     }
 
@@ -477,9 +455,7 @@ impl Tree {
         let Tile { full, list, .. } = self.tiles[number];
         self.masks.free(list);
         self.tiles.remove(number);
-        if self.recent.number == number {
-            self.recent.number = NONE;
-        }
+        self.recent.take_if(|(.., recent)| *recent == number);
         self.set_tile(batch, if full == u64::MAX { Square::Full } else { Square::Empty });
     }
 
