@@ -51,7 +51,6 @@ mod stored;
 mod tests;
 pub mod translation;
 mod turn;
-mod uniform_chunks;
 
 pub use block_filter::{BlockChoice, BlockFilter};
 pub use block_turns::BlockTurns;

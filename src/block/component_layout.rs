@@ -73,6 +73,13 @@ pub trait BlockLayout {
     fn components(&self, block: BlockId) -> &[BlockComponentLayout];
 }
 
+/// Every block has these components.
+impl BlockLayout for Vec<BlockComponentLayout> {
+    fn components(&self, _: BlockId) -> &[BlockComponentLayout] {
+        self
+    }
+}
+
 /// No block has components.
 impl BlockLayout for () {
     fn components(&self, _: BlockId) -> &[BlockComponentLayout] {

@@ -52,8 +52,9 @@ static UNKNOWN: BlockType = BlockType::placeholder(Cow::Borrowed("terrane:unknow
 #[derive(Clone, Debug)]
 pub struct BlockRegistry {
     blocks: Vec<Entry>,
-    /// By name, and by the former names of what is registered.
-    ids: FxHashMap<Cow<'static, str>, Ids>,
+    /// All ids of each name, and of the former names of what is registered; the last is the current one. The others have other
+    /// components, until the game registers the type and says what becomes of them.
+    ids: FxHashMap<Cow<'static, str>, Vec<BlockId>>,
     tags: FxHashMap<String, BlockSet>,
     components: ComponentTable,
     fingerprint: u64,
@@ -66,14 +67,6 @@ struct Entry {
     is_placeholder: bool,
     /// What it becomes; itself unless its type has another id by now.
     successor: BlockId,
-}
-
-/// All ids that one name has in a world.
-#[derive(Clone, Debug)]
-struct Ids {
-    current: BlockId,
-    /// Those with other components, until the game registers the type and says what becomes of them.
-    others: Vec<BlockId>,
 }
 
 impl Default for BlockRegistry {
@@ -146,7 +139,7 @@ impl BlockRegistry {
         if !layouts.is_sorted_by(|a, b| a.id < b.id) {
             return Err(stored(format!("the components of {name:?} are not in order")));
         }
-        if let Some(first) = self.ids_of(&name).into_iter().find(|first| self.components(*first) == layouts) {
+        if let Some(first) = self.ids_of(&name).iter().find(|first| self.components(**first) == layouts) {
             return Err(stored(format!("block {first} is named {name:?} too, and has the same components")));
         }
         self.push(BlockType::placeholder(name.into()), layouts, true);
@@ -183,7 +176,7 @@ impl BlockRegistry {
             self.fill(other, BlockType { name, ..block.clone() }, successor);
         }
         for name in names {
-            self.ids.insert(name, Ids { current: id, others: Vec::new() });
+            self.ids.insert(name, vec![id]);
         }
         Ok(id)
     }
@@ -239,7 +232,7 @@ impl BlockRegistry {
     pub fn id(&self, name: &str) -> Option<BlockId> {
         let written = self.ids.get(name);
         let found = written.or_else(|| self.ids.get(BlockName::parse(name.to_owned()).ok()?.as_str()));
-        found.map(|ids| ids.current)
+        found?.last().copied()
     }
 
     /// The name of the type that is most like this one, which no type has; `None` if none is similar.
@@ -409,7 +402,7 @@ impl BlockRegistry {
     fn known(&self, block: &BlockType) -> Result<Vec<BlockId>, BlockRegistryError> {
         let mut known = BTreeSet::new();
         for name in [&block.name].into_iter().chain(&block.former_names) {
-            for id in self.ids_of(name) {
+            for id in self.ids_of(name).iter().copied() {
                 if !self.blocks[id.index() as usize].is_placeholder {
                     return Err(BlockRegistryError::AlreadyRegistered { id, name: name.to_string() });
                 }
@@ -479,11 +472,8 @@ impl BlockRegistry {
 
     fn push(&mut self, block: BlockType, components: Vec<BlockComponentLayout>, is_placeholder: bool) -> BlockId {
         let id = BlockId::new(self.blocks.len() as u32);
-        let ids = self.ids.entry(block.name.clone()).or_insert(Ids { current: id, others: Vec::new() });
-        if ids.current != id {
-            // The newest one counts, until the game says which.
-            ids.others.push(mem::replace(&mut ids.current, id));
-        }
+        // The newest one counts, until the game says which.
+        self.ids.entry(block.name.clone()).or_default().push(id);
         self.fingerprint = self.fingerprint.wrapping_add(fingerprint(id, &block));
         self.blocks.push(Entry { block, components, is_placeholder, successor: id });
         id
@@ -495,9 +485,8 @@ impl BlockRegistry {
     }
 
     /// All ids that a canonical name has, the current one last.
-    pub(crate) fn ids_of(&self, name: &str) -> Vec<BlockId> {
-        let ids = |ids: &Ids| ids.others.iter().copied().chain([ids.current]).collect();
-        self.ids.get(name).map_or_else(Vec::new, ids)
+    pub(crate) fn ids_of(&self, name: &str) -> &[BlockId] {
+        self.ids.get(name).map_or(&[], Vec::as_slice)
     }
 
     fn entry(&self, id: BlockId) -> Option<&Entry> {

@@ -97,15 +97,9 @@ const MAX_ORIGINS: u64 = 4_096;
 /// which threads, columns are generated, and a tree on a border is whole.
 pub struct Features {
     placement: Placement,
-    kinds: Vec<Kind>,
+    /// Each kind of feature, and its weight.
+    kinds: Vec<(Box<dyn Feature>, u32)>,
     total_weight: u64,
-}
-
-struct Kind {
-    feature: Box<dyn Feature>,
-    name: String,
-    weight: u32,
-    reach: FeatureReach,
 }
 
 impl Features {
@@ -132,35 +126,37 @@ impl Features {
             return Err(FeatureError::TooCrowded { feature: name, reach, spacing, origins, limit: MAX_ORIGINS });
         }
         self.total_weight += u64::from(weight);
-        self.kinds.push(Kind { feature: Box::new(feature), name, weight, reach });
+        self.kinds.push((Box::new(feature), weight));
         Ok(self)
     }
 
-    /// The kind of feature that stands at an origin.
-    fn kind(&self, origin: &Origin) -> Option<&Kind> {
+    /// The feature that stands at an origin.
+    fn feature(&self, origin: &Origin) -> Option<&dyn Feature> {
         let mut rest = origin.choice().checked_rem(self.total_weight)?;
-        self.kinds.iter().find(|kind| {
-            let chosen = rest < u64::from(kind.weight);
-            rest = rest.saturating_sub(kind.weight.into());
+        let chosen = self.kinds.iter().find(|(_, weight)| {
+            let chosen = rest < u64::from(*weight);
+            rest = rest.saturating_sub((*weight).into());
             chosen
-        })
+        });
+        chosen.map(|(feature, _)| &**feature)
     }
 
     fn draw(&self, column: &mut LayerColumn<'_>, origin: &Origin) -> Result<(), GenerateError> {
-        let Some(kind) = self.kind(origin) else { return Ok(()) };
-        if !reaches_column(origin, kind.reach, column) {
+        let Some(feature) = self.feature(origin) else { return Ok(()) };
+        let reach = feature.reach();
+        if !reaches_column(origin, reach, column) {
             return Ok(());
         }
         let Some(surface) = column.surface(origin.x, origin.z)? else { return Ok(()) };
-        if !reaches_heights(surface, kind.reach, column) || !self.placement.is_suitable(surface, column)? {
+        if !reaches_heights(surface, reach, column) || !self.placement.is_suitable(surface, column)? {
             return Ok(());
         }
         let place = BlockPos::new(origin.x, surface.y, origin.z);
-        let mut canvas = FeatureCanvas::new(column, place, surface, kind.reach, origin.random());
-        kind.feature.draw(&mut canvas)?;
+        let mut canvas = FeatureCanvas::new(column, place, surface, reach, origin.random());
+        feature.draw(&mut canvas)?;
         match canvas.beyond_reach() {
             None => Ok(()),
-            Some(offset) => Err(GenerateError::BeyondReach { feature: kind.name.clone(), origin: place, offset }),
+            Some(offset) => Err(GenerateError::BeyondReach { feature: feature.identity().name, origin: place, offset }),
         }
     }
 }
@@ -182,8 +178,8 @@ fn reaches_heights(surface: Surface, reach: FeatureReach, column: &LayerColumn<'
 
 impl GenerateLayer for Features {
     fn identity(&self) -> GeneratorIdentity {
-        let digest = self.kinds.iter().fold(self.placement.digest(Digest::new()), |digest, kind| {
-            digest.identity(&kind.feature.identity()).number(kind.weight.into())
+        let digest = self.kinds.iter().fold(self.placement.digest(Digest::new()), |digest, (feature, weight)| {
+            digest.identity(&feature.identity()).number((*weight).into())
         });
         GeneratorIdentity::new("terrane:features", 1, digest.finish())
     }
@@ -193,7 +189,7 @@ impl GenerateLayer for Features {
     }
 
     fn apply(&self, column: &mut LayerColumn<'_>) -> Result<(), GenerateError> {
-        let reach = self.kinds.iter().map(|kind| kind.reach.horizontal).max().unwrap_or(0);
+        let reach = self.kinds.iter().map(|(feature, _)| feature.reach().horizontal).max().unwrap_or(0);
         for origin in self.placement.origins_near(column.pos(), reach) {
             self.draw(column, &origin)?;
         }
@@ -203,7 +199,7 @@ impl GenerateLayer for Features {
 
 impl fmt::Debug for Features {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kinds: Vec<_> = self.kinds.iter().map(|kind| (&kind.name, kind.weight)).collect();
+        let kinds: Vec<_> = self.kinds.iter().map(|(feature, weight)| (feature.identity().name, weight)).collect();
         f.debug_struct("Features").field("placement", &self.placement).field("kinds", &kinds).finish()
     }
 }

@@ -61,20 +61,19 @@ impl Select {
     }
 
     fn strip(&self, blocks: &BlockRegistry, x: i64, z: i64, weight: f32) -> Result<Strip, GenerateError> {
-        let is_second = weight >= 0.5;
+        let mut strip = Strip { is_second: weight >= 0.5, moved: None };
         if weight == 0.0 || weight == 1.0 {
-            return Ok(Strip { is_second, moved: None });
+            return Ok(strip);
         }
         let request = SurfaceRequest { x, z, blocks };
-        let surfaces = (self.first.surface(&request)?, self.second.surface(&request)?);
-        let (Some(first), Some(second)) = surfaces else { return Ok(Strip { is_second, moved: None }) };
-        if first.y.abs_diff(second.y) > MAX_SHIFT {
-            return Ok(Strip { is_second, moved: None });
+        if let (Some(first), Some(second)) = (self.first.surface(&request)?, self.second.surface(&request)?)
+            && first.y.abs_diff(second.y) <= MAX_SHIFT
+        {
+            // Exact at any height: only the small difference is computed in floating point.
+            let y = first.y + (f64::from(weight) * (second.y - first.y) as f64).round() as i64;
+            strip.moved = Some((y, if strip.is_second { [second, first] } else { [first, second] }));
         }
-        // Exact at any height: only the small difference is computed in floating point.
-        let y = first.y + (f64::from(weight) * (second.y - first.y) as f64).round() as i64;
-        let (chosen, other) = if is_second { (second, first) } else { (first, second) };
-        Ok(Strip { is_second, moved: Some(Moved { y, chosen, other }) })
+        Ok(strip)
     }
 }
 
@@ -92,35 +91,9 @@ impl fmt::Debug for Select {
 #[derive(Clone, Copy)]
 struct Strip {
     is_second: bool,
-    /// Nothing if the chosen generator's blocks stay where they are.
-    moved: Option<Moved>,
-}
-
-/// Ground that is moved up or down.
-#[derive(Clone, Copy)]
-struct Moved {
-    /// y of the highest block of the ground from now on.
-    y: i64,
-    chosen: Surface,
-    other: Surface,
-}
-
-impl Moved {
-    fn shift(&self) -> i64 {
-        self.y - self.chosen.y
-    }
-
-    fn surface(&self) -> Surface {
-        let above = |covered_to: Option<i64>| covered_to.filter(|top| *top > self.y);
-        let covered_to = if self.y >= self.chosen.y {
-            above(self.chosen.covered_to)
-        } else {
-            // Up to where the chosen ground ended the other one's cover is seen, from there on the chosen one's.
-            above(self.other.covered_to)
-                .map(|top| if top < self.chosen.y { top } else { self.chosen.covered_to.unwrap_or(self.chosen.y) })
-        };
-        Surface { y: self.y, block: self.chosen.block, covered_to }
-    }
+    /// Where the chosen ground is moved up or down: y of its highest block from now on, and the surfaces of the chosen generator and of the
+    /// other one.
+    moved: Option<(i64, [Surface; 2])>,
 }
 
 impl Generator for Select {
@@ -147,7 +120,7 @@ impl Generator for Select {
         for (at, weight) in weights.iter().enumerate() {
             strips.push(self.strip(request.blocks, place(at).0, place(at).1, *weight)?);
         }
-        let shifts = strips.iter().filter_map(|strip| Some(strip.moved?.shift().abs()));
+        let shifts = strips.iter().filter_map(|strip| strip.moved.map(|(y, [chosen, _])| (y - chosen.y).abs()));
         let reach = shifts.max().unwrap_or(0);
         let heights = request.heights.start.saturating_sub(reach)..request.heights.end.saturating_add(reach);
         let wide = GenerateRequest { heights, ..request.clone() };
@@ -158,7 +131,7 @@ impl Generator for Select {
     fn surface(&self, request: &SurfaceRequest<'_>) -> Result<SurfaceAnswer, GenerateError> {
         let strip = self.strip(request.blocks, request.x, request.z, self.weight(request.x, request.z))?;
         let surface = match strip {
-            Strip { moved: Some(moved), .. } => Some(moved.surface()),
+            Strip { moved: Some((y, surfaces)), .. } => Some(moved_surface(y, surfaces)),
             Strip { is_second: false, .. } => self.first.surface(request)?,
             Strip { is_second: true, .. } => self.second.surface(request)?,
         };
@@ -184,15 +157,27 @@ fn join(sources: &[Column; 2], strips: &[Strip], reach: i64, heights: &Range<i64
     column
 }
 
+/// The surface of ground that is moved so that it ends at `y`.
+fn moved_surface(y: i64, [chosen, other]: [Surface; 2]) -> Surface {
+    let above = |covered_to: Option<i64>| covered_to.filter(|top| *top > y);
+    let covered_to = if y >= chosen.y {
+        above(chosen.covered_to)
+    } else {
+        // Up to where the chosen ground ended the other one's cover is seen, from there on the chosen one's.
+        above(other.covered_to).map(|top| if top < chosen.y { top } else { chosen.covered_to.unwrap_or(chosen.y) })
+    };
+    Surface { y, covered_to, ..chosen }
+}
+
 impl Strip {
     fn block(&self, sources: &[Column; 2], place: [usize; 2], y: i64) -> BlockId {
         let chosen = usize::from(self.is_second);
         match &self.moved {
-            Some(moved) if y <= moved.y => {
-                y.checked_sub(moved.shift()).map_or(BlockId::AIR, |y| block_at(&sources[chosen], place, y))
+            Some((to, [from, _])) if y <= *to => {
+                y.checked_sub(to - from.y).map_or(BlockId::AIR, |y| block_at(&sources[chosen], place, y))
             }
             // One of the two has its ground below this block, whichever the chosen one is.
-            Some(moved) if y <= moved.chosen.y => block_at(&sources[1 - chosen], place, y),
+            Some((_, [from, _])) if y <= from.y => block_at(&sources[1 - chosen], place, y),
             _ => block_at(&sources[chosen], place, y),
         }
     }

@@ -70,14 +70,8 @@ type Surfaces = [Option<Surface>; COLUMN_AREA];
 pub(super) struct SurfaceSource {
     pub generator: Box<dyn Generator>,
     pub search: Range<i64>,
-    remembered: Mutex<Remembered>,
-}
-
-/// The oldest is forgotten first: work moves on, and does not come back.
-#[derive(Default)]
-struct Remembered {
-    surfaces: FxHashMap<Key, Arc<Surfaces>>,
-    order: VecDeque<Key>,
+    /// The surfaces of some columns, and these columns. The oldest is forgotten first: work moves on, and does not come back.
+    remembered: Mutex<(FxHashMap<Key, Arc<Surfaces>>, VecDeque<Key>)>,
 }
 
 /// A column, and the fingerprint of the block types it was made with.
@@ -103,28 +97,23 @@ impl SurfaceSource {
     fn found_surface(&self, request: &SurfaceRequest<'_>) -> Result<Option<Surface>, GenerateError> {
         let key = (request.column(), request.blocks.fingerprint());
         // Only whole entries are ever put in, so a panic elsewhere leaves nothing half done.
-        let known = self.remembered.lock().unwrap_or_else(PoisonError::into_inner).surfaces.get(&key).cloned();
+        let known = self.remembered.lock().unwrap_or_else(PoisonError::into_inner).0.get(&key).cloned();
         if let Some(surfaces) = known {
             return Ok(surfaces[request.place()]);
         }
         // Not under the lock: two threads may make the same column, which is the same for both.
         let whole = GenerateRequest { column: key.0, heights: self.search.clone(), blocks: request.blocks };
         let surfaces = Arc::new(surfaces_of(&self.generator.generate(&whole)?, request.blocks));
-        self.remembered.lock().unwrap_or_else(PoisonError::into_inner).insert(key, Arc::clone(&surfaces));
-        Ok(surfaces[request.place()])
-    }
-}
-
-impl Remembered {
-    fn insert(&mut self, key: Key, surfaces: Arc<Surfaces>) {
-        if self.surfaces.insert(key, surfaces).is_none() {
-            self.order.push_back(key);
+        let (remembered, order) = &mut *self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        if remembered.insert(key, Arc::clone(&surfaces)).is_none() {
+            order.push_back(key);
         }
-        if self.order.len() > REMEMBERED_COLUMNS
-            && let Some(oldest) = self.order.pop_front()
+        if order.len() > REMEMBERED_COLUMNS
+            && let Some(oldest) = order.pop_front()
         {
-            self.surfaces.remove(&oldest);
+            remembered.remove(&oldest);
         }
+        Ok(surfaces[request.place()])
     }
 }
 

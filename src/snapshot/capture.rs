@@ -250,6 +250,14 @@ impl ColumnSnapshot {
     }
 }
 
+/// The chunk, or the equal one of these that is there if it is of one block: a large building is mostly made of few of them.
+pub(super) fn shared(uniform: &mut FxHashMap<BlockId, Arc<Chunk>>, chunk: Chunk) -> Arc<Chunk> {
+    match chunk.uniform_block() {
+        Some(block) => uniform.entry(block).or_insert_with(|| Arc::new(chunk)).clone(),
+        None => Arc::new(chunk),
+    }
+}
+
 /// Whether there is nothing in it, as far as that can be told at once.
 pub(super) fn is_air(chunk: &Chunk) -> bool {
     *chunk.palette() == [BlockId::AIR] && chunk.uniform_block().is_some()

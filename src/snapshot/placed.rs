@@ -3,12 +3,12 @@
 #[cfg(test)]
 mod tests;
 
-use super::capture::is_air;
-use super::uniform_chunks::UniformChunks;
+use super::capture::{is_air, shared};
 use super::{BlockTurns, ColumnSnapshot, Relocation, Snapshot, Turn};
 use crate::block::BlockId;
 use crate::chunk::{Chunk, ChunkAssembly};
 use crate::space::{BlockBox, BlockPos, ChunkPos, ColumnPos, HeightSet};
+use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use thiserror::Error;
@@ -54,7 +54,7 @@ impl Snapshot {
                     back: relocation.inverse(),
                     turns,
                     area: placed.area,
-                    uniform: UniformChunks::default(),
+                    uniform: FxHashMap::default(),
                 };
                 for pos in packer.columns()? {
                     if let Some(column) = packer.column(pos)? {
@@ -92,7 +92,8 @@ struct Packer<'a> {
     turns: &'a BlockTurns,
     /// Where the box is put.
     area: BlockBox,
-    uniform: UniformChunks,
+    /// Chunks of one block, each once.
+    uniform: FxHashMap<BlockId, Arc<Chunk>>,
 }
 
 impl Packer<'_> {
@@ -141,7 +142,7 @@ impl Packer<'_> {
         let places = rows.flat_map(|(x, y)| (min.z..=max.z).map(move |z| ChunkPos::new(x, y, z)));
         let sources: Vec<(ChunkPos, Option<&Arc<Chunk>>)> = places.map(|source| (source, from.chunk(source))).collect();
         if let Some(block) = self.only_block(&sources) {
-            return Ok((block != BlockId::AIR).then(|| self.uniform.shared(Chunk::uniform(block))));
+            return Ok((block != BlockId::AIR).then(|| shared(&mut self.uniform, Chunk::uniform(block))));
         }
         let mut assembly = ChunkAssembly::new();
         for (source, chunk) in &sources {

@@ -1,6 +1,6 @@
 //! From bytes to a chunk.
 
-use super::component_array::ArrayBytes;
+use super::component_array::read_array;
 use super::element_slots::element_slots;
 use super::{ChunkFormatError, EncodedChunk};
 use crate::block::{BlockComponentLayout, BlockId, BlockLayout};
@@ -99,8 +99,8 @@ fn decode_components(
             return Err(ChunkFormatError::damage(offset, what));
         };
         let (layout, slots) = expected.remove(place);
-        let (array, end) = ArrayBytes::read(encoded.component_bytes(), array_at, layout, slots.len())?;
-        let values = (0..slots.len()).map(|rank| array.value(rank)).collect::<Result<Vec<_>, _>>()?;
+        let (value, end) = read_array(encoded.component_bytes(), array_at, layout, slots.len())?;
+        let values = (0..slots.len()).map(value).collect::<Result<Vec<_>, _>>()?;
         arrays.push(ComponentArray::new(layout, slots, values.into_iter().map(Value::Bytes)));
         offset = end;
     }

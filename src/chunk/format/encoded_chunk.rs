@@ -1,7 +1,7 @@
 //! A chunk in its bytes: single blocks and components are read without decoding the rest.
 
 use super::bits::bits_at;
-use super::component_array::ArrayBytes;
+use super::component_array::read_array;
 use super::{
     CELL_BITS, COMPONENT_OFFSET_AT, ChunkFormatError, ENTITY_OFFSET_AT, FORMAT_VERSION, HEADER_BYTES,
     LAYERED_BLOCK_COUNT_AT, PALETTE_COUNT_AT, PALETTE_ENTRY_BYTES, UUID_BYTES, part, u64_at,
@@ -134,15 +134,15 @@ impl<'a> EncodedChunk<'a> {
         while let Some((id, array_at)) = self.component_number(offset)? {
             if id == component {
                 let (before, count) = self.count_elements(&ids, layout, *wanted, cell(position), layer);
-                let (array, _) = ArrayBytes::read(self.component_bytes(), array_at, *wanted, count)?;
-                return array.value(before).map(Some);
+                let (value, _) = read_array(self.component_bytes(), array_at, *wanted, count)?;
+                return value(before).map(Some);
             }
             let Some(other) = self.layout_of(layout, id) else {
                 let what = format!("expected a component of a block in the chunk, found {id}");
                 return Err(ChunkFormatError::damage(offset, what));
             };
             let (_, count) = self.count_elements(&ids, layout, other, 0, 0);
-            offset = ArrayBytes::read(self.component_bytes(), array_at, other, count)?.1;
+            offset = read_array(self.component_bytes(), array_at, other, count)?.1;
         }
         let what = format!("expected the component {component}, found the end of the components");
         Err(ChunkFormatError::damage(offset, what))

@@ -55,8 +55,10 @@ pub(super) fn apply(
         apply_layers(&layers, schematic, &numbers, budget)?;
     }
     let (records, values): (Vec<_>, Vec<_>) = components.into_iter().unzip();
-    let layouts = layouts(&records);
-    for (values, layout) in values.iter().zip(&layouts.0) {
+    // Every block may have every component: which ones it has is what the file says.
+    let layout = |(place, size)| BlockComponentLayout { id: BlockComponentId::at(place, size), size };
+    let layouts: Vec<_> = (0..).zip(records.iter().map(|record| record.size)).map(layout).collect();
+    for (values, layout) in values.iter().zip(&layouts) {
         apply_component(&mut schematic.blocks, &layouts, *layout, values, budget)?;
     }
     schematic.components = records;
@@ -117,7 +119,7 @@ fn component(item: Nbt) -> Result<(BlockComponentRecord, Vec<u8>)> {
 
 fn apply_component(
     blocks: &mut ChunkGrid,
-    layouts: &Layouts,
+    layouts: &impl BlockLayout,
     layout: BlockComponentLayout,
     values: &[u8],
     budget: &Budget,
@@ -208,23 +210,6 @@ fn cell_place(blocks: &ChunkGrid, cell: u64) -> Option<([u32; 3], [usize; 3])> {
     let reach = blocks.reach(at);
     let is_inside = position.iter().zip(reach).all(|(at, reach)| *at < reach.into());
     is_inside.then_some((at, position))
-}
-
-/// Every block may have every component: which ones it has is what the file says.
-struct Layouts(Vec<BlockComponentLayout>);
-
-impl BlockLayout for Layouts {
-    fn components(&self, _: BlockId) -> &[BlockComponentLayout] {
-        &self.0
-    }
-}
-
-fn layouts(records: &[BlockComponentRecord]) -> Layouts {
-    let layout = |(place, record): (usize, &BlockComponentRecord)| BlockComponentLayout {
-        id: BlockComponentId::at(place, record.size),
-        size: record.size,
-    };
-    Layouts((0..).zip(records).map(layout).collect())
 }
 
 /// For each state with `waterlogged=true` the one with `false`, if the palette has it.

@@ -24,8 +24,8 @@ type Component = (String, Vec<u8>);
 /// has more than it came with.
 pub(super) fn to_schematic(entity: &EntityRecord, keeps_id: bool) -> SchematicEntity {
     let is_foreign = |(name, _): &&Component| name == SCHEMATIC_ENTITY;
-    let foreign = entity.components.iter().find(is_foreign).and_then(|(_, value)| Foreign::from_bytes(value));
-    let Some(Foreign { id, offset, mut data }) = foreign else {
+    let foreign = entity.components.iter().find(is_foreign).and_then(|(_, value)| foreign_from_bytes(value));
+    let Some(SchematicEntity { position: offset, id, mut data }) = foreign else {
         let position = position(entity.block, entity.offset.map(f64::from));
         return SchematicEntity { position, id: ENTITY.to_owned(), data: record(entity) };
     };
@@ -65,7 +65,7 @@ pub(super) fn from_schematic(
     let block = nearest(entity.position, area)?;
     let exact = [block.x, block.y, block.z];
     let offset: [f64; 3] = std::array::from_fn(|axis| entity.position[axis] - exact[axis] as f64);
-    let value = Foreign { id: entity.id.clone(), offset, data }.to_bytes()?;
+    let value = foreign_to_bytes(SchematicEntity { position: offset, id: entity.id.clone(), data })?;
     let mut record = own.unwrap_or_else(|| EntityRecord {
         id: foreign_id(seed),
         dimension,
@@ -147,31 +147,24 @@ fn foreign_id([seed, number]: [u64; 2]) -> Uuid {
     Builder::from_random_bytes((u128::from(high) << 64 | u128::from(low)).to_be_bytes()).into_uuid()
 }
 
-/// What an entity of another program is like.
-struct Foreign {
-    id: String,
-    /// From the corner of its block; it may stand a little outside.
-    offset: [f64; 3],
-    data: Compound,
+/// The value of [`SCHEMATIC_ENTITY`] for an entity whose position counts from the corner of its block; it may stand a little
+/// outside.
+fn foreign_to_bytes(entity: SchematicEntity) -> Option<Vec<u8>> {
+    let mut compound = Compound::new();
+    compound.set("Id", Nbt::String(entity.id));
+    compound.set("Offset", Nbt::List(NbtKind::Double, entity.position.map(Nbt::Double).to_vec()));
+    compound.set("Data", Nbt::Compound(entity.data));
+    compound.to_bytes().ok()
 }
 
-impl Foreign {
-    fn to_bytes(&self) -> Option<Vec<u8>> {
-        let mut compound = Compound::new();
-        compound.set("Id", Nbt::String(self.id.clone()));
-        compound.set("Offset", Nbt::List(NbtKind::Double, self.offset.map(Nbt::Double).to_vec()));
-        compound.set("Data", Nbt::Compound(self.data.clone()));
-        compound.to_bytes().ok()
-    }
-
-    fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let mut compound = Compound::from_bytes(bytes).ok()?;
-        let id = compound.get("Id")?.as_str()?.to_owned();
-        let offset = compound.get("Offset")?.as_numbers()?;
-        match compound.take("Data")? {
-            Nbt::Compound(data) => Some(Self { id, offset, data }),
-            _ => None,
-        }
+/// What [`foreign_to_bytes`] gave.
+fn foreign_from_bytes(bytes: &[u8]) -> Option<SchematicEntity> {
+    let mut compound = Compound::from_bytes(bytes).ok()?;
+    let id = compound.get("Id")?.as_str()?.to_owned();
+    let position = compound.get("Offset")?.as_numbers()?;
+    match compound.take("Data")? {
+        Nbt::Compound(data) => Some(SchematicEntity { position, id, data }),
+        _ => None,
     }
 }
 

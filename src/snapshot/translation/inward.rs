@@ -4,10 +4,9 @@ use super::placeholder::{self, Placeholder};
 use super::{TranslationError, TranslationOptions, TranslationReport};
 use crate::block::{BlockComponentId, BlockComponentRecord, BlockId, BlockLayout, BlockName, BlockRegistry};
 use crate::chunk::{Chunk, ChunkAssembly};
-use crate::snapshot::capture::is_air;
+use crate::snapshot::capture::{is_air, shared};
 use crate::snapshot::schematic::{AIR, BlockEntity, Schematic, dry, shortened};
 use crate::snapshot::turned_state;
-use crate::snapshot::uniform_chunks::UniformChunks;
 use crate::space::{CHUNK_SIZE, ChunkPart, ChunkPos};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -34,7 +33,8 @@ pub(super) struct Inward<'a> {
     components: Vec<BlockComponentRecord>,
     /// Those that were not taken yet.
     block_entities: FxHashMap<ChunkPos, Vec<BlockEntity>>,
-    uniform: UniformChunks,
+    /// Chunks of one block, each once.
+    uniform: FxHashMap<BlockId, Arc<Chunk>>,
     /// The value of a component that was never set.
     nothing: Arc<[u8]>,
     memory: u64,
@@ -63,7 +63,7 @@ impl<'a> Inward<'a> {
             states: Vec::new(),
             components: schematic.components.clone(),
             block_entities: FxHashMap::default(),
-            uniform: UniformChunks::default(),
+            uniform: FxHashMap::default(),
             nothing: Arc::new([]),
             memory: 0,
             report: TranslationReport::default(),
@@ -144,7 +144,7 @@ impl<'a> Inward<'a> {
             false => self.assembled(&source, entities)?,
         };
         let chunk = if has_parts || !is_simple { self.completed(chunk)? } else { chunk };
-        Ok((!is_air(&chunk)).then(|| self.uniform.shared(chunk)))
+        Ok((!is_air(&chunk)).then(|| shared(&mut self.uniform, chunk)))
     }
 
     /// What a number becomes, before its cell is looked at.
@@ -251,7 +251,9 @@ impl<'a> Inward<'a> {
         };
         let block = match is_all(block) {
             true => block,
-            false => registry.ids_of(registry.block(block).name()).into_iter().find(|id| is_all(*id)).unwrap_or(block),
+            false => {
+                registry.ids_of(registry.block(block).name()).iter().copied().find(|id| is_all(*id)).unwrap_or(block)
+            }
         };
         // The layer is there.
         let _ = chunk.set_block_at(position, layer, block);
@@ -275,7 +277,7 @@ impl<'a> Inward<'a> {
             }
             // Another id of the same name may have it, of which nothing is set yet.
             let name = self.registry.block(block).name();
-            let other = self.registry.ids_of(name).into_iter().rev().find(|other| has(*other));
+            let other = self.registry.ids_of(name).iter().copied().rev().find(|other| has(*other));
             let is_bare = chunk.components(position, 0).next().is_none();
             other.filter(|_| is_bare && block != BlockId::AIR).is_some_and(|other| {
                 chunk.set_block(position, other);

@@ -5,8 +5,8 @@ use super::placeholder::{self, Placeholder};
 use super::{TranslationError, TranslationOptions};
 use crate::block::{BlockComponentId, BlockId, BlockRegistry};
 use crate::chunk::{Chunk, ChunkAssembly, cell};
+use crate::snapshot::capture::shared;
 use crate::snapshot::schematic::{AIR, BlockEntity, Schematic, normalized};
-use crate::snapshot::uniform_chunks::UniformChunks;
 use crate::space::{CHUNK_SIZE, ChunkPart, ChunkPos};
 use crate::storage::EntityRecord;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -30,7 +30,8 @@ pub(in crate::snapshot) struct Outward<'a> {
     components: FxHashMap<BlockComponentId, BlockComponentId>,
     /// By the value of a placeholder; `None` if it says nothing that can be written.
     states: FxHashMap<Box<[u8]>, Option<BlockId>>,
-    uniform: UniformChunks,
+    /// Chunks of one block, each once.
+    uniform: FxHashMap<BlockId, Arc<Chunk>>,
 }
 
 impl<'a> Outward<'a> {
@@ -48,7 +49,7 @@ impl<'a> Outward<'a> {
             places: [(AIR.to_owned(), BlockId::AIR)].into_iter().collect(),
             components: FxHashMap::default(),
             states: FxHashMap::default(),
-            uniform: UniformChunks::default(),
+            uniform: FxHashMap::default(),
         }
     }
 
@@ -60,16 +61,16 @@ impl<'a> Outward<'a> {
     pub fn add_chunk(&mut self, at: ChunkPos, chunk: &Arc<Chunk>, part: &ChunkPart) -> Result<()> {
         let chunk = if part.is_whole() { Chunk::clone(chunk) } else { cut(chunk, part) };
         let chunk = self.translated(at, chunk)?;
-        self.schematic.blocks.set_chunk(at, self.uniform.shared(chunk));
+        self.schematic.blocks.set_chunk(at, shared(&mut self.uniform, chunk));
         Ok(())
     }
 
     fn translated(&mut self, at: ChunkPos, mut chunk: Chunk) -> Result<Chunk> {
         // Blocks that no longer occur have no place in the palette.
         chunk.compact();
-        let foreign = self.take_foreign(at, &chunk);
+        let (hides_placeholder, foreign) = self.take_foreign(at, &chunk);
         let mut used: FxHashSet<BlockId> = chunk.palette().iter().copied().collect();
-        if let Some(it) = self.placeholder.filter(|_| foreign.hides_placeholder) {
+        if let Some(it) = self.placeholder.filter(|_| hides_placeholder) {
             used.remove(&it.block);
         }
         used.extend(chunk.layered_blocks().map(|(_, _, block)| block));
@@ -88,10 +89,8 @@ impl<'a> Outward<'a> {
         let mut assembly = ChunkAssembly::new();
         assembly.copy_renamed(&chunk, number, |position, layer, component| {
             // Where a state is said, an empty block entity says that there is none.
-            let is_state = foreign.states.contains_key(&position);
-            let is_said = Some(component) == state && is_state
-                || Some(component) == block_entity && (is_state || foreign.entities.contains(&position));
-            if layer == 0 && is_said {
+            let said = foreign.get(&position).filter(|_| layer == 0);
+            if said.is_some_and(|said| Some(component) == block_entity || Some(component) == state && said.is_some()) {
                 return None;
             }
             let number = self.component(component);
@@ -100,8 +99,10 @@ impl<'a> Outward<'a> {
             }
             number
         });
-        for (position, state) in &foreign.states {
-            assembly.set_block(*position, *state);
+        for (position, said) in foreign {
+            if let Some(state) = said {
+                assembly.set_block(position, state);
+            }
         }
         match unknown {
             Some(component) => {
@@ -111,12 +112,13 @@ impl<'a> Outward<'a> {
         }
     }
 
-    /// Takes what the format itself has a place for: states that placeholders stand for, and block entities.
-    fn take_foreign(&mut self, at: ChunkPos, chunk: &Chunk) -> Foreign {
-        let mut foreign = Foreign::default();
-        let Some(block_entity) = self.block_entity.filter(|_| chunk.has_components()) else { return foreign };
+    /// Takes what the format itself has a place for: the blocks of layer 0 that have block entities, and those that are
+    /// placeholders with the states that they stand for. Whether all placeholders of layer 0 are among them.
+    fn take_foreign(&mut self, at: ChunkPos, chunk: &Chunk) -> (bool, BTreeMap<[usize; 3], Option<BlockId>>) {
+        let mut foreign = BTreeMap::new();
+        let Some(block_entity) = self.block_entity.filter(|_| chunk.has_components()) else { return (false, foreign) };
         let placeholder = self.placeholder.filter(|it| chunk.palette().contains(&it.block));
-        foreign.hides_placeholder = placeholder.is_some();
+        let mut hides_placeholder = placeholder.is_some();
         for position in ChunkPart::WHOLE.cells() {
             let stands_for = placeholder.filter(|it| chunk.block(position) == it.block);
             let entity = match chunk.component(position, 0, block_entity) {
@@ -125,25 +127,22 @@ impl<'a> Outward<'a> {
                     // It must come back as it was.
                     Ok(entity) if entity.to_bytes().is_ok_and(|again| again == bytes) => Some(entity),
                     _ => {
-                        foreign.hides_placeholder &= stands_for.is_none();
+                        hides_placeholder &= stands_for.is_none();
                         continue;
                     }
                 },
             };
-            if let Some(it) = stands_for {
-                let state = chunk.component(position, 0, it.state).and_then(|value| self.state(value));
-                let Some(state) = state else {
-                    foreign.hides_placeholder = false;
-                    continue;
-                };
-                foreign.states.insert(position, state);
+            let state = stands_for.and_then(|it| self.state(chunk.component(position, 0, it.state)?));
+            if stands_for.is_some() && state.is_none() {
+                hides_placeholder = false;
+                continue;
             }
-            if let Some(entity) = entity {
-                foreign.entities.insert(position);
-                self.schematic.block_entities.push(entity);
+            if state.is_some() || entity.is_some() {
+                foreign.insert(position, state);
             }
+            self.schematic.block_entities.extend(entity);
         }
-        foreign
+        (hides_placeholder, foreign)
     }
 
     /// The number of a state that a placeholder stands for.
@@ -199,16 +198,6 @@ impl<'a> Outward<'a> {
     pub fn add_entity(&mut self, entity: &EntityRecord) {
         self.schematic.entities.push(entities::to_schematic(entity, self.options.keeps_ids));
     }
-}
-
-/// What of a chunk's blocks of layer 0 is said in the format itself.
-#[derive(Default)]
-struct Foreign {
-    /// Whether all placeholders of layer 0 are written as what they stand for.
-    hides_placeholder: bool,
-    states: BTreeMap<[usize; 3], BlockId>,
-    /// Where the block entities are.
-    entities: FxHashSet<[usize; 3]>,
 }
 
 /// A block of a chunk, from the minimum corner.

@@ -21,7 +21,7 @@ impl Placeholder {
             let ids = || registry.components(*block).iter().map(|layout| layout.id);
             ids().any(|id| id == state) && ids().any(|id| id == block_entity)
         };
-        let block = registry.ids_of(PLACEHOLDER).into_iter().rev().find(has)?;
+        let block = registry.ids_of(PLACEHOLDER).iter().copied().rev().find(has)?;
         Some(Self { block, state, block_entity })
     }
 }
