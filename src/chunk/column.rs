@@ -137,6 +137,26 @@ impl Column {
         })
     }
 
+    /// The highest block that is wanted, with its height, at each place of the column, `x + 16 * z`.
+    pub(crate) fn highest(&self, is_wanted: impl Fn(BlockId) -> bool) -> Vec<Option<(i64, BlockId)>> {
+        let mut highest = vec![None; CHUNK_SIZE * CHUNK_SIZE];
+        let mut open = highest.len();
+        for (chunk_y, chunk) in self.chunks().rev() {
+            if open == 0 || !chunk.palette().iter().copied().any(&is_wanted) {
+                continue;
+            }
+            let heights = chunk.heights_of(&is_wanted);
+            for (place, highest) in highest.iter_mut().enumerate().filter(|(_, highest)| highest.is_none()) {
+                let (x, z) = (place % CHUNK_SIZE, place / CHUNK_SIZE);
+                if let Some(y) = heights[x][z].checked_ilog2() {
+                    *highest = Some(((chunk_y << 4) + i64::from(y), chunk.block([x, y as usize, z])));
+                    open -= 1;
+                }
+            }
+        }
+        highest
+    }
+
     /// Bytes on the heap that the column holds on to, chunks that it shares included; the map itself is estimated.
     pub fn heap_bytes(&self) -> usize {
         let counters = 2 * size_of::<usize>();

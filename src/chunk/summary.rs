@@ -77,26 +77,9 @@ pub struct ColumnSummary {
 impl ColumnSummary {
     /// The finest summary of a column.
     pub fn new(column: &Column) -> Self {
-        let mut cells = vec![None; CHUNK_SIZE * CHUNK_SIZE].into_boxed_slice();
-        let mut open = cells.len();
-        for (chunk_y, chunk) in column.chunks().rev() {
-            if open == 0 {
-                break;
-            }
-            if chunk.uniform_block() == Some(BlockId::AIR) {
-                continue;
-            }
-            for (index, cell) in cells.iter_mut().enumerate().filter(|(_, cell)| cell.is_none()) {
-                let (x, z) = (index % CHUNK_SIZE, index / CHUNK_SIZE);
-                let seen = |y: usize| Some(chunk.block([x, y, z])).filter(|block| *block != BlockId::AIR);
-                let found = (0..CHUNK_SIZE).rev().find_map(|y| Some((y, seen(y)?)));
-                if let Some((y, block)) = found {
-                    *cell = Some(SummaryCell { height: (chunk_y << 4) + y as i64, block });
-                    open -= 1;
-                }
-            }
-        }
-        Self { detail: Detail::FINEST, cells }
+        let highest = column.highest(|block| block != BlockId::AIR).into_iter();
+        let cell = |(height, block)| SummaryCell { height, block };
+        Self { detail: Detail::FINEST, cells: highest.map(|found| found.map(cell)).collect() }
     }
 
     /// How fine it is.

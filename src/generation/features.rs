@@ -122,7 +122,7 @@ impl Features {
         }
         let origins = self.placement.origins_looked_at(reach.horizontal);
         if origins > MAX_ORIGINS {
-            let spacing = self.placement.spacing();
+            let spacing = self.placement.spacing;
             return Err(FeatureError::TooCrowded { feature: name, reach, spacing, origins, limit: MAX_ORIGINS });
         }
         self.total_weight += u64::from(weight);
@@ -185,7 +185,7 @@ impl GenerateLayer for Features {
     }
 
     fn own_seed(&self) -> Option<u64> {
-        Some(self.placement.own_seed())
+        Some(self.placement.seed)
     }
 
     fn apply(&self, column: &mut LayerColumn<'_>) -> Result<(), GenerateError> {

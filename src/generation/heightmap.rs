@@ -181,11 +181,9 @@ impl Heightmap {
         if bands.is_empty() {
             return Err(setting("empty".to_owned(), "at least one band"));
         }
-        for band in &bands {
-            // The last one may well be infinite.
-            if band.below.is_nan() {
-                return Err(setting(format!("one that ends at {}", band.below), "of numbers"));
-            }
+        // The last one may well be infinite.
+        if let Some(band) = bands.iter().find(|band| band.below.is_nan()) {
+            return Err(setting(format!("one that ends at {}", band.below), "of numbers"));
         }
         if let Some(pair) = bands.windows(2).find(|pair| pair[0].below >= pair[1].below) {
             let found = format!("one with {} before {}", pair[0].below, pair[1].below);
@@ -197,27 +195,15 @@ impl Heightmap {
 
     /// How far, in units, neighbouring bands are mixed block by block around their border. 0 is a sharp line.
     pub fn with_transition(mut self, units: f32) -> Result<Self, HeightmapError> {
-        self.transition = height("transition between bands", units)?;
-        if units < 0.0 {
-            return Err(HeightmapError::Setting {
-                setting: "transition between bands",
-                found: units.to_string(),
-                expected: "zero or more units",
-            });
-        }
+        let setting = "transition between bands";
+        self.transition = within(setting, height(setting, units)?, 0.0..=MAX_UNITS, "zero or more units")?;
         Ok(self)
     }
 
     /// Bare ground of this block wherever the slope (blocks up per block along) is steeper. An infinite slope is
     /// never reached: no cliffs.
     pub fn with_cliffs(mut self, slope: f32, block: impl Into<String>) -> Result<Self, HeightmapError> {
-        if slope.is_nan() || slope < 0.0 {
-            return Err(HeightmapError::Setting {
-                setting: "slope of cliffs",
-                found: slope.to_string(),
-                expected: "zero or more blocks up per block along",
-            });
-        }
+        within("slope of cliffs", slope, 0.0..=f32::INFINITY, "zero or more blocks up per block along")?;
         self.cliffs = (slope < f32::INFINITY).then(|| (slope, block.into()));
         Ok(self)
     }
@@ -442,17 +428,22 @@ impl fmt::Debug for Heightmap {
 }
 
 fn scale(setting: &'static str, blocks: f32) -> Result<f32, HeightmapError> {
-    if (MIN_SCALE..=MAX_SCALE).contains(&blocks) {
-        return Ok(blocks);
-    }
-    let found = blocks.to_string();
-    Err(HeightmapError::Setting { setting, found, expected: "from 1/1024 to 1,048,576 blocks" })
+    within(setting, blocks, MIN_SCALE..=MAX_SCALE, "from 1/1024 to 1,048,576 blocks")
 }
 
 fn height(setting: &'static str, units: f32) -> Result<f32, HeightmapError> {
-    if units.abs() <= MAX_UNITS {
-        return Ok(units);
+    within(setting, units, -MAX_UNITS..=MAX_UNITS, "from -1,000,000 to 1,000,000 units")
+}
+
+/// A setting that must be within a range, which no NaN is.
+fn within(
+    setting: &'static str,
+    number: f32,
+    range: RangeInclusive<f32>,
+    expected: &'static str,
+) -> Result<f32, HeightmapError> {
+    match range.contains(&number) {
+        true => Ok(number),
+        false => Err(HeightmapError::Setting { setting, found: number.to_string(), expected }),
     }
-    let found = units.to_string();
-    Err(HeightmapError::Setting { setting, found, expected: "from -1,000,000 to 1,000,000 units" })
 }

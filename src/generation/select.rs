@@ -7,7 +7,7 @@ use super::digest::{Digest, GeneratorIdentity};
 use super::generator::{GenerateError, GenerateRequest, Generator};
 use super::layers::cut;
 use super::mask::Mask;
-use super::surface::{Surface, SurfaceAnswer, SurfaceRequest, SurfaceSource};
+use super::surface::{Surface, SurfaceAnswer, SurfaceRequest, SurfaceSource, block_at};
 use super::terrain::{COLUMN_AREA, first_block, put_uniform};
 use crate::block::{BlockId, BlockRegistry};
 use crate::chunk::{Chunk, Column};
@@ -181,10 +181,6 @@ impl Strip {
             _ => block_at(&sources[chosen], place, y),
         }
     }
-}
-
-fn block_at(column: &Column, [x, z]: [usize; 2], y: i64) -> BlockId {
-    column.chunk(y >> 4).map_or(BlockId::AIR, |chunk| chunk.block([x, (y & 15) as usize, z]))
 }
 
 /// How many chunks up or down a block may come that is moved by so many blocks.

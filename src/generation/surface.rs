@@ -4,7 +4,7 @@ use super::digest::Digest;
 use super::generator::{GenerateError, GenerateRequest, Generator, block_id};
 use super::terrain::COLUMN_AREA;
 use crate::block::{BlockId, BlockRegistry};
-use crate::chunk::{Chunk, Column};
+use crate::chunk::Column;
 use crate::space::{BlockPos, CHUNK_SIZE, ColumnPos};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -119,29 +119,18 @@ impl SurfaceSource {
 
 /// The surfaces of all places of a column; a place's index is `x + 16 * z`.
 pub(super) fn surfaces_of(column: &Column, blocks: &BlockRegistry) -> Surfaces {
-    let is_solid = |block: &BlockId| blocks.block(*block).is_solid();
-    let solid: Vec<(i64, &Chunk)> = column
-        .chunks()
-        .rev()
-        .filter(|(_, chunk)| chunk.palette().iter().any(is_solid))
-        .map(|(y, chunk)| (y, &**chunk))
-        .collect();
-    std::array::from_fn(|cell| {
-        let (x, z) = (cell % CHUNK_SIZE, cell / CHUNK_SIZE);
-        let (y, block) = solid.iter().find_map(|(chunk_y, chunk)| {
-            let heights = (0..CHUNK_SIZE).rev().map(|y| ((chunk_y << 4) + y as i64, chunk.block([x, y, z])));
-            heights.into_iter().find(|(_, block)| is_solid(block))
-        })?;
-        Some(Surface { y, block, covered_to: covered_to(column, x, y, z) })
+    let highest = column.highest(|block| blocks.block(block).is_solid());
+    std::array::from_fn(|place| {
+        let (y, block) = highest[place]?;
+        // The upper end of what lies, without a gap, on the surface.
+        let above = (1..).map_while(|step| y.checked_add(step));
+        let covering =
+            above.take_while(|y| block_at(column, [place % CHUNK_SIZE, place / CHUNK_SIZE], *y) != BlockId::AIR);
+        Some(Surface { y, block, covered_to: covering.last() })
     })
 }
 
-/// The upper end of what lies, without a gap, on the surface at y.
-fn covered_to(column: &Column, x: usize, y: i64, z: usize) -> Option<i64> {
-    let block_at = |y: i64| {
-        let within = (y & 15) as usize;
-        column.chunk(y >> 4).map_or(BlockId::AIR, |chunk| chunk.block([x, within, z]))
-    };
-    let heights = (1..).map_while(|step| y.checked_add(step));
-    heights.take_while(|y| block_at(*y) != BlockId::AIR).last()
+/// The block at x and z within a column, and y in the world.
+pub(super) fn block_at(column: &Column, [x, z]: [usize; 2], y: i64) -> BlockId {
+    column.chunk(y >> 4).map_or(BlockId::AIR, |chunk| chunk.block([x, (y & 15) as usize, z]))
 }

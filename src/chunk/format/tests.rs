@@ -5,7 +5,7 @@ mod golden;
 mod layers_and_components;
 
 use super::*;
-use crate::block::{BlockComponentLayout, BlockId, BlockLayout};
+use crate::block::{BlockComponentLayout, BlockId};
 use crate::chunk::Chunk;
 use crate::chunk::tests::{from_model, noise};
 use crate::space::{CHUNK_VOLUME, cell_position};

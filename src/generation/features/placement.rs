@@ -18,8 +18,8 @@ use std::ops::Range;
 /// like nature and can be told anywhere without knowing more than the neighbouring squares.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placement {
-    seed: u64,
-    spacing: u32,
+    pub(super) seed: u64,
+    pub(super) spacing: u32,
     chance: f32,
     soil: Vec<String>,
     heights: Range<i64>,
@@ -47,10 +47,6 @@ impl Origin {
 }
 
 impl Placement {
-    pub(in crate::generation) fn own_seed(&self) -> u64 {
-        self.seed
-    }
-
     /// Places of this seed: eight blocks apart and more, wherever there is dry ground.
     pub fn seeded(seed: u64) -> Self {
         Self { seed, spacing: 8, chance: 1.0, soil: Vec::new(), heights: i64::MIN..i64::MAX, covered: false }
@@ -90,10 +86,6 @@ impl Placement {
     pub fn with_covered(mut self, covered: bool) -> Self {
         self.covered = covered;
         self
-    }
-
-    pub(super) const fn spacing(&self) -> u32 {
-        self.spacing
     }
 
     pub(super) fn digest(&self, digest: Digest) -> Digest {
