@@ -17,7 +17,6 @@ mod upgrade;
 
 pub(crate) use assembly::{CellMask, ChunkAssembly};
 pub use block_components::BlockValueError;
-pub(crate) use cell_parts::CellParts;
 pub use column::Column;
 pub(crate) use renumbering::Renumbering;
 pub use summary::{ColumnSummary, Detail, SummaryCell};

@@ -33,6 +33,14 @@ impl BlockSet {
     }
 }
 
+impl FromIterator<BlockId> for BlockSet {
+    fn from_iter<I: IntoIterator<Item = BlockId>>(blocks: I) -> Self {
+        let mut set = Self::default();
+        blocks.into_iter().for_each(|block| set.insert(block));
+        set
+    }
+}
+
 fn place(block: BlockId) -> (usize, u64) {
     (block.index() as usize / 64, 1 << (block.index() % 64))
 }

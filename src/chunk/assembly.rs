@@ -163,6 +163,8 @@ impl Chunk {
 }
 
 impl CellMask {
+    pub const NONE: Self = Self([0; CHUNK_VOLUME / 64]);
+
     /// The cells of a part.
     pub fn of_part(part: &ChunkPart) -> Self {
         let mut words = [0; CHUNK_VOLUME / 64];

@@ -37,12 +37,12 @@ pub struct BlockFilter {
 impl BlockChoice {
     /// These types only.
     pub fn only(blocks: impl IntoIterator<Item = BlockId>) -> Self {
-        Self::Only(set(blocks))
+        Self::Only(blocks.into_iter().collect())
     }
 
     /// All types but these.
     pub fn all_but(blocks: impl IntoIterator<Item = BlockId>) -> Self {
-        Self::AllBut(set(blocks))
+        Self::AllBut(blocks.into_iter().collect())
     }
 
     /// Whether it is one of them.
@@ -60,10 +60,4 @@ impl BlockFilter {
     pub fn is_all(&self) -> bool {
         *self == Self::default()
     }
-}
-
-fn set(blocks: impl IntoIterator<Item = BlockId>) -> BlockSet {
-    let mut set = BlockSet::default();
-    blocks.into_iter().for_each(|block| set.insert(block));
-    set
 }

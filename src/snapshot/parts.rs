@@ -1,6 +1,5 @@
 //! What of a box a snapshot holds.
 
-use crate::chunk::CellParts;
 use serde::{Deserialize, Serialize};
 
 /// What a snapshot holds of its box; what it does not hold is left alone when it is restored. The default is all.
@@ -45,8 +44,9 @@ impl SnapshotParts {
         self.blocks || self.layers || self.components
     }
 
-    pub(super) const fn cells(self) -> CellParts {
-        CellParts { blocks: self.blocks, layers: self.layers, components: self.components }
+    /// Whether all of chunks is held.
+    pub(super) const fn has_all_of_cells(self) -> bool {
+        self.blocks && self.layers && self.components
     }
 }
 

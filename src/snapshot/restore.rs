@@ -36,13 +36,16 @@ pub fn restored_chunk(
         cells.keep_blocks(now, |block| filter.current.contains(block));
         cells.keep_blocks(then, |block| filter.wanted.contains(block));
     }
-    if cells.is_whole() && parts.cells().is_all() {
+    if cells.is_whole() && parts.has_all_of_cells() {
         return Some(restored());
     }
     if cells.is_empty() {
         return None;
     }
-    let mixed = now.with_cells_of(then, &cells, parts.cells());
+    let none = CellMask::NONE;
+    let [blocks, layers, components] =
+        [parts.blocks, parts.layers, parts.components].map(|is_held| if is_held { &cells } else { &none });
+    let mixed = now.with_cells_of(then, blocks, layers, components);
     if mixed == *now {
         None
     } else if mixed == *then {

@@ -5,7 +5,7 @@ use super::entities::{block_entity, entity, nested};
 use super::extension;
 use super::filler::Filler;
 use super::nbt::{Budget, Compound, Nbt, NbtKind, Reader, on_heap};
-use super::offsets::{Offsets, is_inside};
+use super::offsets::{correct, is_inside, nearest};
 use super::palette::{self, Numbers};
 use super::{
     Biomes, BlockEntity, ChunkGrid, ReadOptions, ReadReport, Result, Schematic, SchematicEntity, SchematicError,
@@ -333,9 +333,10 @@ impl<'a> Draft<'a> {
         let size = self.size().unwrap_or_default();
         let is_version_3 = self.version == Some(3) || self.version.is_none() && self.is_nested;
         let Self { mut schematic, mut report, parts: [blocks, biomes], .. } = self;
-        let placement = Offsets::take(self.offset, is_version_3, &mut schematic.metadata);
+        let may_be_absolute = schematic.take_offsets(self.offset, is_version_3);
+        let (corner, has_origin) = (schematic.written_corner(), schematic.origin.is_some());
+        let corner = corner.or(schematic.offset).unwrap_or_default();
         schematic.version = self.version.map_or(if self.is_nested { 3 } else { 1 }, |version| version as u8);
-        (schematic.offset, schematic.origin) = (placement.offset, placement.origin);
         let mut numbers = None;
         if let Some((names, places)) = blocks.palette {
             schematic.palette = names;
@@ -351,7 +352,7 @@ impl<'a> Draft<'a> {
         }
         for place in self.unplaced {
             let position = &mut schematic.block_entities[place].position;
-            *position = placement.nearest(*position, size);
+            *position = nearest(*position, corner, size);
         }
         let is_stray = |entity: &&BlockEntity| !is_inside(entity.position, size);
         report.stray_block_entities = schematic.block_entities.iter().filter(is_stray).count() as u64;
@@ -359,7 +360,9 @@ impl<'a> Draft<'a> {
             if is_version_3 {
                 entity.data = nested(std::mem::take(&mut entity.data));
             }
-            placement.correct(entity, size);
+            if may_be_absolute {
+                correct(entity, corner, has_origin, size);
+            }
         }
         let result = self.extension.map_or(Ok(()), |(at, compound)| {
             extension::apply(compound, &mut schematic, numbers, self.budget).map_err(|error| error.within(&at))

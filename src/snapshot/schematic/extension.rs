@@ -225,48 +225,48 @@ pub(super) fn extension(
 ) -> Result<Option<Compound>> {
     let layers = layers(&schematic.blocks, is_wet);
     let values = component_values(schematic)?;
-    if layers.bytes.is_empty() && schematic.components.is_empty() {
+    if layers.is_empty() && schematic.components.is_empty() {
         return Ok(None);
     }
     let mut compound = Compound::new();
     compound.set("Version", Nbt::Int(VERSION));
     compound.set("Palette", Nbt::Int(schematic.palette.len() as i32));
-    compound.set("Layers", Nbt::ByteArray(layers.bytes));
-    let components = schematic.components.iter().zip(values).map(|(record, values)| {
+    compound.set("Layers", Nbt::ByteArray(layers));
+    let components = schematic.components.iter().zip(values).map(|(record, (values, _))| {
         let mut item = Compound::new();
         item.set("Name", Nbt::String(record.name.clone()));
         item.set("Version", Nbt::Long(record.version.into()));
         if let Some(size) = record.size {
             item.set("Size", Nbt::Long(size.into()));
         }
-        item.set("Values", Nbt::ByteArray(values.bytes));
+        item.set("Values", Nbt::ByteArray(values));
         Nbt::Compound(item)
     });
     compound.set("Components", Nbt::List(NbtKind::Compound, components.collect()));
     Ok(Some(compound))
 }
 
-/// The blocks above layer 0.
-fn layers(blocks: &ChunkGrid, is_wet: impl Fn(&Chunk, [usize; 3]) -> bool) -> Distances {
-    let mut layers = Distances::default();
+/// The blocks above layer 0, of cells in ascending order.
+fn layers(blocks: &ChunkGrid, is_wet: impl Fn(&Chunk, [usize; 3]) -> bool) -> Vec<u8> {
+    let (mut layers, mut last) = (Vec::new(), 0);
     for (pos, chunk) in blocks.chunks() {
         let number = cell_numbers(blocks, pos);
         for (position, layer, block) in chunk.layered_blocks() {
             let Some(cell) = number(position) else { continue };
             if layer == 1 {
-                layers.go_to(cell);
+                put_number(&mut layers, cell - std::mem::replace(&mut last, cell));
                 let count = chunk.layer_count(position) as u64 - 1;
-                put_number(&mut layers.bytes, count << 1 | u64::from(is_wet(chunk, position)));
+                put_number(&mut layers, count << 1 | u64::from(is_wet(chunk, position)));
             }
-            put_number(&mut layers.bytes, block.index().into());
+            put_number(&mut layers, block.index().into());
         }
     }
     layers
 }
 
-/// The values of each component.
-fn component_values(schematic: &Schematic) -> Result<Vec<Distances>> {
-    let mut values: Vec<Distances> = schematic.components.iter().map(|_| Distances::default()).collect();
+/// The values of each component, of cells in ascending order, and the last of these cells.
+fn component_values(schematic: &Schematic) -> Result<Vec<(Vec<u8>, u64)>> {
+    let mut values = vec![(Vec::new(), 0); schematic.components.len()];
     for (pos, chunk) in schematic.blocks.chunks().filter(|(_, chunk)| chunk.has_components()) {
         let number = cell_numbers(&schematic.blocks, pos);
         for position in (0..CHUNK_VOLUME).map(cell_position) {
@@ -278,13 +278,13 @@ fn component_values(schematic: &Schematic) -> Result<Vec<Distances>> {
                     let Some(record) = record.filter(|record| record.size.is_none() == id.is_variable()) else {
                         return Err(unnamed("component", id.number()));
                     };
-                    let values = &mut values[place];
-                    values.go_to(cell);
-                    put_number(&mut values.bytes, layer as u64);
+                    let (values, last) = &mut values[place];
+                    put_number(values, cell - std::mem::replace(last, cell));
+                    put_number(values, layer as u64);
                     if record.size.is_none() {
-                        put_number(&mut values.bytes, value.len() as u64);
+                        put_number(values, value.len() as u64);
                     }
-                    values.bytes.extend_from_slice(value);
+                    values.extend_from_slice(value);
                 }
             }
         }
@@ -301,19 +301,5 @@ fn cell_numbers(blocks: &ChunkGrid, chunk: ChunkPos) -> impl Fn([usize; 3]) -> O
     move |position| {
         let is_within = position.iter().zip(reach).all(|(at, reach)| *at < reach.into());
         is_within.then(|| first + cell_index(position) as u64)
-    }
-}
-
-/// Cells in ascending order.
-#[derive(Default)]
-struct Distances {
-    bytes: Vec<u8>,
-    last: u64,
-}
-
-impl Distances {
-    fn go_to(&mut self, cell: u64) {
-        put_number(&mut self.bytes, cell - self.last);
-        self.last = cell;
     }
 }

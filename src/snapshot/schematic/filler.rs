@@ -5,7 +5,7 @@ use super::grid::{CHUNK_BYTES, ChunkGrid};
 use super::nbt::Budget;
 use crate::block::BlockId;
 use crate::chunk::Chunk;
-use crate::space::{CHUNK_SIZE, CHUNK_VOLUME, cell_index};
+use crate::space::{CHUNK_SIZE, CHUNK_VOLUME, ChunkPos, cell_index};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -182,7 +182,8 @@ impl<'a> Filler<'a> {
             }
         };
         self.budget.take(own_bytes + CHUNK_BYTES)?;
-        self.grid.insert(at, chunk);
+        let [x, y, z] = at.map(i64::from);
+        self.grid.set_chunk(ChunkPos::new(x, y, z), chunk);
         Ok(())
     }
 

@@ -90,13 +90,6 @@ impl ChunkGrid {
         std::array::from_fn(|axis| (self.size[axis] - chunk[axis] * size).min(size) as u8)
     }
 
-    /// Puts in a chunk whose position, x, y, z, is within the box.
-    pub(super) fn insert(&mut self, [x, y, z]: [u32; 3], chunk: Arc<Chunk>) {
-        if chunk.uniform_block() != Some(BlockId::AIR) {
-            self.chunks.insert([y, z, x], chunk);
-        }
-    }
-
     /// The chunks of one layer of chunks that are not air, with their x and z.
     pub(super) fn layer(&self, y: u32) -> impl Iterator<Item = ([u32; 2], &Arc<Chunk>)> {
         self.chunks.range([y, 0, 0]..=[y, u32::MAX, u32::MAX]).map(|([_, z, x], chunk)| ([*x, *z], chunk))

@@ -1,7 +1,7 @@
 //! Where a schematic comes from and goes to, which programs write in two ways.
 
 use super::nbt::{Compound, Nbt};
-use super::{SchematicEntity, position};
+use super::{Schematic, SchematicEntity, position};
 
 /// The compound of the metadata that names the program and has the origin.
 const WORLD_EDIT: &str = "WorldEdit";
@@ -14,34 +14,25 @@ const WORLD_EDIT_OFFSET: [&str; 3] = ["WEOffsetX", "WEOffsetY", "WEOffsetZ"];
 /// Blocks that an entity may stand beyond the box: it is the middle of its feet that is within.
 const MARGIN: f64 = 2.0;
 
-/// Offset and origin.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Offsets {
-    /// The minimum corner - the origin.
-    pub offset: Option<[i32; 3]>,
-    /// The origin in its world.
-    pub origin: Option<[i32; 3]>,
-    /// Entities may be where they were in their world.
-    pub may_be_absolute: bool,
-}
-
-impl Offsets {
-    /// Reads both and takes them out of the metadata, along with this crate's values about itself. `file` is the `Offset` of the
-    /// file. If there is a `WEOffset` and no origin, a program wrote version 3 like version 2.
-    pub fn take(file: Option<[i32; 3]>, is_version_3: bool, metadata: &mut Compound) -> Self {
-        let offsets = Self::take_places(file, is_version_3, metadata);
-        if let Some(Nbt::Compound(world_edit)) = metadata.get_mut(WORLD_EDIT) {
+impl Schematic {
+    /// Takes offset and origin out of the metadata, along with this crate's values about itself. `file` is the `Offset` of the
+    /// file. If there is a `WEOffset` and no origin, a program wrote version 3 like version 2. Says whether entities may be where
+    /// they were in their world.
+    pub(super) fn take_offsets(&mut self, file: Option<[i32; 3]>, is_version_3: bool) -> bool {
+        let may_be_absolute = self.take_places(file, is_version_3);
+        if let Some(Nbt::Compound(world_edit)) = self.metadata.get_mut(WORLD_EDIT) {
             if world_edit.get(PROGRAM[1]).and_then(Nbt::as_str) == Some(PLATFORM) {
                 PROGRAM.iter().for_each(|name| drop(world_edit.take(name)));
             }
             if world_edit.is_empty() {
-                metadata.take(WORLD_EDIT);
+                self.metadata.take(WORLD_EDIT);
             }
         }
-        offsets
+        may_be_absolute
     }
 
-    fn take_places(file: Option<[i32; 3]>, is_version_3: bool, metadata: &mut Compound) -> Self {
+    fn take_places(&mut self, file: Option<[i32; 3]>, is_version_3: bool) -> bool {
+        let metadata = &mut self.metadata;
         let of_program = |name: &str| metadata.get(WORLD_EDIT)?.as_compound()?.get(name)?.as_position();
         let origin = of_program("Origin").filter(|_| is_version_3);
         let numbers = WORLD_EDIT_OFFSET.map(|name| i32::try_from(metadata.get(name)?.as_integer()?).ok());
@@ -57,22 +48,21 @@ impl Offsets {
         if origin.is_some() {
             forget("Origin");
         }
-        let (Some(corner), Some(offset)) = (file, from_origin) else {
-            return Self { offset: file, origin, may_be_absolute: !is_version_3 };
-        };
+        (self.offset, self.origin) = (file, origin);
+        let (Some(corner), Some(offset)) = (file, from_origin) else { return !is_version_3 };
         if !is_version_3 {
             forget("Offset");
         }
         WORLD_EDIT_OFFSET.iter().for_each(|name| drop(metadata.take(name)));
-        match origin {
-            Some(_) => Self { offset: file, origin, may_be_absolute: false },
-            None => Self { offset: Some(offset), origin: Some(difference(corner, offset)), may_be_absolute: true },
+        if origin.is_none() {
+            (self.offset, self.origin) = (Some(offset), Some(difference(corner, offset)));
         }
+        origin.is_none()
     }
 
     /// The `Offset` of a file, and its metadata.
-    pub fn put(self, is_version_3: bool, metadata: &Compound) -> (Option<[i32; 3]>, Compound) {
-        let mut metadata = metadata.clone();
+    pub(super) fn written_offset(&self, is_version_3: bool) -> (Option<[i32; 3]>, Compound) {
+        let mut metadata = self.metadata.clone();
         let Some(origin) = self.origin else { return (self.offset, metadata) };
         if is_version_3 {
             put_program("Origin", origin, &mut metadata);
@@ -85,35 +75,31 @@ impl Offsets {
         (Some(sum(origin, offset)), metadata)
     }
 
-    /// The corner in its world, if that is known.
-    pub fn corner(self) -> Option<[i32; 3]> {
+    /// The corner in its world, if that is known, as files hold it: it may wrap around.
+    pub(super) fn written_corner(&self) -> Option<[i32; 3]> {
         self.origin.map(|origin| sum(origin, self.offset.unwrap_or_default()))
     }
+}
 
-    /// The place of a block, counted from the corner. `block` may be counted from there or from the world's origin: the reading
-    /// that lies within the box counts, and the first if neither does.
-    pub fn nearest(self, block: [i32; 3], size: [u32; 3]) -> [i32; 3] {
-        let moved = difference(block, self.corner().or(self.offset).unwrap_or_default());
-        if !is_inside(block, size) && is_inside(moved, size) { moved } else { block }
-    }
+/// The place of a block, counted from the corner. `block` may be counted from there or from the world's origin: the reading
+/// that lies within the box counts, and the first if neither does.
+pub(super) fn nearest(block: [i32; 3], corner: [i32; 3], size: [u32; 3]) -> [i32; 3] {
+    let moved = difference(block, corner);
+    if !is_inside(block, size) && is_inside(moved, size) { moved } else { block }
+}
 
-    /// Makes an entity's position one from the corner. Files of versions 1 and 2 have it like that, or in the world. Where
-    /// `WEOffset` tells that such a program wrote it, it is taken as one in the world unless only the other is within the box;
-    /// else the other way round.
-    pub fn correct(self, entity: &mut SchematicEntity, size: [u32; 3]) {
-        if !self.may_be_absolute {
-            return;
-        }
-        let corner = self.corner().or(self.offset).unwrap_or_default();
-        let moved = std::array::from_fn(|axis| entity.position[axis] - f64::from(corner[axis]));
-        let is_within = |position: [f64; 3]| {
-            let reach = size.map(|side| f64::from(side) + MARGIN);
-            position.iter().zip(reach).all(|(at, reach)| (-MARGIN..=reach).contains(at))
-        };
-        let (here, there) = (is_within(entity.position), is_within(moved));
-        if if self.origin.is_some() { there || !here } else { there && !here } {
-            entity.position = moved;
-        }
+/// Makes an entity's position one from the corner. Files of versions 1 and 2 have it like that, or in the world. Where
+/// `WEOffset` tells that such a program wrote it and there is an origin, it is taken as one in the world unless only the other is
+/// within the box; else the other way round.
+pub(super) fn correct(entity: &mut SchematicEntity, corner: [i32; 3], has_origin: bool, size: [u32; 3]) {
+    let moved = std::array::from_fn(|axis| entity.position[axis] - f64::from(corner[axis]));
+    let is_within = |position: [f64; 3]| {
+        let reach = size.map(|side| f64::from(side) + MARGIN);
+        position.iter().zip(reach).all(|(at, reach)| (-MARGIN..=reach).contains(at))
+    };
+    let (here, there) = (is_within(entity.position), is_within(moved));
+    if if has_origin { there || !here } else { there && !here } {
+        entity.position = moved;
     }
 }
 

@@ -5,7 +5,6 @@ mod slab;
 
 use super::extension::{self, extension};
 use super::nbt::{Compound, Nbt, NbtKind, Writer};
-use super::offsets::Offsets;
 use super::{Biomes, ChunkGrid, Result, Schematic, SchematicError, position};
 use crate::work::{Progress, Tell};
 use flate2::Compression;
@@ -95,17 +94,13 @@ impl Schematic {
         Ok(())
     }
 
-    fn placement(&self) -> Offsets {
-        Offsets { offset: self.offset, origin: self.origin, may_be_absolute: false }
-    }
-
     /// Writes everything that comes before the blocks. Returns whether that includes metadata.
     fn write_head<W: Write>(&self, writer: &mut Writer<W>, version: u8) -> Result<bool> {
         writer.named("Version", &Nbt::Int(version.into()))?;
         if let Some(data_version) = self.data_version {
             writer.named("DataVersion", &Nbt::Int(data_version))?;
         }
-        let (offset, metadata) = self.placement().put(version == 3, &self.metadata);
+        let (offset, metadata) = self.written_offset(version == 3);
         let has_metadata = !metadata.is_empty();
         if has_metadata {
             writer.name(NbtKind::Compound, METADATA)?;
@@ -167,7 +162,7 @@ impl Schematic {
     }
 
     fn write_entities<W: Write>(&self, writer: &mut Writer<W>, is_version_3: bool) -> Result<()> {
-        let corner = if is_version_3 { None } else { self.placement().corner() };
+        let corner = if is_version_3 { None } else { self.written_corner() };
         let corner = corner.unwrap_or_default().map(f64::from);
         writer.compounds("Entities", self.entities.len())?;
         for entity in &self.entities {
