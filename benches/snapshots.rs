@@ -11,7 +11,7 @@ mod terrain;
 
 use bevy_terrane::block::{BlockId, BlockRegistry};
 use bevy_terrane::chunk::{Chunk, Column};
-use bevy_terrane::snapshot::{BlockFilter, BlockTurns, Flip, Relocation, Snapshot, StoreOptions, StoredSnapshot, Turn};
+use bevy_terrane::snapshot::{BlockFilter, BlockTurns, Relocation, Snapshot, StoreOptions, StoredSnapshot, Turn};
 use bevy_terrane::space::{BlockBox, BlockPos, ColumnPos, DimensionId};
 use bevy_terrane::view::RestoreSnapshot;
 use std::collections::BTreeMap;
@@ -186,7 +186,7 @@ fn place(world: &World) {
     for (name, turn, to) in [
         ("by whole chunks", Turn::NONE, 1_600),
         ("by half a chunk", Turn::NONE, 8),
-        ("by a quarter turn and a flip", Turn::new(1, Flip::X), 1_600),
+        ("by a quarter turn and a flip", Turn::FLIP_X.then(Turn::quarters(1)), 1_600),
     ] {
         let turns = BlockTurns::new(&registry, turn);
         let relocation = Relocation { turn, from: BlockPos::new(0, 0, 0), to: BlockPos::new(to, to, to) };

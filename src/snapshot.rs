@@ -63,4 +63,4 @@ pub(crate) use restore::restored_chunk;
 pub use sequence::RestoreSequence;
 pub use state_turns::turned_state;
 pub use stored::{StoreOptions, StoredSnapshot, StoredSnapshotError};
-pub use turn::{Flip, Turn};
+pub use turn::Turn;

@@ -52,9 +52,8 @@ impl BlockTurns {
 mod tests {
     use super::*;
     use crate::block::{BlockComponent, BlockStates, BlockType};
-    use crate::snapshot::Flip;
 
-    const QUARTER: Turn = Turn::new(1, Flip::None);
+    const QUARTER: Turn = Turn::quarters(1);
 
     #[test]
     fn blocks_become_the_registered_states() {

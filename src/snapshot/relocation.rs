@@ -73,7 +73,6 @@ impl Relocation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::snapshot::Flip;
     use crate::snapshot::tests::{child, entity};
     use crate::space::DimensionId;
     use proptest::prelude::*;
@@ -86,7 +85,7 @@ mod tests {
     #[test]
     fn nothing_leaves_the_grid() {
         let low = BlockPos::new(i64::MIN, 0, 0);
-        let flip = |from| Relocation { turn: Turn::new(0, Flip::X), from, to: from };
+        let flip = |from| Relocation { turn: Turn::FLIP_X, from, to: from };
         assert_eq!(flip(BlockPos::default()).block(low), Err(PlaceError::OutOfRange(low)));
         assert_eq!(flip(BlockPos::default()).block(low.offset(1, 0, 0)), Ok(BlockPos::new(i64::MAX, 0, 0)));
         assert_eq!(flip(low).block(low), Ok(low));
@@ -101,7 +100,7 @@ mod tests {
         rider.children = vec![child(2, None); 3];
         rider.children[1].place = Some((rider.dimension, BlockPos::new(3, 1, 0), [0.25, 0.0, 0.5]));
         rider.children[2].place = Some((DimensionId(9), BlockPos::new(3, 1, 0), [0.25, 0.0, 0.5]));
-        let quarter = Relocation { turn: Turn::new(1, Flip::None), ..Relocation::default() };
+        let quarter = Relocation { turn: Turn::quarters(1), ..Relocation::default() };
         let moved = quarter.entity(&rider).unwrap();
         assert_eq!((moved.block, moved.offset), (BlockPos::new(0, 0, 2), [0.5, 0.0, 0.25]));
         assert_eq!(moved.children[0], rider.children[0]);

@@ -21,10 +21,10 @@ const SIDES: [&str; 4] = ["north", "east", "south", "west"];
 ///
 /// ```
 /// use bevy_terrane::block::BlockName;
-/// use bevy_terrane::snapshot::{Flip, Turn, turned_state};
+/// use bevy_terrane::snapshot::{Turn, turned_state};
 ///
 /// let vine = BlockName::parse("minecraft:vine[east=false,north=true,south=false,up=true,west=false]")?;
-/// let turned = turned_state(&vine, Turn::new(1, Flip::None));
+/// let turned = turned_state(&vine, Turn::quarters(1));
 /// assert_eq!(turned.as_str(), "minecraft:vine[east=true,north=false,south=false,up=true,west=false]");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -90,11 +90,10 @@ fn rail_rank(word: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::snapshot::Flip;
 
-    const QUARTER: Turn = Turn::new(1, Flip::None);
-    const ALONG_X: Turn = Turn::new(0, Flip::X);
-    const ALONG_Z: Turn = Turn::new(0, Flip::Z);
+    const QUARTER: Turn = Turn::quarters(1);
+    const ALONG_X: Turn = Turn::FLIP_X;
+    const ALONG_Z: Turn = Turn::FLIP_Z;
 
     fn turned(properties: &str, turn: Turn) -> String {
         let name = BlockName::parse(format!("minecraft:block[{properties}]")).unwrap();

@@ -20,7 +20,7 @@
 //! use bevy_terrane::prelude::*;
 //! use bevy_terrane::snapshot::schematic::{ReadOptions, Schematic};
 //! use bevy_terrane::snapshot::translation::TranslationOptions;
-//! use bevy_terrane::snapshot::{BlockTurns, Flip, Relocation, Turn};
+//! use bevy_terrane::snapshot::{BlockTurns, Relocation, Turn};
 //! use std::sync::Arc;
 //!
 //! fn paste(jobs: Res<Jobs>, types: Res<BlockTypes>, dimension: Single<&DimensionOpen>) {
@@ -28,7 +28,7 @@
 //!     std::thread::spawn(move || -> Result {
 //!         let file = std::fs::File::open("house.schem")?;
 //!         let (schematic, _) = Schematic::read(file, &ReadOptions::default())?;
-//!         let turn = Turn::new(1, Flip::None);
+//!         let turn = Turn::quarters(1);
 //!         let options = TranslationOptions { turn, ..TranslationOptions::default() };
 //!         let (house, report) = Snapshot::from_schematic(schematic, dimension, &types, &options)?;
 //!         info!("{} blocks are not known", report.placeholders);

@@ -1,17 +1,5 @@
 //! Quarter turns and flips.
 
-/// Which axis changes its direction, as if seen in a mirror that stands upright.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Flip {
-    /// None.
-    #[default]
-    None,
-    /// East becomes west, and west east: x changes its sign.
-    X,
-    /// North becomes south, and south north: z changes its sign.
-    Z,
-}
-
 /// One of the eight ways to lay something down on the grid again: flipped or not, then turned about the y axis.
 ///
 /// A quarter turn takes north (-z) to east (+x): clockwise, seen from above. A flip along z is the one along x and half a
@@ -28,14 +16,20 @@ impl Turn {
     /// Everything stays as it is.
     pub const NONE: Self = Self { quarters: 0, is_flipped: false };
 
-    /// Flipped first, then turned by so many quarter turns, clockwise seen from above.
-    pub const fn new(quarter_turns: u8, flip: Flip) -> Self {
-        let (is_flipped, more) = match flip {
-            Flip::None => (false, 0),
-            Flip::X => (true, 0),
-            Flip::Z => (true, 2),
-        };
-        Self { quarters: (quarter_turns % 4 + more) % 4, is_flipped }
+    /// East becomes west, and west east: x changes its sign.
+    pub const FLIP_X: Self = Self { quarters: 0, is_flipped: true };
+    /// North becomes south, and south north: z changes its sign.
+    pub const FLIP_Z: Self = Self { quarters: 2, is_flipped: true };
+
+    /// So many quarter turns, clockwise seen from above.
+    pub const fn quarters(turns: u8) -> Self {
+        Self { quarters: turns % 4, is_flipped: false }
+    }
+
+    /// This one first, then the other.
+    pub const fn then(self, other: Self) -> Self {
+        let first = if other.is_flipped { 4 - self.quarters } else { self.quarters };
+        Self { quarters: (first + other.quarters) % 4, is_flipped: self.is_flipped != other.is_flipped }
     }
 
     /// Whether everything stays as it is.
@@ -96,13 +90,9 @@ mod tests {
     impl Turn {
         /// All eight.
         pub(in crate::snapshot) fn all() -> impl Iterator<Item = Self> {
-            [Flip::None, Flip::X].into_iter().flat_map(|flip| (0..4).map(move |turns| Self::new(turns, flip)))
-        }
-
-        /// This one first, then the other.
-        pub(in crate::snapshot) const fn then(self, other: Self) -> Self {
-            let first = if other.is_flipped { 4 - self.quarters } else { self.quarters };
-            Self { quarters: (first + other.quarters) % 4, is_flipped: self.is_flipped != other.is_flipped }
+            [Self::NONE, Self::FLIP_X]
+                .into_iter()
+                .flat_map(|flip| (0..4).map(move |turns| flip.then(Self::quarters(turns))))
         }
     }
 
@@ -110,15 +100,15 @@ mod tests {
 
     #[test]
     fn a_quarter_turn_takes_north_to_east() {
-        let quarter = Turn::new(1, Flip::None);
+        let quarter = Turn::quarters(1);
         assert_eq!(
             [[0, -1], [1, 0], [0, 1], [-1, 0]].map(|[x, z]| quarter.vector(x, z)),
             [[1, 0], [0, 1], [-1, 0], [0, -1]]
         );
-        assert_eq!(Turn::new(0, Flip::Z).vector(2, 3), [2, -3]);
-        assert_eq!(Turn::new(1, Flip::X).vector(0, -1), [1, 0], "the flip comes first");
-        assert_eq!(Turn::new(5, Flip::None), quarter);
-        assert_eq!(Turn::new(255, Flip::Z), Turn::new(1, Flip::X));
+        assert_eq!(Turn::FLIP_Z.vector(2, 3), [2, -3]);
+        assert_eq!(Turn::FLIP_X.then(Turn::quarters(1)).vector(0, -1), [1, 0], "the flip comes first");
+        assert_eq!(Turn::quarters(5), quarter);
+        assert_eq!(Turn::FLIP_Z.then(Turn::quarters(255)), Turn::FLIP_X.then(Turn::quarters(1)));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::outcome::Failure;
 use bevy_terrane::prelude::*;
-use bevy_terrane::snapshot::Flip;
+use bevy_terrane::snapshot::Turn;
 use bevy_terrane::storage::upkeep::ExistingGround;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
@@ -173,8 +173,8 @@ pub struct ImportArguments {
     pub turn: u8,
 
     /// Change the direction of an axis, before it is turned
-    #[arg(long, value_parser = one_of([("x", Flip::X), ("z", Flip::Z)]))]
-    pub flip: Option<Flip>,
+    #[arg(long, value_parser = one_of([("x", Turn::FLIP_X), ("z", Turn::FLIP_Z)]))]
+    pub flip: Option<Turn>,
 
     /// Take what can be read of a damaged file: whole layers from the bottom up. The rest of the world stays as it is
     #[arg(long)]

@@ -6,10 +6,10 @@ use super::export::unfinished;
 use super::outcome::{End, Outcome, Result, counted};
 use super::schematic::refused;
 use bevy_terrane::prelude::{BlockBox, BlockPos};
+use bevy_terrane::snapshot::Turn;
 use bevy_terrane::snapshot::closed_world::{ClosedWorld, ClosedWorldError, SchematicImport, SchematicImportReport};
 use bevy_terrane::snapshot::schematic::{ReadOptions, ReadReport, Schematic, SchematicError, WriteOptions};
 use bevy_terrane::snapshot::translation::TranslationOptions;
-use bevy_terrane::snapshot::{Flip, Turn};
 use bevy_terrane::storage::{Access, WorldStore};
 use bevy_terrane::work::Stop;
 use serde_json::json;
@@ -102,7 +102,7 @@ pub fn import(arguments: &ImportArguments, stop: &Stop) -> Result<Outcome> {
     };
     let at = arguments.at.or(schematic.corner().map(|[x, y, z]| BlockPos::new(x, y, z)));
     let at = at.ok_or_else(|| format!("{} does not say where it was: say --at X,Y,Z", file.display()))?;
-    let turn = Turn::new(arguments.turn, arguments.flip.unwrap_or(Flip::None));
+    let turn = arguments.flip.unwrap_or(Turn::NONE).then(Turn::quarters(arguments.turn));
     let layers = read.damage.is_some().then(|| whole_layers(&schematic, &read));
     let options = SchematicImport {
         at,

@@ -128,9 +128,8 @@ pub(super) struct Frontier {
     pub center: ColumnPos,
     /// How far it has read the changes.
     seen: u64,
+    /// The nearest last.
     page: Vec<Candidate>,
-    /// The place on the page to go on from.
-    next: usize,
     /// Up to here pages were made.
     covered: Option<Candidate>,
     /// The last one that belongs to the page, while it is made.
@@ -149,7 +148,6 @@ impl Frontier {
             // Behind everything that was ever noted, so that the first use begins anew.
             seen: u64::MAX,
             page: Vec::new(),
-            next: 0,
             covered: None,
             ceiling: Candidate::last_at(0),
             put_back: BinaryHeap::new(),
@@ -182,7 +180,6 @@ impl Frontier {
 
     fn restart(&mut self, center: ColumnPos, span: u64) {
         self.page.clear();
-        self.next = 0;
         self.covered = None;
         self.put_back.clear();
         self.page_size = FIRST_PAGE;
@@ -217,7 +214,7 @@ impl Frontier {
         let radius_squared = u64::from(radius).pow(2);
         let (disc, center) = (self.disc(), self.center.batch());
         loop {
-            let on_page = self.page.get(self.next).copied();
+            let on_page = self.page.last().copied();
             let candidate = match (on_page, self.put_back.peek().map(|Reverse(put_back)| *put_back)) {
                 (Some(on_page), Some(put_back)) => on_page.min(put_back),
                 (Some(candidate), None) | (None, Some(candidate)) => candidate,
@@ -233,7 +230,7 @@ impl Frontier {
                 return Some((batch, candidate.distance_squared));
             }
             if on_page == Some(candidate) {
-                self.next += 1;
+                self.page.pop();
             } else {
                 self.put_back.pop();
             }
@@ -245,8 +242,6 @@ impl Frontier {
 
     /// Makes the next page; false if there is nothing more within the radius.
     fn turn_page(&mut self, sought: &Sought<'_>, radius_squared: u64) -> bool {
-        self.page.clear();
-        self.next = 0;
         loop {
             let start = match self.covered {
                 Some(covered) if covered >= Candidate::last_at(radius_squared) => return false,
@@ -260,10 +255,11 @@ impl Frontier {
                 self.span = self.span.saturating_mul(4);
                 continue;
             }
-            self.page.sort_unstable();
+            self.page.sort_unstable_by(|a, b| b.cmp(a));
+            let nearest = self.page.last().map_or(0, |nearest| nearest.distance_squared);
             let found = self.page.len() as u128;
             self.page_size = (2 * self.page_size).min(LARGEST_PAGE);
-            let reached = u128::from(self.ceiling.distance_squared - self.page[0].distance_squared) + 1;
+            let reached = u128::from(self.ceiling.distance_squared - nearest) + 1;
             self.span = u64::try_from(reached * self.page_size as u128 / found).unwrap_or(u64::MAX).max(16);
             return true;
         }

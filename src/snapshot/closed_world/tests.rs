@@ -3,11 +3,11 @@
 use super::*;
 use crate::block::{BlockId, BlockRegistry, BlockType, PLACEHOLDER};
 use crate::chunk::{Chunk, Column, ColumnSummary};
+use crate::snapshot::Snapshot;
 use crate::snapshot::schematic::nbt::{Compound, Nbt};
 use crate::snapshot::schematic::{BlockEntity, Schematic, SchematicEntity};
 use crate::snapshot::tests::{BLOCKS, cells, entity, positions_of};
 use crate::snapshot::translation::TranslationOptions;
-use crate::snapshot::{Flip, Snapshot};
 use crate::space::{BlockBox, ChunkPos, GeneratorIdentity};
 use crate::storage::{
     Durability, RegistryLists, SaveBatch, StorageConfig, StoredBlockTick, mark_stored, player_component,
@@ -229,7 +229,7 @@ fn entities_that_are_there_stay_or_are_replaced() {
 fn a_turned_import_is_the_turned_schematic() {
     let (store, dimension) = world();
     let world = ClosedWorld::new(&store, dimension).unwrap();
-    let turn = Turn::new(1, Flip::X);
+    let turn = Turn::FLIP_X.then(Turn::quarters(1));
     let report = import(&world, &SchematicImport { turn, ..here(at(-10, 1, -10)) }).unwrap();
     assert!(report.finished);
     let again = export(&world, &BlockBox::new(at(-10, 1, -10), at(9, 4, 9)));

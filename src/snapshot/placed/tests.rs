@@ -1,7 +1,6 @@
 //! Placed snapshots against a map of cells.
 
 use super::*;
-use crate::snapshot::Flip;
 use crate::snapshot::tests::{BLOCKS, capture, cells, edit, edits, entity, part_of, positions, world};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -38,7 +37,7 @@ fn uniform_chunks_stay_uniform_and_cheap() {
         })
         .collect();
     let area = BlockBox::new(BlockPos::new(0, 0, 0), BlockPos::new(31, 143, 15));
-    let relocation = Relocation { turn: Turn::new(1, Flip::X), ..moved([0, 0, 0], [3, 5, 7]) };
+    let relocation = Relocation { turn: Turn::FLIP_X.then(Turn::quarters(1)), ..moved([0, 0, 0], [3, 5, 7]) };
     let placed = capture(&columns, area, |_| false).placed(&relocation, &turns(relocation.turn)).unwrap();
     let chunks: Vec<_> = placed.columns().flat_map(|(_, column)| column.chunks()).collect();
     assert!(
@@ -52,7 +51,7 @@ fn uniform_chunks_stay_uniform_and_cheap() {
 fn nothing_is_put_beyond_the_grid() {
     let snapshot = capture(&world(), BlockBox::ALL, |_| false);
     assert!(matches!(snapshot.placed(&moved([0; 3], [0, 1, 0]), &turns(Turn::NONE)), Err(PlaceError::OutOfRange(_))));
-    let half = Relocation { turn: Turn::new(2, Flip::None), ..Relocation::default() };
+    let half = Relocation { turn: Turn::quarters(2), ..Relocation::default() };
     let other = PlaceError::OtherTurn { blocks: Turn::NONE, snapshot: half.turn };
     assert_eq!(snapshot.placed(&half, &turns(Turn::NONE)).err(), Some(other));
     let empty = Snapshot::new(BlockBox { min: BlockPos::new(0, 5, 0), max: BlockPos::new(0, 4, 0) });
@@ -69,7 +68,7 @@ fn a_box_over_all_heights_is_turned_by_what_is_in_it() {
     let area = BlockBox { min: BlockPos::new(0, i64::MIN, 0), max: BlockPos::new(15, i64::MAX, 15) };
     let mut snapshot = Snapshot::new(area);
     snapshot.add_column(&column, 1, Vec::new());
-    let quarter = Relocation { turn: Turn::new(1, Flip::None), ..Relocation::default() };
+    let quarter = Relocation { turn: Turn::quarters(1), ..Relocation::default() };
     let placed = snapshot.placed(&quarter, &turns(quarter.turn)).unwrap();
     for pos in corners {
         assert_eq!(placed.block(BlockPos::new(-5, pos.y, 2)), Some(BlockId::new(1)), "{pos}");

@@ -1,7 +1,6 @@
 //! What becomes of what a registry does not know.
 
 use super::*;
-use crate::snapshot::Flip;
 
 #[test]
 fn an_unknown_state_becomes_a_placeholder_and_is_written_as_what_it_was() {
@@ -36,7 +35,7 @@ fn a_state_that_is_not_known_turns_with_the_rest() {
     let torch = crate::block::BlockStates::new(BlockType::new("a:torch")).with_property("facing", sides);
     registry.register_states(torch).unwrap();
     let schematic = row(&["a:torch[facing=north]", "b:lamp[facing=north]", "b:Not A Name[facing=north]"]);
-    let turn = Turn::new(1, Flip::None);
+    let turn = Turn::quarters(1);
     let options = TranslationOptions { turn, ..TranslationOptions::default() };
     let (snapshot, _) = Snapshot::from_schematic(schematic, HERE, &registry, &options).unwrap();
     let turns = BlockTurns::new(&registry, turn);
