@@ -249,13 +249,8 @@ impl ComponentTable {
         let Some(place) = self.place(id) else { return Ok(Cow::Borrowed(value)) };
         let stored = &self.entries[place].record;
         stored.check_length(value.len())?;
-        let Entry { record, schema: Some(schema), .. } = &self.entries[self.entries[place].newest] else {
-            return Ok(Cow::Borrowed(value));
-        };
-        let failed = |source| BlockComponentError::Migration { name: record.name.clone(), source };
-        let value = schema.upgrade(stored.version, value).map_err(failed)?;
-        record.check_length(value.len())?;
-        Ok(value)
+        let newest = &self.entries[self.entries[place].newest];
+        Ok(newest.migrated(stored.version, value)?.unwrap_or(Cow::Borrowed(value)))
     }
 
     /// The component of just this name, version and size.
@@ -274,17 +269,13 @@ impl ComponentTable {
             return Ok(Some((id, Cow::Borrowed(value))));
         }
         let Some(id) = self.registered(&record.name) else { return Ok(None) };
-        let Some(Entry { record: own, schema: Some(schema), .. }) = self.place(id).map(|place| &self.entries[place])
-        else {
-            return Ok(None);
+        let own = self.place(id).map(|place| &self.entries[place]);
+        let can_read = |own: &&Entry| {
+            let is_other = own.record.version != record.version;
+            is_other && own.schema.as_ref().is_some_and(|schema| schema.can_read(record.version))
         };
-        if !schema.can_read(record.version) || record.version == own.version {
-            return Ok(None);
-        }
-        let failed = |source| BlockComponentError::Migration { name: own.name.clone(), source };
-        let value = schema.upgrade(record.version, value).map_err(failed)?;
-        own.check_length(value.len())?;
-        Ok(Some((id, value)))
+        let Some(own) = own.filter(can_read) else { return Ok(None) };
+        Ok(own.migrated(record.version, value)?.map(|value| (id, value)))
     }
 
     fn push(&mut self, record: BlockComponentRecord) -> usize {
@@ -304,6 +295,17 @@ impl ComponentTable {
     fn place(&self, id: BlockComponentId) -> Option<usize> {
         let place = usize::try_from(id.place()).ok()?;
         (place < self.entries.len() && self.id(place) == id).then_some(place)
+    }
+}
+
+impl Entry {
+    /// A value of another version as one of this entry; `None` if the game has not registered it.
+    fn migrated<'a>(&self, version: u32, value: &'a [u8]) -> Result<Option<Cow<'a, [u8]>>, BlockComponentError> {
+        let Some(schema) = &self.schema else { return Ok(None) };
+        let failed = |source| BlockComponentError::Migration { name: self.record.name.clone(), source };
+        let value = schema.upgrade(version, value).map_err(failed)?;
+        self.record.check_length(value.len())?;
+        Ok(Some(value))
     }
 }
 

@@ -145,10 +145,7 @@ impl Snapshot {
             }
             column.entities().iter().for_each(|entity| outward.add_entity(entity));
         }
-        let mut schematic = outward.finish();
-        schematic.offset = Some([0; 3]);
-        schematic.origin = origin(from);
-        Ok(schematic)
+        Ok(outward.finish(from))
     }
 
     /// Chunks of the box that were not captured.
@@ -215,10 +212,4 @@ impl Snapshot {
         }
         Ok((snapshot, inward.finish()))
     }
-}
-
-/// The corner of a box as schematics say it, if there is room for it.
-pub(super) fn origin(corner: BlockPos) -> Option<[i32; 3]> {
-    let [x, y, z] = [corner.x, corner.y, corner.z].map(i32::try_from);
-    Some([x.ok()?, y.ok()?, z.ok()?])
 }

@@ -4,7 +4,7 @@ use super::index::{IndexedColumn, IndexedFile, MAX_CHUNKS};
 use super::{INDEX, Result, StoreOptions, StoredSnapshot, StoredSnapshotError};
 use crate::block::BlockRegistry;
 use crate::snapshot::schematic::{Schematic, WriteOptions};
-use crate::snapshot::translation::{Outward, TranslationError, TranslationOptions, origin};
+use crate::snapshot::translation::{Outward, TranslationError, TranslationOptions};
 use crate::snapshot::{ColumnSnapshot, Relocation, Snapshot};
 use crate::space::{BlockBox, BlockPos, CHUNK_SIZE, ChunkPos, ColumnPos, DimensionId};
 use crate::work::{FileError, Progress, Tell, sync_folder};
@@ -162,10 +162,7 @@ fn schematic(
         let to_corner = Relocation { from: corner, ..Relocation::default() };
         outward.add_entity(&to_corner.entity(entity)?);
     }
-    let mut schematic = outward.finish();
-    schematic.offset = Some([0; 3]);
-    schematic.origin = origin(corner);
-    Ok(schematic)
+    Ok(outward.finish(corner))
 }
 
 /// The lowest block of a column's file.

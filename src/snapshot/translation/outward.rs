@@ -7,7 +7,7 @@ use crate::block::{BlockComponentId, BlockId, BlockRegistry};
 use crate::chunk::{Chunk, ChunkAssembly, cell};
 use crate::snapshot::capture::shared;
 use crate::snapshot::schematic::{AIR, BlockEntity, Schematic, normalized};
-use crate::space::{CHUNK_SIZE, ChunkPart, ChunkPos};
+use crate::space::{BlockPos, CHUNK_SIZE, ChunkPart, ChunkPos};
 use crate::storage::EntityRecord;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
@@ -53,7 +53,12 @@ impl<'a> Outward<'a> {
         }
     }
 
-    pub fn finish(self) -> Schematic {
+    /// The schematic, of a box with this corner.
+    pub fn finish(mut self, corner: BlockPos) -> Schematic {
+        let [x, y, z] = [corner.x, corner.y, corner.z].map(i32::try_from);
+        self.schematic.offset = Some([0; 3]);
+        // Schematics have no room for corners far away.
+        self.schematic.origin = x.ok().zip(y.ok()).zip(z.ok()).map(|((x, y), z)| [x, y, z]);
         self.schematic
     }
 
