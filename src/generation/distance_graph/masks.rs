@@ -1,6 +1,6 @@
 //! Where the masks of partial batches are: packed lists of up to 4, 8, 16 or 32, and tables of 64.
 
-use super::slab::Slab;
+use crate::space::bits;
 
 /// A list of masks: its size class in the upper 3 bits, its number within the class below them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,41 +43,26 @@ fn rank(bits: u64, index: u32) -> usize {
     (bits & ((1 << index) - 1)).count_ones() as usize
 }
 
-/// All lists of a tree. A list does not know which masks it has: its owner keeps a bit for each, `present`.
+/// All lists of a tree, by class: numbered, and used again. A list does not know which masks it has: its owner keeps a bit for
+/// each, `present`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Masks {
-    pub four: Slab<[u16; 4]>,
-    pub eight: Slab<[u16; 8]>,
-    pub sixteen: Slab<[u16; 16]>,
-    pub thirty_two: Slab<[u16; 32]>,
-    pub tables: Slab<[u16; 64]>,
+    pub lists: [Vec<u16>; 5],
+    /// The numbers of lists that are not used.
+    pub free: [Vec<u32>; 5],
 }
 
 impl Masks {
     #[inline]
     fn slice(&self, list: List) -> &[u16] {
-        let number = list.number();
-        match list.class() {
-            0 => &self.four[number],
-            1 => &self.eight[number],
-            2 => &self.sixteen[number],
-            3 => &self.thirty_two[number],
-            _ if list == List::NONE => &[],
-            _ => &self.tables[number],
-        }
+        let (class, number) = (list.class(), list.number() as usize);
+        self.lists.get(class as usize).map_or(&[], |lists| &lists[number << (class + 2)..][..4 << class])
     }
 
     #[inline]
     fn slice_mut(&mut self, list: List) -> &mut [u16] {
-        let number = list.number();
-        match list.class() {
-            0 => &mut self.four[number],
-            1 => &mut self.eight[number],
-            2 => &mut self.sixteen[number],
-            3 => &mut self.thirty_two[number],
-            _ if list == List::NONE => &mut [],
-            _ => &mut self.tables[number],
-        }
+        let (class, number) = (list.class(), list.number() as usize);
+        self.lists.get_mut(class as usize).map_or(&mut [], |lists| &mut lists[number << (class + 2)..][..4 << class])
     }
 
     /// The mask at a bit that is present.
@@ -95,7 +80,7 @@ impl Masks {
     /// All masks, those of lower bits first.
     pub fn iter(&self, list: List, present: u64) -> impl Iterator<Item = u16> {
         let slice = self.slice(list);
-        crate::space::bits(present)
+        bits(present)
             .enumerate()
             .map(move |(number, bit)| slice[if list.class() == TABLE { bit as usize } else { number }])
     }
@@ -151,34 +136,31 @@ impl Masks {
     fn resize(&mut self, list: &mut List, present: u64, count: u32) {
         let class = count.div_ceil(4).next_power_of_two().trailing_zeros();
         let mut table = [0; 64];
-        for (place, (bit, mask)) in crate::space::bits(present).zip(self.iter(*list, present)).enumerate() {
+        for (place, (bit, mask)) in bits(present).zip(self.iter(*list, present)).enumerate() {
             table[if class == TABLE { bit as usize } else { place }] = mask;
         }
         self.free(*list);
-        let number = match class {
-            0 => self.four.insert(first(&table)),
-            1 => self.eight.insert(first(&table)),
-            2 => self.sixteen.insert(first(&table)),
-            3 => self.thirty_two.insert(first(&table)),
-            _ => self.tables.insert(table),
-        };
+        let (lists, room) = (&mut self.lists[class as usize], 4 << class);
+        let number = self.free[class as usize].pop().unwrap_or_else(|| {
+            if lists.len() == lists.capacity() {
+                // As in a slab: doubling would leave a quarter unused on average.
+                lists.reserve_exact((lists.len() / room / 32).max(8) * room);
+            }
+            lists.resize(lists.len() + room, 0);
+            (lists.len() / room - 1) as u32
+        });
         *list = List::new(class, number);
+        self.slice_mut(*list).copy_from_slice(&table[..room]);
     }
 
     /// Gives a list back.
     pub fn free(&mut self, list: List) {
-        let number = list.number();
-        match list.class() {
-            0 => self.four.remove(number),
-            1 => self.eight.remove(number),
-            2 => self.sixteen.remove(number),
-            3 => self.thirty_two.remove(number),
-            _ if list == List::NONE => {}
-            _ => self.tables.remove(number),
+        let class = list.class() as usize;
+        let (Some(free), Some(lists)) = (self.free.get_mut(class), self.lists.get_mut(class)) else { return };
+        free.push(list.number());
+        // What was crowded once gives its memory back when it is empty.
+        if free.len() > 64 && free.len() << (class + 2) == lists.len() {
+            (*free, *lists) = (Vec::new(), Vec::new());
         }
     }
-}
-
-fn first<const N: usize>(table: &[u16; 64]) -> [u16; N] {
-    std::array::from_fn(|place| table[place])
 }

@@ -132,15 +132,8 @@ impl<'a> Draft<'a> {
                 self.parts[BIOMES].is_flat = true;
                 self.read_cells(reader, kind, BIOMES)?;
             }
-            "Blocks" => self.read_blocks(reader, kind, depth)?,
-            "Biomes" => {
-                reader.expect(NbtKind::Compound, kind)?;
-                reader.entries(depth + 1, |reader, kind, name| match name {
-                    "Data" => self.read_cells(reader, kind, BIOMES),
-                    "Palette" => self.read_entry(reader, kind, "BiomePalette", depth + 1),
-                    _ => reader.skip(kind, depth + 1),
-                })?;
-            }
+            "Blocks" => self.read_part(reader, kind, depth, BLOCKS)?,
+            "Biomes" => self.read_part(reader, kind, depth, BIOMES)?,
             extension::NAME if kind == NbtKind::Compound => {
                 self.extension = Some((reader.place(), reader.compound(depth)?));
             }
@@ -159,16 +152,23 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Reads the compound that version 3 has for blocks.
-    fn read_blocks<R: Read>(&mut self, reader: &mut Reader<'_, R>, kind: NbtKind, depth: usize) -> Result<()> {
+    /// Reads the compound that version 3 has for a part.
+    fn read_part<R: Read>(
+        &mut self,
+        reader: &mut Reader<'_, R>,
+        kind: NbtKind,
+        depth: usize,
+        part: usize,
+    ) -> Result<()> {
         reader.expect(NbtKind::Compound, kind)?;
-        if !std::mem::replace(&mut self.is_nested, true) {
+        if part == BLOCKS && !std::mem::replace(&mut self.is_nested, true) {
             let early = self.schematic.block_entities.iter_mut();
             early.for_each(|entity| entity.data = nested(std::mem::take(&mut entity.data)));
         }
-        reader.entries(depth + 1, |reader, kind, name| match name {
-            "Data" => self.read_cells(reader, kind, BLOCKS),
-            "Palette" | "BlockEntities" | "TileEntities" => self.read_entry(reader, kind, name, depth + 1),
+        reader.entries(depth + 1, |reader, kind, name| match (part, name) {
+            (_, "Data") => self.read_cells(reader, kind, part),
+            (BIOMES, "Palette") => self.read_entry(reader, kind, "BiomePalette", depth + 1),
+            (BLOCKS, "Palette" | "BlockEntities" | "TileEntities") => self.read_entry(reader, kind, name, depth + 1),
             _ => reader.skip(kind, depth + 1),
         })
     }

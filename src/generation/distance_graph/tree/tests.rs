@@ -17,8 +17,8 @@ impl<T> Slab<T> {
 
 impl Tree {
     fn mask_count(&self) -> usize {
-        let masks = &self.masks;
-        masks.four.len() + masks.eight.len() + masks.sixteen.len() + masks.thirty_two.len() + masks.tables.len()
+        let used = |class: usize| (self.masks.lists[class].len() >> (class + 2)) - self.masks.free[class].len();
+        (0..5).map(used).sum()
     }
 
     /// How many nodes are kept above the batches, and how many batches with a mask.
@@ -50,7 +50,8 @@ impl Tree {
 
     /// Bytes on the heap, as near as can be told without asking the allocator.
     pub fn memory(&self) -> usize {
-        let masks = &self.masks;
+        let masks: usize = self.masks.lists.iter().map(|lists| lists.capacity() * 2).sum();
+        let free: usize = self.masks.free.iter().map(|free| free.capacity() * 4).sum();
         // A hash map of capacity n has n * 8 / 7 buckets, a power of two, with a byte of control each.
         let buckets = if self.roots.capacity() == 0 { 0 } else { (self.roots.capacity() * 8 / 7).next_power_of_two() };
         let lists: usize = self.branches.slots.iter().map(|branch| branch.children.capacity() * 4).sum();
@@ -58,11 +59,8 @@ impl Tree {
             + self.branches.memory()
             + lists
             + self.tiles.memory()
-            + masks.four.memory()
-            + masks.eight.memory()
-            + masks.sixteen.memory()
-            + masks.thirty_two.memory()
-            + masks.tables.memory()
+            + masks
+            + free
             + self.claims.memory()
     }
 }
