@@ -154,7 +154,7 @@ impl Features {
         let place = BlockPos::new(origin.x, surface.y, origin.z);
         let mut canvas = FeatureCanvas::new(column, place, surface, reach, origin.random());
         feature.draw(&mut canvas)?;
-        match canvas.beyond_reach() {
+        match canvas.beyond_reach {
             None => Ok(()),
             Some(offset) => Err(GenerateError::BeyondReach { feature: feature.identity().name, origin: place, offset }),
         }

@@ -18,16 +18,10 @@ impl<T> Default for Slab<T> {
 impl<T> Slab<T> {
     #[inline]
     pub fn insert(&mut self, value: T) -> u32 {
-        match self.free.pop() {
-            Some(number) => {
-                self[number] = value;
-                number
-            }
-            None => self.push(value),
+        if let Some(number) = self.free.pop() {
+            self[number] = value;
+            return number;
         }
-    }
-
-    fn push(&mut self, value: T) -> u32 {
         if self.slots.len() == self.slots.capacity() {
             // Doubling would leave a quarter unused on average. Large blocks grow by remapping, without a copy.
             self.slots.reserve_exact((self.slots.len() / 32).max(8));

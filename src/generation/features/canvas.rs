@@ -16,7 +16,8 @@ pub struct FeatureCanvas<'a, 'b> {
     surface: Surface,
     reach: FeatureReach,
     random: FeatureRandom,
-    beyond_reach: Option<[i64; 3]>,
+    /// The first block that was set beyond the reach.
+    pub(super) beyond_reach: Option<[i64; 3]>,
 }
 
 impl<'a, 'b> FeatureCanvas<'a, 'b> {
@@ -79,11 +80,6 @@ impl<'a, 'b> FeatureCanvas<'a, 'b> {
         {
             self.column.replace(x, y, z, block);
         }
-    }
-
-    /// The first block that was set beyond the reach.
-    pub(super) const fn beyond_reach(&self) -> Option<[i64; 3]> {
-        self.beyond_reach
     }
 
     fn is_within_reach(&self, [x, y, z]: [i64; 3]) -> bool {

@@ -6,7 +6,7 @@ use crate::block::BlockRegistry;
 use crate::snapshot::schematic::{Schematic, WriteOptions};
 use crate::snapshot::translation::{Outward, TranslationError, TranslationOptions};
 use crate::snapshot::{ColumnSnapshot, Relocation, Snapshot};
-use crate::space::{BlockBox, BlockPos, CHUNK_SIZE, ChunkPos, ColumnPos, DimensionId};
+use crate::space::{BlockBox, CHUNK_SIZE, ChunkPos, ColumnPos, DimensionId};
 use crate::work::{FileError, Progress, Tell, sync_folder};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -157,17 +157,12 @@ fn schematic(
             outward.add_chunk(ChunkPos::new(0, y - base, 0), chunk, &part)?;
         }
     }
-    let corner = corner(pos, base);
+    let corner = pos.chunk(base).min_block();
     for entity in column.entities().iter().filter(|entity| is_inside(entity.block.chunk().y)) {
         let to_corner = Relocation { from: corner, ..Relocation::default() };
         outward.add_entity(&to_corner.entity(entity)?);
     }
     Ok(outward.finish(corner))
-}
-
-/// The lowest block of a column's file.
-pub(super) fn corner(pos: ColumnPos, base: i64) -> BlockPos {
-    pos.chunk(base).min_block()
 }
 
 fn write_file(path: &Path, bytes: &[u8], sync: bool) -> Result<()> {

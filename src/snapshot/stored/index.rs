@@ -43,11 +43,6 @@ impl IndexedFile {
     pub fn name(&self, column: ColumnPos) -> String {
         format!("{}_{}_{}.schem", column.x, column.z, i128::from(self.base) * CHUNK_SIZE as i128)
     }
-
-    /// One above its highest chunk height.
-    pub fn end(&self) -> i64 {
-        self.base.saturating_add(self.chunks.into())
-    }
 }
 
 impl StoredSnapshot {
@@ -159,7 +154,7 @@ fn column(
             let (base, chunks): (i64, u32) = (base.parse().ok()?, chunks.parse().ok()?);
             let file = IndexedFile { base, chunks, bytes: bytes.parse().ok()?, checksum: checksum(sum)? };
             let is_inside = holds(base) && base.checked_add(i64::from(chunks) - 1).is_some_and(holds);
-            let is_above = files.last().is_none_or(|below| below.end() <= base);
+            let is_above = files.last().is_none_or(|below| below.base.saturating_add(below.chunks.into()) <= base);
             (is_inside && is_above && (1..=MAX_CHUNKS).contains(&chunks)).then_some(file)
         };
         let Some(file) = parsed() else {

@@ -1,6 +1,5 @@
 //! How a column comes out of its files.
 
-use super::create::corner;
 use super::index::{IndexedColumn, IndexedFile};
 use super::{Result, StoredSnapshot, StoredSnapshotError, damaged, wrong_checksum};
 use crate::block::BlockRegistry;
@@ -80,7 +79,7 @@ impl StoredSnapshot {
         let options = TranslationOptions::default();
         let read = Snapshot::from_schematic(schematic, self.dimension, registry, &options);
         let (snapshot, report) = read.map_err(failed)?;
-        let to_column = Relocation { to: corner(pos, file.base), ..Relocation::default() };
+        let to_column = Relocation { to: pos.chunk(file.base).min_block(), ..Relocation::default() };
         let placed = snapshot.placed(&to_column, &BlockTurns::default());
         let mut placed = placed.map_err(|source| failed(source.into()))?;
         let Some(mut read) = placed.remove_column(pos) else { return Ok(report) };
