@@ -27,17 +27,16 @@ impl Chunk {
         Ok(Some(upgraded))
     }
 
-    /// A block with an id that the registry has not given out, and its cell. What such an id means would follow from what the
-    /// game registers next.
-    pub(crate) fn unregistered_block(&self, blocks: &BlockRegistry) -> Option<([usize; 3], BlockId)> {
+    /// A block that is wanted, of any layer, and its cell.
+    pub(crate) fn find_block(&self, is_wanted: impl Fn(BlockId) -> bool) -> Option<([usize; 3], BlockId)> {
         // A palette may have blocks that no longer occur.
-        if !self.palette().iter().all(|block| blocks.contains(*block))
-            && let Some((cell, block)) = self.blocks().enumerate().find(|(_, block)| !blocks.contains(*block))
+        if self.palette().iter().copied().any(&is_wanted)
+            && let Some((cell, block)) = self.blocks().enumerate().find(|(_, block)| is_wanted(*block))
         {
             return Some((cell_position(cell), block));
         }
         let mut layered = self.layered_blocks().map(|(position, _, block)| (position, block));
-        layered.find(|(_, block)| !blocks.contains(*block))
+        layered.find(|(_, block)| is_wanted(*block))
     }
 
     fn upgrade_block(

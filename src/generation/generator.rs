@@ -68,7 +68,7 @@ pub(crate) fn generate(generator: &dyn Generator, request: &GenerateRequest<'_>)
     let mut column = generator.generate(request)?;
     let mut completed = Vec::new();
     for (y, chunk) in column.chunks() {
-        if let Some((cell, block)) = chunk.unregistered_block(request.blocks) {
+        if let Some((cell, block)) = chunk.find_block(|block| !request.blocks.contains(block)) {
             let position = column.pos().chunk(y).block(cell);
             return Err(GenerateError::Unregistered { generator: generator.identity().name, position, block });
         }

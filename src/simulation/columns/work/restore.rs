@@ -73,7 +73,7 @@ fn restore_blocks(
 /// A snapshot may have been put together by the game.
 fn check_types(columns: &RegionColumns, at: ChunkPos, wanted: Option<&Arc<Chunk>>) -> Result<(), ColumnError> {
     let blocks = columns.block_types();
-    match blocks.zip(wanted).and_then(|(blocks, wanted)| wanted.unregistered_block(blocks)) {
+    match blocks.zip(wanted).and_then(|(blocks, wanted)| wanted.find_block(|block| !blocks.contains(block))) {
         Some((cell, id)) => Err(ColumnError::Unregistered { block: at.block(cell), id }),
         None => Ok(()),
     }

@@ -58,19 +58,11 @@ impl Plan {
             let found = self.palette.len() as u64;
             return Err(SchematicError::too_large("the palette", "entries", LARGEST as u64, found));
         }
-        let has_name = |block: BlockId| (block.index() as usize) < names;
-        for (_, chunk) in cells.chunks() {
-            let layered = chunk.layered_blocks().map(|(_, _, block)| block).find(|block| !has_name(*block));
-            // A palette may have blocks that no longer occur.
-            let ground = match chunk.palette().iter().all(|block| has_name(*block)) {
-                true => None,
-                false => chunk.blocks().find(|block| !has_name(*block)),
-            };
-            if let Some(block) = ground.or(layered) {
-                return Err(unnamed(what, block.index().into()));
-            }
+        let is_unnamed = |block: BlockId| block.index() as usize >= names;
+        match cells.chunks().find_map(|(_, chunk)| chunk.find_block(is_unnamed)) {
+            Some((_, block)) => Err(unnamed(what, block.index().into())),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// What a block is written as if it is not written as it is.
