@@ -23,6 +23,7 @@ mod schema;
 mod type_records;
 
 pub use block_component::BlockComponent;
+pub(crate) use block_name::joined;
 pub use block_name::{BlockName, BlockNameError};
 pub use block_set::BlockSet;
 pub use block_states::BlockStates;

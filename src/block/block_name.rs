@@ -44,9 +44,7 @@ impl BlockName {
         if let Some(pair) = properties.windows(2).find(|pair| pair[0].0 == pair[1].0) {
             return Err(invalid(format!("the property {:?} is given twice", pair[0].0)));
         }
-        let properties: Vec<String> = properties.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let suffix = if properties.is_empty() { String::new() } else { format!("[{}]", properties.join(",")) };
-        Ok(Self(format!("{base}{suffix}").into()))
+        Ok(Self(joined(base, &properties).into()))
     }
 
     /// The whole name.
@@ -80,6 +78,12 @@ impl fmt::Display for BlockName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+/// The name that is written of these parts.
+pub(crate) fn joined(base: &str, properties: &[(&str, &str)]) -> String {
+    let properties: Vec<String> = properties.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    if properties.is_empty() { base.to_owned() } else { format!("{base}[{}]", properties.join(",")) }
 }
 
 /// What comes before the properties of a written name.

@@ -71,6 +71,11 @@ impl BlockComponentLayout {
 pub trait BlockLayout {
     /// The components of a type of block, by ascending number; none for a type that is not known.
     fn components(&self, block: BlockId) -> &[BlockComponentLayout];
+
+    /// One of the components of a type of block; `None` if the type does not have it.
+    fn component_layout(&self, block: BlockId, id: BlockComponentId) -> Option<BlockComponentLayout> {
+        self.components(block).iter().find(|layout| layout.id == id).copied()
+    }
 }
 
 /// Every block has these components.

@@ -6,7 +6,7 @@ mod error;
 #[cfg(test)]
 mod tests;
 
-use super::block_name::check_base;
+use super::block_name::{check_base, joined};
 use super::component_table::ComponentTable;
 use super::nearest_name::nearest_name;
 use super::{
@@ -246,10 +246,7 @@ impl BlockRegistry {
         match self.id(base) {
             Some(default) => properties.iter().try_fold(default, change),
             // States that nobody declared as such have no default, so all properties must be given.
-            None => {
-                let properties: Vec<_> = properties.iter().map(|(name, value)| format!("{name}={value}")).collect();
-                self.id(&format!("{base}[{}]", properties.join(",")))
-            }
+            None => self.id(&joined(base, properties)),
         }
     }
 

@@ -105,13 +105,13 @@ impl Chunk {
     ) -> Result<(), BlockValueError> {
         let count = self.layer_count(position);
         let block = self.block_at(position, layer).ok_or(BlockValueError::NoLayer { position, count, layer })?;
-        let layout = layout.components(block).iter().find(|layout| layout.id == component);
+        let layout = layout.component_layout(block, component);
         let layout = layout.ok_or(BlockValueError::NotOfBlock { position, layer, block, component })?;
         if let Some(size) = layout.size.filter(|size| *size as usize != value.len()) {
             return Err(BlockValueError::Size { component, expected: size as usize, found: value.len() });
         }
         let slot = Slot::new(cell(position), layer);
-        self.extras.get_or_insert_default().set_component(*layout, slot, Value::Bytes(value));
+        self.extras.get_or_insert_default().set_component(layout, slot, Value::Bytes(value));
         Ok(())
     }
 

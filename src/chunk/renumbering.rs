@@ -45,7 +45,7 @@ impl Renumbering {
         assembly.copy_renamed(&chunk, block, |position, layer, component| {
             let known = self.components.get(&component)?;
             let owner = block(chunk.block_at(position, layer)?);
-            to.components(owner).iter().any(|layout| layout.id == *known).then_some(*known)
+            to.component_layout(owner, *known).map(|layout| layout.id)
         });
         assembly.finish()
     }

@@ -126,15 +126,13 @@ impl<'a> EncodedChunk<'a> {
         component: BlockComponentId,
     ) -> Result<Option<&'a [u8]>, ChunkFormatError> {
         let Some(block) = self.block_at(position, layer)? else { return Ok(None) };
-        let Some(wanted) = layout.components(block).iter().find(|layout| layout.id == component) else {
-            return Ok(None);
-        };
+        let Some(wanted) = layout.component_layout(block, component) else { return Ok(None) };
         let ids = self.local_ids();
         let mut offset = self.components_at;
         while let Some((id, array_at)) = self.component_number(offset)? {
             if id == component {
-                let (before, count) = self.count_elements(&ids, layout, *wanted, cell(position), layer);
-                let (value, _) = read_array(self.component_bytes(), array_at, *wanted, count)?;
+                let (before, count) = self.count_elements(&ids, layout, wanted, cell(position), layer);
+                let (value, _) = read_array(self.component_bytes(), array_at, wanted, count)?;
                 return value(before).map(Some);
             }
             let Some(other) = self.layout_of(layout, id) else {
@@ -201,8 +199,7 @@ impl<'a> EncodedChunk<'a> {
 
     /// How a component is laid out that some block of the palette has.
     fn layout_of(&self, layout: &impl BlockLayout, component: BlockComponentId) -> Option<BlockComponentLayout> {
-        let components = |block| layout.components(block).iter().find(|layout| layout.id == component).copied();
-        self.palette_blocks().find_map(components)
+        self.palette_blocks().find_map(|block| layout.component_layout(block, component))
     }
 
     fn local_ids(&self) -> Option<LocalIds> {
@@ -222,7 +219,7 @@ impl<'a> EncodedChunk<'a> {
         cell: usize,
         layer: u8,
     ) -> (usize, usize) {
-        let has = |block| layout.components(block).iter().any(|layout| layout.id == component.id);
+        let has = |block| layout.component_layout(block, component.id).is_some();
         let carries: Vec<bool> = self.palette_blocks().map(has).collect();
         let (mut before, mut count) = self.count_cells(ids, &carries, cell);
         let carries = |local_id| carries.get(local_id as usize) == Some(&true);

@@ -1,5 +1,6 @@
 //! Names by number, as files have them, made dense.
 
+use crate::block::joined;
 use rustc_hash::FxHashMap;
 
 /// The name of no block at all, always the first in the palette of blocks.
@@ -112,11 +113,6 @@ fn split(state: &str) -> Option<(&str, Vec<(&str, &str)>)> {
     let written = rest.strip_suffix(']')?;
     let properties = written.split(',').filter(|_| !written.is_empty()).map(|property| property.split_once('='));
     Some((base, properties.collect::<Option<_>>()?))
-}
-
-fn joined(base: &str, properties: &[(&str, &str)]) -> String {
-    let properties: Vec<String> = properties.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    if properties.is_empty() { base.to_owned() } else { format!("{base}[{}]", properties.join(",")) }
 }
 
 #[cfg(test)]

@@ -244,8 +244,7 @@ impl<'a> Inward<'a> {
     ) -> Result<()> {
         let Some(block) = chunk.block_at(position, layer).filter(|_| !values.is_empty()) else { return Ok(()) };
         let registry = self.registry;
-        let has =
-            |block: BlockId, id: BlockComponentId| registry.components(block).iter().any(|layout| layout.id == id);
+        let has = |block: BlockId, id: BlockComponentId| registry.component_layout(block, id).is_some();
         let is_all = |block: BlockId| {
             registry.components(block).len() == values.len() && values.iter().all(|(id, _)| has(block, *id))
         };
@@ -271,7 +270,7 @@ impl<'a> Inward<'a> {
         let position = entity.position.map(|at| at as usize % CHUNK_SIZE);
         let block = chunk.block(position);
         let has_room = |chunk: &mut Chunk, id: BlockComponentId| {
-            let has = |block: BlockId| self.registry.components(block).iter().any(|layout| layout.id == id);
+            let has = |block: BlockId| self.registry.component_layout(block, id).is_some();
             if has(block) {
                 return true;
             }

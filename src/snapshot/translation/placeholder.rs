@@ -18,8 +18,7 @@ impl Placeholder {
         let block_entity = block_entity(registry)?;
         let state = registry.component_of(&variable(STATE))?;
         let has = |block: &BlockId| {
-            let ids = || registry.components(*block).iter().map(|layout| layout.id);
-            ids().any(|id| id == state) && ids().any(|id| id == block_entity)
+            [state, block_entity].into_iter().all(|id| registry.component_layout(*block, id).is_some())
         };
         let block = registry.ids_of(PLACEHOLDER).iter().copied().rev().find(has)?;
         Some(Self { block, state, block_entity })
