@@ -48,29 +48,15 @@ pub(super) struct Draft<'a> {
 }
 
 /// A palette and cells, which come in any order: of the blocks, or of the biomes.
+#[derive(Default)]
 struct Part<'a> {
     /// Whether it is one layer of cells.
     is_flat: bool,
     palette: Option<(Vec<String>, Numbers)>,
-    cells: Cells<'a>,
-}
-
-enum Cells<'a> {
-    None,
-    /// They came before what is needed to understand them: packed as they were, and compressed once more.
-    Spilled {
-        /// Where they begin in the file.
-        offset: u64,
-        path: String,
-        /// How many bytes they are.
-        length: u64,
-        packed: Vec<u8>,
-    },
-    Read(Filler<'a>),
-}
-
-impl Part<'_> {
-    const NONE: Self = Self { is_flat: false, palette: None, cells: Cells::None };
+    /// Cells that came before what is needed to understand them: where they begin in the file, the path to them, how many bytes
+    /// they are, and these packed as they were and compressed once more.
+    spilled: Option<(u64, String, u64, Vec<u8>)>,
+    cells: Option<Filler<'a>>,
 }
 
 impl<'a> Draft<'a> {
@@ -86,7 +72,7 @@ impl<'a> Draft<'a> {
             size: [None; 3],
             offset: None,
             is_nested: false,
-            parts: [Part::NONE; 2],
+            parts: Default::default(),
             unplaced: Vec::new(),
             extension: None,
         }
@@ -254,7 +240,8 @@ impl<'a> Draft<'a> {
                 return Err(SchematicError::Cancelled);
             }
         }
-        self.parts[part].cells = Cells::Spilled { offset, path, length, packed: encoder.finish().unwrap_or_default() };
+        let part = &mut self.parts[part];
+        (part.spilled, part.cells) = (Some((offset, path, length, encoder.finish().unwrap_or_default())), None);
         Ok(())
     }
 
@@ -265,7 +252,7 @@ impl<'a> Draft<'a> {
         let Some((_, numbers)) = &part.palette else { return Ok(()) };
         let mut filler = Filler::new([width, if part.is_flat { 1 } else { height }, depth], self.budget);
         let result = read_cells(reader, length, numbers, &mut filler, self.progress);
-        part.cells = Cells::Read(filler);
+        (part.spilled, part.cells) = (None, Some(filler));
         result
     }
 
@@ -282,7 +269,7 @@ impl<'a> Draft<'a> {
         // In version 3 all of the blocks may be missing, and only all.
         let blocks = &self.parts[BLOCKS];
         let may_lack_blocks = self.version == Some(3) && !self.is_nested && blocks.palette.is_none();
-        if matches!(blocks.cells, Cells::None) && !may_lack_blocks {
+        if blocks.spilled.is_none() && blocks.cells.is_none() && !may_lack_blocks {
             return Err(missing(if self.is_nested { "Blocks.Data" } else { "BlockData" }));
         }
         self.settle_part(BLOCKS)?;
@@ -290,23 +277,14 @@ impl<'a> Draft<'a> {
     }
 
     fn settle_part(&mut self, part: usize) -> Result<()> {
-        let has_palette = self.parts[part].palette.is_some();
-        match std::mem::replace(&mut self.parts[part].cells, Cells::None) {
-            Cells::Spilled { offset, path, .. } if !has_palette => {
-                Err(SchematicError::malformed(format!("byte {offset}: {path}"), "its palette is missing"))
-            }
-            Cells::Spilled { offset, path, length, packed } => {
-                let source = DeflateDecoder::new(&packed[..]);
-                let mut reader = Reader::resumed(source, self.options, self.budget, offset, path);
-                let result = self.fill(&mut reader, length, part);
-                self.budget.give_back(packed.capacity());
-                result
-            }
-            other => {
-                self.parts[part].cells = other;
-                Ok(())
-            }
+        let Some((offset, path, length, packed)) = self.parts[part].spilled.take() else { return Ok(()) };
+        if self.parts[part].palette.is_none() {
+            return Err(SchematicError::malformed(format!("byte {offset}: {path}"), "its palette is missing"));
         }
+        let mut reader = Reader::resumed(DeflateDecoder::new(&packed[..]), self.options, self.budget, offset, path);
+        let result = self.fill(&mut reader, length, part);
+        self.budget.give_back(packed.capacity());
+        result
     }
 
     fn size(&self) -> Option<[u32; 3]> {
@@ -343,10 +321,10 @@ impl<'a> Draft<'a> {
             numbers = Some(places);
         }
         schematic.blocks = ChunkGrid::new(size);
-        if let Cells::Read(filler) = blocks.cells {
+        if let Some(filler) = blocks.cells {
             (schematic.blocks, report.blocks) = filler.finish();
         }
-        if let (Some((palette, _)), Cells::Read(filler)) = (biomes.palette, biomes.cells) {
+        if let (Some((palette, _)), Some(filler)) = (biomes.palette, biomes.cells) {
             let (cells, _) = filler.finish();
             schematic.biomes = Some(Biomes { palette, cells });
         }
