@@ -91,8 +91,8 @@ impl fmt::Debug for Select {
 #[derive(Clone, Copy)]
 struct Strip {
     is_second: bool,
-    /// Where the chosen ground is moved up or down: y of its highest block from now on, and the surfaces of the chosen generator and of the
-    /// other one.
+    /// Where the chosen ground is moved up or down: y of its highest block from now on, and the surfaces of the chosen
+    /// generator and of the other one.
     moved: Option<(i64, [Surface; 2])>,
 }
 

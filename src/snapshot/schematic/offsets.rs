@@ -15,9 +15,9 @@ const WORLD_EDIT_OFFSET: [&str; 3] = ["WEOffsetX", "WEOffsetY", "WEOffsetZ"];
 const MARGIN: f64 = 2.0;
 
 impl Schematic {
-    /// Takes offset and origin out of the metadata, along with this crate's values about itself. `file` is the `Offset` of the
-    /// file. If there is a `WEOffset` and no origin, a program wrote version 3 like version 2. Says whether entities may be where
-    /// they were in their world.
+    /// Takes offset and origin out of the metadata, along with this crate's values about itself. `file` is the `Offset` of
+    /// the file. If there is a `WEOffset` and no origin, a program wrote version 3 like version 2. Says whether entities may
+    /// be where they were in their world.
     pub(super) fn take_offsets(&mut self, file: Option<[i32; 3]>, is_version_3: bool) -> bool {
         let may_be_absolute = self.take_places(file, is_version_3);
         if let Some(Nbt::Compound(world_edit)) = self.metadata.get_mut(WORLD_EDIT) {
@@ -88,9 +88,9 @@ pub(super) fn nearest(block: [i32; 3], corner: [i32; 3], size: [u32; 3]) -> [i32
     if !is_inside(block, size) && is_inside(moved, size) { moved } else { block }
 }
 
-/// Makes an entity's position one from the corner. Files of versions 1 and 2 have it like that, or in the world. Where
-/// `WEOffset` tells that such a program wrote it and there is an origin, it is taken as one in the world unless only the other is
-/// within the box; else the other way round.
+/// Makes an entity's position one from the corner. Files of versions 1 and 2 have it like that, or in the world. If there
+/// is an origin, which `WEOffset` tells there, it is taken as one in the world unless only the other is within the box; else
+/// the other way round.
 pub(super) fn correct(entity: &mut SchematicEntity, corner: [i32; 3], has_origin: bool, size: [u32; 3]) {
     let moved = std::array::from_fn(|axis| entity.position[axis] - f64::from(corner[axis]));
     let is_within = |position: [f64; 3]| {
