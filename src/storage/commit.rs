@@ -2,9 +2,8 @@
 
 use super::envelope::Replaced;
 use super::opacity::unwritten::TileChanges;
-use super::tiers::cluster::Unpacked;
 use super::tiers::heat::Placed;
-use super::tiers::{LOST_CHUNK, Moves, PackedGroup, PackedGroups};
+use super::tiers::{GroupReader, LOST_CHUNK, Moves, PackedGroup, cluster};
 use super::values::blocks::KnownBlocks;
 use super::values::clocks::put_clocks;
 use super::{
@@ -67,7 +66,7 @@ type KeyedChunk<'a> = ([u8; keys::CHUNK_KEY_LENGTH], (DimensionId, ChunkPos), &'
 struct GroupWriter<'a> {
     world: &'a WorldStore,
     blocks: Arc<KnownBlocks>,
-    packed: PackedGroups<'a>,
+    packed: GroupReader<'a>,
     moves: Moves<'a>,
     commit: &'a mut Commit,
     /// The piece of the graph of stored columns that was asked for last.
@@ -120,10 +119,11 @@ impl GroupWriter<'_> {
         // What is damaged may be what is left of keys that are no more.
         let is_hot = stored.iter().flatten().any(|value| !value.is_empty());
         let packed = if is_hot { None } else { self.find_packed(group, chunks, is_sparse)? };
-        if let Some(PackedGroup { part, .. }) = &packed {
+        if let Some((_, part)) = &packed {
             let is_there = |chunk: ChunkPos| part.chunks >> cluster_place(chunk) & 1 == 1;
             let unpacked = part.unpack();
-            let mut values: BTreeMap<usize, &[u8]> = unpacked.iter().flat_map(Unpacked::values).collect();
+            let mut values: BTreeMap<usize, &[u8]> =
+                unpacked.iter().flat_map(|unpacked| cluster::values(unpacked)).collect();
             for ((_, (_, pos), _), stored) in chunks.iter().zip(&mut stored) {
                 let value = values.remove(&cluster_place(*pos)).unwrap_or(&LOST_CHUNK);
                 *stored = is_there(*pos).then(|| value.to_vec());
@@ -234,7 +234,7 @@ impl GroupWriter<'_> {
         self.world.write_moves(writes, Durability::Process)?;
         self.world.heat.forget(&accesses);
         // What was read of a cube may have changed.
-        self.packed = PackedGroups::new(self.world);
+        self.packed = GroupReader::new(self.world);
         Ok(())
     }
 
@@ -308,7 +308,7 @@ impl WorldStore {
                 sparse.insert(dimension);
             }
         }
-        let (packed, moves, blocks) = (PackedGroups::new(self), Moves::new(self), self.known_blocks()?);
+        let (packed, moves, blocks) = (GroupReader::new(self), Moves::new(self), self.known_blocks()?);
         let mut groups = GroupWriter { world: self, blocks, packed, moves, commit, tile: None };
         for chunks in chunks.chunk_by(|(_, a, _), (_, b, _)| ChunkGroup::of(a.0, a.1) == ChunkGroup::of(b.0, b.1)) {
             let Some(&(_, (dimension, pos), _)) = chunks.first() else { continue };

@@ -2,7 +2,6 @@
 
 use super::{Durability, Family, StoreError, StoredItem, WorldStore, WriteBatch, keys, values::record};
 use crate::space::{DimensionId, GeneratorIdentity};
-use thiserror::Error;
 
 /// A dimension as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,44 +20,15 @@ pub struct StoredDimension {
     pub being_removed: bool,
 }
 
-/// A dimension could not be opened: what the store knows of it does not allow that.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum StoredDimensionError {
-    /// The dimension was made from something else.
-    #[error("the dimension {name:?} was made by {stored}, but {wanted} is wanted; give it another name")]
-    OriginMismatch {
-        /// The dimension's name.
-        name: String,
-        /// What it was made from.
-        stored: GeneratorIdentity,
-        /// What it should be made from now.
-        wanted: GeneratorIdentity,
-    },
-    /// Its removal has begun.
-    #[error(
-        "the dimension {name:?} is being removed; call remove_dimension again to finish that, then the name is free"
-    )]
-    BeingRemoved {
-        /// The dimension's name.
-        name: String,
-    },
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
 impl WorldStore {
     /// Every dimension, by name.
     pub fn dimensions(&self) -> Result<Vec<StoredDimension>, StoreError> {
-        let mut dimensions = Vec::new();
-        self.scan_all(Family::Meta, keys::range_of(keys::DIMENSION), |key, value| {
+        self.list_meta(keys::range_of(keys::DIMENSION), |key, value| {
             let name = self.parsed(Family::Meta, key, keys::parse_dimension_key)?;
             let (id, generator) = self.dimension_of(name, value)?;
             let (own_seed, is_sparse, being_removed) = (self.own_seed(id)?, self.is_sparse(id)?, self.is_marked(id)?);
-            dimensions.push(StoredDimension { name: name.into(), id, generator, own_seed, is_sparse, being_removed });
-            Ok(())
-        })?;
-        Ok(dimensions)
+            Ok(Some(StoredDimension { name: name.into(), id, generator, own_seed, is_sparse, being_removed }))
+        })
     }
 
     /// The dimension with this name.
@@ -89,7 +59,7 @@ impl WorldStore {
     ///
     /// A dimension whose removal was cut short is not removed here but refused: that can take minutes, and only the
     /// game knows when it has them.
-    pub fn open_dimension(&self, name: &str, origin: &GeneratorIdentity) -> Result<DimensionId, StoredDimensionError> {
+    pub fn open_dimension(&self, name: &str, origin: &GeneratorIdentity) -> Result<DimensionId, StoreError> {
         self.open_dimension_as(name, origin, false)
     }
 
@@ -99,16 +69,16 @@ impl WorldStore {
         name: &str,
         origin: &GeneratorIdentity,
         is_sparse: bool,
-    ) -> Result<DimensionId, StoredDimensionError> {
+    ) -> Result<DimensionId, StoreError> {
         let _writing = self.lock_writes();
         let key = keys::dimension_key(name);
         if let Some((id, stored)) = self.dimension_record(name)? {
             if self.is_marked(id)? {
-                return Err(StoredDimensionError::BeingRemoved { name: name.into() });
+                return Err(StoreError::BeingRemoved { name: name.into() });
             }
             if stored != *origin {
                 let (name, wanted) = (name.into(), origin.clone());
-                return Err(StoredDimensionError::OriginMismatch { name, stored, wanted });
+                return Err(StoreError::OriginMismatch { name, stored, wanted });
             }
             return Ok(id);
         }

@@ -1,7 +1,7 @@
 //! What can go wrong with a world and what is stored in it, and where.
 
 use super::{Family, Tier};
-use crate::space::{BatchPos, ChunkPos, ColumnPos, DimensionId, TilePos};
+use crate::space::{BatchPos, ChunkPos, ColumnPos, DimensionId, GeneratorIdentity, TilePos};
 use crate::work::FileError;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -89,6 +89,24 @@ pub enum StoreError {
         name: String,
         /// Where the store is.
         path: PathBuf,
+    },
+    /// The dimension was made from something else.
+    #[error("the dimension {name:?} was made by {stored}, but {wanted} is wanted; give it another name")]
+    OriginMismatch {
+        /// The dimension's name.
+        name: String,
+        /// What it was made from.
+        stored: GeneratorIdentity,
+        /// What it should be made from now.
+        wanted: GeneratorIdentity,
+    },
+    /// The removal of the dimension has begun.
+    #[error(
+        "the dimension {name:?} is being removed; call remove_dimension again to finish that, then the name is free"
+    )]
+    BeingRemoved {
+        /// The dimension's name.
+        name: String,
     },
     /// Which columns of a dimension are stored is not known.
     #[error(

@@ -43,8 +43,8 @@ impl WorldStore {
         opaque: Option<&OpaqueBlocks>,
     ) -> Result<Option<BatchOpacity>, StoreError> {
         let item = || StoredItem::Opacity(dimension, batch);
-        let opened = self.open_envelope(value, item)?;
-        let Some((fingerprint, tile)) = opened.payload.split_first_chunk() else {
+        let (_, payload) = self.open_envelope(value, item)?;
+        let Some((fingerprint, tile)) = payload.split_first_chunk() else {
             return Err(self.corrupt(item(), "it ends too early"));
         };
         if opaque.is_some_and(|opaque| opaque.fingerprint() != u32::from_le_bytes(*fingerprint)) {

@@ -14,7 +14,7 @@ use crate::storage::error::without_folder;
 use crate::storage::{
     Backup, Durability, Family, FamilySize, KeyValue, KeyValueStore, Operation, StoreError, WriteBatch, keys,
 };
-pub(in crate::storage) use remains::{LostFile, Remains};
+pub(in crate::storage) use remains::Remains;
 use reopening::{Database, Keeper};
 use rocksdb::{
     BlockBasedOptions, Cache, ColumnFamily, DB, DBCompressionType, ErrorKind, Options, ReadOptions, WriteOptions,

@@ -136,7 +136,7 @@ impl<'a> Checker<'a> {
         let family = Family::Chunks;
         match part.unpack() {
             Ok(unpacked) => {
-                for (place, value) in unpacked.values() {
+                for (place, value) in cluster::values(&unpacked) {
                     if let Err(error) = self.decode(group.dimension(), group.chunk(place), value) {
                         damages.push(damage(family, error)?);
                     }

@@ -106,9 +106,7 @@ impl WorldStore {
         value: &[u8],
     ) -> Result<Chunk, StoreError> {
         let item = || StoredItem::Chunk(dimension, pos);
-        let opened = self.open_envelope(value, item)?;
-        let decoded = format::decode(&*blocks.registry, opened.payload);
-        let (chunk, _) = decoded.map_err(|error| self.corrupt(item(), error))?;
+        let (chunk, _) = self.open_as(value, item(), |payload| format::decode(&*blocks.registry, payload))?;
         let unmigrated = |error: BlockRegistryError| StoreError::Unmigrated {
             what: item(),
             path: self.path().to_path_buf(),

@@ -14,7 +14,7 @@ impl WorldStore {
     }
 
     pub(in crate::storage) fn read_clock(&self, dimension: DimensionId, value: &[u8]) -> Result<Duration, StoreError> {
-        self.open_record(value, || StoredItem::Clock(dimension))
+        self.open_as(value, StoredItem::Clock(dimension), record::decode)
     }
 
     /// Writes clocks, for when nothing else is saved any more.

@@ -20,8 +20,8 @@
 //! right at a torn end and nowhere else, so every other bad record is refused here. RocksDB's own modes are of no help: those that
 //! refuse bad records take a damaged length at the end for a torn record, and one of them goes on behind what is damaged.
 
-use super::LostFile;
 use super::log_file::{LogEnd, LogFile};
+use super::remains::LostFile;
 use crate::storage::values::record;
 use crate::storage::{Family, Operation, StoreError, envelope};
 use crate::work::{FileError, sync_folder};
@@ -135,7 +135,7 @@ pub(super) fn missing(path: &Path) -> Vec<LostFile> {
         let table = closed.tables.iter().find(|table| table.file == *name);
         let entries =
             table.map_or(String::new(), |table| format!(", and {} entries of {}", table.entries, table.family));
-        LostFile { path: path.join(name), reason: format!("it is missing{entries}") }
+        (path.join(name), format!("it is missing{entries}"))
     });
     told.collect()
 }
@@ -269,7 +269,7 @@ impl<'a> Files<'a> {
 
     fn note(&self) -> Option<Note> {
         let bytes = fs::read(self.path.join(LIST)).ok()?;
-        let note = envelope::open(&bytes).and_then(|opened| record::decode(opened.payload));
+        let note = envelope::open(&bytes).and_then(|(_, payload)| record::decode(payload));
         note.inspect_err(|reason| {
             bevy::log::warn!("{} is damaged and ignored: {reason}", self.path.join(LIST).display());
         })

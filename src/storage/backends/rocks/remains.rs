@@ -38,11 +38,7 @@ pub(in crate::storage) struct Remains {
 }
 
 /// A file of a database that nothing can be read of, and why.
-#[derive(Debug)]
-pub(in crate::storage) struct LostFile {
-    pub path: PathBuf,
-    pub reason: String,
-}
+pub(super) type LostFile = (PathBuf, String);
 
 /// A file of large values that is there.
 #[derive(Clone, Debug)]
@@ -127,10 +123,10 @@ impl Files {
                 _ => Ok(()),
             };
             if let Err(error) = found {
-                files.lost.push(LostFile { path, reason: error.to_string() });
+                files.lost.push((path, error.to_string()));
             }
         }
-        files.lost.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        files.lost.sort_unstable();
         files.families = numbered(&files.tables);
         Ok(files)
     }
@@ -173,7 +169,7 @@ impl Files {
                 Ok(_) => self.tables.append(&mut alone.tables),
                 Err(error) => {
                     let path = self.folder.join(format!("{:06}.sst", alone.tables[0].number));
-                    self.lost.push(LostFile { path, reason: reason_of(&error) });
+                    self.lost.push((path, reason_of(&error)));
                 }
             }
         }
@@ -184,7 +180,7 @@ impl Files {
     fn leave_out_logs(&mut self, error: &StoreError) {
         for number in self.logs.drain(..) {
             let path = self.folder.join(format!("{number:06}.log"));
-            self.lost.push(LostFile { path, reason: reason_of(error) });
+            self.lost.push((path, reason_of(error)));
         }
     }
 }

@@ -205,7 +205,7 @@ fn move_groups(world: &WorldStore, store: &TestStore) {
 
 fn raw(part: &Part) -> Vec<u8> {
     let (unpacked, mut raw) = (part.unpack().unwrap(), Vec::new());
-    let values: BTreeMap<usize, &[u8]> = unpacked.values().collect();
+    let values: BTreeMap<usize, &[u8]> = cluster::values(&unpacked).collect();
     encode_cluster(|place| values.get(&place).copied(), &mut raw);
     raw
 }

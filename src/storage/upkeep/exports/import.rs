@@ -153,7 +153,7 @@ impl WorldStore {
         dimension: DimensionId,
     ) -> std::result::Result<(), StoreError> {
         let mut writes = WriteBatch::default();
-        self.scan_all(Family::Meta, keys::dimension_range(keys::IMPORT, dimension), |key, _| {
+        self.scan_meta(keys::dimension_range(keys::IMPORT, dimension), |key, _| {
             writes.delete(Family::Meta, key);
             Ok(())
         })?;
