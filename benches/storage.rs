@@ -81,7 +81,7 @@ fn saves(chunks: &Chunks) -> Vec<SaveBatch> {
     columns.chunks(16).map(save).collect()
 }
 
-/// The types of blocks of terrain42: whoever does not know them cannot keep the opacity map.
+/// The types of blocks of terrain42.
 fn blocks() -> Arc<BlockRegistry> {
     Arc::new(terrain::registry())
 }

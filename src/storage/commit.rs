@@ -1,7 +1,6 @@
 //! Writing a world.
 
 use super::envelope::Replaced;
-use super::opacity::unwritten::TileChanges;
 use super::tiers::heat::Placed;
 use super::tiers::{GroupReader, LOST_CHUNK, Moves, PackedGroup, cluster};
 use super::values::blocks::KnownBlocks;
@@ -51,8 +50,6 @@ pub(super) struct Commit {
     pub report: CommitReport,
     /// What becomes hot again, as it was before: written in front of all else.
     moves: WriteBatch,
-    /// Of the opacity map, what is not written with it.
-    pub tiles: TileChanges,
     /// The groups that chunks were put into.
     placed: BTreeMap<ChunkGroup, Placed>,
     /// What the versions of these chunks are at least, if they change.
@@ -268,7 +265,6 @@ impl WorldStore {
         self.add_block_ticks(batch, &mut commit)?;
         self.add_entities(batch, &mut commit)?;
         self.add_summaries(batch, &mut commit)?;
-        self.add_opacity(batch, &mut commit)?;
         self.add_pregenerations(batch, &mut commit);
         put_clocks(&batch.clocks, &mut commit.writes);
         for (&(dimension, tile), masks) in &batch.tiles {
@@ -289,7 +285,6 @@ impl WorldStore {
             self.store.sync()?;
         }
         self.heat.forget(&accesses);
-        self.unwritten_opacity.apply(commit.tiles, self.play_time());
         commit.report.duration = start.elapsed();
         Ok(commit.report)
     }
@@ -302,7 +297,7 @@ impl WorldStore {
             .collect();
         chunks.sort_unstable_by_key(|(key, ..)| *key);
         let dimensions: BTreeSet<DimensionId> = chunks.iter().map(|(_, (dimension, _), _)| *dimension).collect();
-        let (mut sparse, mut outdated) = (BTreeSet::new(), BTreeSet::new());
+        let (mut sparse, mut outdated, mut batches) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for dimension in dimensions {
             if self.is_sparse(dimension)? {
                 sparse.insert(dimension);
@@ -314,6 +309,9 @@ impl WorldStore {
             let Some(&(_, (dimension, pos), _)) = chunks.first() else { continue };
             let is_sparse = sparse.contains(&dimension);
             let changed = groups.add(ChunkGroup::of(dimension, pos), chunks, is_sparse, batch)?;
+            if !changed.is_empty() {
+                batches.insert(keys::opacity_key(dimension, pos.column().batch()));
+            }
             if is_sparse {
                 outdated.extend(changed.into_iter().map(|pos| keys::summary_key(dimension, pos.column())));
             }
@@ -321,6 +319,18 @@ impl WorldStore {
         groups.finish()?;
         // From the time when the dimension was not sparse.
         outdated.into_iter().for_each(|key| commit.writes.delete(Family::Meta, key));
+        self.forget_opacity(&batches.into_iter().collect::<Vec<_>>(), commit)
+    }
+
+    /// Removes tiles of the opacity map. Each is made anew when somebody asks for it.
+    fn forget_opacity(&self, tiles: &[Vec<u8>], commit: &mut Commit) -> Result<(), StoreError> {
+        for tiles in tiles.chunks(COMPARED_AT_ONCE) {
+            let keys = tiles.iter().map(Vec::as_slice).collect::<Vec<_>>();
+            let stored = self.read_to_replace(Family::Opacity, &keys, &mut commit.report)?;
+            for (key, _) in keys.into_iter().zip(stored).filter(|(_, stored)| stored.is_some()) {
+                commit.writes.delete(Family::Opacity, key);
+            }
+        }
         Ok(())
     }
 

@@ -53,10 +53,6 @@ impl WorldStore {
         mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Option<u64>, StoreError> {
         let (dimension, mut entries) = (self.mark_for_removal(name)?, 0);
-        {
-            let _writing = self.lock_writes();
-            self.unwritten_opacity.remove(|(of, _)| of == dimension);
-        }
         for (family, range) in ranges(dimension) {
             if self.erase((family, range), page, dimension, &mut entries, &mut progress)?.is_break() {
                 return Ok(None);

@@ -346,6 +346,7 @@ fn stored_world() -> Arc<MemoryStore> {
     let job = StoredPregeneration { area, cursor, is_paused: true, elapsed };
     batch.pregenerations.insert((HERE, 0), Some(job));
     world.commit(&batch, Durability::Process).unwrap();
+    world.opacity(HERE, pos.batch()).unwrap();
     store
 }
 

@@ -301,13 +301,10 @@ fn fail_last_saves(mut saves: ResMut<Saves>, mut publisher: ResMut<Publisher>) {
     }
 }
 
-/// What is written along with saves or later, if nothing else is saved.
+/// What is written along with saves, if nothing else is saved.
 fn save_notes(store: Res<Store>) {
     if let Err(error) = store.0.save_heat() {
         warn!("when chunks were in use last is not saved: {error}");
-    }
-    if let Err(error) = store.0.save_opacity() {
-        warn!("what is opaque is made anew next time, as it could not be saved: {error}");
     }
 }
 

@@ -175,7 +175,7 @@ impl<'a> Checker<'a> {
 
     fn check_opacity(&self, key: &[u8], value: &[u8]) -> Result<Vec<Damage>, StoreError> {
         let (dimension, batch) = self.world.parsed(Family::Opacity, key, keys::parse_opacity_key)?;
-        self.world.read_opacity((dimension, batch), value, None).map(|_| Vec::new())
+        self.world.read_opacity(dimension, batch, value, None).map(|_| Vec::new())
     }
 
     fn check_meta(&mut self, key: &[u8], value: &[u8]) -> Result<Vec<Damage>, StoreError> {

@@ -140,9 +140,6 @@ impl Tile<'_> {
         if !is_trial && !deletions.is_empty() {
             world.write_moves(deletions, Durability::Process)?;
             world.heat.forget(&noted);
-            let is_outside = |batch: BatchPos| batch.columns().any(|column| !self.keep.contains(column));
-            let is_here = |dimension, batch: BatchPos| dimension == self.dimension && batch.tile() == self.pos;
-            world.unwritten_opacity.remove(|(dimension, batch)| is_here(dimension, batch) && is_outside(batch));
         }
         Ok(bytes)
     }

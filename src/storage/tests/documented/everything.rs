@@ -56,11 +56,13 @@ pub(super) fn make() -> TestStore {
     batch.chunks.insert((OVERWORLD, ChunkPos::new(0, 0, 0)), Arc::new(furnished(&types)));
     world.commit(&batch, Durability::Sync).unwrap();
     world.commit(&entities(), Durability::Sync).unwrap();
+    for (dimension, pos) in ground().chunks.into_keys() {
+        world.opacity(dimension, pos.column().batch()).unwrap();
+    }
     keep_objects(&world);
     world.adopt_groups(1).unwrap();
     move_groups(&world, &store);
     put_rest(&store);
-    world.save_opacity().unwrap();
     store
 }
 

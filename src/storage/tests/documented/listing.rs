@@ -135,7 +135,7 @@ impl Listing {
         let (dimension, batch) = keys::parse_opacity_key(key).unwrap();
         let (version, payload) = envelope::open(value).unwrap();
         let fingerprint = bytes::u32_at(payload, 0).unwrap();
-        let tile = &self.world.read_opacity((dimension, batch), value, None).unwrap().unwrap();
+        let tile = &self.world.read_opacity(dimension, batch, value, None).unwrap().unwrap();
         let columns = || (0..64).flat_map(|x| (0..64).map(move |z| (x, z))).map(move |(x, z)| tile.opaque(x, z));
         let counts = checksum(columns().map(|runs| (runs.ranges().len() as u32).to_le_bytes()));
         let ends = |heights: Range<i64>| [heights.start, heights.end - 1];
