@@ -41,7 +41,7 @@ pub use backends::rocks::RocksStore;
 pub use backends::store::{Backup, Durability, Entry, Family, FamilySize, KeyValue, KeyValueStore, WriteBatch};
 pub use commit::CommitReport;
 pub use dimensions::StoredDimension;
-pub use error::{Operation, StoreError, StoredItem, WorldOpenError};
+pub use error::{StoreError, StoredItem, WorldOpenError};
 pub use load::LoadedColumn;
 pub use opacity::batch_opacity::BatchOpacity;
 pub use save_batch::{SaveBatch, StoredTile};

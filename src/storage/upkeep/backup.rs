@@ -2,9 +2,9 @@
 
 #[cfg(feature = "rocksdb")]
 use super::snapshot_files;
-use crate::storage::{Backup, StoreError, WorldStore};
 #[cfg(feature = "rocksdb")]
-use crate::storage::{Operation, RocksStore};
+use crate::storage::RocksStore;
+use crate::storage::{Backup, StoreError, WorldStore};
 #[cfg(feature = "rocksdb")]
 use std::fs;
 #[cfg(feature = "rocksdb")]
@@ -41,7 +41,7 @@ const NAMES: [&str; 5] = ["meta", "private", "shared", "shared_checksum", snapsh
 /// Hidden files may: desktops make some in any folder that is looked at.
 #[cfg(feature = "rocksdb")]
 fn expect_backups(folder: &Path) -> Result<(), StoreError> {
-    let failed = |reason: String| StoreError::backend(Operation::BackUp, None, folder, reason);
+    let failed = |reason: String| StoreError::backend("back up", None, folder, reason);
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         entries => entries.map_err(|error| failed(format!("its folder cannot be read: {error}")))?,

@@ -6,7 +6,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::storage::{Backup, Operation, StoreError};
+use crate::storage::{Backup, StoreError};
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -79,7 +79,7 @@ fn numbers(folder: &Path) -> io::Result<Vec<u32>> {
 }
 
 fn failed(path: &Path) -> impl Fn(io::Error) -> StoreError {
-    move |error| StoreError::backend(Operation::BackUp, None, path, error.to_string())
+    move |error| StoreError::backend("back up", None, path, error.to_string())
 }
 
 /// Copies what is in a folder to where it is not yet. Files that are the same in `shared`, a copy from before, become links.

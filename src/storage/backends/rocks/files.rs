@@ -23,7 +23,7 @@
 use super::log_file::{LogEnd, LogFile};
 use super::remains::LostFile;
 use crate::storage::values::record;
-use crate::storage::{Family, Operation, StoreError, envelope};
+use crate::storage::{Family, StoreError, envelope};
 use crate::work::{FileError, sync_folder};
 use rocksdb::{DB, FlushOptions};
 use serde::{Deserialize, Serialize};
@@ -119,7 +119,7 @@ pub(super) fn open_to_read(path: &Path, open: impl FnOnce() -> Result<DB, StoreE
 pub(super) fn close(database: DB, path: &Path) {
     let closed = Closed::of(&database);
     drop(database);
-    let closed = closed.map_err(|error| StoreError::backend(Operation::Sync, None, path, error));
+    let closed = closed.map_err(|error| StoreError::backend("sync", None, path, error));
     if let Err(error) = closed.and_then(|closed| closed.note(path)) {
         bevy::log::warn!("{error}; what is saved stays in the log until the world is opened again");
     }
@@ -391,7 +391,7 @@ fn write(path: &Path, note: &Note) -> Result<(), StoreError> {
 }
 
 fn failed(path: &Path) -> impl Fn(FileError) -> StoreError {
-    move |error| StoreError::backend(Operation::Open, None, path, error.to_string())
+    move |error| StoreError::backend("open", None, path, error.to_string())
 }
 
 /// The number in the name of a file.

@@ -15,7 +15,7 @@ mod tests;
 
 use super::reopening::{self, Keeper};
 use super::{BLOCK_CACHE_BYTES, RocksStore, database_options, files};
-use crate::storage::{Durability, Family, KeyValue, KeyValueStore, Operation, StoreError, WriteBatch, keys};
+use crate::storage::{Durability, Family, KeyValue, KeyValueStore, StoreError, WriteBatch, keys};
 use crate::work::FileError;
 use rocksdb::{Cache, DBRecoveryMode, Options};
 use std::cmp::Reverse;
@@ -65,7 +65,7 @@ impl Remains {
     /// # Errors
     /// The system refuses something, or there is nothing left.
     pub fn open(folder: &Path, scratch: &Path) -> Result<(Self, Vec<LostFile>), StoreError> {
-        let failed = |error: FileError| StoreError::backend(Operation::Open, None, folder, error.to_string());
+        let failed = |error: FileError| StoreError::backend("open", None, folder, error.to_string());
         let mut left = Files::find(folder).map_err(failed)?;
         let mut options = database_options(false);
         // Whatever of a log can be read counts, also behind what is damaged. The manifest knows of no log.
@@ -86,7 +86,7 @@ impl Remains {
         }
         if left.tables.is_empty() && left.logs.is_empty() {
             let reason = "no table and no log that could be read is left of it";
-            return Err(StoreError::backend(Operation::Open, None, folder, reason));
+            return Err(StoreError::backend("open", None, folder, reason));
         }
         left.lost.extend(files::missing(&left.folder));
         let store = RocksStore::new(false, Keeper::to_read(folder, options, cache, database?));
@@ -215,7 +215,7 @@ fn reason_of(error: &StoreError) -> String {
 }
 
 fn in_scratch(scratch: &Path) -> impl Fn(FileError) -> StoreError {
-    move |error| StoreError::backend(Operation::Open, None, scratch, error.to_string())
+    move |error| StoreError::backend("open", None, scratch, error.to_string())
 }
 
 impl Blobs {

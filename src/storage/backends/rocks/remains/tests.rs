@@ -12,7 +12,7 @@ fn put(store: &RocksStore, keys: Range<u8>, round: u64, bytes: u64) {
     }
     store.write(batch, Durability::Sync).unwrap();
     for family in Family::ALL {
-        store.with(Operation::Write, family, |database, handle| database.flush_cf(handle)).unwrap();
+        store.with("write", family, |database, handle| database.flush_cf(handle)).unwrap();
     }
 }
 
