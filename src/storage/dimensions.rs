@@ -51,7 +51,7 @@ impl WorldStore {
         name: &str,
         value: &[u8],
     ) -> Result<(DimensionId, GeneratorIdentity), StoreError> {
-        record::decode(value).map_err(|reason| self.corrupt(StoredItem::Dimension(name.into()), reason))
+        self.record(value, StoredItem::Dimension(name.into()))
     }
 
     /// The id of the dimension with this name, given when it is first opened. From then on it must be opened with the
@@ -82,7 +82,7 @@ impl WorldStore {
             }
             return Ok(id);
         }
-        let last_id: Option<u64> = self.read_record(keys::LAST_DIMENSION, || StoredItem::LastDimension)?;
+        let last_id: Option<u64> = self.read_record(keys::LAST_DIMENSION, StoredItem::LastDimension)?;
         let id = last_id.map_or(Some(0), |last| last.checked_add(1));
         let id = id.ok_or_else(|| self.corrupt(StoredItem::LastDimension, "no number is left after it"))?;
         let dimension = DimensionId(id);
@@ -114,12 +114,7 @@ impl WorldStore {
     }
 
     fn own_seed(&self, dimension: DimensionId) -> Result<Option<u64>, StoreError> {
-        let value = self.store.get(Family::Meta, &keys::key_of_dimension(keys::OWN_SEED, dimension))?;
-        value.map(|value| self.read_own_seed(dimension, &value)).transpose()
-    }
-
-    pub(super) fn read_own_seed(&self, dimension: DimensionId, value: &[u8]) -> Result<u64, StoreError> {
-        record::decode(value).map_err(|reason| self.corrupt(StoredItem::OwnSeed(dimension), reason))
+        self.read_record(&keys::key_of_dimension(keys::OWN_SEED, dimension), StoredItem::OwnSeed(dimension))
     }
 
     /// Remembers the seed that the game gave a dimension's generator, for messages: the origin may have a digest of it.
@@ -142,7 +137,7 @@ impl WorldStore {
 
     /// The dimension with this name, also if it is being removed; `None` if there is none.
     pub(super) fn dimension_record(&self, name: &str) -> Result<Option<(DimensionId, GeneratorIdentity)>, StoreError> {
-        self.read_record(&keys::dimension_key(name), || StoredItem::Dimension(name.into()))
+        self.read_record(&keys::dimension_key(name), StoredItem::Dimension(name.into()))
     }
 
     /// Whether a removal of the dimension has begun.

@@ -21,7 +21,6 @@ use cluster::{LARGEST_CLUSTER, Part, Parts};
 use heat::Placed;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{PoisonError, RwLockReadGuard};
-use std::time::{Duration, Instant};
 
 /// Once so much was moved, the rest of a list is left for another call. So a commit waits for less than a second at worst.
 const MOVED_AT_ONCE: u64 = 16 << 20;
@@ -41,8 +40,6 @@ pub struct TierMoves {
     pub written: u64,
     /// Groups that could not be moved and stay where they are, because a cluster is damaged or they are too large.
     pub left: u64,
-    /// How long it took.
-    pub duration: Duration,
     /// Damaged values that were found.
     pub damaged: Vec<StoreError>,
 }
@@ -55,7 +52,6 @@ impl TierMoves {
         self.chunk_bytes += later.chunk_bytes;
         self.written += later.written;
         self.left += later.left;
-        self.duration += later.duration;
         self.damaged.extend(later.damaged);
     }
 }
@@ -302,25 +298,23 @@ impl WorldStore {
     /// Gives how many of the groups it came to.
     fn move_in_cube(&self, groups: &[(ChunkGroup, Tier)], report: &mut TierMoves) -> Result<usize, StoreError> {
         let _writing = self.lock_writes();
-        let start = Instant::now();
         let Some(&(first, _)) = groups.first() else { return Ok(0) };
         if self.is_marked(first.dimension())? {
             // What is being removed must not turn up where it was removed already.
             return Ok(groups.len());
         }
         let mut moves = Moves::new(self);
-        let mut done = TierMoves::default();
         let mut count = 0;
         for &(group, to) in groups {
-            if report.chunk_bytes + done.chunk_bytes >= MOVED_AT_ONCE {
+            if report.chunk_bytes >= MOVED_AT_ONCE {
                 break;
             }
             count += 1;
-            match self.move_group(group, to, &mut moves, &mut done) {
+            match self.move_group(group, to, &mut moves, report) {
                 Err(error) if error.is_damage() => {
                     // The cluster with all that is in it stays as it is, for whoever can make something of it.
-                    done.damaged.push(error);
-                    done.left += 1;
+                    report.damaged.push(error);
+                    report.left += 1;
                     moves.placed.insert(group, Placed::Postponed);
                 }
                 moved => moved?,
@@ -330,12 +324,10 @@ impl WorldStore {
         let Moves { mut writes, placed, .. } = moves;
         let written = self.add_heat(&placed, &mut writes)?;
         if !writes.is_empty() {
-            done.written = writes.bytes();
+            report.written += writes.bytes();
             self.write_moves(writes, Durability::Process)?;
         }
         self.heat.forget(&written);
-        done.duration = start.elapsed();
-        report.add(done);
         Ok(count)
     }
 

@@ -247,15 +247,14 @@ impl WorldStore {
 
     /// Reads a value of which there is one in the world, to see whether that is possible.
     pub(super) fn check_single(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
-        let (item, read) = match key {
-            keys::HEADER => (StoredItem::Header, record::decode::<Header>(value).map(drop)),
-            keys::LAST_DIMENSION => (StoredItem::LastDimension, record::decode::<u64>(value).map(drop)),
-            keys::PLAY_TIME => (StoredItem::PlayTime, record::decode::<Duration>(value).map(drop)),
+        match key {
+            keys::HEADER => self.record::<Header>(value, StoredItem::Header).map(drop),
+            keys::LAST_DIMENSION => self.record::<u64>(value, StoredItem::LastDimension).map(drop),
+            keys::PLAY_TIME => self.record::<Duration>(value, StoredItem::PlayTime).map(drop),
             // A key of the family of chunks, of any length, or nothing.
-            keys::ADOPTED => return Ok(()),
-            _ => return Err(self.unknown_key(Family::Meta, key)),
-        };
-        read.map_err(|reason| self.corrupt(item, reason))
+            keys::ADOPTED => Ok(()),
+            _ => Err(self.unknown_key(Family::Meta, key)),
+        }
     }
 
     /// The stored header, or one in its place if it is damaged.
@@ -277,13 +276,18 @@ impl WorldStore {
         StoreError::Corrupt { what, path: self.path().to_path_buf(), reason: reason.to_string() }
     }
 
+    /// The record in `meta` under this key, which `item` is stored as.
     pub(super) fn read_record<T: DeserializeOwned>(
         &self,
         key: &[u8],
-        item: impl Fn() -> StoredItem,
+        item: StoredItem,
     ) -> Result<Option<T>, StoreError> {
-        let value = self.store.get(Family::Meta, key)?;
-        value.map(|value| record::decode(&value).map_err(|reason| self.corrupt(item(), reason))).transpose()
+        self.store.get(Family::Meta, key)?.map(|value| self.record(&value, item)).transpose()
+    }
+
+    /// The record that `item` is stored as. If it is damaged, the error names the item.
+    pub(super) fn record<T: DeserializeOwned>(&self, value: &[u8], item: StoredItem) -> Result<T, StoreError> {
+        record::decode(value).map_err(|reason| self.corrupt(item, reason))
     }
 }
 

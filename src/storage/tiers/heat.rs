@@ -176,7 +176,7 @@ impl WorldStore {
 
     /// Goes on with the play time that is stored.
     pub(in crate::storage) fn resume_play_time(&mut self) -> Result<(), StoreError> {
-        let stored = self.read_record(keys::PLAY_TIME, || StoredItem::PlayTime)?;
+        let stored = self.read_record(keys::PLAY_TIME, StoredItem::PlayTime)?;
         self.heat = Heat::new(stored.unwrap_or_default());
         Ok(())
     }

@@ -10,11 +10,7 @@ impl WorldStore {
     /// The clock of a dimension as it was saved last; `None` if it never was.
     pub fn clock(&self, dimension: DimensionId) -> Result<Option<Duration>, StoreError> {
         let value = self.store.get(Family::Meta, &keys::key_of_dimension(keys::CLOCK, dimension))?;
-        value.map(|value| self.read_clock(dimension, &value)).transpose()
-    }
-
-    pub(in crate::storage) fn read_clock(&self, dimension: DimensionId, value: &[u8]) -> Result<Duration, StoreError> {
-        self.open_as(value, StoredItem::Clock(dimension), record::decode)
+        value.map(|value| self.open_as(&value, StoredItem::Clock(dimension), record::decode)).transpose()
     }
 
     /// Writes clocks, for when nothing else is saved any more.

@@ -192,10 +192,10 @@ impl Listing {
             return Some(format!("import ({} {number}): {}", dimension.0, import_text(value)));
         }
         if let Some(dimension) = keys::parse_key_of_dimension(keys::OWN_SEED, key) {
-            return Some(format!("seed ({}): ({})", dimension.0, self.world.read_own_seed(dimension, value).unwrap()));
+            return Some(format!("seed ({}): ({})", dimension.0, record::decode::<u64>(value).unwrap()));
         }
         if let Some(dimension) = keys::parse_key_of_dimension(keys::CLOCK, key) {
-            let clock = duration(self.world.read_clock(dimension, value).unwrap());
+            let clock = duration(record::decode(envelope::open(value).unwrap().1).unwrap());
             return Some(format!("clock ({}): version 0 ({clock})", dimension.0));
         }
         let marked =
