@@ -142,13 +142,13 @@ impl WorldStore {
         }
         // A group that moves from one tier to another while they are searched would be found in neither.
         let _resting = self.groups_at_rest();
-        let mut packed = GroupReader::new(self);
+        let mut groups = GroupReader::new(self);
         let (first, last) = (load.chunk_heights.start >> 2, (load.chunk_heights.end - 1) >> 2);
         if last.abs_diff(first) < DIRECT_GROUPS {
-            return (first..=last).try_for_each(|group| self.load_group(load, group << 2, &mut packed));
+            return (first..=last).try_for_each(|group| self.load_group(load, group << 2, &mut groups));
         }
         let (column, heights) = (load.batch.column(0), load.chunk_heights.clone());
-        self.visit_cubes(load.dimension, column, heights, 2, |bottom| self.load_group(load, bottom, &mut packed))
+        self.visit_cubes(load.dimension, column, heights, 2, |bottom| self.load_group(load, bottom, &mut groups))
     }
 
     /// Shows to `visit` the lowest chunk heights of the aligned cubes of 2^`smallest` chunks a side over one another in which
@@ -196,9 +196,9 @@ impl WorldStore {
     }
 
     /// Loads the group of chunks whose lowest chunk height is `bottom`.
-    fn load_group(&self, load: &mut BatchLoad, bottom: i64, packed: &mut GroupReader) -> Result<(), StoreError> {
+    fn load_group(&self, load: &mut BatchLoad, bottom: i64, groups: &mut GroupReader) -> Result<(), StoreError> {
         let group = ChunkGroup::of(load.dimension, load.batch.column(0).chunk(bottom));
-        let (tier, values) = packed.values(group, |chunk| load.index(chunk).is_some())?;
+        let (tier, values) = groups.values(group, |chunk| load.index(chunk).is_some())?;
         load.found.extend(tier.map(|_| group));
         load.packed.extend(tier.filter(|tier| *tier != Tier::Hot).map(|_| group));
         if values.is_empty() {

@@ -24,13 +24,13 @@ use super::log_file::{LogEnd, LogFile};
 use super::remains::LostFile;
 use crate::storage::values::record;
 use crate::storage::{Family, StoreError, envelope};
-use crate::work::{FileError, sync_folder};
+use crate::work::{FileError, if_there, sync_folder};
 use rocksdb::{DB, FlushOptions};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, Write};
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -188,24 +188,18 @@ impl<'a> Files<'a> {
     fn list(path: &'a Path) -> Result<Self, StoreError> {
         let list = || -> io::Result<_> {
             let mut found = BTreeMap::new();
-            for entry in fs::read_dir(path)? {
+            for entry in if_there(fs::read_dir(path))?.into_iter().flatten() {
                 let entry = entry?;
-                let length = match entry.metadata() {
-                    // RocksDB has just removed it.
-                    Err(error) if error.kind() == ErrorKind::NotFound => continue,
-                    metadata => metadata?.len(),
-                };
+                // RocksDB may just have removed it.
+                let Some(metadata) = if_there(entry.metadata())? else { continue };
                 if let Ok(name) = entry.file_name().into_string() {
-                    found.insert(name, length);
+                    found.insert(name, metadata.len());
                 }
             }
             Ok(found)
         };
-        match list() {
-            Ok(found) => Ok(Self { path, found }),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self { path, found: BTreeMap::new() }),
-            Err(error) => Err(failed(path)(FileError::of(path, "read")(error))),
-        }
+        let found = list().map_err(FileError::of(path, "read")).map_err(failed(path))?;
+        Ok(Self { path, found })
     }
 
     /// Whether there is a database, or something of one.
@@ -244,10 +238,9 @@ impl<'a> Files<'a> {
 
     /// The MANIFEST that counts.
     fn manifest(&self) -> Result<String, StoreError> {
-        let text = match fs::read(self.path.join(CURRENT)) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Err(self.damaged(CURRENT, "it is missing")),
-            text => text.map_err(FileError::of(&self.path.join(CURRENT), "read")).map_err(failed(self.path))?,
-        };
+        let path = self.path.join(CURRENT);
+        let text = if_there(fs::read(&path)).map_err(FileError::of(&path, "read")).map_err(failed(self.path))?;
+        let text = text.ok_or_else(|| self.damaged(CURRENT, "it is missing"))?;
         let name = str::from_utf8(&text).ok().and_then(|text| text.strip_suffix('\n'));
         let Some(name) = name.filter(|name| number(name, "MANIFEST-", "").is_some()) else {
             return Err(self.damaged(CURRENT, "it names no MANIFEST"));

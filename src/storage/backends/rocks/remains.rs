@@ -16,11 +16,11 @@ mod tests;
 use super::reopening::{self, Keeper};
 use super::{BLOCK_CACHE_BYTES, RocksStore, database_options, files};
 use crate::storage::{Durability, Family, KeyValue, KeyValueStore, StoreError, WriteBatch, keys};
-use crate::work::FileError;
+use crate::work::{FileError, if_there};
 use rocksdb::{Cache, DBRecoveryMode, Options};
 use std::cmp::Reverse;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, Read};
 use std::mem;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -134,10 +134,8 @@ impl Files {
     /// Puts the files together in a folder that is made for it, and opens them as a database.
     fn open(&self, scratch: &Path, options: &Options, cache: &Cache) -> Result<rocksdb::DB, StoreError> {
         let put_together = || {
-            match fs::remove_dir_all(scratch) {
-                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-                _ => fs::create_dir_all(scratch)?,
-            }
+            if_there(fs::remove_dir_all(scratch))?;
+            fs::create_dir_all(scratch)?;
             let tables = self.tables.iter().map(|table| (table.number, "sst"));
             let blobs = self.blobs.iter().map(|blobs| (blobs.number, "blob"));
             let logs = self.logs.iter().map(|number| (*number, "log"));
@@ -145,7 +143,7 @@ impl Files {
                 let name = format!("{number:06}.{kind}");
                 link(&self.folder.join(&name), &scratch.join(&name))?;
             }
-            Ok(())
+            Ok::<_, io::Error>(())
         };
         put_together().map_err(FileError::of(scratch, "fill")).map_err(in_scratch(scratch))?;
         let manifest = manifest::encode(&self.families, &self.tables, &self.blobs);
