@@ -2,6 +2,7 @@
 
 use super::*;
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 #[test]
 fn a_save_that_changes_nothing_leaves_a_group_where_it_is() {
