@@ -134,18 +134,6 @@ impl WorldStore {
         }
     }
 
-    /// Writes the accesses that were noted, for when nothing else is saved for a while.
-    pub(crate) fn save_heat(&self) -> Result<(), StoreError> {
-        let _writing = self.lock_writes();
-        let mut writes = WriteBatch::default();
-        let written = self.add_heat(&BTreeMap::new(), &mut writes)?;
-        if !writes.is_empty() {
-            self.write(writes, Durability::Process)?;
-        }
-        self.heat.forget(&written);
-        Ok(())
-    }
-
     /// Adds what was noted, and where groups were put, to a write. Once it is done, the answer is to be
     /// [forgotten](Heat::forget).
     pub(in crate::storage) fn add_heat(
