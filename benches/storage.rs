@@ -10,8 +10,8 @@ use bevy_terrane::block::{BlockId, BlockRegistry};
 use bevy_terrane::chunk::{Chunk, Column, ColumnSummary};
 use bevy_terrane::space::{BatchPos, ChunkPos, ColumnPos, DimensionId, TilePos};
 use bevy_terrane::storage::{
-    ChunkGroup, Durability, Family, KeyValueStore, Promotion, RocksStore, SaveBatch, StorageConfig, Tier, WorldStore,
-    WriteBatch, keys,
+    ChunkGroup, Durability, Family, KeyValueStore, RocksStore, SaveBatch, StorageConfig, Tier, WorldStore, WriteBatch,
+    keys,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -81,7 +81,7 @@ fn saves(chunks: &Chunks) -> Vec<SaveBatch> {
     columns.chunks(16).map(save).collect()
 }
 
-/// The types of blocks of terrain42: whoever does not know them cannot keep the opacity map.
+/// The types of blocks of terrain42.
 fn blocks() -> Arc<BlockRegistry> {
     Arc::new(terrain::registry())
 }
@@ -404,7 +404,7 @@ fn cold(terrain: &Chunks, folder: &Path) {
         written as f64 / 1e6
     );
     tell_loads("cold, read where it lies", &load_squares(&world, |_| {}), ", goal 40 ms");
-    world.set_promotion(Promotion::OnLoad);
+    world.set_promotes_on_load(true);
     let written = std::cell::Cell::new(0);
     let promote = |world: &WorldStore| {
         while world.has_promotions() {

@@ -145,7 +145,7 @@ pub fn coordinator_app(
     mut template: RegionTemplate,
     store: Arc<WorldStore>,
 ) -> Result<(SubApp, MainLink), CoordinatorError> {
-    store.set_promotion(config.tiers.promotion);
+    store.set_promotes_on_load(config.tiers.promotes_on_load);
     let folder = config.snapshots.folder_in(&store);
     let arenas = arenas::ArenaBook::open(folder.as_deref(), config.snapshots.arena_side)?;
     let records = folder.map(snapshots::RestoreRecords::open).transpose()?;

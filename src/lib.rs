@@ -70,7 +70,7 @@ pub mod prelude {
     };
     pub use crate::snapshot::{RestoreSequence, Snapshot, SnapshotParts};
     pub use crate::space::{BatchPos, BlockBox, BlockPos, ChunkPos, ColumnArea, ColumnPos, DimensionId, SectionPos};
-    pub use crate::storage::{Promotion, StorageConfig, TierConfig};
+    pub use crate::storage::{StorageConfig, TierConfig};
     pub use crate::view::{
         AfterCrash, Arena, ArenaCommands, ArenaCreated, ArenaDamage, ArenaError, ArenaOrder, ArenaRefused,
         ArenaRemoved, ArenaReverted, ArenaSettings, ArenaState, ArenaStatus, AskChunks, AskError, AskOpacity, Backlog,

@@ -8,7 +8,7 @@ mod progress;
 mod stop;
 
 pub use file::FileError;
-pub(crate) use file::sync_folder;
+pub(crate) use file::{if_there, sync_folder};
 pub(crate) use memory::return_freed_memory;
 pub(crate) use panic::panic_message;
 pub use progress::{Progress, Tell};

@@ -26,7 +26,7 @@ use crate::generation::DistanceGraph;
 use crate::region::{RegionId, RegionState, Regionizer};
 use crate::simulation::{ColumnError, ColumnSource, DepartedColumns, Exclusive, Inbox, Letter, RegionHome};
 use crate::space::{ColumnPos, DimensionId};
-use crate::storage::{self, PregenerationEntry, StoreError, StoredDimensionError, WorldStore};
+use crate::storage::{self, PregenerationEntry, StoreError, WorldStore};
 use crate::work::Stop;
 use bevy::prelude::*;
 use column_state::Columns;
@@ -210,7 +210,7 @@ impl Dimension {
         let regionizer = Regionizer::new(config.regionizer.clone())?;
         let (wanted, own_seed) = (spec.generator.identity(), spec.generator.own_seed());
         let id = store.open_dimension(&name, &wanted).map_err(|error| match (error, store.told_generator(&name)) {
-            (StoredDimensionError::OriginMismatch { name, .. }, Some(stored)) => {
+            (StoreError::OriginMismatch { name, .. }, Some(stored)) => {
                 DimensionError::MadeOtherwise { name, stored, wanted: wanted.told(own_seed) }
             }
             (error, _) => error.into(),

@@ -1,10 +1,8 @@
 //! Writing a world.
 
 use super::envelope::Replaced;
-use super::opacity::unwritten::TileChanges;
-use super::tiers::cluster::Unpacked;
 use super::tiers::heat::Placed;
-use super::tiers::{LOST_CHUNK, Moves, PackedGroup, PackedGroups};
+use super::tiers::{GroupReader, LOST_CHUNK, Moves, PackedGroup, cluster};
 use super::values::blocks::KnownBlocks;
 use super::values::clocks::put_clocks;
 use super::{
@@ -52,8 +50,6 @@ pub(super) struct Commit {
     pub report: CommitReport,
     /// What becomes hot again, as it was before: written in front of all else.
     moves: WriteBatch,
-    /// Of the opacity map, what is not written with it.
-    pub tiles: TileChanges,
     /// The groups that chunks were put into.
     placed: BTreeMap<ChunkGroup, Placed>,
     /// What the versions of these chunks are at least, if they change.
@@ -67,7 +63,7 @@ type KeyedChunk<'a> = ([u8; keys::CHUNK_KEY_LENGTH], (DimensionId, ChunkPos), &'
 struct GroupWriter<'a> {
     world: &'a WorldStore,
     blocks: Arc<KnownBlocks>,
-    packed: PackedGroups<'a>,
+    packed: GroupReader<'a>,
     moves: Moves<'a>,
     commit: &'a mut Commit,
     /// The piece of the graph of stored columns that was asked for last.
@@ -120,10 +116,11 @@ impl GroupWriter<'_> {
         // What is damaged may be what is left of keys that are no more.
         let is_hot = stored.iter().flatten().any(|value| !value.is_empty());
         let packed = if is_hot { None } else { self.find_packed(group, chunks, is_sparse)? };
-        if let Some(PackedGroup { part, .. }) = &packed {
+        if let Some((_, part)) = &packed {
             let is_there = |chunk: ChunkPos| part.chunks >> cluster_place(chunk) & 1 == 1;
             let unpacked = part.unpack();
-            let mut values: BTreeMap<usize, &[u8]> = unpacked.iter().flat_map(Unpacked::values).collect();
+            let mut values: BTreeMap<usize, &[u8]> =
+                unpacked.iter().flat_map(|unpacked| cluster::values(unpacked)).collect();
             for ((_, (_, pos), _), stored) in chunks.iter().zip(&mut stored) {
                 let value = values.remove(&cluster_place(*pos)).unwrap_or(&LOST_CHUNK);
                 *stored = is_there(*pos).then(|| value.to_vec());
@@ -234,7 +231,7 @@ impl GroupWriter<'_> {
         self.world.write_moves(writes, Durability::Process)?;
         self.world.heat.forget(&accesses);
         // What was read of a cube may have changed.
-        self.packed = PackedGroups::new(self.world);
+        self.packed = GroupReader::new(self.world);
         Ok(())
     }
 
@@ -268,7 +265,6 @@ impl WorldStore {
         self.add_block_ticks(batch, &mut commit)?;
         self.add_entities(batch, &mut commit)?;
         self.add_summaries(batch, &mut commit)?;
-        self.add_opacity(batch, &mut commit)?;
         self.add_pregenerations(batch, &mut commit);
         put_clocks(&batch.clocks, &mut commit.writes);
         for (&(dimension, tile), masks) in &batch.tiles {
@@ -289,7 +285,6 @@ impl WorldStore {
             self.store.sync()?;
         }
         self.heat.forget(&accesses);
-        self.unwritten_opacity.apply(commit.tiles, self.play_time());
         commit.report.duration = start.elapsed();
         Ok(commit.report)
     }
@@ -302,18 +297,21 @@ impl WorldStore {
             .collect();
         chunks.sort_unstable_by_key(|(key, ..)| *key);
         let dimensions: BTreeSet<DimensionId> = chunks.iter().map(|(_, (dimension, _), _)| *dimension).collect();
-        let (mut sparse, mut outdated) = (BTreeSet::new(), BTreeSet::new());
+        let (mut sparse, mut outdated, mut batches) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for dimension in dimensions {
             if self.is_sparse(dimension)? {
                 sparse.insert(dimension);
             }
         }
-        let (packed, moves, blocks) = (PackedGroups::new(self), Moves::new(self), self.known_blocks()?);
+        let (packed, moves, blocks) = (GroupReader::new(self), Moves::new(self), self.known_blocks()?);
         let mut groups = GroupWriter { world: self, blocks, packed, moves, commit, tile: None };
         for chunks in chunks.chunk_by(|(_, a, _), (_, b, _)| ChunkGroup::of(a.0, a.1) == ChunkGroup::of(b.0, b.1)) {
             let Some(&(_, (dimension, pos), _)) = chunks.first() else { continue };
             let is_sparse = sparse.contains(&dimension);
             let changed = groups.add(ChunkGroup::of(dimension, pos), chunks, is_sparse, batch)?;
+            if !changed.is_empty() {
+                batches.insert(keys::opacity_key(dimension, pos.column().batch()));
+            }
             if is_sparse {
                 outdated.extend(changed.into_iter().map(|pos| keys::summary_key(dimension, pos.column())));
             }
@@ -321,6 +319,18 @@ impl WorldStore {
         groups.finish()?;
         // From the time when the dimension was not sparse.
         outdated.into_iter().for_each(|key| commit.writes.delete(Family::Meta, key));
+        self.forget_opacity(&batches.into_iter().collect::<Vec<_>>(), commit)
+    }
+
+    /// Removes tiles of the opacity map. Each is made anew when somebody asks for it.
+    fn forget_opacity(&self, tiles: &[Vec<u8>], commit: &mut Commit) -> Result<(), StoreError> {
+        for tiles in tiles.chunks(COMPARED_AT_ONCE) {
+            let keys = tiles.iter().map(Vec::as_slice).collect::<Vec<_>>();
+            let stored = self.read_to_replace(Family::Opacity, &keys, &mut commit.report)?;
+            for (key, _) in keys.into_iter().zip(stored).filter(|(_, stored)| stored.is_some()) {
+                commit.writes.delete(Family::Opacity, key);
+            }
+        }
         Ok(())
     }
 

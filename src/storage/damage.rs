@@ -2,33 +2,19 @@
 
 use super::commit::Commit;
 use super::tiers::LOST_CHUNK;
-use super::{CommitReport, Durability, Family, SaveBatch, StoreError, StoredItem, WorldStore, WriteBatch, keys};
+use super::{CommitReport, Durability, Entry, Family, SaveBatch, StoreError, StoredItem, WorldStore, WriteBatch, keys};
 use crate::chunk::Chunk;
 use crate::space::{ChunkPos, DimensionId};
 use std::sync::Arc;
 
-/// A damaged value that something whole took the place of.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SetAside {
-    /// In which family it was.
-    pub family: Family,
-    /// Under which key.
-    pub key: Vec<u8>,
-    /// What was there.
-    pub value: Vec<u8>,
-}
-
 impl WorldStore {
     /// The damaged values that something whole took the place of, each as it was found. They are kept for whoever can
     /// still make something of them. Those that the backend could not read at all are not among them.
-    pub fn set_aside(&self) -> Result<Vec<SetAside>, StoreError> {
-        let mut found = Vec::new();
-        self.scan_all(Family::Meta, keys::range_of(keys::DAMAGED), |key, value| {
+    pub fn set_aside(&self) -> Result<Vec<Entry>, StoreError> {
+        self.list_meta(keys::range_of(keys::DAMAGED), |key, value| {
             let (family, original) = self.parsed(Family::Meta, key, keys::parse_damaged_key)?;
-            found.push(SetAside { family, key: original.to_vec(), value: value.to_vec() });
-            Ok(())
-        })?;
-        Ok(found)
+            Ok(Some(Entry { family, key: original.to_vec(), value: Some(value.to_vec()) }))
+        })
     }
 
     /// Stores these blocks in the place of a chunk that cannot be read, and keeps a copy of what can be had of that. Says

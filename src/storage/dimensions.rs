@@ -2,7 +2,6 @@
 
 use super::{Durability, Family, StoreError, StoredItem, WorldStore, WriteBatch, keys, values::record};
 use crate::space::{DimensionId, GeneratorIdentity};
-use thiserror::Error;
 
 /// A dimension as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,44 +20,15 @@ pub struct StoredDimension {
     pub being_removed: bool,
 }
 
-/// A dimension could not be opened: what the store knows of it does not allow that.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum StoredDimensionError {
-    /// The dimension was made from something else.
-    #[error("the dimension {name:?} was made by {stored}, but {wanted} is wanted; give it another name")]
-    OriginMismatch {
-        /// The dimension's name.
-        name: String,
-        /// What it was made from.
-        stored: GeneratorIdentity,
-        /// What it should be made from now.
-        wanted: GeneratorIdentity,
-    },
-    /// Its removal has begun.
-    #[error(
-        "the dimension {name:?} is being removed; call remove_dimension again to finish that, then the name is free"
-    )]
-    BeingRemoved {
-        /// The dimension's name.
-        name: String,
-    },
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
 impl WorldStore {
     /// Every dimension, by name.
     pub fn dimensions(&self) -> Result<Vec<StoredDimension>, StoreError> {
-        let mut dimensions = Vec::new();
-        self.scan_all(Family::Meta, keys::range_of(keys::DIMENSION), |key, value| {
+        self.list_meta(keys::range_of(keys::DIMENSION), |key, value| {
             let name = self.parsed(Family::Meta, key, keys::parse_dimension_key)?;
             let (id, generator) = self.dimension_of(name, value)?;
             let (own_seed, is_sparse, being_removed) = (self.own_seed(id)?, self.is_sparse(id)?, self.is_marked(id)?);
-            dimensions.push(StoredDimension { name: name.into(), id, generator, own_seed, is_sparse, being_removed });
-            Ok(())
-        })?;
-        Ok(dimensions)
+            Ok(Some(StoredDimension { name: name.into(), id, generator, own_seed, is_sparse, being_removed }))
+        })
     }
 
     /// The dimension with this name.
@@ -81,7 +51,7 @@ impl WorldStore {
         name: &str,
         value: &[u8],
     ) -> Result<(DimensionId, GeneratorIdentity), StoreError> {
-        record::decode(value).map_err(|reason| self.corrupt(StoredItem::Dimension(name.into()), reason))
+        self.record(value, StoredItem::Dimension(name.into()))
     }
 
     /// The id of the dimension with this name, given when it is first opened. From then on it must be opened with the
@@ -89,7 +59,7 @@ impl WorldStore {
     ///
     /// A dimension whose removal was cut short is not removed here but refused: that can take minutes, and only the
     /// game knows when it has them.
-    pub fn open_dimension(&self, name: &str, origin: &GeneratorIdentity) -> Result<DimensionId, StoredDimensionError> {
+    pub fn open_dimension(&self, name: &str, origin: &GeneratorIdentity) -> Result<DimensionId, StoreError> {
         self.open_dimension_as(name, origin, false)
     }
 
@@ -99,20 +69,20 @@ impl WorldStore {
         name: &str,
         origin: &GeneratorIdentity,
         is_sparse: bool,
-    ) -> Result<DimensionId, StoredDimensionError> {
+    ) -> Result<DimensionId, StoreError> {
         let _writing = self.lock_writes();
         let key = keys::dimension_key(name);
         if let Some((id, stored)) = self.dimension_record(name)? {
             if self.is_marked(id)? {
-                return Err(StoredDimensionError::BeingRemoved { name: name.into() });
+                return Err(StoreError::BeingRemoved { name: name.into() });
             }
             if stored != *origin {
                 let (name, wanted) = (name.into(), origin.clone());
-                return Err(StoredDimensionError::OriginMismatch { name, stored, wanted });
+                return Err(StoreError::OriginMismatch { name, stored, wanted });
             }
             return Ok(id);
         }
-        let last_id: Option<u64> = self.read_record(keys::LAST_DIMENSION, || StoredItem::LastDimension)?;
+        let last_id: Option<u64> = self.read_record(keys::LAST_DIMENSION, StoredItem::LastDimension)?;
         let id = last_id.map_or(Some(0), |last| last.checked_add(1));
         let id = id.ok_or_else(|| self.corrupt(StoredItem::LastDimension, "no number is left after it"))?;
         let dimension = DimensionId(id);
@@ -144,12 +114,7 @@ impl WorldStore {
     }
 
     fn own_seed(&self, dimension: DimensionId) -> Result<Option<u64>, StoreError> {
-        let value = self.store.get(Family::Meta, &keys::key_of_dimension(keys::OWN_SEED, dimension))?;
-        value.map(|value| self.read_own_seed(dimension, &value)).transpose()
-    }
-
-    pub(super) fn read_own_seed(&self, dimension: DimensionId, value: &[u8]) -> Result<u64, StoreError> {
-        record::decode(value).map_err(|reason| self.corrupt(StoredItem::OwnSeed(dimension), reason))
+        self.read_record(&keys::key_of_dimension(keys::OWN_SEED, dimension), StoredItem::OwnSeed(dimension))
     }
 
     /// Remembers the seed that the game gave a dimension's generator, for messages: the origin may have a digest of it.
@@ -172,7 +137,7 @@ impl WorldStore {
 
     /// The dimension with this name, also if it is being removed; `None` if there is none.
     pub(super) fn dimension_record(&self, name: &str) -> Result<Option<(DimensionId, GeneratorIdentity)>, StoreError> {
-        self.read_record(&keys::dimension_key(name), || StoredItem::Dimension(name.into()))
+        self.read_record(&keys::dimension_key(name), StoredItem::Dimension(name.into()))
     }
 
     /// Whether a removal of the dimension has begun.

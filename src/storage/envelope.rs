@@ -8,20 +8,10 @@
 //!
 //! All integers are little-endian.
 
-use super::{StoreError, StoredItem, WorldStore, values::record};
-use serde::de::DeserializeOwned;
+use super::{StoreError, StoredItem, WorldStore};
 
 /// Bytes in front of the payload.
 pub(super) const HEADER_LENGTH: usize = 12;
-
-/// An opened envelope.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Envelope<'a> {
-    /// How many saved changes came before.
-    pub version: u64,
-    /// What was stored.
-    pub payload: &'a [u8],
-}
 
 /// A value with this payload.
 pub fn sealed(version: u64, payload: &[u8]) -> Vec<u8> {
@@ -43,8 +33,8 @@ pub fn seal(value: &mut [u8], version: u64) {
     header[8..].copy_from_slice(&checksum(&version.to_le_bytes(), payload).to_le_bytes());
 }
 
-/// Opens a stored value. The reason, if it is not what was written.
-pub fn open(value: &[u8]) -> Result<Envelope<'_>, String> {
+/// Opens a stored value: how many saved changes came before, and what was stored. The reason, if it is not what was written.
+pub fn open(value: &[u8]) -> Result<(u64, &[u8]), String> {
     let too_short = || format!("{} bytes are too few, an envelope alone takes {HEADER_LENGTH}", value.len());
     let (version, rest) = value.split_first_chunk::<8>().ok_or_else(too_short)?;
     let (stored, payload) = rest.split_first_chunk::<4>().ok_or_else(too_short)?;
@@ -52,7 +42,7 @@ pub fn open(value: &[u8]) -> Result<Envelope<'_>, String> {
     if stored != found {
         return Err(format!("its checksum is {found:08x}, but {stored:08x} was stored with it"));
     }
-    Ok(Envelope { version: u64::from_le_bytes(*version), payload })
+    Ok((u64::from_le_bytes(*version), payload))
 }
 
 /// The version as it stands there, damaged or not. If it is lost, a number that no count of changes has reached: who has
@@ -71,7 +61,7 @@ pub(super) struct Replaced<'a> {
 
 impl<'a> Replaced<'a> {
     pub fn of(value: &'a [u8]) -> Self {
-        Self { version: claimed_version(value), payload: open(value).map(|opened| opened.payload) }
+        Self { version: claimed_version(value), payload: open(value).map(|(_, payload)| payload) }
     }
 
     /// The version of this payload in its place, which is at least `least`; `None` if it is stored so already.
@@ -87,17 +77,19 @@ impl WorldStore {
         &self,
         value: &'a [u8],
         item: impl FnOnce() -> StoredItem,
-    ) -> Result<Envelope<'a>, StoreError> {
+    ) -> Result<(u64, &'a [u8]), StoreError> {
         open(value).map_err(|reason| self.corrupt(item(), reason))
     }
 
-    /// Reads a record in an envelope.
-    pub(super) fn open_record<T: DeserializeOwned>(
+    /// Reads the value that `item` is stored as, in an envelope. If that is damaged, the error names the item.
+    pub(super) fn open_as<T, E: ToString>(
         &self,
         value: &[u8],
-        item: impl Fn() -> StoredItem,
+        item: StoredItem,
+        read: impl FnOnce(&[u8]) -> Result<T, E>,
     ) -> Result<T, StoreError> {
-        record::decode(self.open_envelope(value, &item)?.payload).map_err(|reason| self.corrupt(item(), reason))
+        let read = open(value).and_then(|(_, payload)| read(payload).map_err(|error| error.to_string()));
+        read.map_err(|reason| self.corrupt(item, reason))
     }
 }
 
@@ -125,7 +117,7 @@ mod tests {
         #[test]
         fn opens_to_what_was_sealed(version: u64, payload in proptest::collection::vec(any::<u8>(), 0..200)) {
             let value = sealed(version, &payload);
-            prop_assert_eq!(open(&value), Ok(Envelope { version, payload: &payload }));
+            prop_assert_eq!(open(&value), Ok((version, &payload[..])));
             prop_assert_eq!(claimed_version(&value), version);
         }
 

@@ -1,7 +1,7 @@
 //! What can go wrong with a world and what is stored in it, and where.
 
 use super::{Family, Tier};
-use crate::space::{BatchPos, ChunkPos, ColumnPos, DimensionId, TilePos};
+use crate::space::{BatchPos, ChunkPos, ColumnPos, DimensionId, GeneratorIdentity, TilePos};
 use crate::work::FileError;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -14,8 +14,8 @@ pub enum StoreError {
     /// The backend failed.
     #[error("cannot {operation} {} of the world {}: {reason}", family.map_or("the data", Family::name), path.display())]
     Backend {
-        /// What was tried.
-        operation: Operation,
+        /// What was tried: to open, read, scan, write, sync, measure, compact, back up or restore.
+        operation: &'static str,
         /// On which family; `None` if on more than one.
         family: Option<Family>,
         /// Where the store is.
@@ -90,6 +90,24 @@ pub enum StoreError {
         /// Where the store is.
         path: PathBuf,
     },
+    /// The dimension was made from something else.
+    #[error("the dimension {name:?} was made by {stored}, but {wanted} is wanted; give it another name")]
+    OriginMismatch {
+        /// The dimension's name.
+        name: String,
+        /// What it was made from.
+        stored: GeneratorIdentity,
+        /// What it should be made from now.
+        wanted: GeneratorIdentity,
+    },
+    /// The removal of the dimension has begun.
+    #[error(
+        "the dimension {name:?} is being removed; call remove_dimension again to finish that, then the name is free"
+    )]
+    BeingRemoved {
+        /// The dimension's name.
+        name: String,
+    },
     /// Which columns of a dimension are stored is not known.
     #[error(
         "the graph of stored columns of {dimension} in the world {} is lost: open it with its game once, or salvage it",
@@ -139,7 +157,7 @@ impl StoreError {
 
     /// What a backend said. Where it names files of the store, their folder is left out: the error says where the store is.
     pub(super) fn backend(
-        operation: Operation,
+        operation: &'static str,
         family: Option<Family>,
         path: &Path,
         reason: impl Into<String>,
@@ -257,45 +275,6 @@ pub(super) fn without_folder(text: &str, folder: &Path) -> String {
     match folder.to_str() {
         Some(folder) if !folder.is_empty() => text.replace(&format!("{}/", folder.trim_end_matches('/')), ""),
         _ => text.to_owned(),
-    }
-}
-
-/// What a backend was asked to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Operation {
-    /// Open the database.
-    Open,
-    /// Read single keys.
-    Read,
-    /// Read a range of keys.
-    Scan,
-    /// Write a batch.
-    Write,
-    /// Make what is written survive a loss of power.
-    Sync,
-    /// Tell the size.
-    Measure,
-    /// Give back the room of what was deleted.
-    Compact,
-    /// Make a backup.
-    BackUp,
-    /// Make a store of a backup.
-    Restore,
-}
-
-impl fmt::Display for Operation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Open => "open",
-            Self::Read => "read",
-            Self::Scan => "scan",
-            Self::Write => "write",
-            Self::Sync => "sync",
-            Self::Measure => "measure",
-            Self::Compact => "compact",
-            Self::BackUp => "back up",
-            Self::Restore => "restore",
-        })
     }
 }
 

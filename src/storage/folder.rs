@@ -8,7 +8,7 @@
 
 use super::values::header::{FORMAT, Header};
 use super::{Family, KeyValueStore, RocksStore, WorldOpenError, keys, values::record};
-use crate::work::{FileError, sync_folder};
+use crate::work::{FileError, if_there, sync_folder};
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, Write};
@@ -50,15 +50,12 @@ impl WorldFolder {
     /// Locks the world in `path`; if there is none, starts one that [`finish_creation`](Self::finish_creation) makes
     /// a world. On an error nothing is changed.
     pub(super) fn open(path: &Path) -> Result<Self, WorldOpenError> {
-        match fs::metadata(path) {
-            Ok(metadata) if !metadata.is_dir() => {
+        match if_there(fs::metadata(path)).map_err(FileError::of(path, "open"))? {
+            Some(metadata) if !metadata.is_dir() => {
                 return Err(WorldOpenError::NotAFolder { path: path.to_path_buf() });
             }
-            Ok(_) => {}
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                create(path).map_err(FileError::of(path, "create"))?;
-            }
-            Err(error) => return Err(FileError::of(path, "open")(error).into()),
+            Some(_) => {}
+            None => create(path).map_err(FileError::of(path, "create"))?,
         }
         // Looked at twice: without the lock, because a refused world must not be touched, and with it, because
         // another process may just have made the world.
@@ -169,10 +166,7 @@ impl WorldFolder {
     /// Removes all of an unfinished world but the lock, and last that by which it is known as one.
     pub(super) fn clear(&self) -> io::Result<()> {
         for folder in [self.snapshots(), self.remains(), self.unfinished_database()] {
-            match fs::remove_dir_all(folder) {
-                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
+            if_there(fs::remove_dir_all(folder))?;
         }
         Ok(())
     }
@@ -199,14 +193,12 @@ impl WorldFolder {
 /// Whether the folder holds no world yet and may become one; an error if it holds one that cannot be used.
 fn is_new(path: &Path) -> Result<bool, WorldOpenError> {
     let marker = path.join(MARKER);
+    let failed = FileError::of(&marker, "read");
+    let Some(file) = if_there(File::open(&marker)).map_err(&failed)? else {
+        return expect_unused(path).map(|()| true);
+    };
     let mut text = Vec::new();
-    match File::open(&marker) {
-        Ok(file) => {
-            file.take(MARKER_LIMIT).read_to_end(&mut text).map_err(FileError::of(&marker, "read"))?;
-        }
-        Err(error) if error.kind() == ErrorKind::NotFound => return expect_unused(path).map(|()| true),
-        Err(error) => return Err(FileError::of(&marker, "read")(error).into()),
-    }
+    file.take(MARKER_LIMIT).read_to_end(&mut text).map_err(&failed)?;
     let found = parse_marker(&text)
         .map_err(|reason| WorldOpenError::MarkerDamaged { path: marker.clone(), reason: reason.into() })?;
     if found > FORMAT {
@@ -278,12 +270,10 @@ fn is_left_over(path: &Path) -> bool {
 
 /// There must be a world, of a format that is known.
 fn expect_world(path: &Path) -> Result<(), WorldOpenError> {
-    match fs::metadata(path) {
-        Ok(metadata) if !metadata.is_dir() => Err(WorldOpenError::NotAFolder { path: path.to_path_buf() }),
-        Err(error) if error.kind() == ErrorKind::NotFound => Err(WorldOpenError::NoWorld { path: path.to_path_buf() }),
-        Err(error) => Err(FileError::of(path, "open")(error).into()),
-        Ok(_) if is_new(path)? => Err(WorldOpenError::NoWorld { path: path.to_path_buf() }),
-        Ok(_) => Ok(()),
+    match if_there(fs::metadata(path)).map_err(FileError::of(path, "open"))? {
+        Some(metadata) if !metadata.is_dir() => Err(WorldOpenError::NotAFolder { path: path.to_path_buf() }),
+        Some(_) if !is_new(path)? => Ok(()),
+        _ => Err(WorldOpenError::NoWorld { path: path.to_path_buf() }),
     }
 }
 

@@ -17,6 +17,7 @@ pub(super) use chunk::{parse_chunk_key, span};
 
 use super::{ChunkGroup, Family, Tier};
 use crate::space::{BatchPos, ChunkPos, ColumnPos, DimensionId, TilePos};
+use std::mem;
 use std::ops::Range;
 use uuid::Uuid;
 
@@ -89,9 +90,7 @@ pub(super) fn key_of_dimension(kind: &[u8], dimension: DimensionId) -> Vec<u8> {
 
 /// The dimension of which this is the only entry of a kind.
 pub(super) fn parse_key_of_dimension(kind: &[u8], key: &[u8]) -> Option<DimensionId> {
-    let mut key = KeyReader::behind(kind, key)?;
-    let dimension = key.dimension()?;
-    key.end(dimension)
+    parse(kind, key, KeyReader::dimension)
 }
 
 /// What keys begin with that belong to something at `x` and `z`.
@@ -127,8 +126,7 @@ pub(super) fn place_range(dimension: DimensionId, x: i64, first_z: i64, last_z: 
 
 /// The column and the entity of a place key.
 pub(super) fn parse_place_key(key: &[u8]) -> Option<(DimensionId, ColumnPos, Uuid)> {
-    let mut key = KeyReader::behind(PLACE, key)?;
-    Some((key.dimension()?, key.column()?, key.id()?))
+    parse(PLACE, key, |key| Some((key.dimension()?, key.column()?, key.id()?)))
 }
 
 /// The key that says: the record of this entity may say that it holds ground loaded in this dimension.
@@ -138,8 +136,7 @@ pub(super) fn viewer_key(dimension: DimensionId, id: Uuid) -> Vec<u8> {
 
 /// The entity of a viewer key.
 pub(super) fn parse_viewer_key(key: &[u8]) -> Option<(DimensionId, Uuid)> {
-    let mut key = KeyReader::behind(VIEWER, key)?;
-    Some((key.dimension()?, key.id()?))
+    parse(VIEWER, key, |key| Some((key.dimension()?, key.id()?)))
 }
 
 /// The key that says: the record of this entity may say that it is the player of this name. The name's length comes first,
@@ -159,10 +156,10 @@ pub(super) fn player_range(name: &str) -> Range<Vec<u8>> {
 
 /// The name and the entity of a player key.
 pub(super) fn parse_player_key(key: &[u8]) -> Option<(&str, Uuid)> {
-    let mut key = KeyReader::behind(PLAYER, key)?;
-    let length = usize::try_from(u32::from_be_bytes(key.array()?)).ok()?;
-    let name = str::from_utf8(key.slice(length)?).ok()?;
-    Some((name, key.id()?))
+    parse(PLAYER, key, |key| {
+        let length = usize::try_from(u32::from_be_bytes(key.array()?)).ok()?;
+        Some((str::from_utf8(key.slice(length)?).ok()?, key.id()?))
+    })
 }
 
 /// The key of a chunk's scheduled block ticks: those of a column are one range.
@@ -177,9 +174,7 @@ pub(super) fn block_ticks_range(dimension: DimensionId, x: i64, first_z: i64, la
 
 /// The dimension and place of the chunk whose block ticks have this key.
 pub(super) fn parse_block_ticks_key(key: &[u8]) -> Option<(DimensionId, ChunkPos)> {
-    let mut key = KeyReader::behind(BLOCK_TICKS, key)?;
-    let (dimension, column, y) = (key.dimension()?, key.column()?, key.coordinate()?);
-    key.end((dimension, column.chunk(y)))
+    parse(BLOCK_TICKS, key, |key| Some((key.dimension()?, key.column()?.chunk(key.coordinate()?))))
 }
 
 /// The key of a piece of a dimension's graph of stored columns.
@@ -189,9 +184,7 @@ pub(super) fn tile_key(dimension: DimensionId, tile: TilePos) -> Vec<u8> {
 
 /// The dimension and the place of a tile's key.
 pub(super) fn parse_tile_key(key: &[u8]) -> Option<(DimensionId, TilePos)> {
-    let mut key = KeyReader::behind(TILE, key)?;
-    let (dimension, tile) = (key.dimension()?, TilePos::new(key.coordinate()?, key.coordinate()?));
-    key.end((dimension, tile))
+    parse(TILE, key, |key| Some((key.dimension()?, TilePos::new(key.coordinate()?, key.coordinate()?))))
 }
 
 /// The key of what is opaque in a batch of columns.
@@ -201,9 +194,7 @@ pub(super) fn opacity_key(dimension: DimensionId, batch: BatchPos) -> Vec<u8> {
 
 /// The dimension and the batch of the key of what is opaque.
 pub(super) fn parse_opacity_key(key: &[u8]) -> Option<(DimensionId, BatchPos)> {
-    let mut key = KeyReader(key);
-    let (dimension, batch) = (key.dimension()?, BatchPos::new(key.coordinate()?, key.coordinate()?));
-    key.end((dimension, batch))
+    parse(OPACITY, key, |key| Some((key.dimension()?, BatchPos::new(key.coordinate()?, key.coordinate()?))))
 }
 
 /// The key of a column's summary.
@@ -213,9 +204,7 @@ pub fn summary_key(dimension: DimensionId, column: ColumnPos) -> Vec<u8> {
 
 /// The column whose summary has this key.
 pub fn parse_summary_key(key: &[u8]) -> Option<(DimensionId, ColumnPos)> {
-    let mut key = KeyReader::behind(SUMMARY, key)?;
-    let (dimension, column) = (key.dimension()?, key.column()?);
-    key.end((dimension, column))
+    parse(SUMMARY, key, |key| Some((key.dimension()?, key.column()?)))
 }
 
 /// The key of a pre-generation, by its number in the dimension.
@@ -225,9 +214,7 @@ pub fn pregeneration_key(dimension: DimensionId, number: u64) -> Vec<u8> {
 
 /// The dimension and the number of a pre-generation's key.
 pub(super) fn parse_pregeneration_key(key: &[u8]) -> Option<(DimensionId, u64)> {
-    let mut key = KeyReader::behind(PREGENERATION, key)?;
-    let (dimension, number) = (key.dimension()?, u64::from_be_bytes(key.array()?));
-    key.end((dimension, number))
+    parse(PREGENERATION, key, |key| Some((key.dimension()?, u64::from_be_bytes(key.array()?))))
 }
 
 /// The key of a dimension's record.
@@ -257,14 +244,15 @@ fn objects_of(dimension: DimensionId, column: Option<ColumnPos>) -> Vec<u8> {
 
 /// The dimension, the column if there is one, and the name of a kept object.
 pub(super) fn parse_object_key(key: &[u8]) -> Option<(DimensionId, Option<ColumnPos>, &str)> {
-    let mut key = KeyReader::behind(OBJECT, key)?;
-    let dimension = key.dimension()?;
-    let column = match key.array()? {
-        [0] => None,
-        [1] => Some(key.column()?),
-        _ => return None,
-    };
-    Some((dimension, column, str::from_utf8(key.0).ok()?))
+    parse(OBJECT, key, |key| {
+        let dimension = key.dimension()?;
+        let column = match key.array()? {
+            [0] => None,
+            [1] => Some(key.column()?),
+            _ => return None,
+        };
+        Some((dimension, column, str::from_utf8(key.rest()).ok()?))
+    })
 }
 
 /// The key of how far an import into a dimension has come: another one for each import.
@@ -274,9 +262,7 @@ pub(super) fn import_key(dimension: DimensionId, import: u32) -> Vec<u8> {
 
 /// The dimension and the number of an import's key.
 pub(super) fn parse_import_key(key: &[u8]) -> Option<(DimensionId, u32)> {
-    let mut key = KeyReader::behind(IMPORT, key)?;
-    let (dimension, number) = (key.dimension()?, u32::from_be_bytes(key.array()?));
-    key.end((dimension, number))
+    parse(IMPORT, key, |key| Some((key.dimension()?, u32::from_be_bytes(key.array()?))))
 }
 
 /// The key in `meta` of the copy of a damaged value that was stored under `key`: another one for each such value.
@@ -323,10 +309,10 @@ pub(super) fn cooling_range(tier: Tier, last_second: u64) -> Range<Vec<u8>> {
 
 /// The tier, the second and the group of a cooling key.
 pub(super) fn parse_cooling_key(key: &[u8]) -> Option<(Tier, u64, ChunkGroup)> {
-    let mut key = KeyReader::behind(COOLING, key)?;
-    let [tier] = key.array()?;
-    let second = u64::from_be_bytes(key.array()?);
-    Some((Tier::from_number(tier)?, second, ChunkGroup::parse(key.0)?))
+    parse(COOLING, key, |key| {
+        let [tier] = key.array()?;
+        Some((Tier::from_number(tier)?, u64::from_be_bytes(key.array()?), ChunkGroup::parse(key.rest())?))
+    })
 }
 
 /// The key that comes right behind `key`.
@@ -347,10 +333,6 @@ fn from_ordered(bytes: [u8; 8]) -> i64 {
 struct KeyReader<'a>(&'a [u8]);
 
 impl<'a> KeyReader<'a> {
-    fn behind(prefix: &[u8], key: &'a [u8]) -> Option<Self> {
-        key.strip_prefix(prefix).map(Self)
-    }
-
     fn slice(&mut self, length: usize) -> Option<&'a [u8]> {
         self.0.split_off(..length)
     }
@@ -371,13 +353,17 @@ impl<'a> KeyReader<'a> {
         Some(ColumnPos::new(self.coordinate()?, self.coordinate()?))
     }
 
-    /// All that is left.
-    fn id(self) -> Option<Uuid> {
-        Uuid::from_slice(self.0).ok()
+    fn id(&mut self) -> Option<Uuid> {
+        self.array().map(Uuid::from_bytes)
     }
 
-    /// What was read, if nothing is left.
-    fn end<T>(self, read: T) -> Option<T> {
-        self.0.is_empty().then_some(read)
+    fn rest(&mut self) -> &'a [u8] {
+        mem::take(&mut self.0)
     }
+}
+
+/// What `read` finds in all of a key of a kind, behind what those begin with.
+fn parse<'a, T>(kind: &[u8], key: &'a [u8], read: impl FnOnce(&mut KeyReader<'a>) -> Option<T>) -> Option<T> {
+    let mut reader = KeyReader(key.strip_prefix(kind)?);
+    read(&mut reader).filter(|_| reader.0.is_empty())
 }

@@ -1,9 +1,8 @@
 //! Reading a world.
 
-use super::tiers::chunk_group::GROUP_VOLUME;
-use super::tiers::{PackedGroup, PackedGroups};
+use super::tiers::GroupReader;
 use super::{
-    ChunkGroup, EntityRecord, Family, KeyValue, StoreError, StoredBlockTick, StoredItem, Tier, WorldStore, keys,
+    ChunkGroup, EntityRecord, Family, StoreError, StoredBlockTick, StoredItem, Tier, WorldStore, keys,
     values::block_ticks,
 };
 use crate::block::BlockId;
@@ -109,12 +108,8 @@ impl WorldStore {
 
     /// The entities of a dimension that hold ground loaded, themselves or with a child, by ascending UUID.
     pub fn viewers(&self, dimension: DimensionId) -> Result<Vec<EntityRecord>, StoreError> {
-        let mut ids = Vec::new();
-        self.scan_all(Family::Meta, keys::dimension_range(keys::VIEWER, dimension), |key, _| {
-            let (_, id) = self.parsed(Family::Meta, key, keys::parse_viewer_key)?;
-            ids.push(id);
-            Ok(())
-        })?;
+        let id = |key: &[u8]| Ok(Some(self.parsed(Family::Meta, key, keys::parse_viewer_key)?.1));
+        let ids = self.list_meta(keys::dimension_range(keys::VIEWER, dimension), |key, _| id(key))?;
         let mut viewers = Vec::new();
         for id in ids {
             match self.entity_records(&[id]) {
@@ -147,13 +142,13 @@ impl WorldStore {
         }
         // A group that moves from one tier to another while they are searched would be found in neither.
         let _resting = self.groups_at_rest();
-        let mut packed = PackedGroups::new(self);
+        let mut groups = GroupReader::new(self);
         let (first, last) = (load.chunk_heights.start >> 2, (load.chunk_heights.end - 1) >> 2);
         if last.abs_diff(first) < DIRECT_GROUPS {
-            return (first..=last).try_for_each(|group| self.load_group(load, group << 2, &mut packed));
+            return (first..=last).try_for_each(|group| self.load_group(load, group << 2, &mut groups));
         }
         let (column, heights) = (load.batch.column(0), load.chunk_heights.clone());
-        self.visit_cubes(load.dimension, column, heights, 2, |bottom| self.load_group(load, bottom, &mut packed))
+        self.visit_cubes(load.dimension, column, heights, 2, |bottom| self.load_group(load, bottom, &mut groups))
     }
 
     /// Shows to `visit` the lowest chunk heights of the aligned cubes of 2^`smallest` chunks a side over one another in which
@@ -201,60 +196,19 @@ impl WorldStore {
     }
 
     /// Loads the group of chunks whose lowest chunk height is `bottom`.
-    fn load_group(&self, load: &mut BatchLoad, bottom: i64, packed: &mut PackedGroups) -> Result<(), StoreError> {
-        let group = ChunkGroup::of(load.dimension, load.group(bottom));
-        let range = group.range();
-        let mut found = None;
-        let values = match self.store.scan(Family::Chunks, &range.start..&range.end, GROUP_VOLUME) {
-            Err(StoreError::Damaged { .. }) => {
-                // What is damaged may be what is left of keys that are no more.
-                found = packed.find(group)?;
-                if found.is_some() { Vec::new() } else { self.read_group(load, bottom)? }
-            }
-            values => values?,
-        };
+    fn load_group(&self, load: &mut BatchLoad, bottom: i64, groups: &mut GroupReader) -> Result<(), StoreError> {
+        let group = ChunkGroup::of(load.dimension, load.batch.column(0).chunk(bottom));
+        let (tier, values) = groups.values(group, |chunk| load.index(chunk).is_some())?;
+        load.found.extend(tier.map(|_| group));
+        load.packed.extend(tier.filter(|tier| *tier != Tier::Hot).map(|_| group));
         if values.is_empty() {
-            let found = if found.is_some() { found } else { packed.find(group)? };
-            let Some(found) = found else { return Ok(()) };
-            load.found.push(group);
-            load.packed.push(group);
-            return self.load_packed(load, group, &found);
-        }
-        load.found.push(group);
-        let blocks = self.known_blocks()?;
-        for (key, value) in values {
-            let (dimension, pos) = self.parsed(Family::Chunks, &key, keys::parse_chunk_key)?;
-            if let Some(stored) = load.wanted_column(pos) {
-                stored.put_chunk(pos, self.decode_chunk(&blocks, (dimension, pos), &value)?);
-            }
-        }
-        Ok(())
-    }
-
-    /// Reads the wanted chunks of a group one by one: of a damaged part of the database, that names those that are in it
-    /// and reads the others.
-    fn read_group(&self, load: &BatchLoad, bottom: i64) -> Result<Vec<KeyValue>, StoreError> {
-        let heights = (bottom..=bottom + 3).filter(|height| load.chunk_heights.contains(height));
-        let columns = load.wanted();
-        let chunks: Vec<ChunkPos> =
-            heights.flat_map(|height| columns.iter().map(move |column| column.chunk(height))).collect();
-        let keys: Vec<_> = chunks.iter().map(|chunk| keys::chunk_key(load.dimension, *chunk)).collect();
-        let by_bytes: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
-        let item = |index: usize| StoredItem::Chunk(load.dimension, chunks[index]);
-        let values = self.read_named(Family::Chunks, &by_bytes, item)?;
-        Ok(keys.iter().zip(values).filter_map(|(key, value)| Some((key.to_vec(), value?))).collect())
-    }
-
-    fn load_packed(&self, load: &mut BatchLoad, group: ChunkGroup, found: &PackedGroup) -> Result<(), StoreError> {
-        let Some(wanted) = group.chunks(found.part.chunks).find(|chunk| load.wanted_column(*chunk).is_some()) else {
             return Ok(());
-        };
-        let damaged = |reason| self.corrupt(StoredItem::Chunk(group.dimension(), wanted), reason);
+        }
         let blocks = self.known_blocks()?;
-        for (place, value) in found.part.unpack().map_err(damaged)?.values() {
-            let pos = group.chunk(place);
-            if let Some(stored) = load.wanted_column(pos) {
-                stored.put_chunk(pos, self.decode_chunk(&blocks, (group.dimension(), pos), value)?);
+        for (pos, value) in values {
+            let chunk = self.decode_chunk(&blocks, (load.dimension, pos), &value)?;
+            if let Some(index) = load.index(pos) {
+                load.loaded[index].put_chunk(pos, chunk);
             }
         }
         Ok(())
@@ -268,7 +222,7 @@ impl WorldStore {
         for run in load.wanted().chunk_by(|a, b| a.x == b.x) {
             let (first, last) = (run[0], run[run.len() - 1]);
             let range = keys::block_ticks_range(load.dimension, first.x, first.z, last.z);
-            self.scan_all(Family::Meta, range, |key, value| {
+            self.scan_meta(range, |key, value| {
                 let (dimension, pos) = self.parsed(Family::Meta, key, keys::parse_block_ticks_key)?;
                 if !load.chunk_heights.contains(&pos.y) {
                     return Ok(());
@@ -289,25 +243,18 @@ impl WorldStore {
         pos: ChunkPos,
         value: &[u8],
     ) -> Result<Vec<StoredBlockTick>, StoreError> {
-        let item = || StoredItem::BlockTicks(dimension, pos);
-        let opened = self.open_envelope(value, item)?;
-        block_ticks::decode(pos, opened.payload).map_err(|reason| self.corrupt(item(), reason))
+        self.open_as(value, StoredItem::BlockTicks(dimension, pos), |payload| block_ticks::decode(pos, payload))
     }
 
     /// Loads the entities: the place keys name them, and their records have the last word.
     fn load_entities(&self, load: &mut BatchLoad) -> Result<(), StoreError> {
         for run in load.wanted().chunk_by(|a, b| a.x == b.x) {
             let (first, last) = (run[0], run[run.len() - 1]);
-            let mut ids = Vec::new();
-            let mut places = Vec::new();
-            self.scan_all(Family::Meta, keys::place_range(load.dimension, first.x, first.z, last.z), |key, _| {
+            let found = self.list_meta(keys::place_range(load.dimension, first.x, first.z, last.z), |key, _| {
                 let (_, column, id) = self.parsed(Family::Meta, key, keys::parse_place_key)?;
-                if run.contains(&column) {
-                    ids.push(id);
-                    places.push(column);
-                }
-                Ok(())
+                Ok(run.contains(&column).then_some((id, column)))
             })?;
+            let (ids, places): (Vec<Uuid>, Vec<ColumnPos>) = found.into_iter().unzip();
             for (place, entity) in places.into_iter().zip(self.entity_records(&ids)?) {
                 let here = entity.filter(|entity| entity.dimension == load.dimension && entity.column() == place);
                 if let (Some(entity), Some(stored)) = (here, load.column(place)) {
@@ -337,15 +284,28 @@ impl WorldStore {
         Ok(entity)
     }
 
-    /// Visits every entry of a range in pages, so that a long one needs little memory at a time.
-    pub(super) fn scan_all(
+    /// What `read` makes of the entries of a range of `meta`.
+    pub(super) fn list_meta<T>(
         &self,
-        family: Family,
+        range: Range<Vec<u8>>,
+        mut read: impl FnMut(&[u8], &[u8]) -> Result<Option<T>, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut found = Vec::new();
+        self.scan_meta(range, |key, value| {
+            found.extend(read(key, value)?);
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// Visits every entry of a range of `meta` in pages, so that a long one needs little memory at a time.
+    pub(super) fn scan_meta(
+        &self,
         mut range: Range<Vec<u8>>,
         mut visit: impl FnMut(&[u8], &[u8]) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         loop {
-            let page = self.store.scan(family, &range.start..&range.end, PAGE)?;
+            let page = self.store.scan(Family::Meta, &range.start..&range.end, PAGE)?;
             page.iter().try_for_each(|(key, value)| visit(key, value))?;
             match page.last() {
                 Some((key, _)) if page.len() == PAGE => range.start = keys::after(key),
@@ -414,19 +374,17 @@ impl BatchLoad {
         wanted
     }
 
-    /// Some chunk of the batch's group of chunks at this height.
-    fn group(&self, chunk_height: i64) -> ChunkPos {
-        self.batch.column(0).chunk(chunk_height)
+    /// Which of the columns a chunk is in, if the chunk is wanted.
+    fn index(&self, chunk: ChunkPos) -> Option<usize> {
+        self.column_index(chunk.column()).filter(|_| self.chunk_heights.contains(&chunk.y))
     }
 
-    /// The column of a chunk, if the chunk is wanted.
-    fn wanted_column(&mut self, chunk: ChunkPos) -> Option<&mut LoadedColumn> {
-        if self.chunk_heights.contains(&chunk.y) { self.column(chunk.column()) } else { None }
+    fn column_index(&self, pos: ColumnPos) -> Option<usize> {
+        self.indices[pos.in_batch() as usize].filter(|_| pos.batch() == self.batch)
     }
 
     /// The column at `pos`, if it is wanted.
     fn column(&mut self, pos: ColumnPos) -> Option<&mut LoadedColumn> {
-        let index = self.indices[pos.in_batch() as usize].filter(|_| pos.batch() == self.batch)?;
-        self.loaded.get_mut(index)
+        self.column_index(pos).map(|index| &mut self.loaded[index])
     }
 }

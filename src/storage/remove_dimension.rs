@@ -23,18 +23,10 @@ const PAGE: usize = 1024;
 /// With so many bytes of them a page ends.
 const PAGE_BYTES: usize = 1 << 20;
 
-/// What [`WorldStore::remove_dimension`] did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RemovedDimension {
-    /// The entries that this call took out of the store, not those of an earlier call that was cut short.
-    pub entries: u64,
-    /// Whether the dimension is gone. If not, it was told to stop, and the removal can be gone on with.
-    pub finished: bool,
-}
-
 impl WorldStore {
     /// Removes everything that is stored in the dimension with this name, and last the name itself, which is free
-    /// then for a new, empty dimension with another number.
+    /// then for a new, empty dimension with another number. Gives how many entries this call took out of the store, without
+    /// those of an earlier call that was cut short; `None` if it was told to stop.
     ///
     /// The dimension must not be open in a running world: what is saved into it meanwhile may stay behind, out of
     /// reach. Saves of other dimensions go on between the writes.
@@ -50,7 +42,7 @@ impl WorldStore {
         &self,
         name: &str,
         progress: impl FnMut(&Progress) -> ControlFlow<()>,
-    ) -> Result<RemovedDimension, StoreError> {
+    ) -> Result<Option<u64>, StoreError> {
         self.remove_dimension_by(PAGE, name, progress)
     }
 
@@ -59,21 +51,17 @@ impl WorldStore {
         page: usize,
         name: &str,
         mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
-    ) -> Result<RemovedDimension, StoreError> {
+    ) -> Result<Option<u64>, StoreError> {
         let (dimension, mut entries) = (self.mark_for_removal(name)?, 0);
-        {
-            let _writing = self.lock_writes();
-            self.unwritten_opacity.remove(|(of, _)| of == dimension);
-        }
         for (family, range) in ranges(dimension) {
             if self.erase((family, range), page, dimension, &mut entries, &mut progress)?.is_break() {
-                return Ok(RemovedDimension { entries, finished: false });
+                return Ok(None);
             }
         }
         // Only now may a loss of power find the name free.
         self.sync()?;
         self.unregister(name, dimension)?;
-        Ok(RemovedDimension { entries, finished: true })
+        Ok(Some(entries))
     }
 
     /// Marks the dimension with this name.

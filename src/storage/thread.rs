@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::{CommitReport, Durability, Operation, SaveBatch, StoreError, WorldStore};
+use super::{CommitReport, Durability, SaveBatch, StoreError, WorldStore};
 use crate::work::panic_message;
 use crossbeam_channel::{Receiver, Sender, bounded, select_biased};
 use std::io;
@@ -83,7 +83,7 @@ fn run(
     while let Some((batch, durability, ticket)) = next_submission(store, submissions, idle) {
         let result = catch_unwind(AssertUnwindSafe(|| store.commit(&batch, durability))).unwrap_or_else(|panic| {
             let reason = format!("the commit panicked: {}", panic_message(&*panic));
-            Err(StoreError::backend(Operation::Write, None, store.path(), reason))
+            Err(StoreError::backend("write", None, store.path(), reason))
         });
         on_commit(Commit { ticket, batch, result });
     }

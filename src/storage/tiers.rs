@@ -21,7 +21,6 @@ use cluster::{LARGEST_CLUSTER, Part, Parts};
 use heat::Placed;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{PoisonError, RwLockReadGuard};
-use std::time::{Duration, Instant};
 
 /// Once so much was moved, the rest of a list is left for another call. So a commit waits for less than a second at worst.
 const MOVED_AT_ONCE: u64 = 16 << 20;
@@ -41,8 +40,6 @@ pub struct TierMoves {
     pub written: u64,
     /// Groups that could not be moved and stay where they are, because a cluster is damaged or they are too large.
     pub left: u64,
-    /// How long it took.
-    pub duration: Duration,
     /// Damaged values that were found.
     pub damaged: Vec<StoreError>,
 }
@@ -55,25 +52,23 @@ impl TierMoves {
         self.chunk_bytes += later.chunk_bytes;
         self.written += later.written;
         self.left += later.left;
-        self.duration += later.duration;
         self.damaged.extend(later.damaged);
     }
 }
 
-/// A group that is warm or cold, for reading.
-pub(super) struct PackedGroup {
-    pub tier: Tier,
-    pub part: Part<'static>,
-}
+/// A group that is warm or cold.
+pub(super) type PackedGroup = (Tier, Part<'static>);
+/// Chunks, and what they are stored as.
+pub(super) type ChunkValues = Vec<(ChunkPos, Vec<u8>)>;
 
-/// Looks for groups in the warm and the cold tier. It keeps the cold cube that it read last, because the next group is most
-/// often in it too; so it must not outlive the lock that keeps groups from moving.
-pub(super) struct PackedGroups<'a> {
+/// Reads groups, in whatever tier they are. It keeps the cold cube that it read last, because the next group is most often in
+/// it too; so it must not outlive the lock that keeps groups from moving.
+pub(super) struct GroupReader<'a> {
     world: &'a WorldStore,
     cube: Option<([u8; keys::CHUNK_KEY_LENGTH], Option<Vec<u8>>)>,
 }
 
-impl<'a> PackedGroups<'a> {
+impl<'a> GroupReader<'a> {
     pub fn new(world: &'a WorldStore) -> Self {
         Self { world, cube: None }
     }
@@ -92,6 +87,55 @@ impl<'a> PackedGroups<'a> {
             Some((_, Some(value))) => self.world.packed_group(group, Tier::Cold, value),
             _ => Ok(None),
         }
+    }
+
+    /// The tier that a group is in, if anything of it is stored, and the chunks of it that are wanted. Of a hot one of which
+    /// something cannot be read, that is named if it is wanted.
+    pub fn values(
+        &mut self,
+        group: ChunkGroup,
+        is_wanted: impl Fn(ChunkPos) -> bool,
+    ) -> Result<(Option<Tier>, ChunkValues), StoreError> {
+        let (world, range) = (self.world, group.range());
+        let hot = match world.store.scan(Family::Chunks, &range.start..&range.end, usize::MAX) {
+            // What is damaged may be what is left of keys that are no more.
+            Err(StoreError::Damaged { .. }) => None,
+            hot => Some(hot?),
+        };
+        if hot.as_ref().is_none_or(Vec::is_empty)
+            && let Some((tier, values)) = self.packed_values(group, &is_wanted)?
+        {
+            return Ok((Some(tier), values));
+        }
+        let Some(hot) = hot else {
+            let values = world.values_one_by_one(group, is_wanted)?;
+            return Ok(((!values.is_empty()).then_some(Tier::Hot), values));
+        };
+        let (tier, mut values) = ((!hot.is_empty()).then_some(Tier::Hot), Vec::new());
+        for (key, value) in hot {
+            let (_, chunk) = world.parsed(Family::Chunks, &key, keys::parse_chunk_key)?;
+            if is_wanted(chunk) {
+                values.push((chunk, value));
+            }
+        }
+        Ok((tier, values))
+    }
+
+    /// The tier and the wanted chunks of a group that is warm or cold; `None` if it is neither.
+    pub fn packed_values(
+        &mut self,
+        group: ChunkGroup,
+        is_wanted: impl Fn(ChunkPos) -> bool,
+    ) -> Result<Option<(Tier, ChunkValues)>, StoreError> {
+        let Some((tier, part)) = self.find(group)? else { return Ok(None) };
+        let Some(first) = group.chunks(part.chunks).find(|chunk| is_wanted(*chunk)) else {
+            return Ok(Some((tier, Vec::new())));
+        };
+        let damaged = |reason| self.world.corrupt(StoredItem::Chunk(group.dimension(), first), reason);
+        let unpacked = part.unpack().map_err(damaged)?;
+        let values = cluster::values(&unpacked).map(|(place, value)| (group.chunk(place), value));
+        let wanted = values.filter(|(chunk, _)| is_wanted(*chunk)).map(|(chunk, value)| (chunk, value.to_vec()));
+        Ok(Some((tier, wanted.collect())))
     }
 }
 
@@ -151,11 +195,11 @@ impl<'a> Moves<'a> {
 
     /// Makes a packed group hot. The bytes of a damaged one are put aside, its chunks say that they are lost.
     pub fn promote(&mut self, group: ChunkGroup, packed: &PackedGroup) -> Result<(), StoreError> {
-        let PackedGroup { tier, part } = packed;
+        let (tier, part) = packed;
         self.unpack(group, *tier)?;
         match part.unpack() {
             Ok(unpacked) => {
-                for (place, value) in unpacked.values() {
+                for (place, value) in cluster::values(&unpacked) {
                     self.put_hot(group.chunk(place), group, value.to_vec());
                 }
             }
@@ -199,7 +243,7 @@ impl WorldStore {
         if !self.store.scan(Family::Chunks, &range.start..&range.end, 1)?.is_empty() {
             return Ok(Some(Tier::Hot));
         }
-        Ok(PackedGroups::new(self).find(group)?.map(|packed| packed.tier))
+        Ok(GroupReader::new(self).find(group)?.map(|(tier, _)| tier))
     }
 
     /// The value that one chunk is stored as, and where; `None` if it is not stored.
@@ -212,17 +256,23 @@ impl WorldStore {
         if let Some(value) = self.store.get(Family::Chunks, &keys::chunk_key(dimension, pos))? {
             return Ok(Some((Tier::Hot, value)));
         }
-        let Some(PackedGroup { tier, part }) = PackedGroups::new(self).find(ChunkGroup::of(dimension, pos))? else {
-            return Ok(None);
-        };
-        let place = cluster_place(pos);
-        if part.chunks >> place & 1 == 0 {
-            return Ok(None);
-        }
-        let damaged = |error| self.corrupt(StoredItem::Chunk(dimension, pos), error);
-        let unpacked = part.unpack().map_err(damaged)?;
-        let value = unpacked.values().find(|(found, _)| *found == place);
-        Ok(value.map(|(_, value)| (tier, value.to_vec())))
+        let group = ChunkGroup::of(dimension, pos);
+        let packed = GroupReader::new(self).packed_values(group, |chunk| chunk == pos)?;
+        Ok(packed.and_then(|(tier, mut values)| Some((tier, values.pop()?.1))))
+    }
+
+    /// The wanted chunks of a hot group of which something cannot be read: that is named if it is one of them.
+    fn values_one_by_one(
+        &self,
+        group: ChunkGroup,
+        is_wanted: impl Fn(ChunkPos) -> bool,
+    ) -> Result<ChunkValues, StoreError> {
+        let chunks: Vec<ChunkPos> = group.chunks(u64::MAX).filter(|chunk| is_wanted(*chunk)).collect();
+        let keys: Vec<_> = chunks.iter().map(|chunk| keys::chunk_key(group.dimension(), *chunk)).collect();
+        let by_bytes: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+        let item = |index: usize| StoredItem::Chunk(group.dimension(), chunks[index]);
+        let values = self.read_named(Family::Chunks, &by_bytes, item)?;
+        Ok(chunks.into_iter().zip(values).filter_map(|(chunk, value)| Some((chunk, value?))).collect())
     }
 
     /// Moves groups to other tiers, those of a cube of 16 x 16 x 16 chunks in one atomic write. Gives what it did, and
@@ -248,25 +298,23 @@ impl WorldStore {
     /// Gives how many of the groups it came to.
     fn move_in_cube(&self, groups: &[(ChunkGroup, Tier)], report: &mut TierMoves) -> Result<usize, StoreError> {
         let _writing = self.lock_writes();
-        let start = Instant::now();
         let Some(&(first, _)) = groups.first() else { return Ok(0) };
         if self.is_marked(first.dimension())? {
             // What is being removed must not turn up where it was removed already.
             return Ok(groups.len());
         }
         let mut moves = Moves::new(self);
-        let mut done = TierMoves::default();
         let mut count = 0;
         for &(group, to) in groups {
-            if report.chunk_bytes + done.chunk_bytes >= MOVED_AT_ONCE {
+            if report.chunk_bytes >= MOVED_AT_ONCE {
                 break;
             }
             count += 1;
-            match self.move_group(group, to, &mut moves, &mut done) {
+            match self.move_group(group, to, &mut moves, report) {
                 Err(error) if error.is_damage() => {
                     // The cluster with all that is in it stays as it is, for whoever can make something of it.
-                    done.damaged.push(error);
-                    done.left += 1;
+                    report.damaged.push(error);
+                    report.left += 1;
                     moves.placed.insert(group, Placed::Postponed);
                 }
                 moved => moved?,
@@ -276,12 +324,10 @@ impl WorldStore {
         let Moves { mut writes, placed, .. } = moves;
         let written = self.add_heat(&placed, &mut writes)?;
         if !writes.is_empty() {
-            done.written = writes.bytes();
+            report.written += writes.bytes();
             self.write_moves(writes, Durability::Process)?;
         }
         self.heat.forget(&written);
-        done.duration = start.elapsed();
-        report.add(done);
         Ok(count)
     }
 
@@ -330,7 +376,7 @@ impl WorldStore {
             return Ok(packed);
         }
         let part = moves.cube(group)?.parts.get(&group.place_in_cube()).cloned();
-        Ok(part.map(|part| PackedGroup { tier: Tier::Cold, part }))
+        Ok(part.map(|part| (Tier::Cold, part)))
     }
 
     fn move_packed(
@@ -341,29 +387,31 @@ impl WorldStore {
         moves: &mut Moves,
         done: &mut TierMoves,
     ) -> Result<(), StoreError> {
-        if packed.tier == to {
+        let (from, part) = &packed;
+        if *from == to {
             moves.placed.insert(group, Placed::Moved(to));
             return Ok(());
         }
-        done.chunks += u64::from(packed.part.chunks.count_ones());
-        done.chunk_bytes += packed.part.length() as u64;
+        done.chunks += u64::from(part.chunks.count_ones());
+        done.chunk_bytes += part.length() as u64;
         if to == Tier::Hot {
             moves.promote(group, &packed)?;
-            if let Err(error) = packed.part.unpack() {
+            if let Err(error) = part.unpack() {
                 done.damaged.extend(
                     group
-                        .chunks(packed.part.chunks)
+                        .chunks(part.chunks)
                         .map(|chunk| self.corrupt(StoredItem::Chunk(group.dimension(), chunk), &error)),
                 );
             }
         } else {
             // Whatever fails does so before the group is taken out of where it is.
-            if moves.pack(group, packed.part, to)? == packed.tier {
+            let (from, part) = packed;
+            if moves.pack(group, part, to)? == from {
                 done.left += 1;
                 moves.placed.insert(group, Placed::Postponed);
                 return Ok(());
             }
-            moves.unpack(group, packed.tier)?;
+            moves.unpack(group, from)?;
             moves.placed.insert(group, Placed::Moved(to));
         }
         done.groups[usize::from(to.number())] += 1;
@@ -380,7 +428,7 @@ impl WorldStore {
     /// The group in a cluster, if it is there.
     fn packed_group(&self, group: ChunkGroup, tier: Tier, value: &[u8]) -> Result<Option<PackedGroup>, StoreError> {
         let mut parts = cluster::open(value).map_err(|error| self.corrupt_cluster(tier, group, error))?;
-        Ok(parts.remove(&group.place_in_cube()).map(|part| PackedGroup { tier, part: part.into_owned() }))
+        Ok(parts.remove(&group.place_in_cube()).map(|part| (tier, part.into_owned())))
     }
 
     /// Packs a hot group as it is stored; `None` if it is too large.

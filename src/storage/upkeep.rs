@@ -40,5 +40,5 @@ pub use listed::Listed;
 #[cfg(feature = "rocksdb")]
 pub use new_world::{copy_world, import_world, restore_world, salvage_world};
 pub use prune::{KeptEntity, PruneReport};
-pub use salvage::{SalvageReport, salvage};
+pub use salvage::salvage;
 pub use verify::{Damage, VerifyReport};

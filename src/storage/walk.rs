@@ -4,7 +4,6 @@ use super::backends::store::entry_bytes;
 use super::{Family, KeyValue, KeyValueStore, StoreError, keys};
 use crate::work::Progress;
 use std::collections::VecDeque;
-use std::fmt;
 use std::mem;
 use std::ops::{ControlFlow, Range};
 
@@ -12,26 +11,8 @@ use std::ops::{ControlFlow, Range};
 const PAGE_ENTRIES: usize = 1024;
 const PAGE_BYTES: usize = 4 << 20;
 
-/// Keys whose values a store cannot read: some, or all there are between two keys.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnreadableRange {
-    /// In which family.
-    pub family: Family,
-    /// All before it can be read.
-    pub first: Vec<u8>,
-    /// From here on can be read.
-    pub end: Vec<u8>,
-    /// What the store said.
-    pub reason: String,
-}
-
-impl fmt::Display for UnreadableRange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { family, first, end, reason } = self;
-        let [first, end] = [first, end].map(|key| key.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
-        write!(f, "keys of {family} from {first} to {end} cannot be read: {reason}")
-    }
-}
+/// Keys whose values a store cannot read, some or all there are in the range, and what it said.
+pub(super) type Unreadable = (Range<Vec<u8>>, String);
 
 /// A range of all keys of a family that a world may have.
 pub(super) fn all_keys() -> Range<Vec<u8>> {
@@ -45,7 +26,7 @@ pub(super) fn walk<E: From<StoreError>>(
     store: &dyn KeyValueStore,
     ranges: impl IntoIterator<Item = (Family, Range<Vec<u8>>)>,
     mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
-    mut visit: impl FnMut(Family, Result<&[KeyValue], UnreadableRange>) -> Result<(), E>,
+    mut visit: impl FnMut(Family, Result<&[KeyValue], Unreadable>) -> Result<(), E>,
 ) -> Result<(Progress, bool), E> {
     let mut ranges: VecDeque<_> = ranges.into_iter().collect();
     let (all, mut done) = (approximate_bytes(store, &ranges)?, Progress::default());
@@ -58,8 +39,8 @@ pub(super) fn walk<E: From<StoreError>>(
         let family = *family;
         match store.scan_page(family, &range.start..&range.end, most_entries, PAGE_BYTES) {
             Ok(page) if page.is_empty() => {
-                if let Some(range) = unseen(store, family, seen)? {
-                    visit(family, Err(range))?;
+                if let Some(reason) = unseen(store, family, seen)? {
+                    visit(family, Err((all_keys(), reason)))?;
                 }
                 ranges.pop_front();
                 seen = none_seen(&ranges);
@@ -78,7 +59,7 @@ pub(super) fn walk<E: From<StoreError>>(
                 let end = first_readable(store, family, range)?;
                 let first = mem::replace(&mut range.start, end.clone());
                 seen = None;
-                visit(family, Err(UnreadableRange { family, first, end, reason }))?;
+                visit(family, Err((first..end, reason)))?;
             }
             Err(error) => return Err(error.into()),
         }
@@ -98,15 +79,13 @@ fn approximate_bytes(
     ranges.iter().map(|(family, range)| store.approximate_range_bytes(*family, &range.start..&range.end)).sum()
 }
 
-/// All of a family, if its store knows of another number of entries than were seen: an error that it did not notice.
-fn unseen(store: &dyn KeyValueStore, family: Family, seen: Option<u64>) -> Result<Option<UnreadableRange>, StoreError> {
+/// What is wrong, if a store knows of another number of entries of a family than were seen: an error that it did not notice.
+fn unseen(store: &dyn KeyValueStore, family: Family, seen: Option<u64>) -> Result<Option<String>, StoreError> {
     let Some(seen) = seen else { return Ok(None) };
     let expected = store.expected_entries(family)?.filter(|expected| !expected.contains(&seen));
     Ok(expected.map(|expected| {
         let (least, most) = expected.into_inner();
-        let reason = format!("{seen} entries were read, but its tables have {least} to {most}");
-        let Range { start: first, end } = all_keys();
-        UnreadableRange { family, first, end, reason }
+        format!("{seen} entries were read, but its tables have {least} to {most}")
     }))
 }
 

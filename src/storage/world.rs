@@ -8,7 +8,6 @@ mod tests;
 use super::RocksStore;
 #[cfg(feature = "rocksdb")]
 use super::folder::WorldFolder;
-use super::opacity::unwritten::UnwrittenOpacity;
 use super::tiers::heat::Heat;
 use super::tiers::promotion::LoadedGroups;
 #[cfg(feature = "rocksdb")]
@@ -22,7 +21,8 @@ use super::{
 use serde::de::DeserializeOwned;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockResult};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use existing::Access;
@@ -66,7 +66,8 @@ pub struct WorldStore {
     pub(super) heat: Heat,
     /// What is to be promoted because it was loaded.
     pub(super) loaded: Mutex<LoadedGroups>,
-    pub(super) unwritten_opacity: UnwrittenOpacity,
+    /// How many writes there were.
+    pub(super) written: AtomicU64,
     header: Header,
     /// The header as it is stored while this session is the last one; `None` without a session.
     fence: Option<Vec<u8>>,
@@ -129,7 +130,7 @@ impl WorldStore {
             moving: RwLock::new(()),
             heat: Heat::default(),
             loaded: Mutex::default(),
-            unwritten_opacity: UnwrittenOpacity::default(),
+            written: AtomicU64::default(),
             header: Header { format: FORMAT, created_at_seconds: 0, sessions: 0 },
             fence: None,
         }
@@ -198,7 +199,9 @@ impl WorldStore {
     pub(super) fn write(&self, mut batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {
         let Some(fence) = &self.fence else { return Err(StoreError::NotWritable { path: self.path().to_path_buf() }) };
         batch.require(Family::Meta, keys::HEADER, Some(fence.clone()));
-        self.store.write(batch, durability).map_err(|error| match error {
+        let written = self.store.write(batch, durability);
+        self.written.fetch_add(1, Ordering::Release);
+        written.map_err(|error| match error {
             StoreError::PreconditionFailed { key, path, .. } if key == keys::HEADER => {
                 StoreError::Superseded { session: self.session(), path }
             }
@@ -244,15 +247,14 @@ impl WorldStore {
 
     /// Reads a value of which there is one in the world, to see whether that is possible.
     pub(super) fn check_single(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
-        let (item, read) = match key {
-            keys::HEADER => (StoredItem::Header, record::decode::<Header>(value).map(drop)),
-            keys::LAST_DIMENSION => (StoredItem::LastDimension, record::decode::<u64>(value).map(drop)),
-            keys::PLAY_TIME => (StoredItem::PlayTime, record::decode::<Duration>(value).map(drop)),
+        match key {
+            keys::HEADER => self.record::<Header>(value, StoredItem::Header).map(drop),
+            keys::LAST_DIMENSION => self.record::<u64>(value, StoredItem::LastDimension).map(drop),
+            keys::PLAY_TIME => self.record::<Duration>(value, StoredItem::PlayTime).map(drop),
             // A key of the family of chunks, of any length, or nothing.
-            keys::ADOPTED => return Ok(()),
-            _ => return Err(self.unknown_key(Family::Meta, key)),
-        };
-        read.map_err(|reason| self.corrupt(item, reason))
+            keys::ADOPTED => Ok(()),
+            _ => Err(self.unknown_key(Family::Meta, key)),
+        }
     }
 
     /// The stored header, or one in its place if it is damaged.
@@ -265,17 +267,27 @@ impl WorldStore {
         self.writes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The same if nobody else holds it.
+    pub(super) fn try_lock_writes(&self) -> TryLockResult<MutexGuard<'_, ()>> {
+        self.writes.try_lock()
+    }
+
     pub(super) fn corrupt(&self, what: StoredItem, reason: impl ToString) -> StoreError {
         StoreError::Corrupt { what, path: self.path().to_path_buf(), reason: reason.to_string() }
     }
 
+    /// The record in `meta` under this key, which `item` is stored as.
     pub(super) fn read_record<T: DeserializeOwned>(
         &self,
         key: &[u8],
-        item: impl Fn() -> StoredItem,
+        item: StoredItem,
     ) -> Result<Option<T>, StoreError> {
-        let value = self.store.get(Family::Meta, key)?;
-        value.map(|value| record::decode(&value).map_err(|reason| self.corrupt(item(), reason))).transpose()
+        self.store.get(Family::Meta, key)?.map(|value| self.record(&value, item)).transpose()
+    }
+
+    /// The record that `item` is stored as. If it is damaged, the error names the item.
+    pub(super) fn record<T: DeserializeOwned>(&self, value: &[u8], item: StoredItem) -> Result<T, StoreError> {
+        record::decode(value).map_err(|reason| self.corrupt(item, reason))
     }
 }
 

@@ -27,6 +27,14 @@ impl FileError {
     }
 }
 
+/// What the system says of something that may not be there; `None` if it is not.
+pub(crate) fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        result => result.map(Some),
+    }
+}
+
 /// Sees to it that names in a folder survive a loss of power.
 pub(crate) fn sync_folder(folder: &Path) -> Result<(), FileError> {
     // Elsewhere a folder cannot be opened as a file, and a rename is safe without.

@@ -2,9 +2,7 @@
 
 use crate::support::gate::Gate;
 use bevy_terrane::prelude::*;
-use bevy_terrane::storage::{
-    Durability, Family, KeyValue, KeyValueStore, MemoryStore, Operation, StoreError, WriteBatch,
-};
+use bevy_terrane::storage::{Durability, Family, KeyValue, KeyValueStore, MemoryStore, StoreError, WriteBatch};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -108,7 +106,7 @@ impl Disk {
         Arc::strong_count(&self.0) > 1
     }
 
-    fn fail_if(&self, fails: &AtomicBool, operation: Operation, reason: &str) -> Result<(), StoreError> {
+    fn fail_if(&self, fails: &AtomicBool, operation: &'static str, reason: &str) -> Result<(), StoreError> {
         let error = || StoreError::Backend { operation, family: None, path: self.path().into(), reason: reason.into() };
         if fails.load(Ordering::SeqCst) { Err(error()) } else { Ok(()) }
     }
@@ -134,13 +132,13 @@ impl KeyValueStore for Disk {
     }
 
     fn scan(&self, family: Family, range: Range<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError> {
-        self.fail_if(&self.0.is_unreadable, Operation::Scan, "a bad sector")?;
+        self.fail_if(&self.0.is_unreadable, "scan", "a bad sector")?;
         self.0.on_scan.get().map_or(Ok(()), |on_scan| on_scan(family, &range, limit))?;
         self.0.store.scan(family, range, limit)
     }
 
     fn write(&self, batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {
-        self.fail_if(&self.0.is_full, Operation::Write, "no space left on device")?;
+        self.fail_if(&self.0.is_full, "write", "no space left on device")?;
         self.0.gate.pass();
         let changes = batch.len();
         self.0.store.write(batch, durability)?;

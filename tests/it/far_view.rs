@@ -4,7 +4,7 @@ use crate::disk::Disk;
 use crate::support::*;
 use bevy_terrane::chunk::{ColumnSummary, Detail};
 use bevy_terrane::prelude::*;
-use bevy_terrane::storage::{Family, Operation, StoreError};
+use bevy_terrane::storage::{Family, StoreError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -401,7 +401,7 @@ struct Damage {
 impl Damage {
     /// Summaries are the only values of this family that are read many at a time.
     fn on_read(&self, family: Family, keys: &[&[u8]], values: &mut [Option<Vec<u8>>]) -> Result<(), StoreError> {
-        self.check(Operation::Read, Some(family))?;
+        self.check("read", Some(family))?;
         if family == Family::Meta && self.is_damaged.load(Ordering::SeqCst) {
             self.asked.fetch_add(1, Ordering::SeqCst);
             // One is damaged, one lost, one whole, and so on.
@@ -416,7 +416,7 @@ impl Damage {
         Ok(())
     }
 
-    fn check(&self, operation: Operation, family: Option<Family>) -> Result<(), StoreError> {
+    fn check(&self, operation: &'static str, family: Option<Family>) -> Result<(), StoreError> {
         match self.is_unreadable.load(Ordering::SeqCst) {
             false => Ok(()),
             true => Err(StoreError::Backend { operation, family, path: "disk".into(), reason: "a bad sector".into() }),
@@ -430,7 +430,7 @@ fn damageable() -> (Disk, Arc<Damage>) {
     let reads = damage.clone();
     disk.on_read(move |family, keys, values| reads.on_read(family, keys, values));
     let scans = damage.clone();
-    disk.on_scan(move |_, _, _| scans.check(Operation::Scan, None));
+    disk.on_scan(move |_, _, _| scans.check("scan", None));
     (disk, damage)
 }
 

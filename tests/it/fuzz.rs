@@ -346,6 +346,7 @@ fn stored_world() -> Arc<MemoryStore> {
     let job = StoredPregeneration { area, cursor, is_paused: true, elapsed };
     batch.pregenerations.insert((HERE, 0), Some(job));
     world.commit(&batch, Durability::Process).unwrap();
+    world.opacity(HERE, pos.batch()).unwrap();
     store
 }
 
@@ -386,7 +387,7 @@ fn stored_values_of_any_bytes_are_read_or_refused() {
         let (family, (key, value)) = &entries[chance.below(entries.len())];
         let mut damaged = value.clone();
         // Behind the right checksum, half of the time.
-        let sealed = envelope::open(value).map(|opened| (opened.version, opened.payload.to_vec()));
+        let sealed = envelope::open(value).map(|(version, payload)| (version, payload.to_vec()));
         match sealed {
             Ok((version, mut payload)) if chance.below(2) == 0 => {
                 chance.damage(&mut payload, &values);

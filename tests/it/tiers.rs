@@ -17,9 +17,9 @@ use std::time::Duration;
 const DIMENSION: DimensionId = DimensionId(0);
 
 /// In lockstep, where an update is 50 ms of the clock; ground is warm after 5 s, and cold after 30 s or beyond 320 blocks.
-fn plugin(disk: &Arc<MemoryStore>, promotion: Promotion) -> TerranePlugin {
+fn plugin(disk: &Arc<MemoryStore>, promotes_on_load: bool) -> TerranePlugin {
     let settings = TierConfig {
-        promotion,
+        promotes_on_load,
         warm_after: Duration::from_secs(5),
         cold_after: Duration::from_secs(30),
         cold_beyond: 320,
@@ -38,8 +38,8 @@ fn seconds(app: &mut App, seconds: usize) {
     update(app, seconds * 20);
 }
 
-fn start_at(disk: &Arc<MemoryStore>, promotion: Promotion) -> (App, Entity, Entity) {
-    let mut app = game(plugin(disk, promotion));
+fn start_at(disk: &Arc<MemoryStore>, promotes_on_load: bool) -> (App, Entity, Entity) {
+    let mut app = game(plugin(disk, promotes_on_load));
     let dimension = flat(&mut app);
     let viewer = viewer(&mut app, dimension, 0.0, 0.0, 3);
     start(&mut app);
@@ -53,7 +53,7 @@ const FAR: BlockPos = BlockPos::new(900, 2, 3);
 #[test]
 fn ground_that_was_left_cools_down_by_time_and_distance_and_loaded_ground_does_not() {
     let disk = Arc::new(MemoryStore::new());
-    let (mut app, dimension, viewer) = start_at(&disk, Promotion::OnSave);
+    let (mut app, dimension, viewer) = start_at(&disk, false);
     seconds(&mut app, 20);
     assert_eq!(tier(&disk, HOME), Some(Tier::Hot), "it is loaded");
     let stone = id_of(app.world(), "terrane:stone");
@@ -90,7 +90,7 @@ fn ground_that_was_left_cools_down_by_time_and_distance_and_loaded_ground_does_n
 #[test]
 fn ground_that_is_loaded_is_hot_at_once_if_the_game_wants_it_so() {
     let disk = Arc::new(MemoryStore::new());
-    let (mut app, dimension, viewer) = start_at(&disk, Promotion::OnLoad);
+    let (mut app, dimension, viewer) = start_at(&disk, true);
     seconds(&mut app, 2);
     move_viewer(&mut app, viewer, FAR.x as f32, 0.0);
     seconds(&mut app, 15);
@@ -105,13 +105,13 @@ fn ground_that_is_loaded_is_hot_at_once_if_the_game_wants_it_so() {
 #[test]
 fn heat_goes_on_after_a_restart() {
     let disk = Arc::new(MemoryStore::new());
-    let (mut app, _, viewer) = start_at(&disk, Promotion::OnSave);
+    let (mut app, _, viewer) = start_at(&disk, false);
     seconds(&mut app, 8);
     move_viewer(&mut app, viewer, NEAR.x as f32, 0.0);
     seconds(&mut app, 3);
     drop(app);
     assert_eq!((tier(&disk, HOME), tier(&disk, NEAR)), (Some(Tier::Hot), Some(Tier::Hot)));
-    let mut app = game(plugin(&disk, Promotion::OnSave));
+    let mut app = game(plugin(&disk, false));
     let dimension = flat(&mut app);
     self::viewer(&mut app, dimension, NEAR.x as f32, 0.0, 3);
     start(&mut app);
@@ -181,7 +181,7 @@ fn moves_take_no_more_bytes_a_second_than_they_may() {
 #[test]
 fn pregenerated_ground_starts_cold() {
     let disk = Arc::new(MemoryStore::new());
-    let mut app = game(plugin(&disk, Promotion::OnSave));
+    let mut app = game(plugin(&disk, false));
     let dimension = flat(&mut app);
     start(&mut app);
     update(&mut app, 3);

@@ -61,7 +61,7 @@ pub fn import(arguments: &ImportWorldArguments, stop: &Stop) -> Result<Outcome> 
             UpkeepError::Ungenerated { .. } => "; --only-generated leaves them out",
             UpkeepError::OtherOptions => ", with --anew",
             UpkeepError::Open(WorldOpenError::NoWorld { .. }) => "; --create makes a world",
-            UpkeepError::Open(_) | UpkeepError::Store(_) | UpkeepError::Dimension(_) => "",
+            UpkeepError::Open(_) | UpkeepError::Store(_) => "",
             // Nothing of another file can be taken.
             UpkeepError::Objects(ObjectStoreError::NotAStore { .. }) => "",
             error if error.is_damage() && !leave_damaged => LEAVE_DAMAGED,

@@ -30,7 +30,7 @@ pub fn run(world: &Path, stop: &Stop) -> Result<Outcome> {
 pub fn damages(list: &Listed<Damage>) -> Value {
     let kind = |damage: &Damage| match damage {
         Damage::Value { .. } => "value",
-        Damage::Unreadable(_) => "unreadable",
+        Damage::Unreadable { .. } => "unreadable",
         Damage::TwoTiers { .. } => "two_tiers",
         Damage::Unmarked { .. } => "unmarked",
         Damage::Unindexed { .. } => "unindexed",

@@ -99,7 +99,7 @@ impl Reader<'_> {
         stored: Result<Option<StoredChunk>, StoreError>,
     ) -> Result<Option<ChunkState>, StoreError> {
         let Some(newest) = &chunk.newest else {
-            if let Some(StoredChunk { version, bytes }) = stored? {
+            if let Some((version, bytes)) = stored? {
                 return Ok(Some(ChunkState::new(version, true, bytes)));
             }
             let is_air = chunk.is_generated && !self.is_sparse || self.is_air(chunk.pos.column())?;
@@ -108,8 +108,8 @@ impl Reader<'_> {
         };
         let bytes = self.encode(chunk.pos, newest)?;
         let (version, is_saved) = match stored {
-            Ok(Some(stored)) if stored.bytes == bytes => (stored.version, true),
-            Ok(Some(stored)) => (stored.version.saturating_add(1), false),
+            Ok(Some((version, stored))) if stored == bytes => (version, true),
+            Ok(Some((version, _))) => (version.saturating_add(1), false),
             Ok(None) => {
                 // It is stored as air, or nothing of its column is stored.
                 let (was_air, is_air) =

@@ -12,7 +12,7 @@ use crate::coordinator::streaming::holders::Holder;
 use crate::coordinator::streaming::rebuild::rebuild;
 use crate::coordinator::threads::Threads;
 use crate::simulation::ViewerRadii;
-use crate::storage::{EntityRecord, StoredDimensionError};
+use crate::storage::{EntityRecord, StoreError};
 use bevy::prelude::*;
 use std::mem;
 
@@ -62,7 +62,7 @@ pub fn open_waiting(
             false => Dimension::open(waiting.spec.clone(), &store.0, &config, threads.blocks()),
         };
         match opened {
-            Err(DimensionError::Store(StoredDimensionError::BeingRemoved { .. })) => {
+            Err(DimensionError::Store(StoreError::BeingRemoved { .. })) => {
                 // The app ended in the middle of it.
                 remove_stored(entity, name, dimensions, &mut threads);
                 dimensions.unopened.push(waiting);

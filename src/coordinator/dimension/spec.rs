@@ -5,7 +5,7 @@ use crate::coordinator::streaming::generation_control::DimensionGeneration;
 use crate::coordinator::threads::work_error::WorkError;
 use crate::generation::Generator;
 use crate::region::RegionizerConfigError;
-use crate::storage::{self, StoreError};
+use crate::storage::StoreError;
 use bevy::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ pub enum DimensionError {
     },
     /// The store does not know it as it is now, or cannot be read.
     #[error(transparent)]
-    Store(#[from] storage::StoredDimensionError),
+    Store(#[from] StoreError),
     /// The store cannot be read.
     #[error("dimension {name:?}: {source}")]
     Read {

@@ -42,9 +42,9 @@ pub fn remove_stored(entity: Entity, name: String, dimensions: &mut Dimensions, 
     };
     threads.ask(Place::Beside("terrane removal"), remove, move |world, removed| {
         let (entries, error) = match removed.flatten() {
-            Ok(removed) if removed.finished => (removed.entries, None),
+            Ok(Some(entries)) => (entries, None),
             // The rest is removed when a dimension of this name is asked for again.
-            Ok(_) => return,
+            Ok(None) => return,
             Err(error) => (0, Some(error)),
         };
         let removed = DimensionRemoved { entity, name, entries, error };

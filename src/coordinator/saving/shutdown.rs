@@ -20,6 +20,7 @@ use crate::coordinator::travel::letters::{Directory, Post, sort_letters};
 use crate::coordinator::{complaints::tell_complaints, publish::Publisher};
 use crate::simulation::{Assignment, BlockAccessError, ColumnError, Inbox, Salvage, SetBlock, Task};
 use crate::space::{ColumnPos, DimensionId};
+use crate::storage::{Durability, SaveBatch};
 use bevy::ecs::schedule::SingleThreadedExecutor;
 use bevy::prelude::*;
 use std::collections::BTreeMap;
@@ -53,7 +54,6 @@ pub fn shut_down(world: &mut World) {
             save_clocks,
             last_commit,
             fail_last_saves,
-            save_notes,
             end_threads,
         )
             .chain(),
@@ -256,9 +256,10 @@ fn letters_left(dimensions: &mut Dimensions) -> usize {
     left
 }
 
-/// Also if nothing else is saved any more. What is saved is synced after it.
+/// The clocks, and when chunks were in use last: also if nothing else is saved any more. What is saved is synced after it.
 fn save_clocks(store: Res<Store>, dimensions: Res<Dimensions>) {
-    if let Err(error) = store.0.save_clocks(&dimensions.clocks().collect()) {
+    let clocks = SaveBatch { clocks: dimensions.clocks().collect(), ..SaveBatch::default() };
+    if let Err(error) = store.0.commit(&clocks, Durability::Process) {
         warn!("the time that has passed in dimensions is not saved: {error}");
     }
 }
@@ -298,16 +299,6 @@ fn fail_last_saves(mut saves: ResMut<Saves>, mut publisher: ResMut<Publisher>) {
     let requests = saves.take_requests();
     if !requests.is_empty() {
         saves.fail(requests, SaveError::Ended, &mut publisher);
-    }
-}
-
-/// What is written along with saves or later, if nothing else is saved.
-fn save_notes(store: Res<Store>) {
-    if let Err(error) = store.0.save_heat() {
-        warn!("when chunks were in use last is not saved: {error}");
-    }
-    if let Err(error) = store.0.save_opacity() {
-        warn!("what is opaque is made anew next time, as it could not be saved: {error}");
     }
 }
 

@@ -15,7 +15,8 @@ use crate::coordinator::streaming::holders::ViewerState;
 use crate::coordinator::threads::Threads;
 use crate::space::ColumnPos;
 use crate::storage::{
-    ChunkGroup, CoolingGroup, Family, FamilySize, StoreError, Tier, TierConfig, TierMoves, WorldStore,
+    ChunkGroup, CoolingGroup, Durability, Family, FamilySize, SaveBatch, StoreError, Tier, TierConfig, TierMoves,
+    WorldStore,
 };
 use bevy::prelude::*;
 use std::mem;
@@ -79,7 +80,7 @@ struct StepDone {
 impl Step {
     fn run(self, store: &WorldStore) -> Result<StepDone, StoreError> {
         if self.saves_heat {
-            store.save_heat()?;
+            store.commit(&SaveBatch::default(), Durability::Process)?;
         }
         let mut moves = store.promote_loaded()?;
         if !self.looks {

@@ -153,7 +153,7 @@ mod tests {
         read(&ground).unwrap();
         assert_eq!(ground.take_regenerated().len(), 1);
         let kept = store.set_aside().unwrap();
-        assert_eq!(kept.iter().map(|kept| &kept.value).collect::<Vec<_>>(), [&value]);
+        assert_eq!(kept.into_iter().map(|kept| kept.value).collect::<Vec<_>>(), [Some(value)]);
     }
 
     #[test]

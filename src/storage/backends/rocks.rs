@@ -11,10 +11,8 @@ mod reopening;
 mod tests;
 
 use crate::storage::error::without_folder;
-use crate::storage::{
-    Backup, Durability, Family, FamilySize, KeyValue, KeyValueStore, Operation, StoreError, WriteBatch, keys,
-};
-pub(in crate::storage) use remains::{LostFile, Remains};
+use crate::storage::{Backup, Durability, Family, FamilySize, KeyValue, KeyValueStore, StoreError, WriteBatch, keys};
+pub(in crate::storage) use remains::Remains;
 use reopening::{Database, Keeper};
 use rocksdb::{
     BlockBasedOptions, Cache, ColumnFamily, DB, DBCompressionType, ErrorKind, Options, ReadOptions, WriteOptions,
@@ -100,7 +98,7 @@ impl RocksStore {
     /// Does something with the database and one of its families.
     fn with<T>(
         &self,
-        operation: Operation,
+        operation: &'static str,
         family: Family,
         act: impl FnOnce(&DB, &ColumnFamily) -> Result<T, rocksdb::Error>,
     ) -> Result<T, StoreError> {
@@ -112,7 +110,7 @@ impl RocksStore {
     fn family<'a>(
         &self,
         database: &'a DB,
-        operation: Operation,
+        operation: &'static str,
         family: Family,
     ) -> Result<&'a ColumnFamily, StoreError> {
         database.cf_handle(family.name()).ok_or_else(|| {
@@ -121,14 +119,14 @@ impl RocksStore {
         })
     }
 
-    fn error(&self, operation: Operation, family: Option<Family>) -> impl Fn(rocksdb::Error) -> StoreError {
+    fn error(&self, operation: &'static str, family: Option<Family>) -> impl Fn(rocksdb::Error) -> StoreError {
         move |error| match (operation, family, error.kind()) {
-            (Operation::Read | Operation::Scan, Some(family), ErrorKind::Corruption) => {
+            ("read" | "scan", Some(family), ErrorKind::Corruption) => {
                 let reason = without_folder(error.as_ref(), self.path());
                 StoreError::Damaged { family, path: self.path().to_path_buf(), reason }
             }
             (_, _, kind) => {
-                let is_read = matches!(operation, Operation::Read | Operation::Scan);
+                let is_read = matches!(operation, "read" | "scan");
                 let error = StoreError::backend(operation, family, self.path(), error);
                 if is_read && kind == ErrorKind::IOError {
                     self.keeper.note_failed_read(&error);
@@ -141,7 +139,7 @@ impl RocksStore {
     /// Writes, and sees to it that what was written is where it will be looked for.
     fn change(
         &self,
-        operation: Operation,
+        operation: &'static str,
         durability: Durability,
         change: impl FnOnce(&DB) -> Result<Result<(), rocksdb::Error>, StoreError>,
     ) -> Result<(), StoreError> {
@@ -314,7 +312,7 @@ impl KeyValueStore for RocksStore {
     }
 
     fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        self.with(Operation::Read, family, |database, handle| match database.get_cf(handle, key) {
+        self.with("read", family, |database, handle| match database.get_cf(handle, key) {
             Err(error) if has_finer_checksums(family, &error) => {
                 database.get_cf_opt(handle, key, &unchecked()).or(Err(error))
             }
@@ -326,14 +324,14 @@ impl KeyValueStore for RocksStore {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
-        self.with(Operation::Read, family, |database, handle| {
+        self.with("read", family, |database, handle| {
             let values = database.batched_multi_get_cf(handle, keys.iter().copied(), keys.is_sorted());
             values.into_iter().map(|value| Ok(value?.map(|value| value.to_vec()))).collect()
         })
     }
 
     fn scan(&self, family: Family, range: Range<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError> {
-        self.with(Operation::Scan, family, |database, handle| {
+        self.with("scan", family, |database, handle| {
             read_page(database, handle, family, range, (limit, usize::MAX), true)
         })
     }
@@ -347,27 +345,27 @@ impl KeyValueStore for RocksStore {
     ) -> Result<Vec<KeyValue>, StoreError> {
         // A walk over everything must not push out of the cache what a game reads.
         let limits = (most_entries, most_bytes);
-        self.with(Operation::Scan, family, |database, handle| read_page(database, handle, family, range, limits, false))
+        self.with("scan", family, |database, handle| read_page(database, handle, family, range, limits, false))
     }
 
     fn expected_entries(&self, family: Family) -> Result<Option<RangeInclusive<u64>>, StoreError> {
         if self.is_writable {
             return Ok(None);
         }
-        self.with(Operation::Measure, family, |database, handle| entries::expected(database, handle, family).map(Some))
+        self.with("measure", family, |database, handle| entries::expected(database, handle, family).map(Some))
     }
 
     fn write(&self, batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {
-        self.change(Operation::Write, durability, |database| {
+        self.change("write", durability, |database| {
             for required in batch.preconditions() {
-                let handle = self.family(database, Operation::Read, required.family)?;
+                let handle = self.family(database, "read", required.family)?;
                 let stored = database.get_pinned_cf(handle, &required.key);
-                let stored = stored.map_err(self.error(Operation::Read, Some(required.family)))?;
+                let stored = stored.map_err(self.error("read", Some(required.family)))?;
                 required.require(stored.as_deref(), self.path())?;
             }
             let mut writes = rocksdb::WriteBatch::default();
             for change in batch.into_changes() {
-                let handle = self.family(database, Operation::Write, change.family)?;
+                let handle = self.family(database, "write", change.family)?;
                 match change.value {
                     Some(value) => writes.put_cf(handle, change.key, value),
                     None => writes.delete_cf(handle, change.key),
@@ -380,7 +378,7 @@ impl KeyValueStore for RocksStore {
     }
 
     fn sync(&self) -> Result<(), StoreError> {
-        self.change(Operation::Sync, Durability::Sync, |database| Ok(database.flush_wal(true)))
+        self.change("sync", Durability::Sync, |database| Ok(database.flush_wal(true)))
     }
 
     fn written_bytes(&self) -> Option<u64> {
@@ -390,7 +388,7 @@ impl KeyValueStore for RocksStore {
     }
 
     fn approximate_family(&self, family: Family) -> Result<Option<FamilySize>, StoreError> {
-        self.with(Operation::Measure, family, |database, handle| {
+        self.with("measure", family, |database, handle| {
             let property = |name: &CStr| Ok(database.property_int_value_cf(handle, name)?.unwrap_or(0));
             let parts = [properties::LIVE_SST_FILES_SIZE, LIVE_BLOB_FILE_SIZE, properties::CUR_SIZE_ALL_MEM_TABLES];
             let bytes = parts.into_iter().map(property).sum::<Result<u64, rocksdb::Error>>()?;
@@ -399,7 +397,7 @@ impl KeyValueStore for RocksStore {
     }
 
     fn approximate_range_bytes(&self, family: Family, range: Range<&[u8]>) -> Result<Option<u64>, StoreError> {
-        self.with(Operation::Measure, family, |database, handle| {
+        self.with("measure", family, |database, handle| {
             // Of what is in files; the little that is in memory alone is left out.
             let sizes = database.get_approximate_sizes_cf(handle, &[rocksdb::Range::new(range.start, range.end)]);
             Ok(sizes.first().copied())

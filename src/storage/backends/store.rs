@@ -1,6 +1,6 @@
 //! What a backend must be able to do.
 
-use crate::storage::{Operation, StoreError, keys};
+use crate::storage::{StoreError, keys};
 use std::fmt;
 use std::num::NonZeroU32;
 use std::ops::{Range, RangeInclusive};
@@ -100,7 +100,7 @@ pub trait KeyValueStore: Send + Sync {
     fn back_up(&self, folder: &Path, keep: Option<NonZeroU32>) -> Result<Backup, StoreError> {
         let _ = (folder, keep);
         let reason = "this kind of store makes no backups; copy it instead";
-        Err(StoreError::backend(Operation::BackUp, None, self.path(), reason))
+        Err(StoreError::backend("back up", None, self.path(), reason))
     }
 }
 

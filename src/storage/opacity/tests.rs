@@ -3,14 +3,14 @@
 use super::*;
 use crate::block::{BlockComponent, BlockId, BlockRegistry, BlockType, Schema};
 use crate::chunk::Chunk;
-use crate::space::ChunkPos;
+use crate::space::{ChunkPos, GeneratorIdentity};
 use crate::storage::backends::test_store::TestStore;
-use crate::storage::{CommitReport, Durability, KeyValueStore, RegistryLists, SaveBatch, values::stored_graph};
+use crate::storage::{CommitReport, KeyValueStore, RegistryLists, SaveBatch};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::Duration;
 
 const DIMENSION: DimensionId = DimensionId(0);
 const STONE: BlockId = BlockId::new(1);
@@ -50,55 +50,66 @@ fn edits_are_seen_and_nothing_is_written_that_stays_as_it_was() {
     let (pos, batch) = (ChunkPos::new(-3, 2, 5), BatchPos::new(-1, 1));
     assert_eq!(world.opacity(DIMENSION, batch).unwrap(), BatchOpacity::default());
     save(&world, [(pos, slab(STONE, GLASS))]);
+    assert_eq!(stored_value(&store, batch), None, "nobody has asked");
     assert_eq!(world.opacity(DIMENSION, batch).unwrap().highest(16, 16), Some(35));
-    world.save_opacity().unwrap();
     let before = stored_value(&store, batch);
-    save(&world, [(pos, slab(STONE, BlockId::AIR))]);
-    assert!(before.is_some() && stored_value(&store, batch) == before, "glass hides as little as air");
+    save(&world, [(pos, slab(STONE, GLASS))]);
+    assert!(before.is_some() && stored_value(&store, batch) == before, "the chunk is as it was");
+    let elsewhere = ChunkPos { x: -5, ..pos };
+    save(&world, [(elsewhere, slab(GLASS, BlockId::AIR))]);
+    assert_eq!(stored_value(&store, batch), before, "it is of another batch");
     save(&world, [(pos, slab(GLASS, BlockId::AIR))]);
-    assert_eq!(world.opacity(DIMENSION, batch).unwrap().highest(16, 16), None);
     assert_eq!(stored_value(&store, batch), None, "what is not true any more is not stored");
+    assert_eq!(world.opacity(DIMENSION, batch).unwrap().highest(16, 16), None);
 }
 
 #[test]
-fn a_tile_that_changes_is_written_minutes_later_or_made_anew_after_a_crash() {
+fn a_tile_is_stored_for_whoever_asks_next_and_gone_with_the_write_that_changes_it() {
     let store = TestStore::default();
-    let (pos, batch) = (ChunkPos::new(1, 0, 1), BatchPos::new(0, 0));
-    let mut graph = BTreeMap::new();
-    stored_graph::insert(&mut graph, pos.column());
-    let new = SaveBatch {
-        chunks: [((DIMENSION, pos), Arc::new(slab(STONE, BlockId::AIR)))].into(),
-        tiles: graph.into_iter().map(|(tile, masks)| ((DIMENSION, tile), masks)).collect(),
-        ..SaveBatch::default()
-    };
+    let batch = BatchPos::new(0, 0);
     let highest = |world: &WorldStore| world.opacity(DIMENSION, batch).unwrap().highest(16, 16);
     let above = |y: i64| [(ChunkPos::new(1, y, 1), slab(STONE, BlockId::AIR))];
     {
         let world = open(&store, OPAQUE);
-        world.commit(&new, Durability::Process).unwrap();
-        assert!(stored_value(&store, batch).is_some(), "of new ground it is written at once");
+        save(&world, above(0));
+        assert_eq!((highest(&world), stored_value(&store, batch).is_some()), (Some(3), true));
         save(&world, above(1));
-        assert_eq!((highest(&world), stored_value(&store, batch)), (Some(19), None));
+        assert_eq!(stored_value(&store, batch), None);
     }
     let world = open(&store, OPAQUE);
     assert_eq!(highest(&world), Some(19), "after a crash");
-    save(&world, above(2));
-    world.set_session_time(Duration::from_secs(299));
-    save(&world, above(3));
-    assert_eq!((highest(&world), stored_value(&store, batch)), (Some(51), None));
-    world.set_session_time(Duration::from_secs(300));
-    let elsewhere = [(ChunkPos::new(100, 0, 0), slab(STONE, BlockId::AIR))];
-    save(&world, elsewhere);
-    assert!(stored_value(&store, batch).is_some());
-    // A commit that fails changes nothing of what is known.
+    // A commit that fails changes nothing of what is known, and a tile that cannot be stored is told all the same.
     store.fail_writes(true);
     let batch_above = SaveBatch {
         chunks: above(9).into_iter().map(|(pos, chunk)| ((DIMENSION, pos), Arc::new(chunk))).collect(),
         ..SaveBatch::default()
     };
     assert!(world.commit(&batch_above, Durability::Process).is_err());
+    assert_eq!(world.opacity(DIMENSION, BatchPos::new(7, 7)), Ok(BatchOpacity::default()));
     store.fail_writes(false);
-    assert_eq!((highest(&world), highest(&open(&store, OPAQUE))), (Some(51), Some(51)));
+    assert_eq!((highest(&world), highest(&open(&store, OPAQUE))), (Some(19), Some(19)));
+}
+
+#[test]
+fn a_tile_is_not_stored_while_somebody_writes_or_where_a_dimension_is_removed() {
+    let store = TestStore::default();
+    let world = open(&store, OPAQUE);
+    let batch = BatchPos::new(0, 0);
+    save(&world, [(ChunkPos::new(1, 0, 1), slab(STONE, BlockId::AIR))]);
+    let written = world.written.load(Ordering::Acquire);
+    {
+        let _writing = world.lock_writes();
+        assert_eq!(world.opacity(DIMENSION, batch).unwrap().highest(16, 16), Some(3));
+    }
+    let (blocks, key) = (world.known_blocks().unwrap(), keys::opacity_key(DIMENSION, batch));
+    world.make_sparse(DimensionId(1)).unwrap();
+    world.keep_opacity(DIMENSION, key, &BatchOpacity::default(), &blocks, written);
+    assert_eq!(stored_value(&store, batch), None, "something was written meanwhile");
+    let origin = GeneratorIdentity { name: "hills".into(), version: 0, seed: 0 };
+    assert_eq!(world.open_dimension("overworld", &origin), Ok(DIMENSION));
+    assert_eq!(world.remove_dimension("overworld", |_| ControlFlow::Break(())), Ok(None));
+    world.opacity(DIMENSION, batch).unwrap();
+    assert_eq!(stored_value(&store, batch), None);
 }
 
 #[test]
@@ -118,15 +129,13 @@ fn a_map_that_is_lost_or_damaged_or_says_something_else_is_made_anew() {
     let world = open(&store, [false, true, true]);
     assert_eq!(highest(&world), Some(19));
     save(&world, above(2));
-    world.save_opacity().unwrap();
     assert_eq!(highest(&world), Some(35));
     store.tamper(Family::Opacity, &keys::opacity_key(DIMENSION, batch), |value| value[20] ^= 1);
+    let damaged = stored_value(&store, batch);
     assert_eq!(highest(&world), Some(35));
-    let report = save(&world, above(3));
-    world.save_opacity().unwrap();
-    assert!(report.replaced[0].to_string().contains("opacity"), "{:?}", report.replaced);
-    assert_eq!((highest(&world), report.replaced.len()), (Some(51), 1));
-    assert!(save(&world, above(4)).replaced.is_empty());
+    assert!(stored_value(&store, batch).is_some_and(|value| Some(value) != damaged), "it is whole again");
+    assert!(save(&world, above(3)).replaced.is_empty());
+    assert_eq!(highest(&world), Some(51));
 }
 
 #[test]
@@ -144,7 +153,6 @@ fn a_damaged_chunk_keeps_nothing_else_from_being_saved() {
     save(&world, [(damaged, slab(STONE, BlockId::AIR))]);
     let tile = world.opacity(DIMENSION, batch).unwrap();
     assert_eq!((tile.highest(0, 0), tile.highest(16, 16)), (Some(3), Some(3)));
-    world.save_opacity().unwrap();
     assert!(stored_value(&store, batch).is_some());
 }
 
@@ -175,40 +183,29 @@ fn a_chunk_that_cannot_be_migrated_keeps_nothing_else_from_being_saved() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Whatever is saved, with the graph or without, in whatever batches: the map is that of the stored chunks.
+    /// Whatever is saved, in whatever batches, and whenever somebody asks: the map is that of the stored chunks.
     #[test]
     fn the_map_follows_the_chunks(
-        commits in vec((vec((-5..5_i64, -2..3_i64, -5..5_i64, 0..3_u32, 0..3_u32), 1..6), any::<bool>(), 0..200_u64), 1..8),
-        is_saved: bool,
+        commits in vec((vec((-5..5_i64, -2..3_i64, -5..5_i64, 0..3_u32, 0..3_u32), 1..6), any::<bool>()), 1..8),
     ) {
         let store = TestStore::default();
         let world = open(&store, OPAQUE);
-        let mut graph = BTreeMap::new();
         let mut known = BTreeMap::new();
-        let mut seconds = 0;
-        for (chunks, with_graph, later) in commits {
-            seconds += later;
-            world.set_session_time(Duration::from_secs(seconds));
+        let batches = || (-2..2).flat_map(|x| (-2..2).map(move |z| BatchPos::new(x, z)));
+        for (chunks, is_asked) in commits {
             let mut batch = SaveBatch::default();
             for (x, y, z, block, other) in chunks {
                 let (pos, chunk) = (ChunkPos::new(x, y, z), slab(BlockId::new(block), BlockId::new(other)));
                 known.insert(pos, chunk.clone());
                 batch.chunks.insert((DIMENSION, pos), Arc::new(chunk));
-                stored_graph::insert(&mut graph, pos.column());
-            }
-            if with_graph {
-                for (dimension, pos) in batch.chunks.keys() {
-                    let tile = pos.column().tile();
-                    batch.tiles.insert((*dimension, tile), graph[&tile]);
-                }
             }
             world.commit(&batch, Durability::Process).unwrap();
-        }
-        if is_saved {
-            world.save_opacity().unwrap();
+            if is_asked {
+                batches().for_each(|batch| drop(world.opacity(DIMENSION, batch).unwrap()));
+            }
         }
         let reopened = open(&store, OPAQUE);
-        for batch in (-2..2).flat_map(|x| (-2..2).map(move |z| BatchPos::new(x, z))) {
+        for batch in batches() {
             let mut expected = BatchOpacity::default();
             for (pos, chunk) in known.iter().filter(|(pos, _)| pos.column().batch() == batch) {
                 expected.set_chunk(pos.column(), pos.y, chunk, |block| OPAQUE[block.index() as usize]);

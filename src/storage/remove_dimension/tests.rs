@@ -8,7 +8,7 @@ use crate::storage::ViewerRecord;
 use crate::storage::backends::test_store::TestStore;
 use crate::storage::{
     ChunkGroup, EntityRecord, KeyValue, KeyValueStore, LoadedColumn, MemoryStore, SaveBatch, StoredBlockTick,
-    StoredDimension, StoredDimensionError, StoredItem, StoredPregeneration,
+    StoredDimension, StoredItem, StoredPregeneration,
 };
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -119,7 +119,7 @@ fn all_of_a_dimension_goes_and_nothing_else() {
         assert!(contents(&store) == expected, "with pages of {page}");
         // All but the name and what it says of itself is counted.
         let entries = (before - 2 - store.contents().len()) as u64;
-        assert_eq!(removed, Ok(RemovedDimension { entries, finished: true }));
+        assert_eq!(removed, Ok(Some(entries)));
         assert!(told.is_sorted_by(|a, b| a < b) && told.last() == Some(&entries), "{told:?}");
         assert!(all_there(&world, DimensionId(0)) && all_there(&world, DimensionId(2)));
     }
@@ -192,7 +192,7 @@ fn check_resumable(store: &TestStore, expected: &[(Family, KeyValue)], reached: 
     let is_listed = world.dimensions().unwrap().into_iter().find(|dimension| dimension.id == NETHER);
     match is_listed.map(|dimension| dimension.being_removed) {
         Some(true) => {
-            let refused = StoredDimensionError::BeingRemoved { name: NAMES[1].into() };
+            let refused = StoreError::BeingRemoved { name: NAMES[1].into() };
             // Whatever it would be opened as.
             for seed in [42, 43] {
                 let opened = world.open_dimension(NAMES[1], &GeneratorIdentity { seed, ..origin() });
@@ -209,7 +209,7 @@ fn check_resumable(store: &TestStore, expected: &[(Family, KeyValue)], reached: 
         }
     }
     let removed = world.remove_dimension_by(SMALL_PAGE, NAMES[1], on()).unwrap();
-    assert!(removed.finished);
+    assert!(removed.is_some());
     assert!(contents(store) == expected, "something is left {reached}");
 }
 
@@ -263,13 +263,18 @@ fn a_removal_that_is_stopped_goes_on_where_it_was() {
     let mut entries = 0;
     // One page at a time.
     for calls in 1.. {
-        let removed = world.remove_dimension_by(SMALL_PAGE, NAMES[1], |_| ControlFlow::Break(())).unwrap();
-        entries += removed.entries;
-        if removed.finished {
-            assert!(calls == 23 && removed.entries == 0);
+        let mut gone = 0;
+        let one_page = |progress: &Progress| {
+            gone = progress.done;
+            ControlFlow::Break(())
+        };
+        let removed = world.remove_dimension_by(SMALL_PAGE, NAMES[1], one_page).unwrap();
+        entries += gone;
+        if let Some(removed) = removed {
+            assert!(calls == 23 && removed == 0);
             break;
         }
-        assert!(removed.entries > 0);
+        assert!(gone > 0);
         check_resumable(&TestStore::on(store.snapshot()), &expected, &format!("after {calls} calls"));
     }
     assert!(contents(&store) == expected);
@@ -325,7 +330,7 @@ fn others_may_save_between_the_writes() {
         saved = true;
         ControlFlow::Continue(())
     });
-    assert!(saved && removed.unwrap().finished);
+    assert!(saved && removed.unwrap().is_some());
     assert!(contents(&store) == expected());
 }
 
@@ -336,12 +341,12 @@ fn two_removals_at_once_do_not_take_the_names_next_dimension() {
     let mut next = None;
     let removed = world.remove_dimension_by(SMALL_PAGE, NAMES[1], |_| {
         if next.is_none() {
-            assert!(world.remove_dimension(NAMES[1], on()).unwrap().finished);
+            assert!(world.remove_dimension(NAMES[1], on()).unwrap().is_some());
             next = Some(world.open_dimension(NAMES[1], &origin()).unwrap());
         }
         ControlFlow::Continue(())
     });
-    assert!(removed.unwrap().finished);
+    assert!(removed.unwrap().is_some());
     assert_eq!(next, Some(DimensionId(3)));
     assert_eq!(world.open_dimension(NAMES[1], &origin()), Ok(DimensionId(3)));
 }

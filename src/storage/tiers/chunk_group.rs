@@ -85,16 +85,13 @@ impl ChunkGroup {
     /// The group at a place in a cluster of a tier whose first chunk is this. Only a cold one has others than that chunk's.
     pub(in crate::storage) fn in_cluster(tier: Tier, dimension: DimensionId, first: ChunkPos, place: u8) -> Self {
         match tier {
-            Tier::Cold => Self::in_cube(dimension, first, place),
+            Tier::Cold => {
+                let inside = Self::of(dimension, ChunkPos::new(0, 0, 0)).chunk(place.into());
+                let ChunkPos { x, y, z } = first;
+                Self::of(dimension, ChunkPos::new(x | inside.x << 2, y | inside.y << 2, z | inside.z << 2))
+            }
             Tier::Hot | Tier::Warm => Self::of(dimension, first),
         }
-    }
-
-    /// The group at a place in the cube whose first chunk is this.
-    pub(in crate::storage) fn in_cube(dimension: DimensionId, cube: ChunkPos, place: u8) -> Self {
-        let inside = Self::of(dimension, ChunkPos::new(0, 0, 0)).chunk(place.into());
-        let ChunkPos { x, y, z } = cube;
-        Self::of(dimension, ChunkPos::new(x | inside.x << 2, y | inside.y << 2, z | inside.z << 2))
     }
 }
 
@@ -125,7 +122,7 @@ mod tests {
             prop_assert_eq!(ChunkGroup::parse(&group.key()), Some(group));
             prop_assert_eq!(group.key().to_vec(), group.range().start);
             let (_, cube) = keys::parse_chunk_key(&group.cube_key()).unwrap();
-            prop_assert_eq!(ChunkGroup::in_cube(dimension, cube, group.place_in_cube()), group);
+            prop_assert_eq!(ChunkGroup::in_cluster(Tier::Cold, dimension, cube, group.place_in_cube()), group);
             // The keys of a cube's groups are one range that begins with the cube's.
             let range = keys::chunk_cube_range(dimension, chunk, 4);
             prop_assert_eq!(&range.start, &group.cube_key().to_vec());

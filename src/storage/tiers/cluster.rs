@@ -55,9 +55,6 @@ pub(in crate::storage) struct Part<'a> {
     bytes: Cow<'a, [u8]>,
 }
 
-/// A decompressed group.
-pub(in crate::storage) struct Unpacked<'a>(Cow<'a, [u8]>);
-
 impl Part<'static> {
     /// Packs the values of single chunks, given by their places in the group. `None` if they are too large together.
     pub fn pack<'v>(values: impl IntoIterator<Item = (usize, &'v [u8])>) -> Option<Self> {
@@ -101,8 +98,8 @@ impl Part<'_> {
         Part { chunks, raw_length, checksum, bytes: bytes.into_owned().into() }
     }
 
-    /// Checks and decompresses it. The reason, if it cannot be used: the other groups of its cluster can.
-    pub fn unpack(&self) -> Result<Unpacked<'_>, String> {
+    /// Checks and decompresses it, for [`values`]. The reason, if it cannot be used: the other groups of its cluster can.
+    pub fn unpack(&self) -> Result<Cow<'_, [u8]>, String> {
         let found = crc32fast::hash(&self.bytes);
         if found != self.checksum {
             let stored = self.checksum;
@@ -125,16 +122,14 @@ impl Part<'_> {
         if found != listed {
             return Err(format!("its group has the chunks {found:#018x}, but the table says {listed:#018x}"));
         }
-        Ok(Unpacked(raw))
+        Ok(raw)
     }
 }
 
-impl Unpacked<'_> {
-    /// The values of single chunks with their places in the group, in their order.
-    pub fn values(&self) -> impl Iterator<Item = (usize, &[u8])> {
-        // It was checked when it was unpacked.
-        decode_cluster(&self.0).into_iter().flatten()
-    }
+/// The values of single chunks of an [unpacked](Part::unpack) group, with their places in it and in their order.
+pub(in crate::storage) fn values(unpacked: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    // It was checked when it was unpacked.
+    decode_cluster(unpacked).into_iter().flatten()
 }
 
 /// The value of a cluster.

@@ -134,18 +134,6 @@ impl WorldStore {
         }
     }
 
-    /// Writes the accesses that were noted, for when nothing else is saved for a while.
-    pub(crate) fn save_heat(&self) -> Result<(), StoreError> {
-        let _writing = self.lock_writes();
-        let mut writes = WriteBatch::default();
-        let written = self.add_heat(&BTreeMap::new(), &mut writes)?;
-        if !writes.is_empty() {
-            self.write(writes, Durability::Process)?;
-        }
-        self.heat.forget(&written);
-        Ok(())
-    }
-
     /// Adds what was noted, and where groups were put, to a write. Once it is done, the answer is to be
     /// [forgotten](Heat::forget).
     pub(in crate::storage) fn add_heat(
@@ -176,7 +164,7 @@ impl WorldStore {
 
     /// Goes on with the play time that is stored.
     pub(in crate::storage) fn resume_play_time(&mut self) -> Result<(), StoreError> {
-        let stored = self.read_record(keys::PLAY_TIME, || StoredItem::PlayTime)?;
+        let stored = self.read_record(keys::PLAY_TIME, StoredItem::PlayTime)?;
         self.heat = Heat::new(stored.unwrap_or_default());
         Ok(())
     }

@@ -1,8 +1,8 @@
-//! Making groups hot because they were loaded, for worlds with [`Promotion::OnLoad`].
+//! Making groups hot because they were loaded, for worlds whose [`TierConfig`](crate::storage::TierConfig) says so.
 //!
 //! Whoever loads only notes what it found packed: moves are made by one thread.
 
-use crate::storage::{ChunkGroup, Promotion, StoreError, Tier, TierMoves, WorldStore};
+use crate::storage::{ChunkGroup, StoreError, Tier, TierMoves, WorldStore};
 use std::collections::BTreeSet;
 use std::mem;
 use std::sync::{MutexGuard, PoisonError};
@@ -18,9 +18,9 @@ impl WorldStore {
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says when groups become hot again. Before it was said, they do when they are saved.
-    pub fn set_promotion(&self, promotion: Promotion) {
-        *self.loaded() = (promotion == Promotion::OnLoad).then(BTreeSet::new);
+    /// Says whether groups become hot again when they are loaded. Before it was said, they do when they are saved.
+    pub fn set_promotes_on_load(&self, promotes_on_load: bool) {
+        *self.loaded() = promotes_on_load.then(BTreeSet::new);
     }
 
     /// Packed groups were loaded.

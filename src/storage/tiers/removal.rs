@@ -40,24 +40,24 @@ impl Moves<'_> {
             }
             return Ok(removed);
         }
-        let Some(packed) = self.world.find_for_move(group, self)? else { return Ok(0) };
-        let removed = group.chunks(packed.part.chunks).filter(|chunk| is_removed(*chunk));
+        let Some((tier, part)) = self.world.find_for_move(group, self)? else { return Ok(0) };
+        let removed = group.chunks(part.chunks).filter(|chunk| is_removed(*chunk));
         let removed = removed.fold(0_u64, |mask, chunk| mask | 1 << cluster_place(chunk));
-        let kept = packed.part.chunks & !removed;
+        let kept = part.chunks & !removed;
         if removed == 0 {
             return Ok(0);
         }
         if kept == 0 {
-            self.unpack(group, packed.tier)?;
+            self.unpack(group, tier)?;
             self.placed.insert(group, Placed::Gone);
             return Ok(removed.count_ones().into());
         }
-        let Ok(unpacked) = packed.part.unpack() else { return Ok(0) };
-        let Some(rest) = Part::pack(unpacked.values().filter(|(place, _)| kept >> place & 1 == 1)) else {
+        let Ok(unpacked) = part.unpack() else { return Ok(0) };
+        let Some(rest) = Part::pack(cluster::values(&unpacked).filter(|(place, _)| kept >> place & 1 == 1)) else {
             return Ok(0);
         };
-        self.unpack(group, packed.tier)?;
-        self.pack(group, rest, packed.tier)?;
+        self.unpack(group, tier)?;
+        self.pack(group, rest, tier)?;
         Ok(removed.count_ones().into())
     }
 }
@@ -102,7 +102,7 @@ impl WorldStore {
                         groups.insert(own);
                         continue;
                     }
-                    let in_cube = |place| ChunkGroup::in_cube(dimension, first, place);
+                    let in_cube = |place| ChunkGroup::in_cluster(Tier::Cold, dimension, first, place);
                     match cluster::open(value) {
                         Ok(parts) => groups.extend(parts.into_keys().map(in_cube)),
                         // Any of them may be in it.

@@ -8,7 +8,7 @@ use crate::block::BlockId;
 use crate::chunk::{Chunk, format};
 use crate::space::{BatchPos, ColumnPos};
 use crate::storage::backends::test_store::TestStore;
-use crate::storage::{KeyValueStore, MemoryStore, Promotion, SaveBatch, envelope, values::stored_graph};
+use crate::storage::{KeyValueStore, MemoryStore, SaveBatch, envelope, values::stored_graph};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -53,9 +53,9 @@ fn load(world: &WorldStore, column: ColumnPos) -> BTreeMap<ChunkPos, u32> {
 fn stored(store: &TestStore) -> Vec<(ChunkPos, (Tier, u32, u64))> {
     let mut stored = Vec::new();
     let mut add = |pos, tier, value: &[u8]| {
-        let opened = envelope::open(value).unwrap();
-        let block = block_of(&format::decode(&(), opened.payload).unwrap().0);
-        stored.push((pos, (tier, block, opened.version)));
+        let (version, payload) = envelope::open(value).unwrap();
+        let block = block_of(&format::decode(&(), payload).unwrap().0);
+        stored.push((pos, (tier, block, version)));
     };
     for (family, (key, value)) in store.contents() {
         let Some(tier) = Tier::of_family(family) else { continue };
@@ -70,7 +70,7 @@ fn stored(store: &TestStore) -> Vec<(ChunkPos, (Tier, u32, u64))> {
         for (place, part) in parts {
             let group = ChunkGroup::in_cluster(tier, dimension, first, place);
             assert_eq!(group.place_in_cube(), place);
-            part.unpack().unwrap().values().for_each(|(place, value)| add(group.chunk(place), tier, value));
+            cluster::values(&part.unpack().unwrap()).for_each(|(place, value)| add(group.chunk(place), tier, value));
         }
     }
     stored
@@ -142,10 +142,9 @@ proptest! {
     #[test]
     fn every_chunk_is_in_one_tier_and_as_it_was_saved(steps in vec(step(), 1..24), on_load: bool) {
         let store = TestStore::default();
-        let promotion = if on_load { Promotion::OnLoad } else { Promotion::OnSave };
         let open = || {
             let world = store.world();
-            world.set_promotion(promotion);
+            world.set_promotes_on_load(on_load);
             world
         };
         let mut world = open();

@@ -53,23 +53,14 @@ impl fmt::Display for Tier {
     }
 }
 
-/// When a group of chunks that is warm or cold becomes hot again.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Promotion {
-    /// When it is loaded, at once.
-    OnLoad,
-    /// When a change of one of its chunks is saved; until then it is read where it lies.
-    #[default]
-    OnSave,
-}
-
 /// When chunks move between the tiers, and how much work that may be.
 ///
 /// Times are of the world's [play time](crate::storage::WorldStore::play_time): a world that is not open does not cool down.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TierConfig {
-    /// When a group becomes hot again.
-    pub promotion: Promotion,
+    /// Whether a warm or cold group becomes hot again as soon as it is loaded. By default it does when a change of one of its
+    /// chunks is saved, and is read where it lies until then.
+    pub promotes_on_load: bool,
     /// A group that was not loaded for so long becomes warm; ten minutes by default. `Duration::MAX` for never.
     pub warm_after: Duration,
     /// A group that was not loaded for so long becomes cold; one hour by default. `Duration::MAX` for never.
@@ -84,7 +75,7 @@ pub struct TierConfig {
 impl Default for TierConfig {
     fn default() -> Self {
         Self {
-            promotion: Promotion::default(),
+            promotes_on_load: false,
             warm_after: Duration::from_secs(10 * 60),
             cold_after: Duration::from_secs(60 * 60),
             cold_beyond: 1_024,
@@ -140,6 +131,6 @@ mod tests {
     #[test]
     fn by_default_32_mib_are_moved_in_a_second_and_what_is_saved_becomes_hot() {
         let config = TierConfig::default();
-        assert_eq!((config.bytes_per_second, config.promotion), (32 << 20, Promotion::OnSave));
+        assert_eq!((config.bytes_per_second, config.promotes_on_load), (32 << 20, false));
     }
 }

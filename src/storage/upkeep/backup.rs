@@ -2,13 +2,13 @@
 
 #[cfg(feature = "rocksdb")]
 use super::snapshot_files;
+#[cfg(feature = "rocksdb")]
+use crate::storage::RocksStore;
 use crate::storage::{Backup, StoreError, WorldStore};
 #[cfg(feature = "rocksdb")]
-use crate::storage::{Operation, RocksStore};
+use crate::work::if_there;
 #[cfg(feature = "rocksdb")]
 use std::fs;
-#[cfg(feature = "rocksdb")]
-use std::io::ErrorKind;
 use std::num::NonZeroU32;
 use std::path::Path;
 
@@ -41,12 +41,10 @@ const NAMES: [&str; 5] = ["meta", "private", "shared", "shared_checksum", snapsh
 /// Hidden files may: desktops make some in any folder that is looked at.
 #[cfg(feature = "rocksdb")]
 fn expect_backups(folder: &Path) -> Result<(), StoreError> {
-    let failed = |reason: String| StoreError::backend(Operation::BackUp, None, folder, reason);
-    let entries = match fs::read_dir(folder) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        entries => entries.map_err(|error| failed(format!("its folder cannot be read: {error}")))?,
-    };
-    for entry in entries {
+    let failed = |reason: String| StoreError::backend("back up", None, folder, reason);
+    let entries = if_there(fs::read_dir(folder));
+    let entries = entries.map_err(|error| failed(format!("its folder cannot be read: {error}")))?;
+    for entry in entries.into_iter().flatten() {
         let name = entry.map_err(|error| failed(error.to_string()))?.file_name();
         let is_hidden = name.as_encoded_bytes().starts_with(b".");
         if !is_hidden && !NAMES.iter().any(|known| *known == name) {

@@ -10,6 +10,7 @@
 //! that ended are removed when the world is opened to be played.
 
 use crate::storage::{Backup, values::record};
+use crate::work::if_there;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -96,11 +97,7 @@ impl BackupRequest {
                 return Ok(progress);
             }
         }
-        let answer: Answer = match self.files.read("answer") {
-            Ok(answer) => answer,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(BackupProgress::Lost),
-            Err(error) => return Err(error),
-        };
+        let Some(answer) = if_there(self.files.read::<Answer>("answer"))? else { return Ok(BackupProgress::Lost) };
         self.files.remove("answer");
         Ok(match answer {
             Ok((number, bytes, made_at)) => {
@@ -125,9 +122,8 @@ impl FoundRequest {
         for files in Files::all(world, "request")? {
             let wish = files.read::<Wish>("request");
             // From here on it cannot be taken back.
-            match fs::rename(files.path("request"), files.path("running")) {
-                Err(error) if error.kind() == ErrorKind::NotFound => continue,
-                taken => taken?,
+            if if_there(fs::rename(files.path("request"), files.path("running")))?.is_none() {
+                continue;
             }
             let mut request = Self { folder: PathBuf::new(), keep: None, files, is_answered: false };
             match wish {

@@ -5,6 +5,7 @@ use crate::space::{ChunkPos, DimensionId, TilePos};
 use crate::storage::tiers::LOST_CHUNK;
 use crate::storage::tiers::cluster::{self, Part};
 use crate::storage::values::blocks::KnownBlocks;
+use crate::storage::values::record;
 use crate::storage::values::stored_graph::{self, Masks};
 use crate::storage::walk::all_keys;
 use crate::storage::{ChunkGroup, EntityRecord, Family, StoreError, StoredItem, Tier, WorldStore, keys, tiers::heat};
@@ -12,6 +13,7 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 use uuid::Uuid;
 
 /// All of a world: what is needed to judge the rest comes first.
@@ -136,7 +138,7 @@ impl<'a> Checker<'a> {
         let family = Family::Chunks;
         match part.unpack() {
             Ok(unpacked) => {
-                for (place, value) in unpacked.values() {
+                for (place, value) in cluster::values(&unpacked) {
                     if let Err(error) = self.decode(group.dimension(), group.chunk(place), value) {
                         damages.push(damage(family, error)?);
                     }
@@ -175,7 +177,7 @@ impl<'a> Checker<'a> {
 
     fn check_opacity(&self, key: &[u8], value: &[u8]) -> Result<Vec<Damage>, StoreError> {
         let (dimension, batch) = self.world.parsed(Family::Opacity, key, keys::parse_opacity_key)?;
-        self.world.read_opacity((dimension, batch), value, None).map(|_| Vec::new())
+        self.world.read_opacity(dimension, batch, value, None).map(|_| Vec::new())
     }
 
     fn check_meta(&mut self, key: &[u8], value: &[u8]) -> Result<Vec<Damage>, StoreError> {
@@ -199,9 +201,9 @@ impl<'a> Checker<'a> {
         } else if let Some((dimension, number)) = keys::parse_pregeneration_key(key) {
             world.pregeneration(dimension, number, value)?;
         } else if let Some(dimension) = keys::parse_key_of_dimension(keys::CLOCK, key) {
-            world.read_clock(dimension, value)?;
+            world.open_as(value, StoredItem::Clock(dimension), record::decode::<Duration>)?;
         } else if let Some(dimension) = keys::parse_key_of_dimension(keys::OWN_SEED, key) {
-            world.read_own_seed(dimension, value)?;
+            world.record::<u64>(value, StoredItem::OwnSeed(dimension))?;
         } else if let Some((dimension, _, name)) = keys::parse_object_key(key) {
             world.open_object(dimension, name, value)?;
         } else if let Some((dimension, import)) = keys::parse_import_key(key) {

@@ -1,6 +1,6 @@
 //! A copy of all that is stored, byte for byte, from one backend to another.
 
-use super::UpkeepError;
+use super::{Damage, UpkeepError};
 use crate::storage::walk::{all_keys, walk};
 use crate::storage::{Durability, Family, KeyValueStore, StoreError, WriteBatch};
 use crate::work::Progress;
@@ -27,9 +27,9 @@ pub fn copy_store(
             page.iter().for_each(|(key, value)| writes.put(family, key.clone(), value.clone()));
             Ok(to.write(writes, Durability::Process)?)
         }
-        Err(range) => {
-            let path = from.path().to_path_buf();
-            Err(UpkeepError::Store(StoreError::Damaged { family, path, reason: range.to_string() }))
+        Err((keys, reason)) => {
+            let (path, reason) = (from.path().to_path_buf(), Damage::Unreadable { family, keys, reason }.to_string());
+            Err(UpkeepError::Store(StoreError::Damaged { family, path, reason }))
         }
     })?;
     if !finished {

@@ -2,7 +2,7 @@
 
 use crate::object_store::ObjectStoreError;
 use crate::space::ColumnPos;
-use crate::storage::{StoreError, StoredDimensionError, WorldOpenError};
+use crate::storage::{StoreError, WorldOpenError};
 use crate::work::FileError;
 use std::path::PathBuf;
 use thiserror::Error;
@@ -120,9 +120,6 @@ pub enum UpkeepError {
         /// Its version.
         version: u32,
     },
-    /// The dimension cannot be made, or is being removed.
-    #[error(transparent)]
-    Dimension(#[from] StoredDimensionError),
     /// The key of an object that is to be kept is kept for the format, or cannot be one.
     #[error(
         "{key:?} is no key of a game's own: those have 1 to 512 bytes, a colon, and a place where there can be blocks if any"
@@ -139,7 +136,6 @@ impl UpkeepError {
         match self {
             Self::Store(error) => error.is_damage(),
             Self::Open(error) => error.is_damage(),
-            Self::Dimension(StoredDimensionError::Store(error)) => error.is_damage(),
             Self::Objects(error) => error.is_damage(),
             Self::Damaged { .. } | Self::UnknownLoss { .. } | Self::Unfinished { .. } => true,
             _ => false,

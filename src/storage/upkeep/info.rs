@@ -63,19 +63,16 @@ impl WorldStore {
     }
 
     fn players(&self) -> Result<Vec<StoredPlayer>, StoreError> {
-        let mut players = Vec::new();
-        self.scan_all(Family::Meta, keys::range_of(keys::PLAYER), |key, _| {
+        self.list_meta(keys::range_of(keys::PLAYER), |key, _| {
             let (name, id) = self.parsed(Family::Meta, key, keys::parse_player_key)?;
             let place = match self.entity(id) {
                 Ok(Some(record)) if record.player().as_deref() == Some(name) => Some((record.dimension, record.block)),
                 // The key was left behind.
-                Ok(_) => return Ok(()),
+                Ok(_) => return Ok(None),
                 Err(error) if error.is_damage() => None,
                 Err(error) => return Err(error),
             };
-            players.push(StoredPlayer { name: name.into(), id, place });
-            Ok(())
-        })?;
-        Ok(players)
+            Ok(Some(StoredPlayer { name: name.into(), id, place }))
+        })
     }
 }

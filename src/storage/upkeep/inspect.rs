@@ -25,8 +25,8 @@ impl WorldStore {
     pub fn inspect_chunk(&self, dimension: DimensionId, pos: ChunkPos) -> Result<Option<InspectedChunk>, StoreError> {
         let blocks = self.known_blocks()?;
         let Some((tier, value)) = self.chunk_value(dimension, pos)? else { return Ok(None) };
-        let opened = self.open_envelope(&value, || StoredItem::Chunk(dimension, pos))?;
+        let (version, _) = self.open_envelope(&value, || StoredItem::Chunk(dimension, pos))?;
         let chunk = self.decode_chunk(&blocks, (dimension, pos), &value)?;
-        Ok(Some(InspectedChunk { tier, version: opened.version, bytes: value.len(), chunk }))
+        Ok(Some(InspectedChunk { tier, version, bytes: value.len(), chunk }))
     }
 }

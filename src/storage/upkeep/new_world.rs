@@ -2,10 +2,10 @@
 
 use super::copy::copy_store;
 use super::exports::check_export;
-use super::salvage::{SalvageReport, salvage_rest};
+use super::salvage::salvage_rest;
 use super::snapshot_files;
-use super::{Damage, ImportOptions, ImportReport, Listed, UpkeepError};
-use crate::storage::backends::rocks::{LostFile, Remains};
+use super::{Damage, ImportOptions, ImportReport, Listed, UpkeepError, VerifyReport};
+use crate::storage::backends::rocks::Remains;
 use crate::storage::folder::WorldFolder;
 use crate::storage::{
     Access, Backup, KeyValueStore, RocksStore, StorageConfig, StoreError, WorldOpenError, WorldStore,
@@ -45,7 +45,7 @@ pub fn salvage_world(
     damaged: &Path,
     path: &Path,
     progress: impl FnMut(&Progress) -> ControlFlow<()>,
-) -> Result<SalvageReport, UpkeepError> {
+) -> Result<VerifyReport, UpkeepError> {
     let (folder, marker) = WorldFolder::open_to_salvage(damaged)?;
     let new = NewWorld::begin(path)?;
     let mut lost = Listed::default();
@@ -77,8 +77,8 @@ fn open_database(path: &Path, scratch: &Path, lost: &mut Listed<Damage>) -> Resu
     };
     lost.add(Damage::File { path: first.clone(), reason });
     let (remains, files) = Remains::open(path, scratch)?;
-    let others = files.into_iter().filter(|file| file.path != first);
-    others.for_each(|LostFile { path, reason }| lost.add(Damage::File { path, reason }));
+    let others = files.into_iter().filter(|(path, _)| *path != first);
+    others.for_each(|(path, reason)| lost.add(Damage::File { path, reason }));
     Ok(Arc::new(remains))
 }
 

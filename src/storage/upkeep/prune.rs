@@ -140,9 +140,6 @@ impl Tile<'_> {
         if !is_trial && !deletions.is_empty() {
             world.write_moves(deletions, Durability::Process)?;
             world.heat.forget(&noted);
-            let is_outside = |batch: BatchPos| batch.columns().any(|column| !self.keep.contains(column));
-            let is_here = |dimension, batch: BatchPos| dimension == self.dimension && batch.tile() == self.pos;
-            world.unwritten_opacity.remove(|(dimension, batch)| is_here(dimension, batch) && is_outside(batch));
         }
         Ok(bytes)
     }
@@ -185,13 +182,9 @@ impl Tile<'_> {
     ) -> Result<u64, StoreError> {
         let mut count = 0;
         for (x, first, last) in self.rows() {
-            let mut found = Vec::new();
-            self.world.scan_all(Family::Meta, range(self.dimension, x, first, last), |key, _| {
+            let found = self.world.list_meta(range(self.dimension, x, first, last), |key, _| {
                 let column = self.world.parsed(Family::Meta, key, &column)?;
-                if !self.keep.contains(column) {
-                    found.push(key.to_vec());
-                }
-                Ok(())
+                Ok((!self.keep.contains(column)).then(|| key.to_vec()))
             })?;
             count += found.len() as u64;
             found.into_iter().for_each(|key| self.writes.delete(Family::Meta, key));
@@ -218,13 +211,9 @@ impl Tile<'_> {
     fn remove_entities(&mut self, report: &mut PruneReport) -> Result<(), StoreError> {
         let (world, dimension) = (self.world, self.dimension);
         for (x, first, last) in self.rows() {
-            let mut places = Vec::new();
-            world.scan_all(Family::Meta, keys::place_range(dimension, x, first, last), |key, _| {
+            let places = world.list_meta(keys::place_range(dimension, x, first, last), |key, _| {
                 let (_, column, id) = world.parsed(Family::Meta, key, keys::parse_place_key)?;
-                if !self.keep.contains(column) {
-                    places.push((key.to_vec(), column, id));
-                }
-                Ok(())
+                Ok((!self.keep.contains(column)).then(|| (key.to_vec(), column, id)))
             })?;
             for (key, column, id) in places {
                 match world.entity(id) {

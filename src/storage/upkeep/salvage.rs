@@ -2,30 +2,18 @@
 
 use super::check::{self, Checker};
 use super::copy::expect_empty;
-use super::{Damage, Listed, UpkeepError};
+use super::{Damage, Listed, UpkeepError, VerifyReport};
 use crate::space::{ColumnPos, DimensionId, GeneratorIdentity, TilePos};
 use crate::storage::tiers::{LOST_CHUNK, cluster};
 use crate::storage::values::stored_graph::{self, Masks};
 use crate::storage::values::{record, registry_lists};
-use crate::storage::walk::walk;
+use crate::storage::walk::{Unreadable, walk};
 use crate::storage::{
-    ChunkGroup, Durability, Family, KeyValue, KeyValueStore, StoreError, Tier, UnreadableRange, WorldStore, WriteBatch,
-    keys,
+    ChunkGroup, Durability, Family, KeyValue, KeyValueStore, StoreError, Tier, WorldStore, WriteBatch, keys,
 };
 use crate::work::Progress;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
-
-/// What [`salvage`] could save.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SalvageReport {
-    /// What was read.
-    pub read: Progress,
-    /// What was damaged.
-    pub damage: Listed<Damage>,
-    /// Damaged values that only a [copy](WorldStore::set_aside) was kept of.
-    pub set_aside: u64,
-}
 
 /// Copies all that can be read of a world into an empty store.
 ///
@@ -45,7 +33,7 @@ pub fn salvage(
     from: &WorldStore,
     to: &dyn KeyValueStore,
     progress: impl FnMut(&Progress) -> ControlFlow<()>,
-) -> Result<SalvageReport, UpkeepError> {
+) -> Result<VerifyReport, UpkeepError> {
     salvage_rest(from, to, Listed::default(), progress)
 }
 
@@ -55,11 +43,11 @@ pub(super) fn salvage_rest(
     to: &dyn KeyValueStore,
     lost_files: Listed<Damage>,
     progress: impl FnMut(&Progress) -> ControlFlow<()>,
-) -> Result<SalvageReport, UpkeepError> {
+) -> Result<VerifyReport, UpkeepError> {
     expect_empty(to)?;
     // Nobody can tell what was in a file that is not there.
     let lost: BTreeSet<Family> = Family::ALL.into_iter().filter(|_| !lost_files.is_empty()).collect();
-    let report = SalvageReport { damage: lost_files, ..SalvageReport::default() };
+    let report = VerifyReport { damage: lost_files, ..VerifyReport::default() };
     let (known, nameless, columns, without_graph) = Default::default();
     let checker = Checker::new(from)?;
     let mut salvage = Salvage { from, to, checker, lost, known, nameless, columns, without_graph, report };
@@ -67,9 +55,9 @@ pub(super) fn salvage_rest(
     if !finished {
         return Err(UpkeepError::Cancelled);
     }
-    salvage.report.read = read;
     salvage.finish()?;
-    Ok(salvage.report)
+    let Checker { stale, marked_lost, .. } = salvage.checker;
+    Ok(VerifyReport { read, stale, marked_lost, finished, ..salvage.report })
 }
 
 /// A world that is being salvaged.
@@ -87,21 +75,21 @@ struct Salvage<'a> {
     columns: BTreeMap<DimensionId, BTreeMap<TilePos, Masks>>,
     /// Those whose graph of stored columns is to be made anew.
     without_graph: BTreeSet<DimensionId>,
-    report: SalvageReport,
+    report: VerifyReport,
 }
 
 impl Salvage<'_> {
-    fn take(&mut self, family: Family, found: Result<&[KeyValue], UnreadableRange>) -> Result<(), UpkeepError> {
+    fn take(&mut self, family: Family, found: Result<&[KeyValue], Unreadable>) -> Result<(), UpkeepError> {
         match found {
             Ok(page) => {
                 let mut writes = WriteBatch::default();
                 page.iter().try_for_each(|(key, value)| self.take_entry(family, key, value, &mut writes))?;
                 self.to.write(writes, Durability::Process)?;
             }
-            Err(range) => {
+            Err((keys, reason)) => {
                 self.checker.miss(family);
                 self.lost.insert(family);
-                self.report.damage.add(Damage::Unreadable(range));
+                self.report.damage.add(Damage::Unreadable { family, keys, reason });
             }
         }
         Ok(())
@@ -214,7 +202,7 @@ impl Salvage<'_> {
                 }
                 continue;
             };
-            for (place, value) in unpacked.values() {
+            for (place, value) in cluster::values(&unpacked) {
                 let chunk = group.chunk(place);
                 let key = keys::chunk_key(dimension, chunk);
                 match self.checker.decode(dimension, chunk, value) {

@@ -6,9 +6,10 @@
 #[cfg(test)]
 mod tests;
 
-use crate::storage::{Backup, Operation, StoreError};
+use crate::storage::{Backup, StoreError};
+use crate::work::if_there;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -46,7 +47,7 @@ pub(super) fn back_up(
     let last = numbers(&folder).map_err(&failed)?.last().map(|number| of_backup(backups, *number));
     let copy = |to: &Path| copy_folder(snapshots, to, last.as_deref());
     let unfinished = folder.join("backup").with_extension(UNFINISHED);
-    found(fs::remove_dir_all(&unfinished)).and_then(|_| copy(&unfinished)).map_err(&failed)?;
+    if_there(fs::remove_dir_all(&unfinished)).and_then(|_| copy(&unfinished)).map_err(&failed)?;
     let (made, kept) = match make() {
         Ok(made) => made,
         Err(error) => {
@@ -57,7 +58,7 @@ pub(super) fn back_up(
     };
     let finish = || {
         copy(&unfinished)?;
-        found(fs::rename(&unfinished, of_backup(backups, made.number)))?;
+        if_there(fs::rename(&unfinished, of_backup(backups, made.number)))?;
         for number in numbers(&folder)?.into_iter().filter(|number| kept.iter().all(|kept| kept.number != *number)) {
             fs::remove_dir_all(of_backup(backups, number))?;
         }
@@ -69,7 +70,7 @@ pub(super) fn back_up(
 
 /// The backups whose snapshots are there, ascending.
 fn numbers(folder: &Path) -> io::Result<Vec<u32>> {
-    let Some(entries) = found(fs::read_dir(folder))? else { return Ok(Vec::new()) };
+    let Some(entries) = if_there(fs::read_dir(folder))? else { return Ok(Vec::new()) };
     let mut numbers = Vec::new();
     for entry in entries {
         numbers.extend(entry?.file_name().to_str().and_then(|name| name.parse::<u32>().ok()));
@@ -79,16 +80,16 @@ fn numbers(folder: &Path) -> io::Result<Vec<u32>> {
 }
 
 fn failed(path: &Path) -> impl Fn(io::Error) -> StoreError {
-    move |error| StoreError::backend(Operation::BackUp, None, path, error.to_string())
+    move |error| StoreError::backend("back up", None, path, error.to_string())
 }
 
 /// Copies what is in a folder to where it is not yet. Files that are the same in `shared`, a copy from before, become links.
 fn copy_folder(from: &Path, to: &Path, shared: Option<&Path>) -> io::Result<()> {
-    let Some(entries) = found(fs::read_dir(from))? else { return Ok(()) };
+    let Some(entries) = if_there(fs::read_dir(from))? else { return Ok(()) };
     fs::create_dir_all(to)?;
     for entry in entries {
         let entry = entry?;
-        let Some(kind) = found(entry.file_type())? else { continue };
+        let Some(kind) = if_there(entry.file_type())? else { continue };
         let (from, to) = (entry.path(), to.join(entry.file_name()));
         if from.extension().is_some_and(|ending| ending == UNFINISHED) {
             continue;
@@ -113,7 +114,7 @@ fn file(from: &Path, to: &Path, shared: Option<&Path>) -> io::Result<()> {
     {
         return Ok(());
     }
-    if found(fs::copy(from, to))?.is_some() {
+    if if_there(fs::copy(from, to))?.is_some() {
         File::open(to)?.sync_all()?;
     }
     Ok(())
@@ -133,13 +134,5 @@ fn is_same(a: &Path, b: &Path) -> io::Result<bool> {
         }
         of_a.clear();
         of_b.clear();
-    }
-}
-
-/// What is not there any more is no error.
-fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
-    match result {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        result => result.map(Some),
     }
 }

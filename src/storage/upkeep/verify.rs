@@ -4,9 +4,9 @@ use super::Listed;
 use super::check::{self, Checker};
 use crate::space::{ChunkPos, DimensionId};
 use crate::storage::walk::walk;
-use crate::storage::{ChunkGroup, Family, StoreError, StoredItem, UnreadableRange, WorldStore};
+use crate::storage::{ChunkGroup, Family, StoreError, StoredItem, WorldStore};
 use crate::work::Progress;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
 use thiserror::Error;
 use uuid::Uuid;
@@ -25,8 +25,15 @@ pub enum Damage {
         reason: String,
     },
     /// Keys whose values the database cannot read.
-    #[error("{0}")]
-    Unreadable(UnreadableRange),
+    #[error("keys of {family} from {} to {} cannot be read: {reason}", hex(&keys.start), hex(&keys.end))]
+    Unreadable {
+        /// In which family.
+        family: Family,
+        /// From the first key on, all before which can be read, to the one from which on can be read.
+        keys: Range<Vec<u8>>,
+        /// What the store said.
+        reason: String,
+    },
     /// A group of chunks that is stored twice; the hotter one counts.
     #[error("{group} is stored in two tiers")]
     TwoTiers {
@@ -65,6 +72,10 @@ pub enum Damage {
     },
 }
 
+fn hex(key: &[u8]) -> String {
+    key.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 impl Damage {
     /// Whether a value is whole that cannot be found, or would be lost.
     pub(super) fn is_of_place(&self) -> bool {
@@ -72,7 +83,7 @@ impl Damage {
     }
 }
 
-/// What [`WorldStore::verify`] found.
+/// What [`WorldStore::verify`] or a [salvage](super::salvage()) found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct VerifyReport {
     /// What was read.
@@ -84,6 +95,8 @@ pub struct VerifyReport {
     /// Chunks that are marked as lost, by a salvage or a game that found them damaged: a game refuses their columns, or
     /// generates them anew.
     pub marked_lost: u64,
+    /// Damaged values of which a salvage kept only a [copy](WorldStore::set_aside).
+    pub set_aside: u64,
     /// Whether all was looked at.
     pub finished: bool,
 }
@@ -103,9 +116,9 @@ impl WorldStore {
                         checker.check(family, key, value)?.into_iter().for_each(|damage| report.damage.add(damage));
                     }
                 }
-                Err(range) => {
+                Err((keys, reason)) => {
                     checker.miss(family);
-                    report.damage.add(Damage::Unreadable(range));
+                    report.damage.add(Damage::Unreadable { family, keys, reason });
                 }
             }
             Ok::<_, StoreError>(())

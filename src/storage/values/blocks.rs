@@ -10,39 +10,26 @@ use std::sync::{Arc, PoisonError};
 #[derive(Debug)]
 pub(in crate::storage) struct KnownBlocks {
     registry: Arc<BlockRegistry>,
-    /// `None` before the game has said what it has registered: what is stored does not say it.
-    opaque: Option<OpaqueBlocks>,
+    /// Which types are opaque, by their ids. Empty before the game has said what it has registered: what is stored does not say
+    /// it.
+    opaque: Vec<bool>,
 }
-
-/// Which types of blocks are opaque, by their ids.
-#[derive(Debug)]
-pub(in crate::storage) struct OpaqueBlocks(Vec<bool>);
 
 impl KnownBlocks {
-    pub fn opaque(&self) -> Option<&OpaqueBlocks> {
-        self.opaque.as_ref()
-    }
-}
-
-impl OpaqueBlocks {
-    fn new(blocks: &BlockRegistry) -> Self {
-        Self((0..blocks.len()).map(|id| blocks.block(BlockId::new(id as u32)).is_opaque()).collect())
+    /// Whether the game has said what it has registered.
+    pub fn are_registered(&self) -> bool {
+        !self.opaque.is_empty()
     }
 
-    /// All but air, until the game has said it.
-    pub fn unknown() -> Self {
-        Self(vec![false])
-    }
-
-    /// A block of an unknown type hides what is behind it.
-    pub fn contains(&self, block: BlockId) -> bool {
-        self.0.get(block.index() as usize).copied().unwrap_or(true)
+    /// Whether a block hides what is behind it. One of an unknown type does.
+    pub fn is_opaque(&self, block: BlockId) -> bool {
+        self.opaque.get(block.index() as usize).copied().unwrap_or(block != BlockId::AIR)
     }
 
     /// A map that was made with another list says something else. Opaque types that came later do not count.
     pub fn fingerprint(&self) -> u32 {
         let mut hasher = crc32fast::Hasher::new();
-        let transparent = (0_u32..).zip(&self.0).filter(|(_, is_opaque)| !**is_opaque);
+        let transparent = (0_u32..).zip(&self.opaque).filter(|(_, is_opaque)| !**is_opaque);
         transparent.for_each(|(id, _)| hasher.update(&id.to_le_bytes()));
         hasher.finalize()
     }
@@ -50,9 +37,9 @@ impl OpaqueBlocks {
 
 impl WorldStore {
     /// Says what the game has registered, when that is [stored](Self::save_registry_lists): what is loaded from then on is as
-    /// the types are now, and commits keep the opacity map. Before, chunks are read and written as the stored lists say.
+    /// the types are now, and the opacity map is stored. Before, chunks are read and written as the stored lists say.
     pub fn set_blocks(&self, registry: Arc<BlockRegistry>) {
-        let opaque = Some(OpaqueBlocks::new(&registry));
+        let opaque = (0..registry.len()).map(|id| registry.block(BlockId::new(id as u32)).is_opaque()).collect();
         self.know_blocks(KnownBlocks { registry, opaque });
     }
 
@@ -71,13 +58,13 @@ impl WorldStore {
             false => BlockRegistry::from_records(lists.blocks, lists.components)
                 .map_err(|error| self.corrupt(StoredItem::Registry("blocks".into()), error))?,
         };
-        Ok(self.know_blocks(KnownBlocks { registry: Arc::new(registry), opaque: None }))
+        Ok(self.know_blocks(KnownBlocks { registry: Arc::new(registry), opaque: Vec::new() }))
     }
 
     /// The stored lists changed.
     pub(in crate::storage) fn forget_stored_blocks(&self) {
         let mut known = self.blocks.write().unwrap_or_else(PoisonError::into_inner);
-        known.take_if(|known| known.opaque.is_none());
+        known.take_if(|known| !known.are_registered());
     }
 
     fn know_blocks(&self, known: KnownBlocks) -> Arc<KnownBlocks> {
@@ -106,9 +93,7 @@ impl WorldStore {
         value: &[u8],
     ) -> Result<Chunk, StoreError> {
         let item = || StoredItem::Chunk(dimension, pos);
-        let opened = self.open_envelope(value, item)?;
-        let decoded = format::decode(&*blocks.registry, opened.payload);
-        let (chunk, _) = decoded.map_err(|error| self.corrupt(item(), error))?;
+        let (chunk, _) = self.open_as(value, item(), |payload| format::decode(&*blocks.registry, payload))?;
         let unmigrated = |error: BlockRegistryError| StoreError::Unmigrated {
             what: item(),
             path: self.path().to_path_buf(),
@@ -125,7 +110,9 @@ mod tests {
 
     #[test]
     fn the_fingerprint_is_that_of_the_types_that_are_not_opaque() {
-        let fingerprint = |opaque: &[bool]| OpaqueBlocks(opaque.to_vec()).fingerprint();
+        let registry = Arc::new(BlockRegistry::new());
+        let known = |opaque: &[bool]| KnownBlocks { registry: registry.clone(), opaque: opaque.to_vec() };
+        let fingerprint = |opaque: &[bool]| known(opaque).fingerprint();
         let expected = crc32fast::hash(&[0, 0, 0, 0, 2, 0, 0, 0]);
         assert_eq!(fingerprint(&[false, true, false]), expected);
         assert_eq!(fingerprint(&[false, true, false, true]), expected, "an opaque type that came later");

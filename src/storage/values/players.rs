@@ -29,12 +29,8 @@ impl WorldStore {
     /// # Errors
     /// The store cannot be read, or the record is damaged.
     pub(crate) fn player(&self, name: &str) -> Result<Option<EntityRecord>, StoreError> {
-        let mut ids = Vec::new();
-        self.scan_all(Family::Meta, keys::player_range(name), |key, _| {
-            let (_, id) = self.parsed(Family::Meta, key, keys::parse_player_key)?;
-            ids.push(id);
-            Ok(())
-        })?;
+        let id = |key: &[u8]| Ok(Some(self.parsed(Family::Meta, key, keys::parse_player_key)?.1));
+        let ids = self.list_meta(keys::player_range(name), |key, _| id(key))?;
         let records = self.entity_records(&ids)?.into_iter().flatten();
         Ok(records.into_iter().find(|record| record.player().as_deref() == Some(name)))
     }

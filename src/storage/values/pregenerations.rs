@@ -25,13 +25,10 @@ pub type PregenerationEntry = (u64, Result<StoredPregeneration, StoreError>);
 impl WorldStore {
     /// The pre-generations of a dimension by their numbers, damaged ones too.
     pub fn pregenerations(&self, dimension: DimensionId) -> Result<Vec<PregenerationEntry>, StoreError> {
-        let mut found = Vec::new();
-        self.scan_all(Family::Meta, keys::dimension_range(keys::PREGENERATION, dimension), |key, value| {
+        self.list_meta(keys::dimension_range(keys::PREGENERATION, dimension), |key, value| {
             let (_, number) = self.parsed(Family::Meta, key, keys::parse_pregeneration_key)?;
-            found.push((number, self.pregeneration(dimension, number, value)));
-            Ok(())
-        })?;
-        Ok(found)
+            Ok(Some((number, self.pregeneration(dimension, number, value))))
+        })
     }
 
     pub(in crate::storage) fn pregeneration(
@@ -40,7 +37,7 @@ impl WorldStore {
         number: u64,
         value: &[u8],
     ) -> Result<StoredPregeneration, StoreError> {
-        self.open_record(value, || StoredItem::Pregeneration(dimension, number))
+        self.open_as(value, StoredItem::Pregeneration(dimension, number), record::decode)
     }
 
     pub(in crate::storage) fn add_pregenerations(&self, batch: &SaveBatch, commit: &mut Commit) {

@@ -1,20 +1,14 @@
 //! Chunks as they are stored, with their versions, for whoever passes them on.
 
-use crate::chunk::format::cluster::cluster_place;
 use crate::space::{ChunkPos, DimensionId};
-use crate::storage::tiers::PackedGroups;
+use crate::storage::tiers::GroupReader;
 use crate::storage::{ChunkGroup, Family, StoreError, StoredItem, WorldStore, keys};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A chunk as it is stored.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoredChunk {
-    /// How often it was saved changed; 0 as first stored.
-    pub version: u64,
-    /// Its bytes, in the [chunk format](mod@crate::chunk::format), with the numbers of the world.
-    pub bytes: Arc<[u8]>,
-}
+/// A chunk as it is stored: how often it was saved changed, 0 as first stored; and its bytes in the
+/// [chunk format](mod@crate::chunk::format), with the numbers of the world.
+pub type StoredChunk = (u64, Arc<[u8]>);
 
 impl WorldStore {
     /// Chunks as they are stored, in whatever tier, each for itself and in the order asked for; `None` for those that are not:
@@ -35,7 +29,7 @@ impl WorldStore {
         let mut found: Vec<_> = chunks.iter().map(|_| Ok(None)).collect();
         // A group that moves from one tier to another while they are searched would be found in neither.
         let _resting = self.groups_at_rest();
-        let mut packed = PackedGroups::new(self);
+        let mut packed = GroupReader::new(self);
         for (group, members) in groups {
             let mut is_hot = false;
             for &index in &members {
@@ -44,28 +38,18 @@ impl WorldStore {
                 found[index] = value.and_then(|value| self.opened(dimension, chunks[index], value.as_deref()));
             }
             if !is_hot {
-                let values = self.packed_values(&mut packed, group);
+                let is_wanted = |chunk: ChunkPos| members.iter().any(|index| chunks[*index] == chunk);
+                let values = packed.packed_values(group, is_wanted);
+                let values = values.map(|found| found.into_iter().flat_map(|(_, values)| values).collect());
+                let values: Result<BTreeMap<ChunkPos, Vec<u8>>, StoreError> = values;
                 for &index in &members {
-                    let value = values.as_ref().map_err(Clone::clone);
-                    let value = value.map(|values| values.get(&cluster_place(chunks[index])));
+                    let value = values.as_ref().map_err(Clone::clone).map(|values| values.get(&chunks[index]));
                     found[index] =
                         value.and_then(|value| self.opened(dimension, chunks[index], value.map(Vec::as_slice)));
                 }
             }
         }
         found
-    }
-
-    /// The values of the chunks of a group that is warm or cold, by their places; none of one that is not.
-    fn packed_values(
-        &self,
-        packed: &mut PackedGroups,
-        group: ChunkGroup,
-    ) -> Result<BTreeMap<usize, Vec<u8>>, StoreError> {
-        let Some(found) = packed.find(group)? else { return Ok(BTreeMap::new()) };
-        let damaged = |error| self.corrupt(StoredItem::Chunk(group.dimension(), group.first()), error);
-        let unpacked = found.part.unpack().map_err(damaged)?;
-        Ok(unpacked.values().map(|(place, value)| (place, value.to_vec())).collect())
     }
 
     fn opened(
@@ -75,7 +59,7 @@ impl WorldStore {
         value: Option<&[u8]>,
     ) -> Result<Option<StoredChunk>, StoreError> {
         let Some(value) = value else { return Ok(None) };
-        let opened = self.open_envelope(value, || StoredItem::Chunk(dimension, chunk))?;
-        Ok(Some(StoredChunk { version: opened.version, bytes: opened.payload.into() }))
+        let (version, bytes) = self.open_envelope(value, || StoredItem::Chunk(dimension, chunk))?;
+        Ok(Some((version, bytes.into())))
     }
 }

@@ -3,8 +3,7 @@
 use crate::space::{ColumnPos, DimensionId, TILE_BATCHES, TilePos};
 use crate::storage::walk::walk;
 use crate::storage::{
-    Durability, Family, StoreError, StoredItem, StoredTile, Tier, UnreadableRange, WorldStore, WriteBatch, envelope,
-    keys,
+    Durability, Family, StoreError, StoredItem, StoredTile, Tier, WorldStore, WriteBatch, envelope, keys,
 };
 use crate::work::Progress;
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,13 +43,10 @@ pub(in crate::storage) fn masks_of(bytes: &[u8]) -> Result<Masks, String> {
 impl WorldStore {
     /// The saved pieces of a dimension's graph of stored columns, by ascending x and z.
     pub fn stored_tiles(&self, dimension: DimensionId) -> Result<Vec<StoredTile>, StoreError> {
-        let mut tiles = Vec::new();
-        self.scan_all(Family::Meta, keys::dimension_range(keys::TILE, dimension), |key, value| {
+        self.list_meta(keys::dimension_range(keys::TILE, dimension), |key, value| {
             let (dimension, tile) = self.parsed(Family::Meta, key, keys::parse_tile_key)?;
-            tiles.push((tile, self.tile_masks(dimension, tile, value)?));
-            Ok(())
-        })?;
-        Ok(tiles)
+            Ok(Some((tile, self.tile_masks(dimension, tile, value)?)))
+        })
     }
 
     /// One piece of a dimension's graph of stored columns, if it is saved.
@@ -71,9 +67,7 @@ impl WorldStore {
         tile: TilePos,
         value: &[u8],
     ) -> Result<Masks, StoreError> {
-        let item = || StoredItem::Tile(dimension, tile);
-        let opened = self.open_envelope(value, item)?;
-        masks_of(opened.payload).map_err(|reason| self.corrupt(item(), reason))
+        self.open_as(value, StoredItem::Tile(dimension, tile), masks_of)
     }
 
     /// Whether the graph of the dimension's stored columns is lost, though there are stored columns.
@@ -124,9 +118,7 @@ impl WorldStore {
                 Ok(())
             }),
             // Columns that are not found would be generated over.
-            Err(UnreadableRange { reason, .. }) => {
-                Err(StoreError::Damaged { family, path: self.path().to_path_buf(), reason })
-            }
+            Err((_, reason)) => Err(StoreError::Damaged { family, path: self.path().to_path_buf(), reason }),
         })?;
         if finished { self.replace_tiles(dimension, tiles).map(Some) } else { Ok(None) }
     }
@@ -145,7 +137,7 @@ impl WorldStore {
     fn replace_tiles(&self, dimension: DimensionId, tiles: BTreeMap<TilePos, Masks>) -> Result<u64, StoreError> {
         let _writing = self.lock_writes();
         let mut writes = WriteBatch::default();
-        self.scan_all(Family::Meta, keys::dimension_range(keys::TILE, dimension), |key, _| {
+        self.scan_meta(keys::dimension_range(keys::TILE, dimension), |key, _| {
             writes.delete(Family::Meta, key.to_vec());
             Ok(())
         })?;

@@ -27,9 +27,7 @@ impl WorldStore {
         column: ColumnPos,
         value: &[u8],
     ) -> Result<ColumnSummary, StoreError> {
-        let item = || StoredItem::Summary(dimension, column);
-        let opened = self.open_envelope(value, item)?;
-        ColumnSummary::decode(opened.payload).map_err(|error| self.corrupt(item(), error))
+        self.open_as(value, StoredItem::Summary(dimension, column), ColumnSummary::decode)
     }
 
     pub(in crate::storage) fn add_summaries(&self, batch: &SaveBatch, commit: &mut Commit) -> Result<(), StoreError> {

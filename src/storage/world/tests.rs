@@ -11,9 +11,7 @@ use crate::block::BlockId;
 use crate::chunk::{Chunk, Column};
 use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnPos, DimensionId, GeneratorIdentity, HeightSet, TilePos};
 use crate::storage::backends::test_store::TestStore;
-use crate::storage::{
-    EntityRecord, SaveBatch, StoredBlockTick, StoredDimensionError, ViewerRecord, envelope, mark_stored,
-};
+use crate::storage::{EntityRecord, SaveBatch, StoredBlockTick, ViewerRecord, envelope, mark_stored};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -66,7 +64,7 @@ fn entities_in(world: &WorldStore, dimension: DimensionId, column: ColumnPos) ->
 
 fn version(store: &TestStore, pos: ChunkPos) -> u64 {
     let value = store.get(Family::Chunks, &keys::chunk_key(OVERWORLD, pos)).unwrap().unwrap();
-    envelope::open(&value).unwrap().version
+    envelope::open(&value).unwrap().0
 }
 
 #[test]

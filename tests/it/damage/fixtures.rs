@@ -146,6 +146,9 @@ fn make(lists: &RegistryLists, batch: &SaveBatch) -> MemoryStore {
     world.save_registry_lists(lists).unwrap();
     world.set_blocks(Arc::new(types(lists)));
     world.commit(batch, Durability::Sync).unwrap();
+    for (dimension, pos) in batch.chunks.keys() {
+        world.opacity(*dimension, pos.column().batch()).unwrap();
+    }
     store.snapshot()
 }
 

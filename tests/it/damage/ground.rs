@@ -3,7 +3,7 @@
 use super::*;
 use crate::support::*;
 use bevy_terrane::prelude::*;
-use bevy_terrane::storage::{Family, KeyValueStore, MemoryStore, SetAside, StoreError, StoredItem, WriteBatch, keys};
+use bevy_terrane::storage::{Entry, Family, KeyValueStore, MemoryStore, StoreError, StoredItem, WriteBatch, keys};
 use std::time::Duration;
 
 const BAD: BlockPos = BlockPos::new(5, 3, 5);
@@ -86,7 +86,7 @@ fn by_a_setting_a_damaged_chunk_is_made_anew_and_kept_aside() {
     drop(app);
 
     let world = WorldStore::open(&StorageConfig::Custom(disk.clone())).unwrap();
-    assert_eq!(world.set_aside(), Ok(vec![SetAside { family: Family::Chunks, key, value }]));
+    assert_eq!(world.set_aside(), Ok(vec![Entry { family: Family::Chunks, key, value: Some(value) }]));
     drop(world);
     // It is stored, so it is whole from now on.
     let (mut app, dimension) = open(&disk, DamagedGround::Refuse);

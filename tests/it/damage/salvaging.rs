@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::support::folder::copy_folder;
-use bevy_terrane::storage::upkeep::{Damage, SalvageReport, salvage_world};
+use bevy_terrane::storage::upkeep::{Damage, VerifyReport, salvage_world};
 use bevy_terrane::storage::{Access, Family, KeyValueStore, RocksStore};
 use std::ops::ControlFlow;
 
@@ -44,7 +44,7 @@ fn make_world(path: &Path, is_killed: bool) {
     fs::rename(open_path, path).unwrap();
 }
 
-fn salvage(world: &Path, new: &Path) -> SalvageReport {
+fn salvage(world: &Path, new: &Path) -> VerifyReport {
     salvage_world(world, new, |_| ControlFlow::Continue(())).unwrap()
 }
 
@@ -66,7 +66,7 @@ fn parts(world: &Path) -> Vec<PathBuf> {
     files
 }
 
-fn is_named(report: &SalvageReport, file: &Path) -> bool {
+fn is_named(report: &VerifyReport, file: &Path) -> bool {
     report.damage.first.iter().any(|damage| matches!(damage, Damage::File { path, .. } if path == file))
 }
 

@@ -2,7 +2,7 @@
 //! between backups the files that did not change, and checks each file that it copies.
 
 use super::RocksStore;
-use crate::storage::{Backup, KeyValueStore, Operation, StoreError};
+use crate::storage::{Backup, KeyValueStore, StoreError};
 use rocksdb::Env;
 use rocksdb::backup::{BackupEngine, BackupEngineInfo, BackupEngineOptions, RestoreOptions};
 use std::num::NonZeroU32;
@@ -14,19 +14,19 @@ impl RocksStore {
     /// If the disk fails meanwhile, writing goes on only when the backup has ended.
     pub(super) fn add_backup(&self, folder: &Path, keep: Option<NonZeroU32>) -> Result<Backup, StoreError> {
         self.expect_sound()?;
-        let failed = failed(Operation::BackUp, folder);
+        let failed = failed("back up", folder);
         let _alone = self.backing_up.lock().unwrap_or_else(PoisonError::into_inner);
         let mut engine = open(folder, &failed)?;
         {
             let database = self.keeper.database();
-            let database = database.get(self.path(), Operation::BackUp)?;
+            let database = database.get(self.path(), "back up")?;
             engine.create_new_backup_flush(database, true).map_err(&failed)?;
         }
         let made = engine.get_backup_info().into_iter().map(backup).max_by_key(|backup| backup.number);
         if let Some(keep) = keep {
             engine.purge_old_backups(usize::try_from(keep.get()).unwrap_or(usize::MAX)).map_err(&failed)?;
         }
-        made.ok_or_else(|| missing(Operation::BackUp, folder, "the backup that was made"))
+        made.ok_or_else(|| missing("back up", folder, "the backup that was made"))
     }
 
     /// The backups in a folder, oldest first.
@@ -47,13 +47,13 @@ impl RocksStore {
     /// [`StoreError::Backend`] if there is no such backup, if one of its files is missing or is not what was backed up, or
     /// if the new one cannot be written.
     pub fn restore(folder: &Path, number: Option<u32>, path: &Path) -> Result<Backup, StoreError> {
-        let failed = failed(Operation::Restore, folder);
+        let failed = failed("restore", folder);
         let mut engine = open_existing(folder)?;
         let backups = engine.get_backup_info().into_iter().map(backup);
         let wanted = backups.filter(|backup| number.is_none_or(|number| backup.number == number));
         let wanted = wanted.max_by_key(|backup| backup.number).ok_or_else(|| {
             let what = number.map_or_else(|| "a backup".to_owned(), |number| format!("backup {number}"));
-            missing(Operation::Restore, folder, &what)
+            missing("restore", folder, &what)
         })?;
         engine.verify_backup(wanted.number).map_err(&failed)?;
         // This compares the checksums of all files.
@@ -65,8 +65,8 @@ impl RocksStore {
 /// Otherwise the engine would make one.
 fn open_existing(folder: &Path) -> Result<BackupEngine, StoreError> {
     match folder.join("meta").is_dir() {
-        true => open(folder, failed(Operation::Restore, folder)),
-        false => Err(missing(Operation::Restore, folder, "a backup")),
+        true => open(folder, failed("restore", folder)),
+        false => Err(missing("restore", folder, "a backup")),
     }
 }
 
@@ -82,11 +82,11 @@ fn backup(info: BackupEngineInfo) -> Backup {
     Backup { number: info.backup_id, made_at, bytes: info.size }
 }
 
-fn failed(operation: Operation, folder: &Path) -> impl Fn(rocksdb::Error) -> StoreError {
+fn failed(operation: &'static str, folder: &Path) -> impl Fn(rocksdb::Error) -> StoreError {
     move |error| StoreError::backend(operation, None, folder, error)
 }
 
-fn missing(operation: Operation, folder: &Path, what: &str) -> StoreError {
+fn missing(operation: &'static str, folder: &Path, what: &str) -> StoreError {
     let reason = format!("there is no folder with {what} in it");
     StoreError::backend(operation, None, folder, reason)
 }

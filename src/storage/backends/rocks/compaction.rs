@@ -1,7 +1,7 @@
 //! Giving back the room of what was deleted.
 
 use super::RocksStore;
-use crate::storage::{Family, Operation, StoreError};
+use crate::storage::{Family, StoreError};
 use rocksdb::{BottommostLevelCompaction, CompactOptions, WaitForCompactOptions};
 
 /// The option for which part of the blob files, the oldest first, is collected.
@@ -14,7 +14,7 @@ impl RocksStore {
     /// until they are compacted, and in old ones for long.
     pub(super) fn compact_family(&self, family: Family) -> Result<(), StoreError> {
         self.expect_sound()?;
-        self.with(Operation::Compact, family, |database, handle| {
+        self.with("compact", family, |database, handle| {
             database.flush_cf(handle)?;
             // For once all blob files give up what is garbage in them, not only the older half.
             database.set_options_cf(handle, &[(BLOB_AGE_CUTOFF, "1.0")])?;

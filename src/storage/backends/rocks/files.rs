@@ -20,17 +20,17 @@
 //! right at a torn end and nowhere else, so every other bad record is refused here. RocksDB's own modes are of no help: those that
 //! refuse bad records take a damaged length at the end for a torn record, and one of them goes on behind what is damaged.
 
-use super::LostFile;
 use super::log_file::{LogEnd, LogFile};
+use super::remains::LostFile;
 use crate::storage::values::record;
-use crate::storage::{Family, Operation, StoreError, envelope};
-use crate::work::{FileError, sync_folder};
+use crate::storage::{Family, StoreError, envelope};
+use crate::work::{FileError, if_there, sync_folder};
 use rocksdb::{DB, FlushOptions};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, Write};
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -119,7 +119,7 @@ pub(super) fn open_to_read(path: &Path, open: impl FnOnce() -> Result<DB, StoreE
 pub(super) fn close(database: DB, path: &Path) {
     let closed = Closed::of(&database);
     drop(database);
-    let closed = closed.map_err(|error| StoreError::backend(Operation::Sync, None, path, error));
+    let closed = closed.map_err(|error| StoreError::backend("sync", None, path, error));
     if let Err(error) = closed.and_then(|closed| closed.note(path)) {
         bevy::log::warn!("{error}; what is saved stays in the log until the world is opened again");
     }
@@ -135,7 +135,7 @@ pub(super) fn missing(path: &Path) -> Vec<LostFile> {
         let table = closed.tables.iter().find(|table| table.file == *name);
         let entries =
             table.map_or(String::new(), |table| format!(", and {} entries of {}", table.entries, table.family));
-        LostFile { path: path.join(name), reason: format!("it is missing{entries}") }
+        (path.join(name), format!("it is missing{entries}"))
     });
     told.collect()
 }
@@ -188,24 +188,18 @@ impl<'a> Files<'a> {
     fn list(path: &'a Path) -> Result<Self, StoreError> {
         let list = || -> io::Result<_> {
             let mut found = BTreeMap::new();
-            for entry in fs::read_dir(path)? {
+            for entry in if_there(fs::read_dir(path))?.into_iter().flatten() {
                 let entry = entry?;
-                let length = match entry.metadata() {
-                    // RocksDB has just removed it.
-                    Err(error) if error.kind() == ErrorKind::NotFound => continue,
-                    metadata => metadata?.len(),
-                };
+                // RocksDB may just have removed it.
+                let Some(metadata) = if_there(entry.metadata())? else { continue };
                 if let Ok(name) = entry.file_name().into_string() {
-                    found.insert(name, length);
+                    found.insert(name, metadata.len());
                 }
             }
             Ok(found)
         };
-        match list() {
-            Ok(found) => Ok(Self { path, found }),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self { path, found: BTreeMap::new() }),
-            Err(error) => Err(failed(path)(FileError::of(path, "read")(error))),
-        }
+        let found = list().map_err(FileError::of(path, "read")).map_err(failed(path))?;
+        Ok(Self { path, found })
     }
 
     /// Whether there is a database, or something of one.
@@ -244,10 +238,9 @@ impl<'a> Files<'a> {
 
     /// The MANIFEST that counts.
     fn manifest(&self) -> Result<String, StoreError> {
-        let text = match fs::read(self.path.join(CURRENT)) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Err(self.damaged(CURRENT, "it is missing")),
-            text => text.map_err(FileError::of(&self.path.join(CURRENT), "read")).map_err(failed(self.path))?,
-        };
+        let path = self.path.join(CURRENT);
+        let text = if_there(fs::read(&path)).map_err(FileError::of(&path, "read")).map_err(failed(self.path))?;
+        let text = text.ok_or_else(|| self.damaged(CURRENT, "it is missing"))?;
         let name = str::from_utf8(&text).ok().and_then(|text| text.strip_suffix('\n'));
         let Some(name) = name.filter(|name| number(name, "MANIFEST-", "").is_some()) else {
             return Err(self.damaged(CURRENT, "it names no MANIFEST"));
@@ -269,7 +262,7 @@ impl<'a> Files<'a> {
 
     fn note(&self) -> Option<Note> {
         let bytes = fs::read(self.path.join(LIST)).ok()?;
-        let note = envelope::open(&bytes).and_then(|opened| record::decode(opened.payload));
+        let note = envelope::open(&bytes).and_then(|(_, payload)| record::decode(payload));
         note.inspect_err(|reason| {
             bevy::log::warn!("{} is damaged and ignored: {reason}", self.path.join(LIST).display());
         })
@@ -391,7 +384,7 @@ fn write(path: &Path, note: &Note) -> Result<(), StoreError> {
 }
 
 fn failed(path: &Path) -> impl Fn(FileError) -> StoreError {
-    move |error| StoreError::backend(Operation::Open, None, path, error.to_string())
+    move |error| StoreError::backend("open", None, path, error.to_string())
 }
 
 /// The number in the name of a file.

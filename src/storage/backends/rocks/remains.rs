@@ -15,12 +15,12 @@ mod tests;
 
 use super::reopening::{self, Keeper};
 use super::{BLOCK_CACHE_BYTES, RocksStore, database_options, files};
-use crate::storage::{Durability, Family, KeyValue, KeyValueStore, Operation, StoreError, WriteBatch, keys};
-use crate::work::FileError;
+use crate::storage::{Durability, Family, KeyValue, KeyValueStore, StoreError, WriteBatch, keys};
+use crate::work::{FileError, if_there};
 use rocksdb::{Cache, DBRecoveryMode, Options};
 use std::cmp::Reverse;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, Read};
 use std::mem;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -38,11 +38,7 @@ pub(in crate::storage) struct Remains {
 }
 
 /// A file of a database that nothing can be read of, and why.
-#[derive(Debug)]
-pub(in crate::storage) struct LostFile {
-    pub path: PathBuf,
-    pub reason: String,
-}
+pub(super) type LostFile = (PathBuf, String);
 
 /// A file of large values that is there.
 #[derive(Clone, Debug)]
@@ -69,7 +65,7 @@ impl Remains {
     /// # Errors
     /// The system refuses something, or there is nothing left.
     pub fn open(folder: &Path, scratch: &Path) -> Result<(Self, Vec<LostFile>), StoreError> {
-        let failed = |error: FileError| StoreError::backend(Operation::Open, None, folder, error.to_string());
+        let failed = |error: FileError| StoreError::backend("open", None, folder, error.to_string());
         let mut left = Files::find(folder).map_err(failed)?;
         let mut options = database_options(false);
         // Whatever of a log can be read counts, also behind what is damaged. The manifest knows of no log.
@@ -90,7 +86,7 @@ impl Remains {
         }
         if left.tables.is_empty() && left.logs.is_empty() {
             let reason = "no table and no log that could be read is left of it";
-            return Err(StoreError::backend(Operation::Open, None, folder, reason));
+            return Err(StoreError::backend("open", None, folder, reason));
         }
         left.lost.extend(files::missing(&left.folder));
         let store = RocksStore::new(false, Keeper::to_read(folder, options, cache, database?));
@@ -127,10 +123,10 @@ impl Files {
                 _ => Ok(()),
             };
             if let Err(error) = found {
-                files.lost.push(LostFile { path, reason: error.to_string() });
+                files.lost.push((path, error.to_string()));
             }
         }
-        files.lost.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        files.lost.sort_unstable();
         files.families = numbered(&files.tables);
         Ok(files)
     }
@@ -138,10 +134,8 @@ impl Files {
     /// Puts the files together in a folder that is made for it, and opens them as a database.
     fn open(&self, scratch: &Path, options: &Options, cache: &Cache) -> Result<rocksdb::DB, StoreError> {
         let put_together = || {
-            match fs::remove_dir_all(scratch) {
-                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-                _ => fs::create_dir_all(scratch)?,
-            }
+            if_there(fs::remove_dir_all(scratch))?;
+            fs::create_dir_all(scratch)?;
             let tables = self.tables.iter().map(|table| (table.number, "sst"));
             let blobs = self.blobs.iter().map(|blobs| (blobs.number, "blob"));
             let logs = self.logs.iter().map(|number| (*number, "log"));
@@ -149,7 +143,7 @@ impl Files {
                 let name = format!("{number:06}.{kind}");
                 link(&self.folder.join(&name), &scratch.join(&name))?;
             }
-            Ok(())
+            Ok::<_, io::Error>(())
         };
         put_together().map_err(FileError::of(scratch, "fill")).map_err(in_scratch(scratch))?;
         let manifest = manifest::encode(&self.families, &self.tables, &self.blobs);
@@ -173,7 +167,7 @@ impl Files {
                 Ok(_) => self.tables.append(&mut alone.tables),
                 Err(error) => {
                     let path = self.folder.join(format!("{:06}.sst", alone.tables[0].number));
-                    self.lost.push(LostFile { path, reason: reason_of(&error) });
+                    self.lost.push((path, reason_of(&error)));
                 }
             }
         }
@@ -184,7 +178,7 @@ impl Files {
     fn leave_out_logs(&mut self, error: &StoreError) {
         for number in self.logs.drain(..) {
             let path = self.folder.join(format!("{number:06}.log"));
-            self.lost.push(LostFile { path, reason: reason_of(error) });
+            self.lost.push((path, reason_of(error)));
         }
     }
 }
@@ -219,7 +213,7 @@ fn reason_of(error: &StoreError) -> String {
 }
 
 fn in_scratch(scratch: &Path) -> impl Fn(FileError) -> StoreError {
-    move |error| StoreError::backend(Operation::Open, None, scratch, error.to_string())
+    move |error| StoreError::backend("open", None, scratch, error.to_string())
 }
 
 impl Blobs {

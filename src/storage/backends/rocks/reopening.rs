@@ -21,7 +21,7 @@ mod folder;
 #[cfg(test)]
 mod tests;
 
-use super::{Operation, StoreError, files};
+use super::{StoreError, files};
 use crate::storage::Family;
 use folder::Folder;
 use rocksdb::{Cache, ColumnFamilyDescriptor, DB, ErrorKind, Options};
@@ -52,7 +52,7 @@ pub(super) enum Database {
 }
 
 impl Database {
-    pub fn get(&self, path: &Path, operation: Operation) -> Result<&DB, StoreError> {
+    pub fn get(&self, path: &Path, operation: &'static str) -> Result<&DB, StoreError> {
         match self {
             Self::Whole(database) | Self::StandIn(database) => Ok(database),
             Self::Closed => {
@@ -83,7 +83,7 @@ fn families(cache: &Cache, compacts: bool) -> impl Iterator<Item = ColumnFamilyD
 }
 
 fn cannot_open(path: &Path) -> impl Fn(rocksdb::Error) -> StoreError {
-    move |error| StoreError::backend(Operation::Open, None, path, error)
+    move |error| StoreError::backend("open", None, path, error)
 }
 
 /// Keeps a database open, and opens it again when it has failed.
@@ -342,7 +342,7 @@ impl Keeper {
             return Ok(());
         }
         let reason = format!("it holds less than what was saved in it: {found} changes of {synced}");
-        Err(StoreError::backend(Operation::Open, None, &self.path, reason))
+        Err(StoreError::backend("open", None, &self.path, reason))
     }
 
     /// Where a disk was taken out and put in again, the device may have another number.

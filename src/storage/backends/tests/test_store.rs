@@ -1,7 +1,7 @@
 //! A store that tests can look into, damage, and let fail.
 
 use crate::storage::{
-    Durability, Family, FamilySize, KeyValue, KeyValueStore, MemoryStore, Operation, StoreError, WorldStore, WriteBatch,
+    Durability, Family, FamilySize, KeyValue, KeyValueStore, MemoryStore, StoreError, WorldStore, WriteBatch,
 };
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -95,7 +95,7 @@ impl TestStore {
         }
     }
 
-    fn failed(&self, operation: Operation, reason: &str) -> StoreError {
+    fn failed(&self, operation: &'static str, reason: &str) -> StoreError {
         StoreError::backend(operation, None, self.path(), reason)
     }
 
@@ -114,7 +114,7 @@ impl KeyValueStore for TestStore {
     fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
         self.check(family, |unreadable| unreadable == key)?;
         if self.0.fails_reads.load(Ordering::SeqCst) {
-            return Err(self.failed(Operation::Read, "the disk does not answer"));
+            return Err(self.failed("read", "the disk does not answer"));
         }
         self.0.memory.get(family, key)
     }
@@ -142,7 +142,7 @@ impl KeyValueStore for TestStore {
             None => {}
         }
         if self.0.fails_writes.load(Ordering::SeqCst) {
-            return Err(self.failed(Operation::Write, "the disk is full"));
+            return Err(self.failed("write", "the disk is full"));
         }
         let changed = batch.changes().iter().map(|change| (change.family, change.key.clone())).collect();
         self.0.memory.write(batch, durability)?;

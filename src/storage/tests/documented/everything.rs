@@ -56,11 +56,13 @@ pub(super) fn make() -> TestStore {
     batch.chunks.insert((OVERWORLD, ChunkPos::new(0, 0, 0)), Arc::new(furnished(&types)));
     world.commit(&batch, Durability::Sync).unwrap();
     world.commit(&entities(), Durability::Sync).unwrap();
+    for (dimension, pos) in ground().chunks.into_keys() {
+        world.opacity(dimension, pos.column().batch()).unwrap();
+    }
     keep_objects(&world);
     world.adopt_groups(1).unwrap();
     move_groups(&world, &store);
     put_rest(&store);
-    world.save_opacity().unwrap();
     store
 }
 
@@ -205,7 +207,7 @@ fn move_groups(world: &WorldStore, store: &TestStore) {
 
 fn raw(part: &Part) -> Vec<u8> {
     let (unpacked, mut raw) = (part.unpack().unwrap(), Vec::new());
-    let values: BTreeMap<usize, &[u8]> = unpacked.values().collect();
+    let values: BTreeMap<usize, &[u8]> = cluster::values(&unpacked).collect();
     encode_cluster(|place| values.get(&place).copied(), &mut raw);
     raw
 }

@@ -73,7 +73,7 @@ impl Listing {
         let (chunks, stored, length) = (part.chunks, part.stored_bytes().len(), part.length());
         let first = chunk_text(group.first());
         self.line(format!("  group {first} chunks {chunks:016x} stored {stored} of {length} bytes"));
-        for (place, value) in part.unpack().unwrap().values() {
+        for (place, value) in cluster::values(&part.unpack().unwrap()) {
             let chunk = group.chunk(place);
             assert_eq!(cluster_place(chunk), place);
             self.chunk(group.dimension(), chunk, value);
@@ -85,7 +85,7 @@ impl Listing {
         if value == LOST_CHUNK {
             return self.line(format!("  chunk {place} is lost"));
         }
-        let version = envelope::open(value).unwrap().version;
+        let version = envelope::open(value).unwrap().0;
         let chunk = self.world.decode_chunk(&self.blocks, (dimension, pos), value).unwrap();
         let palette = tuple(chunk.palette().iter().map(|block| block.index().to_string()));
         let cells = checksum(chunk.blocks().map(|block| block.index().to_le_bytes()));
@@ -133,9 +133,9 @@ impl Listing {
 
     fn opacity(&mut self, key: &[u8], value: &[u8]) {
         let (dimension, batch) = keys::parse_opacity_key(key).unwrap();
-        let opened = envelope::open(value).unwrap();
-        let (version, fingerprint) = (opened.version, bytes::u32_at(opened.payload, 0).unwrap());
-        let tile = &self.world.read_opacity((dimension, batch), value, None).unwrap().unwrap();
+        let (version, payload) = envelope::open(value).unwrap();
+        let fingerprint = bytes::u32_at(payload, 0).unwrap();
+        let tile = &self.world.read_opacity(dimension, batch, value, None).unwrap().unwrap();
         let columns = || (0..64).flat_map(|x| (0..64).map(move |z| (x, z))).map(move |(x, z)| tile.opaque(x, z));
         let counts = checksum(columns().map(|runs| (runs.ranges().len() as u32).to_le_bytes()));
         let ends = |heights: Range<i64>| [heights.start, heights.end - 1];
@@ -192,10 +192,10 @@ impl Listing {
             return Some(format!("import ({} {number}): {}", dimension.0, import_text(value)));
         }
         if let Some(dimension) = keys::parse_key_of_dimension(keys::OWN_SEED, key) {
-            return Some(format!("seed ({}): ({})", dimension.0, self.world.read_own_seed(dimension, value).unwrap()));
+            return Some(format!("seed ({}): ({})", dimension.0, record::decode::<u64>(value).unwrap()));
         }
         if let Some(dimension) = keys::parse_key_of_dimension(keys::CLOCK, key) {
-            let clock = duration(self.world.read_clock(dimension, value).unwrap());
+            let clock = duration(record::decode(envelope::open(value).unwrap().1).unwrap());
             return Some(format!("clock ({}): version 0 ({clock})", dimension.0));
         }
         let marked =
@@ -219,7 +219,7 @@ impl Listing {
                 .map(|(x, z)| summary.surface(x, z))
                 .flat_map(|cell| cell.map_or([0, 0], |cell| [cell.block.index().into(), cell.height]));
             let cells: Vec<i64> = cells.collect();
-            let (version, detail) = (envelope::open(value).unwrap().version, summary.detail().level());
+            let (version, detail) = (envelope::open(value).unwrap().0, summary.detail().level());
             let first = list(cells.iter().take(2).map(i64::to_string));
             let cells = checksum(cells.iter().map(|number| number.to_le_bytes()));
             let place = format!("({} {} {})", dimension.0, column.x, column.z);
@@ -235,7 +235,7 @@ impl Listing {
             format!("({} {kind} {})", cell_index(tick.block.in_chunk()), tick.remaining)
         }));
         let kinds = list(kinds.iter().map(|kind| (*kind).to_owned()));
-        let version = envelope::open(value).unwrap().version;
+        let version = envelope::open(value).unwrap().0;
         let ChunkPos { x, y, z } = chunk;
         Some(format!("ticks ({} {x} {z} {y}): version {version} ({kinds} {ticks})", dimension.0))
     }

@@ -24,7 +24,7 @@ fn pack(groups: &Groups) -> Parts<'static> {
 }
 
 fn unpack(part: &Part) -> Result<BTreeMap<usize, Vec<u8>>, String> {
-    Ok(part.unpack()?.values().map(|(place, value)| (place, value.to_vec())).collect())
+    Ok(values(&part.unpack()?).map(|(place, value)| (place, value.to_vec())).collect())
 }
 
 proptest! {

@@ -188,7 +188,7 @@ fn damaged_heat_costs_no_more_than_heat() {
     assert_eq!(cooling(&world, Tier::Hot, MINUTE), [(group(40), 0)], "its cooling key is dropped");
     save(&world, &batch([0], 2));
     load(&world, 0);
-    world.save_heat().unwrap();
+    world.commit(&SaveBatch::default(), Durability::Process).unwrap();
     assert_eq!(world.tier(group(0)), Ok(Some(Tier::Hot)));
 }
 
@@ -200,9 +200,9 @@ fn a_failed_write_forgets_no_access() {
     world.set_session_time(MINUTE);
     load(&world, 0);
     store.fail_writes(true);
-    assert!(world.save_heat().is_err());
+    assert!(world.commit(&SaveBatch::default(), Durability::Process).is_err());
     store.fail_writes(false);
-    world.save_heat().unwrap();
+    world.commit(&SaveBatch::default(), Durability::Process).unwrap();
     assert_eq!(store.world().last_access(group(0)), Ok(Some(MINUTE)));
 }
 

@@ -81,7 +81,7 @@ fn what_is_damaged_moves_as_it_is_and_what_is_saved_over_it_is_whole() {
         assert_eq!(unreadable(&world, &model), left);
         // It cannot be told from an older one by its version, so it takes one that nobody has seen.
         let value = store.get(Family::Chunks, &keys::chunk_key(DIMENSION, pos)).unwrap().unwrap();
-        assert!(envelope::open(&value).unwrap().version >= 1 << 32);
+        assert!(envelope::open(&value).unwrap().0 >= 1 << 32);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 #[test]
 fn a_save_that_changes_nothing_leaves_a_group_where_it_is() {
@@ -43,18 +44,18 @@ fn moves_are_counted() {
 
 #[test]
 fn what_is_loaded_becomes_hot_only_if_it_is_to() {
-    for promotion in [Promotion::OnSave, Promotion::OnLoad] {
+    for on_load in [false, true] {
         let store = TestStore::default();
         let model = filled(&store);
         let world = store.world();
-        world.set_promotion(promotion);
+        world.set_promotes_on_load(on_load);
         all_to(&world, &model, Tier::Cold);
         let column = ColumnPos::new(0, 0);
         assert!(!world.has_promotions());
         load(&world, column);
-        assert_eq!(world.has_promotions(), promotion == Promotion::OnLoad);
+        assert_eq!(world.has_promotions(), on_load);
         world.promote_loaded().unwrap();
-        let expected = if promotion == Promotion::OnLoad { Tier::Hot } else { Tier::Cold };
+        let expected = if on_load { Tier::Hot } else { Tier::Cold };
         assert_eq!(world.tier(group(column.chunk(0))), Ok(Some(expected)));
         assert_eq!(world.tier(group(ChunkPos::new(-400, 8, 80))), Ok(Some(Tier::Cold)));
         check(&store, &model);

@@ -3,11 +3,9 @@
 use super::format::{Header, LARGEST_BATCH, MAX_LISTED, Packed, Ticks};
 use super::name::{self, Name};
 use crate::space::{BatchPos, BlockBox, ChunkPos, ColumnPos, DimensionId, TILE_BATCHES, bits};
-use crate::storage::tiers::PackedGroups;
+use crate::storage::tiers::GroupReader;
 use crate::storage::values::record;
-use crate::storage::{
-    ChunkGroup, EntityRecord, Family, KeyValue, StoreError, StoredItem, StoredTile, WorldStore, keys,
-};
+use crate::storage::{ChunkGroup, EntityRecord, Family, StoreError, StoredItem, StoredTile, WorldStore, keys};
 use crate::work::{Progress, Tell};
 use std::collections::BTreeMap;
 
@@ -45,7 +43,7 @@ pub(super) struct Walk<'a> {
     pub tell: Tell<'a>,
     /// One for each cold cube over the columns that are read, so that it is read once for all of its groups. It must not
     /// outlive the lock that keeps groups from moving.
-    pub cubes: BTreeMap<[u8; keys::CHUNK_KEY_LENGTH], PackedGroups<'a>>,
+    pub cubes: BTreeMap<[u8; keys::CHUNK_KEY_LENGTH], GroupReader<'a>>,
 }
 
 /// More cubes are not held in memory.
@@ -102,37 +100,19 @@ impl Walk<'_> {
 
     /// The chunks of a group that lie in these columns and in the box.
     fn chunks(&mut self, group: ChunkGroup, columns: &[ColumnPos]) -> Result<BTreeMap<ChunkPos, Stored>, StoreError> {
-        let world = self.world;
-        let values = match world.hot_values(group) {
-            // What is damaged may be what is left of keys that are no more.
-            Err(StoreError::Damaged { .. }) => match self.packed_values(group)? {
-                Some(packed) => packed,
-                None => world.values_one_by_one(group, |chunk| columns.contains(&chunk.column()))?,
-            },
-            hot => match hot? {
-                hot if hot.is_empty() => self.packed_values(group)?.unwrap_or_default(),
-                hot => hot,
-            },
-        };
-        let is_wanted = |chunk: &ChunkPos| columns.contains(&chunk.column()) && self.reaches(chunk.y);
-        let opened = values.into_iter().filter(|(chunk, _)| is_wanted(chunk)).map(|(chunk, value)| {
-            let opened = world.open_envelope(&value, || StoredItem::Chunk(group.dimension(), chunk))?;
-            Ok((chunk, (opened.version, opened.payload.to_vec())))
-        });
-        opened.collect()
-    }
-
-    /// The values of a group that is warm or cold.
-    fn packed_values(&mut self, group: ChunkGroup) -> Result<Option<Vec<(ChunkPos, Vec<u8>)>>, StoreError> {
-        let key = group.cube_key();
+        let (world, heights, key) = (self.world, self.header.area.chunk_heights(), group.cube_key());
         if !self.cubes.contains_key(&key) && self.cubes.len() >= MAX_CUBES {
             self.cubes.clear();
         }
-        let groups = self.cubes.entry(key).or_insert_with(|| PackedGroups::new(self.world));
-        let Some(packed) = groups.find(group)? else { return Ok(None) };
-        let item = StoredItem::Chunk(group.dimension(), group.first());
-        let unpacked = packed.part.unpack().map_err(|error| self.world.corrupt(item, error))?;
-        Ok(Some(unpacked.values().map(|(place, value)| (group.chunk(place), value.to_vec())).collect()))
+        let groups = self.cubes.entry(key).or_insert_with(|| GroupReader::new(world));
+        let is_at_height = |y: i64| heights.as_ref().is_some_and(|heights| heights.contains(&y));
+        let is_wanted = |chunk: ChunkPos| columns.contains(&chunk.column()) && is_at_height(chunk.y);
+        let (_, values) = groups.values(group, is_wanted)?;
+        let opened = values.into_iter().map(|(chunk, value)| {
+            let (version, bytes) = world.open_envelope(&value, || StoredItem::Chunk(group.dimension(), chunk))?;
+            Ok((chunk, (version, bytes.to_vec())))
+        });
+        opened.collect()
     }
 
     pub fn reaches(&self, height: i64) -> bool {
@@ -145,11 +125,11 @@ impl Walk<'_> {
         let (first, last) = (batch.column(0), batch.column(15));
         for x in first.x..=last.x {
             let range = keys::block_ticks_range(dimension, x, first.z, last.z);
-            self.world.scan_all(Family::Meta, range, |key, value| {
+            self.world.scan_meta(range, |key, value| {
                 let (_, chunk) = self.world.parsed(Family::Meta, key, keys::parse_block_ticks_key)?;
                 if columns.contains(&chunk.column()) && self.reaches(chunk.y) {
-                    let opened = self.world.open_envelope(value, || StoredItem::BlockTicks(dimension, chunk))?;
-                    found.entry(chunk.column()).or_default().push((chunk.y, opened.payload.to_vec()));
+                    let (_, list) = self.world.open_envelope(value, || StoredItem::BlockTicks(dimension, chunk))?;
+                    found.entry(chunk.column()).or_default().push((chunk.y, list.to_vec()));
                 }
                 Ok(())
             })?;
@@ -162,17 +142,15 @@ impl Walk<'_> {
         let Some(value) = self.world.store.get(Family::Meta, &keys::summary_key(dimension, column))? else {
             return Ok(None);
         };
-        let opened = self.world.open_envelope(&value, || StoredItem::Summary(dimension, column))?;
-        Ok(Some((opened.version, opened.payload.to_vec())))
+        let (version, bytes) = self.world.open_envelope(&value, || StoredItem::Summary(dimension, column))?;
+        Ok(Some((version, bytes.to_vec())))
     }
 
     /// The records of the entities that are in the column and in the box.
     fn entities(&self, column: ColumnPos) -> Result<Vec<Vec<u8>>, StoreError> {
-        let (world, dimension, mut ids) = (self.world, self.header.number, Vec::new());
-        world.scan_all(Family::Meta, keys::place_range(dimension, column.x, column.z, column.z), |key, _| {
-            ids.push(world.parsed(Family::Meta, key, keys::parse_place_key)?.2);
-            Ok(())
-        })?;
+        let (world, dimension) = (self.world, self.header.number);
+        let id = |key: &[u8]| Ok(Some(world.parsed(Family::Meta, key, keys::parse_place_key)?.2));
+        let ids = world.list_meta(keys::place_range(dimension, column.x, column.z, column.z), |key, _| id(key))?;
         let records = world.entity_records(&ids)?.into_iter().flatten();
         let is_here = |record: &EntityRecord| {
             record.dimension == dimension && record.column() == column && self.header.area.contains(record.block)
@@ -222,27 +200,5 @@ impl WorldStore {
             }
         }
         Ok(found)
-    }
-
-    /// The values of a group that is hot; none if it is not.
-    fn hot_values(&self, group: ChunkGroup) -> Result<Vec<(ChunkPos, Vec<u8>)>, StoreError> {
-        let range = group.range();
-        let values = self.store.scan(Family::Chunks, &range.start..&range.end, usize::MAX)?;
-        let chunk = |(key, value): KeyValue| Ok((self.parsed(Family::Chunks, &key, keys::parse_chunk_key)?.1, value));
-        values.into_iter().map(chunk).collect()
-    }
-
-    /// The same for a group of which something cannot be read: that is named if it is wanted.
-    fn values_one_by_one(
-        &self,
-        group: ChunkGroup,
-        is_wanted: impl Fn(&ChunkPos) -> bool,
-    ) -> Result<Vec<(ChunkPos, Vec<u8>)>, StoreError> {
-        let chunks: Vec<ChunkPos> = group.chunks(u64::MAX).filter(is_wanted).collect();
-        let keys: Vec<_> = chunks.iter().map(|chunk| keys::chunk_key(group.dimension(), *chunk)).collect();
-        let by_bytes: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
-        let item = |index: usize| StoredItem::Chunk(group.dimension(), chunks[index]);
-        let values = self.read_named(Family::Chunks, &by_bytes, item)?;
-        Ok(chunks.into_iter().zip(values).filter_map(|(chunk, value)| Some((chunk, value?))).collect())
     }
 }

@@ -139,7 +139,7 @@ impl WorldStore {
         options: &ImportOptions,
     ) -> Result<Option<ImportRecord>> {
         let Some(dimension) = dimension.filter(|_| !options.begins_anew) else { return Ok(None) };
-        let item = || StoredItem::Import(dimension, number);
+        let item = StoredItem::Import(dimension, number);
         let begun: Option<ImportRecord> = self.read_record(&keys::import_key(dimension, number), item)?;
         match begun.filter(|begun| begun.of == *of) {
             Some(begun) if begun.with != options.with() => Err(UpkeepError::OtherOptions),
@@ -153,7 +153,7 @@ impl WorldStore {
         dimension: DimensionId,
     ) -> std::result::Result<(), StoreError> {
         let mut writes = WriteBatch::default();
-        self.scan_all(Family::Meta, keys::dimension_range(keys::IMPORT, dimension), |key, _| {
+        self.scan_meta(keys::dimension_range(keys::IMPORT, dimension), |key, _| {
             writes.delete(Family::Meta, key);
             Ok(())
         })?;
@@ -170,7 +170,7 @@ impl WorldStore {
         number: u32,
         value: &[u8],
     ) -> std::result::Result<ImportRecord, StoreError> {
-        record::decode(value).map_err(|reason| self.corrupt(StoredItem::Import(dimension, number), reason))
+        self.record(value, StoredItem::Import(dimension, number))
     }
 }
 

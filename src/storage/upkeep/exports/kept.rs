@@ -38,13 +38,10 @@ impl WorldStore {
     /// # Errors
     /// What the store says, or that one is damaged.
     pub fn kept_objects(&self, dimension: DimensionId) -> Result<Vec<(String, u64)>, StoreError> {
-        let mut found = Vec::new();
-        self.scan_all(Family::Meta, keys::dimension_range(keys::OBJECT, dimension), |key, value| {
+        self.list_meta(keys::dimension_range(keys::OBJECT, dimension), |key, value| {
             let (_, _, name) = self.parsed(Family::Meta, key, keys::parse_object_key)?;
-            found.push((name.to_owned(), self.open_object(dimension, name, value)?.version));
-            Ok(())
-        })?;
-        Ok(found)
+            Ok(Some((name.to_owned(), self.open_object(dimension, name, value)?.version)))
+        })
     }
 
     /// Removes an object that is kept with a dimension; says whether it was there.
@@ -68,8 +65,8 @@ impl WorldStore {
         name: &str,
         value: &[u8],
     ) -> Result<Object, StoreError> {
-        let opened = self.open_envelope(value, || StoredItem::Object(dimension, name.to_owned()))?;
-        Ok(Object { version: opened.version, data: opened.payload.to_vec() })
+        let (version, data) = self.open_envelope(value, || StoredItem::Object(dimension, name.to_owned()))?;
+        Ok(Object { version, data: data.to_vec() })
     }
 }
 

@@ -251,7 +251,7 @@ fn contents(store: &TestStore, name: &str) -> Contents {
         for group in world.groups_over(dimension, *tile, false).unwrap() {
             for pos in group.chunks(u64::MAX) {
                 let Some((_, value)) = world.chunk_value(dimension, pos).unwrap() else { continue };
-                let version = envelope::open(&value).unwrap().version;
+                let version = envelope::open(&value).unwrap().0;
                 let known = world.known_blocks().unwrap();
                 let chunk = world.decode_chunk(&known, (dimension, pos), &value).unwrap();
                 found.chunks.insert((pos.x, pos.y, pos.z), (version, cells(&blocks, &chunk)));

@@ -7,10 +7,9 @@ use crate::object_store::{FILE_BLOCK_BYTES, ObjectBatch, ObjectStore, ObjectStor
 use crate::space::ColumnPos;
 use crate::storage::upkeep::UpkeepError;
 use crate::storage::values::record;
-use crate::work::FileError;
+use crate::work::{FileError, if_there};
 use serde::{Deserialize, Serialize};
 use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 type Result<T> = std::result::Result<T, UpkeepError>;
@@ -258,13 +257,12 @@ fn exists(path: &Path) -> Result<bool> {
 /// A file of no bytes is what is left of one that was never begun.
 fn open_or_create(path: &Path) -> Result<ObjectStore> {
     let options = ObjectStoreOptions::default();
-    match fs::metadata(path) {
-        Ok(file) if file.is_file() && file.len() == 0 => {
+    match if_there(fs::metadata(path)).map_err(FileError::of(path, "look for"))? {
+        Some(file) if file.is_file() && file.len() == 0 => {
             fs::remove_file(path).map_err(FileError::of(path, "remove"))?;
         }
-        Ok(_) => return Ok(ObjectStore::open(path, EXPORT_SIGNATURE, options)?),
-        Err(error) if error.kind() == ErrorKind::NotFound => {}
-        Err(error) => return Err(FileError::of(path, "look for")(error).into()),
+        Some(_) => return Ok(ObjectStore::open(path, EXPORT_SIGNATURE, options)?),
+        None => {}
     }
     Ok(ObjectStore::create(path, EXPORT_SIGNATURE, options)?)
 }

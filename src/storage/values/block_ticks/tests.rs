@@ -96,7 +96,7 @@ fn a_newer_list_replaces_the_whole_older_one() {
     let chunk = ChunkPos::new(-1, 2, -3);
     let version = || {
         let key = keys::block_ticks_key(OVERWORLD, chunk);
-        envelope::open(&store.get(Family::Meta, &key).unwrap().unwrap()).unwrap().version
+        envelope::open(&store.get(Family::Meta, &key).unwrap().unwrap()).unwrap().0
     };
     assert_eq!(save(&world, chunk, ticks(chunk)).block_ticks, 1);
     assert_eq!(version(), 0);

@@ -17,7 +17,7 @@ fn a_world_whose_database_does_not_open_stays_free_and_as_it_was() {
     let store = TestStore::default();
     let fail = |path: &Path, _| {
         let reason = "damaged".into();
-        let operation = crate::storage::Operation::Open;
+        let operation = "open";
         Err(StoreError::Backend { operation, family: None, path: path.to_path_buf(), reason })
     };
     // While it is made, and later.

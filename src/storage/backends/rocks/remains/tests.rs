@@ -12,7 +12,7 @@ fn put(store: &RocksStore, keys: Range<u8>, round: u64, bytes: u64) {
     }
     store.write(batch, Durability::Sync).unwrap();
     for family in Family::ALL {
-        store.with(Operation::Write, family, |database, handle| database.flush_cf(handle)).unwrap();
+        store.with("write", family, |database, handle| database.flush_cf(handle)).unwrap();
     }
 }
 
@@ -68,7 +68,7 @@ fn without_a_manifest_all_is_there_as_it_was_last() {
     }
     assert!(RocksStore::open_to_read(folder.path()).is_err());
     let (remains, lost, scratch) = open(folder.path());
-    let named: Vec<_> = lost.iter().map(|lost| lost.path.file_name().unwrap().to_str().unwrap()).collect();
+    let named: Vec<_> = lost.iter().map(|(path, _)| path.file_name().unwrap().to_str().unwrap()).collect();
     assert!(named.len() == 2 && named[0] == "CURRENT" && named[1].starts_with("MANIFEST"), "{named:?}");
     assert!(contents(&remains) == expected);
     for (family, entries) in expected {
@@ -108,7 +108,7 @@ fn of_a_table_that_is_missing_or_damaged_nothing_else_is_lost() {
                 Some(bytes) => fs::write(&table, bytes).unwrap(),
             }
             let (remains, lost, _scratch) = open(folder.path());
-            let named: Vec<&PathBuf> = lost.iter().map(|lost| &lost.path).collect();
+            let named: Vec<&PathBuf> = lost.iter().map(|(path, _)| path).collect();
             let found = contents(&remains);
             if damaged == Some(&other_family[..]) && named.is_empty() {
                 // Its family is known by its name, and by the number that others say or that is usual.
@@ -200,7 +200,7 @@ fn a_family_whose_only_table_says_another_number_keeps_its_log() {
             let (remains, lost, _scratch) = open(&killed);
             let found = contents(&remains);
             assert!(found.iter().all(|(_, entries)| entries.iter().any(|(key, _)| *key == [200])), "{table:?} {flip}");
-            assert!(found == expected || lost.iter().any(|lost| lost.path == table), "{table:?} {flip}");
+            assert!(found == expected || lost.iter().any(|(path, _)| *path == table), "{table:?} {flip}");
         }
         fs::write(&table, whole).unwrap();
     }

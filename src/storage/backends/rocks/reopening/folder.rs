@@ -1,6 +1,6 @@
 //! The folder of a database, as the system knows it: whether the path still leads to it.
 
-use crate::storage::{Operation, StoreError};
+use crate::storage::StoreError;
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::Path;
@@ -33,7 +33,7 @@ impl Folder {
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
                 Err(StoreError::FolderLost { path: path.to_path_buf() })
             }
-            Err(error) => Err(StoreError::backend(Operation::Open, None, path, error.to_string())),
+            Err(error) => Err(StoreError::backend("open", None, path, error.to_string())),
         }
     }
 

@@ -78,7 +78,7 @@ fn reads_that_fail_for_a_while_have_the_database_opened_again_less_and_less_ofte
     let folder = tempfile::tempdir().unwrap();
     let store = RocksStore::open(folder.path(), true).unwrap();
     let keeper = &store.keeper;
-    let error = StoreError::backend(Operation::Read, None, folder.path(), "Input/output error");
+    let error = StoreError::backend("read", None, folder.path(), "Input/output error");
     let is_sound = || keeper.health().failure.is_none();
     keeper.note_failed_read(&error);
     keeper.note_failed_read(&error);
@@ -99,7 +99,7 @@ fn a_store_that_is_only_read_is_never_opened_to_be_written() {
     let folder = tempfile::tempdir().unwrap();
     drop(RocksStore::open(folder.path(), true).unwrap());
     let store = RocksStore::open_to_read(folder.path()).unwrap();
-    let error = StoreError::backend(Operation::Read, None, folder.path(), "Input/output error");
+    let error = StoreError::backend("read", None, folder.path(), "Input/output error");
     store.keeper.health().reads_fail_since = Instant::now().checked_sub(PAUSE);
     store.keeper.note_failed_read(&error);
     assert!(store.keeper.health().failure.is_none());
