@@ -68,15 +68,8 @@
 mod config;
 mod regionizer;
 mod section_tile;
-
 #[cfg(test)]
-mod check_tests;
-#[cfg(test)]
-mod model_tests;
-#[cfg(test)]
-mod scenario_tests;
-#[cfg(test)]
-mod workload_tests;
+mod tests;
 
 pub use config::{RegionizerConfig, RegionizerConfigError};
 pub use regionizer::{Regionizer, RegionizerError};

@@ -1,8 +1,8 @@
 //! The invariants of a regionizer, checked from scratch, and what only tests ask it.
 
-use super::regionizer::{Regionizer, Wait};
-use super::section_tile::SectionTilePos;
-use super::{RegionId, RegionState};
+use crate::region::regionizer::{Regionizer, Wait};
+use crate::region::section_tile::SectionTilePos;
+use crate::region::{RegionId, RegionState};
 use crate::space::{ColumnPos, SectionPos, bits};
 use rustc_hash::{FxHashMap, FxHashSet};
 
