@@ -74,7 +74,7 @@ mod tests;
 pub use config::{RegionizerConfig, RegionizerConfigError};
 pub use regionizer::{Regionizer, RegionizerError};
 
-use crate::space::SectionPos;
+use crate::space::{BlockPos, ColumnPos, SectionPos};
 use std::fmt;
 
 /// The name of a region within its regionizer. Ids are given out in sequence and never re-used.
@@ -172,6 +172,20 @@ pub struct RegionPart {
     pub id: RegionId,
     /// Its sections, ascending.
     pub sections: Vec<SectionPos>,
+    /// Columns to a section, as a power of two.
+    pub section_shift: u32,
+}
+
+impl RegionPart {
+    /// Whether the column lies in one of its sections.
+    pub fn contains(&self, column: ColumnPos) -> bool {
+        self.sections.binary_search(&column.section(self.section_shift)).is_ok()
+    }
+
+    /// Whether the block's column does.
+    pub fn contains_block(&self, block: BlockPos) -> bool {
+        self.contains(block.column())
+    }
 }
 
 /// Something that happened to regions, for the layer above.

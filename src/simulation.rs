@@ -46,19 +46,18 @@ pub use post::{ColumnReady, Post};
 pub use random::{RegionRandom, SplitMix64};
 pub use template::{BlockTypes, RegionMain, RegionSystems, RegionTick};
 pub use template_error::RegionTemplateError;
-pub use travel::components::Mirrored;
 pub use travel::entities::{EntityIndex, EntityMoved, MoveCause, Moving, StableId};
 pub use travel::mapping::BoxedComponent;
 pub use travel::messages::PlacedMessage;
-pub use travel::resources::{RegionResource, RegionShare};
+pub use travel::resources::RegionResource;
 pub use travel::saved_type::{SavedComponent, SavedVersionError};
 pub use travel::unregistered::UnregisteredComponents;
 
 // What the coordinator and the plugin need of region worlds.
 pub(crate) use crate::storage::LoadedColumn;
 pub(crate) use assignment::{Assignment, Task};
-pub(crate) use columns::column_source::{ColumnSource, Departed, DepartedColumns, FetchedColumn, SavedChunks};
-pub(crate) use columns::column_work::{Answer, ColumnAnswer, ColumnWork, WorkBudget};
+pub(crate) use columns::column_source::{ColumnSource, DepartedColumns, FetchedColumn, SavedChunks};
+pub(crate) use columns::column_work::{Answer, ColumnAnswer, ColumnWork, OrderedWork};
 pub(crate) use exclusive::Exclusive;
 pub(crate) use home::RegionHome;
 pub(crate) use inbox_outbox::{Inbox, MirrorUpdate, Outbox, Traveller, ViewerReport};

@@ -1,11 +1,10 @@
 //! Messages and closures that travel between worlds: to a place, to an entity, to the main world, to all regions.
 
 use super::Exclusive;
-use super::columns::column_work::{Answer, ColumnAnswer, ColumnWork, OrderedWork, WorkBudget};
+use super::columns::column_work::OrderedWork;
 use crate::region::RegionId;
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use crate::storage::EntityRecord;
-use crate::work::Stop;
 use bevy::ecs::message::Messages;
 use bevy::prelude::*;
 use std::any::type_name;
@@ -13,7 +12,6 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 use uuid::Uuid;
 
 /// What can be sent from world to world, after `register_region_message` was called for it. It is cloned for each region if it
@@ -135,25 +133,20 @@ pub struct Letter {
     /// How many ticks of its target it waits there; 0 for the next tick.
     pub delay: u64,
     pub(super) content: Content,
-    /// It is on its way back, for this reason.
-    returned: Option<Undeliverable>,
+    /// Why it is on its way back to its sender, if it is.
+    pub returned: Option<Undeliverable>,
     /// What it takes in memory, without what its message or closure has elsewhere.
-    bytes: usize,
-    stamp: Option<Stamp>,
+    pub bytes: usize,
+    /// A game sent it, whose letters are bounded.
+    pub stamp: Option<Stamp>,
 }
 
 /// What a letter takes of its sender's share while it is on its way: given back when the letter is handed over or dropped,
 /// wherever that is.
 pub struct Stamp {
-    bytes: usize,
-    returned: Arc<AtomicUsize>,
-}
-
-impl Stamp {
-    /// So many bytes, to be added to `returned`.
-    pub fn new(bytes: usize, returned: Arc<AtomicUsize>) -> Self {
-        Self { bytes, returned }
-    }
+    pub bytes: usize,
+    /// To what they are added then.
+    pub returned: Arc<AtomicUsize>,
 }
 
 impl Drop for Stamp {
@@ -258,20 +251,10 @@ impl Letter {
         Self::new(to, LetterSender::Main, Content::Player(Box::new(record)), size_of::<EntityRecord>())
     }
 
-    /// What it takes in memory, without what its message or closure has elsewhere.
-    pub fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    /// The same letter, which counts as its sender's from now on.
-    pub fn stamped(mut self, stamp: Stamp) -> Self {
-        self.stamp = Some(stamp);
-        self
-    }
-
-    /// Whether a game sent it, whose letters are bounded.
-    pub fn is_stamped(&self) -> bool {
-        self.stamp.is_some()
+    /// Work for the region of a block's column.
+    pub fn work(dimension: DimensionId, block: BlockPos, work: OrderedWork) -> Self {
+        let content = Content::Work(Exclusive::new(Box::new(work)));
+        Self::new(Address::Place(dimension, block), LetterSender::Main, content, size_of::<OrderedWork>())
     }
 
     /// The same letter, handed over so many ticks later.
@@ -310,16 +293,6 @@ impl Letter {
             Address::Entity(id) if self.returned.is_none() => Some(id),
             _ => None,
         }
-    }
-
-    /// Whether it is on its way back to its sender.
-    pub fn is_returned(&self) -> bool {
-        self.returned.is_some()
-    }
-
-    /// Why it is on its way back, if it is.
-    pub fn returned(&self) -> Option<Undeliverable> {
-        self.returned
     }
 
     /// The same letter on its way back; `None` if nobody would hear of it there.
@@ -410,23 +383,6 @@ impl Letter {
         }
         world.flush();
         None
-    }
-}
-
-impl ColumnWork {
-    /// The letter that brings it to the region of a block's column. `tell` is called once, on whatever thread. If it `is_void`
-    /// by then, nothing is done.
-    pub fn letter(
-        self,
-        dimension: DimensionId,
-        block: BlockPos,
-        budget: WorkBudget,
-        is_void: Stop,
-        tell: impl FnOnce(ColumnAnswer, Duration) + Send + 'static,
-    ) -> Letter {
-        let ordered = OrderedWork { work: self, budget, is_void, answer: Answer::new(tell) };
-        let content = Content::Work(Exclusive::new(Box::new(ordered)));
-        Letter::new(Address::Place(dimension, block), LetterSender::Main, content, size_of::<OrderedWork>())
     }
 }
 

@@ -7,6 +7,7 @@ use super::post::Post;
 use super::travel::arrival::arrive_all;
 use super::travel::components::RegionComponents;
 use super::travel::entities::{EntityIndex, Moving};
+use super::travel::resources::settle_resources;
 use super::travel::stored_entities::spawn_stored;
 use super::world::RegionContents;
 use super::{LoadedColumn, Task};
@@ -35,7 +36,7 @@ pub fn receive(world: &mut World, contents: &mut RegionContents, task: &Task) {
     let travellers = mem::take(&mut contents.inbox.travellers);
     let arrived = arrive_all(world, contents, travellers);
     let resources = mem::take(&mut contents.inbox.resources);
-    resources.into_iter().for_each(|resource| resource.settle(world, &arrived));
+    settle_resources(world, resources, &arrived);
     make_edits(world, contents);
     let letters = mem::take(&mut contents.inbox.letters);
     contents.take_in_letters(letters);

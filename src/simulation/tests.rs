@@ -142,7 +142,7 @@ impl Regions {
 
     fn part_off(&mut self, from: u64, into: u64, columns: &[i64]) -> (Outbox, Inbox) {
         let sections = columns.iter().map(|x| column(*x).section(0)).collect();
-        let parts = vec![RegionPart { id: RegionId::new(into), sections }];
+        let parts = vec![RegionPart { id: RegionId::new(into), sections, section_shift: 0 }];
         let mut outbox = self.run(from, Inbox::default(), Task::Split { parts });
         let (_, inbox) = outbox.parts.pop().unwrap();
         (outbox, inbox)

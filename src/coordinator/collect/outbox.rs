@@ -7,7 +7,7 @@ use crate::coordinator::saving::save::Saves;
 use crate::coordinator::streaming::holders::Holder;
 use crate::coordinator::travel::letters::Directory;
 use crate::region::RegionId;
-use crate::simulation::{Answer, Departed, Inbox, LoadedColumn, Outbox, Traveller, Undeliverable, ViewerReport};
+use crate::simulation::{Answer, Inbox, LoadedColumn, Outbox, Traveller, Undeliverable, ViewerReport};
 use crate::space::DimensionId;
 use crate::storage::{ChunkGroup, SaveBatch};
 use bevy::prelude::*;
@@ -143,7 +143,7 @@ impl Dimension {
             self.store.note_accesses(chunks.map(|chunk| ChunkGroup::of(self.id, chunk)));
             self.forget(column, publisher);
             if !saves.is_stored(until) {
-                self.departed().insert(Departed { loaded, until });
+                self.departed().keep(loaded, until);
             }
         }
     }

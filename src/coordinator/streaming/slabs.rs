@@ -11,7 +11,7 @@ use crate::coordinator::dimension::Dimension;
 use crate::coordinator::dimension::column_state::{ColumnState, Heights, Rest};
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::saving::save::Saves;
-use crate::simulation::{Departed, LoadedColumn};
+use crate::simulation::LoadedColumn;
 use crate::space::{ColumnPos, HeightSet};
 use std::mem;
 
@@ -119,7 +119,7 @@ impl Dimension {
             }
             self.revised.insert(column);
             if !saves.is_stored(until) {
-                self.departed().insert_part(Departed { loaded, until });
+                self.departed().keep_part(loaded, until);
             }
             publisher.cut(self.id, column, &heights);
         }

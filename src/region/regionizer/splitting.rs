@@ -49,7 +49,7 @@ impl<D: RegionData> Regionizer<D> {
         for part in &parts {
             let mut sections: Vec<_> = self.sections_of(part).collect();
             sections.sort_unstable();
-            named.push(RegionPart { id: self.next_id(), sections });
+            named.push(RegionPart { id: self.next_id(), sections, section_shift: self.config.section_shift });
         }
 
         let mut data = Vec::new();
@@ -61,7 +61,7 @@ impl<D: RegionData> Regionizer<D> {
         }
         let mut data = data.into_iter();
         let split_off: Vec<_> = named.iter().map(|part| part.id).collect();
-        for (RegionPart { id, sections }, part) in named.into_iter().zip(parts) {
+        for (RegionPart { id, sections, .. }, part) in named.into_iter().zip(parts) {
             let data = data.next().unwrap_or_else(|| {
                 let mut data = D::new(id);
                 data.grow(&sections);

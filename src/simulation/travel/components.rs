@@ -3,7 +3,7 @@
 use super::entities::StableId;
 use super::mapping::{BoxedComponent, Mapping};
 use super::relationships::RelationshipFunctions;
-use super::resources::{RegionResource, ResourceFunctions};
+use super::resources::{RegionResource, TakeResource, take_resource};
 use super::saved_type::{self, SavedComponent, SavedType, SavedVersionError};
 use super::ticks::{Ages, ChangeClock};
 use crate::block::Schema;
@@ -12,7 +12,7 @@ use crate::simulation::{LoggedOut, Player, Position, Viewer};
 use crate::storage::FORMER_PLAYER_COMPONENT;
 use bevy::ecs::bundle::{BundleScratch, BundleWriter};
 use bevy::ecs::change_detection::Tick;
-use bevy::ecs::component::{ComponentId, Components, ComponentsRegistrator};
+use bevy::ecs::component::{ComponentId, Components, ComponentsRegistrator, Mutable};
 use bevy::ecs::entity_disabling::Disabled;
 use bevy::ecs::relationship::{Relationship, RelationshipAccessor};
 use bevy::platform::collections::HashSet;
@@ -20,17 +20,8 @@ use bevy::prelude::*;
 use rustc_hash::FxHashMap;
 use std::any::{TypeId, type_name};
 
-/// A component that was taken off an entity.
-pub struct TakenComponent {
-    /// Which of the registered ones.
-    number: usize,
-    ages: Ages,
-    value: BoxedComponent,
-}
-
-/// A component that can be shown, read-only, in the main world.
-pub trait Mirrored: Component<Mutability = bevy::ecs::component::Mutable> + Clone + PartialEq {}
-impl<T: Component<Mutability = bevy::ecs::component::Mutable> + Clone + PartialEq> Mirrored for T {}
+/// A component that was taken off an entity, behind its place among the registered ones.
+pub type TakenComponent = (usize, Ages, BoxedComponent);
 
 /// Stored components of types that the game no longer registers: kept, and written back unchanged.
 #[derive(Component)]
@@ -72,7 +63,7 @@ pub struct RegionComponents {
     functions: Vec<ComponentFunctions>,
     mirrors: Vec<MirrorFunctions>,
     pub relationships: Vec<RelationshipFunctions>,
-    pub resources: Vec<ResourceFunctions>,
+    pub resources: Vec<TakeResource>,
     left_behind: HashSet<String>,
     mistake: Option<RegionTemplateError>,
 }
@@ -149,9 +140,9 @@ impl RegionComponents {
 
     /// Regions take their `R` along when they merge and split.
     pub fn register_resource<R: RegionResource>(&mut self) {
-        let functions = ResourceFunctions::of::<R>();
-        if !self.resources.iter().any(|known| known.type_id == functions.type_id) {
-            self.resources.push(functions);
+        let (type_id, take) = take_resource::<R>();
+        if !self.resources.iter().any(|(known, _)| *known == type_id) {
+            self.resources.push((type_id, take));
         }
     }
 
@@ -193,7 +184,7 @@ impl RegionComponents {
     }
 
     /// `T` can be read on the mirror of the entity in the main world.
-    pub fn mirror<T: Mirrored>(&mut self) {
+    pub fn mirror<T: Component<Mutability = Mutable> + Clone + PartialEq>(&mut self) {
         if self.mirrors.iter().any(|known| known.type_id == TypeId::of::<T>()) {
             return;
         }
@@ -242,7 +233,7 @@ impl RegionComponents {
         let take = |(number, known): (usize, &ComponentFunctions)| {
             // A hook of the one before may have despawned it.
             let (ages, value) = (!entity.is_despawned()).then(|| (known.take)(entity, clock))??;
-            Some(TakenComponent { number, ages, value })
+            Some((number, ages, value))
         };
         self.functions.iter().enumerate().filter_map(take).collect()
     }
@@ -263,7 +254,7 @@ impl RegionComponents {
         let mut writer = scratch.writer();
         let mut aged = Vec::with_capacity(taken.len());
         let mut registrator = world.components_registrator();
-        for TakenComponent { number, ages, value } in taken {
+        for (number, ages, value) in taken {
             if let Some(known) = self.functions.get(number) {
                 // SAFETY: `scratch.writer()` began an empty bundle, and up to the write below there is only `world`.
                 unsafe { (known.push)(&mut writer, &mut registrator, value, mapping) };
