@@ -12,7 +12,6 @@
 
 mod assignment;
 mod columns;
-mod exclusive;
 mod home;
 mod inbox_outbox;
 mod letter;
@@ -50,15 +49,13 @@ pub use travel::entities::{EntityIndex, EntityMoved, MoveCause, Moving, StableId
 pub use travel::mapping::BoxedComponent;
 pub use travel::messages::PlacedMessage;
 pub use travel::resources::RegionResource;
-pub use travel::saved_type::{SavedComponent, SavedVersionError};
-pub use travel::unregistered::UnregisteredComponents;
+pub use travel::saved_type::SavedComponent;
 
 // What the coordinator and the plugin need of region worlds.
 pub(crate) use crate::storage::LoadedColumn;
 pub(crate) use assignment::{Assignment, Task};
 pub(crate) use columns::column_source::{ColumnSource, DepartedColumns, FetchedColumn, SavedChunks};
 pub(crate) use columns::column_work::{Answer, ColumnAnswer, ColumnWork, OrderedWork};
-pub(crate) use exclusive::Exclusive;
 pub(crate) use home::RegionHome;
 pub(crate) use inbox_outbox::{Inbox, MirrorUpdate, Outbox, Traveller, ViewerReport};
 pub(crate) use letter::{Letter, Stamp};

@@ -24,10 +24,11 @@ use crate::block::BlockRegistry;
 use crate::coordinator::config::CoordinatorConfig;
 use crate::generation::DistanceGraph;
 use crate::region::{RegionId, RegionState, Regionizer};
-use crate::simulation::{ColumnError, ColumnSource, DepartedColumns, Exclusive, Inbox, Letter, RegionHome};
+use crate::simulation::{ColumnError, ColumnSource, DepartedColumns, Inbox, Letter, RegionHome};
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage::{self, PregenerationEntry, StoreError, StoredDimensionError, WorldStore};
 use crate::work::Stop;
+use bevy::platform::cell::SyncCell;
 use bevy::prelude::*;
 use column_state::Columns;
 use rustc_hash::FxHashMap;
@@ -166,7 +167,7 @@ pub struct Dimension {
     /// Where they go, and for which of these places ground is loaded now.
     pub letter_places: LetterPlaces,
     /// What arrives for a region while it ticks.
-    pub waiting: Exclusive<FxHashMap<RegionId, Inbox>>,
+    pub waiting: SyncCell<FxHashMap<RegionId, Inbox>>,
     pub complaints: ColumnComplaints,
     /// Columns that failed, one after the other, because the store did not work.
     pub outages: u32,
@@ -277,7 +278,7 @@ impl Dimension {
             transit: Default::default(),
             letters: Default::default(),
             letter_places: Default::default(),
-            waiting: Default::default(),
+            waiting: SyncCell::new(FxHashMap::default()),
             complaints: ColumnComplaints::default(),
             outages: 0,
             orders_rest_until: Duration::ZERO,

@@ -65,14 +65,6 @@ pub(super) struct Wait {
     pub ticking: BTreeSet<RegionId>,
 }
 
-/// A tile in reach of a column that is being added.
-struct Reached {
-    pos: SectionTilePos,
-    tile: Option<u32>,
-    /// Sections that are to be made there.
-    missing: u64,
-}
-
 /// Groups the columns that exist into regions. The [module](super) says how.
 pub struct Regionizer<D> {
     config: RegionizerConfig,
@@ -83,7 +75,8 @@ pub struct Regionizer<D> {
     pub(super) waits: FxHashMap<WaitId, Wait>,
     next_id: RegionId,
     events: Vec<RegionEvent>,
-    reached: Vec<Reached>,
+    /// Tiles in reach of the column that is being added, their numbers where there are some, and the sections to be made there.
+    reached: Vec<(SectionTilePos, Option<u32>, u64)>,
     owners: Vec<u32>,
 }
 
@@ -335,13 +328,13 @@ impl<D: RegionData> Regionizer<D> {
     fn reach_tile(&mut self, pos: SectionTilePos, near: u64, far: u64) {
         let Some(number) = self.tiles.number(pos) else {
             if near != 0 {
-                self.reached.push(Reached { pos, tile: None, missing: near });
+                self.reached.push((pos, None, near));
             }
             return;
         };
         let tile = self.tiles.tile_mut(number);
         if near & !tile.exists != 0 {
-            self.reached.push(Reached { pos, tile: Some(number), missing: near & !tile.exists });
+            self.reached.push((pos, Some(number), near & !tile.exists));
         }
         let woken = near & tile.dead;
         tile.dead &= !woken;
@@ -365,7 +358,7 @@ impl<D: RegionData> Regionizer<D> {
     /// Makes the sections that were found missing, for this region.
     fn grow(&mut self, slot: u32) {
         let Region { ground, data, .. } = &mut self.regions[slot as usize];
-        for Reached { pos, tile, missing } in self.reached.drain(..) {
+        for (pos, tile, missing) in self.reached.drain(..) {
             let number = tile.unwrap_or_else(|| self.tiles.insert(pos));
             let tile = self.tiles.tile_mut(number);
             tile.exists |= missing;

@@ -1,11 +1,11 @@
 //! Messages and closures that travel between worlds: to a place, to an entity, to the main world, to all regions.
 
-use super::Exclusive;
 use super::columns::column_work::OrderedWork;
 use crate::region::RegionId;
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use crate::storage::EntityRecord;
 use bevy::ecs::message::Messages;
+use bevy::platform::cell::SyncCell;
 use bevy::prelude::*;
 use std::any::type_name;
 use std::fmt;
@@ -159,12 +159,12 @@ impl Drop for Stamp {
 pub(super) enum Content {
     /// Shared by the copies for several regions, so that the game's `Clone` runs where the message is handed over.
     Message(Arc<dyn Parcel>),
-    Run(Exclusive<RunInWorld>),
-    RunOn(Exclusive<RunOnEntity>, Option<Exclusive<RunIfRetired>>),
+    Run(SyncCell<RunInWorld>),
+    RunOn(SyncCell<RunOnEntity>, Option<SyncCell<RunIfRetired>>),
     /// A player comes into the world.
     Player(Box<EntityRecord>),
     /// To be done at the end of the tick.
-    Work(Exclusive<Box<OrderedWork>>),
+    Work(SyncCell<Box<OrderedWork>>),
     /// What it brought has been handed over: what that is called, and where it is if it is a message.
     Spent(&'static str, Option<Written>),
 }
@@ -235,13 +235,13 @@ impl Letter {
     /// A closure for whoever gets it.
     pub fn run(to: Address, from: LetterSender, run: RunInWorld) -> Self {
         let bytes = size_of_val(&*run);
-        Self::new(to, from, Content::Run(Exclusive::new(run)), bytes)
+        Self::new(to, from, Content::Run(SyncCell::new(run)), bytes)
     }
 
     /// A closure for an entity, and one for the sender if the entity cannot be found.
     pub fn run_on(id: Uuid, from: LetterSender, run: RunOnEntity, retired: Option<RunIfRetired>) -> Self {
         let bytes = size_of_val(&*run) + retired.as_ref().map_or(0, |retired| size_of_val(&**retired));
-        let content = Content::RunOn(Exclusive::new(run), retired.map(Exclusive::new));
+        let content = Content::RunOn(SyncCell::new(run), retired.map(SyncCell::new));
         Self::new(Address::Entity(id), from, content, bytes)
     }
 
@@ -253,7 +253,7 @@ impl Letter {
 
     /// Work for the region of a block's column.
     pub fn work(dimension: DimensionId, block: BlockPos, work: OrderedWork) -> Self {
-        let content = Content::Work(Exclusive::new(Box::new(work)));
+        let content = Content::Work(SyncCell::new(Box::new(work)));
         Self::new(Address::Place(dimension, block), LetterSender::Main, content, size_of::<OrderedWork>())
     }
 
@@ -325,7 +325,7 @@ impl Letter {
         let content = match &mut self.content {
             Content::Message(_) if self.returned.is_some() => return None,
             Content::RunOn(_, retired) if self.returned.is_none() => {
-                Content::RunOn(Exclusive::new(Box::new(|_| {})), retired.take())
+                Content::RunOn(SyncCell::new(Box::new(|_| {})), retired.take())
             }
             Content::Message(_) | Content::Run(_) | Content::RunOn(..) | Content::Spent(..) => {
                 Content::Spent(name, None)
@@ -372,13 +372,13 @@ impl Letter {
         match (content, returned) {
             (Content::Message(message), None) => return message.deliver(world, to, entity, from),
             (Content::Message(message), Some(reason)) => message.give_back(world, to, reason),
-            (Content::Run(run), None) => run.into_inner()(world),
+            (Content::Run(run), None) => SyncCell::to_inner(run)(world),
             (Content::RunOn(run, _), None) => {
                 if let Some(entity) = entity.and_then(|entity| world.get_entity_mut(entity).ok()) {
-                    run.into_inner()(entity);
+                    SyncCell::to_inner(run)(entity);
                 }
             }
-            (Content::RunOn(_, Some(retired)), Some(reason)) => retired.into_inner()(world, reason),
+            (Content::RunOn(_, Some(retired)), Some(reason)) => SyncCell::to_inner(retired)(world, reason),
             _ => {}
         }
         world.flush();

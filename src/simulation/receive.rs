@@ -12,6 +12,7 @@ use super::travel::stored_entities::spawn_stored;
 use super::world::RegionContents;
 use super::{LoadedColumn, Task};
 use crate::storage::EntityRecord;
+use bevy::platform::cell::SyncCell;
 use bevy::prelude::*;
 use std::mem;
 use std::time::Duration;
@@ -102,7 +103,7 @@ fn hand_over(world: &mut World, contents: &mut RegionContents, clock: Duration) 
         // Before it is: it may panic.
         contents.handed_over.extend(letter.trace());
         match letter.content {
-            Content::Work(work) => contents.column_work.push(*work.into_inner()),
+            Content::Work(work) => contents.column_work.push(*SyncCell::to_inner(work)),
             Content::Player(record) => log_in(world, &contents.components, *record),
             _ => {
                 let written = letter.hand_over(world, entity);

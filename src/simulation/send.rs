@@ -11,7 +11,7 @@ use super::travel::entities::{EntityIndex, MoveCause};
 use super::travel::followers::{place, roots};
 use super::travel::leaving::{give_up_entities, tend_players};
 use super::world::RegionContents;
-use super::{LoadedColumn, Position, Task};
+use super::{LoadedColumn, Position, RegionTemplateError, Task};
 use crate::space::{ChunkPos, ColumnPos, HeightSet};
 use bevy::ecs::change_detection::Tick;
 use bevy::ecs::error::{BevyError, ErrorContext};
@@ -57,7 +57,7 @@ fn raise_faults(world: &mut World, contents: &mut RegionContents) {
         raise(world, error);
     }
     for name in world.resource_mut::<Post>().take_unknown() {
-        raise(world, format!("{name} cannot be sent: call register_region_message::<{name}>() on the app"));
+        raise(world, RegionTemplateError::UnregisteredMessage(name));
     }
     for violation in world.resource_mut::<RegionColumns>().take_violations() {
         raise(world, violation);

@@ -4,7 +4,7 @@ use super::entities::StableId;
 use super::mapping::{BoxedComponent, Mapping};
 use super::relationships::RelationshipFunctions;
 use super::resources::{RegionResource, TakeResource, take_resource};
-use super::saved_type::{self, SavedComponent, SavedType, SavedVersionError};
+use super::saved_type::{self, SavedComponent, SavedType};
 use super::ticks::{Ages, ChangeClock};
 use crate::block::Schema;
 use crate::simulation::template_error::RegionTemplateError;
@@ -283,7 +283,7 @@ impl RegionComponents {
 
     /// What the world's list of types becomes: those that it has and those that the game saves. An error if the world has
     /// values that the game cannot read.
-    pub fn entity_types(&self, stored: &[String]) -> Result<Vec<String>, SavedVersionError> {
+    pub fn entity_types(&self, stored: &[String]) -> Result<Vec<String>, RegionTemplateError> {
         let mut types = stored.to_vec();
         for saved_type in self.saved() {
             stored.iter().try_for_each(|stored| saved_type.check(stored))?;

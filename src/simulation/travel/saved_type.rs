@@ -1,10 +1,10 @@
 //! Saved components by the names under which they are stored.
 
 use crate::block::Schema;
+use crate::simulation::template_error::RegionTemplateError;
 use bevy::prelude::*;
 use serde::{Serialize, de::DeserializeOwned};
 use std::any::type_name;
-use thiserror::Error;
 
 /// A component that can be written to the store and read again, under its `TypePath`.
 ///
@@ -38,21 +38,6 @@ pub struct SavedType {
     pub decode: fn(&mut EntityWorldMut, &[u8]) -> Result<(), postcard::Error>,
 }
 
-/// The world has values of a saved component in a version that the game cannot read.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error(
-    "the world has values of the saved component {path} in version {stored}, but the game's has version {declared} and no \
-     migration from that"
-)]
-pub struct SavedVersionError {
-    /// The component's type.
-    pub path: String,
-    /// The version in the world.
-    pub stored: u32,
-    /// The version of the game.
-    pub declared: u32,
-}
-
 impl SavedType {
     pub fn of<T: SavedComponent>(schema: Schema) -> Self {
         // Without a version it is named as it was before there were any.
@@ -81,12 +66,12 @@ impl SavedType {
     }
 
     /// Whether all values that are stored under this name can be read, if they are of this type at all.
-    pub fn check(&self, stored_name: &str) -> Result<(), SavedVersionError> {
+    pub fn check(&self, stored_name: &str) -> Result<(), RegionTemplateError> {
         let (path, stored) = split(stored_name);
         if !self.is_called(path) || self.schema.can_read(stored) {
             return Ok(());
         }
-        Err(SavedVersionError { path: path.into(), stored, declared: self.schema.version() })
+        Err(RegionTemplateError::SavedVersion { path: path.into(), stored, declared: self.schema.version() })
     }
 }
 
@@ -125,7 +110,7 @@ mod tests {
             assert_eq!(mob.check(fine), Ok(()));
         }
         for old in ["game::Beast", COMPILER_NAME] {
-            let refusal = SavedVersionError { path: old.into(), stored: 0, declared: 2 };
+            let refusal = RegionTemplateError::SavedVersion { path: old.into(), stored: 0, declared: 2 };
             assert_eq!(mob.check(old), Err(refusal));
         }
     }
