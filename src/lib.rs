@@ -64,7 +64,7 @@ pub mod prelude {
     pub use crate::render::{ChunkRenderPlugin, FarRenderPlugin};
     pub use crate::simulation::{
         Address, BlockAccessError, BlockTick, BlockTicks, BlockTypes, ColumnError, ColumnReady, ColumnRestored,
-        DamagedGround, EntityIndex, EntityMoved, LetterSender, LoggedOut, MoveCause, Moving, PlacedMessage, Player,
+        EntityIndex, EntityMoved, LetterSender, LoggedOut, MoveCause, Moving, PlacedMessage, Player,
         Position, Post, Received, RegionBlocks, RegionColumns, RegionInfo, RegionMessage, RegionRandom, RegionResource,
         RegionSystems, RegionTick, Returned, StableId, Undeliverable, Viewer,
     };

@@ -232,7 +232,7 @@ impl Dimension {
         let clock = stored_clock(store, id).map_err(read)?;
         let (heights, generator) = (spec.heights.clone(), spec.generator.clone());
         let whole = ColumnSource::new(id, heights, generator, blocks.clone(), Arc::downgrade(store));
-        let ground = ColumnSource { is_sparse, damaged: config.damaged_ground, ..whole };
+        let ground = ColumnSource { is_sparse, regenerates_damaged: config.regenerates_damaged, ..whole };
         let time = DimensionTime::resumed(spec.clock.unwrap_or(config.clock), clock);
         let dimension =
             Self { stored, stored_jobs, time, ..Self::new(spec, regionizer, ground, config, store.clone()) };

@@ -150,17 +150,6 @@ impl MirrorUpdate {
     }
 }
 
-/// Where a viewer of a region is.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ViewerReport {
-    /// Its stable id.
-    pub id: Uuid,
-    /// Where it is.
-    pub position: Position,
-    /// How far it reaches.
-    pub radii: ViewerRadii,
-}
-
 /// What a region world sends after a tick or another task.
 #[derive(Default)]
 pub struct Outbox {
@@ -178,8 +167,8 @@ pub struct Outbox {
     pub save: SaveBatch,
     /// Mirrored entities that changed or are gone.
     pub mirrors: Vec<MirrorUpdate>,
-    /// All viewers of the region.
-    pub viewers: Vec<ViewerReport>,
+    /// All viewers of the region by their stable ids, sorted: where each is, and how far it reaches.
+    pub viewers: Vec<(Uuid, Position, ViewerRadii)>,
     /// Viewers that are no more.
     pub viewers_gone: Vec<Uuid>,
     /// Edits that could not be made, with the reason.

@@ -3,7 +3,7 @@
 use crate::block::{BlockId, BlockRegistry};
 use crate::chunk::{Chunk, Column};
 use crate::generation::{GenerateError, GenerateRequest, Generator, generate};
-use crate::simulation::{DamagedGround, LoadedColumn, Viewer};
+use crate::simulation::{LoadedColumn, Viewer};
 use crate::space::{BlockPos, CHUNK_SIZE, ChunkPos, ColumnPos, DimensionId, HeightSet, chunk_heights};
 use crate::storage::{StoreError, WorldStore};
 use rustc_hash::FxHashMap;
@@ -178,8 +178,8 @@ pub struct ColumnSource {
     pub store: Weak<WorldStore>,
     /// What is newer than that.
     pub departed: DepartedColumns,
-    /// What becomes of chunks that are stored but damaged.
-    pub damaged: DamagedGround,
+    /// Chunks that are stored but damaged are generated anew.
+    pub regenerates_damaged: bool,
     /// Those of them that were made anew, each with what was wrong with it.
     pub regenerated: Mutex<Vec<(ChunkPos, StoreError)>>,
 }
@@ -215,9 +215,18 @@ impl ColumnSource {
         store: Weak<WorldStore>,
     ) -> Self {
         let chunk_heights = chunk_heights(&heights);
-        let (departed, damaged, regenerated) = Default::default();
-        let is_sparse = false;
-        Self { dimension, heights, chunk_heights, is_sparse, generator, blocks, store, departed, damaged, regenerated }
+        Self {
+            dimension,
+            heights,
+            chunk_heights,
+            is_sparse: false,
+            generator,
+            blocks,
+            store,
+            departed: DepartedColumns::default(),
+            regenerates_damaged: false,
+            regenerated: Mutex::default(),
+        }
     }
 
     /// For a region, within its tick: the column of a block, in a sparse dimension the part of it around the block that is
