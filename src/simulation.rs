@@ -12,8 +12,8 @@
 
 mod assignment;
 mod columns;
-mod home;
 mod inbox_outbox;
+mod info;
 mod letter;
 mod player;
 mod position;
@@ -35,8 +35,8 @@ pub use columns::block_ticks::{BlockTick, BlockTicks};
 pub use columns::blocks::{BlockAccessError, RegionBlocks, RegionColumns};
 pub use columns::column_source::ColumnError;
 pub use columns::column_work::ColumnRestored;
-pub use home::RegionInfo;
 pub use inbox_outbox::SetBlock;
+pub use info::RegionInfo;
 pub use letter::{Address, LetterSender, Received, RegionMessage, Returned, Undeliverable};
 pub use player::{LoggedOut, Player};
 pub use position::{Position, Viewer};
@@ -55,7 +55,6 @@ pub(crate) use crate::storage::LoadedColumn;
 pub(crate) use assignment::{Assignment, Task};
 pub(crate) use columns::column_source::{ColumnSource, DepartedColumns, FetchedColumn, SavedChunks};
 pub(crate) use columns::column_work::{Answer, ColumnAnswer, ColumnWork, OrderedWork};
-pub(crate) use home::RegionHome;
 pub(crate) use inbox_outbox::{Inbox, MirrorUpdate, Outbox, Traveller};
 pub(crate) use letter::{Letter, Stamp};
 pub(crate) use position::ViewerRadii;

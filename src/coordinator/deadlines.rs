@@ -117,8 +117,8 @@ impl Deadlines {
         running.load = if is_short { SHORT_LOAD } else { FULL_LOAD };
         self.load += running.load;
         self.running.insert((dimension.id, region), running);
-        let home = dimension.home.clone();
-        Assignment { region, home, worlds: parked.worlds, inbox: parked.inbox, task, number, clock, progress }
+        let ground = dimension.ground.clone();
+        Assignment { region, ground, worlds: parked.worlds, inbox: parked.inbox, task, number, clock, progress }
     }
 
     /// Begins a task for a region thread.

@@ -52,7 +52,7 @@ pub fn deliver(
 /// Also those that a region had made anew within a tick.
 fn tell_of_repairs(open: &Dimension, publisher: &mut Publisher) {
     let dimension = open.id;
-    for (chunk, error) in open.home.ground.take_regenerated() {
+    for (chunk, error) in open.ground.take_regenerated() {
         warn!("chunk {chunk} of {dimension} is generated anew: {error}");
         publisher.event(GroundRegenerated { dimension, chunk, error });
     }

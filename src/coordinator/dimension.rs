@@ -24,7 +24,7 @@ use crate::block::BlockRegistry;
 use crate::coordinator::config::CoordinatorConfig;
 use crate::generation::DistanceGraph;
 use crate::region::{RegionId, RegionState, Regionizer};
-use crate::simulation::{ColumnError, ColumnSource, DepartedColumns, Inbox, Letter, RegionHome};
+use crate::simulation::{ColumnError, ColumnSource, DepartedColumns, Inbox, Letter};
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage::{self, PregenerationEntry, StoreError, StoredDimensionError, WorldStore};
 use crate::work::Stop;
@@ -154,7 +154,7 @@ pub struct Dimension {
     /// Columns that jobs have generated for the store, and why one failed.
     pub for_jobs: BTreeMap<ColumnPos, Option<ColumnError>>,
     /// What its region worlds have in common.
-    pub home: Arc<RegionHome>,
+    pub ground: Arc<ColumnSource>,
     pub store: Arc<WorldStore>,
     /// Columns that look different from afar than before.
     pub edited: Vec<ColumnPos>,
@@ -271,7 +271,7 @@ impl Dimension {
             columns: Columns::default(),
             stored_jobs: Vec::new(),
             for_jobs: BTreeMap::new(),
-            home: Arc::new(RegionHome { ground, section_shift, owners }),
+            ground: Arc::new(ColumnSource { section_shift, owners, ..ground }),
             store,
             edited: Vec::new(),
             to_complete: Vec::new(),
@@ -304,7 +304,7 @@ impl Dimension {
 
     /// In strict mode, regions can tell who owns what is not theirs.
     pub fn tell_owners(&self) {
-        let Some(owners) = &self.home.owners else { return };
+        let Some(owners) = &self.ground.owners else { return };
         let regions = self.regionizer.regions();
         let owned = |region: RegionId| self.regionizer.sections(region).map(move |section| (section, region));
         *owners.write().unwrap_or_else(PoisonError::into_inner) = regions.into_iter().flat_map(owned).collect();
@@ -340,7 +340,7 @@ impl Dimension {
 
     /// Columns that regions gave up and that are not stored yet.
     pub fn departed(&self) -> &DepartedColumns {
-        &self.home.ground.departed
+        &self.ground.departed
     }
 
     /// The columns in the world of a region, or in its inbox, sorted.
@@ -353,12 +353,12 @@ impl Dimension {
 
     /// Whether its columns come and go in slabs of 16 chunks, and not as a whole.
     pub fn is_sparse(&self) -> bool {
-        self.home.ground.is_sparse
+        self.ground.is_sparse
     }
 
     /// The chunk heights of the dimension.
     pub fn chunk_heights(&self) -> Range<i64> {
-        self.home.ground.chunk_heights.clone()
+        self.ground.chunk_heights.clone()
     }
 }
 

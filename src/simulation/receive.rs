@@ -1,7 +1,7 @@
 //! The beginning of a task: what waits in the inbox is taken in.
 
 use super::columns::blocks::RegionColumns;
-use super::home::RegionInfo;
+use super::info::RegionInfo;
 use super::letter::{Content, Undeliverable};
 use super::post::Post;
 use super::travel::arrival::arrive_all;

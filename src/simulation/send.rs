@@ -3,7 +3,7 @@
 use super::columns::blocks::RegionColumns;
 use super::columns::column_work::Answer;
 use super::columns::unsaved::{collect_chunks, collect_unsaved};
-use super::home::RegionInfo;
+use super::info::RegionInfo;
 use super::inbox_outbox::MirrorUpdate;
 use super::post::Post;
 use super::travel::departure::depart_all;

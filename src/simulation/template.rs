@@ -1,7 +1,7 @@
 //! How region worlds are made: the game's plugins, its registrations, and our systems around them.
 
 use super::columns::blocks::RegionColumns;
-use super::home::RegionInfo;
+use super::info::RegionInfo;
 use super::post::Post;
 use super::schedules::{set_executors, simulate, tick_order};
 use super::template_error::RegionTemplateError;

@@ -7,7 +7,7 @@ mod salvage;
 mod saving;
 
 use super::{
-    Assignment, ColumnSource, Inbox, LoadedColumn, MoveCause, Outbox, Position, RegionComponents, RegionHome,
+    Assignment, ColumnSource, Inbox, LoadedColumn, MoveCause, Outbox, Position, RegionComponents,
     RegionTemplate, RegionWorld, StableId, Task, Traveller,
 };
 use crate::block::BlockRegistry;
@@ -30,7 +30,7 @@ const CAUSES: [MoveCause; 3] = [MoveCause::Merge, MoveCause::Split, MoveCause::C
 /// Region worlds with nothing around them: region `n` begins with the columns `(10 n, 0)` and `(10 n + 1, 0)`.
 struct Regions {
     template: RegionTemplate,
-    home: Arc<RegionHome>,
+    ground: Arc<ColumnSource>,
     worlds: BTreeMap<u64, RegionWorld>,
     assignments: u64,
 }
@@ -71,8 +71,7 @@ impl Regions {
             seed: 1,
         };
         let ground = ColumnSource::new(DIMENSION, -64..320, Arc::new(Void), template.blocks.clone(), Weak::new());
-        let home = Arc::new(RegionHome { ground, section_shift: 0, owners: None });
-        Self { template, home, worlds: BTreeMap::new(), assignments: 0 }
+        Self { template, ground: Arc::new(ground), worlds: BTreeMap::new(), assignments: 0 }
     }
 
     fn with_error_handler(mut self, handler: ErrorHandler) -> Self {
@@ -84,7 +83,7 @@ impl Regions {
         self.assignments += 1;
         Assignment {
             region: RegionId::new(region),
-            home: self.home.clone(),
+            ground: self.ground.clone(),
             worlds: self.worlds.remove(&region).into_iter().collect(),
             inbox,
             task,

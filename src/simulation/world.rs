@@ -3,7 +3,8 @@
 use super::columns::block_ticks::due_after;
 use super::columns::blocks::RegionColumns;
 use super::columns::column_work::OrderedWork;
-use super::home::{RegionHome, RegionInfo};
+use super::columns::column_source::ColumnSource;
+use super::info::RegionInfo;
 use super::inbox_outbox::{Inbox, Outbox, SetBlock};
 use super::letter::Letter;
 use super::player::{LoggedOut, Player};
@@ -140,12 +141,12 @@ impl RegionContents {
 
 impl RegionWorld {
     /// The world becomes that of a region.
-    pub(super) fn settle(&mut self, region: RegionId, home: &Arc<RegionHome>) {
+    pub(super) fn settle(&mut self, region: RegionId, ground: &Arc<ColumnSource>) {
         let world = self.app.world_mut();
         let mut info = world.resource_mut::<RegionInfo>();
-        (info.region, info.dimension) = (region, home.ground.dimension);
-        (info.heights, info.section_shift) = (home.ground.heights.clone(), home.section_shift);
-        world.resource_mut::<RegionColumns>().settle(home);
+        (info.region, info.dimension) = (region, ground.dimension);
+        (info.heights, info.section_shift) = (ground.heights.clone(), ground.section_shift);
+        world.resource_mut::<RegionColumns>().settle(ground);
     }
 
     /// The sections that are the region's own.

@@ -45,7 +45,7 @@ impl Dimension {
         let mut heights = HeightSet::new();
         for ViewerState { center, height, radii, .. } in self.viewers.values() {
             if column.distance_squared(*center) <= u128::from(radii.load + rim).pow(2) {
-                heights.insert_all(&self.home.ground.window(*height, radii.vertical + slack));
+                heights.insert_all(&self.ground.window(*height, radii.vertical + slack));
             }
         }
         heights
@@ -64,7 +64,7 @@ impl Dimension {
     /// Around the height of the viewer that is nearest to the column.
     pub fn slabs_to_generate(&self, column: ColumnPos) -> HeightSet {
         let nearest = self.viewers.values().min_by_key(|viewer| column.distance_squared(viewer.center));
-        let around = |viewer: &ViewerState| self.home.ground.window(viewer.height, viewer.radii.vertical);
+        let around = |viewer: &ViewerState| self.ground.window(viewer.height, viewer.radii.vertical);
         nearest.map(around).unwrap_or_default()
     }
 

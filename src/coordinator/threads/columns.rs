@@ -3,7 +3,7 @@
 use super::ready::ColumnsReady;
 use crate::coordinator::exchange::{Event, Teller};
 use crate::coordinator::streaming::order_queue::{OrderQueue, Urgency};
-use crate::simulation::{ColumnError, ColumnSource, FetchedColumn, LoadedColumn, RegionHome};
+use crate::simulation::{ColumnError, ColumnSource, FetchedColumn, LoadedColumn};
 use crate::space::{BatchPos, ColumnPos, DimensionId, HeightSet};
 use crate::storage::WorldStore;
 use crate::work::panic_message;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub struct ColumnOrder {
     pub claim: u64,
     /// Their dimension's.
-    pub home: Arc<RegionHome>,
+    pub ground: Arc<ColumnSource>,
     pub batch: BatchPos,
     pub columns: Vec<ColumnPos>,
     pub source: Source,
@@ -90,7 +90,7 @@ impl Drop for ColumnThreads {
 
 impl ColumnOrder {
     pub fn dimension(&self) -> DimensionId {
-        self.home.ground.dimension
+        self.ground.dimension
     }
 
     /// Whether something of it may be generated.
@@ -100,7 +100,7 @@ impl ColumnOrder {
 
     /// Loads or generates its columns.
     fn fill(self, store: &WorldStore) -> ColumnsReady {
-        let ground = &self.home.ground;
+        let ground = &self.ground;
         // Entities may have gone to ground that was not there yet: of new columns only those are read.
         let heights = if let Source::Store = self.source { ground.chunk_heights.clone() } else { 0..0 };
         let read = load(store, ground, self.batch, self.columns, heights).into_iter();

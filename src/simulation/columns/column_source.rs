@@ -3,12 +3,13 @@
 use crate::block::{BlockId, BlockRegistry};
 use crate::chunk::{Chunk, Column};
 use crate::generation::{GenerateError, GenerateRequest, Generator, generate};
+use crate::region::RegionId;
 use crate::simulation::{LoadedColumn, Viewer};
-use crate::space::{BlockPos, CHUNK_SIZE, ChunkPos, ColumnPos, DimensionId, HeightSet, chunk_heights};
+use crate::space::{BlockPos, CHUNK_SIZE, ChunkPos, ColumnPos, DimensionId, HeightSet, SectionPos, chunk_heights};
 use crate::storage::{StoreError, WorldStore};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 /// Why a column could not be had, or not be worked on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -160,7 +161,7 @@ impl DepartedColumns {
     }
 }
 
-/// All that is needed to load or generate a column of one dimension on any thread.
+/// What all regions of a dimension have in common: all that is needed to load or generate one of its columns on any thread.
 pub struct ColumnSource {
     /// The dimension.
     pub dimension: DimensionId,
@@ -182,6 +183,10 @@ pub struct ColumnSource {
     pub regenerates_damaged: bool,
     /// Those of them that were made anew, each with what was wrong with it.
     pub regenerated: Mutex<Vec<(ChunkPos, StoreError)>>,
+    /// Columns to a section, as a power of two.
+    pub section_shift: u32,
+    /// In strict mode, an aid for development, who owns what: every access outside of the own region is an error then.
+    pub owners: Option<RwLock<FxHashMap<SectionPos, RegionId>>>,
 }
 
 /// Chunks of a slab of a sparse dimension: its columns come and go in slabs. A power of two, and whole groups of chunks as they are
@@ -226,6 +231,8 @@ impl ColumnSource {
             departed: DepartedColumns::default(),
             regenerates_damaged: false,
             regenerated: Mutex::default(),
+            section_shift: 0,
+            owners: None,
         }
     }
 

@@ -1,13 +1,11 @@
 //! Where a region is.
 
-use super::columns::column_source::ColumnSource;
 use super::task_progress::TaskProgress;
 use crate::region::RegionId;
-use crate::space::{DimensionId, SectionPos};
+use crate::space::DimensionId;
 use bevy::prelude::*;
-use rustc_hash::FxHashMap;
 use std::ops::Range;
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 
 /// What a system can know about the region that it runs in.
 #[derive(Resource, Clone, Debug)]
@@ -38,14 +36,4 @@ impl RegionInfo {
             progress,
         }
     }
-}
-
-/// What all regions of a dimension have in common.
-pub struct RegionHome {
-    /// The dimension's ground.
-    pub ground: ColumnSource,
-    /// Columns to a section, as a power of two.
-    pub section_shift: u32,
-    /// In strict mode, an aid for development, who owns what: every access outside of the own region is an error then.
-    pub owners: Option<RwLock<FxHashMap<SectionPos, RegionId>>>,
 }
