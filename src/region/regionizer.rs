@@ -18,7 +18,6 @@ pub(super) struct Holdings {
     pub tiles: Vec<u32>,
     pub sections: usize,
     pub dead_sections: usize,
-    pub columns: usize,
 }
 
 impl Holdings {
@@ -146,12 +145,11 @@ impl<D: RegionData> Regionizer<D> {
             if let Some(owner) = owner
                 && tile.nonempty >> bit & 1 == 1
             {
-                let region = &mut self.regions[owner as usize];
+                let region = self.regions[owner as usize].id;
                 if !tile.add_column(column, self.config.section_shift) {
-                    return Err(RegionizerError::ColumnPresent { column, region: region.id });
+                    return Err(RegionizerError::ColumnPresent { column, region });
                 }
-                region.ground.columns += 1;
-                return Ok(region.id);
+                return Ok(region);
             }
         }
         Ok(self.add_first_column(column, section, owner))
@@ -173,9 +171,7 @@ impl<D: RegionData> Regionizer<D> {
             tile.nonempty &= !(1 << bit);
             self.mark_newly_dead(section);
         }
-        let region = &mut self.regions[owner as usize];
-        region.ground.columns -= 1;
-        Ok(region.id)
+        Ok(self.regions[owner as usize].id)
     }
 
     /// Marks what is dead around a section that has become empty.
@@ -265,9 +261,7 @@ impl<D: RegionData> Regionizer<D> {
         let tile = self.tiles.tile_mut(number);
         tile.nonempty |= 1 << bit;
         tile.add_column(column, self.config.section_shift);
-        let region = &mut self.regions[owner as usize];
-        region.ground.columns += 1;
-        region.id
+        self.regions[owner as usize].id
     }
 
     /// Gives the sections that were found missing to the largest idle region in reach, or to a new one, and joins it
@@ -408,7 +402,7 @@ impl<D: RegionData> Regionizer<D> {
         region.wait = None;
         region.awaited_by.clear();
         region.ground.tiles.clear();
-        (region.ground.sections, region.ground.dead_sections, region.ground.columns) = (0, 0, 0);
+        (region.ground.sections, region.ground.dead_sections) = (0, 0);
         self.slots.remove(&region.id);
         self.free_regions.push(slot);
     }
@@ -484,7 +478,6 @@ impl<D: RegionData> Regionizer<D> {
         }
         ground.sections += moved.sections;
         ground.dead_sections += moved.dead_sections;
-        ground.columns += moved.columns;
         if let (Some(into), Some(data)) = (&mut into.data, data) {
             into.merge(from_id, data);
         }

@@ -72,16 +72,13 @@ impl<D: RegionData> Regionizer<D> {
     /// Gives these sections, none of which is dead, of one tile from one region to another.
     fn hand_over(&mut self, from: u32, to: u32, number: u32, mask: u64) {
         let tile = self.tiles.tile_mut(number);
-        let columns = tile.column_count(mask, self.config.section_shift);
         let sections = mask.count_ones() as usize;
         let vacated = tile.disown(from, mask);
         let new = &mut self.regions[to as usize].ground;
         new.claim(to, number, tile, mask);
         new.sections += sections;
-        new.columns += columns;
         let old = &mut self.regions[from as usize].ground;
         old.sections -= sections;
-        old.columns -= columns;
         if let Some(place) = vacated {
             old.forget(from, place as usize, &mut self.tiles);
         }
