@@ -5,7 +5,7 @@ use super::mapping::{BoxedComponent, Mapping};
 use super::relationships::RelationshipFunctions;
 use super::resources::{RegionResource, TakeResource, take_resource};
 use super::saved_type::{self, SavedComponent, SavedType};
-use super::ticks::{Ages, ChangeClock};
+use super::ticks::{Ages, ChangeClock, NEW};
 use crate::block::Schema;
 use crate::simulation::template_error::RegionTemplateError;
 use crate::simulation::{LoggedOut, Player, Position, Viewer};
@@ -238,7 +238,13 @@ impl RegionComponents {
         self.functions.iter().enumerate().filter_map(take).collect()
     }
 
-    /// Puts what was taken off an entity on one of this world, all at once: hooks and observers see it whole, and what
+    /// A value of a registered type, for an entity that is new.
+    pub fn value<T: Component>(&self, value: T) -> Option<TakenComponent> {
+        let number = self.functions.iter().position(|known| known.type_id == TypeId::of::<T>())?;
+        Some((number, NEW, Box::new(value)))
+    }
+
+    /// Puts what was taken off an entity, or was stored of it, on one of this world, all at once: hooks and observers see it whole, and what
     /// it requires is not made first. Half of the time that one component after the other takes.
     pub fn insert_all(
         &self,
@@ -258,7 +264,8 @@ impl RegionComponents {
             if let Some(known) = self.functions.get(number) {
                 // SAFETY: `scratch.writer()` began an empty bundle, and up to the write below there is only `world`.
                 unsafe { (known.push)(&mut writer, &mut registrator, value, mapping) };
-                aged.push((known.type_id, ages));
+                // What is new needs no more than the insertion.
+                aged.extend((ages != NEW).then_some((known.type_id, ages)));
             }
         }
         if let Ok(mut entity) = world.get_entity_mut(entity) {
@@ -310,11 +317,12 @@ impl RegionComponents {
         self.saved().filter_map(encode).collect()
     }
 
-    /// Puts a stored component on the entity. The error names the component.
-    pub fn decode(&self, entity: &mut EntityWorldMut, name: &str, bytes: &[u8]) -> Result<(), String> {
+    /// A stored component. The error names it.
+    pub fn decode(&self, name: &str, bytes: &[u8]) -> Result<TakenComponent, String> {
         let (path, version) = saved_type::split(name);
-        let exact = self.saved().find(|saved| saved.path == path);
-        let Some(saved) = exact.or_else(|| self.saved().find(|saved| saved.is_called(path))) else {
+        let saved = || self.functions.iter().zip(0..).filter_map(|(known, number)| Some((number, known.saved.as_ref()?)));
+        let exact = saved().find(|(_, saved)| saved.path == path);
+        let Some((number, saved)) = exact.or_else(|| saved().find(|(_, saved)| saved.is_called(path))) else {
             return Err(format!(
                 "component {name} is not registered: call register_saved_component for it, or name it in \
                  `Schema::formerly` of the component that it has become"
@@ -322,7 +330,8 @@ impl RegionComponents {
         };
         let bytes = saved.schema.upgrade(version, bytes);
         let bytes = bytes.map_err(|reason| format!("component {name}: {reason}"))?;
-        (saved.decode)(entity, &bytes).map_err(|error| format!("component {name}: {error}"))
+        let value = (saved.decode)(&bytes).map_err(|error| format!("component {name}: {error}"))?;
+        Ok((number, NEW, value))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Saved components by the names under which they are stored.
 
+use super::mapping::BoxedComponent;
 use crate::block::Schema;
 use crate::simulation::template_error::RegionTemplateError;
 use bevy::prelude::*;
@@ -35,7 +36,7 @@ pub struct SavedType {
     /// The name under which values are stored now.
     pub name: String,
     pub encode: fn(EntityRef) -> Option<Result<Vec<u8>, postcard::Error>>,
-    pub decode: fn(&mut EntityWorldMut, &[u8]) -> Result<(), postcard::Error>,
+    pub decode: fn(&[u8]) -> Result<BoxedComponent, postcard::Error>,
 }
 
 impl SavedType {
@@ -46,17 +47,13 @@ impl SavedType {
             0 => path.to_owned(),
             version => format!("{path}@{version}"),
         };
-        let decode = |entity: &mut EntityWorldMut, bytes: &[u8]| {
-            entity.insert(postcard::from_bytes::<T>(bytes)?);
-            Ok(())
-        };
         Self {
             path,
             compiler_name,
             schema,
             name,
             encode: |entity| entity.get::<T>().map(postcard::to_allocvec),
-            decode,
+            decode: |bytes| Ok(Box::new(postcard::from_bytes::<T>(bytes)?)),
         }
     }
 

@@ -7,6 +7,8 @@ type Age = Option<u32>;
 
 /// When a component was added and when it was last changed, in a form that any world understands.
 pub type Ages = (Age, Age);
+/// It was added just now.
+pub const NEW: Ages = (None, None);
 
 /// What is needed to read and write change ticks of one world.
 #[derive(Clone, Copy, Debug)]
