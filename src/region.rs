@@ -78,7 +78,7 @@ use crate::space::{BlockPos, ColumnPos, SectionPos};
 use std::fmt;
 
 /// The name of a region within its regionizer. Ids are given out in sequence and never re-used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RegionId(u64);
 
 impl RegionId {

@@ -58,7 +58,7 @@ pub(crate) use columns::column_work::{Answer, ColumnAnswer, ColumnWork, OrderedW
 pub(crate) use inbox_outbox::{Inbox, MirrorUpdate, Outbox, Traveller};
 pub(crate) use letter::{Letter, Stamp};
 pub(crate) use position::ViewerRadii;
-pub(crate) use post::schedule;
+pub(crate) use post::{register_message, schedule};
 pub(crate) use salvage::Salvage;
 pub(crate) use task_progress::TaskProgress;
 pub(crate) use template::RegionTemplate;

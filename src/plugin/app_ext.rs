@@ -2,7 +2,7 @@
 
 use super::setup::{Setup, fail};
 use crate::block::{BlockComponent, BlockComponentId, BlockId, BlockRegistryError, BlockStates, BlockType, Schema};
-use crate::simulation::{Post, Received, RegionMessage, RegionResource, Returned, SavedComponent};
+use crate::simulation::{Received, RegionMessage, RegionResource, Returned, SavedComponent, register_message};
 use crate::view::expect_plugin;
 use bevy::ecs::component::Mutable;
 use bevy::ecs::relationship::Relationship;
@@ -73,7 +73,7 @@ pub trait TerraneAppExt {
     /// `T` can be read on the entity's [`Mirror`](crate::view::Mirror) in the main world.
     fn mirror_region_component<T: Component<Mutability = Mutable> + Clone + PartialEq>(&mut self) -> &mut Self;
 
-    /// `M` can be sent with [`Post`], and read as [`Received<M>`] in the regions and in the main world.
+    /// `M` can be sent with [`Post`](crate::simulation::Post), and read as [`Received<M>`] in the regions and in the main world.
     fn register_region_message<M: RegionMessage>(&mut self) -> &mut Self;
 }
 
@@ -152,9 +152,6 @@ impl TerraneAppExt for App {
 
     fn register_region_message<M: RegionMessage>(&mut self) -> &mut Self {
         self.add_message::<Received<M>>().add_message::<Returned<M>>();
-        self.add_region_plugins(|region| {
-            region.add_message::<Received<M>>().add_message::<Returned<M>>();
-            region.world_mut().resource_mut::<Post>().register::<M>();
-        })
+        self.add_region_plugins(register_message::<M>)
     }
 }

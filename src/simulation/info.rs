@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// What a system can know about the region that it runs in.
-#[derive(Resource, Clone, Debug)]
+#[derive(Resource, Clone, Debug, Default)]
 pub struct RegionInfo {
     /// The region. After a merge it is the one that took over.
     pub region: RegionId,
@@ -22,18 +22,4 @@ pub struct RegionInfo {
     pub ticks: u64,
     /// Where it is told which schedule runs.
     pub(super) progress: Arc<TaskProgress>,
-}
-
-impl RegionInfo {
-    pub(super) fn nowhere() -> Self {
-        let progress = Arc::default();
-        Self {
-            region: RegionId::new(0),
-            dimension: DimensionId(0),
-            heights: 0..0,
-            section_shift: 0,
-            ticks: 0,
-            progress,
-        }
-    }
 }

@@ -45,9 +45,10 @@ impl fmt::Display for Address {
 }
 
 /// Who sent a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LetterSender {
     /// The main world.
+    #[default]
     Main,
     /// A region.
     Region {

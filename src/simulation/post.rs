@@ -2,7 +2,7 @@
 
 use super::RegionColumns;
 use super::columns::block_ticks::ticks_until;
-use super::letter::{Address, Letter, LetterSender, RegionMessage, Undeliverable};
+use super::letter::{Address, Letter, LetterSender, Received, RegionMessage, Returned, Undeliverable};
 use crate::region::RegionId;
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use bevy::prelude::*;
@@ -50,7 +50,7 @@ use uuid::Uuid;
 /// }
 /// # App::new().register_region_message::<Damage>().add_systems(RegionTick, (lightning, suffer));
 /// ```
-#[derive(Resource)]
+#[derive(Resource, Default)]
 pub struct Post {
     out: Vec<Letter>,
     /// The message types that can be sent.
@@ -62,18 +62,6 @@ pub struct Post {
 }
 
 impl Post {
-    pub(super) fn new() -> Self {
-        let (out, known, unknown) = Default::default();
-        let mut post = Self { out, known, sender: LetterSender::Main, dimension: DimensionId(0), unknown };
-        post.register::<ColumnReady>();
-        post
-    }
-
-    /// Makes `M` a message that can be sent.
-    pub(crate) fn register<M: RegionMessage>(&mut self) {
-        self.known.insert(TypeId::of::<M>());
-    }
-
     pub(super) fn set_sender(&mut self, dimension: DimensionId, region: RegionId, column: Option<ColumnPos>) {
         self.dimension = dimension;
         self.sender = LetterSender::Region { dimension, region, column };
@@ -145,6 +133,12 @@ impl Post {
     pub(super) fn take_unknown(&mut self) -> Vec<&'static str> {
         mem::take(&mut self.unknown)
     }
+}
+
+/// Makes `M` a message that can be sent and read in the region.
+pub(crate) fn register_message<M: RegionMessage>(region: &mut SubApp) {
+    region.add_message::<Received<M>>().add_message::<Returned<M>>();
+    region.world_mut().resource_mut::<Post>().known.insert(TypeId::of::<M>());
 }
 
 /// A column that was asked for with [`Post::request_column`] is loaded.

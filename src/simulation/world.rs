@@ -34,6 +34,7 @@ pub struct RegionWorld {
 
 /// What of a region only its ends touch, where it receives and sends. It lies beside the world: a resource that a tick looks
 /// for costs as much as a small system.
+#[derive(FromWorld)]
 pub(super) struct RegionContents {
     pub components: Arc<RegionComponents>,
     /// The world's seed.
@@ -88,38 +89,6 @@ pub(super) struct RegionContents {
 }
 
 impl RegionContents {
-    pub fn new(world: &mut World, components: Arc<RegionComponents>, seed: u64, parallel_from: usize) -> Self {
-        Self {
-            components,
-            seed,
-            number: 0,
-            clock: Duration::ZERO,
-            period: Duration::ZERO,
-            parallel_from,
-            is_parallel: false,
-            inbox: Inbox::default(),
-            outbox: Box::default(),
-            waiting: Waiting::default(),
-            handed_over: Vec::new(),
-            viewer_query: world.query(),
-            mirrored_query: world.query(),
-            position_query: world.query_filtered(),
-            player_query: world.query_filtered(),
-            last_send: Tick::default(),
-            last_look: Tick::default(),
-            seen_archetypes: SeenArchetypes::default(),
-            began: None,
-            seen: None,
-            last_collect: None,
-            mirrored: FxHashSet::default(),
-            viewers: FxHashSet::default(),
-            absorbing: Vec::new(),
-            edits: Vec::new(),
-            column_work: Vec::new(),
-            is_handed_out: false,
-        }
-    }
-
     /// Keeps letters until their time.
     pub fn take_in_letters(&mut self, letters: impl IntoIterator<Item = Letter>) {
         for letter in letters {
