@@ -64,9 +64,9 @@ pub mod prelude {
     pub use crate::render::{ChunkRenderPlugin, FarRenderPlugin};
     pub use crate::simulation::{
         Address, BlockAccessError, BlockTick, BlockTicks, BlockTypes, ColumnError, ColumnReady, ColumnRestored,
-        EntityIndex, EntityMoved, LetterSender, LoggedOut, MoveCause, Moving, PlacedMessage, Player,
-        Position, Post, Received, RegionBlocks, RegionColumns, RegionInfo, RegionMessage, RegionRandom, RegionResource,
-        RegionSystems, RegionTick, Returned, StableId, Undeliverable, Viewer,
+        EntityIndex, EntityMoved, LetterSender, LoggedOut, MoveCause, Moving, PlacedMessage, Player, Position, Post,
+        Received, RegionBlocks, RegionColumns, RegionInfo, RegionMessage, RegionRandom, RegionResource, RegionSystems,
+        RegionTick, Returned, StableId, Undeliverable, Viewer,
     };
     pub use crate::snapshot::{RestoreSequence, Snapshot, SnapshotParts};
     pub use crate::space::{BatchPos, BlockBox, BlockPos, ChunkPos, ColumnArea, ColumnPos, DimensionId, SectionPos};

@@ -3,9 +3,7 @@
 use super::TerranePlugin;
 use crate::block::{BlockComponent, BlockRegistry, BlockRegistryError, BlockType};
 use crate::coordinator::{CoordinatorApp, CoordinatorError, coordinator_app};
-use crate::simulation::{
-    BlockTypes, RegionComponents, RegionTemplate, RegionTemplateError, RegionTick, SplitMix64,
-};
+use crate::simulation::{BlockTypes, RegionComponents, RegionTemplate, RegionTemplateError, RegionTick, SplitMix64};
 use crate::storage::{RegistryLists, StoreError, WorldOpenError, WorldStore};
 use crate::view;
 use bevy::ecs::error::FallbackErrorHandler;

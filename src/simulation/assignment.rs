@@ -1,10 +1,10 @@
 //! The tasks that a region thread runs in a region world.
 
 use super::columns::blocks::RegionColumns;
-use super::columns::work::work;
 use super::columns::column_source::ColumnSource;
-use super::info::RegionInfo;
+use super::columns::work::work;
 use super::inbox_outbox::{Inbox, Outbox};
+use super::info::RegionInfo;
 use super::random::{RegionRandom, SplitMix64};
 use super::receive::receive;
 use super::salvage::Salvage;

@@ -3,8 +3,8 @@
 use super::columns::blocks::RegionColumns;
 use super::columns::column_work::Answer;
 use super::columns::unsaved::{collect_chunks, collect_unsaved};
-use super::info::RegionInfo;
 use super::inbox_outbox::MirrorUpdate;
+use super::info::RegionInfo;
 use super::post::Post;
 use super::travel::departure::depart_all;
 use super::travel::entities::{EntityIndex, MoveCause};

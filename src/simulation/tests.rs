@@ -7,8 +7,8 @@ mod salvage;
 mod saving;
 
 use super::{
-    Assignment, ColumnSource, Inbox, LoadedColumn, MoveCause, Outbox, Position, RegionComponents,
-    RegionTemplate, RegionWorld, StableId, Task, Traveller,
+    Assignment, ColumnSource, Inbox, LoadedColumn, MoveCause, Outbox, Position, RegionComponents, RegionTemplate,
+    RegionWorld, StableId, Task, Traveller,
 };
 use crate::block::BlockRegistry;
 use crate::chunk::Column;

@@ -2,10 +2,10 @@
 
 use super::columns::block_ticks::due_after;
 use super::columns::blocks::RegionColumns;
-use super::columns::column_work::OrderedWork;
 use super::columns::column_source::ColumnSource;
-use super::info::RegionInfo;
+use super::columns::column_work::OrderedWork;
 use super::inbox_outbox::{Inbox, Outbox, SetBlock};
+use super::info::RegionInfo;
 use super::letter::Letter;
 use super::player::{LoggedOut, Player};
 use super::position::{Position, Viewer};

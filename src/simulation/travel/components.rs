@@ -320,7 +320,8 @@ impl RegionComponents {
     /// A stored component. The error names it.
     pub fn decode(&self, name: &str, bytes: &[u8]) -> Result<TakenComponent, String> {
         let (path, version) = saved_type::split(name);
-        let saved = || self.functions.iter().zip(0..).filter_map(|(known, number)| Some((number, known.saved.as_ref()?)));
+        let saved =
+            || self.functions.iter().zip(0..).filter_map(|(known, number)| Some((number, known.saved.as_ref()?)));
         let exact = saved().find(|(_, saved)| saved.path == path);
         let Some((number, saved)) = exact.or_else(|| saved().find(|(_, saved)| saved.is_called(path))) else {
             return Err(format!(

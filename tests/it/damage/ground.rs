@@ -10,8 +10,8 @@ const BAD: BlockPos = BlockPos::new(5, 3, 5);
 const GOOD: BlockPos = BlockPos::new(5 + 16, 3, 5);
 
 fn open(disk: &Arc<MemoryStore>, regenerates: bool) -> (App, Entity) {
-    let plugin = TerranePlugin::stored_in(StorageConfig::Custom(disk.clone()))
-        .with_autosave_period(Duration::from_secs(3_600));
+    let plugin =
+        TerranePlugin::stored_in(StorageConfig::Custom(disk.clone())).with_autosave_period(Duration::from_secs(3_600));
     let mut app = game(if regenerates { plugin.with_damaged_ground_regenerated() } else { plugin });
     listen::<ColumnFailed>(&mut app);
     listen::<GroundRegenerated>(&mut app);
