@@ -93,7 +93,7 @@ fn make_edits(world: &mut World, contents: &mut RegionContents) {
 }
 
 fn hand_over(world: &mut World, contents: &mut RegionContents, clock: Duration) {
-    while let Some(mut letter) = contents.waiting.next_due(clock) {
+    while let Some(mut letter) = contents.next_due(clock) {
         let target = letter.entity();
         let entity = target.and_then(|id| world.resource::<EntityIndex>().entity(id));
         if let (Some(id), None) = (target, entity) {

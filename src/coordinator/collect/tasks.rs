@@ -12,7 +12,7 @@ use crate::coordinator::threads::regions::TaskDone;
 use crate::coordinator::travel::letters::{Directory, Post};
 use crate::region::{RegionId, RegionPart, RegionState};
 use crate::simulation::{Inbox, Letter, Task, Undeliverable};
-use crate::space::{ColumnPos, DimensionId};
+use crate::space::DimensionId;
 use bevy::prelude::*;
 use rustc_hash::FxHashSet;
 use std::mem;

@@ -22,7 +22,9 @@ pub fn absorb(world: &mut World, contents: &mut RegionContents, mut other: Regio
     // Before the entities, whose hooks may panic: what is in `contents` by then is salvaged.
     contents.absorbing = source.resource::<RegionColumns>().positions().to_vec();
     // The clock is the same for both.
-    contents.waiting.append(mem::take(&mut theirs.waiting));
+    for ((due, _), letter) in mem::take(&mut theirs.waiting) {
+        contents.keep_until(due, letter);
+    }
     contents.viewers.extend(mem::take(&mut theirs.viewers));
     let roots = roots(source, &theirs.components, |_| true);
     let travellers = depart_all(source, theirs, roots, MoveCause::Merge);
