@@ -163,7 +163,7 @@ impl RegionWorld {
             split(world, contents, parts);
         }
         let mut outbox = mem::take(&mut contents.outbox);
-        outbox.columns = world.resource::<RegionColumns>().positions().len();
+        outbox.columns = world.resource::<RegionColumns>().columns().len();
         let mut index = world.resource_mut::<EntityIndex>();
         (outbox.appeared, outbox.gone) = index.take_touched();
         outbox.entities = index.len();

@@ -22,7 +22,7 @@ use std::time::Duration;
 pub fn receive(world: &mut World, contents: &mut RegionContents, task: &Task) {
     let mut owned = world.resource_mut::<RegionColumns>();
     owned.sections.extend(mem::take(&mut contents.inbox.sections));
-    let column = owned.positions().first().copied();
+    let column = owned.columns().first().copied();
     if let Task::Tick { clock, delta, .. } = *task {
         let due = owned.ticks.take_due();
         if !due.is_empty() {

@@ -144,13 +144,13 @@ impl RegionWorld {
 
     /// The columns that the region has loaded.
     pub fn column_positions(&self) -> &[ColumnPos] {
-        self.app.world().resource::<RegionColumns>().positions()
+        self.app.world().resource::<RegionColumns>().columns()
     }
 
     /// The columns that the region has loaded.
     pub fn columns(&self) -> impl Iterator<Item = &Column> {
         let columns = self.app.world().resource::<RegionColumns>();
-        columns.positions().iter().filter_map(|position| columns.column(*position))
+        columns.columns().iter().filter_map(|position| columns.column(*position))
     }
 
     /// Whether the target of the letter is in this world as far as it knows.

@@ -127,8 +127,8 @@ impl RegionColumns {
         self.columns.get(&column).ok_or(ColumnError::NotOwned(column))
     }
 
-    /// The columns' positions, sorted.
-    pub fn positions(&self) -> &[ColumnPos] {
+    /// The positions of the region's columns, sorted.
+    pub fn columns(&self) -> &[ColumnPos] {
         &self.positions
     }
 
@@ -413,10 +413,5 @@ impl RegionBlocks<'_> {
     /// Whether this region owns the block's column and has it loaded, at the block's height.
     pub fn contains(&self, position: BlockPos) -> bool {
         self.columns.column(position.column()).is_some_and(|column| column.is_loaded(position.chunk().y))
-    }
-
-    /// The positions of the region's columns, sorted.
-    pub fn columns(&self) -> &[ColumnPos] {
-        self.columns.positions()
     }
 }

@@ -63,7 +63,7 @@ fn work_on(world: &mut World, components: &RegionComponents, work: ColumnWork) -
 
 /// The columns of the region that the box reaches.
 fn reached(world: &World, area: &BlockBox) -> Vec<ColumnPos> {
-    let owned = world.resource::<RegionColumns>().positions();
+    let owned = world.resource::<RegionColumns>().columns();
     owned.iter().copied().filter(|column| area.reaches(*column)).collect()
 }
 

@@ -20,7 +20,7 @@ use std::mem;
 pub fn absorb(world: &mut World, contents: &mut RegionContents, mut other: RegionWorld) {
     let (source, theirs) = (other.app.world_mut(), &mut other.contents);
     // Before the entities, whose hooks may panic: what is in `contents` by then is salvaged.
-    contents.absorbing = source.resource::<RegionColumns>().positions().to_vec();
+    contents.absorbing = source.resource::<RegionColumns>().columns().to_vec();
     // The clock is the same for both.
     for ((due, _), letter) in mem::take(&mut theirs.waiting) {
         contents.keep_until(due, letter);
