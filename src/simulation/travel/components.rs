@@ -244,8 +244,8 @@ impl RegionComponents {
         Some((number, NEW, Box::new(value)))
     }
 
-    /// Puts what was taken off an entity, or was stored of it, on one of this world, all at once: hooks and observers see it whole, and what
-    /// it requires is not made first. Half of the time that one component after the other takes.
+    /// Puts what was taken off an entity, or stored of it, on one of this world, all at once: hooks and observers see it
+    /// whole, and what it requires is not made first. Half of the time that one component after the other takes.
     pub fn insert_all(
         &self,
         world: &mut World,
