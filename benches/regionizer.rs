@@ -7,7 +7,7 @@
 mod counting;
 #[path = "shared/measure.rs"]
 mod measure;
-#[path = "../src/region/workload_tests/workload.rs"]
+#[path = "../src/region/tests/workloads/workload.rs"]
 mod workload;
 
 use bevy_terrane::region::{RegionId, Regionizer, RegionizerConfig};

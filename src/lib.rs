@@ -59,14 +59,14 @@ pub mod prelude {
     pub use crate::plugin::{
         LetterLimits, RegionFaults, SaveDurability, TerraneAppExt, TerranePlugin, TickMode, ViewerLimits, WorldFailure,
     };
-    pub use crate::region::{RegionId, RegionizerConfig};
+    pub use crate::region::{RegionId, RegionPart, RegionizerConfig};
     #[cfg(feature = "render")]
     pub use crate::render::{ChunkRenderPlugin, FarRenderPlugin};
     pub use crate::simulation::{
         Address, BlockAccessError, BlockTick, BlockTicks, BlockTypes, ColumnError, ColumnReady, ColumnRestored,
-        DamagedGround, EntityIndex, EntityMoved, LetterSender, LoggedOut, MoveCause, Moving, PlacedMessage, Player,
-        Position, Post, Received, RegionBlocks, RegionColumns, RegionInfo, RegionMessage, RegionRandom, RegionResource,
-        RegionShare, RegionSystems, RegionTick, Returned, StableId, Undeliverable, Viewer,
+        EntityIndex, EntityMoved, LetterSender, LoggedOut, MoveCause, Moving, PlacedMessage, Player, Position, Post,
+        Received, RegionBlocks, RegionColumns, RegionInfo, RegionMessage, RegionRandom, RegionResource, RegionSystems,
+        RegionTick, Returned, StableId, Undeliverable, Viewer,
     };
     pub use crate::snapshot::{RestoreSequence, Snapshot, SnapshotParts};
     pub use crate::space::{BatchPos, BlockBox, BlockPos, ChunkPos, ColumnArea, ColumnPos, DimensionId, SectionPos};

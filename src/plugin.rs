@@ -13,7 +13,6 @@ pub use setup::WorldFailure;
 
 use crate::coordinator::{CoordinatorConfig, CoordinatorHandle, DimensionGeneration, MainLink, Pacing, SnapshotConfig};
 use crate::region::RegionizerConfig;
-use crate::simulation::DamagedGround;
 use crate::storage::{StorageConfig, TierConfig};
 use crate::view;
 use bevy::prelude::*;
@@ -176,9 +175,12 @@ impl TerranePlugin {
         self
     }
 
-    /// What becomes of a chunk that is stored but damaged; by default its column is refused.
-    pub fn with_damaged_ground(mut self, damaged_ground: DamagedGround) -> Self {
-        self.config.damaged_ground = damaged_ground;
+    /// A chunk that is stored but damaged is generated anew and stored at once, and what was changed in it is lost. What can be
+    /// read of the damaged value is [kept aside](crate::storage::WorldStore::set_aside).
+    ///
+    /// By default its column is not loaded, which is told and tried again: it can still be restored from a backup.
+    pub fn with_damaged_ground_regenerated(mut self) -> Self {
+        self.config.regenerates_damaged = true;
         self
     }
 

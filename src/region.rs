@@ -68,24 +68,17 @@
 mod config;
 mod regionizer;
 mod section_tile;
-
 #[cfg(test)]
-mod check_tests;
-#[cfg(test)]
-mod model_tests;
-#[cfg(test)]
-mod scenario_tests;
-#[cfg(test)]
-mod workload_tests;
+mod tests;
 
 pub use config::{RegionizerConfig, RegionizerConfigError};
 pub use regionizer::{Regionizer, RegionizerError};
 
-use crate::space::SectionPos;
+use crate::space::{BlockPos, ColumnPos, SectionPos};
 use std::fmt;
 
 /// The name of a region within its regionizer. Ids are given out in sequence and never re-used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RegionId(u64);
 
 impl RegionId {
@@ -179,6 +172,20 @@ pub struct RegionPart {
     pub id: RegionId,
     /// Its sections, ascending.
     pub sections: Vec<SectionPos>,
+    /// Columns to a section, as a power of two.
+    pub section_shift: u32,
+}
+
+impl RegionPart {
+    /// Whether the column lies in one of its sections.
+    pub fn contains(&self, column: ColumnPos) -> bool {
+        self.sections.binary_search(&column.section(self.section_shift)).is_ok()
+    }
+
+    /// Whether the block's column does.
+    pub fn contains_block(&self, block: BlockPos) -> bool {
+        self.contains(block.column())
+    }
 }
 
 /// Something that happened to regions, for the layer above.

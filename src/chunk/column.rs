@@ -129,11 +129,16 @@ impl Column {
     /// # Panics
     /// If a coordinate is not below 16, as with a slice.
     pub fn surface(&self, x: usize, z: usize) -> Option<i64> {
+        self.highest(x, z, |block| block != BlockId::AIR)
+    }
+
+    /// The same for the highest block that `is_wanted`.
+    pub(crate) fn highest(&self, x: usize, z: usize, is_wanted: impl Fn(BlockId) -> bool) -> Option<i64> {
         assert!((x | z) < CHUNK_SIZE, "[{x}, {z}] is outside of a column");
         self.chunks.iter().rev().find_map(|(chunk_y, chunk)| {
-            let is_all_air = *chunk.palette() == [BlockId::AIR];
-            let mut heights = if is_all_air { 0..0 } else { 0..CHUNK_SIZE };
-            heights.rfind(|y| chunk.block([x, *y, z]) != BlockId::AIR).map(|y| (chunk_y << 4) + y as i64)
+            let has_any = chunk.palette().iter().any(|block| is_wanted(*block));
+            let mut heights = if has_any { 0..CHUNK_SIZE } else { 0..0 };
+            heights.rfind(|y| is_wanted(chunk.block([x, *y, z]))).map(|y| (chunk_y << 4) + y as i64)
         })
     }
 

@@ -50,19 +50,11 @@ type StackPos = (i64, i64, i64);
 pub struct ChunkCache {
     store: ObjectStore,
     most_bytes: u64,
-    held: BTreeMap<StackPos, Held>,
+    /// Stacks in memory, each with whether it is to be written.
+    held: BTreeMap<StackPos, (Stack, bool)>,
     /// Stacks that are not written, and about the bytes of them.
     unwritten: usize,
     unwritten_bytes: u64,
-    /// Counts what was asked for, to know what was not for long.
-    asked: u64,
-}
-
-#[derive(Debug, Default)]
-struct Held {
-    stack: Stack,
-    is_unwritten: bool,
-    asked: u64,
 }
 
 /// How the object store of a cache is written: it may lose what is new.
@@ -99,7 +91,6 @@ impl ChunkCache {
             held: BTreeMap::new(),
             unwritten: 0,
             unwritten_bytes: 0,
-            asked: 0,
         })
     }
 
@@ -137,7 +128,7 @@ impl ChunkCache {
     /// # Errors
     /// What the system says.
     pub fn chunk(&mut self, chunk: ChunkPos) -> Result<Option<&CachedChunk>, ObjectStoreError> {
-        Ok(self.stack(chunk)?.stack.get(&chunk.y))
+        Ok(self.stack(chunk)?.0.get(&chunk.y))
     }
 
     /// Remembers a chunk; it is written with the next ones or with [`flush`](Self::flush).
@@ -158,8 +149,8 @@ impl ChunkCache {
     }
 
     fn change(&mut self, at: ChunkPos, change: impl FnOnce(&mut Stack) -> bool) -> Result<(), ObjectStoreError> {
-        let held = self.stack(at)?;
-        if change(&mut held.stack) && !std::mem::replace(&mut held.is_unwritten, true) {
+        let (stack, is_unwritten) = self.stack(at)?;
+        if change(stack) && !std::mem::replace(is_unwritten, true) {
             self.unwritten += 1;
         }
         let is_much = self.unwritten >= MAX_UNWRITTEN || self.unwritten_bytes > self.most_bytes / 16;
@@ -185,14 +176,14 @@ impl ChunkCache {
     fn write(&mut self, center: ChunkPos) -> Result<(), ObjectStoreError> {
         let mut batch = ObjectBatch::default();
         let mut bytes = 0;
-        for (at, held) in self.held.iter_mut().filter(|(_, held)| held.is_unwritten) {
-            held.is_unwritten = false;
+        for (at, (stack, is_unwritten)) in self.held.iter_mut().filter(|(_, (_, is_unwritten))| *is_unwritten) {
+            *is_unwritten = false;
             let key = key(*at);
-            let Some(version) = held.stack.values().map(|chunk| chunk.version).max() else {
+            let Some(version) = stack.values().map(|chunk| chunk.version).max() else {
                 batch.delete(key);
                 continue;
             };
-            let value = put_value(vec![FORMAT], &held.stack);
+            let value = put_value(vec![FORMAT], stack);
             // At the most, in blocks with their trailers.
             bytes += (value.len() as u64 / 3_500 + 1) * FILE_BLOCK_BYTES as u64;
             batch.write(key, version, value);
@@ -232,32 +223,21 @@ impl ChunkCache {
     }
 
     /// The stack that a chunk is in, read if it is not held.
-    fn stack(&mut self, chunk: ChunkPos) -> Result<&mut Held, ObjectStoreError> {
+    fn stack(&mut self, chunk: ChunkPos) -> Result<&mut (Stack, bool), ObjectStoreError> {
         let at = (chunk.x, chunk.y >> STACK_SHIFT, chunk.z);
-        self.asked += 1;
-        let asked = self.asked;
         if !self.held.contains_key(&at) {
             let stack = match self.store.read(&key(at)) {
                 Ok(object) => object.and_then(|object| decode(&object.data)).unwrap_or_default(),
                 Err(ObjectStoreError::Damaged { .. }) => Stack::new(),
                 Err(error) => return Err(error),
             };
+            // A client asks for what is near first, column by column: what was asked for before is over.
             if self.held.len() >= MAX_HELD {
-                self.forget_oldest();
+                self.held.retain(|_, (_, is_unwritten)| *is_unwritten);
             }
-            self.held.insert(at, Held { stack, ..Held::default() });
+            self.held.insert(at, (stack, false));
         }
-        let held = self.held.entry(at).or_default();
-        held.asked = asked;
-        Ok(held)
-    }
-
-    /// Lets go of half of what is held and written.
-    fn forget_oldest(&mut self) {
-        let mut asked: Vec<u64> = self.held.values().map(|held| held.asked).collect();
-        asked.sort_unstable();
-        let middle = asked.get(asked.len() / 2).copied().unwrap_or(0);
-        self.held.retain(|_, held| held.is_unwritten || held.asked > middle);
+        Ok(self.held.entry(at).or_default())
     }
 }
 

@@ -7,7 +7,6 @@ use super::streaming::viewer_limits::ViewerLimits;
 use super::travel::letter_limits::LetterLimits;
 use crate::coordinator::snapshots::order::SnapshotConfig;
 use crate::region::RegionizerConfig;
-use crate::simulation::DamagedGround;
 use crate::storage::TierConfig;
 use bevy::prelude::*;
 use std::time::Duration;
@@ -123,8 +122,8 @@ pub struct CoordinatorConfig {
     pub strict: bool,
     /// What a region's panic means.
     pub faults: RegionFaults,
-    /// What becomes of chunks that are stored but damaged.
-    pub damaged_ground: DamagedGround,
+    /// Chunks that are stored but damaged are generated anew.
+    pub regenerates_damaged: bool,
     /// The regionizer's thresholds, for every dimension.
     pub regionizer: RegionizerConfig,
     /// How much snapshot jobs may take of the world.
@@ -152,7 +151,7 @@ impl Default for CoordinatorConfig {
             watchdog_limit: Duration::from_secs(5),
             strict: false,
             faults: RegionFaults::default(),
-            damaged_ground: DamagedGround::default(),
+            regenerates_damaged: false,
             regionizer: RegionizerConfig::default(),
             snapshots: SnapshotConfig::default(),
         }

@@ -8,8 +8,9 @@ use super::saving::save::Saves;
 use super::threads::Threads;
 use crate::coordinator::threads::regions::RegionJob;
 use crate::region::{RegionId, RegionState};
-use crate::simulation::{Assignment, Exclusive, Letter, Task};
+use crate::simulation::{Assignment, Letter, Task};
 use crate::space::DimensionId;
+use bevy::platform::cell::SyncCell;
 use bevy::prelude::*;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -47,7 +48,7 @@ pub struct Deadlines {
     /// Due, and waiting for a coupled region that has not come back from their last tick.
     pub held: Vec<(DimensionId, RegionId)>,
     /// What the region threads are to be given.
-    jobs: Exclusive<Vec<RegionJob>>,
+    jobs: Vec<SyncCell<RegionJob>>,
     /// Regions that the game wants to halt as soon as they are back, and restarts that were ordered behind that.
     pub to_halt: Vec<ControlRegion>,
     /// The largest part of its period that a region took for a tick, since somebody asked last.
@@ -92,7 +93,7 @@ impl Deadlines {
 
     /// Hands what has begun to the region threads.
     pub fn hand_over(&mut self, threads: &Threads) {
-        self.jobs.get().drain(..).for_each(|job| threads.regions.run(job));
+        self.jobs.drain(..).for_each(|job| threads.regions.run(SyncCell::to_inner(job)));
     }
 
     /// Takes the region's world and what waits for it, for a region thread.
@@ -116,14 +117,14 @@ impl Deadlines {
         running.load = if is_short { SHORT_LOAD } else { FULL_LOAD };
         self.load += running.load;
         self.running.insert((dimension.id, region), running);
-        let home = dimension.home.clone();
-        Assignment { region, home, worlds: parked.worlds, inbox: parked.inbox, task, number, clock, progress }
+        let ground = dimension.ground.clone();
+        Assignment { region, ground, worlds: parked.worlds, inbox: parked.inbox, task, number, clock, progress }
     }
 
     /// Begins a task for a region thread.
     pub fn begin(&mut self, dimension: &Dimension, region: RegionId, running: Running, task: Task, saves: &mut Saves) {
         let assignment = self.assign(dimension, region, running, task, saves);
-        self.jobs.get().push([assignment].into());
+        self.jobs.push(SyncCell::new([assignment].into()));
     }
 
     /// Begins a task without a tick. Messages and closures wait for the region's next tick.
@@ -192,7 +193,7 @@ impl Deadlines {
         let begin = |(id, region)| self.begin_tick(dimensions.open.get_mut(&id)?, region, saves);
         let job: RegionJob = group.into_iter().filter_map(begin).collect();
         if !job.is_empty() {
-            self.jobs.get().push(job);
+            self.jobs.push(SyncCell::new(job));
         }
     }
 

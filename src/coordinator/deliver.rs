@@ -11,8 +11,8 @@ use super::streaming::failed_columns::{FailedColumn, OUTAGE_PAUSE};
 use super::streaming::orders::Orders;
 use crate::chunk::{Column, ColumnSummary};
 use crate::coordinator::config::CoordinatorConfig;
-use crate::coordinator::threads::ready::{ColumnsReady, ReadyColumn};
-use crate::simulation::{ColumnError, Departed, FetchedColumn};
+use crate::coordinator::threads::ready::ColumnsReady;
+use crate::simulation::{ColumnError, FetchedColumn, LoadedColumn};
 use crate::space::{ColumnPos, HeightSet};
 use crate::storage::SaveBatch;
 use bevy::prelude::*;
@@ -52,7 +52,7 @@ pub fn deliver(
 /// Also those that a region had made anew within a tick.
 fn tell_of_repairs(open: &Dimension, publisher: &mut Publisher) {
     let dimension = open.id;
-    for (chunk, error) in open.home.ground.take_regenerated() {
+    for (chunk, error) in open.ground.take_regenerated() {
         warn!("chunk {chunk} of {dimension} is generated anew: {error}");
         publisher.event(GroundRegenerated { dimension, chunk, error });
     }
@@ -79,12 +79,12 @@ impl Dimension {
     fn deliver_ready(
         &mut self,
         claim: u64,
-        ready: ReadyColumn,
+        ready: FetchedColumn,
         generated: bool,
         saves: &mut Saves,
         publisher: &mut Publisher,
     ) {
-        let ReadyColumn { loaded, made, left_out } = ready;
+        let FetchedColumn { loaded, made, left_out } = ready;
         self.outages = 0;
         let column = loaded.column.pos();
         // Whoever has it from elsewhere meanwhile may have made something newer of it.
@@ -97,7 +97,7 @@ impl Dimension {
                 self.columns.forget(column);
                 if is_new {
                     saves.pending.unused.insert((self.id, column));
-                    self.departed().insert(Departed { loaded, until: saves.stored_with() });
+                    self.departed().keep(loaded, saves.stored_with());
                 }
                 return;
             }
@@ -117,7 +117,7 @@ impl Dimension {
         if !self.is_held(column) {
             self.forget(column, publisher);
             if generated {
-                self.departed().insert(Departed { loaded, until: saves.stored_with() });
+                self.departed().keep(loaded, saves.stored_with());
             }
             return;
         }
@@ -154,7 +154,7 @@ impl Dimension {
 
     /// A column that systems of a region loaded or generated within its tick. Its entities follow.
     pub fn take_fetched(&mut self, fetched: FetchedColumn, saves: &mut Saves, publisher: &mut Publisher) {
-        let FetchedColumn { column: mut blocks, made, block_ticks: _ } = fetched;
+        let FetchedColumn { loaded: LoadedColumn { column: mut blocks, .. }, made, .. } = fetched;
         let column = blocks.pos();
         self.take_in_ground(&blocks, &made, !made.is_empty(), self.is_sparse(), saves, publisher);
         self.end_waiting(column);

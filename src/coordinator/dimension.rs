@@ -24,10 +24,11 @@ use crate::block::BlockRegistry;
 use crate::coordinator::config::CoordinatorConfig;
 use crate::generation::DistanceGraph;
 use crate::region::{RegionId, RegionState, Regionizer};
-use crate::simulation::{ColumnError, ColumnSource, DepartedColumns, Exclusive, Inbox, Letter, RegionHome};
+use crate::simulation::{ColumnError, ColumnSource, DepartedColumns, Inbox, Letter};
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage::{self, PregenerationEntry, StoreError, WorldStore};
 use crate::work::Stop;
+use bevy::platform::cell::SyncCell;
 use bevy::prelude::*;
 use column_state::Columns;
 use rustc_hash::FxHashMap;
@@ -153,7 +154,7 @@ pub struct Dimension {
     /// Columns that jobs have generated for the store, and why one failed.
     pub for_jobs: BTreeMap<ColumnPos, Option<ColumnError>>,
     /// What its region worlds have in common.
-    pub home: Arc<RegionHome>,
+    pub ground: Arc<ColumnSource>,
     pub store: Arc<WorldStore>,
     /// Columns that look different from afar than before.
     pub edited: Vec<ColumnPos>,
@@ -166,7 +167,7 @@ pub struct Dimension {
     /// Where they go, and for which of these places ground is loaded now.
     pub letter_places: LetterPlaces,
     /// What arrives for a region while it ticks.
-    pub waiting: Exclusive<FxHashMap<RegionId, Inbox>>,
+    pub waiting: SyncCell<FxHashMap<RegionId, Inbox>>,
     pub complaints: ColumnComplaints,
     /// Columns that failed, one after the other, because the store did not work.
     pub outages: u32,
@@ -231,7 +232,7 @@ impl Dimension {
         let clock = stored_clock(store, id).map_err(read)?;
         let (heights, generator) = (spec.heights.clone(), spec.generator.clone());
         let whole = ColumnSource::new(id, heights, generator, blocks.clone(), Arc::downgrade(store));
-        let ground = ColumnSource { is_sparse, damaged: config.damaged_ground, ..whole };
+        let ground = ColumnSource { is_sparse, regenerates_damaged: config.regenerates_damaged, ..whole };
         let time = DimensionTime::resumed(spec.clock.unwrap_or(config.clock), clock);
         let dimension =
             Self { stored, stored_jobs, time, ..Self::new(spec, regionizer, ground, config, store.clone()) };
@@ -270,14 +271,14 @@ impl Dimension {
             columns: Columns::default(),
             stored_jobs: Vec::new(),
             for_jobs: BTreeMap::new(),
-            home: Arc::new(RegionHome { ground, section_shift, owners }),
+            ground: Arc::new(ColumnSource { section_shift, owners, ..ground }),
             store,
             edited: Vec::new(),
             to_complete: Vec::new(),
             transit: Default::default(),
             letters: Default::default(),
             letter_places: Default::default(),
-            waiting: Default::default(),
+            waiting: SyncCell::new(FxHashMap::default()),
             complaints: ColumnComplaints::default(),
             outages: 0,
             orders_rest_until: Duration::ZERO,
@@ -303,7 +304,7 @@ impl Dimension {
 
     /// In strict mode, regions can tell who owns what is not theirs.
     pub fn tell_owners(&self) {
-        let Some(owners) = &self.home.owners else { return };
+        let Some(owners) = &self.ground.owners else { return };
         let regions = self.regionizer.regions();
         let owned = |region: RegionId| self.regionizer.sections(region).map(move |section| (section, region));
         *owners.write().unwrap_or_else(PoisonError::into_inner) = regions.into_iter().flat_map(owned).collect();
@@ -339,7 +340,7 @@ impl Dimension {
 
     /// Columns that regions gave up and that are not stored yet.
     pub fn departed(&self) -> &DepartedColumns {
-        &self.home.ground.departed
+        &self.ground.departed
     }
 
     /// The columns in the world of a region, or in its inbox, sorted.
@@ -352,12 +353,12 @@ impl Dimension {
 
     /// Whether its columns come and go in slabs of 16 chunks, and not as a whole.
     pub fn is_sparse(&self) -> bool {
-        self.home.ground.is_sparse
+        self.ground.is_sparse
     }
 
     /// The chunk heights of the dimension.
     pub fn chunk_heights(&self) -> Range<i64> {
-        self.home.ground.chunk_heights.clone()
+        self.ground.chunk_heights.clone()
     }
 }
 

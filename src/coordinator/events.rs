@@ -98,7 +98,7 @@ events! {
         given_up: bool,
     }
     /// A chunk that was stored and damaged was generated anew, since that is the
-    /// [setting](crate::simulation::DamagedGround); what had been changed in it is lost.
+    /// [setting](crate::plugin::TerranePlugin::with_damaged_ground_regenerated); what had been changed in it is lost.
     GroundRegenerated {
         /// Its dimension.
         dimension: DimensionId,

@@ -7,8 +7,8 @@ use super::published::Published;
 use super::streaming::pacing::FrameTimes;
 use super::threads::ready::ColumnsReady;
 use super::threads::regions::{FinishedTasks, TaskDone};
-use crate::simulation::Exclusive;
 use crate::storage::Commit;
+use bevy::platform::cell::SyncCell;
 use bevy::prelude::*;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use std::mem;
@@ -68,8 +68,8 @@ impl Teller {
 #[derive(Resource)]
 pub struct Inbound {
     events: Receiver<Event>,
-    work: Exclusive<Vec<Work>>,
-    pub tasks: Exclusive<Vec<TaskDone>>,
+    work: SyncCell<Vec<Work>>,
+    pub tasks: SyncCell<Vec<TaskDone>>,
     pub columns: Vec<ColumnsReady>,
     pub commits: Vec<Commit>,
     pub is_shutting_down: bool,
@@ -77,8 +77,8 @@ pub struct Inbound {
 
 impl Inbound {
     fn new(events: Receiver<Event>) -> Self {
-        let (work, tasks, columns, commits) = Default::default();
-        Self { events, work, tasks, columns, commits, is_shutting_down: false }
+        let (work, tasks) = (SyncCell::new(Vec::new()), SyncCell::new(Vec::new()));
+        Self { events, work, tasks, columns: Vec::new(), commits: Vec::new(), is_shutting_down: false }
     }
 
     /// Takes in all that is there.

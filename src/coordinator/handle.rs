@@ -5,7 +5,7 @@ use crate::coordinator::exchange::{Event, Inbound, MainLink};
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::saving::shutdown;
 use crate::coordinator::{CoordinatorMain, dispatch};
-use crate::simulation::Exclusive;
+use bevy::platform::cell::SyncCell;
 use bevy::prelude::*;
 use std::io;
 use std::mem;
@@ -22,7 +22,7 @@ pub struct CoordinatorHandle {
 enum Home {
     Thread(JoinHandle<()>),
     /// In lockstep: boxed, since a `SubApp` is large.
-    Inline(Box<Exclusive<SubApp>>),
+    Inline(Box<SyncCell<SubApp>>),
     Ended,
 }
 
@@ -30,7 +30,7 @@ impl CoordinatorHandle {
     /// Moves the coordinator to where it runs: a thread of its own, or in here for lockstep.
     pub fn start(mut app: SubApp, link: MainLink) -> io::Result<Self> {
         if app.world().resource::<CoordinatorConfig>().mode.is_lockstep() {
-            return Ok(Self { home: Home::Inline(Box::new(Exclusive::new(app))), link });
+            return Ok(Self { home: Home::Inline(Box::new(SyncCell::new(app))), link });
         }
         let thread = std::thread::Builder::new().name("terrane coordinator".to_owned()).spawn(move || {
             run(&mut app);

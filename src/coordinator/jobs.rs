@@ -26,6 +26,7 @@ use crate::coordinator::snapshots::transfer::phase::Answers;
 use crate::coordinator::snapshots::transfer::surroundings::Surroundings;
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage::{StoredDimension, WorldStore};
+use bevy::platform::cell::SyncCell;
 use bevy::prelude::*;
 use entry::{Entry, Lane, Work};
 use job::{JobId, JobOrder, JobStatus, Pregeneration};
@@ -262,9 +263,9 @@ impl JobBook {
     /// was first.
     fn take_answers(&mut self, world: &mut Surroundings, answers: &mut Answers) {
         let now = world.clock.now;
-        for (id, take) in mem::take(answers.elsewhere.get()) {
+        for (id, take) in mem::take(&mut answers.elsewhere) {
             if let Some(transfer) = self.transfer(id) {
-                transfer.hear(take);
+                transfer.hear(SyncCell::to_inner(take));
             }
         }
         let mut answers = mem::take(&mut answers.columns);

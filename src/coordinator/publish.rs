@@ -8,8 +8,9 @@ use super::statistics::{Statistics, Totals};
 use super::tally::Tally;
 use crate::chunk::{Chunk, Column};
 use crate::coordinator::arenas::arena::{Arena, ArenaStatus};
-use crate::simulation::{BlockAccessError, Exclusive, Letter, MirrorUpdate, SetBlock};
+use crate::simulation::{BlockAccessError, Letter, MirrorUpdate, SetBlock};
 use crate::space::{ChunkPos, ColumnPos, DimensionId, HeightSet};
+use bevy::platform::cell::SyncCell;
 use bevy::prelude::*;
 use rustc_hash::FxHashSet;
 use std::any::Any;
@@ -56,11 +57,11 @@ impl Publisher {
 
     /// The app ends with what a region panicked with.
     pub fn panic(&mut self, payload: Box<dyn Any + Send>) {
-        self.news.panic.get_or_insert_with(|| Exclusive::new(payload));
+        self.news.panic.get_or_insert_with(|| SyncCell::new(payload));
     }
 
     pub fn take_panic(&mut self) -> Option<Box<dyn Any + Send>> {
-        self.news.panic.take().map(Exclusive::into_inner)
+        self.news.panic.take().map(SyncCell::to_inner)
     }
 
     /// Edits of columns that no region has any more.

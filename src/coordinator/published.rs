@@ -6,8 +6,9 @@ use super::jobs::job::{JobId, JobStatus};
 use super::statistics::Statistics;
 use crate::chunk::{Chunk, Column};
 use crate::coordinator::arenas::arena::{Arena, ArenaStatus};
-use crate::simulation::{Exclusive, Letter, MirrorUpdate};
+use crate::simulation::{Letter, MirrorUpdate};
 use crate::space::{ChunkPos, ColumnPos, DimensionId, HeightSet};
+use bevy::platform::cell::SyncCell;
 use rustc_hash::FxHashMap;
 use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
@@ -70,7 +71,7 @@ pub struct Published {
     /// What listeners of far views are told, oldest first: a listener gets no more before it took what is here.
     pub far_views: VecDeque<FarUpdate>,
     /// What a region panicked with, if that is to end the app.
-    pub panic: Option<Exclusive<Box<dyn Any + Send>>>,
+    pub panic: Option<SyncCell<Box<dyn Any + Send>>>,
     /// The newest statistics.
     pub statistics: Option<Arc<Statistics>>,
 }

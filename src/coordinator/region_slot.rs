@@ -4,8 +4,9 @@ use super::clocks::clock::DimensionTime;
 use crate::coordinator::fault::region_fault::RegionFault;
 use crate::coordinator::statistics::history::TickHistory;
 use crate::region::{RegionData, RegionId, RegionPart};
-use crate::simulation::{Exclusive, Inbox, RegionWorld, TaskProgress};
+use crate::simulation::{Inbox, RegionWorld, TaskProgress};
 use crate::space::SectionPos;
+use bevy::platform::cell::SyncCell;
 use rustc_hash::FxHashSet;
 use std::mem;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use std::time::Duration;
 
 /// What the coordinator keeps of a region while it does not tick.
 pub struct RegionSlot {
-    pub parked: Exclusive<Parked>,
+    pub parked: SyncCell<Parked>,
     /// When it is to tick next, on the coordinator's clock.
     pub due: Duration,
     /// When it hands out next what is unsaved.
@@ -152,7 +153,7 @@ pub struct Parked {
 impl RegionData for RegionSlot {
     fn new(_: RegionId) -> Self {
         Self {
-            parked: Default::default(),
+            parked: SyncCell::new(Parked::default()),
             due: Duration::ZERO,
             save_due: None,
             control: Control::default(),
@@ -210,7 +211,7 @@ impl RegionData for RegionSlot {
         }
         self.parts = parts.to_vec();
         let part = |part: &RegionPart| Self {
-            parked: Exclusive::new(Parked { inbox: part_inbox(part), worlds: Vec::new() }),
+            parked: SyncCell::new(Parked { inbox: part_inbox(part), worlds: Vec::new() }),
             due: self.due,
             save_due: self.save_due,
             control: self.control.clone(),

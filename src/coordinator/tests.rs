@@ -133,7 +133,7 @@ fn what_a_live_region_took_over_is_read_again_also_in_a_part_that_split_off_in_t
     let columns: Vec<ColumnPos> = dimension.columns.iter().map(|(column, _)| column).collect();
     columns.iter().for_each(|column| dimension.columns.halt(*column, 1));
     let sections = dimension.regionizer.sections(part).collect();
-    dimension.regionizer.data_mut(first).unwrap().parts.push(RegionPart { id: part, sections });
+    dimension.regionizer.data_mut(first).unwrap().parts.push(RegionPart { id: part, sections, section_shift: 2 });
     dimension.revive(first, |_| true);
     let lost: Vec<_> = dimension.columns.lost().into_iter().map(|(column, _)| column).collect();
     assert_eq!(lost, columns.into_iter().collect::<std::collections::BTreeSet<_>>().into_iter().collect::<Vec<_>>());

@@ -2,8 +2,9 @@
 
 use super::setup::{Setup, fail};
 use crate::block::{BlockComponent, BlockComponentId, BlockId, BlockRegistryError, BlockStates, BlockType, Schema};
-use crate::simulation::{Mirrored, Post, Received, RegionMessage, RegionResource, Returned, SavedComponent};
+use crate::simulation::{Received, RegionMessage, RegionResource, Returned, SavedComponent, register_message};
 use crate::view::expect_plugin;
+use bevy::ecs::component::Mutable;
 use bevy::ecs::relationship::Relationship;
 use bevy::prelude::*;
 use std::sync::Arc;
@@ -70,9 +71,9 @@ pub trait TerraneAppExt {
     fn register_saved_component_with<T: SavedComponent>(&mut self, schema: Schema) -> &mut Self;
 
     /// `T` can be read on the entity's [`Mirror`](crate::view::Mirror) in the main world.
-    fn mirror_region_component<T: Mirrored>(&mut self) -> &mut Self;
+    fn mirror_region_component<T: Component<Mutability = Mutable> + Clone + PartialEq>(&mut self) -> &mut Self;
 
-    /// `M` can be sent with [`Post`], and read as [`Received<M>`] in the regions and in the main world.
+    /// `M` can be sent with [`Post`](crate::simulation::Post), and read as [`Received<M>`] in the regions and in the main world.
     fn register_region_message<M: RegionMessage>(&mut self) -> &mut Self;
 }
 
@@ -144,16 +145,13 @@ impl TerraneAppExt for App {
         self
     }
 
-    fn mirror_region_component<T: Mirrored>(&mut self) -> &mut Self {
+    fn mirror_region_component<T: Component<Mutability = Mutable> + Clone + PartialEq>(&mut self) -> &mut Self {
         setup(self).components.mirror::<T>();
         self
     }
 
     fn register_region_message<M: RegionMessage>(&mut self) -> &mut Self {
         self.add_message::<Received<M>>().add_message::<Returned<M>>();
-        self.add_region_plugins(|region| {
-            region.add_message::<Received<M>>().add_message::<Returned<M>>();
-            region.world_mut().resource_mut::<Post>().register::<M>();
-        })
+        self.add_region_plugins(register_message::<M>)
     }
 }

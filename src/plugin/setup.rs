@@ -3,9 +3,7 @@
 use super::TerranePlugin;
 use crate::block::{BlockComponent, BlockRegistry, BlockRegistryError, BlockType};
 use crate::coordinator::{CoordinatorApp, CoordinatorError, coordinator_app};
-use crate::simulation::{
-    BlockTypes, RegionComponents, RegionTemplate, RegionTemplateError, RegionTick, SavedVersionError, SplitMix64,
-};
+use crate::simulation::{BlockTypes, RegionComponents, RegionTemplate, RegionTemplateError, RegionTick, SplitMix64};
 use crate::storage::{RegistryLists, StoreError, WorldOpenError, WorldStore};
 use crate::view;
 use bevy::ecs::error::FallbackErrorHandler;
@@ -26,9 +24,6 @@ pub enum WorldFailure {
     /// The lists of blocks and block components in the store are damaged, or the game cannot read what they stand for.
     #[error("the world's blocks cannot be used: {0}")]
     Blocks(#[from] BlockRegistryError),
-    /// The world has entities that the game cannot read.
-    #[error(transparent)]
-    SavedVersion(#[from] SavedVersionError),
     /// Ids that were given out do not hold in this world.
     #[error(
         "{name} was registered before TerranePlugin was added, but has another id in this world: add TerranePlugin first"
@@ -37,7 +32,7 @@ pub enum WorldFailure {
         /// The first block or block component whose id changed.
         name: String,
     },
-    /// The region worlds cannot be made.
+    /// The region worlds cannot be made, or the world has entities that the game cannot read.
     #[error(transparent)]
     Template(#[from] RegionTemplateError),
     /// The simulation cannot begin.

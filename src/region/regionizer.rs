@@ -18,7 +18,6 @@ pub(super) struct Holdings {
     pub tiles: Vec<u32>,
     pub sections: usize,
     pub dead_sections: usize,
-    pub columns: usize,
 }
 
 impl Holdings {
@@ -65,14 +64,6 @@ pub(super) struct Wait {
     pub ticking: BTreeSet<RegionId>,
 }
 
-/// A tile in reach of a column that is being added.
-struct Reached {
-    pos: SectionTilePos,
-    tile: Option<u32>,
-    /// Sections that are to be made there.
-    missing: u64,
-}
-
 /// Groups the columns that exist into regions. The [module](super) says how.
 pub struct Regionizer<D> {
     config: RegionizerConfig,
@@ -83,7 +74,8 @@ pub struct Regionizer<D> {
     pub(super) waits: FxHashMap<WaitId, Wait>,
     next_id: RegionId,
     events: Vec<RegionEvent>,
-    reached: Vec<Reached>,
+    /// Tiles in reach of the column that is being added, their numbers where there are some, and the sections to be made there.
+    reached: Vec<(SectionTilePos, Option<u32>, u64)>,
     owners: Vec<u32>,
 }
 
@@ -153,12 +145,11 @@ impl<D: RegionData> Regionizer<D> {
             if let Some(owner) = owner
                 && tile.nonempty >> bit & 1 == 1
             {
-                let region = &mut self.regions[owner as usize];
+                let region = self.regions[owner as usize].id;
                 if !tile.add_column(column, self.config.section_shift) {
-                    return Err(RegionizerError::ColumnPresent { column, region: region.id });
+                    return Err(RegionizerError::ColumnPresent { column, region });
                 }
-                region.ground.columns += 1;
-                return Ok(region.id);
+                return Ok(region);
             }
         }
         Ok(self.add_first_column(column, section, owner))
@@ -180,9 +171,7 @@ impl<D: RegionData> Regionizer<D> {
             tile.nonempty &= !(1 << bit);
             self.mark_newly_dead(section);
         }
-        let region = &mut self.regions[owner as usize];
-        region.ground.columns -= 1;
-        Ok(region.id)
+        Ok(self.regions[owner as usize].id)
     }
 
     /// Marks what is dead around a section that has become empty.
@@ -272,9 +261,7 @@ impl<D: RegionData> Regionizer<D> {
         let tile = self.tiles.tile_mut(number);
         tile.nonempty |= 1 << bit;
         tile.add_column(column, self.config.section_shift);
-        let region = &mut self.regions[owner as usize];
-        region.ground.columns += 1;
-        region.id
+        self.regions[owner as usize].id
     }
 
     /// Gives the sections that were found missing to the largest idle region in reach, or to a new one, and joins it
@@ -335,13 +322,13 @@ impl<D: RegionData> Regionizer<D> {
     fn reach_tile(&mut self, pos: SectionTilePos, near: u64, far: u64) {
         let Some(number) = self.tiles.number(pos) else {
             if near != 0 {
-                self.reached.push(Reached { pos, tile: None, missing: near });
+                self.reached.push((pos, None, near));
             }
             return;
         };
         let tile = self.tiles.tile_mut(number);
         if near & !tile.exists != 0 {
-            self.reached.push(Reached { pos, tile: Some(number), missing: near & !tile.exists });
+            self.reached.push((pos, Some(number), near & !tile.exists));
         }
         let woken = near & tile.dead;
         tile.dead &= !woken;
@@ -365,7 +352,7 @@ impl<D: RegionData> Regionizer<D> {
     /// Makes the sections that were found missing, for this region.
     fn grow(&mut self, slot: u32) {
         let Region { ground, data, .. } = &mut self.regions[slot as usize];
-        for Reached { pos, tile, missing } in self.reached.drain(..) {
+        for (pos, tile, missing) in self.reached.drain(..) {
             let number = tile.unwrap_or_else(|| self.tiles.insert(pos));
             let tile = self.tiles.tile_mut(number);
             tile.exists |= missing;
@@ -415,7 +402,7 @@ impl<D: RegionData> Regionizer<D> {
         region.wait = None;
         region.awaited_by.clear();
         region.ground.tiles.clear();
-        (region.ground.sections, region.ground.dead_sections, region.ground.columns) = (0, 0, 0);
+        (region.ground.sections, region.ground.dead_sections) = (0, 0);
         self.slots.remove(&region.id);
         self.free_regions.push(slot);
     }
@@ -491,7 +478,6 @@ impl<D: RegionData> Regionizer<D> {
         }
         ground.sections += moved.sections;
         ground.dead_sections += moved.dead_sections;
-        ground.columns += moved.columns;
         if let (Some(into), Some(data)) = (&mut into.data, data) {
             into.merge(from_id, data);
         }

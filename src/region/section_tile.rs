@@ -217,14 +217,6 @@ impl SectionTile {
         self.section_words(bit, section_shift).all(|word| word == 0)
     }
 
-    /// How many columns these sections hold.
-    pub fn column_count(&self, mask: u64, section_shift: u32) -> usize {
-        bits(mask & self.nonempty)
-            .flat_map(|bit| self.section_words(bit, section_shift))
-            .map(|word| word.count_ones() as usize)
-            .sum()
-    }
-
     /// The columns of these sections.
     pub fn columns(&self, mask: u64, section_shift: u32) -> impl Iterator<Item = ColumnPos> {
         let edge = (1u32 << section_shift) - 1;

@@ -1,9 +1,10 @@
 //! The tasks that a region thread runs in a region world.
 
 use super::columns::blocks::RegionColumns;
+use super::columns::column_source::ColumnSource;
 use super::columns::work::work;
-use super::home::{RegionHome, RegionInfo};
 use super::inbox_outbox::{Inbox, Outbox};
+use super::info::RegionInfo;
 use super::random::{RegionRandom, SplitMix64};
 use super::receive::receive;
 use super::salvage::Salvage;
@@ -24,7 +25,7 @@ pub struct Assignment {
     /// The region.
     pub region: RegionId,
     /// Where it is.
-    pub home: Arc<RegionHome>,
+    pub ground: Arc<ColumnSource>,
     /// Its world, made on the region thread if there is none, and behind it those of regions that merged into it: they are
     /// absorbed first.
     pub worlds: Vec<RegionWorld>,
@@ -45,12 +46,12 @@ impl Assignment {
     /// Does the work. The world is the only one of [`worlds`](Self::worlds) then. A panic of a game's system is passed on to
     /// the caller, who can [`salvage`](Self::salvage) after it.
     pub fn run(&mut self, template: &RegionTemplate) -> Result<Box<Outbox>, RegionTemplateError> {
-        let Self { region, home, worlds, inbox, task, number, clock, progress } = self;
+        let Self { region, ground, worlds, inbox, task, number, clock, progress } = self;
         progress.begin();
         if worlds.is_empty() {
             progress.pass(TaskStep::Making);
             let mut world = template.take()?;
-            world.settle(*region, home);
+            world.settle(*region, ground);
             worlds.push(world);
         }
         let world = &mut worlds[0];
@@ -162,7 +163,7 @@ impl RegionWorld {
             split(world, contents, parts);
         }
         let mut outbox = mem::take(&mut contents.outbox);
-        outbox.columns = world.resource::<RegionColumns>().positions().len();
+        outbox.columns = world.resource::<RegionColumns>().columns().len();
         let mut index = world.resource_mut::<EntityIndex>();
         (outbox.appeared, outbox.gone) = index.take_touched();
         outbox.entities = index.len();

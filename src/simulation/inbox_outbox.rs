@@ -8,11 +8,11 @@ use super::travel::components::TakenComponent;
 use super::travel::entities::MoveCause;
 use super::travel::mapping::BoxedComponent;
 use super::travel::relationships::TakenRelationship;
-use super::travel::resources::{RegionShare, ResourcePart};
+use super::travel::resources::TakenResource;
 use super::{Position, ViewerRadii};
 use crate::block::BlockId;
 use crate::chunk::Chunk;
-use crate::region::RegionId;
+use crate::region::{RegionId, RegionPart};
 use crate::space::{BlockPos, ChunkPos, ColumnPos, DimensionId, HeightSet, SectionPos};
 use crate::storage::{EntityRecord, LoadedColumn, SaveBatch};
 use bevy::prelude::{Entity, Message};
@@ -55,13 +55,6 @@ pub(super) struct Passenger {
     pub relationships: Vec<TakenRelationship>,
 }
 
-impl Passenger {
-    /// One of whom nothing has been taken yet.
-    pub fn new(entity: Entity) -> Self {
-        Self { entity, components: Vec::new(), relationships: Vec::new() }
-    }
-}
-
 /// Changes a block of a region from the main world. It is applied before the region's next tick, and can be read when
 /// that is published; `BlockRefused` comes back if it cannot be.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +75,7 @@ pub struct Inbox {
     /// Entities that walked in.
     pub travellers: Vec<Traveller>,
     /// What a split gave this region of the resources of the one that it was a part of.
-    pub resources: Vec<ResourcePart>,
+    pub resources: Vec<TakenResource>,
     /// Columns that nobody needs any more.
     pub give_up: Vec<ColumnPos>,
     /// Parts of columns that nobody needs any more.
@@ -109,8 +102,8 @@ impl Inbox {
     }
 
     /// Divides the resources that wait: for a region that splits before it ever ticked.
-    pub fn split_resources(&mut self, share: &RegionShare) -> Vec<ResourcePart> {
-        self.resources.iter_mut().filter_map(|part| part.split(share)).collect()
+    pub fn split_resources(&mut self, part: &RegionPart) -> Vec<TakenResource> {
+        self.resources.iter_mut().map(|(origin, resource)| (*origin, resource.divide(part))).collect()
     }
 
     /// Takes out what lies in columns that `wanted` names; letters to entities go along with these. Resources stay:
@@ -157,17 +150,6 @@ impl MirrorUpdate {
     }
 }
 
-/// Where a viewer of a region is.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ViewerReport {
-    /// Its stable id.
-    pub id: Uuid,
-    /// Where it is.
-    pub position: Position,
-    /// How far it reaches.
-    pub radii: ViewerRadii,
-}
-
 /// What a region world sends after a tick or another task.
 #[derive(Default)]
 pub struct Outbox {
@@ -185,8 +167,8 @@ pub struct Outbox {
     pub save: SaveBatch,
     /// Mirrored entities that changed or are gone.
     pub mirrors: Vec<MirrorUpdate>,
-    /// All viewers of the region.
-    pub viewers: Vec<ViewerReport>,
+    /// All viewers of the region by their stable ids, sorted: where each is, and how far it reaches.
+    pub viewers: Vec<(Uuid, Position, ViewerRadii)>,
     /// Viewers that are no more.
     pub viewers_gone: Vec<Uuid>,
     /// Edits that could not be made, with the reason.

@@ -1,19 +1,17 @@
 //! Messages and closures that travel between worlds: to a place, to an entity, to the main world, to all regions.
 
-use super::Exclusive;
-use super::columns::column_work::{Answer, ColumnAnswer, ColumnWork, OrderedWork, WorkBudget};
+use super::columns::column_work::OrderedWork;
 use crate::region::RegionId;
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use crate::storage::EntityRecord;
-use crate::work::Stop;
 use bevy::ecs::message::Messages;
+use bevy::platform::cell::SyncCell;
 use bevy::prelude::*;
 use std::any::type_name;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 use uuid::Uuid;
 
 /// What can be sent from world to world, after `register_region_message` was called for it. It is cloned for each region if it
@@ -47,9 +45,10 @@ impl fmt::Display for Address {
 }
 
 /// Who sent a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LetterSender {
     /// The main world.
+    #[default]
     Main,
     /// A region.
     Region {
@@ -135,25 +134,20 @@ pub struct Letter {
     /// How many ticks of its target it waits there; 0 for the next tick.
     pub delay: u64,
     pub(super) content: Content,
-    /// It is on its way back, for this reason.
-    returned: Option<Undeliverable>,
+    /// Why it is on its way back to its sender, if it is.
+    pub returned: Option<Undeliverable>,
     /// What it takes in memory, without what its message or closure has elsewhere.
-    bytes: usize,
-    stamp: Option<Stamp>,
+    pub bytes: usize,
+    /// A game sent it, whose letters are bounded.
+    pub stamp: Option<Stamp>,
 }
 
 /// What a letter takes of its sender's share while it is on its way: given back when the letter is handed over or dropped,
 /// wherever that is.
 pub struct Stamp {
-    bytes: usize,
-    returned: Arc<AtomicUsize>,
-}
-
-impl Stamp {
-    /// So many bytes, to be added to `returned`.
-    pub fn new(bytes: usize, returned: Arc<AtomicUsize>) -> Self {
-        Self { bytes, returned }
-    }
+    pub bytes: usize,
+    /// To what they are added then.
+    pub returned: Arc<AtomicUsize>,
 }
 
 impl Drop for Stamp {
@@ -166,12 +160,12 @@ impl Drop for Stamp {
 pub(super) enum Content {
     /// Shared by the copies for several regions, so that the game's `Clone` runs where the message is handed over.
     Message(Arc<dyn Parcel>),
-    Run(Exclusive<RunInWorld>),
-    RunOn(Exclusive<RunOnEntity>, Option<Exclusive<RunIfRetired>>),
+    Run(SyncCell<RunInWorld>),
+    RunOn(SyncCell<RunOnEntity>, Option<SyncCell<RunIfRetired>>),
     /// A player comes into the world.
     Player(Box<EntityRecord>),
     /// To be done at the end of the tick.
-    Work(Exclusive<Box<OrderedWork>>),
+    Work(SyncCell<Box<OrderedWork>>),
     /// What it brought has been handed over: what that is called, and where it is if it is a message.
     Spent(&'static str, Option<Written>),
 }
@@ -242,13 +236,13 @@ impl Letter {
     /// A closure for whoever gets it.
     pub fn run(to: Address, from: LetterSender, run: RunInWorld) -> Self {
         let bytes = size_of_val(&*run);
-        Self::new(to, from, Content::Run(Exclusive::new(run)), bytes)
+        Self::new(to, from, Content::Run(SyncCell::new(run)), bytes)
     }
 
     /// A closure for an entity, and one for the sender if the entity cannot be found.
     pub fn run_on(id: Uuid, from: LetterSender, run: RunOnEntity, retired: Option<RunIfRetired>) -> Self {
         let bytes = size_of_val(&*run) + retired.as_ref().map_or(0, |retired| size_of_val(&**retired));
-        let content = Content::RunOn(Exclusive::new(run), retired.map(Exclusive::new));
+        let content = Content::RunOn(SyncCell::new(run), retired.map(SyncCell::new));
         Self::new(Address::Entity(id), from, content, bytes)
     }
 
@@ -258,20 +252,10 @@ impl Letter {
         Self::new(to, LetterSender::Main, Content::Player(Box::new(record)), size_of::<EntityRecord>())
     }
 
-    /// What it takes in memory, without what its message or closure has elsewhere.
-    pub fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    /// The same letter, which counts as its sender's from now on.
-    pub fn stamped(mut self, stamp: Stamp) -> Self {
-        self.stamp = Some(stamp);
-        self
-    }
-
-    /// Whether a game sent it, whose letters are bounded.
-    pub fn is_stamped(&self) -> bool {
-        self.stamp.is_some()
+    /// Work for the region of a block's column.
+    pub fn work(dimension: DimensionId, block: BlockPos, work: OrderedWork) -> Self {
+        let content = Content::Work(SyncCell::new(Box::new(work)));
+        Self::new(Address::Place(dimension, block), LetterSender::Main, content, size_of::<OrderedWork>())
     }
 
     /// The same letter, handed over so many ticks later.
@@ -312,16 +296,6 @@ impl Letter {
         }
     }
 
-    /// Whether it is on its way back to its sender.
-    pub fn is_returned(&self) -> bool {
-        self.returned.is_some()
-    }
-
-    /// Why it is on its way back, if it is.
-    pub fn returned(&self) -> Option<Undeliverable> {
-        self.returned
-    }
-
     /// The same letter on its way back; `None` if nobody would hear of it there.
     pub fn give_back(mut self, reason: Undeliverable) -> Option<Self> {
         let is_heard_of = matches!(self.content, Content::Message(_) | Content::RunOn(_, Some(_)));
@@ -352,7 +326,7 @@ impl Letter {
         let content = match &mut self.content {
             Content::Message(_) if self.returned.is_some() => return None,
             Content::RunOn(_, retired) if self.returned.is_none() => {
-                Content::RunOn(Exclusive::new(Box::new(|_| {})), retired.take())
+                Content::RunOn(SyncCell::new(Box::new(|_| {})), retired.take())
             }
             Content::Message(_) | Content::Run(_) | Content::RunOn(..) | Content::Spent(..) => {
                 Content::Spent(name, None)
@@ -399,34 +373,17 @@ impl Letter {
         match (content, returned) {
             (Content::Message(message), None) => return message.deliver(world, to, entity, from),
             (Content::Message(message), Some(reason)) => message.give_back(world, to, reason),
-            (Content::Run(run), None) => run.into_inner()(world),
+            (Content::Run(run), None) => SyncCell::to_inner(run)(world),
             (Content::RunOn(run, _), None) => {
                 if let Some(entity) = entity.and_then(|entity| world.get_entity_mut(entity).ok()) {
-                    run.into_inner()(entity);
+                    SyncCell::to_inner(run)(entity);
                 }
             }
-            (Content::RunOn(_, Some(retired)), Some(reason)) => retired.into_inner()(world, reason),
+            (Content::RunOn(_, Some(retired)), Some(reason)) => SyncCell::to_inner(retired)(world, reason),
             _ => {}
         }
         world.flush();
         None
-    }
-}
-
-impl ColumnWork {
-    /// The letter that brings it to the region of a block's column. `tell` is called once, on whatever thread. If it `is_void`
-    /// by then, nothing is done.
-    pub fn letter(
-        self,
-        dimension: DimensionId,
-        block: BlockPos,
-        budget: WorkBudget,
-        is_void: Stop,
-        tell: impl FnOnce(ColumnAnswer, Duration) + Send + 'static,
-    ) -> Letter {
-        let ordered = OrderedWork { work: self, budget, is_void, answer: Answer::new(tell) };
-        let content = Content::Work(Exclusive::new(Box::new(ordered)));
-        Letter::new(Address::Place(dimension, block), LetterSender::Main, content, size_of::<OrderedWork>())
     }
 }
 

@@ -1,17 +1,14 @@
 //! What a region sends, and what waits in it for its time.
 
 use super::RegionColumns;
-use super::columns::block_ticks::ticks_until;
-use super::letter::{Address, Letter, LetterSender, RegionMessage, Undeliverable};
+use super::letter::{Address, Letter, LetterSender, Received, RegionMessage, Returned, Undeliverable};
 use crate::region::RegionId;
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use bevy::prelude::*;
 use rustc_hash::FxHashSet;
 use std::any::{TypeId, type_name};
-use std::collections::BTreeMap;
 use std::mem;
 use std::sync::Arc;
-use std::time::Duration;
 use uuid::Uuid;
 
 /// Sends messages and closures to places, entities, the main world and all regions, wherever these are.
@@ -50,7 +47,7 @@ use uuid::Uuid;
 /// }
 /// # App::new().register_region_message::<Damage>().add_systems(RegionTick, (lightning, suffer));
 /// ```
-#[derive(Resource)]
+#[derive(Resource, Default)]
 pub struct Post {
     out: Vec<Letter>,
     /// The message types that can be sent.
@@ -62,18 +59,6 @@ pub struct Post {
 }
 
 impl Post {
-    pub(super) fn new() -> Self {
-        let (out, known, unknown) = Default::default();
-        let mut post = Self { out, known, sender: LetterSender::Main, dimension: DimensionId(0), unknown };
-        post.register::<ColumnReady>();
-        post
-    }
-
-    /// Makes `M` a message that can be sent.
-    pub(crate) fn register<M: RegionMessage>(&mut self) {
-        self.known.insert(TypeId::of::<M>());
-    }
-
     pub(super) fn set_sender(&mut self, dimension: DimensionId, region: RegionId, column: Option<ColumnPos>) {
         self.dimension = dimension;
         self.sender = LetterSender::Region { dimension, region, column };
@@ -147,6 +132,12 @@ impl Post {
     }
 }
 
+/// Makes `M` a message that can be sent and read in the region.
+pub(crate) fn register_message<M: RegionMessage>(region: &mut SubApp) {
+    region.add_message::<Received<M>>().add_message::<Returned<M>>();
+    region.world_mut().resource_mut::<Post>().known.insert(TypeId::of::<M>());
+}
+
 /// A column that was asked for with [`Post::request_column`] is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ColumnReady {
@@ -158,77 +149,5 @@ pub struct ColumnReady {
 pub(crate) fn schedule(region: &mut World, block: BlockPos, kind: Arc<str>, delay: u64) {
     if let Err(error) = region.resource_mut::<RegionColumns>().schedule_tick(block, kind.clone(), delay) {
         error!("no block tick {kind:?} was scheduled: {error}");
-    }
-}
-
-/// Letters that have reached the region and wait for their time.
-#[derive(Default)]
-pub(super) struct Waiting {
-    /// By the dimension's clock, then in the order of arrival.
-    letters: BTreeMap<(Duration, u64), Letter>,
-    arrivals: u64,
-}
-
-impl Waiting {
-    pub fn push(&mut self, due: Duration, letter: Letter) {
-        self.arrivals += 1;
-        self.letters.insert((due, self.arrivals), letter);
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.letters.is_empty()
-    }
-
-    /// Takes out the next letter that is due. If it panics as it is handed over, the others are still here.
-    pub fn next_due(&mut self, clock: Duration) -> Option<Letter> {
-        let next = self.letters.first_entry().filter(|next| next.key().0 <= clock)?;
-        Some(next.remove())
-    }
-
-    /// Takes out what `wanted` names, each with the ticks that it still has to wait.
-    pub fn take_out(
-        &mut self,
-        clock: Duration,
-        period: Duration,
-        mut wanted: impl FnMut(&Letter) -> bool,
-    ) -> Vec<Letter> {
-        let taken = self.letters.extract_if(.., |_, letter| wanted(letter));
-        taken.map(|((due, _), letter)| letter.with_delay(ticks_until(due, clock, period))).collect()
-    }
-
-    /// Takes over what waits in a region that is absorbed: the dimension's clock is the same for both.
-    pub fn append(&mut self, mut other: Self) {
-        for ((due, _), letter) in mem::take(&mut other.letters) {
-            self.push(due, letter);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn letter(number: u64) -> Letter {
-        Letter::message(
-            Address::Place(DimensionId(0), BlockPos::new(number as i64 * 16, 0, 0)),
-            LetterSender::Main,
-            number,
-        )
-    }
-
-    #[test]
-    fn what_is_due_comes_in_the_order_of_time_and_arrival() {
-        let mut waiting = Waiting::default();
-        let tick = Duration::from_millis(50);
-        for (number, due) in [(1, 3), (2, 1), (3, 1), (4, 2)] {
-            waiting.push(tick * due, letter(number));
-        }
-        let places = |letters: Vec<Letter>| -> Vec<i64> {
-            letters.iter().filter_map(|letter| Some(letter.column()?.1.x)).collect()
-        };
-        assert_eq!(places(std::iter::from_fn(|| waiting.next_due(tick * 2)).collect()), [2, 3, 4]);
-        assert!(waiting.next_due(tick * 2).is_none());
-        let left = waiting.take_out(tick * 2, tick, |_| true);
-        assert_eq!((left[0].delay, places(left)), (1, vec![1]));
     }
 }

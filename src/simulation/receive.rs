@@ -1,16 +1,18 @@
 //! The beginning of a task: what waits in the inbox is taken in.
 
 use super::columns::blocks::RegionColumns;
-use super::home::RegionInfo;
+use super::info::RegionInfo;
 use super::letter::{Content, Undeliverable};
 use super::post::Post;
 use super::travel::arrival::arrive_all;
 use super::travel::components::RegionComponents;
 use super::travel::entities::{EntityIndex, Moving};
+use super::travel::resources::settle_resources;
 use super::travel::stored_entities::spawn_stored;
 use super::world::RegionContents;
 use super::{LoadedColumn, Task};
 use crate::storage::EntityRecord;
+use bevy::platform::cell::SyncCell;
 use bevy::prelude::*;
 use std::mem;
 use std::time::Duration;
@@ -20,7 +22,7 @@ use std::time::Duration;
 pub fn receive(world: &mut World, contents: &mut RegionContents, task: &Task) {
     let mut owned = world.resource_mut::<RegionColumns>();
     owned.sections.extend(mem::take(&mut contents.inbox.sections));
-    let column = owned.positions().first().copied();
+    let column = owned.columns().first().copied();
     if let Task::Tick { clock, delta, .. } = *task {
         let due = owned.ticks.take_due();
         if !due.is_empty() {
@@ -35,7 +37,7 @@ pub fn receive(world: &mut World, contents: &mut RegionContents, task: &Task) {
     let travellers = mem::take(&mut contents.inbox.travellers);
     let arrived = arrive_all(world, contents, travellers);
     let resources = mem::take(&mut contents.inbox.resources);
-    resources.into_iter().for_each(|resource| resource.settle(world, &arrived));
+    settle_resources(world, resources, &arrived);
     make_edits(world, contents);
     let letters = mem::take(&mut contents.inbox.letters);
     contents.take_in_letters(letters);
@@ -91,7 +93,7 @@ fn make_edits(world: &mut World, contents: &mut RegionContents) {
 }
 
 fn hand_over(world: &mut World, contents: &mut RegionContents, clock: Duration) {
-    while let Some(mut letter) = contents.waiting.next_due(clock) {
+    while let Some(mut letter) = contents.next_due(clock) {
         let target = letter.entity();
         let entity = target.and_then(|id| world.resource::<EntityIndex>().entity(id));
         if let (Some(id), None) = (target, entity) {
@@ -101,7 +103,7 @@ fn hand_over(world: &mut World, contents: &mut RegionContents, clock: Duration) 
         // Before it is: it may panic.
         contents.handed_over.extend(letter.trace());
         match letter.content {
-            Content::Work(work) => contents.column_work.push(*work.into_inner()),
+            Content::Work(work) => contents.column_work.push(*SyncCell::to_inner(work)),
             Content::Player(record) => log_in(world, &contents.components, *record),
             _ => {
                 let written = letter.hand_over(world, entity);

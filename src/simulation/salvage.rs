@@ -47,7 +47,7 @@ impl RegionWorld {
         let Self { app, contents, .. } = self;
         let mut salvage = Salvage::default();
         if let Some(columns) = app.world().get_resource::<RegionColumns>() {
-            salvage.columns.extend(columns.positions());
+            salvage.columns.extend(columns.columns());
         }
         salvage.columns.extend(mem::take(&mut contents.absorbing));
         salvage.viewers = mem::take(&mut contents.viewers).into_iter().collect();

@@ -1,6 +1,6 @@
 //! The order in which a tick runs the game's schedules.
 
-use super::home::RegionInfo;
+use super::info::RegionInfo;
 use super::task_progress::TaskStep;
 use bevy::app::MainScheduleOrder;
 use bevy::ecs::change_detection::Tick;

@@ -3,15 +3,15 @@
 use super::columns::blocks::RegionColumns;
 use super::columns::column_work::Answer;
 use super::columns::unsaved::{collect_chunks, collect_unsaved};
-use super::home::RegionInfo;
-use super::inbox_outbox::{MirrorUpdate, ViewerReport};
+use super::inbox_outbox::MirrorUpdate;
+use super::info::RegionInfo;
 use super::post::Post;
 use super::travel::departure::depart_all;
 use super::travel::entities::{EntityIndex, MoveCause};
 use super::travel::followers::{place, roots};
 use super::travel::leaving::{give_up_entities, tend_players};
 use super::world::RegionContents;
-use super::{LoadedColumn, Position, Task};
+use super::{LoadedColumn, Position, RegionTemplateError, Task};
 use crate::space::{ChunkPos, ColumnPos, HeightSet};
 use bevy::ecs::change_detection::Tick;
 use bevy::ecs::error::{BevyError, ErrorContext};
@@ -57,7 +57,7 @@ fn raise_faults(world: &mut World, contents: &mut RegionContents) {
         raise(world, error);
     }
     for name in world.resource_mut::<Post>().take_unknown() {
-        raise(world, format!("{name} cannot be sent: call register_region_message::<{name}>() on the app"));
+        raise(world, RegionTemplateError::UnregisteredMessage(name));
     }
     for violation in world.resource_mut::<RegionColumns>().take_violations() {
         raise(world, violation);
@@ -78,14 +78,14 @@ fn report_viewers(world: &mut World, contents: &mut RegionContents) {
     let RegionContents { components, viewer_query, outbox, viewers: known, .. } = contents;
     for (entity, id, viewer) in viewer_query.query(world) {
         if let Some(position) = place(world, components, entity) {
-            outbox.viewers.push(ViewerReport { id: id.0, position, radii: viewer.radii() });
+            outbox.viewers.push((id.0, position, viewer.radii()));
         }
     }
-    outbox.viewers.sort_unstable_by_key(|viewer| viewer.id);
-    if known.len() == outbox.viewers.len() && outbox.viewers.iter().all(|viewer| known.contains(&viewer.id)) {
+    outbox.viewers.sort_unstable_by_key(|(id, ..)| *id);
+    if known.len() == outbox.viewers.len() && outbox.viewers.iter().all(|(id, ..)| known.contains(id)) {
         return;
     }
-    let now: FxHashSet<Uuid> = outbox.viewers.iter().map(|viewer| viewer.id).collect();
+    let now: FxHashSet<Uuid> = outbox.viewers.iter().map(|(id, ..)| *id).collect();
     outbox.viewers_gone = known.difference(&now).copied().collect();
     outbox.viewers_gone.sort_unstable();
     *known = now;
@@ -151,7 +151,7 @@ fn leaving_columns(world: &World, contents: &mut RegionContents, task: &Task) ->
     }
     let is_closing = matches!(task, Task::Close);
     let outbox = &mut contents.outbox;
-    let is_watched = |column: &ColumnPos| outbox.viewers.iter().any(|viewer| viewer.position.column() == *column);
+    let is_watched = |column: &ColumnPos| outbox.viewers.iter().any(|(_, position, _)| position.column() == *column);
     let (kept, give_up): (Vec<_>, Vec<_>) = give_up.into_iter().partition(|column| !is_closing && is_watched(column));
     outbox.kept = kept;
     let owned = world.resource::<RegionColumns>();

@@ -1,13 +1,13 @@
 //! How region worlds are made: the game's plugins, its registrations, and our systems around them.
 
 use super::columns::blocks::RegionColumns;
-use super::home::RegionInfo;
-use super::post::Post;
+use super::info::RegionInfo;
+use super::post::{Post, register_message};
 use super::schedules::{set_executors, simulate, tick_order};
 use super::template_error::RegionTemplateError;
 use super::travel::components::RegionComponents;
 use super::world::{RegionContents, RegionWorld};
-use super::{BlockTick, ColumnReady, ColumnRestored, EntityIndex, Received, RegionRandom, Returned, SplitMix64};
+use super::{BlockTick, ColumnReady, ColumnRestored, EntityIndex, RegionRandom, SplitMix64};
 use crate::block::{BlockId, BlockRegistry};
 use bevy::ecs::error::FallbackErrorHandler;
 use bevy::ecs::message::MessageRegistry;
@@ -131,12 +131,11 @@ impl RegionTemplate {
             .init_resource::<RegionColumns>()
             .add_message::<BlockTick>()
             .add_message::<ColumnRestored>()
-            .add_message::<Received<ColumnReady>>()
-            .add_message::<Returned<ColumnReady>>()
             .init_resource::<EntityIndex>()
             .insert_resource(RegionRandom(SplitMix64::new(self.seed)))
-            .insert_resource(Post::new())
-            .insert_resource(RegionInfo::nowhere());
+            .init_resource::<Post>()
+            .init_resource::<RegionInfo>();
+        register_message::<ColumnReady>(&mut app);
         if let Some(handler) = self.error_handler {
             app.insert_resource(handler);
         }
@@ -151,7 +150,8 @@ impl RegionTemplate {
         let world = app.world_mut();
         set_executors(world, false);
         let main = world.resource_mut::<Schedules>().remove(RegionMain);
-        let contents = RegionContents::new(world, self.components.clone(), self.seed, self.parallel_from);
+        let (components, seed, parallel_from) = (self.components.clone(), self.seed, self.parallel_from);
+        let contents = RegionContents { components, seed, parallel_from, ..RegionContents::from_world(world) };
         Ok(RegionWorld { app, main: main.unwrap_or_else(|| Schedule::new(RegionMain)), contents })
     }
 

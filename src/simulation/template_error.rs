@@ -1,6 +1,6 @@
 //! What can be wrong with the region worlds as the game wants them.
 
-/// Why the region worlds cannot be made as the game wants them.
+/// Why the region worlds cannot be made as the game wants them, or lose something that it did not register.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegionTemplateError {
     /// A region has a clock of its own, the dimension's.
@@ -33,4 +33,29 @@ pub enum RegionTemplateError {
          regions tick on threads of their own: add it to the main app"
     )]
     NonSendSystem(String),
+    /// The world has values of a saved component in a version that the game cannot read.
+    #[error(
+        "the world has values of the saved component {path} in version {stored}, but the game's has version {declared} and \
+         no migration from that"
+    )]
+    SavedVersion {
+        /// The component's type.
+        path: String,
+        /// The version in the world.
+        stored: u32,
+        /// The version of the game.
+        declared: u32,
+    },
+    /// Components, by the full paths of their types, are on entities that can travel, and nobody said what becomes of them on a
+    /// journey. The region's error handler gets it.
+    #[error(
+        "{} would be lost as soon as its entity moves to another region: call register_region_component or \
+         register_saved_component for it (register_region_relationship, if it is a relationship), or \
+         leave_region_component_behind with this path if it is to stay behind",
+        .0.join(", ")
+    )]
+    UnregisteredComponents(Vec<String>),
+    /// A message of this type was sent, and nobody could read it. The region's error handler gets it.
+    #[error("{0} cannot be sent: call register_region_message::<{0}>() on the app")]
+    UnregisteredMessage(&'static str),
 }

@@ -7,8 +7,8 @@ mod salvage;
 mod saving;
 
 use super::{
-    Assignment, ColumnSource, Inbox, LoadedColumn, MoveCause, Outbox, Position, RegionComponents, RegionHome,
-    RegionTemplate, RegionWorld, StableId, Task, Traveller,
+    Assignment, ColumnSource, Inbox, LoadedColumn, MoveCause, Outbox, Position, RegionComponents, RegionTemplate,
+    RegionWorld, StableId, Task, Traveller,
 };
 use crate::block::BlockRegistry;
 use crate::chunk::Column;
@@ -30,7 +30,7 @@ const CAUSES: [MoveCause; 3] = [MoveCause::Merge, MoveCause::Split, MoveCause::C
 /// Region worlds with nothing around them: region `n` begins with the columns `(10 n, 0)` and `(10 n + 1, 0)`.
 struct Regions {
     template: RegionTemplate,
-    home: Arc<RegionHome>,
+    ground: Arc<ColumnSource>,
     worlds: BTreeMap<u64, RegionWorld>,
     assignments: u64,
 }
@@ -71,8 +71,7 @@ impl Regions {
             seed: 1,
         };
         let ground = ColumnSource::new(DIMENSION, -64..320, Arc::new(Void), template.blocks.clone(), Weak::new());
-        let home = Arc::new(RegionHome { ground, section_shift: 0, owners: None });
-        Self { template, home, worlds: BTreeMap::new(), assignments: 0 }
+        Self { template, ground: Arc::new(ground), worlds: BTreeMap::new(), assignments: 0 }
     }
 
     fn with_error_handler(mut self, handler: ErrorHandler) -> Self {
@@ -84,7 +83,7 @@ impl Regions {
         self.assignments += 1;
         Assignment {
             region: RegionId::new(region),
-            home: self.home.clone(),
+            ground: self.ground.clone(),
             worlds: self.worlds.remove(&region).into_iter().collect(),
             inbox,
             task,
@@ -142,7 +141,7 @@ impl Regions {
 
     fn part_off(&mut self, from: u64, into: u64, columns: &[i64]) -> (Outbox, Inbox) {
         let sections = columns.iter().map(|x| column(*x).section(0)).collect();
-        let parts = vec![RegionPart { id: RegionId::new(into), sections }];
+        let parts = vec![RegionPart { id: RegionId::new(into), sections, section_shift: 0 }];
         let mut outbox = self.run(from, Inbox::default(), Task::Split { parts });
         let (_, inbox) = outbox.parts.pop().unwrap();
         (outbox, inbox)

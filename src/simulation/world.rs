@@ -1,14 +1,14 @@
 //! The world of one region, and what of the region no system can reach.
 
-use super::columns::block_ticks::due_after;
+use super::columns::block_ticks::{due_after, ticks_until};
 use super::columns::blocks::RegionColumns;
+use super::columns::column_source::ColumnSource;
 use super::columns::column_work::OrderedWork;
-use super::home::{RegionHome, RegionInfo};
 use super::inbox_outbox::{Inbox, Outbox, SetBlock};
+use super::info::RegionInfo;
 use super::letter::Letter;
 use super::player::{LoggedOut, Player};
 use super::position::{Position, Viewer};
-use super::post::Waiting;
 use super::travel::components::RegionComponents;
 use super::travel::entities::{EntityIndex, StableId};
 use super::travel::unregistered::SeenArchetypes;
@@ -20,6 +20,7 @@ use bevy::ecs::entity_disabling::Disabled;
 use bevy::ecs::query::{Allow, QueryState};
 use bevy::prelude::*;
 use rustc_hash::FxHashSet;
+use std::collections::BTreeMap;
 use std::{sync::Arc, time::Duration};
 use uuid::Uuid;
 
@@ -33,6 +34,7 @@ pub struct RegionWorld {
 
 /// What of a region only its ends touch, where it receives and sends. It lies beside the world: a resource that a tick looks
 /// for costs as much as a small system.
+#[derive(FromWorld)]
 pub(super) struct RegionContents {
     pub components: Arc<RegionComponents>,
     /// The world's seed.
@@ -49,8 +51,10 @@ pub(super) struct RegionContents {
     pub inbox: Inbox,
     /// What goes out, as far as this task has come.
     pub outbox: Box<Outbox>,
-    /// Letters that wait for their time.
-    pub waiting: Waiting,
+    /// Letters that wait for their time: by the dimension's clock, then in the order of arrival.
+    pub waiting: BTreeMap<(Duration, u64), Letter>,
+    /// Letters that have arrived.
+    arrivals: u64,
     /// What was handed over in this task, as its senders are told of it if that panics.
     pub handed_over: Vec<Letter>,
     // What every tick looks for is found by queries that remember where they looked.
@@ -87,38 +91,6 @@ pub(super) struct RegionContents {
 }
 
 impl RegionContents {
-    pub fn new(world: &mut World, components: Arc<RegionComponents>, seed: u64, parallel_from: usize) -> Self {
-        Self {
-            components,
-            seed,
-            number: 0,
-            clock: Duration::ZERO,
-            period: Duration::ZERO,
-            parallel_from,
-            is_parallel: false,
-            inbox: Inbox::default(),
-            outbox: Box::default(),
-            waiting: Waiting::default(),
-            handed_over: Vec::new(),
-            viewer_query: world.query(),
-            mirrored_query: world.query(),
-            position_query: world.query_filtered(),
-            player_query: world.query_filtered(),
-            last_send: Tick::default(),
-            last_look: Tick::default(),
-            seen_archetypes: SeenArchetypes::default(),
-            began: None,
-            seen: None,
-            last_collect: None,
-            mirrored: FxHashSet::default(),
-            viewers: FxHashSet::default(),
-            absorbing: Vec::new(),
-            edits: Vec::new(),
-            column_work: Vec::new(),
-            is_handed_out: false,
-        }
-    }
-
     /// Keeps letters until their time.
     pub fn take_in_letters(&mut self, letters: impl IntoIterator<Item = Letter>) {
         for letter in letters {
@@ -127,25 +99,37 @@ impl RegionContents {
                 0 => Duration::ZERO,
                 delay => due_after(delay, self.clock, self.period),
             };
-            self.waiting.push(due, letter);
+            self.keep_until(due, letter);
         }
+    }
+
+    pub fn keep_until(&mut self, due: Duration, letter: Letter) {
+        self.arrivals += 1;
+        self.waiting.insert((due, self.arrivals), letter);
+    }
+
+    /// Takes out the next letter that is due. If it panics as it is handed over, the others are still here.
+    pub fn next_due(&mut self, clock: Duration) -> Option<Letter> {
+        let next = self.waiting.first_entry().filter(|next| next.key().0 <= clock)?;
+        Some(next.remove())
     }
 
     /// Takes out the letters that `wanted` names and whose time has not come, each with the ticks that it still has to
     /// wait.
-    pub fn take_waiting(&mut self, wanted: impl FnMut(&Letter) -> bool) -> Vec<Letter> {
-        self.waiting.take_out(self.clock, self.period, wanted)
+    pub fn take_waiting(&mut self, mut wanted: impl FnMut(&Letter) -> bool) -> Vec<Letter> {
+        let taken = self.waiting.extract_if(.., |_, letter| wanted(letter));
+        taken.map(|((due, _), letter)| letter.with_delay(ticks_until(due, self.clock, self.period))).collect()
     }
 }
 
 impl RegionWorld {
     /// The world becomes that of a region.
-    pub(super) fn settle(&mut self, region: RegionId, home: &Arc<RegionHome>) {
+    pub(super) fn settle(&mut self, region: RegionId, ground: &Arc<ColumnSource>) {
         let world = self.app.world_mut();
         let mut info = world.resource_mut::<RegionInfo>();
-        (info.region, info.dimension) = (region, home.ground.dimension);
-        (info.heights, info.section_shift) = (home.ground.heights.clone(), home.section_shift);
-        world.resource_mut::<RegionColumns>().settle(home);
+        (info.region, info.dimension) = (region, ground.dimension);
+        (info.heights, info.section_shift) = (ground.heights.clone(), ground.section_shift);
+        world.resource_mut::<RegionColumns>().settle(ground);
     }
 
     /// The sections that are the region's own.
@@ -160,13 +144,13 @@ impl RegionWorld {
 
     /// The columns that the region has loaded.
     pub fn column_positions(&self) -> &[ColumnPos] {
-        self.app.world().resource::<RegionColumns>().positions()
+        self.app.world().resource::<RegionColumns>().columns()
     }
 
     /// The columns that the region has loaded.
     pub fn columns(&self) -> impl Iterator<Item = &Column> {
         let columns = self.app.world().resource::<RegionColumns>();
-        columns.positions().iter().filter_map(|position| columns.column(*position))
+        columns.columns().iter().filter_map(|position| columns.column(*position))
     }
 
     /// Whether the target of the letter is in this world as far as it knows.
@@ -176,5 +160,30 @@ impl RegionWorld {
             dimension == world.resource::<RegionInfo>().dimension && world.resource::<RegionColumns>().contains(column)
         });
         place || letter.entity().is_some_and(|id| world.resource::<EntityIndex>().entity(id).is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulation::{Address, LetterSender};
+    use crate::space::{BlockPos, DimensionId};
+
+    #[test]
+    fn what_is_due_comes_in_the_order_of_time_and_arrival() {
+        let mut contents = RegionContents::from_world(&mut World::new());
+        let tick = Duration::from_millis(50);
+        (contents.clock, contents.period) = (tick * 2, tick);
+        for (number, due) in [(1, 3), (2, 1), (3, 1), (4, 2)] {
+            let to = Address::Place(DimensionId(0), BlockPos::new(number * 16, 0, 0));
+            contents.keep_until(tick * due, Letter::message(to, LetterSender::Main, number));
+        }
+        let places = |letters: Vec<Letter>| -> Vec<i64> {
+            letters.iter().filter_map(|letter| Some(letter.column()?.1.x)).collect()
+        };
+        assert_eq!(places(std::iter::from_fn(|| contents.next_due(tick * 2)).collect()), [2, 3, 4]);
+        assert!(contents.next_due(tick * 2).is_none());
+        let left = contents.take_waiting(|_| true);
+        assert_eq!((left[0].delay, places(left)), (1, vec![1]));
     }
 }

@@ -6,6 +6,7 @@ use super::{Components, DimensionOpen, Mirror, MirrorIndex, PublishedColumns, Wo
 use crate::coordinator::{ColumnUpdate, MainLink, Published, WorldEvent};
 use crate::simulation::{MirrorUpdate, StableId};
 use crate::space::DimensionId;
+use bevy::platform::cell::SyncCell;
 use bevy::prelude::*;
 use std::mem;
 
@@ -44,7 +45,7 @@ pub(super) fn receive(world: &mut World) {
 
 fn apply(world: &mut World, backlog: &mut Published) {
     if let Some(payload) = backlog.panic.take() {
-        std::panic::resume_unwind(payload.into_inner());
+        std::panic::resume_unwind(SyncCell::to_inner(payload));
     }
     // Before a dimension is told to be closed, and they with it.
     for status in mem::take(&mut backlog.jobs).into_values() {

@@ -171,7 +171,7 @@ fn a_later_version_of_the_game_finds_migrated_values_or_is_told_which_it_cannot_
 
     let later = |refused: u8| {
         // What a migration refuses is not damaged: another version of the game may read it.
-        let mut app = game(lockstep_on(&disk).with_damaged_ground(DamagedGround::Regenerate));
+        let mut app = game(lockstep_on(&disk).with_damaged_ground_regenerated());
         let schema = Schema::new(1).with_migration(0, move |old| match old {
             [first, ..] if *first == refused => Err("the key is lost".into()),
             old => Ok([old, old].concat()),

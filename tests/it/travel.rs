@@ -26,7 +26,7 @@ impl RegionResource for Wool {
         other.0.into_iter().for_each(|(column, wool)| *self.0.entry(column).or_default() += wool);
     }
 
-    fn split(&mut self, part: &RegionShare) -> Self {
+    fn split(&mut self, part: &RegionPart) -> Self {
         Self(self.0.extract_if(.., |column, _| part.contains(*column)).collect())
     }
 }

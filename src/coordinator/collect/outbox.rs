@@ -7,7 +7,7 @@ use crate::coordinator::saving::save::Saves;
 use crate::coordinator::streaming::holders::Holder;
 use crate::coordinator::travel::letters::Directory;
 use crate::region::RegionId;
-use crate::simulation::{Answer, Departed, Inbox, LoadedColumn, Outbox, Traveller, Undeliverable, ViewerReport};
+use crate::simulation::{Answer, Inbox, LoadedColumn, Outbox, Position, Traveller, Undeliverable, ViewerRadii};
 use crate::space::DimensionId;
 use crate::storage::{ChunkGroup, SaveBatch};
 use bevy::prelude::*;
@@ -117,13 +117,13 @@ impl Dimension {
         saves.pending.merge(save);
     }
 
-    fn note_viewers(&mut self, viewers: Vec<ViewerReport>, gone: Vec<Uuid>) {
+    fn note_viewers(&mut self, viewers: Vec<(Uuid, Position, ViewerRadii)>, gone: Vec<Uuid>) {
         gone.into_iter().for_each(|viewer| self.release(Holder::Region(viewer)));
         if self.is_closing() {
             return;
         }
-        for viewer in viewers {
-            self.hold(Holder::Region(viewer.id), viewer.position.block.chunk(), viewer.radii);
+        for (id, position, radii) in viewers {
+            self.hold(Holder::Region(id), position.block.chunk(), radii);
         }
     }
 
@@ -143,7 +143,7 @@ impl Dimension {
             self.store.note_accesses(chunks.map(|chunk| ChunkGroup::of(self.id, chunk)));
             self.forget(column, publisher);
             if !saves.is_stored(until) {
-                self.departed().insert(Departed { loaded, until });
+                self.departed().keep(loaded, until);
             }
         }
     }

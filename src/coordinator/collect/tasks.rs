@@ -11,8 +11,8 @@ use crate::coordinator::threads::Threads;
 use crate::coordinator::threads::regions::TaskDone;
 use crate::coordinator::travel::letters::{Directory, Post};
 use crate::region::{RegionId, RegionPart, RegionState};
-use crate::simulation::{Inbox, Letter, RegionShare, Task, Undeliverable};
-use crate::space::{ColumnPos, DimensionId};
+use crate::simulation::{Inbox, Letter, Task, Undeliverable};
+use crate::space::DimensionId;
 use bevy::prelude::*;
 use rustc_hash::FxHashSet;
 use std::mem;
@@ -181,10 +181,8 @@ impl TaskEnds<'_> {
     /// A region that never ticked is only an inbox: it is divided here.
     fn split_inbox(&mut self, id: DimensionId, region: RegionId, mut inbox: Inbox, parts: Vec<RegionPart>) {
         for part in parts {
-            let share = RegionShare::new(&part, self.config.regionizer.section_shift);
-            let within = |column: ColumnPos| share.contains(column);
-            let mut taken = inbox.split_off(within);
-            taken.resources = inbox.split_resources(&share);
+            let mut taken = inbox.split_off(|column| part.contains(column));
+            taken.resources = inbox.split_resources(&part);
             if let Some(running) = self.deadlines.running.get_mut(&(id, part.id)) {
                 running.slot.parked.get().inbox.append(taken);
             }
@@ -203,7 +201,7 @@ fn end_letters(id: DimensionId, letters: Vec<Letter>, back: Vec<Letter>, post: &
         let reason = match (letter.column(), letter.entity()) {
             (_, Some(entity)) => Undeliverable::NoSuchEntity(entity),
             (Some((_, column)), _) => Undeliverable::Unloaded(column),
-            (None, None) if letter.is_returned() => Undeliverable::DimensionNotOpen(id),
+            (None, None) if letter.returned.is_some() => Undeliverable::DimensionNotOpen(id),
             // It was for all regions that there are.
             (None, None) => continue,
         };

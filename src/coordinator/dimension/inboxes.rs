@@ -60,7 +60,7 @@ impl Dimension {
         match self.owner(column).filter(|_| self.has_height(column, place.y)) {
             Some(region) => self.inbox(region).letters.push(letter),
             None => {
-                match letter.is_stamped() {
+                match letter.stamp.is_some() {
                     true => self.letter_places.wait(place),
                     false => self.hold(Holder::Letters(place), place, ViewerRadii::default()),
                 }

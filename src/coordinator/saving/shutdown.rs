@@ -142,7 +142,7 @@ fn edit_stored(
     let is_there = |edit: &SetBlock| dimension.spec.heights.contains(&edit.position.y);
     let edits: Vec<_> = edits.into_iter().filter(is_there).collect();
     let heights = edits.iter().map(|edit| edit.position.chunk().y).collect();
-    let mut ground = dimension.home.ground.stored(column, &heights)?;
+    let mut ground = dimension.ground.stored(column, &heights)?;
     for (height, chunk) in saves.unwritten(id, column) {
         ground.set_chunk(height, chunk);
     }
@@ -152,7 +152,7 @@ fn edit_stored(
             warn!("{id}: {}", BlockAccessError::UnloadedHeight(position));
             continue;
         }
-        if !dimension.home.ground.blocks.contains(block) {
+        if !dimension.ground.blocks.contains(block) {
             warn!("{id}: {}", BlockAccessError::Unregistered { block: position, id: block });
             continue;
         }
@@ -203,7 +203,7 @@ impl TaskEnds<'_> {
         let mut has_closed = false;
         for (id, region) in self.dimensions.regions() {
             let Some(dimension) = self.dimensions.open.get_mut(&id) else { continue };
-            let home = dimension.home.clone();
+            let ground = dimension.ground.clone();
             let time = dimension.time.clone();
             let Some(slot) = dimension.regionizer.data_mut(region) else { continue };
             let parked = mem::take(slot.parked.get());
@@ -220,7 +220,7 @@ impl TaskEnds<'_> {
             has_closed = true;
             let number = self.deadlines.next_assignment();
             let Parked { worlds, inbox } = parked;
-            let assignment = Assignment { region, home, worlds, inbox, task: Task::Close, number, clock, progress };
+            let assignment = Assignment { region, ground, worlds, inbox, task: Task::Close, number, clock, progress };
             match threads.regions.run_here(assignment).outcome {
                 Ok((worlds, outbox)) => {
                     let _ = self.route(id, region, outbox);

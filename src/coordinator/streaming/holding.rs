@@ -75,7 +75,7 @@ impl Dimension {
 
     fn let_go(&mut self, old: (ColumnPos, i64), new: Option<(ColumnPos, i64)>) {
         for column in disc_difference(old, new) {
-            if self.home.ground.is_sparse {
+            if self.ground.is_sparse {
                 self.revised.insert(column);
             }
             if let Some(holds) = self.holds.get_mut(&column) {

@@ -78,15 +78,15 @@ mod tests {
     use super::*;
     use crate::coordinator::threads::columns::Source;
     use crate::generation::Void;
-    use crate::simulation::{ColumnSource, RegionHome};
+    use crate::simulation::ColumnSource;
     use crate::space::{BatchPos, ColumnPos};
     use std::sync::Weak;
 
     fn order(claim: u64, dimension: u64, urgency: Urgency) -> ColumnOrder {
         let ground = ColumnSource::new(DimensionId(dimension), 0..16, Arc::new(Void), Arc::default(), Weak::new());
-        let home = Arc::new(RegionHome { ground, section_shift: 0, owners: None });
+        let ground = Arc::new(ground);
         let (batch, columns) = (BatchPos::new(0, 0), vec![ColumnPos::new(claim as i64, 0)]);
-        ColumnOrder { claim, home, batch, columns, source: Source::Store, generates: false, urgency }
+        ColumnOrder { claim, ground, batch, columns, source: Source::Store, generates: false, urgency }
     }
 
     fn claims(orders: impl IntoIterator<Item = ColumnOrder>) -> Vec<u64> {

@@ -96,8 +96,8 @@ impl Orders {
             };
             let claim = self.begin(dimension, columns.len(), generates);
             columns.iter().for_each(|column| dimension.columns.number(*column, claim));
-            let home = dimension.home.clone();
-            self.threads.order(ColumnOrder { claim, home, batch, columns, source, generates, urgency });
+            let ground = dimension.ground.clone();
+            self.threads.order(ColumnOrder { claim, ground, batch, columns, source, generates, urgency });
         }
     }
 
@@ -145,7 +145,7 @@ impl Orders {
     /// there, are left out. They wait until everything that viewers want is begun.
     pub fn order_for_store(&mut self, dimension: &mut Dimension, batch: BatchPos, columns: Vec<ColumnPos>) {
         // Of sparse ground what lies around sea level.
-        let heights = dimension.home.ground.window(0, Viewer::DEFAULT_VERTICAL_RADIUS);
+        let heights = dimension.ground.window(0, Viewer::DEFAULT_VERTICAL_RADIUS);
         self.order_apart(dimension, batch, columns, heights, Urgency::WHEN_IDLE);
     }
 
@@ -174,8 +174,8 @@ impl Orders {
             true => Source::Slabs { heights, may_generate: true },
             false => Source::Generator,
         };
-        let home = dimension.home.clone();
-        self.threads.order(ColumnOrder { claim, home, batch, columns, source, generates: true, urgency });
+        let ground = dimension.ground.clone();
+        self.threads.order(ColumnOrder { claim, ground, batch, columns, source, generates: true, urgency });
     }
 
     /// An order that no thread has begun is taken back, as if it had never been made.

@@ -11,7 +11,7 @@ use crate::coordinator::dimension::Dimension;
 use crate::coordinator::dimension::column_state::{ColumnState, Heights, Rest};
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::saving::save::Saves;
-use crate::simulation::{Departed, LoadedColumn};
+use crate::simulation::LoadedColumn;
 use crate::space::{ColumnPos, HeightSet};
 use std::mem;
 
@@ -45,7 +45,7 @@ impl Dimension {
         let mut heights = HeightSet::new();
         for ViewerState { center, height, radii, .. } in self.viewers.values() {
             if column.distance_squared(*center) <= u128::from(radii.load + rim).pow(2) {
-                heights.insert_all(&self.home.ground.window(*height, radii.vertical + slack));
+                heights.insert_all(&self.ground.window(*height, radii.vertical + slack));
             }
         }
         heights
@@ -64,7 +64,7 @@ impl Dimension {
     /// Around the height of the viewer that is nearest to the column.
     pub fn slabs_to_generate(&self, column: ColumnPos) -> HeightSet {
         let nearest = self.viewers.values().min_by_key(|viewer| column.distance_squared(viewer.center));
-        let around = |viewer: &ViewerState| self.home.ground.window(viewer.height, viewer.radii.vertical);
+        let around = |viewer: &ViewerState| self.ground.window(viewer.height, viewer.radii.vertical);
         nearest.map(around).unwrap_or_default()
     }
 
@@ -119,7 +119,7 @@ impl Dimension {
             }
             self.revised.insert(column);
             if !saves.is_stored(until) {
-                self.departed().insert_part(Departed { loaded, until });
+                self.departed().keep_part(loaded, until);
             }
             publisher.cut(self.id, column, &heights);
         }

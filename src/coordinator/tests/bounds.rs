@@ -66,7 +66,7 @@ fn a_dimension_closes_though_letters_to_far_places_wait_for_their_turn() {
 
 #[test]
 fn a_sender_that_does_not_wait_has_its_letters_back_and_goes_on_when_there_is_room() {
-    let size = Letter::message(Address::Main, LetterSender::Main, 0_u64).bytes();
+    let size = Letter::message(Address::Main, LetterSender::Main, 0_u64).bytes;
     let letters = LetterLimits { sender_bytes: 100 * size, ..LetterLimits::default() };
     let mut unwatched = Unwatched::with(CoordinatorConfig { letters, ..CoordinatorConfig::default() });
     let region = unwatched.dimension().regionizer.regions()[0];
@@ -88,7 +88,7 @@ fn a_sender_that_does_not_wait_has_its_letters_back_and_goes_on_when_there_is_ro
         }
     }
     assert_eq!(returned.len(), 20_000 - 100);
-    assert!(returned.iter().all(|letter| letter.returned() == Some(Undeliverable::TooManyLetters)));
+    assert!(returned.iter().all(|letter| letter.returned == Some(Undeliverable::TooManyLetters)));
     // Once those that wait are handed over, the next ones go.
     let ran = Arc::new(AtomicUsize::new(0));
     unwatched.link.request(requests::control_region, order(RegionOrder::Resume));

@@ -1,9 +1,9 @@
 //! Pools for generation and loading: columns that are wanted, and what came of it.
 
-use super::ready::{ColumnsReady, ReadyColumn};
+use super::ready::ColumnsReady;
 use crate::coordinator::exchange::{Event, Teller};
 use crate::coordinator::streaming::order_queue::{OrderQueue, Urgency};
-use crate::simulation::{ColumnError, ColumnSource, FetchedColumn, LoadedColumn, RegionHome};
+use crate::simulation::{ColumnError, ColumnSource, FetchedColumn, LoadedColumn};
 use crate::space::{BatchPos, ColumnPos, DimensionId, HeightSet};
 use crate::storage::WorldStore;
 use crate::work::panic_message;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub struct ColumnOrder {
     pub claim: u64,
     /// Their dimension's.
-    pub home: Arc<RegionHome>,
+    pub ground: Arc<ColumnSource>,
     pub batch: BatchPos,
     pub columns: Vec<ColumnPos>,
     pub source: Source,
@@ -90,7 +90,7 @@ impl Drop for ColumnThreads {
 
 impl ColumnOrder {
     pub fn dimension(&self) -> DimensionId {
-        self.home.ground.dimension
+        self.ground.dimension
     }
 
     /// Whether something of it may be generated.
@@ -100,7 +100,7 @@ impl ColumnOrder {
 
     /// Loads or generates its columns.
     fn fill(self, store: &WorldStore) -> ColumnsReady {
-        let ground = &self.home.ground;
+        let ground = &self.ground;
         // Entities may have gone to ground that was not there yet: of new columns only those are read.
         let heights = if let Source::Store = self.source { ground.chunk_heights.clone() } else { 0..0 };
         let read = load(store, ground, self.batch, self.columns, heights).into_iter();
@@ -112,7 +112,7 @@ impl ColumnOrder {
 
 impl Source {
     /// A column of which that is read which is always read.
-    fn finish(&self, ground: &ColumnSource, read: LoadedColumn) -> Result<ReadyColumn, ColumnError> {
+    fn finish(&self, ground: &ColumnSource, read: LoadedColumn) -> Result<FetchedColumn, ColumnError> {
         let column = read.column.pos();
         match self {
             Self::Store => Ok(read.into()),
@@ -121,11 +121,9 @@ impl Source {
                 Ok(LoadedColumn { entities: read.entities, ..made.into() }.into())
             }
             Self::Slabs { heights, may_generate } => {
-                let FetchedColumn { column, block_ticks, made } =
-                    caught(column, || ground.gather(column, heights, *may_generate))?;
-                let left_out = column.loaded().map_or_else(HeightSet::new, |loaded| heights.difference(loaded));
-                let loaded = LoadedColumn { column, block_ticks, entities: read.entities };
-                Ok(ReadyColumn { loaded, made, left_out })
+                let mut fetched = caught(column, || ground.gather(column, heights, *may_generate))?;
+                fetched.loaded.entities = read.entities;
+                Ok(fetched)
             }
         }
     }

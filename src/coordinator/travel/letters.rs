@@ -247,7 +247,7 @@ impl Post {
         directory: &Directory,
         publisher: &mut Publisher,
     ) {
-        if letter.is_returned() {
+        if letter.returned.is_some() {
             return post_back(letter, dimensions, publisher);
         }
         match letter.to {
@@ -283,7 +283,7 @@ impl Post {
         dimensions: &mut Dimensions,
         publisher: &mut Publisher,
     ) {
-        if letter.is_returned() {
+        if letter.returned.is_some() {
             return lose(letter, publisher);
         }
         if let Some(id) = letter.brings() {
@@ -316,7 +316,7 @@ fn post_back(letter: Letter, dimensions: &mut Dimensions, publisher: &mut Publis
 /// A letter came back to a region that is gone. What it says was meant for systems there, so it is told of, and not handed to the
 /// main world in its place.
 fn lose(letter: Letter, publisher: &mut Publisher) {
-    if let Some(reason) = letter.returned() {
+    if let Some(reason) = letter.returned {
         report(LetterLost { what: letter.name(), to: letter.to, reason }, publisher);
     }
 }

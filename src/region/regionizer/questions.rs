@@ -63,11 +63,6 @@ impl<D> Regionizer<D> {
         self.parts(id).flat_map(|(tile, mask)| tile.columns(mask, self.config.section_shift))
     }
 
-    /// How many columns a region has; 0 if it is dead.
-    pub fn column_count(&self, id: RegionId) -> usize {
-        self.region(id).map_or(0, |region| region.ground.columns)
-    }
-
     /// How many sections a region has, dead ones included; 0 if it is dead.
     pub fn section_count(&self, id: RegionId) -> usize {
         self.region(id).map_or(0, |region| region.ground.sections)

@@ -5,14 +5,6 @@ use crate::region::section_tile::{Part, SectionTilePos, reach, reach_along_x, re
 use crate::region::{RegionData, RegionEvent, RegionId, RegionPart, RegionState};
 use crate::space::{SectionPos, bits};
 
-/// Sections of a region that are within the creation radius of each other, directly or through others of them.
-#[derive(Default)]
-struct ConnectedPart {
-    /// Tiles, and the sections in them.
-    masks: Vec<(u32, u64)>,
-    sections: u32,
-}
-
 impl<D: RegionData> Regionizer<D> {
     pub(super) fn remove_dead_sections(&mut self, slot: u32) {
         let Region { ground, data, .. } = &mut self.regions[slot as usize];
@@ -49,7 +41,7 @@ impl<D: RegionData> Regionizer<D> {
         for part in &parts {
             let mut sections: Vec<_> = self.sections_of(part).collect();
             sections.sort_unstable();
-            named.push(RegionPart { id: self.next_id(), sections });
+            named.push(RegionPart { id: self.next_id(), sections, section_shift: self.config.section_shift });
         }
 
         let mut data = Vec::new();
@@ -61,14 +53,14 @@ impl<D: RegionData> Regionizer<D> {
         }
         let mut data = data.into_iter();
         let split_off: Vec<_> = named.iter().map(|part| part.id).collect();
-        for (RegionPart { id, sections }, part) in named.into_iter().zip(parts) {
+        for (RegionPart { id, sections, .. }, part) in named.into_iter().zip(parts) {
             let data = data.next().unwrap_or_else(|| {
                 let mut data = D::new(id);
                 data.grow(&sections);
                 data
             });
             let new = self.insert_region(id, RegionState::Ready, data);
-            for (number, mask) in part.masks {
+            for (number, mask) in part {
                 self.hand_over(slot, new, number, mask);
             }
         }
@@ -80,16 +72,13 @@ impl<D: RegionData> Regionizer<D> {
     /// Gives these sections, none of which is dead, of one tile from one region to another.
     fn hand_over(&mut self, from: u32, to: u32, number: u32, mask: u64) {
         let tile = self.tiles.tile_mut(number);
-        let columns = tile.column_count(mask, self.config.section_shift);
         let sections = mask.count_ones() as usize;
         let vacated = tile.disown(from, mask);
         let new = &mut self.regions[to as usize].ground;
         new.claim(to, number, tile, mask);
         new.sections += sections;
-        new.columns += columns;
         let old = &mut self.regions[from as usize].ground;
         old.sections -= sections;
-        old.columns -= columns;
         if let Some(place) = vacated {
             old.forget(from, place as usize, &mut self.tiles);
         }
@@ -98,8 +87,9 @@ impl<D: RegionData> Regionizer<D> {
 
 /// Which sections are near each other: the search for what may split off.
 impl<D> Regionizer<D> {
-    /// All parts of a region but the largest (of equals the one with the lowest section), by their lowest section.
-    fn smaller_parts(&self, slot: u32) -> Vec<ConnectedPart> {
+    /// All parts of a region but the largest (of equals the one with the lowest section), by their lowest section: each as its
+    /// tiles with its sections in them.
+    fn smaller_parts(&self, slot: u32) -> Vec<Vec<(u32, u64)>> {
         let tiles = &self.regions[slot as usize].ground.tiles;
         let mut unseen: Vec<u64> = tiles.iter().map(|&number| self.tiles.tile(number).mask_of(slot)).collect();
         let mut fresh = vec![0; tiles.len()];
@@ -113,23 +103,20 @@ impl<D> Regionizer<D> {
             return Vec::new();
         }
         parts.sort_by_cached_key(|part| self.sections_of(part).min());
-        let mut largest = 0;
-        for (place, part) in parts.iter().enumerate() {
-            if part.sections > parts[largest].sections {
-                largest = place;
-            }
-        }
-        parts.remove(largest);
+        let sections = |part: &[(u32, u64)]| part.iter().map(|(_, mask)| mask.count_ones()).sum::<u32>();
+        // Of equals, the last: so backwards.
+        let largest = (0..parts.len()).rev().max_by_key(|&place| sections(&parts[place]));
+        parts.remove(largest.unwrap_or_default());
         parts
     }
 
-    /// Takes everything that is connected to the first unseen section of a tile out of `unseen`. `fresh` is all zero
-    /// before and after.
-    fn connected(&self, slot: u32, place: usize, unseen: &mut [u64], fresh: &mut [u64]) -> ConnectedPart {
+    /// Takes everything that is within the creation radius of the first unseen section of a tile, directly or through others,
+    /// out of `unseen`. `fresh` is all zero before and after.
+    fn connected(&self, slot: u32, place: usize, unseen: &mut [u64], fresh: &mut [u64]) -> Vec<(u32, u64)> {
         // At least the merge radius, so that whatever splits does not merge again at once.
         let radius = self.config().empty_section_creation_radius;
         let tiles = &self.regions[slot as usize].ground.tiles;
-        let mut part = ConnectedPart::default();
+        let mut part = Vec::new();
         let mut found = vec![place];
         fresh[place] = unseen[place] & unseen[place].wrapping_neg();
         unseen[place] &= !fresh[place];
@@ -143,8 +130,7 @@ impl<D> Regionizer<D> {
                 mask |= grown;
                 unseen[place] &= !grown;
             }
-            part.masks.push((tiles[place], mask));
-            part.sections += mask.count_ones();
+            part.push((tiles[place], mask));
             let here = self.tiles.tile(tiles[place]).pos;
             for x in -1..=1 {
                 let reached_along_x = reach_along_x(mask, radius, x);
@@ -172,8 +158,8 @@ impl<D> Regionizer<D> {
         part
     }
 
-    fn sections_of(&self, part: &ConnectedPart) -> impl Iterator<Item = SectionPos> {
-        part.masks.iter().flat_map(|&(number, mask)| {
+    fn sections_of(&self, part: &[(u32, u64)]) -> impl Iterator<Item = SectionPos> {
+        part.iter().flat_map(|&(number, mask)| {
             let pos = self.tiles.tile(number).pos;
             bits(mask).map(move |bit| pos.section(bit))
         })

@@ -1,9 +1,9 @@
 //! What a block is besides its type: its layers, its components, and whether the sky is above it.
 
 use crate::block::{BlockComponentId, BlockId};
-use crate::chunk::{BlockValueError, Column};
+use crate::chunk::BlockValueError;
 use crate::simulation::{BlockAccessError, RegionColumns};
-use crate::space::{BlockPos, CHUNK_SIZE};
+use crate::space::BlockPos;
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::ops::Range;
 
@@ -124,7 +124,7 @@ impl RegionColumns {
     pub fn highest_opaque(&self, x: i64, z: i64) -> Option<BlockPos> {
         let place = BlockPos::new(x, 0, z);
         let [in_x, _, in_z] = place.in_chunk();
-        let y = highest(self.column(place.column())?, in_x, in_z, |block| self.is_opaque_type(block))?;
+        let y = self.column(place.column())?.highest(in_x, in_z, |block| self.is_opaque_type(block))?;
         Some(BlockPos::new(x, y, z))
     }
 
@@ -142,15 +142,4 @@ impl RegionColumns {
     fn is_opaque_type(&self, block: BlockId) -> bool {
         self.block_types().is_none_or(|blocks| blocks.block(block).is_opaque())
     }
-}
-
-/// The height of the highest block at x, z within the column that is opaque.
-fn highest(column: &Column, x: usize, z: usize, is_opaque: impl Fn(BlockId) -> bool) -> Option<i64> {
-    column.chunks().rev().find_map(|(chunk_y, chunk)| {
-        if !chunk.palette().iter().any(|block| is_opaque(*block)) {
-            return None;
-        }
-        let y = (0..CHUNK_SIZE).rfind(|y| is_opaque(chunk.block([x, *y, z])))?;
-        Some((chunk_y << 4) + y as i64)
-    })
 }

@@ -3,7 +3,7 @@
 use crate::block::{BlockId, BlockLayout, BlockRegistry};
 use crate::chunk::{BlockValueError, Chunk, Column};
 use crate::region::RegionId;
-use crate::simulation::{BlockTicks, ColumnError, FetchedColumn, RegionHome};
+use crate::simulation::{BlockTicks, ColumnError, ColumnSource, FetchedColumn};
 use crate::space::{BlockPos, ChunkPos, ColumnPos, HeightSet, SectionPos};
 use crate::storage::LoadedColumn;
 use bevy::ecs::system::SystemParam;
@@ -72,7 +72,7 @@ pub struct RegionColumns {
     /// The sections that are the region's own, with columns or without.
     pub(crate) sections: FxHashSet<SectionPos>,
     /// Where a column comes from that a system asks for within the tick.
-    home: Option<Arc<RegionHome>>,
+    ground: Option<Arc<ColumnSource>>,
     pub(crate) ticks: BlockTicks,
     pub(crate) fetched: Vec<FetchedColumn>,
     /// Whether an entity may be outside of the region though it has not moved since the last look.
@@ -88,14 +88,14 @@ pub struct RegionColumns {
 /// Which columns there are.
 impl RegionColumns {
     /// The world becomes that of a region in this dimension.
-    pub(crate) fn settle(&mut self, home: &Arc<RegionHome>) {
-        self.heights = home.ground.heights.clone();
-        self.home = Some(home.clone());
+    pub(crate) fn settle(&mut self, ground: &Arc<ColumnSource>) {
+        self.heights = ground.heights.clone();
+        self.ground = Some(ground.clone());
         self.look_everywhere = true;
     }
 
     fn section(&self, column: ColumnPos) -> SectionPos {
-        column.section(self.home.as_ref().map_or(0, |home| home.section_shift))
+        column.section(self.ground.as_ref().map_or(0, |ground| ground.section_shift))
     }
 
     /// Whether the column lies in a section that is this region's own. It may not be loaded.
@@ -114,10 +114,10 @@ impl RegionColumns {
             known => {
                 let is_new = known.is_none();
                 let known = known.and_then(Column::loaded).cloned().unwrap_or_default();
-                let home = self.home.clone().filter(|_| self.is_owned(column)).ok_or(not_owned)?;
-                let mut fetched = home.ground.fetch(block, &known)?;
-                self.take_in(fetched.column.clone());
-                self.ticks.take_in(mem::take(&mut fetched.block_ticks));
+                let ground = self.ground.clone().filter(|_| self.is_owned(column)).ok_or(not_owned)?;
+                let mut fetched = ground.fetch(block, &known)?;
+                self.take_in(fetched.loaded.column.clone());
+                self.ticks.take_in(mem::take(&mut fetched.loaded.block_ticks));
                 if is_new {
                     self.awaiting.insert(column);
                 }
@@ -127,8 +127,8 @@ impl RegionColumns {
         self.columns.get(&column).ok_or(ColumnError::NotOwned(column))
     }
 
-    /// The columns' positions, sorted.
-    pub fn positions(&self) -> &[ColumnPos] {
+    /// The positions of the region's columns, sorted.
+    pub fn columns(&self) -> &[ColumnPos] {
         &self.positions
     }
 
@@ -187,12 +187,12 @@ impl RegionColumns {
 
     /// The dimension's heights, in chunks.
     pub(crate) fn chunk_heights(&self) -> Range<i64> {
-        self.home.as_ref().map_or(0..0, |home| home.ground.chunk_heights.clone())
+        self.ground.as_ref().map_or(0..0, |ground| ground.chunk_heights.clone())
     }
 
     /// The block types of the world.
     pub(crate) fn block_types(&self) -> Option<&BlockRegistry> {
-        self.home.as_ref().map(|home| &*home.ground.blocks)
+        self.ground.as_ref().map(|ground| &*ground.blocks)
     }
 
     /// The accesses outside of the region since the last call, in strict mode.
@@ -201,7 +201,7 @@ impl RegionColumns {
     }
 
     fn outside(&self, block: BlockPos) -> BlockAccessError {
-        let owners = self.home.as_ref().and_then(|home| home.owners.as_ref());
+        let owners = self.ground.as_ref().and_then(|ground| ground.owners.as_ref());
         let Some(owners) = owners.filter(|_| !self.is_owned(block.column())) else {
             return BlockAccessError::OutsideRegion(block);
         };
@@ -265,7 +265,7 @@ impl RegionColumns {
         }
         let before = column.block(position);
         if before != block {
-            match self.home.as_ref().map(|home| &*home.ground.blocks) {
+            match self.ground.as_ref().map(|ground| &*ground.blocks) {
                 Some(blocks) if !blocks.components(block).is_empty() => {
                     // There is always a layer 0.
                     let _ = column.chunk_mut(position.chunk().y).place_block(blocks, position.in_chunk(), 0, block);
@@ -309,8 +309,8 @@ impl RegionColumns {
         self.check(position)?;
         let outside = BlockAccessError::OutsideRegion(position);
         let column = self.columns.get_mut(&position.column()).ok_or(outside)?;
-        let home = self.home.as_ref().ok_or(outside)?;
-        let edited = edit(column.chunk_mut(position.chunk().y), &home.ground.blocks, position.in_chunk())?;
+        let ground = self.ground.as_ref().ok_or(outside)?;
+        let edited = edit(column.chunk_mut(position.chunk().y), &ground.blocks, position.in_chunk())?;
         self.note_change(position.chunk());
         Ok(edited)
     }
@@ -413,10 +413,5 @@ impl RegionBlocks<'_> {
     /// Whether this region owns the block's column and has it loaded, at the block's height.
     pub fn contains(&self, position: BlockPos) -> bool {
         self.columns.column(position.column()).is_some_and(|column| column.is_loaded(position.chunk().y))
-    }
-
-    /// The positions of the region's columns, sorted.
-    pub fn columns(&self) -> &[ColumnPos] {
-        self.columns.positions()
     }
 }

@@ -3,12 +3,13 @@
 use crate::block::{BlockId, BlockRegistry};
 use crate::chunk::{Chunk, Column};
 use crate::generation::{GenerateError, GenerateRequest, Generator, generate};
-use crate::simulation::{DamagedGround, LoadedColumn, Viewer};
-use crate::space::{BlockPos, CHUNK_SIZE, ChunkPos, ColumnPos, DimensionId, HeightSet, chunk_heights};
-use crate::storage::{StoreError, StoredBlockTick, WorldStore};
+use crate::region::RegionId;
+use crate::simulation::{LoadedColumn, Viewer};
+use crate::space::{BlockPos, CHUNK_SIZE, ChunkPos, ColumnPos, DimensionId, HeightSet, SectionPos, chunk_heights};
+use crate::storage::{StoreError, WorldStore};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 /// Why a column could not be had, or not be worked on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -71,106 +72,96 @@ impl ColumnError {
     }
 }
 
-/// A column that a region gave up, until it is stored.
-#[derive(Clone, Debug)]
-pub struct Departed {
-    /// The column, with the entities that were in it.
-    pub loaded: LoadedColumn,
+/// A column that a region gave up, or a part of one, until it is stored.
+#[derive(Debug)]
+struct Departed {
+    /// With the entities that were in it, if it is whole.
+    loaded: LoadedColumn,
+    is_whole: bool,
     /// The commit that stores it.
-    pub until: u64,
+    until: u64,
 }
 
 /// The columns of a dimension that are not with a region and of which the store has not everything yet: those that
 /// regions gave up, wholly or in part, and those whose region halted. What was given up is here once, as it was last.
 #[derive(Debug, Default)]
-pub struct DepartedColumns(Mutex<Departures>);
-
-#[derive(Debug, Default)]
-struct Departures {
-    given_up: FxHashMap<ColumnPos, Departed>,
-    /// Parts of columns, of each the oldest first.
-    parts: FxHashMap<ColumnPos, Vec<Departed>>,
-    lost: FxHashMap<ColumnPos, SavedChunks>,
+pub struct DepartedColumns {
+    /// Of each column the oldest first, and the heights of each chunk in one of them at most.
+    given_up: Mutex<FxHashMap<ColumnPos, Vec<Departed>>>,
+    lost: Mutex<FxHashMap<ColumnPos, SavedChunks>>,
 }
 
 /// Chunks of a column that were handed out to be saved, by their height.
 pub type SavedChunks = Vec<(i64, Arc<Chunk>)>;
 
-impl DepartedColumns {
-    fn all(&self) -> MutexGuard<'_, Departures> {
-        // No code of the game runs under the lock, and no insert or removal ends half way.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn locked<T>(all: &Mutex<T>) -> MutexGuard<'_, T> {
+    // No code of the game runs under the lock, and no insert or removal ends half way.
+    all.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
+impl DepartedColumns {
     /// The column went with the world of a halted region, and is to be read again. These chunks of it are on their way
     /// into the store, newer than anything else that is known of it.
     pub fn lose(&self, column: ColumnPos, chunks: SavedChunks) {
-        let mut all = self.all();
-        all.given_up.remove(&column);
-        all.parts.remove(&column);
-        all.lost.insert(column, chunks);
+        locked(&self.lost).insert(column, chunks);
+        locked(&self.given_up).remove(&column);
     }
 
     /// The column was read again, or is nobody's any more.
     pub fn find_again(&self, column: ColumnPos) {
-        self.all().lost.remove(&column);
+        locked(&self.lost).remove(&column);
     }
 
     fn unwritten(&self, column: ColumnPos) -> SavedChunks {
-        self.all().lost.get(&column).cloned().unwrap_or_default()
+        locked(&self.lost).get(&column).cloned().unwrap_or_default()
     }
 
-    /// Keeps a column until its commit is stored.
-    pub fn insert(&self, departed: Departed) {
-        let column = departed.loaded.column.pos();
+    /// Keeps a column until the commit `until` is stored.
+    pub fn keep(&self, loaded: LoadedColumn, until: u64) {
+        self.insert(Departed { loaded, is_whole: true, until });
+    }
+
+    /// Keeps a part of a column until the commit `until` is stored.
+    pub fn keep_part(&self, loaded: LoadedColumn, until: u64) {
+        self.insert(Departed { loaded, is_whole: false, until });
+    }
+
+    fn insert(&self, departed: Departed) {
         let heights = departed.loaded.column.loaded().cloned().unwrap_or_default();
-        let mut all = self.all();
-        all.parts.get_mut(&column).into_iter().flatten().for_each(|part| part.loaded.drop_heights(&heights));
-        all.given_up.insert(column, departed);
+        let mut all = locked(&self.given_up);
+        let known = all.entry(departed.loaded.column.pos()).or_default();
+        known.retain(|older| !(older.is_whole && departed.is_whole));
+        known.iter_mut().for_each(|older| older.loaded.drop_heights(&heights));
+        known.push(departed);
     }
 
     /// Whether the column was given up and is not stored yet.
     pub fn contains(&self, column: ColumnPos) -> bool {
-        self.all().given_up.contains_key(&column)
+        locked(&self.given_up).get(&column).is_some_and(|known| known.iter().any(|departed| departed.is_whole))
     }
 
     /// The column as it was given up. It stays here until it is stored: what the store has is older.
     pub fn get(&self, column: ColumnPos) -> Option<LoadedColumn> {
-        self.all().given_up.get(&column).map(|departed| departed.loaded.clone())
+        let all = locked(&self.given_up);
+        all.get(&column)?.iter().find(|departed| departed.is_whole).map(|departed| departed.loaded.clone())
     }
 
-    /// Keeps a part of a column until its commit is stored.
-    pub fn insert_part(&self, part: Departed) {
-        let column = part.loaded.column.pos();
-        let heights = part.loaded.column.loaded().cloned().unwrap_or_default();
-        let mut all = self.all();
-        if let Some(whole) = all.given_up.get_mut(&column) {
-            whole.loaded.drop_heights(&heights);
-        }
-        let parts = all.parts.entry(column).or_default();
-        parts.iter_mut().for_each(|part| part.loaded.drop_heights(&heights));
-        parts.push(part);
-    }
-
-    /// What was given up of the column and is not stored yet: parts of it, then the column itself.
+    /// What was given up of the column and is not stored yet: parts of it, and the column itself.
     fn given_up(&self, column: ColumnPos) -> Vec<LoadedColumn> {
-        let all = self.all();
-        let parts = all.parts.get(&column).into_iter().flatten();
-        parts.chain(all.given_up.get(&column)).map(|departed| departed.loaded.clone()).collect()
+        let all = locked(&self.given_up);
+        all.get(&column).into_iter().flatten().map(|departed| departed.loaded.clone()).collect()
     }
 
     /// Forgets what is stored with `commit`.
     pub fn forget_until(&self, commit: u64) {
-        let mut all = self.all();
-        all.given_up.retain(|_, departed| departed.until > commit);
-        all.parts.retain(|_, parts| {
-            parts.retain(|part| part.until > commit);
-            !parts.is_empty()
+        locked(&self.given_up).retain(|_, known| {
+            known.retain(|departed| departed.until > commit);
+            !known.is_empty()
         });
     }
 }
 
-/// All that is needed to load or generate a column of one dimension on any thread.
+/// What all regions of a dimension have in common: all that is needed to load or generate one of its columns on any thread.
 pub struct ColumnSource {
     /// The dimension.
     pub dimension: DimensionId,
@@ -187,26 +178,36 @@ pub struct ColumnSource {
     /// What is stored. A region that hangs when the app ends must not keep the world open.
     pub store: Weak<WorldStore>,
     /// What is newer than that.
-    pub departed: Arc<DepartedColumns>,
-    /// What becomes of chunks that are stored but damaged.
-    pub damaged: DamagedGround,
+    pub departed: DepartedColumns,
+    /// Chunks that are stored but damaged are generated anew.
+    pub regenerates_damaged: bool,
     /// Those of them that were made anew, each with what was wrong with it.
     pub regenerated: Mutex<Vec<(ChunkPos, StoreError)>>,
+    /// Columns to a section, as a power of two.
+    pub section_shift: u32,
+    /// In strict mode, an aid for development, who owns what: every access outside of the own region is an error then.
+    pub owners: Option<RwLock<FxHashMap<SectionPos, RegionId>>>,
 }
 
 /// Chunks of a slab of a sparse dimension: its columns come and go in slabs. A power of two, and whole groups of chunks as they are
 /// stored together.
 const SLAB: i64 = 16;
 
-/// A column, or a part of one, that was loaded or generated; its stored entities come apart from it.
-#[derive(Clone, Debug)]
+/// A column that was loaded or generated, or a part of one.
 pub struct FetchedColumn {
-    /// The column as it was when it came.
-    pub column: Column,
-    /// Scheduled ticks of its blocks, in a sparse dimension.
-    pub block_ticks: Vec<StoredBlockTick>,
-    /// The chunk heights that are new, and not stored yet.
+    /// As it was when it came. If a region fetched it within its tick, its stored entities come apart from it, and of a dimension
+    /// that is not sparse its scheduled ticks too.
+    pub loaded: LoadedColumn,
+    /// The chunk heights that are new, and not stored yet; of a column of a dimension that is not sparse only a region's own.
     pub made: HeightSet,
+    /// In a sparse dimension: those that are not stored, and were not to be generated.
+    pub left_out: HeightSet,
+}
+
+impl From<LoadedColumn> for FetchedColumn {
+    fn from(loaded: LoadedColumn) -> Self {
+        Self { loaded, made: HeightSet::new(), left_out: HeightSet::new() }
+    }
 }
 
 impl ColumnSource {
@@ -219,9 +220,20 @@ impl ColumnSource {
         store: Weak<WorldStore>,
     ) -> Self {
         let chunk_heights = chunk_heights(&heights);
-        let (departed, damaged, regenerated) = Default::default();
-        let is_sparse = false;
-        Self { dimension, heights, chunk_heights, is_sparse, generator, blocks, store, departed, damaged, regenerated }
+        Self {
+            dimension,
+            heights,
+            chunk_heights,
+            is_sparse: false,
+            generator,
+            blocks,
+            store,
+            departed: DepartedColumns::default(),
+            regenerates_damaged: false,
+            regenerated: Mutex::default(),
+            section_shift: 0,
+            owners: None,
+        }
     }
 
     /// For a region, within its tick: the column of a block, in a sparse dimension the part of it around the block that is
@@ -236,7 +248,7 @@ impl ColumnSource {
         let unwritten = self.departed.unwritten(column);
         let mut fetched = self.read_or_generate(column)?;
         for (height, chunk) in unwritten {
-            fetched.column.set_chunk(height, chunk);
+            fetched.loaded.column.set_chunk(height, chunk);
         }
         Ok(fetched)
     }
@@ -281,7 +293,8 @@ impl ColumnSource {
         for range in made.ranges() {
             part.extend(&self.generate(column, range)?);
         }
-        Ok(FetchedColumn { column: part, block_ticks, made })
+        let left_out = missing(&part);
+        Ok(FetchedColumn { loaded: LoadedColumn { block_ticks, ..part.into() }, made, left_out })
     }
 
     /// A part of a column as the generator makes it.
@@ -300,7 +313,7 @@ impl ColumnSource {
     /// A column as it is stored; in a sparse dimension the part of it at these chunk heights that is stored.
     pub fn stored(&self, column: ColumnPos, heights: &HeightSet) -> Result<Column, ColumnError> {
         if self.is_sparse {
-            return Ok(self.gather(column, heights, false)?.column);
+            return Ok(self.gather(column, heights, false)?.loaded.column);
         }
         let heights = || self.chunk_heights.clone();
         let load = |store: &WorldStore| store.load_batch(self.dimension, column.batch(), &[column], heights());
@@ -309,7 +322,7 @@ impl ColumnSource {
     }
 
     fn read_or_generate(&self, column: ColumnPos) -> Result<FetchedColumn, ColumnError> {
-        let known = |column| FetchedColumn { column, block_ticks: Vec::new(), made: HeightSet::new() };
+        let known = |column: Column| FetchedColumn::from(LoadedColumn::from(column));
         if let Some(departed) = self.departed.get(column) {
             return Ok(known(departed.column));
         }
@@ -342,7 +355,7 @@ mod tests {
     use super::*;
     use crate::block::BlockId;
     use crate::generation::Flat;
-    use crate::storage::{Durability, SaveBatch, StorageConfig};
+    use crate::storage::{Durability, SaveBatch, StorageConfig, StoredBlockTick};
 
     const COLUMN: ColumnPos = ColumnPos::new(-5, 3);
     const BOUNDLESS: Range<i64> = i64::MIN..i64::MAX;
@@ -358,19 +371,23 @@ mod tests {
     }
 
     /// A part of the column, all of this block, with a scheduled tick of that name.
-    fn part(heights: Range<i64>, block: u32) -> Departed {
+    fn part(heights: Range<i64>, block: u32) -> (LoadedColumn, u64) {
         let mut column = Column::partial(COLUMN, HeightSet::new());
         let chunk = Arc::new(Chunk::uniform(BlockId::new(block)));
         heights.clone().for_each(|y| drop(column.set_chunk(y, chunk.clone())));
         let tick =
             |y| StoredBlockTick { block: COLUMN.chunk(y).min_block(), kind: block.to_string().into(), remaining: 1 };
         let block_ticks = heights.map(tick).collect();
-        Departed { loaded: LoadedColumn { block_ticks, ..column.into() }, until: block.into() }
+        (LoadedColumn { block_ticks, ..column.into() }, block.into())
+    }
+
+    fn keep_part(ground: &ColumnSource, (part, until): (LoadedColumn, u64)) {
+        ground.departed.keep_part(part, until);
     }
 
     /// The blocks at these chunk heights and the names of their ticks.
     fn gathered(ground: &ColumnSource, heights: Range<i64>) -> Vec<(u32, String)> {
-        let found = ground.gather(COLUMN, &HeightSet::from(heights.clone()), false).unwrap();
+        let found = ground.gather(COLUMN, &HeightSet::from(heights.clone()), false).unwrap().loaded;
         assert_eq!(found.column.loaded(), Some(&HeightSet::from(heights.clone())));
         let mut ticks: Vec<_> = found.block_ticks;
         ticks.sort_unstable();
@@ -384,7 +401,7 @@ mod tests {
         let store = Arc::new(WorldStore::open(&StorageConfig::Memory).unwrap());
         store.make_sparse(DimensionId(0)).unwrap();
         let mut batch = SaveBatch::default();
-        let oldest = part(0..8, 1).loaded;
+        let (oldest, _) = part(0..8, 1);
         batch.chunks = oldest.column.chunks().map(|(y, it)| ((DimensionId(0), COLUMN.chunk(y)), it.clone())).collect();
         for tick in oldest.block_ticks {
             batch.block_ticks.insert((DimensionId(0), tick.block.chunk()), vec![tick]);
@@ -395,13 +412,14 @@ mod tests {
             assert_eq!(gathered(&ground, 0..8), blocks.map(|block| (block, block.to_string())));
         };
         expect([1; 8]);
-        ground.departed.insert_part(part(0..4, 2));
+        keep_part(&ground, part(0..4, 2));
         expect([2, 2, 2, 2, 1, 1, 1, 1]);
-        ground.departed.insert_part(part(3..5, 3));
+        keep_part(&ground, part(3..5, 3));
         expect([2, 2, 2, 3, 3, 1, 1, 1]);
-        ground.departed.insert(part(2..6, 4));
+        let (whole, until) = part(2..6, 4);
+        ground.departed.keep(whole, until);
         expect([2, 2, 4, 4, 4, 4, 1, 1]);
-        ground.departed.insert_part(part(5..7, 5));
+        keep_part(&ground, part(5..7, 5));
         expect([2, 2, 4, 4, 4, 5, 5, 1]);
         // What is stored is in the store, as far as this test goes with other blocks.
         ground.departed.forget_until(3);
@@ -430,13 +448,13 @@ mod tests {
     fn what_is_not_stored_is_made_or_left_out() {
         let store = Arc::new(WorldStore::open(&StorageConfig::Memory).unwrap());
         let ground = ground(&store);
-        ground.departed.insert_part(part(-2..0, 1));
+        keep_part(&ground, part(-2..0, 1));
         let wanted = [-4, -2, 1].into_iter().collect();
         let found = ground.gather(COLUMN, &wanted, true).unwrap();
-        assert!(found.made.iter().eq([-4, 1]));
-        assert_eq!(found.column.loaded(), Some(&wanted));
+        assert!(found.made.iter().eq([-4, 1]) && found.left_out.is_empty());
+        assert_eq!(found.loaded.column.loaded(), Some(&wanted));
         let left = ground.gather(COLUMN, &wanted, false).unwrap();
-        assert!(left.made.is_empty());
-        assert!(left.column.loaded().unwrap().iter().eq([-2]));
+        assert!(left.made.is_empty() && left.left_out.iter().eq([-4, 1]));
+        assert!(left.loaded.column.loaded().unwrap().iter().eq([-2]));
     }
 }

@@ -16,15 +16,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// How much of a tick may be spent on work on columns. The first column of a tick is worked on in any case.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct WorkBudget {
-    /// The part of the region's period, from 0 to 1; `None` if time does not count, as in lockstep.
-    pub share: Option<f64>,
-    /// Chunks that may be changed in a tick.
-    pub chunks: usize,
-}
-
 /// What is to be done with a column. Of a box only the part counts that the column, or the region, has.
 pub enum ColumnWork {
     /// What is in it is to be captured.
@@ -110,11 +101,15 @@ pub struct ColumnRestored {
     pub area: BlockBox,
 }
 
-/// Work with whom to tell what came of it.
+/// Work with whom to tell what came of it, and how much of a tick may be spent on it: the first column of a tick is worked on
+/// in any case.
 pub struct OrderedWork {
     pub work: ColumnWork,
-    pub budget: WorkBudget,
-    /// Nobody wants it any more.
+    /// The part of the region's period, from 0 to 1; `None` if time does not count, as in lockstep.
+    pub share: Option<f64>,
+    /// Chunks that may be changed in a tick.
+    pub chunks: usize,
+    /// Nobody wants it any more: nothing is done then.
     pub is_void: Stop,
     pub answer: Answer,
 }
@@ -128,7 +123,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Nothing has come of it yet.
+    /// Nothing has come of it yet. `tell` is called once, on whatever thread.
     pub fn new(tell: impl FnOnce(ColumnAnswer, Duration) + Send + 'static) -> Self {
         Self { result: ColumnAnswer::Lost, took: Duration::ZERO, tell: Some(Box::new(tell)) }
     }

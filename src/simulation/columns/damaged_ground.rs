@@ -9,17 +9,6 @@ use std::collections::BTreeSet;
 use std::mem;
 use std::sync::{Arc, PoisonError};
 
-/// What becomes of a chunk that is stored but damaged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DamagedGround {
-    /// Its column is not loaded, which is told and tried again: it can still be restored from a backup.
-    #[default]
-    Refuse,
-    /// It is generated anew and stored at once, and what was changed in it is lost. What can be read of the damaged value
-    /// is [kept aside](WorldStore::set_aside).
-    Regenerate,
-}
-
 impl ColumnSource {
     /// The chunks that were made anew since the last call, each with what was wrong with it.
     pub fn take_regenerated(&self) -> Vec<(ChunkPos, StoreError)> {
@@ -39,7 +28,7 @@ impl ColumnSource {
         let mut made = BTreeSet::new();
         loop {
             let error = match read(store) {
-                Err(error) if self.damaged == DamagedGround::Regenerate => error,
+                Err(error) if self.regenerates_damaged => error,
                 read => return read,
             };
             let chunk = match error {
@@ -92,7 +81,7 @@ mod tests {
     }
 
     /// Ground of four stored chunks, of which those at these heights are damaged.
-    fn ground(policy: DamagedGround, is_sparse: bool, damaged: &[i64]) -> (ColumnSource, Arc<WorldStore>) {
+    fn ground(regenerates_damaged: bool, is_sparse: bool, damaged: &[i64]) -> (ColumnSource, Arc<WorldStore>) {
         let disk = Arc::new(MemoryStore::new());
         let store = Arc::new(WorldStore::from_store(disk.clone()).unwrap());
         if is_sparse {
@@ -111,7 +100,7 @@ mod tests {
         blocks.register_basic_blocks();
         let whole =
             ColumnSource::new(DIMENSION, -64..64, Arc::new(Flat::new()), Arc::new(blocks), Arc::downgrade(&store));
-        let ground = ColumnSource { is_sparse, damaged: policy, ..whole };
+        let ground = ColumnSource { is_sparse, regenerates_damaged, ..whole };
         (ground, store)
     }
 
@@ -123,7 +112,7 @@ mod tests {
     #[test]
     fn damaged_chunks_are_made_anew_each_once_in_every_kind_of_dimension() {
         for is_sparse in [false, true] {
-            let (ground, store) = ground(DamagedGround::Regenerate, is_sparse, &[-1, 1]);
+            let (ground, store) = ground(true, is_sparse, &[-1, 1]);
             let found = read(&ground).unwrap();
             let request = GenerateRequest { column: COLUMN, heights: -64..64, blocks: &ground.blocks };
             let generated = ground.generator.generate(&request).unwrap();
@@ -143,7 +132,7 @@ mod tests {
     #[test]
     fn a_chunk_that_is_none_though_its_checksum_is_right_is_kept_aside() {
         let disk = Arc::new(MemoryStore::new());
-        let (mut ground, _) = ground(DamagedGround::Regenerate, false, &[]);
+        let (mut ground, _) = ground(true, false, &[]);
         let store = Arc::new(WorldStore::from_store(disk.clone()).unwrap());
         ground.store = Arc::downgrade(&store);
         let value = envelope::sealed(3, &[9; 30]);
@@ -159,9 +148,9 @@ mod tests {
     #[test]
     fn what_may_not_or_cannot_be_made_anew_stays_as_it_is() {
         for is_sparse in [false, true] {
-            for policy in [DamagedGround::Refuse, DamagedGround::Regenerate] {
-                let (mut ground, store) = ground(policy, is_sparse, &[0]);
-                if policy == DamagedGround::Regenerate {
+            for may_regenerate in [false, true] {
+                let (mut ground, store) = ground(may_regenerate, is_sparse, &[0]);
+                if may_regenerate {
                     ground.generator = Arc::new(Broken);
                 }
                 for _ in 0..2 {

@@ -21,23 +21,22 @@ use uuid::Uuid;
 pub fn work(world: &mut World, contents: &mut RegionContents) {
     let orders = mem::take(&mut contents.column_work);
     let (began, period) = (Instant::now(), contents.period);
-    let (mut chunks, mut is_first) = (0, true);
-    for OrderedWork { work, budget, is_void, mut answer } in orders {
+    let (mut changed, mut is_first) = (0, true);
+    for OrderedWork { work, share, chunks: most, is_void, mut answer } in orders {
         if is_void.is_stopped() {
             continue;
         }
-        let is_late =
-            || budget.share.is_some_and(|share| began.elapsed().as_secs_f64() >= period.as_secs_f64() * share);
+        let is_late = || share.is_some_and(|share| began.elapsed().as_secs_f64() >= period.as_secs_f64() * share);
         let is_of_column = !matches!(work, ColumnWork::Look { .. } | ColumnWork::Clear { .. });
-        if is_of_column && !mem::take(&mut is_first) && (chunks >= budget.chunks || is_late()) {
+        if is_of_column && !mem::take(&mut is_first) && (changed >= most || is_late()) {
             answer.result = ColumnAnswer::Postponed;
         } else {
             let work_began = Instant::now();
             answer.result = work_on(world, &contents.components, work).unwrap_or_else(ColumnAnswer::Failed);
             answer.took = work_began.elapsed();
         }
-        if let ColumnAnswer::Restored { chunks: changed, .. } = &answer.result {
-            chunks += changed.len();
+        if let ColumnAnswer::Restored { chunks, .. } = &answer.result {
+            changed += chunks.len();
         }
         contents.outbox.worked.push(answer);
     }
@@ -64,7 +63,7 @@ fn work_on(world: &mut World, components: &RegionComponents, work: ColumnWork) -
 
 /// The columns of the region that the box reaches.
 fn reached(world: &World, area: &BlockBox) -> Vec<ColumnPos> {
-    let owned = world.resource::<RegionColumns>().positions();
+    let owned = world.resource::<RegionColumns>().columns();
     owned.iter().copied().filter(|column| area.reaches(*column)).collect()
 }
 

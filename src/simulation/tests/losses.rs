@@ -1,7 +1,7 @@
 //! What a journey loses is told of.
 
 use super::*;
-use crate::simulation::{RegionTemplateError, UnregisteredComponents};
+use crate::simulation::RegionTemplateError;
 use bevy::ecs::error::{BevyError, ErrorContext};
 use std::any::type_name;
 use std::cell::RefCell;
@@ -18,9 +18,11 @@ thread_local! {
 }
 
 fn note(error: BevyError, _context: ErrorContext) {
-    let error = error.downcast_ref::<UnregisteredComponents>().expect("no other error is expected").clone();
     assert!(error.to_string().contains("register_region_component"), "{error}");
-    ERRORS.with_borrow_mut(|errors| errors.push(error.components));
+    let Some(RegionTemplateError::UnregisteredComponents(components)) = error.downcast_ref() else {
+        panic!("no other error is expected: {error}")
+    };
+    ERRORS.with_borrow_mut(|errors| errors.push(components.clone()));
 }
 
 fn errors() -> Vec<Vec<String>> {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::block::BlockId;
 use crate::simulation::columns::blocks::RegionColumns;
-use crate::simulation::{EntityMoved, Moving, RegionResource, RegionShare, RegionTick};
+use crate::simulation::{EntityMoved, Moving, RegionResource, RegionTick};
 use bevy::ecs::entity::EntityMapper;
 use bevy::ecs::event::EntityEvent;
 use bevy::ecs::message::{MessageRegistry, Messages};
@@ -391,8 +391,8 @@ impl RegionResource for Treasury {
         self.1.extend(other.1);
     }
 
-    fn split(&mut self, part: &RegionShare) -> Self {
-        assert_eq!(part.region(), RegionId::new(2));
+    fn split(&mut self, part: &RegionPart) -> Self {
+        assert_eq!(part.id, RegionId::new(2));
         let goes = self.0.extract_if(.., |x, _| part.contains(column(*x))).collect();
         Self(goes, self.1.clone())
     }
@@ -437,8 +437,8 @@ fn registered_resources_are_divided_and_may_travel_further_before_the_first_tick
     waiting.append(inbox);
     assert!(!waiting.resources.is_empty());
     assert!(waiting.split_off(|_| true).resources.is_empty(), "they have no place");
-    let part = RegionPart { id: RegionId::new(2), sections: vec![column(10).section(0)] };
-    let divided = waiting.split_resources(&RegionShare::new(&part, 0));
+    let part = RegionPart { id: RegionId::new(2), sections: vec![column(10).section(0)], section_shift: 0 };
+    let divided = waiting.split_resources(&part);
     assert_eq!(divided.len(), 1);
     waiting.resources.extend(divided);
     regions.tick_with(2, waiting);

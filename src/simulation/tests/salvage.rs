@@ -63,7 +63,11 @@ fn a_split_that_panics_has_handed_out_all_and_the_parts_before_are_whole() {
     let bomb = (Name::new("bomb"), place(11));
     regions.world(1).spawn((Name::new("fine"), place(10)));
     regions.world(1).spawn(bomb);
-    let part = |region: u64, x: i64| RegionPart { id: RegionId::new(region), sections: vec![column(x).section(0)] };
+    let part = |region: u64, x: i64| RegionPart {
+        id: RegionId::new(region),
+        sections: vec![column(x).section(0)],
+        section_shift: 0,
+    };
     let task = Task::Split { parts: vec![part(8, 10), part(9, 11)] };
     let outbox = salvaged(&mut regions, &[], Inbox::default(), task).outbox.expect("all was handed out");
     let parts: Vec<_> = outbox.parts.iter().map(|(region, inbox)| (*region, inbox.travellers.len())).collect();

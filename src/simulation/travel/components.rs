@@ -3,16 +3,16 @@
 use super::entities::StableId;
 use super::mapping::{BoxedComponent, Mapping};
 use super::relationships::RelationshipFunctions;
-use super::resources::{RegionResource, ResourceFunctions};
-use super::saved_type::{self, SavedComponent, SavedType, SavedVersionError};
-use super::ticks::{Ages, ChangeClock};
+use super::resources::{RegionResource, TakeResource, take_resource};
+use super::saved_type::{self, SavedComponent, SavedType};
+use super::ticks::{Ages, ChangeClock, NEW};
 use crate::block::Schema;
 use crate::simulation::template_error::RegionTemplateError;
 use crate::simulation::{LoggedOut, Player, Position, Viewer};
 use crate::storage::FORMER_PLAYER_COMPONENT;
 use bevy::ecs::bundle::{BundleScratch, BundleWriter};
 use bevy::ecs::change_detection::Tick;
-use bevy::ecs::component::{ComponentId, Components, ComponentsRegistrator};
+use bevy::ecs::component::{ComponentId, Components, ComponentsRegistrator, Mutable};
 use bevy::ecs::entity_disabling::Disabled;
 use bevy::ecs::relationship::{Relationship, RelationshipAccessor};
 use bevy::platform::collections::HashSet;
@@ -20,17 +20,8 @@ use bevy::prelude::*;
 use rustc_hash::FxHashMap;
 use std::any::{TypeId, type_name};
 
-/// A component that was taken off an entity.
-pub struct TakenComponent {
-    /// Which of the registered ones.
-    number: usize,
-    ages: Ages,
-    value: BoxedComponent,
-}
-
-/// A component that can be shown, read-only, in the main world.
-pub trait Mirrored: Component<Mutability = bevy::ecs::component::Mutable> + Clone + PartialEq {}
-impl<T: Component<Mutability = bevy::ecs::component::Mutable> + Clone + PartialEq> Mirrored for T {}
+/// A component that was taken off an entity, behind its place among the registered ones.
+pub type TakenComponent = (usize, Ages, BoxedComponent);
 
 /// Stored components of types that the game no longer registers: kept, and written back unchanged.
 #[derive(Component)]
@@ -72,7 +63,7 @@ pub struct RegionComponents {
     functions: Vec<ComponentFunctions>,
     mirrors: Vec<MirrorFunctions>,
     pub relationships: Vec<RelationshipFunctions>,
-    pub resources: Vec<ResourceFunctions>,
+    pub resources: Vec<TakeResource>,
     left_behind: HashSet<String>,
     mistake: Option<RegionTemplateError>,
 }
@@ -149,9 +140,9 @@ impl RegionComponents {
 
     /// Regions take their `R` along when they merge and split.
     pub fn register_resource<R: RegionResource>(&mut self) {
-        let functions = ResourceFunctions::of::<R>();
-        if !self.resources.iter().any(|known| known.type_id == functions.type_id) {
-            self.resources.push(functions);
+        let (type_id, take) = take_resource::<R>();
+        if !self.resources.iter().any(|(known, _)| *known == type_id) {
+            self.resources.push((type_id, take));
         }
     }
 
@@ -193,7 +184,7 @@ impl RegionComponents {
     }
 
     /// `T` can be read on the mirror of the entity in the main world.
-    pub fn mirror<T: Mirrored>(&mut self) {
+    pub fn mirror<T: Component<Mutability = Mutable> + Clone + PartialEq>(&mut self) {
         if self.mirrors.iter().any(|known| known.type_id == TypeId::of::<T>()) {
             return;
         }
@@ -242,13 +233,19 @@ impl RegionComponents {
         let take = |(number, known): (usize, &ComponentFunctions)| {
             // A hook of the one before may have despawned it.
             let (ages, value) = (!entity.is_despawned()).then(|| (known.take)(entity, clock))??;
-            Some(TakenComponent { number, ages, value })
+            Some((number, ages, value))
         };
         self.functions.iter().enumerate().filter_map(take).collect()
     }
 
-    /// Puts what was taken off an entity on one of this world, all at once: hooks and observers see it whole, and what
-    /// it requires is not made first. Half of the time that one component after the other takes.
+    /// A value of a registered type, for an entity that is new.
+    pub fn value<T: Component>(&self, value: T) -> Option<TakenComponent> {
+        let number = self.functions.iter().position(|known| known.type_id == TypeId::of::<T>())?;
+        Some((number, NEW, Box::new(value)))
+    }
+
+    /// Puts what was taken off an entity, or stored of it, on one of this world, all at once: hooks and observers see it
+    /// whole, and what it requires is not made first. Half of the time that one component after the other takes.
     pub fn insert_all(
         &self,
         world: &mut World,
@@ -263,11 +260,12 @@ impl RegionComponents {
         let mut writer = scratch.writer();
         let mut aged = Vec::with_capacity(taken.len());
         let mut registrator = world.components_registrator();
-        for TakenComponent { number, ages, value } in taken {
+        for (number, ages, value) in taken {
             if let Some(known) = self.functions.get(number) {
                 // SAFETY: `scratch.writer()` began an empty bundle, and up to the write below there is only `world`.
                 unsafe { (known.push)(&mut writer, &mut registrator, value, mapping) };
-                aged.push((known.type_id, ages));
+                // What is new needs no more than the insertion.
+                aged.extend((ages != NEW).then_some((known.type_id, ages)));
             }
         }
         if let Ok(mut entity) = world.get_entity_mut(entity) {
@@ -292,7 +290,7 @@ impl RegionComponents {
 
     /// What the world's list of types becomes: those that it has and those that the game saves. An error if the world has
     /// values that the game cannot read.
-    pub fn entity_types(&self, stored: &[String]) -> Result<Vec<String>, SavedVersionError> {
+    pub fn entity_types(&self, stored: &[String]) -> Result<Vec<String>, RegionTemplateError> {
         let mut types = stored.to_vec();
         for saved_type in self.saved() {
             stored.iter().try_for_each(|stored| saved_type.check(stored))?;
@@ -319,11 +317,13 @@ impl RegionComponents {
         self.saved().filter_map(encode).collect()
     }
 
-    /// Puts a stored component on the entity. The error names the component.
-    pub fn decode(&self, entity: &mut EntityWorldMut, name: &str, bytes: &[u8]) -> Result<(), String> {
+    /// A stored component. The error names it.
+    pub fn decode(&self, name: &str, bytes: &[u8]) -> Result<TakenComponent, String> {
         let (path, version) = saved_type::split(name);
-        let exact = self.saved().find(|saved| saved.path == path);
-        let Some(saved) = exact.or_else(|| self.saved().find(|saved| saved.is_called(path))) else {
+        let saved =
+            || self.functions.iter().zip(0..).filter_map(|(known, number)| Some((number, known.saved.as_ref()?)));
+        let exact = saved().find(|(_, saved)| saved.path == path);
+        let Some((number, saved)) = exact.or_else(|| saved().find(|(_, saved)| saved.is_called(path))) else {
             return Err(format!(
                 "component {name} is not registered: call register_saved_component for it, or name it in \
                  `Schema::formerly` of the component that it has become"
@@ -331,7 +331,8 @@ impl RegionComponents {
         };
         let bytes = saved.schema.upgrade(version, bytes);
         let bytes = bytes.map_err(|reason| format!("component {name}: {reason}"))?;
-        (saved.decode)(entity, &bytes).map_err(|error| format!("component {name}: {error}"))
+        let value = (saved.decode)(&bytes).map_err(|error| format!("component {name}: {error}"))?;
+        Ok((number, NEW, value))
     }
 }
 

@@ -25,6 +25,8 @@ pub fn depart_all(
         return Vec::new();
     }
     let clock = ChangeClock { began: contents.began, now: world.change_tick() };
+    // What it has is taken when all who leave are known.
+    let passenger = |entity| Passenger { entity, components: Vec::new(), relationships: Vec::new() };
     let mut taken = HashSet::new();
     let mut travellers = Vec::with_capacity(roots.len());
     let mut leaving = Vec::new();
@@ -47,7 +49,7 @@ pub fn depart_all(
             ids: followers.iter().filter_map(|entity| id(*entity)).collect(),
             origin: contents.number,
             cause,
-            followers: followers.iter().map(|entity| Passenger::new(*entity)).collect(),
+            followers: followers.iter().map(|entity| passenger(*entity)).collect(),
         });
         leaving.extend(followers);
     }

@@ -4,7 +4,7 @@ use super::arrival::arrive_all;
 use super::departure::depart_all;
 use super::entities::{EntityIndex, MoveCause};
 use super::followers::roots;
-use super::resources::{RegionShare, take_resources};
+use super::resources::{settle_resources, take_resources};
 use crate::region::RegionPart;
 use crate::simulation::columns::blocks::RegionColumns;
 use crate::simulation::columns::unsaved::collect_chunks;
@@ -20,9 +20,11 @@ use std::mem;
 pub fn absorb(world: &mut World, contents: &mut RegionContents, mut other: RegionWorld) {
     let (source, theirs) = (other.app.world_mut(), &mut other.contents);
     // Before the entities, whose hooks may panic: what is in `contents` by then is salvaged.
-    contents.absorbing = source.resource::<RegionColumns>().positions().to_vec();
+    contents.absorbing = source.resource::<RegionColumns>().columns().to_vec();
     // The clock is the same for both.
-    contents.waiting.append(mem::take(&mut theirs.waiting));
+    for ((due, _), letter) in mem::take(&mut theirs.waiting) {
+        contents.keep_until(due, letter);
+    }
     contents.viewers.extend(mem::take(&mut theirs.viewers));
     let roots = roots(source, &theirs.components, |_| true);
     let travellers = depart_all(source, theirs, roots, MoveCause::Merge);
@@ -34,7 +36,7 @@ pub fn absorb(world: &mut World, contents: &mut RegionContents, mut other: Regio
     let resources = take_resources(source, &theirs.components.resources, theirs.number, None);
     world.resource_mut::<EntityIndex>().despawned.extend(despawned);
     let arrived = arrive_all(world, contents, travellers);
-    resources.into_iter().for_each(|resource| resource.settle(world, &arrived));
+    settle_resources(world, resources, &arrived);
     let sent = source.resource_mut::<Post>().take();
     world.resource_mut::<Post>().append(sent);
 }
@@ -49,10 +51,9 @@ pub fn split(world: &mut World, contents: &mut RegionContents, parts: &[RegionPa
 }
 
 fn split_off(world: &mut World, contents: &mut RegionContents, part: &RegionPart) -> Inbox {
-    let RegionInfo { dimension, section_shift, .. } = *world.resource::<RegionInfo>();
-    let share = RegionShare::new(part, section_shift);
-    let resources = take_resources(world, &contents.components.resources, contents.number, Some(&share));
-    let leaving = roots(world, &contents.components, |position| share.contains(position.column()));
+    let dimension = world.resource::<RegionInfo>().dimension;
+    let resources = take_resources(world, &contents.components.resources, contents.number, Some(part));
+    let leaving = roots(world, &contents.components, |position| part.contains(position.column()));
     let travellers = depart_all(world, contents, leaving, MoveCause::Split);
     let mut owned = world.resource_mut::<RegionColumns>();
     for section in &part.sections {
@@ -60,9 +61,9 @@ fn split_off(world: &mut World, contents: &mut RegionContents, part: &RegionPart
     }
     // Hooks and observers of those who left may have built something, after everything unsaved was handed out.
     let mut save = SaveBatch::default();
-    collect_chunks(&mut owned, dimension, |column| share.contains(column), &mut save);
-    let columns = owned.split_off(|column| share.contains(column));
-    let leaves = |letter: &Letter| letter.column().is_some_and(|(_, column)| share.contains(column));
+    collect_chunks(&mut owned, dimension, |column| part.contains(column), &mut save);
+    let columns = owned.split_off(|column| part.contains(column));
+    let leaves = |letter: &Letter| letter.column().is_some_and(|(_, column)| part.contains(column));
     let letters = contents.take_waiting(leaves);
     let outbox = &mut contents.outbox;
     outbox.changed.extend(save.chunks.iter().map(|((_, chunk), blocks)| (*chunk, blocks.clone())));

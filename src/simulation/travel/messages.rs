@@ -1,6 +1,7 @@
 //! Bevy messages of a region that travel when regions merge and split.
 
-use crate::simulation::{RegionResource, RegionShare};
+use crate::region::RegionPart;
+use crate::simulation::RegionResource;
 use crate::space::BlockPos;
 use bevy::ecs::message::Messages;
 use bevy::prelude::*;
@@ -23,7 +24,7 @@ impl<M: PlacedMessage> RegionResource for Messages<M> {
         self.write_batch(other.drain().skip(older));
     }
 
-    fn split(&mut self, part: &RegionShare) -> Self {
+    fn split(&mut self, part: &RegionPart) -> Self {
         let mut share = Self::default();
         let goes = |message: &&M| message.block().is_some_and(|block| part.contains_block(block));
         share.write_batch(self.iter_current_update_messages().filter(goes).cloned());
@@ -34,7 +35,7 @@ impl<M: PlacedMessage> RegionResource for Messages<M> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::region::{RegionId, RegionPart};
+    use crate::region::RegionId;
     use crate::space::SectionPos;
 
     #[derive(Message, Clone, Debug, PartialEq)]
@@ -56,8 +57,8 @@ mod tests {
         messages.write(Noise(1));
         messages.update();
         messages.write_batch([Noise(2), Noise(200)]);
-        let part = RegionPart { id: RegionId::new(1), sections: vec![SectionPos::new(3, 0)] };
-        let share = messages.split(&RegionShare::new(&part, 2));
+        let part = RegionPart { id: RegionId::new(1), sections: vec![SectionPos::new(3, 0)], section_shift: 2 };
+        let share = messages.split(&part);
         assert_eq!(unread(&share), [200]);
 
         let mut into = Messages::default();

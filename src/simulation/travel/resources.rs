@@ -1,12 +1,10 @@
 //! What a region holds besides columns and entities, when regions merge and split.
 
-use super::mapping::{Arrived, BoxedComponent, Mapping};
-use crate::region::{RegionId, RegionPart};
-use crate::space::{BlockPos, ColumnPos, SectionPos};
+use super::mapping::{Arrived, Mapping};
+use crate::region::RegionPart;
 use bevy::ecs::component::Mutable;
 use bevy::ecs::entity::EntityMapper;
 use bevy::prelude::*;
-use rustc_hash::FxHashSet;
 use std::any::TypeId;
 
 /// A resource of region worlds that is joined when regions merge and divided when they split.
@@ -19,7 +17,7 @@ pub trait RegionResource: Resource + Component<Mutability = Mutable> + Sized {
     fn merge(&mut self, other: Self);
 
     /// Gives away what belongs to the part of the region that becomes another region.
-    fn split(&mut self, part: &RegionShare) -> Self;
+    fn split(&mut self, part: &RegionPart) -> Self;
 
     /// Maps the references to entities in the value that arrives. One to an entity that did not move along becomes
     /// `Entity::PLACEHOLDER`.
@@ -28,100 +26,56 @@ pub trait RegionResource: Resource + Component<Mutability = Mutable> + Sized {
     }
 }
 
-/// The part of a splitting region that becomes a region of its own, or a part of another one.
-#[derive(Clone, Debug)]
-pub struct RegionShare {
-    region: RegionId,
-    sections: FxHashSet<SectionPos>,
-    section_shift: u32,
+/// A resource of a region, or what a split hands over of it, on its way: its type is forgotten.
+pub trait TravellingResource: Send + Sync {
+    /// What it gives to the part.
+    fn divide(&mut self, part: &RegionPart) -> Box<dyn TravellingResource>;
+    /// Makes it the world's own.
+    fn settle(self: Box<Self>, world: &mut World, mapping: &mut Mapping);
 }
 
-impl RegionShare {
-    /// The share that is this part; `section_shift` is columns to a section, as a power of two.
-    pub(crate) fn new(part: &RegionPart, section_shift: u32) -> Self {
-        Self { region: part.id, sections: part.sections.iter().copied().collect(), section_shift }
+impl<R: RegionResource> TravellingResource for R {
+    fn divide(&mut self, part: &RegionPart) -> Box<dyn TravellingResource> {
+        Box::new(self.split(part))
     }
 
-    /// The region that takes over.
-    pub fn region(&self) -> RegionId {
-        self.region
-    }
-
-    /// Whether the column goes.
-    pub fn contains(&self, column: ColumnPos) -> bool {
-        self.sections.contains(&column.section(self.section_shift))
-    }
-
-    /// Whether the block's column goes.
-    pub fn contains_block(&self, block: BlockPos) -> bool {
-        self.contains(block.column())
-    }
-}
-
-/// What can be done with one type of resource without knowing it.
-#[derive(Clone, Copy)]
-pub struct ResourceFunctions {
-    pub type_id: TypeId,
-    /// Takes out the whole of it, or what it gives to a share.
-    take: fn(&mut World, Option<&RegionShare>) -> Option<BoxedComponent>,
-    split: fn(&mut BoxedComponent, &RegionShare) -> Option<BoxedComponent>,
-    settle: fn(&mut World, BoxedComponent, &mut Mapping),
-}
-
-impl ResourceFunctions {
-    pub fn of<R: RegionResource>() -> Self {
-        Self {
-            type_id: TypeId::of::<R>(),
-            take: |world, share| {
-                let taken = match share {
-                    Some(share) => world.get_resource_mut::<R>().map(|mut resource| resource.split(share)),
-                    None => world.remove_resource::<R>(),
-                };
-                taken.map(|resource| Box::new(resource) as BoxedComponent)
-            },
-            split: |value, share| Some(Box::new(value.downcast_mut::<R>()?.split(share))),
-            settle: |world, value, mapping| {
-                let Ok(mut value) = value.downcast::<R>() else { return };
-                value.map_references(mapping);
-                match world.get_resource_mut::<R>() {
-                    Some(mut resource) => resource.merge(*value),
-                    None => world.insert_resource(*value),
-                }
-            },
+    fn settle(mut self: Box<Self>, world: &mut World, mapping: &mut Mapping) {
+        self.map_references(mapping);
+        match world.get_resource_mut::<R>() {
+            Some(mut resource) => resource.merge(*self),
+            None => world.insert_resource(*self),
         }
     }
 }
 
-/// A resource of a region, or what a split hands over of it, on its way.
-pub struct ResourcePart {
-    functions: ResourceFunctions,
-    /// The move that its references to entities are part of.
-    origin: u64,
-    value: BoxedComponent,
+/// A resource on its way, and the move that its references to entities are part of.
+pub type TakenResource = (u64, Box<dyn TravellingResource>);
+
+/// One registered type of resources: takes out the whole of it, or what it gives to a part.
+pub type TakeResource = (TypeId, fn(&mut World, Option<&RegionPart>) -> Option<Box<dyn TravellingResource>>);
+
+/// How resources of this type are taken.
+pub fn take_resource<R: RegionResource>() -> TakeResource {
+    let take = |world: &mut World, part: Option<&RegionPart>| match part {
+        Some(part) => world.get_resource_mut::<R>().map(|mut resource| resource.divide(part)),
+        None => world.remove_resource::<R>().map(|resource| Box::new(resource) as Box<dyn TravellingResource>),
+    };
+    (TypeId::of::<R>(), take)
 }
 
-impl ResourcePart {
-    /// What it gives to the share.
-    pub fn split(&mut self, share: &RegionShare) -> Option<Self> {
-        let value = (self.functions.split)(&mut self.value, share)?;
-        Some(Self { value, ..*self })
-    }
-
-    /// Makes it the world's own.
-    pub fn settle(self, world: &mut World, arrived: &Arrived) {
-        (self.functions.settle)(world, self.value, &mut Mapping { origin: self.origin, arrived });
-    }
-}
-
-/// Takes these resources out of a world that ends, or what they give to a share.
+/// Takes these resources out of a world that ends, or what they give to a part.
 pub fn take_resources(
     world: &mut World,
-    resources: &[ResourceFunctions],
+    resources: &[TakeResource],
     origin: u64,
-    share: Option<&RegionShare>,
-) -> Vec<ResourcePart> {
-    let take = |functions: &ResourceFunctions| {
-        Some(ResourcePart { functions: *functions, origin, value: (functions.take)(world, share)? })
-    };
-    resources.iter().filter_map(take).collect()
+    part: Option<&RegionPart>,
+) -> Vec<TakenResource> {
+    resources.iter().filter_map(|(_, take)| Some((origin, take(world, part)?))).collect()
+}
+
+/// Makes resources that arrive the world's own.
+pub fn settle_resources(world: &mut World, resources: Vec<TakenResource>, arrived: &Arrived) {
+    for (origin, resource) in resources {
+        resource.settle(world, &mut Mapping { origin, arrived });
+    }
 }

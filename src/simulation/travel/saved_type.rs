@@ -1,10 +1,11 @@
 //! Saved components by the names under which they are stored.
 
+use super::mapping::BoxedComponent;
 use crate::block::Schema;
+use crate::simulation::template_error::RegionTemplateError;
 use bevy::prelude::*;
 use serde::{Serialize, de::DeserializeOwned};
 use std::any::type_name;
-use thiserror::Error;
 
 /// A component that can be written to the store and read again, under its `TypePath`.
 ///
@@ -35,22 +36,7 @@ pub struct SavedType {
     /// The name under which values are stored now.
     pub name: String,
     pub encode: fn(EntityRef) -> Option<Result<Vec<u8>, postcard::Error>>,
-    pub decode: fn(&mut EntityWorldMut, &[u8]) -> Result<(), postcard::Error>,
-}
-
-/// The world has values of a saved component in a version that the game cannot read.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error(
-    "the world has values of the saved component {path} in version {stored}, but the game's has version {declared} and no \
-     migration from that"
-)]
-pub struct SavedVersionError {
-    /// The component's type.
-    pub path: String,
-    /// The version in the world.
-    pub stored: u32,
-    /// The version of the game.
-    pub declared: u32,
+    pub decode: fn(&[u8]) -> Result<BoxedComponent, postcard::Error>,
 }
 
 impl SavedType {
@@ -61,17 +47,13 @@ impl SavedType {
             0 => path.to_owned(),
             version => format!("{path}@{version}"),
         };
-        let decode = |entity: &mut EntityWorldMut, bytes: &[u8]| {
-            entity.insert(postcard::from_bytes::<T>(bytes)?);
-            Ok(())
-        };
         Self {
             path,
             compiler_name,
             schema,
             name,
             encode: |entity| entity.get::<T>().map(postcard::to_allocvec),
-            decode,
+            decode: |bytes| Ok(Box::new(postcard::from_bytes::<T>(bytes)?)),
         }
     }
 
@@ -81,12 +63,12 @@ impl SavedType {
     }
 
     /// Whether all values that are stored under this name can be read, if they are of this type at all.
-    pub fn check(&self, stored_name: &str) -> Result<(), SavedVersionError> {
+    pub fn check(&self, stored_name: &str) -> Result<(), RegionTemplateError> {
         let (path, stored) = split(stored_name);
         if !self.is_called(path) || self.schema.can_read(stored) {
             return Ok(());
         }
-        Err(SavedVersionError { path: path.into(), stored, declared: self.schema.version() })
+        Err(RegionTemplateError::SavedVersion { path: path.into(), stored, declared: self.schema.version() })
     }
 }
 
@@ -125,7 +107,7 @@ mod tests {
             assert_eq!(mob.check(fine), Ok(()));
         }
         for old in ["game::Beast", COMPILER_NAME] {
-            let refusal = SavedVersionError { path: old.into(), stored: 0, declared: 2 };
+            let refusal = RegionTemplateError::SavedVersion { path: old.into(), stored: 0, declared: 2 };
             assert_eq!(mob.check(old), Err(refusal));
         }
     }

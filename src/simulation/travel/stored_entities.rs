@@ -1,9 +1,12 @@
 //! Entities as they are stored: out of a region world, and back.
 
-use super::components::{RegionComponents, Stored, UnclaimedComponents};
+use super::components::{RegionComponents, Stored, TakenComponent, UnclaimedComponents};
 use super::entities::{EntityIndex, StableId};
+use super::mapping::{Arrived, Mapping};
+use super::ticks::ChangeClock;
 use crate::simulation::{Position, Viewer};
 use crate::storage::{ChildRecord, EntityRecord};
+use bevy::ecs::bundle::BundleScratch;
 use bevy::platform::collections::HashSet;
 use bevy::prelude::*;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -86,13 +89,12 @@ pub fn spawn_stored(world: &mut World, components: &RegionComponents, record: En
     if world.resource::<EntityIndex>().entity(record.id).is_some() {
         return;
     }
-    let content = content(&record);
-    let viewer = record.viewer.map(Viewer::from);
-    let EntityRecord { id, dimension, block, offset, components: saved, children, .. } = record;
-    let position = Position { dimension, block, offset: Vec3::from_array(offset) };
-    let root = world.spawn((StableId(id), position, Stored { content, structure: None })).id();
+    let stored = components.value(Stored { content: content(&record), structure: None });
+    let EntityRecord { id, dimension, block, offset, viewer, components: saved, children } = record;
     let describe = format!("entity {id} in {}", block.column());
-    restore(world, components, (root, &describe), viewer, saved);
+    let place = Some((dimension, block, offset));
+    let root = ChildRecord { parent: None, id: Some(id), place, viewer, components: saved };
+    let root = spawn(world, components, values(components, &describe, root).into_iter().chain(stored).collect());
     let mut spawned: Vec<Option<Entity>> = Vec::with_capacity(children.len());
     for child in children {
         let parent = match child.parent {
@@ -105,59 +107,55 @@ pub fn spawn_stored(world: &mut World, components: &RegionComponents, record: En
             spawned.push(None);
             continue;
         };
-        spawned.push(Some(spawn_child(world, components, (parent, &describe), child)));
+        let child = spawn(world, components, values(components, &describe, child));
+        // A hook may have despawned either.
+        if world.entities().contains_spawned(parent)
+            && let Ok(mut entity) = world.get_entity_mut(child)
+        {
+            entity.insert(ChildOf(parent));
+        }
+        spawned.push(Some(child));
     }
 }
 
-fn spawn_child(
-    world: &mut World,
-    components: &RegionComponents,
-    (parent, describe): (Entity, &str),
-    child: ChildRecord,
-) -> Entity {
-    let mut entity = world.spawn_empty();
-    if let Some(id) = child.id {
-        entity.insert(StableId(id));
-    }
-    if let Some((dimension, block, offset)) = child.place {
-        entity.insert(Position { dimension, block, offset: Vec3::from_array(offset) });
-    }
-    let entity = entity.id();
-    let viewer = child.viewer.map(Viewer::from);
-    restore(world, components, (entity, describe), viewer, child.components);
-    // A hook may have despawned either.
-    if world.entities().contains_spawned(parent)
-        && let Ok(mut entity) = world.get_entity_mut(entity)
-    {
-        entity.insert(ChildOf(parent));
-    }
-    entity
-}
-
-fn restore(
-    world: &mut World,
-    components: &RegionComponents,
-    (entity, describe): (Entity, &str),
-    viewer: Option<Viewer>,
-    saved: Vec<(String, Vec<u8>)>,
-) {
-    let Ok(mut entity) = world.get_entity_mut(entity) else { return };
-    if let Some(viewer) = viewer {
-        entity.insert(viewer);
-    }
+/// The components of one entity of a record. What cannot be read is kept as it is.
+fn values(components: &RegionComponents, describe: &str, record: ChildRecord) -> Vec<TakenComponent> {
+    let ChildRecord { id, place, viewer, components: saved, .. } = record;
+    let position = |(dimension, block, offset)| Position { dimension, block, offset: Vec3::from_array(offset) };
+    let own = [
+        id.and_then(|id| components.value(StableId(id))),
+        place.and_then(|place| components.value(position(place))),
+        viewer.and_then(|viewer| components.value(Viewer::from(viewer))),
+    ];
+    let mut values: Vec<TakenComponent> = own.into_iter().flatten().collect();
     let mut unclaimed = Vec::new();
     for (name, bytes) in saved {
-        if entity.is_despawned() {
-            return;
-        }
-        if let Err(reason) = components.decode(&mut entity, &name, &bytes) {
-            error!("{describe}: {reason}; the stored value is kept");
-            unclaimed.push((name, bytes));
+        match components.decode(&name, &bytes) {
+            Ok(value) => {
+                // Of two values of a type that had another name once, the later one counts.
+                values.retain(|(number, ..)| *number != value.0);
+                values.push(value);
+            }
+            Err(reason) => {
+                error!("{describe}: {reason}; the stored value is kept");
+                unclaimed.push((name, bytes));
+            }
         }
     }
-    if !unclaimed.is_empty() && !entity.is_despawned() {
-        entity.insert(UnclaimedComponents(unclaimed));
+    if !unclaimed.is_empty() {
+        values.extend(components.value(UnclaimedComponents(unclaimed)));
     }
+    values
+}
+
+/// No entity that a stored value refers to is known any more.
+fn spawn(world: &mut World, components: &RegionComponents, values: Vec<TakenComponent>) -> Entity {
+    let entity = world.spawn_empty().id();
+    let (mut scratch, arrived) = (BundleScratch::default(), Arrived::default());
+    let mut mapping = Mapping { origin: 0, arrived: &arrived };
+    let clock = ChangeClock { began: None, now: world.change_tick() };
+    components.insert_all(world, (entity, values), &mut scratch, &mut mapping, clock);
+    entity
 }
 
 /// A hash of all that is stored of an entity.

@@ -5,12 +5,10 @@ use bevy::ecs::change_detection::{ComponentTicks, DetectChangesMut, Tick};
 /// How long before the last tick of its world began something happened, in change ticks; `None` if it happened since.
 type Age = Option<u32>;
 
-/// When a component was added and last changed, in a form that any world understands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ages {
-    added: Age,
-    changed: Age,
-}
+/// When a component was added and when it was last changed, in a form that any world understands.
+pub type Ages = (Age, Age);
+/// It was added just now.
+pub const NEW: Ages = (None, None);
 
 /// What is needed to read and write change ticks of one world.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +20,7 @@ pub struct ChangeClock {
 
 impl ChangeClock {
     pub fn ages(self, ticks: ComponentTicks) -> Ages {
-        Ages { added: self.age(ticks.added), changed: self.age(ticks.changed) }
+        (self.age(ticks.added), self.age(ticks.changed))
     }
 
     fn age(self, tick: Tick) -> Age {
@@ -42,12 +40,12 @@ impl ChangeClock {
     }
 
     /// Gives a component that was inserted just now its ages.
-    pub fn apply(self, ages: Ages, component: &mut impl DetectChangesMut) {
+    pub fn apply(self, (added, changed): Ages, component: &mut impl DetectChangesMut) {
         // What an observer of the insertion changed has a later tick already, and keeps it.
         let now = component.last_changed();
-        let changed = if now == self.now { self.tick(ages.changed) } else { now };
+        let changed = if now == self.now { self.tick(changed) } else { now };
         // Sets both.
-        component.set_last_added(self.tick(ages.added));
+        component.set_last_added(self.tick(added));
         component.set_last_changed(changed);
     }
 }

@@ -2,26 +2,13 @@
 
 use super::components::RegionComponents;
 use super::followers::place;
-use crate::simulation::Position;
+use crate::simulation::{Position, RegionTemplateError};
 use bevy::ecs::archetype::{Archetype, ArchetypeEntity, ArchetypeGeneration, ArchetypeId};
 use bevy::ecs::component::ComponentId;
 use bevy::ecs::observer::ObservedBy;
 use bevy::platform::collections::HashSet;
 use bevy::prelude::*;
 use std::any::TypeId;
-
-/// Components are on entities that can travel, and nobody said what becomes of them on a journey.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{} would be lost as soon as its entity moves to another region: call register_region_component or \
-     register_saved_component for it (register_region_relationship, if it is a relationship), or \
-     leave_region_component_behind with this path if it is to stay behind",
-    .components.join(", ")
-)]
-pub struct UnregisteredComponents {
-    /// The full paths of their types.
-    pub components: Vec<String>,
-}
 
 /// What was looked at already.
 #[derive(Debug)]
@@ -41,7 +28,7 @@ impl Default for SeenArchetypes {
 impl SeenArchetypes {
     /// Looks at archetypes that are new, and at the few from before that may matter one day. Gives the components that would
     /// be lost, once.
-    pub fn look(&mut self, world: &World, components: &RegionComponents) -> Option<UnregisteredComponents> {
+    pub fn look(&mut self, world: &World, components: &RegionComponents) -> Option<RegionTemplateError> {
         let archetypes = world.archetypes();
         let new = archetypes[self.generation..].iter().map(Archetype::id);
         let candidates: Vec<_> = self.suspects.drain(..).chain(new).collect();
@@ -72,7 +59,7 @@ impl SeenArchetypes {
         let name = |id| world.components().get_info(id).map(|info| info.name().to_string());
         let mut components: Vec<_> = lost.into_iter().filter_map(name).collect();
         components.sort_unstable();
-        (!components.is_empty()).then_some(UnregisteredComponents { components })
+        (!components.is_empty()).then_some(RegionTemplateError::UnregisteredComponents(components))
     }
 }
 

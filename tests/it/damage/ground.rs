@@ -9,11 +9,10 @@ use std::time::Duration;
 const BAD: BlockPos = BlockPos::new(5, 3, 5);
 const GOOD: BlockPos = BlockPos::new(5 + 16, 3, 5);
 
-fn open(disk: &Arc<MemoryStore>, damaged_ground: DamagedGround) -> (App, Entity) {
-    let plugin = TerranePlugin::stored_in(StorageConfig::Custom(disk.clone()))
-        .with_autosave_period(Duration::from_secs(3_600))
-        .with_damaged_ground(damaged_ground);
-    let mut app = game(plugin);
+fn open(disk: &Arc<MemoryStore>, regenerates: bool) -> (App, Entity) {
+    let plugin =
+        TerranePlugin::stored_in(StorageConfig::Custom(disk.clone())).with_autosave_period(Duration::from_secs(3_600));
+    let mut app = game(if regenerates { plugin.with_damaged_ground_regenerated() } else { plugin });
     listen::<ColumnFailed>(&mut app);
     listen::<GroundRegenerated>(&mut app);
     let dimension = flat(&mut app);
@@ -25,7 +24,7 @@ fn open(disk: &Arc<MemoryStore>, damaged_ground: DamagedGround) -> (App, Entity)
 
 /// A world with two edits, of which the chunk of the first is damaged then. Gives its key and its damaged value.
 fn damaged(disk: &Arc<MemoryStore>) -> (Vec<u8>, Vec<u8>) {
-    let (mut app, dimension) = open(disk, DamagedGround::Refuse);
+    let (mut app, dimension) = open(disk, false);
     let stone = id_of(app.world(), "terrane:stone");
     for position in [BAD, GOOD] {
         app.world_mut().write_message(SetBlock { dimension, position, block: stone });
@@ -48,7 +47,7 @@ fn damaged(disk: &Arc<MemoryStore>) -> (Vec<u8>, Vec<u8>) {
 fn a_damaged_chunk_is_refused_by_name_and_the_columns_beside_it_are_loaded() {
     let disk = Arc::new(MemoryStore::new());
     let (key, value) = damaged(&disk);
-    let (mut app, dimension) = open(&disk, DamagedGround::Refuse);
+    let (mut app, dimension) = open(&disk, false);
     update_until(&mut app, "it is told", |world| !world.resource::<Heard<ColumnFailed>>().0.is_empty());
     let failed = &heard::<ColumnFailed>(&app)[0];
     assert_eq!((failed.column, failed.given_up), (BAD.column(), false));
@@ -69,7 +68,7 @@ fn a_damaged_chunk_is_refused_by_name_and_the_columns_beside_it_are_loaded() {
 fn by_a_setting_a_damaged_chunk_is_made_anew_and_kept_aside() {
     let disk = Arc::new(MemoryStore::new());
     let (key, value) = damaged(&disk);
-    let (mut app, dimension) = open(&disk, DamagedGround::Regenerate);
+    let (mut app, dimension) = open(&disk, true);
     update_until(&mut app, "it is there", |world| block_at(world, dimension, BAD).is_some());
     let [stone, air] = ["terrane:stone", "terrane:air"].map(|name| id_of(app.world(), name));
     // As it was generated: what was changed there is lost, and nothing beside it.
@@ -89,7 +88,7 @@ fn by_a_setting_a_damaged_chunk_is_made_anew_and_kept_aside() {
     assert_eq!(world.set_aside(), Ok(vec![Entry { family: Family::Chunks, key, value: Some(value) }]));
     drop(world);
     // It is stored, so it is whole from now on.
-    let (mut app, dimension) = open(&disk, DamagedGround::Refuse);
+    let (mut app, dimension) = open(&disk, false);
     update_until(&mut app, "it is loaded", |world| block_at(world, dimension, BAD).is_some());
     assert!(heard::<ColumnFailed>(&app).is_empty() && heard::<GroundRegenerated>(&app).is_empty());
 }

@@ -6,7 +6,7 @@ use super::task::Task;
 use crate::coordinator::dimension::Dimension;
 use crate::coordinator::dimension::column_state::ColumnState;
 use crate::coordinator::snapshots::outcome::ColumnResult;
-use crate::simulation::{ColumnAnswer, ColumnWork, WorkBudget};
+use crate::simulation::{Answer, ColumnAnswer, ColumnWork, Letter, OrderedWork};
 use crate::snapshot::Snapshot;
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
 use rustc_hash::FxHashSet;
@@ -207,7 +207,8 @@ impl Task {
         };
         let config = &world.config;
         let share = (!config.mode.is_lockstep()).then_some(config.snapshots.tick_share);
-        let budget = WorkBudget { share, chunks: config.snapshots.chunks.max(1) };
-        world.post.send(work.letter(self.dimension, at.min_block(), budget, self.is_void.clone(), tell));
+        let (chunks, is_void) = (config.snapshots.chunks.max(1), self.is_void.clone());
+        let work = OrderedWork { work, share, chunks, is_void, answer: Answer::new(tell) };
+        world.post.send(Letter::work(self.dimension, at.min_block(), work));
     }
 }

@@ -10,11 +10,12 @@ use crate::coordinator::snapshots::order::{EntityRestore, SnapshotOrder, Snapsho
 use crate::coordinator::snapshots::{files, records};
 use crate::coordinator::threads::beside::Place;
 use crate::coordinator::threads::work_error::WorkError;
-use crate::simulation::{ColumnAnswer, ColumnWork, Exclusive};
+use crate::simulation::{ColumnAnswer, ColumnWork};
 use crate::snapshot::StoredSnapshot;
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage::WorldStore;
 use crate::work::Progress;
+use bevy::platform::cell::SyncCell;
 use bevy::prelude::*;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
@@ -31,7 +32,7 @@ pub struct Answers {
     /// What regions did with columns, and how long they worked on them.
     pub columns: Vec<(JobId, ColumnPos, ColumnAnswer, Duration)>,
     /// What was done elsewhere.
-    pub elsewhere: Exclusive<Vec<(JobId, Take)>>,
+    pub elsewhere: Vec<(JobId, SyncCell<Take>)>,
 }
 
 /// The job takes in what was done for it.
@@ -265,7 +266,7 @@ impl Task {
                     task.give_up(error);
                 }
             };
-            world.resource_mut::<Answers>().elsewhere.get().push((id, Box::new(take)));
+            world.resource_mut::<Answers>().elsewhere.push((id, SyncCell::new(Box::new(take))));
         });
     }
 

@@ -5,7 +5,7 @@ mod edges;
 mod merging;
 mod splitting;
 
-use super::*;
+use crate::region::*;
 use crate::space::ColumnPos;
 use std::collections::BTreeSet;
 

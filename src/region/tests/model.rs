@@ -1,6 +1,6 @@
 //! Random histories, against a slow and obvious model that knows sets only.
 
-use super::*;
+use crate::region::*;
 use crate::space::ColumnPos;
 use proptest::prelude::*;
 use std::cmp::Reverse;

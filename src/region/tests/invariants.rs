@@ -1,8 +1,8 @@
 //! The invariants of a regionizer, checked from scratch, and what only tests ask it.
 
-use super::regionizer::{Regionizer, Wait};
-use super::section_tile::SectionTilePos;
-use super::{RegionId, RegionState};
+use crate::region::regionizer::{Regionizer, Wait};
+use crate::region::section_tile::SectionTilePos;
+use crate::region::{RegionId, RegionState};
 use crate::space::{ColumnPos, SectionPos, bits};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -88,7 +88,7 @@ impl<D> Regionizer<D> {
             }
             columns.extend(tile.columns(tile.exists, shift));
         }
-        for &column in &columns {
+        for column in columns {
             let section = column.section(shift);
             ensure(sections.get(&section).is_some_and(|section: &Section| section.nonempty), || {
                 format!("column {column} lies in no section")
@@ -96,21 +96,16 @@ impl<D> Regionizer<D> {
         }
         let listed: usize = self.regions.iter().map(|region| region.ground.tiles.len()).sum();
         ensure(listed == parts, || format!("{listed} parts of tiles are listed, {parts} exist"))?;
-        let mut counts: FxHashMap<RegionId, [usize; 3]> = FxHashMap::default();
+        let mut counts: FxHashMap<RegionId, [usize; 2]> = FxHashMap::default();
         for section in sections.values() {
             let count = counts.entry(section.region).or_default();
             count[0] += 1;
             count[1] += usize::from(section.dead);
         }
-        for column in columns {
-            if let Some(section) = sections.get(&column.section(shift)) {
-                counts.entry(section.region).or_default()[2] += 1;
-            }
-        }
         for region in &self.regions {
             let counted =
                 counts.get(&region.id).copied().filter(|_| region.state != RegionState::Dead).unwrap_or_default();
-            let noted = [region.ground.sections, region.ground.dead_sections, region.ground.columns];
+            let noted = [region.ground.sections, region.ground.dead_sections];
             ensure(noted == counted, || format!("{} notes {noted:?} and has {counted:?}", region.id))?;
         }
         Ok(sections)
@@ -188,6 +183,11 @@ impl<D> Regionizer<D> {
     /// The sections of a region that its next removal of dead sections removes, if nothing changes until then.
     pub fn dead_sections(&self, id: RegionId) -> impl Iterator<Item = SectionPos> {
         self.parts(id).flat_map(|(tile, mask)| bits(mask & tile.dead).map(|bit| tile.pos.section(bit)))
+    }
+
+    /// How many columns a region has; 0 if it is dead.
+    pub fn column_count(&self, id: RegionId) -> usize {
+        self.columns(id).count()
     }
 
     /// How many dead sections a region has.

@@ -2,7 +2,7 @@
 
 mod workload;
 
-use super::*;
+use crate::region::*;
 use crate::space::ColumnPos;
 use std::sync::LazyLock;
 use std::time::Instant;
