@@ -101,6 +101,7 @@ fn a_tile_that_changes_is_written_minutes_later_or_made_anew_after_a_crash() {
     assert_eq!((highest(&world), highest(&open(&store, OPAQUE))), (Some(51), Some(51)));
 }
 
+/// Promise, world format: An opacity map that is lost, damaged, or made for other block types is made anew.
 #[test]
 fn a_map_that_is_lost_or_damaged_or_says_something_else_is_made_anew() {
     let store = TestStore::default();
