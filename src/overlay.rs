@@ -349,6 +349,7 @@ mod tests {
         assert!(shapes(10_000) <= shapes(100) + 20);
     }
 
+    /// Promise, first game: F3 shows and hides the overlay.
     #[test]
     fn f3_switches_it() {
         let mut app = App::new();

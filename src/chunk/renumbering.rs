@@ -67,6 +67,7 @@ mod tests {
         registry
     }
 
+    /// Promise, multiplayer: A client and its server match blocks by their names.
     #[test]
     fn names_count_and_not_numbers() {
         let from = registry(&["game:stone", "game:chest", "game:lamp"], true);

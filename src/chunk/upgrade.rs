@@ -91,6 +91,8 @@ mod tests {
         new
     }
 
+    /// Promise, blocks: A block type whose components changed gets a new id, and blocks with the old id get the new one when
+    /// loaded.
     #[test]
     fn blocks_of_every_layer_become_what_their_type_is_now_with_their_values() {
         let (old, chest) = old_world();

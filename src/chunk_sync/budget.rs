@@ -55,6 +55,9 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        /// Promise, multiplayer: A client is sent no more bytes a second than the server's cap.
+        /// Promise, chunk sync: In any span of time, a server sends at most its rate, a quarter of a second's bytes, and one
+        /// message.
         #[test]
         fn no_span_holds_more_than_the_rate_and_a_burst(
             rate in 1..100_000u64, waits in prop::collection::vec((0..2_000u64, 1..700u64), 1..80),

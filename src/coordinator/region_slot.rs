@@ -253,6 +253,7 @@ mod tests {
         RegionSlot::new(RegionId::new(0))
     }
 
+    /// Promise, clocks and faults: `Time` in a region never sees a pause.
     #[test]
     fn a_pause_is_no_long_tick() {
         let period = Duration::from_millis(50);

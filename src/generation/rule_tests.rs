@@ -166,6 +166,8 @@ fn the_union_of_windows_is_the_whole() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(6))]
 
+    /// Promise, ground: A generated block follows from its place and the settings alone, whatever heights of its column are
+    /// asked for.
     #[test]
     fn the_union_of_any_windows_is_the_whole(
         sea_level in prop::sample::select(&SEA_LEVELS[..]),
@@ -176,6 +178,8 @@ proptest! {
 }
 
 /// A height map that is 10^12 blocks up or down, as far as its settings go.
+///
+/// Promise, ground: A column can be generated at any height within `i64`.
 #[test]
 fn windows_of_a_height_map_agree_far_from_sea_level() {
     let registry = basic_blocks();

@@ -124,6 +124,7 @@ fn perform(store: &mut Store, step: &Do, seed: u64, model: &mut Model) -> Result
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
+    /// Promise, crate: An `ObjectStore` is one portable file of versioned objects.
     #[test]
     fn a_store_holds_what_a_map_would(
         steps in vec(doing(), 1..40), sync in any::<bool>(), zero_freed in any::<bool>(), level in 0..3_u32,
@@ -156,6 +157,7 @@ proptest! {
     }
 }
 
+/// Promise, object store: An object's key has 1 to 512 bytes, and the size of an object is limited.
 #[test]
 fn keys_and_objects_have_limits() {
     let mut store = create(PowerDisk::default(), ObjectStoreOptions { most_bytes: 10, ..options() });

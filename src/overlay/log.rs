@@ -190,6 +190,7 @@ mod tests {
         RegionMerged { dimension: HERE, from: RegionId::new(from), into: RegionId::new(into) }
     }
 
+    /// Promise, clocks and faults: The overlay has a log of the regions that merged, split, halted and went.
     #[test]
     fn the_log_says_who_became_whom() {
         let mut app = app();

@@ -225,6 +225,7 @@ mod tests {
         table.order.iter().map(|index| statistics.regions[*index].region.index()).collect()
     }
 
+    /// Promise, clocks and faults: The overlay's table of regions sorts by every column, over 5 s, 15 s or a minute.
     #[test]
     fn rows_are_sorted_both_ways_and_over_each_window() {
         let paused = RegionStatistics { paused: true, ..region(2, 20, Some(19.0), 5) };

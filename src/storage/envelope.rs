@@ -105,6 +105,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// Promise, world format: The envelope of a stored value has the documented bytes.
     #[test]
     fn layout_is_as_documented() {
         let value = sealed(0x0102_0304, b"payload");
@@ -121,6 +122,7 @@ mod tests {
             prop_assert_eq!(claimed_version(&value), version);
         }
 
+        /// Promise, crashes: Every stored value has a checksum.
         #[test]
         fn every_flipped_bit_and_every_cut_is_found(
             payload in proptest::collection::vec(any::<u8>(), 0..200),

@@ -392,6 +392,7 @@ mod tests {
         }
     }
 
+    /// Promise, world format: A world's marker is written last, and a folder without it holds no world.
     #[test]
     fn a_world_cut_short_while_made_can_be_made_again() {
         let root = tempfile::tempdir().unwrap();
@@ -446,6 +447,7 @@ mod tests {
         }
     }
 
+    /// Promise, world format: A world's lock file has the number of the process that holds it.
     #[test]
     fn the_lock_names_its_holder_and_ends_with_it() {
         let root = tempfile::tempdir().unwrap();
@@ -461,6 +463,7 @@ mod tests {
         assert!(WorldFolder::open(root.path()).is_ok());
     }
 
+    /// Promise, world format: A world's marker with CR LF is read, and a marker of a newer format is refused.
     #[test]
     fn a_newer_world_is_refused_untouched() {
         let root = tempfile::tempdir().unwrap();
@@ -475,6 +478,7 @@ mod tests {
         }
     }
 
+    /// Promise, crashes: A damaged world is refused with what is damaged and where.
     #[test]
     fn a_damaged_marker_is_refused_untouched() {
         let root = tempfile::tempdir().unwrap();

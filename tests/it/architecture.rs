@@ -40,6 +40,7 @@ const PLAIN: &[&str] = &[
 /// Crates that a plain module must not mention; what follows a `_` in their names does not matter.
 const NOT_PLAIN: &[&str] = &["bevy", "rocksdb", "crossbeam"];
 
+/// Promise, crate: `region`, `chunk`, `object_store`, `snapshot::schematic` and the distance graph are plain data structures.
 #[test]
 fn arrows_point_down() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
@@ -357,12 +358,15 @@ mod scanner {
         assert_eq!(findings("lib.rs", "pub use crate::plugin::TerranePlugin;"), [""; 0]);
     }
 
+    /// Promise, crate: An `ObjectStore` is one portable file of versioned objects.
     #[test]
     fn the_object_store_stands_alone() {
         assert_eq!(lines("object_store/index.rs", "use crate::work::Progress;\nuse crate::space::BlockPos;"), [2]);
         assert_eq!(lines("snapshot.rs", "use crate::object_store::ObjectStore;"), [0; 0]);
     }
 
+    /// Promise, crate: `region`, `chunk`, `object_store`, `snapshot::schematic` and the distance graph are plain data
+    /// structures.
     #[test]
     fn plain_modules_mention_no_bevy_no_threads_and_no_rocksdb() {
         for text in [

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 
 const THERE: BlockPos = BlockPos::new(16 * 100, 5, 0);
 
+/// Promise, clocks and faults: `Regions` tells who owns a place, and the entities, columns and TPS of each region.
 #[test]
 fn the_main_world_sees_all_regions_and_who_owns_a_place() {
     let mut app = game(lockstep());
@@ -136,6 +137,7 @@ fn a_requested_column_is_told_of_when_it_is_ready() {
     assert_eq!(*found.0.lock().unwrap(), [column.to_string()]);
 }
 
+/// Promise, clocks and faults: In strict mode, an access outside of the own region is an error that names the owner.
 #[test]
 fn in_strict_mode_an_access_outside_of_the_region_is_an_error_that_names_the_owner() {
     for is_strict in [false, true] {

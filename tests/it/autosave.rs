@@ -48,6 +48,7 @@ fn risers(plugin: TerranePlugin) -> (App, Entity) {
     (app, dimension)
 }
 
+/// Promise, crashes: Autosave takes the regions in turns, spread over its period.
 #[test]
 fn the_saves_of_a_period_are_spread_over_it() {
     let disk = Disk::default();
@@ -68,6 +69,7 @@ fn the_saves_of_a_period_are_spread_over_it() {
     assert!(handed_out.abs_diff(expected) <= REGIONS as usize, "{handed_out} of {expected}");
 }
 
+/// Promise, crashes: By default everything that changed is saved within the autosave period.
 #[test]
 fn nothing_is_unsaved_for_longer_than_the_period_and_two_ticks() {
     let disk = Disk::default();
@@ -112,6 +114,7 @@ fn with_durability(durability: SaveDurability) -> (App, Disk) {
     (risers(plugin).0, disk)
 }
 
+/// Promise, crashes: A loss of power costs nothing, a second, or all since the last `SaveWorld`, as `SaveDurability` says.
 #[test]
 fn each_save_is_synced_unless_the_game_says_otherwise() {
     assert_eq!(SaveDurability::default(), SaveDurability::EachSave);
@@ -121,6 +124,7 @@ fn each_save_is_synced_unless_the_game_says_otherwise() {
     assert!(saves >= 14);
 }
 
+/// Promise, crashes: A loss of power costs nothing, a second, or all since the last `SaveWorld`, as `SaveDurability` says.
 #[test]
 fn saves_are_synced_once_a_second_by_a_setting_also_the_last_one() {
     let (mut app, disk) = with_durability(SaveDurability::EachSecond);
@@ -145,6 +149,7 @@ fn saves_are_synced_once_a_second_by_a_setting_also_the_last_one() {
     assert_eq!((times, saves), (Vec::new(), 0), "and then the disk is left alone");
 }
 
+/// Promise, crashes: A loss of power costs nothing, a second, or all since the last `SaveWorld`, as `SaveDurability` says.
 #[test]
 fn only_the_end_and_a_save_that_is_asked_for_are_synced_by_a_setting() {
     let (mut app, disk) = with_durability(SaveDurability::AtShutdown);
@@ -213,6 +218,7 @@ fn emigrate(mut commands: Commands, births: Res<Births>, columns: Res<RegionColu
     }
 }
 
+/// Promise, crashes: A slow disk slows the world down before memory grows.
 #[test]
 fn the_world_waits_for_a_disk_that_stands_still_and_goes_on_with_it_and_nothing_is_lost() {
     let disk = Disk::default();

@@ -17,6 +17,7 @@ fn open(path: &Path) -> WorldStore {
     WorldStore::open_existing(&StorageConfig::Path(path.into()), Access::Read).unwrap()
 }
 
+/// Promise, upkeep: A running game backs itself up with `BackupWorld` while it goes on, and is answered.
 #[test]
 fn a_running_world_is_saved_and_backed_up_while_it_goes_on() {
     let folder = tempfile::tempdir().unwrap();
@@ -128,6 +129,7 @@ fn a_backup_holds_whole_batches_of_all_families() {
     }
 }
 
+/// Promise, upkeep: `terrane salvage`, `copy` and `restore` make a whole world or none.
 #[test]
 fn a_damaged_backup_makes_no_world() {
     let folder = tempfile::tempdir().unwrap();

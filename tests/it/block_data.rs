@@ -42,6 +42,7 @@ fn look(app: &mut App, dimension: Entity, place: BlockPos) -> Found {
     })
 }
 
+/// Promise, blocks: `RegionBlocks` reads and sets block layers and block components.
 #[test]
 fn layers_and_components_that_a_region_sets_are_there_after_a_restart() {
     let disk = Arc::<MemoryStore>::default();
@@ -154,6 +155,8 @@ fn components_that_a_generator_sets_are_stored_and_the_others_are_added() {
     assert_eq!(look(&mut app, dimension, west).1, Some(u32::MAX));
 }
 
+/// Promise, blocks: A block type whose components changed gets a new id, and blocks with the old id get the new one when
+/// loaded.
 #[test]
 fn a_later_version_of_the_game_finds_migrated_values_or_is_told_which_it_cannot_read() {
     let disk = Arc::<MemoryStore>::default();
@@ -205,6 +208,7 @@ fn a_later_version_of_the_game_finds_migrated_values_or_is_told_which_it_cannot_
     assert_eq!(found, ([Some(5 << 32 | 5), Some(6 << 32 | 6)], Some(vec![]), None));
 }
 
+/// Promise, blocks: `RegionBlocks` tells whether a block sees the sky.
 #[test]
 fn a_region_knows_what_is_covered() {
     let (mut app, dimension) = chests(&Arc::default(), Flat::new());
@@ -225,6 +229,7 @@ fn a_region_knows_what_is_covered() {
     });
 }
 
+/// Promise, blocks: `AskOpacity` tells the main world what is opaque, also where nothing is loaded.
 #[test]
 fn the_main_world_is_told_what_is_opaque_also_where_nothing_is_loaded_any_more() {
     let disk = Arc::<MemoryStore>::default();

@@ -29,6 +29,7 @@ fn growing(plugin: TerranePlugin) -> (App, Grown) {
 
 const HERE: BlockPos = BlockPos::new(3, -1, 4);
 
+/// Promise, messages: A scheduled block tick comes when it is due, and is stored with its chunk.
 #[test]
 fn a_block_ticks_when_its_time_has_come_and_again_if_it_says_so() {
     let (mut app, grown) = growing(lockstep());
@@ -50,6 +51,7 @@ fn a_block_ticks_when_its_time_has_come_and_again_if_it_says_so() {
 #[derive(Resource, Clone, Default)]
 struct Seen(Arc<Mutex<Vec<(Option<u64>, usize, bool)>>>);
 
+/// Promise, messages: `RegionBlocks::ticks` gives all waiting block ticks.
 #[test]
 fn a_system_reads_and_cancels_scheduled_ticks_with_its_blocks() {
     fn look(mut blocks: RegionBlocks, seen: Res<Seen>) {
@@ -94,6 +96,7 @@ fn where_nothing_is_loaded_time_stands_still_for_blocks_too() {
     assert_eq!(grown.0.lock().unwrap().len(), 1);
 }
 
+/// Promise, messages: A scheduled block tick comes when it is due, and is stored with its chunk.
 #[cfg(feature = "rocksdb")]
 #[test]
 fn scheduled_ticks_outlive_the_app_and_come_once() {

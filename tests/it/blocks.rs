@@ -10,6 +10,7 @@ fn world(radius: u32) -> (App, Entity) {
     (app, dimension)
 }
 
+/// Promise, worlds: The main world edits blocks with `SetBlock`, and sees the edits in `PublishedBlocks`.
 #[test]
 fn an_edit_from_the_main_world_is_published_again() {
     let (mut app, dimension) = world(2);
@@ -39,6 +40,7 @@ fn an_edit_where_nothing_is_loaded_or_outside_the_heights_comes_back() {
     assert!(refused[1].error.to_string().contains("-64..320"), "{}", refused[1].error);
 }
 
+/// Promise, worlds: A system in a region can read and write only the blocks of its own region.
 #[test]
 fn a_system_in_a_region_reads_and_writes_its_own_blocks_only() {
     #[derive(Resource, Default)]
@@ -71,6 +73,7 @@ fn a_system_in_a_region_reads_and_writes_its_own_blocks_only() {
     assert_eq!(block_at(app.world_mut(), dimension, BlockPos::new(4, 20, 4)), Some(stone));
 }
 
+/// Promise, messages: A message to a place has that place loaded.
 #[test]
 fn code_sent_to_a_place_that_is_not_loaded_runs_there_once() {
     #[derive(Resource, Clone, Default)]

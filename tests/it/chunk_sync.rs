@@ -124,6 +124,9 @@ fn assert_same(server: &Server, client: &Client, radius: i64) {
     }
 }
 
+/// Promise, multiplayer: A client sees the server's ground, and every change of it, as its own.
+/// Promise, multiplayer: A client and its server match blocks by their names.
+/// Promise, chunk sync: A client asks for whole columns in a dimension of up to 64 chunks of height.
 #[test]
 fn a_client_sees_the_ground_of_the_server_and_every_change() {
     let folder = tempfile::tempdir().unwrap();
@@ -150,6 +153,8 @@ fn a_client_sees_the_ground_of_the_server_and_every_change() {
     assert_eq!(client.columns(), 0);
 }
 
+/// Promise, multiplayer: A client is sent only the chunks that it does not have.
+/// Promise, multiplayer: A client sees what is in its cache before the server has said a word.
 #[test]
 fn the_second_time_the_cache_is_seen_at_once_and_only_changes_are_sent() {
     let folder = tempfile::tempdir().unwrap();
@@ -198,6 +203,8 @@ fn ground_that_is_not_loaded_is_told_from_the_store_and_new_ground_when_it_comes
     client.talk(&mut server, "the new ground is seen", |client| client.columns() == 29);
 }
 
+/// Promise, multiplayer: A client receives the chunks that its viewer sees, and no others.
+/// Promise, chunk sync: A client's questions about chunks out of its viewer's sight wait until the viewer sees them.
 #[test]
 fn a_client_is_told_of_what_its_viewer_sees_and_of_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
@@ -247,6 +254,7 @@ fn of_a_tall_dimension_the_heights_around_are_seen() {
     assert_eq!(column(&client), None);
 }
 
+/// Promise, chunk sync: A client that was told that a chunk is gone is told when there is one.
 #[test]
 fn ground_that_is_only_stored_is_told_when_it_is() {
     let folder = tempfile::tempdir().unwrap();

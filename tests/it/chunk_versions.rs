@@ -39,6 +39,8 @@ fn build(app: &mut App, dimension: Entity, chunk: ChunkPos, block: &str) {
     update(app, 4);
 }
 
+/// Promise, multiplayer: A chunk's version is 0 as generated and one more with each saved change.
+/// Promise, chunk sync: A chunk with unsaved changes is sent with the version that it will have when it is saved.
 #[test]
 fn a_version_counts_saved_changes() {
     let disk = Arc::<MemoryStore>::default();

@@ -50,6 +50,7 @@ fn walk_to(app: &mut App, viewer: Entity, column: i64) {
     }
 }
 
+/// Promise, clocks and faults: A `DimensionClock` sets a dimension's tick rate, slows it, speeds it up and pauses it.
 #[test]
 fn nothing_ticks_in_a_paused_dimension_and_its_time_goes_on_where_it_stood() {
     let mut app = game(lockstep());
@@ -78,6 +79,8 @@ fn nothing_ticks_in_a_paused_dimension_and_its_time_goes_on_where_it_stood() {
     assert_eq!(times, [1, 2, 3].map(|tick| (PERIOD * tick, PERIOD)));
 }
 
+/// Promise, clocks and faults: A region that does not tick for a while is saved all the same, and evicts columns that nobody
+/// needs.
 #[test]
 fn a_paused_dimension_loads_unloads_and_saves_and_what_is_sent_waits_for_its_next_tick() {
     #[derive(Resource, Default)]
@@ -115,6 +118,7 @@ fn a_paused_dimension_loads_unloads_and_saves_and_what_is_sent_waits_for_its_nex
     assert_eq!(receiver.try_recv(), Ok(true), "and both came in order");
 }
 
+/// Promise, clocks and faults: `StepDimension` steps a dimension while it is paused.
 #[test]
 fn every_region_of_a_paused_dimension_makes_exactly_the_steps_that_it_is_told() {
     let (mut app, dimension, _, diary) = two_regions(lockstep());
@@ -170,6 +174,8 @@ fn regions_that_appear_merge_and_part_during_a_pause_make_the_same_steps() {
     assert_eq!(counts(&diary.take()).into_values().collect::<Vec<_>>(), [5, 5, 5]);
 }
 
+/// Promise, clocks and faults: `ControlRegion` pauses, steps and resumes one region while others go on.
+/// Promise, clocks and faults: `Time` in a region never sees a pause.
 #[test]
 fn one_region_is_paused_stepped_and_resumed_while_others_go_on() {
     let (mut app, dimension, _, diary) = two_regions(lockstep());
@@ -308,6 +314,8 @@ fn measure(app: &mut App, diary: &Diary, dimension: Entity) -> (f64, Duration) {
     ((ticks.len() - 1) as f64 / span.as_secs_f64(), deltas[deltas.len() / 2])
 }
 
+/// Promise, first game: A system in `RegionTick` runs 20 times a second in each region by default.
+/// Promise, clocks and faults: A `DimensionClock` sets a dimension's tick rate, slows it, speeds it up and pauses it.
 #[test]
 fn rates_hold_for_a_dimension_and_for_a_region_and_a_multiplier_changes_how_often_alone() {
     let mut app = game(TerranePlugin::in_memory());
@@ -368,6 +376,7 @@ fn dawdling(plugin: TerranePlugin) -> App {
     app
 }
 
+/// Promise, worlds: Regions get threads by their deadlines, the earliest first.
 #[test]
 fn regions_that_are_too_much_for_one_thread_are_late_alike() {
     let mut app = dawdling(TerranePlugin::in_memory().with_region_threads(1));
@@ -514,6 +523,7 @@ fn a_region_does_not_make_up_for_the_steps_of_its_dimension_while_it_was_paused_
     assert_eq!((ticks[&regions[0]], ticks[&regions[1]]), (2, 2));
 }
 
+/// Promise, clocks and faults: A `ControlRegion` or `StepDimension` that comes to nothing is answered.
 #[test]
 fn an_order_that_comes_to_nothing_is_answered() {
     let (mut app, dimension, ..) = two_regions(lockstep());

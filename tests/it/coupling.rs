@@ -89,6 +89,7 @@ fn are_groups(ticks: &[SeenTick], regions: &[(DimensionId, RegionId)]) -> bool {
     !ticks.is_empty() && ticks.chunks(regions.len()).all(is_group)
 }
 
+/// Promise, clocks and faults: Two regions that are joined by a `Coupling` tick back to back.
 #[test]
 fn coupled_regions_of_one_and_of_two_dimensions_tick_back_to_back_and_mail_passes_between() {
     for names in [["one", "one"], ["one", "two"]] {
@@ -126,6 +127,7 @@ fn coupled_regions_of_one_and_of_two_dimensions_tick_back_to_back_and_mail_passe
     }
 }
 
+/// Promise, clocks and faults: `Regions` tells why a region halted, what it hangs in, and with whom it is coupled.
 #[test]
 fn a_chain_of_three_is_one_group_and_a_letter_reaches_its_end_within_it() {
     let (mut app, diary, delays) = writing(lockstep());

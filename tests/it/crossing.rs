@@ -143,6 +143,7 @@ fn jump_about(entities: u64, ticks: u64, seed: u64, ticks_to_crash: u64) -> usiz
     changes
 }
 
+/// Promise, crashes: A crash neither loses nor doubles what moved between regions.
 #[test]
 fn a_thousand_entities_jump_about_and_are_there_once_at_the_end() {
     // `TERRANE_ROUNDS=10` has 10,000 ticks.
@@ -151,6 +152,7 @@ fn a_thousand_entities_jump_about_and_are_there_once_at_the_end() {
     assert!(changes as u64 > ticks / 40, "regions merged and split only {changes} times");
 }
 
+/// Promise, worlds: An entity that leaves its region travels to the region that owns the new place.
 #[test]
 fn many_seeds_of_fewer_entities_are_there_once_at_the_end() {
     let seeds = rounds(6);

@@ -6,6 +6,7 @@ use bevy_terrane::storage::MemoryStore;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Promise, first game: A mirrored component of an entity in a region is shown in the main world.
 #[test]
 fn an_entity_of_a_region_is_mirrored_while_it_moves_and_until_it_is_despawned() {
     let mut app = game(lockstep());
@@ -36,6 +37,8 @@ fn an_entity_of_a_region_is_mirrored_while_it_moves_and_until_it_is_despawned() 
     assert!(app.world().resource::<MirrorIndex>().is_empty());
 }
 
+/// Promise, worlds: An entity that leaves its region travels to the region that owns the new place.
+/// Promise, travel: A component registered with `register_region_component` travels with its entity.
 #[test]
 fn an_entity_that_jumps_to_another_region_arrives_whole_and_once() {
     #[derive(Component, Clone, PartialEq)]
@@ -120,6 +123,8 @@ fn saving_often(radius: u32) -> (App, Entity, Entity) {
     (app, dimension, camera)
 }
 
+/// Promise, travel: An entity without a `Viewer` that walks onto unloaded ground is stored until that ground is loaded. Until
+/// then it has no mirror, and messages to it come back.
 #[test]
 fn an_entity_without_a_viewer_that_walks_to_where_nothing_is_loaded_is_left_to_the_store() {
     let (mut app, dimension, camera) = saving_often(1);
@@ -192,6 +197,7 @@ fn an_entity_that_goes_to_ground_while_that_comes_or_goes_is_there_once() {
     }
 }
 
+/// Promise, travel: A `Viewer` that walks to where nothing is loaded has the ground there loaded.
 #[test]
 fn a_viewer_in_a_region_takes_its_ground_along() {
     let mut app = game(lockstep());
@@ -294,6 +300,7 @@ fn a_viewer_that_hangs_on_a_parent_holds_ground_again_after_a_restart() {
     }
 }
 
+/// Promise, first game: A component registered with `register_saved_component` travels with its entity, and is saved.
 #[cfg(feature = "rocksdb")]
 #[test]
 fn an_entity_that_is_not_saved_any_more_does_not_come_back() {
@@ -341,6 +348,7 @@ fn an_entity_that_is_not_saved_any_more_does_not_come_back() {
     assert_eq!(names, ["stays"]);
 }
 
+/// Promise, clocks and faults: A dimension's `Time` continues after a restart of the app, and mirrors show it.
 #[test]
 fn after_a_restart_mirrors_show_the_time_of_their_dimension_that_has_gone_on() {
     let disk = Arc::new(MemoryStore::new());

@@ -42,6 +42,7 @@ fn look(app: &mut App, dimension: Entity) -> (Vec<String>, Vec<u8>) {
     })
 }
 
+/// Promise, upkeep: An import finds blocks by their names, and keeps unknown keys for later exports.
 #[test]
 fn what_was_built_in_one_game_stands_in_another_that_has_other_numbers() {
     let (one, other) = (Arc::<MemoryStore>::default(), Arc::<MemoryStore>::default());
@@ -204,6 +205,7 @@ mod killed {
         std::fs::write(at(&folder, "imported"), "").unwrap();
     }
 
+    /// Promise, upkeep: An export or import that was stopped or killed goes on, and ends as if nothing had been.
     #[test]
     fn a_killed_export_and_a_killed_import_go_on_and_end_as_if_nothing_had_been() {
         let folder = tempfile::tempdir().unwrap();

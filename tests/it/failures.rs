@@ -31,6 +31,7 @@ fn played(folder: &Path) -> PathBuf {
     path
 }
 
+/// Promise, crashes: A world of a newer format is refused, and stays untouched.
 #[test]
 fn a_world_of_a_newer_format_is_refused_and_untouched() {
     let folder = tempfile::tempdir().unwrap();
@@ -56,6 +57,7 @@ fn a_world_that_is_open_is_refused_with_the_process_that_has_it() {
     assert_eq!(app.should_exit(), None, "the first one goes on");
 }
 
+/// Promise, crashes: A world made by another generator is refused, and stays as it is.
 #[test]
 fn another_generator_is_refused_and_the_world_stays_as_it_is() {
     let folder = tempfile::tempdir().unwrap();

@@ -92,6 +92,7 @@ fn generated(plugin: TerranePlugin, generated: u32) -> (App, Entity) {
     (app, dimension)
 }
 
+/// Promise, far view: A far view gets each column once, near to far, at a coarser LOD with each doubling of the distance.
 #[test]
 fn all_columns_in_range_arrive_once_and_near_to_far() {
     let (mut app, dimension) = generated(lockstep(), 12);
@@ -120,6 +121,7 @@ fn all_columns_in_range_arrive_once_and_near_to_far() {
     assert!(gone(&app).is_empty());
 }
 
+/// Promise, far view: A `FarView` works beside a viewer, on any entity with a place, or for a viewer that lives in a region.
 #[test]
 fn columns_that_are_generated_while_somebody_listens_arrive_too() {
     let mut app = far_game(lockstep());
@@ -134,6 +136,7 @@ fn columns_that_are_generated_while_somebody_listens_arrive_too() {
     assert!(messages.iter().all(|message| summary(message).heights() == Some((0, 0))));
 }
 
+/// Promise, far view: A far view gets a finer LOD of near columns, and loses those that are four columns beyond its radius.
 #[test]
 fn a_listener_that_moves_misses_nothing_gets_finer_detail_and_is_told_what_is_gone() {
     let (mut app, dimension) = generated(lockstep(), 16);
@@ -164,6 +167,8 @@ fn a_listener_that_moves_misses_nothing_gets_finer_detail_and_is_told_what_is_go
     }
 }
 
+/// Promise, far view: A far view gets no more bytes a second than its cap.
+/// Promise, far view: The radius, the detail and the cap of a far view can be changed at any time.
 #[test]
 fn nothing_more_comes_than_the_cap_allows() {
     let (mut app, dimension) = generated(lockstep(), 10);
@@ -194,6 +199,7 @@ fn nothing_more_comes_than_the_cap_allows() {
     assert_eq!(set(1 << 20).1, disc((0, 0), 10).len());
 }
 
+/// Promise, far view: The radius, the detail and the cap of a far view can be changed at any time.
 #[test]
 fn the_radius_can_be_changed_at_any_time() {
     let (mut app, dimension) = generated(lockstep(), 12);
@@ -217,6 +223,7 @@ fn the_radius_can_be_changed_at_any_time() {
     }
 }
 
+/// Promise, far view: A far view gets a column again when an edit of it can be seen.
 #[test]
 fn edits_arrive_and_those_that_nobody_sees_do_not() {
     let mut app = far_game(saving_soon());
@@ -265,6 +272,8 @@ fn a_change_just_beyond_the_radius_takes_back_what_was_sent() {
     assert_eq!(known(&app, listener)[&(4, 0)].surface(0, 0).unwrap().height, 5);
 }
 
+/// Promise, far view: A `FarView` works beside a viewer, on any entity with a place, or for a viewer that lives in a region.
+/// Promise, far view: `FarColumns` holds every column that a far view has at the moment.
 #[test]
 fn several_listeners_in_several_dimensions_each_get_their_own() {
     let mut app = far_game(lockstep());
@@ -350,6 +359,7 @@ fn a_far_view_is_a_job_that_pauses_ends_and_begins_again() {
     assert_eq!(keys(&known(&app, one)), all);
 }
 
+/// Promise, far view: A `FarView` works beside a viewer, on any entity with a place, or for a viewer that lives in a region.
 #[test]
 fn a_viewer_in_a_region_has_a_far_view_in_the_main_world() {
     let (mut app, dimension) = generated(lockstep(), 12);

@@ -111,6 +111,7 @@ pub fn is_at(world: &mut World, name: &str, place: BlockPos) -> bool {
     walkers(world).iter().any(|(at, position)| at == name && position.block == place)
 }
 
+/// Promise, clocks and faults: A region whose tick panics halts and says where, and the other regions go on.
 #[test]
 fn a_panic_is_told_with_its_source_its_system_and_its_place_and_the_others_go_on() {
     let (mut app, dimension, ..) = two_regions(plugin());
@@ -162,6 +163,7 @@ fn an_error_that_a_system_returns_halts_its_region_with_the_systems_name() {
     assert!(system.contains("complain"), "{halted:?}");
 }
 
+/// Promise, clocks and faults: `RegionHalted` gives the source location of the panic that ended the tick.
 #[test]
 fn the_location_is_that_of_the_panic_that_ended_the_tick() {
     /// As a library may panic within, and say nothing of it.
@@ -192,6 +194,7 @@ fn the_location_is_that_of_the_panic_that_ended_the_tick() {
     assert!(system.contains("recover_and_fail"), "{system}");
 }
 
+/// Promise, clocks and faults: A halted region that is restarted begins again from the store.
 #[test]
 fn a_restart_brings_back_what_was_saved_last_and_nothing_else() {
     let (mut app, dimension, _, armed) = two_regions(plugin());
@@ -218,6 +221,8 @@ fn a_restart_brings_back_what_was_saved_last_and_nothing_else() {
     });
 }
 
+/// Promise, clocks and faults: `RegionOrder::Halt` stops a region as a panic would.
+/// Promise, clocks and faults: `Regions` tells why a region halted, what it hangs in, and with whom it is coupled.
 #[test]
 fn a_region_halts_by_order_and_begins_again_with_what_was_saved() {
     for is_paused in [false, true] {
@@ -344,6 +349,7 @@ fn letters_to_a_halted_region_wait_for_its_restart() {
     update_until(&mut app, "the letter is read", |_| receiver.try_recv().is_ok());
 }
 
+/// Promise, clocks and faults: A halted region begins again from the store when a live region comes to merge with it.
 #[test]
 fn a_viewer_that_walks_into_a_halted_region_finds_what_was_saved() {
     let (mut app, dimension, [_, walking], armed) = two_regions(plugin());
@@ -418,6 +424,7 @@ fn walk_up_to_the_halted_region(app: &mut App, dimension: Entity, walking: Entit
     });
 }
 
+/// Promise, clocks and faults: With `RegionFaults`, a panic in a region can also halt its neighbours, or go on to the app.
 #[test]
 fn by_a_setting_what_merges_with_a_halted_region_halts_too_until_a_restart() {
     let (mut app, dimension, [_, walking], armed) =
@@ -463,6 +470,7 @@ fn what_is_held_by_a_halted_region_is_saved_all_the_same() {
     assert_eq!(stored(), 1);
 }
 
+/// Promise, crashes: A `SaveWorld` that a halted region could not follow is answered by a `SaveFailed` with its number.
 #[test]
 fn a_save_that_was_asked_for_before_a_region_halts_fails_by_its_number() {
     let (mut app, dimension, ..) = two_regions(plugin());
@@ -490,6 +498,7 @@ fn a_save_that_was_asked_for_before_a_region_halts_fails_by_its_number() {
     assert_eq!(heard::<WorldSaved>(&app).iter().map(|saved| saved.request).collect::<Vec<_>>(), [9]);
 }
 
+/// Promise, crashes: A region that hangs as the app ends keeps its last saved state, with the edits that waited for it.
 #[test]
 fn edits_that_wait_for_a_region_that_hangs_as_the_app_ends_are_stored() {
     let disk: Arc<dyn KeyValueStore> = Arc::new(MemoryStore::default());
@@ -522,6 +531,7 @@ fn edits_that_wait_for_a_region_that_hangs_as_the_app_ends_are_stored() {
     gate.open();
 }
 
+/// Promise, clocks and faults: With `RegionFaults`, a panic in a region can also halt its neighbours, or go on to the app.
 #[test]
 fn by_a_setting_a_panic_goes_on_to_the_app() {
     let (mut app, dimension, ..) = two_regions(plugin().with_region_faults(RegionFaults::Propagate));

@@ -179,11 +179,13 @@ fn process_of_a_game() {
     assert_eq!(app.world().resource::<WorldStatistics>().generated, 0, "what was saved is loaded");
 }
 
+/// Promise, crashes: While the disk is full or fails the world goes on, and everything is saved when the disk works again.
 #[test]
 fn a_game_on_a_full_disk_goes_on_and_saves_when_there_is_room_again() {
     on_faulty_disk("process_of_a_game", FULL);
 }
 
+/// Promise, crashes: While the disk is full or fails the world goes on, and everything is saved when the disk works again.
 #[test]
 fn a_game_on_a_disk_with_errors_goes_on_and_saves_when_they_end() {
     on_faulty_disk("process_of_a_game", BROKEN);
@@ -225,6 +227,7 @@ fn process_of_a_game_that_loses_its_disk() {
     assert!([1, 2].into_iter().all(|round| block_at(app.world_mut(), dimension, place(round)) == Some(stone)));
 }
 
+/// Promise, crashes: After any fault of the disk the store recovers by itself within seconds, and the missing ground is loaded.
 #[test]
 fn a_game_whose_disk_is_gone_for_seconds_saves_loads_and_lets_players_in_when_it_is_back() {
     on_faulty_disk("process_of_a_game_that_loses_its_disk", GONE);
@@ -317,6 +320,7 @@ fn process_that_writes_much() {
     fail_and_recover(400_000, 800, 1);
 }
 
+/// Promise, crashes: While the disk is full or fails, the store is read-only and says so.
 #[test]
 fn a_store_whose_log_cannot_be_written_opens_itself_again() {
     [FULL, BROKEN, UNSYNCED].into_iter().for_each(|fault| on_faulty_disk("process_that_writes", fault));
@@ -406,6 +410,7 @@ fn process_that_fails_in_every_order() {
     });
 }
 
+/// Promise, crashes: After any fault of the disk the store recovers by itself within seconds, and the missing ground is loaded.
 #[test]
 fn a_store_works_again_in_whatever_order_opens_reads_writes_and_syncs_fail() {
     on_faulty_disk("process_that_fails_in_every_order", GONE);

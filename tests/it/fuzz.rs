@@ -151,6 +151,7 @@ fn chunks_of_any_bytes_are_read_or_refused() {
     });
 }
 
+/// Promise, chunk format: One component of one block can be read from an encoded chunk by itself.
 #[test]
 fn parts_of_chunks_of_any_bytes_are_read_or_refused() {
     let (blocks, _, components) = blocks();

@@ -30,6 +30,7 @@ fn near(column: &ColumnPos, center: ColumnPos, radius: u128) -> bool {
 
 const HOME: ColumnPos = ColumnPos::new(0, 0);
 
+/// Promise, worlds: Columns between a viewer's load radius and its generation radius are generated and stored, not loaded.
 #[test]
 fn what_lies_between_the_radii_is_generated_and_stored_and_not_loaded() {
     let watched = Watched::default();
@@ -76,6 +77,7 @@ fn a_viewer_of_a_region_has_its_radii_again_after_a_restart() {
     assert!(disc(far, 7).iter().all(|column| calls[column] == 1));
 }
 
+/// Promise, worlds: Columns are generated nearest first over all viewers and dimensions, and no viewer starves.
 #[test]
 fn a_crowd_that_moves_on_and_on_does_not_starve_a_lone_viewer() {
     let watched = Watched::default();
@@ -101,6 +103,7 @@ fn a_crowd_that_moves_on_and_on_does_not_starve_a_lone_viewer() {
     assert!(for_lone * 2 <= calls.len(), "{for_lone} of {}: the nearest come first", calls.len());
 }
 
+/// Promise, worlds: Columns are generated nearest first over all viewers and dimensions, and no viewer starves.
 #[test]
 fn several_dimensions_are_generated_at_a_time() {
     let watched = [Watched::default(), Watched::default(), Watched::default()];
@@ -140,6 +143,8 @@ fn work_ahead_of_a_viewer_that_moves_counts_as_nearer() {
     assert!(with > without + 50, "{without} without, {with} with a weight");
 }
 
+/// Promise, worlds: `DimensionGeneration` pauses or caps the generation of a dimension, and its loading goes on.
+/// Promise, worlds: `WorldStatistics` tells how much is left to generate, the rate, the time left, and what failed.
 #[test]
 fn a_cap_and_a_pause_hold_for_what_is_generated_and_not_for_what_is_loaded() {
     let watched = Watched::default();
@@ -207,6 +212,8 @@ fn after_a_leap_the_first_columns_are_near_the_new_place() {
     assert_eq!(old, in_hand, "nobody wants the rest");
 }
 
+/// Promise, worlds: A column that cannot be generated is reported, holds up nothing, and is tried again on demand.
+/// Promise, worlds: `WorldStatistics` tells how much is left to generate, the rate, the time left, and what failed.
 #[test]
 fn a_column_that_fails_is_tried_again_set_aside_and_tried_on_demand() {
     let watched = Watched::default();
@@ -308,6 +315,7 @@ fn a_generator_that_fails_everywhere_comes_to_rest_and_is_never_done() {
     assert!(watched.asked().is_empty());
 }
 
+/// Promise, worlds: `Pacing` keeps generation no faster than frames and ticks can bear.
 #[test]
 fn the_number_of_columns_in_flight_follows_the_settings_of_the_main_world() {
     // Nothing is too slow.

@@ -47,6 +47,7 @@ fn read_all(app: &mut App, read: &Read, count: usize) -> Vec<(u32, Option<Undeli
     found
 }
 
+/// Promise, messages: Messages handed over in a tick that panics come back or are reported; others wait for the restart.
 #[test]
 fn what_was_not_handed_over_in_the_tick_that_panics_waits_and_the_rest_is_told_of() {
     let (mut app, dimension, _, armed, read) = reading(plugin().with_ticks_per_second(4.0));

@@ -85,6 +85,8 @@ fn set(app: &mut App, dimension: Entity, position: BlockPos, block: BlockId) {
     app.world_mut().write_message(SetBlock { dimension, position, block });
 }
 
+/// Promise, ground: A dimension may be as high as `i64` reaches.
+/// Promise, ground: A sparse dimension generates, stores and loads only slabs of 16 chunks within a viewer's vertical radius.
 #[test]
 fn only_what_is_near_above_and_below_is_generated_at_any_height() {
     let strata = Strata::default();
@@ -106,6 +108,7 @@ fn only_what_is_near_above_and_below_is_generated_at_any_height() {
     }
 }
 
+/// Promise, ground: A dimension of more than 16,384 blocks is sparse.
 #[test]
 fn a_dimension_of_more_than_16_384_blocks_is_sparse() {
     let mut app = game(lockstep());
@@ -121,6 +124,7 @@ fn a_dimension_of_more_than_16_384_blocks_is_sparse() {
     assert_eq!(dimensions.map(|dimension| is_loaded(dimension, 16_000)), [true, false]);
 }
 
+/// Promise, ground: A sparse dimension generates, stores and loads only slabs of 16 chunks within a viewer's vertical radius.
 #[test]
 fn viewers_at_two_heights_of_a_column_have_both() {
     let strata = Strata::default();
@@ -146,6 +150,7 @@ fn viewers_at_two_heights_of_a_column_have_both() {
     assert!(strata.made(low.column()).2, "nothing is made twice");
 }
 
+/// Promise, ground: A sparse dimension loads and evicts slabs as viewers climb and fall.
 #[test]
 fn the_loaded_part_follows_a_viewer_up_and_down_with_what_was_built_there() {
     let strata = Strata::default();
@@ -290,6 +295,7 @@ fn what_waits_for_a_block_waits_while_its_height_is_not_loaded() {
     assert_eq!(*ticked.lock().unwrap(), [block]);
 }
 
+/// Promise, messages: A message to a place has that place loaded.
 #[test]
 fn a_message_to_a_place_has_that_height_loaded() {
     let mut app = game(lockstep());

@@ -42,6 +42,7 @@ fn send(app: &mut App, dimension: Entity, block: BlockPos) -> Receiver<()> {
     receiver
 }
 
+/// Promise, clocks and faults: A region that does not tick keeps the ground that a message waits for.
 #[test]
 fn a_letter_to_ground_of_a_paused_dimension_loads_it_once_and_holds_it_until_the_next_tick() {
     let (mut app, dimension, _) = one_region(lockstep());
@@ -81,6 +82,8 @@ fn a_letter_to_ground_of_a_paused_region_loads_it_once_and_waits_for_the_next_ti
     assert_eq!(block_at(app.world_mut(), dimension, NEARBY), None);
 }
 
+/// Promise, clocks and faults: A region that does not tick for a while is saved all the same, and evicts columns that nobody
+/// needs.
 #[test]
 fn a_region_of_a_very_slow_rate_is_saved_and_gives_up_columns_between_its_ticks() {
     let (mut app, dimension, camera) = one_region(TerranePlugin::in_memory());

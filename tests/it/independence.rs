@@ -59,6 +59,7 @@ fn all_three_tick(world: &mut World) -> bool {
     regions.len() == 3 && regions.iter().all(|region| region.ticks > 5 && region.columns >= 5)
 }
 
+/// Promise, overview: A region ticks on its own clock and waits for no other region and no frame.
 #[test]
 fn a_region_that_sleeps_does_not_slow_the_others() {
     fn sleep(sleepers: Query<&Walker>) {
@@ -79,6 +80,8 @@ fn a_region_that_sleeps_does_not_slow_the_others() {
     some_window(&mut app, Duration::from_millis(5), |[slow, rest @ ..]| *slow < 5.0 && rest.iter().all(is_steady));
 }
 
+/// Promise, overview: A region ticks on its own clock and waits for no other region and no frame.
+/// Promise, worlds: A slow frame does not slow the simulation.
 #[test]
 fn a_frame_that_sleeps_does_not_slow_the_regions() {
     let (mut app, _) = three_regions(TerranePlugin::in_memory());

@@ -165,6 +165,7 @@ fn play_on(seed: u64, halts: bool) -> u64 {
     moments + 1
 }
 
+/// Promise, crashes: A crash neither loses nor doubles what moved between regions.
 #[test]
 fn whatever_is_saved_first_a_crash_finds_each_item_once() {
     let moments: u64 = (0..rounds(4)).map(|seed| play_on(seed, false)).sum();
@@ -216,6 +217,8 @@ mod killed {
     }
 
     /// `TERRANE_ROUNDS=10` kills 500 times.
+    ///
+    /// Promise, crashes: Whenever the process is killed, each item is there exactly once.
     #[test]
     fn a_player_that_walks_between_regions_is_killed_and_each_item_is_there_once() {
         let mut random = bevy_terrane::simulation::SplitMix64::new(rounds(50));

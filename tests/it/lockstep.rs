@@ -105,6 +105,8 @@ fn run(region_threads: usize) -> (String, Vec<u8>) {
     (text, blocks)
 }
 
+/// Promise, worlds: The coordinator changes the states of regions in a fixed order.
+/// Promise, worlds: Lockstep is deterministic: two runs give the same world, with one thread or two.
 #[test]
 fn two_runs_give_the_same_world_with_one_and_with_two_threads() {
     let (text, blocks) = run(1);
@@ -115,6 +117,7 @@ fn two_runs_give_the_same_world_with_one_and_with_two_threads() {
     }
 }
 
+/// Promise, worlds: In lockstep each update of the app ticks each region exactly once.
 #[test]
 fn each_update_ticks_each_region_once() {
     let mut app = game(lockstep());

@@ -53,6 +53,7 @@ fn expect_lost(app: &mut App, path: &Path, times: usize) {
     }
 }
 
+/// Promise, crashes: When a world's folder that was moved away is back, saving continues.
 #[test]
 fn a_folder_that_is_moved_away_fails_saves_and_moved_back_has_them_all() {
     let root = tempfile::tempdir().unwrap();
@@ -77,6 +78,8 @@ fn a_folder_that_is_moved_away_fails_saves_and_moved_back_has_them_all() {
     assert!((0..3).all(|round| block_at(app.world_mut(), dimension, place(round)) == Some(stone)));
 }
 
+/// Promise, crashes: If a world's folder is deleted, moved or replaced, each `SaveFailed` names it, and nothing is written
+/// there.
 #[test]
 fn a_deleted_folder_is_told_by_every_save_and_nothing_of_it_comes_back() {
     let root = tempfile::tempdir().unwrap();
@@ -97,6 +100,8 @@ fn a_deleted_folder_is_told_by_every_save_and_nothing_of_it_comes_back() {
     assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0, "nothing is left of it or made anew");
 }
 
+/// Promise, crashes: If a world's folder is deleted, moved or replaced, each `SaveFailed` names it, and nothing is written
+/// there.
 #[test]
 fn a_folder_that_took_the_place_of_the_world_is_left_alone() {
     let root = tempfile::tempdir().unwrap();
@@ -180,6 +185,7 @@ fn process_without_file_handles() {
     }
 }
 
+/// Promise, crashes: After any fault of the disk the store recovers by itself within seconds, and the missing ground is loaded.
 #[test]
 fn a_store_without_file_handles_works_again_when_there_are_some() {
     let folder = tempfile::tempdir().unwrap();

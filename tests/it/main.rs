@@ -46,7 +46,6 @@ mod players;
 mod plugins;
 mod pregeneration;
 mod pregeneration_tool;
-mod promises;
 mod rebuilding;
 mod regions;
 mod registry;

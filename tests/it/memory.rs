@@ -24,6 +24,7 @@ fn middle(column: ColumnPos) -> (f32, f32) {
     ((16 * column.x + 8) as f32, (16 * column.z + 8) as f32)
 }
 
+/// Promise, worlds: Columns within a viewer's radius are loaded, and unloaded when they are more than two columns further away.
 #[test]
 fn a_viewer_loads_what_lies_within_its_radius_and_keeps_two_columns_more() {
     for radius in [0, 1, 3, 5] {
@@ -175,6 +176,7 @@ fn resident_bytes() -> usize {
     resident.trim().parse::<usize>().unwrap() << 10
 }
 
+/// Promise, worlds: After a burst of regions, glibc returns the freed memory to the system.
 #[cfg(target_os = "linux")]
 #[test]
 fn the_system_gets_back_what_a_burst_of_regions_took() {
@@ -191,6 +193,7 @@ fn the_system_gets_back_what_a_burst_of_regions_took() {
     });
 }
 
+/// Promise, worlds: Regions and columns free their memory when they are unloaded.
 #[test]
 fn regions_that_came_merged_parted_and_went_leave_nothing_behind_in_lockstep() {
     alone("regions_that_came_merged_parted_and_went_leave_nothing_behind_in_lockstep", || {
@@ -198,6 +201,7 @@ fn regions_that_came_merged_parted_and_went_leave_nothing_behind_in_lockstep() {
     });
 }
 
+/// Promise, worlds: Regions and columns free their memory when they are unloaded.
 #[test]
 fn regions_that_came_merged_parted_and_went_leave_nothing_behind() {
     alone("regions_that_came_merged_parted_and_went_leave_nothing_behind", || {

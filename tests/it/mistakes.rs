@@ -150,6 +150,7 @@ fn none() {
     update(&mut app, 30);
 }
 
+/// Promise, clocks and faults: Common mistakes are logged, once each.
 #[test]
 fn a_viewer_without_a_dimension_or_with_a_wrong_one_is_told() {
     let lines = lines_with("a viewer without a dimension", "is a Viewer");
@@ -158,12 +159,14 @@ fn a_viewer_without_a_dimension_or_with_a_wrong_one_is_told() {
     assert!(lines.len() == 1 && lines[0].contains("has no Dimension"), "{lines:?}");
 }
 
+/// Promise, clocks and faults: Common mistakes are logged, once each.
 #[test]
 fn systems_of_regions_in_the_main_app_are_told() {
     let lines = lines_with("systems of regions in the main app", "RegionTick");
     assert!(lines.len() == 1 && lines[0].contains("add_region_plugins"), "{lines:?}");
 }
 
+/// Promise, clocks and faults: Common mistakes are logged, once each.
 #[test]
 fn a_missing_plugin_is_told() {
     for mistake in ["a component without the plugin", "a dimension without the plugin"] {
@@ -172,6 +175,7 @@ fn a_missing_plugin_is_told() {
     }
 }
 
+/// Promise, clocks and faults: Common mistakes are logged, once each.
 #[cfg(debug_assertions)]
 #[test]
 fn a_name_that_finds_nothing_is_told_with_the_nearest_one() {
@@ -182,6 +186,7 @@ fn a_name_that_finds_nothing_is_told_with_the_nearest_one() {
     assert!(other.len() == 1 && !other[0].contains("meant"), "{other:?}");
 }
 
+/// Promise, clocks and faults: Failures that repeat are logged in one line a second at most, with a count.
 #[test]
 fn refused_edits_are_told_once_a_second_at_most() {
     let lines = lines_with("refused edits", "SetBlock");
@@ -190,6 +195,7 @@ fn refused_edits_are_told_once_a_second_at_most() {
     assert!(lines[0].contains("more edits were refused"), "{lines:?}");
 }
 
+/// Promise, clocks and faults: Failures that repeat are logged in one line a second at most, with a count.
 #[test]
 fn a_generators_error_is_one_line_with_a_count() {
     let lines = lines_with("a generator that fails", "game:nothing");
@@ -198,6 +204,7 @@ fn a_generators_error_is_one_line_with_a_count() {
     assert!(lines[0].contains("more columns failed"), "{lines:?}");
 }
 
+/// Promise, clocks and faults: Common mistakes are logged, once each.
 #[test]
 fn a_game_without_a_mistake_is_told_nothing() {
     let complaints = log_of("none").into_iter().filter(|line| line.contains("WARN") || line.contains("ERROR"));
@@ -210,6 +217,7 @@ fn panic_of(mut app: App) -> String {
     payload.downcast_ref::<String>().cloned().unwrap_or_default()
 }
 
+/// Promise, clocks and faults: `RegionBlocks` in the main world and `NonSend` in a region are errors that say what to do.
 #[test]
 fn blocks_of_regions_in_the_main_world_are_told() {
     let mut app = game(lockstep());
@@ -239,6 +247,7 @@ fn refusal(template: impl Fn(&mut SubApp) + Send + Sync + 'static) -> String {
     app.world().resource::<WorldFailure>().to_string()
 }
 
+/// Promise, clocks and faults: `RegionBlocks` in the main world and `NonSend` in a region are errors that say what to do.
 #[test]
 fn what_belongs_to_one_thread_is_refused_in_regions() {
     struct OfOneThread(#[expect(dead_code, reason = "it only has to be there")] Rc<u8>);

@@ -146,6 +146,8 @@ fn contents(store: &ObjectStore) -> Model {
 }
 
 /// `TERRANE_ROUNDS=10` kills 400 times.
+///
+/// Promise, object store: The index of an object store is right if it is there, since the first change frees its first block.
 #[test]
 fn whatever_a_killed_process_was_told_is_written_is_there() {
     let folder = tempfile::tempdir().unwrap();

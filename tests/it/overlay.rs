@@ -162,6 +162,8 @@ fn clock_of(app: &App, dimension: Entity) -> DimensionClock {
     app.world().get::<DimensionClock>(dimension).copied().unwrap_or_default()
 }
 
+/// Promise, clocks and faults: The overlay pauses and steps a dimension, and sets its speed.
+/// Promise, features: The overlay shows and controls dimensions and regions.
 #[test]
 fn a_dimension_is_paused_stepped_and_resumed() {
     let (mut app, dimension) = two_regions(lockstep());
@@ -177,6 +179,7 @@ fn a_dimension_is_paused_stepped_and_resumed() {
     frame_until(&mut app, "they tick again", |app| ticks(app) > before + 10);
 }
 
+/// Promise, clocks and faults: The overlay pauses and steps a dimension, and sets its speed.
 #[test]
 fn a_dimensions_tick_rate_and_speed_are_dragged() {
     let (mut app, dimension) = two_regions(lockstep());
@@ -191,6 +194,8 @@ fn a_dimensions_tick_rate_and_speed_are_dragged() {
     });
 }
 
+/// Promise, clocks and faults: A click on a region in the overlay opens a window to pause, step, halt or restart it, or set its
+/// tick rate.
 #[test]
 fn a_region_is_selected_in_the_table_on_the_map_and_in_the_log() {
     let (mut app, dimension) = two_regions(lockstep());
@@ -219,6 +224,8 @@ fn a_region_is_selected_in_the_table_on_the_map_and_in_the_log() {
     panic!("no click on the map's right end selects the region there");
 }
 
+/// Promise, clocks and faults: A click on a region in the overlay opens a window to pause, step, halt or restart it, or set its
+/// tick rate.
 #[test]
 fn one_region_is_paused_stepped_and_resumed_while_the_other_goes_on() {
     let (mut app, dimension) = two_regions(lockstep());
@@ -235,6 +242,8 @@ fn one_region_is_paused_stepped_and_resumed_while_the_other_goes_on() {
     frame_until(&mut app, "it ticks again", |app| here(app, dimension).ticks > before + 5);
 }
 
+/// Promise, clocks and faults: A click on a region in the overlay opens a window to pause, step, halt or restart it, or set its
+/// tick rate.
 #[test]
 fn a_region_gets_a_tick_rate_of_its_own_and_loses_it_again() {
     let (mut app, dimension) = two_regions(lockstep());
@@ -248,6 +257,8 @@ fn a_region_gets_a_tick_rate_of_its_own_and_loses_it_again() {
     frame_until(&mut app, "it has none", |app| here(app, dimension).tick_rate.is_none());
 }
 
+/// Promise, clocks and faults: A click on a region in the overlay opens a window to pause, step, halt or restart it, or set its
+/// tick rate.
 #[test]
 fn a_halted_region_says_why_and_where_and_is_restarted() {
     let plugin = TerranePlugin::in_memory().with_autosave_period(Duration::from_secs(3_600));
@@ -271,6 +282,8 @@ fn a_halted_region_says_why_and_where_and_is_restarted() {
     assert!(!is_seen(&app, "near column"));
 }
 
+/// Promise, clocks and faults: A click on a region in the overlay opens a window to pause, step, halt or restart it, or set its
+/// tick rate.
 #[test]
 fn a_region_is_halted_by_hand() {
     let (mut app, dimension) = two_regions(lockstep());
@@ -281,6 +294,7 @@ fn a_region_is_halted_by_hand() {
     frame_until(&mut app, "the overlay says why", |app| is_seen(app, "halted: by order"));
 }
 
+/// Promise, clocks and faults: The overlay's table of regions sorts by every column, over 5 s, 15 s or a minute.
 #[test]
 fn the_table_looks_back_over_the_window_that_is_chosen_and_sorts_by_the_title_that_is_clicked() {
     let (mut app, dimension) = two_regions(lockstep());
@@ -334,6 +348,7 @@ fn generation_is_held_and_goes_on_and_what_failed_is_told_in_the_panel() {
     assert!(is_told);
 }
 
+/// Promise, clocks and faults: The overlay lists pre-generations, captures and restores, and in another list far views.
 #[test]
 fn a_pre_generation_is_paused_resumed_and_cancelled() {
     let (mut app, dimension) = two_regions(lockstep().with_pregeneration_in_flight(4));
@@ -353,6 +368,7 @@ fn a_pre_generation_is_paused_resumed_and_cancelled() {
     assert!(places(&app, "cancel").is_empty(), "what is over cannot be cancelled");
 }
 
+/// Promise, clocks and faults: The overlay lists pre-generations, captures and restores, and in another list far views.
 #[test]
 fn a_snapshot_job_is_shown_and_cancelled() {
     let config = SnapshotConfig { columns: 1, ..SnapshotConfig::default() };
@@ -379,6 +395,7 @@ fn a_snapshot_job_is_shown_and_cancelled() {
     assert_eq!(states, [JobState::Cancelled; 2]);
 }
 
+/// Promise, clocks and faults: The overlay lists pre-generations, captures and restores, and in another list far views.
 #[test]
 fn far_views_are_shown_with_what_they_got() {
     let (mut app, dimension) = two_regions(lockstep());

@@ -72,6 +72,7 @@ fn walk_on(app: &mut App, id: Uuid, blocks_a_tick: f32) {
     });
 }
 
+/// Promise, crashes: A player is stored by itself, and after a crash is where it was saved last.
 #[test]
 fn a_player_that_logs_out_is_gone_and_comes_back_where_it_left_with_what_it_had() {
     let disk = Disk::default();
@@ -111,6 +112,7 @@ fn a_player_that_logs_out_is_gone_and_comes_back_where_it_left_with_what_it_had(
     }
 }
 
+/// Promise, crashes: A player is stored by itself, and after a crash is where it was saved last.
 #[test]
 fn after_a_crash_a_player_comes_back_where_it_was_saved_last() {
     let disk = Disk::default();
@@ -238,6 +240,7 @@ fn a_player_that_is_made_a_child_stays_one_of_its_own() {
     assert_eq!(log_in(&mut app, "bob", None).block, SPAWN);
 }
 
+/// Promise, crashes: Whenever the process is killed, each item is there exactly once.
 #[test]
 fn what_a_player_lays_down_as_it_logs_out_is_there_once_after_a_crash() {
     let disk = Disk::default();

@@ -82,6 +82,8 @@ fn look_at_child(children: Query<(&GlobalTransform, &Name)>, log: Res<Log>) {
     }
 }
 
+/// Promise, first game: A region plugin runs for every region world that is made.
+/// Promise, worlds: `Update`, states, transforms, observers and messages work in region worlds.
 #[test]
 fn transforms_states_messages_and_observers_work_and_messages_do_not_pile_up() {
     let log = Log::default();
@@ -133,6 +135,7 @@ impl Order {
     }
 }
 
+/// Promise, worlds: The system sets of the main world, the coordinator and the regions run in a fixed order.
 #[test]
 fn the_public_system_sets_run_in_their_order() {
     let [in_regions, in_the_coordinator] = [(); 2].map(|()| Order::default());

@@ -21,6 +21,9 @@ fn run(world: &Path, arguments: &[&str]) -> Result<serde_json::Value, String> {
     tool::run(&parse(world, arguments)?).map(|summary| serde_json::to_value(summary).unwrap())
 }
 
+/// Promise, pre-generation: A pre-generation counts columns that are stored already as done.
+/// Promise, pre-generation: The example `pregenerate` generates an area from the command line, and reports as JSON with
+/// `--json`.
 #[test]
 fn it_generates_an_area_goes_on_and_refuses_what_cannot_be() {
     let folder = tempfile::tempdir().unwrap();
@@ -48,6 +51,8 @@ fn it_generates_an_area_goes_on_and_refuses_what_cannot_be() {
     assert_eq!((stored, store.pregenerations(id).unwrap().len()), (169, 0));
 }
 
+/// Promise, pre-generation: The example `pregenerate` generates an area from the command line, and reports as JSON with
+/// `--json`.
 #[test]
 fn wrong_arguments_are_refused() {
     let world = Path::new("world");
@@ -66,6 +71,7 @@ fn wrong_arguments_are_refused() {
     }
 }
 
+/// Promise, pre-generation: The exit code of the example `pregenerate` says how it ended.
 #[test]
 fn the_exit_code_says_how_it_ended() {
     let folder = tempfile::tempdir().unwrap();

@@ -9,6 +9,7 @@ fn regions_in_statistics(app: &App) -> usize {
     app.world().resource::<WorldStatistics>().regions.len()
 }
 
+/// Promise, overview: Regions merge and split as players move.
 #[test]
 fn a_viewer_that_walks_merges_regions_and_parts_them_again_with_their_entities() {
     let mut app = game(lockstep().with_regionizer(parting_soon()));

@@ -55,6 +55,7 @@ fn built(app: &mut App, count: usize) -> Vec<String> {
     (0..count).map(name).collect()
 }
 
+/// Promise, blocks: The number of a block type never changes in a world, even if types are reordered, renamed or dropped.
 #[test]
 fn every_block_is_what_it_was_when_types_are_reordered_added_renamed_and_dropped() {
     let disk = Arc::new(MemoryStore::new());
@@ -125,6 +126,7 @@ fn with_chest(app: &mut App, lock: BlockComponent) -> Result<BlockId, BlockRegis
     app.register_block(BlockType::new("game:chest").with_component("game:lock").with_component("game:items"))
 }
 
+/// Promise, blocks: A component of another schema version is migrated, or the world does not open and names the component.
 #[test]
 fn a_block_component_of_another_schema_is_migrated_or_the_world_does_not_open() {
     let disk = Arc::new(MemoryStore::new());
@@ -237,6 +239,7 @@ fn with_an_old_mob() -> Arc<MemoryStore> {
     disk
 }
 
+/// Promise, blocks: A component of another schema version is migrated, or the world does not open and names the component.
 #[test]
 fn a_saved_component_of_another_version_is_migrated_or_the_world_does_not_open() {
     let disk = with_an_old_mob();

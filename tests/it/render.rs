@@ -54,6 +54,7 @@ fn settle(app: &mut App) -> BTreeSet<(i64, i64)> {
     inner(app.world())
 }
 
+/// Promise, features: The feature `render` makes meshes for the published columns.
 #[test]
 fn meshes_come_follow_edits_and_go() {
     let (mut app, dimension, viewer) = app(ChunkRenderPlugin::default(), true);
@@ -168,6 +169,7 @@ fn shown(world: &mut World) -> (BTreeSet<(i64, i64)>, BTreeSet<(i64, i64)>) {
     (drawn, far)
 }
 
+/// Promise, far view: A column is hidden from the far view exactly while its own chunks are drawn.
 #[test]
 fn a_column_is_seen_from_afar_exactly_while_its_chunks_are_not_drawn() {
     let (mut app, _, viewer) = far_app();

@@ -122,6 +122,7 @@ fn scenes_after_crashes(after_crash: AfterCrash) -> (Vec<Scene>, [Scene; 2]) {
     (crashes.iter().map(after).collect(), [whole, torn])
 }
 
+/// Promise, snapshots: A restore that a crash cuts short goes on, or is taken back, when the world opens again.
 #[test]
 fn it_goes_on_wherever_it_was_cut_short() {
     let (scenes, [whole, torn]) = scenes_after_crashes(AfterCrash::Continue);
@@ -131,6 +132,7 @@ fn it_goes_on_wherever_it_was_cut_short() {
     assert!(begun < 4 && scenes[begun..].iter().all(|scene| *scene == whole), "{begun}");
 }
 
+/// Promise, snapshots: A restore that a crash cuts short goes on, or is taken back, when the world opens again.
 #[test]
 fn it_is_taken_back_until_it_is_done() {
     let (scenes, [whole, torn]) = scenes_after_crashes(AfterCrash::Undo);

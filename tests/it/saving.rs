@@ -73,6 +73,8 @@ fn process_that_is_killed() {
     }
 }
 
+/// Promise, commands: The second run of a game loads the world that the first one saved.
+/// Promise, crashes: What `WorldSaved` answered survives a kill.
 #[test]
 fn what_was_acknowledged_survives_a_kill() {
     for number in 0..rounds(3) as u32 {
@@ -155,6 +157,7 @@ fn end_by_signals(test: &str, ignored: &[&str], signals: &[&str]) {
 const TERMINATED: [&str; 2] =
     ["saving::process_that_is_terminated", "saving::process_with_default_plugins_that_is_terminated"];
 
+/// Promise, crashes: When the app ends by SIGINT or SIGTERM, everything is saved.
 #[cfg(unix)]
 #[test]
 fn a_signal_ends_the_app_and_everything_is_saved() {
@@ -163,6 +166,7 @@ fn a_signal_ends_the_app_and_everything_is_saved() {
     }
 }
 
+/// Promise, crashes: When the app ends by `AppExit`, everything is saved.
 #[test]
 fn the_end_of_the_app_saves_blocks_and_entities() {
     let folder = tempfile::tempdir().unwrap();
@@ -185,6 +189,7 @@ fn the_end_of_the_app_saves_blocks_and_entities() {
     assert_eq!((back[0].0.as_str(), back[0].1.block), ("bob", BlockPos::new(1, 5, 1)));
 }
 
+/// Promise, crashes: When the app ends by `AppExit`, everything is saved.
 #[test]
 fn the_order_to_end_the_app_saves_everything_within_the_update() {
     let disk = Disk::default();
@@ -283,6 +288,8 @@ fn a_region_that_hangs_does_not_keep_others_from_being_saved() {
 }
 
 /// As a script's `&` and `nohup` begin a process: what the parent ignores, every game ignores, whatever plugins it has.
+///
+/// Promise, crashes: When the app ends by SIGINT or SIGTERM, everything is saved.
 #[cfg(unix)]
 #[test]
 fn a_signal_ends_the_app_in_order_also_where_others_are_ignored() {

@@ -42,6 +42,7 @@ fn read(file: &[u8]) -> (Schematic, usize) {
     (read.unwrap(), peak)
 }
 
+/// Promise, snapshots: A schematic is read and written as a stream, in little memory.
 #[test]
 fn a_landscape_takes_little_more_than_its_chunks() {
     let terrain = terrain::schematic();
@@ -86,6 +87,7 @@ fn late_size(side: u16) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
+/// Promise, snapshots: A schematic is read and written as a stream, in little memory.
 #[test]
 fn blocks_that_come_before_their_size_are_never_held_unpacked() {
     let file = late_size(640);
@@ -94,6 +96,7 @@ fn blocks_that_come_before_their_size_are_never_held_unpacked() {
     assert_eq!(schematic.state([639, 639, 639]), Some("a:b"));
 }
 
+/// Promise, snapshots: The memory that reading a schematic may take is limited.
 #[test]
 fn what_a_small_file_can_take_is_limited() {
     let file = late_size(640);
@@ -133,6 +136,8 @@ fn block_entity(x: u32, data: &[u8]) -> Vec<u8> {
 }
 
 /// Reading never takes more than the limit, and a file that would take much less is not refused.
+///
+/// Promise, snapshots: The memory that reading a schematic may take is limited.
 #[test]
 fn the_limit_of_memory_is_that_of_what_is_held() {
     const LIMIT: usize = 24 << 20;

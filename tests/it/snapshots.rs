@@ -96,6 +96,7 @@ pub fn blocks(app: &mut App, dimension: Entity, area: &BlockBox) -> BTreeMap<Blo
     places.filter_map(|place| Some((place, block_at(app.world_mut(), dimension, place)?))).collect()
 }
 
+/// Promise, snapshots: A restore puts a snapshot back where it was captured, and changes nothing around it.
 #[test]
 fn what_was_torn_down_is_as_it_was_and_nothing_around_it_changes() {
     let (mut app, dimension, id) = world(lockstep());
@@ -141,6 +142,7 @@ fn what_was_torn_down_is_as_it_was_and_nothing_around_it_changes() {
     assert_eq!(app.world_mut().query::<&Job>().iter(app.world()).count(), 0);
 }
 
+/// Promise, snapshots: A restore can be told a part of the box, a filter of blocks, and an order.
 #[test]
 fn a_part_a_filter_and_an_order_restore_what_they_say() {
     let (mut app, dimension, id) = world(lockstep());
@@ -180,6 +182,7 @@ fn a_part_a_filter_and_an_order_restore_what_they_say() {
     assert_eq!(ended(&mut app, job).progress.state, JobState::Finished);
 }
 
+/// Promise, snapshots: A snapshot job loads the ground that nobody keeps loaded, and evicts it again.
 #[test]
 fn ground_that_nobody_holds_is_loaded_for_it_and_let_go_again() {
     let disk = Disk::default();
@@ -216,6 +219,7 @@ fn ground_that_nobody_holds_is_loaded_for_it_and_let_go_again() {
     assert_eq!(block_at(app.world_mut(), dimension, at(1_610, 40, 40)), Some(stone), "it is not in the box");
 }
 
+/// Promise, snapshots: A restore can leave out blocks or entities, and brings no entity that is alive already.
 #[test]
 fn nobody_is_there_twice() {
     let (mut app, dimension, id) = world(lockstep());
@@ -304,6 +308,8 @@ fn no_more_ground_is_loaded_for_a_job_at_a_time_than_it_may() {
     assert!(one >= 25 * 4 && all < 25, "{one} and {all} updates");
 }
 
+/// Promise, snapshots: A restore takes no more than its part of each region's tick.
+/// Promise, snapshots: Despawning the entity of a snapshot job cancels the job, and leaves each chunk as it was or restored.
 #[test]
 fn a_job_takes_no_more_of_a_tick_than_it_may_and_can_be_cancelled() {
     let config = SnapshotConfig { columns: 64, chunks: 2, ..SnapshotConfig::default() };
@@ -349,6 +355,7 @@ fn a_job_takes_no_more_of_a_tick_than_it_may_and_can_be_cancelled() {
     assert_eq!(there(&mut app), 0);
 }
 
+/// Promise, snapshots: `Jobs` is there in regions too, and can be cloned for any thread.
 #[test]
 fn regions_and_any_thread_queue_jobs_that_run_in_their_order_and_end_with_their_dimension() {
     let (mut app, dimension, id) = world(lockstep());
@@ -425,6 +432,7 @@ fn a_job_that_is_cancelled_does_nothing_later_in_a_region_that_was_halted() {
     assert_eq!(block_at(app.world_mut(), dimension, place), Some(stone), "nobody restores it any more");
 }
 
+/// Promise, snapshots: Despawning the entity of a snapshot job cancels the job, and leaves each chunk as it was or restored.
 #[test]
 fn a_box_may_be_as_high_as_it_likes_and_who_despawns_a_job_cancels_it() {
     let (mut app, dimension, id) = world(lockstep());

@@ -278,6 +278,7 @@ fn the_folder_of_an_earlier_version_is_read_in_full() {
     check_without_game(fixture().path());
 }
 
+/// Promise, world format: Released world formats stay readable.
 #[test]
 fn a_game_goes_on_with_the_folder_of_an_earlier_version() {
     check_with_game(fixture().path());

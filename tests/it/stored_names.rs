@@ -79,6 +79,7 @@ fn old_world() -> Arc<MemoryStore> {
     disk
 }
 
+/// Promise, blocks: A saved component is stored under its `TypePath`, and worlds with older names still open.
 #[test]
 fn a_world_with_the_names_that_the_compiler_gave_opens_and_is_saved_with_those_of_today() {
     assert_ne!(Sheep::type_path(), type_name::<Sheep>());
@@ -101,6 +102,7 @@ fn a_world_with_the_names_that_the_compiler_gave_opens_and_is_saved_with_those_o
     }
 }
 
+/// Promise, blocks: No stored name has a module of the crate in it.
 #[test]
 fn no_stored_name_has_a_module_of_ours_in_it() {
     let disk = Arc::new(MemoryStore::new());
@@ -145,6 +147,8 @@ fn a_module_in_a_path_is_found() {
 }
 
 /// Scenes have components under their type paths.
+///
+/// Promise, blocks: No stored name has a module of the crate in it.
 #[test]
 fn every_reflected_type_has_a_path_without_modules() {
     let mut pending = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
@@ -171,6 +175,7 @@ fn every_reflected_type_has_a_path_without_modules() {
     assert!(derives >= 13, "{derives}");
 }
 
+/// Promise, blocks: A saved component is stored under its `TypePath`, and worlds with older names still open.
 #[test]
 fn two_saved_components_with_one_path_are_refused() {
     mod other {

@@ -71,6 +71,8 @@ fn two_regions(app: &mut App) -> Entity {
     dimension
 }
 
+/// Promise, messages: A region or the main world can send a message to an entity, and one that cannot be delivered comes back.
+/// Promise, messages: A region can send a message to the main world.
 #[test]
 fn a_region_talks_to_a_place_an_entity_the_main_world_and_all_regions() {
     let (mut app, regions, main) = talking(lockstep());
@@ -95,6 +97,10 @@ fn a_region_talks_to_a_place_an_entity_the_main_world_and_all_regions() {
     assert_eq!(main.received, [(Address::Main, None, note(1, 3))]);
 }
 
+/// Promise, first game: An entity that the main world spawns at a place is spawned in the region that owns the place.
+/// Promise, travel: A `StableId` finds an entity again after it has travelled.
+/// Promise, messages: A region or the main world can send a message to all regions.
+/// Promise, messages: `Post::run_on` runs a closure on an entity, or calls `retired` if the entity is gone.
 #[test]
 fn the_main_world_sends_what_a_region_can_send_and_spawns_and_despawns_in_it() {
     let (mut app, regions, _) = talking(lockstep());
@@ -128,6 +134,8 @@ fn the_main_world_sends_what_a_region_can_send_and_spawns_and_despawns_in_it() {
     assert_eq!(numbers, [1, 2, 2, 3]);
 }
 
+/// Promise, messages: A region or the main world can send a message to an entity, and one that cannot be delivered comes back.
+/// Promise, messages: `Post::run_on` runs a closure on an entity, or calls `retired` if the entity is gone.
 #[test]
 fn what_cannot_be_delivered_comes_back_to_its_sender() {
     let (mut app, regions, main) = talking(lockstep());
@@ -157,6 +165,7 @@ fn what_cannot_be_delivered_comes_back_to_its_sender() {
     assert_eq!(main.0.lock().unwrap().returned, [(note(0, 4), gone)]);
 }
 
+/// Promise, messages: A sender of messages cannot fill the memory, since messages beyond its limit come back.
 #[test]
 fn a_sender_of_too_many_letters_has_the_rest_back() {
     let limits = LetterLimits { sender_bytes: 64 << 10, ..LetterLimits::default() };
@@ -181,6 +190,7 @@ fn a_sender_of_too_many_letters_has_the_rest_back() {
     }
 }
 
+/// Promise, messages: `Post::run_at` runs a closure at a place, after a delay.
 #[test]
 fn a_delayed_closure_waits_for_its_tick_and_one_lost_at_an_unload_is_reported() {
     let (mut app, regions, _) = talking(lockstep());
@@ -210,6 +220,7 @@ fn a_delayed_closure_waits_for_its_tick_and_one_lost_at_an_unload_is_reported() 
     assert_eq!(lost[0].reason, Undeliverable::Unloaded(HERE.column()));
 }
 
+/// Promise, messages: A message whose type was not registered is an early error that names the type.
 #[test]
 fn a_message_type_that_was_not_registered_is_an_early_error() {
     #[derive(Clone)]
@@ -263,6 +274,7 @@ const ENTITIES: u128 = 16;
 /// The width of the area that they jump about in, in columns.
 const AREA: u32 = 100;
 
+/// Promise, messages: Messages arrive in order before the target region's next tick, whatever merges, splits or walks off.
 #[test]
 fn messages_arrive_once_and_in_order_across_merges_splits_and_journeys() {
     let seeds = rounds(3);

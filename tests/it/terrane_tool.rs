@@ -101,6 +101,9 @@ fn files(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
+/// Promise, upkeep: `terrane info` shows the sizes, dimensions and history of a world.
+/// Promise, upkeep: `terrane inspect` shows a stored chunk or entity.
+/// Promise, upkeep: `terrane info`, `inspect`, `verify` and `prune --dry-run` change nothing.
 #[test]
 fn what_only_reads_changes_no_file() {
     let folder = tempfile::tempdir().unwrap();
@@ -140,6 +143,7 @@ fn what_only_reads_changes_no_file() {
     assert_eq!(files(&world), before);
 }
 
+/// Promise, upkeep: `terrane` refuses a world that a game has open, and names the game's process.
 #[test]
 fn there_must_be_a_world_that_nobody_has_open() {
     let folder = tempfile::tempdir().unwrap();
@@ -180,6 +184,8 @@ fn wrong_arguments_are_refused() {
     }
 }
 
+/// Promise, upkeep: `terrane copy` copies a world byte for byte.
+/// Promise, upkeep: `terrane salvage`, `copy` and `restore` make a whole world or none.
 #[test]
 fn copies_and_salvaged_worlds_are_whole_or_not_there() {
     let folder = tempfile::tempdir().unwrap();
@@ -219,6 +225,7 @@ fn backends_copy_to_each_other_byte_for_byte() {
     }
 }
 
+/// Promise, upkeep: `terrane verify` reads and checks every value of a world.
 #[test]
 fn damage_on_disk_is_found_told_and_left_out() {
     let folder = tempfile::tempdir().unwrap();
@@ -249,6 +256,7 @@ fn damage_on_disk_is_found_told_and_left_out() {
     assert_eq!((ending(&verified), verified.json["entries"].as_u64()), ("finished", Some(read)), "{}", verified.text());
 }
 
+/// Promise, upkeep: `terrane restore` makes a new world of the backup with the given number.
 #[test]
 fn a_backup_is_restored_by_its_number() {
     let folder = tempfile::tempdir().unwrap();
@@ -276,6 +284,9 @@ fn a_backup_is_restored_by_its_number() {
 }
 
 /// K6, and what is pruned is made anew by a game.
+///
+/// Promise, upkeep: `terrane prune` deletes what lies outside a shape, and gives its room back.
+/// Promise, upkeep: A game can call `verify`, `prune`, `compact` and `back_up` itself.
 #[test]
 fn pruning_gives_the_room_back_and_the_ground_comes_anew() {
     let folder = tempfile::tempdir().unwrap();
@@ -351,6 +362,7 @@ fn pruned_ground_is_generated_anew_by_a_game() {
     }
 }
 
+/// Promise, upkeep: `terrane backup` asks the game that has the world open.
 #[test]
 fn a_game_is_asked_for_a_backup_of_the_world_that_it_has_open() {
     let folder = tempfile::tempdir().unwrap();
@@ -409,6 +421,7 @@ fn name_blocks(path: &Path) {
     world.save_registry_lists(&RegistryLists { blocks, ..RegistryLists::default() }).unwrap();
 }
 
+/// Promise, upkeep: `terrane export` and `terrane import` bring a dimension into another world.
 #[test]
 fn a_dimension_is_exported_and_imported_into_another_world() {
     let folder = tempfile::tempdir().unwrap();

@@ -30,6 +30,7 @@ fn wait_in_vain(app: &mut App) -> String {
     last_words(|| update_until_within(app, patience, "pigs fly", |_| false))
 }
 
+/// Promise, testing: A test of a game that waits in vain is told what for.
 #[test]
 fn who_waits_in_vain_is_told_for_what_and_how_the_world_was() {
     let (mut app, _) = open(lockstep());
@@ -42,6 +43,7 @@ fn who_waits_in_vain_is_told_for_what_and_how_the_world_was() {
     assert!(told.ends_with("dimension overworld is not open"), "{told}");
 }
 
+/// Promise, testing: A test of a game that waits in vain is told what for.
 #[test]
 fn who_waits_in_vain_is_told_which_region_halted() {
     let (mut app, dimension) = open(TerranePlugin::in_memory());
@@ -64,6 +66,7 @@ fn nobody_waits_for_a_world_that_was_not_opened() {
     assert!(told.starts_with("there is no world") && told.contains("TimePlugin was added"), "{told}");
 }
 
+/// Promise, testing: A test of a game can open a world again on what it saved.
 #[test]
 fn a_saved_block_is_there_when_the_world_is_opened_again_and_after_a_crash() {
     let store = Arc::new(MemoryStore::new());
@@ -88,6 +91,7 @@ fn a_saved_block_is_there_when_the_world_is_opened_again_and_after_a_crash() {
     }
 }
 
+/// Promise, testing: A test of a game can run any system in a region and get its answer.
 #[test]
 fn a_region_is_asked_by_any_system_wherever_it_is() {
     let (mut app, dimension) = open(lockstep());

@@ -50,6 +50,7 @@ const HOME: BlockPos = BlockPos::new(3, 2, 3);
 const NEAR: BlockPos = BlockPos::new(200, 2, 3);
 const FAR: BlockPos = BlockPos::new(900, 2, 3);
 
+/// Promise, tiers: Loading, evicting and generating a chunk group count as accesses.
 #[test]
 fn ground_that_was_left_cools_down_by_time_and_distance_and_loaded_ground_does_not() {
     let disk = Arc::new(MemoryStore::new());
@@ -87,6 +88,7 @@ fn ground_that_was_left_cools_down_by_time_and_distance_and_loaded_ground_does_n
     assert!(statistics.moved_bytes > statistics.written_bytes / 4 && statistics.written_bytes > 0);
 }
 
+/// Promise, tiers: `OnLoad` makes a whole chunk group hot when it is loaded, `OnSave` when a changed chunk of it is saved.
 #[test]
 fn ground_that_is_loaded_is_hot_at_once_if_the_game_wants_it_so() {
     let disk = Arc::new(MemoryStore::new());
@@ -102,6 +104,8 @@ fn ground_that_is_loaded_is_hot_at_once_if_the_game_wants_it_so() {
     assert!(app.world().resource::<WorldStatistics>().generated > 0);
 }
 
+/// Promise, tiers: The heat of a chunk group counts play time, over all sessions.
+/// Promise, tiers: The heat of chunk groups is written when the app ends.
 #[test]
 fn heat_goes_on_after_a_restart() {
     let disk = Arc::new(MemoryStore::new());
@@ -121,6 +125,7 @@ fn heat_goes_on_after_a_restart() {
     assert_eq!((tier(&disk, HOME), tier(&disk, NEAR)), (Some(Tier::Warm), Some(Tier::Hot)));
 }
 
+/// Promise, tiers: The heat of chunk groups is written after a minute at the latest.
 #[test]
 fn heat_is_written_after_a_minute_at_the_latest_though_nothing_is_saved() {
     let disk = Arc::new(MemoryStore::new());
@@ -148,6 +153,7 @@ fn heat_is_written_after_a_minute_at_the_latest_though_nothing_is_saved() {
     assert!(app.world().resource::<WorldStatistics>().clock < Duration::from_secs(70));
 }
 
+/// Promise, tiers: By default 32 MiB of chunks a second move between tiers at most.
 #[test]
 fn moves_take_no_more_bytes_a_second_than_they_may() {
     const RATE: u64 = 50_000;
@@ -178,6 +184,7 @@ fn moves_take_no_more_bytes_a_second_than_they_may() {
     }
 }
 
+/// Promise, tiers: Ground from a pre-generation starts in the cold tier.
 #[test]
 fn pregenerated_ground_starts_cold() {
     let disk = Arc::new(MemoryStore::new());
@@ -228,6 +235,7 @@ fn process_that_moves_chunks() {
     }
 }
 
+/// Promise, tiers: Every move between tiers is one atomic write, and no reader misses a chunk group.
 #[test]
 fn a_kill_during_moves_leaves_every_chunk_in_one_tier() {
     let folder = tempfile::tempdir().unwrap();

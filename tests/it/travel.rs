@@ -110,6 +110,8 @@ fn bonds_of(app: &mut App, dimension: Entity, column: i64, who: &'static str) ->
 
 const SHEPHERD: [&str; 5] = ["one", "two", "three", "hat", "coat"];
 
+/// Promise, travel: An entity travels whole: registered components, children, linked entities, references and change ticks.
+/// Promise, travel: A registered resource is joined when regions merge and divided when they split.
 #[test]
 fn bonds_and_resources_outlast_a_merge_and_a_split() {
     let (mut app, dimension, told) = pasture();
@@ -155,6 +157,7 @@ fn bonds_and_resources_outlast_a_merge_and_a_split() {
     assert!(split.iter().any(|(_, cause, bonds)| *cause == MoveCause::Split && bonds == &SHEPHERD));
 }
 
+/// Promise, travel: A travelling entity's reference to one that stays behind becomes `Entity::PLACEHOLDER`.
 #[test]
 fn those_who_cross_together_stay_together_and_the_others_are_forgotten() {
     let (mut app, dimension, told) = pasture();
@@ -196,6 +199,7 @@ fn those_who_cross_together_stay_together_and_the_others_are_forgotten() {
     assert_eq!(bonds_of(&mut app, dimension, 100, "dog"), ["nobody"]);
 }
 
+/// Promise, travel: An unregistered component on an entity that can travel is an error at the end of its first tick.
 #[test]
 fn a_component_that_nobody_registered_halts_its_region_and_names_the_fix() {
     #[derive(Component)]
@@ -214,6 +218,7 @@ fn a_component_that_nobody_registered_halts_its_region_and_names_the_fix() {
     );
 }
 
+/// Promise, travel: A component of `leave_region_component_behind` stays behind silently when its entity travels.
 #[test]
 fn a_component_that_is_to_stay_behind_halts_nothing() {
     #[derive(Component)]
@@ -240,6 +245,8 @@ fn a_relationship_that_was_registered_as_a_component_ends_the_app_with_the_fix()
     assert_eq!(app.should_exit(), Some(AppExit::error()));
 }
 
+/// Promise, first game: A component registered with `register_saved_component` travels with its entity, and is saved.
+/// Promise, travel: A component registered with `register_saved_component` travels and is stored, on children too.
 #[cfg(feature = "rocksdb")]
 #[test]
 fn a_family_is_there_again_after_a_restart() {

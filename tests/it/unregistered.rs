@@ -21,6 +21,7 @@ fn world(plugin: TerranePlugin) -> (App, Entity) {
     (app, dimension)
 }
 
+/// Promise, blocks: A block id without a registered type is refused in systems, `SetBlock`, restores and generators.
 #[test]
 fn a_system_cannot_set_an_id_that_nobody_registered() {
     let (mut app, dimension) = world(lockstep());
@@ -33,6 +34,7 @@ fn a_system_cannot_set_an_id_that_nobody_registered() {
     assert_eq!(block_at(app.world(), dimension, HERE), Some(BlockId::AIR));
 }
 
+/// Promise, blocks: A block id without a registered type is refused in systems, `SetBlock`, restores and generators.
 #[test]
 fn the_main_world_is_told_that_an_id_is_not_registered() {
     let disk = Arc::new(MemoryStore::new());
@@ -80,6 +82,7 @@ fn the_last_edits_cannot_set_it_either() {
     assert_eq!(blocks, [Some(BlockId::AIR), Some(stone)]);
 }
 
+/// Promise, blocks: A block id without a registered type is refused in systems, `SetBlock`, restores and generators.
 #[test]
 fn a_restore_of_an_id_that_nobody_registered_fails_and_changes_nothing() {
     let (mut app, dimension) = world(lockstep());
@@ -117,6 +120,7 @@ impl Generator for Careless {
     }
 }
 
+/// Promise, blocks: A block id without a registered type is refused in systems, `SetBlock`, restores and generators.
 #[test]
 fn a_generator_that_sets_an_id_that_nobody_registered_is_named() {
     let mut app = game(lockstep());

@@ -56,6 +56,7 @@ pub fn run(path: &Path, arguments: &[&str]) -> Result<tool::Outcome, String> {
     tool::run(&tool::Arguments::try_parse_from(line).map_err(|error| error.to_string())?)
 }
 
+/// Promise, upkeep: The example `upgrade` gives all keys of one ending another, and can be killed at any time.
 #[test]
 fn all_keys_of_one_ending_get_another_one_with_their_values_and_versions() {
     let folder = tempfile::tempdir().unwrap();
@@ -91,6 +92,7 @@ fn without_a_file_it_shows_what_it_does_with_one_of_its_own() {
     assert_eq!(tool::run(&arguments), Ok(tool::Outcome { upgraded: 1_000, left: Vec::new() }));
 }
 
+/// Promise, upkeep: The example `upgrade` gives all keys of one ending another, and can be killed at any time.
 #[test]
 fn wherever_an_upgrade_is_killed_each_object_is_there_once_and_the_next_run_goes_on() {
     let folder = tempfile::tempdir().unwrap();

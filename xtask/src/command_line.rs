@@ -15,8 +15,9 @@ Tasks of bevy_terrane:
                                    tests             cargo test: unit, integration and doc tests, among them
                                                      the architecture check, tests/it/architecture.rs;
                                                      those of files of other programs where there are such
+  cargo xtask promises           Write docs/promises.md from the doc comments of the tests.
 
-Both first install what the build needs and the machine lacks (Debian and Ubuntu: with apt-get).
+The first two install what the build needs and the machine lacks (Debian and Ubuntu: with apt-get).
 
 Environment:
   CARGO_TARGET_DIR     where to build; by default ~/.cache/bevy_terrane/target
@@ -34,6 +35,8 @@ pub enum Task {
     Demo(Vec<OsString>),
     /// Run every check.
     Test,
+    /// Write `docs/promises.md`.
+    Promises,
 }
 
 /// Reads the arguments that follow `cargo xtask`; the error is a sentence for the user.
@@ -50,10 +53,10 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Task, Stri
             }
             Ok(Task::Demo(rest))
         }
-        Some("test") => match rest.first().and_then(|first| first.to_str()) {
-            None if rest.is_empty() => Ok(Task::Test),
+        Some(name @ ("test" | "promises")) => match rest.first().and_then(|first| first.to_str()) {
+            None if rest.is_empty() => Ok(if name == "test" { Task::Test } else { Task::Promises }),
             Some("--help" | "-h") => Ok(Task::Help),
-            _ => Err(format!("`test` takes no arguments, but got {:?}.", rest[0])),
+            _ => Err(format!("`{name}` takes no arguments, but got {:?}.", rest[0])),
         },
         _ => Err(format!("There is no task {task:?}.")),
     }
@@ -78,6 +81,7 @@ mod tests {
         }
     }
 
+    /// Promise, commands: `cargo xtask demo` passes each of its arguments on to the demo.
     #[test]
     fn the_demo_gets_every_argument() {
         assert_eq!(parse_words(&["demo"]), demo(&[]));
@@ -101,5 +105,6 @@ mod tests {
     fn mistakes_are_named() {
         assert!(parse_words(&["dmeo"]).unwrap_err().contains("dmeo"));
         assert!(parse_words(&["test", "--fast"]).unwrap_err().contains("--fast"));
+        assert!(parse_words(&["promises", "all"]).unwrap_err().contains("`promises` takes no arguments"));
     }
 }

@@ -5,6 +5,7 @@
 mod cargo;
 mod command_line;
 mod demo;
+mod promises;
 mod setup;
 mod test;
 
@@ -20,6 +21,7 @@ fn main() -> ExitCode {
         }
         Ok(Task::Demo(arguments)) => demo::run(arguments),
         Ok(Task::Test) => test::run(),
+        Ok(Task::Promises) => promises::run(),
         Err(error) => {
             eprintln!("{error}\n\n{HELP}");
             return ExitCode::from(2);

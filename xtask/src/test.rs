@@ -75,6 +75,7 @@ mod tests {
         assert_eq!(in_words(Duration::from_secs(754)), "12 min 34 s");
     }
 
+    /// Promise, commands: `cargo xtask test` runs everything that CI runs, and names the step that failed.
     #[cfg(unix)]
     #[test]
     fn a_failed_step_names_itself_and_its_command() {

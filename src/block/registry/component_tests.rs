@@ -130,6 +130,7 @@ fn no_value_is_longer_or_shorter_than_its_component() {
     assert_eq!(registry.upgrade(id(1), &[]), Err(count));
 }
 
+/// Promise, blocks: Components that a block type no longer names stay on its blocks.
 #[test]
 fn a_component_that_is_renamed_or_dropped_keeps_its_values() {
     let mut registry = reopen(&furnaces());
@@ -261,6 +262,7 @@ proptest! {
         }
     }
 
+    /// Promise, blocks: The number of a block type never changes in a world, even if types are reordered, renamed or dropped.
     #[test]
     fn every_block_and_every_value_survives_whatever_the_game_registers(sessions in prop::collection::vec(session(), 1..7)) {
         let mut registry = BlockRegistry::new();

@@ -51,12 +51,15 @@ fn with_u64(bytes: &[u8], offset: usize, value: u64) -> Vec<u8> {
     bytes
 }
 
+/// Promise, chunk format: A chunk of a single kind of block takes 56 bytes.
 #[test]
 fn a_uniform_chunk_is_56_bytes() {
     let bytes = encoded(&Chunk::uniform(BlockId::new(0x0102)), &[]);
     assert_eq!(bytes, words(&[1, 48, 48, 0, 1, 0x0102, 0]));
 }
 
+/// Promise, chunk format: In the numbers of a chunk's cells z counts fastest, and x slowest.
+/// Promise, chunk format: The parts of an encoded chunk have the documented bytes and order.
 #[test]
 fn a_small_chunk_has_the_bytes_of_the_table() {
     // Three blocks, so 2 bits each. Air appears first, then 7 at (0, 0, 1), then 5 at (0, 0, 3) and (0, 1, 0).
@@ -107,6 +110,7 @@ fn encoding_appends() {
     assert_eq!(bytes[3..], encoded(&Chunk::default(), &[]));
 }
 
+/// Promise, chunk format: A palette may repeat blocks or have unused ones when it is read, and is written without them.
 #[test]
 fn repeated_and_unused_palette_entries_are_fine() {
     let block = |cell: u64| BlockId::new([3, 8, 3, 1][cell as usize % 4]);
@@ -127,6 +131,8 @@ fn repeated_and_unused_palette_entries_are_fine() {
     assert_eq!(encoded(&chunk, &[]).len(), 56);
 }
 
+/// Promise, chunk format: The last entity ends an encoded chunk, and more bytes are an error.
+/// Promise, chunk format: A chunk with a palette count of 0, a local id that is too high, or a block id of 2^32 is invalid.
 #[test]
 fn errors_say_what_and_where() {
     let good = by_hand(&[0, 1, 2], (0..4096).map(|cell| cell % 3), &[Uuid::from_u128(1)]);
@@ -161,6 +167,7 @@ fn errors_say_what_and_where() {
     assert_eq!(error(&with_u64(&good, end, 0)), trailing(end + 8, 16));
 }
 
+/// Promise, chunk format: A chunk with a palette count of 0, a local id that is too high, or a block id of 2^32 is invalid.
 #[test]
 fn a_local_id_outside_of_the_palette_is_found() {
     let many: Vec<u64> = (0..5000).collect();
@@ -186,6 +193,7 @@ fn every_truncation_is_an_error() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
+    /// Promise, chunk format: The parts of an encoded chunk have the documented bytes and order.
     #[test]
     fn chunks_come_back_as_they_were(
         kinds in prop_oneof![1..5u32, 1..70u32, 1..6000u32],

@@ -30,6 +30,7 @@ fn bytes(summary: &ColumnSummary) -> Vec<u8> {
     bytes
 }
 
+/// Promise, exports: A column summary in an export has the documented bytes.
 #[test]
 fn level_ground_takes_one_byte_a_cell_and_one_a_height() {
     let mut column = Column::new(POS);
@@ -99,6 +100,7 @@ proptest! {
         }
     }
 
+    /// Promise, far view: The summary of a column tells how high the column is and of which block, cell by cell.
     #[test]
     fn each_cell_is_the_highest_block_there(
         blocks in proptest::collection::vec((0..16_i64, -70..70_i64, 0..16_i64, 0..4_u32), 0..200),

@@ -25,6 +25,7 @@ fn a_chunk_without_layers_and_components_is_no_larger_for_them() {
     assert_eq!(chunk.heap_bytes(), 0);
 }
 
+/// Promise, blocks: A new block has all components of its type, each zeroed, or empty if its size varies.
 #[test]
 fn a_new_block_has_the_components_of_its_type_and_none_of_the_old_ones() {
     let mut chunk = with_chest(b"cake");
@@ -105,6 +106,7 @@ fn editing_a_clone_leaves_what_the_original_holds() {
     assert_eq!(original, with_chest(b"cake"));
 }
 
+/// Promise, chunk format: A cell of a chunk can have up to 255 layers above the first.
 #[test]
 fn a_cell_can_have_255_layers_above_the_first() {
     let mut chunk = Chunk::default();

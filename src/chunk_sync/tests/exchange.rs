@@ -3,6 +3,8 @@
 use super::*;
 use proptest::prelude::*;
 
+/// Promise, multiplayer: A client is sent only the chunks that it does not have.
+/// Promise, multiplayer: A client sees what is in its cache before the server has said a word.
 #[test]
 fn the_second_time_only_what_changed_is_sent() {
     let folder = tempfile::tempdir().unwrap();
@@ -33,6 +35,8 @@ fn the_second_time_only_what_changed_is_sent() {
     assert_eq!(progress.received_bytes, "a houseand its roof".len() as u64);
 }
 
+/// Promise, multiplayer: A client is sent the nearest chunks first.
+/// Promise, chunk sync: A client asks for the nearest chunks first.
 #[test]
 fn the_nearest_is_asked_for_and_told_first() {
     let folder = tempfile::tempdir().unwrap();
@@ -47,6 +51,8 @@ fn the_nearest_is_asked_for_and_told_first() {
     }
 }
 
+/// Promise, multiplayer: A client is sent no more bytes a second than the server's cap.
+/// Promise, chunk sync: In any span of time, a server sends at most its rate, a quarter of a second's bytes, and one message.
 #[test]
 fn no_more_bytes_are_sent_than_allowed() {
     let folder = tempfile::tempdir().unwrap();
@@ -77,6 +83,7 @@ fn no_more_bytes_are_sent_than_allowed() {
     assert!(wire.server.progress().bytes > 14_000);
 }
 
+/// Promise, chunk sync: A chunk sync client speaks only after the server has.
 #[test]
 fn a_client_speaks_only_after_the_server_has() {
     let folder = tempfile::tempdir().unwrap();
@@ -87,6 +94,7 @@ fn a_client_speaks_only_after_the_server_has() {
     assert!(client.next_message().is_some());
 }
 
+/// Promise, chunk sync: A message of the server is about 48 KiB at the most before it is compressed.
 #[test]
 fn a_message_of_the_server_is_about_48_kib_before_it_is_compressed() {
     const CHUNK: usize = 2_000;
@@ -113,6 +121,8 @@ fn a_message_of_the_server_is_about_48_kib_before_it_is_compressed() {
     assert!((most - 1..=most + 1).contains(&longest), "{longest} chunks in one message");
 }
 
+/// Promise, multiplayer: A client's chunk counts as current only if its checksum is right too.
+/// Promise, chunk sync: A client's chunk counts as current only if its checksum is right too.
 #[test]
 fn a_server_that_was_set_back_is_not_believed_to_be_current() {
     let folder = tempfile::tempdir().unwrap();
@@ -133,6 +143,8 @@ fn a_server_that_was_set_back_is_not_believed_to_be_current() {
     assert_eq!(after.client.progress().received, 1);
 }
 
+/// Promise, multiplayer: A chunk cache may be lost, damaged or of another world, and never gives a wrong chunk.
+/// Promise, chunk sync: A chunk cache is emptied when the server's lists, name or heights are those of another world.
 #[test]
 fn the_cache_of_another_world_is_emptied() {
     let folder = tempfile::tempdir().unwrap();
@@ -150,6 +162,7 @@ fn the_cache_of_another_world_is_emptied() {
     assert_eq!(empty.chunk(ChunkPos::new(0, 0, 0)), Ok(None));
 }
 
+/// Promise, chunk sync: A chunk cache is emptied when the server's lists, name or heights are those of another world.
 #[test]
 fn a_world_with_more_types_is_the_same_world() {
     let folder = tempfile::tempdir().unwrap();
@@ -164,6 +177,7 @@ fn a_world_with_more_types_is_the_same_world() {
     assert_eq!(after.client.progress().received, 0);
 }
 
+/// Promise, chunk sync: A client that gets a first message again asks for everything again.
 #[test]
 fn after_a_lost_connection_all_is_asked_for_again_and_little_is_sent() {
     let folder = tempfile::tempdir().unwrap();
@@ -189,6 +203,7 @@ fn after_a_lost_connection_all_is_asked_for_again_and_little_is_sent() {
     assert_eq!(wire.client.progress().received, received);
 }
 
+/// Promise, chunk sync: When the server cannot read a chunk, the client keeps the one that it has.
 #[test]
 fn what_the_server_cannot_read_leaves_the_client_what_it_has() {
     let folder = tempfile::tempdir().unwrap();
@@ -214,6 +229,7 @@ fn what_the_server_cannot_read_leaves_the_client_what_it_has() {
     assert!(cache.chunk(ChunkPos::new(0, 0, 0)).unwrap().is_some());
 }
 
+/// Promise, chunk sync: A chunk that leaves the client's area is forgotten by the client and the server.
 #[test]
 fn what_a_server_hardly_allows_is_answered_all_the_same() {
     for radius in 0..4 {
@@ -233,6 +249,7 @@ fn what_a_server_hardly_allows_is_answered_all_the_same() {
     }
 }
 
+/// Promise, chunk sync: A client that was told that a chunk is gone is told when there is one.
 #[test]
 fn what_is_generated_without_being_loaded_is_told_a_moment_later() {
     let folder = tempfile::tempdir().unwrap();
@@ -274,6 +291,11 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
     /// Whatever happens, in the end the client knows what the world has.
+    ///
+    /// Promise, multiplayer: A client is sent every later change of the chunks around it.
+    /// Promise, crate: `chunk_sync` works without an app.
+    /// Promise, chunk sync: Every question about a chunk in the client's area is answered, and later answers come unasked.
+    /// Promise, chunk sync: A client asks again for a chunk that it does not have any more.
     #[test]
     fn in_the_end_the_client_is_right(deeds in deeds(), bytes_per_second in 2_000..200_000u64, latency in 0..4_usize) {
         let folder = tempfile::tempdir().unwrap();

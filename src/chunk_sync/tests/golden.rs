@@ -18,6 +18,7 @@ fn plain(message: &ServerMessage) -> Vec<u8> {
     plain
 }
 
+/// Promise, chunk sync: Chunk sync messages are in postcard's format with the documented fields, a server's compressed by zlib.
 #[test]
 fn a_clients_message_has_the_bytes_of_the_table() {
     let area = SyncArea { center: chunk(1, -2, 3), radius: 4, vertical: 5 };
@@ -29,6 +30,7 @@ fn a_clients_message_has_the_bytes_of_the_table() {
     assert_eq!(ChunkQuestions { area, questions }.encode(), expected);
 }
 
+/// Promise, chunk sync: Chunk sync messages are in postcard's format with the documented fields, a server's compressed by zlib.
 #[test]
 fn a_servers_first_message_has_the_bytes_of_the_table() {
     let chest = BlockRecord { name: "a:chest".into(), components: vec![0, 1 << 63 | 1] };
@@ -49,6 +51,7 @@ fn a_servers_first_message_has_the_bytes_of_the_table() {
     assert_eq!(plain(&ServerMessage::Welcome(welcome)), [dimension, blocks, components].concat());
 }
 
+/// Promise, chunk sync: Chunk sync messages are in postcard's format with the documented fields, a server's compressed by zlib.
 #[test]
 fn a_servers_answers_have_the_bytes_of_the_table() {
     let news = [
@@ -65,6 +68,7 @@ fn a_servers_answers_have_the_bytes_of_the_table() {
     assert_eq!(plain(&ServerMessage::Answers(answers.collect())), expected);
 }
 
+/// Promise, chunk sync: A chunk cache is an object store with the documented signature, keys and stacks.
 #[test]
 fn a_cache_is_an_object_store_of_a_first_message_and_of_stacks() {
     let folder = tempfile::tempdir().unwrap();

@@ -3,6 +3,9 @@
 use super::*;
 use proptest::prelude::*;
 
+/// Promise, chunk sync: Each message of chunk sync begins with a byte 1.
+/// Promise, chunk sync: A client's message has at most 1,024 questions.
+/// Promise, chunk sync: A client's message is at most 64 KiB long.
 #[test]
 fn a_message_says_what_is_wrong_with_it() {
     assert_eq!(ChunkQuestions::decode(&[]), Err(SyncError::Malformed { reason: "it is empty".into() }));
@@ -21,6 +24,7 @@ fn a_message_says_what_is_wrong_with_it() {
     assert_eq!(ChunkQuestions::decode(&long), Err(SyncError::Malformed { reason: "1 bytes follow its end".into() }));
 }
 
+/// Promise, chunk sync: A client refuses a message of the server that is more than 64 MiB decompressed.
 #[test]
 fn a_message_that_inflates_without_end_is_broken_off() {
     let bytes = vec![0; 65 << 20];
@@ -30,6 +34,7 @@ fn a_message_that_inflates_without_end_is_broken_off() {
     assert_eq!(ServerMessage::decode(&bomb), Err(SyncError::TooLarge { limit: 64 << 20 }));
 }
 
+/// Promise, chunk sync: A server's message has at most 1,024 answers.
 #[test]
 fn more_answers_than_a_server_sends_are_refused() {
     let gone = (ChunkPos::default(), ChunkNews::Gone);
@@ -38,6 +43,7 @@ fn more_answers_than_a_server_sends_are_refused() {
     assert!(matches!(ServerMessage::decode(&answers(1_025).encode()), Err(SyncError::Malformed { .. })));
 }
 
+/// Promise, chunk sync: A client refuses lists of more than a million types.
 #[test]
 fn lists_of_more_than_a_million_types_are_refused() {
     let welcome = |blocks: usize, components: usize| {
@@ -78,6 +84,8 @@ fn a_client_that_runs_to_and_fro_costs_little() {
     assert!(server.progress().waiting < waiting);
 }
 
+/// Promise, chunk sync: A client's questions outside of its area are not answered, and the server cuts the area to what it
+/// allows.
 #[test]
 fn a_client_that_asks_for_the_whole_world_gets_its_limits() {
     let limits = SyncLimits { radius: 2, vertical: 1, ..SyncLimits::default() };
@@ -98,6 +106,8 @@ fn all_of(area: SyncArea) -> Vec<(ChunkPos, Option<KnownVersion>)> {
     chunks.map(|chunk| (chunk, None)).collect()
 }
 
+/// Promise, multiplayer: A client that sends and never reads takes a bounded amount of the server's memory.
+/// Promise, chunk sync: The server remembers a bounded number of chunks for a client, enough for the radius that it allows.
 #[test]
 fn a_client_that_sends_and_never_reads_is_remembered_within_its_bound() {
     let limits = SyncLimits { chunks: 1_000, ..SyncLimits::default() };
@@ -121,6 +131,7 @@ fn a_client_that_sends_and_never_reads_is_remembered_within_its_bound() {
     assert_eq!(wanted, asked);
 }
 
+/// Promise, chunk sync: The server remembers a bounded number of chunks for a client, enough for the radius that it allows.
 #[test]
 fn the_largest_area_fits_into_what_is_remembered() {
     for chunks in [0, 1_000, 20_000, 1 << 18, usize::MAX] {
@@ -140,6 +151,7 @@ fn the_largest_area_fits_into_what_is_remembered() {
     assert_eq!(welcome.radius, 32, "the defaults cut nothing");
 }
 
+/// Promise, chunk sync: A client's question that is repeated is looked up once.
 #[test]
 fn a_question_that_is_repeated_is_looked_up_once() {
     let mut server = server(SyncLimits { bytes_per_second: 1 << 40, ..SyncLimits::default() });
@@ -202,6 +214,7 @@ fn what_could_not_be_read_is_looked_up_again_and_told_once_it_can_be() {
     assert_eq!(server.progress().sent, 2);
 }
 
+/// Promise, chunk sync: A client's questions about chunks out of its viewer's sight wait until the viewer sees them.
 #[test]
 fn what_is_out_of_sight_waits_until_it_is_seen() {
     let mut server = server(SyncLimits { bytes_per_second: 1 << 40, ..SyncLimits::default() });

@@ -14,6 +14,7 @@ fn noise(seed: i64, length: usize) -> Vec<u8> {
     (0..length).map(|_| next()).collect()
 }
 
+/// Promise, multiplayer: A client's chunk cache has a bounded size, and evicts what is far away.
 #[test]
 fn a_cache_stays_small_and_keeps_what_is_near() {
     let folder = tempfile::tempdir().unwrap();
@@ -97,6 +98,7 @@ fn a_cache_that_does_not_know_its_server_any_more_begins_anew() {
     assert!(cache.chunk(ChunkPos::new(0, 0, 0)).unwrap().is_some());
 }
 
+/// Promise, multiplayer: A chunk cache may be lost, damaged or of another world, and never gives a wrong chunk.
 #[test]
 fn a_damaged_byte_costs_chunks_and_never_changes_one() {
     let folder = tempfile::tempdir().unwrap();

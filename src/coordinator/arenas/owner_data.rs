@@ -79,6 +79,7 @@ mod tests {
     use super::*;
     use crate::space::BlockPos;
 
+    /// Promise, snapshot files: The index of a stored snapshot keeps its owner's data in `owner` lines, with escapes.
     #[test]
     fn settings_come_back_and_what_cannot_be_read_is_named() {
         let area = BlockBox::new(BlockPos::new(0, 0, 0), BlockPos::new(9, 9, 9));

@@ -162,6 +162,7 @@ mod tests {
             .collect()
     }
 
+    /// Promise, far view: A far view gets each column once, near to far, at a coarser LOD with each doubling of the distance.
     #[test]
     fn each_doubling_of_the_distance_halves_the_detail_and_the_last_ring_ends_at_the_radius() {
         assert_eq!(rings(128, 16), [(0, 16), (1, 32), (2, 64), (3, 128)]);

@@ -48,6 +48,7 @@ mod tests {
         mebibytes.into_iter().filter(|now| burst.is_over_at(now * MEBIBYTE)).count()
     }
 
+    /// Promise, worlds: After a burst of regions, glibc returns the freed memory to the system.
     #[test]
     fn a_burst_is_over_once_when_less_is_in_use_for_a_second() {
         let mut burst = Burst::default();

@@ -154,6 +154,7 @@ mod tests {
         (0..seconds * 20).map(step).collect()
     }
 
+    /// Promise, worlds: `Pacing` keeps generation no faster than frames and ticks can bear.
     #[test]
     fn it_stays_near_what_is_bearable() {
         let pacing = Pacing::default();

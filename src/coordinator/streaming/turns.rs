@@ -55,6 +55,7 @@ mod tests {
         count
     }
 
+    /// Promise, worlds: Columns are generated nearest first over all viewers and dimensions, and no viewer starves.
     #[test]
     fn the_nearest_is_first_and_nobody_starves() {
         let count = serve(400, &[1.0, 50.0, 90.0, 2.0], |a, b| a == b);

@@ -167,6 +167,7 @@ mod tests {
         generated
     }
 
+    /// Promise, worlds: A viewer that jumps around gets no more columns than its limits allow, and starves no other viewer.
     #[test]
     fn one_that_wants_more_and_more_has_its_rate_and_what_it_sees_twice() {
         let limits = ViewerLimits { generated_per_second: 100.0, ..ViewerLimits::default() };

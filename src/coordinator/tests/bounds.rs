@@ -17,6 +17,7 @@ fn send(unwatched: &Unwatched, x: i64, ran: &Arc<AtomicUsize>) {
     unwatched.link.request(requests::post_letters, vec![(Some((DIMENSION, block)), letter)]);
 }
 
+/// Promise, messages: For messages to far places, ground is loaded at a bounded number of places at a time.
 #[test]
 fn letters_to_far_places_load_ground_for_some_at_a_time_and_all_arrive() {
     let letters = LetterLimits { places: 5, ..LetterLimits::default() };
@@ -64,6 +65,7 @@ fn a_dimension_closes_though_letters_to_far_places_wait_for_their_turn() {
     assert_eq!(unwatched.app.world().resource::<Post>().backlog.bytes(), 0);
 }
 
+/// Promise, messages: A sender of messages cannot fill the memory, since messages beyond its limit come back.
 #[test]
 fn a_sender_that_does_not_wait_has_its_letters_back_and_goes_on_when_there_is_room() {
     let size = Letter::message(Address::Main, LetterSender::Main, 0_u64).bytes;
@@ -99,6 +101,7 @@ fn a_sender_that_does_not_wait_has_its_letters_back_and_goes_on_when_there_is_ro
     assert_eq!(ran.load(Ordering::Relaxed), 50);
 }
 
+/// Promise, worlds: A viewer that jumps around gets no more columns than its limits allow, and starves no other viewer.
 #[test]
 fn a_viewer_that_jumps_with_every_frame_has_no_more_generated_than_it_may() {
     let viewers = ViewerLimits { generated_per_second: 20.0, ..ViewerLimits::default() };

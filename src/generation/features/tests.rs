@@ -67,6 +67,7 @@ fn crowded() -> [(&'static str, fn() -> Layers); 3] {
     ]
 }
 
+/// Promise, ground: A feature crosses the borders of columns and is whole, in whatever order and on however many threads.
 #[test]
 fn an_area_is_the_same_in_whatever_order_and_on_however_many_threads() {
     let registry = basic_blocks();
@@ -125,6 +126,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     /// However columns cut it, every block of a feature is there, and none that does not belong to it.
+    ///
+    /// Promise, ground: A feature crosses the borders of columns and is whole, in whatever order and on however many threads.
     #[test]
     fn a_feature_drawn_by_neighbours_is_whole(
         seed in any::<u64>(),

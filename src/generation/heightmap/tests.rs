@@ -62,6 +62,7 @@ fn the_asset_is_the_published_map() {
     assert_eq!(samples.finish(), 0xeeaa_5884_6b25_a9f0, "FNV-1a of the little-endian samples");
 }
 
+/// Promise, ground: The generators `Void`, `Flat`, `Hills` and `Heightmap` make ground by themselves.
 #[test]
 fn the_surface_meets_the_samples() {
     let map = jacksboro().with_sea_level(0.0).unwrap();
@@ -132,6 +133,8 @@ fn the_edges_of_the_world_do_no_harm() {
     }
 }
 
+/// Promise, ground: A generated block follows from its place and the settings alone, whatever heights of its column are asked
+/// for.
 #[test]
 fn columns_are_the_same_in_any_order() {
     let registry = basic_blocks();
@@ -320,6 +323,7 @@ fn settings_that_make_no_sense_are_refused() {
     assert!(error.contains("blocks per unit") && error.contains("NaN"), "{error}");
 }
 
+/// Promise, ground: `Heightmap` reads 16-bit greyscale PNGs, and an error names the kind of any other PNG.
 #[test]
 fn other_kinds_of_png_are_named() {
     for (color, depth, bytes, expected) in [

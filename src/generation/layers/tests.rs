@@ -47,6 +47,7 @@ fn ground_cover_lies_on_what_it_replaces() {
     assert_eq!(at(&covered(cover().with_heights(0..1).with_replaced(["terrane:grass"])), 4, 0, 9), snow);
 }
 
+/// Promise, ground: `Layers` puts steps on top of any generator.
 #[test]
 fn later_layers_stand_on_what_earlier_ones_made() {
     let registry = basic_blocks();

@@ -44,6 +44,7 @@ fn surface(column: &Column, x: i64) -> i64 {
     column.surface((x & 15) as usize, 3).unwrap()
 }
 
+/// Promise, ground: `Select` chooses between two generators by a mask and blends their heights.
 #[test]
 fn heights_are_blended_between_the_two() {
     let registry = basic_blocks();

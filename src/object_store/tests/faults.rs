@@ -23,6 +23,7 @@ fn filled() -> (PowerDisk, Model) {
     (disk, model)
 }
 
+/// Promise, object store: A wrong checksum in an object store is noticed.
 #[test]
 fn every_flipped_bit_is_noticed() {
     let (disk, model) = filled();
@@ -56,6 +57,7 @@ fn every_flipped_bit_is_noticed() {
     assert!(lost > 0 && lost < kept / 2, "{lost} of {kept}");
 }
 
+/// Promise, object store: An object store without block 0 has its index made anew by reading all blocks.
 #[test]
 fn a_lost_index_is_made_anew_with_a_report() {
     let (disk, model) = filled();
@@ -133,6 +135,7 @@ fn a_write_that_failed_does_not_come_back_when_what_was_there_is_deleted() {
     }
 }
 
+/// Promise, object store: An object store's index that gives one block to two owners is not believed.
 #[test]
 fn an_index_that_gives_a_block_to_two_is_not_believed() {
     let (disk, model) = filled();

@@ -12,6 +12,7 @@ fn made(path: &Path) -> FileStore {
     FileStore::create(path, SIGNATURE, options()).unwrap()
 }
 
+/// Promise, object store: An object store with another version or signature is refused.
 #[test]
 fn a_file_says_what_it_is_and_is_not_made_twice() {
     let folder = tempfile::tempdir().unwrap();
@@ -109,6 +110,7 @@ fn compaction_keeps_everything_and_gives_room_back() {
 /// A file that the first version of the format was written with. It is never changed: whatever comes later reads it.
 const FIXTURE: &[u8] = include_bytes!("../../../tests/fixtures/object_store_1.objects");
 
+/// Promise, object store: Object stores of the first format, with their blocks and trailers, stay readable.
 #[test]
 fn files_of_the_first_format_stay_readable() {
     let folder = tempfile::tempdir().unwrap();

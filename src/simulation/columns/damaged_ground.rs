@@ -109,6 +109,8 @@ mod tests {
         ground.stored(COLUMN, &heights).map_err(|error| error.to_string())
     }
 
+    /// Promise, crashes: With `DamagedGround::Regenerate`, a damaged chunk is generated anew and reported, and its old value is
+    /// kept.
     #[test]
     fn damaged_chunks_are_made_anew_each_once_in_every_kind_of_dimension() {
         for is_sparse in [false, true] {

@@ -36,6 +36,7 @@ fn regions() -> Regions {
     regions
 }
 
+/// Promise, travel: An unregistered component on an entity that can travel is an error at the end of its first tick.
 #[test]
 fn an_unregistered_component_is_told_of_once_in_the_tick_in_which_it_appears() {
     let mut regions = regions();
@@ -70,6 +71,7 @@ fn what_cannot_travel_is_nobodys_business_until_it_can() {
     assert_eq!(found, [type_name::<AlsoForgotten>(), type_name::<Forgotten>()]);
 }
 
+/// Promise, travel: An observer of a single entity cannot travel with it.
 #[test]
 fn an_observed_entity_is_no_error() {
     let mut regions = regions();

@@ -247,6 +247,7 @@ fn check(steps: Vec<Step>) -> Result<(), TestCaseError> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
+    /// Promise, travel: An entity travels whole: registered components, children, linked entities, references and change ticks.
     #[test]
     fn forests_that_travel_agree_with_the_model(steps in steps()) {
         check(steps)?;

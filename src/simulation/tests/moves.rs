@@ -21,6 +21,7 @@ struct Points {
 #[derive(Component, Default)]
 struct Health(u32);
 
+/// Promise, travel: An entity travels whole: registered components, children, linked entities, references and change ticks.
 #[test]
 fn references_lead_to_the_same_entities_if_these_moved_along() {
     for cause in CAUSES {
@@ -91,6 +92,7 @@ fn relationships(components: &mut RegionComponents) {
     components.register_relationship::<PulledBy>();
 }
 
+/// Promise, travel: A registered relationship stays between entities that travel together; `ChildOf` is built in.
 #[test]
 fn relationships_stay_in_their_order_and_linked_ones_bring_their_sources_along() {
     for cause in CAUSES {
@@ -231,6 +233,7 @@ fn watch(log: Log) -> impl Fn(&mut SubApp) + Send + Sync {
     }
 }
 
+/// Promise, travel: While `Moving` is there, hooks and observers fire in both regions; `EntityMoved` follows when all are in.
 #[test]
 fn hooks_and_observers_fire_and_at_the_end_everyone_is_told() {
     for cause in CAUSES {
@@ -284,6 +287,7 @@ fn look(
     seen.extend(families.iter().map(|name| format!("{name}'s children changed")));
 }
 
+/// Promise, travel: An entity travels whole: registered components, children, linked entities, references and change ticks.
 #[test]
 fn what_changed_lately_counts_as_changed_and_what_is_older_does_not() {
     for cause in CAUSES {
@@ -414,6 +418,7 @@ fn with_treasuries() -> Regions {
     regions
 }
 
+/// Promise, travel: A registered resource is joined when regions merge and divided when they split.
 #[test]
 fn registered_resources_are_joined_and_others_stay_with_the_larger_region() {
     let mut regions = with_treasuries();

@@ -193,6 +193,7 @@ mod tests {
         assert_eq!(news(&mut world), (vec![], vec![one]));
     }
 
+    /// Promise, travel: A `StableId` finds an entity again after it has travelled.
     #[test]
     fn of_two_entities_with_one_id_the_later_one_is_found() {
         let mut world = world();

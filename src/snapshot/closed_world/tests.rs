@@ -199,6 +199,7 @@ fn in_a_sparse_dimension_the_chunks_that_a_box_fills_are_generated_by_it() {
     assert_eq!((partly.ungenerated, partly.chunks, partly.others), (4, 1, 1));
 }
 
+/// Promise, upkeep: `schematic import` says which entities it leaves in the box, and `--replace-entities` removes them.
 #[test]
 fn entities_that_are_there_stay_or_are_replaced() {
     let (store, dimension) = world();
@@ -225,6 +226,7 @@ fn entities_that_are_there_stay_or_are_replaced() {
     assert_eq!(cows, house().entities);
 }
 
+/// Promise, upkeep: `schematic export` writes a box of blocks, and `schematic import` puts it elsewhere and can turn it.
 #[test]
 fn a_turned_import_is_the_turned_schematic() {
     let (store, dimension) = world();

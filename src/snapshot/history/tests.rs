@@ -187,6 +187,8 @@ fn entities_count_as_bytes_and_are_left_out_if_either_capture_leaves_them_out() 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     /// Each step, some of eight are anywhere in the box, or nowhere.
+    ///
+    /// Promise, snapshots: `EditHistory` undoes and redoes edits of a box, entities included.
     #[test]
     fn undo_and_redo_walk_through_the_entities_of_the_box(
         steps in prop::collection::vec(prop_oneof![
@@ -224,6 +226,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
     /// A world that is edited in the box, undone and redone is always the one of a list of all its states.
+    ///
+    /// Promise, snapshots: `EditHistory` undoes and redoes edits of a box, entities included.
     #[test]
     fn undo_and_redo_walk_through_the_states_of_the_box(
         steps in prop::collection::vec(prop_oneof![edits(30).prop_map(Some), Just(None)], 1..8),

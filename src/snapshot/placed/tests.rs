@@ -78,6 +78,7 @@ fn a_box_over_all_heights_is_turned_by_what_is_in_it() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
+    /// Promise, snapshots: A snapshot can be restored elsewhere, turned and flipped.
     #[test]
     fn every_block_and_everybody_arrives_where_the_model_says(
         edits in edits(150), a in positions(), b in positions(), hole in prop::option::of(positions()),

@@ -40,6 +40,7 @@ fn a_whole_chunk_is_the_very_same_one() {
     ));
 }
 
+/// Promise, snapshots: A restore touches only what differs from the snapshot.
 #[test]
 fn nothing_is_restored_where_nothing_differs() {
     let then = noise(7);
@@ -181,6 +182,7 @@ fn partly(now: &Cell, then: &Cell, parts: SnapshotParts) -> Cell {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
+    /// Promise, snapshots: What a capture leaves out, a restore leaves alone.
     #[test]
     fn what_a_snapshot_leaves_out_stays_as_far_as_it_can(
         first in edits(120), later in edits(120), a in positions(), b in positions(),

@@ -68,6 +68,7 @@ fn same(a: &Snapshot, b: &Snapshot) {
     assert_eq!(sorted(a), sorted(b));
 }
 
+/// Promise, snapshot files: The index of a stored snapshot keeps its owner's data in `owner` lines, with escapes.
 #[test]
 fn what_was_stored_is_told_and_read_again() {
     let folder = TempDir::new().unwrap();
@@ -103,6 +104,7 @@ fn what_was_stored_is_told_and_read_again() {
     assert_eq!(StoredSnapshot::open(&path).unwrap_err(), StoredSnapshotError::NotASnapshot { path });
 }
 
+/// Promise, snapshot files: The index of a stored snapshot tells with `parts` and `about` what was left out.
 #[test]
 fn what_was_left_out_and_whom_it_tells_of_is_known_when_it_is_read_again() {
     let folder = TempDir::new().unwrap();
@@ -131,6 +133,7 @@ fn what_was_left_out_and_whom_it_tells_of_is_known_when_it_is_read_again() {
     }
 }
 
+/// Promise, snapshot files: A file of a stored snapshot is called `X_Z_Y.schem`, and is no higher than what is in it.
 #[test]
 fn a_very_high_box_takes_no_more_than_what_is_in_it() {
     let folder = TempDir::new().unwrap();
@@ -153,6 +156,7 @@ fn a_very_high_box_takes_no_more_than_what_is_in_it() {
     assert_eq!(files(&folder.path().join("high")).len(), 1 + 6);
 }
 
+/// Promise, snapshot files: Any program that opens schematics opens the files of a stored snapshot.
 #[test]
 fn every_file_is_one_that_another_decoder_reads() {
     let folder = TempDir::new().unwrap();
@@ -176,6 +180,7 @@ fn every_file_is_one_that_another_decoder_reads() {
     }
 }
 
+/// Promise, snapshot files: An entity of another program comes back from a stored snapshot as it was.
 #[test]
 fn entities_of_other_programs_keep_their_ids() {
     let folder = TempDir::new().unwrap();
@@ -239,6 +244,7 @@ fn blocks_of_another_registry_cannot_be_stored_and_unknown_names_become_placehol
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(24) })]
 
+    /// Promise, snapshot files: In a stored snapshot, cells outside of the box mean nothing.
     #[test]
     fn any_snapshot_is_the_same_after_it_was_stored(
         changes in edits(80), (from, to) in (positions(), positions()), missing in 0..12_usize, low in -3..3_i64,

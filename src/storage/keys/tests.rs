@@ -30,6 +30,7 @@ fn model(dimension: DimensionId, pos: ChunkPos) -> Vec<u8> {
 }
 
 proptest! {
+    /// Promise, world format: The key of a chunk is in Morton order, with the highest bit of each coordinate flipped.
     #[test]
     fn chunk_keys_agree_with_the_model(dimension: u64, pos in chunk()) {
         let dimension = DimensionId(dimension);
@@ -39,6 +40,8 @@ proptest! {
         prop_assert_eq!(parse_chunk_key(&key[..31]), None);
     }
 
+    /// Promise, tiers: A chunk group or a cube is one range of keys.
+    /// Promise, world format: An aligned cube of chunks is one range of keys.
     #[test]
     fn a_cube_is_one_range(
         dimension: u64,
@@ -72,6 +75,7 @@ proptest! {
         prop_assert!(range_of(&prefix).contains(&[prefix, key].concat()));
     }
 
+    /// Promise, world format: The key of a chunk is in Morton order, with the highest bit of each coordinate flipped.
     #[test]
     fn each_axis_keeps_its_order(dimension: u64, pos in chunk(), a in coordinate(), b in coordinate()) {
         let dimension = DimensionId(dimension);
@@ -81,6 +85,7 @@ proptest! {
         prop_assert_eq!(key(ChunkPos { z: a, ..pos }).cmp(&key(ChunkPos { z: b, ..pos })), a.cmp(&b));
     }
 
+    /// Promise, world format: Keys of columns and batches in the store sort by their coordinates.
     #[test]
     fn other_keys_sort_and_can_be_read_back(
         dimension: u64,
@@ -162,6 +167,7 @@ proptest! {
         prop_assert_eq!(parse_dimension_key(&no_text), None);
     }
 
+    /// Promise, world format: A damaged value is kept with its key, and different ones of the same key are told apart.
     #[test]
     fn copies_of_damaged_values_are_told_apart(key: Vec<u8>, value: Vec<u8>, other: Vec<u8>) {
         for family in Family::ALL {

@@ -100,11 +100,13 @@ fn check(store: &TestStore) {
     assert_eq!(printed.lines().count(), expected.lines().count());
 }
 
+/// Promise, world format: A program that was written from the documentation alone reads everything in a world.
 #[test]
 fn a_reader_written_from_the_documentation_finds_what_the_library_finds() {
     FIXTURES.iter().for_each(|path| check(&fixture(path)));
 }
 
+/// Promise, world format: A world's list of block types in format 1 is read.
 #[test]
 fn blocks_of_the_first_format_are_read_and_an_empty_world_too() {
     let store = TestStore::default();
@@ -117,6 +119,8 @@ fn blocks_of_the_first_format_are_read_and_an_empty_world_too() {
 }
 
 /// Otherwise the comparison would not say much.
+///
+/// Promise, world format: A program that was written from the documentation alone notices damage.
 #[test]
 fn the_reader_refuses_what_is_damaged_and_says_where() {
     for (family, key, value) in everything_by_kind() {
@@ -153,6 +157,7 @@ fn kind(family: Family, key: &[u8]) -> String {
     }
 }
 
+/// Promise, world format: The documentation of the world format lists every kind of key in `meta`.
 #[test]
 fn the_fixture_of_everything_has_every_kind_of_key_that_the_documentation_lists() {
     let page = fs::read_to_string(in_package("docs/world-format.md")).unwrap();
@@ -182,6 +187,7 @@ fn told_options(page: &str, family: Family) -> [&str; 4] {
     cells.try_into().unwrap_or_else(|cells| panic!("{cells:?}"))
 }
 
+/// Promise, world format: A world's folder and its RocksDB database have the documented names, version, families and options.
 #[test]
 fn the_folder_and_the_database_are_as_documented() {
     let page = fs::read_to_string(in_package("docs/world-format.md")).unwrap();
@@ -233,6 +239,8 @@ fn the_folder_and_the_database_are_as_documented() {
 }
 
 /// Writes the fixture if `TERRANE_WRITE_FIXTURE` is set; without, one that would be made is read as the stored one is.
+///
+/// Promise, world format: A program that was written from the documentation alone reads everything in a world.
 #[test]
 fn the_fixture_of_everything_can_be_made() {
     let store = everything::make();

@@ -65,6 +65,7 @@ pub(in crate::storage) fn decompress(_compressed: &[u8], _length: usize) -> Resu
 mod tests {
     use super::*;
 
+    /// Promise, tiers: A chunk group that would not shrink is stored uncompressed.
     #[test]
     fn what_was_compressed_comes_back_and_noise_is_left_alone() {
         let text = b"blocks upon blocks upon blocks ".repeat(100);

@@ -106,6 +106,7 @@ impl TierConfig {
 mod tests {
     use super::*;
 
+    /// Promise, tiers: A warm chunk group over 1,024 blocks from every viewer becomes cold. Without a viewer only time counts.
     #[test]
     fn where_a_group_belongs_follows_from_time_and_then_distance() {
         let config = TierConfig::default();
@@ -128,6 +129,8 @@ mod tests {
         assert_eq!(never.tier(minutes(1), None, None), Tier::Hot);
     }
 
+    /// Promise, tiers: By default 32 MiB of chunks a second move between tiers at most.
+    /// Promise, tiers: By default a chunk group becomes hot when a change of it is saved (`OnSave`).
     #[test]
     fn by_default_32_mib_are_moved_in_a_second_and_what_is_saved_becomes_hot() {
         let config = TierConfig::default();

@@ -114,6 +114,7 @@ fn damages(store: &TestStore) -> Vec<String> {
     report.damage.first.iter().map(ToString::to_string).collect()
 }
 
+/// Promise, upkeep: A game can call `verify`, `prune`, `compact` and `back_up` itself.
 #[test]
 fn a_whole_world_is_found_whole_and_nothing_in_it_changes() {
     let store = full_world();
@@ -138,6 +139,8 @@ fn a_walk_stops_when_it_is_told_to() {
     assert!(report.read.done < store.contents().len() as u64);
 }
 
+/// Promise, crashes: Every stored value has a checksum.
+/// Promise, upkeep: `terrane verify` reads and checks every value of a world.
 #[test]
 fn each_kind_of_damage_is_found_and_named() {
     let place =
@@ -240,6 +243,7 @@ fn blocks_that_cannot_be_read_are_told_as_ranges_and_all_else_is_read() {
     assert_eq!(report.read.done, (contents.len() - 9) as u64);
 }
 
+/// Promise, upkeep: `terrane salvage` makes a new world of all that can still be read of a damaged one.
 #[test]
 fn a_salvaged_world_has_all_that_could_be_read() {
     let store = full_world();
@@ -320,6 +324,8 @@ fn entities_of_a_salvaged_world_are_found_though_the_keys_that_lead_to_them_are_
 }
 
 /// Everything of a family, or one of its values, is damaged, cannot be read or is gone: what is made of the rest is whole.
+///
+/// Promise, upkeep: `terrane salvage` makes a new world of all that can still be read of a damaged one.
 #[test]
 fn worlds_that_salvage_writes_verify_clean() {
     let whole = full_world();
@@ -429,6 +435,7 @@ fn lists_of_types_that_are_lost_are_not_given_anew() {
     }
 }
 
+/// Promise, upkeep: `terrane copy` copies a world byte for byte.
 #[test]
 fn a_copy_is_the_same_byte_for_byte_and_mixes_nothing() {
     let store = full_world();
@@ -457,6 +464,7 @@ fn ground(world: &WorldStore) -> BTreeMap<ColumnPos, (Vec<(i64, Arc<Chunk>)>, us
     ground
 }
 
+/// Promise, upkeep: `terrane prune` deletes what lies outside a shape, and gives its room back.
 #[test]
 fn what_lies_outside_a_shape_goes_from_everywhere_and_nothing_else_does() {
     let center = ColumnPos::new(-14, -20);
@@ -524,6 +532,7 @@ fn an_end_in_the_middle_of_a_prune_leaves_whole_squares() {
     }
 }
 
+/// Promise, upkeep: `terrane inspect` shows a stored chunk or entity.
 #[test]
 fn a_chunk_is_shown_as_it_is_stored_in_each_tier() {
     let store = full_world();

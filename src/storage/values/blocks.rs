@@ -108,6 +108,7 @@ impl WorldStore {
 mod tests {
     use super::*;
 
+    /// Promise, world format: The fingerprint of an opacity map is that of the block types that are not opaque.
     #[test]
     fn the_fingerprint_is_that_of_the_types_that_are_not_opaque() {
         let registry = Arc::new(BlockRegistry::new());

@@ -40,6 +40,8 @@ pub(in crate::storage) fn decode_as<T: DeserializeOwned>(known: u8, bytes: &[u8]
 mod tests {
     use super::*;
 
+    /// Promise, exports: A record in an export begins with its format, and nothing follows its values.
+    /// Promise, world format: Varints with zeros at the top are read, and records with more bytes behind them are refused.
     #[test]
     fn bad_bytes_are_told_apart() {
         let bytes = encode(&(7_u64, String::from("seven")));

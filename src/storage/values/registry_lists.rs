@@ -121,6 +121,7 @@ mod tests {
         assert_eq!(world.registry_lists(), Ok(lists()));
     }
 
+    /// Promise, world format: A world's list of block types in format 1 is read.
     #[test]
     fn a_list_of_blocks_of_format_1_is_read() {
         let store = TestStore::default();

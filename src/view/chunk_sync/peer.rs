@@ -282,6 +282,7 @@ pub(in crate::view) fn ask(
 mod tests {
     use super::*;
 
+    /// Promise, multiplayer: A client receives the chunks that its viewer sees, and no others.
     #[test]
     fn a_client_may_ask_for_as_much_as_its_viewer_sees_sideways_and_up_and_down() {
         let limits = SyncLimits { radius: 32, vertical: 16, ..SyncLimits::default() };

@@ -330,6 +330,7 @@ mod tests {
         }
     }
 
+    /// Promise, chunk sync: A client asks for whole columns in a dimension of up to 64 chunks of height.
     #[test]
     fn a_whole_column_is_seen_when_all_of_it_is_known() {
         let mut seen = seen(0..3);

@@ -3,6 +3,8 @@
 use super::*;
 use crate::support::gate::Gate;
 
+/// Promise, clocks and faults: A region that hangs is named with the schedule that it is in.
+/// Promise, clocks and faults: `Regions` tells why a region halted, what it hangs in, and with whom it is coupled.
 #[test]
 fn the_watchdog_names_a_region_that_hangs_its_place_and_what_it_does() {
     let plugin = TerranePlugin::in_memory().with_watchdog_limit(Duration::from_millis(150));

@@ -188,6 +188,7 @@ fn check(store: MemoryStore, lists: &RegistryLists, batch: &SaveBatch) {
     assert!(air.is_loaded(1 << 40) && !air.is_loaded((1 << 40) + 1));
 }
 
+/// Promise, world format: Released world formats stay readable.
 #[test]
 fn a_world_of_each_format_is_read_in_full() {
     for format in FORMATS {

@@ -86,6 +86,8 @@ fn anywhere(path: &Path, count: u64, seed: u64) -> Vec<(PathBuf, usize, u8)> {
 }
 
 /// `TERRANE_ROUNDS=10` flips 5,000 bits.
+///
+/// Promise, crashes: A world with a missing file, or other damage to its log, is refused, and the damage is named.
 #[test]
 fn each_flipped_bit_is_named_or_changes_no_value() {
     let folder = tempfile::tempdir().unwrap();
@@ -116,6 +118,7 @@ fn each_flipped_bit_is_named_or_changes_no_value() {
     }
 }
 
+/// Promise, tiers: A flipped bit in a RocksDB table of cold chunks hides none of them.
 #[test]
 fn no_flipped_bit_in_a_table_of_cold_chunks_hides_some_of_them() {
     let folder = tempfile::tempdir().unwrap();

@@ -43,6 +43,7 @@ fn damaged(disk: &Arc<MemoryStore>) -> (Vec<u8>, Vec<u8>) {
     (key, value)
 }
 
+/// Promise, crashes: A damaged chunk is named and its column is refused, and the columns beside it are loaded.
 #[test]
 fn a_damaged_chunk_is_refused_by_name_and_the_columns_beside_it_are_loaded() {
     let disk = Arc::new(MemoryStore::new());
@@ -64,6 +65,8 @@ fn a_damaged_chunk_is_refused_by_name_and_the_columns_beside_it_are_loaded() {
     assert_eq!(disk.get(Family::Chunks, &key), Ok(Some(value)), "it is as it was");
 }
 
+/// Promise, crashes: With `DamagedGround::Regenerate`, a damaged chunk is generated anew and reported, and its old value is
+/// kept.
 #[test]
 fn by_a_setting_a_damaged_chunk_is_made_anew_and_kept_aside() {
     let disk = Arc::new(MemoryStore::new());

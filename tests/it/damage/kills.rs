@@ -18,6 +18,10 @@ fn process_that_is_killed() {
 }
 
 /// `TERRANE_ROUNDS=10` kills 200 times.
+///
+/// Promise, overview: Everything is saved in RocksDB, crash-safe.
+/// Promise, worlds: Everything that changed is committed to the store as one atomic batch.
+/// Promise, crashes: A save is one atomic batch.
 #[test]
 fn after_any_kill_each_acknowledged_save_is_there_in_all_families_at_once() {
     let folder = tempfile::tempdir().unwrap();

@@ -12,6 +12,7 @@ fn process_that_has_the_world_open() {
     std::io::stdin().lines().next();
 }
 
+/// Promise, crashes: A world that another process has open is refused with that process's number, and stays untouched.
 #[test]
 fn a_world_that_another_process_has_open_is_refused_with_its_number_and_untouched() {
     let folder = tempfile::tempdir().unwrap();

@@ -28,6 +28,7 @@ fn expect_whole_save(world: &WorldStore) -> Option<u32> {
     Some(last)
 }
 
+/// Promise, crashes: A world with a missing file, or other damage to its log, is refused, and the damage is named.
 #[test]
 fn a_flipped_bit_in_the_log_is_refused_with_its_place_and_nothing_is_touched() {
     let folder = tempfile::tempdir().unwrap();
@@ -57,6 +58,8 @@ fn a_flipped_bit_in_the_log_is_refused_with_its_place_and_nothing_is_touched() {
     assert_eq!(expect_whole_save(&open(&killed).unwrap()), Some(ROUNDS - 1));
 }
 
+/// Promise, crashes: A save is one atomic batch.
+/// Promise, crashes: After a kill, a world has everything that was synced, up to the torn end of its log.
 #[test]
 fn a_log_that_was_cut_ends_with_a_whole_save() {
     let folder = tempfile::tempdir().unwrap();
@@ -82,6 +85,7 @@ fn a_log_that_was_cut_ends_with_a_whole_save() {
     assert!(found.is_sorted() && found.last() > Some(&(ROUNDS * 9 / 10)), "{found:?}");
 }
 
+/// Promise, crashes: After a kill, a world has everything that was synced, up to the torn end of its log.
 #[test]
 fn a_torn_log_that_was_recovered_before_does_not_count_if_it_is_still_there() {
     let folder = tempfile::tempdir().unwrap();

@@ -70,6 +70,7 @@ fn is_named(report: &VerifyReport, file: &Path) -> bool {
     report.damage.first.iter().any(|damage| matches!(damage, Damage::File { path, .. } if path == file))
 }
 
+/// Promise, upkeep: `terrane salvage` reads worlds that cannot be opened.
 #[test]
 fn without_manifest_current_or_marker_everything_is_salvaged() {
     for is_killed in [false, true] {
@@ -110,6 +111,7 @@ fn without_manifest_current_or_marker_everything_is_salvaged() {
     }
 }
 
+/// Promise, upkeep: `terrane salvage` reads worlds that cannot be opened.
 #[test]
 fn of_each_file_that_is_lost_or_damaged_all_others_are_salvaged() {
     for is_killed in [false, true] {

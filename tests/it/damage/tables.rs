@@ -28,6 +28,7 @@ fn load(world: &WorldStore, column: ColumnPos) -> Result<Arc<Chunk>, StoreError>
     Ok(loaded.remove(0).column.remove_chunk(0).expect("it is stored"))
 }
 
+/// Promise, crashes: A damaged table of the database loses only the keys of its damaged blocks.
 #[test]
 fn a_flipped_bit_in_a_table_takes_no_more_than_the_chunks_of_its_block() {
     let folder = tempfile::tempdir().unwrap();
@@ -84,6 +85,7 @@ fn a_flipped_bit_in_a_table_takes_no_more_than_the_chunks_of_its_block() {
     columns().for_each(|column| assert_eq!(load(&world, column), Ok(chunk(seed(column)))));
 }
 
+/// Promise, crashes: A damaged world is refused with what is damaged and where.
 #[test]
 fn a_missing_file_is_told_and_nothing_else_is_touched() {
     let folder = tempfile::tempdir().unwrap();

@@ -2,6 +2,7 @@
 
 use super::*;
 
+/// Promise, pre-generation: The columns of a pre-generation are generated and stored without being loaded.
 #[test]
 fn each_shape_is_generated_exactly_and_stored_without_a_region() {
     let areas = [
@@ -55,6 +56,7 @@ fn what_was_generated_is_loaded_when_a_viewer_comes() {
     assert_eq!(generator.count(), before, "nothing is generated again");
 }
 
+/// Promise, pre-generation: A pre-generation goes from the centre outwards.
 #[test]
 fn batches_come_nearest_first() {
     let generator = Counting::default();
@@ -118,6 +120,7 @@ fn jobs_of_a_dimension_run_one_after_the_other_and_dimensions_beside_each_other(
     assert_eq!(first.calls(), columns(disc(14)).into_iter().map(|column| (column, 1)).collect());
 }
 
+/// Promise, pre-generation: A pre-generation lets the columns of viewers come first.
 #[test]
 fn viewers_come_first() {
     let generator = Counting { pace: Duration::from_millis(1), ..default() };
@@ -170,6 +173,7 @@ fn a_viewer_takes_along_what_is_on_its_way_into_the_store() {
     }
 }
 
+/// Promise, pre-generation: A pre-generation slows down when the store cannot keep up.
 #[test]
 fn a_store_that_cannot_keep_up_holds_it_back() {
     let disk = Disk::default();

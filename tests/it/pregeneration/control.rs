@@ -42,6 +42,7 @@ fn wait_until_nothing_is_made(app: &mut App, generator: &Counting) {
     });
 }
 
+/// Promise, pre-generation: A pre-generation can be paused, resumed and cancelled, and its end is reported.
 #[test]
 fn it_pauses_resumes_and_is_cancelled() {
     for mode in [TickMode::Lockstep, TickMode::Independent] {

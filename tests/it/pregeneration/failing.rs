@@ -2,6 +2,7 @@
 
 use super::*;
 
+/// Promise, pre-generation: A column that fails three times is reported and counted, and does not stop its pre-generation.
 #[test]
 fn columns_that_fail_are_tried_again_then_told_of_and_stop_nothing() {
     let area = disc(10);

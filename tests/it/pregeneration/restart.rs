@@ -2,6 +2,7 @@
 
 use super::*;
 
+/// Promise, pre-generation: A pre-generation goes on where it was, after a restart or a crash.
 #[test]
 fn it_goes_on_after_a_restart_paused_or_not() {
     let area = disc(20);
@@ -61,6 +62,7 @@ fn it_goes_on_after_a_restart_paused_or_not() {
     }
 }
 
+/// Promise, pre-generation: A pre-generation goes on where it was, after a restart or a crash.
 #[test]
 fn a_crash_loses_no_stored_column_and_repeats_none() {
     let area = ColumnArea::Square { center: CENTER, radius: 14 };

@@ -183,6 +183,7 @@ fn whoever_walks_through_regions_that_merge_and_split_and_ground_that_comes_and_
     }
 }
 
+/// Promise, snapshots: Players can build in a box while it is restored, and nothing outside of the box changes.
 #[test]
 fn while_players_build_in_the_box_each_chunk_is_old_new_or_built_and_nothing_outside_changes() {
     let (mut app, dimension, id) = world(lockstep().with_snapshots(few(2, 1)));
@@ -230,6 +231,7 @@ fn while_players_build_in_the_box_each_chunk_is_old_new_or_built_and_nothing_out
     }
 }
 
+/// Promise, snapshots: The arena example brings the arena back as it was, bots included.
 #[test]
 fn at_their_own_pace_regions_restore_what_was_captured() {
     let plugin = TerranePlugin::in_memory().with_ticks_per_second(100.0).with_snapshots(few(4, 2));

@@ -4,6 +4,7 @@ use super::*;
 use bevy_terrane::snapshot::{EditHistory, Recorded};
 use uuid::Uuid;
 
+/// Promise, snapshots: `EditHistory` undoes and redoes edits of a box, entities included.
 #[test]
 fn what_was_built_and_who_died_in_an_edit_is_undone_and_done_again() {
     let (mut app, dimension, id) = world(lockstep());

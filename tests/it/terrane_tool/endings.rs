@@ -38,6 +38,7 @@ impl Damaged {
     }
 }
 
+/// Promise, upkeep: The exit code of `terrane` is 0, 1, 2, 3 or 130, as the README says.
 #[test]
 fn exit_codes_and_messages_are_those_of_the_readme() {
     let made = Damaged::make();
@@ -119,6 +120,7 @@ fn a_schematic_of_an_unknown_version_is_no_damage_wherever_the_version_stands() 
     }
 }
 
+/// Promise, upkeep: A failed `import --create` leaves nothing behind.
 #[test]
 fn an_import_that_fails_leaves_nothing_of_the_world_that_it_made() {
     let made = Damaged::make();
@@ -183,6 +185,7 @@ fn no_backup_is_put_among_other_files() {
     assert_eq!(run(&["restore", &backups, "--list"]).json["backups"].as_array().unwrap().len(), 2);
 }
 
+/// Promise, upkeep: Commands of `terrane` that only read need no permission to write, and several can run at once.
 #[test]
 fn two_commands_that_only_read_run_at_once_and_none_that_writes() {
     let made = Damaged::make();
@@ -247,6 +250,8 @@ fn process_that_reads_what_cannot_be_written() {
 }
 
 /// Reads from a mount without write permission, if this process may make one. Otherwise only checks that nothing is changed.
+///
+/// Promise, upkeep: Commands of `terrane` that only read need no permission to write, and several can run at once.
 #[test]
 fn what_only_reads_needs_no_permission_to_write() {
     let made = Damaged::make();

@@ -4,6 +4,7 @@ use super::*;
 use crate::schematics::{real_file, states};
 use bevy_terrane::snapshot::schematic::{BlockEntity, ReadOptions, Schematic, WriteOptions};
 
+/// Promise, upkeep: `schematic export` writes a box of blocks, and `schematic import` puts it elsewhere and can turn it.
 #[test]
 fn a_box_is_exported_and_imported_elsewhere() {
     let folder = tempfile::tempdir().unwrap();
@@ -99,6 +100,7 @@ fn files_of_other_programs_go_through_a_world_that_knows_nothing_of_them() {
     }
 }
 
+/// Promise, upkeep: `schematic info` tells what is in a schematic and what is wrong with it.
 #[test]
 fn info_of_a_schematic_tells_what_is_in_it_and_what_is_wrong_with_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -121,6 +123,7 @@ fn info_of_a_schematic_tells_what_is_in_it_and_what_is_wrong_with_it() {
     assert!(try_run(&["schematic", "info", path], false).unwrap_err().contains("expected gzip or a compound"));
 }
 
+/// Promise, upkeep: `schematic import` says which entities it leaves in the box, and `--replace-entities` removes them.
 #[test]
 fn an_import_says_which_entities_it_leaves_and_what_it_leaves_out() {
     let folder = tempfile::tempdir().unwrap();

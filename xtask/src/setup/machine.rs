@@ -159,6 +159,7 @@ pub mod tests {
         }
     }
 
+    /// Promise, features: `cargo xtask` installs a C++ compiler and `libclang`.
     #[test]
     fn libclang_without_its_headers_is_not_enough() {
         let library = "usr/lib/x86_64-linux-gnu/libclang-14.so.1";

@@ -74,6 +74,7 @@ mod tests {
         crate::setup::packages(&missing(&tree.machine(variables)))
     }
 
+    /// Promise, features: `cargo xtask` installs a C++ compiler and `libclang`.
     #[test]
     fn a_bare_machine_wants_everything_but_a_window() {
         assert_eq!(wanted(&Tree::new(&[]), &[]), ALWAYS);
@@ -87,6 +88,7 @@ mod tests {
         assert_eq!(wanted(&Tree::new(&[]), &[("DISPLAY", "")]), ALWAYS);
     }
 
+    /// Promise, commands: `cargo xtask` sets up a fresh machine: it installs what is missing, or says what that is.
     #[test]
     fn only_what_is_missing_is_wanted() {
         let tree = Tree::new(&[

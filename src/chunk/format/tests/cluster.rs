@@ -11,6 +11,7 @@ fn cluster(chunks: &BTreeMap<usize, Vec<u8>>) -> Vec<u8> {
     bytes
 }
 
+/// Promise, chunk format: The parts of a chunk cluster have the documented bytes.
 #[test]
 fn a_cluster_has_the_bytes_of_the_table() {
     let chunks = BTreeMap::from([(1, vec![7, 7]), (63, vec![9])]);
@@ -27,6 +28,7 @@ fn a_cluster_has_the_bytes_of_the_table() {
     assert_eq!(bytes, expected);
 }
 
+/// Promise, chunk format: The places in a chunk cluster are in Morton order, like keys.
 #[test]
 fn places_are_in_the_order_of_the_keys() {
     let at = |x, y, z| cluster_place(ChunkPos::new(x, y, z));
@@ -77,6 +79,7 @@ fn errors_of_a_cluster_say_what_and_where() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
+    /// Promise, chunk format: A chunk cluster holds chunks as bytes, and does not look into them.
     #[test]
     fn chunks_of_a_cluster_come_back_as_they_were(
         chunks in prop::collection::btree_map(0..CLUSTER_VOLUME, prop::collection::vec(any::<u8>(), 1..60), 0..64),

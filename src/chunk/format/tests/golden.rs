@@ -20,17 +20,20 @@ fn encoded_kitchen() -> Vec<u8> {
     bytes
 }
 
+/// Promise, chunk format: Every later version reads the golden files of the chunk format.
 #[test]
 fn chunks_of_version_1_are_read() {
     assert_eq!(decode(&(), TERRAIN), Ok((terrain(), vec![])));
     assert_eq!(decode(&Furniture, KITCHEN), Ok((kitchen(), vec![ENTITY])));
 }
 
+/// Promise, chunk format: Every later version reads the golden files of the chunk format.
 #[test]
 fn clusters_of_version_1_are_read() {
     assert_eq!(decode_cluster(CLUSTER).unwrap(), [(3, TERRAIN), (42, KITCHEN)]);
 }
 
+/// Promise, chunk format: A chunk of format version 1 is written as it always was.
 #[test]
 fn version_1_is_written_as_it_always_was() {
     assert!(encoded(&terrain(), &[]) == TERRAIN);

@@ -87,6 +87,9 @@ pub(super) fn kitchen() -> Chunk {
     chunk
 }
 
+/// Promise, chunk format: In an encoded chunk, the k-th layer entry of a cell is the cell's layer k.
+/// Promise, chunk format: A block component of variable size is written as an offset width `w`, offsets that do not descend,
+/// and data.
 #[test]
 fn layers_and_components_have_the_bytes_of_the_table() {
     let bytes = encoded(&kitchen());
@@ -137,6 +140,7 @@ fn a_component_that_the_type_does_not_have_is_not_lost_in_silence() {
     assert_eq!(encode(&cold, &kitchen(), &[], &mut bytes), Err(size));
 }
 
+/// Promise, chunk format: The layer entries of an encoded chunk may come in any order.
 #[test]
 fn layers_and_components_may_come_in_any_order() {
     let mut chunk = kitchen();
@@ -159,6 +163,7 @@ fn layers_and_components_may_come_in_any_order() {
     assert_eq!(read.component(&Furniture, [0, 1, 0], 0, HEAT), Ok(Some(&[1, 2, 3, 4][..])));
 }
 
+/// Promise, chunk format: An encoded chunk has each component of its blocks once, and no other.
 #[test]
 fn errors_in_layers_and_components_say_what_and_where() {
     let bytes = encoded(&kitchen());
@@ -192,6 +197,8 @@ fn errors_in_layers_and_components_say_what_and_where() {
     assert_eq!(with_byte(text_at + 10, 100), truncated);
 }
 
+/// Promise, chunk format: A block component of variable size is written as an offset width `w`, offsets that do not descend,
+/// and data.
 #[test]
 fn offsets_that_descend_are_refused() {
     let chunk = Chunk::uniform(CHEST);
@@ -203,6 +210,7 @@ fn offsets_that_descend_are_refused() {
     assert_eq!(furniture_error(&bytes), format!("byte {}: expected an offset of 0 to 0, found 1", offsets_at + 3));
 }
 
+/// Promise, chunk format: A cell of a chunk can have up to 255 layers above the first.
 #[test]
 fn more_layers_than_a_chunk_can_have_are_refused() {
     let entries = |count: u64| {
@@ -233,6 +241,7 @@ fn a_palette_with_layers_may_need_more_bits_than_there_are_cells() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
+    /// Promise, chunk format: The place of a component in an encoded chunk follows from the chunk's blocks.
     #[test]
     fn layers_and_components_come_back_as_they_were(edits in edits(300), start in 0..KINDS) {
         let start = BlockId::new(start);

@@ -199,6 +199,7 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
+    /// Promise, overview: The nearest missing ground is always generated first.
     #[test]
     fn the_next_order_is_what_asking_everybody_anew_would_give(
         weight in prop_oneof![Just(0.0), Just(0.5), Just(1.0)],
@@ -233,6 +234,8 @@ proptest! {
 
 /// Viewers that jump on and on each have so much generated; a player who walks beside them has all that it sees, as if it were
 /// alone.
+///
+/// Promise, worlds: A viewer that jumps around gets no more columns than its limits allow, and starves no other viewer.
 #[test]
 fn viewers_that_jump_on_and_on_have_their_share_and_starve_no_one() {
     let limits = ViewerLimits { generated_per_second: 50.0, loaded_per_second: 50.0, ..ViewerLimits::default() };

@@ -78,6 +78,7 @@ fn values_may_come_in_any_order() {
     }
 }
 
+/// Promise, snapshots: `.schem` files of versions 1 to 3 are read, and those of versions 2 and 3 are written.
 #[test]
 fn version_3_is_read_with_and_without_the_compound_around_it() {
     let blocks = compound(&[

@@ -160,6 +160,7 @@ proptest! {
         prop_assert_eq!(again, schematic);
     }
 
+    /// Promise, snapshots: `.schem` files of versions 1 to 3 are read, and those of versions 2 and 3 are written.
     #[test]
     fn version_2_keeps_everything_but_all_biomes_of_a_column(schematic in any_schematic()) {
         let again = read(&written(&schematic, 2));
@@ -213,6 +214,7 @@ pub(super) fn full(size: [u32; 3], kinds: u32) -> Schematic {
     schematic
 }
 
+/// Promise, snapshots: `.schem` files of versions 1 to 3 are read, and those of versions 2 and 3 are written.
 #[test]
 fn another_decoder_reads_what_is_written() {
     use fastnbt::Value;
@@ -258,6 +260,7 @@ fn another_decoder_reads_what_is_written() {
     }
 }
 
+/// Promise, snapshot files: Other programs ignore the layers and components in a schematic.
 #[test]
 fn layers_are_ignored_by_those_who_do_not_know_them_but_for_water() {
     let mut schematic = Schematic::new([2, 1, 1]);

@@ -14,6 +14,7 @@ fn sealed(content: &str) -> String {
 
 const HEAD: &str = "bevy_terrane snapshot 1\ndimension 1\nbox 0 0 0 31 99 31\n";
 
+/// Promise, snapshot files: A line of a stored snapshot's index that makes no sense is reported with its number.
 #[test]
 fn what_makes_no_sense_is_told_with_its_line() {
     let line_of = |content: &str| match parse(&sealed(content)).unwrap_err() {
@@ -54,6 +55,7 @@ fn what_makes_no_sense_is_told_with_its_line() {
     }
 }
 
+/// Promise, snapshot files: A stored snapshot's index of another version is told apart from a file that is no index.
 #[test]
 fn a_version_that_is_not_known_and_a_file_that_is_none_are_told_apart() {
     let error = parse("bevy_terrane snapshot 2\nwhatever").unwrap_err();
@@ -112,6 +114,7 @@ pub fn rounds(few: u32) -> u32 {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: rounds(2_000), ..ProptestConfig::default() })]
 
+    /// Promise, snapshot files: A line of a stored snapshot's index that makes no sense is reported with its number.
     #[test]
     fn an_index_is_the_same_after_it_was_text(index in any_index()) {
         prop_assert_eq!(parse(&index.to_text()).unwrap(), index);

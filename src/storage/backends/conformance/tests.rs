@@ -189,6 +189,7 @@ impl KeyValueStore for Broken {
     }
 }
 
+/// Promise, crashes: `storage::conformance` checks a `KeyValueStore` of the game's own.
 #[test]
 fn every_defect_is_found_by_the_rule_that_it_breaks() {
     use Defect::*;

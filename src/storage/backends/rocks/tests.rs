@@ -54,6 +54,7 @@ fn a_missing_database_is_made_only_on_request() {
     assert!(RocksStore::open(&path, false).is_ok());
 }
 
+/// Promise, crashes: A world with a missing file, or other damage to its log, is refused, and the damage is named.
 #[test]
 fn no_database_is_made_over_what_is_left_of_one() {
     let folder = tempfile::tempdir().unwrap();
@@ -203,6 +204,7 @@ fn a_database_from_before_the_tiers_opens_and_an_older_program_leaves_a_newer_on
     assert_eq!(store.get(Family::ColdChunks, b"key"), Ok(Some(b"new".to_vec())));
 }
 
+/// Promise, tiers: If RocksDB's checksum of a large value fails, the value is read without it.
 #[test]
 fn a_flipped_bit_in_a_large_cluster_leaves_the_other_bytes_readable() {
     let folder = tempfile::tempdir().unwrap();
@@ -234,6 +236,7 @@ fn a_flipped_bit_in_a_large_cluster_leaves_the_other_bytes_readable() {
     }
 }
 
+/// Promise, upkeep: A game can call `verify`, `prune`, `compact` and `back_up` itself.
 #[test]
 fn a_chunk_of_megabytes_is_in_a_file_of_its_own_and_gives_its_room_back() {
     const LARGE: u64 = 4 << 20;

@@ -28,6 +28,7 @@ fn unpack(part: &Part) -> Result<BTreeMap<usize, Vec<u8>>, String> {
 }
 
 proptest! {
+    /// Promise, tiers: Each chunk group in a warm or cold value is a cluster of scale 1, compressed by zstd.
     #[test]
     fn what_was_packed_comes_back(groups in groups()) {
         let parts = pack(&groups);
@@ -43,6 +44,8 @@ proptest! {
     }
 
     /// Of whatever bit: the cluster opens, at most one group cannot be read, and no group reads as something else.
+    ///
+    /// Promise, tiers: A flipped bit in a warm or cold value damages at most one chunk group, and its chunks are named.
     #[test]
     fn a_flipped_bit_damages_one_group_at_most(groups in groups(), at: prop::sample::Index, bit in 0..8_u8) {
         let mut value = encode(&pack(&groups));
@@ -97,6 +100,7 @@ fn a_group_that_claims_too_much_allocates_nothing() {
     assert!(part.unpack().err().unwrap().contains(&format!("would take {} bytes", u32::MAX)));
 }
 
+/// Promise, tiers: A chunk group of more than 64 MiB stays hot.
 #[test]
 fn a_group_that_is_too_large_is_not_packed() {
     let half = vec![0; LARGEST_GROUP / 2];
@@ -104,6 +108,7 @@ fn a_group_that_is_too_large_is_not_packed() {
     assert!(Part::pack([(0, &half[..]), (1, &half[..])]).is_none());
 }
 
+/// Promise, tiers: The value of a warm or cold key has the documented bytes.
 #[test]
 fn the_layout_is_as_documented() {
     let value = encode(&pack(&[(2, [(0, vec![7]), (63, vec![9])].into())].into()));

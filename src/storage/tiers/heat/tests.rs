@@ -44,6 +44,8 @@ impl WorldStore {
     }
 }
 
+/// Promise, tiers: The heat of a chunk group counts play time, over all sessions.
+/// Promise, tiers: The heat of chunk groups is written with the next save, and a load writes nothing.
 #[test]
 fn heat_is_written_along_with_saves_and_survives_a_restart() {
     let store = TestStore::default();
@@ -108,6 +110,8 @@ fn groups_cool_down_in_the_order_of_their_last_access() {
     assert_eq!(seen, [group(0), group(80)]);
 }
 
+/// Promise, tiers: A chunk group that nobody used for 10 minutes moves to the warm tier.
+/// Promise, tiers: A chunk group that nobody used for 1 hour moves to the cold tier.
 #[test]
 fn ten_minutes_and_an_hour_pass_on_the_clock() {
     let (store, config) = (TestStore::default(), TierConfig::default());
@@ -149,6 +153,7 @@ fn what_nobody_uses_starts_cold_and_what_somebody_uses_stays_hot() {
     assert_eq!(world.last_access(group(0)), Ok(Some(30 * MINUTE)));
 }
 
+/// Promise, tiers: The chunk groups of a world that has no heat yet are found step by step.
 #[test]
 fn groups_of_an_older_world_are_found_step_by_step_and_once() {
     let store = TestStore::default();
@@ -178,6 +183,7 @@ fn groups_of_an_older_world_are_found_step_by_step_and_once() {
     assert_eq!(world.adopt_groups(3), Ok(true));
 }
 
+/// Promise, tiers: Damaged or lost heat costs no more than a move between tiers.
 #[test]
 fn damaged_heat_costs_no_more_than_heat() {
     let store = TestStore::default();

@@ -18,6 +18,7 @@ fn unreadable(world: &WorldStore, model: &Model) -> BTreeSet<ChunkPos> {
     unreadable
 }
 
+/// Promise, tiers: A flipped bit in a warm or cold value damages at most one chunk group, and its chunks are named.
 #[test]
 fn a_flipped_bit_in_a_cluster_damages_the_chunks_of_one_group_and_names_them() {
     let store = TestStore::default();
@@ -41,6 +42,8 @@ fn a_flipped_bit_in_a_cluster_damages_the_chunks_of_one_group_and_names_them() {
     }
 }
 
+/// Promise, tiers: Damaged chunks move between tiers as they are, and when they are made hot, their bytes are kept.
+/// Promise, world format: A damaged value is kept with its key, and different ones of the same key are told apart.
 #[test]
 fn what_is_damaged_moves_as_it_is_and_what_is_saved_over_it_is_whole() {
     for tier in [Tier::Warm, Tier::Cold] {
@@ -169,6 +172,7 @@ fn what_is_saved_into_a_group_whose_cluster_cannot_be_read_neither_hides_nor_des
     }
 }
 
+/// Promise, tiers: A reader of chunks looks through the tiers from hot to cold.
 #[test]
 fn a_damaged_block_where_a_group_was_hot_hides_nothing_of_where_it_is_now() {
     for tier in [Tier::Warm, Tier::Cold] {

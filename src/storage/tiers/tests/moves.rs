@@ -4,6 +4,7 @@ use super::*;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+/// Promise, tiers: `OnLoad` makes a whole chunk group hot when it is loaded, `OnSave` when a changed chunk of it is saved.
 #[test]
 fn a_save_that_changes_nothing_leaves_a_group_where_it_is() {
     for tier in [Tier::Warm, Tier::Cold] {
@@ -42,6 +43,7 @@ fn moves_are_counted() {
     check(&store, &model);
 }
 
+/// Promise, tiers: `OnLoad` makes a whole chunk group hot when it is loaded, `OnSave` when a changed chunk of it is saved.
 #[test]
 fn what_is_loaded_becomes_hot_only_if_it_is_to() {
     for on_load in [false, true] {
@@ -94,6 +96,7 @@ fn a_failed_write_in_the_middle_of_moves_loses_nothing() {
     }
 }
 
+/// Promise, tiers: Every move between tiers is one atomic write, and no reader misses a chunk group.
 #[test]
 fn every_state_that_a_crash_can_leave_is_whole() {
     let store = TestStore::default();
@@ -118,6 +121,7 @@ fn every_state_that_a_crash_can_leave_is_whole() {
     assert_ne!(before, model);
 }
 
+/// Promise, tiers: Every move between tiers is one atomic write, and no reader misses a chunk group.
 #[test]
 fn a_reader_finds_every_group_while_it_moves() {
     let store = Arc::new(MemoryStore::new());
@@ -165,6 +169,7 @@ fn a_rebuilt_graph_knows_all_tiers() {
     }
 }
 
+/// Promise, tiers: A chunk group of more than 64 MiB stays hot.
 #[test]
 fn a_chunk_of_megabytes_moves_through_the_tiers() {
     // Noise, as a list of values that do not compress.

@@ -143,6 +143,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        /// Promise, exports: The objects of an export have the documented keys, in the documented files.
         #[test]
         fn a_name_is_read_as_it_is_written(x: i64, y: i64, z: i64) {
             let (chunk, column) = (ChunkPos::new(x, y, z), ColumnPos::new(x, z));
@@ -168,6 +169,7 @@ mod tests {
         }
     }
 
+    /// Promise, exports: An export's key with the number `+5` or `05` is not the same as the key with `5`.
     #[test]
     fn a_number_that_is_written_otherwise_is_not_ours() {
         for key in [

@@ -28,6 +28,7 @@ fn put(folder: &Path, name: &str, content: &str) {
     fs::write(path, content).unwrap();
 }
 
+/// Promise, upkeep: In a `terrane backup`, what did not change since the last one takes no room.
 #[test]
 fn a_backup_has_what_was_there_and_shares_what_did_not_change() {
     let folder = tempfile::tempdir().unwrap();

@@ -83,6 +83,7 @@ fn damaged_or_newer_headers_are_refused() {
     assert!(matches!(open(), WorldOpenError::NewerFormat { found: 2, supported: 1, .. }));
 }
 
+/// Promise, crashes: Only the session that opened a world last can write it.
 #[test]
 fn whoever_lost_the_world_to_another_changes_nothing_any_more() {
     let store = TestStore::default();
@@ -116,6 +117,7 @@ fn whoever_lost_the_world_to_another_changes_nothing_any_more() {
     assert_eq!(load(&newer)[0].column.chunk(2), Some(&chunk(3)));
 }
 
+/// Promise, crashes: Only the session that opened a world last can write it.
 #[test]
 fn of_many_who_open_a_world_at_once_each_has_a_session_and_the_last_one_has_the_world() {
     let store = TestStore::default();

@@ -56,6 +56,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
+/// Promise, upkeep: `terrane salvage` reads worlds that cannot be opened.
 #[test]
 fn without_a_manifest_all_is_there_as_it_was_last() {
     let folder = tempfile::tempdir().unwrap();

@@ -178,6 +178,7 @@ proptest! {
     }
 }
 
+/// Promise, exports: An import reports objects that were lost together with their keys.
 #[test]
 fn an_object_that_is_lost_with_its_key_is_told_of() {
     let (_folder, path, expected) = exported(&ExportOptions::default());
@@ -200,6 +201,8 @@ fn an_object_that_is_lost_with_its_key_is_told_of() {
     assert_eq!((arrived.chunks, arrived.kept.len()), (expected.chunks, expected.kept.len() - 1));
 }
 
+/// Promise, exports: An export has limits for its lists and batches, and a world that has more is not exported.
+/// Promise, exports: Players are not in an export.
 #[test]
 fn lies_are_refused_before_they_cost_anything() {
     let (_folder, path, _) = exported(&ExportOptions::default());
@@ -297,6 +300,7 @@ fn an_export_whose_target_has_lost_its_graph_changes_nothing() {
     assert!(target.contents().into_iter().filter(is_ground).eq(before.into_iter().filter(is_ground)));
 }
 
+/// Promise, exports: A pack of an export has only the objects that belong in it, each once.
 #[test]
 fn a_pack_has_only_what_belongs_into_it_and_each_once() {
     let options = ExportOptions { packs: Some(true), ..ExportOptions::default() };
@@ -321,6 +325,7 @@ fn a_pack_has_only_what_belongs_into_it_and_each_once() {
     }
 }
 
+/// Promise, exports: An export has limits for its lists and batches, and a world that has more is not exported.
 #[test]
 fn lists_and_batches_that_no_import_reads_are_not_written() {
     let (_folder, path, _) = exported(&ExportOptions::default());
@@ -338,6 +343,7 @@ fn lists_and_batches_that_no_import_reads_are_not_written() {
     assert!(!ground::BatchObjects { bytes: format::LARGEST_BATCH + 1, ..Default::default() }.fits());
 }
 
+/// Promise, exports: An import finds a key that cannot be moved before it changes anything.
 #[test]
 fn an_object_that_cannot_be_moved_is_found_before_anything_changes() {
     let (_folder, path, expected) = exported(&ExportOptions::default());
@@ -457,6 +463,7 @@ fn what_the_backend_cannot_read_is_left_out_and_nothing_else() {
     }
 }
 
+/// Promise, exports: An import does not read the summaries of an export.
 #[test]
 fn with_a_damaged_summary_no_ground_is_lost() {
     let (store, dimension) = small_world();
@@ -477,6 +484,8 @@ fn with_a_damaged_summary_no_ground_is_lost() {
 }
 
 /// Whatever a file is cut short to, what is whole of it comes into a world if that is wanted, and nothing else.
+///
+/// Promise, upkeep: `import --leave-damaged` takes everything that is whole from an export that was cut short.
 #[test]
 fn of_an_export_that_was_cut_short_all_that_is_whole_is_imported() {
     for packs in [Some(false), Some(true)] {

@@ -25,6 +25,8 @@ fn export_steps(
     !report.unwrap().finished
 }
 
+/// Promise, upkeep: An export or import that was stopped or killed goes on, and ends as if nothing had been.
+/// Promise, exports: An export's files and its record of progress cannot differ.
 #[test]
 fn an_export_that_is_stopped_or_killed_at_any_step_becomes_what_it_would_have_been() {
     let (store, _) = small_world();
@@ -53,6 +55,7 @@ fn an_export_that_is_stopped_or_killed_at_any_step_becomes_what_it_would_have_be
     }
 }
 
+/// Promise, exports: A new file of an export that was only just begun is begun again.
 #[test]
 fn a_new_file_that_was_only_just_made_is_begun_again() {
     let (store, _) = small_world();
@@ -134,6 +137,7 @@ fn stored(store: &TestStore) -> Vec<(Family, KeyValue)> {
     store.contents().into_iter().filter(is_timeless).collect()
 }
 
+/// Promise, upkeep: An export or import that was stopped or killed goes on, and ends as if nothing had been.
 #[test]
 fn an_import_that_is_stopped_or_killed_at_any_write_becomes_what_it_would_have_been() {
     let (store, _) = small_world();
@@ -184,6 +188,7 @@ fn an_import_that_is_stopped_or_killed_at_any_write_becomes_what_it_would_have_b
     assert!(stored(&begun) == expected);
 }
 
+/// Promise, exports: An unfinished import refuses other options until it is finished or begun anew, and pruning forgets it.
 #[test]
 fn an_import_goes_on_only_with_its_own_options_and_not_over_pruned_ground() {
     let (store, _) = small_world();
@@ -222,6 +227,7 @@ fn an_import_goes_on_only_with_its_own_options_and_not_over_pruned_ground() {
     assert_eq!(arrived.chunks, expected.chunks);
 }
 
+/// Promise, exports: An export that was stopped does not go on after a later save of the world.
 #[test]
 fn an_export_does_not_go_on_with_what_was_saved_since_it_began() {
     let (store, dimension) = small_world();

@@ -26,6 +26,9 @@ fn world_of_format_1() -> TestStore {
     spec.make(&[0, 1, 2, 3, 4]).0
 }
 
+/// Promise, exports: The first line of an export names its format, and files of version 1 stay readable.
+/// Promise, exports: A record in an export begins with its format, and nothing follows its values.
+/// Promise, exports: A column summary in an export has the documented bytes.
 #[test]
 fn exports_of_the_first_format_stay_readable() {
     let expected = contents(&world_of_format_1(), NAME);

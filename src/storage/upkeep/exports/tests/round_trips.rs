@@ -73,6 +73,7 @@ fn starts(files: &[BTreeMap<String, (u64, Vec<u8>)>]) -> Vec<u64> {
     record::decode::<format::Files>(&files[0]["files"].1).unwrap().starts
 }
 
+/// Promise, exports: In a packed export, an object by itself counts instead of the packed one.
 #[test]
 fn an_object_by_itself_counts_where_others_are_packed() {
     let folder = tempfile::tempdir().unwrap();
@@ -98,6 +99,7 @@ fn an_object_by_itself_counts_where_others_are_packed() {
     assert!(expected.chunks[&(0, 0, 0)].1.values().flatten().all(|(name, _)| name == "game:water"));
 }
 
+/// Promise, exports: An export has no packs of more than 64 MiB.
 #[test]
 fn packs_of_more_than_64_mib_are_not_made() {
     let put = |bytes: usize| {
@@ -109,6 +111,7 @@ fn packs_of_more_than_64_mib_are_not_made() {
     assert_eq!((put(1_000), put((64 << 20) + 2)), (1, 2));
 }
 
+/// Promise, exports: Players are not in an export.
 #[test]
 fn players_are_not_in_an_export() {
     let spec = Spec {
@@ -139,6 +142,10 @@ fn players_are_not_in_an_export() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
+    /// Promise, upkeep: An export has entities, block ticks, summaries and lists of types, in one file or several.
+    /// Promise, exports: The objects of an export have the documented keys, in the documented files.
+    /// Promise, exports: All objects of a batch are in one file of an export, in a fixed order, and `files` counts the batches.
+    /// Promise, exports: An import adds unknown block types to the world if a block of them comes.
     #[test]
     fn a_dimension_is_the_same_by_names_in_a_new_world_and_in_one_with_other_numbers(
         spec in specs(),
@@ -181,6 +188,9 @@ proptest! {
         }
     }
 
+    /// Promise, exports: An import changes only whole chunks, and makes a missing column only if the export has all its
+    /// heights.
+    /// Promise, exports: An import never lowers the version of a chunk.
     #[test]
     fn a_box_replaces_what_is_in_it_elsewhere_and_nothing_around_it(
         spec in specs(),
@@ -256,6 +266,7 @@ proptest! {
     }
 }
 
+/// Promise, exports: An import leaves out an entity that lives in the world already.
 #[test]
 fn who_lives_elsewhere_is_not_there_twice() {
     let (store, _) = small_world();
@@ -272,6 +283,7 @@ fn who_lives_elsewhere_is_not_there_twice() {
     assert_eq!(target.world().entity(known.id).unwrap(), Some(known));
 }
 
+/// Promise, exports: An import that leaves ground out also leaves out the objects that are kept with that ground.
 #[test]
 fn ground_that_is_there_stays_if_it_is_to() {
     let (store, _) = small_world();
@@ -341,6 +353,8 @@ fn chunks_of_a_sparse_dimension_come_to_the_heights_that_were_not_generated() {
     assert_eq!(after.chunks[&(0, 3, 0)], before.chunks[&(0, 3, 0)]);
 }
 
+/// Promise, upkeep: An import finds blocks by their names, and keeps unknown keys for later exports.
+/// Promise, exports: An export's unknown keys are kept as they are, exported again, and move with their place.
 #[test]
 fn objects_of_a_game_and_of_other_programs_come_along() {
     let (store, dimension) = small_world();
@@ -443,6 +457,7 @@ fn a_box_that_is_moved_beyond_the_highest_blocks_makes_no_air_below() {
     }
 }
 
+/// Promise, exports: An import never lowers the version of a chunk.
 #[test]
 fn a_chunk_that_is_there_just_so_gets_the_version_of_the_export_if_that_is_higher() {
     let (store, dimension) = small_world();
@@ -464,6 +479,7 @@ fn a_chunk_that_is_there_just_so_gets_the_version_of_the_export_if_that_is_highe
     }
 }
 
+/// Promise, exports: A sparse dimension takes in a box with its air, and no box of more than 4,096 chunks of height.
 #[test]
 fn air_of_a_box_comes_to_where_it_would_be_generated() {
     let block = |y, kind| ([3, y, 3], 0, kind, vec![0; 4]);
