@@ -11,7 +11,7 @@ use super::streaming::failed_columns::{FailedColumn, OUTAGE_PAUSE};
 use super::streaming::orders::Orders;
 use crate::chunk::{Column, ColumnSummary};
 use crate::coordinator::config::CoordinatorConfig;
-use crate::coordinator::threads::ready::{ColumnsReady, ReadyColumn};
+use crate::coordinator::threads::ready::ColumnsReady;
 use crate::simulation::{ColumnError, Departed, FetchedColumn};
 use crate::space::{ColumnPos, HeightSet};
 use crate::storage::SaveBatch;
@@ -79,12 +79,12 @@ impl Dimension {
     fn deliver_ready(
         &mut self,
         claim: u64,
-        ready: ReadyColumn,
+        ready: FetchedColumn,
         generated: bool,
         saves: &mut Saves,
         publisher: &mut Publisher,
     ) {
-        let ReadyColumn { loaded, made, left_out } = ready;
+        let FetchedColumn { loaded, made, left_out } = ready;
         self.outages = 0;
         let column = loaded.column.pos();
         // Whoever has it from elsewhere meanwhile may have made something newer of it.
@@ -154,7 +154,8 @@ impl Dimension {
 
     /// A column that systems of a region loaded or generated within its tick. Its entities follow.
     pub fn take_fetched(&mut self, fetched: FetchedColumn, saves: &mut Saves, publisher: &mut Publisher) {
-        let FetchedColumn { column: mut blocks, made, block_ticks: _ } = fetched;
+        let FetchedColumn { loaded, made, .. } = fetched;
+        let mut blocks = loaded.column;
         let column = blocks.pos();
         self.take_in_ground(&blocks, &made, !made.is_empty(), self.is_sparse(), saves, publisher);
         self.end_waiting(column);
@@ -301,7 +302,7 @@ impl Dimension {
 
     /// A new column is stored, and whoever waits for it can have it.
     fn note_generated(&mut self, column: ColumnPos) {
-        self.generation.generated.count(self.real_now);
+        self.generation.generated += 1;
         self.generation.failures.forget(column);
         self.end_waiting(column);
     }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// What the coordinator keeps of a region while it does not tick.
+#[derive(Default)]
 pub struct RegionSlot {
     pub parked: Exclusive<Parked>,
     /// When it is to tick next, on the coordinator's clock.
@@ -151,23 +152,7 @@ pub struct Parked {
 
 impl RegionData for RegionSlot {
     fn new(_: RegionId) -> Self {
-        Self {
-            parked: Default::default(),
-            due: Duration::ZERO,
-            save_due: None,
-            control: Control::default(),
-            last_clock: None,
-            made_steps: None,
-            parts: Vec::new(),
-            halted: None,
-            history: TickHistory::new(),
-            tick_share: 0.0,
-            columns: 0,
-            entities: 0,
-            viewers: 0,
-            progress: Default::default(),
-            listed_sections: None,
-        }
+        Self::default()
     }
 
     /// The region that goes on keeps its rate and its history, if it has them, and is paused only if both are. One that
@@ -218,7 +203,7 @@ impl RegionData for RegionSlot {
             made_steps: self.made_steps,
             halted: self.halted.clone(),
             history: self.history.clone(),
-            ..Self::new(part.id)
+            ..Self::default()
         };
         parts.iter().map(part).collect()
     }
@@ -307,8 +292,7 @@ mod tests {
     #[test]
     fn what_halted_lives_again_with_a_live_region_unless_it_holds_others() {
         for holds_others in [false, true] {
-            let reason = "a bomb went off".to_owned();
-            let fault = Arc::new(RegionFault { reason, location: None, system: None, column: None });
+            let fault = Arc::new(RegionFault::new("a bomb went off"));
             let halted = || RegionSlot { halted: Some(Halted { holds_others, fault: fault.clone() }), ..slot() };
             for (mut into, from) in [(slot(), halted()), (halted(), slot())] {
                 into.merge(RegionId::new(1), from);

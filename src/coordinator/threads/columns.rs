@@ -1,6 +1,6 @@
 //! Pools for generation and loading: columns that are wanted, and what came of it.
 
-use super::ready::{ColumnsReady, ReadyColumn};
+use super::ready::ColumnsReady;
 use crate::coordinator::exchange::{Event, Teller};
 use crate::coordinator::streaming::order_queue::{OrderQueue, Urgency};
 use crate::simulation::{ColumnError, ColumnSource, FetchedColumn, LoadedColumn, RegionHome};
@@ -112,7 +112,7 @@ impl ColumnOrder {
 
 impl Source {
     /// A column of which that is read which is always read.
-    fn finish(&self, ground: &ColumnSource, read: LoadedColumn) -> Result<ReadyColumn, ColumnError> {
+    fn finish(&self, ground: &ColumnSource, read: LoadedColumn) -> Result<FetchedColumn, ColumnError> {
         let column = read.column.pos();
         match self {
             Self::Store => Ok(read.into()),
@@ -121,11 +121,9 @@ impl Source {
                 Ok(LoadedColumn { entities: read.entities, ..made.into() }.into())
             }
             Self::Slabs { heights, may_generate } => {
-                let FetchedColumn { column, block_ticks, made } =
-                    caught(column, || ground.gather(column, heights, *may_generate))?;
-                let left_out = column.loaded().map_or_else(HeightSet::new, |loaded| heights.difference(loaded));
-                let loaded = LoadedColumn { column, block_ticks, entities: read.entities };
-                Ok(ReadyColumn { loaded, made, left_out })
+                let mut fetched = caught(column, || ground.gather(column, heights, *may_generate))?;
+                fetched.loaded.entities = read.entities;
+                Ok(fetched)
             }
         }
     }

@@ -116,8 +116,8 @@ impl RegionColumns {
                 let known = known.and_then(Column::loaded).cloned().unwrap_or_default();
                 let home = self.home.clone().filter(|_| self.is_owned(column)).ok_or(not_owned)?;
                 let mut fetched = home.ground.fetch(block, &known)?;
-                self.take_in(fetched.column.clone());
-                self.ticks.take_in(mem::take(&mut fetched.block_ticks));
+                self.take_in(fetched.loaded.column.clone());
+                self.ticks.take_in(mem::take(&mut fetched.loaded.block_ticks));
                 if is_new {
                     self.awaiting.insert(column);
                 }

@@ -5,7 +5,7 @@ use crate::chunk::{Chunk, Column};
 use crate::generation::{GenerateError, GenerateRequest, Generator, generate};
 use crate::simulation::{DamagedGround, LoadedColumn, Viewer};
 use crate::space::{BlockPos, CHUNK_SIZE, ChunkPos, ColumnPos, DimensionId, HeightSet, chunk_heights};
-use crate::storage::{StoreError, StoredBlockTick, WorldStore};
+use crate::storage::{StoreError, WorldStore};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -198,15 +198,21 @@ pub struct ColumnSource {
 /// stored together.
 const SLAB: i64 = 16;
 
-/// A column, or a part of one, that was loaded or generated; its stored entities come apart from it.
+/// A column, or a part of one, that was loaded or generated.
 #[derive(Clone, Debug)]
 pub struct FetchedColumn {
-    /// The column as it was when it came.
-    pub column: Column,
-    /// Scheduled ticks of its blocks, in a sparse dimension.
-    pub block_ticks: Vec<StoredBlockTick>,
-    /// The chunk heights that are new, and not stored yet.
+    /// The column as it was when it came. What a region fetches within its tick comes without its stored entities.
+    pub loaded: LoadedColumn,
+    /// The chunk heights that are new, and not stored yet; of an order for a dimension that is not sparse none.
     pub made: HeightSet,
+    /// In a sparse dimension: those that are not stored, and were not to be generated.
+    pub left_out: HeightSet,
+}
+
+impl From<LoadedColumn> for FetchedColumn {
+    fn from(loaded: LoadedColumn) -> Self {
+        Self { loaded, made: HeightSet::new(), left_out: HeightSet::new() }
+    }
 }
 
 impl ColumnSource {
@@ -236,7 +242,7 @@ impl ColumnSource {
         let unwritten = self.departed.unwritten(column);
         let mut fetched = self.read_or_generate(column)?;
         for (height, chunk) in unwritten {
-            fetched.column.set_chunk(height, chunk);
+            fetched.loaded.column.set_chunk(height, chunk);
         }
         Ok(fetched)
     }
@@ -281,7 +287,8 @@ impl ColumnSource {
         for range in made.ranges() {
             part.extend(&self.generate(column, range)?);
         }
-        Ok(FetchedColumn { column: part, block_ticks, made })
+        let left_out = missing(&part);
+        Ok(FetchedColumn { loaded: LoadedColumn { block_ticks, ..part.into() }, made, left_out })
     }
 
     /// A part of a column as the generator makes it.
@@ -300,7 +307,7 @@ impl ColumnSource {
     /// A column as it is stored; in a sparse dimension the part of it at these chunk heights that is stored.
     pub fn stored(&self, column: ColumnPos, heights: &HeightSet) -> Result<Column, ColumnError> {
         if self.is_sparse {
-            return Ok(self.gather(column, heights, false)?.column);
+            return Ok(self.gather(column, heights, false)?.loaded.column);
         }
         let heights = || self.chunk_heights.clone();
         let load = |store: &WorldStore| store.load_batch(self.dimension, column.batch(), &[column], heights());
@@ -309,15 +316,14 @@ impl ColumnSource {
     }
 
     fn read_or_generate(&self, column: ColumnPos) -> Result<FetchedColumn, ColumnError> {
-        let known = |column| FetchedColumn { column, block_ticks: Vec::new(), made: HeightSet::new() };
         if let Some(departed) = self.departed.get(column) {
-            return Ok(known(departed.column));
+            return Ok(LoadedColumn::from(departed.column).into());
         }
         if self.read(column, |store| store.is_stored(self.dimension, column))? {
-            return Ok(known(self.stored(column, &HeightSet::new())?));
+            return Ok(LoadedColumn::from(self.stored(column, &HeightSet::new())?).into());
         }
         let made = self.make(column, self.heights.clone())?;
-        Ok(FetchedColumn { made: HeightSet::from(self.chunk_heights.clone()), ..known(made) })
+        Ok(FetchedColumn { made: HeightSet::from(self.chunk_heights.clone()), ..LoadedColumn::from(made).into() })
     }
 
     /// Reads something of a column from the store.
@@ -342,7 +348,7 @@ mod tests {
     use super::*;
     use crate::block::BlockId;
     use crate::generation::Flat;
-    use crate::storage::{Durability, SaveBatch, StorageConfig};
+    use crate::storage::{Durability, SaveBatch, StorageConfig, StoredBlockTick};
 
     const COLUMN: ColumnPos = ColumnPos::new(-5, 3);
     const BOUNDLESS: Range<i64> = i64::MIN..i64::MAX;
@@ -370,7 +376,7 @@ mod tests {
 
     /// The blocks at these chunk heights and the names of their ticks.
     fn gathered(ground: &ColumnSource, heights: Range<i64>) -> Vec<(u32, String)> {
-        let found = ground.gather(COLUMN, &HeightSet::from(heights.clone()), false).unwrap();
+        let found = ground.gather(COLUMN, &HeightSet::from(heights.clone()), false).unwrap().loaded;
         assert_eq!(found.column.loaded(), Some(&HeightSet::from(heights.clone())));
         let mut ticks: Vec<_> = found.block_ticks;
         ticks.sort_unstable();
@@ -434,9 +440,9 @@ mod tests {
         let wanted = [-4, -2, 1].into_iter().collect();
         let found = ground.gather(COLUMN, &wanted, true).unwrap();
         assert!(found.made.iter().eq([-4, 1]));
-        assert_eq!(found.column.loaded(), Some(&wanted));
+        assert_eq!(found.loaded.column.loaded(), Some(&wanted));
         let left = ground.gather(COLUMN, &wanted, false).unwrap();
-        assert!(left.made.is_empty());
-        assert!(left.column.loaded().unwrap().iter().eq([-2]));
+        assert!(left.made.is_empty() && left.left_out.iter().eq([-4, 1]));
+        assert!(left.loaded.column.loaded().unwrap().iter().eq([-2]));
     }
 }
