@@ -261,7 +261,7 @@ fn crowd() {
     let loaded = loop {
         app.update();
         std::thread::sleep(Duration::from_millis(5));
-        let statistics = &app.world().resource::<WorldStatistics>().0;
+        let statistics = app.world().resource::<WorldStatistics>();
         if (statistics.columns > 100_000 && statistics.remaining < 200) || began.elapsed() > Duration::from_secs(180) {
             break began.elapsed();
         }
@@ -269,7 +269,7 @@ fn crowd() {
     app.world_mut().resource_mut::<Exchanges>().times.clear();
     run_for(&mut app, 20.0);
     let mut times = std::mem::take(&mut app.world_mut().resource_mut::<Exchanges>().times);
-    let statistics = app.world().resource::<WorldStatistics>().0.clone();
+    let statistics = app.world().resource::<WorldStatistics>().clone();
     let (worst, median) = rates(&app);
     let ours = format!(
         "{} columns after {:.0} s; {} regions, {} merges, {} splits",
@@ -340,7 +340,7 @@ fn crowded_region() {
             region.spawn_batch((0..CREATURES).map(creature));
         });
         run_for(&mut app, 8.0);
-        let statistics = app.world().resource::<WorldStatistics>().0.clone();
+        let statistics = app.world().resource::<WorldStatistics>().clone();
         statistics.regions.first().map(|region| region.window(TimeWindow::FiveSeconds).median).unwrap_or_default()
     };
     let (one, many) = (tick_time(usize::MAX), tick_time(1_000));

@@ -129,7 +129,7 @@ fn settle(app: &mut App) {
     let start = Instant::now();
     loop {
         frames(app, Duration::from_secs(1), |_, _| ());
-        let statistics = &app.world().resource::<WorldStatistics>().0;
+        let statistics = app.world().resource::<WorldStatistics>();
         if statistics.columns > 1_000 && statistics.remaining == 0 {
             return;
         }
@@ -156,7 +156,7 @@ fn bots() {
     let start = Instant::now();
     frames(&mut app, WALK, |_, _| ());
     let columns = (loaded(&app) - before) as f64 / start.elapsed().as_secs_f64();
-    let statistics = &app.world().resource::<WorldStatistics>().0;
+    let statistics = app.world().resource::<WorldStatistics>();
     let rate = |region: &RegionStatistics| region.window(TimeWindow::FiveSeconds).ticks_per_second;
     let mut rates: Vec<f64> = statistics.regions.iter().filter_map(rate).collect();
     rates.sort_by(f64::total_cmp);

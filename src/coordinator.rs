@@ -31,6 +31,7 @@ mod snapshots;
 mod statistics;
 mod stream;
 mod streaming;
+mod surroundings;
 mod tally;
 #[cfg(test)]
 mod tests;
@@ -39,7 +40,7 @@ mod travel;
 
 pub use crate::simulation::SetBlock;
 pub use answers::question::{AskChunks, AskError, AskOpacity, ChunkState};
-pub use arenas::{Arena, ArenaDamage, ArenaError, ArenaOrder, ArenaSettings, ArenaState, ArenaStatus};
+pub use arenas::{Arena, ArenaError, ArenaOrder, ArenaSettings, ArenaState, ArenaStatus};
 pub use clocks::clock::DimensionClock;
 pub use clocks::coupling::Coupling;
 pub use clocks::orders::{ControlError, ControlRegion, RegionOrder, StepDimension};
@@ -55,7 +56,7 @@ pub use events::{
 };
 pub use exchange::MainLink;
 pub(crate) use far_view::Target;
-pub use far_view::{FarNews, FarUpdate, FarView};
+pub use far_view::{FarNews, FarView};
 pub use fault::region_fault::RegionFault;
 pub use handle::CoordinatorHandle;
 pub use jobs::Jobs;
@@ -64,10 +65,10 @@ pub use published::{ColumnUpdate, Published};
 pub use saving::request::{BackupWorld, SaveError, SaveWorld};
 pub use snapshots::{
     AfterCrash, CaptureSnapshot, ColumnOutcome, ColumnResult, EntityRestore, JobError, JobOutcome, RestoreSnapshot,
-    SnapshotConfig, SnapshotSource, StoreSnapshot, UngeneratedGround,
+    SnapshotConfig, SnapshotSource, StoreSnapshot,
 };
 pub use statistics::history::{TickWindow, TimeWindow};
-pub use statistics::{DimensionStatistics, RegionStatistics, Statistics, TierStatistics};
+pub use statistics::{DimensionStatistics, RegionStatistics, TierStatistics, WorldStatistics};
 pub use streaming::failed_columns::FailedColumn;
 pub use streaming::generation_control::{DimensionGeneration, RetryColumns};
 pub use streaming::pacing::Pacing;
@@ -97,6 +98,7 @@ use crate::work::FileError;
 use bevy::app::AppLabel;
 use bevy::ecs::schedule::{ScheduleLabel, SingleThreadedExecutor};
 use bevy::prelude::*;
+use std::io;
 use std::sync::Arc;
 use travel::letters::sort_letters;
 
@@ -128,23 +130,15 @@ pub enum CoordinatorSystems {
 /// Updates after which a column that was ordered in lockstep is delivered, however long it took.
 const LOCKSTEP_LATENCY: u64 = 4;
 
-/// Why there is no coordinator.
-#[derive(Debug, thiserror::Error)]
-pub enum CoordinatorError {
-    /// A thread could not be started.
-    #[error("the simulation's threads cannot be started: {0}")]
-    Threads(#[from] std::io::Error),
-    /// Which arenas there are is not known, or which restores were cut short.
-    #[error("{0}; without, ground could stay half restored, or an arena be made over another")]
-    Snapshots(#[from] FileError),
-}
-
 /// Makes the coordinator's app. It does nothing until it is started or updated.
-pub fn coordinator_app(
+///
+/// # Errors
+/// A thread could not be started; or it is not known which arenas there are, or which restores were cut short.
+pub fn coordinator_app<E: From<io::Error> + From<FileError>>(
     config: CoordinatorConfig,
     mut template: RegionTemplate,
     store: Arc<WorldStore>,
-) -> Result<(SubApp, MainLink), CoordinatorError> {
+) -> Result<(SubApp, MainLink), E> {
     store.set_promotes_on_load(config.tiers.promotes_on_load);
     let folder = config.snapshots.folder_in(&store);
     let arenas = arenas::ArenaBook::open(folder.as_deref(), config.snapshots.arena_side)?;
@@ -162,7 +156,6 @@ pub fn coordinator_app(
     let mut app = SubApp::new();
     app.update_schedule = Some(CoordinatorMain.intern());
     app.insert_resource(config.clone())
-        .insert_resource(dimension::Store(store))
         .insert_resource(threads)
         .insert_resource(streaming::orders::Orders::new(columns, limit))
         .insert_resource(inbound)

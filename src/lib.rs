@@ -72,20 +72,19 @@ pub mod prelude {
     pub use crate::space::{BatchPos, BlockBox, BlockPos, ChunkPos, ColumnArea, ColumnPos, DimensionId, SectionPos};
     pub use crate::storage::{StorageConfig, TierConfig};
     pub use crate::view::{
-        AfterCrash, Arena, ArenaCommands, ArenaCreated, ArenaDamage, ArenaError, ArenaOrder, ArenaRefused,
-        ArenaRemoved, ArenaReverted, ArenaSettings, ArenaState, ArenaStatus, AskChunks, AskError, AskOpacity, Backlog,
-        BackupFailed, BackupWorld, BlockRefused, CaptureSnapshot, ChunkState, ChunkSyncClient, ChunkSyncPeer,
-        ChunksAnswer, ColumnChange, ColumnChanged, ColumnFailed, ControlError, ControlJob, ControlRefused,
-        ControlRegion, Coupling, Dimension, DimensionClock, DimensionClosed, DimensionFailed, DimensionGeneration,
-        DimensionOpen, DimensionOpened, DimensionRemoved, DimensionStatistics, EntityRestore, FailedColumn,
-        FarColumnChanged, FarColumns, FarView, GroundRegenerated, Job, JobEnded, JobError, JobId, JobKind, JobOrder,
-        JobOutcome, JobProgress, JobState, Jobs, LetterLost, LogIn, LogInError, LogInRefused, LogOut, Mirror,
-        MirrorIndex, OpacityAnswer, Pacing, PlayerLoggedIn, PlayerLoggedOut, Pregeneration, PublishedBlocks,
-        PublishedColumns, RegionCommands, RegionCreated, RegionDestroyed, RegionFault, RegionHalted, RegionHung,
-        RegionMerged, RegionOrder, RegionRestarted, RegionSplit, RegionStatistics, Regions, RemoveDimension,
-        RestoreSnapshot, RetryColumns, SaveError, SaveFailed, SaveWorld, SetBlock, SnapshotConfig, SnapshotSource,
-        StepDimension, StepRefused, StoreSnapshot, SyncCache, TickWindow, UngeneratedGround, ViewSystems, WorkError,
-        WorldBackedUp, WorldSaved, WorldStatistics,
+        AfterCrash, Arena, ArenaCreated, ArenaError, ArenaOrder, ArenaRefused, ArenaRemoved, ArenaReverted,
+        ArenaSettings, ArenaState, ArenaStatus, AskChunks, AskError, AskOpacity, Backlog, BackupFailed, BackupWorld,
+        BlockRefused, CaptureSnapshot, ChunkState, ChunkSyncClient, ChunkSyncPeer, ChunksAnswer, ColumnChange,
+        ColumnChanged, ColumnFailed, ControlError, ControlJob, ControlRefused, ControlRegion, Coupling, Dimension,
+        DimensionClock, DimensionClosed, DimensionFailed, DimensionGeneration, DimensionOpen, DimensionOpened,
+        DimensionRemoved, DimensionStatistics, EntityRestore, FailedColumn, FarColumnChanged, FarColumns, FarView,
+        GroundRegenerated, Job, JobEnded, JobError, JobId, JobKind, JobOrder, JobOutcome, JobProgress, JobState, Jobs,
+        LetterLost, LogIn, LogInError, LogInRefused, LogOut, Mirror, MirrorIndex, OpacityAnswer, Pacing,
+        PlayerLoggedIn, PlayerLoggedOut, Pregeneration, PublishedBlocks, PublishedColumns, RegionCommands,
+        RegionCreated, RegionDestroyed, RegionFault, RegionHalted, RegionHung, RegionMerged, RegionOrder,
+        RegionRestarted, RegionSplit, RegionStatistics, Regions, RemoveDimension, RestoreSnapshot, RetryColumns,
+        SaveError, SaveFailed, SaveWorld, SetBlock, SnapshotConfig, SnapshotSource, StepDimension, StepRefused,
+        StoreSnapshot, TickWindow, ViewSystems, WorkError, WorldBackedUp, WorldSaved, WorldStatistics,
     };
     #[doc(no_inline)]
     pub use bevy::prelude::*;

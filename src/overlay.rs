@@ -249,14 +249,14 @@ fn show_lists(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::coordinator::{DimensionStatistics, RegionStatistics, Statistics, TickWindow};
+    use crate::coordinator::{DimensionStatistics, RegionStatistics, TickWindow};
     use crate::generation::Void;
     use crate::space::{ColumnPos, SectionPos};
     use bevy::ecs::system::RunSystemOnce;
     use bevy::input::InputPlugin;
     use std::time::Duration;
 
-    fn statistics(regions: u64) -> Statistics {
+    fn statistics(regions: u64) -> WorldStatistics {
         let region = |id: u64| {
             let (median, worst) = (Duration::from_micros(120 * id), Duration::from_millis(id));
             let recent = TickWindow { ticks_per_second: (id != 4).then_some(20.0), median, worst, ..default() };
@@ -282,7 +282,7 @@ mod tests {
         };
         let mut regions: Vec<_> = (0..regions).map(region).collect();
         regions.sort_unstable_by_key(|region| (region.dimension, region.region));
-        Statistics {
+        WorldStatistics {
             regions,
             dimensions: (0..2).map(clock).collect(),
             viewers: viewers.collect(),
@@ -292,9 +292,9 @@ mod tests {
     }
 
     /// Shows the overlay on a small screen, six frames long. Gives the last frame, and where the windows were.
-    fn show_a_while(statistics: Statistics, selected: RegionKey) -> (egui::FullOutput, Vec<[egui::Rect; 2]>) {
+    fn show_a_while(statistics: WorldStatistics, selected: RegionKey) -> (egui::FullOutput, Vec<[egui::Rect; 2]>) {
         let mut world = World::new();
-        world.insert_resource(WorldStatistics(statistics.into()));
+        world.insert_resource(statistics);
         world.init_resource::<PublishedColumns>();
         world.init_resource::<RegionLog>();
         world.init_resource::<FarColumns>();

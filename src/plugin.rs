@@ -5,8 +5,8 @@ mod setup;
 mod signals;
 
 pub use crate::coordinator::{
-    CoordinatorApp, CoordinatorError, CoordinatorMain, CoordinatorSystems, LetterLimits, RegionFaults, SaveDurability,
-    TickMode, ViewerLimits,
+    CoordinatorApp, CoordinatorMain, CoordinatorSystems, LetterLimits, RegionFaults, SaveDurability, TickMode,
+    ViewerLimits,
 };
 pub use app_ext::TerraneAppExt;
 pub use setup::WorldFailure;
@@ -258,7 +258,7 @@ impl Plugin for TerranePlugin {
                 Ok(handle) => {
                     app.insert_resource(handle).insert_resource(link.jobs()).insert_resource(link);
                 }
-                Err(error) => fail(app, CoordinatorError::Threads(error).into()),
+                Err(error) => fail(app, error.into()),
             }
         }
         // Only now it is known whether there is a log, and what all plugins added.

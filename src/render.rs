@@ -74,7 +74,7 @@ pub struct ChunkMesh {
 
 /// How far the meshes are. Nothing is queued before the first column arrives, nor at the outermost ring of what is
 /// loaded; so the view is complete when the simulation has no columns
-/// [remaining](crate::view::Statistics::remaining) and this says [`is_done`](Self::is_done).
+/// [remaining](crate::view::WorldStatistics::remaining) and this says [`is_done`](Self::is_done).
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChunkMeshProgress {
     /// Chunks that wait for a mesh; some of them may turn out to need none.

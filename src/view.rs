@@ -21,31 +21,30 @@ mod requests;
 mod viewers;
 
 pub use crate::coordinator::{
-    AfterCrash, Arena, ArenaCreated, ArenaDamage, ArenaError, ArenaOrder, ArenaRefused, ArenaRemoved, ArenaReverted,
-    ArenaSettings, ArenaState, ArenaStatus, AskChunks, AskError, AskOpacity, Backlog, BackupFailed, BackupWorld,
-    BlockRefused, CaptureSnapshot, ChunkState, ChunksAnswer, ColumnFailed, ColumnOutcome, ColumnResult, ControlError,
-    ControlRefused, ControlRegion, Coupling, DimensionClock, DimensionClosed, DimensionError, DimensionFailed,
-    DimensionGeneration, DimensionOpened, DimensionRemoved, DimensionStatistics, EntityRestore, FailedColumn, FarView,
-    GroundRegenerated, Job, JobError, JobId, JobKind, JobOrder, JobOutcome, JobProgress, JobState, Jobs, LetterLost,
-    LogIn, LogInError, LogInRefused, LogOut, OpacityAnswer, Pacing, PlayerLoggedIn, PlayerLoggedOut, Pregeneration,
-    RegionCreated, RegionDestroyed, RegionFault, RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted,
-    RegionSplit, RegionStatistics, RestoreSnapshot, RetryColumns, SaveError, SaveFailed, SaveWorld, SetBlock,
-    SnapshotConfig, SnapshotSource, Statistics, StepDimension, StepRefused, StoreSnapshot, TickWindow, TierStatistics,
-    TimeWindow, UngeneratedGround, WorkError, WorldBackedUp, WorldSaved,
+    AfterCrash, Arena, ArenaCreated, ArenaError, ArenaOrder, ArenaRefused, ArenaRemoved, ArenaReverted, ArenaSettings,
+    ArenaState, ArenaStatus, AskChunks, AskError, AskOpacity, Backlog, BackupFailed, BackupWorld, BlockRefused,
+    CaptureSnapshot, ChunkState, ChunksAnswer, ColumnFailed, ColumnOutcome, ColumnResult, ControlError, ControlRefused,
+    ControlRegion, Coupling, DimensionClock, DimensionClosed, DimensionError, DimensionFailed, DimensionGeneration,
+    DimensionOpened, DimensionRemoved, DimensionStatistics, EntityRestore, FailedColumn, FarView, GroundRegenerated,
+    Job, JobError, JobId, JobKind, JobOrder, JobOutcome, JobProgress, JobState, Jobs, LetterLost, LogIn, LogInError,
+    LogInRefused, LogOut, OpacityAnswer, Pacing, PlayerLoggedIn, PlayerLoggedOut, Pregeneration, RegionCreated,
+    RegionDestroyed, RegionFault, RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit,
+    RegionStatistics, RestoreSnapshot, RetryColumns, SaveError, SaveFailed, SaveWorld, SetBlock, SnapshotConfig,
+    SnapshotSource, StepDimension, StepRefused, StoreSnapshot, TickWindow, TierStatistics, TimeWindow, WorkError,
+    WorldBackedUp, WorldSaved, WorldStatistics,
 };
-pub use arenas::ArenaCommands;
-pub use chunk_sync::{ChunkSyncClient, ChunkSyncPeer, SyncCache};
+pub use chunk_sync::{ChunkSyncClient, ChunkSyncPeer};
 pub use dimension::{Dimension, DimensionOpen, RemoveDimension};
 pub(crate) use expected_plugin::expect_plugin;
 pub use far_view::{FarColumnChanged, FarColumns};
 pub use jobs::{ControlJob, JobEnded};
 pub use messages::{ColumnChange, ColumnChanged};
 pub use mirror::{Mirror, MirrorIndex};
-pub use published::{PublishedBlocks, PublishedColumns, WorldStatistics};
+pub use published::{PublishedBlocks, PublishedColumns};
 pub use region_commands::RegionCommands;
 pub use regions::Regions;
 
-use crate::coordinator::{CoordinatorHandle, MainLink, WorldEvent};
+use crate::coordinator::{CoordinatorHandle, MainLink, Published, WorldEvent};
 use crate::simulation::RegionComponents;
 use bevy::prelude::*;
 use std::sync::Arc;
@@ -68,7 +67,7 @@ pub(crate) fn build(app: &mut App) {
     app.init_resource::<PublishedColumns>()
         .init_resource::<WorldStatistics>()
         .init_resource::<MirrorIndex>()
-        .init_resource::<receive::Unapplied>();
+        .init_resource::<Published>();
     arenas::build(app);
     chunk_sync::build(app);
     dimension::build(app);

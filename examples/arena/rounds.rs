@@ -85,6 +85,7 @@ fn hear(
 
 fn play(
     mut commands: Commands,
+    jobs: Res<Jobs>,
     mut round: ResMut<Round>,
     mut random: ResMut<Random>,
     dimension: Option<Single<(Entity, &DimensionOpen)>>,
@@ -107,10 +108,10 @@ fn play(
     match round.step {
         Step::Ground if is_calm => {
             match arenas.iter().find(|(arena, _)| arena.name == ARENA) {
-                Some(_) => commands.revert_arena(ARENA),
+                Some(_) => jobs.revert_arena(ARENA),
                 None => {
                     fight::spawn_bots(&mut commands, entity, &arguments);
-                    commands.create_arena(Arena::new(ARENA, open.id, AREA));
+                    jobs.create_arena(Arena::new(ARENA, open.id, AREA));
                 }
             }
             round.go_on(Step::Opening);
@@ -137,7 +138,7 @@ fn play(
             );
             // The last revert may have been a moment ago.
             if arenas.iter().any(|(arena, status)| arena.name == ARENA && status.state == ArenaState::Ready) {
-                commands.revert_arena(ARENA);
+                jobs.revert_arena(ARENA);
                 round.go_on(Step::Revert);
             }
         }

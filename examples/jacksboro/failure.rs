@@ -20,9 +20,9 @@ fn report_trouble(
     rehearsal: Option<Res<Rehearsal>>,
 ) {
     let is_on_purpose = rehearsal.is_some_and(|rehearsal| rehearsal.is_on());
-    for RegionHalted { region, reason, .. } in halted.read() {
+    for RegionHalted { region, fault, .. } in halted.read() {
         if !is_on_purpose {
-            report(format_args!("{region} halted: {reason}"));
+            report(format_args!("{region} halted: {}", fault.reason));
         }
     }
     for SaveFailed { error, .. } in saves.read() {

@@ -28,11 +28,8 @@ const AWAY: Vec3 = Vec3::new(70.0, 62.0, 100.0);
 
 /// A client that has not connected yet.
 pub fn build(arguments: Join) -> Result<App, Box<dyn Error>> {
-    let cache = SyncCache {
-        // One for each server.
-        path: arguments.caches.join(format!("{} at {}", arguments.name, arguments.server).replace(':', " port ")),
-        most_bytes: MAX_CACHED,
-    };
+    // A cache for each server.
+    let cache = arguments.caches.join(format!("{} at {}", arguments.name, arguments.server).replace(':', " port "));
     let mut app = App::new();
     app.add_plugins(TerranePlugin::in_memory());
     start::add_bevy(&mut app, "Multiplayer", &arguments.screen)?;
@@ -47,7 +44,7 @@ pub fn build(arguments: Join) -> Result<App, Box<dyn Error>> {
         // A new cache is empty.
         app.add_plugins(PicturePlugin { folder, size: UVec2::new(1_280, 720), shows_land: false });
     }
-    let view = ChunkSyncClient::new(OVERWORLD).with_radius(arguments.radius).with_cache(cache);
+    let view = ChunkSyncClient::new(OVERWORLD).with_radius(arguments.radius).with_cache(cache, MAX_CACHED);
     app.world_mut().spawn((view, Unsent::default(), Transform::from_translation(MIDDLE)));
     let place = Transform::from_translation(MIDDLE + AWAY).looking_at(MIDDLE, Vec3::Y);
     app.world_mut().spawn((sky::camera(250.0..1_000.0), place));

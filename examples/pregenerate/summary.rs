@@ -3,7 +3,7 @@
 use super::display::{Display, megabytes};
 use super::tell;
 use bevy_terrane::prelude::*;
-use bevy_terrane::view::Statistics;
+use bevy_terrane::view::WorldStatistics;
 use serde::Serialize;
 use std::mem;
 use std::process::ExitCode;
@@ -37,7 +37,7 @@ pub struct Summary {
 impl Summary {
     pub fn new<'a>(
         jobs: impl Iterator<Item = (&'a Pregeneration, &'a JobProgress)>,
-        statistics: &Statistics,
+        statistics: &WorldStatistics,
         display: &Display,
     ) -> Self {
         let jobs: Vec<_> = jobs.collect();

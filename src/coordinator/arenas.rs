@@ -16,18 +16,36 @@ use super::threads::Threads;
 use crate::coordinator::snapshots::error::JobError;
 use crate::coordinator::snapshots::order::{CaptureSnapshot, RestoreSnapshot, SnapshotOrder, StoreSnapshot};
 use crate::coordinator::snapshots::outcome::{ColumnResult, JobOutcome};
-use crate::coordinator::threads::beside::Place;
 use bevy::prelude::*;
 use std::mem;
 use std::path::PathBuf;
 
-pub use arena::{Arena, ArenaDamage, ArenaError, ArenaOrder, ArenaSettings, ArenaState, ArenaStatus};
+pub use arena::{Arena, ArenaError, ArenaOrder, ArenaSettings, ArenaState, ArenaStatus};
 pub(super) use book::ArenaBook;
 
 /// Arenas. Messages in the main world tell what came of it: [`ArenaCreated`], [`ArenaReverted`], [`ArenaRemoved`], and
 /// [`ArenaRefused`] for what is not done.
 impl Jobs {
     /// Captures the arena as it is now, and stores it.
+    ///
+    /// ```
+    /// use bevy_terrane::prelude::*;
+    ///
+    /// fn open_arena(jobs: Res<Jobs>, dimension: Single<&DimensionOpen, Added<DimensionOpen>>) {
+    ///     let area = BlockBox::new(BlockPos::new(-64, 0, -64), BlockPos::new(63, 95, 63));
+    ///     jobs.create_arena(Arena::new("spleef", dimension.id, area));
+    /// }
+    ///
+    /// fn next_round(jobs: Res<Jobs>, arenas: Query<(&Arena, &ArenaStatus)>) {
+    ///     for (arena, status) in &arenas {
+    ///         if status.state == ArenaState::Ready {
+    ///             jobs.revert_arena(&arena.name);
+    ///         }
+    ///     }
+    /// }
+    /// # bevy::ecs::system::assert_is_system(open_arena);
+    /// # bevy::ecs::system::assert_is_system(next_round);
+    /// ```
     pub fn create_arena(&self, arena: Arena) {
         self.teller.request(create_arena, arena);
     }
@@ -123,7 +141,7 @@ fn remove_stored(
     then: impl FnOnce(&mut World, Result<(), JobError>) + Send + 'static,
 ) {
     threads.ask(
-        Place::Beside("terrane arena"),
+        Some("terrane arena"),
         move |_, _| book::remove_folder(&folder).map_err(JobError::from),
         |world, removed| then(world, removed.map_err(JobError::from).flatten()),
     );

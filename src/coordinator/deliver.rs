@@ -12,7 +12,7 @@ use super::streaming::orders::Orders;
 use crate::chunk::{Column, ColumnSummary};
 use crate::coordinator::config::CoordinatorConfig;
 use crate::coordinator::threads::ready::ColumnsReady;
-use crate::simulation::{ColumnError, FetchedColumn, LoadedColumn};
+use crate::simulation::{ColumnError, FetchedColumn};
 use crate::space::{ColumnPos, HeightSet};
 use crate::storage::SaveBatch;
 use bevy::prelude::*;
@@ -154,7 +154,8 @@ impl Dimension {
 
     /// A column that systems of a region loaded or generated within its tick. Its entities follow.
     pub fn take_fetched(&mut self, fetched: FetchedColumn, saves: &mut Saves, publisher: &mut Publisher) {
-        let FetchedColumn { loaded: LoadedColumn { column: mut blocks, .. }, made, .. } = fetched;
+        let FetchedColumn { loaded, made, .. } = fetched;
+        let mut blocks = loaded.column;
         let column = blocks.pos();
         self.take_in_ground(&blocks, &made, !made.is_empty(), self.is_sparse(), saves, publisher);
         self.end_waiting(column);
@@ -301,7 +302,7 @@ impl Dimension {
 
     /// A new column is stored, and whoever waits for it can have it.
     fn note_generated(&mut self, column: ColumnPos) {
-        self.generation.generated.count(self.real_now);
+        self.generation.generated += 1;
         self.generation.failures.forget(column);
         self.end_waiting(column);
     }

@@ -13,16 +13,15 @@ use super::events::DimensionRemoved;
 use super::region_slot::RegionSlot;
 use super::streaming::failed_columns::ColumnComplaints;
 use super::streaming::generation_control::GenerationState;
-use super::streaming::holders::Wanting;
 use super::streaming::holders::{Holder, ViewerState};
-use super::streaming::progress::{Coverage, Progress};
+use super::streaming::shares::Share;
 use super::streaming::viewer_limits::ViewerCaps;
 use super::threads::work_error::WorkError;
 use super::travel::letter_limits::LetterPlaces;
 use super::travel::transit::Transit;
 use crate::block::BlockRegistry;
 use crate::coordinator::config::CoordinatorConfig;
-use crate::generation::DistanceGraph;
+use crate::generation::{Completion, DistanceGraph};
 use crate::region::{RegionId, RegionState, Regionizer};
 use crate::simulation::{ColumnError, ColumnSource, DepartedColumns, Inbox, Letter};
 use crate::space::{ColumnPos, DimensionId};
@@ -48,9 +47,6 @@ pub enum Opening {
 
 /// A higher dimension is sparse: only what is near to viewers above and below is generated and loaded of a column.
 pub(crate) const MAX_WHOLE_HEIGHT: i64 = 1 << 14;
-
-#[derive(Resource)]
-pub struct Store(pub Arc<WorldStore>);
 
 /// A dimension to be opened as soon as those of the same name are closed, and the store has a commit.
 pub struct Unopened {
@@ -135,14 +131,16 @@ pub struct Dimension {
     pub has_moved_viewers: bool,
     /// The coordinator's clock.
     pub real_now: Duration,
-    /// What the viewers' discs cover, until they change.
-    pub coverage: Option<Arc<Coverage>>,
-    /// As it was counted last.
-    pub progress: Option<Progress>,
+    /// What the viewers' discs cover, those that are loaded and those that are generated, until they change.
+    pub coverage: Option<[Vec<Share>; 2]>,
+    /// How far loading and generating had come around the viewers when that was counted last.
+    pub progress: Option<[Completion; 2]>,
     pub viewers: BTreeMap<Holder, ViewerState>,
     /// What each may have loaded and generated.
     pub caps: ViewerCaps,
-    pub wanting: Wanting,
+    /// The viewers that may want something; `None` for all. A viewer that wants nothing is not asked again before something
+    /// changes: of thousands that have all they want, none is.
+    pub wanting: Option<Vec<Holder>>,
     /// How many holders want each column kept.
     pub holds: FxHashMap<ColumnPos, u32>,
     /// Resident columns that nobody holds.
@@ -265,7 +263,7 @@ impl Dimension {
             progress: None,
             viewers: BTreeMap::new(),
             caps: ViewerCaps::new(config.viewers),
-            wanting: Wanting::default(),
+            wanting: None,
             holds: FxHashMap::default(),
             unneeded: BTreeSet::new(),
             columns: Columns::default(),

@@ -2,15 +2,13 @@
 
 use super::clocks::clock::{Clock, LONG_WAIT};
 use super::clocks::coupling::Couplings;
-use super::collect::tasks::TaskEnds;
 use super::deadlines::{Deadlines, FULL_LOAD};
 use super::dimension::Dimensions;
 use super::exchange::Inbound;
-use super::publish::Publisher;
 use super::region_slot::Parked;
 use super::saving::save::Saves;
+use super::surroundings::Surroundings;
 use super::threads::Threads;
-use super::travel::letters::{Directory, Post};
 use crate::coordinator::config::CoordinatorConfig;
 use crate::simulation::{Inbox, Task};
 use bevy::prelude::*;
@@ -123,35 +121,22 @@ pub fn tend_idle(
 }
 
 /// In lockstep every task that was started ends within the pass.
-pub fn finish_lockstep(
-    config: Res<CoordinatorConfig>,
-    mut inbound: ResMut<Inbound>,
-    mut dimensions: ResMut<Dimensions>,
-    mut deadlines: ResMut<Deadlines>,
-    mut saves: ResMut<Saves>,
-    mut directory: ResMut<Directory>,
-    mut post: ResMut<Post>,
-    mut publisher: ResMut<Publisher>,
-    threads: Res<Threads>,
-) {
-    if !config.mode.is_lockstep() {
+pub fn finish_lockstep(mut inbound: ResMut<Inbound>, mut world: Surroundings) {
+    if !world.config.mode.is_lockstep() {
         return;
     }
     loop {
         // Only when all are back, they end in an order that is always the same.
-        let begun = deadlines.running.values().filter(|running| running.load > 0).count();
+        let begun = world.deadlines.running.values().filter(|running| running.load > 0).count();
         let mut done = mem::take(inbound.tasks.get());
-        done.extend(threads.regions.wait_for(begun.saturating_sub(done.len())));
+        done.extend(world.threads.regions.wait_for(begun.saturating_sub(done.len())));
         if done.is_empty() {
             break;
         }
-        let (dimensions, deadlines, saves) = (&mut *dimensions, &mut *deadlines, &mut *saves);
-        let (directory, post, publisher) = (&mut *directory, &mut *post, &mut *publisher);
-        let mut ends = TaskEnds { config: &config, dimensions, deadlines, saves, directory, post, publisher };
-        ends.finish_all(done);
-        deadlines.hand_over(&threads);
+        world.finish_all(done);
+        world.deadlines.hand_over(&world.threads);
     }
-    if let Some(payload) = publisher.take_panic() {
+    if let Some(payload) = world.publisher.take_panic() {
         std::panic::resume_unwind(payload);
     }
 }

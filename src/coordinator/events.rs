@@ -18,13 +18,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
 
-impl RegionHalted {
-    pub(super) fn new(dimension: DimensionId, region: RegionId, fault: &RegionFault) -> Self {
-        let RegionFault { reason, location, system, column } = fault.clone();
-        Self { dimension, region, column, reason, location, system }
-    }
-}
-
 /// Makes a message type of each event, and one type that can be any of them.
 macro_rules! events {
     ($($(#[$docs:meta])* $name:ident { $($(#[$field_docs:meta])* $field:ident: $type:ty),* $(,)? })*) => {
@@ -147,14 +140,8 @@ events! {
         dimension: DimensionId,
         /// The region.
         region: RegionId,
-        /// The lowest of its columns.
-        column: Option<ColumnPos>,
-        /// What the panic said.
-        reason: String,
-        /// Where in the source the panic was raised; `None` if a system returned an error, and for an order to halt.
-        location: Option<String>,
-        /// The system that panicked, where its name is known.
-        system: Option<String>,
+        /// Why.
+        fault: Arc<RegionFault>,
     }
     /// A halted region begins again from the store.
     RegionRestarted {

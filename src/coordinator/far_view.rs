@@ -12,7 +12,7 @@ mod sent;
 mod tracker;
 pub(super) mod view;
 
-pub use news::{FarNews, FarUpdate};
+pub use news::FarNews;
 pub use view::FarView;
 pub(crate) use view::Target;
 
@@ -25,13 +25,12 @@ use super::streaming::failed_columns::OUTAGE_PAUSE;
 use super::streaming::holders::Holder;
 use crate::chunk::ColumnSummary;
 use crate::chunk_sync::Budget;
-use crate::coordinator::snapshots::transfer::surroundings::Surroundings;
-use crate::coordinator::threads::beside::Place as WorkPlace;
+use crate::coordinator::surroundings::Surroundings;
 use crate::space::{ColumnArea, ColumnPos, DimensionId};
 use bevy::prelude::*;
-use read::{Answer, PLACE_BYTES, SummaryOrder};
+use read::{Answer, PLACE_BYTES, read_summaries};
 use sent::Sent;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,20 +62,12 @@ pub struct Listener {
 struct Place {
     dimension: DimensionId,
     tracker: Tracker,
-    /// Oldest first.
-    orders: VecDeque<Order>,
+    /// Columns whose summaries are being read, by the number of the order: in which pass they were ordered, and the answers.
+    orders: BTreeMap<u64, (u64, Option<Vec<(Choice, Answer)>>)>,
     /// Summaries that wait for bytes, in the order of their choices.
     ready: VecDeque<(Choice, Answer)>,
     /// Nothing is read before this time, because the store did not work.
     rests_until: Duration,
-}
-
-/// Columns whose summaries are being read.
-struct Order {
-    claim: u64,
-    /// In which pass.
-    ordered: u64,
-    answers: Option<Vec<(Choice, Answer)>>,
 }
 
 /// Columns that look different from afar than before.
@@ -124,10 +115,9 @@ impl Listener {
     }
 
     fn take_answers(&mut self, claim: u64, answers: Vec<(Choice, Answer)>) {
-        let mut orders = self.place.iter_mut().flat_map(|place| &mut place.orders);
-        // Without one the listener left meanwhile.
-        if let Some(order) = orders.find(|order| order.claim == claim) {
-            order.answers = Some(answers);
+        // Without an order the listener left meanwhile.
+        if let Some((_, answered)) = self.place.as_mut().and_then(|place| place.orders.get_mut(&claim)) {
+            *answered = Some(answers);
         }
     }
 
@@ -176,7 +166,7 @@ impl Listener {
 
     fn tell(&mut self, job: JobId, world: &mut Surroundings, dimension: DimensionId, news: FarNews) {
         self.untaken += 1;
-        world.publisher.far_view(FarUpdate { job, dimension, news });
+        world.publisher.far_view((job, dimension, news));
     }
 
     fn tell_gone(&mut self, job: JobId, world: &mut Surroundings, place: &mut Place) {
@@ -249,15 +239,12 @@ impl Listener {
             let claim = self.claims;
             let saves = &*world.saves;
             let known = |choice: Choice| (choice, saves.unwritten_summary(dimension.id, choice.column));
-            let order = SummaryOrder {
-                dimension: dimension.id,
-                chunk_heights: dimension.chunk_heights(),
-                columns: choices.into_iter().map(known).collect(),
-            };
-            place.orders.push_back(Order { claim, ordered: world.orders.pass, answers: None });
+            let (id, heights) = (dimension.id, dimension.chunk_heights());
+            let columns = choices.into_iter().map(known).collect();
+            place.orders.insert(claim, (world.orders.pass, None));
             world.threads.ask(
-                WorkPlace::Loading,
-                move |store, _| order.read(store),
+                None,
+                move |store, _| read_summaries(store, id, &heights, columns),
                 move |world, answers| {
                     let mut book = world.resource_mut::<JobBook>();
                     if let (Some(listener), Ok(answers)) = (book.listener(job), answers) {
@@ -283,7 +270,7 @@ impl Place {
         Self {
             dimension: dimension.id,
             tracker: Tracker::new(&mut dimension.stored, center, view),
-            orders: VecDeque::new(),
+            orders: BTreeMap::new(),
             ready: VecDeque::new(),
             rests_until: Duration::ZERO,
         }
@@ -291,13 +278,13 @@ impl Place {
 
     /// Takes in what was read, in the order of the claims; in lockstep exactly what is due in this pass.
     fn take_due(&mut self, pass: Option<u64>) {
-        let is_due = |order: &Order| {
-            let has_waited = pass.is_none_or(|pass| order.ordered + LOCKSTEP_LATENCY <= pass);
-            order.answers.is_some() && has_waited
-        };
-        while self.orders.front().is_some_and(is_due) {
-            let answers = self.orders.pop_front().and_then(|order| order.answers);
-            self.ready.extend(answers.into_iter().flatten());
+        let has_waited = |ordered: u64| pass.is_none_or(|pass| ordered + LOCKSTEP_LATENCY <= pass);
+        while let Some(mut order) = self.orders.first_entry()
+            && has_waited(order.get().0)
+            && let Some(answers) = order.get_mut().1.take()
+        {
+            order.remove();
+            self.ready.extend(answers);
         }
     }
 }

@@ -4,7 +4,6 @@ pub(super) mod panic;
 pub(super) mod region_fault;
 
 use super::clocks::orders::{ControlError, RegionOrder};
-use super::collect::tasks::TaskEnds;
 use super::deadlines::{Deadlines, Running};
 use super::dimension::column_state::{ColumnState, Columns};
 use super::dimension::{Dimension, Dimensions};
@@ -12,6 +11,7 @@ use super::events::{RegionHalted, RegionHung};
 use super::publish::Publisher;
 use super::region_slot::{Halted, RegionSlot};
 use super::saving::save::Saves;
+use super::surroundings::Surroundings;
 use super::travel::letters::{Directory, Post, Whereabouts};
 use crate::chunk::Column;
 use crate::coordinator::config::{CoordinatorConfig, RegionFaults, TickMode};
@@ -21,7 +21,6 @@ use crate::region::RegionId;
 use crate::simulation::{Inbox, Letter, MirrorUpdate, RegionWorld, Salvage, Undeliverable};
 use crate::space::{ColumnPos, DimensionId};
 use bevy::prelude::*;
-use panic::CaughtPanic;
 use region_fault::RegionFault;
 use rustc_hash::FxHashSet;
 use std::mem;
@@ -78,7 +77,7 @@ pub fn watch(
     }
 }
 
-impl TaskEnds<'_> {
+impl Surroundings<'_> {
     /// A region's task panicked: its world is gone, its columns are held, and what was only on its way into it waits. Gives
     /// the parts of a split that are whole.
     pub fn fall(
@@ -87,7 +86,7 @@ impl TaskEnds<'_> {
         region: RegionId,
         slot: &mut RegionSlot,
         parts: &[RegionId],
-        Fault { panic, salvage }: Fault,
+        Fault { fault, payload, salvage }: Fault,
     ) -> Vec<(RegionId, Inbox)> {
         let Salvage { worlds, mut inbox, undelivered, columns, viewers, outbox } = *salvage;
         let mut edits = mem::take(&mut inbox.edits);
@@ -105,21 +104,21 @@ impl TaskEnds<'_> {
         // What was on its way to them went with the task.
         worlds.iter().flat_map(|world| world.columns()).for_each(|column| dimension.correct_slabs(column));
         dimension.has_idle_regions = true;
-        let lost = dimension.forget_entities(region, &fallen, self.directory);
+        let lost = dimension.forget_entities(region, &fallen, &mut self.directory);
         self.publisher.mirrors(lost.into_iter().map(MirrorUpdate::gone).collect());
-        let fault = dimension.name_fault(region, &panic);
-        self.publisher.event(RegionHalted::new(id, region, &fault));
-        if let Some(payload) = panic.payload
+        let fault = dimension.name_fault(region, fault, payload.is_none());
+        self.publisher.event(RegionHalted { dimension: id, region, fault: fault.clone() });
+        if let Some(payload) = payload
             && (self.config.mode == TickMode::Lockstep || self.config.faults == RegionFaults::Propagate)
         {
             self.publisher.panic(payload);
         }
         slot.halted = Some(Halted { holds_others: self.config.faults == RegionFaults::HaltNeighbors, fault });
-        dimension.lose_columns(region, &fallen, self.saves);
+        dimension.lose_columns(region, &fallen, &self.saves);
         for part in parts.iter().filter(|part| whole.iter().all(|(other, _)| other != *part)) {
             // In the middle of a split: the part goes on with what the store has.
             let columns = dimension.columns_of(*part);
-            dimension.lose(*part, columns, &fallen, self.saves, Columns::lose);
+            dimension.lose(*part, columns, &fallen, &self.saves, Columns::lose);
         }
         let until = self.saves.stored_with();
         self.saves.request_commit();
@@ -143,7 +142,7 @@ impl TaskEnds<'_> {
     fn fail_requests(&mut self, id: DimensionId, region: RegionId) {
         let requests = self.saves.halted(id, region);
         if !requests.is_empty() {
-            self.saves.fail(requests, SaveError::Halted { dimension: id, region }, self.publisher);
+            self.saves.fail(requests, SaveError::Halted { dimension: id, region }, &mut self.publisher);
         }
     }
 
@@ -159,7 +158,7 @@ impl TaskEnds<'_> {
                 continue;
             }
             if request.order == RegionOrder::Restart {
-                self.deadlines.restart(dimension, region, self.directory, self.publisher);
+                self.deadlines.restart(dimension, region, &self.directory, &mut self.publisher);
                 continue;
             }
             let error = match dimension.regionizer.data(region) {
@@ -179,7 +178,8 @@ impl TaskEnds<'_> {
             }
             dimension.waiting.get().entry(region).or_default().append(parked.inbox);
             self.deadlines.running.insert((id, region), Running::waiting(slot));
-            let outcome = Err(Fault { panic: CaughtPanic::by_order(), salvage: Box::new(salvage) });
+            let (fault, salvage) = (RegionFault::new("by order"), Box::new(salvage));
+            let outcome = Err(Fault { fault, payload: None, salvage });
             self.finish(TaskDone { dimension: id, region, took: Duration::ZERO, outcome });
         }
     }
@@ -242,19 +242,18 @@ impl Dimension {
     }
 
     /// What the world is told of a panic.
-    fn name_fault(&self, region: RegionId, panic: &CaughtPanic) -> Arc<RegionFault> {
+    fn name_fault(&self, region: RegionId, fault: RegionFault, is_ordered: bool) -> Arc<RegionFault> {
         let id = self.id;
-        let CaughtPanic { reason, location, system, payload } = panic;
+        let RegionFault { reason, location, system, .. } = &fault;
         let column = self.columns_of(region).first().copied();
         let place = column.map(|column| format!(" near column {column}")).unwrap_or_default();
         let at = location.as_ref().map(|location| format!(" at {location}")).unwrap_or_default();
         let within = system.as_ref().map(|system| format!(" in {system}")).unwrap_or_default();
-        match payload {
-            Some(_) => error!("{region} of {id}{place} halted{within}{at}: {reason}"),
-            None => info!("{region} of {id}{place} halted {reason}"),
+        match is_ordered {
+            true => info!("{region} of {id}{place} halted {reason}"),
+            false => error!("{region} of {id}{place} halted{within}{at}: {reason}"),
         }
-        let (reason, location, system) = (reason.clone(), location.clone(), system.clone());
-        Arc::new(RegionFault { reason, location, system, column })
+        Arc::new(RegionFault { column, ..fault })
     }
 
     /// Those that the store has come back with a restart; nobody could take away the mirrors of the others.

@@ -23,12 +23,12 @@ use crate::coordinator::snapshots::order::{AfterCrash, CaptureSnapshot, RestoreS
 use crate::coordinator::snapshots::records::{Record, RestoreRecords};
 use crate::coordinator::snapshots::transfer::Transfer;
 use crate::coordinator::snapshots::transfer::phase::Answers;
-use crate::coordinator::snapshots::transfer::surroundings::Surroundings;
+use crate::coordinator::surroundings::Surroundings;
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage::{StoredDimension, WorldStore};
 use bevy::platform::cell::SyncCell;
 use bevy::prelude::*;
-use entry::{Entry, Lane, Work};
+use entry::{Entry, Work};
 use job::{JobId, JobOrder, JobStatus, Pregeneration};
 use std::collections::BTreeMap;
 use std::mem;
@@ -265,7 +265,7 @@ impl JobBook {
         let now = world.clock.now;
         for (id, take) in mem::take(&mut answers.elsewhere) {
             if let Some(transfer) = self.transfer(id) {
-                transfer.hear(SyncCell::to_inner(take));
+                SyncCell::to_inner(take)(&mut transfer.task, &mut transfer.phase);
             }
         }
         let mut answers = mem::take(&mut answers.columns);
@@ -291,16 +291,11 @@ impl JobBook {
     /// Says which jobs run in this pass.
     fn give_turns(&mut self, world: &Surroundings) {
         let is_open = |id| world.dimensions.open.get(&id).is_some_and(|open| !open.is_closing());
-        let mut running: BTreeMap<Lane, usize> = BTreeMap::new();
+        let (most, mut running) = (world.config.snapshots.jobs.max(1), BTreeMap::new());
         let mut in_order: Vec<&mut Entry> = self.entries.values_mut().collect();
         in_order.sort_by_key(|entry| entry.rank());
         for entry in in_order {
-            let has_turn = entry.lane(is_open).is_some_and(|lane| {
-                let most = if lane == Lane::Transfers { world.config.snapshots.jobs.max(1) } else { 1 };
-                let running = running.entry(lane).or_default();
-                *running += 1;
-                *running <= most
-            });
+            let has_turn = entry.takes_turn(is_open, most, &mut running);
             entry.pass(world.clock.now, has_turn);
         }
     }

@@ -1,10 +1,10 @@
 //! Puts what changed where the main world takes it.
 
 use super::events::{BlockRefused, WorldEvent};
-use super::far_view::news::FarUpdate;
-use super::jobs::job::JobStatus;
+use super::far_view::news::FarNews;
+use super::jobs::job::{JobId, JobStatus};
 use super::published::{ColumnUpdate, Published};
-use super::statistics::{Statistics, Totals};
+use super::statistics::{Totals, WorldStatistics};
 use super::tally::Tally;
 use crate::chunk::{Chunk, Column};
 use crate::coordinator::arenas::arena::{Arena, ArenaStatus};
@@ -43,15 +43,15 @@ impl Publisher {
         self.news.push_event(event.into());
     }
 
-    pub fn statistics(&mut self, statistics: Statistics) {
-        self.news.statistics = Some(Arc::new(statistics));
+    pub fn statistics(&mut self, statistics: WorldStatistics) {
+        self.news.statistics = Some(statistics);
     }
 
     pub fn letter(&mut self, letter: Letter) {
         self.news.letters.push_back(letter);
     }
 
-    pub fn far_view(&mut self, update: FarUpdate) {
+    pub fn far_view(&mut self, update: (JobId, DimensionId, FarNews)) {
         self.news.far_views.push_back(update);
     }
 

@@ -1,14 +1,15 @@
 //! What the main world is told: the newest state of what changed.
 
 use super::events::WorldEvent;
-use super::far_view::news::FarUpdate;
+use super::far_view::news::FarNews;
 use super::jobs::job::{JobId, JobStatus};
-use super::statistics::Statistics;
+use super::statistics::WorldStatistics;
 use crate::chunk::{Chunk, Column};
 use crate::coordinator::arenas::arena::{Arena, ArenaStatus};
 use crate::simulation::{Letter, MirrorUpdate};
 use crate::space::{ChunkPos, ColumnPos, DimensionId, HeightSet};
 use bevy::platform::cell::SyncCell;
+use bevy::prelude::Resource;
 use rustc_hash::FxHashMap;
 use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
@@ -50,7 +51,9 @@ impl ColumnUpdate {
 /// So however long the main world stalls, what waits for it is bounded: the newest state of what is loaded and mirrored
 /// now, a word for each column and mirror that it still has and that is gone, and for the events a queue. Events that do not fit
 /// in it are dropped and counted. Letters are bounded where they are sent, and what is too much comes back.
-#[derive(Default)]
+///
+/// As a resource of the main world: what that has taken and not applied yet.
+#[derive(Resource, Default)]
 pub struct Published {
     /// Columns that came or went.
     pub columns: BTreeMap<(DimensionId, ColumnPos), ColumnUpdate>,
@@ -68,12 +71,13 @@ pub struct Published {
     pub dropped_events: u64,
     /// Messages and closures for the main world, oldest first.
     pub letters: VecDeque<Letter>,
-    /// What listeners of far views are told, oldest first: a listener gets no more before it took what is here.
-    pub far_views: VecDeque<FarUpdate>,
+    /// What listeners of far views are told, each with its job and the dimension, oldest first: a listener gets no more before it
+    /// took what is here.
+    pub far_views: VecDeque<(JobId, DimensionId, FarNews)>,
     /// What a region panicked with, if that is to end the app.
     pub panic: Option<SyncCell<Box<dyn Any + Send>>>,
     /// The newest statistics.
-    pub statistics: Option<Arc<Statistics>>,
+    pub statistics: Option<WorldStatistics>,
 }
 
 /// Events that wait at most for the main world.

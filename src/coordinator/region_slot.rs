@@ -161,12 +161,12 @@ impl RegionData for RegionSlot {
             made_steps: None,
             parts: Vec::new(),
             halted: None,
-            history: TickHistory::new(),
+            history: TickHistory::default(),
             tick_share: 0.0,
             columns: 0,
             entities: 0,
             viewers: 0,
-            progress: Default::default(),
+            progress: Arc::default(),
             listed_sections: None,
         }
     }
@@ -309,8 +309,7 @@ mod tests {
     #[test]
     fn what_halted_lives_again_with_a_live_region_unless_it_holds_others() {
         for holds_others in [false, true] {
-            let reason = "a bomb went off".to_owned();
-            let fault = Arc::new(RegionFault { reason, location: None, system: None, column: None });
+            let fault = Arc::new(RegionFault::new("a bomb went off"));
             let halted = || RegionSlot { halted: Some(Halted { holds_others, fault: fault.clone() }), ..slot() };
             for (mut into, from) in [(slot(), halted()), (halted(), slot())] {
                 into.merge(RegionId::new(1), from);

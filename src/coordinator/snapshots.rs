@@ -20,14 +20,12 @@ pub(super) mod transfer;
 
 use super::saving::save::Saves;
 use super::threads::Threads;
-use crate::coordinator::threads::beside::Place;
 use bevy::prelude::*;
 use std::path::PathBuf;
 
 pub use error::JobError;
 pub use order::{
     AfterCrash, CaptureSnapshot, EntityRestore, RestoreSnapshot, SnapshotConfig, SnapshotSource, StoreSnapshot,
-    UngeneratedGround,
 };
 pub use outcome::{ColumnOutcome, ColumnResult, JobOutcome};
 pub(super) use records::{RestoreRecords, remove as remove_record};
@@ -36,7 +34,7 @@ pub(super) use records::{RestoreRecords, remove as remove_record};
 pub fn forget_restore(record: PathBuf, threads: &mut Threads) {
     let path = record.clone();
     threads.ask(
-        Place::Beside("terrane snapshot"),
+        Some("terrane snapshot"),
         move |_, _| {
             if let Err(error) = records::remove(&path) {
                 warn!("{}: a restore that is done cannot be forgotten, and is done again: {error}", path.display());

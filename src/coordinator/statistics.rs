@@ -5,7 +5,6 @@ pub(super) mod history;
 pub(super) mod rate;
 pub(super) mod take;
 
-use super::streaming::progress::CountTimer;
 use crate::coordinator::clocks::clock::DimensionClock;
 use crate::coordinator::config::Backlog;
 use crate::coordinator::fault::region_fault::RegionFault;
@@ -20,7 +19,7 @@ use bevy::prelude::*;
 use burst::Burst;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What the coordinator counts over its whole run.
 #[derive(Default)]
@@ -32,7 +31,8 @@ pub struct Totals {
     history: TickHistory,
     /// How long the last passes of the coordinator took.
     passes: VecDeque<Duration>,
-    count_timer: CountTimer,
+    /// When it is counted again what is there.
+    count_at: Option<Instant>,
     burst: Burst,
     due: Duration,
 }
@@ -54,10 +54,10 @@ impl Totals {
     }
 
     /// What is told of that.
-    fn statistics(&mut self, now: Duration) -> Statistics {
+    fn statistics(&mut self, now: Duration) -> WorldStatistics {
         self.history.refresh(now);
         let [recent, ..] = *self.history.windows();
-        Statistics {
+        WorldStatistics {
             clock: now,
             generated: self.generated,
             loaded: self.loaded,
@@ -67,7 +67,7 @@ impl Totals {
             pass_times: self.pass_times(),
             merges: self.merges,
             splits: self.splits,
-            ..Statistics::default()
+            ..WorldStatistics::default()
         }
     }
 
@@ -81,9 +81,9 @@ const PERIOD: Duration = Duration::from_millis(250);
 /// Passes of the coordinator over which their time is told.
 const PASSES: usize = 1_024;
 
-/// The state of the whole simulation, taken four times a second.
-#[derive(Clone, Debug, Default)]
-pub struct Statistics {
+/// The newest statistics of the simulation, taken four times a second.
+#[derive(Resource, Clone, Debug, Default)]
+pub struct WorldStatistics {
     /// The coordinator's clock.
     pub clock: Duration,
     /// Columns generated since the app began.
@@ -135,7 +135,7 @@ pub struct Statistics {
     pub section_shift: u32,
 }
 
-impl Statistics {
+impl WorldStatistics {
     /// The region with this id.
     pub fn region(&self, dimension: DimensionId, region: RegionId) -> Option<&RegionStatistics> {
         let place = self.regions.binary_search_by_key(&(dimension, region), |known| (known.dimension, known.region));
@@ -168,7 +168,7 @@ impl Statistics {
     }
 }
 
-/// One dimension in the [`Statistics`].
+/// One dimension in the [`WorldStatistics`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DimensionStatistics {
     /// Its number in the world.
@@ -201,7 +201,7 @@ pub struct DimensionStatistics {
     pub failures: Arc<[FailedColumn]>,
 }
 
-/// One region in the [`Statistics`].
+/// One region in the [`WorldStatistics`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct RegionStatistics {
     /// Its dimension.
@@ -296,7 +296,7 @@ impl RegionStatistics {
     }
 }
 
-/// What the tiers hold, and what moves between them, in the [`Statistics`](crate::view::Statistics).
+/// What the tiers hold, and what moves between them, in the [`WorldStatistics`](crate::view::WorldStatistics).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TierStatistics {
     /// About how much is stored in each tier, the hottest first: chunks, groups of 4 x 4 x 4, cubes of 16 x 16 x 16; zero if the

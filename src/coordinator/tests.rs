@@ -49,7 +49,7 @@ impl Unwatched {
         let config =
             CoordinatorConfig { mode: TickMode::Lockstep, autosave_period: Duration::from_millis(500), ..config };
         let store = Arc::new(WorldStore::open(&StorageConfig::Memory).unwrap());
-        let (app, link) = coordinator_app(config, template, store).unwrap();
+        let (app, link) = coordinator_app::<Box<dyn std::error::Error>>(config, template, store).unwrap();
         let spec = DimensionSpec {
             entity: DIMENSION,
             name: "air".to_owned(),

@@ -12,7 +12,6 @@ pub(super) use columns::ColumnThreads;
 pub(super) use regions::RegionThreads;
 
 use super::exchange::{Event, Teller};
-use crate::block::BlockRegistry;
 use crate::coordinator::config::CoordinatorConfig;
 use crate::simulation::RegionTemplate;
 use crate::storage::{StorageThread, WorldStore};
@@ -29,11 +28,11 @@ pub struct Threads {
     pub regions: RegionThreads,
     loading: Arc<TaskPool>,
     pub storage: StorageThread,
-    teller: Teller,
-    template: RegionTemplate,
-    store: Arc<WorldStore>,
+    pub teller: Teller,
+    pub template: RegionTemplate,
+    pub store: Arc<WorldStore>,
     /// Long work stops as soon as it may.
-    ending: Stop,
+    pub ending: Stop,
     /// Threads with long work on the store.
     long_work: Vec<JoinHandle<()>>,
     is_lockstep: bool,
@@ -69,26 +68,6 @@ impl Threads {
             is_lockstep: config.mode.is_lockstep(),
         };
         Ok((threads, columns))
-    }
-
-    /// The block types of the world.
-    pub fn blocks(&self) -> &Arc<BlockRegistry> {
-        &self.template.blocks
-    }
-
-    /// What the world's random numbers come from.
-    pub fn seed(&self) -> u64 {
-        self.template.seed
-    }
-
-    /// Tells the coordinator what happens elsewhere.
-    pub fn teller(&self) -> Teller {
-        self.teller.clone()
-    }
-
-    /// Says that the app ends, and long work stops as soon as it may.
-    pub fn ending(&self) -> Stop {
-        self.ending.clone()
     }
 
     /// Lets the threads end when their work is done.

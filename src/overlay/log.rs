@@ -114,8 +114,8 @@ pub(super) fn note(
         let text = format!("hung for {} s in {step}", running_for.as_secs());
         push(dimension, vec![*region], Some(Condition::Hung), text);
     }
-    for RegionHalted { dimension, region, reason, .. } in halted.read() {
-        push(dimension, vec![*region], Some(Condition::Halted), format!("halted: {reason}"));
+    for RegionHalted { dimension, region, fault } in halted.read() {
+        push(dimension, vec![*region], Some(Condition::Halted), format!("halted: {}", fault.reason));
     }
     for RegionRestarted { dimension, region } in restarted.read() {
         push(dimension, vec![*region], Some(Condition::Alive), "restarted from the store".to_owned());
@@ -161,6 +161,8 @@ pub(super) fn show(ui: &mut Ui, view: &View, filter: Filter, selected: &mut Opti
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::view::RegionFault;
+    use std::sync::Arc;
 
     const HERE: DimensionId = DimensionId(0);
 
@@ -200,9 +202,9 @@ mod tests {
         app.world_mut().write_message(RegionSplit { dimension: HERE, from: region, into });
         app.update();
         app.world_mut().write_message(merged(9, 4));
-        let (column, location, system) = (None, None, None);
-        let reason = "a bomb went off".to_owned();
-        app.world_mut().write_message(RegionHalted { dimension: HERE, region, column, reason, location, system });
+        let (reason, location, system, column) = ("a bomb went off".to_owned(), None, None, None);
+        let fault = Arc::new(RegionFault { reason, location, system, column });
+        app.world_mut().write_message(RegionHalted { dimension: HERE, region, fault });
         app.update();
         let all = ["7 halted: a bomb went off", "9 merged into 4", "7 split: 8, 9 left it", "7 created"];
         assert_eq!(texts(&app, Filter::All, None), all);

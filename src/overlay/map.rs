@@ -4,7 +4,7 @@ use super::color::{buffer_color, region_color};
 use super::format::{count, milliseconds, rate};
 use super::table::swatch;
 use super::{RegionKey, View, state};
-use crate::coordinator::{RegionStatistics, Statistics};
+use crate::coordinator::{RegionStatistics, WorldStatistics};
 use crate::space::{ColumnPos, DimensionId, SectionPos};
 use bevy_egui::egui::{
     Align2, Color32, Mesh, Painter, Pos2, Rect, RichText, Sense, Stroke, StrokeKind, TextStyle, Ui, Vec2, vec2,
@@ -94,7 +94,7 @@ struct Run {
 
 impl Map {
     /// Takes in new statistics; `occupied` are the sections with columns.
-    pub fn update(&mut self, statistics: &Statistics, occupied: &FxHashSet<(DimensionId, SectionPos)>) {
+    pub fn update(&mut self, statistics: &WorldStatistics, occupied: &FxHashSet<(DimensionId, SectionPos)>) {
         self.runs.clear();
         for region in &statistics.regions {
             let dimension = region.dimension;
@@ -195,7 +195,7 @@ impl Map {
         painter.add(Arc::new(squares));
     }
 
-    fn paint_viewers(&self, painter: &Painter, transform: MapTransform, statistics: &Statistics, color: Color32) {
+    fn paint_viewers(&self, painter: &Painter, transform: MapTransform, statistics: &WorldStatistics, color: Color32) {
         let points_to_a_column = f64::from(transform.scale) / f64::from(statistics.section_shift).exp2();
         let here = statistics.viewers.iter().filter(|(dimension, ..)| *dimension == self.dimension);
         for (place, (_, column, radius)) in here.enumerate() {
@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn runs_join_sections_that_look_the_same() {
-        let statistics = Statistics {
+        let statistics = WorldStatistics {
             regions: vec![
                 region(0, 1, &[(0, 0), (0, 1), (0, 2), (0, 4), (1, 5)]),
                 region(1, 1, &[(1, 6)]),

@@ -1,11 +1,11 @@
 //! What is true of the whole simulation.
 
 use super::format::{bytes, count, duration, rate};
-use crate::coordinator::{Backlog, Statistics};
+use crate::coordinator::{Backlog, WorldStatistics};
 use bevy_egui::egui::{Grid, RichText, Ui};
 
 /// What is true of the whole simulation, in three columns of names and values.
-pub(super) fn show(ui: &mut Ui, statistics: &Statistics) {
+pub(super) fn show(ui: &mut Ui, statistics: &WorldStatistics) {
     let size = |number: usize| count(number as u64);
     let tick = |time| if statistics.ticks == 0 { super::format::UNKNOWN.to_owned() } else { duration(time) };
     let stored = |tier: usize| {
@@ -49,13 +49,13 @@ pub(super) fn figures(ui: &mut Ui, id: &str, entries: &[(&str, String)], in_row:
 }
 
 /// The bytes that were saved, and how many were written for each.
-fn saved(statistics: &Statistics) -> String {
+fn saved(statistics: &WorldStatistics) -> String {
     let bytes = bytes(statistics.bytes_saved);
     statistics.written_per_saved().map_or(bytes.clone(), |written| format!("{bytes}, written × {written:.1}"))
 }
 
 /// What waits for the store, and what waits with it if the store cannot keep up.
-fn unsaved(statistics: &Statistics) -> String {
+fn unsaved(statistics: &WorldStatistics) -> String {
     let unsaved = count(statistics.unsaved as u64);
     match statistics.backlog {
         Backlog::None => unsaved,
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn what_the_disk_does_is_told() {
-        let mut statistics = Statistics { bytes_saved: 2_048, unsaved: 7, ..Statistics::default() };
+        let mut statistics = WorldStatistics { bytes_saved: 2_048, unsaved: 7, ..WorldStatistics::default() };
         assert_eq!((saved(&statistics).as_str(), unsaved(&statistics).as_str()), ("2.0 KiB", "7"));
         (statistics.bytes_written, statistics.backlog) = (Some(3_072), Backlog::TicksWait);
         assert_eq!(saved(&statistics), "2.0 KiB, written × 1.5");

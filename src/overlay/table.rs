@@ -4,7 +4,7 @@ use super::color::region_color;
 use super::format::{UNKNOWN, count, milliseconds, percent, rate};
 use super::state::{Condition, text};
 use super::{RegionKey, View};
-use crate::coordinator::{RegionStatistics, Statistics, TimeWindow};
+use crate::coordinator::{RegionStatistics, TimeWindow, WorldStatistics};
 use bevy_egui::egui::{Align, Color32, Layout, Response, RichText, Sense, TextStyle, Ui, Vec2};
 use egui_extras::{Column, TableBuilder, TableRow};
 use std::cmp::Ordering;
@@ -79,7 +79,7 @@ impl SortBy {
 
 impl Table {
     /// Takes in new statistics: only then are the rows sorted.
-    pub fn update(&mut self, statistics: &Statistics) {
+    pub fn update(&mut self, statistics: &WorldStatistics) {
         let regions = &statistics.regions;
         self.order.clear();
         self.order.extend(0..regions.len());
@@ -92,7 +92,7 @@ impl Table {
     }
 
     /// The buttons that choose how far back the times look.
-    pub fn windows(&mut self, ui: &mut Ui, statistics: &Statistics) {
+    pub fn windows(&mut self, ui: &mut Ui, statistics: &WorldStatistics) {
         let before = self.window;
         for (window, name) in TimeWindow::ALL.into_iter().zip(WINDOW_NAMES).rev() {
             ui.selectable_value(&mut self.window, window, name);
@@ -130,7 +130,7 @@ impl Table {
         });
     }
 
-    fn title(&mut self, row: &mut TableRow, by: SortBy, title: &str, hint: &str, statistics: &Statistics) {
+    fn title(&mut self, row: &mut TableRow, by: SortBy, title: &str, hint: &str, statistics: &WorldStatistics) {
         let is_chosen = self.sort_by == by;
         let text = RichText::new(title).small();
         let text = if is_chosen { text.strong() } else { text };
@@ -221,7 +221,7 @@ mod tests {
         RegionStatistics { columns, windows, ..RegionStatistics::new(DimensionId(0), RegionId::new(id)) }
     }
 
-    fn ids(table: &Table, statistics: &Statistics) -> Vec<u64> {
+    fn ids(table: &Table, statistics: &WorldStatistics) -> Vec<u64> {
         table.order.iter().map(|index| statistics.regions[*index].region.index()).collect()
     }
 
@@ -230,7 +230,7 @@ mod tests {
     fn rows_are_sorted_both_ways_and_over_each_window() {
         let paused = RegionStatistics { paused: true, ..region(2, 20, Some(19.0), 5) };
         let regions = vec![region(1, 30, Some(20.0), 2), paused, region(3, 30, Some(12.5), 9), region(4, 10, None, 0)];
-        let statistics = Statistics { regions, ..default() };
+        let statistics = WorldStatistics { regions, ..default() };
         let sorted = |sort_by, is_reversed, window| {
             let mut table = Table { sort_by, is_reversed, window, ..default() };
             table.update(&statistics);

@@ -2,13 +2,15 @@
 
 use super::TerranePlugin;
 use crate::block::{BlockComponent, BlockRegistry, BlockRegistryError, BlockType};
-use crate::coordinator::{CoordinatorApp, CoordinatorError, coordinator_app};
+use crate::coordinator::{CoordinatorApp, coordinator_app};
 use crate::simulation::{BlockTypes, RegionComponents, RegionTemplate, RegionTemplateError, RegionTick, SplitMix64};
 use crate::storage::{RegistryLists, StoreError, WorldOpenError, WorldStore};
 use crate::view;
+use crate::work::FileError;
 use bevy::ecs::error::FallbackErrorHandler;
 use bevy::log::LogPlugin;
 use bevy::prelude::*;
+use std::io;
 use std::mem;
 use std::sync::Arc;
 
@@ -35,9 +37,12 @@ pub enum WorldFailure {
     /// The region worlds cannot be made, or the world has entities that the game cannot read.
     #[error(transparent)]
     Template(#[from] RegionTemplateError),
-    /// The simulation cannot begin.
-    #[error(transparent)]
-    Coordinator(#[from] CoordinatorError),
+    /// A thread could not be started.
+    #[error("the simulation's threads cannot be started: {0}")]
+    Threads(#[from] io::Error),
+    /// Which arenas there are is not known, or which restores were cut short.
+    #[error("{0}; without, ground could stay half restored, or an arena be made over another")]
+    Snapshots(#[from] FileError),
 }
 
 /// What the game registers before it runs.
@@ -133,7 +138,7 @@ impl TerranePlugin {
             seed: SplitMix64::from_parts([self.seed, store.session()]).next_u64(),
         };
         template.check()?;
-        let (mut coordinator, link) = coordinator_app(self.config.clone(), template, store)?;
+        let (mut coordinator, link) = coordinator_app::<WorldFailure>(self.config.clone(), template, store)?;
         // The main world gets it when the coordinator runs.
         coordinator.insert_resource(link);
         app.insert_sub_app(CoordinatorApp, coordinator);

@@ -4,7 +4,7 @@ mod client;
 mod peer;
 mod worker;
 
-pub use client::{ChunkSyncClient, SyncCache};
+pub use client::ChunkSyncClient;
 pub use peer::ChunkSyncPeer;
 
 pub(super) use client::{end_clients, follow_clients, start_clients, take_in};

@@ -4,7 +4,7 @@ use super::Dimension;
 use super::jobs::JobIndex;
 use super::viewers::Place;
 use crate::chunk::ColumnSummary;
-use crate::coordinator::{FarNews, FarUpdate, FarView, Job, JobId, JobKind, JobOrder, JobProgress, Jobs, Target};
+use crate::coordinator::{FarNews, FarView, Job, JobId, JobKind, JobOrder, JobProgress, Jobs, Target};
 use crate::simulation::Viewer;
 use crate::space::{ColumnPos, DimensionId};
 use bevy::prelude::*;
@@ -122,8 +122,12 @@ pub(super) fn send_far_views(
 
 impl FarColumns {
     /// Takes in what one listener is told, and appends what became of its columns.
-    fn take(&mut self, listener: Entity, update: FarUpdate, told: &mut Vec<FarColumnChanged>) {
-        let FarUpdate { job, dimension, news } = update;
+    fn take(
+        &mut self,
+        listener: Entity,
+        (job, dimension, news): (JobId, DimensionId, FarNews),
+        told: &mut Vec<FarColumnChanged>,
+    ) {
         let Some(known) = self.listeners.get_mut(&listener).filter(|known| known.job == job) else { return };
         let gone = |column| FarColumnChanged { listener, dimension, column, summary: None, bytes: 0 };
         match news {
@@ -147,7 +151,7 @@ impl FarColumns {
 }
 
 /// Takes in what listeners are told, and says so: then they are told more.
-pub(super) fn apply(world: &mut World, updates: &mut VecDeque<FarUpdate>) {
+pub(super) fn apply(world: &mut World, updates: &mut VecDeque<(JobId, DimensionId, FarNews)>) {
     if updates.is_empty() {
         return;
     }
@@ -156,8 +160,8 @@ pub(super) fn apply(world: &mut World, updates: &mut VecDeque<FarUpdate>) {
     world.resource_scope(|world, mut known: Mut<FarColumns>| {
         let index = world.resource::<JobIndex>();
         for update in updates.drain(..) {
-            *taken.entry(update.job).or_default() += 1;
-            if let Some(listener) = index.entity(update.job) {
+            *taken.entry(update.0).or_default() += 1;
+            if let Some(listener) = index.entity(update.0) {
                 known.take(listener, update, &mut told);
             }
         }

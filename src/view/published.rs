@@ -3,12 +3,10 @@
 use super::DimensionOpen;
 use crate::block::BlockId;
 use crate::chunk::Column;
-use crate::coordinator::Statistics;
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use bevy::ecs::system::SystemParam;
 use bevy::prelude::*;
 use rustc_hash::FxHashMap;
-use std::sync::Arc;
 
 /// The columns as the regions published them last. Their chunks are shared with the regions until one side changes
 /// them.
@@ -82,7 +80,3 @@ impl PublishedBlocks<'_, '_> {
         self.columns.column(id, column)
     }
 }
-
-/// The newest statistics of the simulation, four times a second.
-#[derive(Resource, Clone, Debug, Default, Deref)]
-pub struct WorldStatistics(pub Arc<Statistics>);

@@ -2,45 +2,26 @@
 
 use super::far_view;
 use super::messages::{ColumnChange, ColumnChanged};
-use super::{Components, DimensionOpen, Mirror, MirrorIndex, PublishedColumns, WorldStatistics, arenas, jobs};
+use super::{Components, DimensionOpen, Mirror, MirrorIndex, PublishedColumns, arenas, jobs};
 use crate::coordinator::{ColumnUpdate, MainLink, Published, WorldEvent};
 use crate::simulation::{MirrorUpdate, StableId};
-use crate::space::DimensionId;
 use bevy::platform::cell::SyncCell;
 use bevy::prelude::*;
 use std::mem;
-
-/// What was published and not applied yet.
-#[derive(Resource, Default)]
-pub(super) struct Unapplied(Published);
-
-impl Unapplied {
-    /// Adds what is newer.
-    pub fn add(&mut self, newer: Published) {
-        self.0.append(newer);
-    }
-
-    /// What waits of a dimension's ground is not told any more.
-    pub fn forget(&mut self, dimension: DimensionId) {
-        let waiting = &mut self.0;
-        waiting.columns.retain(|(of, _), _| *of != dimension);
-        waiting.chunks.retain(|(of, _), _| *of != dimension);
-    }
-}
 
 /// Columns and chunks that are applied in one frame at most; the rest waits for the next.
 const MAX_A_FRAME: usize = 1_024;
 
 pub(super) fn receive(world: &mut World) {
     let newer = world.resource::<MainLink>().take_published();
-    let mut backlog = mem::take(&mut world.resource_mut::<Unapplied>().0);
+    let mut backlog = mem::take(&mut *world.resource_mut::<Published>());
     if let Some(newer) = newer {
         backlog.append(newer);
     }
     if !backlog.is_empty() {
         apply(world, &mut backlog);
     }
-    world.resource_mut::<Unapplied>().0 = backlog;
+    *world.resource_mut::<Published>() = backlog;
 }
 
 fn apply(world: &mut World, backlog: &mut Published) {
@@ -64,7 +45,7 @@ fn apply(world: &mut World, backlog: &mut Published) {
         warn!("{dropped} messages of the simulation were dropped: the main world did not take them in for too long");
     }
     if let Some(statistics) = backlog.statistics.take() {
-        world.insert_resource(WorldStatistics(statistics));
+        world.insert_resource(statistics);
     }
     apply_columns(world, backlog);
     far_view::apply(world, &mut backlog.far_views);

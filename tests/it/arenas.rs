@@ -34,17 +34,17 @@ fn hall_with(disk: &Disk, folder: &Path, config: SnapshotConfig, register: impl 
 
 impl Hall {
     fn create(&mut self, arena: Arena) {
-        self.app.world_mut().commands().create_arena(arena);
+        self.app.world().resource::<Jobs>().create_arena(arena);
         update(&mut self.app, 1);
     }
 
     fn revert(&mut self, name: &str) {
-        self.app.world_mut().commands().revert_arena(name);
+        self.app.world().resource::<Jobs>().revert_arena(name);
         update(&mut self.app, 1);
     }
 
     fn remove(&mut self, name: &str) {
-        self.app.world_mut().commands().remove_arena(name);
+        self.app.world().resource::<Jobs>().remove_arena(name);
         update(&mut self.app, 1);
     }
 
@@ -216,8 +216,7 @@ fn a_region_orders_too_and_a_damaged_arena_changes_nothing() {
     let mut hall = hall(&disk, folder.path(), SnapshotConfig::default());
     let id = hall.id;
     in_region(&mut hall.app, hall.dimension, at(0, 0, 0), move |region: &mut World| {
-        region.commands().create_arena(Arena::new("ours", id, AREA));
-        region.flush();
+        region.resource::<Jobs>().create_arena(Arena::new("ours", id, AREA));
     });
     hall.wait_until("ours", ArenaState::Ready);
     hall.build("terrane:stone", 3);
@@ -314,7 +313,7 @@ fn a_world_whose_arenas_or_restores_cannot_be_listed_is_not_opened() {
 fn a_world_in_memory_has_no_arenas() {
     let (mut app, _, id) = world(lockstep());
     listen::<ArenaRefused>(&mut app);
-    app.world_mut().commands().create_arena(Arena::new("nowhere", id, AREA));
+    app.world().resource::<Jobs>().create_arena(Arena::new("nowhere", id, AREA));
     update(&mut app, 3);
     assert_eq!(heard::<ArenaRefused>(&app)[0].error, ArenaError::NoFolder);
 }

@@ -162,7 +162,7 @@ fn in_strict_mode_an_access_outside_of_the_region_is_an_error_that_names_the_own
         let error = found.0.lock().unwrap()[0].clone();
         if is_strict {
             update_until(&mut app, "it halts", |world| !world.resource::<Heard<RegionHalted>>().0.is_empty());
-            let reason = heard::<RegionHalted>(&app)[0].reason.clone();
+            let reason = heard::<RegionHalted>(&app)[0].fault.reason.clone();
             assert!(error.contains("which region ") && error.contains(" owns"), "{error}");
             assert!(reason.contains(&error), "{reason}");
         } else {

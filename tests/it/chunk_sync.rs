@@ -61,8 +61,7 @@ fn client(cache: &Path, radius: u32) -> Client {
     for name in ["game:own", "terrane:water", "terrane:dirt", "terrane:stone", "terrane:grass", "terrane:sand"] {
         app.register_block(BlockType::new(name)).unwrap();
     }
-    let cache = SyncCache { path: cache.to_path_buf(), most_bytes: 64 << 20 };
-    let view = ChunkSyncClient::new(REMOTE).with_radius(radius).with_vertical_radius(2).with_cache(cache);
+    let view = ChunkSyncClient::new(REMOTE).with_radius(radius).with_vertical_radius(2).with_cache(cache, 64 << 20);
     let view = app.world_mut().spawn((view, Transform::default())).id();
     start(&mut app);
     Client { app, view, peer: None }
@@ -276,10 +275,7 @@ fn a_client_that_comes_back_at_once_finds_its_cache() {
     let mut client = client(&cache, 3);
     client.settle(&mut server);
     // Another one takes its place: the old one may still be writing.
-    let again = |dimension| {
-        let cache = SyncCache { path: cache.clone(), most_bytes: 64 << 20 };
-        ChunkSyncClient::new(dimension).with_radius(3).with_cache(cache)
-    };
+    let again = |dimension| ChunkSyncClient::new(dimension).with_radius(3).with_cache(&cache, 64 << 20);
     const OTHER: DimensionId = DimensionId(1 << 33);
     client.app.world_mut().entity_mut(client.view).insert(again(OTHER));
     update_until(&mut client.app, "the cache is seen", |world| {

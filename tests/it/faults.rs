@@ -120,11 +120,12 @@ fn a_panic_is_told_with_its_source_its_system_and_its_place_and_the_others_go_on
     let halted = heard::<RegionHalted>(&app)[0].clone();
     assert_eq!((halted.dimension, halted.region), (region.dimension, region.region));
     let shift = app.world().resource::<WorldStatistics>().section_shift;
-    assert!(region.contains(halted.column.unwrap().section(shift)), "{:?}", halted.column);
-    assert_eq!(halted.reason, "a bomb went off");
-    let location = halted.location.unwrap();
+    let fault = halted.fault;
+    assert!(region.contains(fault.column.unwrap().section(shift)), "{:?}", fault.column);
+    assert_eq!(fault.reason, "a bomb went off");
+    let location = fault.location.as_ref().unwrap();
     assert!(location.contains("faults.rs:"), "{location}");
-    let system = halted.system.unwrap();
+    let system = fault.system.as_ref().unwrap();
     assert!(system.contains("go_off"), "{system}");
 
     let before = region_at(app.world(), dimension, THERE.column()).unwrap().ticks;
@@ -157,7 +158,7 @@ fn an_error_that_a_system_returns_halts_its_region_with_the_systems_name() {
     start(&mut app);
     spawn_in_region(&mut app, dimension, HERE, walker("complainer", 0.0));
     update_until(&mut app, "it halted", |world| !world.resource::<Heard<RegionHalted>>().0.is_empty());
-    let halted = &heard::<RegionHalted>(&app)[0];
+    let halted = &heard::<RegionHalted>(&app)[0].fault;
     assert!(halted.reason.contains("the food is bad"), "{}", halted.reason);
     let system = halted.system.as_deref().unwrap_or_default();
     assert!(system.contains("complain"), "{halted:?}");
@@ -186,7 +187,7 @@ fn the_location_is_that_of_the_panic_that_ended_the_tick() {
     start(&mut app);
     spawn_in_region(&mut app, dimension, HERE, walker("bomb", 0.0));
     update_until(&mut app, "it halted", |world| !world.resource::<Heard<RegionHalted>>().0.is_empty());
-    let halted = &heard::<RegionHalted>(&app)[0];
+    let halted = &heard::<RegionHalted>(&app)[0].fault;
     assert_eq!(halted.reason, "not caught");
     let location = halted.location.as_deref().unwrap_or_default();
     assert!(location.contains(&format!("faults.rs:{line}:")), "{location}, and not line {line}");
@@ -240,7 +241,7 @@ fn a_region_halts_by_order_and_begins_again_with_what_was_saved() {
         let region = region_at(app.world(), dimension, HERE.column()).unwrap();
         let fault = region.fault.unwrap();
         assert_eq!((fault.reason.as_str(), &fault.location, &fault.system), ("by order", &None, &None));
-        assert_eq!(heard::<RegionHalted>(&app)[0].column, fault.column);
+        assert_eq!(heard::<RegionHalted>(&app)[0].fault, fault);
         assert_eq!(region_at(app.world(), dimension, THERE.column()).unwrap().fault, None);
         let (sender, receiver) = std::sync::mpsc::channel();
         in_region(&mut app, dimension, HERE, move |_| sender.send(()).unwrap());

@@ -300,7 +300,7 @@ fn a_panic_of_an_observer_in_a_save_without_a_tick_stays_there_and_what_was_save
     // Its ground is given up in a task without a tick.
     app.world_mut().despawn(here);
     update_until(&mut app, "it halted", |world| !world.resource::<Heard<RegionHalted>>().0.is_empty());
-    assert_eq!(heard::<RegionHalted>(&app)[0].reason, "nobody leaves");
+    assert_eq!(heard::<RegionHalted>(&app)[0].fault.reason, "nobody leaves");
     armed.store(false, Ordering::SeqCst);
     let before = region_at(app.world(), dimension, THERE.column()).unwrap().ticks;
     update_until(&mut app, "the other ticks on", |world| {

@@ -335,13 +335,12 @@ fn generation_is_held_and_goes_on_and_what_failed_is_told_in_the_panel() {
     let id = dimension_id(&app, dimension);
     let error = "no ground here".to_owned();
     let failed = FailedColumn { column: ColumnPos::new(3, 4), attempts: 5, error, given_up: true };
-    let mut statistics = (*app.world().resource::<WorldStatistics>().0).clone();
+    let mut statistics = app.world().resource::<WorldStatistics>().clone();
     let told = statistics.dimensions.iter_mut().find(|told| told.dimension == id).expect("it is open");
     (told.set_aside, told.failures) = (1, vec![failed].into());
-    let statistics = std::sync::Arc::new(statistics);
     // What the simulation itself says may come in between, four times a second.
     let is_told = (0..20).any(|_| {
-        app.insert_resource(WorldStatistics(statistics.clone()));
+        app.insert_resource(statistics.clone());
         frame(&mut app, Vec::new());
         is_seen(&app, "0 failing, 1 set aside") && is_seen(&app, "no ground here (5 tries)")
     });

@@ -137,7 +137,7 @@ fn make(folder: &Path) {
     game.app.world_mut().flush();
     game.log_in();
 
-    game.app.world_mut().commands().create_arena(Arena::new("Spleef", OVERWORLD, ARENA));
+    game.app.world().resource::<Jobs>().create_arena(Arena::new("Spleef", OVERWORLD, ARENA));
     game.wait_for_arena(ArenaState::Ready);
     let jobs = game.app.world().resource::<Jobs>().clone();
     jobs.capture(CaptureSnapshot::new(OVERWORLD, ARENA));
@@ -205,7 +205,7 @@ fn check_with_game(folder: &Path) {
 
     assert!(game.is(overworld, PILLAR, "terrane:air"));
     game.wait_for_arena(ArenaState::Ready);
-    game.app.world_mut().commands().revert_arena("spleef");
+    game.app.world().resource::<Jobs>().revert_arena("spleef");
     game.wait_for_arena(ArenaState::CoolingDown);
     assert!(game.is(overworld, PILLAR, "terrane:stone"));
 

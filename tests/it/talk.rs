@@ -232,7 +232,7 @@ fn a_message_type_that_was_not_registered_is_an_early_error() {
     start(&mut app);
     in_region(&mut app, dimension, HERE, |region| region.resource_mut::<Post>().send(Address::Main, Unheard));
     update_until(&mut app, "the region halts", |world| !world.resource::<Heard<RegionHalted>>().0.is_empty());
-    let reason = heard::<RegionHalted>(&app)[0].reason.clone();
+    let reason = heard::<RegionHalted>(&app)[0].fault.reason.clone();
     assert!(reason.contains("Unheard") && reason.contains("register_region_message"), "{reason}");
 }
 

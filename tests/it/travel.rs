@@ -211,7 +211,7 @@ fn a_component_that_nobody_registered_halts_its_region_and_names_the_fix() {
     start(&mut app);
     spawn_in_region(&mut app, dimension, BlockPos::new(0, 5, 0), Forgotten);
     update_until(&mut app, "a region halted", |world| !world.resource::<Heard<RegionHalted>>().0.is_empty());
-    let reason = &heard::<RegionHalted>(&app)[0].reason;
+    let reason = &heard::<RegionHalted>(&app)[0].fault.reason;
     assert!(
         reason.contains(std::any::type_name::<Forgotten>()) && reason.contains("register_region_component"),
         "{reason}"

@@ -8,7 +8,6 @@ use crate::coordinator::events::ChunksAnswer;
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::saving::save::Saves;
 use crate::coordinator::threads::Threads;
-use crate::coordinator::threads::beside::Place;
 use crate::coordinator::threads::work_error::WorkError;
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
 use crate::storage::{StoreError, StoredChunk, StoredItem, WorldStore};
@@ -46,7 +45,7 @@ pub(crate) fn ask_chunks(
         known.push(KnownChunk { pos, newest, is_generated });
     }
     threads.ask(
-        Place::Loading,
+        None,
         move |store, blocks| read(store, blocks, dimension, is_sparse, &known),
         move |world, read| {
             let failed = |error: WorkError| chunks.iter().map(|chunk| (*chunk, Err(error.clone().into()))).collect();

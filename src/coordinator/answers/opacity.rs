@@ -7,7 +7,6 @@ use crate::coordinator::events::OpacityAnswer;
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::saving::save::Saves;
 use crate::coordinator::threads::Threads;
-use crate::coordinator::threads::beside::Place;
 use bevy::prelude::*;
 use std::sync::Arc;
 
@@ -27,7 +26,7 @@ pub(crate) fn ask_opacity(
     // What the store does not have yet; what is published is newer still.
     let unwritten: Vec<_> = batch.columns().map(|column| (column, saves.unwritten(dimension, column))).collect();
     threads.ask(
-        Place::Loading,
+        None,
         move |store, blocks| {
             let mut opacity = store.opacity(dimension, batch)?;
             let is_opaque = |block| blocks.block(block).is_opaque();

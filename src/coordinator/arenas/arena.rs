@@ -171,7 +171,7 @@ pub enum ArenaError {
         /// The name.
         name: String,
         /// What is wrong.
-        source: Box<ArenaDamage>,
+        source: Box<StoredSnapshotError>,
     },
     /// It took longer than it may.
     #[error("arena {name} was not reverted within {timeout:?}")]
@@ -188,33 +188,5 @@ pub enum ArenaError {
         name: String,
         /// Why.
         source: Box<JobError>,
-    },
-}
-
-/// What is wrong with what is stored of an arena.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum ArenaDamage {
-    /// Its snapshot cannot be read.
-    #[error(transparent)]
-    Snapshot(#[from] StoredSnapshotError),
-    /// Its folder has the name of another arena.
-    #[error("it is the folder of arena {found}")]
-    OtherArena {
-        /// The name of that arena.
-        found: String,
-    },
-    /// Something is not there.
-    #[error("its {what} is missing")]
-    Missing {
-        /// What.
-        what: &'static str,
-    },
-    /// Something is not what it can be.
-    #[error("its {what} is {found:?}")]
-    Invalid {
-        /// What.
-        what: &'static str,
-        /// What stands there.
-        found: String,
     },
 }

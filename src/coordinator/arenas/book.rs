@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::arena::{Arena, ArenaDamage, ArenaError, ArenaState, ArenaStatus};
+use super::arena::{Arena, ArenaError, ArenaState, ArenaStatus};
 use super::owner_data;
 use crate::coordinator::jobs::job::{JobId, JobState};
 use crate::coordinator::snapshots::error::JobError;
@@ -28,7 +28,7 @@ pub struct ArenaBook {
     /// Blocks along each side at the most.
     most_side: u64,
     /// Those that cannot be read have what is damaged.
-    entries: BTreeMap<String, Result<Entry, ArenaDamage>>,
+    entries: BTreeMap<String, Result<Entry, StoredSnapshotError>>,
 }
 
 #[derive(Debug)]
@@ -67,7 +67,7 @@ impl ArenaBook {
         for (name, path) in found {
             let entry = read(&path).and_then(|(arena, stored)| match key(&arena.name) == name {
                 true => Ok(Entry::stored(arena, stored)),
-                false => Err(ArenaDamage::OtherArena { found: arena.name }),
+                false => Err(damaged(path, format!("it is the folder of arena {}", arena.name))),
             });
             if let Err(error) = &entry {
                 error!("arena {name} is damaged: {error}");
@@ -126,7 +126,7 @@ impl ArenaBook {
         }
         match entry.stored.clone() {
             Some(stored) => Ok((entry, stored)),
-            None => Err(ArenaError::Damaged { name, source: ArenaDamage::Missing { what: "snapshot" }.into() }),
+            None => Err(ArenaError::Busy { name, state: ArenaState::Creating }),
         }
     }
 
@@ -214,10 +214,15 @@ fn folders(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     Ok(found)
 }
 
-fn read(path: &Path) -> Result<(Arena, StoredSnapshot), ArenaDamage> {
+fn read(path: &Path) -> Result<(Arena, StoredSnapshot), StoredSnapshotError> {
     let stored = StoredSnapshot::open(path)?;
-    let arena = owner_data::read(stored.owner_data(), stored.dimension(), *stored.area())?;
+    let arena = owner_data::read(stored.owner_data(), stored.dimension(), *stored.area());
+    let arena = arena.map_err(|what| damaged(path.to_path_buf(), what))?;
     Ok((arena, stored))
+}
+
+fn damaged(path: PathBuf, what: String) -> StoredSnapshotError {
+    StoredSnapshotError::Damaged { path, what }
 }
 
 /// Removes what is stored of an arena, damaged or not.

@@ -1,6 +1,6 @@
 //! What is stored of an arena beside its snapshot, as texts by name.
 
-use crate::coordinator::arenas::arena::{Arena, ArenaDamage, ArenaSettings};
+use crate::coordinator::arenas::arena::{Arena, ArenaSettings};
 use crate::coordinator::snapshots::order::{AfterCrash, EntityRestore};
 use crate::snapshot::RestoreSequence;
 use crate::space::{BlockBox, ColumnPos, DimensionId};
@@ -40,9 +40,9 @@ pub fn write(arena: &Arena) -> OwnerData {
     .collect()
 }
 
-pub fn read(data: &OwnerData, dimension: DimensionId, area: BlockBox) -> Result<Arena, ArenaDamage> {
-    let text = |what| data.get(what).map(String::as_str).ok_or(ArenaDamage::Missing { what });
-    let wrong = |what, text: &str| ArenaDamage::Invalid { what, found: text.to_owned() };
+pub fn read(data: &OwnerData, dimension: DimensionId, area: BlockBox) -> Result<Arena, String> {
+    let text = |what| data.get(what).map(String::as_str).ok_or_else(|| format!("its {what} is missing"));
+    let wrong = |what, text: &str| format!("its {what} is {text:?}");
     let milliseconds = |name| {
         let text = text(name)?;
         text.parse().map(Duration::from_millis).map_err(|_| wrong(name, text))

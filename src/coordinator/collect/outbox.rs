@@ -1,10 +1,10 @@
 //! What regions send: each part of an outbox goes to whoever it is for.
 
-use super::tasks::TaskEnds;
 use crate::coordinator::dimension::Dimension;
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::saving::save::Saves;
 use crate::coordinator::streaming::holders::Holder;
+use crate::coordinator::surroundings::Surroundings;
 use crate::coordinator::travel::letters::Directory;
 use crate::region::RegionId;
 use crate::simulation::{Answer, Inbox, LoadedColumn, Outbox, Position, Traveller, Undeliverable, ViewerRadii};
@@ -13,7 +13,7 @@ use crate::storage::{ChunkGroup, SaveBatch};
 use bevy::prelude::*;
 use uuid::Uuid;
 
-impl TaskEnds<'_> {
+impl Surroundings<'_> {
     /// Sends on what a region put in its outbox. Gives back the parts of a split.
     pub fn route(&mut self, id: DimensionId, region: RegionId, outbox: Box<Outbox>) -> Vec<(RegionId, Inbox)> {
         let Outbox {
@@ -53,7 +53,7 @@ impl TaskEnds<'_> {
             dimension.note_viewers(viewers, viewers_gone);
             kept.into_iter().for_each(|column| dimension.keep(column));
             dimension.take_cut(cut, saves, publisher);
-            dimension.take_left(left, saves, self.directory, publisher);
+            dimension.take_left(left, saves, &mut self.directory, publisher);
             dimension.note_absorbed(region);
         }
         let departed =
@@ -105,7 +105,7 @@ impl TaskEnds<'_> {
                 }
                 warn!("entity {} went to {to}, which is not open: it waits in the store", traveller.id);
                 let reason = |_| Undeliverable::DimensionNotOpen(to);
-                self.post.drop_traveller(traveller, reason, self.directory, self.publisher);
+                self.post.drop_traveller(traveller, reason, &mut self.directory, &mut self.publisher);
             }
         }
     }

@@ -1,15 +1,11 @@
 //! What the end of a region's task means for the regionizer.
 
-use crate::coordinator::config::CoordinatorConfig;
-use crate::coordinator::deadlines::{Deadlines, Running};
-use crate::coordinator::dimension::Dimensions;
+use crate::coordinator::deadlines::Running;
 use crate::coordinator::exchange::Inbound;
-use crate::coordinator::publish::Publisher;
 use crate::coordinator::region_slot::RegionSlot;
-use crate::coordinator::saving::save::Saves;
-use crate::coordinator::threads::Threads;
+use crate::coordinator::surroundings::Surroundings;
 use crate::coordinator::threads::regions::TaskDone;
-use crate::coordinator::travel::letters::{Directory, Post};
+use crate::coordinator::travel::letters::Post;
 use crate::region::{RegionId, RegionPart, RegionState};
 use crate::simulation::{Inbox, Letter, Task, Undeliverable};
 use crate::space::DimensionId;
@@ -18,38 +14,14 @@ use rustc_hash::FxHashSet;
 use std::mem;
 use std::time::Duration;
 
-/// What the end of tasks touches.
-pub struct TaskEnds<'a> {
-    pub config: &'a CoordinatorConfig,
-    pub dimensions: &'a mut Dimensions,
-    pub deadlines: &'a mut Deadlines,
-    pub saves: &'a mut Saves,
-    pub directory: &'a mut Directory,
-    pub post: &'a mut Post,
-    pub publisher: &'a mut Publisher,
-}
-
 /// Ends the tasks that came back.
-pub fn finish_tasks(
-    config: Res<CoordinatorConfig>,
-    mut inbound: ResMut<Inbound>,
-    mut dimensions: ResMut<Dimensions>,
-    mut deadlines: ResMut<Deadlines>,
-    mut saves: ResMut<Saves>,
-    mut directory: ResMut<Directory>,
-    mut post: ResMut<Post>,
-    mut publisher: ResMut<Publisher>,
-    threads: Res<Threads>,
-) {
-    let (dimensions, deadlines, saves) = (&mut *dimensions, &mut *deadlines, &mut *saves);
-    let (directory, post, publisher) = (&mut *directory, &mut *post, &mut *publisher);
-    let mut ends = TaskEnds { config: &config, dimensions, deadlines, saves, directory, post, publisher };
-    ends.finish_all(mem::take(inbound.tasks.get()));
-    ends.halt_ordered();
-    deadlines.hand_over(&threads);
+pub fn finish_tasks(mut inbound: ResMut<Inbound>, mut world: Surroundings) {
+    world.finish_all(mem::take(inbound.tasks.get()));
+    world.halt_ordered();
+    world.deadlines.hand_over(&world.threads);
 }
 
-impl TaskEnds<'_> {
+impl Surroundings<'_> {
     /// Ends tasks in a fixed order.
     pub fn finish_all(&mut self, mut tasks: Vec<TaskDone>) {
         tasks.sort_by_key(|done| (done.dimension, done.region));
@@ -134,7 +106,7 @@ impl TaskEnds<'_> {
             let letters = mem::take(&mut slot.parked.get().inbox.letters);
             // What it wrote to itself came back to it.
             let back = dimension.waiting.get().remove(&region).map(|inbox| inbox.letters).unwrap_or_default();
-            end_letters(id, letters, back, self.post);
+            end_letters(id, letters, back, &mut self.post);
         }
         let split_off = match dimension.regionizer.end_tick(region, slot) {
             Ok(split_off) => split_off,
@@ -144,7 +116,7 @@ impl TaskEnds<'_> {
                 return;
             }
         };
-        dimension.note_region_events(self.deadlines, self.saves, self.directory, self.publisher);
+        dimension.note_region_events(&mut self.deadlines, &mut self.saves, &self.directory, &mut self.publisher);
         if !split_off.is_empty() {
             return self.begin_split(id, region, split_off);
         }
@@ -175,7 +147,7 @@ impl TaskEnds<'_> {
         // Which letters go with which part is known when it is known which entities do.
         let letters = mem::take(&mut parked.inbox.letters);
         dimension.inbox(region).letters.extend(letters);
-        self.deadlines.begin(dimension, region, running, Task::Split { parts }, self.saves);
+        self.deadlines.begin(dimension, region, running, Task::Split { parts }, &mut self.saves);
     }
 
     /// A region that never ticked is only an inbox: it is divided here.

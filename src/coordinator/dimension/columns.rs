@@ -46,7 +46,7 @@ impl Dimension {
     pub fn release_generation(&mut self, column: ColumnPos) {
         if self.stored.release(column) {
             self.viewers.values_mut().for_each(|viewer| viewer.to_generate.reopened(column));
-            self.wanting.ask_everybody();
+            self.wanting = None;
         }
     }
 
@@ -105,7 +105,7 @@ impl Dimension {
         // Whoever has it in range holds it.
         if self.is_held(column) {
             self.viewers.values_mut().for_each(|viewer| viewer.to_load.reopened(column));
-            self.wanting.ask_everybody();
+            self.wanting = None;
         }
     }
 

@@ -1,6 +1,6 @@
 //! Opens dimensions as soon as nothing stands in the way.
 
-use super::{Dimension, Dimensions, Opening, Store, Unopened};
+use super::{Dimension, Dimensions, Opening, Unopened};
 use crate::coordinator::clocks::clock::Clock;
 use crate::coordinator::config::CoordinatorConfig;
 use crate::coordinator::dimension::spec::{DimensionError, DimensionSpec};
@@ -21,14 +21,13 @@ pub(crate) fn open_dimension(
     In(spec): In<DimensionSpec>,
     config: Res<CoordinatorConfig>,
     clock: Res<Clock>,
-    store: Res<Store>,
     mut dimensions: ResMut<Dimensions>,
     saves: ResMut<Saves>,
     threads: ResMut<Threads>,
     publisher: ResMut<Publisher>,
 ) {
     dimensions.unopened.push(Unopened { spec, until: 0, is_removed: false });
-    open_waiting(config, clock, store, dimensions, saves, threads, publisher);
+    open_waiting(config, clock, dimensions, saves, threads, publisher);
 }
 
 /// Opens the dimensions that wait, unless another of the same name is being closed or erased, or the store lacks something of it.
@@ -36,7 +35,6 @@ pub(crate) fn open_dimension(
 pub fn open_waiting(
     config: Res<CoordinatorConfig>,
     clock: Res<Clock>,
-    store: Res<Store>,
     mut dimensions: ResMut<Dimensions>,
     mut saves: ResMut<Saves>,
     mut threads: ResMut<Threads>,
@@ -59,7 +57,7 @@ pub fn open_waiting(
                 remove_stored(entity, name, dimensions, &mut threads);
                 continue;
             }
-            false => Dimension::open(waiting.spec.clone(), &store.0, &config, threads.blocks()),
+            false => Dimension::open(waiting.spec.clone(), &threads.store, &config, &threads.template.blocks),
         };
         match opened {
             Err(DimensionError::Store(StoreError::BeingRemoved { .. })) => {

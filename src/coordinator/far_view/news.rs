@@ -1,20 +1,8 @@
 //! What a listener of a far view is told.
 
 use crate::chunk::ColumnSummary;
-use crate::coordinator::jobs::job::JobId;
-use crate::space::{ColumnPos, DimensionId};
+use crate::space::ColumnPos;
 use std::sync::Arc;
-
-/// Something that a listener is told.
-#[derive(Clone, Debug)]
-pub struct FarUpdate {
-    /// Its job.
-    pub job: JobId,
-    /// The dimension.
-    pub dimension: DimensionId,
-    /// What.
-    pub news: FarNews,
-}
 
 /// What a listener is told.
 #[derive(Clone, Debug)]

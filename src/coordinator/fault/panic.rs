@@ -1,5 +1,6 @@
 //! Where a panic on a region thread was raised: the payload does not say, only the panic hook learns it.
 
+use super::region_fault::RegionFault;
 use crate::work::panic_message;
 use std::any::Any;
 use std::backtrace::Backtrace;
@@ -7,40 +8,15 @@ use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
 use std::sync::Once;
 
-/// A panic that was caught.
-pub struct CaughtPanic {
-    pub reason: String,
-    /// File, line and column in the source.
-    pub location: Option<String>,
-    /// The system that ran, if the program knows the names of its functions.
-    pub system: Option<String>,
-    /// What to go on panicking with; `None` if it was no panic but an order.
-    pub payload: Option<Box<dyn Any + Send>>,
-}
-
-impl CaughtPanic {
-    /// What stands for a panic where the game ordered a region to halt.
-    pub fn by_order() -> Self {
-        Self { reason: "by order".to_owned(), location: None, system: None, payload: None }
-    }
-}
-
-/// A panic as the hook sees it.
-struct Raised {
-    reason: String,
-    location: Option<String>,
-    /// To be read only if the panic is not caught by the game: that takes milliseconds.
-    backtrace: Backtrace,
-}
-
 thread_local! {
     static WATCHED: Cell<bool> = const { Cell::new(false) };
-    /// The last one: those before it were caught.
-    static RAISED: RefCell<Option<Raised>> = const { RefCell::new(None) };
+    /// The last panic: those before it were caught. Its backtrace is read only if the game does not catch it too: that takes
+    /// milliseconds.
+    static RAISED: RefCell<Option<(RegionFault, Backtrace)>> = const { RefCell::new(None) };
 }
 
-/// Runs `work`, and tells of its panic where that was raised.
-pub fn catch<T>(work: impl FnOnce() -> T) -> Result<T, CaughtPanic> {
+/// Runs `work`, and tells of its panic where that was raised, with what to go on panicking with.
+pub fn catch<T>(work: impl FnOnce() -> T) -> Result<T, (RegionFault, Box<dyn Any + Send>)> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let before = std::panic::take_hook();
@@ -56,13 +32,13 @@ pub fn catch<T>(work: impl FnOnce() -> T) -> Result<T, CaughtPanic> {
     result.map_err(|payload| {
         let reason = panic_message(&*payload);
         // What was raised on another thread, or goes on after it was caught, is not the last one of this thread.
-        let raised = raised.filter(|raised| raised.reason == reason);
+        let raised = raised.filter(|(raised, _)| raised.reason == reason);
         let (location, system) = match (system_of_error(&reason), raised) {
             (Some(system), _) => (None, Some(system)),
-            (None, Some(raised)) => (raised.location, system_in(&raised.backtrace.to_string())),
+            (None, Some((raised, backtrace))) => (raised.location, system_in(&backtrace.to_string())),
             (None, None) => (None, None),
         };
-        CaughtPanic { reason, location, system, payload: Some(payload) }
+        (RegionFault { location, system, ..RegionFault::new(reason) }, payload)
     })
 }
 
@@ -70,8 +46,9 @@ fn note(info: &PanicHookInfo) {
     if !WATCHED.get() {
         return;
     }
-    let (reason, location) = (panic_message(info.payload()), info.location().map(ToString::to_string));
-    RAISED.set(Some(Raised { reason, location, backtrace: Backtrace::force_capture() }));
+    let location = info.location().map(ToString::to_string);
+    let raised = RegionFault { location, ..RegionFault::new(panic_message(info.payload())) };
+    RAISED.set(Some((raised, Backtrace::force_capture())));
 }
 
 /// The function that Bevy called as a system: in a backtrace, the last one of the game before Bevy's that call it.
@@ -119,7 +96,7 @@ mod tests {
                 panic!("no more {}", "cheese")
             }
         };
-        let caught = catch(fails).err().unwrap();
+        let (caught, _) = catch(fails).err().unwrap();
         assert_eq!(caught.reason, "no more cheese");
         assert!(caught.location.is_some_and(|at| at.contains("panic.rs:")));
         assert!(catch(|| 7).is_ok_and(|seven| seven == 7));
@@ -135,7 +112,7 @@ mod tests {
                 panic!("not caught")
             }
         });
-        let last = last.err().unwrap();
+        let (last, _) = last.err().unwrap();
         assert_eq!(last.reason, "not caught");
         assert!(last.location.is_some_and(|at| at.contains(&format!("panic.rs:{line}:"))));
 
@@ -145,7 +122,7 @@ mod tests {
             let _ = caught_before();
             std::panic::resume_unwind(first)
         });
-        let goes_on = goes_on.err().unwrap();
+        let (goes_on, _) = goes_on.err().unwrap();
         assert_eq!((goes_on.reason.as_str(), goes_on.location), ("first", None));
     }
 

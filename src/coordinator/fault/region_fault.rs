@@ -14,3 +14,10 @@ pub struct RegionFault {
     /// The lowest of the region's columns then.
     pub column: Option<ColumnPos>,
 }
+
+impl RegionFault {
+    /// A fault of which nothing else is known.
+    pub(in crate::coordinator) fn new(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), location: None, system: None, column: None }
+    }
+}

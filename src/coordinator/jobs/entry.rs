@@ -1,16 +1,19 @@
 //! One job: its turns, how far it is, and what the main world and the store are told of it.
 
-use super::job::{Job, JobId, JobKind, JobOrder, JobProgress, JobState, JobStatus, Pregeneration, Samples};
+use super::job::{Job, JobId, JobKind, JobOrder, JobProgress, JobState, JobStatus, Pregeneration};
 use super::sweep::Sweep;
 use crate::coordinator::dimension::{Dimension, Dimensions};
 use crate::coordinator::far_view::Listener;
 use crate::coordinator::saving::save::Saves;
+use crate::coordinator::snapshots::error::JobError;
 use crate::coordinator::snapshots::order::SnapshotOrder;
 use crate::coordinator::snapshots::records::Record;
 use crate::coordinator::snapshots::transfer::Transfer;
-use crate::coordinator::snapshots::transfer::surroundings::Surroundings;
+use crate::coordinator::statistics::rate::RecentRate;
+use crate::coordinator::surroundings::Surroundings;
 use crate::space::DimensionId;
 use crate::storage::StoredPregeneration;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +26,7 @@ pub struct Entry {
     is_paused: bool,
     is_cancelled: bool,
     progress: JobProgress,
-    samples: Samples,
+    rate: RecentRate,
     last_pass: Option<Duration>,
     /// When the main world was told last; `None` if it is to be told with this pass.
     told: Option<Duration>,
@@ -39,19 +42,10 @@ pub enum Work {
     FarView(Box<Listener>),
 }
 
-/// Jobs that take turns: a fixed number of those in a lane run at a time, and the others wait in their order.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Lane {
-    Transfers,
-    SweepsOf(DimensionId),
-    /// A lane of its own: the job waits for no other, and no other waits for it.
-    Own(JobId),
-}
-
 impl Entry {
     fn new(id: JobId, kind: JobKind, work: Work) -> Self {
-        let (is_paused, is_cancelled, progress, samples, last_pass, told) = Default::default();
-        Self { job: Job { id, kind }, work, is_paused, is_cancelled, progress, samples, last_pass, told }
+        let (is_paused, is_cancelled, progress, rate, last_pass, told) = Default::default();
+        Self { job: Job { id, kind }, work, is_paused, is_cancelled, progress, rate, last_pass, told }
     }
 
     /// A capture; or a restore, with its record if it is remembered on disk. If the record is written already, the job resumes a
@@ -111,7 +105,8 @@ impl Entry {
             JobOrder::Cancel => {
                 self.is_cancelled = true;
                 if let Work::Transfer(transfer) = &mut self.work {
-                    transfer.cancel();
+                    // What is under way is still answered.
+                    transfer.task.outcome.error = Some(JobError::Cancelled);
                 }
             }
         }
@@ -122,24 +117,38 @@ impl Entry {
     /// in the order of their numbers.
     pub fn rank(&self) -> (bool, bool, u64) {
         match &self.work {
-            Work::Transfer(transfer) => (!transfer.has_begun(), !transfer.is_resumed(), 0),
+            Work::Transfer(transfer) => (!transfer.has_begun, !transfer.task.is_resumed, 0),
             Work::Sweep(sweep) => (false, false, sweep.place.map_or(u64::MAX, |(_, number)| number)),
             Work::FarView(_) => (false, false, 0),
         }
     }
 
-    /// The lane in which it may run now. Pre-generations and restores that were cut short wait for their dimension; any other
-    /// capture or restore fails if its dimension is not open.
-    pub fn lane(&self, is_open: impl Fn(DimensionId) -> bool) -> Option<Lane> {
-        match &self.work {
-            _ if self.is_paused => None,
+    /// Whether it may run now, beside those that `running` counts: captures and restores, of which so many run at a time, under
+    /// `None`, and pre-generations, of which one does, under their dimension. The others wait in their order. Pre-generations and
+    /// restores that were cut short wait for their dimension; any other capture or restore fails if its dimension is not open.
+    pub fn takes_turn(
+        &self,
+        is_open: impl Fn(DimensionId) -> bool,
+        most_transfers: usize,
+        running: &mut BTreeMap<Option<DimensionId>, usize>,
+    ) -> bool {
+        let (lane, most) = match &self.work {
+            _ if self.is_paused => return false,
+            Work::FarView(_) => return true,
             Work::Transfer(transfer) => {
-                let may_run = !transfer.is_resumed() || transfer.has_begun() || is_open(transfer.dimension());
-                may_run.then_some(Lane::Transfers)
+                if transfer.task.is_resumed && !transfer.has_begun && !is_open(transfer.task.dimension) {
+                    return false;
+                }
+                (None, most_transfers)
             }
-            Work::Sweep(sweep) => sweep.place.map(|(id, _)| id).filter(|id| is_open(*id)).map(Lane::SweepsOf),
-            Work::FarView(_) => Some(Lane::Own(self.job.id)),
-        }
+            Work::Sweep(sweep) => match sweep.place {
+                Some((id, _)) if is_open(id) => (Some(id), 1),
+                _ => return false,
+            },
+        };
+        let running = running.entry(lane).or_default();
+        *running += 1;
+        *running <= most
     }
 
     /// Whether it works in this pass. A cancelled job does, even without a turn.
@@ -163,7 +172,7 @@ impl Entry {
     fn set_state(&mut self, state: JobState) {
         if self.progress.state != state {
             self.progress.state = state;
-            self.samples.clear();
+            self.rate.clear();
             self.told = None;
         }
     }
@@ -215,14 +224,14 @@ impl Entry {
     /// Measures how far it has come.
     fn status(&mut self) -> JobStatus {
         match &self.work {
-            Work::Transfer(transfer) => transfer.measure(&mut self.progress),
+            Work::Transfer(transfer) => transfer.task.measure(&mut self.progress),
             Work::Sweep(sweep) => sweep.measure(&mut self.progress),
             Work::FarView(listener) => listener.measure(&mut self.progress),
         }
         if self.progress.state == JobState::Running {
-            self.samples.push(self.last_pass.unwrap_or_default(), self.progress.done);
+            self.rate.push(self.last_pass.unwrap_or_default(), self.progress.done);
         }
-        self.progress.per_second = self.samples.rate();
+        self.progress.per_second = self.rate.per_second();
         JobStatus { job: self.job, progress: self.progress.clone(), outcome: None }
     }
 
@@ -248,7 +257,7 @@ impl Entry {
                 listener.leave(dimensions);
                 (JobState::Cancelled, Default::default())
             }
-            Work::Transfer(transfer) => transfer.end(),
+            Work::Transfer(transfer) => transfer.task.end(),
             Work::Sweep(sweep) => {
                 if let Some(dimension) = sweep.place.and_then(|(id, _)| dimensions.open.get_mut(&id)) {
                     sweep.leave(dimension);

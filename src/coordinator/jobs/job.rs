@@ -3,7 +3,6 @@
 use crate::coordinator::snapshots::outcome::JobOutcome;
 use crate::space::{BlockBox, ColumnArea, DimensionId};
 use bevy::prelude::*;
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -147,8 +146,8 @@ pub struct JobProgress {
     pub total: u128,
     /// Columns that a pre-generation tried several times and that failed each time.
     pub failed: u64,
-    /// Pieces of work that were done in a second, over the last ten seconds; `None` before there is enough to count, and while
-    /// it does not run.
+    /// Pieces of work that were done in a second, over the last ten seconds; `None` if there were none, or not for a second
+    /// yet, and while it does not run.
     pub per_second: Option<f64>,
     /// How long it has been running; for a pre-generation, earlier sessions are included.
     pub elapsed: Duration,
@@ -190,50 +189,9 @@ pub struct JobStatus {
     pub outcome: Option<Arc<JobOutcome>>,
 }
 
-/// How far back the rate looks.
-const WINDOW: Duration = Duration::from_secs(10);
-
-/// How many pieces of work were done at which time.
-#[derive(Clone, Debug, Default)]
-pub struct Samples(VecDeque<(Duration, u64)>);
-
-impl Samples {
-    pub fn push(&mut self, now: Duration, done: u64) {
-        self.0.push_back((now, done));
-        // The one at the far edge of the window stays.
-        while self.0.get(1).is_some_and(|(at, _)| *at + WINDOW <= now) {
-            self.0.pop_front();
-        }
-    }
-
-    pub fn clear(&mut self) {
-        self.0.clear();
-    }
-
-    /// Pieces of work a second over the window.
-    pub fn rate(&self) -> Option<f64> {
-        let ((first, before), (last, done)) = (self.0.front()?, self.0.back()?);
-        let seconds = last.saturating_sub(*first).as_secs_f64();
-        (seconds > 0.0).then(|| done.saturating_sub(*before) as f64 / seconds)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_rate_is_that_of_the_last_ten_seconds() {
-        let mut samples = Samples::default();
-        assert_eq!(samples.rate(), None);
-        samples.push(Duration::ZERO, 100);
-        assert_eq!(samples.rate(), None);
-        (1..=40).for_each(|second| samples.push(Duration::from_secs(second), 100 + second * 5));
-        assert_eq!(samples.rate(), Some(5.0));
-        (41..=50).for_each(|second| samples.push(Duration::from_secs(second), 300 + (second - 40) * 20));
-        assert_eq!(samples.rate(), Some(20.0));
-        assert!(samples.0.len() <= 12);
-    }
 
     #[test]
     fn what_is_left_follows_from_the_rate() {

@@ -9,7 +9,7 @@ use crate::space::DimensionId;
 use std::time::Duration;
 
 /// When regions have their turns.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Autosave {
     cycle: Duration,
     /// The time within which what was handed out is committed.

@@ -2,21 +2,21 @@
 //! The game asks for them by a message, and the program `terrane` by a file in the world's folder, which the storage thread
 //! looks for each second.
 
-use super::request::{BackupOrder, BackupWorld, SaveError, SaveRequest, SaveWorld};
+use super::request::{BackupWorld, SaveError, SaveRequest, SaveWorld};
 use crate::coordinator::clocks::clock::Clock;
-use crate::coordinator::dimension::Store;
-use crate::coordinator::events::{BackupFailed, SaveFailed, WorldBackedUp, WorldEvent, WorldSaved};
+use crate::coordinator::events::{BackupFailed, SaveFailed, WorldBackedUp, WorldSaved};
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::saving::save::Saves;
 use crate::coordinator::snapshots::forget_restore;
 use crate::coordinator::threads::Threads;
-use crate::coordinator::threads::beside::Place;
 use crate::coordinator::threads::work_error::WorkError;
 use crate::storage::upkeep::FoundRequest;
 use crate::storage::{Backup, WorldStore};
 
 use bevy::prelude::*;
 use std::mem;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// The time between two looks for requests.
@@ -27,35 +27,32 @@ pub(crate) fn save_world(In(SaveWorld { request }): In<SaveWorld>, mut saves: Re
 }
 
 pub(crate) fn back_up_world(In(backup): In<BackupWorld>, mut saves: ResMut<Saves>) {
-    saves.requested.push(SaveRequest::Backup(BackupOrder::Game(backup)));
+    saves.requested.push(SaveRequest::Backup(backup));
 }
 
-impl BackupOrder {
-    /// Answers another process; for the game it gives the answer.
-    pub fn answer(self, result: Result<Backup, SaveError>) -> Option<WorldEvent> {
-        match self {
-            Self::Process(found) => {
-                match &result {
-                    Ok(backup) => info!("backup {} was made in {}", backup.number, found.folder.display()),
-                    Err(error) => warn!("no backup was made in {}: {error}", found.folder.display()),
-                }
-                found.answer(result.as_ref().map_err(ToString::to_string));
-                None
-            }
-            Self::Game(BackupWorld { request, .. }) => Some(match result {
-                Ok(Backup { number, bytes, .. }) => WorldBackedUp { request, number, bytes }.into(),
-                Err(error) => BackupFailed { request, error }.into(),
-            }),
-        }
+/// Tells the game what came of its backup.
+fn tell_game(request: u64, made: Result<Backup, SaveError>, publisher: &mut Publisher) {
+    match made {
+        Ok(Backup { number, bytes, .. }) => publisher.event(WorldBackedUp { request, number, bytes }),
+        Err(error) => publisher.event(BackupFailed { request, error }),
     }
 }
 
-pub fn look_for_requests(clock: Res<Clock>, store: Res<Store>, threads: Res<Threads>, mut saves: ResMut<Saves>) {
-    if clock.now < saves.next_look || store.0.folder().is_none() {
+/// Tells another process what came of its backup.
+fn tell_process(found: FoundRequest, made: &Result<Backup, SaveError>) {
+    match made {
+        Ok(backup) => info!("backup {} was made in {}", backup.number, found.folder.display()),
+        Err(error) => warn!("no backup was made in {}: {error}", found.folder.display()),
+    }
+    found.answer(made.as_ref().map_err(ToString::to_string));
+}
+
+pub fn look_for_requests(clock: Res<Clock>, threads: Res<Threads>, mut saves: ResMut<Saves>) {
+    if clock.now < saves.next_look || threads.store.folder().is_none() {
         return;
     }
     let is_asked = threads.ask_when_idle(find_requests, |world, found| {
-        let found = found.into_iter().map(|found| SaveRequest::Backup(BackupOrder::Process(found)));
+        let found = found.into_iter().map(SaveRequest::ProcessBackup);
         world.resource_mut::<Saves>().requested.extend(found);
     });
     if is_asked {
@@ -72,19 +69,16 @@ fn find_requests(store: &WorldStore) -> Vec<FoundRequest> {
 }
 
 /// Makes a backup of what is stored.
-fn back_up(order: BackupOrder, threads: &mut Threads) {
-    let (folder, keep) = match &order {
-        BackupOrder::Game(BackupWorld { folder, keep, .. }) => (folder.clone(), *keep),
-        BackupOrder::Process(found) => (found.folder.clone(), found.keep),
-    };
+fn back_up(
+    folder: PathBuf,
+    keep: Option<NonZeroU32>,
+    threads: &mut Threads,
+    tell: impl FnOnce(Result<Backup, SaveError>, &mut Publisher) + Send + 'static,
+) {
     threads.ask(
-        Place::Beside("terrane backup"),
+        Some("terrane backup"),
         move |store, _| store.back_up(&folder, keep).map_err(WorkError::from),
-        |world, made| {
-            if let Some(event) = order.answer(made.flatten().map_err(SaveError::from)) {
-                world.resource_mut::<Publisher>().event(event);
-            }
-        },
+        |world, made| tell(made.flatten().map_err(SaveError::from), &mut world.resource_mut::<Publisher>()),
     );
 }
 
@@ -94,7 +88,12 @@ impl Saves {
         for request in mem::take(&mut self.answered) {
             match request {
                 SaveRequest::Message(request) => publisher.event(WorldSaved { request }),
-                SaveRequest::Backup(order) => back_up(order, threads),
+                SaveRequest::Backup(BackupWorld { request, folder, keep }) => {
+                    back_up(folder, keep, threads, move |made, publisher| tell_game(request, made, publisher));
+                }
+                SaveRequest::ProcessBackup(found) => {
+                    back_up(found.folder.clone(), found.keep, threads, move |made, _| tell_process(found, &made));
+                }
                 SaveRequest::Restore(record) => forget_restore(record, threads),
             }
         }
@@ -106,11 +105,8 @@ impl Saves {
         for request in requests {
             match request {
                 SaveRequest::Message(number) => numbers.push(number),
-                SaveRequest::Backup(order) => {
-                    if let Some(event) = order.answer(Err(error.clone())) {
-                        publisher.event(event);
-                    }
-                }
+                SaveRequest::Backup(backup) => tell_game(backup.request, Err(error.clone()), publisher),
+                SaveRequest::ProcessBackup(found) => tell_process(found, &Err(error.clone())),
                 SaveRequest::Restore(record) => self.unsaved_restores.push(record),
             }
         }

@@ -3,13 +3,12 @@
 use super::save::Saves;
 use crate::coordinator::deadlines::Deadlines;
 use crate::coordinator::dimension::spec::DimensionError;
-use crate::coordinator::dimension::{Closing, Dimension, Dimensions, Store, Unopened};
+use crate::coordinator::dimension::{Closing, Dimension, Dimensions, Unopened};
 use crate::coordinator::events::{DimensionClosed, DimensionRemoved};
 use crate::coordinator::jobs::JobBook;
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::streaming::holders::Holder;
 use crate::coordinator::threads::Threads;
-use crate::coordinator::threads::beside::Place;
 use crate::coordinator::threads::work_error::WorkError;
 use crate::coordinator::travel::letters::{Directory, Post};
 use crate::region::RegionId;
@@ -28,7 +27,7 @@ pub fn remove_stored(entity: Entity, name: String, dimensions: &mut Dimensions, 
     if !dimensions.removing.insert(name.clone()) {
         return;
     }
-    let (ending, wanted) = (threads.ending(), name.clone());
+    let (ending, wanted) = (threads.ending.clone(), name.clone());
     let remove = move |store: &WorldStore, _: &_| {
         let mut told = Instant::now();
         let removed = store.remove_dimension(&wanted, |progress| {
@@ -40,7 +39,7 @@ pub fn remove_stored(entity: Entity, name: String, dimensions: &mut Dimensions, 
         });
         removed.map_err(WorkError::from)
     };
-    threads.ask(Place::Beside("terrane removal"), remove, move |world, removed| {
+    threads.ask(Some("terrane removal"), remove, move |world, removed| {
         let (entries, error) = match removed.flatten() {
             Ok(Some(entries)) => (entries, None),
             // The rest is removed when a dimension of this name is asked for again.
@@ -57,7 +56,7 @@ pub fn remove_stored(entity: Entity, name: String, dimensions: &mut Dimensions, 
 pub(crate) fn close_dimension(
     In((entity, remove)): In<(Entity, bool)>,
     mut dimensions: ResMut<Dimensions>,
-    store: Res<Store>,
+    threads: Res<Threads>,
     mut saves: ResMut<Saves>,
     mut post: ResMut<Post>,
 ) {
@@ -67,7 +66,7 @@ pub(crate) fn close_dimension(
     for waiting in waiting {
         dimensions.stop_rebuild(&waiting.spec.name, remove);
         if remove {
-            dimensions.remove_unopened(waiting, &store.0, &mut saves);
+            dimensions.remove_unopened(waiting, &threads.store, &mut saves);
         }
     }
     let Some(dimension) = dimensions.by_entity(entity) else { return };

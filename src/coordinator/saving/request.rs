@@ -59,17 +59,10 @@ pub enum SaveError {
 pub enum SaveRequest {
     /// A message with this number answers it.
     Message(u64),
-    /// A backup follows it.
-    Backup(BackupOrder),
+    /// A backup follows it, for the game.
+    Backup(BackupWorld),
+    /// A backup follows it, for another process.
+    ProcessBackup(FoundRequest),
     /// A restore is done, whose record is there.
     Restore(PathBuf),
-}
-
-/// A backup that is to be made.
-#[derive(Debug)]
-pub enum BackupOrder {
-    /// The game asked for it.
-    Game(BackupWorld),
-    /// Another process asked for it.
-    Process(FoundRequest),
 }

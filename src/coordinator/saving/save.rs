@@ -36,7 +36,7 @@ const RETRY: Duration = Duration::from_secs(1);
 /// The time within which commits are synced by [`SaveDurability::EachSecond`].
 const SYNC_WITHIN: Duration = Duration::from_secs(1);
 
-#[derive(Resource)]
+#[derive(Resource, Default)]
 pub struct Saves {
     pub pending: SaveBatch,
     pub autosave: Autosave,
@@ -53,8 +53,8 @@ pub struct Saves {
     commits: u64,
     /// The number of the last commit that the store has.
     acknowledged: u64,
-    /// The commit in flight.
-    sent: Option<Sent>,
+    /// The commit in flight, and whether it is synced, and all before it with it.
+    sent: Option<(Arc<SaveBatch>, bool)>,
     /// The store has commits that a loss of power may take back.
     is_unsynced: bool,
     /// Requests that are answered by the next commit that is synced.
@@ -75,13 +75,6 @@ pub struct Saves {
     pub count: u64,
 }
 
-/// What was handed to the storage thread.
-struct Sent {
-    batch: Arc<SaveBatch>,
-    /// It is synced, and all before it with it.
-    is_synced: bool,
-}
-
 /// One round of asking every region for what is unsaved.
 struct Round {
     number: u64,
@@ -97,30 +90,8 @@ impl Saves {
     pub fn new(config: &CoordinatorConfig) -> Self {
         let autosave = Autosave::new(config.autosave_period);
         let commit_at = autosave.commit_within;
-        Self {
-            pending: SaveBatch::default(),
-            autosave,
-            durability: config.save_durability,
-            limit: config.unsaved_limit.max(1),
-            requested: Vec::new(),
-            rounds: Vec::new(),
-            last_round: 0,
-            is_commit_requested: false,
-            commits: 0,
-            acknowledged: 0,
-            sent: None,
-            is_unsynced: false,
-            answers: Vec::new(),
-            answered: Vec::new(),
-            unsaved_restores: Vec::new(),
-            commit_at,
-            sync_at: Duration::ZERO,
-            retry_at: Duration::ZERO,
-            next_look: Duration::ZERO,
-            bytes: 0,
-            time: Duration::ZERO,
-            count: 0,
-        }
+        let (durability, limit) = (config.save_durability, config.unsaved_limit.max(1));
+        Self { autosave, durability, limit, commit_at, ..Self::default() }
     }
 
     /// The number of the commit with which the store has everything that was handed out up to now.
@@ -154,7 +125,7 @@ impl Saves {
 
     /// What is on its way into the store, the newest first.
     pub fn unwritten_batches(&self) -> impl Iterator<Item = &SaveBatch> {
-        [Some(&self.pending), self.sent.as_ref().map(|sent| &*sent.batch)].into_iter().flatten()
+        [Some(&self.pending), self.sent.as_ref().map(|(batch, _)| &**batch)].into_iter().flatten()
     }
 
     /// The newest of what is on its way into the store of an entity: its record, or that it is no more.
@@ -340,7 +311,7 @@ impl Saves {
         match threads.storage.try_submit(batch.clone(), durability, self.commits + 1) {
             Ok(()) => {
                 self.commits += 1;
-                self.sent = Some(Sent { batch, is_synced: sync });
+                self.sent = Some((batch, sync));
                 self.commit_at = now.saturating_add(self.autosave.commit_within);
                 if sync {
                     self.sync_at = now.saturating_add(SYNC_WITHIN);
@@ -385,7 +356,7 @@ impl Saves {
             let sent = self.sent.take();
             match result {
                 Ok(report) => {
-                    dimensions.note_new_sparse_ground(sent.as_ref().map(|sent| &*sent.batch));
+                    dimensions.note_new_sparse_ground(sent.as_ref().map(|(batch, _)| &**batch));
                     self.count += 1;
                     self.bytes += report.bytes;
                     self.time += report.duration;
@@ -396,7 +367,7 @@ impl Saves {
                     for dimension in dimensions.open.values_mut() {
                         dimension.departed().forget_until(ticket);
                     }
-                    self.is_unsynced = !sent.is_some_and(|sent| sent.is_synced);
+                    self.is_unsynced = !sent.is_some_and(|(_, is_synced)| is_synced);
                     if !self.is_unsynced {
                         self.answered.append(&mut self.answers);
                     }

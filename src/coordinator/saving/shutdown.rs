@@ -4,19 +4,18 @@ use super::save::Saves;
 use super::tiers::note_resident;
 use crate::chunk::ColumnSummary;
 use crate::coordinator::clocks::clock::Clock;
-use crate::coordinator::collect::tasks::TaskEnds;
-use crate::coordinator::config::CoordinatorConfig;
 use crate::coordinator::deadlines::Deadlines;
-use crate::coordinator::dimension::{Dimension, Dimensions, Store};
+use crate::coordinator::dimension::{Dimension, Dimensions};
 use crate::coordinator::exchange::{Inbound, do_work};
 use crate::coordinator::jobs::{JobBook, keep_jobs};
 use crate::coordinator::region_slot::Parked;
 use crate::coordinator::saving::request::SaveError;
 use crate::coordinator::streaming::orders::Orders;
+use crate::coordinator::surroundings::Surroundings;
 use crate::coordinator::threads::Threads;
 use crate::coordinator::threads::ready::ColumnsReady;
 use crate::coordinator::threads::regions::Fault;
-use crate::coordinator::travel::letters::{Directory, Post, sort_letters};
+use crate::coordinator::travel::letters::{Post, sort_letters};
 use crate::coordinator::{complaints::tell_complaints, publish::Publisher};
 use crate::simulation::{Assignment, BlockAccessError, ColumnError, Inbox, Salvage, SetBlock, Task};
 use crate::space::{ColumnPos, DimensionId};
@@ -64,33 +63,20 @@ pub fn shut_down(world: &mut World) {
     do_work(world);
 }
 
-fn wait_for_regions(
-    config: Res<CoordinatorConfig>,
-    mut inbound: ResMut<Inbound>,
-    mut dimensions: ResMut<Dimensions>,
-    mut deadlines: ResMut<Deadlines>,
-    mut saves: ResMut<Saves>,
-    mut directory: ResMut<Directory>,
-    mut post: ResMut<Post>,
-    mut publisher: ResMut<Publisher>,
-    threads: Res<Threads>,
-) {
+fn wait_for_regions(mut inbound: ResMut<Inbound>, mut world: Surroundings) {
     // A patience beyond what a clock can tell is for ever.
-    let until = Instant::now().checked_add(config.shutdown_patience);
-    let (dimensions, deadlines, saves) = (&mut *dimensions, &mut *deadlines, &mut *saves);
-    let (directory, post, publisher) = (&mut *directory, &mut *post, &mut *publisher);
-    let mut ends = TaskEnds { config: &config, dimensions, deadlines, saves, directory, post, publisher };
+    let until = Instant::now().checked_add(world.config.shutdown_patience);
     loop {
-        ends.finish_all(mem::take(inbound.tasks.get()));
-        ends.deadlines.hand_over(&threads);
-        if ends.deadlines.running.is_empty() {
+        world.finish_all(mem::take(inbound.tasks.get()));
+        world.deadlines.hand_over(&world.threads);
+        if world.deadlines.running.is_empty() {
             return;
         }
         if !inbound.wait_until(until) {
             break;
         }
     }
-    for (id, region) in ends.deadlines.running.keys() {
+    for (id, region) in world.deadlines.running.keys() {
         error!("{region} of {id} is still ticking: what it changed since its last save is lost");
     }
 }
@@ -169,37 +155,25 @@ fn edit_stored(
 
 /// Every region hands out all that it has. What they send to each other with that is handed over too, unless they
 /// never come to an end with it.
-fn save_regions(
-    config: Res<CoordinatorConfig>,
-    clock: Res<Clock>,
-    mut dimensions: ResMut<Dimensions>,
-    mut deadlines: ResMut<Deadlines>,
-    mut saves: ResMut<Saves>,
-    mut directory: ResMut<Directory>,
-    mut post: ResMut<Post>,
-    mut publisher: ResMut<Publisher>,
-    threads: Res<Threads>,
-) {
-    let (dimensions, deadlines, saves) = (&mut *dimensions, &mut *deadlines, &mut *saves);
-    let (directory, post, publisher) = (&mut *directory, &mut *post, &mut *publisher);
-    let mut ends = TaskEnds { config: &config, dimensions, deadlines, saves, directory, post, publisher };
+fn save_regions(mut world: Surroundings) {
     for round in 0..LAST_ROUNDS {
-        let has_closed = ends.close_regions(round == 0, &threads);
-        ends.post.sort(ends.dimensions, ends.directory, ends.publisher, clock.now);
+        let has_closed = world.close_regions(round == 0);
+        let now = world.clock.now;
+        world.post.sort(&mut world.dimensions, &world.directory, &mut world.publisher, now);
         if !has_closed {
             break;
         }
     }
-    let waiting = letters_left(ends.dimensions);
+    let waiting = letters_left(&mut world.dimensions);
     if waiting > 0 {
         warn!("{waiting} messages and closures still waited for their place or their time: they end with the app");
     }
-    ends.publisher.hand_over();
+    world.publisher.hand_over();
 }
 
-impl TaskEnds<'_> {
+impl Surroundings<'_> {
     /// The last task of each region that has something to do. Says whether there was one.
-    fn close_regions(&mut self, is_first: bool, threads: &Threads) -> bool {
+    fn close_regions(&mut self, is_first: bool) -> bool {
         let mut has_closed = false;
         for (id, region) in self.dimensions.regions() {
             let Some(dimension) = self.dimensions.open.get_mut(&id) else { continue };
@@ -221,7 +195,7 @@ impl TaskEnds<'_> {
             let number = self.deadlines.next_assignment();
             let Parked { worlds, inbox } = parked;
             let assignment = Assignment { region, ground, worlds, inbox, task: Task::Close, number, clock, progress };
-            match threads.regions.run_here(assignment).outcome {
+            match self.threads.regions.run_here(assignment).outcome {
                 Ok((worlds, outbox)) => {
                     let _ = self.route(id, region, outbox);
                     let dimension = self.dimensions.open.get_mut(&id);
@@ -229,8 +203,8 @@ impl TaskEnds<'_> {
                         slot.parked.get().worlds = worlds;
                     }
                 }
-                Err(Fault { panic, salvage }) => {
-                    error!("{region} of {id} could not be saved: {}", panic.reason);
+                Err(Fault { fault, salvage, .. }) => {
+                    error!("{region} of {id} could not be saved: {}", fault.reason);
                     let Salvage { inbox, undelivered, .. } = *salvage;
                     let lost = inbox.letters.len() + undelivered.len();
                     if lost > 0 {
@@ -257,9 +231,9 @@ fn letters_left(dimensions: &mut Dimensions) -> usize {
 }
 
 /// The clocks, and when chunks were in use last: also if nothing else is saved any more. What is saved is synced after it.
-fn save_clocks(store: Res<Store>, dimensions: Res<Dimensions>) {
+fn save_clocks(threads: Res<Threads>, dimensions: Res<Dimensions>) {
     let clocks = SaveBatch { clocks: dimensions.clocks().collect(), ..SaveBatch::default() };
-    if let Err(error) = store.0.commit(&clocks, Durability::Process) {
+    if let Err(error) = threads.store.commit(&clocks, Durability::Process) {
         warn!("the time that has passed in dimensions is not saved: {error}");
     }
 }

@@ -9,7 +9,7 @@ mod tests;
 
 use crate::coordinator::clocks::clock::Clock;
 use crate::coordinator::config::CoordinatorConfig;
-use crate::coordinator::dimension::{Dimension, Dimensions, Store};
+use crate::coordinator::dimension::{Dimension, Dimensions};
 use crate::coordinator::statistics::TierStatistics;
 use crate::coordinator::streaming::holders::ViewerState;
 use crate::coordinator::threads::Threads;
@@ -114,17 +114,17 @@ impl Step {
 pub fn tend_tiers(
     config: Res<CoordinatorConfig>,
     clock: Res<Clock>,
-    store: Res<Store>,
     dimensions: Res<Dimensions>,
     threads: Res<Threads>,
     mut tiers: ResMut<Tiers>,
 ) {
     let now = clock.now;
-    store.0.set_session_time(now);
+    let store = &*threads.store;
+    store.set_session_time(now);
     if let Some(done) = tiers.done.take() {
         tiers.is_asked = false;
         match done {
-            Ok(done) => tiers.take_step(done, now, &config.tiers, &store.0, &dimensions),
+            Ok(done) => tiers.take_step(done, now, &config.tiers, store, &dimensions),
             Err(error) => {
                 warn!("chunks could not be moved to other tiers: {error}; the next try is in {RETRY:?}");
                 // They are found again.
@@ -135,8 +135,8 @@ pub fn tend_tiers(
         }
     }
     // What was loaded and is to be hot again does not wait.
-    if !tiers.is_asked && (now >= tiers.next_at || store.0.has_promotions()) {
-        let step = tiers.next_step(now, &config.tiers, &store.0);
+    if !tiers.is_asked && (now >= tiers.next_at || store.has_promotions()) {
+        let step = tiers.next_step(now, &config.tiers, store);
         let answer = |world: &mut World, done| world.resource_mut::<Tiers>().done = Some(done);
         tiers.is_asked = threads.ask_when_idle(move |store| step.run(store), answer);
     }
@@ -210,15 +210,16 @@ fn nearest_viewer(dimension: &Dimension, group: ChunkGroup) -> Option<u64> {
 }
 
 /// All that is loaded was in use up to now, however long ago it was loaded.
-pub fn note_resident(clock: Res<Clock>, store: Res<Store>, dimensions: Res<Dimensions>) {
-    store.0.set_session_time(clock.now);
+pub fn note_resident(clock: Res<Clock>, threads: Res<Threads>, dimensions: Res<Dimensions>) {
+    let store = &*threads.store;
+    store.set_session_time(clock.now);
     for (id, dimension) in &dimensions.open {
         for (column, _) in dimension.columns.iter().filter(|(_, state)| state.is_in_region()) {
             let batch = column.batch();
             match dimension.columns.heights(column) {
-                Some(known) => known.loaded.ranges().for_each(|heights| store.0.note_access(*id, batch, heights)),
+                Some(known) => known.loaded.ranges().for_each(|heights| store.note_access(*id, batch, heights)),
                 None if dimension.is_sparse() => {}
-                None => store.0.note_access(*id, batch, dimension.chunk_heights()),
+                None => store.note_access(*id, batch, dimension.chunk_heights()),
             }
         }
     }

@@ -20,8 +20,9 @@ pub struct CaptureSnapshot {
     /// An entity that is in the box from the beginning to the end is in the snapshot once, wherever it goes meanwhile. One that comes
     /// or goes meanwhile may be in it.
     pub parts: SnapshotParts,
-    /// What becomes of columns that were never generated.
-    pub ungenerated: UngeneratedGround,
+    /// Whether columns that were never generated are left out: they are missing in the snapshot, and are left alone when it is
+    /// restored. Without, they are generated and captured.
+    pub leaves_ungenerated: bool,
     /// Where it is stored in the end; `None` if it stays in memory.
     pub store: Option<StoreSnapshot>,
 }
@@ -47,18 +48,8 @@ impl StoreSnapshot {
 impl CaptureSnapshot {
     /// All that is in a box, with what is generated for it.
     pub fn new(dimension: DimensionId, area: BlockBox) -> Self {
-        Self { dimension, area, parts: SnapshotParts::ALL, ungenerated: UngeneratedGround::default(), store: None }
+        Self { dimension, area, parts: SnapshotParts::ALL, leaves_ungenerated: false, store: None }
     }
-}
-
-/// What a capture does with columns that were never generated.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum UngeneratedGround {
-    /// They are generated, and captured.
-    #[default]
-    Generate,
-    /// They are missing in the snapshot, and are left alone when it is restored.
-    LeaveOut,
 }
 
 /// A snapshot to be restored where it lies. To restore it elsewhere, rotated or mirrored, place it first:

@@ -2,31 +2,29 @@
 
 mod columns;
 pub(in crate::coordinator) mod phase;
-pub(in crate::coordinator) mod surroundings;
 mod task;
 mod work;
 
 use super::records::Record;
-use crate::coordinator::jobs::job::{JobId, JobKind, JobProgress, JobState};
+use crate::coordinator::jobs::job::{JobId, JobKind};
 use crate::coordinator::snapshots::error::JobError;
 use crate::coordinator::snapshots::order::SnapshotOrder;
-use crate::coordinator::snapshots::outcome::JobOutcome;
+use crate::coordinator::surroundings::Surroundings;
 use crate::simulation::ColumnAnswer;
-use crate::space::{ColumnPos, DimensionId};
-use phase::{Phase, Take};
+use crate::space::ColumnPos;
+use phase::Phase;
 use std::mem;
 use std::path::Path;
 use std::time::Duration;
-use surroundings::Surroundings;
 use task::Task;
 
 /// What ends before all is done waits no longer for a region that does not tick.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 pub struct Transfer {
-    task: Task,
-    phase: Phase,
-    has_begun: bool,
+    pub task: Task,
+    pub phase: Phase,
+    pub has_begun: bool,
     /// Since when the job waits for the rest of what is under way, as it ends before all is done.
     ending: Option<Duration>,
 }
@@ -44,18 +42,6 @@ impl Transfer {
         }
     }
 
-    pub fn dimension(&self) -> DimensionId {
-        self.task.dimension
-    }
-
-    pub fn has_begun(&self) -> bool {
-        self.has_begun
-    }
-
-    pub fn is_resumed(&self) -> bool {
-        self.task.is_resumed
-    }
-
     /// Whether it needs what is stored there, or will when it goes on after it was cut short.
     pub fn restores_from(&self, folder: &Path) -> bool {
         let record = self.task.record.as_ref();
@@ -65,11 +51,6 @@ impl Transfer {
     /// The record of a restore that has changed something, at its end.
     pub fn take_record(&mut self) -> Option<Record> {
         self.task.record.take_if(|record| record.is_written)
-    }
-
-    /// What is under way is still answered.
-    pub fn cancel(&mut self) {
-        self.task.outcome.error = Some(JobError::Cancelled);
     }
 
     /// Orders what can be done now; says whether the job has come to its end.
@@ -106,20 +87,5 @@ impl Transfer {
         if let Some(answer) = self.phase.take(column, answer, now) {
             self.task.note(column, answer);
         }
-    }
-
-    /// What came of that which the phase asked for elsewhere.
-    pub fn hear(&mut self, take: Take) {
-        take(&mut self.task, &mut self.phase);
-    }
-
-    /// How far it is.
-    pub fn measure(&self, progress: &mut JobProgress) {
-        self.task.measure(progress);
-    }
-
-    /// What has come of it.
-    pub fn end(&mut self) -> (JobState, JobOutcome) {
-        self.task.end()
     }
 }

@@ -90,7 +90,7 @@ pub struct TickWindow {
 pub struct TickHistory {
     total: u64,
     /// When the first tick ended, and when the last one did; `None` before the first.
-    span: Option<Span>,
+    span: Option<(Duration, Duration)>,
     /// The newest slots without a gap between them, the newest last; never more than [`SLOTS`].
     slots: VecDeque<Slot>,
     /// The slots' samples in the slots' order; in each slot's share of them there is no order.
@@ -101,12 +101,6 @@ pub struct TickHistory {
     /// By which part of their periods the windows are computed earlier than others', in 2^32ths: without it, regions
     /// that were made together would cost nothing for seconds, and then all in the same pass.
     phase: u32,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Span {
-    first: Duration,
-    last: Duration,
 }
 
 /// One second.
@@ -123,11 +117,6 @@ struct Slot {
 }
 
 impl TickHistory {
-    /// The history of a region that has not ticked yet.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Ticks since the region was made.
     pub fn ticks(&self) -> u64 {
         self.total
@@ -136,30 +125,30 @@ impl TickHistory {
     /// Takes in a tick that ended at this time of the coordinator's clock.
     pub fn push(&mut self, ended: Duration, took: Duration) {
         self.total = self.total.saturating_add(1);
-        let (before, span) = match self.span {
+        let (before, first, last) = match self.span {
             None => {
                 // The time it took has noise down to the nanosecond, though many may end in one pass.
                 self.phase = SplitMix64::new((ended.as_nanos() ^ took.as_nanos()) as u64).next_u64() as u32;
-                (ended, Span { first: ended, last: ended })
+                (ended, ended, ended)
             }
-            Some(span) => (span.last, Span { last: ended.max(span.last), ..span }),
+            Some((first, last)) => (last, first, ended.max(last)),
         };
-        self.span = Some(span);
-        self.advance(span.last.as_secs().saturating_sub(before.as_secs()));
-        self.spend(span.last.saturating_sub(took).max(span.first), span.last);
+        self.span = Some((first, last));
+        self.advance(last.as_secs().saturating_sub(before.as_secs()));
+        self.spend(last.saturating_sub(took).max(first), last);
         self.count(quantised(took));
     }
 
     /// The window that ends now. Takes time in proportion to the ticks in it, though never more than to those that are
     /// kept of a minute; [`windows`](Self::windows) has a recent one at hand.
     pub fn window(&self, now: Duration, window: TimeWindow) -> TickWindow {
-        let Some(span) = self.span else { return TickWindow::default() };
-        let now = now.max(span.last);
+        let Some((first, last)) = self.span else { return TickWindow::default() };
+        let now = now.max(last);
         let edge = first_edge_from(now.saturating_sub(window.length()));
-        let (begins, is_young) = (Duration::from_secs(edge).max(span.first), edge <= span.first.as_secs());
+        let (begins, is_young) = (Duration::from_secs(edge).max(first), edge <= first.as_secs());
         let length = now.saturating_sub(begins);
 
-        let inside = span.last.as_secs().checked_sub(edge).map_or(0, |newest| newest.saturating_add(1));
+        let inside = last.as_secs().checked_sub(edge).map_or(0, |newest| newest.saturating_add(1));
         let inside = usize::try_from(inside).unwrap_or(usize::MAX);
         let (mut all, mut busy, mut sampled) = (Slot::default(), 0, 0);
         for slot in self.slots.iter().rev().take(inside) {

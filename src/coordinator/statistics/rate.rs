@@ -5,47 +5,35 @@ use std::time::Duration;
 
 /// The span that is looked back over.
 const SPAN: Duration = Duration::from_secs(10);
-/// Time is cut into slots of this length.
-const SLOT: Duration = Duration::from_millis(500);
 /// Rates over less than this say nothing.
 const LEAST: Duration = Duration::from_secs(1);
 
-/// Counts what happens. A plain data structure of at most 21 numbers.
+/// How many there were in all at which time. A plain data structure.
 #[derive(Clone, Debug, Default)]
-pub struct RecentRate {
-    /// When each slot began, and how many there were in it; the oldest first.
-    slots: VecDeque<(Duration, u64)>,
-    /// When the first one was counted after a time without any.
-    since: Option<Duration>,
-}
+pub struct RecentRate(VecDeque<(Duration, u64)>);
 
 impl RecentRate {
-    /// One happened.
-    pub fn count(&mut self, now: Duration) {
-        self.forget(now);
-        self.since.get_or_insert(now);
-        match self.slots.back_mut() {
-            Some((began, count)) if now < *began + SLOT => *count += 1,
-            _ => self.slots.push_back((now, 1)),
+    /// There are so many now. A span without new ones does not count.
+    pub fn push(&mut self, now: Duration, total: u64) {
+        // The one at the far edge of the span stays.
+        while self.0.get(1).is_some_and(|(at, _)| *at + SPAN <= now) {
+            self.0.pop_front();
         }
+        if self.0.front().is_some_and(|(_, before)| *before == total) {
+            self.0.clear();
+        }
+        self.0.push_back((now, total));
     }
 
-    /// How many a second; `None` if there were none for the whole span, or not for long enough to say.
-    pub fn per_second(&mut self, now: Duration) -> Option<f64> {
-        self.forget(now);
-        let since = self.since?.max(now.saturating_sub(SPAN));
-        let span = now.saturating_sub(since);
-        let count: u64 = self.slots.iter().map(|(_, count)| *count).sum();
-        (span >= LEAST).then(|| count as f64 / span.as_secs_f64())
+    pub fn clear(&mut self) {
+        self.0.clear();
     }
 
-    fn forget(&mut self, now: Duration) {
-        while self.slots.front().is_some_and(|(began, _)| now.saturating_sub(*began) > SPAN) {
-            self.slots.pop_front();
-        }
-        if self.slots.is_empty() {
-            self.since = None;
-        }
+    /// How many a second; `None` if there were no new ones in the whole span, or not for long enough to say.
+    pub fn per_second(&self) -> Option<f64> {
+        let ((first, before), (last, total)) = (self.0.front()?, self.0.back()?);
+        let span = last.saturating_sub(*first);
+        (span >= LEAST).then(|| total.saturating_sub(*before) as f64 / span.as_secs_f64())
     }
 }
 
@@ -53,31 +41,33 @@ impl RecentRate {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_steady_stream_is_told_as_it_is_and_ends() {
-        let mut rate = RecentRate::default();
-        assert_eq!(rate.per_second(Duration::ZERO), None);
-        let mut now = Duration::from_secs(100);
-        for _ in 0..2_000 {
-            now += Duration::from_millis(20);
-            rate.count(now);
+    /// Four looks a second, at a stream of so many a second.
+    fn watch(rate: &mut RecentRate, seconds: std::ops::Range<u64>, total: &mut u64, each_look: u64) -> Option<f64> {
+        for look in seconds.start * 4..seconds.end * 4 {
+            *total += each_look;
+            rate.push(Duration::from_millis(look * 250), *total);
         }
-        let told = rate.per_second(now).unwrap();
-        assert!((48.0..=52.5).contains(&told), "{told}");
-        let half = rate.per_second(now + Duration::from_secs(5)).unwrap();
-        assert!((22.0..=28.0).contains(&half), "{half}");
-        assert_eq!(rate.per_second(now + Duration::from_secs(11)), None);
-        assert!(rate.slots.len() <= 21);
+        rate.per_second()
+    }
+
+    #[test]
+    fn the_rate_is_that_of_the_last_ten_seconds_and_ends() {
+        let (mut rate, mut total) = (RecentRate::default(), 100);
+        assert_eq!(rate.per_second(), None);
+        assert_eq!(watch(&mut rate, 100..140, &mut total, 12), Some(48.0));
+        assert_eq!(watch(&mut rate, 140..150, &mut total, 5), Some(20.0));
+        assert!(rate.0.len() <= 41);
+        let half = watch(&mut rate, 150..155, &mut total, 0).unwrap();
+        assert!((9.0..=11.0).contains(&half), "{half}");
+        assert_eq!(watch(&mut rate, 155..161, &mut total, 0), None);
     }
 
     #[test]
     fn what_has_just_begun_is_not_told_as_slow() {
-        let mut rate = RecentRate::default();
-        for step in 0..=20 {
-            rate.count(Duration::from_millis(500_000 + step * 100));
-        }
-        let told = rate.per_second(Duration::from_millis(502_000)).unwrap();
-        assert!((9.0..=11.0).contains(&told), "{told}");
-        assert_eq!(rate.per_second(Duration::from_millis(500_900)), None);
+        let (mut rate, mut total) = (RecentRate::default(), 0);
+        assert_eq!(watch(&mut rate, 0..500, &mut total, 0), None);
+        assert_eq!(watch(&mut rate, 500..502, &mut total, 3), Some(12.0));
+        let mut begun = RecentRate::default();
+        assert_eq!(watch(&mut begun, 500..501, &mut total, 3), None);
     }
 }

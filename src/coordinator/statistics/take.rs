@@ -1,17 +1,16 @@
 //! Takes the statistics.
 
-use super::{PERIOD, RegionStatistics, Statistics};
+use super::{PERIOD, RegionStatistics, WorldStatistics};
 use crate::coordinator::clocks::clock::Clock;
 use crate::coordinator::clocks::coupling::Couplings;
 use crate::coordinator::config::CoordinatorConfig;
 use crate::coordinator::deadlines::Deadlines;
-use crate::coordinator::dimension::{Dimension, Dimensions, Store};
+use crate::coordinator::dimension::{Dimension, Dimensions};
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::saving::save::Saves;
 use crate::coordinator::saving::tiers::Tiers;
-use crate::coordinator::streaming::orders::Orders;
+use crate::coordinator::streaming::{orders::Orders, progress::count_again_at};
 use crate::coordinator::threads::Threads;
-use crate::coordinator::threads::beside::Place;
 use crate::region::{RegionId, RegionState};
 use crate::space::SectionPos;
 use crate::work::return_freed_memory;
@@ -27,7 +26,6 @@ pub fn take_statistics(
     mut deadlines: ResMut<Deadlines>,
     orders: Res<Orders>,
     saves: Res<Saves>,
-    store: Res<Store>,
     tiers: Res<Tiers>,
     couplings: Res<Couplings>,
     mut threads: ResMut<Threads>,
@@ -41,9 +39,9 @@ pub fn take_statistics(
     totals.due = now.saturating_add(PERIOD);
     let began = Instant::now();
     // In lockstep it must not depend on the time.
-    if config.mode.is_lockstep() || totals.count_timer.is_due(began) {
+    if config.mode.is_lockstep() || totals.count_at.is_none_or(|due| due <= began) {
         dimensions.open.values_mut().for_each(Dimension::count_progress);
-        totals.count_timer.note(began, Instant::now());
+        totals.count_at = count_again_at(began, Instant::now());
     }
     let regions = region_statistics(&config, &couplings, &mut dimensions, &mut deadlines, now);
     let of_dimensions: Vec<_> = dimensions.open.values_mut().map(Dimension::statistics).collect();
@@ -54,14 +52,14 @@ pub fn take_statistics(
         dimension.real_viewers().map(move |viewer| (*id, viewer.center, viewer.radii.load))
     });
     let viewers = viewers.collect();
-    let statistics = Statistics {
+    let statistics = WorldStatistics {
         columns,
         in_flight: orders.in_flight(),
         in_flight_limit: orders.limit.columns(),
         remaining: usize::try_from(remaining).unwrap_or(usize::MAX),
         saves: saves.count,
         bytes_saved: saves.bytes,
-        bytes_written: store.0.written_bytes(),
+        bytes_written: threads.store.written_bytes(),
         save_time: saves.time,
         unsaved: saves.unwritten_len(),
         backlog: saves.backlog(),
@@ -73,7 +71,7 @@ pub fn take_statistics(
         ..totals.statistics(now)
     };
     if totals.burst.is_over(statistics.regions.len(), statistics.columns) {
-        threads.ask(Place::Beside("terrane memory"), |_, _| return_freed_memory(), |_, _| {});
+        threads.ask(Some("terrane memory"), |_, _| return_freed_memory(), |_, _| {});
     }
     publisher.statistics(statistics);
 }

@@ -1,10 +1,9 @@
 //! Counts what is there of what viewers want.
 
-use super::progress::{Coverage, Progress, completion};
+use super::progress::{completion, coverage};
 use crate::coordinator::dimension::Dimension;
 use crate::coordinator::dimension::column_state::ColumnState;
 use crate::coordinator::statistics::DimensionStatistics;
-use std::sync::Arc;
 use std::time::Duration;
 
 impl Dimension {
@@ -12,9 +11,9 @@ impl Dimension {
     /// open within their radii.
     pub fn count_progress(&mut self) {
         let viewers = &self.viewers;
-        let coverage = self.coverage.get_or_insert_with(|| Arc::new(Coverage::new(viewers.values()))).clone();
-        let to_generate = completion(&self.stored, &coverage.generation);
-        let mut to_load = completion(&self.resident, &coverage.load);
+        let [load, generation] = self.coverage.get_or_insert_with(|| coverage(viewers.values()));
+        let to_generate = completion(&self.stored, generation);
+        let mut to_load = completion(&self.resident, load);
         // What is on order, or cannot be read for now, is not there yet.
         let is_awaited = |(column, state): &(_, _)| match state {
             ColumnState::Ordered(_) => true,
@@ -23,19 +22,20 @@ impl Dimension {
         };
         let awaited = self.columns.iter().filter(is_awaited).count();
         to_load.missing = (to_load.missing + awaited as u64).min(to_load.total);
-        self.progress = Some(Progress { to_load, to_generate });
+        self.progress = Some([to_load, to_generate]);
     }
 
     pub fn statistics(&mut self) -> DimensionStatistics {
         if self.progress.is_none() {
             self.count_progress();
         }
-        let Progress { to_load, to_generate } = self.progress.unwrap_or_default();
+        let [to_load, to_generate] = self.progress.unwrap_or_default();
         let now = self.real_now;
         let is_waiting = |(column, due): &(_, Duration)| *due < Duration::MAX && !self.stored.is_completed(*column);
         let failing = self.columns.failed().filter(is_waiting).count();
         let generation = &mut self.generation;
-        let generated_per_second = generation.generated.per_second(now);
+        generation.rate.push(now, generation.generated);
+        let generated_per_second = generation.rate.per_second();
         let possible = to_generate.missing.saturating_sub(generation.failures.set_aside());
         DimensionStatistics {
             dimension: self.id,

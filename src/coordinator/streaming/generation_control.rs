@@ -51,7 +51,9 @@ pub struct GenerationState {
     pub settings: DimensionGeneration,
     pub turns: Turns,
     pub failures: Failures,
-    pub generated: RecentRate,
+    /// Columns that were generated since it was opened.
+    pub generated: u64,
+    pub rate: RecentRate,
     pub bucket: TokenBucket,
 }
 

@@ -5,7 +5,6 @@ use super::outlook::Outlook;
 use crate::simulation::ViewerRadii;
 use crate::space::{BATCH_SIZE, ChunkPos, ColumnPos};
 use bevy::prelude::Entity;
-use std::collections::BTreeMap;
 use uuid::Uuid;
 
 /// Columns are let go so many columns beyond where they are asked for, so that a step back loads nothing again.
@@ -71,20 +70,4 @@ pub fn disc_difference(
         .filter(move |(x, z)| x * x + z * z <= radius * radius)
         .filter_map(move |(x, z)| Some(ColumnPos::new(center.x.checked_add(x)?, center.z.checked_add(z)?)))
         .filter(move |&column| old.is_none_or(|(center, radius)| !within(column, center, radius)))
-}
-
-/// The viewers that may want something. Whoever wants nothing is not asked again before something changes: of thousands
-/// that have all they want, none is.
-#[derive(Default)]
-pub struct Wanting(pub Option<Vec<Holder>>);
-
-impl Wanting {
-    /// A viewer came, moved or left, or a column is missing again: anybody may want something.
-    pub fn ask_everybody(&mut self) {
-        self.0 = None;
-    }
-
-    pub fn take(&mut self, viewers: &BTreeMap<Holder, ViewerState>) -> Vec<Holder> {
-        self.0.take().unwrap_or_else(|| viewers.keys().copied().collect())
-    }
 }

@@ -11,7 +11,7 @@ impl Dimension {
     /// The holder wants the columns around `center`, and none that it wanted before.
     pub fn hold(&mut self, holder: Holder, place: ChunkPos, radii: ViewerRadii) {
         let (center, height) = (place.column(), if self.is_sparse() { place.y } else { 0 });
-        let radii = self.caps.limits().cut(radii);
+        let radii = self.caps.limits.cut(radii);
         let known = self.viewers.get(&holder);
         if known.is_some_and(|viewer| (viewer.center, viewer.height, viewer.radii) == (center, height, radii)) {
             return;
@@ -46,7 +46,7 @@ impl Dimension {
 
     fn note_moved_viewers(&mut self) {
         self.has_moved_viewers = true;
-        self.wanting.ask_everybody();
+        self.wanting = None;
         self.coverage = None;
     }
 

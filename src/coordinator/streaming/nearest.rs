@@ -151,9 +151,9 @@ struct Candidates {
 
 impl Candidates {
     fn new(dimension: &mut Dimension) -> Self {
-        let holders = dimension.wanting.take(&dimension.viewers);
+        let holders = dimension.wanting.take().unwrap_or_else(|| dimension.viewers.keys().copied().collect());
         let candidates = Self::of(dimension.id, &dimension.field(), &holders);
-        dimension.wanting.0 = Some(candidates.holders.clone());
+        dimension.wanting = Some(candidates.holders.clone());
         candidates
     }
 

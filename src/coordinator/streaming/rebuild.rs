@@ -8,73 +8,55 @@ use crate::coordinator::dimension::Dimensions;
 use crate::coordinator::dimension::spec::DimensionError;
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::threads::Threads;
-use crate::coordinator::threads::beside::Place;
 use crate::coordinator::threads::work_error::WorkError;
 use crate::space::DimensionId;
 use crate::storage::{StoreError, WorldStore};
 use crate::work::{Progress, Stop};
 use bevy::prelude::*;
-use std::fmt;
 use std::mem;
 use std::time::{Duration, Instant};
 
 /// The time between two lines in the log about a search.
 const REPORT_PERIOD: Duration = Duration::from_secs(5);
 
-/// The search for the stored columns of a dimension.
-struct Search {
-    name: String,
+/// Searches for the stored columns of a dimension; `None` if one of these stops it.
+fn search(
+    store: &WorldStore,
     dimension: DimensionId,
-    stop: Stop,
-}
-
-impl Search {
-    /// The stored columns; `None` if it was stopped.
-    fn run(self, store: &WorldStore, is_app_ending: &Stop) -> Result<Option<u64>, StoreError> {
-        let Self { name, dimension, stop } = self;
-        let began = Instant::now();
-        let mut told = began;
-        store.rebuild_tiles(dimension, |progress| {
-            if told.elapsed() >= REPORT_PERIOD {
-                told = Instant::now();
-                info!(
-                    "dimension {name:?}: searching for its columns: {}",
-                    Report { progress: *progress, elapsed: began.elapsed() }
-                );
-            }
-            stop.go_on()?;
-            is_app_ending.go_on()
-        })
-    }
+    name: &str,
+    stops: &[Stop; 2],
+) -> Result<Option<u64>, StoreError> {
+    let began = Instant::now();
+    let mut told = began;
+    store.rebuild_tiles(dimension, |progress| {
+        if told.elapsed() >= REPORT_PERIOD {
+            told = Instant::now();
+            info!("dimension {name:?}: searching for its columns: {}", report(progress, began.elapsed()));
+        }
+        stops.iter().try_for_each(Stop::go_on)
+    })
 }
 
 /// How far a search is, as the log tells it.
-struct Report {
-    progress: Progress,
-    elapsed: Duration,
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Progress { done: entries, fraction, .. } = self.progress;
-        let rate = entries as f64 / self.elapsed.as_secs_f64().max(f64::EPSILON);
-        write!(f, "{entries} entries read, {rate:.0} a second")?;
-        if let (Some(fraction), Some(left)) = (fraction, self.progress.time_left(self.elapsed)) {
-            write!(f, ", about {:.0} % done, {:.0} s left", fraction * 100.0, left.as_secs_f64())?;
-        }
-        Ok(())
-    }
+fn report(progress: &Progress, elapsed: Duration) -> String {
+    let entries = progress.done;
+    let rate = entries as f64 / elapsed.as_secs_f64().max(f64::EPSILON);
+    let left = progress
+        .fraction
+        .zip(progress.time_left(elapsed))
+        .map(|(fraction, left)| format!(", about {:.0} % done, {:.0} s left", fraction * 100.0, left.as_secs_f64()));
+    format!("{entries} entries read, {rate:.0} a second{}", left.unwrap_or_default())
 }
 
 /// Begins to search for the columns of a dimension, which waits until that is done.
 pub fn rebuild(dimension: DimensionId, name: &str, dimensions: &mut Dimensions, threads: &mut Threads) {
     warn!("dimension {name:?}: the graph of its stored columns is lost or damaged, and is made anew from the columns");
-    let (stop, ending, name) = (Stop::default(), threads.ending(), name.to_owned());
-    let search = Search { name: name.clone(), dimension, stop: stop.clone() };
+    let (stop, name) = (Stop::default(), name.to_owned());
+    let (searched, stops) = (name.clone(), [stop.clone(), threads.ending.clone()]);
     dimensions.rebuilding.insert(name.clone(), stop);
     threads.ask(
-        Place::Beside("terrane rebuild"),
-        move |store, _| search.run(store, &ending).map_err(WorkError::from),
+        Some("terrane rebuild"),
+        move |store, _| search(store, dimension, &searched, &stops).map_err(WorkError::from),
         |world, columns| {
             world.resource_mut::<Dimensions>().ended_rebuilds.push((name, columns.flatten()));
         },
@@ -121,10 +103,7 @@ mod tests {
 
     #[test]
     fn the_log_tells_the_rate_and_what_is_left_if_the_store_can_tell() {
-        let report = |fraction| {
-            let progress = Progress { done: 4_096, bytes: 0, fraction };
-            Report { progress, elapsed: Duration::from_secs(8) }.to_string()
-        };
+        let report = |fraction| report(&Progress { done: 4_096, bytes: 0, fraction }, Duration::from_secs(8));
         assert_eq!(report(None), "4096 entries read, 512 a second");
         assert_eq!(report(Some(0.0)), report(None));
         assert_eq!(report(Some(0.25)), "4096 entries read, 512 a second, about 25 % done, 24 s left");

@@ -20,7 +20,8 @@ pub struct Share {
 
 /// The discs in this order; those that others cover are left out.
 pub fn shares(discs: impl IntoIterator<Item = (ColumnPos, u32)>) -> Vec<Share> {
-    let mut covered = Covered::default();
+    // For each z the stretches of x that are covered: disjoint, not touching, sorted; both ends included.
+    let mut covered: BTreeMap<i64, Vec<(i64, i64)>> = BTreeMap::new();
     let mut discs: Vec<_> = discs.into_iter().collect();
     // The largest first: most of the others lie in them.
     discs.sort_by_key(|(center, radius)| (std::cmp::Reverse(*radius), *center));
@@ -32,7 +33,7 @@ pub fn shares(discs: impl IntoIterator<Item = (ColumnPos, u32)>) -> Vec<Share> {
             let Some(row) = center.z.checked_add(z) else { continue };
             let (from, to) = (center.x.saturating_sub(half), center.x.saturating_add(half));
             all += to.abs_diff(from) + 1;
-            new += covered.add(row, from, to);
+            new += add(covered.entry(row).or_default(), from, to);
         }
         if new > 0 {
             shares.push(Share { center, radius, all, columns: new });
@@ -47,24 +48,17 @@ fn rows(radius: u32) -> impl Iterator<Item = (i64, i64)> {
     (-radius..=radius).map(move |z| (z, (radius * radius - z * z).isqrt()))
 }
 
-/// Stretches of x for each z: disjoint, not touching, sorted; both ends included.
-#[derive(Default)]
-struct Covered(BTreeMap<i64, Vec<(i64, i64)>>);
-
-impl Covered {
-    /// Adds a stretch; answers how many columns of it are new.
-    fn add(&mut self, row: i64, from: i64, to: i64) -> u64 {
-        let stretches = self.0.entry(row).or_default();
-        let length = |(from, to): (i64, i64)| to.abs_diff(from) + 1;
-        let first = stretches.partition_point(|(_, end)| end.saturating_add(1) < from);
-        let last = stretches.partition_point(|(start, _)| *start <= to.saturating_add(1));
-        let joined = &stretches[first..last];
-        let known: u64 = joined.iter().copied().map(length).sum();
-        let start = joined.first().map_or(from, |(start, _)| from.min(*start));
-        let end = joined.last().map_or(to, |(_, end)| to.max(*end));
-        stretches.splice(first..last, [(start, end)]);
-        length((start, end)) - known
-    }
+/// Adds a stretch to those of a row; answers how many columns of it are new.
+fn add(stretches: &mut Vec<(i64, i64)>, from: i64, to: i64) -> u64 {
+    let length = |(from, to): (i64, i64)| to.abs_diff(from) + 1;
+    let first = stretches.partition_point(|(_, end)| end.saturating_add(1) < from);
+    let last = stretches.partition_point(|(start, _)| *start <= to.saturating_add(1));
+    let joined = &stretches[first..last];
+    let known: u64 = joined.iter().copied().map(length).sum();
+    let start = joined.first().map_or(from, |(start, _)| from.min(*start));
+    let end = joined.last().map_or(to, |(_, end)| to.max(*end));
+    stretches.splice(first..last, [(start, end)]);
+    length((start, end)) - known
 }
 
 #[cfg(test)]

@@ -66,7 +66,7 @@ struct Spent {
 /// What the viewers of a dimension may still have. A plain data structure: it is told of times, and measures none.
 #[derive(Debug, Default)]
 pub struct ViewerCaps {
-    limits: ViewerLimits,
+    pub limits: ViewerLimits,
     now: Duration,
     spent: BTreeMap<Holder, Spent>,
 }
@@ -74,10 +74,6 @@ pub struct ViewerCaps {
 impl ViewerCaps {
     pub fn new(limits: ViewerLimits) -> Self {
         Self { limits, ..Self::default() }
-    }
-
-    pub fn limits(&self) -> &ViewerLimits {
-        &self.limits
     }
 
     /// What time has brought. What a viewer had spent when it went is remembered until it has run out, so that it gains nothing

@@ -9,15 +9,6 @@ use crate::storage::WorldStore;
 use bevy::prelude::*;
 use std::thread::Builder;
 
-/// Where work is done. In lockstep it is all done here and now, so that its answer is there with the next pass.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// On a loading thread: it is short.
-    Loading,
-    /// On a thread of its own with this name: it may take minutes, and ground must be loaded meanwhile.
-    Beside(&'static str),
-}
-
 type Answer<T> = Box<dyn FnOnce(&mut World, Result<T, WorkError>) + Send>;
 
 /// The answer to work, which is given once.
@@ -42,10 +33,12 @@ impl<T: Send + 'static> Drop for Question<T> {
 }
 
 impl Threads {
-    /// Has work done. What came of it is handed to `answer` in the coordinator's world.
+    /// Has work done: on a thread of its own with this name if it may take minutes, since ground must be loaded meanwhile, and
+    /// otherwise on a loading thread; in lockstep here and now, so that its answer is there with the next pass. What came of it is
+    /// handed to `answer` in the coordinator's world.
     pub fn ask<T: Send + 'static>(
         &mut self,
-        place: Place,
+        thread: Option<&'static str>,
         work: impl FnOnce(&WorldStore, &BlockRegistry) -> T + Send + 'static,
         answer: impl FnOnce(&mut World, Result<T, WorkError>) + Send + 'static,
     ) {
@@ -55,10 +48,10 @@ impl Threads {
             let result = caught(|| work(&store, &blocks));
             question.answer(result);
         };
-        match place {
+        match thread {
             _ if self.is_lockstep => run(),
-            Place::Loading => self.loading.spawn(async move { run() }).detach(),
-            Place::Beside(name) => {
+            None => self.loading.spawn(async move { run() }).detach(),
+            Some(name) => {
                 self.long_work.retain(|thread| !thread.is_finished());
                 self.long_work.extend(Builder::new().name(name.to_owned()).spawn(run));
             }

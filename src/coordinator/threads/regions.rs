@@ -1,12 +1,13 @@
 //! Region threads: they take jobs in the order in which these were handed over, and what ended waits for the coordinator.
 
 use crate::coordinator::exchange::{Event, Teller};
-use crate::coordinator::fault::panic::{self, CaughtPanic};
+use crate::coordinator::fault::{panic, region_fault::RegionFault};
 use crate::region::RegionId;
 use crate::simulation::{Assignment, Outbox, RegionTemplate, RegionWorld, Salvage};
 use crate::space::DimensionId;
 use bevy::prelude::*;
 use crossbeam_channel::{Receiver, Sender, TryRecvError, unbounded};
+use std::any::Any;
 use std::collections::VecDeque;
 use std::io;
 use std::mem;
@@ -21,43 +22,38 @@ pub type RegionJob = VecDeque<Assignment>;
 /// Tasks that ended and that the coordinator has not seen. It is woken only by the first of them.
 #[derive(Default)]
 pub struct FinishedTasks {
-    waiting: Mutex<Waiting>,
+    /// Somebody waits until there are so many as the number says.
+    waiting: Mutex<(Vec<TaskDone>, usize)>,
     all: Condvar,
 }
 
-#[derive(Default)]
-struct Waiting {
-    tasks: Vec<TaskDone>,
-    /// Somebody waits until there are so many.
-    wanted: usize,
-}
-
 impl FinishedTasks {
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn waiting(&self) -> MutexGuard<'_, (Vec<TaskDone>, usize)> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn take(&self) -> Vec<TaskDone> {
-        mem::take(&mut self.waiting().tasks)
+        mem::take(&mut self.waiting().0)
     }
 
     /// Waits until there are so many, and takes them.
     fn take_all(&self, tasks: usize) -> Vec<TaskDone> {
         let mut waiting = self.waiting();
-        waiting.wanted = tasks;
-        while waiting.tasks.len() < tasks {
+        waiting.1 = tasks;
+        while waiting.0.len() < tasks {
             waiting = self.all.wait(waiting).unwrap_or_else(PoisonError::into_inner);
         }
-        waiting.wanted = 0;
-        mem::take(&mut waiting.tasks)
+        waiting.1 = 0;
+        mem::take(&mut waiting.0)
     }
 
     fn push(self: &Arc<Self>, done: TaskDone, wake: &Teller) {
         let mut waiting = self.waiting();
-        waiting.tasks.push(done);
-        if waiting.tasks.len() == waiting.wanted {
+        let (tasks, wanted) = &mut *waiting;
+        tasks.push(done);
+        if tasks.len() == *wanted {
             self.all.notify_all();
-        } else if waiting.tasks.len() == 1 && waiting.wanted == 0 {
+        } else if tasks.len() == 1 && *wanted == 0 {
             wake.send(Event::TasksDone(self.clone()));
         }
     }
@@ -73,7 +69,9 @@ pub struct TaskDone {
 
 /// A task that panicked, and what is left of it.
 pub struct Fault {
-    pub panic: CaughtPanic,
+    pub fault: RegionFault,
+    /// What to go on panicking with; `None` if it was no panic but an order.
+    pub payload: Option<Box<dyn Any + Send>>,
     pub salvage: Box<Salvage>,
 }
 
@@ -176,16 +174,14 @@ fn run_task(mut assignment: Assignment, template: &RegionTemplate) -> TaskDone {
     let (dimension, region) = (assignment.ground.dimension, assignment.region);
     let started = Instant::now();
     let ended = panic::catch(|| assignment.run(template)).and_then(|made| {
-        made.map_err(|error| CaughtPanic {
-            reason: error.to_string(),
-            location: None,
-            system: None,
-            payload: Some(Box::new(error.to_string())),
+        made.map_err(|error| {
+            let payload: Box<dyn Any + Send> = Box::new(error.to_string());
+            (RegionFault::new(error.to_string()), payload)
         })
     });
     let outcome = match ended {
         Ok(outbox) => Ok((assignment.worlds, outbox)),
-        Err(panic) => Err(Fault { panic, salvage: salvage(assignment) }),
+        Err((fault, payload)) => Err(Fault { fault, payload: Some(payload), salvage: salvage(assignment) }),
     };
     TaskDone { dimension, region, took: started.elapsed(), outcome }
 }
@@ -194,11 +190,11 @@ fn run_task(mut assignment: Assignment, template: &RegionTemplate) -> TaskDone {
 fn salvage(mut assignment: Assignment) -> Box<Salvage> {
     let salvaged = panic::catch(|| assignment.salvage()).map(Box::new);
     let dropped = panic::catch(|| drop(assignment));
-    if let Some(CaughtPanic { reason, .. }) = dropped.err() {
-        warn!("a region's world panicked once more as it was dropped: {reason}");
+    if let Err((fault, _)) = dropped {
+        warn!("a region's world panicked once more as it was dropped: {}", fault.reason);
     }
-    salvaged.unwrap_or_else(|panic| {
-        error!("what was on its way into a region that panicked is lost: {}", panic.reason);
+    salvaged.unwrap_or_else(|(fault, _)| {
+        error!("what was on its way into a region that panicked is lost: {}", fault.reason);
         Box::default()
     })
 }

@@ -11,7 +11,6 @@ use crate::coordinator::events::{LogInRefused, PlayerLoggedIn, PlayerLoggedOut};
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::saving::save::Saves;
 use crate::coordinator::threads::Threads;
-use crate::coordinator::threads::beside::Place;
 use crate::coordinator::threads::work_error::WorkError;
 use crate::simulation::{Letter, LetterSender, LoggedOut, Player, Position, SplitMix64, Undeliverable};
 use crate::space::{BlockPos, DimensionId};
@@ -21,20 +20,10 @@ use std::collections::BTreeMap;
 use std::mem;
 use uuid::Uuid;
 
-/// What the store says of a name.
-struct PlayerRead {
-    name: String,
-    found: Result<Option<EntityRecord>, WorkError>,
-    /// The dimension where it was is removed.
-    is_homeless: bool,
-}
-
 /// Who is in the world or on the way into it, by name.
 #[derive(Resource, Default)]
 pub struct Players {
     present: BTreeMap<String, Presence>,
-    /// Those whom the store was asked for.
-    read: Vec<PlayerRead>,
     /// Some may be there whom nobody was told of.
     is_somebody_coming: bool,
     /// New ones since the app began.
@@ -111,12 +100,14 @@ fn read_player(name: String, threads: &mut Threads) {
         });
         (found, is_homeless)
     };
-    threads.ask(Place::Loading, read, |world, read| {
+    threads.ask(None, read, |world, read| {
         let (found, is_homeless) = match read {
             Ok((found, is_homeless)) => (found.map_err(WorkError::from), is_homeless),
             Err(error) => (Err(error), false),
         };
-        world.resource_mut::<Players>().read.push(PlayerRead { name, found, is_homeless });
+        if let Err(error) = world.run_system_cached_with(end_reading, (name, found, is_homeless)) {
+            error!("a player cannot come into the world: {error}");
+        }
     });
 }
 
@@ -128,36 +119,40 @@ fn unwritten_player(saves: &Saves, name: &str) -> Option<EntityRecord> {
     saves.unwritten_entity(found.id).cloned().flatten()
 }
 
-impl Players {
-    /// The store has said what it knows of a name.
-    fn end_reading(
-        &mut self,
-        PlayerRead { name, found, is_homeless }: PlayerRead,
-        dimensions: &Dimensions,
-        saves: &mut Saves,
-        post: &mut Post,
-        seed: u64,
-    ) -> Result<(), (String, LogInError)> {
-        let Some(&Presence::Asked { first_place }) = self.present.get(&name) else { return Ok(()) };
-        let find = || {
-            let record = found?;
-            // It may be dead, and the store not know of it yet.
-            let known = record.filter(|record| saves.unwritten_entity(record.id).is_none_or(Option::is_some));
-            let Some((entity, block)) = first_place.filter(|_| known.is_none() || is_homeless) else {
-                return known.map(|record| (record, false)).ok_or(LogInError::UnknownName);
-            };
-            let dimension = *dimensions.by_entity.get(&entity).ok_or(LogInError::NotADimension(entity))?;
-            let place = Position::new(dimension, block);
-            let Some(record) = known else { return Ok((Player::new_record(self.new_id(seed), &name, place), true)) };
-            // It begins again where a new one would, with all that it had.
-            let record = EntityRecord { dimension, block, offset: place.offset.to_array(), ..record };
-            saves.pending.entities.insert(record.id, Some(record.clone()));
-            Ok((record, false))
+/// The store has said what it knows of a name, and whether the dimension where that player was is removed.
+fn end_reading(
+    In((name, found, is_homeless)): In<(String, Result<Option<EntityRecord>, WorkError>, bool)>,
+    mut players: ResMut<Players>,
+    dimensions: Res<Dimensions>,
+    mut saves: ResMut<Saves>,
+    mut post: ResMut<Post>,
+    threads: Res<Threads>,
+    mut publisher: ResMut<Publisher>,
+) {
+    let Some(&Presence::Asked { first_place }) = players.present.get(&name) else { return };
+    let find = || {
+        let record = found?;
+        // It may be dead, and the store not know of it yet.
+        let known = record.filter(|record| saves.unwritten_entity(record.id).is_none_or(Option::is_some));
+        let Some((entity, block)) = first_place.filter(|_| known.is_none() || is_homeless) else {
+            return known.map(|record| (record, false)).ok_or(LogInError::UnknownName);
         };
-        let admitted = find().and_then(|(record, is_new)| self.admit(&name, record, is_new, dimensions, saves, post));
-        admitted.map_err(|reason| (name, reason))
-    }
+        let dimension = *dimensions.by_entity.get(&entity).ok_or(LogInError::NotADimension(entity))?;
+        let place = Position::new(dimension, block);
+        let Some(record) = known else {
+            return Ok((Player::new_record(players.new_id(threads.template.seed), &name, place), true));
+        };
+        // It begins again where a new one would, with all that it had.
+        let record = EntityRecord { dimension, block, offset: place.offset.to_array(), ..record };
+        saves.pending.entities.insert(record.id, Some(record.clone()));
+        Ok((record, false))
+    };
+    let admitted =
+        find().and_then(|(record, is_new)| players.admit(&name, record, is_new, &dimensions, &mut saves, &mut post));
+    admitted.unwrap_or_else(|reason| players.refuse(name, reason, &mut publisher));
+}
 
+impl Players {
     fn new_id(&mut self, seed: u64) -> Uuid {
         self.made += 1;
         let mut random = SplitMix64::from_parts([seed, u64::from_be_bytes(*b" player "), self.made]);
@@ -206,19 +201,10 @@ impl Players {
 /// Tells of those who came and of those who went.
 pub fn tend_players(
     mut players: ResMut<Players>,
-    dimensions: Res<Dimensions>,
     mut directory: ResMut<Directory>,
-    mut saves: ResMut<Saves>,
     mut post: ResMut<Post>,
     mut publisher: ResMut<Publisher>,
-    threads: Res<Threads>,
 ) {
-    for read in mem::take(&mut players.read) {
-        let ended = players.end_reading(read, &dimensions, &mut saves, &mut post, threads.seed());
-        if let Err((name, reason)) = ended {
-            players.refuse(name, reason, &mut publisher);
-        }
-    }
     for (lost, reason) in mem::take(&mut post.lost_arrivals) {
         players.lose_arrival(lost, reason, &mut publisher);
     }

@@ -324,13 +324,13 @@ impl ColumnSource {
     fn read_or_generate(&self, column: ColumnPos) -> Result<FetchedColumn, ColumnError> {
         let known = |column: Column| FetchedColumn::from(LoadedColumn::from(column));
         if let Some(departed) = self.departed.get(column) {
-            return Ok(known(departed.column));
+            return Ok(LoadedColumn::from(departed.column).into());
         }
         if self.read(column, |store| store.is_stored(self.dimension, column))? {
-            return Ok(known(self.stored(column, &HeightSet::new())?));
+            return Ok(LoadedColumn::from(self.stored(column, &HeightSet::new())?).into());
         }
         let made = self.make(column, self.heights.clone())?;
-        Ok(FetchedColumn { made: HeightSet::from(self.chunk_heights.clone()), ..known(made) })
+        Ok(FetchedColumn { made: HeightSet::from(self.chunk_heights.clone()), ..LoadedColumn::from(made).into() })
     }
 
     /// Reads something of a column from the store.

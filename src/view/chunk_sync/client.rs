@@ -5,7 +5,6 @@ use crate::chunk_sync::{SyncArea, SyncProgress};
 use crate::coordinator::{ColumnUpdate, Published};
 use crate::simulation::BlockTypes;
 use crate::space::DimensionId;
-use crate::view::receive::Unapplied;
 use crate::view::viewers::Place;
 use crate::view::{DimensionOpen, PublishedColumns};
 use bevy::prelude::*;
@@ -15,15 +14,6 @@ use std::mem;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
-
-/// Where a client remembers chunks until it comes again.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SyncCache {
-    /// The file: one for each dimension of each server. It is made if there is none.
-    pub path: PathBuf,
-    /// Bytes of the file at the most; what is farthest goes first. At least 1 MiB.
-    pub most_bytes: u64,
-}
 
 /// A client's view of a dimension of a server: what is around this entity is in
 /// [`PublishedColumns`](crate::view::PublishedColumns), with the messages and meshes that come of it, as if the dimension were
@@ -42,8 +32,8 @@ pub struct SyncCache {
 /// use bevy_terrane::prelude::*;
 ///
 /// fn join(mut commands: Commands) {
-///     let cache = SyncCache { path: "caches/example.org overworld".into(), most_bytes: 256 << 20 };
-///     commands.spawn((Camera3d::default(), ChunkSyncClient::new(DimensionId(1 << 32)).with_radius(16).with_cache(cache)));
+///     let client = ChunkSyncClient::new(DimensionId(1 << 32)).with_radius(16);
+///     commands.spawn((Camera3d::default(), client.with_cache("caches/example.org overworld", 256 << 20)));
 /// }
 /// # bevy::ecs::system::assert_is_system(join);
 /// ```
@@ -54,7 +44,8 @@ pub struct ChunkSyncClient {
     dimension: DimensionId,
     radius: u32,
     vertical: u32,
-    cache: Option<SyncCache>,
+    /// The file, and its greatest size.
+    cache: Option<(PathBuf, u64)>,
     /// The ends of its channels: orders, and what it told.
     worker: Option<(Sender<ToWorker>, Receiver<FromWorker>)>,
     looked: Option<SyncArea>,
@@ -102,9 +93,10 @@ impl ChunkSyncClient {
         self
     }
 
-    /// Where chunks are remembered.
-    pub fn with_cache(mut self, cache: SyncCache) -> Self {
-        self.cache = Some(cache);
+    /// Chunks are remembered in this file until the client comes again: one for each dimension of each server. It is made if there
+    /// is none. Of more than so many bytes, at least 1 MiB, what is farthest goes first.
+    pub fn with_cache(mut self, path: impl Into<PathBuf>, most_bytes: u64) -> Self {
+        self.cache = Some((path.into(), most_bytes));
         self
     }
 
@@ -189,7 +181,7 @@ pub(in crate::view) fn follow_clients(mut clients: Query<(&mut ChunkSyncClient, 
 /// Puts what workers tell to what is published.
 pub(in crate::view) fn take_in(
     mut clients: Query<(Entity, &mut ChunkSyncClient)>,
-    mut backlog: ResMut<Unapplied>,
+    mut backlog: ResMut<Published>,
     published: Res<PublishedColumns>,
     mut known: Local<FxHashMap<Entity, (u64, DimensionId)>>,
     mut commands: Commands,
@@ -198,7 +190,9 @@ pub(in crate::view) fn take_in(
     known.retain(|entity, (life, dimension)| {
         let is_here = clients.get(*entity).is_ok_and(|(_, client)| client.life == *life);
         if !is_here {
-            backlog.forget(*dimension);
+            // What waits of its ground is not told any more.
+            backlog.columns.retain(|(of, _), _| *of != *dimension);
+            backlog.chunks.retain(|(of, _), _| *of != *dimension);
             news.append(unloaded(&published, *dimension));
             if let Ok(mut entity) = commands.get_entity(*entity) {
                 entity.try_remove::<DimensionOpen>();
@@ -223,7 +217,7 @@ pub(in crate::view) fn take_in(
         }
     }
     if !news.is_empty() {
-        backlog.add(news);
+        backlog.append(news);
     }
 }
 

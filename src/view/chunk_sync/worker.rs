@@ -1,6 +1,5 @@
 //! What a client of a server does beside the frames: it reads and writes the cache, decodes chunks, and puts columns together.
 
-use super::SyncCache;
 use crate::block::{BlockId, BlockRegistry, PLACEHOLDER};
 use crate::chunk::{Chunk, Column, Renumbering, format};
 use crate::chunk_sync::{ChunkCache, SyncArea, SyncClient, SyncError, SyncNews, SyncProgress, SyncWelcome};
@@ -10,6 +9,7 @@ use crate::space::{ChunkPos, ColumnPos, HeightSet};
 use bevy::log::{info, warn};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -45,12 +45,12 @@ pub(super) enum FromWorker {
 
 /// Runs until nobody listens any more.
 pub(super) fn run(
-    cache: Option<SyncCache>,
+    cache: Option<(PathBuf, u64)>,
     blocks: Arc<BlockRegistry>,
     orders: &Receiver<ToWorker>,
     told: &Sender<FromWorker>,
 ) {
-    let cache = cache.and_then(|cache| open(&cache, PATIENCE));
+    let cache = cache.and_then(|(path, most_bytes)| open(&path, most_bytes, PATIENCE));
     let mut client = SyncClient::new(cache);
     let mut ground = ShownColumns::new(blocks);
     let (mut is_written, mut is_busy) = (true, false);
@@ -101,10 +101,10 @@ fn follow(client: &mut SyncClient, order: ToWorker, told: &Sender<FromWorker>) {
     }
 }
 
-fn open(SyncCache { path, most_bytes }: &SyncCache, patience: Duration) -> Option<ChunkCache> {
+fn open(path: &Path, most_bytes: u64, patience: Duration) -> Option<ChunkCache> {
     let began = Instant::now();
     loop {
-        match ChunkCache::open(path, *most_bytes) {
+        match ChunkCache::open(path, most_bytes) {
             Err(ObjectStoreError::Locked { .. }) if began.elapsed() < patience => std::thread::sleep(patience / 100),
             opened => return opened.map_err(|error| warn!("chunks are not cached: {error}")).ok(),
         }

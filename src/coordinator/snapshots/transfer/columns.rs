@@ -1,11 +1,11 @@
 //! What regions do for a job: something with each column, a few at a time, or all of them something at once.
 
 use super::phase::Answers;
-use super::surroundings::Surroundings;
 use super::task::Task;
 use crate::coordinator::dimension::Dimension;
 use crate::coordinator::dimension::column_state::ColumnState;
 use crate::coordinator::snapshots::outcome::ColumnResult;
+use crate::coordinator::surroundings::Surroundings;
 use crate::simulation::{Answer, ColumnAnswer, ColumnWork, Letter, OrderedWork};
 use crate::snapshot::Snapshot;
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
@@ -201,7 +201,7 @@ fn is_loaded(open: Option<&Dimension>, column: ColumnPos) -> bool {
 impl Task {
     /// Sends work to the region of a column. In a sparse dimension the ground around the chunk is loaded for it.
     fn send(&self, at: ChunkPos, work: ColumnWork, world: &mut Surroundings) {
-        let (id, column, teller) = (self.id, at.column(), world.threads.teller());
+        let (id, column, teller) = (self.id, at.column(), world.threads.teller.clone());
         let tell = move |answer, took| {
             teller.tell(move |world| world.resource_mut::<Answers>().columns.push((id, column, answer, took)));
         };

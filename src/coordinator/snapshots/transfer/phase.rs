@@ -1,14 +1,13 @@
 //! The phases of a job, and the order in which they come.
 
 use super::columns::{Columns, Round};
-use super::surroundings::Surroundings;
 use super::task::{StoredPlaces, Task};
 use crate::block::BlockRegistry;
 use crate::coordinator::jobs::job::JobId;
 use crate::coordinator::snapshots::error::JobError;
 use crate::coordinator::snapshots::order::{EntityRestore, SnapshotOrder, SnapshotSource, StoreSnapshot};
 use crate::coordinator::snapshots::{files, records};
-use crate::coordinator::threads::beside::Place;
+use crate::coordinator::surroundings::Surroundings;
 use crate::coordinator::threads::work_error::WorkError;
 use crate::simulation::{ColumnAnswer, ColumnWork};
 use crate::snapshot::StoredSnapshot;
@@ -38,8 +37,8 @@ pub struct Answers {
 /// The job takes in what was done for it.
 pub type Take = Box<dyn FnOnce(&mut Task, &mut Phase) + Send>;
 
-/// Where work on files is done.
-const FILES: Place = Place::Beside("terrane snapshot");
+/// The thread on which work on files is done.
+const FILES: Option<&str> = Some("terrane snapshot");
 
 /// What a job does at the moment, and what it needs only for that.
 ///
@@ -241,7 +240,7 @@ impl Task {
         let entities: Vec<Uuid> = entities.map(|entity| entity.id).collect();
         self.ask(
             world,
-            Place::Loading,
+            None,
             move |store, _| Ok(store.entity_places(&entities).map_err(WorkError::from)?),
             |_, phase, places| *phase = Phase::Find(Some(places)),
         );
@@ -252,12 +251,12 @@ impl Task {
     fn ask<T: Send + 'static>(
         &self,
         world: &mut Surroundings,
-        place: Place,
+        thread: Option<&'static str>,
         work: impl FnOnce(&WorldStore, &BlockRegistry) -> Result<T, JobError> + Send + 'static,
         take: fn(&mut Task, &mut Phase, T),
     ) {
         let id = self.id;
-        world.threads.ask(place, work, move |world, result| {
+        world.threads.ask(thread, work, move |world, result| {
             let take = move |task: &mut Task, phase: &mut Phase| match result.map_err(JobError::from).flatten() {
                 Ok(value) => take(task, phase, value),
                 Err(error) => {

@@ -1,12 +1,12 @@
 //! What a job is about, and what has come of it up to now: what all its phases need.
 
 use super::columns::{Columns, Piece};
-use super::surroundings::Surroundings;
 use crate::coordinator::jobs::job::{JobId, JobProgress, JobState};
 use crate::coordinator::snapshots::error::JobError;
 use crate::coordinator::snapshots::order::{AfterCrash, EntityRestore, RestoreSnapshot, SnapshotOrder, SnapshotSource};
 use crate::coordinator::snapshots::outcome::{ColumnOutcome, ColumnResult, JobOutcome};
 use crate::coordinator::snapshots::records::Record;
+use crate::coordinator::surroundings::Surroundings;
 use crate::region::RegionId;
 use crate::simulation::{ColumnAnswer, ColumnError};
 use crate::snapshot::{BlockFilter, Snapshot, SnapshotParts};

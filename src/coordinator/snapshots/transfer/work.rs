@@ -1,10 +1,10 @@
 //! What is to be done with the columns of a job, one by one; and who is alive: a restore makes nobody a second time.
 
 use super::columns::{Piece, Turn};
-use super::surroundings::Surroundings;
 use super::task::{StoredPlaces, Task};
-use crate::coordinator::snapshots::order::{EntityRestore, SnapshotOrder, UngeneratedGround};
+use crate::coordinator::snapshots::order::{EntityRestore, SnapshotOrder};
 use crate::coordinator::snapshots::outcome::ColumnResult;
+use crate::coordinator::surroundings::Surroundings;
 use crate::simulation::ColumnWork;
 use crate::storage::EntityRecord;
 use uuid::Uuid;
@@ -13,7 +13,7 @@ impl Task {
     pub fn capture(&mut self, piece: &Piece, world: &mut Surroundings) -> Turn {
         let Piece { column, .. } = *piece;
         if let SnapshotOrder::Capture(capture) = &*self.order
-            && capture.ungenerated == UngeneratedGround::LeaveOut
+            && capture.leaves_ungenerated
             && !world.dimensions.open.get(&capture.dimension).is_some_and(|open| open.stored.is_completed(column))
         {
             self.end_column(column, ColumnResult::LeftOut);

@@ -33,7 +33,7 @@ fn is_near(found: Duration, exact: Duration) -> bool {
 
 #[test]
 fn a_steady_region_is_measured_as_it_is() {
-    let mut history = TickHistory::new();
+    let mut history = TickHistory::default();
     tick(&mut history, 20, 100, 200, |number| millis(if number % 10 == 0 { 20 } else { 5 }));
     for window in TimeWindow::ALL {
         let found = history.window(Duration::from_secs(200), window);
@@ -50,7 +50,7 @@ fn a_steady_region_is_measured_as_it_is() {
 
 #[test]
 fn nothing_is_said_of_a_region_that_never_ticked() {
-    let mut history = TickHistory::new();
+    let mut history = TickHistory::default();
     assert!(!history.refresh(Duration::from_secs(50)));
     assert_eq!(history.windows(), &[TickWindow::default(); 3]);
     assert_eq!(history.window(Duration::from_secs(50), TimeWindow::OneMinute), TickWindow::default());
@@ -59,7 +59,7 @@ fn nothing_is_said_of_a_region_that_never_ticked() {
 
 #[test]
 fn a_young_regions_rates_are_over_its_age() {
-    let mut history = TickHistory::new();
+    let mut history = TickHistory::default();
     let first = seconds(1000.3);
     for number in 0..=40 {
         history.push(first + millis(50) * number, millis(10));
@@ -79,7 +79,7 @@ fn a_young_regions_rates_are_over_its_age() {
 
 #[test]
 fn idle_time_counts() {
-    let mut history = TickHistory::new();
+    let mut history = TickHistory::default();
     tick(&mut history, 20, 0, 100, |_| millis(5));
     let window = |after: f64, window| history.window(seconds(100.0 + after), window);
     for after in [5.001, 5.5, 7.0] {
@@ -99,7 +99,7 @@ fn idle_time_counts() {
 
 #[test]
 fn a_long_tick_keeps_its_region_busy_all_the_time() {
-    let mut history = TickHistory::new();
+    let mut history = TickHistory::default();
     history.push(seconds(10.0), millis(1));
     history.push(seconds(40.5), seconds(30.5));
     let found = history.window(seconds(40.5), TimeWindow::FiveSeconds);
@@ -117,7 +117,7 @@ fn a_long_tick_keeps_its_region_busy_all_the_time() {
 #[test]
 fn slow_and_fast_regions_are_counted_exactly() {
     for per_second in [1, 60, 1000] {
-        let mut history = TickHistory::new();
+        let mut history = TickHistory::default();
         tick(&mut history, per_second, 0, 90, |number| Duration::from_micros(100 + number % 100));
         for window in TimeWindow::ALL {
             let length = window.length().as_secs();
@@ -135,7 +135,7 @@ fn slow_and_fast_regions_are_counted_exactly() {
 
 #[test]
 fn a_random_choice_of_many_ticks_stands_for_all() {
-    let mut history = TickHistory::new();
+    let mut history = TickHistory::default();
     // From 1 to 100 ms, each as often, in an order that has nothing to do with seconds; one of them much longer.
     tick(
         &mut history,
@@ -150,7 +150,7 @@ fn a_random_choice_of_many_ticks_stands_for_all() {
     assert!((92..=98).contains(&found.p95.as_millis()), "{found:?}");
     assert!(is_near(found.worst, seconds(1.5)));
     // The early ticks of a second must not be chosen more often than the late ones.
-    let mut history = TickHistory::new();
+    let mut history = TickHistory::default();
     tick(&mut history, 1000, 0, 60, |number| millis(1 + (number - 1) % 1000));
     let found = history.window(seconds(60.0), TimeWindow::OneMinute);
     assert!((460..=540).contains(&found.median.as_millis()), "{found:?}");
@@ -159,21 +159,21 @@ fn a_random_choice_of_many_ticks_stands_for_all() {
 
 #[test]
 fn a_minute_takes_four_kilobytes_at_most() {
-    let mut history = TickHistory::new();
+    let mut history = TickHistory::default();
     assert!(bytes(&history) < 450, "{}", bytes(&history));
     tick(&mut history, 20, 0, 300, |_| millis(5));
     assert!(bytes(&history) <= 4096, "{}", bytes(&history));
-    let mut history = TickHistory::new();
+    let mut history = TickHistory::default();
     tick(&mut history, 1000, 0, 100, |_| millis(1));
     assert!(bytes(&history) <= 4096, "{}", bytes(&history));
-    let mut history = TickHistory::new();
+    let mut history = TickHistory::default();
     tick(&mut history, 1, 0, 300, |_| millis(5));
     assert!(bytes(&history) < 1500, "{}", bytes(&history));
 }
 
 #[test]
 fn windows_are_computed_again_when_they_are_old() {
-    let mut history = TickHistory::new();
+    let mut history = TickHistory::default();
     tick(&mut history, 20, 0, 100, |_| millis(5));
     history.refresh(seconds(100.0));
     let mut at: [Vec<u32>; 3] = Default::default();
@@ -202,7 +202,7 @@ fn windows_are_computed_again_when_they_are_old() {
 #[test]
 fn regions_that_were_made_together_are_not_all_refreshed_together() {
     let made = |number: u64| {
-        let mut history = TickHistory::new();
+        let mut history = TickHistory::default();
         history.push(seconds(10.0), Duration::from_nanos(1_000_000 + number * 100));
         history.refresh(seconds(10.0));
         history
@@ -219,7 +219,7 @@ fn regions_that_were_made_together_are_not_all_refreshed_together() {
 
 #[test]
 fn a_copy_goes_its_own_way() {
-    let mut history = TickHistory::new();
+    let mut history = TickHistory::default();
     tick(&mut history, 20, 0, 100, |_| millis(5));
     history.refresh(seconds(100.0));
     let mut part = history.clone();
@@ -283,7 +283,7 @@ proptest! {
         gaps in vec((42..3000_u64, 0..1000_u64, prop_oneof![9 => Just(0), 1 => 0..80_000_u64]), 0..300),
         after in 0..70_000_u64,
     ) {
-        let (mut history, mut model) = (TickHistory::new(), Model::default());
+        let (mut history, mut model) = (TickHistory::default(), Model::default());
         let mut now = millis(start);
         for (gap, share, pause) in gaps {
             // Never more than 24 in a second, and never longer than since the last tick.
@@ -310,7 +310,7 @@ proptest! {
     fn whatever_the_clock_does_numbers_stay_in_their_bounds(
         steps in vec((any_time(), any_time(), any_time()), 0..200),
     ) {
-        let mut history = TickHistory::new();
+        let mut history = TickHistory::default();
         for (ended, took, now) in steps {
             history.push(ended, took);
             history.refresh(now);

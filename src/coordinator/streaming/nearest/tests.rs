@@ -1,7 +1,6 @@
 //! The nearest work, against a look at all ground.
 
 use super::*;
-use crate::coordinator::streaming::holders::Wanting;
 use crate::coordinator::streaming::outlook::Outlook;
 use crate::coordinator::streaming::viewer_limits::ViewerLimits;
 use crate::simulation::ViewerRadii;
@@ -31,7 +30,7 @@ enum Step {
 #[derive(Default)]
 struct Model {
     viewers: BTreeMap<Holder, ViewerState>,
-    wanting: Wanting,
+    wanting: Option<Vec<Holder>>,
     resident: DistanceGraph,
     stored: DistanceGraph,
     turns: Turns,
@@ -64,11 +63,11 @@ impl Model {
             None => (Outlook::new(center, radii.load), Outlook::new(center, radii.generation)),
         };
         self.viewers.insert(holder, ViewerState { center, height: 0, radii, heading, to_load, to_generate, served });
-        self.wanting.ask_everybody();
+        self.wanting = None;
     }
 
     fn note_reopened(&mut self, kind: Kind, column: ColumnPos) {
-        self.wanting.ask_everybody();
+        self.wanting = None;
         let is_held = self
             .viewers
             .values()
@@ -123,9 +122,9 @@ impl Model {
 
     /// Orders as a pass does, and checks each choice.
     fn order(&mut self, may_generate: bool, done: usize) -> Result<(), TestCaseError> {
-        let holders = self.wanting.take(&self.viewers);
+        let holders = self.wanting.take().unwrap_or_else(|| self.viewers.keys().copied().collect());
         let mut candidates = Candidates::of(DimensionId(0), &self.field(), &holders);
-        self.wanting.0 = Some(candidates.holders.clone());
+        self.wanting = Some(candidates.holders.clone());
         for _ in 0..3 {
             let expected = self.expected(may_generate);
             let choice = candidates.choose(&mut self.field(), may_generate);
@@ -156,7 +155,7 @@ impl Model {
             }
             Step::Leave(viewer) => {
                 self.viewers.remove(&holder(viewer));
-                self.wanting.ask_everybody();
+                self.wanting = None;
             }
             Step::Order { may_generate, done } => self.order(may_generate, done)?,
             Step::Complete(kind, column) => drop(self.graph(kind).mark_completed(column)),
@@ -253,9 +252,9 @@ fn viewers_that_jump_on_and_on_have_their_share_and_starve_no_one() {
         model.hold(holder(0), ColumnPos::new(step / 20, 0), radii);
         // As much as a server makes in a twentieth of a second.
         for _ in 0..8 {
-            let holders = model.wanting.take(&model.viewers);
+            let holders = model.wanting.take().unwrap_or_else(|| model.viewers.keys().copied().collect());
             let mut candidates = Candidates::of(DimensionId(0), &model.field(), &holders);
-            model.wanting.0 = Some(candidates.holders.clone());
+            model.wanting = Some(candidates.holders.clone());
             let Some(Choice { holder, kind, near }) = candidates.choose(&mut model.field(), true) else { break };
             let columns = model.graph(kind).claim(near.batch, near.center).into_iter().flatten();
             let columns: Vec<_> = columns.collect();

@@ -1,0 +1,29 @@
+//! What the ends of regions' tasks and jobs have to do with.
+
+use super::clocks::clock::Clock;
+use super::config::CoordinatorConfig;
+use super::deadlines::Deadlines;
+use super::dimension::Dimensions;
+use super::publish::Publisher;
+use super::saving::save::Saves;
+use super::streaming::orders::Orders;
+use super::threads::Threads;
+use super::travel::letters::{Directory, Post};
+
+use bevy::ecs::system::SystemParam;
+use bevy::prelude::*;
+
+/// What the end of a task or a job may touch of the coordinator's world.
+#[derive(SystemParam)]
+pub struct Surroundings<'w> {
+    pub config: Res<'w, CoordinatorConfig>,
+    pub clock: Res<'w, Clock>,
+    pub threads: ResMut<'w, Threads>,
+    pub dimensions: ResMut<'w, Dimensions>,
+    pub deadlines: ResMut<'w, Deadlines>,
+    pub directory: ResMut<'w, Directory>,
+    pub saves: ResMut<'w, Saves>,
+    pub post: ResMut<'w, Post>,
+    pub orders: ResMut<'w, Orders>,
+    pub publisher: ResMut<'w, Publisher>,
+}
