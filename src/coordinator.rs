@@ -200,7 +200,6 @@ fn add_systems(app: &mut SubApp) {
             (
                 clocks::advance::advance_clocks,
                 collect::collect,
-                streaming::rebuild::end_rebuilds,
                 exchange::do_work,
                 collect::tasks::finish_tasks,
                 sort_letters,

@@ -10,9 +10,7 @@ mod expected_plugin;
 mod far_view;
 mod frame;
 mod jobs;
-mod messages;
 mod mirror;
-mod opacity;
 mod published;
 mod receive;
 mod region_commands;
@@ -38,9 +36,8 @@ pub use dimension::{Dimension, DimensionOpen, RemoveDimension};
 pub(crate) use expected_plugin::expect_plugin;
 pub use far_view::{FarColumnChanged, FarColumns};
 pub use jobs::{ControlJob, JobEnded};
-pub use messages::{ColumnChange, ColumnChanged};
 pub use mirror::{Mirror, MirrorIndex};
-pub use published::{PublishedBlocks, PublishedColumns};
+pub use published::{ColumnChange, ColumnChanged, PublishedBlocks, PublishedColumns};
 pub use region_commands::RegionCommands;
 pub use regions::Regions;
 
@@ -67,15 +64,14 @@ pub(crate) fn build(app: &mut App) {
     app.init_resource::<PublishedColumns>()
         .init_resource::<WorldStatistics>()
         .init_resource::<MirrorIndex>()
-        .init_resource::<Published>();
+        .init_resource::<Published>()
+        .add_message::<ColumnChanged>();
     arenas::build(app);
     chunk_sync::build(app);
     dimension::build(app);
     far_view::build(app);
     frame::build(app);
     jobs::build(app);
-    messages::build(app);
-    opacity::build(app);
     region_commands::build(app);
     requests::build(app);
     viewers::build(app);
@@ -106,7 +102,7 @@ fn exchange_each_frame(app: &mut App) {
                 requests::send_players,
                 requests::send_edits,
                 requests::send_saves,
-                opacity::send,
+                requests::send_questions,
                 (chunk_sync::send, chunk_sync::ask, chunk_sync::start_clients, chunk_sync::follow_clients).chain(),
                 requests::send_closings,
                 frame::end,

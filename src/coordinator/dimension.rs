@@ -9,14 +9,12 @@ pub(super) mod spec;
 pub use spec::{DimensionError, DimensionSpec};
 
 use super::clocks::clock::DimensionTime;
-use super::events::DimensionRemoved;
 use super::region_slot::RegionSlot;
 use super::streaming::failed_columns::ColumnComplaints;
 use super::streaming::generation_control::GenerationState;
 use super::streaming::holders::{Holder, ViewerState};
 use super::streaming::shares::Share;
 use super::streaming::viewer_limits::ViewerCaps;
-use super::threads::work_error::WorkError;
 use super::travel::letter_limits::LetterPlaces;
 use super::travel::transit::Transit;
 use crate::block::BlockRegistry;
@@ -72,10 +70,6 @@ pub struct Dimensions {
     pub rebuilding: BTreeMap<String, Stop>,
     /// The names of those of which it has just been found out: it is not searched again at once.
     pub rebuilt: BTreeSet<String>,
-    /// Removals that have ended, and nothing came of it yet.
-    pub ended_removals: Vec<DimensionRemoved>,
-    /// Searches that have ended, and the columns that were found; `None` if it was stopped.
-    pub ended_rebuilds: Vec<(String, Result<Option<u64>, WorkError>)>,
 }
 
 impl Dimensions {

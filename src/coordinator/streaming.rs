@@ -2,7 +2,6 @@
 //!
 //! `stream` runs it in each pass.
 
-pub(super) mod counting;
 pub(super) mod failed_columns;
 pub(super) mod generation_control;
 pub(super) mod generation_requests;

@@ -3,7 +3,7 @@
 use super::DimensionOpen;
 use crate::block::BlockId;
 use crate::chunk::Column;
-use crate::space::{BlockPos, ColumnPos, DimensionId};
+use crate::space::{BlockPos, ColumnPos, DimensionId, HeightSet};
 use bevy::ecs::system::SystemParam;
 use bevy::prelude::*;
 use rustc_hash::FxHashMap;
@@ -79,4 +79,30 @@ impl PublishedBlocks<'_, '_> {
         let id = self.dimensions.get(dimension).ok()?.id;
         self.columns.column(id, column)
     }
+}
+
+/// Something of a published column is another than before. [`PublishedColumns`] has what is there
+/// now, which may be newer than what is told here.
+#[derive(Message, Clone, Debug)]
+pub struct ColumnChanged {
+    /// Its dimension.
+    pub dimension: DimensionId,
+    /// The column.
+    pub column: ColumnPos,
+    /// What became of it.
+    pub change: ColumnChange,
+}
+
+/// What became of a column in the main world.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ColumnChange {
+    /// It can be read.
+    Loaded,
+    /// Its chunk at this height is another one.
+    Chunk(i64),
+    /// In a sparse dimension: it can be read, or cannot be read any more, at these chunk heights;
+    /// [`Column::is_loaded`](crate::chunk::Column::is_loaded) tells them apart.
+    Heights(HeightSet),
+    /// It cannot be read any more.
+    Unloaded,
 }

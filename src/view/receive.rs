@@ -1,8 +1,9 @@
 //! What was published, applied a part a frame.
 
 use super::far_view;
-use super::messages::{ColumnChange, ColumnChanged};
-use super::{Components, DimensionOpen, Mirror, MirrorIndex, PublishedColumns, arenas, jobs};
+use super::{
+    ColumnChange, ColumnChanged, Components, DimensionOpen, Mirror, MirrorIndex, PublishedColumns, arenas, jobs,
+};
 use crate::coordinator::{ColumnUpdate, MainLink, Published, WorldEvent};
 use crate::simulation::{MirrorUpdate, StableId};
 use bevy::platform::cell::SyncCell;

@@ -2,15 +2,17 @@
 
 use super::dimension::Reopening;
 use super::{
-    Coupling, Dimension, DimensionClock, DimensionGeneration, DimensionOpen, Pacing, RemoveDimension, RetryColumns,
+    Coupling, Dimension, DimensionClock, DimensionGeneration, DimensionOpen, Pacing, PublishedColumns, RemoveDimension,
+    RetryColumns,
 };
 use crate::coordinator::{
-    BackupWorld, ControlRegion, LogIn, LogOut, MainLink, SaveWorld, SetBlock, StepDimension, requests,
+    AskOpacity, BackupWorld, ControlRegion, LogIn, LogOut, MainLink, SaveWorld, SetBlock, StepDimension, requests,
 };
 use bevy::prelude::*;
 
 pub(super) fn build(app: &mut App) {
     app.add_message::<SetBlock>()
+        .add_message::<AskOpacity>()
         .add_message::<SaveWorld>()
         .add_message::<BackupWorld>()
         .add_message::<LogIn>()
@@ -91,4 +93,18 @@ pub(super) fn send_closings(
         link.request(requests::close_dimension, (dimension, false));
     }
     reopening.0.drain(..).for_each(|spec| link.request(requests::open_dimension, spec));
+}
+
+/// What is published goes along: the store may not have it yet.
+pub(super) fn send_questions(
+    link: Res<MainLink>,
+    mut asks: MessageReader<AskOpacity>,
+    dimensions: Query<&DimensionOpen>,
+    published: Res<PublishedColumns>,
+) {
+    for ask in asks.read() {
+        let dimension = dimensions.get(ask.dimension).ok().map(|open| open.id);
+        let columns = ask.batch.columns().filter_map(|column| published.column(dimension?, column));
+        link.request(requests::ask_opacity, (*ask, columns.cloned().collect()));
+    }
 }

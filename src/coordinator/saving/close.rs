@@ -9,6 +9,7 @@ use crate::coordinator::jobs::JobBook;
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::streaming::holders::Holder;
 use crate::coordinator::threads::Threads;
+use crate::coordinator::threads::beside::hand_to;
 use crate::coordinator::threads::work_error::WorkError;
 use crate::coordinator::travel::letters::{Directory, Post};
 use crate::region::RegionId;
@@ -46,8 +47,7 @@ pub fn remove_stored(entity: Entity, name: String, dimensions: &mut Dimensions, 
             Ok(None) => return,
             Err(error) => (0, Some(error)),
         };
-        let removed = DimensionRemoved { entity, name, entries, error };
-        world.resource_mut::<Dimensions>().ended_removals.push(removed);
+        hand_to(world, end_removal, DimensionRemoved { entity, name, entries, error });
     });
 }
 
@@ -93,9 +93,6 @@ pub fn close(
     mut jobs: ResMut<JobBook>,
     mut publisher: ResMut<Publisher>,
 ) {
-    for removed in mem::take(&mut dimensions.ended_removals) {
-        dimensions.end_removal(removed, &mut publisher);
-    }
     let mut closed = Vec::new();
     for dimension in dimensions.open.values_mut().filter(|open| open.is_closing()) {
         let (saves, directory) = (&mut *saves, &mut *directory);
@@ -148,22 +145,27 @@ impl Dimensions {
         // Before others of its name, which are opened when all is gone.
         self.unopened.insert(0, Unopened { until: saves.stored_with(), is_removed: true, ..waiting });
     }
+}
 
-    fn end_removal(&mut self, removed: DimensionRemoved, publisher: &mut Publisher) {
-        let DimensionRemoved { name, error, .. } = &removed;
-        self.removing.remove(name);
-        if let Some(error) = error {
-            error!("dimension {name:?} could not be removed: {error}");
-        }
-        let is_same = |waiting: &mut Unopened| waiting.is_removed && waiting.spec.name == *name;
-        for waiting in self.unopened.extract_if(.., is_same) {
-            publisher.event(DimensionRemoved { entity: waiting.spec.entity, ..removed.clone() });
-        }
-        if let Some(source) = error.clone() {
-            self.fail_waiting(name, &DimensionError::NotRemoved { name: name.clone(), source }, publisher);
-        }
-        publisher.event(removed);
+/// What was stored of a dimension is erased, or could not be.
+fn end_removal(
+    In(removed): In<DimensionRemoved>,
+    mut dimensions: ResMut<Dimensions>,
+    mut publisher: ResMut<Publisher>,
+) {
+    let DimensionRemoved { name, error, .. } = &removed;
+    dimensions.removing.remove(name);
+    if let Some(error) = error {
+        error!("dimension {name:?} could not be removed: {error}");
     }
+    let is_same = |waiting: &mut Unopened| waiting.is_removed && waiting.spec.name == *name;
+    for waiting in dimensions.unopened.extract_if(.., is_same) {
+        publisher.event(DimensionRemoved { entity: waiting.spec.entity, ..removed.clone() });
+    }
+    if let Some(source) = error.clone() {
+        dimensions.fail_waiting(name, &DimensionError::NotRemoved { name: name.clone(), source }, &mut publisher);
+    }
+    publisher.event(removed);
 }
 
 impl Dimension {

@@ -8,12 +8,12 @@ use crate::coordinator::dimension::Dimensions;
 use crate::coordinator::dimension::spec::DimensionError;
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::threads::Threads;
+use crate::coordinator::threads::beside::hand_to;
 use crate::coordinator::threads::work_error::WorkError;
 use crate::space::DimensionId;
 use crate::storage::{StoreError, WorldStore};
 use crate::work::{Progress, Stop};
 use bevy::prelude::*;
-use std::mem;
 use std::time::{Duration, Instant};
 
 /// The time between two lines in the log about a search.
@@ -57,9 +57,7 @@ pub fn rebuild(dimension: DimensionId, name: &str, dimensions: &mut Dimensions, 
     threads.ask(
         Some("terrane rebuild"),
         move |store, _| search(store, dimension, &searched, &stops).map_err(WorkError::from),
-        |world, columns| {
-            world.resource_mut::<Dimensions>().ended_rebuilds.push((name, columns.flatten()));
-        },
+        |world, columns| hand_to(world, end_rebuild, (name, columns.flatten())),
     );
 }
 
@@ -73,26 +71,28 @@ impl Dimensions {
     }
 }
 
-/// Takes in what searches have found.
-pub fn end_rebuilds(mut dimensions: ResMut<Dimensions>, mut publisher: ResMut<Publisher>) {
-    for (name, columns) in mem::take(&mut dimensions.ended_rebuilds) {
-        dimensions.rebuilding.remove(&name);
-        let waiting = || dimensions.unopened.iter().filter(|waiting| waiting.spec.name == name);
-        if waiting().any(|waiting| waiting.is_removed) {
-            continue;
+/// Takes in what a search has found; `None` if it was stopped.
+fn end_rebuild(
+    In((name, columns)): In<(String, Result<Option<u64>, WorkError>)>,
+    mut dimensions: ResMut<Dimensions>,
+    mut publisher: ResMut<Publisher>,
+) {
+    dimensions.rebuilding.remove(&name);
+    let waiting = || dimensions.unopened.iter().filter(|waiting| waiting.spec.name == name);
+    if waiting().any(|waiting| waiting.is_removed) {
+        return;
+    }
+    match columns {
+        Ok(Some(columns)) => {
+            info!("dimension {name:?}: found {columns} stored columns");
+            if waiting().next().is_some() {
+                dimensions.rebuilt.insert(name);
+            }
         }
-        match columns {
-            Ok(Some(columns)) => {
-                info!("dimension {name:?}: found {columns} stored columns");
-                if waiting().next().is_some() {
-                    dimensions.rebuilt.insert(name);
-                }
-            }
-            Ok(None) => {}
-            Err(source) => {
-                let error = DimensionError::NotRebuilt { name: name.clone(), source };
-                dimensions.fail_waiting(&name, &error, &mut publisher);
-            }
+        Ok(None) => {}
+        Err(source) => {
+            let error = DimensionError::NotRebuilt { name: name.clone(), source };
+            dimensions.fail_waiting(&name, &error, &mut publisher);
         }
     }
 }

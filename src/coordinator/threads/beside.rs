@@ -32,6 +32,13 @@ impl<T: Send + 'static> Drop for Question<T> {
     }
 }
 
+/// Has a system of the coordinator handle what came of work.
+pub fn hand_to<T: 'static, M: 'static>(world: &mut World, system: impl IntoSystem<In<T>, (), M> + 'static, result: T) {
+    if let Err(error) = world.run_system_cached_with(system, result) {
+        error!("what came of work beside the coordinator could not be handled: {error}");
+    }
+}
+
 impl Threads {
     /// Has work done: on a thread of its own with this name if it may take minutes, since ground must be loaded meanwhile, and
     /// otherwise on a loading thread; in lockstep here and now, so that its answer is there with the next pass. What came of it is

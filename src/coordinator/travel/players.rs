@@ -11,6 +11,7 @@ use crate::coordinator::events::{LogInRefused, PlayerLoggedIn, PlayerLoggedOut};
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::saving::save::Saves;
 use crate::coordinator::threads::Threads;
+use crate::coordinator::threads::beside::hand_to;
 use crate::coordinator::threads::work_error::WorkError;
 use crate::simulation::{Letter, LetterSender, LoggedOut, Player, Position, SplitMix64, Undeliverable};
 use crate::space::{BlockPos, DimensionId};
@@ -105,9 +106,7 @@ fn read_player(name: String, threads: &mut Threads) {
             Ok((found, is_homeless)) => (found.map_err(WorkError::from), is_homeless),
             Err(error) => (Err(error), false),
         };
-        if let Err(error) = world.run_system_cached_with(end_reading, (name, found, is_homeless)) {
-            error!("a player cannot come into the world: {error}");
-        }
+        hand_to(world, end_reading, (name, found, is_homeless));
     });
 }
 
