@@ -142,8 +142,8 @@ impl Column {
         })
     }
 
-    /// The highest block that is wanted, with its height, at each place of the column, `x + 16 * z`.
-    pub(crate) fn highest(&self, is_wanted: impl Fn(BlockId) -> bool) -> Vec<Option<(i64, BlockId)>> {
+    /// At each place of the column, `x + 16 * z`, the highest block that is wanted, with its height.
+    pub(crate) fn highest_of_all(&self, is_wanted: impl Fn(BlockId) -> bool) -> Vec<Option<(i64, BlockId)>> {
         let mut highest = vec![None; CHUNK_SIZE * CHUNK_SIZE];
         let mut open = highest.len();
         for (chunk_y, chunk) in self.chunks().rev() {

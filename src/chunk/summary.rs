@@ -77,7 +77,7 @@ pub struct ColumnSummary {
 impl ColumnSummary {
     /// The finest summary of a column.
     pub fn new(column: &Column) -> Self {
-        let highest = column.highest(|block| block != BlockId::AIR).into_iter();
+        let highest = column.highest_of_all(|block| block != BlockId::AIR).into_iter();
         let cell = |(height, block)| SummaryCell { height, block };
         Self { detail: Detail::FINEST, cells: highest.map(|found| found.map(cell)).collect() }
     }

@@ -119,7 +119,7 @@ impl SurfaceSource {
 
 /// The surfaces of all places of a column; a place's index is `x + 16 * z`.
 pub(super) fn surfaces_of(column: &Column, blocks: &BlockRegistry) -> Surfaces {
-    let highest = column.highest(|block| blocks.block(block).is_solid());
+    let highest = column.highest_of_all(|block| blocks.block(block).is_solid());
     std::array::from_fn(|place| {
         let (y, block) = highest[place]?;
         // The upper end of what lies, without a gap, on the surface.

@@ -54,7 +54,7 @@ pub(super) struct RegionContents {
     /// Letters that wait for their time: by the dimension's clock, then in the order of arrival.
     pub waiting: BTreeMap<(Duration, u64), Letter>,
     /// Letters that have arrived.
-    arrivals: u64,
+    pub(super) arrivals: u64,
     /// What was handed over in this task, as its senders are told of it if that panics.
     pub handed_over: Vec<Letter>,
     // What every tick looks for is found by queries that remember where they looked.

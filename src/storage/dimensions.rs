@@ -77,7 +77,7 @@ impl WorldStore {
                 return Err(StoreError::BeingRemoved { name: name.into() });
             }
             if stored != *origin {
-                let (name, wanted) = (name.into(), origin.clone());
+                let (name, stored, wanted) = (name.into(), Box::new(stored), Box::new(origin.clone()));
                 return Err(StoreError::OriginMismatch { name, stored, wanted });
             }
             return Ok(id);

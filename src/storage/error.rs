@@ -96,9 +96,9 @@ pub enum StoreError {
         /// The dimension's name.
         name: String,
         /// What it was made from.
-        stored: GeneratorIdentity,
+        stored: Box<GeneratorIdentity>,
         /// What it should be made from now.
-        wanted: GeneratorIdentity,
+        wanted: Box<GeneratorIdentity>,
     },
     /// The removal of the dimension has begun.
     #[error(

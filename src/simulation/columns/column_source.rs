@@ -322,7 +322,6 @@ impl ColumnSource {
     }
 
     fn read_or_generate(&self, column: ColumnPos) -> Result<FetchedColumn, ColumnError> {
-        let known = |column: Column| FetchedColumn::from(LoadedColumn::from(column));
         if let Some(departed) = self.departed.get(column) {
             return Ok(LoadedColumn::from(departed.column).into());
         }

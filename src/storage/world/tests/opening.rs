@@ -60,7 +60,8 @@ fn a_dimension_keeps_its_origin() {
     ];
     for wanted in changed {
         let error = world.open_dimension("overworld", &wanted).unwrap_err();
-        let expected = StoreError::OriginMismatch { name: "overworld".into(), stored: origin(42), wanted };
+        let expected =
+            StoreError::OriginMismatch { name: "overworld".into(), stored: origin(42).into(), wanted: wanted.into() };
         assert_eq!(error, expected);
     }
     assert_eq!(world.open_dimension("overworld", &origin(42)), Ok(DimensionId(0)));
