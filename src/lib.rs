@@ -22,27 +22,35 @@
 #![cfg_attr(feature = "overlay", doc = "| [`overlay`] | the egui overlay |")]
 #![cfg_attr(feature = "testing", doc = "| [`testing`] | a harness for tests of a game |")]
 
-pub mod block;
-mod bytes;
-pub mod chunk;
-pub mod chunk_sync;
 mod coordinator;
-pub mod generation;
-pub mod object_store;
 #[cfg(feature = "overlay")]
 pub mod overlay;
 pub mod plugin;
-pub mod region;
 #[cfg(feature = "render")]
 pub mod render;
 pub mod simulation;
-pub mod snapshot;
-pub mod space;
-pub mod storage;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod view;
-pub mod work;
+
+use terrane_objects::bytes;
+pub use terrane_objects::work;
+pub use terrane_storage as storage;
+pub use terrane_world::{block, chunk, chunk_sync, entity, generation, region, space};
+
+/// One portable file of versioned objects.
+pub mod object_store {
+    pub use terrane_objects::{
+        FILE_BLOCK_BYTES, MAX_KEY_BYTES, Object, ObjectBatch, ObjectStore, ObjectStoreError, ObjectStoreOptions,
+        Recovery,
+    };
+}
+
+/// Parts of a world as they were, to be put back there or elsewhere.
+pub mod snapshot {
+    pub use terrane_storage::upkeep::schematics as closed_world;
+    pub use terrane_world::snapshot::*;
+}
 
 /// What a game imports, together with `bevy::prelude`.
 pub mod prelude {

@@ -7,12 +7,12 @@
 #[allow(missing_docs, clippy::all)]
 pub mod terrain42;
 
-use bevy_terrane::block::{BlockId, BlockRegistry, BlockType};
-use bevy_terrane::chunk::Chunk;
-use bevy_terrane::snapshot::schematic::Schematic;
-use bevy_terrane::space::ChunkPos;
 use std::array;
 pub use terrain42::{NAMES, generate};
+use terrane_world::block::{BlockId, BlockRegistry, BlockType};
+use terrane_world::chunk::Chunk;
+use terrane_world::snapshot::schematic::Schematic;
+use terrane_world::space::ChunkPos;
 
 /// Chunks along an edge.
 pub const EDGE: i64 = terrain42::W as i64 / 16;

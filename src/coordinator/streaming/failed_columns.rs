@@ -142,6 +142,5 @@ mod tests {
         (0..20_000).for_each(|x| failures.note(failed(x, &reason, true)));
         assert_eq!((failures.set_aside(), failures.list().len()), (20_000, MAX_LISTED));
         assert!(failures.list().iter().all(|failed| failed.error.len() <= LONGEST_REASON + 3));
-        assert!(failures.set_aside.memory() < 100_000);
     }
 }

@@ -1,0 +1,265 @@
+//! Numbers and values in bytes: what the binary forms of all rooms are made of.
+//!
+//! Fixed integers are little-endian. A *number* is LEB128: seven bits a byte, the lowest first, the highest bit set in all
+//! bytes but the last. A *signed* number is zigzag first: 0, -1, 1, -2 .. become 0, 1, 2, 3 ..
+//!
+//! Each format has an error of its own, made from a [`ReadError`]. What has to be quicker than this, or comes as a stream,
+//! does it by itself: the cells and the NBT of schematics, the bits of chunks.
+
+pub mod record;
+mod up_to;
+
+#[doc(hidden)]
+pub use up_to::{UpTo, up_to};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// Takes numbers from the front of bytes, and knows where it is.
+#[doc(hidden)]
+pub struct Reader<'a> {
+    bytes: &'a [u8],
+    offset: usize,
+}
+
+/// Why a [`Reader`] has nothing to give.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[doc(hidden)]
+pub enum ReadError {
+    /// The bytes end at `offset`, where more was expected.
+    Truncated { offset: usize },
+    /// The number that begins at `offset` has more than 64 bits.
+    TooLong { offset: usize },
+}
+
+impl<'a> Reader<'a> {
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, offset: 0 }
+    }
+
+    /// Where it is, in bytes from the first one.
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// How many bytes are left.
+    #[inline]
+    pub fn left(&self) -> usize {
+        self.bytes.len() - self.offset
+    }
+
+    /// The next byte.
+    #[inline]
+    pub fn byte(&mut self) -> Result<u8, ReadError> {
+        let byte = self.bytes.get(self.offset).ok_or(ReadError::Truncated { offset: self.offset })?;
+        self.offset += 1;
+        Ok(*byte)
+    }
+
+    /// The next bytes, as many as this.
+    pub fn slice(&mut self, length: usize) -> Result<&'a [u8], ReadError> {
+        let truncated = ReadError::Truncated { offset: self.bytes.len() };
+        let (slice, _) = self.bytes[self.offset..].split_at_checked(length).ok_or(truncated)?;
+        self.offset += length;
+        Ok(slice)
+    }
+
+    /// A number. Zeros in front of it, which nobody writes, are taken.
+    #[inline]
+    pub fn number(&mut self) -> Result<u64, ReadError> {
+        let begin = self.offset;
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            let bits = u64::from(byte & 0x7F);
+            if bits << shift >> shift != bits {
+                break;
+            }
+            number |= bits << shift;
+            if byte < 0x80 {
+                return Ok(number);
+            }
+        }
+        Err(ReadError::TooLong { offset: begin })
+    }
+
+    /// A signed number.
+    #[inline]
+    pub fn signed(&mut self) -> Result<i64, ReadError> {
+        let number = self.number()?;
+        Ok((number >> 1) as i64 ^ -((number & 1) as i64))
+    }
+}
+
+/// Appends a number.
+#[inline]
+#[doc(hidden)]
+pub fn put_number(into: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        into.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    into.push(number as u8);
+}
+
+/// Appends a signed number.
+#[inline]
+#[doc(hidden)]
+pub fn put_signed(into: &mut Vec<u8>, number: i64) {
+    put_number(into, ((number << 1) ^ (number >> 63)) as u64);
+}
+
+/// The `u32` at an offset, if it is there.
+#[inline]
+#[doc(hidden)]
+pub fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
+}
+
+/// The `u64` at an offset, if it is there.
+#[inline]
+#[doc(hidden)]
+pub fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes.get(at..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
+}
+
+/// Appends a value in postcard. Every value has such a form, but for paths that are no text: for types with paths there is
+/// [`try_put_value`].
+#[doc(hidden)]
+pub fn put_value<T: Serialize + ?Sized>(into: Vec<u8>, value: &T) -> Vec<u8> {
+    // Nothing may be stored in its place: who writes to a store is caught.
+    try_put_value(into, value).expect("values without paths have a binary form")
+}
+
+/// Appends a value in postcard. The reason, if it has no such form.
+#[doc(hidden)]
+pub fn try_put_value<T: Serialize + ?Sized>(into: Vec<u8>, value: &T) -> Result<Vec<u8>, String> {
+    postcard::to_extend(value, into).map_err(|error| error.to_string())
+}
+
+/// The value that is all of these bytes, in postcard. The reason, if they are none.
+#[doc(hidden)]
+pub fn value<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
+    match postcard::take_from_bytes(bytes) {
+        Ok((value, [])) => Ok(value),
+        Ok((_, rest)) => Err(format!("{} bytes follow its end", rest.len())),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn number(bytes: &[u8]) -> Result<u64, ReadError> {
+        Reader::new(bytes).number()
+    }
+
+    #[test]
+    fn numbers_take_a_byte_for_seven_bits() {
+        let bytes = |number| {
+            let mut bytes = Vec::new();
+            put_number(&mut bytes, number);
+            bytes
+        };
+        assert_eq!(bytes(0), [0]);
+        assert_eq!(bytes(127), [127]);
+        assert_eq!(bytes(300), [0xAC, 0x02]);
+        assert_eq!(bytes(u64::MAX), [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x01]);
+    }
+
+    #[test]
+    fn signed_numbers_near_zero_are_short() {
+        for (number, byte) in [(0, 0), (-1, 1), (1, 2), (-2, 3), (63, 126), (-64, 127)] {
+            let mut bytes = Vec::new();
+            put_signed(&mut bytes, number);
+            assert_eq!(bytes, [byte]);
+        }
+    }
+
+    /// Promise, world format: Varints with zeros at the top are read, and records with more bytes behind them are refused.
+    #[test]
+    fn zeros_in_front_of_a_number_are_taken() {
+        assert_eq!(number(&[0x80, 0x80, 0x00]), Ok(0));
+        assert_eq!(number(&[0xAC, 0x82, 0x80, 0x00]), Ok(300));
+    }
+
+    #[test]
+    fn numbers_of_more_than_64_bits_are_refused_where_they_begin() {
+        let too_long = Err(ReadError::TooLong { offset: 0 });
+        assert_eq!(number(&[0xFF; 20]), too_long);
+        // The last of ten bytes has room for one bit.
+        assert_eq!(number(&[[0x80; 9].as_slice(), &[0x02]].concat()), too_long);
+        assert_eq!(number(&[[0x80; 9].as_slice(), &[0x01]].concat()), Ok(1 << 63));
+        assert_eq!(number(&[[0x80; 9].as_slice(), &[0x81, 0x00]].concat()), too_long);
+        let mut reader = Reader::new(&[7, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F]);
+        assert_eq!(reader.number(), Ok(7));
+        assert_eq!(reader.number(), Err(ReadError::TooLong { offset: 1 }));
+    }
+
+    #[test]
+    fn what_ends_too_early_is_said_to_end_there() {
+        let truncated = |offset| ReadError::Truncated { offset };
+        assert_eq!(number(&[]), Err(truncated(0)));
+        assert_eq!(number(&[0x80, 0xFF]), Err(truncated(2)));
+        let mut reader = Reader::new(&[1, 2, 3]);
+        assert_eq!((reader.byte(), reader.slice(3), reader.left()), (Ok(1), Err(truncated(3)), 2));
+        assert_eq!(reader.slice(usize::MAX), Err(truncated(3)));
+        assert_eq!((reader.slice(2), reader.offset(), reader.left()), (Ok(&[2, 3][..]), 3, 0));
+        assert_eq!((reader.slice(0), reader.byte()), (Ok(&[][..]), Err(truncated(3))));
+    }
+
+    #[test]
+    fn fixed_numbers_are_read_where_they_are() {
+        let bytes = [0, 4, 3, 2, 1, 0, 0, 0, 0];
+        assert_eq!(u32_at(&bytes, 1), Some(0x0102_0304));
+        assert_eq!(u64_at(&bytes, 1), Some(0x0102_0304));
+        assert_eq!((u32_at(&bytes, 6), u64_at(&bytes, 2), u64_at(&bytes, usize::MAX)), (None, None, None));
+    }
+
+    #[test]
+    fn nothing_may_follow_a_value() {
+        let bytes = put_value(vec![9], &(7_u64, "seven"));
+        assert_eq!(bytes[0], 9);
+        assert_eq!(value(&bytes[1..]), Ok((7_u64, String::from("seven"))));
+        let longer = [&bytes[1..], &[0, 0]].concat();
+        assert!(value::<(u64, String)>(&longer).unwrap_err().contains("2 bytes follow"));
+        (1..bytes.len()).for_each(|end| assert!(value::<(u64, String)>(&bytes[1..end]).is_err()));
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_path_that_is_no_text_has_no_form() {
+        use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
+        assert!(try_put_value(Vec::new(), Path::new("world")).is_ok());
+        assert!(try_put_value(Vec::new(), Path::new(OsStr::from_bytes(&[0xFF]))).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_come_back(numbers in proptest::collection::vec((any::<u64>(), 0..64_u32, any::<i64>()), 0..20)) {
+            let mut bytes = Vec::new();
+            for (number, shift, signed) in &numbers {
+                put_number(&mut bytes, number >> shift);
+                put_signed(&mut bytes, signed >> shift);
+            }
+            let mut reader = Reader::new(&bytes);
+            for (number, shift, signed) in numbers {
+                prop_assert_eq!(reader.number(), Ok(number >> shift));
+                prop_assert_eq!(reader.signed(), Ok(signed >> shift));
+            }
+            prop_assert_eq!(reader.left(), 0);
+        }
+
+        #[test]
+        fn any_bytes_are_a_number_or_refused(bytes: Vec<u8>) {
+            let mut reader = Reader::new(&bytes);
+            match reader.number() {
+                Ok(_) => prop_assert!((1..=10).contains(&reader.offset())),
+                Err(ReadError::Truncated { offset }) => prop_assert!(offset == bytes.len() && offset < 10),
+                Err(ReadError::TooLong { offset }) => prop_assert!(offset == 0 && bytes.len() >= 10),
+            }
+        }
+    }
+}

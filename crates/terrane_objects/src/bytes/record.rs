@@ -1,0 +1,64 @@
+//! Small structured values: one byte for their format, then postcard.
+
+use super as bytes;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// The format of a value that says nothing else.
+pub const FORMAT: u8 = 1;
+
+/// The stored form of `value`, which has no paths in it.
+pub fn encode<T: Serialize>(value: &T) -> Vec<u8> {
+    encode_as(FORMAT, value)
+}
+
+/// The stored form of `value` in a format of its own.
+pub fn encode_as<T: Serialize>(format: u8, value: &T) -> Vec<u8> {
+    bytes::put_value(vec![format], value)
+}
+
+/// The stored form of a `value` that may have paths in it. The reason, if it has none.
+pub fn try_encode<T: Serialize>(value: &T) -> Result<Vec<u8>, String> {
+    bytes::try_put_value(vec![FORMAT], value)
+}
+
+/// The value with this stored form. The reason, if there is none.
+pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
+    decode_as(FORMAT, bytes)
+}
+
+/// The value with this stored form in a format of its own.
+pub fn decode_as<T: DeserializeOwned>(known: u8, bytes: &[u8]) -> Result<T, String> {
+    match bytes.split_first() {
+        None => Err("it is empty".into()),
+        Some((format, rest)) if *format == known => bytes::value(rest),
+        Some((format, _)) => Err(format!("it has format {format}, but only format {known} is known")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Promise, exports: A record in an export begins with its format, and nothing follows its values.
+    /// Promise, world format: Varints with zeros at the top are read, and records with more bytes behind them are refused.
+    #[test]
+    fn bad_bytes_are_told_apart() {
+        let bytes = encode(&(7_u64, String::from("seven")));
+        assert_eq!(decode(&bytes), Ok((7_u64, String::from("seven"))));
+        let reason = |bytes: &[u8]| decode::<(u64, String)>(bytes).unwrap_err();
+        assert!(reason(&[]).contains("empty"));
+        assert!(reason(&[9, 0]).contains("format 9"));
+        assert!(reason(&[&bytes[..], &[0, 0]].concat()).contains("2 bytes follow"));
+        (1..bytes.len()).for_each(|end| assert!(!reason(&bytes[..end]).is_empty()));
+    }
+
+    #[test]
+    fn a_length_that_lies_allocates_nothing() {
+        // A list of u64::MAX texts, and a text as long.
+        let length = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
+        assert!(decode::<Vec<String>>(&[&[FORMAT][..], &length].concat()).is_err());
+        assert!(decode::<String>(&[&[FORMAT][..], &length].concat()).is_err());
+        assert!(decode::<Vec<u64>>(&[&[FORMAT][..], &length].concat()).is_err());
+    }
+}

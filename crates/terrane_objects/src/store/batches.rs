@@ -1,0 +1,74 @@
+//! Batches: all of one is there before any of it counts.
+
+use super::{Entry, ObjectStore, Result};
+use crate::block::Kind;
+use crate::bytes::put_number;
+use crate::index::CommitRecord;
+use crate::{Disk, ObjectBatch, payload};
+
+impl<D: Disk> ObjectStore<D> {
+    /// Makes several changes, which are there after a crash all or none.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write); then nothing has changed.
+    pub fn apply(&mut self, batch: &ObjectBatch) -> Result<()> {
+        for (key, change) in &batch.changes {
+            self.check(key, change.as_ref().map_or(&[], |(_, data)| data))?;
+        }
+        self.begin()?;
+        self.quiesce()?;
+        let counter = self.next_counter()?;
+        let mut runs = Vec::new();
+        let written = self.write_batch(batch, counter, &mut runs);
+        if written.is_err() {
+            self.haunt(&runs);
+        }
+        let (written, commit) = written?;
+        let Entry { first, blocks, .. } = commit;
+        self.index.commits.insert(counter, CommitRecord { first, blocks, live: written.len() as u64 });
+        written.into_iter().for_each(|(key, entry)| self.put(key, entry));
+        for (key, _) in batch.changes.iter().filter(|(_, change)| change.is_none()) {
+            if let Some(entry) = self.index.entries.remove(key) {
+                self.leave_batch(&entry);
+                self.superseded.push((entry.first, entry.blocks));
+            }
+        }
+        if self.index.commits.get(&counter).is_some_and(|commit| commit.live == 0) {
+            self.retired.push(counter);
+        }
+        self.settle();
+        Ok(())
+    }
+
+    /// Writes the objects of a batch, and then that they count. `runs` are the blocks that this takes, also after an error.
+    fn write_batch<'a>(
+        &mut self,
+        batch: &'a ObjectBatch,
+        counter: u64,
+        runs: &mut Vec<(u64, u64)>,
+    ) -> Result<(Vec<(&'a str, Entry)>, Entry)> {
+        let (mut written, mut deleted) = (Vec::new(), Vec::new());
+        for (key, change) in &batch.changes {
+            match change {
+                Some((version, data)) => {
+                    let payload = payload::encode(&mut self.tables, self.options.level, data);
+                    let entry = self.write_chain(Kind::BatchObject, key, (*version, counter), &payload)?;
+                    runs.push((entry.first, entry.blocks));
+                    written.push((key.as_str(), Entry { in_batch: true, ..entry }));
+                }
+                None => {
+                    put_number(&mut deleted, key.len() as u64);
+                    deleted.extend_from_slice(key.as_bytes());
+                }
+            }
+        }
+        // All of it is there before it is said to be.
+        self.sync_disk()?;
+        let payload = payload::encode(&mut self.tables, self.options.level, &deleted);
+        let commit = self.write_chain(Kind::Commit, "", (0, counter), &payload)?;
+        runs.push((commit.first, commit.blocks));
+        self.sync_disk()?;
+        self.is_synced = true;
+        Ok((written, commit))
+    }
+}

@@ -1,0 +1,104 @@
+//! Blocks that are not needed any more: when they may be used again, and that nothing comes back of them.
+
+use super::{ObjectStore, Result};
+use crate::Disk;
+use crate::block::{self, FILE_BLOCK_BYTES};
+use crate::work::FileError;
+use std::mem;
+
+/// Blocks that are zeroed at a time.
+const AT_ONCE: u64 = 16;
+const ZEROS: &[u8] = &[0; AT_ONCE as usize * FILE_BLOCK_BYTES];
+
+impl<D: Disk> ObjectStore<D> {
+    /// All that was written is synced: gives up what it replaced.
+    pub(super) fn settle(&mut self) {
+        for (first, blocks) in mem::take(&mut self.superseded) {
+            self.give_up(first, blocks);
+        }
+        if !self.is_synced {
+            return;
+        }
+        // A commit may name what is deleted: that must be gone first.
+        for counter in mem::take(&mut self.retired) {
+            let Some(commit) = self.index.commits.remove(&counter) else { continue };
+            self.give_up(commit.first, commit.blocks);
+        }
+    }
+
+    fn give_up(&mut self, first: u64, blocks: u64) {
+        self.is_synced = false;
+        match self.mark_free(first) {
+            Ok(()) => self.release(first, blocks),
+            Err(_) => self.haunted.push((first, blocks)),
+        }
+    }
+
+    pub(super) fn sync_disk(&mut self) -> Result<()> {
+        Ok(self.disk.sync().map_err(FileError::of(self.disk.path(), "sync"))?)
+    }
+
+    /// Waits until everything is synced, and what is given up too.
+    pub(super) fn quiesce(&mut self) -> Result<()> {
+        while !self.is_synced || !self.superseded.is_empty() || !self.retired.is_empty() {
+            self.sync_disk()?;
+            self.is_synced = true;
+            self.settle();
+        }
+        Ok(())
+    }
+
+    /// Blocks whose first one is marked as free.
+    pub(super) fn release(&mut self, first: u64, blocks: u64) {
+        if self.options.zero_freed {
+            self.is_synced = false;
+            // As far as it goes: they are free in any case, and those behind the end of the file are not there.
+            let end = self.disk.len().unwrap_or(0) / FILE_BLOCK_BYTES as u64;
+            let end = end.min(first + blocks);
+            let _ = (first..end).step_by(AT_ONCE as usize).try_for_each(|at| {
+                let count = AT_ONCE.min(end - at) as usize;
+                self.disk.write_at(at * FILE_BLOCK_BYTES as u64, &ZEROS[..count * FILE_BLOCK_BYTES])
+            });
+        }
+        self.index.free.give(first, blocks);
+    }
+
+    pub(super) fn sync_or_haunt(&mut self, runs: &[(u64, u64)]) -> Result<()> {
+        let synced = self.sync_disk();
+        match synced {
+            Ok(()) => self.is_synced = true,
+            Err(_) => self.haunt(runs),
+        }
+        synced
+    }
+
+    /// These blocks hold what was not acknowledged: it must not come back later.
+    pub(super) fn haunt(&mut self, runs: &[(u64, u64)]) {
+        self.haunted.extend_from_slice(runs);
+        // If it cannot be done now, then before the next change.
+        let _ = self.exorcise();
+    }
+
+    pub(super) fn exorcise(&mut self) -> Result<()> {
+        while let Some((first, blocks)) = self.haunted.last().copied() {
+            self.is_synced = false;
+            // Whichever blocks of it are there: without its first one it is no chain.
+            self.mark_free(first)?;
+            self.haunted.pop();
+            self.release(first, blocks);
+        }
+        Ok(())
+    }
+
+    /// Makes a block free for whoever scans the file.
+    pub(super) fn mark_free(&mut self, block: u64) -> Result<()> {
+        let (offset, length) = block::mark();
+        let is_there =
+            self.disk.len().map_err(FileError::of(self.disk.path(), "measure"))? / FILE_BLOCK_BYTES as u64 > block;
+        if is_there {
+            let written = self.disk.write_at(block * FILE_BLOCK_BYTES as u64 + offset as u64, &ZEROS[..length]);
+            written.map_err(FileError::of(self.disk.path(), "write"))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,414 @@
+//! A store on disk: RocksDB.
+
+mod backups;
+mod compaction;
+mod entries;
+mod files;
+mod log_file;
+mod remains;
+mod reopening;
+#[cfg(test)]
+mod tests;
+
+use crate::error::without_folder;
+use crate::{Backup, Durability, Family, FamilySize, KeyValue, KeyValueStore, StoreError, WriteBatch, keys};
+pub(crate) use remains::Remains;
+use reopening::{Database, Keeper};
+use rocksdb::{
+    BlockBasedOptions, Cache, ColumnFamily, DB, DBCompressionType, ErrorKind, Options, ReadOptions, WriteOptions,
+    properties,
+    statistics::{StatsLevel, Ticker},
+};
+use std::ffi::CStr;
+use std::num::NonZeroU32;
+use std::ops::{Range, RangeInclusive};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+const MEBIBYTE: usize = 1 << 20;
+/// One cache for the blocks of all families.
+const BLOCK_CACHE_BYTES: usize = 128 * MEBIBYTE;
+/// Measured with terrain: 16K blocks compress a seventh better than 4K for twice the time of a point read, and
+/// most reads here are ranges.
+const BLOCK_BYTES: usize = 16 * 1024;
+/// With values that are packed already nothing is gained by larger blocks, and a flipped bit takes one value or a few that are
+/// in blob files.
+const PACKED_BLOCK_BYTES: usize = 256;
+/// A small limit flushes small files all the time and nearly doubles the bytes written.
+const WAL_BYTES: u64 = 192 * MEBIBYTE as u64;
+const ZSTD_LEVEL: i32 = 1;
+/// Not among the crate's names of properties.
+const LIVE_BLOB_FILE_SIZE: &CStr = c"rocksdb.live-blob-file-size";
+
+/// A [`KeyValueStore`] in a RocksDB database.
+///
+/// All families share one write-ahead log, so a batch over several of them is atomic. A damaged database is reported
+/// and never repaired: RocksDB's repair may drop data that could still be read.
+///
+/// When it is dropped, everything goes from the log into tables, and a list of the files is left beside them, which the next
+/// opening compares with what is there. After a kill the log is read instead: what was synced is there, up to the torn end of
+/// the log. Any other damage of the log, and a file that is missing, keeps the database from being opened.
+///
+/// After a write that failed, RocksDB refuses all others until it is opened again, also when the disk is sound by then.
+/// So it is opened again on a thread of its own, tried each second until that succeeds; reading goes on meanwhile if the disk
+/// can be read. If a damaged table was the reason, tables are not compacted any more until the world is opened the next time.
+/// Nothing is written while the path does not lead to the folder that was opened.
+pub struct RocksStore {
+    is_writable: bool,
+    keeper: Arc<Keeper>,
+    // Writes are made one after the other, so nobody else writes between a precondition and its batch: no other process
+    // has the database open either.
+    writing: Mutex<()>,
+    /// Held while a backup is made: two in one folder would destroy each other.
+    backing_up: Mutex<()>,
+}
+
+impl RocksStore {
+    /// Opens the database in the folder `path`, or makes one there if `create`.
+    ///
+    /// # Errors
+    /// [`StoreError::DamagedFile`] for a missing or damaged file, and RocksDB's own, as a [`StoreError::Backend`] that names
+    /// the folder, for instance for a database that is open already. Nothing stored is changed then.
+    pub fn open(path: &Path, create: bool) -> Result<Self, StoreError> {
+        let cache = Cache::new_lru_cache(BLOCK_CACHE_BYTES);
+        Ok(Self::new(true, Keeper::open(path, create, database_options(create), cache)?))
+    }
+
+    /// Opens the database in the folder `path` without changing a file in it: what its log holds is read into memory.
+    ///
+    /// # Errors
+    /// As of [`open`](Self::open); each write is refused later on.
+    pub fn open_to_read(path: &Path) -> Result<Self, StoreError> {
+        let cache = Cache::new_lru_cache(BLOCK_CACHE_BYTES);
+        Ok(Self::new(false, Keeper::open_to_read(path, database_options(false), cache)?))
+    }
+
+    fn new(is_writable: bool, keeper: Keeper) -> Self {
+        let (writing, backing_up) = Default::default();
+        Self { is_writable, keeper: Arc::new(keeper), writing, backing_up }
+    }
+
+    fn expect_sound(&self) -> Result<(), StoreError> {
+        match self.is_writable {
+            true => self.keeper.expect_sound(),
+            false => Err(StoreError::NotWritable { path: self.path().to_path_buf() }),
+        }
+    }
+
+    /// Does something with the database and one of its families.
+    fn with<T>(
+        &self,
+        operation: &'static str,
+        family: Family,
+        act: impl FnOnce(&DB, &ColumnFamily) -> Result<T, rocksdb::Error>,
+    ) -> Result<T, StoreError> {
+        let database = self.keeper.database();
+        let database = database.get(self.path(), operation)?;
+        act(database, self.family(database, operation, family)?).map_err(self.error(operation, Some(family)))
+    }
+
+    fn family<'a>(
+        &self,
+        database: &'a DB,
+        operation: &'static str,
+        family: Family,
+    ) -> Result<&'a ColumnFamily, StoreError> {
+        database.cf_handle(family.name()).ok_or_else(|| {
+            let reason = "the database was opened without this column family";
+            StoreError::backend(operation, Some(family), self.path(), reason)
+        })
+    }
+
+    fn error(&self, operation: &'static str, family: Option<Family>) -> impl Fn(rocksdb::Error) -> StoreError {
+        move |error| match (operation, family, error.kind()) {
+            ("read" | "scan", Some(family), ErrorKind::Corruption) => {
+                let reason = without_folder(error.as_ref(), self.path());
+                StoreError::Damaged { family, path: self.path().to_path_buf(), reason }
+            }
+            (_, _, kind) => {
+                let is_read = matches!(operation, "read" | "scan");
+                let error = StoreError::backend(operation, family, self.path(), error);
+                if is_read && kind == ErrorKind::IOError {
+                    self.keeper.note_failed_read(&error);
+                }
+                error
+            }
+        }
+    }
+
+    /// Writes, and sees to it that what was written is where it will be looked for.
+    fn change(
+        &self,
+        operation: &'static str,
+        durability: Durability,
+        change: impl FnOnce(&DB) -> Result<Result<(), rocksdb::Error>, StoreError>,
+    ) -> Result<(), StoreError> {
+        let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.expect_sound()?;
+        let database = self.keeper.database();
+        let Database::Whole(written) = &*database else { return Err(self.keeper.refusal()) };
+        change(written)?.map_err(|error| {
+            let kind = error.kind();
+            let error = self.error(operation, None)(error);
+            self.keeper.note_failed_write(&error, kind);
+            error
+        })?;
+        let synced = (durability == Durability::Sync).then(|| written.latest_sequence_number());
+        self.keeper.note_written(synced)
+    }
+}
+
+impl Drop for RocksStore {
+    fn drop(&mut self) {
+        self.keeper.close();
+    }
+}
+
+fn database_options(create: bool) -> Options {
+    let mut options = Options::default();
+    options.create_if_missing(create);
+    options.create_missing_column_families(true);
+    options.set_paranoid_checks(true);
+    // Otherwise a log that is missing would take what is in it along, and nobody would know.
+    options.set_track_and_verify_wals_in_manifest(true);
+    options.set_max_background_jobs(2);
+    options.set_max_total_wal_size(WAL_BYTES);
+    // Spreads the writing of large files out, so that a sync does not wait for all of it at once.
+    options.set_bytes_per_sync(MEBIBYTE as u64);
+    options.set_keep_log_file_num(4);
+    options.set_max_log_file_size(4 * MEBIBYTE);
+    // Counters alone, no clocks: they tell how much is written.
+    options.enable_statistics();
+    options.set_statistics_level(StatsLevel::ExceptHistogramOrTimers);
+    options
+}
+
+/// From which size on values are kept in files of their own, which compactions need not copy. A chunk is 2 KB, and takes more
+/// room there than among others; a library that a player built may be megabytes.
+const fn least_blob_bytes(family: Family) -> u64 {
+    match family {
+        Family::WarmChunks => 16 << 10,
+        // A table's checksums are of blocks, and those of a cluster of its groups.
+        Family::ColdChunks => 0,
+        _ => 64 << 10,
+    }
+}
+
+/// Whether the values are compressed and checksummed part by part before they come here.
+const fn is_packed(family: Family) -> bool {
+    matches!(family, Family::WarmChunks | Family::ColdChunks)
+}
+
+fn family_options(family: Family, cache: &Cache) -> Options {
+    let mut table = BlockBasedOptions::default();
+    table.set_block_cache(cache);
+    table.set_block_size(if is_packed(family) { PACKED_BLOCK_BYTES } else { BLOCK_BYTES });
+    table.set_bloom_filter(10.0, false);
+    table.set_cache_index_and_filter_blocks(true);
+    table.set_pin_l0_filter_and_index_blocks_in_cache(true);
+
+    let mut options = Options::default();
+    options.set_block_based_table_factory(&table);
+    options.set_write_buffer_size(32 * MEBIBYTE);
+    if matches!(family, Family::Chunks | Family::WarmChunks | Family::ColdChunks) {
+        options.set_enable_blob_files(true);
+        options.set_min_blob_size(least_blob_bytes(family));
+        // Measured: with the defaults, files that are mostly garbage stay for long; a threshold of 0 never comes to an end.
+        options.set_enable_blob_gc(true);
+        options.set_blob_gc_age_cutoff(0.5);
+        options.set_blob_gc_force_threshold(0.5);
+    }
+    if is_packed(family) {
+        // Compressed once more they would not shrink, and a flipped bit would damage more than one of their parts.
+        options.set_compression_type(DBCompressionType::None);
+        options.set_blob_compression_type(DBCompressionType::None);
+        return options;
+    }
+    options.set_blob_compression_type(DBCompressionType::Zstd);
+    options.set_compression_type(DBCompressionType::Zstd);
+    // Of a small world the first levels are all there is.
+    options.set_bottommost_compression_type(DBCompressionType::Zstd);
+    // The other three are the defaults: window bits and strategy of zlib, no dictionary (no gain was measured).
+    options.set_compression_options(-14, ZSTD_LEVEL, 0, 0);
+    // The first levels are soon written again.
+    options.set_compression_per_level(&[
+        DBCompressionType::Lz4,
+        DBCompressionType::Lz4,
+        DBCompressionType::Zstd,
+        DBCompressionType::Zstd,
+        DBCompressionType::Zstd,
+        DBCompressionType::Zstd,
+        DBCompressionType::Zstd,
+    ]);
+    options
+}
+
+/// Whether what cannot be read is a value whose parts have checksums of their own, and only the value: its blob file does not
+/// have what was written, but the table says where it is.
+fn has_finer_checksums(family: Family, error: &rocksdb::Error) -> bool {
+    const OF_A_BLOB: [&str; 3] = [
+        "Corruption: Blob CRC mismatch",
+        "Corruption: Key mismatch when reading blob",
+        "Corruption: Error while decoding blob",
+    ];
+    is_packed(family) && OF_A_BLOB.iter().any(|reason| error.as_ref().starts_with(reason))
+}
+
+/// Reads without checksums, and keeps nothing of it: others would take it for checked.
+fn unchecked() -> ReadOptions {
+    let mut options = ReadOptions::default();
+    options.set_verify_checksums(false);
+    options.fill_cache(false);
+    options
+}
+
+/// The first entries of a range. Of a value that only its parts' checksums can judge, what is there.
+fn read_page(
+    database: &DB,
+    handle: &ColumnFamily,
+    family: Family,
+    range: Range<&[u8]>,
+    (most_entries, most_bytes): (usize, usize),
+    fills_cache: bool,
+) -> Result<Vec<KeyValue>, rocksdb::Error> {
+    let (mut page, mut bytes) = (Vec::<KeyValue>::new(), 0);
+    // Why the next value is read without checksums.
+    let mut failed = None;
+    while !range.is_empty() {
+        let mut options = if failed.is_some() { unchecked() } else { ReadOptions::default() };
+        options.fill_cache(fills_cache && failed.is_none());
+        options.set_iterate_upper_bound(range.end);
+        let mut iterator = database.raw_iterator_cf_opt(handle, options);
+        iterator.seek(page.last().map_or(range.start.to_vec(), |(last, _)| keys::after(last)));
+        let before = page.len();
+        while page.len() < most_entries
+            && bytes < most_bytes
+            && let Some((key, value)) = iterator.item()
+        {
+            bytes += key.len() + value.len();
+            page.push((key.to_vec(), value.to_vec()));
+            if failed.is_some() {
+                break;
+            }
+            iterator.next();
+        }
+        // What cannot be read lies behind a page that is full.
+        if !page.is_empty() && (page.len() >= most_entries || bytes >= most_bytes) {
+            break;
+        }
+        match (failed.take(), iterator.status()) {
+            (None, Ok(())) => break,
+            (None, Err(error)) if has_finer_checksums(family, &error) => failed = Some(error),
+            (Some(_), Ok(())) if page.len() > before => {}
+            (Some(error), _) | (None, Err(error)) => return Err(error),
+        }
+    }
+    Ok(page)
+}
+
+impl KeyValueStore for RocksStore {
+    fn path(&self) -> &Path {
+        &self.keeper.path
+    }
+
+    fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.with("read", family, |database, handle| match database.get_cf(handle, key) {
+            Err(error) if has_finer_checksums(family, &error) => {
+                database.get_cf_opt(handle, key, &unchecked()).or(Err(error))
+            }
+            found => found,
+        })
+    }
+
+    fn multi_get(&self, family: Family, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.with("read", family, |database, handle| {
+            let values = database.batched_multi_get_cf(handle, keys.iter().copied(), keys.is_sorted());
+            values.into_iter().map(|value| Ok(value?.map(|value| value.to_vec()))).collect()
+        })
+    }
+
+    fn scan(&self, family: Family, range: Range<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError> {
+        self.with("scan", family, |database, handle| {
+            read_page(database, handle, family, range, (limit, usize::MAX), true)
+        })
+    }
+
+    fn scan_page(
+        &self,
+        family: Family,
+        range: Range<&[u8]>,
+        most_entries: usize,
+        most_bytes: usize,
+    ) -> Result<Vec<KeyValue>, StoreError> {
+        // A walk over everything must not push out of the cache what a game reads.
+        let limits = (most_entries, most_bytes);
+        self.with("scan", family, |database, handle| read_page(database, handle, family, range, limits, false))
+    }
+
+    fn expected_entries(&self, family: Family) -> Result<Option<RangeInclusive<u64>>, StoreError> {
+        if self.is_writable {
+            return Ok(None);
+        }
+        self.with("measure", family, |database, handle| entries::expected(database, handle, family).map(Some))
+    }
+
+    fn write(&self, batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {
+        self.change("write", durability, |database| {
+            for required in batch.preconditions() {
+                let handle = self.family(database, "read", required.family)?;
+                let stored = database.get_pinned_cf(handle, &required.key);
+                let stored = stored.map_err(self.error("read", Some(required.family)))?;
+                required.require(stored.as_deref(), self.path())?;
+            }
+            let mut writes = rocksdb::WriteBatch::default();
+            for change in batch.into_changes() {
+                let handle = self.family(database, "write", change.family)?;
+                match change.value {
+                    Some(value) => writes.put_cf(handle, change.key, value),
+                    None => writes.delete_cf(handle, change.key),
+                }
+            }
+            let mut write_options = WriteOptions::default();
+            write_options.set_sync(durability == Durability::Sync);
+            Ok(database.write_opt(writes, &write_options))
+        })
+    }
+
+    fn sync(&self) -> Result<(), StoreError> {
+        self.change("sync", Durability::Sync, |database| Ok(database.flush_wal(true)))
+    }
+
+    fn written_bytes(&self) -> Option<u64> {
+        // What flushes and compactions write includes blob files.
+        let parts = [Ticker::WalFileBytes, Ticker::FlushWriteBytes, Ticker::CompactWriteBytes];
+        Some(parts.into_iter().map(|part| self.keeper.options.get_ticker_count(part)).sum())
+    }
+
+    fn approximate_family(&self, family: Family) -> Result<Option<FamilySize>, StoreError> {
+        self.with("measure", family, |database, handle| {
+            let property = |name: &CStr| Ok(database.property_int_value_cf(handle, name)?.unwrap_or(0));
+            let parts = [properties::LIVE_SST_FILES_SIZE, LIVE_BLOB_FILE_SIZE, properties::CUR_SIZE_ALL_MEM_TABLES];
+            let bytes = parts.into_iter().map(property).sum::<Result<u64, rocksdb::Error>>()?;
+            Ok(Some(FamilySize { entries: property(properties::ESTIMATE_NUM_KEYS)?, bytes }))
+        })
+    }
+
+    fn approximate_range_bytes(&self, family: Family, range: Range<&[u8]>) -> Result<Option<u64>, StoreError> {
+        self.with("measure", family, |database, handle| {
+            // Of what is in files; the little that is in memory alone is left out.
+            let sizes = database.get_approximate_sizes_cf(handle, &[rocksdb::Range::new(range.start, range.end)]);
+            Ok(sizes.first().copied())
+        })
+    }
+
+    fn compact(&self, family: Family) -> Result<(), StoreError> {
+        self.compact_family(family)
+    }
+
+    fn back_up(&self, folder: &Path, keep: Option<NonZeroU32>) -> Result<Backup, StoreError> {
+        self.add_backup(folder, keep)
+    }
+}

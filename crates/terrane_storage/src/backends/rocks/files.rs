@@ -1,0 +1,398 @@
+//! Checks whether a database's files are those that were written, before RocksDB opens them: it may drop what it cannot read.
+//!
+//! | the database was | what is promised | how it is known |
+//! |---|---|---|
+//! | closed | everything | its log is empty, and a list of its files lies beside them |
+//! | killed, or its power was cut | everything that was synced, up to the torn end of the log | every other record of the log and of the MANIFEST has its checksum, and the newest log is there |
+//! | closed before there were lists | as if it was killed | the same |
+//!
+//! A loss of power can leave more than a torn end in what was not synced: zeros with whole records behind them, or a torn log
+//! with a newer one that was written to. Both look like damage, and are refused as such; salvage recovers what was synced.
+//!
+//! The list is the file `files.terrane` in the database's folder: an [envelope] around the [record] of a [`Note`]. It is
+//! written when the database is closed, and again when it is opened to be written. From then on it only names the newest log,
+//! so a database that is killed has no list; older logs do not count, since opening moves what is in them into tables. RocksDB
+//! begins a new MANIFEST whenever it opens a database to write. If there is a newer one than a list says, then a program that
+//! knows no lists opened the database, and the list does not count. Nor does a damaged list: the database is looked at as one
+//! that was killed.
+//!
+//! RocksDB recovers a log up to the first record that it cannot read (its mode is *point in time*), whatever lies behind. That is
+//! right at a torn end and nowhere else, so every other bad record is refused here. RocksDB's own modes are of no help: those that
+//! refuse bad records take a damaged length at the end for a torn record, and one of them goes on behind what is damaged.
+
+use super::log_file::{LogEnd, LogFile};
+use super::remains::LostFile;
+use crate::bytes::record;
+use crate::work::{FileError, if_there, sync_folder};
+use crate::{Family, StoreError, envelope};
+use rocksdb::{DB, FlushOptions};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ffi::CStr;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+/// How often the blob files are counted once more before one is taken for lost, and how long lies between.
+const BLOB_LOOKS: u32 = 20;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(25);
+
+const LIST: &str = "files.terrane";
+const NEW_LIST: &str = "files.terrane.new";
+const CURRENT: &str = "CURRENT";
+/// Not among the crate's names of properties.
+const BLOB_FILES: &CStr = c"rocksdb.num-blob-files";
+/// What RocksDB says of a file that is not there.
+const MISSING: &str = "No such file or directory";
+
+/// What is noted of a database beside its files.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Note {
+    /// It is open, or was killed. This is the number of its newest log when it was opened.
+    Open {
+        log: u64,
+    },
+    Closed(Closed),
+}
+
+/// What a database was when it was closed.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Closed {
+    /// The number of its last write.
+    last_write: u64,
+    /// Names and lengths of its files, but for those that have nothing in them.
+    files: BTreeMap<String, u64>,
+    tables: Vec<Table>,
+}
+
+/// What RocksDB says of a table.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+struct Table {
+    file: String,
+    family: String,
+    bytes: u64,
+    entries: u64,
+    deletions: u64,
+}
+
+/// Opens a database to write it, unless that would lose something that is stored.
+///
+/// # Errors
+/// [`StoreError::DamagedFile`] for a file that is missing or not what was written, and what `open` says.
+pub(super) fn open(path: &Path, create: bool, open: impl FnOnce() -> Result<DB, StoreError>) -> Result<DB, StoreError> {
+    let files = Files::list(path)?;
+    // A database whose making was cut short before it had a `CURRENT` has nothing in it, and is made anew.
+    let has_begun = files.found.keys().any(|name| name == CURRENT || is_data(name));
+    let is_there = if create { has_begun } else { files.are_there() };
+    if is_there {
+        files.check()?;
+    }
+    let database = open().map_err(|error| if is_there { files.damage(error) } else { error })?;
+    // What was in the log may be in new files by now.
+    let files = expect_blobs(path, &database)?;
+    // Before the first write, since what was noted when it was closed does not hold any more.
+    let log = files.logs().map(|(number, _)| number).last();
+    log.map_or(Ok(()), |log| write(path, &Note::Open { log }))?;
+    Ok(database)
+}
+
+/// Opens a database to read it.
+///
+/// # Errors
+/// As of [`open`].
+pub(super) fn open_to_read(path: &Path, open: impl FnOnce() -> Result<DB, StoreError>) -> Result<DB, StoreError> {
+    let files = Files::list(path)?;
+    if !files.are_there() {
+        return open();
+    }
+    let closed = files.check()?;
+    let database = open().map_err(|error| files.damage(error))?;
+    expect_blobs(path, &database)?;
+    closed.map_or(Ok(()), |closed| files.compare(&database, &closed))?;
+    Ok(database)
+}
+
+/// Closes a database that can be written: everything goes from the log into tables, and its files are noted. If the disk does
+/// not allow it, the database is as one that was killed.
+pub(super) fn close(database: DB, path: &Path) {
+    let closed = Closed::of(&database);
+    drop(database);
+    let closed = closed.map_err(|error| StoreError::backend("sync", None, path, error));
+    if let Err(error) = closed.and_then(|closed| closed.note(path)) {
+        tracing::warn!("{error}; what is saved stays in the log until the world is opened again");
+    }
+}
+
+/// The files that a database had when it was closed and that are not there any more, if that was noted: where each was, and what
+/// was in it.
+pub(super) fn missing(path: &Path) -> Vec<LostFile> {
+    let Ok(files) = Files::list(path) else { return Vec::new() };
+    let Some(Note::Closed(closed)) = files.note() else { return Vec::new() };
+    let missing = closed.files.keys().filter(|name| !files.found.contains_key(*name));
+    let told = missing.map(|name| {
+        let table = closed.tables.iter().find(|table| table.file == *name);
+        let entries =
+            table.map_or(String::new(), |table| format!(", and {} entries of {}", table.entries, table.family));
+        (path.join(name), format!("it is missing{entries}"))
+    });
+    told.collect()
+}
+
+/// Lists the files of a database that is open, and sees to it that no blob file is missing: RocksDB only opens one to read a
+/// value in it.
+fn expect_blobs<'a>(path: &'a Path, database: &DB) -> Result<Files<'a>, StoreError> {
+    let mut looks = 0..BLOB_LOOKS;
+    loop {
+        let files = Files::list(path)?;
+        let handles = Family::ALL.into_iter().filter_map(|family| database.cf_handle(family.name()));
+        let needed = handles.map(|handle| Ok(database.property_int_value_cf(handle, BLOB_FILES)?.unwrap_or(0)));
+        let needed: u64 =
+            needed.sum::<Result<_, rocksdb::Error>>().map_err(|error| files.damaged("", error.into_string()))?;
+        let found = files.found.keys().filter(|name| number(name, "", ".blob").is_some()).count() as u64;
+        match found < needed {
+            false => return Ok(files),
+            // A job in RocksDB's background may have made one between the two looks.
+            true if looks.next().is_some() => thread::sleep(BETWEEN_LOOKS),
+            true => {
+                return Err(files.damaged("", format!("{needed} blob files belong to it, but only {found} are there")));
+            }
+        }
+    }
+}
+
+/// The live tables, in order.
+fn tables(database: &DB) -> Result<Vec<Table>, rocksdb::Error> {
+    let table = |file: rocksdb::LiveFile| Table {
+        file: file.name.trim_start_matches('/').into(),
+        family: file.column_family_name,
+        bytes: file.size as u64,
+        entries: file.num_entries,
+        deletions: file.num_deletions,
+    };
+    let mut tables: Vec<_> = database.live_files()?.into_iter().map(table).collect();
+    tables.sort_unstable();
+    Ok(tables)
+}
+
+/// A database's folder.
+#[derive(Debug)]
+struct Files<'a> {
+    path: &'a Path,
+    /// Names and lengths.
+    found: BTreeMap<String, u64>,
+}
+
+impl<'a> Files<'a> {
+    fn list(path: &'a Path) -> Result<Self, StoreError> {
+        let list = || -> io::Result<_> {
+            let mut found = BTreeMap::new();
+            for entry in if_there(fs::read_dir(path))?.into_iter().flatten() {
+                let entry = entry?;
+                // RocksDB may just have removed it.
+                let Some(metadata) = if_there(entry.metadata())? else { continue };
+                if let Ok(name) = entry.file_name().into_string() {
+                    found.insert(name, metadata.len());
+                }
+            }
+            Ok(found)
+        };
+        let found = list().map_err(FileError::of(path, "read")).map_err(failed(path))?;
+        Ok(Self { path, found })
+    }
+
+    /// Whether there is a database, or something of one.
+    fn are_there(&self) -> bool {
+        let is_part = |name: &String| name == CURRENT || number(name, "MANIFEST-", "").is_some() || is_data(name);
+        self.found.keys().any(is_part)
+    }
+
+    /// Compares the files of a closed database with the list of them, and reads the MANIFEST and the logs. The list, if there
+    /// is one that counts.
+    fn check(&self) -> Result<Option<Closed>, StoreError> {
+        let manifest = self.manifest()?;
+        let (closed, oldest_log) = match self.note() {
+            Some(Note::Closed(closed)) if !self.is_newer_than(&closed, &manifest) => (Some(closed), 0),
+            Some(Note::Open { log }) if self.logs().all(|(number, _)| number < log) => {
+                return Err(self.damaged(&format!("{log:06}.log"), "it is missing, and no newer log is there"));
+            }
+            Some(Note::Open { log }) => (None, log),
+            _ => (None, 0),
+        };
+        if let Some(closed) = &closed {
+            closed.files.iter().try_for_each(|(name, length)| self.expect_length(name, *length))?;
+            if !closed.files.contains_key(&manifest) {
+                return Err(
+                    self.damaged(CURRENT, format!("it names {manifest}, which did not count when it was closed"))
+                );
+            }
+        }
+        let end = self.read(&manifest)?.end;
+        if closed.is_some() && end != LogEnd::Whole {
+            return Err(self.damaged(&manifest, format!("{end}, but the database was closed")));
+        }
+        self.check_logs(oldest_log)?;
+        Ok(closed)
+    }
+
+    /// The MANIFEST that counts.
+    fn manifest(&self) -> Result<String, StoreError> {
+        let path = self.path.join(CURRENT);
+        let text = if_there(fs::read(&path)).map_err(FileError::of(&path, "read")).map_err(failed(self.path))?;
+        let text = text.ok_or_else(|| self.damaged(CURRENT, "it is missing"))?;
+        let name = str::from_utf8(&text).ok().and_then(|text| text.strip_suffix('\n'));
+        let Some(name) = name.filter(|name| number(name, "MANIFEST-", "").is_some()) else {
+            return Err(self.damaged(CURRENT, "it names no MANIFEST"));
+        };
+        match self.found.contains_key(name) {
+            true => Ok(name.into()),
+            false => Err(self.damaged(name, "it is missing, and CURRENT names it")),
+        }
+    }
+
+    /// Whether the database was opened after this was noted, without that being noted.
+    fn is_newer_than(&self, closed: &Closed, manifest: &str) -> bool {
+        let numbers = |name: &String| number(name, "MANIFEST-", "").or_else(|| number(name, "", ".log"));
+        let newest = closed.files.keys().filter_map(numbers).max();
+        let is_newer = |number: Option<u64>| number > newest;
+        is_newer(number(manifest, "MANIFEST-", ""))
+            || self.logs().any(|(number, name)| is_newer(Some(number)) && self.found[name] > 0)
+    }
+
+    fn note(&self) -> Option<Note> {
+        let bytes = fs::read(self.path.join(LIST)).ok()?;
+        let note = envelope::open(&bytes).and_then(|(_, payload)| record::decode(payload));
+        note.inspect_err(|reason| {
+            tracing::warn!("{} is damaged and ignored: {reason}", self.path.join(LIST).display());
+        })
+        .ok()
+    }
+
+    fn expect_length(&self, name: &str, length: u64) -> Result<(), StoreError> {
+        match self.found.get(name) {
+            Some(found) if *found == length => Ok(()),
+            Some(found) => {
+                Err(self.damaged(name, format!("it has {found} bytes, but had {length} when it was closed")))
+            }
+            None => Err(self.damaged(name, "it is missing")),
+        }
+    }
+
+    /// The logs by number, oldest first.
+    fn logs(&self) -> impl Iterator<Item = (u64, &String)> {
+        let mut logs: Vec<_> = self.found.keys().filter_map(|name| Some((number(name, "", ".log")?, name))).collect();
+        logs.sort_unstable();
+        logs.into_iter()
+    }
+
+    /// Nothing may follow the torn end of a log, unless it was recovered to there before. Logs before `oldest` do not count.
+    fn check_logs(&self, oldest: u64) -> Result<(), StoreError> {
+        let (mut torn, mut next) = (None::<(&String, LogEnd)>, None::<u64>);
+        for (_, name) in self.logs().filter(|(number, _)| *number >= oldest) {
+            let log = self.read(name)?;
+            if let Some(writes) = log.writes {
+                if let (Some((before, end)), Some(next)) = (torn, next)
+                    && next != writes.start
+                {
+                    return Err(self.damaged(before, format!("{end}, and {name} does not go on from there")));
+                }
+                (torn, next) = (None, Some(writes.end));
+            }
+            if log.end != LogEnd::Whole {
+                torn = Some((name, log.end));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a log or a MANIFEST.
+    fn read(&self, name: &str) -> Result<LogFile, StoreError> {
+        let read = || LogFile::read(File::open(self.path.join(name))?);
+        let log = read().map_err(FileError::of(&self.path.join(name), "read")).map_err(failed(self.path))?;
+        match log.end {
+            LogEnd::Damaged { .. } => Err(self.damaged(name, log.end)),
+            _ => Ok(log),
+        }
+    }
+
+    /// Compares a database that is open to be read with what it was when it was closed.
+    fn compare(&self, database: &DB, closed: &Closed) -> Result<(), StoreError> {
+        let last_write = database.latest_sequence_number();
+        if last_write != closed.last_write {
+            let reason = format!("its last write is {last_write}, but was {} when it was closed", closed.last_write);
+            return Err(self.damaged("", reason));
+        }
+        let tables = tables(database).map_err(|error| self.damaged("", error.into_string()))?;
+        let differs = |table: &&Table| !closed.tables.contains(table) || !tables.contains(table);
+        match closed.tables.iter().chain(&tables).find(differs) {
+            Some(table) => Err(self.damaged(&table.file, "it is another table than when the database was closed")),
+            None => Ok(()),
+        }
+    }
+
+    /// What RocksDB says of a database that it does not open, if that is of its files.
+    fn damage(&self, error: StoreError) -> StoreError {
+        match error {
+            StoreError::Backend { reason, .. } if reason.starts_with("Corruption") || reason.contains(MISSING) => {
+                self.damaged("", reason)
+            }
+            error => error,
+        }
+    }
+
+    fn damaged(&self, name: &str, reason: impl ToString) -> StoreError {
+        let path = if name.is_empty() { self.path.to_path_buf() } else { self.path.join(name) };
+        StoreError::DamagedFile { path, reason: reason.to_string() }
+    }
+}
+
+impl Closed {
+    /// Flushes a database and ends the work in its background, so that nothing of what is noted changes any more.
+    fn of(database: &DB) -> Result<Self, rocksdb::Error> {
+        let families = Family::ALL.into_iter().filter_map(|family| database.cf_handle(family.name()));
+        database.flush_cfs_opt(&families.collect::<Vec<_>>(), &FlushOptions::default())?;
+        database.cancel_all_background_work(true);
+        let (last_write, files) = (database.latest_sequence_number(), BTreeMap::new());
+        Ok(Self { last_write, files, tables: tables(database)? })
+    }
+
+    /// Notes it, once the database is closed.
+    fn note(mut self, path: &Path) -> Result<(), StoreError> {
+        let files = Files::list(path)?;
+        let manifest = files.manifest()?;
+        let is_live = |name: &String| {
+            [CURRENT, &manifest].contains(&name.as_str())
+                || [".log", ".blob"].iter().any(|kind| number(name, "", kind).is_some())
+                || self.tables.iter().any(|table| table.file == *name)
+        };
+        self.files = files.found.into_iter().filter(|(name, length)| *length > 0 && is_live(name)).collect();
+        write(path, &Note::Closed(self))
+    }
+}
+
+fn write(path: &Path, note: &Note) -> Result<(), StoreError> {
+    let new = path.join(NEW_LIST);
+    let write = || {
+        let mut file = File::create(&new)?;
+        file.write_all(&envelope::sealed(0, &record::encode(note)))?;
+        file.sync_all()?;
+        fs::rename(&new, path.join(LIST))
+    };
+    let written = write().map_err(FileError::of(&path.join(LIST), "write")).and_then(|()| sync_folder(path));
+    written.map_err(failed(path))
+}
+
+fn failed(path: &Path) -> impl Fn(FileError) -> StoreError {
+    move |error| StoreError::backend("open", None, path, error.to_string())
+}
+
+/// The number in the name of a file.
+fn number(name: &str, before: &str, behind: &str) -> Option<u64> {
+    let digits = name.strip_prefix(before)?.strip_suffix(behind)?;
+    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
+}
+
+fn is_data(name: &str) -> bool {
+    [".sst", ".blob", ".log"].into_iter().any(|kind| number(name, "", kind).is_some())
+}

@@ -1,0 +1,405 @@
+//! Opening a database, and opening it again after it failed.
+//!
+//! RocksDB latches an error of its log or of a background job: it goes on to read and refuses to write, and its Rust and
+//! C interfaces have nothing that would end that but opening it again. That needs the old one closed, and fails as long
+//! as the disk does. So the [`Keeper`] opens a read-only stand-in for readers first, which needs no room on the disk and no
+//! lock. Reads and writes report what fails to the keeper, and it alone decides what is opened when, on a thread of its own:
+//!
+//! | what | who reads from | writes | ends with |
+//! |---|---|---|---|
+//! | sound | the whole database | are made | a write that fails; reads that fail for a while; a folder that is lost |
+//! | failed | the stand-in, the failed database, or nothing | are refused | an attempt, each second, that opens all of it |
+//!
+//! A folder that is lost was deleted or moved, or another one has taken its place. The files that are open can still be read
+//! and written then, but nobody would find what was written. So each write looks at the folder before and after, and
+//! nothing is opened or closed in a folder that is not the one of the database: RocksDB would make files there.
+//!
+//! A damaged table fails whenever it is compacted. So a database that found one is opened without compaction: it goes on,
+//! slower with time, and what can still be read of the table can be salvaged.
+
+mod folder;
+#[cfg(test)]
+mod tests;
+
+use super::{StoreError, files};
+use crate::Family;
+use folder::Folder;
+use rocksdb::{Cache, ColumnFamilyDescriptor, DB, ErrorKind, Options};
+use std::fs::File;
+use std::mem;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// The time between two attempts, unless an attempt takes longer: a large database takes a while to read. Reads that fail
+/// for so long have the database opened again.
+const PAUSE: Duration = Duration::from_secs(1);
+/// If opening the database again does not help those who read, it is done less and less often: so often at least.
+const LONGEST_PATIENCE: Duration = Duration::from_secs(64);
+
+/// What the system says if the process has too many files open. A stand-in and the database together need twice as many.
+const NO_FILE_HANDLES: &str = "Too many open files";
+
+/// What is open of a database.
+pub(super) enum Database {
+    /// It can be read and written, or it has failed and can be read.
+    Whole(DB),
+    /// It can be read as it was when it failed.
+    StandIn(DB),
+    /// Nothing: the disk cannot even be read, or a change is under way.
+    Closed,
+}
+
+impl Database {
+    pub fn get(&self, path: &Path, operation: &'static str) -> Result<&DB, StoreError> {
+        match self {
+            Self::Whole(database) | Self::StandIn(database) => Ok(database),
+            Self::Closed => {
+                let reason = "its disk failed, and it cannot be opened again yet";
+                Err(StoreError::backend(operation, None, path, reason))
+            }
+        }
+    }
+}
+
+/// Opens the database in this folder; it compacts its tables in the background, or leaves them as they are.
+pub(super) fn open(path: &Path, options: &Options, compacts: bool, cache: &Cache) -> Result<DB, StoreError> {
+    let families = families(cache, compacts);
+    DB::open_cf_descriptors(options, path, families).map_err(cannot_open(path))
+}
+
+/// Opens it beside whoever can write it. By its families, since opened without them a database may deny what it holds.
+pub(super) fn open_to_read(path: &Path, options: &Options, cache: &Cache) -> Result<DB, StoreError> {
+    DB::open_cf_descriptors_read_only(options, path, families(cache, false), false).map_err(cannot_open(path))
+}
+
+fn families(cache: &Cache, compacts: bool) -> impl Iterator<Item = ColumnFamilyDescriptor> {
+    Family::ALL.into_iter().map(move |family| {
+        let mut options = super::family_options(family, cache);
+        options.set_disable_auto_compactions(!compacts);
+        ColumnFamilyDescriptor::new(family.name(), options)
+    })
+}
+
+fn cannot_open(path: &Path) -> impl Fn(rocksdb::Error) -> StoreError {
+    move |error| StoreError::backend("open", None, path, error)
+}
+
+/// Keeps a database open, and opens it again when it has failed.
+pub(super) struct Keeper {
+    pub path: PathBuf,
+    /// What it was opened with: they hold its counters.
+    pub options: Options,
+    cache: Cache,
+    // Held for reading while something is read or written, and for writing for the moment of a change.
+    database: RwLock<Database>,
+    health: Mutex<Health>,
+    /// An attempt has ended, or the end has come.
+    changed: Condvar,
+}
+
+struct Health {
+    failure: Option<Failure>,
+    /// The folder that the database was opened in last; `None` if it is only read.
+    folder: Option<Folder>,
+    /// Keeps the folder's numbers as they are.
+    _pin: Option<File>,
+    /// The last write that survives a loss of power.
+    synced: u64,
+    /// Since when reads have failed and nothing was written.
+    reads_fail_since: Option<Instant>,
+    /// So long they may, before the database is opened again.
+    patience: Duration,
+    mender: Option<JoinHandle<()>>,
+    is_mending: bool,
+    is_closing: bool,
+}
+
+/// Why the database cannot be written.
+struct Failure {
+    error: StoreError,
+    /// A table cannot be read.
+    is_damage: bool,
+    /// The stand-in cannot be read any more.
+    renews_stand_in: bool,
+    attempts: u32,
+}
+
+impl Failure {
+    fn refusal(&self, path: &Path) -> StoreError {
+        match &self.error {
+            lost @ StoreError::FolderLost { .. } => lost.clone(),
+            error => StoreError::ReadOnly { path: path.to_path_buf(), reason: error.to_string() },
+        }
+    }
+}
+
+impl Keeper {
+    /// Opens the database in the folder `path` to write it, or makes one there if `create`.
+    pub fn open(path: &Path, create: bool, mut options: Options, cache: Cache) -> Result<Self, StoreError> {
+        let database = files::open(path, create, || open(path, &options, true, &cache))?;
+        let folder = Folder::at(path)?;
+        // Never again: what is not there is lost, and not to be made anew.
+        options.create_if_missing(false);
+        let synced = database.latest_sequence_number();
+        Ok(Self::new(path, options, cache, Database::Whole(database), Some(folder), synced))
+    }
+
+    /// Opens it to read it alone; nothing is ever opened again then.
+    pub fn open_to_read(path: &Path, options: Options, cache: Cache) -> Result<Self, StoreError> {
+        let database = files::open_to_read(path, || open_to_read(path, &options, &cache))?;
+        Ok(Self::to_read(path, options, cache, database))
+    }
+
+    /// The same for one that is open to be read already.
+    pub fn to_read(path: &Path, options: Options, cache: Cache, database: DB) -> Self {
+        Self::new(path, options, cache, Database::StandIn(database), None, 0)
+    }
+
+    fn new(
+        path: &Path,
+        options: Options,
+        cache: Cache,
+        database: Database,
+        folder: Option<Folder>,
+        synced: u64,
+    ) -> Self {
+        let health = Health {
+            failure: None,
+            _pin: folder.and_then(|_| folder::pin(path)),
+            folder,
+            synced,
+            reads_fail_since: None,
+            patience: PAUSE,
+            mender: None,
+            is_mending: false,
+            is_closing: false,
+        };
+        let (path, health) = (path.to_path_buf(), Mutex::new(health));
+        Self { path, options, cache, database: RwLock::new(database), health, changed: Condvar::new() }
+    }
+
+    /// What is open now.
+    pub fn database(&self) -> RwLockReadGuard<'_, Database> {
+        self.database.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// No code that can panic runs under this lock.
+    fn health(&self) -> MutexGuard<'_, Health> {
+        self.health.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// To be called before something is written. After a failure it waits for the first attempt to mend it.
+    ///
+    /// # Errors
+    /// [`StoreError::FolderLost`] or [`StoreError::ReadOnly`] as long as the database cannot be written.
+    pub fn expect_sound(self: &Arc<Self>) -> Result<(), StoreError> {
+        let mut health = self.health();
+        self.start_mending(&mut health);
+        let is_first = |health: &mut Health| {
+            health.is_mending && health.failure.as_ref().is_some_and(|failure| failure.attempts == 0)
+        };
+        let health = self.changed.wait_while(health, is_first).unwrap_or_else(PoisonError::into_inner);
+        if let Some(failure) = &health.failure {
+            return Err(failure.refusal(&self.path));
+        }
+        drop(health);
+        self.expect_folder()
+    }
+
+    /// Why nothing can be written at this moment.
+    pub fn refusal(&self) -> StoreError {
+        let now = || StoreError::ReadOnly { path: self.path.clone(), reason: "it is being opened again".into() };
+        self.health().failure.as_ref().map_or_else(now, |failure| failure.refusal(&self.path))
+    }
+
+    /// Something was written: it is nowhere if the folder is not there, whatever the system said.
+    pub fn note_written(self: &Arc<Self>, synced: Option<u64>) -> Result<(), StoreError> {
+        self.expect_folder()?;
+        let mut health = self.health();
+        health.synced = synced.unwrap_or(health.synced);
+        (health.reads_fail_since, health.patience) = (None, PAUSE);
+        Ok(())
+    }
+
+    fn expect_folder(self: &Arc<Self>) -> Result<(), StoreError> {
+        let Some(opened) = self.health().folder else { return Ok(()) };
+        let error = match Folder::at(&self.path) {
+            Ok(found) if found == opened => return Ok(()),
+            Ok(_) => StoreError::FolderLost { path: self.path.clone() },
+            Err(error) => error,
+        };
+        self.fail(error.clone(), false);
+        Err(error)
+    }
+
+    /// A write has failed, and all later ones will.
+    pub fn note_failed_write(self: &Arc<Self>, error: &StoreError, kind: ErrorKind) {
+        self.fail(error.clone(), kind == ErrorKind::Corruption);
+    }
+
+    /// The disk could not be read. That may end by itself, so the database is only opened again if it goes on.
+    pub fn note_failed_read(self: &Arc<Self>, error: &StoreError) {
+        let mut health = self.health();
+        if health.folder.is_none() {
+            return;
+        }
+        if let Some(failure) = &mut health.failure {
+            failure.renews_stand_in = true;
+            return;
+        }
+        let since = *health.reads_fail_since.get_or_insert_with(Instant::now);
+        if since.elapsed() >= health.patience {
+            health.reads_fail_since = None;
+            health.patience = health.patience.saturating_mul(2).min(LONGEST_PATIENCE);
+            drop(health);
+            self.fail(error.clone(), false);
+        }
+    }
+
+    fn fail(self: &Arc<Self>, error: StoreError, is_damage: bool) {
+        let mut health = self.health();
+        if health.failure.is_none() {
+            tracing::error!("the store failed, and is opened again as soon as that is possible: {error}");
+            health.failure = Some(Failure { error, is_damage, renews_stand_in: false, attempts: 0 });
+            self.start_mending(&mut health);
+        }
+    }
+
+    /// If the system has no thread for it now, the next write asks again.
+    fn start_mending(self: &Arc<Self>, health: &mut Health) {
+        if health.failure.is_none() || health.is_mending || health.is_closing {
+            return;
+        }
+        let keeper = Arc::clone(self);
+        health.mender = Builder::new().name("terrane reopening".into()).spawn(move || keeper.mend()).ok();
+        health.is_mending = health.mender.is_some();
+    }
+
+    /// Tries to open the database again until that succeeds.
+    fn mend(&self) {
+        let mut health = self.health();
+        while !health.is_closing
+            && let Some(failure) = &mut health.failure
+        {
+            let (compacts, renews) = (!failure.is_damage, mem::take(&mut failure.renews_stand_in));
+            let (folder, synced) = (health.folder, health.synced);
+            drop(health);
+            let began = Instant::now();
+            let reopened = self.reopen(compacts, renews, folder, synced);
+            health = self.health();
+            match reopened {
+                Ok(folder) => {
+                    tracing::info!("the store in {} works again", self.path.display());
+                    (health.failure, health.folder, health._pin) = (None, Some(folder), folder::pin(&self.path));
+                }
+                Err(error) => {
+                    if let Some(failure) = &mut health.failure {
+                        (failure.error, failure.attempts) = (error, failure.attempts.saturating_add(1));
+                    }
+                }
+            }
+            self.changed.notify_all();
+            if health.failure.is_some() {
+                let is_open = |health: &mut Health| !health.is_closing;
+                let pause = self.changed.wait_timeout_while(health, PAUSE.max(began.elapsed()), is_open);
+                health = pause.unwrap_or_else(PoisonError::into_inner).0;
+            }
+        }
+        health.is_mending = false;
+    }
+
+    fn reopen(&self, compacts: bool, renews: bool, folder: Option<Folder>, synced: u64) -> Result<Folder, StoreError> {
+        self.expect_same_folder(folder).inspect_err(|_| self.retire())?;
+        let is_good = |found: &DB| !renews && self.expect_all(found, synced).is_ok();
+        if !matches!(&*self.database(), Database::StandIn(found) if is_good(found)) {
+            let stand_in = open_to_read(&self.path, &self.options, &self.cache);
+            self.replace(stand_in.map_or(Database::Closed, Database::StandIn));
+        }
+        if let Database::StandIn(found) = &*self.database() {
+            self.expect_all(found, synced)?;
+        }
+        let open = || files::open(&self.path, false, || open(&self.path, &self.options, compacts, &self.cache));
+        let whole = open().or_else(|error| match error.to_string().contains(NO_FILE_HANDLES) {
+            // Those of the stand-in may be enough.
+            true => {
+                self.replace(Database::Closed);
+                open()
+            }
+            false => Err(error),
+        })?;
+        self.expect_all(&whole, synced)?;
+        let folder = Folder::at(&self.path)?;
+        self.replace(Database::Whole(whole));
+        Ok(folder)
+    }
+
+    /// Opened to be written, a database is changed: one that lacks something is better left as it is.
+    fn expect_all(&self, database: &DB, synced: u64) -> Result<(), StoreError> {
+        let found = database.latest_sequence_number();
+        if found >= synced {
+            return Ok(());
+        }
+        let reason = format!("it holds less than what was saved in it: {found} changes of {synced}");
+        Err(StoreError::backend("open", None, &self.path, reason))
+    }
+
+    /// Where a disk was taken out and put in again, the device may have another number.
+    fn expect_same_folder(&self, opened: Option<Folder>) -> Result<(), StoreError> {
+        let found = Folder::at(&self.path)?;
+        match opened.is_some_and(|opened| found.is_same_after_mounting(&opened)) {
+            true => Ok(()),
+            false => Err(StoreError::FolderLost { path: self.path.clone() }),
+        }
+    }
+
+    /// The database can be read on, and makes and removes no file any more.
+    fn retire(&self) {
+        if let Database::Whole(database) = &*self.database() {
+            database.cancel_all_background_work(false);
+            // It can only fail when the database is closing.
+            _ = database.disable_file_deletions();
+        }
+    }
+
+    /// Whatever is read from the old one meanwhile is read to its end.
+    fn replace(&self, database: Database) {
+        let old = self.exchange(database);
+        // As it closes, RocksDB removes files that it does not know, and writes its list of files anew where that is not as
+        // it left it. In another database's folder that would destroy what is there.
+        // One that is not closed stays locked in this process, so an error that says nothing of the folder is not enough.
+        let found = || self.expect_same_folder(self.health().folder);
+        let is_other = || matches!(found(), Err(StoreError::FolderLost { .. })) && self.path.exists();
+        if matches!(old, Database::Whole(_)) && is_other() {
+            tracing::warn!("another folder is in the place of {}: its files are left alone", self.path.display());
+            mem::forget(old);
+        }
+    }
+
+    fn exchange(&self, database: Database) -> Database {
+        mem::replace(&mut *self.database.write().unwrap_or_else(PoisonError::into_inner), database)
+    }
+
+    /// Nothing is open after this. What is sound is closed in order.
+    pub fn close(&self) {
+        let mut health = self.health();
+        health.is_closing = true;
+        let mender = health.mender.take();
+        drop(health);
+        self.changed.notify_all();
+        if let Some(mender) = mender {
+            // It can only have panicked in RocksDB's interface; then there is nothing to wait for.
+            _ = mender.join();
+        }
+        let health = self.health();
+        let (folder, has_failed) = (health.folder, health.failure.is_some());
+        drop(health);
+        if has_failed || self.expect_same_folder(folder).is_err() {
+            return self.replace(Database::Closed);
+        }
+        if let Database::Whole(database) = self.exchange(Database::Closed) {
+            files::close(database, &self.path);
+        }
+    }
+}

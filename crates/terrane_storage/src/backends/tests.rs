@@ -1,0 +1,3 @@
+//! What the tests of the storage keep worlds in.
+
+pub(crate) mod test_store;

@@ -1,0 +1,430 @@
+//! Writing a world.
+
+use super::envelope::Replaced;
+use super::tiers::heat::Placed;
+use super::tiers::{GroupReader, LOST_CHUNK, Moves, PackedGroup, cluster};
+use super::values::blocks::KnownBlocks;
+use super::values::clocks::put_clocks;
+use super::{
+    ChunkGroup, Durability, EntityRecord, Family, SaveBatch, StoreError, StoredItem, Tier, WorldStore, WriteBatch,
+    envelope, keys, values::block_ticks, values::stored_graph,
+};
+use crate::block::BlockId;
+use crate::chunk::Chunk;
+use crate::chunk::format::cluster::cluster_place;
+use crate::space::{ChunkPos, ColumnPos, DimensionId, TILE_BATCHES, TilePos};
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use uuid::Uuid;
+
+/// How many stored values are held at a time to compare them with new ones.
+const COMPARED_AT_ONCE: usize = 256;
+
+/// More bytes of groups that become hot are not held in memory.
+const MAX_MOVES: u64 = 32 << 20;
+
+/// What a commit did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CommitReport {
+    /// Bytes of all keys and values that were written.
+    pub bytes: u64,
+    /// Chunks that were written; those that are stored just so already do not count.
+    pub chunks: usize,
+    /// Chunks whose block ticks were written or removed; those that are stored just so already do not count.
+    pub block_ticks: usize,
+    /// Entities that were written or removed; those that are stored just so already do not count.
+    pub entities: usize,
+    /// How long it took.
+    pub duration: Duration,
+    /// Damaged values that were found and replaced by whole ones. What could be read of them is
+    /// [kept](WorldStore::set_aside).
+    pub replaced: Vec<StoreError>,
+}
+
+/// A commit as it is put together.
+#[derive(Default)]
+pub(super) struct Commit {
+    pub writes: WriteBatch,
+    pub report: CommitReport,
+    /// What becomes hot again, as it was before: written in front of all else.
+    moves: WriteBatch,
+    /// The groups that chunks were put into.
+    placed: BTreeMap<ChunkGroup, Placed>,
+    /// What the versions of these chunks are at least, if they change.
+    pub versions: BTreeMap<(DimensionId, ChunkPos), u64>,
+}
+
+/// A chunk with its key.
+type KeyedChunk<'a> = ([u8; keys::CHUNK_KEY_LENGTH], (DimensionId, ChunkPos), &'a Chunk);
+
+/// Adds chunks to a commit, group by group in the order of their keys.
+struct GroupWriter<'a> {
+    world: &'a WorldStore,
+    blocks: Arc<KnownBlocks>,
+    packed: GroupReader<'a>,
+    moves: Moves<'a>,
+    commit: &'a mut Commit,
+    /// The piece of the graph of stored columns that was asked for last.
+    tile: Option<((DimensionId, TilePos), Option<stored_graph::Masks>)>,
+}
+
+impl GroupWriter<'_> {
+    /// Adds the chunks of one group that changed, and gives their places. If the group is warm or cold, it becomes hot.
+    fn add(
+        &mut self,
+        group: ChunkGroup,
+        chunks: &[KeyedChunk],
+        is_sparse: bool,
+        batch: &SaveBatch,
+    ) -> Result<Vec<ChunkPos>, StoreError> {
+        let (stored, packed) = self.stored_values(group, chunks, is_sparse)?;
+        let (mut changed, mut is_new) = (Vec::new(), false);
+        for (chunk, stored) in chunks.iter().zip(stored) {
+            if self.add_chunk(chunk, stored.as_deref(), is_sparse)? {
+                is_new |= stored.is_none();
+                changed.push(chunk.1.1);
+            }
+        }
+        if changed.is_empty() {
+            return Ok(changed);
+        }
+        if let Some(packed) = packed {
+            self.moves.promote(group, &packed)?;
+            if self.moves.writes.bytes() > MAX_MOVES {
+                self.write_moves_early()?;
+            }
+        } else if is_new {
+            let is_used =
+                chunks.iter().any(|(_, (dimension, pos), _)| !batch.unused.contains(&(*dimension, pos.column())));
+            let placed = if is_used { Placed::Accessed(Tier::Hot) } else { Placed::Moved(Tier::Hot) };
+            self.commit.placed.insert(group, placed);
+        }
+        Ok(changed)
+    }
+
+    /// What is stored of chunks of one group, and the group if it is warm or cold.
+    fn stored_values(
+        &mut self,
+        group: ChunkGroup,
+        chunks: &[KeyedChunk],
+        is_sparse: bool,
+    ) -> Result<(Vec<Option<Vec<u8>>>, Option<PackedGroup>), StoreError> {
+        let keys = chunks.iter().map(|(key, ..)| &key[..]).collect::<Vec<_>>();
+        let mut stored = self.world.read_to_replace(Family::Chunks, &keys, &mut self.commit.report)?;
+        // What is damaged may be what is left of keys that are no more.
+        let is_hot = stored.iter().flatten().any(|value| !value.is_empty());
+        let packed = if is_hot { None } else { self.find_packed(group, chunks, is_sparse)? };
+        if let Some((_, part)) = &packed {
+            let is_there = |chunk: ChunkPos| part.chunks >> cluster_place(chunk) & 1 == 1;
+            let unpacked = part.unpack();
+            let mut values: BTreeMap<usize, &[u8]> =
+                unpacked.iter().flat_map(|unpacked| cluster::values(unpacked)).collect();
+            for ((_, (_, pos), _), stored) in chunks.iter().zip(&mut stored) {
+                let value = values.remove(&cluster_place(*pos)).unwrap_or(&LOST_CHUNK);
+                *stored = is_there(*pos).then(|| value.to_vec());
+            }
+        }
+        Ok((stored, packed))
+    }
+
+    /// Adds a chunk in the place of what is stored of it. Says whether it changed.
+    fn add_chunk(
+        &mut self,
+        &(key, (dimension, pos), chunk): &KeyedChunk,
+        stored: Option<&[u8]>,
+        is_sparse: bool,
+    ) -> Result<bool, StoreError> {
+        let mut value = envelope::unsealed();
+        self.world.encode_chunk(&self.blocks, (dimension, pos), chunk, &mut value)?;
+        let least = self.commit.versions.get(&(dimension, pos)).copied().unwrap_or(0);
+        let version = match stored.map(|stored| (stored, Replaced::of(stored))) {
+            None if chunk.uniform_block() == Some(BlockId::AIR) && !is_sparse && least == 0 => None,
+            // Of a column that is stored it was air.
+            None => Some(least.max((!is_sparse && self.is_stored(dimension, pos.column())?).into())),
+            Some((stored, old)) => {
+                if let Err(error) = &old.payload {
+                    // The world goes on with what is in memory; refusing it would lose that too.
+                    self.commit.report.replaced.push(self.world.corrupt(StoredItem::Chunk(dimension, pos), error));
+                    if stored != LOST_CHUNK {
+                        self.commit.set_aside(Family::Chunks, &key, stored);
+                    }
+                }
+                old.next_version(&value[envelope::HEADER_LENGTH..], least)
+            }
+        };
+        let Some(version) = version else { return Ok(false) };
+        envelope::seal(&mut value, version);
+        self.commit.writes.put(Family::Chunks, key, value);
+        self.commit.report.chunks += 1;
+        Ok(true)
+    }
+
+    /// Whether the column was stored before.
+    fn is_stored(&mut self, dimension: DimensionId, column: ColumnPos) -> Result<bool, StoreError> {
+        let tile = (dimension, column.tile());
+        if self.tile.as_ref().is_none_or(|(known, _)| *known != tile) {
+            let masks = match self.world.stored_tile(dimension, tile.1) {
+                // Nobody knows, so it is taken for new ground.
+                Err(error) if error.is_damage() => None,
+                masks => masks?,
+            };
+            self.tile = Some((tile, masks));
+        }
+        let masks = self.tile.as_ref().and_then(|(_, masks)| masks.as_ref());
+        Ok(masks.is_some_and(|masks| stored_graph::is_marked(masks, column)))
+    }
+
+    /// The group, if it is warm or cold.
+    fn find_packed(
+        &mut self,
+        group: ChunkGroup,
+        chunks: &[KeyedChunk],
+        is_sparse: bool,
+    ) -> Result<Option<PackedGroup>, StoreError> {
+        match self.packed.find(group) {
+            Err(error) if error.is_damage() => {
+                // Nobody can tell what is in it, so it stays as it is, and the world goes on with what is in memory.
+                self.commit.report.replaced.push(error);
+                self.lose_others(group, chunks, is_sparse)?;
+                Ok(None)
+            }
+            found => found,
+        }
+    }
+
+    /// With the first chunk that is saved of a group whose cluster cannot be read, the group is looked for where it is hot. Its
+    /// other chunks must not be taken for air then: those that may have been in it are marked as lost.
+    fn lose_others(&mut self, group: ChunkGroup, chunks: &[KeyedChunk], is_sparse: bool) -> Result<(), StoreError> {
+        let (range, first) = (group.range(), group.first());
+        let hot = self.world.store.scan(Family::Chunks, &range.start..&range.end, 1);
+        if !hot.is_ok_and(|hot| hot.is_empty()) {
+            // It is hot already, if it can be read or not.
+            return Ok(());
+        }
+        let stored = match self.world.stored_tile(group.dimension(), first.column().tile()) {
+            Err(error) if error.is_damage() => None,
+            tile => Some(tile?.unwrap_or([0; TILE_BATCHES])),
+        };
+        // Of ground that is new with this commit nothing was there before.
+        let is_new = |column: ColumnPos| match &stored {
+            _ if is_sparse => false,
+            Some(stored) => !stored_graph::is_marked(stored, column),
+            None => chunks.iter().any(|(_, (_, chunk), _)| chunk.column() == column),
+        };
+        let others = group.chunks(u64::MAX).filter(|chunk| !is_new(chunk.column()));
+        for key in others.map(|chunk| keys::chunk_key(group.dimension(), chunk)) {
+            if chunks.iter().all(|(of, ..)| *of != key) {
+                self.commit.writes.put(Family::Chunks, key, LOST_CHUNK.to_vec());
+            }
+        }
+        Ok(())
+    }
+
+    /// So many groups become hot that they are not all held in memory: moves change nothing, so they need not wait.
+    fn write_moves_early(&mut self) -> Result<(), StoreError> {
+        self.moves.put_cube_back();
+        let mut writes = mem::take(&mut self.moves.writes);
+        let accesses = self.world.add_heat(&mem::take(&mut self.moves.placed), &mut writes)?;
+        self.commit.report.bytes += writes.bytes();
+        self.world.write_moves(writes, Durability::Process)?;
+        self.world.heat.forget(&accesses);
+        // What was read of a cube may have changed.
+        self.packed = GroupReader::new(self.world);
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<(), StoreError> {
+        self.moves.put_cube_back();
+        self.commit.moves = self.moves.writes;
+        self.commit.placed.append(&mut self.moves.placed);
+        Ok(())
+    }
+}
+
+impl WorldStore {
+    /// Saves the whole batch or, on an error, nothing of it.
+    ///
+    /// A chunk has version 0 as it is stored with its new column; each change that is stored later adds 1. A chunk of air that nothing is stored of stays so,
+    /// because that is what is read as air; but for [sparse](Self::make_sparse) dimensions.
+    pub fn commit(&self, batch: &SaveBatch, durability: Durability) -> Result<CommitReport, StoreError> {
+        let _writing = self.lock_writes();
+        self.finish_commit(batch, Commit::default(), durability)
+    }
+
+    /// The same for a commit in which something is already, for whoever holds the lock of writes.
+    pub(super) fn finish_commit(
+        &self,
+        batch: &SaveBatch,
+        mut commit: Commit,
+        durability: Durability,
+    ) -> Result<CommitReport, StoreError> {
+        let start = Instant::now();
+        self.add_chunks(batch, &mut commit)?;
+        self.add_block_ticks(batch, &mut commit)?;
+        self.add_entities(batch, &mut commit)?;
+        self.add_summaries(batch, &mut commit)?;
+        self.add_pregenerations(batch, &mut commit);
+        put_clocks(&batch.clocks, &mut commit.writes);
+        for (&(dimension, tile), masks) in &batch.tiles {
+            commit.writes.put(Family::Meta, keys::tile_key(dimension, tile), stored_graph::encode(masks));
+        }
+
+        let accesses = self.add_heat(&commit.placed, &mut commit.writes)?;
+        let has_moves = !commit.moves.is_empty();
+        // A chunk that was promoted and then changed is as it was changed.
+        let mut writes = commit.moves;
+        writes.append(commit.writes);
+        commit.report.bytes += writes.bytes();
+        if has_moves {
+            self.write_moves(writes, durability)?;
+        } else if !writes.is_empty() {
+            self.write(writes, durability)?;
+        } else if durability == Durability::Sync {
+            self.store.sync()?;
+        }
+        self.heat.forget(&accesses);
+        commit.report.duration = start.elapsed();
+        Ok(commit.report)
+    }
+
+    fn add_chunks(&self, batch: &SaveBatch, commit: &mut Commit) -> Result<(), StoreError> {
+        let mut chunks: Vec<KeyedChunk> = batch
+            .chunks
+            .iter()
+            .map(|(&(dimension, pos), chunk)| (keys::chunk_key(dimension, pos), (dimension, pos), &**chunk))
+            .collect();
+        chunks.sort_unstable_by_key(|(key, ..)| *key);
+        let dimensions: BTreeSet<DimensionId> = chunks.iter().map(|(_, (dimension, _), _)| *dimension).collect();
+        let (mut sparse, mut outdated, mut batches) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        for dimension in dimensions {
+            if self.is_sparse(dimension)? {
+                sparse.insert(dimension);
+            }
+        }
+        let (packed, moves, blocks) = (GroupReader::new(self), Moves::new(self), self.known_blocks()?);
+        let mut groups = GroupWriter { world: self, blocks, packed, moves, commit, tile: None };
+        for chunks in chunks.chunk_by(|(_, a, _), (_, b, _)| ChunkGroup::of(a.0, a.1) == ChunkGroup::of(b.0, b.1)) {
+            let Some(&(_, (dimension, pos), _)) = chunks.first() else { continue };
+            let is_sparse = sparse.contains(&dimension);
+            let changed = groups.add(ChunkGroup::of(dimension, pos), chunks, is_sparse, batch)?;
+            if !changed.is_empty() {
+                batches.insert(keys::opacity_key(dimension, pos.column().batch()));
+            }
+            if is_sparse {
+                outdated.extend(changed.into_iter().map(|pos| keys::summary_key(dimension, pos.column())));
+            }
+        }
+        groups.finish()?;
+        // From the time when the dimension was not sparse.
+        outdated.into_iter().for_each(|key| commit.writes.delete(Family::Meta, key));
+        self.forget_opacity(&batches.into_iter().collect::<Vec<_>>(), commit)
+    }
+
+    /// Removes tiles of the opacity map. Each is made anew when somebody asks for it.
+    fn forget_opacity(&self, tiles: &[Vec<u8>], commit: &mut Commit) -> Result<(), StoreError> {
+        for tiles in tiles.chunks(COMPARED_AT_ONCE) {
+            let keys = tiles.iter().map(Vec::as_slice).collect::<Vec<_>>();
+            let stored = self.read_to_replace(Family::Opacity, &keys, &mut commit.report)?;
+            for (key, _) in keys.into_iter().zip(stored).filter(|(_, stored)| stored.is_some()) {
+                commit.writes.delete(Family::Opacity, key);
+            }
+        }
+        Ok(())
+    }
+
+    fn add_block_ticks(&self, batch: &SaveBatch, commit: &mut Commit) -> Result<(), StoreError> {
+        let mut values = Vec::new();
+        for (&(dimension, pos), ticks) in &batch.block_ticks {
+            let item = StoredItem::BlockTicks(dimension, pos);
+            let payload = block_ticks::encode(pos, ticks).map_err(|reason| self.corrupt(item.clone(), reason))?;
+            values.push((keys::block_ticks_key(dimension, pos), item, (!ticks.is_empty()).then_some(payload)));
+        }
+        commit.report.block_ticks += self.replace_values(&values, commit)?;
+        Ok(())
+    }
+
+    /// Adds values of `meta` in the place of what is stored of them, by their keys: what each is, and what is to be in its
+    /// envelope, or `None` for nothing. Gives how many changed.
+    pub(super) fn replace_values(
+        &self,
+        values: &[(Vec<u8>, StoredItem, Option<Vec<u8>>)],
+        commit: &mut Commit,
+    ) -> Result<usize, StoreError> {
+        let mut changed = 0;
+        for values in values.chunks(COMPARED_AT_ONCE) {
+            let keys = values.iter().map(|(key, ..)| &key[..]).collect::<Vec<_>>();
+            let stored = self.read_to_replace(Family::Meta, &keys, &mut commit.report)?;
+            for ((key, item, payload), stored) in values.iter().zip(stored) {
+                let old = stored.as_deref().map(Replaced::of);
+                if let (Some(stored), Some(Replaced { payload: Err(error), .. })) = (&stored, &old) {
+                    commit.report.replaced.push(self.corrupt(item.clone(), error));
+                    commit.set_aside(Family::Meta, key, stored);
+                }
+                let version = |payload: &Vec<u8>| old.as_ref().map_or(Some(0), |old| old.next_version(payload, 0));
+                match payload.as_ref().map(|payload| (payload, version(payload))) {
+                    Some((payload, Some(version))) => {
+                        commit.writes.put(Family::Meta, key.clone(), envelope::sealed(version, payload));
+                    }
+                    None if old.is_some() => commit.writes.delete(Family::Meta, key.clone()),
+                    _ => continue,
+                }
+                changed += 1;
+            }
+        }
+        Ok(changed)
+    }
+
+    fn add_entities(&self, batch: &SaveBatch, commit: &mut Commit) -> Result<(), StoreError> {
+        let entities: Vec<(Uuid, Option<&EntityRecord>)> =
+            batch.entities.iter().map(|(id, entity)| (*id, entity.as_ref())).collect();
+        for entities in entities.chunks(COMPARED_AT_ONCE) {
+            let stored = entities.iter().map(|(id, _)| &id.as_bytes()[..]).collect::<Vec<_>>();
+            let stored = self.read_to_replace(Family::Entities, &stored, &mut commit.report)?;
+            for (&(id, entity), stored) in entities.iter().zip(stored) {
+                self.add_entity(id, entity, stored, commit)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add_entity(
+        &self,
+        id: Uuid,
+        entity: Option<&EntityRecord>,
+        stored: Option<Vec<u8>>,
+        commit: &mut Commit,
+    ) -> Result<(), StoreError> {
+        if entity.is_some_and(|entity| entity.id != id) {
+            return Err(
+                self.corrupt(StoredItem::Entity(id), "the batch holds the record of another entity under this id")
+            );
+        }
+        let value = entity.map(EntityRecord::to_bytes);
+        if stored == value {
+            return Ok(());
+        }
+        // Of a damaged record the old place is unknown. The place key that stays behind is ignored when read.
+        let old = stored.and_then(|stored| {
+            let damaged = |error| {
+                commit.report.replaced.push(error);
+                commit.set_aside(Family::Entities, &keys::entity_key(id), &stored);
+            };
+            self.entity_record(id, &stored).map_err(damaged).ok()
+        });
+        let (old, new) = (old.as_ref().map(keys::index_keys), entity.map(keys::index_keys));
+        for key in old.iter().flatten().filter(|key| !new.iter().flatten().any(|new| new == *key)) {
+            commit.writes.delete(Family::Meta, key.clone());
+        }
+        for key in new.iter().flatten().filter(|key| !old.iter().flatten().any(|old| old == *key)) {
+            commit.writes.put(Family::Meta, key.clone(), Vec::new());
+        }
+        match value {
+            Some(value) => commit.writes.put(Family::Entities, keys::entity_key(id), value),
+            None => commit.writes.delete(Family::Entities, keys::entity_key(id)),
+        }
+        commit.report.entities += 1;
+        Ok(())
+    }
+}

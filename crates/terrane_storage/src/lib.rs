@@ -1,0 +1,59 @@
+#![doc = include_str!("../README.md")]
+
+// The modules below name these rooms as if they were of this crate.
+use terrane_objects::{bytes, work};
+use terrane_world::{block, chunk, space};
+#[cfg(test)]
+use terrane_world::{entity, snapshot};
+
+mod backends;
+pub mod envelope;
+pub mod keys;
+pub mod upkeep;
+mod values;
+
+mod commit;
+mod damage;
+mod dimensions;
+mod error;
+#[cfg(feature = "rocksdb")]
+mod folder;
+mod load;
+mod opacity;
+mod remove_dimension;
+mod save_batch;
+#[cfg(test)]
+mod tests;
+mod thread;
+mod tiers;
+mod walk;
+mod world;
+
+pub use backends::conformance;
+pub use backends::memory::MemoryStore;
+#[cfg(feature = "rocksdb")]
+pub use backends::rocks::RocksStore;
+pub use backends::store::{Backup, Durability, Entry, Family, FamilySize, KeyValue, KeyValueStore, WriteBatch};
+pub use commit::CommitReport;
+pub use dimensions::StoredDimension;
+pub use error::{StoreError, StoredItem, WorldOpenError};
+pub use load::LoadedColumn;
+pub use opacity::batch_opacity::BatchOpacity;
+pub use save_batch::{SaveBatch, StoredTile};
+pub use terrane_world::entity::{ChildRecord, EntityRecord, ViewerRecord};
+#[doc(hidden)]
+pub use terrane_world::entity::{FORMER_PLAYER_COMPONENT, player_component};
+#[doc(hidden)]
+pub use thread::{Commit, StorageThread};
+pub use tiers::TierMoves;
+pub use tiers::chunk_group::ChunkGroup;
+#[doc(hidden)]
+pub use tiers::heat::CoolingGroup;
+pub use tiers::tier::{Tier, TierConfig};
+pub use values::block_ticks::StoredBlockTick;
+pub use values::pregenerations::{PregenerationEntry, StoredPregeneration};
+pub use values::registry_lists::RegistryLists;
+#[doc(hidden)]
+pub use values::stored_chunks::StoredChunk;
+pub(crate) use values::stored_graph::mark_stored;
+pub use world::{Access, StorageConfig, WorldStore};

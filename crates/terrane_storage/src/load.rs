@@ -1,0 +1,391 @@
+//! Reading a world.
+
+use super::tiers::GroupReader;
+use super::{
+    ChunkGroup, EntityRecord, Family, StoreError, StoredBlockTick, StoredItem, Tier, WorldStore, keys,
+    values::block_ticks,
+};
+use crate::block::BlockId;
+use crate::chunk::{Chunk, Column};
+use crate::space::{BATCH_SIZE, BatchPos, ChunkPos, ColumnPos, DimensionId, HeightSet};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// Up to this many groups are read one by one; in a taller range, those that hold something are searched for.
+const DIRECT_GROUPS: u64 = 64;
+/// Entries of a long range that are read at a time.
+const PAGE: usize = 1024;
+
+/// A column, or a part of one, as it is stored, or on its way between the store and a region.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoadedColumn {
+    /// Its chunks; those of air are left out.
+    pub column: Column,
+    /// The entities in it, as they are stored; those that were read are in the order of their UUIDs.
+    pub entities: Vec<EntityRecord>,
+    /// The scheduled ticks of its blocks; those that were read are in the order of blocks, and then of kinds.
+    pub block_ticks: Vec<StoredBlockTick>,
+}
+
+/// The columns of one batch that are being loaded.
+struct BatchLoad {
+    dimension: DimensionId,
+    batch: BatchPos,
+    chunk_heights: Range<i64>,
+    loaded: Vec<LoadedColumn>,
+    /// For each column of the batch its index in `loaded`.
+    indices: [Option<usize>; BATCH_SIZE * BATCH_SIZE],
+    /// The groups of chunks in which something was stored.
+    found: Vec<ChunkGroup>,
+    /// Those of them that are warm or cold.
+    packed: Vec<ChunkGroup>,
+}
+
+impl WorldStore {
+    /// Loads columns of one batch with their entities and block ticks, in the order of `columns`; those of other batches and
+    /// repetitions are left out. A column with nothing stored is a column of air: whether a column has been stored at
+    /// all is what [`stored_tiles`](Self::stored_tiles) knows.
+    ///
+    /// Entities that hold ground loaded are among them, though [`viewers`](Self::viewers) lists them too.
+    /// What is damaged is an error that names it, and nothing is put in its place.
+    pub fn load_batch(
+        &self,
+        dimension: DimensionId,
+        batch: BatchPos,
+        columns: &[ColumnPos],
+        chunk_heights: Range<i64>,
+    ) -> Result<Vec<LoadedColumn>, StoreError> {
+        let mut load = BatchLoad::new(dimension, batch, columns, chunk_heights);
+        if load.loaded.is_empty() {
+            return Ok(load.loaded);
+        }
+        self.load_chunks(&mut load)?;
+        self.load_block_ticks(&mut load)?;
+        self.load_entities(&mut load)?;
+        self.note_loaded(&load);
+        Ok(load.loaded)
+    }
+
+    /// Loads the chunks of columns of one batch, for the store's own use: what nobody else needs stays cold.
+    pub(super) fn peek_batch(
+        &self,
+        dimension: DimensionId,
+        batch: BatchPos,
+        columns: &[ColumnPos],
+        chunk_heights: Range<i64>,
+    ) -> Result<Vec<LoadedColumn>, StoreError> {
+        let mut load = BatchLoad::new(dimension, batch, columns, chunk_heights);
+        self.load_chunks(&mut load)?;
+        Ok(load.loaded)
+    }
+
+    fn note_loaded(&self, load: &BatchLoad) {
+        self.note_accesses(load.found.iter().copied());
+        self.note_packed(&load.packed);
+    }
+
+    /// What is stored of a column of a [sparse](Self::make_sparse) dimension at these chunk heights, without its entities:
+    /// the part of the column that has been generated.
+    pub fn load_part(
+        &self,
+        dimension: DimensionId,
+        column: ColumnPos,
+        heights: &HeightSet,
+    ) -> Result<LoadedColumn, StoreError> {
+        let mut part = LoadedColumn::from(Column::partial(column, HeightSet::new()));
+        for range in heights.ranges() {
+            let mut load = BatchLoad::new(dimension, column.batch(), &[column], range);
+            load.loaded = vec![part];
+            self.load_chunks(&mut load)?;
+            self.load_block_ticks(&mut load)?;
+            self.note_loaded(&load);
+            part = load.loaded.remove(0);
+        }
+        Ok(part)
+    }
+
+    /// The entities of a dimension that hold ground loaded, themselves or with a child, by ascending UUID.
+    pub fn viewers(&self, dimension: DimensionId) -> Result<Vec<EntityRecord>, StoreError> {
+        let id = |key: &[u8]| Ok(Some(self.parsed(Family::Meta, key, keys::parse_viewer_key)?.1));
+        let ids = self.list_meta(keys::dimension_range(keys::VIEWER, dimension), |key, _| id(key))?;
+        let mut viewers = Vec::new();
+        for id in ids {
+            match self.entity_records(&[id]) {
+                Ok(records) => viewers.extend(records.into_iter().flatten()),
+                // Its column is refused, and nothing else.
+                Err(error @ StoreError::Corrupt { .. }) => tracing::warn!("a viewer is left out: {error}"),
+                Err(error) => return Err(error),
+            }
+        }
+        viewers.retain(|record| record.dimension == dimension && record.viewers().next().is_some());
+        Ok(viewers)
+    }
+
+    /// The record of one entity, wherever it is; `None` if it is not stored.
+    pub fn entity(&self, id: Uuid) -> Result<Option<EntityRecord>, StoreError> {
+        let value = self.store.get(Family::Entities, &keys::entity_key(id))?;
+        value.map(|value| self.entity_record(id, &value)).transpose()
+    }
+
+    /// Where these entities are stored; those that are not are left out.
+    #[doc(hidden)]
+    pub fn entity_places(&self, ids: &[Uuid]) -> Result<BTreeMap<Uuid, (DimensionId, ColumnPos)>, StoreError> {
+        let records = self.entity_records(ids)?.into_iter().flatten();
+        Ok(records.map(|record| (record.id, (record.dimension, record.column()))).collect())
+    }
+
+    /// Loads the chunks, group by group: each is one range of keys, or a part of one value.
+    fn load_chunks(&self, load: &mut BatchLoad) -> Result<(), StoreError> {
+        if load.chunk_heights.is_empty() {
+            return Ok(());
+        }
+        // A group that moves from one tier to another while they are searched would be found in neither.
+        let _resting = self.groups_at_rest();
+        let mut groups = GroupReader::new(self);
+        let (first, last) = (load.chunk_heights.start >> 2, (load.chunk_heights.end - 1) >> 2);
+        if last.abs_diff(first) < DIRECT_GROUPS {
+            return (first..=last).try_for_each(|group| self.load_group(load, group << 2, &mut groups));
+        }
+        let (column, heights) = (load.batch.column(0), load.chunk_heights.clone());
+        self.visit_cubes(load.dimension, column, heights, 2, |bottom| self.load_group(load, bottom, &mut groups))
+    }
+
+    /// Shows to `visit` the lowest chunk heights of the aligned cubes of 2^`smallest` chunks a side over one another in which
+    /// something may be stored: those that hold the column at some of these heights. The dimension's cube is halved downwards,
+    /// and the parts where nothing is stored in any of the tiers are left out.
+    pub(super) fn visit_cubes(
+        &self,
+        dimension: DimensionId,
+        column: ColumnPos,
+        heights: Range<i64>,
+        smallest: u32,
+        mut visit: impl FnMut(i64) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let mut cubes = vec![(i64::MIN, i64::BITS, Tier::ALL.to_vec())];
+        while let Some((bottom, shift, mut tiers)) = cubes.pop() {
+            let top = bottom.wrapping_add(keys::span(shift) as i64);
+            if top < heights.start || bottom >= heights.end {
+                continue;
+            }
+            if shift == smallest {
+                visit(bottom)?;
+                continue;
+            }
+            let range = keys::chunk_cube_range(dimension, column.chunk(bottom), shift);
+            let is_empty = |tier: &Tier| {
+                // Of a part of a cold cube only the value could tell.
+                if *tier == Tier::Cold && shift < 4 {
+                    return Ok(false);
+                }
+                match self.store.scan(tier.family(), &range.start..&range.end, 1) {
+                    // There is something, and it is named when it is read.
+                    Err(StoreError::Damaged { .. }) => Ok(false),
+                    found => found.map(|found| found.is_empty()),
+                }
+            };
+            let mut empty = tiers.iter().map(is_empty).collect::<Result<Vec<_>, _>>()?.into_iter();
+            tiers.retain(|_| empty.next() == Some(false));
+            if !tiers.is_empty() {
+                let half = 1_i64 << (shift - 1);
+                // For the whole dimension the half is the sign bit, and adding it must wrap to zero.
+                cubes.extend([(bottom.wrapping_add(half), shift - 1, tiers.clone()), (bottom, shift - 1, tiers)]);
+            }
+        }
+        Ok(())
+    }
+
+    /// Loads the group of chunks whose lowest chunk height is `bottom`.
+    fn load_group(&self, load: &mut BatchLoad, bottom: i64, groups: &mut GroupReader) -> Result<(), StoreError> {
+        let group = ChunkGroup::of(load.dimension, load.batch.column(0).chunk(bottom));
+        let (tier, values) = groups.values(group, |chunk| load.index(chunk).is_some())?;
+        load.found.extend(tier.map(|_| group));
+        load.packed.extend(tier.filter(|tier| *tier != Tier::Hot).map(|_| group));
+        if values.is_empty() {
+            return Ok(());
+        }
+        let blocks = self.known_blocks()?;
+        for (pos, value) in values {
+            let chunk = self.decode_chunk(&blocks, (load.dimension, pos), &value)?;
+            if let Some(index) = load.index(pos) {
+                load.loaded[index].put_chunk(pos, chunk);
+            }
+        }
+        Ok(())
+    }
+
+    /// Loads the scheduled block ticks.
+    fn load_block_ticks(&self, load: &mut BatchLoad) -> Result<(), StoreError> {
+        if load.chunk_heights.is_empty() {
+            return Ok(());
+        }
+        for run in load.wanted().chunk_by(|a, b| a.x == b.x) {
+            let (first, last) = (run[0], run[run.len() - 1]);
+            let range = keys::block_ticks_range(load.dimension, first.x, first.z, last.z);
+            self.scan_meta(range, |key, value| {
+                let (dimension, pos) = self.parsed(Family::Meta, key, keys::parse_block_ticks_key)?;
+                if !load.chunk_heights.contains(&pos.y) {
+                    return Ok(());
+                }
+                let Some(stored) = load.column(pos.column()) else { return Ok(()) };
+                stored.block_ticks.extend(self.block_ticks(dimension, pos, value)?);
+                Ok(())
+            })?;
+        }
+        load.loaded.iter_mut().for_each(|stored| stored.block_ticks.sort_unstable());
+        Ok(())
+    }
+
+    /// The scheduled block ticks with this stored value.
+    pub(super) fn block_ticks(
+        &self,
+        dimension: DimensionId,
+        pos: ChunkPos,
+        value: &[u8],
+    ) -> Result<Vec<StoredBlockTick>, StoreError> {
+        self.open_as(value, StoredItem::BlockTicks(dimension, pos), |payload| block_ticks::decode(pos, payload))
+    }
+
+    /// Loads the entities: the place keys name them, and their records have the last word.
+    fn load_entities(&self, load: &mut BatchLoad) -> Result<(), StoreError> {
+        for run in load.wanted().chunk_by(|a, b| a.x == b.x) {
+            let (first, last) = (run[0], run[run.len() - 1]);
+            let found = self.list_meta(keys::place_range(load.dimension, first.x, first.z, last.z), |key, _| {
+                let (_, column, id) = self.parsed(Family::Meta, key, keys::parse_place_key)?;
+                Ok(run.contains(&column).then_some((id, column)))
+            })?;
+            let (ids, places): (Vec<Uuid>, Vec<ColumnPos>) = found.into_iter().unzip();
+            for (place, entity) in places.into_iter().zip(self.entity_records(&ids)?) {
+                let here = entity.filter(|entity| entity.dimension == load.dimension && entity.column() == place);
+                if let (Some(entity), Some(stored)) = (here, load.column(place)) {
+                    stored.entities.push(entity);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The records of these entities; `None` for those that are not stored.
+    pub(super) fn entity_records(&self, ids: &[Uuid]) -> Result<Vec<Option<EntityRecord>>, StoreError> {
+        let keys = ids.iter().map(|id| &id.as_bytes()[..]).collect::<Vec<_>>();
+        let values = self.read_named(Family::Entities, &keys, |index| StoredItem::Entity(ids[index]))?;
+        let records =
+            ids.iter().zip(values).map(|(id, value)| value.map(|value| self.entity_record(*id, &value)).transpose());
+        records.collect()
+    }
+
+    pub(super) fn entity_record(&self, id: Uuid, value: &[u8]) -> Result<EntityRecord, StoreError> {
+        let damaged = |reason: String| self.corrupt(StoredItem::Entity(id), reason);
+        let entity = EntityRecord::from_bytes(value).map_err(damaged)?;
+        if entity.id != id {
+            return Err(damaged(format!("it is the record of {}", entity.id)));
+        }
+        Ok(entity)
+    }
+
+    /// What `read` makes of the entries of a range of `meta`.
+    pub(super) fn list_meta<T>(
+        &self,
+        range: Range<Vec<u8>>,
+        mut read: impl FnMut(&[u8], &[u8]) -> Result<Option<T>, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut found = Vec::new();
+        self.scan_meta(range, |key, value| {
+            found.extend(read(key, value)?);
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// Visits every entry of a range of `meta` in pages, so that a long one needs little memory at a time.
+    pub(super) fn scan_meta(
+        &self,
+        mut range: Range<Vec<u8>>,
+        mut visit: impl FnMut(&[u8], &[u8]) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        loop {
+            let page = self.store.scan(Family::Meta, &range.start..&range.end, PAGE)?;
+            page.iter().try_for_each(|(key, value)| visit(key, value))?;
+            match page.last() {
+                Some((key, _)) if page.len() == PAGE => range.start = keys::after(key),
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// What a key of this family says.
+    pub(super) fn parsed<'k, T>(
+        &self,
+        family: Family,
+        key: &'k [u8],
+        parse: impl FnOnce(&'k [u8]) -> Option<T>,
+    ) -> Result<T, StoreError> {
+        parse(key).ok_or_else(|| self.unknown_key(family, key))
+    }
+
+    pub(super) fn unknown_key(&self, family: Family, key: &[u8]) -> StoreError {
+        self.corrupt(StoredItem::Key(family, key.to_vec()), "it does not have the form of its neighbours")
+    }
+}
+
+impl From<Column> for LoadedColumn {
+    /// A column without entities and scheduled ticks.
+    fn from(column: Column) -> Self {
+        Self { column, entities: Vec::new(), block_ticks: Vec::new() }
+    }
+}
+
+impl LoadedColumn {
+    /// Lets go of what is there at these chunk heights, but for entities.
+    #[doc(hidden)]
+    pub fn drop_heights(&mut self, heights: &HeightSet) {
+        self.column.cut(heights);
+        self.block_ticks.retain(|tick| !heights.contains(tick.block.chunk().y));
+    }
+
+    /// Puts a chunk into the column. One of air is known to be there, and takes no room.
+    fn put_chunk(&mut self, pos: ChunkPos, chunk: Chunk) {
+        let is_air = chunk.uniform_block() == Some(BlockId::AIR);
+        self.column.set_chunk(pos.y, Arc::new(chunk));
+        if is_air {
+            self.column.remove_chunk(pos.y);
+        }
+    }
+}
+
+impl BatchLoad {
+    fn new(dimension: DimensionId, batch: BatchPos, columns: &[ColumnPos], chunk_heights: Range<i64>) -> Self {
+        let indices = [None; BATCH_SIZE * BATCH_SIZE];
+        let (loaded, found, packed) = Default::default();
+        let mut load = Self { dimension, batch, chunk_heights, loaded, indices, found, packed };
+        for &pos in columns.iter().filter(|pos| pos.batch() == batch) {
+            let next = load.loaded.len();
+            if *load.indices[pos.in_batch() as usize].get_or_insert(next) == next {
+                load.loaded.push(Column::new(pos).into());
+            }
+        }
+        load
+    }
+
+    /// The columns that are wanted, by x and z.
+    fn wanted(&self) -> Vec<ColumnPos> {
+        let mut wanted: Vec<ColumnPos> = self.loaded.iter().map(|stored| stored.column.pos()).collect();
+        wanted.sort_unstable();
+        wanted
+    }
+
+    /// Which of the columns a chunk is in, if the chunk is wanted.
+    fn index(&self, chunk: ChunkPos) -> Option<usize> {
+        self.column_index(chunk.column()).filter(|_| self.chunk_heights.contains(&chunk.y))
+    }
+
+    fn column_index(&self, pos: ColumnPos) -> Option<usize> {
+        self.indices[pos.in_batch() as usize].filter(|_| pos.batch() == self.batch)
+    }
+
+    /// The column at `pos`, if it is wanted.
+    fn column(&mut self, pos: ColumnPos) -> Option<&mut LoadedColumn> {
+        self.column_index(pos).map(|index| &mut self.loaded[index])
+    }
+}

@@ -1,0 +1,110 @@
+//! The thread that commits, so that nobody else waits for the disk.
+
+#[cfg(test)]
+mod tests;
+
+use super::{CommitReport, Durability, SaveBatch, StoreError, WorldStore};
+use crate::work::panic_message;
+use crossbeam_channel::{Receiver, Sender, bounded, select_biased};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+/// A thread that commits the batches submitted to it, in their order. Dropping it waits for all of them.
+///
+/// A batch that fails is handed back with its answer. Only then may the next one be submitted, merged into what came back:
+/// committed before, it would be undone by the retry.
+pub struct StorageThread {
+    // These are taken when this is dropped.
+    queue: Option<Sender<Submission>>,
+    idle_work: Option<Sender<IdleWork>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Work for when there is nothing to commit.
+type IdleWork = Box<dyn FnOnce(&WorldStore) + Send>;
+
+/// A batch, what it is to outlive, and its number.
+type Submission = (Arc<SaveBatch>, Durability, u64);
+
+/// The answer to a submitted batch.
+#[derive(Debug)]
+pub struct Commit {
+    /// The number that it was submitted with.
+    pub ticket: u64,
+    /// The batch, which is to be submitted again if it was not committed.
+    pub batch: Arc<SaveBatch>,
+    /// What became of it.
+    pub result: Result<CommitReport, StoreError>,
+}
+
+impl StorageThread {
+    /// Starts the thread. `on_commit` is called on it with each answer, in the order of submission; it must not panic.
+    pub fn start(store: Arc<WorldStore>, on_commit: impl FnMut(Commit) + Send + 'static) -> io::Result<Self> {
+        let (queue, submissions) = bounded(1);
+        let (idle_work, idle) = bounded(1);
+        let thread = std::thread::Builder::new()
+            .name("terrane storage".into())
+            .spawn(move || run(&store, &submissions, &idle, on_commit))?;
+        Ok(Self { queue: Some(queue), idle_work: Some(idle_work), thread: Some(thread) })
+    }
+
+    /// Submits a batch if no other one waits, and gives it back if one does or the thread has ended; never waits itself.
+    pub fn try_submit(&self, batch: Arc<SaveBatch>, durability: Durability, ticket: u64) -> Result<(), Arc<SaveBatch>> {
+        let Some(queue) = &self.queue else { return Err(batch) };
+        queue.try_send((batch, durability, ticket)).map_err(|refused| refused.into_inner().0)
+    }
+
+    /// Has some work done on the thread when no batch waits; never waits itself. Batches that are submitted meanwhile wait for
+    /// it, so it should be short. At the end it is left undone. `false` if other work waits already, or the thread has ended.
+    pub fn try_when_idle(&self, work: impl FnOnce(&WorldStore) + Send + 'static) -> bool {
+        self.idle_work.as_ref().is_some_and(|queue| queue.try_send(Box::new(work)).is_ok())
+    }
+}
+
+impl Drop for StorageThread {
+    fn drop(&mut self) {
+        self.queue = None;
+        self.idle_work = None;
+        if let Some(thread) = self.thread.take() {
+            // It can only have panicked in the caller's own function, and was reported then.
+            _ = thread.join();
+        }
+    }
+}
+
+fn run(
+    store: &WorldStore,
+    submissions: &Receiver<Submission>,
+    idle: &Receiver<IdleWork>,
+    mut on_commit: impl FnMut(Commit),
+) {
+    while let Some((batch, durability, ticket)) = next_submission(store, submissions, idle) {
+        let result = catch_unwind(AssertUnwindSafe(|| store.commit(&batch, durability))).unwrap_or_else(|panic| {
+            let reason = format!("the commit panicked: {}", panic_message(&*panic));
+            Err(StoreError::backend("write", None, store.path(), reason))
+        });
+        on_commit(Commit { ticket, batch, result });
+    }
+}
+
+/// The next batch; while there is none, other work is done. `None` at the end.
+fn next_submission(
+    store: &WorldStore,
+    submissions: &Receiver<Submission>,
+    idle: &Receiver<IdleWork>,
+) -> Option<Submission> {
+    loop {
+        select_biased! {
+            recv(submissions) -> submission => return submission.ok(),
+            recv(idle) -> work => {
+                let Ok(work) = work else { return submissions.recv().ok() };
+                if let Err(panic) = catch_unwind(AssertUnwindSafe(|| work(store))) {
+                    // Whoever asked for it gets no answer, and the batches go on.
+                    tracing::error!("work on the store panicked: {}", panic_message(&*panic));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! The tiers, and the configuration of what moves between them.
+
+use crate::Family;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::time::Duration;
+
+/// How chunks are stored: the longer nobody needs them, the more of them share a key, and the less room they take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Tier {
+    /// L0: each chunk has a key of its own.
+    Hot,
+    /// L1: a group of 4 x 4 x 4 chunks has one key.
+    Warm,
+    /// L2: the groups of a cube of 16 x 16 x 16 chunks that are cold share one key.
+    Cold,
+}
+
+impl Tier {
+    /// All tiers, the hottest first.
+    pub const ALL: [Self; 3] = [Self::Hot, Self::Warm, Self::Cold];
+
+    /// The family that its chunks are in.
+    pub(crate) const fn family(self) -> Family {
+        match self {
+            Self::Hot => Family::Chunks,
+            Self::Warm => Family::WarmChunks,
+            Self::Cold => Family::ColdChunks,
+        }
+    }
+
+    /// The tier whose chunks are in this family; `None` if no chunks are.
+    pub(crate) fn of_family(family: Family) -> Option<Self> {
+        Self::ALL.into_iter().find(|tier| tier.family() == family)
+    }
+
+    pub(crate) const fn number(self) -> u8 {
+        self as u8
+    }
+
+    pub(crate) fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(number)).copied()
+    }
+}
+
+impl fmt::Display for Tier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Hot => "hot",
+            Self::Warm => "warm",
+            Self::Cold => "cold",
+        })
+    }
+}
+
+/// When chunks move between the tiers, and how much work that may be.
+///
+/// Times are of the world's [play time](crate::WorldStore::play_time): a world that is not open does not cool down.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TierConfig {
+    /// Whether a warm or cold group becomes hot again as soon as it is loaded. By default it does when a change of one of its
+    /// chunks is saved, and is read where it lies until then.
+    pub promotes_on_load: bool,
+    /// A group that was not loaded for so long becomes warm; ten minutes by default. `Duration::MAX` for never.
+    pub warm_after: Duration,
+    /// A group that was not loaded for so long becomes cold; one hour by default. `Duration::MAX` for never.
+    pub cold_after: Duration,
+    /// A warm group becomes cold earlier if every viewer of its dimension is further away than this, in blocks; 1,024 by
+    /// default. Where there is no viewer, only time counts. `u64::MAX` for never.
+    pub cold_beyond: u64,
+    /// Bytes of chunks, before compression, that are moved in a second at most; 32 MiB by default.
+    pub bytes_per_second: u64,
+}
+
+impl Default for TierConfig {
+    fn default() -> Self {
+        Self {
+            promotes_on_load: false,
+            warm_after: Duration::from_secs(10 * 60),
+            cold_after: Duration::from_secs(60 * 60),
+            cold_beyond: 1_024,
+            bytes_per_second: 32 << 20,
+        }
+    }
+}
+
+impl TierConfig {
+    /// Where a group belongs that nobody has loaded: `now` and `accessed`, if it ever was, are play time, `distance` is that of
+    /// the nearest viewer in blocks, if there is one.
+    pub fn tier(&self, now: Duration, accessed: Option<Duration>, distance: Option<u64>) -> Tier {
+        let has_passed = |after: Duration| {
+            let idle = accessed.is_none_or(|accessed| now.saturating_sub(accessed) >= after);
+            after < Duration::MAX && idle
+        };
+        if !has_passed(self.warm_after) {
+            Tier::Hot
+        } else if has_passed(self.cold_after) || distance.is_some_and(|distance| distance > self.cold_beyond) {
+            Tier::Cold
+        } else {
+            Tier::Warm
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Promise, tiers: A warm chunk group over 1,024 blocks from every viewer becomes cold. Without a viewer only time counts.
+    #[test]
+    fn where_a_group_belongs_follows_from_time_and_then_distance() {
+        let config = TierConfig::default();
+        let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
+        let tier = |idle: u64, distance| config.tier(minutes(1_000), Some(minutes(1_000 - idle)), distance);
+        for distance in [None, Some(0), Some(u64::MAX)] {
+            assert_eq!(tier(0, distance), Tier::Hot);
+            assert_eq!(tier(9, distance), Tier::Hot);
+            assert_eq!(tier(60, distance), Tier::Cold);
+            assert_eq!(tier(1_000, distance), Tier::Cold);
+        }
+        assert_eq!([None, Some(0), Some(1_024)].map(|distance| tier(10, distance)), [Tier::Warm; 3]);
+        assert_eq!(tier(10, Some(1_025)), Tier::Cold);
+        // A group that seems to have been accessed in the future is not idle.
+        assert_eq!(config.tier(minutes(5), Some(minutes(50)), None), Tier::Hot);
+        // One that nobody ever needed is cold from the beginning.
+        assert_eq!(config.tier(Duration::ZERO, None, Some(0)), Tier::Cold);
+        let never = TierConfig { warm_after: Duration::MAX, ..config };
+        assert_eq!(never.tier(minutes(1 << 40), Some(Duration::ZERO), Some(u64::MAX)), Tier::Hot);
+        assert_eq!(never.tier(minutes(1), None, None), Tier::Hot);
+    }
+
+    /// Promise, tiers: By default 32 MiB of chunks a second move between tiers at most.
+    /// Promise, tiers: By default a chunk group becomes hot when a change of it is saved (`OnSave`).
+    #[test]
+    fn by_default_32_mib_are_moved_in_a_second_and_what_is_saved_becomes_hot() {
+        let config = TierConfig::default();
+        assert_eq!((config.bytes_per_second, config.promotes_on_load), (32 << 20, false));
+    }
+}

@@ -1,0 +1,274 @@
+//! Backups of a world that another process has open: asked for, and answered, by files in the world's folder.
+//!
+//! ```text
+//! backup.1234.request   what process 1234 asks for; the process that has the world open looks for it each second
+//! backup.1234.running   the same, once it was found
+//! backup.1234.answer    what came of it; whoever asked removes it
+//! ```
+//!
+//! Each is written under another name first, so that whoever finds it finds all of it. Those that are left over from a process
+//! that ended are removed when the world is opened to be played.
+
+use crate::work::if_there;
+use crate::{Backup, values::record};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, SystemTime};
+
+/// A file of this protocol that is longer is none.
+const MAX_BYTES: u64 = 1 << 16;
+
+/// A backup that the process that has the world open is asked for. Dropping it takes the request back, unless that process has
+/// begun already.
+#[derive(Debug)]
+pub struct BackupRequest {
+    files: Files,
+}
+
+/// How far a [`BackupRequest`] is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BackupProgress {
+    /// Nobody has seen it yet.
+    Unseen,
+    /// The world is being saved, or the backup made.
+    Running,
+    /// It is done.
+    Done(Backup),
+    /// It could not be made, for this reason.
+    Failed(String),
+    /// Whoever began has ended without an answer.
+    Lost,
+}
+
+/// A request that was found in the folder of the world that this process has open. It is answered in any case: if it is
+/// dropped, by saying that the world was closed.
+#[derive(Debug)]
+#[doc(hidden)]
+pub struct FoundRequest {
+    #[doc(hidden)]
+    pub folder: PathBuf,
+    #[doc(hidden)]
+    pub keep: Option<NonZeroU32>,
+    files: Files,
+    is_answered: bool,
+}
+
+/// What a request says: the folder, and how many backups are kept.
+type Wish = (PathBuf, Option<NonZeroU32>);
+
+/// What an answer says: number, bytes and age since 1970 of the backup, or why there is none.
+type Answer = Result<(u32, u64, Duration), String>;
+
+/// The files of one request.
+#[derive(Clone, Debug)]
+struct Files {
+    world: PathBuf,
+    /// The process that asks, and how many it has asked for before.
+    name: String,
+}
+
+impl BackupRequest {
+    /// Asks for a backup of the world in the folder `world`, as [`WorldStore::back_up`](crate::WorldStore::back_up)
+    /// makes one. `folder` is taken as seen from here.
+    ///
+    /// # Errors
+    /// The world's folder cannot be written, or `folder` is no path.
+    pub fn send(world: &Path, folder: &Path, keep: Option<NonZeroU32>) -> io::Result<Self> {
+        static SENT: AtomicU32 = AtomicU32::new(0);
+        let number = SENT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{}-{number}", std::process::id());
+        let files = Files { world: world.to_path_buf(), name };
+        let wish: Wish = (std::path::absolute(folder)?, keep);
+        // What another process of the same number left here.
+        files.remove("answer");
+        files.write("request", &wish)?;
+        Ok(Self { files })
+    }
+
+    /// How far it is. Each answer that ends it is given once.
+    ///
+    /// # Errors
+    /// The world's folder cannot be read.
+    pub fn progress(&self) -> io::Result<BackupProgress> {
+        // In this order: it goes on from file to file.
+        for (kind, progress) in [("request", BackupProgress::Unseen), ("running", BackupProgress::Running)] {
+            if self.files.path(kind).try_exists()? {
+                return Ok(progress);
+            }
+        }
+        let Some(answer) = if_there(self.files.read::<Answer>("answer"))? else { return Ok(BackupProgress::Lost) };
+        self.files.remove("answer");
+        Ok(match answer {
+            Ok((number, bytes, made_at)) => {
+                BackupProgress::Done(Backup { number, bytes, made_at: SystemTime::UNIX_EPOCH + made_at })
+            }
+            Err(reason) => BackupProgress::Failed(reason),
+        })
+    }
+}
+
+impl Drop for BackupRequest {
+    fn drop(&mut self) {
+        self.files.remove("request");
+        self.files.remove("answer");
+    }
+}
+
+impl FoundRequest {
+    /// The requests in the folder of a world that this process has open. What cannot be read as one is answered at once.
+    #[doc(hidden)]
+    pub fn find(world: &Path) -> io::Result<Vec<Self>> {
+        let mut found = Vec::new();
+        for files in Files::all(world, "request")? {
+            let wish = files.read::<Wish>("request");
+            // From here on it cannot be taken back.
+            if if_there(fs::rename(files.path("request"), files.path("running")))?.is_none() {
+                continue;
+            }
+            let mut request = Self { folder: PathBuf::new(), keep: None, files, is_answered: false };
+            match wish {
+                Ok(wish) => {
+                    (request.folder, request.keep) = wish;
+                    found.push(request);
+                }
+                Err(error) => request.answer(Err(error.to_string())),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Removes what earlier processes left in the folder of a world that this process has just opened.
+    #[cfg(feature = "rocksdb")]
+    pub(crate) fn forget_old(world: &Path) -> io::Result<()> {
+        for kind in ["request", "running", "answer"] {
+            Files::all(world, kind)?.iter().for_each(|files| files.remove(kind));
+        }
+        Ok(())
+    }
+
+    #[doc(hidden)]
+    pub fn answer(mut self, result: Result<&Backup, String>) {
+        self.write_answer(result);
+    }
+
+    fn write_answer(&mut self, result: Result<&Backup, String>) {
+        self.is_answered = true;
+        let answer: Answer = result.map(|Backup { number, bytes, made_at }| {
+            (*number, *bytes, made_at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default())
+        });
+        if let Err(error) = self.files.write("answer", &answer) {
+            tracing::warn!("whoever asked for a backup cannot be answered: {error}");
+        }
+        self.files.remove("running");
+    }
+}
+
+impl Drop for FoundRequest {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            self.write_answer(Err("the world was closed".into()));
+        }
+    }
+}
+
+impl Files {
+    /// Those of all requests that have a file of this kind.
+    fn all(world: &Path, kind: &str) -> io::Result<Vec<Self>> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(world)? {
+            let file = entry?.file_name();
+            let name =
+                file.to_str().and_then(|file| file.strip_prefix("backup.")?.strip_suffix(kind)?.strip_suffix('.'));
+            found.extend(name.map(|name| Self { world: world.to_path_buf(), name: name.into() }));
+        }
+        Ok(found)
+    }
+
+    fn path(&self, kind: &str) -> PathBuf {
+        self.world.join(format!("backup.{}.{kind}", self.name))
+    }
+
+    fn write(&self, kind: &str, value: &impl Serialize) -> io::Result<()> {
+        let bytes = record::try_encode(value).map_err(io::Error::other)?;
+        let unfinished = self.path(&format!("{kind}.new"));
+        fs::write(&unfinished, bytes)?;
+        fs::rename(unfinished, self.path(kind))
+    }
+
+    fn read<T: for<'a> Deserialize<'a>>(&self, kind: &str) -> io::Result<T> {
+        let path = self.path(kind);
+        let what = |reason: String| io::Error::new(ErrorKind::InvalidData, format!("{}: {reason}", path.display()));
+        if fs::metadata(&path)?.len() > MAX_BYTES {
+            return Err(what("it is too long".into()));
+        }
+        record::decode(&fs::read(&path)?).map_err(what)
+    }
+
+    fn remove(&self, kind: &str) {
+        // Most often it is not there.
+        _ = fs::remove_file(self.path(kind));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn backup() -> Backup {
+        Backup { number: 7, bytes: 99, made_at: SystemTime::UNIX_EPOCH + Duration::from_secs(5) }
+    }
+
+    #[test]
+    fn a_request_is_found_once_and_answered_once() {
+        let world = tempfile::tempdir().unwrap();
+        let keep = NonZeroU32::new(3);
+        let request = BackupRequest::send(world.path(), Path::new("backups"), keep).unwrap();
+        assert_eq!(request.progress().unwrap(), BackupProgress::Unseen);
+        let mut found = FoundRequest::find(world.path()).unwrap();
+        assert!(FoundRequest::find(world.path()).unwrap().is_empty());
+        assert_eq!(request.progress().unwrap(), BackupProgress::Running);
+        let found = found.remove(0);
+        assert!(found.folder.is_absolute() && found.folder.ends_with("backups"), "{found:?}");
+        assert_eq!(found.keep, keep);
+        found.answer(Ok(&backup()));
+        assert_eq!(request.progress().unwrap(), BackupProgress::Done(backup()));
+        assert_eq!(request.progress().unwrap(), BackupProgress::Lost);
+        assert_eq!(fs::read_dir(world.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn whoever_asks_is_told_what_went_wrong() {
+        let world = tempfile::tempdir().unwrap();
+        let requests = [(); 3].map(|()| BackupRequest::send(world.path(), world.path(), None).unwrap());
+        fs::write(requests[1].files.path("request"), b"no request").unwrap();
+        let mut found = FoundRequest::find(world.path()).unwrap();
+        found.sort_unstable_by_key(|found| found.files.name.clone());
+        assert_eq!(found.len(), 2);
+        found.remove(0).answer(Err("the disk is full".into()));
+        drop(found);
+        let [failed, broken, closed] = requests.each_ref().map(|request| request.progress().unwrap());
+        assert_eq!(failed, BackupProgress::Failed("the disk is full".into()));
+        assert!(matches!(&broken, BackupProgress::Failed(reason) if reason.contains("format")), "{broken:?}");
+        assert_eq!(closed, BackupProgress::Failed("the world was closed".into()));
+        assert_eq!(fs::read_dir(world.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_was_left_behind_is_removed() {
+        let world = tempfile::tempdir().unwrap();
+        fs::write(world.path().join("world.terrane"), "").unwrap();
+        let taken_back = BackupRequest::send(world.path(), world.path(), None).unwrap();
+        drop(taken_back);
+        assert!(FoundRequest::find(world.path()).unwrap().is_empty());
+        let request = BackupRequest::send(world.path(), world.path(), None).unwrap();
+        std::mem::forget(FoundRequest::find(world.path()).unwrap());
+        std::mem::forget(BackupRequest::send(world.path(), world.path(), None).unwrap());
+        FoundRequest::forget_old(world.path()).unwrap();
+        assert_eq!(request.progress().unwrap(), BackupProgress::Lost);
+        assert_eq!(fs::read_dir(world.path()).unwrap().count(), 1);
+    }
+}

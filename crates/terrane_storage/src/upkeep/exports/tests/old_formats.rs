@@ -1,0 +1,57 @@
+//! Exports of the first version of the format.
+
+use super::*;
+
+/// Exports that the first version of the format was written with, once by chunks and once by clusters. They are never changed:
+/// whatever comes later reads them.
+const FIXTURES: [(&str, bool); 2] = [("export_1_chunks.objects", false), ("export_1_clusters.objects", true)];
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures").join(name)
+}
+
+/// What is in both of them. It never changes; a later format has a world of its own beside it.
+fn world_of_format_1() -> TestStore {
+    let block = |x, y, kind| ([x, y, 3], 0, kind, vec![1, 2, 3, x as u8]);
+    let spec = Spec {
+        is_sparse: false,
+        columns: BTreeSet::from([(0, 0), (-1, 0)]),
+        edits: vec![block(3, 5, 2), block(3, -5, 4), block(-4, 60, 0), ([3, 5, 3], 1, 1, vec![0; 4])],
+        later: vec![block(7, 5, 3)],
+        entities: vec![[3, 6, 3]],
+        ticks: vec![[3, 5, 3]],
+        tiers: vec![0, 1],
+        kept: vec![(0, [7, 2, 3]), (1, [3, 2, 3]), (2, [-4, 2, 3])],
+    };
+    spec.make(&[0, 1, 2, 3, 4]).0
+}
+
+/// Promise, exports: The first line of an export names its format, and files of version 1 stay readable.
+/// Promise, exports: A record in an export begins with its format, and nothing follows its values.
+/// Promise, exports: A column summary in an export has the documented bytes.
+#[test]
+fn exports_of_the_first_format_stay_readable() {
+    let expected = contents(&world_of_format_1(), NAME);
+    assert_eq!((expected.columns.len(), expected.entities.len(), expected.kept.len()), (2, 1, 3));
+    for (name, _) in FIXTURES {
+        let new = TestStore::default();
+        let report = import(&new, &fixture(name), &ImportOptions::default()).unwrap();
+        assert_eq!((report.columns, report.lost), (2, Listed::default()));
+        assert_eq!(contents(&new, NAME), expected);
+    }
+}
+
+/// Makes them, with `TERRANE_WRITE_FIXTURE=1`: only until the format is released.
+#[test]
+fn fixtures_of_new_exports_can_be_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = world_of_format_1();
+    for (name, packs) in FIXTURES {
+        let path = folder.path().join(name);
+        export(&store, &path, &ExportOptions { packs: Some(packs), ..ExportOptions::default() });
+        assert!(objects(&path)[0].keys().any(|key| key.starts_with("cluster/")) == packs);
+        if std::env::var_os("TERRANE_WRITE_FIXTURE").is_some() {
+            fs::copy(&path, fixture(name)).unwrap();
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Worlds on disk that are made of others: they are put together under another name, and are worlds only when they are whole.
+
+use super::copy::copy_store;
+use super::exports::check_export;
+use super::salvage::salvage_rest;
+use super::snapshot_files;
+use super::{Damage, ImportOptions, ImportReport, Listed, UpkeepError, VerifyReport};
+use crate::backends::rocks::Remains;
+use crate::folder::WorldFolder;
+use crate::work::{Progress, Stop};
+use crate::{Access, Backup, KeyValueStore, RocksStore, StorageConfig, StoreError, WorldOpenError, WorldStore};
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Copies a world into the folder `path`, which must be empty or not there yet. If it is stopped, nothing is left there.
+///
+/// # Errors
+/// As [`copy_store`], and if there is something in the folder.
+pub fn copy_world(
+    from: &WorldStore,
+    path: &Path,
+    progress: impl FnMut(&Progress) -> ControlFlow<()>,
+) -> Result<Progress, UpkeepError> {
+    let new = NewWorld::begin(path)?;
+    let copied = copy_store(&*from.store, &new.create()?, progress)?;
+    new.copy_snapshots(from.snapshot_folder())?;
+    new.finish()?;
+    Ok(copied)
+}
+
+/// [Salvages](super::salvage) the world in the folder `damaged` into the folder `path`, which must be empty or not there yet. If
+/// it is stopped, nothing is left there.
+///
+/// A world that cannot be opened is salvaged too: if its marker is missing or damaged, or if RocksDB refuses its database, because
+/// of a manifest, tables, blob files or logs that are missing or damaged. What is left of them is read then, and what is
+/// lost is among the damage.
+///
+/// # Errors
+/// As [`salvage`](super::salvage), and if there is something in the folder, or nothing left of the world.
+pub fn salvage_world(
+    damaged: &Path,
+    path: &Path,
+    progress: impl FnMut(&Progress) -> ControlFlow<()>,
+) -> Result<VerifyReport, UpkeepError> {
+    let (folder, marker) = WorldFolder::open_to_salvage(damaged)?;
+    let new = NewWorld::begin(path)?;
+    let mut lost = Listed::default();
+    let database = open_database(&folder.database(), &new.folder.remains(), &mut lost)?;
+    let from = WorldStore::look_at(database)?;
+    let mut report = salvage_rest(&from, &new.create()?, lost, progress)?;
+    if let Some(WorldOpenError::MarkerDamaged { path, reason }) = marker {
+        report.damage.add(Damage::File { path, reason });
+    }
+    drop(from);
+    let snapshots = folder.snapshots();
+    if let Err(error) = new.copy_snapshots(Some(snapshots.clone())) {
+        report.damage.add(Damage::File { path: snapshots, reason: format!("not all of it was copied: {error}") });
+    }
+    new.finish()?;
+    Ok(report)
+}
+
+/// The database in a folder, or what is left of it.
+fn open_database(path: &Path, scratch: &Path, lost: &mut Listed<Damage>) -> Result<Arc<dyn KeyValueStore>, StoreError> {
+    let error = match RocksStore::open_to_read(path) {
+        Ok(store) => return Ok(Arc::new(store)),
+        Err(error) => error,
+    };
+    let (first, reason) = match error {
+        StoreError::DamagedFile { path, reason } => (path, reason),
+        StoreError::Backend { reason, .. } => (path.to_path_buf(), format!("it cannot be opened: {reason}")),
+        error => (path.to_path_buf(), error.to_string()),
+    };
+    lost.add(Damage::File { path: first.clone(), reason });
+    let (remains, files) = Remains::open(path, scratch)?;
+    let others = files.into_iter().filter(|(path, _)| *path != first);
+    others.for_each(|(path, reason)| lost.add(Damage::File { path, reason }));
+    Ok(Arc::new(remains))
+}
+
+/// Makes a world of a backup, in the folder `path`, which must be empty or not there yet: of the newest one in `backups`, or
+/// of the one with this number. It looks at `stop` when the database is there, which is one long step.
+///
+/// # Errors
+/// As [`RocksStore::restore`], [`UpkeepError::Cancelled`], and if there is something in the folder, or no world in the backup
+/// that this version of the crate can open. Nothing is left in the folder then.
+pub fn restore_world(backups: &Path, number: Option<u32>, path: &Path, stop: &Stop) -> Result<Backup, UpkeepError> {
+    let new = NewWorld::begin(path)?;
+    let restored = RocksStore::restore(backups, number, &new.database)?;
+    end_if_stopped(stop)?;
+    let store = Arc::new(RocksStore::open_to_read(&new.database)?);
+    drop(WorldStore::open_existing(&StorageConfig::Custom(store), Access::Read)?);
+    new.copy_snapshots(Some(snapshot_files::of_backup(backups, restored.number)))?;
+    end_if_stopped(stop)?;
+    new.finish()?;
+    Ok(restored)
+}
+
+/// [Imports](WorldStore::import_dimension) an export into the world in the folder `path`, which is made if it is not there. If
+/// the import fails, nothing is left of a world that was made for it. One that is stopped stays, and the same call goes on.
+///
+/// # Errors
+/// As [`WorldStore::import_dimension`], and [`UpkeepError::Open`] if the world cannot be opened or made.
+pub fn import_world(
+    export: &Path,
+    path: &Path,
+    options: &ImportOptions,
+    progress: impl FnMut(&Progress) -> ControlFlow<()>,
+) -> Result<ImportReport, UpkeepError> {
+    // No world is made for a file that has nothing for it.
+    check_export(export, options.leaves_damaged)?;
+    let (made, is_new) = (missing_folders(path), !WorldFolder::holds_world(path));
+    let world = WorldStore::open(&StorageConfig::Path(path.to_path_buf())).map_err(UpkeepError::Open);
+    let imported = world.and_then(|world| world.import_dimension(export, options, progress));
+    if imported.is_err() && is_new {
+        // As far as possible: the error is what counts.
+        let _ = WorldFolder::remove_world(path);
+        remove_empty(&made);
+    }
+    imported
+}
+
+fn end_if_stopped(stop: &Stop) -> Result<(), UpkeepError> {
+    if stop.is_stopped() { Err(UpkeepError::Cancelled) } else { Ok(()) }
+}
+
+/// A world that is being put together. Without [`finish`](Self::finish) nothing is left of it.
+struct NewWorld {
+    folder: WorldFolder,
+    /// Those that are there only for it.
+    made: Vec<PathBuf>,
+    /// Nobody takes it for that of a world.
+    database: PathBuf,
+    is_finished: bool,
+}
+
+impl NewWorld {
+    fn begin(path: &Path) -> Result<Self, WorldOpenError> {
+        // Also if it is the one that the new one is made of, which is locked.
+        if WorldFolder::holds_world(path) {
+            return Err(WorldOpenError::Exists { path: path.to_path_buf() });
+        }
+        let made = missing_folders(path);
+        let folder = WorldFolder::open_to_fill(path)?;
+        if !folder.is_new() {
+            return Err(WorldOpenError::Exists { path: path.to_path_buf() });
+        }
+        let database = folder.unfinished_database();
+        Ok(Self { folder, made, database, is_finished: false })
+    }
+
+    fn create(&self) -> Result<RocksStore, StoreError> {
+        RocksStore::open(&self.database, true)
+    }
+
+    /// Copies the snapshots of another world, if it has any.
+    fn copy_snapshots(&self, from: Option<PathBuf>) -> Result<(), StoreError> {
+        from.map_or(Ok(()), |from| snapshot_files::copy(&from, &self.folder.snapshots()))
+    }
+
+    /// Makes it a world. Its database must be closed.
+    fn finish(mut self) -> Result<(), WorldOpenError> {
+        self.folder.finish_database()?;
+        self.folder.finish_creation()?;
+        self.is_finished = true;
+        Ok(())
+    }
+}
+
+impl Drop for NewWorld {
+    fn drop(&mut self) {
+        if self.is_finished {
+            return;
+        }
+        // As far as possible: who tries again is told what is in the way.
+        let _ = self.folder.clear().and_then(|()| self.folder.forget());
+        remove_empty(&self.made);
+    }
+}
+
+/// The folders that are not there before a world is made in the first of them.
+fn missing_folders(path: &Path) -> Vec<PathBuf> {
+    let missing = path.ancestors().take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists());
+    missing.map(Path::to_path_buf).collect()
+}
+
+/// Removes the folders that are empty by now, each with nothing but the one before in it.
+fn remove_empty(folders: &[PathBuf]) {
+    folders.iter().map_while(|folder| fs::remove_dir(folder).ok()).for_each(drop);
+}

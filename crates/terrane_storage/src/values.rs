@@ -1,0 +1,13 @@
+//! What is stored, kind by kind: how each becomes bytes, and what it is read from.
+
+pub(super) mod block_ticks;
+pub(super) mod blocks;
+pub(super) mod clocks;
+pub(super) mod header;
+pub(super) mod players;
+pub(super) mod pregenerations;
+pub(super) use crate::bytes::record;
+pub(super) mod registry_lists;
+pub(super) mod stored_chunks;
+pub(super) mod stored_graph;
+pub(super) mod summaries;

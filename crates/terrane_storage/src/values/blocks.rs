@@ -1,0 +1,123 @@
+//! The types of blocks of a world: how its chunks are laid out, and which blocks are opaque.
+
+use crate::block::{BlockId, BlockRegistry, BlockRegistryError};
+use crate::chunk::{Chunk, format};
+use crate::space::{ChunkPos, DimensionId};
+use crate::{StoreError, StoredItem, WorldStore};
+use std::sync::{Arc, PoisonError};
+
+/// What is known of the types of blocks.
+#[derive(Debug)]
+pub(crate) struct KnownBlocks {
+    registry: Arc<BlockRegistry>,
+    /// Which types are opaque, by their ids. Empty before the game has said what it has registered: what is stored does not say
+    /// it.
+    opaque: Vec<bool>,
+}
+
+impl KnownBlocks {
+    /// Whether the game has said what it has registered.
+    pub fn are_registered(&self) -> bool {
+        !self.opaque.is_empty()
+    }
+
+    /// Whether a block hides what is behind it. One of an unknown type does.
+    pub fn is_opaque(&self, block: BlockId) -> bool {
+        self.opaque.get(block.index() as usize).copied().unwrap_or(block != BlockId::AIR)
+    }
+
+    /// A map that was made with another list says something else. Opaque types that came later do not count.
+    pub fn fingerprint(&self) -> u32 {
+        let mut hasher = crc32fast::Hasher::new();
+        let transparent = (0_u32..).zip(&self.opaque).filter(|(_, is_opaque)| !**is_opaque);
+        transparent.for_each(|(id, _)| hasher.update(&id.to_le_bytes()));
+        hasher.finalize()
+    }
+}
+
+impl WorldStore {
+    /// Says what the game has registered, when that is [stored](Self::save_registry_lists): what is loaded from then on is as
+    /// the types are now, and the opacity map is stored. Before, chunks are read and written as the stored lists say.
+    pub fn set_blocks(&self, registry: Arc<BlockRegistry>) {
+        let opaque = (0..registry.len()).map(|id| registry.block(BlockId::new(id as u32)).is_opaque()).collect();
+        self.know_blocks(KnownBlocks { registry, opaque });
+    }
+
+    /// The types of blocks, as the game has [registered](Self::set_blocks) them, or else as they are stored.
+    pub fn blocks(&self) -> Result<Arc<BlockRegistry>, StoreError> {
+        Ok(self.known_blocks()?.registry.clone())
+    }
+
+    pub(crate) fn known_blocks(&self) -> Result<Arc<KnownBlocks>, StoreError> {
+        if let Some(known) = &*self.blocks.read().unwrap_or_else(PoisonError::into_inner) {
+            return Ok(known.clone());
+        }
+        let lists = self.registry_lists()?;
+        let registry = match lists.blocks.is_empty() {
+            true => BlockRegistry::new(),
+            false => BlockRegistry::from_records(lists.blocks, lists.components)
+                .map_err(|error| self.corrupt(StoredItem::Registry("blocks".into()), error))?,
+        };
+        Ok(self.know_blocks(KnownBlocks { registry: Arc::new(registry), opaque: Vec::new() }))
+    }
+
+    /// The stored lists changed.
+    pub(crate) fn forget_stored_blocks(&self) {
+        let mut known = self.blocks.write().unwrap_or_else(PoisonError::into_inner);
+        known.take_if(|known| !known.are_registered());
+    }
+
+    fn know_blocks(&self, known: KnownBlocks) -> Arc<KnownBlocks> {
+        let known = Arc::new(known);
+        *self.blocks.write().unwrap_or_else(PoisonError::into_inner) = Some(known.clone());
+        known
+    }
+
+    /// Appends a chunk as it is stored.
+    pub(crate) fn encode_chunk(
+        &self,
+        blocks: &KnownBlocks,
+        (dimension, pos): (DimensionId, ChunkPos),
+        chunk: &Chunk,
+        out: &mut Vec<u8>,
+    ) -> Result<(), StoreError> {
+        let unfit = |error| self.corrupt(StoredItem::Chunk(dimension, pos), error);
+        format::encode(&*blocks.registry, chunk, &[], out).map_err(unfit)
+    }
+
+    /// The chunk with this stored value, as its types of blocks are now.
+    pub(crate) fn decode_chunk(
+        &self,
+        blocks: &KnownBlocks,
+        (dimension, pos): (DimensionId, ChunkPos),
+        value: &[u8],
+    ) -> Result<Chunk, StoreError> {
+        let item = || StoredItem::Chunk(dimension, pos);
+        let (chunk, _) = self.open_as(value, item(), |payload| format::decode(&*blocks.registry, payload))?;
+        let unmigrated = |error: BlockRegistryError| StoreError::Unmigrated {
+            what: item(),
+            path: self.path().to_path_buf(),
+            reason: error.to_string(),
+        };
+        let upgraded = chunk.upgraded(&blocks.registry).map_err(unmigrated)?;
+        Ok(upgraded.unwrap_or(chunk))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Promise, world format: The fingerprint of an opacity map is that of the block types that are not opaque.
+    #[test]
+    fn the_fingerprint_is_that_of_the_types_that_are_not_opaque() {
+        let registry = Arc::new(BlockRegistry::new());
+        let known = |opaque: &[bool]| KnownBlocks { registry: registry.clone(), opaque: opaque.to_vec() };
+        let fingerprint = |opaque: &[bool]| known(opaque).fingerprint();
+        let expected = crc32fast::hash(&[0, 0, 0, 0, 2, 0, 0, 0]);
+        assert_eq!(fingerprint(&[false, true, false]), expected);
+        assert_eq!(fingerprint(&[false, true, false, true]), expected, "an opaque type that came later");
+        assert_ne!(fingerprint(&[false, true, false, false]), expected);
+        assert_ne!(fingerprint(&[false, false, true]), expected);
+    }
+}

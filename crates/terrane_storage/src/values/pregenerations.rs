@@ -1,0 +1,97 @@
+//! Pre-generations that are not finished: one value each, a [record](super::record) in an [envelope](crate::envelope).
+
+use crate::commit::Commit;
+use crate::space::{AreaCursor, ColumnArea, DimensionId};
+use crate::{Family, SaveBatch, StoreError, StoredItem, WorldStore, envelope, keys, values::record};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// A pre-generation as it is stored, until it is finished or cancelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredPregeneration {
+    /// What is to be generated.
+    pub area: ColumnArea,
+    /// All that lies before was stored, or failed.
+    pub cursor: AreaCursor,
+    /// It waits until somebody lets it go on.
+    pub is_paused: bool,
+    /// How long it has been running.
+    pub elapsed: Duration,
+}
+
+/// A stored pre-generation with its number, or what is wrong with it.
+pub type PregenerationEntry = (u64, Result<StoredPregeneration, StoreError>);
+
+impl WorldStore {
+    /// The pre-generations of a dimension by their numbers, damaged ones too.
+    pub fn pregenerations(&self, dimension: DimensionId) -> Result<Vec<PregenerationEntry>, StoreError> {
+        self.list_meta(keys::dimension_range(keys::PREGENERATION, dimension), |key, value| {
+            let (_, number) = self.parsed(Family::Meta, key, keys::parse_pregeneration_key)?;
+            Ok(Some((number, self.pregeneration(dimension, number, value))))
+        })
+    }
+
+    pub(crate) fn pregeneration(
+        &self,
+        dimension: DimensionId,
+        number: u64,
+        value: &[u8],
+    ) -> Result<StoredPregeneration, StoreError> {
+        self.open_as(value, StoredItem::Pregeneration(dimension, number), record::decode)
+    }
+
+    pub(crate) fn add_pregenerations(&self, batch: &SaveBatch, commit: &mut Commit) {
+        for (&(dimension, number), job) in &batch.pregenerations {
+            let key = keys::pregeneration_key(dimension, number);
+            match job {
+                // Nobody asks how often it changed.
+                Some(job) => commit.writes.put(Family::Meta, key, envelope::sealed(0, &record::encode(job))),
+                None => commit.writes.delete(Family::Meta, key),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Durability;
+    use crate::backends::test_store::TestStore;
+    use crate::space::{BatchPos, ColumnPos};
+
+    const DIMENSION: DimensionId = DimensionId(3);
+
+    fn job(radius: u32) -> StoredPregeneration {
+        let area = ColumnArea::Disc { center: ColumnPos::new(i64::MIN, 7), radius };
+        let cursor = AreaCursor::at(&area, BatchPos::new(i64::MIN >> 2, 2));
+        StoredPregeneration { area, cursor, is_paused: radius == 1, elapsed: Duration::from_millis(1_500) }
+    }
+
+    fn save(store: &TestStore, jobs: &[(u64, Option<StoredPregeneration>)]) {
+        let pregenerations = jobs.iter().map(|(number, job)| ((DIMENSION, *number), *job)).collect();
+        store.world().commit(&SaveBatch { pregenerations, ..SaveBatch::default() }, Durability::Process).unwrap();
+    }
+
+    #[test]
+    fn what_was_saved_last_is_read_and_what_ended_is_forgotten() {
+        let store = TestStore::default();
+        save(&store, &[(0, Some(job(5))), (9, Some(job(1))), (u64::MAX, Some(job(2)))]);
+        save(&store, &[(0, None), (9, Some(job(3))), (4, None)]);
+        let read = |dimension| store.world().pregenerations(dimension).unwrap();
+        assert_eq!(read(DIMENSION), [(9, Ok(job(3))), (u64::MAX, Ok(job(2)))]);
+        assert_eq!(read(DimensionId(2)), []);
+        assert_eq!(read(DimensionId(4)), []);
+    }
+
+    #[test]
+    fn a_damaged_one_is_named_and_the_others_are_read() {
+        let store = TestStore::default();
+        save(&store, &[(1, Some(job(5))), (2, Some(job(6)))]);
+        let key = keys::pregeneration_key(DIMENSION, 1);
+        store.tamper(Family::Meta, &key, |value| *value.last_mut().unwrap() ^= 1);
+        let found = store.world().pregenerations(DIMENSION).unwrap();
+        let error = found[0].1.as_ref().unwrap_err().to_string();
+        assert!(error.contains("pre-generation 1 of dimension 3"), "{error}");
+        assert_eq!(found[1], (2, Ok(job(6))));
+    }
+}

@@ -1,0 +1,146 @@
+//! What numbers and names of types mean in a world.
+
+use crate::block::{BlockComponentRecord, BlockRecord};
+use crate::{Durability, Family, StoreError, StoredItem, WorldStore, WriteBatch, values::record};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+const BLOCKS: &str = "blocks";
+const COMPONENTS: &str = "components";
+const ENTITY_TYPES: &str = "entity_types";
+/// A list that every world has, that is empty in new ones, and that means nothing.
+const STRUCTURES: &str = "structures";
+
+/// The keys of all lists.
+pub(crate) const KEYS: [&str; 4] = [BLOCKS, COMPONENTS, ENTITY_TYPES, STRUCTURES];
+
+/// The format of the list of blocks. In format 1 it was a list of names.
+const BLOCKS_FORMAT: u8 = 2;
+
+/// The lists of the family `registry`. The place in a list is the number of a type, which never changes in a world: types
+/// are only added, at the end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RegistryLists {
+    /// The blocks; empty in a new world.
+    pub blocks: Vec<BlockRecord>,
+    /// The block components.
+    pub components: Vec<BlockComponentRecord>,
+    /// The types of entity components that may be stored, each version by itself.
+    pub entity_types: Vec<String>,
+}
+
+impl WorldStore {
+    /// What the world knows of types.
+    pub fn registry_lists(&self) -> Result<RegistryLists, StoreError> {
+        Ok(RegistryLists {
+            blocks: self.list(BLOCKS, decode_blocks)?,
+            components: self.list(COMPONENTS, record::decode)?,
+            entity_types: self.list(ENTITY_TYPES, record::decode)?,
+        })
+    }
+
+    /// Stores what the world knows of types: all lists, or none if that fails.
+    pub fn save_registry_lists(&self, lists: &RegistryLists) -> Result<(), StoreError> {
+        let _writing = self.lock_writes();
+        let mut writes = WriteBatch::default();
+        put_list(&mut writes, BLOCKS, BLOCKS_FORMAT, &lists.blocks);
+        put_list(&mut writes, COMPONENTS, record::FORMAT, &lists.components);
+        put_list(&mut writes, ENTITY_TYPES, record::FORMAT, &lists.entity_types);
+        if self.store.get(Family::Registry, STRUCTURES.as_bytes())?.is_none() {
+            put_list(&mut writes, STRUCTURES, record::FORMAT, &Vec::<String>::new());
+        }
+        self.write(writes, Durability::Sync)?;
+        self.forget_stored_blocks();
+        Ok(())
+    }
+
+    /// Reads the list under this key, to see whether that is possible.
+    pub(crate) fn check_list(&self, key: &[u8]) -> Result<(), StoreError> {
+        match str::from_utf8(key) {
+            Ok(BLOCKS) => {
+                self.list(BLOCKS, decode_blocks)?;
+                // Types may be told by their components, so this looks at both lists.
+                self.known_blocks().map(drop)
+            }
+            Ok(COMPONENTS) => self.list::<BlockComponentRecord>(COMPONENTS, record::decode).map(drop),
+            Ok(name @ (ENTITY_TYPES | STRUCTURES)) => self.list::<String>(name, record::decode).map(drop),
+            _ => Err(self.unknown_key(Family::Registry, key)),
+        }
+    }
+
+    fn list<T: DeserializeOwned>(
+        &self,
+        key: &str,
+        decode: impl Fn(&[u8]) -> Result<Vec<T>, String>,
+    ) -> Result<Vec<T>, StoreError> {
+        match self.store.get(Family::Registry, key.as_bytes())? {
+            Some(value) => decode(&value).map_err(|reason| self.corrupt(StoredItem::Registry(key.into()), reason)),
+            None => Ok(Vec::new()),
+        }
+    }
+}
+
+fn put_list<T: Serialize>(writes: &mut WriteBatch, key: &str, format: u8, list: &Vec<T>) {
+    writes.put(Family::Registry, key, record::encode_as(format, list));
+}
+
+fn decode_blocks(bytes: &[u8]) -> Result<Vec<BlockRecord>, String> {
+    if bytes.first() != Some(&record::FORMAT) {
+        return record::decode_as(BLOCKS_FORMAT, bytes);
+    }
+    let names: Vec<String> = record::decode(bytes)?;
+    Ok(names.into_iter().map(|name| BlockRecord { name, components: Vec::new() }).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backends::test_store::TestStore;
+
+    fn lists() -> RegistryLists {
+        RegistryLists {
+            blocks: vec![
+                BlockRecord { name: "terrane:air".into(), components: vec![] },
+                BlockRecord { name: "game:chest[open=true]".into(), components: vec![0, 1 << 63 | 1] },
+            ],
+            components: vec![BlockComponentRecord { name: "game:lock".into(), version: 3, size: Some(8) }],
+            entity_types: vec!["game::Mob@2".into()],
+        }
+    }
+
+    #[test]
+    fn all_lists_last_or_none_is_changed() {
+        let store = TestStore::default();
+        assert_eq!(store.world().registry_lists(), Ok(RegistryLists::default()));
+        store.world().save_registry_lists(&lists()).unwrap();
+        store.world().save_registry_lists(&lists()).unwrap();
+        assert_eq!(store.world().registry_lists(), Ok(lists()));
+        let world = store.world();
+        store.fail_writes(true);
+        world.save_registry_lists(&RegistryLists::default()).unwrap_err();
+        assert_eq!(world.registry_lists(), Ok(lists()));
+    }
+
+    /// Promise, world format: A world's list of block types in format 1 is read.
+    #[test]
+    fn a_list_of_blocks_of_format_1_is_read() {
+        let store = TestStore::default();
+        store.world().save_registry_lists(&lists()).unwrap();
+        let names = ["terrane:air", "game:stone"];
+        store.tamper(Family::Registry, BLOCKS.as_bytes(), |value| *value = record::encode(&names.to_vec()));
+        let record = |name: &str| BlockRecord { name: name.into(), components: vec![] };
+        assert_eq!(store.world().registry_lists().unwrap().blocks, names.map(record));
+    }
+
+    #[test]
+    fn a_list_that_is_damaged_is_named() {
+        for key in KEYS {
+            let store = TestStore::default();
+            store.world().save_registry_lists(&lists()).unwrap();
+            store.tamper(Family::Registry, key.as_bytes(), |value| value.push(0));
+            let error = store.world().check_list(key.as_bytes()).unwrap_err();
+            assert!(error.to_string().contains(&format!("{key:?}")), "{error}");
+            assert_eq!(store.world().registry_lists().is_err(), key != STRUCTURES);
+        }
+    }
+}

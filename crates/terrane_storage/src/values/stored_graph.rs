@@ -1,0 +1,258 @@
+//! The pieces of a dimension's graph of stored columns, each a square of 32 x 32 columns in an [envelope](crate::envelope).
+
+use crate::space::{ColumnPos, DimensionId, TILE_BATCHES, TilePos};
+use crate::walk::walk;
+use crate::work::Progress;
+use crate::{Durability, Family, StoreError, StoredItem, StoredTile, Tier, WorldStore, WriteBatch, envelope, keys};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{ControlFlow, Range};
+
+/// What tells that a column is stored.
+fn places_of_columns(dimension: DimensionId) -> [(Family, Range<Vec<u8>>); 4] {
+    let [hot, warm, cold] = Tier::ALL.map(|tier| (tier.family(), keys::dimension_range(keys::CHUNK, dimension)));
+    [(Family::Meta, keys::dimension_range(keys::SUMMARY, dimension)), hot, warm, cold]
+}
+
+/// The masks of the batches of a tile.
+pub(crate) type Masks = [u16; TILE_BATCHES];
+
+/// The value of a tile.
+pub(crate) fn encode(masks: &Masks) -> Vec<u8> {
+    // Nobody asks how often a tile changed.
+    envelope::sealed(0, &bytes_of(masks))
+}
+
+/// Masks as bytes.
+pub(crate) fn bytes_of(masks: &Masks) -> Vec<u8> {
+    masks.iter().flat_map(|mask| mask.to_le_bytes()).collect()
+}
+
+/// The masks that these bytes are. The reason, if they are none.
+pub(crate) fn masks_of(bytes: &[u8]) -> Result<Masks, String> {
+    let bytes: &[u8; 2 * TILE_BATCHES] =
+        bytes.try_into().map_err(|_| format!("it has {} bytes instead of {}", bytes.len(), 2 * TILE_BATCHES))?;
+    let mut masks = [0; TILE_BATCHES];
+    for (mask, bytes) in masks.iter_mut().zip(bytes.as_chunks::<2>().0) {
+        *mask = u16::from_le_bytes(*bytes);
+    }
+    Ok(masks)
+}
+
+impl WorldStore {
+    /// The saved pieces of a dimension's graph of stored columns, by ascending x and z.
+    pub fn stored_tiles(&self, dimension: DimensionId) -> Result<Vec<StoredTile>, StoreError> {
+        self.list_meta(keys::dimension_range(keys::TILE, dimension), |key, value| {
+            let (dimension, tile) = self.parsed(Family::Meta, key, keys::parse_tile_key)?;
+            Ok(Some((tile, self.tile_masks(dimension, tile, value)?)))
+        })
+    }
+
+    /// One piece of a dimension's graph of stored columns, if it is saved.
+    pub(crate) fn stored_tile(&self, dimension: DimensionId, tile: TilePos) -> Result<Option<Masks>, StoreError> {
+        let value = self.store.get(Family::Meta, &keys::tile_key(dimension, tile))?;
+        value.map(|value| self.tile_masks(dimension, tile, &value)).transpose()
+    }
+
+    /// Whether the column is stored, or, in a sparse dimension, something of it.
+    #[doc(hidden)]
+    pub fn is_stored(&self, dimension: DimensionId, column: ColumnPos) -> Result<bool, StoreError> {
+        let masks = self.stored_tile(dimension, column.tile())?;
+        Ok(masks.is_some_and(|masks| is_marked(&masks, column)))
+    }
+
+    pub(crate) fn tile_masks(&self, dimension: DimensionId, tile: TilePos, value: &[u8]) -> Result<Masks, StoreError> {
+        self.open_as(value, StoredItem::Tile(dimension, tile), masks_of)
+    }
+
+    /// Whether the graph of the dimension's stored columns is lost, though there are stored columns.
+    pub fn has_lost_tiles(&self, dimension: DimensionId) -> Result<bool, StoreError> {
+        let is_empty = |family, range: Range<Vec<u8>>| {
+            self.store.scan(family, &range.start..&range.end, 1).map(|found| found.is_empty())
+        };
+        if !is_empty(Family::Meta, keys::dimension_range(keys::TILE, dimension))? {
+            return Ok(false);
+        }
+        for (family, range) in places_of_columns(dimension) {
+            if !is_empty(family, range)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// It has to be known which columns of the dimension are stored.
+    ///
+    /// # Errors
+    /// [`StoreError::LostGraph`], or what the store says.
+    pub(crate) fn expect_graph(&self, dimension: DimensionId) -> Result<(), StoreError> {
+        match self.has_lost_tiles(dimension)? {
+            true => Err(StoreError::LostGraph { dimension, path: self.path().to_path_buf() }),
+            false => Ok(()),
+        }
+    }
+
+    /// Makes the graph of a dimension's stored columns anew from what is there, in one write, for when the saved one is
+    /// lost or damaged. Gives the number of columns. The dimension must not be open in a running world; saves of others
+    /// go on meanwhile.
+    ///
+    /// A column is found by its summary, which it has as soon as it is stored, also if it is all air, or by a chunk. Groups of
+    /// chunks may become colder meanwhile: it looks through the hottest tier first.
+    ///
+    /// `progress` is told now and then how far it is, and can stop it. Then nothing is changed, and the answer is `None`.
+    #[doc(hidden)]
+    pub fn rebuild_tiles(
+        &self,
+        dimension: DimensionId,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Option<u64>, StoreError> {
+        let mut tiles = BTreeMap::new();
+        // It may take minutes, so it holds no lock: nobody else writes what is searched.
+        let (_, finished) = walk(&*self.store, places_of_columns(dimension), progress, |family, found| match found {
+            Ok(page) => page.iter().try_for_each(|(key, value)| {
+                self.columns_of_entry(family, key, value)?.into_iter().for_each(|column| insert(&mut tiles, column));
+                Ok(())
+            }),
+            // Columns that are not found would be generated over.
+            Err((_, reason)) => Err(StoreError::Damaged { family, path: self.path().to_path_buf(), reason }),
+        })?;
+        if finished { self.replace_tiles(dimension, tiles).map(Some) } else { Ok(None) }
+    }
+
+    /// The columns that a stored entry tells of.
+    fn columns_of_entry(&self, family: Family, key: &[u8], value: &[u8]) -> Result<BTreeSet<ColumnPos>, StoreError> {
+        let column = match Tier::of_family(family) {
+            None => self.parsed(family, key, keys::parse_summary_key)?.1,
+            Some(Tier::Hot) => self.parsed(family, key, keys::parse_chunk_key)?.1.column(),
+            // Their tables are whole or damaged, their groups are not looked into.
+            Some(tier) => return self.columns_in_cluster(tier, key, value),
+        };
+        Ok(BTreeSet::from([column]))
+    }
+
+    fn replace_tiles(&self, dimension: DimensionId, tiles: BTreeMap<TilePos, Masks>) -> Result<u64, StoreError> {
+        let _writing = self.lock_writes();
+        let mut writes = WriteBatch::default();
+        self.scan_meta(keys::dimension_range(keys::TILE, dimension), |key, _| {
+            writes.delete(Family::Meta, key.to_vec());
+            Ok(())
+        })?;
+        let mut columns = 0;
+        for (tile, masks) in tiles {
+            columns += masks.iter().map(|mask| u64::from(mask.count_ones())).sum::<u64>();
+            writes.put(Family::Meta, keys::tile_key(dimension, tile), encode(&masks));
+        }
+        self.write(writes, Durability::Sync)?;
+        Ok(columns)
+    }
+}
+
+/// Marks a column in the piece of a graph that it lies in.
+pub(crate) fn mark_stored(masks: &mut Masks, column: ColumnPos) {
+    let (place, bit) = place_of(column);
+    masks[place] |= 1 << bit;
+}
+
+/// Whether a column of the tile is marked as stored.
+pub(crate) fn is_marked(masks: &Masks, column: ColumnPos) -> bool {
+    let (place, bit) = place_of(column);
+    masks[place] >> bit & 1 == 1
+}
+
+/// The place of a column's batch in its tile, and the column's bit in that.
+pub(crate) fn place_of(column: ColumnPos) -> (usize, u32) {
+    (column.batch().in_tile(), column.in_batch())
+}
+
+/// Marks a column as stored.
+pub(crate) fn insert(tiles: &mut BTreeMap<TilePos, Masks>, column: ColumnPos) {
+    mark_stored(tiles.entry(column.tile()).or_insert([0; TILE_BATCHES]), column);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backends::test_store::TestStore;
+    use crate::block::BlockId;
+    use crate::chunk::{Chunk, Column, ColumnSummary};
+    use crate::{KeyValueStore, SaveBatch};
+    use proptest::collection::btree_set;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+
+    const DIMENSION: DimensionId = DimensionId(3);
+
+    fn coordinate() -> impl Strategy<Value = i64> {
+        prop_oneof![-70..70_i64, Just(i64::MIN >> 4), Just(i64::MAX >> 4)]
+    }
+
+    fn columns() -> impl Strategy<Value = BTreeSet<(i64, i64)>> {
+        btree_set((coordinate(), coordinate()), 0..40)
+    }
+
+    /// Columns with a summary, and columns of which only a chunk is there; and the graph of some others.
+    fn batch(summarized: &BTreeSet<(i64, i64)>, chunks: &BTreeSet<(i64, i64)>) -> SaveBatch {
+        let mut batch = SaveBatch::default();
+        for &(x, z) in summarized {
+            let column = Column::new(ColumnPos::new(x, z));
+            batch.summaries.insert((DIMENSION, column.pos()), Arc::new(ColumnSummary::new(&column)));
+        }
+        for &(x, z) in chunks {
+            let chunk = Arc::new(Chunk::uniform(BlockId::new(2)));
+            batch.chunks.insert((DIMENSION, ColumnPos::new(x, z).chunk(x)), chunk);
+        }
+        batch
+    }
+
+    /// The columns that the tiles name.
+    fn stored(store: &TestStore) -> BTreeSet<(i64, i64)> {
+        let mut columns = BTreeSet::new();
+        for (TilePos { x, z }, masks) in store.world().stored_tiles(DIMENSION).unwrap() {
+            for (batch, mask) in (0..).zip(masks) {
+                let bits = (0..16_i64).filter(|bit| mask >> bit & 1 == 1);
+                let batch: (i64, i64) = (x * 8 + batch % 8, z * 8 + batch / 8);
+                columns.extend(bits.map(|bit| (batch.0 * 4 + bit % 4, batch.1 * 4 + bit / 4)));
+            }
+        }
+        columns
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        /// Promise, crashes: A dimension's lost list of columns is made anew while other dimensions go on.
+        #[test]
+        fn a_rebuilt_graph_knows_every_column_and_no_other(summarized in columns(), chunks in columns(), old: bool) {
+            let store = TestStore::default();
+            let mut batch = batch(&summarized, &chunks);
+            if old {
+                batch.tiles.insert((DIMENSION, TilePos::new(0, 0)), [u16::MAX; TILE_BATCHES]);
+                batch.tiles.insert((DIMENSION, TilePos::new(9, 9)), [1; TILE_BATCHES]);
+            }
+            store.world().commit(&batch, Durability::Process).unwrap();
+            let all: BTreeSet<_> = summarized.union(&chunks).copied().collect();
+            prop_assert_eq!(store.world().has_lost_tiles(DIMENSION).unwrap(), !(old || summarized.is_empty() && chunks.is_empty()));
+            prop_assert_eq!(store.world().rebuild_tiles(DIMENSION, |_| ControlFlow::Continue(())), Ok(Some(all.len() as u64)));
+            prop_assert_eq!(stored(&store), all);
+            prop_assert!(!store.world().has_lost_tiles(DIMENSION).unwrap());
+        }
+    }
+
+    #[test]
+    fn a_damaged_tile_is_an_error_that_names_it() {
+        let store = TestStore::default();
+        let tile = TilePos::new(1, -2);
+        let tiles = [((DIMENSION, tile), [5; TILE_BATCHES])].into();
+        store.world().commit(&SaveBatch { tiles, ..SaveBatch::default() }, Durability::Process).unwrap();
+        assert_eq!(store.world().stored_tile(DIMENSION, tile), Ok(Some([5; TILE_BATCHES])));
+        let key = keys::tile_key(DIMENSION, tile);
+        for length in [0, 40, store.get(Family::Meta, &key).unwrap().unwrap().len()] {
+            store.tamper(Family::Meta, &key, |value| {
+                value.resize(length, 0);
+                value.iter_mut().last().into_iter().for_each(|byte| *byte ^= 1);
+            });
+            let error = store.world().stored_tiles(DIMENSION).unwrap_err().to_string();
+            assert!(error.contains("graph tile [1, -2]"), "{error}");
+        }
+    }
+}

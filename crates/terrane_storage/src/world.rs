@@ -1,0 +1,300 @@
+//! A world's storage: opening it, and what there is only once in it.
+
+mod existing;
+#[cfg(test)]
+mod tests;
+
+#[cfg(feature = "rocksdb")]
+use super::RocksStore;
+#[cfg(feature = "rocksdb")]
+use super::folder::WorldFolder;
+use super::tiers::heat::Heat;
+use super::tiers::promotion::LoadedGroups;
+#[cfg(feature = "rocksdb")]
+use super::upkeep::FoundRequest;
+use super::values::blocks::KnownBlocks;
+use super::values::header::{FORMAT, Header};
+use super::{
+    Durability, Family, FamilySize, KeyValueStore, MemoryStore, StoreError, StoredItem, WorldOpenError, WriteBatch,
+    keys, values::record,
+};
+use serde::de::DeserializeOwned;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockResult};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+pub use existing::Access;
+
+/// How often a world that others open at the same moment is tried.
+const MAX_OPENING_ATTEMPTS: u32 = 100;
+
+/// Where a world is kept.
+#[derive(Clone)]
+pub enum StorageConfig {
+    /// In this folder. Needs the feature `rocksdb`.
+    Path(PathBuf),
+    /// In memory, until it is dropped.
+    Memory,
+    /// In a backend of the game's own, or of a test's. Nothing but the caller sees to it that one world at a time is
+    /// open on it; of several, only the one that was opened last can write.
+    Custom(Arc<dyn KeyValueStore>),
+}
+
+impl fmt::Debug for StorageConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(path) => f.debug_tuple("Path").field(path).finish(),
+            Self::Memory => f.write_str("Memory"),
+            Self::Custom(store) => f.debug_tuple("Custom").field(&store.path()).finish(),
+        }
+    }
+}
+
+/// The storage of one world. Can be shared between threads; changes are made one after another.
+pub struct WorldStore {
+    // In this order: the database must be closed before another process may have the folder.
+    pub(super) store: Arc<dyn KeyValueStore>,
+    #[cfg(feature = "rocksdb")]
+    folder: Option<WorldFolder>,
+    writes: Mutex<()>,
+    /// Once they were asked for or set.
+    pub(super) blocks: RwLock<Option<Arc<KnownBlocks>>>,
+    /// Held while groups of chunks move to other tiers; whoever looks for one in several tiers shares it.
+    pub(super) moving: RwLock<()>,
+    pub(super) heat: Heat,
+    /// What is to be promoted because it was loaded.
+    pub(super) loaded: Mutex<LoadedGroups>,
+    /// How many writes there were.
+    pub(super) written: AtomicU64,
+    header: Header,
+    /// The header as it is stored while this session is the last one; `None` without a session.
+    fence: Option<Vec<u8>>,
+}
+
+impl WorldStore {
+    /// Opens a world, or makes it if it is not there. It is open until the returned value is dropped.
+    pub fn open(config: &StorageConfig) -> Result<Self, WorldOpenError> {
+        match config {
+            StorageConfig::Memory => Self::from_store(Arc::new(MemoryStore::new())),
+            StorageConfig::Path(path) => Self::open_path(path),
+            StorageConfig::Custom(store) => Self::from_store(Arc::clone(store)),
+        }
+    }
+
+    #[cfg(feature = "rocksdb")]
+    fn open_path(path: &Path) -> Result<Self, WorldOpenError> {
+        Self::open_folder(path, |database, create| Ok(Arc::new(RocksStore::open(database, create)?)))
+    }
+
+    #[cfg(not(feature = "rocksdb"))]
+    fn open_path(path: &Path) -> Result<Self, WorldOpenError> {
+        Err(WorldOpenError::NoBackend { path: path.to_path_buf() })
+    }
+
+    /// Opens the world in a folder with the backend that `open_database` opens or, if told so, creates.
+    #[cfg(feature = "rocksdb")]
+    fn open_folder(
+        path: &Path,
+        open_database: impl FnOnce(&Path, bool) -> Result<Arc<dyn KeyValueStore>, StoreError>,
+    ) -> Result<Self, WorldOpenError> {
+        let folder = WorldFolder::open(path)?;
+        let store = open_database(&folder.database(), folder.is_new())
+            .map_err(|source| WorldOpenError::Database { path: path.to_path_buf(), source })?;
+        let mut world = Self::start_session(path, store, folder.is_new())?;
+        if folder.is_new() {
+            folder.finish_creation()?;
+        }
+        if let Err(error) = FoundRequest::forget_old(path) {
+            tracing::warn!("old requests for backups cannot be removed from {}: {error}", path.display());
+        }
+        world.folder = Some(folder);
+        Ok(world)
+    }
+
+    /// Opens the world in a backend of the caller's own, or makes it there.
+    pub fn from_store(store: Arc<dyn KeyValueStore>) -> Result<Self, WorldOpenError> {
+        let path = store.path().to_path_buf();
+        Self::start_session(&path, store, true)
+    }
+
+    /// The storage of a world of which nothing is known yet.
+    fn without_session(store: Arc<dyn KeyValueStore>) -> Self {
+        Self {
+            store,
+            #[cfg(feature = "rocksdb")]
+            folder: None,
+            writes: Mutex::new(()),
+            blocks: RwLock::default(),
+            moving: RwLock::new(()),
+            heat: Heat::default(),
+            loaded: Mutex::default(),
+            written: AtomicU64::default(),
+            header: Header { format: FORMAT, created_at_seconds: 0, sessions: 0 },
+            fence: None,
+        }
+    }
+
+    fn start_session(path: &Path, store: Arc<dyn KeyValueStore>, may_create: bool) -> Result<Self, WorldOpenError> {
+        let created_at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let header = Header { format: FORMAT, created_at_seconds: created_at.as_secs(), sessions: 0 };
+        let mut world = Self::without_session(store);
+        world.header = header;
+        let damaged = |source| WorldOpenError::Database { path: path.to_path_buf(), source };
+        for attempt in 1.. {
+            let stored = world.store.get(Family::Meta, keys::HEADER).map_err(damaged)?;
+            match stored.as_deref().map(record::decode::<Header>) {
+                Some(Ok(header)) if header.format > FORMAT => {
+                    return Err(WorldOpenError::NewerFormat {
+                        path: path.to_path_buf(),
+                        found: header.format,
+                        supported: FORMAT,
+                    });
+                }
+                Some(Ok(header)) => world.header = header,
+                Some(Err(reason)) => return Err(damaged(world.corrupt(StoredItem::Header, reason))),
+                None if may_create => {}
+                None => return Err(damaged(world.corrupt(StoredItem::Header, "it is missing"))),
+            }
+            world.header.sessions = world.header.sessions.saturating_add(1);
+            let fence = record::encode(&world.header);
+            let mut writes = WriteBatch::default();
+            writes.require(Family::Meta, keys::HEADER, stored);
+            writes.put(Family::Meta, keys::HEADER, fence.clone());
+            world.fence = Some(fence);
+            match world.store.write(writes, Durability::Sync) {
+                // A backend that finds damage in the background refuses one write and then goes on around it.
+                Err(StoreError::Backend { .. }) if attempt == 1 => {}
+                // Somebody else opened it at the same moment: the session after theirs is ours.
+                Err(StoreError::PreconditionFailed { .. }) if attempt < MAX_OPENING_ATTEMPTS => {}
+                written => {
+                    written.map_err(damaged)?;
+                    break;
+                }
+            }
+        }
+        world.resume_play_time().map_err(damaged)?;
+        Ok(world)
+    }
+
+    /// The world's folder, if it is on disk.
+    #[doc(hidden)]
+    pub fn folder(&self) -> Option<&Path> {
+        #[cfg(feature = "rocksdb")]
+        return self.folder.as_ref().map(WorldFolder::path);
+        #[cfg(not(feature = "rocksdb"))]
+        None
+    }
+
+    /// Where the files of its snapshots are, if it is on disk.
+    #[doc(hidden)]
+    pub fn snapshot_folder(&self) -> Option<PathBuf> {
+        #[cfg(feature = "rocksdb")]
+        return self.folder.as_ref().map(WorldFolder::snapshots);
+        #[cfg(not(feature = "rocksdb"))]
+        None
+    }
+
+    /// Writes for as long as this session is the world's last one. The header names the session, and every batch requires
+    /// it: whoever lost the world to another writer changes nothing any more, not even by a write that was long on its way.
+    pub(super) fn write(&self, mut batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {
+        let Some(fence) = &self.fence else { return Err(StoreError::NotWritable { path: self.path().to_path_buf() }) };
+        batch.require(Family::Meta, keys::HEADER, Some(fence.clone()));
+        let written = self.store.write(batch, durability);
+        self.written.fetch_add(1, Ordering::Release);
+        written.map_err(|error| match error {
+            StoreError::PreconditionFailed { key, path, .. } if key == keys::HEADER => {
+                StoreError::Superseded { session: self.session(), path }
+            }
+            error => error,
+        })
+    }
+
+    /// Where the world is, for messages.
+    pub fn path(&self) -> &Path {
+        self.store.path()
+    }
+
+    /// The number of this session: how often the world has been opened, this time included.
+    pub fn session(&self) -> u64 {
+        self.header.sessions
+    }
+
+    /// The format of what is stored.
+    pub fn format(&self) -> u32 {
+        self.header.format
+    }
+
+    /// When the world was made.
+    pub fn created_at(&self) -> SystemTime {
+        UNIX_EPOCH.checked_add(Duration::from_secs(self.header.created_at_seconds)).unwrap_or(UNIX_EPOCH)
+    }
+
+    /// About how much there is in a family, for statistics; `None` if the backend cannot tell.
+    pub fn approximate_family(&self, family: Family) -> Result<Option<FamilySize>, StoreError> {
+        self.store.approximate_family(family)
+    }
+
+    /// The bytes that were written to the disk since the world was opened, whatever for; `None` if the backend does not
+    /// know.
+    pub fn written_bytes(&self) -> Option<u64> {
+        self.store.written_bytes()
+    }
+
+    /// Makes every commit so far survive a loss of power.
+    pub fn sync(&self) -> Result<(), StoreError> {
+        self.store.sync()
+    }
+
+    /// Reads a value of which there is one in the world, to see whether that is possible.
+    pub(super) fn check_single(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        match key {
+            keys::HEADER => self.record::<Header>(value, StoredItem::Header).map(drop),
+            keys::LAST_DIMENSION => self.record::<u64>(value, StoredItem::LastDimension).map(drop),
+            keys::PLAY_TIME => self.record::<Duration>(value, StoredItem::PlayTime).map(drop),
+            // A key of the family of chunks, of any length, or nothing.
+            keys::ADOPTED => Ok(()),
+            _ => Err(self.unknown_key(Family::Meta, key)),
+        }
+    }
+
+    /// The stored header, or one in its place if it is damaged.
+    pub(super) fn header_anew(&self) -> Vec<u8> {
+        record::encode(&self.header)
+    }
+
+    /// Held while something is read and then written.
+    pub(super) fn lock_writes(&self) -> MutexGuard<'_, ()> {
+        self.writes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The same if nobody else holds it.
+    pub(super) fn try_lock_writes(&self) -> TryLockResult<MutexGuard<'_, ()>> {
+        self.writes.try_lock()
+    }
+
+    pub(super) fn corrupt(&self, what: StoredItem, reason: impl ToString) -> StoreError {
+        StoreError::Corrupt { what, path: self.path().to_path_buf(), reason: reason.to_string() }
+    }
+
+    /// The record in `meta` under this key, which `item` is stored as.
+    pub(super) fn read_record<T: DeserializeOwned>(
+        &self,
+        key: &[u8],
+        item: StoredItem,
+    ) -> Result<Option<T>, StoreError> {
+        self.store.get(Family::Meta, key)?.map(|value| self.record(&value, item)).transpose()
+    }
+
+    /// The record that `item` is stored as. If it is damaged, the error names the item.
+    pub(super) fn record<T: DeserializeOwned>(&self, value: &[u8], item: StoredItem) -> Result<T, StoreError> {
+        record::decode(value).map_err(|reason| self.corrupt(item, reason))
+    }
+}
+
+impl fmt::Debug for WorldStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorldStore").field("path", &self.path()).field("header", &self.header).finish()
+    }
+}

@@ -1,0 +1,95 @@
+//! Opening a world only if it is there, and without a session if nothing in it is to change.
+
+use super::WorldStore;
+use crate::values::header::{FORMAT, Header};
+use crate::{Family, KeyValueStore, StorageConfig, StoreError, WorldOpenError, keys, values::record};
+#[cfg(feature = "rocksdb")]
+use crate::{RocksStore, folder::WorldFolder};
+use std::path::Path;
+use std::sync::Arc;
+
+/// What a world is [opened](WorldStore::open_existing) for that is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// To look at it, as others may at the same time. Nothing in it changes, so it may be on a disk that cannot be written, and
+    /// each write is refused. A damaged header is no obstacle.
+    Read,
+    /// To compact it or to back it up. What is stored does not change, and each write is refused. A damaged header is no
+    /// obstacle.
+    Maintain,
+    /// To change it, which counts as a session.
+    Write,
+}
+
+impl WorldStore {
+    /// Opens a world that is there already. It is open until the returned value is dropped.
+    ///
+    /// # Errors
+    /// [`WorldOpenError::NoWorld`] if it is not there; nothing is made then.
+    pub fn open_existing(config: &StorageConfig, access: Access) -> Result<Self, WorldOpenError> {
+        match config {
+            StorageConfig::Memory => Err(WorldOpenError::NoWorld { path: "in memory".into() }),
+            StorageConfig::Path(path) => Self::open_existing_path(path, access),
+            StorageConfig::Custom(store) => Self::begin(Arc::clone(store), access),
+        }
+    }
+
+    #[cfg(feature = "rocksdb")]
+    fn open_existing_path(path: &Path, access: Access) -> Result<Self, WorldOpenError> {
+        let folder = match access {
+            Access::Read => WorldFolder::open_to_read(path)?,
+            Access::Maintain | Access::Write => WorldFolder::open_existing(path)?,
+        };
+        let database = folder.database();
+        let store = match access {
+            Access::Read => RocksStore::open_to_read(&database),
+            Access::Maintain | Access::Write => RocksStore::open(&database, false),
+        };
+        let store = store.map_err(|source| WorldOpenError::Database { path: path.to_path_buf(), source })?;
+        let mut world = Self::begin(Arc::new(store), access)?;
+        world.folder = Some(folder);
+        Ok(world)
+    }
+
+    #[cfg(not(feature = "rocksdb"))]
+    fn open_existing_path(path: &Path, _access: Access) -> Result<Self, WorldOpenError> {
+        Err(WorldOpenError::NoBackend { path: path.to_path_buf() })
+    }
+
+    fn begin(store: Arc<dyn KeyValueStore>, access: Access) -> Result<Self, WorldOpenError> {
+        let path = store.path().to_path_buf();
+        let failed = |source| WorldOpenError::Database { path: path.clone(), source };
+        let has_header = match store.get(Family::Meta, keys::HEADER) {
+            Err(StoreError::Damaged { .. }) if access != Access::Write => true,
+            header => header.map_err(failed)?.is_some(),
+        };
+        if !has_header && store.scan(Family::Meta, &[]..&[u8::MAX], 1).map_err(failed)?.is_empty() {
+            return Err(WorldOpenError::NoWorld { path });
+        }
+        match access {
+            Access::Write => Self::start_session(&path, store, false),
+            Access::Read | Access::Maintain => Self::look_at(store),
+        }
+    }
+
+    /// The storage of a world of which anything may be missing or damaged, to be read.
+    pub(crate) fn look_at(store: Arc<dyn KeyValueStore>) -> Result<Self, WorldOpenError> {
+        let path = store.path().to_path_buf();
+        let mut world = Self::without_session(store);
+        let header = match world.store.get(Family::Meta, keys::HEADER) {
+            Err(StoreError::Damaged { .. }) => None,
+            header => header.map_err(|source| WorldOpenError::Database { path: path.clone(), source })?,
+        };
+        // What a damaged one says is not known, and whoever looks for damage finds it.
+        if let Some(Ok(header)) = header.as_deref().map(record::decode::<Header>) {
+            if header.format > FORMAT {
+                return Err(WorldOpenError::NewerFormat { path, found: header.format, supported: FORMAT });
+            }
+            world.header = header;
+        }
+        match world.resume_play_time() {
+            Err(source) if !source.is_damage() => Err(WorldOpenError::Database { path, source }),
+            _ => Ok(world),
+        }
+    }
+}

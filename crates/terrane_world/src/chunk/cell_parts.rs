@@ -1,0 +1,57 @@
+//! Cells of a chunk as another one has them, or parts of them.
+
+use super::Chunk;
+use super::assembly::{CellMask, ChunkAssembly};
+use super::extras::{self, Slot, Value};
+use std::sync::Arc;
+
+impl Chunk {
+    /// The same chunk, but for the blocks of layer 0 of some cells, the blocks above of some, and the components of some, which
+    /// are as `other` has them.
+    ///
+    /// Layers that are not taken over go with a block that changes below them. Components are those of `other` or of this
+    /// chunk, of the one that has the same block there; a new block whose components are not taken over has zeros and empty
+    /// values.
+    pub(crate) fn with_cells_of(
+        &self,
+        other: &Self,
+        blocks: &CellMask,
+        layers: &CellMask,
+        components: &CellMask,
+    ) -> Self {
+        let mut assembly = ChunkAssembly::default();
+        let taken = |cell| blocks.contains(cell).then_some(cell);
+        let kept = |cell| (!blocks.contains(cell)).then_some(cell);
+        if blocks == layers && blocks == components {
+            assembly.copy(other, taken, |block| block);
+            assembly.copy(self, kept, |block| block);
+            return assembly.finish();
+        }
+        assembly.copy_blocks(self, Some, |block| block);
+        assembly.copy_blocks(other, taken, |block| block);
+        let takes_layers = |slot: Slot| layers.contains(slot.cell.into());
+        let keeps_layers = |slot: Slot| {
+            let below = Slot { layer: 0, ..slot };
+            let is_same = || self.block_in(below) == other.block_in(below);
+            !takes_layers(slot) && (!blocks.contains(slot.cell.into()) || is_same())
+        };
+        assembly.add_layers(self.layers().iter().filter(|(slot, _)| keeps_layers(*slot)));
+        assembly.add_layers(other.layers().iter().filter(|(slot, _)| takes_layers(*slot)));
+        let mixed = assembly.finish();
+
+        let has = |chunk: &Self, slot| chunk.block_in(slot).is_some_and(|block| mixed.block_in(slot) == Some(block));
+        let takes_value = |slot: Slot| components.contains(slot.cell.into()) && has(other, slot);
+        let empty: Arc<[u8]> = Arc::default();
+        let zeros = other.arrays().iter().map(|array| array.layout.unset()).max_by_key(Vec::len).unwrap_or_default();
+        let kept = self.values().filter(|(_, slot, _)| has(self, *slot) && !takes_value(*slot));
+        let coming = other.values().filter(|(_, slot, _)| has(other, *slot));
+        let coming = coming.filter_map(|(layout, slot, value)| match layout.size {
+            _ if components.contains(slot.cell.into()) => Some((layout, slot, value)),
+            _ if has(self, slot) => None,
+            Some(size) => Some((layout, slot, Value::Bytes(&zeros[..size as usize]))),
+            None => Some((layout, slot, Value::Shared(&empty))),
+        });
+        let arrays = extras::arrays(kept.chain(coming).collect());
+        mixed.with_arrays(arrays)
+    }
+}

@@ -1,0 +1,349 @@
+//! The client's side.
+
+use super::cache::CachedChunk;
+use super::{
+    ChunkCache, ChunkNews, ChunkQuestions, KnownVersion, MAX_QUESTIONS, ServerMessage, SyncArea, SyncError, SyncWelcome,
+};
+use crate::space::ChunkPos;
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+use std::mem;
+use std::ops::Range;
+use terrane_objects::ObjectStoreError;
+
+/// Questions that wait for their answers at the most, so that what comes near later need not wait for all of them.
+const MAX_UNANSWERED: usize = 4 * MAX_QUESTIONS;
+/// What is farther than the radius by more chunks is let go, if the server allows as much.
+const MARGIN: u32 = 2;
+
+/// Something that a client learned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SyncNews {
+    /// What the numbers in chunks mean, and which heights there are: from the cache at first, and then from the server.
+    Welcome(SyncWelcome),
+    /// What a chunk is. It replaces what was told before.
+    Chunk {
+        /// The chunk.
+        chunk: ChunkPos,
+        /// Its bytes, in the chunk format.
+        bytes: Vec<u8>,
+        /// It is what the cache had: the server has not said that it is current.
+        is_cached: bool,
+    },
+    /// What was told of a chunk is right.
+    Current(ChunkPos),
+    /// There is no such chunk, or not yet.
+    Gone(ChunkPos),
+    /// The server cannot read a chunk. What was told of it may be right or not.
+    Unreadable(ChunkPos),
+    /// It is too far away: nothing more is told of it.
+    Left(ChunkPos),
+    /// The server has another world than the cache: nothing that was told before holds.
+    AnotherWorld,
+}
+
+/// How far a client is, and what its cache saved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SyncProgress {
+    /// Chunks that are wanted.
+    pub wanted: usize,
+    /// Those of them that the server has answered for.
+    pub answered: usize,
+    /// Chunks that the cache had.
+    pub cached: u64,
+    /// Chunks that the server said are current: they were not sent.
+    pub current: u64,
+    /// Their bytes, as they are in the chunk format.
+    pub current_bytes: u64,
+    /// Chunks that were sent.
+    pub received: u64,
+    /// Their bytes, as they are in the chunk format.
+    pub received_bytes: u64,
+    /// Bytes of all messages from the server, as they came.
+    pub message_bytes: u64,
+}
+
+/// A client's view of one dimension of a server. See the [module](super).
+#[derive(Debug)]
+pub struct SyncClient {
+    cache: Option<ChunkCache>,
+    cache_error: Option<ObjectStoreError>,
+    welcome: Option<SyncWelcome>,
+    is_connected: bool,
+    /// Where it is to look, and where it looks, as far as the server lets it.
+    wish: Option<SyncArea>,
+    area: Option<SyncArea>,
+    /// What is so much farther than the area is kept.
+    margin: u32,
+    is_area_sent: bool,
+    chunks: FxHashMap<ChunkPos, Held>,
+    /// To be read from the cache, and then to be asked for; nearest first.
+    unread: VecDeque<ChunkPos>,
+    unasked: VecDeque<ChunkPos>,
+    unanswered: usize,
+    news: VecDeque<SyncNews>,
+    progress: SyncProgress,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    known: Option<KnownVersion>,
+    bytes: u64,
+    is_asked: bool,
+    is_answered: bool,
+}
+
+impl SyncClient {
+    /// A client with a cache, or without one.
+    pub fn new(cache: Option<ChunkCache>) -> Self {
+        let mut client = Self {
+            cache,
+            cache_error: None,
+            welcome: None,
+            is_connected: false,
+            wish: None,
+            area: None,
+            margin: 0,
+            is_area_sent: false,
+            chunks: FxHashMap::default(),
+            unread: VecDeque::new(),
+            unasked: VecDeque::new(),
+            unanswered: 0,
+            news: VecDeque::new(),
+            progress: SyncProgress::default(),
+        };
+        let about = client.with_cache(|cache| cache.about()).flatten();
+        if let Some(Ok(ServerMessage::Welcome(welcome))) = about.map(|about| ServerMessage::decode(&about)) {
+            client.news.push_back(SyncNews::Welcome(welcome.clone()));
+            client.welcome = Some(welcome);
+        }
+        client
+    }
+
+    /// Where it is to look.
+    pub fn wish(&self) -> Option<SyncArea> {
+        self.wish
+    }
+
+    /// Looks at these chunks from now on.
+    pub fn look(&mut self, wish: SyncArea) {
+        self.wish = Some(wish);
+        let Some(welcome) = &self.welcome else { return };
+        let SyncArea { mut center, radius, mut vertical } = wish;
+        let Range { start, end } = welcome.chunk_heights.clone();
+        if welcome.has_whole_columns() {
+            center.y = center.y.clamp(start, end.max(start.saturating_add(1)) - 1);
+            vertical = u32::MAX;
+        }
+        // So that what is kept beyond the radius is within it for the server.
+        self.margin = MARGIN.min(welcome.radius).min(welcome.vertical);
+        let reach = |wished: u32, most: u32| wished.min(most - self.margin);
+        let area =
+            SyncArea { center, radius: reach(radius, welcome.radius), vertical: reach(vertical, welcome.vertical) };
+        if self.area.replace(area) == Some(area) {
+            return;
+        }
+        let kept = area.grown(self.margin);
+        for (chunk, held) in self.chunks.extract_if(|chunk, _| !kept.contains(*chunk)) {
+            self.unanswered -= usize::from(held.is_asked && !held.is_answered);
+            self.progress.answered -= usize::from(held.is_answered);
+            self.news.push_back(SyncNews::Left(chunk));
+        }
+        let reach = i64::from(area.vertical);
+        let low = center.y.saturating_sub(reach).max(start);
+        let high = center.y.saturating_add(reach).min(end.saturating_sub(1));
+        for column in area.columns() {
+            for chunk in (low..=high).map(|y| column.chunk(y)) {
+                self.chunks.entry(chunk).or_insert_with(|| {
+                    self.unread.push_back(chunk);
+                    Held::default()
+                });
+            }
+        }
+        self.is_area_sent = false;
+        self.progress.wanted = self.chunks.len();
+        for chunks in [&mut self.unread, &mut self.unasked] {
+            chunks.retain(|chunk| self.chunks.contains_key(chunk));
+            chunks.make_contiguous().sort_by_cached_key(|chunk| area.order(*chunk));
+        }
+    }
+
+    /// The next thing that it learned; what the cache has of the next chunk, if there is nothing else. `None` when all of the
+    /// cache was told that is near.
+    pub fn next_news(&mut self) -> Option<SyncNews> {
+        while self.news.is_empty() {
+            self.read_next()?;
+        }
+        self.news.pop_front()
+    }
+
+    /// Looks for the next chunk in the cache.
+    fn read_next(&mut self) -> Option<()> {
+        let chunk = self.unread.pop_front()?;
+        let cached = self.with_cache(|cache| Ok(cache.chunk(chunk)?.cloned())).flatten();
+        let held = self.chunks.get_mut(&chunk)?;
+        self.unasked.push_back(chunk);
+        // What the server sent meanwhile is newer.
+        if let Some(CachedChunk { version, bytes }) = cached
+            && held.known.is_none()
+            && !held.is_answered
+        {
+            (held.known, held.bytes) = (Some(KnownVersion::of(version, &bytes)), bytes.len() as u64);
+            self.progress.cached += 1;
+            self.news.push_back(SyncNews::Chunk { chunk, bytes, is_cached: true });
+        }
+        Some(())
+    }
+
+    /// The next message for the server, if there is something to say.
+    pub fn next_message(&mut self) -> Option<Vec<u8>> {
+        let area = self.area.filter(|_| self.is_connected)?;
+        let mut questions = Vec::new();
+        while questions.len() < MAX_QUESTIONS
+            && self.unanswered < MAX_UNANSWERED
+            && let Some(chunk) = self.unasked.pop_front()
+        {
+            if let Some(held) = self.chunks.get_mut(&chunk).filter(|held| !held.is_asked) {
+                held.is_asked = true;
+                self.unanswered += usize::from(!held.is_answered);
+                questions.push((chunk, held.known));
+            }
+        }
+        if questions.is_empty() && mem::replace(&mut self.is_area_sent, true) {
+            return None;
+        }
+        self.is_area_sent = true;
+        Some(ChunkQuestions { area: area.grown(self.margin), questions }.encode())
+    }
+
+    /// Takes in what the server sent; [`next_news`](Self::next_news) tells what that is.
+    ///
+    /// # Errors
+    /// A message that is none; nothing changes then.
+    pub fn receive(&mut self, message: &[u8]) -> Result<(), SyncError> {
+        let read = ServerMessage::decode(message)?;
+        self.progress.message_bytes += message.len() as u64;
+        match read {
+            ServerMessage::Welcome(welcome) => self.take_welcome(welcome, message),
+            ServerMessage::Answers(answers) => {
+                answers.into_iter().for_each(|(chunk, news)| self.take_answer(chunk, news))
+            }
+        }
+        Ok(())
+    }
+
+    fn take_welcome(&mut self, welcome: SyncWelcome, message: &[u8]) {
+        // It may be another connection, of which nobody has told.
+        self.disconnected();
+        // In a world types are only added, at the end.
+        let is_same = |known: &SyncWelcome| {
+            let SyncWelcome { blocks, components, .. } = &welcome;
+            known.dimension == welcome.dimension
+                && known.chunk_heights == welcome.chunk_heights
+                && blocks.starts_with(&known.blocks)
+                && components.starts_with(&known.components)
+        };
+        if self.welcome.as_ref().is_some_and(|known| !is_same(known)) {
+            self.with_cache(|cache| cache.clear());
+            self.chunks.clear();
+            self.unread.clear();
+            self.unasked.clear();
+            (self.unanswered, self.area) = (0, None);
+            self.progress = SyncProgress { message_bytes: self.progress.message_bytes, ..SyncProgress::default() };
+            self.news.clear();
+            self.news.push_back(SyncNews::AnotherWorld);
+        }
+        self.with_cache(|cache| cache.set_about(message));
+        self.news.push_back(SyncNews::Welcome(welcome.clone()));
+        (self.welcome, self.is_connected) = (Some(welcome), true);
+        // The limits may be others.
+        if let Some(wish) = self.wish {
+            self.area = None;
+            self.look(wish);
+        }
+    }
+
+    fn take_answer(&mut self, chunk: ChunkPos, news: ChunkNews) {
+        let Some(held) = self.chunks.get_mut(&chunk) else { return };
+        if let ChunkNews::Current(known) = news
+            && held.known != Some(known)
+        {
+            // It is about what it had before something else came.
+            if mem::take(&mut held.is_asked) {
+                self.unanswered -= usize::from(!held.is_answered);
+                self.unasked.push_front(chunk);
+            }
+            return;
+        }
+        let is_first = !held.is_answered;
+        if !mem::replace(&mut held.is_answered, true) {
+            self.progress.answered += 1;
+            self.unanswered -= usize::from(held.is_asked);
+        }
+        match news {
+            ChunkNews::Current(_) => {
+                if is_first {
+                    self.progress.current += 1;
+                    self.progress.current_bytes += held.bytes;
+                }
+                self.news.push_back(SyncNews::Current(chunk));
+            }
+            ChunkNews::Chunk { version, bytes } => {
+                (held.known, held.bytes) = (Some(KnownVersion::of(version, &bytes)), bytes.len() as u64);
+                self.progress.received += 1;
+                self.progress.received_bytes += bytes.len() as u64;
+                self.with_cache(|cache| cache.put(chunk, CachedChunk { version, bytes: bytes.clone() }));
+                self.news.push_back(SyncNews::Chunk { chunk, bytes, is_cached: false });
+            }
+            ChunkNews::Gone => {
+                held.known = None;
+                self.with_cache(|cache| cache.remove(chunk));
+                self.news.push_back(SyncNews::Gone(chunk));
+            }
+            ChunkNews::Unreadable => self.news.push_back(SyncNews::Unreadable(chunk)),
+        }
+    }
+
+    /// The connection is lost: with the next one all that is near is asked for again.
+    pub fn disconnected(&mut self) {
+        self.is_connected = false;
+        (self.unanswered, self.progress.answered) = (0, 0);
+        for (chunk, held) in &mut self.chunks {
+            held.is_answered = false;
+            if mem::take(&mut held.is_asked) {
+                self.unasked.push_back(*chunk);
+            }
+        }
+        if let Some(area) = self.area {
+            self.unasked.make_contiguous().sort_by_cached_key(|chunk| area.order(*chunk));
+        }
+    }
+
+    /// Writes what the cache did not write yet. To be called when there is nothing else to do, and at the end.
+    pub fn flush(&mut self) {
+        let center = self.area.map_or_else(ChunkPos::default, |area| area.center);
+        self.with_cache(|cache| cache.flush(center));
+    }
+
+    /// Why the cache is not used any more, once. Everything goes on without it.
+    pub fn take_cache_error(&mut self) -> Option<ObjectStoreError> {
+        self.cache_error.take()
+    }
+
+    /// How far it is.
+    pub fn progress(&self) -> SyncProgress {
+        self.progress
+    }
+
+    /// A cache that fails is given up.
+    fn with_cache<T>(&mut self, work: impl FnOnce(&mut ChunkCache) -> Result<T, ObjectStoreError>) -> Option<T> {
+        match work(self.cache.as_mut()?) {
+            Ok(done) => Some(done),
+            Err(error) => {
+                self.cache = None;
+                self.cache_error = Some(error);
+                None
+            }
+        }
+    }
+}

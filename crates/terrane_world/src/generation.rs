@@ -1,0 +1,61 @@
+//! Where new ground comes from: the [`Generator`] trait, generators to start with, and the [`DistanceGraph`] that
+//! knows the nearest ground still to be generated.
+//!
+//! | generator | makes |
+//! |---|---|
+//! | [`Void`] | nothing |
+//! | [`Flat`] | level layers |
+//! | [`Hills`] | endless smooth hills from noise |
+//! | [`Heightmap`] | real or drawn terrain from a 16-bit greyscale PNG |
+//! | [`Layers`] | what another generator makes, changed by layers on top of it |
+//! | [`Select`] | the one or the other of two generators, by a [`Mask`] such as [`NoiseMask`], blended in between |
+//!
+//! | layer, a [`GenerateLayer`] | adds |
+//! |---|---|
+//! | [`GroundCover`] | another surface between two heights |
+//! | [`Veins`] | ore, gravel or the like in the rock |
+//! | [`Caves`] | winding tunnels |
+//! | [`WaterFill`] | a sea |
+//! | [`Features`] | what stands on the ground, also across the borders of columns: [`Tree`], [`Boulder`] or any other [`Feature`], where a [`Placement`] says |
+
+mod digest;
+mod distance_graph;
+mod features;
+mod flat;
+mod generator;
+#[cfg(test)]
+mod golden_tests;
+mod heightmap;
+mod hills;
+mod layers;
+mod mask;
+mod noise;
+#[cfg(test)]
+mod rule_tests;
+mod select;
+mod surface;
+mod terrain;
+
+pub use digest::GeneratorIdentity;
+pub use distance_graph::{BatchColumns, Completion, DistanceGraph, ListenerId};
+pub use features::{
+    Boulder, Feature, FeatureCanvas, FeatureError, FeatureRandom, FeatureReach, Features, Placement, Tree, TreeShape,
+};
+pub use flat::{Flat, Void};
+#[doc(hidden)]
+pub use generator::generate;
+pub use generator::{GenerateError, GenerateRequest, Generator};
+pub use heightmap::{HeightBand, Heightmap, HeightmapError};
+pub use hills::Hills;
+pub use layers::{Caves, GenerateLayer, GroundCover, LayerColumn, Layers, Veins, WaterFill};
+pub use mask::{Mask, NoiseMask};
+pub use select::Select;
+pub use surface::{Surface, SurfaceAnswer, SurfaceRequest};
+
+/// A game with the basic blocks and no others.
+#[cfg(test)]
+fn basic_blocks() -> crate::block::BlockRegistry {
+    let mut registry = crate::block::BlockRegistry::new();
+    registry.register_basic_blocks();
+    registry
+}

@@ -1,0 +1,12 @@
+#![doc = include_str!("../README.md")]
+
+pub mod block;
+pub mod chunk;
+pub mod chunk_sync;
+pub mod entity;
+pub mod generation;
+pub mod region;
+pub mod snapshot;
+pub mod space;
+
+use terrane_objects::{bytes, work};

@@ -1,0 +1,66 @@
+//! Snapshots: parts of a world as they were, to be put back there or elsewhere.
+//!
+//! A [`Snapshot`] shares the chunks of the world that it was taken of, so it costs a pointer a chunk until the world changes.
+//! It is a plain value: whoever runs the world takes it column by column, and puts it back chunk by chunk.
+//!
+//! | step | with |
+//! |---|---|
+//! | capture | [`Snapshot::add_column`] |
+//! | move, turn, flip | [`Snapshot::placed`] by a [`Relocation`]; block states follow by [`BlockTurns`] |
+//! | say in which order chunks are put back | [`RestoreSequence`] |
+//! | put back | [`Snapshot::restored_chunks`], for the blocks of a [`BlockFilter`] |
+//! | undo and redo | [`EditHistory`] |
+//! | read and write files of other programs | [`schematic`], [`Snapshot::to_schematic`], [`Snapshot::from_schematic`] |
+//! | keep on disk | [`StoredSnapshot`] |
+//!
+//! ```
+//! use terrane_world::block::BlockId;
+//! use terrane_world::chunk::Column;
+//! use terrane_world::snapshot::{BlockFilter, Snapshot};
+//! use terrane_world::space::{BlockBox, BlockPos, ColumnPos};
+//!
+//! let mut column = Column::new(ColumnPos::new(0, 0));
+//! column.set_block(BlockPos::new(5, 64, 5), BlockId::new(1));
+//! let mut arena = Snapshot::new(BlockBox::new(BlockPos::new(0, 60, 0), BlockPos::new(9, 90, 9)));
+//! arena.add_column(&column, 100, Vec::new());
+//!
+//! column.set_block(BlockPos::new(5, 64, 5), BlockId::AIR);
+//! let restored: Vec<_> = arena.restored_chunks(&column, &BlockFilter::default()).collect();
+//! for (y, chunk) in restored {
+//!     column.set_chunk(y, chunk);
+//! }
+//! assert_eq!(column.block(BlockPos::new(5, 64, 5)), BlockId::new(1));
+//! ```
+
+mod block_filter;
+mod block_turns;
+mod capture;
+mod entities;
+mod history;
+mod memory;
+mod parts;
+mod placed;
+mod relocation;
+mod restore;
+pub mod schematic;
+mod sequence;
+mod state_turns;
+mod stored;
+#[cfg(test)]
+mod tests;
+pub mod translation;
+mod turn;
+
+pub use block_filter::{BlockChoice, BlockFilter};
+pub use block_turns::BlockTurns;
+pub use capture::{ColumnSnapshot, Snapshot};
+pub use history::{EditHistory, Recorded};
+pub use parts::SnapshotParts;
+pub use placed::PlaceError;
+pub use relocation::Relocation;
+#[doc(hidden)]
+pub use restore::restored_chunk;
+pub use sequence::RestoreSequence;
+pub use state_turns::turned_state;
+pub use stored::{StoreOptions, StoredSnapshot, StoredSnapshotError};
+pub use turn::Turn;

@@ -1,0 +1,205 @@
+//! Snapshots in folders: a schematic of version 3 for each column, which any program can open, and an index.
+//!
+//! ```text
+//! arena/
+//!   index.txt       the box, and what is known of each column: heights, tick, length and checksum of its files
+//!   -3_12_0.schem   the column -3, 12, from the block height 0 on, as far as there is anything but air
+//! ```
+//!
+//! `docs/snapshots.md` has the format. A folder is written under another name and renamed when all of it is there; nothing of
+//! a file is believed before its checksum is right.
+
+mod create;
+mod error;
+mod index;
+mod read;
+#[cfg(test)]
+mod tests;
+
+pub use error::StoredSnapshotError;
+
+use super::translation::TranslationReport;
+use super::{Snapshot, SnapshotParts};
+use crate::block::BlockRegistry;
+use crate::space::{BlockBox, ColumnPos, DimensionId};
+use crate::work::{FileError, Progress, Tell};
+use index::IndexedColumn;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::ErrorKind;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use uuid::Uuid;
+
+const INDEX: &str = "index.txt";
+
+type Result<T> = std::result::Result<T, StoredSnapshotError>;
+
+/// How a snapshot is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoreOptions {
+    /// How much time is spent on making it small: 0 for none at all to 9.
+    pub level: u32,
+    /// Whether it is waited for until it would survive a loss of power.
+    pub sync: bool,
+}
+
+impl Default for StoreOptions {
+    /// Level 3, synced.
+    fn default() -> Self {
+        Self { level: 3, sync: true }
+    }
+}
+
+/// A snapshot in a folder. The index is in memory, and says nothing that was not checked.
+///
+/// Columns can be read by several threads at once, each for itself:
+///
+/// ```no_run
+/// # use terrane_world::block::BlockRegistry;
+/// # use terrane_world::snapshot::{Snapshot, StoredSnapshot};
+/// # use terrane_world::space::ColumnPos;
+/// # fn read(folder: &std::path::Path, registry: &BlockRegistry) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+/// let stored = StoredSnapshot::open(folder)?;
+/// let columns: Vec<ColumnPos> = stored.columns().collect();
+/// let mut snapshot = stored.without_columns();
+/// std::thread::scope(|scope| {
+///     let read = |part: Vec<ColumnPos>| {
+///         let stored = &stored;
+///         let one = move |pos| Ok((pos, stored.read_column(pos, registry)?));
+///         scope.spawn(move || part.into_iter().map(one).collect::<Result<Vec<_>, terrane_world::snapshot::StoredSnapshotError>>())
+///     };
+///     let threads: Vec<_> = columns.chunks(columns.len() / 2 + 1).map(|part| read(part.to_vec())).collect();
+///     for thread in threads {
+///         for (pos, (column, _)) in thread.join().map_err(|_| "a thread failed")?? {
+///             snapshot.insert_column(pos, column);
+///         }
+///     }
+///     Ok(())
+/// })
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredSnapshot {
+    folder: PathBuf,
+    dimension: DimensionId,
+    area: BlockBox,
+    parts: SnapshotParts,
+    /// Whom it tells of; `None` for everybody.
+    concerned: Option<BTreeSet<Uuid>>,
+    owner_data: BTreeMap<String, String>,
+    columns: BTreeMap<ColumnPos, IndexedColumn>,
+}
+
+impl StoredSnapshot {
+    /// Reads the index of a snapshot, and no column.
+    ///
+    /// # Errors
+    /// A folder without an index, an index of a version that is not known, and one that is damaged.
+    pub fn open(folder: &Path) -> Result<Self> {
+        let path = folder.join(INDEX);
+        let text = match fs::read(&path) {
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                return Err(StoredSnapshotError::NotASnapshot { path: folder.to_path_buf() });
+            }
+            other => other.map_err(FileError::of(&path, "read"))?,
+        };
+        Self::parse(&text, folder)
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The box.
+    pub fn area(&self) -> &BlockBox {
+        &self.area
+    }
+
+    /// What it holds of its box.
+    pub fn parts(&self) -> SnapshotParts {
+        self.parts
+    }
+
+    /// The snapshot with all columns missing still: [`Snapshot::insert_column`] puts in those that were read.
+    pub fn without_columns(&self) -> Snapshot {
+        let mut snapshot = Snapshot::of_parts(self.area, self.parts);
+        snapshot.concerned = self.concerned.clone().map(Arc::new);
+        snapshot
+    }
+
+    /// The dimension that it was taken of, as its world numbers it.
+    pub fn dimension(&self) -> DimensionId {
+        self.dimension
+    }
+
+    /// What whoever it belongs to wanted to be kept with it.
+    pub fn owner_data(&self) -> &BTreeMap<String, String> {
+        &self.owner_data
+    }
+
+    /// The columns, ascending.
+    pub fn columns(&self) -> impl ExactSizeIterator<Item = ColumnPos> {
+        self.columns.keys().copied()
+    }
+
+    /// Bytes of all columns on disk.
+    pub fn bytes(&self) -> u64 {
+        self.columns.values().flat_map(|column| &column.files).map(|file| file.bytes).sum()
+    }
+
+    /// Reads every file, and checks its length and its checksum.
+    ///
+    /// # Errors
+    /// The first that is not as it was written; the progress breaking it off.
+    pub fn verify(&self, progress: Tell<'_>) -> Result<()> {
+        for (done, (pos, column)) in (1..).zip(&self.columns) {
+            for file in &column.files {
+                self.bytes_of(*pos, file)?;
+            }
+            self.tell(done, progress)?;
+        }
+        Ok(())
+    }
+
+    /// Reads all of it, and says what the registry has no place for. Nothing is given out if any part is damaged.
+    ///
+    /// # Errors
+    /// As of [`read_column`](Self::read_column), and the progress breaking it off.
+    pub fn read(&self, registry: &BlockRegistry, progress: Tell<'_>) -> Result<(Snapshot, TranslationReport)> {
+        let (mut snapshot, mut report) = (self.without_columns(), TranslationReport::default());
+        for (done, pos) in (1..).zip(self.columns()) {
+            let (column, of_column) = self.read_column(pos, registry)?;
+            snapshot.insert_column(pos, column);
+            report.add(&of_column);
+            self.tell(done, progress)?;
+        }
+        Ok((snapshot, report))
+    }
+
+    /// Removes the folder with all that is in it.
+    pub fn remove(self) -> Result<()> {
+        let gone = create::unfinished(&self.folder)?;
+        create::clear(&gone)?;
+        // A crash in the middle leaves nothing under its name.
+        fs::rename(&self.folder, &gone).map_err(FileError::of(&self.folder, "rename"))?;
+        create::clear(&gone)
+    }
+
+    fn tell(&self, done: u64, progress: Tell<'_>) -> Result<()> {
+        match progress(&Progress::of(done, self.columns.len() as u64)) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(StoredSnapshotError::Cancelled),
+        }
+    }
+}
+
+fn damaged(path: impl Into<PathBuf>, what: impl Into<String>) -> StoredSnapshotError {
+    StoredSnapshotError::Damaged { path: path.into(), what: what.into() }
+}
+
+fn wrong_checksum(stored: u32, found: u32) -> String {
+    format!("its checksum is {found:08x}, but {stored:08x} was stored")
+}

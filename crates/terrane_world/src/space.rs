@@ -1,0 +1,371 @@
+//! Positions on the grid, and the conversions between them.
+//!
+//! Every level is an exact power of two of the one below, so all conversions are arithmetic shifts
+//! and correct at negative coordinates and at the edges of `i64`.
+//!
+//! | level | holds | from |
+//! |---|---|---|
+//! | [`BlockPos`] | one block | |
+//! | [`ChunkPos`] | 16 x 16 x 16 blocks | block >> 4 |
+//! | [`ColumnPos`] | every chunk with the same x and z | chunk without y |
+//! | [`BatchPos`] | 4 x 4 columns, the unit of generation work | column >> 2 |
+//! | [`TilePos`] | 8 x 8 batches, a piece of what is known of columns | batch >> 3 |
+//! | [`SectionPos`] | 2^n x 2^n columns, the regionizer's grain | column >> n |
+//!
+//! A [`ColumnArea`] is a disc, a square or a box of columns, a [`HeightSet`] some of the chunks above each other. A
+//! [`BlockBox`] is all blocks between two corners, a [`ChunkPart`] what one chunk has of it.
+
+mod area;
+mod bits;
+mod block_box;
+mod chunk_part;
+mod height_set;
+
+#[doc(hidden)]
+pub use area::gap;
+pub use area::{AreaBatches, AreaCursor, ColumnArea};
+#[doc(hidden)]
+pub use bits::bits;
+pub use block_box::BlockBox;
+pub use chunk_part::ChunkPart;
+pub use height_set::HeightSet;
+
+use serde::{Deserialize, Serialize};
+use std::f64::consts::{FRAC_1_SQRT_2, PI};
+use std::fmt;
+use std::ops::Range;
+
+/// Blocks along one edge of a chunk.
+pub const CHUNK_SIZE: usize = 16;
+/// Blocks in a chunk.
+pub const CHUNK_VOLUME: usize = CHUNK_SIZE * CHUNK_SIZE * CHUNK_SIZE;
+/// Columns along one edge of a batch.
+pub const BATCH_SIZE: usize = 4;
+/// Columns along one edge of a tile.
+pub const TILE_COLUMNS: usize = 8 * BATCH_SIZE;
+/// Batches in a tile.
+pub const TILE_BATCHES: usize = 64;
+
+/// The coordinates along any axis that a column or a chunk with blocks in it can have; of the heights of chunks, all.
+pub const CHUNK_COORDINATES: Range<i64> = i64::MIN >> 4..(i64::MAX >> 4) + 1;
+
+/// The heights of the chunks that hold the blocks of a range, which is not empty.
+pub const fn chunk_heights(blocks: &Range<i64>) -> Range<i64> {
+    blocks.start >> 4..((blocks.end - 1) >> 4) + 1
+}
+
+/// The place of a block in the order of a chunk's cells: x slowest, then y, then z. Its coordinates are below 16.
+#[inline]
+pub const fn cell_index([x, y, z]: [usize; 3]) -> usize {
+    x << 8 | y << 4 | z
+}
+
+/// The block at a place in the order of a chunk's cells.
+#[inline]
+pub const fn cell_position(index: usize) -> [usize; 3] {
+    [index / CHUNK_SIZE / CHUNK_SIZE, index / CHUNK_SIZE % CHUNK_SIZE, index % CHUNK_SIZE]
+}
+
+/// The radius of a disc with at most so many columns; 0, the disc with one column, if there is none.
+#[doc(hidden)]
+pub fn disc_radius(columns: u64) -> u32 {
+    // A disc of radius r has no more columns than one of radius r + sqrt(1/2) has area.
+    ((columns as f64 / PI).sqrt() - FRAC_1_SQRT_2).max(0.0) as u32
+}
+
+macro_rules! position {
+    ($(#[$docs:meta])* $name:ident { $($axis:ident),+ }) => {
+        $(#[$docs])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub struct $name {
+            $(#[doc = concat!("Coordinate along the ", stringify!($axis), " axis.")] pub $axis: i64,)+
+        }
+
+        impl $name {
+            /// The position with these coordinates.
+            pub const fn new($($axis: i64),+) -> Self {
+                Self { $($axis),+ }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_list().entries([$(self.$axis),+]).finish()
+            }
+        }
+    };
+}
+
+position!(
+    /// One cell of the grid. `y` points up; y = 0 is sea level.
+    BlockPos { x, y, z }
+);
+position!(
+    /// A cube of 16 x 16 x 16 blocks.
+    ChunkPos { x, y, z }
+);
+position!(
+    /// Every chunk with the same x and z.
+    ColumnPos { x, z }
+);
+position!(
+    /// A square of 4 x 4 columns: the unit of generation work.
+    BatchPos { x, z }
+);
+position!(
+    /// A square of 8 x 8 batches, 32 x 32 columns: the piece in which it is stored which columns there are.
+    TilePos { x, z }
+);
+position!(
+    /// A square of 2^n x 2^n columns, the grain of the regionizer; n is its `section_shift`.
+    SectionPos { x, z }
+);
+
+/// A dimension's number within its world: given once, stored under the dimension's name, never used again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct DimensionId(pub u64);
+
+impl fmt::Display for DimensionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "dimension {}", self.0)
+    }
+}
+
+/// Which generator makes a dimension. Two generators with equal identities make equal columns, so it is stored with the
+/// dimension and cannot change, or new ground would not fit to old.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct GeneratorIdentity {
+    /// The generator's name, such as `terrane:hills`.
+    pub name: String,
+    /// Rises whenever the generator would make other columns from the same settings.
+    pub version: u32,
+    /// The seed. The generators of this crate answer a digest of their seed and all their settings.
+    pub seed: u64,
+}
+
+impl GeneratorIdentity {
+    /// The identity with this name, version and seed.
+    pub fn new(name: impl Into<String>, version: u32, seed: u64) -> Self {
+        Self { name: name.into(), version, seed }
+    }
+
+    /// It as messages tell of it: with the seed that the game gave, where one is known.
+    pub fn told(&self, own_seed: Option<u64>) -> String {
+        let Self { name, version, seed } = self;
+        match own_seed {
+            Some(own) if own == *seed => self.to_string(),
+            Some(own) => format!("{name} version {version} with seed {own} and settings {seed:016x}"),
+            None => format!("{name} version {version} with settings {seed:016x}"),
+        }
+    }
+}
+
+impl fmt::Display for GeneratorIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} version {} with seed {}", self.name, self.version, self.seed)
+    }
+}
+
+impl BlockPos {
+    /// The chunk that holds this block.
+    pub const fn chunk(self) -> ChunkPos {
+        ChunkPos::new(self.x >> 4, self.y >> 4, self.z >> 4)
+    }
+
+    /// The column that holds this block.
+    pub const fn column(self) -> ColumnPos {
+        ColumnPos::new(self.x >> 4, self.z >> 4)
+    }
+
+    /// The block's place within its chunk, 0..16 on each axis.
+    pub const fn in_chunk(self) -> [usize; 3] {
+        [(self.x & 15) as usize, (self.y & 15) as usize, (self.z & 15) as usize]
+    }
+
+    /// The block this far away; at the edges of `i64` it stays there.
+    pub const fn offset(self, x: i64, y: i64, z: i64) -> Self {
+        Self::new(self.x.saturating_add(x), self.y.saturating_add(y), self.z.saturating_add(z))
+    }
+}
+
+impl ChunkPos {
+    /// The column that holds this chunk.
+    pub const fn column(self) -> ColumnPos {
+        ColumnPos::new(self.x, self.z)
+    }
+
+    /// The chunk's block with the lowest coordinates.
+    pub const fn min_block(self) -> BlockPos {
+        BlockPos::new(self.x << 4, self.y << 4, self.z << 4)
+    }
+
+    /// The chunk's block in this cell.
+    pub const fn block(self, [x, y, z]: [usize; 3]) -> BlockPos {
+        BlockPos::new(self.x << 4 | x as i64, self.y << 4 | y as i64, self.z << 4 | z as i64)
+    }
+}
+
+impl ColumnPos {
+    /// The batch that holds this column.
+    pub const fn batch(self) -> BatchPos {
+        BatchPos::new(self.x >> 2, self.z >> 2)
+    }
+
+    /// The tile that holds this column.
+    pub const fn tile(self) -> TilePos {
+        self.batch().tile()
+    }
+
+    /// Its bit in the column mask of its batch, 0..16: the other way round than [`BatchPos::column`].
+    #[inline]
+    pub const fn in_batch(self) -> u32 {
+        (self.x & 3 | (self.z & 3) << 2) as u32
+    }
+
+    /// The section that holds this column, for sections of 2^`shift` columns a side.
+    pub const fn section(self, shift: u32) -> SectionPos {
+        SectionPos::new(self.x >> shift, self.z >> shift)
+    }
+
+    /// The chunk of this column at the chunk height `y`.
+    pub const fn chunk(self, y: i64) -> ChunkPos {
+        ChunkPos::new(self.x, y, self.z)
+    }
+
+    /// The column's block at the height `y` with the lowest coordinates.
+    pub const fn min_block(self, y: i64) -> BlockPos {
+        BlockPos::new(self.x << 4, y, self.z << 4)
+    }
+
+    /// Whether there are blocks so far out.
+    pub fn exists(self) -> bool {
+        CHUNK_COORDINATES.contains(&self.x) && CHUNK_COORDINATES.contains(&self.z)
+    }
+
+    /// The column this far away; at the edges of `i64` it stays there.
+    pub const fn offset(self, x: i64, z: i64) -> Self {
+        Self::new(self.x.saturating_add(x), self.z.saturating_add(z))
+    }
+
+    /// The square of the distance between two columns, exact over all of `i64`.
+    pub const fn distance_squared(self, other: Self) -> u128 {
+        let x = self.x.abs_diff(other.x) as u128;
+        let z = self.z.abs_diff(other.z) as u128;
+        // Two squares of at most 64 bits each: only their sum can leave u128, at opposite corners.
+        (x * x).saturating_add(z * z)
+    }
+}
+
+impl BatchPos {
+    /// The 16 columns of this batch, z outer, x inner, ascending: bit `x + 4 * z` of a column mask.
+    pub fn columns(self) -> impl Iterator<Item = ColumnPos> {
+        (0..16).map(move |bit| self.column(bit))
+    }
+
+    /// The column at `bit` (0..16) of this batch's column mask.
+    pub const fn column(self, bit: u32) -> ColumnPos {
+        ColumnPos::new((self.x << 2) + (bit & 3) as i64, (self.z << 2) + (bit >> 2 & 3) as i64)
+    }
+
+    /// The tile that holds this batch.
+    pub const fn tile(self) -> TilePos {
+        TilePos::new(self.x >> 3, self.z >> 3)
+    }
+
+    /// Its place in its tile, 0..64: the other way round than [`TilePos::batch`].
+    pub const fn in_tile(self) -> usize {
+        (self.x & 7 | (self.z & 7) << 3) as usize
+    }
+}
+
+impl TilePos {
+    /// The batch at `place` (0..64) of this tile, x + 8 * z; `None` if the tile lies beyond the last column.
+    pub const fn batch(self, place: usize) -> Option<BatchPos> {
+        if self.exists() {
+            Some(BatchPos::new((self.x << 3) + (place as i64 & 7), (self.z << 3) + (place as i64 >> 3 & 7)))
+        } else {
+            None
+        }
+    }
+
+    /// The 64 batches of this tile, z outer, x inner, ascending; none if it lies beyond the last column.
+    pub fn batches(self) -> impl Iterator<Item = BatchPos> {
+        (0..TILE_BATCHES).filter_map(move |place| self.batch(place))
+    }
+
+    const fn exists(self) -> bool {
+        let (first, last) = (i64::MIN >> TILE_SHIFT, i64::MAX >> TILE_SHIFT);
+        first <= self.x && self.x <= last && first <= self.z && self.z <= last
+    }
+}
+
+const TILE_SHIFT: u32 = TILE_COLUMNS.trailing_zeros();
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conversions_floor_at_negative_coordinates() {
+        let block = BlockPos::new(-1, -17, 16);
+        assert_eq!(block.chunk(), ChunkPos::new(-1, -2, 1));
+        assert_eq!(block.in_chunk(), [15, 15, 0]);
+        assert_eq!(block.column(), ColumnPos::new(-1, 1));
+        assert_eq!(ColumnPos::new(-5, 4).batch(), BatchPos::new(-2, 1));
+        assert_eq!(ColumnPos::new(-5, 4).section(4), SectionPos::new(-1, 0));
+    }
+
+    #[test]
+    fn chunks_and_columns_exist_as_far_as_blocks_do() {
+        let (first, last) = (BlockPos::new(i64::MIN, i64::MIN, i64::MIN), BlockPos::new(i64::MAX, i64::MAX, i64::MAX));
+        assert_eq!(CHUNK_COORDINATES, first.chunk().y..last.chunk().y + 1);
+        assert!(first.column().exists() && last.column().exists());
+        assert!(!first.column().offset(-1, 0).exists() && !last.column().offset(0, 1).exists());
+        assert_eq!(ColumnPos::new(-1, 2).min_block(7), BlockPos::new(-16, 7, 32));
+        assert_eq!(chunk_heights(&(-17..16)), -2..1);
+        assert_eq!(chunk_heights(&(0..17)), 0..2);
+    }
+
+    #[test]
+    fn cells_are_in_order_of_x_then_y_then_z() {
+        let all = (0..16).flat_map(|x| (0..16).flat_map(move |y| (0..16).map(move |z| [x, y, z])));
+        for (index, position) in all.enumerate() {
+            assert_eq!((cell_index(position), cell_position(index)), (index, position));
+        }
+    }
+
+    #[test]
+    fn a_batch_lists_its_own_columns_in_mask_order() {
+        for batch in [BatchPos::new(0, 0), BatchPos::new(-3, 7), BatchPos::new(i64::MAX >> 2, i64::MIN >> 2)] {
+            let columns: Vec<_> = batch.columns().collect();
+            assert_eq!(columns.len(), 16);
+            assert!(columns.iter().all(|column| column.batch() == batch));
+            assert!(columns.windows(2).all(|pair| (pair[0].z, pair[0].x) < (pair[1].z, pair[1].x)));
+        }
+    }
+
+    #[test]
+    fn a_tile_lists_its_own_batches_and_each_knows_its_place() {
+        let last = ColumnPos::new(i64::MAX, i64::MIN).tile();
+        for tile in [TilePos::new(0, 0), TilePos::new(-3, 7), last] {
+            let batches: Vec<_> = tile.batches().collect();
+            assert_eq!(batches.len(), TILE_BATCHES);
+            for (place, batch) in batches.into_iter().enumerate() {
+                assert_eq!((batch.tile(), batch.in_tile()), (tile, place));
+                assert!(batch.columns().all(|column| column.tile() == tile));
+                assert!((0..16).all(|bit| batch.column(bit).in_batch() == bit));
+            }
+        }
+        for beyond in [TilePos::new(last.x + 1, 0), TilePos::new(0, last.z - 1), TilePos::new(i64::MIN, i64::MAX)] {
+            assert_eq!(beyond.batches().count(), 0);
+        }
+    }
+
+    #[test]
+    fn distances_hold_at_the_edges() {
+        let (low, high) = (ColumnPos::new(i64::MIN, 0), ColumnPos::new(i64::MAX, 0));
+        assert_eq!(low.distance_squared(high), (u64::MAX as u128) * (u64::MAX as u128));
+        assert_eq!(ColumnPos::new(-2, 1).distance_squared(ColumnPos::new(1, 5)), 25);
+        assert_eq!(ColumnPos::new(i64::MIN, i64::MIN).distance_squared(ColumnPos::new(i64::MAX, i64::MAX)), u128::MAX);
+    }
+}

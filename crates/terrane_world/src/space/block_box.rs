@@ -1,0 +1,140 @@
+//! [`BlockBox`]: the blocks between two corners.
+
+#[cfg(test)]
+mod tests;
+
+use super::{BlockPos, ChunkPart, ChunkPos, ColumnArea, ColumnPos, HeightSet};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::ops::RangeInclusive;
+
+/// Every block between two corners, both included. Exact over all of `i64`. Empty if one coordinate of `min` is above that
+/// of `max`.
+///
+/// ```
+/// use terrane_world::space::{BlockBox, BlockPos, ChunkPos};
+///
+/// let hall = BlockBox::new(BlockPos::new(20, 63, -5), BlockPos::new(-4, 70, 5));
+/// assert_eq!(hall.min, BlockPos::new(-4, 63, -5));
+/// assert_eq!(hall.volume(), 25 * 8 * 11);
+/// assert_eq!(hall.part(ChunkPos::new(1, 3, 0)).unwrap().ranges(), [0..5, 15..16, 0..6]);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct BlockBox {
+    /// The corner with the lowest coordinates.
+    pub min: BlockPos,
+    /// The corner with the highest coordinates.
+    pub max: BlockPos,
+}
+
+impl BlockBox {
+    /// All blocks there are.
+    pub const ALL: Self =
+        Self { min: BlockPos::new(i64::MIN, i64::MIN, i64::MIN), max: BlockPos::new(i64::MAX, i64::MAX, i64::MAX) };
+
+    /// The box between two opposite corners, whichever they are. It has at least one block.
+    pub fn new(a: BlockPos, b: BlockPos) -> Self {
+        Self {
+            min: BlockPos::new(a.x.min(b.x), a.y.min(b.y), a.z.min(b.z)),
+            max: BlockPos::new(a.x.max(b.x), a.y.max(b.y), a.z.max(b.z)),
+        }
+    }
+
+    /// The blocks of a chunk.
+    pub const fn of_chunk(chunk: ChunkPos) -> Self {
+        let min = chunk.min_block();
+        Self { min, max: BlockPos::new(min.x | 15, min.y | 15, min.z | 15) }
+    }
+
+    /// Whether there is no block in it.
+    pub const fn is_empty(&self) -> bool {
+        self.min.x > self.max.x || self.min.y > self.max.y || self.min.z > self.max.z
+    }
+
+    /// Whether the block is one of them.
+    pub fn contains(&self, block: BlockPos) -> bool {
+        (self.min.x..=self.max.x).contains(&block.x)
+            && (self.min.y..=self.max.y).contains(&block.y)
+            && (self.min.z..=self.max.z).contains(&block.z)
+    }
+
+    /// The blocks that are in both; empty if there are none.
+    pub fn intersection(&self, other: &Self) -> Self {
+        Self {
+            min: BlockPos::new(self.min.x.max(other.min.x), self.min.y.max(other.min.y), self.min.z.max(other.min.z)),
+            max: BlockPos::new(self.max.x.min(other.max.x), self.max.y.min(other.max.y), self.max.z.min(other.max.z)),
+        }
+    }
+
+    /// Blocks along x, y and z: up to 2^64 each. All 0 if it is empty.
+    pub fn size(&self) -> [u128; 3] {
+        if self.is_empty() {
+            return [0; 3];
+        }
+        let length = |min: i64, max: i64| u128::from(max.abs_diff(min)) + 1;
+        [length(self.min.x, self.max.x), length(self.min.y, self.max.y), length(self.min.z, self.max.z)]
+    }
+
+    /// How many blocks there are; the highest `u128` if there are more.
+    pub fn volume(&self) -> u128 {
+        self.size().into_iter().fold(1, u128::saturating_mul)
+    }
+
+    /// The lowest and the highest chunk on all axes; `None` if it is empty.
+    pub fn chunks(&self) -> Option<(ChunkPos, ChunkPos)> {
+        (!self.is_empty()).then(|| (self.min.chunk(), self.max.chunk()))
+    }
+
+    /// The chunk heights that it reaches; `None` if it is empty.
+    pub fn chunk_heights(&self) -> Option<RangeInclusive<i64>> {
+        self.chunks().map(|(min, max)| min.y..=max.y)
+    }
+
+    /// The same as a set.
+    #[doc(hidden)]
+    pub fn height_set(&self) -> HeightSet {
+        self.chunk_heights().map_or_else(HeightSet::new, |heights| (*heights.start()..heights.end() + 1).into())
+    }
+
+    /// The columns that it reaches, as an area.
+    pub const fn column_area(&self) -> ColumnArea {
+        if self.is_empty() {
+            return ColumnArea::Box { min: ColumnPos::new(0, 0), max: ColumnPos::new(-1, -1) };
+        }
+        ColumnArea::Box { min: self.min.column(), max: self.max.column() }
+    }
+
+    /// Whether it reaches the column.
+    pub fn reaches(&self, column: ColumnPos) -> bool {
+        self.column_area().contains(column)
+    }
+
+    /// The columns that it reaches, x slowest, ascending.
+    pub fn columns(&self) -> impl Iterator<Item = ColumnPos> + use<> {
+        let corners = self.column_area().bounds();
+        let rows = corners.into_iter().flat_map(|(min, max)| (min.x..=max.x).map(move |x| (x, min.z..=max.z)));
+        rows.flat_map(|(x, z)| z.map(move |z| ColumnPos::new(x, z)))
+    }
+
+    /// Which cells of a chunk lie in it; `None` if there are none.
+    pub fn part(&self, chunk: ChunkPos) -> Option<ChunkPart> {
+        if self.is_empty() {
+            return None;
+        }
+        // A chunk outside `i64` has no blocks, and its lowest would wrap around.
+        let of_chunk = Self::of_chunk(chunk);
+        if of_chunk.min.chunk() != chunk {
+            return None;
+        }
+        let inside = self.intersection(&of_chunk);
+        let range = |min: usize, max: usize| min as u8..max as u8 + 1;
+        let ([x, y, z], [to_x, to_y, to_z]) = (inside.min.in_chunk(), inside.max.in_chunk());
+        (!inside.is_empty()).then(|| ChunkPart::new([range(x, to_x), range(y, to_y), range(z, to_z)])).flatten()
+    }
+}
+
+impl fmt::Display for BlockBox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "box from {} to {}", self.min, self.max)
+    }
+}
