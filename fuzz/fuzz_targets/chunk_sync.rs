@@ -2,10 +2,10 @@
 
 #![no_main]
 
-use bevy_terrane::chunk_sync::{ChunkQuestions, ServerMessage, SyncArea, SyncClient, SyncLimits, SyncServer};
-use bevy_terrane::space::ChunkPos;
 use libfuzzer_sys::fuzz_target;
 use std::time::Duration;
+use terrane_world::chunk_sync::{ChunkQuestions, ServerMessage, SyncArea, SyncClient, SyncLimits, SyncServer};
+use terrane_world::space::ChunkPos;
 
 fuzz_target!(|message: &[u8]| {
     if let Ok(questions) = ChunkQuestions::decode(message) {

@@ -5,11 +5,11 @@
 
 #![no_main]
 
-use bevy_terrane::object_store::{FILE_BLOCK_BYTES, Object, ObjectBatch, ObjectStore, ObjectStoreOptions};
 use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use terrane_objects::{FILE_BLOCK_BYTES, Object, ObjectBatch, ObjectStore, ObjectStoreOptions};
 
 /// So that an input takes milliseconds.
 const OPTIONS: ObjectStoreOptions = ObjectStoreOptions { level: 1, sync: false, zero_freed: true, most_bytes: 1 << 20 };

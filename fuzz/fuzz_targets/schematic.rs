@@ -2,8 +2,8 @@
 
 #![no_main]
 
-use bevy_terrane::snapshot::schematic::{ReadOptions, Schematic, WriteOptions};
 use libfuzzer_sys::fuzz_target;
+use terrane_world::snapshot::schematic::{ReadOptions, Schematic, WriteOptions};
 
 /// So that an input takes milliseconds.
 const OPTIONS: ReadOptions = ReadOptions { inflated_bytes: 1 << 24, memory: 1 << 26, volume: 1 << 22, salvage: false };

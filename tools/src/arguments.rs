@@ -1,13 +1,13 @@
 //! What the user can choose.
 
 use super::outcome::Failure;
-use bevy_terrane::prelude::*;
-use bevy_terrane::snapshot::Turn;
-use bevy_terrane::storage::upkeep::ExistingGround;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
+use terrane_storage::upkeep::ExistingGround;
+use terrane_world::snapshot::Turn;
+use terrane_world::space::{BlockBox, BlockPos, ColumnArea, ColumnPos};
 use uuid::Uuid;
 
 /// Looks after the stored worlds of games made with bevy_terrane.

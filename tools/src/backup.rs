@@ -2,14 +2,14 @@
 
 use super::display::open;
 use super::outcome::{End, Outcome, Result};
-use bevy_terrane::storage::upkeep::{BackupProgress, BackupRequest, UpkeepError, restore_world};
-use bevy_terrane::storage::{Access, Backup, RocksStore, WorldOpenError};
-use bevy_terrane::work::Stop;
 use serde_json::{Value, json};
 use std::io;
 use std::num::NonZeroU32;
 use std::path::Path;
 use std::time::{Duration, Instant, UNIX_EPOCH};
+use terrane_objects::work::Stop;
+use terrane_storage::upkeep::{BackupProgress, BackupRequest, UpkeepError, restore_world};
+use terrane_storage::{Access, Backup, RocksStore, WorldOpenError};
 
 /// A game looks for requests each second when it is not saving; one that is paused in a debugger does not.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -3,11 +3,11 @@
 use super::display::{SALVAGE, open, with_progress};
 use super::outcome::{End, Failure, Outcome, Result};
 use super::verify::damages;
-use bevy_terrane::storage::Access;
-use bevy_terrane::storage::upkeep::{UpkeepError, copy_world, salvage_world};
-use bevy_terrane::work::Stop;
 use serde_json::json;
 use std::path::Path;
+use terrane_objects::work::Stop;
+use terrane_storage::Access;
+use terrane_storage::upkeep::{UpkeepError, copy_world, salvage_world};
 
 pub fn copy(world: &Path, new: &Path, stop: &Stop) -> Result<Outcome> {
     let store = open(world, Access::Read)?;

@@ -1,14 +1,14 @@
 //! How far it is: a bar in a terminal, lines elsewhere, both on the standard error.
 
 use super::outcome::Result;
-use bevy_terrane::prelude::StorageConfig;
-use bevy_terrane::storage::{Access, StoredDimension, WorldOpenError, WorldStore};
-use bevy_terrane::work::{Progress, Stop, Tell};
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use terrane_objects::work::{Progress, Stop, Tell};
+use terrane_storage::StorageConfig;
+use terrane_storage::{Access, StoredDimension, WorldOpenError, WorldStore};
 
 /// The time between two lines where there is no terminal.
 const LINE_PERIOD: Duration = Duration::from_secs(5);

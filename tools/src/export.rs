@@ -3,14 +3,14 @@
 use super::arguments::{ExportWorldArguments, ImportWorldArguments};
 use super::display::{open, with_progress};
 use super::outcome::{End, Failure, Outcome, Result, counted};
-use bevy_terrane::object_store::ObjectStoreError;
-use bevy_terrane::storage::upkeep::{
-    ExportOptions, ImportOptions, Listed, LostObject, UpkeepError, export_file, import_world,
-};
-use bevy_terrane::storage::{Access, WorldOpenError};
-use bevy_terrane::work::Stop;
 use serde_json::{Value, json};
 use std::fs;
+use terrane_objects::ObjectStoreError;
+use terrane_objects::work::Stop;
+use terrane_storage::upkeep::{
+    ExportOptions, ImportOptions, Listed, LostObject, UpkeepError, export_file, import_world,
+};
+use terrane_storage::{Access, WorldOpenError};
 
 /// The hint for a damaged export or world.
 const LEAVE_DAMAGED: &str = "; --leave-damaged takes everything that is whole";

@@ -2,11 +2,11 @@
 
 use super::display::{folder_bytes, open};
 use super::outcome::{End, Outcome, Result};
-use bevy_terrane::storage::Access;
-use bevy_terrane::storage::upkeep::{StoredPlayer, WorldInfo};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::UNIX_EPOCH;
+use terrane_storage::Access;
+use terrane_storage::upkeep::{StoredPlayer, WorldInfo};
 
 pub fn run(world: &Path) -> Result<Outcome> {
     let store = open(world, Access::Read)?;

@@ -3,13 +3,13 @@
 use super::arguments::Inspected;
 use super::display::{dimension, open};
 use super::outcome::{End, Outcome, Result};
-use bevy_terrane::block::{BlockComponentId, BlockId, BlockRegistry};
-use bevy_terrane::chunk::Chunk;
-use bevy_terrane::prelude::ChunkPos;
-use bevy_terrane::storage::{Access, EntityRecord, WorldStore};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
+use terrane_storage::{Access, EntityRecord, WorldStore};
+use terrane_world::block::{BlockComponentId, BlockId, BlockRegistry};
+use terrane_world::chunk::Chunk;
+use terrane_world::space::ChunkPos;
 
 pub fn run(world: &Path, what: &Inspected) -> Result<Outcome> {
     let store = open(world, Access::Read)?;

@@ -1,6 +1,6 @@
 //! Looks after stored worlds from the command line.
 //!
-//! `terrane --help` lists what it can do. What it does is done by `bevy_terrane::storage::upkeep`; here are arguments, progress
+//! `terrane --help` lists what it can do. What it does is done by `terrane_storage::upkeep`; here are arguments, progress
 //! and words.
 //!
 //! | file | what is in it |
@@ -26,10 +26,10 @@ mod schematic;
 mod schematic_world;
 mod verify;
 
-use bevy_terrane::work::Stop;
 use clap::Parser;
 use outcome::End;
 use std::process::ExitCode;
+use terrane_objects::work::Stop;
 
 pub use arguments::{Arguments, Command, SchematicCommand};
 pub use outcome::{Outcome, Result};

@@ -1,13 +1,13 @@
 //! What is printed at the end.
 
 use super::figures;
-use bevy_terrane::snapshot::closed_world::ClosedWorldError;
-use bevy_terrane::storage::upkeep::UpkeepError;
-use bevy_terrane::storage::{StoreError, WorldOpenError};
 use serde_json::{Value, json};
 use std::fmt;
 use std::io;
 use std::process::ExitCode;
+use terrane_storage::upkeep::UpkeepError;
+use terrane_storage::upkeep::schematics::ClosedWorldError;
+use terrane_storage::{StoreError, WorldOpenError};
 
 /// A result, or why a command failed.
 pub type Result<T> = std::result::Result<T, Failure>;

@@ -3,14 +3,14 @@
 use super::arguments::PruneArguments;
 use super::display::{SALVAGE, dimension, folder_bytes, open, with_progress};
 use super::outcome::{End, Failure, Outcome, Result};
-use bevy_terrane::prelude::ColumnArea;
-use bevy_terrane::storage::upkeep::PruneReport;
-use bevy_terrane::storage::{Access, WorldStore};
-use bevy_terrane::work::Stop;
 use serde_json::{Value, json};
 use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
+use terrane_objects::work::Stop;
+use terrane_storage::upkeep::PruneReport;
+use terrane_storage::{Access, WorldStore};
+use terrane_world::space::ColumnArea;
 
 pub fn run(arguments: &PruneArguments, stop: &Stop) -> Result<Outcome> {
     let keep = arguments.area()?;

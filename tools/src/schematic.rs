@@ -1,12 +1,12 @@
 //! What is in a schematic.
 
 use super::outcome::{End, Outcome, Result};
-use bevy_terrane::block::BlockId;
-use bevy_terrane::snapshot::schematic::{ReadOptions, ReadReport, Schematic, SchematicError};
-use bevy_terrane::work::Stop;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::path::Path;
+use terrane_objects::work::Stop;
+use terrane_world::block::BlockId;
+use terrane_world::snapshot::schematic::{ReadOptions, ReadReport, Schematic, SchematicError};
 
 pub fn info(file: &Path, stop: &Stop) -> Result<Outcome> {
     let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());

@@ -5,19 +5,19 @@ use super::display::{open, with_progress};
 use super::export::unfinished;
 use super::outcome::{End, Outcome, Result, counted};
 use super::schematic::refused;
-use bevy_terrane::prelude::{BlockBox, BlockPos};
-use bevy_terrane::snapshot::Turn;
-use bevy_terrane::snapshot::closed_world::{ClosedWorld, ClosedWorldError, SchematicImport, SchematicImportReport};
-use bevy_terrane::snapshot::schematic::{ReadOptions, ReadReport, Schematic, SchematicError, WriteOptions};
-use bevy_terrane::snapshot::translation::TranslationOptions;
-use bevy_terrane::storage::{Access, WorldStore};
-use bevy_terrane::work::Stop;
 use serde_json::json;
 use std::fs::{self, File};
 use std::hash::Hasher;
 use std::io::{BufWriter, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use terrane_objects::work::Stop;
+use terrane_storage::upkeep::schematics::{ClosedWorld, ClosedWorldError, SchematicImport, SchematicImportReport};
+use terrane_storage::{Access, WorldStore};
+use terrane_world::snapshot::schematic::{ReadOptions, ReadReport, Schematic, SchematicError, WriteOptions};
+use terrane_world::snapshot::translation::TranslationOptions;
+use terrane_world::snapshot::Turn;
+use terrane_world::space::{BlockBox, BlockPos};
 
 pub fn export(arguments: &ExportArguments, stop: &Stop) -> Result<Outcome> {
     let ExportArguments { world, file, dimension, from, to, version, level } = arguments;

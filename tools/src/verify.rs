@@ -2,11 +2,11 @@
 
 use super::display::{open, with_progress};
 use super::outcome::{End, Outcome, Result, counted};
-use bevy_terrane::storage::Access;
-use bevy_terrane::storage::upkeep::{Damage, Listed};
-use bevy_terrane::work::Stop;
 use serde_json::{Value, json};
 use std::path::Path;
+use terrane_objects::work::Stop;
+use terrane_storage::Access;
+use terrane_storage::upkeep::{Damage, Listed};
 
 pub fn run(world: &Path, stop: &Stop) -> Result<Outcome> {
     let store = open(world, Access::Read)?;
