@@ -18,13 +18,15 @@ pub fn run() -> Result<ExitCode, String> {
     let lints = ["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
     step("Lints, all features", &mut cargo.command(&lints))?;
     for features in ["", "rocksdb", "render", "overlay", "testing"] {
-        // Clippy is `cargo check` and more, and denies warnings in this crate alone: RUSTFLAGS would rebuild Bevy.
+        // Clippy is `cargo check` and more, and denies warnings in our crates alone: RUSTFLAGS would rebuild Bevy.
         let check = ["clippy", "--package", "bevy_terrane", "--lib", "--no-default-features", "--features", features];
         let name = if features.is_empty() { "no features" } else { features };
         step(&format!("Lints, {name}"), cargo.command(&check).args(["--", "-D", "warnings"]))?;
     }
-    let documentation = ["doc", "--no-deps", "--all-features", "--package", "bevy_terrane"];
-    step("Documentation", cargo.command(&documentation).env("RUSTDOCFLAGS", "-D warnings"))?;
+    let ours = ["bevy_terrane", "terrane_objects", "terrane_storage", "terrane_world"];
+    let mut documentation = cargo.command(&["doc", "--no-deps", "--all-features"]);
+    documentation.args(ours.map(|name| format!("--package={name}")));
+    step("Documentation", documentation.env("RUSTDOCFLAGS", "-D warnings"))?;
     // Not `--all-targets`, which leaves out the doc tests.
     step("Tests", &mut cargo.command(&["test", "--workspace", "--all-features"]))?;
     let schematics = schematics();
