@@ -15,6 +15,7 @@
 //! | [`storage`] | key-value stores, keys, the world on disk |
 //! | [`snapshot`] | parts of a world as they were, to be put back there or elsewhere |
 //! | [`simulation`] | region worlds: what your systems run in |
+//! | [`entity`] | entities as they are stored |
 //! | `coordinator` | collect, stream, deliver, dispatch, publish, save |
 //! | [`view`] | the main world's side |
 //! | [`plugin`] | [`TerranePlugin`](plugin::TerranePlugin): puts the rooms together |
