@@ -38,21 +38,17 @@ mod tell;
 mod watch;
 
 use arguments::{Arguments, Role};
-use bevy::app::AppExit;
-use std::error::Error;
+use rehearsal::Rehearsal;
 use std::process::ExitCode;
 
-/// Where the pictures go.
-const FOLDER: &str = "target/multiplayer";
+/// Where the world, the caches and the pictures go.
+const FOLDER: &str = "target/examples/multiplayer";
 
 fn main() -> ExitCode {
-    tell::end(run(tell::arguments()))
-}
-
-fn run(arguments: Arguments) -> Result<AppExit, Box<dyn Error>> {
-    match arguments.role() {
-        Role::Rehearse(rehearsal) => rehearsal.run(),
-        Role::Serve(serve) => Ok(server::build(serve)?.run()),
-        Role::Join(join) => Ok(client::build(join)?.run()),
-    }
+    start::main(|Arguments { role, run }| match role {
+        None => Rehearsal { folder: FOLDER.into() }.play(&run),
+        Some(Role::Rehearse(rehearsal)) => rehearsal.play(&run),
+        Some(Role::Serve(serve)) => Ok(server::build(serve, run)?.run()),
+        Some(Role::Join(join)) => Ok(client::build(join, &run)?.run()),
+    })
 }

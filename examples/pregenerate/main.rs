@@ -32,7 +32,7 @@ pub use arguments::Arguments;
 fn main() -> ExitCode {
     let arguments: Arguments = tell::arguments();
     tell::end(run(&arguments).map(|summary| {
-        summary.print(arguments.json);
+        arguments.run.print(&summary);
         summary.exit_code()
     }))
 }
