@@ -18,7 +18,7 @@
 //! | `picture.rs`, `watch.rs` | pictures of a run without a window, when all has come to rest |
 //! | `sky.rs` | light and sky |
 //! | `bodies.rs` | bodies for what regions mirror |
-//! | `tell.rs` | the command line read, errors told |
+//! | `tell.rs` | the arguments that all examples have, errors and figures told |
 
 mod arguments;
 #[path = "../shared/bodies.rs"]

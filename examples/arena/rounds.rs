@@ -74,7 +74,7 @@ struct Figures {
 impl Display for Figures {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self { rounds, explosions, columns_torn, chunks_reverted, revert_seconds, columns_lost } = self;
-        writeln!(f, "{rounds} rounds: {explosions} explosions tore {columns_torn} columns")?;
+        writeln!(f, "rounds: {rounds}; {explosions} explosions tore {columns_torn} columns")?;
         writeln!(f, "{chunks_reverted} chunks were reverted in {:.0} ms", revert_seconds * 1e3)?;
         write!(f, "{columns_lost} columns differ from before")
     }
@@ -200,5 +200,7 @@ fn show(pictures: &mut Option<ResMut<Pictures>>, name: &str, elapsed: Duration) 
 }
 
 fn print_at_end(round: Res<Round>, run: Res<Run>) {
-    run.print(&round.figures);
+    if round.began.is_some() {
+        run.print(&round.figures);
+    }
 }

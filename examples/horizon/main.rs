@@ -18,7 +18,7 @@
 //! | `sky.rs` | light, sky, and haze that hides the end of the land |
 //! | `fly.rs` | a camera that flies |
 //! | `fault.rs` | the map of a real place |
-//! | `tell.rs` | the command line read, errors told |
+//! | `tell.rs` | the arguments that all examples have, errors and figures told |
 
 mod arguments;
 #[path = "../shared/fault.rs"]

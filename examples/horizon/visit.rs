@@ -17,9 +17,9 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// The time between two lines that say how far it is.
 const LINE_PERIOD: Duration = Duration::from_secs(1);
 
-/// Where one sees what is there.
+/// What can be seen.
 #[derive(SystemParam)]
-pub struct Land<'w, 's> {
+pub struct Sight<'w, 's> {
     camera: Single<'w, 's, Entity, With<Camera3d>>,
     columns: Res<'w, PublishedColumns>,
     near: Res<'w, ChunkMeshProgress>,
@@ -38,7 +38,7 @@ struct Figures {
     seconds: f32,
 }
 
-impl Land<'_, '_> {
+impl Sight<'_, '_> {
     fn figures(&self) -> Figures {
         Figures {
             columns_loaded: self.columns.len(),
@@ -67,20 +67,20 @@ pub fn visit(
     mut last_line: Local<Duration>,
     mut was_calm: Local<bool>,
     mut pictures: ResMut<Pictures>,
-    land: Land,
+    sight: Sight,
     (arguments, run): (Res<Arguments>, Res<Run>),
     mut exit: MessageWriter<AppExit>,
 ) {
     let took = watch.elapsed();
     let is_over = run.is_over(took);
-    if took > PATIENCE && !is_over {
+    if took > PATIENCE && run.seconds.is_none() {
         fail("the land takes too long", &mut exit);
     }
-    let figures = land.figures();
+    let figures = sight.figures();
     let disc = |radius: u32| ColumnArea::Disc { center: ColumnPos::new(0, 0), radius }.columns();
     let has_all = figures.columns_loaded as u128 >= disc(arguments.radius)
         && figures.columns_seen as u128 >= disc(arguments.far_radius);
-    let is_calm = watch.is_calm(has_all && land.near.is_done() && land.far.is_done());
+    let is_calm = watch.is_calm(has_all && sight.near.is_done() && sight.far.is_done());
     if is_calm != *was_calm || !is_calm && took > *last_line + LINE_PERIOD {
         say(&figures);
         (*last_line, *was_calm) = (took, is_calm);
@@ -91,6 +91,8 @@ pub fn visit(
 }
 
 /// Prints the figures.
-pub fn print_at_end(land: Land, run: Res<Run>) {
-    run.print(&land.figures());
+pub fn print_at_end(sight: Sight, run: Res<Run>) {
+    if !sight.columns.is_empty() {
+        run.print(&sight.figures());
+    }
 }

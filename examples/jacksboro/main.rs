@@ -26,7 +26,7 @@
 //! | `bodies.rs` | bodies for what regions mirror |
 //! | `fly.rs` | a camera that flies |
 //! | `fault.rs` | the map of a real place |
-//! | `tell.rs`, `progress.rs` | the command line read, errors told, and how far it is |
+//! | `tell.rs`, `progress.rs` | the arguments that all examples have, errors and figures told, and how far it is |
 
 mod arguments;
 #[path = "../shared/bodies.rs"]

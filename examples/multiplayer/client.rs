@@ -208,6 +208,9 @@ pub struct Figures {
 }
 
 fn print_at_end(visit: Res<Visit>, view: Single<&ChunkSyncClient>, arguments: Res<Join>, run: Res<Run>) {
+    if visit.connected.is_none() {
+        return;
+    }
     let progress = view.progress();
     run.print(&Figures {
         name: arguments.name.clone(),

@@ -19,7 +19,7 @@
 //! | `start.rs` | Bevy with a window, or without one |
 //! | `picture.rs`, `watch.rs` | pictures of a run without a window, when all has come to rest |
 //! | `sky.rs` | light and sky |
-//! | `tell.rs` | the command line read, errors told |
+//! | `tell.rs` | the arguments that all examples have, errors and figures told |
 
 mod arguments;
 mod client;

@@ -12,7 +12,7 @@
 //! | `display.rs` | its `JobProgress` as a bar, or as lines |
 //! | `summary.rs` | what the run did |
 //! | `../shared/progress.rs` | a bar, or lines |
-//! | `../shared/tell.rs` | the command line read, errors told |
+//! | `../shared/tell.rs` | the arguments that all examples have, errors and figures told |
 
 mod arguments;
 mod display;

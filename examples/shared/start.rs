@@ -16,7 +16,7 @@ use std::fmt::Display;
 use std::mem;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
-use std::process::{self, ExitCode};
+use std::process::ExitCode;
 use std::time::Duration;
 
 /// What is logged: examples say the rest in their own words.
@@ -30,18 +30,19 @@ pub fn main<Arguments: Parser>(run: impl FnOnce(Arguments) -> Result<AppExit, Bo
     tell::end(run(tell::arguments()))
 }
 
-/// Mesa's Vulkan layer that selects a graphics card looks for a Wayland display, and libwayland itself writes an error on the
-/// standard error where this variable names no folder. In one that is not there it finds no display, and says nothing. To change
-/// the environment of a running process is unsafe: the process starts this program anew, in its own place.
+/// Mesa's Vulkan layer for choosing a graphics card looks for a Wayland display, and libwayland writes an error to the standard
+/// error if this variable names no folder. In a folder that does not exist it finds no display, and is silent. Changing the
+/// environment of a running process is unsafe, so the process replaces itself with the same program in another environment.
 #[cfg(target_os = "linux")]
 fn silence_wayland() {
     use std::os::unix::process::CommandExt;
+    use std::process::Command;
     const VARIABLE: &str = "XDG_RUNTIME_DIR";
     if env::var_os(VARIABLE).is_none_or(|folder| !Path::new(&folder).is_absolute())
         && let Ok(program) = env::current_exe()
     {
-        // Comes back only if that is not possible: then there is one error more to read.
-        let _ = process::Command::new(program).args(env::args_os().skip(1)).env(VARIABLE, "/nonexistent").exec();
+        // Returns only if it fails: then there is one more error to read.
+        let _ = Command::new(program).args(env::args_os().skip(1)).env(VARIABLE, "/nonexistent").exec();
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// Upgrades all claims of an export: they get the value that the next version of the game wants, and their keys get
 /// another ending.
 ///
-/// It can be killed at any time, and --seconds stop it; the next run goes on.
+/// It can be killed at any time, or stopped by --seconds; the next run goes on.
 ///
 /// Exit codes: 0 all are upgraded, 1 an error, 2 wrong arguments, 3 some stay as they are, 124 stopped by --seconds.
 #[derive(Parser, Clone, Debug)]

@@ -16,7 +16,7 @@
 //! | `keys.rs` | the upgrade of any keys, in atomic batches |
 //! | `rehearsal.rs` | a file to show it with |
 //! | `../shared/progress.rs` | how far it is, as a bar or as lines |
-//! | `../shared/tell.rs` | the command line read, errors told |
+//! | `../shared/tell.rs` | the arguments that all examples have, errors and figures told |
 
 mod arguments;
 mod claims;

@@ -124,6 +124,21 @@ fn wherever_an_upgrade_is_killed_each_object_is_there_once_and_the_next_run_goes
 }
 
 #[test]
+fn an_upgrade_that_is_broken_off_says_so_and_the_next_run_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    make(&path, 1_000);
+    let mut store = ObjectStore::open(&path, SIGNATURE, ObjectStoreOptions::default()).unwrap();
+    let endings = tool::Endings::new("/game:owner", "/game:claim").unwrap();
+    let outcome = tool::upgrade(&mut store, endings, |old| Ok(claim(old)), |_, _| ControlFlow::Break(())).unwrap();
+    store.close().unwrap();
+    assert!(outcome.stopped && outcome.upgraded < 1_000, "{outcome:?}");
+    let rest = tool::Outcome { upgraded: 1_000 - outcome.upgraded, ..Default::default() };
+    assert_eq!(run(&path, &[]), Ok(rest));
+    assert_eq!(contents(&path), upgraded(1_000));
+}
+
+#[test]
 fn what_cannot_be_upgraded_stays_and_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
