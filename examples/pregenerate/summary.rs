@@ -47,7 +47,7 @@ impl Summary {
         let jobs: Vec<_> = jobs.collect();
         let progress = || jobs.iter().map(|(_, progress)| progress);
         let failed = progress().map(|progress| progress.failed).sum();
-        let outcome = match progress().all(|progress| progress.state == JobState::Finished) {
+        let outcome = match !jobs.is_empty() && progress().all(|progress| progress.state == JobState::Finished) {
             false if run.is_over(statistics.clock) => "stopped",
             false => "interrupted",
             true if failed > 0 => "incomplete",
