@@ -18,7 +18,7 @@
 //! | `picture.rs`, `watch.rs` | pictures of a run without a window, when all has come to rest |
 //! | `sky.rs` | light and sky |
 //! | `bodies.rs` | bodies for what regions mirror |
-//! | `tell.rs` | the command line read, errors told |
+//! | `tell.rs` | the arguments that all examples have, errors and figures told |
 
 mod arguments;
 #[path = "../shared/bodies.rs"]
@@ -43,11 +43,11 @@ use bevy_terrane::prelude::*;
 use std::error::Error;
 use std::process::ExitCode;
 
-/// Where the pictures go.
-const FOLDER: &str = "target/arena";
+/// Where the world and the pictures go.
+const FOLDER: &str = "target/examples/arena";
 
 fn main() -> ExitCode {
-    tell::end(build(tell::arguments()).map(|mut app| app.run()))
+    start::main(|arguments| Ok(build(arguments)?.run()))
 }
 
 fn build(arguments: Arguments) -> Result<App, Box<dyn Error>> {
@@ -55,12 +55,12 @@ fn build(arguments: Arguments) -> Result<App, Box<dyn Error>> {
     app.add_plugins(TerranePlugin::at(&arguments.world));
     start::check_world(&mut app, &arguments.world)?;
     coliseum::register(&mut app)?;
-    start::add_bevy(&mut app, "Arena", &arguments.screen)?;
+    start::add_bevy(&mut app, "Arena", &arguments.run)?;
     app.add_plugins((ChunkRenderPlugin::default(), sky::SkyPlugin { shadows: 320.0 }))
         .add_plugins((fight::FightPlugin, bodies::BodyPlugin(scene::body), rounds::RoundsPlugin))
         .add_systems(Startup, scene::spawn_camera);
-    if arguments.screen.is_headless() {
-        let folder = arguments.screen.pictures.clone();
+    if arguments.run.is_headless() {
+        let folder = arguments.pictures.clone();
         app.add_plugins(picture::PicturePlugin { folder, size: UVec2::new(1_280, 720), shows_land: true });
     } else {
         app.add_systems(Update, scene::circle);

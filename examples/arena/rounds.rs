@@ -4,12 +4,15 @@ use crate::arguments::Arguments;
 use crate::coliseum::{AREA, ARENA};
 use crate::fight::{self, Bot, Random};
 use crate::picture::Pictures;
-use crate::start::fail;
+use crate::start::{self, fail};
+use crate::tell::{Run, say};
 use crate::watch::Watch;
 use bevy_terrane::chunk::Column;
 use bevy_terrane::prelude::*;
 use bevy_terrane::render::ChunkMeshProgress;
-use std::time::Duration;
+use serde::Serialize;
+use std::fmt::{self, Display, Formatter};
+use std::time::{Duration, Instant};
 
 /// The time between two explosions.
 const FUSE: Duration = Duration::from_millis(25);
@@ -23,7 +26,9 @@ pub struct RoundsPlugin;
 
 impl Plugin for RoundsPlugin {
     fn build(&self, app: &mut App) {
-        app.init_resource::<Round>().add_systems(Update, (hear, play).chain());
+        app.init_resource::<Round>()
+            .add_systems(Update, (hear, play).chain())
+            .add_systems(Last, print_at_end.run_if(start::at_end));
     }
 }
 
@@ -49,6 +54,30 @@ struct Round {
     explosions: u32,
     /// The arena as it was before.
     before: Vec<Column>,
+    /// When the first round began.
+    began: Option<Instant>,
+    figures: Figures,
+}
+
+/// What all rounds did.
+#[derive(Default, Serialize)]
+struct Figures {
+    rounds: u32,
+    explosions: u32,
+    columns_torn: usize,
+    chunks_reverted: usize,
+    revert_seconds: f64,
+    /// That are not what they were before.
+    columns_lost: usize,
+}
+
+impl Display for Figures {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { rounds, explosions, columns_torn, chunks_reverted, revert_seconds, columns_lost } = self;
+        writeln!(f, "rounds: {rounds}; {explosions} explosions tore {columns_torn} columns")?;
+        writeln!(f, "{chunks_reverted} chunks were reverted in {:.0} ms", revert_seconds * 1e3)?;
+        write!(f, "{columns_lost} columns differ from before")
+    }
 }
 
 impl Round {
@@ -66,17 +95,22 @@ fn hear(
     mut exit: MessageWriter<AppExit>,
 ) {
     for ArenaCreated { name, outcome } in created.read() {
-        eprintln!("arena {name} is captured and stored: {} columns", outcome.columns.len());
+        say(format_args!("arena {name} is captured and stored: {} columns", outcome.columns.len()));
         round.go_on(Step::Before);
     }
     for ArenaReverted { name, took, outcome, error } in reverted.read() {
         let chunks: usize = outcome.columns.iter().map(|column| column.changed.len()).sum();
-        eprintln!("arena {name} is reverted: {chunks} chunks in {:.0} ms", took.as_secs_f64() * 1e3);
+        say(format_args!("arena {name} is reverted: {chunks} chunks in {:.0} ms", took.as_secs_f64() * 1e3));
         if let Some(error) = error {
             fail(error, &mut exit);
         }
-        let next = if round.step == Step::Opening { Step::Before } else { Step::After };
-        round.go_on(next);
+        if round.step == Step::Opening {
+            round.go_on(Step::Before);
+        } else {
+            round.figures.chunks_reverted += chunks;
+            round.figures.revert_seconds += took.as_secs_f64();
+            round.go_on(Step::After);
+        }
     }
     for ArenaRefused { error, .. } in refused.read() {
         fail(error, &mut exit);
@@ -93,11 +127,12 @@ fn play(
     bots: Query<&Bot, With<Mirror>>,
     meshes: Res<ChunkMeshProgress>,
     columns: Res<PublishedColumns>,
-    arguments: Res<Arguments>,
+    (arguments, run): (Res<Arguments>, Res<Run>),
     mut pictures: Option<ResMut<Pictures>>,
     mut exit: MessageWriter<AppExit>,
 ) {
     let Some((entity, open)) = dimension.map(|dimension| *dimension) else { return };
+    let round = &mut *round;
     let elapsed = round.watch.elapsed();
     if elapsed > PATIENCE {
         fail(format_args!("{:?} takes too long", round.step), &mut exit);
@@ -105,6 +140,8 @@ fn play(
     let area = || AREA.columns().filter_map(|column| columns.column(open.id, column));
     let is_there = area().count() as u128 == AREA.column_area().columns();
     let is_calm = round.watch.is_calm(is_there && meshes.is_done());
+    let is_over = round.began.is_some_and(|began| run.is_over(began.elapsed()));
+    let changed = || area().zip(&round.before).filter(|(now, before)| now != before).count();
     match round.step {
         Step::Ground if is_calm => {
             match arenas.iter().find(|(arena, _)| arena.name == ARENA) {
@@ -118,35 +155,36 @@ fn play(
         }
         Step::Before if is_calm && show(&mut pictures, "before", elapsed) => {
             round.before = area().cloned().collect();
-            eprintln!("{} bots run", bots.iter().count());
+            say(format_args!("{} bots run", bots.iter().count()));
             round.explosions = 0;
+            round.began.get_or_insert_with(Instant::now);
             round.go_on(Step::Fight);
         }
         Step::Fight if elapsed >= FUSE * round.explosions => {
             fight::explode(&mut commands, entity, &mut random);
             round.explosions += 1;
-            if round.explosions == arguments.explosions {
+            if round.explosions == arguments.explosions || is_over {
                 round.go_on(Step::Ruins);
             }
         }
         Step::Ruins if is_calm && show(&mut pictures, "ruins", elapsed) => {
-            let torn = area().zip(&round.before).filter(|(now, before)| now != before).count();
-            eprintln!(
-                "{} explosions: {torn} columns are torn, {} bots are left",
-                round.explosions,
-                bots.iter().count()
-            );
+            let (torn, left, explosions) = (changed(), bots.iter().count(), round.explosions);
+            say(format_args!("{explosions} explosions: {torn} columns are torn, {left} bots are left"));
             // The last revert may have been a moment ago.
             if arenas.iter().any(|(arena, status)| arena.name == ARENA && status.state == ArenaState::Ready) {
+                round.figures.rounds += 1;
+                round.figures.explosions += explosions;
+                round.figures.columns_torn += torn;
                 jobs.revert_arena(ARENA);
                 round.go_on(Step::Revert);
             }
         }
         Step::After if is_calm && show(&mut pictures, "after", elapsed) => {
-            let torn = area().zip(&round.before).filter(|(now, before)| now != before).count();
-            eprintln!("{torn} columns differ from before, {} bots run", bots.iter().count());
-            if pictures.is_some() {
-                exit.write(if torn == 0 { AppExit::Success } else { AppExit::error() });
+            let changed = changed();
+            say(format_args!("{changed} columns differ from before, {} bots run", bots.iter().count()));
+            round.figures.columns_lost += changed;
+            if pictures.is_some() && (is_over || run.seconds.is_none()) {
+                exit.write(if round.figures.columns_lost == 0 { AppExit::Success } else { AppExit::error() });
             }
             round.go_on(Step::Before);
         }
@@ -159,5 +197,11 @@ fn show(pictures: &mut Option<ResMut<Pictures>>, name: &str, elapsed: Duration) 
     match pictures {
         Some(pictures) => pictures.take(name),
         None => elapsed >= BREAK,
+    }
+}
+
+fn print_at_end(round: Res<Round>, run: Res<Run>) {
+    if round.began.is_some() {
+        run.print(&round.figures);
     }
 }

@@ -1,6 +1,7 @@
 //! What the user can choose.
 
-use crate::start::Screen;
+use crate::FOLDER;
+use crate::tell::Run;
 use bevy::prelude::Resource;
 use clap::Parser;
 use std::path::PathBuf;
@@ -9,12 +10,12 @@ use std::path::PathBuf;
 ///
 /// Land that is not in the world yet is generated as far as it is seen, also while you fly. With a display it opens a
 /// window: W A S D fly, Space and Shift up and down, Ctrl faster, the right mouse button turns the view. Without a
-/// display, or with --headless, it leaves a picture.
+/// display, or with --headless, it leaves a picture: when all is there, or of what is there after --seconds.
 #[derive(Parser, Resource, Clone, Debug)]
 #[command(name = "horizon", verbatim_doc_comment)]
 pub struct Arguments {
     /// The world's folder; it is made if there is none
-    #[arg(long, default_value = "target/horizon/world")]
+    #[arg(long, default_value = "target/examples/horizon/world")]
     pub world: PathBuf,
 
     /// How far chunks are loaded, in columns of 16 blocks
@@ -41,6 +42,10 @@ pub struct Arguments {
     #[arg(long, num_args = 2, value_names = ["EAST", "DOWN"], default_values_t = [150.0, 13.0], allow_negative_numbers = true)]
     pub look: Vec<f32>,
 
+    /// The folder of the pictures that are taken without a window
+    #[arg(long, default_value = FOLDER)]
+    pub pictures: PathBuf,
+
     #[command(flatten)]
-    pub screen: Screen,
+    pub run: Run,
 }

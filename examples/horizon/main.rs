@@ -18,7 +18,7 @@
 //! | `sky.rs` | light, sky, and haze that hides the end of the land |
 //! | `fly.rs` | a camera that flies |
 //! | `fault.rs` | the map of a real place |
-//! | `tell.rs` | the command line read, errors told |
+//! | `tell.rs` | the arguments that all examples have, errors and figures told |
 
 mod arguments;
 #[path = "../shared/fault.rs"]
@@ -44,11 +44,11 @@ use picture::PicturePlugin;
 use std::error::Error;
 use std::process::ExitCode;
 
-/// Where the pictures go.
-const FOLDER: &str = "target/horizon";
+/// Where the world and the pictures go.
+const FOLDER: &str = "target/examples/horizon";
 
 fn main() -> ExitCode {
-    tell::end(build(tell::arguments()).map(|mut app| app.run()))
+    start::main(|arguments| Ok(build(arguments)?.run()))
 }
 
 fn build(arguments: Arguments) -> Result<App, Box<dyn Error>> {
@@ -56,10 +56,10 @@ fn build(arguments: Arguments) -> Result<App, Box<dyn Error>> {
     let mut app = App::new();
     app.add_plugins(TerranePlugin::at(&arguments.world));
     start::check_world(&mut app, &arguments.world)?;
-    start::add_bevy(&mut app, "To the horizon", &arguments.screen)?;
+    start::add_bevy(&mut app, "To the horizon", &arguments.run)?;
     app.add_plugins((ChunkRenderPlugin::default(), FarRenderPlugin, sky::SkyPlugin { shadows: 1_500.0 }));
-    if arguments.screen.is_headless() {
-        let folder = arguments.screen.pictures.clone();
+    if arguments.run.is_headless() {
+        let folder = arguments.pictures.clone();
         let pictures = PicturePlugin { folder, size: UVec2::new(1_600, 900), shows_land: true };
         app.add_plugins(pictures).add_systems(Update, visit::visit);
     } else {
@@ -67,6 +67,7 @@ fn build(arguments: Arguments) -> Result<App, Box<dyn Error>> {
     }
     app.world_mut().spawn(Dimension::new("horizon", land.clone()).with_height(fault::heights(&land)));
     app.insert_resource(Land(land)).insert_resource(arguments).add_systems(Startup, spawn_camera);
+    app.add_systems(Last, visit::print_at_end.run_if(start::at_end));
     Ok(app)
 }
 

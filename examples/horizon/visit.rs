@@ -1,11 +1,15 @@
-//! Without a window: waits until everything is there, and takes a picture.
+//! Without a window: waits until everything is there, and takes a picture. What is there is told at the end of every run.
 
 use crate::arguments::Arguments;
 use crate::picture::Pictures;
 use crate::start::fail;
+use crate::tell::{Run, say};
 use crate::watch::Watch;
+use bevy::ecs::system::SystemParam;
 use bevy_terrane::prelude::*;
 use bevy_terrane::render::{ChunkMeshProgress, FarMeshProgress};
+use serde::Serialize;
+use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
 /// How long the land may take.
@@ -13,36 +17,82 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// The time between two lines that say how far it is.
 const LINE_PERIOD: Duration = Duration::from_secs(1);
 
+/// What can be seen.
+#[derive(SystemParam)]
+pub struct Sight<'w, 's> {
+    camera: Single<'w, 's, Entity, With<Camera3d>>,
+    columns: Res<'w, PublishedColumns>,
+    near: Res<'w, ChunkMeshProgress>,
+    far_columns: Res<'w, FarColumns>,
+    far: Res<'w, FarMeshProgress>,
+    time: Res<'w, Time<Real>>,
+}
+
+/// What is there.
+#[derive(Serialize)]
+struct Figures {
+    columns_loaded: usize,
+    meshes: usize,
+    columns_seen: usize,
+    far_meshes: usize,
+    seconds: f32,
+}
+
+impl Sight<'_, '_> {
+    fn figures(&self) -> Figures {
+        Figures {
+            columns_loaded: self.columns.len(),
+            meshes: self.near.meshes,
+            columns_seen: self.far_columns.len(*self.camera),
+            far_meshes: self.far.meshes,
+            seconds: self.time.elapsed_secs(),
+        }
+    }
+}
+
+impl Display for Figures {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { columns_loaded, meshes, columns_seen, far_meshes, seconds } = self;
+        write!(
+            f,
+            "{columns_loaded} columns loaded, {meshes} meshes; {columns_seen} seen from afar, {far_meshes} meshes, after \
+             {seconds:.1} s"
+        )
+    }
+}
+
 /// Takes the picture and ends the app.
 pub fn visit(
     mut watch: Local<Watch>,
     mut last_line: Local<Duration>,
     mut was_calm: Local<bool>,
     mut pictures: ResMut<Pictures>,
-    camera: Single<Entity, With<Camera3d>>,
-    (near, far): (Res<ChunkMeshProgress>, Res<FarMeshProgress>),
-    (columns, known): (Res<PublishedColumns>, Res<FarColumns>),
-    arguments: Res<Arguments>,
+    sight: Sight,
+    (arguments, run): (Res<Arguments>, Res<Run>),
     mut exit: MessageWriter<AppExit>,
 ) {
     let took = watch.elapsed();
-    if took > PATIENCE {
+    let is_over = run.is_over(took);
+    if took > PATIENCE && run.seconds.is_none() {
         fail("the land takes too long", &mut exit);
     }
+    let figures = sight.figures();
     let disc = |radius: u32| ColumnArea::Disc { center: ColumnPos::new(0, 0), radius }.columns();
-    let (loaded, seen) = (columns.len(), known.len(*camera));
-    let has_all = loaded as u128 >= disc(arguments.radius) && seen as u128 >= disc(arguments.far_radius);
-    let is_calm = watch.is_calm(has_all && near.is_done() && far.is_done());
+    let has_all = figures.columns_loaded as u128 >= disc(arguments.radius)
+        && figures.columns_seen as u128 >= disc(arguments.far_radius);
+    let is_calm = watch.is_calm(has_all && sight.near.is_done() && sight.far.is_done());
     if is_calm != *was_calm || !is_calm && took > *last_line + LINE_PERIOD {
-        eprintln!(
-            "{loaded} columns loaded, {} meshes; {seen} seen from afar, {} meshes, after {:.1} s",
-            near.meshes,
-            far.meshes,
-            took.as_secs_f32()
-        );
+        say(&figures);
         (*last_line, *was_calm) = (took, is_calm);
     }
-    if is_calm && pictures.take("horizon") {
+    if (is_calm || is_over) && pictures.take("horizon") {
         exit.write(AppExit::Success);
+    }
+}
+
+/// Prints the figures.
+pub fn print_at_end(sight: Sight, run: Res<Run>) {
+    if !sight.columns.is_empty() {
+        run.print(&sight.figures());
     }
 }

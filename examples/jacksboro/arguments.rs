@@ -1,6 +1,7 @@
 //! What the user can choose.
 
-use crate::start::Screen;
+use crate::FOLDER;
+use crate::tell::Run;
 use bevy::prelude::Resource;
 use clap::Parser;
 use std::path::PathBuf;
@@ -12,16 +13,13 @@ use std::path::PathBuf;
 /// W A S D fly, Space and Shift (or E and Q) up and down, Ctrl faster, the right mouse button turns the view;
 /// the left button breaks the block under the pointer, the middle one or R places one; F3 shows the regions.
 ///
-/// Without a display, or with --headless, it simulates for a while and leaves three pictures in target/demo/.
+/// Without a display, or with --headless, it simulates for --seconds, or for 30, and leaves three pictures in
+/// target/examples/jacksboro/.
 #[derive(Parser, Resource, Clone, Debug)]
 #[command(name = "demo", verbatim_doc_comment)]
 pub struct Arguments {
-    /// How long to simulate [default: 30 without a window, endless with one]
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
-    pub seconds: Option<u64>,
-
     /// The world's folder; it is made if there is none
-    #[arg(long, default_value = "target/demo/world")]
+    #[arg(long, default_value = "target/examples/jacksboro/world")]
     pub world: PathBuf,
 
     /// How many bots ride through the world
@@ -40,10 +38,10 @@ pub struct Arguments {
     #[arg(long, value_name = "PNG")]
     pub heightmap: Option<PathBuf>,
 
-    #[command(flatten)]
-    pub screen: Screen,
+    /// The folder of the pictures that are taken without a window
+    #[arg(long, default_value = FOLDER)]
+    pub pictures: PathBuf,
 
-    /// Print the summary as one JSON object
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub run: Run,
 }

@@ -5,7 +5,7 @@ use crate::landmarks::LandmarkChecks;
 use crate::picture::{PicturePlugin, Pictures};
 use crate::rehearsal::{Rehearsal, Rehearsing};
 use crate::summary::Record;
-use crate::tell::say;
+use crate::tell::{Run, say};
 use crate::view::{self, Viewpoints};
 use bevy_egui::PrimaryEguiContext;
 use bevy_terrane::overlay::{Overlay, OverlayList};
@@ -14,6 +14,8 @@ use bevy_terrane::render::ChunkMeshProgress;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+/// How long to simulate, unless the user says so.
+const SECONDS: u64 = 30;
 /// How long columns, a save and meshes may take.
 const PATIENCE: Duration = Duration::from_secs(180);
 /// How long statistics may be behind, and regions need to come back to life.
@@ -94,15 +96,11 @@ fn glider_at(part: f32) -> Transform {
     Transform::from_xyz(place.x, 100.0, place.y)
 }
 
-fn seconds(arguments: &Arguments) -> Duration {
-    Duration::from_secs(arguments.seconds.unwrap_or(30))
-}
-
 /// It arrives when two thirds of the time are over.
-fn glide(stage: Res<Stage>, arguments: Res<Arguments>, mut glider: Single<&mut Transform, With<Glider>>) {
+fn glide(stage: Res<Stage>, run: Res<Run>, mut glider: Single<&mut Transform, With<Glider>>) {
     let part = match stage.phase {
         Phase::Opening => 0.0,
-        Phase::Simulating => stage.since.elapsed().as_secs_f32() / seconds(&arguments).as_secs_f32() * 1.5,
+        Phase::Simulating => stage.since.elapsed().as_secs_f32() / run.seconds.unwrap_or(SECONDS) as f32 * 1.5,
         _ => 1.0,
     };
     glider.set_if_neq(glider_at(part));
@@ -112,7 +110,7 @@ fn go_on(
     mut stage: ResMut<Stage>,
     (mut opened, mut saved): (MessageReader<DimensionOpened>, MessageReader<WorldSaved>),
     (mut save, mut exit): (MessageWriter<SaveWorld>, MessageWriter<AppExit>),
-    (arguments, viewpoints): (Res<Arguments>, Res<Viewpoints>),
+    (arguments, run, viewpoints): (Res<Arguments>, Res<Run>, Res<Viewpoints>),
     (blocks, meshes): (PublishedBlocks, Res<ChunkMeshProgress>),
     (statistics, checks, mut record): (Res<WorldStatistics>, Res<LandmarkChecks>, ResMut<Record>),
     mut rehearsing: Rehearsing,
@@ -127,7 +125,7 @@ fn go_on(
     let centre = BlockPos::new(view::CENTRE.x, 0, view::CENTRE.y);
     match stage.phase {
         Phase::Opening if opened.read().next().is_some() => stage.go_to(Phase::Simulating),
-        Phase::Simulating if elapsed >= seconds(&arguments) => stage.go_to(Phase::Completing),
+        Phase::Simulating if elapsed.as_secs() >= run.seconds.unwrap_or(SECONDS) => stage.go_to(Phase::Completing),
         Phase::Completing if is_late || is_complete(&blocks, *dimension, centre, arguments.radius) => {
             save.write(SaveWorld { request: 1 });
             stage.go_to(Phase::Saving);

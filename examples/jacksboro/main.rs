@@ -26,7 +26,7 @@
 //! | `bodies.rs` | bodies for what regions mirror |
 //! | `fly.rs` | a camera that flies |
 //! | `fault.rs` | the map of a real place |
-//! | `tell.rs`, `progress.rs` | the command line read, errors told, and how far it is |
+//! | `tell.rs`, `progress.rs` | the arguments that all examples have, errors and figures told, and how far it is |
 
 mod arguments;
 #[path = "../shared/bodies.rs"]
@@ -64,11 +64,11 @@ use palette::Palette;
 use std::error::Error;
 use std::process::ExitCode;
 
-/// Where the pictures go.
-const FOLDER: &str = "target/demo";
+/// Where the world and the pictures go.
+const FOLDER: &str = "target/examples/jacksboro";
 
 fn main() -> ExitCode {
-    tell::end(build(tell::arguments()).map(|mut app| app.run()))
+    start::main(|arguments| Ok(build(arguments)?.run()))
 }
 
 fn build(arguments: Arguments) -> Result<App, Box<dyn Error>> {
@@ -85,7 +85,7 @@ fn build(arguments: Arguments) -> Result<App, Box<dyn Error>> {
     start::check_world(&mut app, &arguments.world)?;
     palette::register(&mut app)?;
 
-    start::add_bevy(&mut app, "Jacksboro fault - F3 shows the regions", &arguments.screen)?;
+    start::add_bevy(&mut app, "Jacksboro fault - F3 shows the regions", &arguments.run)?;
     app.add_plugins((ChunkRenderPlugin::default(), OverlayPlugin, sky::SkyPlugin { shadows: 600.0 }))
         .add_plugins((bots::BotPlugin, bodies::BodyPlugin(bots::body), landmarks::LandmarkPlugin))
         .add_plugins((status::StatusPlugin, summary::SummaryPlugin, failure::FailurePlugin))
@@ -93,8 +93,8 @@ fn build(arguments: Arguments) -> Result<App, Box<dyn Error>> {
             region.init_resource::<Palette>().add_systems(RegionTick, grass::spread_grass);
         })
         .add_systems(PreStartup, |mut commands: Commands| commands.init_resource::<Palette>());
-    match arguments.screen.is_headless() {
-        true => app.add_plugins(headless::HeadlessPlugin(arguments.screen.pictures.clone())),
+    match arguments.run.is_headless() {
+        true => app.add_plugins(headless::HeadlessPlugin(arguments.pictures.clone())),
         false => app.add_plugins(window::HandsPlugin),
     };
 

@@ -3,10 +3,11 @@
 use crate::arguments::Arguments;
 use crate::landmarks::LandmarkChecks;
 use crate::picture::Pictures;
-use crate::start::fail;
-use crate::tell;
+use crate::start::{self, fail};
+use crate::tell::Run;
 use bevy_terrane::prelude::*;
 use serde::Serialize;
+use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ impl Plugin for SummaryPlugin {
         app.init_resource::<Record>()
             .add_systems(Update, record)
             // When everything is saved.
-            .add_systems(Last, print_at_end.after(ViewSystems::Send).run_if(on_message::<AppExit>));
+            .add_systems(Last, print_at_end.after(ViewSystems::Send).run_if(start::at_end));
     }
 }
 
@@ -118,28 +119,19 @@ fn record(mut record: ResMut<Record>, mut opened: MessageReader<DimensionOpened>
 
 /// Prints the summary, and lets the demo fail if something that an earlier run built is not there any more.
 fn print_at_end(
-    mut printed: Local<bool>,
     record: Res<Record>,
     statistics: Res<WorldStatistics>,
     checks: Res<LandmarkChecks>,
-    arguments: Res<Arguments>,
+    (arguments, run): (Res<Arguments>, Res<Run>),
     pictures: Option<Res<Pictures>>,
     mut exit: MessageWriter<AppExit>,
 ) {
-    if record.stored_before.is_none() || std::mem::replace(&mut *printed, true) {
+    if record.stored_before.is_none() {
         return;
     }
-    tell::clear();
     let mut summary = record.frozen.clone().unwrap_or_else(|| record.summary(&statistics, &checks));
     summary.pictures = pictures.map(|pictures| pictures.taken.clone()).unwrap_or_default();
-    if arguments.json {
-        match serde_json::to_string(&summary) {
-            Ok(json) => println!("{json}"),
-            Err(error) => tell::report(error),
-        }
-    } else {
-        print!("{}", table(&summary));
-    }
+    run.print(&summary);
     let places = checks.lost_places();
     if !places.is_empty() {
         let shown: Vec<_> = places.iter().take(5).map(BlockPos::to_string).collect();
@@ -148,35 +140,38 @@ fn print_at_end(
     }
 }
 
-fn table(summary: &Summary) -> String {
-    let number = |number: Option<f64>| number.map_or_else(|| "-".to_owned(), |number| format!("{number:.1}"));
-    let mut rows = vec![
-        ("simulated", format!("{:.1} s, {} ticks of regions", summary.seconds, summary.ticks)),
-        (
-            "columns",
-            format!(
-                "{} generated, {} loaded, {} were stored before",
-                summary.columns_generated, summary.columns_loaded, summary.columns_stored_before
+impl Display for Summary {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let number = |number: Option<f64>| number.map_or_else(|| "-".to_owned(), |number| format!("{number:.1}"));
+        let mut rows = vec![
+            ("simulated", format!("{:.1} s, {} ticks of regions", self.seconds, self.ticks)),
+            (
+                "columns",
+                format!(
+                    "{} generated, {} loaded, {} were stored before",
+                    self.columns_generated, self.columns_loaded, self.columns_stored_before
+                ),
             ),
-        ),
-        ("regions", format!("{} now, {} merges, {} splits", summary.regions, summary.merges, summary.splits)),
-        (
-            "ticks a second",
-            format!("{} median, {} worst region", number(summary.tps_median), number(summary.tps_worst_region)),
-        ),
-        ("time of a tick", format!("{:.2} ms median, {:.2} ms worst", summary.mspt_median, summary.mspt_worst)),
-        (
-            "stored",
-            format!(
-                "{:.1} MB in {} saves, {:.2} s in all",
-                summary.bytes_stored as f64 / 1e6,
-                summary.saves,
-                summary.save_seconds
+            ("regions", format!("{} now, {} merges, {} splits", self.regions, self.merges, self.splits)),
+            (
+                "ticks a second",
+                format!("{} median, {} worst region", number(self.tps_median), number(self.tps_worst_region)),
             ),
-        ),
-        ("landmarks", format!("{} built in this run", summary.landmarks_built)),
-        ("edits of earlier runs", format!("found {} of {}", summary.edits_found, summary.edits_expected)),
-    ];
-    rows.extend(summary.pictures.iter().map(|path| ("picture", path.display().to_string())));
-    rows.iter().map(|(name, text)| format!("{name:22} {text}\n")).collect()
+            ("time of a tick", format!("{:.2} ms median, {:.2} ms worst", self.mspt_median, self.mspt_worst)),
+            (
+                "stored",
+                format!(
+                    "{:.1} MB in {} saves, {:.2} s in all",
+                    self.bytes_stored as f64 / 1e6,
+                    self.saves,
+                    self.save_seconds
+                ),
+            ),
+            ("landmarks", format!("{} built in this run", self.landmarks_built)),
+            ("edits of earlier runs", format!("found {} of {}", self.edits_found, self.edits_expected)),
+        ];
+        rows.extend(self.pictures.iter().map(|path| ("picture", path.display().to_string())));
+        let lines: Vec<_> = rows.iter().map(|(name, text)| format!("{name:22} {text}")).collect();
+        f.write_str(&lines.join("\n"))
+    }
 }

@@ -21,7 +21,6 @@ impl Plugin for HandsPlugin {
             (
                 fly.run_if(not(egui_wants_any_keyboard_input)),
                 (turn, use_hands).run_if(not(egui_wants_any_pointer_input)),
-                end_in_time,
             ),
         );
     }
@@ -95,11 +94,5 @@ fn first_block(ray: Ray3d, blocks: &PublishedBlocks, dimension: Entity) -> Optio
         if blocks.block(dimension, block_pos(cell)).is_some_and(|block| block != BlockId::AIR) {
             return Some((block_pos(cell), before));
         }
-    }
-}
-
-fn end_in_time(time: Res<Time<Real>>, arguments: Res<Arguments>, mut exit: MessageWriter<AppExit>) {
-    if arguments.seconds.is_some_and(|seconds| time.elapsed().as_secs() >= seconds) {
-        exit.write(AppExit::Success);
     }
 }

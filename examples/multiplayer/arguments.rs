@@ -2,7 +2,7 @@
 
 use crate::FOLDER;
 use crate::rehearsal::Rehearsal;
-use crate::start::Screen;
+use crate::tell::Run;
 use bevy::prelude::Resource;
 use clap::{Args, Parser, Subcommand};
 use std::net::SocketAddr;
@@ -11,18 +11,15 @@ use std::path::PathBuf;
 /// A server and its clients: what a client has in its cache is seen at once, and only what changed is sent.
 ///
 /// Without a command it plays that through: a server, Ada who looks around and leaves, Bob who builds a tower, and Ada who comes
-/// back. It says what was sent each time, and leaves pictures.
+/// back. It says what was sent each time, and leaves pictures. --seconds is how long each of them stays, connected, at the most.
 #[derive(Parser, Debug)]
 #[command(name = "multiplayer", verbatim_doc_comment)]
 pub struct Arguments {
     #[command(subcommand)]
-    role: Option<Role>,
-}
+    pub role: Option<Role>,
 
-impl Arguments {
-    pub fn role(self) -> Role {
-        self.role.unwrap_or_else(|| Role::Rehearse(Rehearsal { folder: FOLDER.into() }))
-    }
+    #[command(flatten)]
+    pub run: Run,
 }
 
 /// What this process is.
@@ -44,7 +41,7 @@ pub struct Serve {
     pub listen: SocketAddr,
 
     /// The world's folder; it is made if there is none
-    #[arg(long, default_value = "target/multiplayer/world")]
+    #[arg(long, default_value = "target/examples/multiplayer/world")]
     pub world: PathBuf,
 
     /// Bytes a second that a client is sent at the most
@@ -68,7 +65,7 @@ pub struct Join {
     pub name: String,
 
     /// The folder of the cache; it is made if there is none
-    #[arg(long, default_value = "target/multiplayer/caches")]
+    #[arg(long, default_value = "target/examples/multiplayer/caches")]
     pub caches: PathBuf,
 
     /// Columns that are seen around; the server keeps 12 loaded
@@ -79,6 +76,7 @@ pub struct Join {
     #[arg(long)]
     pub build: bool,
 
-    #[command(flatten)]
-    pub screen: Screen,
+    /// The folder of the pictures that are taken without a window
+    #[arg(long, default_value = FOLDER)]
+    pub pictures: PathBuf,
 }

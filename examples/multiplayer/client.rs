@@ -5,12 +5,15 @@ use crate::network::{self, CHUNKS, DEEDS, Deed, Unsent};
 use crate::picture::{PicturePlugin, Pictures};
 use crate::sky;
 use crate::start::{self, fail};
+use crate::tell::Run;
 use crate::watch::Watch;
 use bevy_renet::netcode::NetcodeClientPlugin;
 use bevy_renet::{RenetClient, RenetClientPlugin, RenetReceive, RenetSend};
 use bevy_terrane::prelude::*;
 use bevy_terrane::render::ChunkMeshProgress;
+use serde::{Deserialize, Serialize};
 use std::error::Error;
+use std::fmt::{self, Display, Formatter};
 use std::time::{Duration, Instant};
 
 /// The number of the server's dimension here: an own world would begin at 0.
@@ -27,20 +30,21 @@ const MIDDLE: Vec3 = Vec3::new(8.0, 12.0, 8.0);
 const AWAY: Vec3 = Vec3::new(70.0, 62.0, 100.0);
 
 /// A client that has not connected yet.
-pub fn build(arguments: Join) -> Result<App, Box<dyn Error>> {
+pub fn build(arguments: Join, run: &Run) -> Result<App, Box<dyn Error>> {
     // A cache for each server.
     let cache = arguments.caches.join(format!("{} at {}", arguments.name, arguments.server).replace(':', " port "));
     let mut app = App::new();
     app.add_plugins(TerranePlugin::in_memory());
-    start::add_bevy(&mut app, "Multiplayer", &arguments.screen)?;
+    start::add_bevy(&mut app, "Multiplayer", run)?;
     app.add_plugins((ChunkRenderPlugin::default(), sky::SkyPlugin { shadows: 320.0 }))
         .add_plugins((RenetClientPlugin, NetcodeClientPlugin))
         .init_resource::<Visit>()
         .add_systems(PreUpdate, receive.after(RenetReceive).run_if(resource_exists::<RenetClient>))
         .add_systems(Update, visit)
-        .add_systems(PostUpdate, send.before(RenetSend).run_if(resource_exists::<RenetClient>));
-    if arguments.screen.is_headless() {
-        let folder = arguments.screen.pictures.clone();
+        .add_systems(PostUpdate, send.before(RenetSend).run_if(resource_exists::<RenetClient>))
+        .add_systems(Last, print_at_end.run_if(start::at_end));
+    if run.is_headless() {
+        let folder = arguments.pictures.clone();
         // A new cache is empty.
         app.add_plugins(PicturePlugin { folder, size: UVec2::new(1_280, 720), shows_land: false });
     }
@@ -87,13 +91,14 @@ struct Visit {
     step: Step,
     watch: Watch,
     began: Instant,
+    connected: Option<Instant>,
     /// When the first ground was seen.
     first_seen: Option<Duration>,
 }
 
 impl Default for Visit {
     fn default() -> Self {
-        Self { step: Step::Cache, watch: Watch::default(), began: Instant::now(), first_seen: None }
+        Self { step: Step::Cache, watch: Watch::default(), began: Instant::now(), connected: None, first_seen: None }
     }
 }
 
@@ -103,7 +108,7 @@ impl Visit {
     }
 }
 
-/// In a window it goes on for ever; without one it ends when all is there.
+/// Without a window it ends when all is there.
 fn visit(
     mut commands: Commands,
     mut visit: ResMut<Visit>,
@@ -111,7 +116,7 @@ fn visit(
     view: Single<&ChunkSyncClient>,
     meshes: Res<ChunkMeshProgress>,
     columns: Res<PublishedColumns>,
-    arguments: Res<Join>,
+    (arguments, run): (Res<Join>, Res<Run>),
     mut pictures: Option<ResMut<Pictures>>,
     mut exit: MessageWriter<AppExit>,
 ) {
@@ -126,10 +131,8 @@ fn visit(
     if headless && visit.watch.elapsed() > PATIENCE {
         fail(format_args!("{:?} takes too long: {progress:?}", visit.step), &mut exit);
     }
-    let is_there = match visit.step {
-        Step::Cache => true,
-        _ => view.is_complete(),
-    };
+    let is_over = visit.connected.is_some_and(|connected| run.is_over(connected.elapsed()));
+    let is_there = visit.step == Step::Cache || view.is_complete();
     let is_calm = visit.watch.is_calm(is_there && meshes.is_done());
     let mut taken = |name: &str| {
         pictures.as_mut().is_none_or(|pictures| pictures.take(&format!("{}-{name}", arguments.name.to_lowercase())))
@@ -149,8 +152,10 @@ fn visit(
             let Vec3 { x, y, z } = MIDDLE;
             let here = BlockPos::new(x as i64, y as i64, z as i64);
             client.iter_mut().for_each(|client| client.send_message(DEEDS, Deed::Walk(here).encode()));
+            visit.connected = Some(Instant::now());
             visit.go_on(Step::Sync);
         }
+        Step::Sync | Step::Building if is_over => visit.go_on(Step::There),
         // Ground that nobody has seen yet is generated first, and told when it is there.
         Step::Sync if is_calm && columns.len() as f32 > 3.0 * (arguments.radius as f32).powi(2) => {
             if arguments.build {
@@ -161,8 +166,7 @@ fn visit(
             visit.go_on(Step::Building);
         }
         Step::Building if !arguments.build || stands(&columns) => visit.go_on(Step::There),
-        Step::There if headless && is_calm && taken("in-the-end") => {
-            println!("{}", summary(&arguments.name, visit.first_seen, &view));
+        Step::There if headless && (is_calm || is_over) && taken("in-the-end") => {
             exit.write(AppExit::Success);
         }
         _ => {}
@@ -185,19 +189,46 @@ fn stands(columns: &PublishedColumns) -> bool {
     height(6, 6).zip(height(8, 8)).is_some_and(|(wall, inside)| wall - inside >= TOWER)
 }
 
-/// A line that the rehearsal reads too.
-fn summary(name: &str, first_seen: Option<Duration>, view: &ChunkSyncClient) -> String {
+/// What the visit took; the rehearsal reads it too.
+#[derive(Serialize, Deserialize)]
+pub struct Figures {
+    name: String,
+    /// Until the first ground was seen.
+    seconds: f64,
+    chunks: usize,
+    chunks_cached: u64,
+    pub chunks_sent: u64,
+    pub bytes_sent: u64,
+    /// That the cache saved: the server said that they are current.
+    chunks_saved: u64,
+    bytes_saved: u64,
+}
+
+fn print_at_end(visit: Res<Visit>, view: Single<&ChunkSyncClient>, arguments: Res<Join>, run: Res<Run>) {
+    if visit.connected.is_none() {
+        return;
+    }
     let progress = view.progress();
-    let kib = |bytes: u64| bytes.div_ceil(1 << 10);
-    format!(
-        "{name}: first ground after {:.2} s; {} chunks, {} of them from the cache; the server sent {} chunks in {} KiB of \
-         messages, and the cache saved {} chunks of {} KiB",
-        first_seen.unwrap_or_default().as_secs_f64(),
-        progress.wanted,
-        progress.cached,
-        progress.received,
-        kib(progress.message_bytes),
-        progress.current,
-        kib(progress.current_bytes),
-    )
+    run.print(&Figures {
+        name: arguments.name.clone(),
+        seconds: visit.first_seen.unwrap_or_default().as_secs_f64(),
+        chunks: progress.wanted,
+        chunks_cached: progress.cached,
+        chunks_sent: progress.received,
+        bytes_sent: progress.message_bytes,
+        chunks_saved: progress.current,
+        bytes_saved: progress.current_bytes,
+    });
+}
+
+impl Display for Figures {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { name, seconds, chunks, chunks_cached, chunks_sent, bytes_sent, chunks_saved, bytes_saved } = self;
+        let [sent, saved] = [bytes_sent, bytes_saved].map(|bytes| bytes.div_ceil(1 << 10));
+        write!(
+            f,
+            "{name}: first ground after {seconds:.2} s; {chunks} chunks, {chunks_cached} of them from the cache; the server \
+             sent {chunks_sent} chunks in {sent} KiB of messages, and the cache saved {chunks_saved} chunks of {saved} KiB"
+        )
+    }
 }

@@ -19,7 +19,7 @@
 //! | `start.rs` | Bevy with a window, or without one |
 //! | `picture.rs`, `watch.rs` | pictures of a run without a window, when all has come to rest |
 //! | `sky.rs` | light and sky |
-//! | `tell.rs` | the command line read, errors told |
+//! | `tell.rs` | the arguments that all examples have, errors and figures told |
 
 mod arguments;
 mod client;
@@ -38,21 +38,17 @@ mod tell;
 mod watch;
 
 use arguments::{Arguments, Role};
-use bevy::app::AppExit;
-use std::error::Error;
+use rehearsal::Rehearsal;
 use std::process::ExitCode;
 
-/// Where the pictures go.
-const FOLDER: &str = "target/multiplayer";
+/// Where the world, the caches and the pictures go.
+const FOLDER: &str = "target/examples/multiplayer";
 
 fn main() -> ExitCode {
-    tell::end(run(tell::arguments()))
-}
-
-fn run(arguments: Arguments) -> Result<AppExit, Box<dyn Error>> {
-    match arguments.role() {
-        Role::Rehearse(rehearsal) => rehearsal.run(),
-        Role::Serve(serve) => Ok(server::build(serve)?.run()),
-        Role::Join(join) => Ok(client::build(join)?.run()),
-    }
+    start::main(|Arguments { role, run }| match role {
+        None => Rehearsal { folder: FOLDER.into() }.play(&run),
+        Some(Role::Rehearse(rehearsal)) => rehearsal.play(&run),
+        Some(Role::Serve(serve)) => Ok(server::build(serve, run)?.run()),
+        Some(Role::Join(join)) => Ok(client::build(join, &run)?.run()),
+    })
 }

@@ -3,6 +3,7 @@
 use crate::arguments::Serve;
 use crate::network::{self, CHUNKS, DEEDS, Deed, Unsent};
 use crate::start;
+use crate::tell::Run;
 use bevy::app::ScheduleRunnerPlugin;
 use bevy::log::{Level, LogPlugin};
 use bevy::platform::collections::HashMap;
@@ -19,7 +20,7 @@ use std::time::Duration;
 const LOADED: u32 = 12;
 
 /// The server, listening.
-pub fn build(arguments: Serve) -> Result<App, Box<dyn Error>> {
+pub fn build(arguments: Serve, run: Run) -> Result<App, Box<dyn Error>> {
     let mut app = App::new();
     app.add_plugins(MinimalPlugins.set(ScheduleRunnerPlugin::run_loop(Duration::from_secs_f64(1.0 / 60.0))))
         .add_plugins(LogPlugin { level: Level::WARN, ..default() })
@@ -33,9 +34,10 @@ pub fn build(arguments: Serve) -> Result<App, Box<dyn Error>> {
         .init_resource::<Players>()
         .add_observer(come_and_go)
         .add_systems(PreUpdate, receive.after(RenetReceive))
+        .add_systems(Update, start::end_in_time)
         .add_systems(PostUpdate, send.before(RenetSend));
     app.world_mut().spawn(Dimension::new("overworld", Hills::seeded(12)));
-    app.insert_resource(arguments);
+    app.insert_resource(arguments).insert_resource(run);
     Ok(app)
 }
 

@@ -1,5 +1,6 @@
 //! What the user can choose.
 
+use super::tell::Run;
 use bevy_terrane::prelude::*;
 use clap::{Parser, ValueEnum};
 use std::ops::Range;
@@ -7,15 +8,16 @@ use std::path::PathBuf;
 
 /// Generates an area of a world and stores it, nearest to its centre first.
 ///
-/// What is stored already is not generated again. Ctrl-C stops and saves; the next run goes on, with the same area or, if
-/// none is given, with what the world remembers.
+/// What is stored already is not generated again. Ctrl-C and --seconds stop and save; the next run goes on, with the same
+/// area or, if none is given, with what the world remembers.
 ///
-/// Exit codes: 0 all is stored, 1 an error, 2 wrong arguments, 3 some columns could not be generated, 130 stopped by
-/// Ctrl-C.
+/// Exit codes: 0 all is stored, 1 an error, 2 wrong arguments, 3 some columns could not be generated, 124 stopped by
+/// --seconds, 130 stopped by Ctrl-C.
 #[derive(Parser, Resource, Clone, Debug)]
 #[command(name = "pregenerate", verbatim_doc_comment)]
 pub struct Arguments {
     /// The world's folder; it is made if there is none
+    #[arg(default_value = "target/examples/pregenerate/world")]
     pub world: PathBuf,
 
     /// How far the area reaches from its centre, in columns of 16 blocks
@@ -62,9 +64,9 @@ pub struct Arguments {
     #[arg(long, short, value_parser = clap::value_parser!(u16).range(1..=1_024))]
     pub threads: Option<u16>,
 
-    /// Print the summary as one JSON object
-    #[arg(long)]
-    pub json: bool,
+    /// What all examples have.
+    #[command(flatten)]
+    pub run: Run,
 }
 
 /// The shapes around a centre.

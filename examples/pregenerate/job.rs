@@ -102,7 +102,7 @@ fn end(
     jobs: Query<(Entity, &JobProgress), With<Pregeneration>>,
     mut orders: MessageWriter<ControlJob>,
     statistics: Res<WorldStatistics>,
-    trouble: Res<Trouble>,
+    (trouble, arguments): (Res<Trouble>, Res<Arguments>),
     mut over_at: Local<Option<Duration>>,
     mut exit: MessageWriter<AppExit>,
 ) {
@@ -118,19 +118,21 @@ fn end(
         if statistics.clock > *over_at.get_or_insert(statistics.clock) {
             exit.write(AppExit::Success);
         }
+    } else if arguments.run.is_over(statistics.clock) {
+        exit.write(AppExit::Success);
     }
 }
 
 fn sum_up(
     jobs: Query<(&Pregeneration, &JobProgress)>,
     statistics: Res<WorldStatistics>,
-    trouble: Res<Trouble>,
+    (trouble, arguments): (Res<Trouble>, Res<Arguments>),
     record: Res<Record>,
     mut display: ResMut<Display>,
 ) {
     display.end();
     record.set(match &trouble.0 {
         Some(trouble) => Err(trouble.clone()),
-        None => Ok(Summary::new(jobs.iter(), &statistics, &display)),
+        None => Ok(Summary::new(jobs.iter(), &statistics, &display, &arguments.run)),
     });
 }

@@ -12,7 +12,7 @@
 //! | `display.rs` | its `JobProgress` as a bar, or as lines |
 //! | `summary.rs` | what the run did |
 //! | `../shared/progress.rs` | a bar, or lines |
-//! | `../shared/tell.rs` | the command line read, errors told |
+//! | `../shared/tell.rs` | the arguments that all examples have, errors and figures told |
 
 mod arguments;
 mod display;
@@ -32,7 +32,7 @@ pub use arguments::Arguments;
 fn main() -> ExitCode {
     let arguments: Arguments = tell::arguments();
     tell::end(run(&arguments).map(|summary| {
-        summary.print(arguments.json);
+        arguments.run.print(&summary);
         summary.exit_code()
     }))
 }

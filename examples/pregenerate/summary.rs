@@ -1,21 +1,24 @@
 //! What the run did, told at its end.
 
 use super::display::{Display, megabytes};
-use super::tell;
+use super::tell::Run;
 use bevy_terrane::prelude::*;
 use bevy_terrane::view::WorldStatistics;
 use serde::Serialize;
+use std::fmt::{self, Formatter};
 use std::mem;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The exit code of a run that Ctrl-C ended, as shells have it.
 const INTERRUPTED: u8 = 130;
+/// That of a run that `--seconds` ended, as the command `timeout` has it.
+const STOPPED: u8 = 124;
 
 /// The figures of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
-    /// `finished`, `interrupted` or `incomplete`, if columns failed.
+    /// `finished`, `interrupted` by Ctrl-C, `stopped` by `--seconds`, or `incomplete`, if columns failed.
     pub outcome: &'static str,
     /// What was to be generated.
     pub areas: Vec<String>,
@@ -39,11 +42,13 @@ impl Summary {
         jobs: impl Iterator<Item = (&'a Pregeneration, &'a JobProgress)>,
         statistics: &WorldStatistics,
         display: &Display,
+        run: &Run,
     ) -> Self {
         let jobs: Vec<_> = jobs.collect();
         let progress = || jobs.iter().map(|(_, progress)| progress);
         let failed = progress().map(|progress| progress.failed).sum();
-        let outcome = match progress().all(|progress| progress.state == JobState::Finished) {
+        let outcome = match !jobs.is_empty() && progress().all(|progress| progress.state == JobState::Finished) {
+            false if run.is_over(statistics.clock) => "stopped",
             false => "interrupted",
             true if failed > 0 => "incomplete",
             true => "finished",
@@ -64,31 +69,27 @@ impl Summary {
         }
     }
 
-    /// Prints it on the standard output.
-    pub fn print(&self, json: bool) {
-        if json {
-            match serde_json::to_string(self) {
-                Ok(json) => println!("{json}"),
-                Err(error) => tell::report(error),
-            }
-            return;
-        }
-        let Self { outcome, columns, done, failed, generated, seconds, seconds_in_all, .. } = self;
-        println!("{outcome}: {done} of {columns} columns are stored, {failed} failed");
-        println!(
-            "{generated} generated in {seconds:.1} s, {:.0}/s; {seconds_in_all:.1} s in all runs",
-            self.columns_per_second
-        );
-        let (memory, stored) = (megabytes(self.peak_memory_bytes), megabytes(self.stored_bytes));
-        println!("{memory:.0} MB of memory at most, {stored:.1} MB stored");
-    }
-
     pub fn exit_code(&self) -> ExitCode {
         match self.outcome {
             "finished" => ExitCode::SUCCESS,
             "incomplete" => ExitCode::from(3),
+            "stopped" => ExitCode::from(STOPPED),
             _ => ExitCode::from(INTERRUPTED),
         }
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { outcome, columns, done, failed, generated, seconds, seconds_in_all, .. } = self;
+        writeln!(f, "{outcome}: {done} of {columns} columns are stored, {failed} failed")?;
+        writeln!(
+            f,
+            "{generated} generated in {seconds:.1} s, {:.0}/s; {seconds_in_all:.1} s in all runs",
+            self.columns_per_second
+        )?;
+        let (memory, stored) = (megabytes(self.peak_memory_bytes), megabytes(self.stored_bytes));
+        write!(f, "{memory:.0} MB of memory at most, {stored:.1} MB stored")
     }
 }
 

@@ -1,6 +1,6 @@
 //! How examples start: with a window where there is a display, and without one elsewhere.
 
-use super::tell;
+use super::tell::{self, Run};
 use bevy::app::ScheduleRunnerPlugin;
 use bevy::log::{Level, LogPlugin};
 use bevy::render::RenderPlugin;
@@ -8,31 +8,45 @@ use bevy::render::settings::{Backends, WgpuSettings};
 use bevy::window::ExitCondition;
 use bevy::winit::WinitPlugin;
 use bevy_terrane::prelude::*;
-use clap::Args;
+use clap::Parser;
 use std::any::Any;
 use std::env;
+use std::error::Error;
 use std::fmt::Display;
+use std::mem;
 use std::panic::{self, AssertUnwindSafe};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::process::ExitCode;
 use std::time::Duration;
 
 /// What is logged: examples say the rest in their own words.
 const LOGGED: &str = "error,bevy_terrane::coordinator::collect=off,wgpu_hal::vulkan::instance=off,\
                       bevy_render::view::window::screenshot=off";
 
-/// How much is seen: a part of the arguments of each example that can open a window.
-#[derive(Args, Clone, Debug)]
-pub struct Screen {
-    /// Where the pictures go, without a window
-    #[arg(long, default_value = super::FOLDER)]
-    pub pictures: PathBuf,
-
-    /// Open no window, and leave pictures
-    #[arg(long)]
-    headless: bool,
+/// All that `main` does in an example that draws.
+pub fn main<Arguments: Parser>(run: impl FnOnce(Arguments) -> Result<AppExit, Box<dyn Error>>) -> ExitCode {
+    #[cfg(target_os = "linux")]
+    silence_wayland();
+    tell::end(run(tell::arguments()))
 }
 
-impl Screen {
+/// Mesa's Vulkan layer for choosing a graphics card looks for a Wayland display, and libwayland writes an error to the standard
+/// error if this variable names no folder. In a folder that does not exist it finds no display, and is silent. Changing the
+/// environment of a running process is unsafe, so the process replaces itself with the same program in another environment.
+#[cfg(target_os = "linux")]
+fn silence_wayland() {
+    use std::os::unix::process::CommandExt;
+    use std::process::Command;
+    const VARIABLE: &str = "XDG_RUNTIME_DIR";
+    if env::var_os(VARIABLE).is_none_or(|folder| !Path::new(&folder).is_absolute())
+        && let Ok(program) = env::current_exe()
+    {
+        // Returns only if it fails: then there is one more error to read.
+        let _ = Command::new(program).args(env::args_os().skip(1)).env(VARIABLE, "/nonexistent").exec();
+    }
+}
+
+impl Run {
     /// Whether there is no window: the user wants none, or there is nothing to open one on.
     pub fn is_headless(&self) -> bool {
         let is_set = |name: &&str| env::var_os(name).is_some_and(|value| !value.is_empty());
@@ -61,9 +75,21 @@ pub fn fail(error: impl Display, exit: &mut MessageWriter<AppExit>) {
     exit.write(AppExit::error());
 }
 
+/// Ends the app when the user's seconds have passed.
+pub fn end_in_time(time: Res<Time<Real>>, run: Res<Run>, mut exit: MessageWriter<AppExit>) {
+    if run.is_over(time.elapsed()) {
+        exit.write(AppExit::Success);
+    }
+}
+
+/// The condition of what happens once, when the app ends.
+pub fn at_end(mut exits: MessageReader<AppExit>, mut has_ended: Local<bool>) -> bool {
+    exits.read().count() > 0 && !mem::replace(&mut *has_ended, true)
+}
+
 /// Bevy's own plugins, with a window of this title or without one; an error says why nothing can be seen.
-pub fn add_bevy(app: &mut App, title: &str, screen: &Screen) -> Result<(), String> {
-    let headless = screen.is_headless();
+pub fn add_bevy(app: &mut App, title: &str, run: &Run) -> Result<(), String> {
+    let headless = run.is_headless();
     let log = LogPlugin { level: Level::ERROR, filter: LOGGED.to_owned(), ..default() };
     // A picture that is taken once must not miss what is still being compiled.
     let mut render = RenderPlugin { synchronous_pipeline_compilation: headless, ..default() };
@@ -76,11 +102,12 @@ pub fn add_bevy(app: &mut App, title: &str, screen: &Screen) -> Result<(), Strin
         window = WindowPlugin { primary_window: None, exit_condition: ExitCondition::DontExit, ..default() };
     }
     let plugins = DefaultPlugins.set(log).set(render).set(window);
+    app.insert_resource(run.clone());
     let added = catch(|| match headless {
         true => app
             .add_plugins(plugins.disable::<WinitPlugin>())
             .add_plugins(ScheduleRunnerPlugin::run_loop(Duration::from_secs_f64(1.0 / 60.0))),
-        false => app.add_plugins(plugins),
+        false => app.add_plugins(plugins).add_systems(Update, end_in_time),
     });
     match added {
         Ok(_) => Ok(()),

@@ -2,6 +2,8 @@
 //! there once.
 
 use bevy_terrane::object_store::{MAX_KEY_BYTES, Object, ObjectBatch, ObjectStore, ObjectStoreError};
+use serde::Serialize;
+use std::fmt::{self, Display, Formatter};
 use std::ops::ControlFlow;
 
 /// Objects of a batch at the most, and the bytes of their values beyond which it is applied: this is how much work a kill
@@ -27,12 +29,21 @@ impl<'a> Endings<'a> {
 }
 
 /// What came of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Outcome {
     /// Objects that have the new ending now.
     pub upgraded: usize,
     /// Keys that stay as they are, and why.
     pub left: Vec<(String, String)>,
+    /// Whether `progress` broke it off.
+    pub stopped: bool,
+}
+
+impl Display for Outcome {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let how = if self.stopped { "stopped: " } else { "" };
+        write!(f, "{how}{} objects were upgraded, {} stay as they are", self.upgraded, self.left.len())
+    }
 }
 
 /// Upgrades all that have the old ending. `progress` hears how many of how many objects are done, and may break it off.
@@ -60,6 +71,7 @@ pub fn upgrade(
             store.apply(&batch)?;
             (batch, bytes) = (ObjectBatch::default(), 0);
             if progress(done, keys.len()).is_break() {
+                outcome.stopped = done < keys.len();
                 break;
             }
         }

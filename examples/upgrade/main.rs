@@ -16,7 +16,7 @@
 //! | `keys.rs` | the upgrade of any keys, in atomic batches |
 //! | `rehearsal.rs` | a file to show it with |
 //! | `../shared/progress.rs` | how far it is, as a bar or as lines |
-//! | `../shared/tell.rs` | the command line read, errors told |
+//! | `../shared/tell.rs` | the arguments that all examples have, errors and figures told |
 
 mod arguments;
 mod claims;
@@ -33,6 +33,7 @@ use progress::Progress;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Instant;
 
 pub use arguments::Arguments;
 pub use keys::{Endings, Outcome, upgrade};
@@ -41,29 +42,34 @@ pub use keys::{Endings, Outcome, upgrade};
 const MAX_NAMED: usize = 20;
 
 fn main() -> ExitCode {
-    tell::end(run(&tell::arguments()).map(tell_outcome))
-}
-
-fn tell_outcome(Outcome { upgraded, left }: Outcome) -> ExitCode {
-    for (key, reason) in left.iter().take(MAX_NAMED) {
-        eprintln!("warning: {key} stays as it is: {reason}");
-    }
-    println!("{upgraded} objects were upgraded, {} stay as they are", left.len());
-    if left.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(3) }
+    let arguments: Arguments = tell::arguments();
+    tell::end(run(&arguments).map(|outcome| {
+        for (key, reason) in outcome.left.iter().take(MAX_NAMED) {
+            tell::say(format_args!("warning: {key} stays as it is: {reason}"));
+        }
+        arguments.run.print(&outcome);
+        match outcome {
+            Outcome { stopped: true, .. } => ExitCode::from(124),
+            Outcome { left, .. } if !left.is_empty() => ExitCode::from(3),
+            _ => ExitCode::SUCCESS,
+        }
+    }))
 }
 
 /// All that the tool does but for the command line and the exit code.
 pub fn run(arguments: &Arguments) -> Result<Outcome, String> {
     let endings = Endings::new(&arguments.from, &arguments.to)?;
+    let began = Instant::now();
+    let is_over = || arguments.run.is_over(began.elapsed());
     let outcome = match &arguments.file {
-        Some(file) => upgrade_all(file, endings),
-        None => rehearsal::rehearse(endings),
+        Some(file) => upgrade_all(file, endings, is_over),
+        None => rehearsal::rehearse(endings, is_over),
     };
     outcome.map_err(|error| error.to_string())
 }
 
 /// Upgrades all files of an export.
-fn upgrade_all(first: &Path, endings: Endings<'_>) -> Result<Outcome, ObjectStoreError> {
+fn upgrade_all(first: &Path, endings: Endings<'_>, is_over: impl Fn() -> bool) -> Result<Outcome, ObjectStoreError> {
     let (mut all, mut of_first) = (Outcome::default(), None);
     // The first one must be there.
     for path in (1..).map(|number| export_file(first, number)).take_while(|path| path == first || path.exists()) {
@@ -76,16 +82,20 @@ fn upgrade_all(first: &Path, endings: Endings<'_>) -> Result<Outcome, ObjectStor
             break;
         }
         let mut progress = Progress::new("[{wide_bar}] {msg}, {eta} left");
-        let Outcome { upgraded, left } = upgrade(&mut store, endings, claims::claim_of, |done, all| {
+        let Outcome { upgraded, left, stopped } = upgrade(&mut store, endings, claims::claim_of, |done, all| {
             if progress.is_due() {
                 progress.show(done as u64, all as u64, format!("{done} of {all} objects"));
             }
-            ControlFlow::Continue(())
+            if is_over() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;
         store.close()?;
         tell::clear();
         all.upgraded += upgraded;
         all.left.extend(left);
+        all.stopped = stopped;
+        if stopped {
+            break;
+        }
     }
     Ok(all)
 }

@@ -78,7 +78,9 @@ fn the_exit_code_says_how_it_ended() {
     let arguments = parse(&folder.path().join("world"), &["--radius", "1"]).unwrap();
     let mut summary = tool::run(&arguments).unwrap();
     assert_eq!(summary.outcome, "finished");
-    for (outcome, code) in [("finished", 0), ("incomplete", 3), ("interrupted", 130)] {
+    let large = parse(&folder.path().join("large"), &["--radius", "300", "--seconds", "1"]).unwrap();
+    assert_eq!(tool::run(&large).unwrap().outcome, "stopped");
+    for (outcome, code) in [("finished", 0), ("incomplete", 3), ("stopped", 124), ("interrupted", 130)] {
         summary.outcome = outcome;
         assert_eq!(format!("{:?}", summary.exit_code()), format!("{:?}", ExitCode::from(code)), "{outcome}");
     }

@@ -62,7 +62,7 @@ fn all_keys_of_one_ending_get_another_one_with_their_values_and_versions() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     make(&path, 1_000);
-    assert_eq!(run(&path, &[]), Ok(tool::Outcome { upgraded: 1_000, left: Vec::new() }));
+    assert_eq!(run(&path, &[]), Ok(tool::Outcome { upgraded: 1_000, ..Default::default() }));
     assert_eq!(contents(&path), upgraded(1_000));
     // There is nothing left to do.
     assert_eq!(run(&path, &[]), Ok(tool::Outcome::default()));
@@ -81,7 +81,7 @@ fn files_that_belong_to_another_export_stay_as_they_are() {
         store.close().unwrap();
     }
     let before = contents(&third);
-    assert_eq!(run(&first, &[]), Ok(tool::Outcome { upgraded: 20, left: Vec::new() }));
+    assert_eq!(run(&first, &[]), Ok(tool::Outcome { upgraded: 20, ..Default::default() }));
     assert!(contents(&second).contains_key(&key(3, "claim")));
     assert_eq!(contents(&third), before);
 }
@@ -89,7 +89,7 @@ fn files_that_belong_to_another_export_stay_as_they_are() {
 #[test]
 fn without_a_file_it_shows_what_it_does_with_one_of_its_own() {
     let arguments = tool::Arguments::try_parse_from(["upgrade"]).unwrap();
-    assert_eq!(tool::run(&arguments), Ok(tool::Outcome { upgraded: 1_000, left: Vec::new() }));
+    assert_eq!(tool::run(&arguments), Ok(tool::Outcome { upgraded: 1_000, ..Default::default() }));
 }
 
 /// Promise, upkeep: The example `upgrade` gives all keys of one ending another, and can be killed at any time.
@@ -121,6 +121,21 @@ fn wherever_an_upgrade_is_killed_each_object_is_there_once_and_the_next_run_goes
     );
     assert_eq!(outcome.unwrap().upgraded, 1_000);
     assert!(left.len() > 2 && left.last() == Some(&0), "{left:?}");
+}
+
+#[test]
+fn an_upgrade_that_is_broken_off_says_so_and_the_next_run_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    make(&path, 1_000);
+    let mut store = ObjectStore::open(&path, SIGNATURE, ObjectStoreOptions::default()).unwrap();
+    let endings = tool::Endings::new("/game:owner", "/game:claim").unwrap();
+    let outcome = tool::upgrade(&mut store, endings, |old| Ok(claim(old)), |_, _| ControlFlow::Break(())).unwrap();
+    store.close().unwrap();
+    assert!(outcome.stopped && outcome.upgraded < 1_000, "{outcome:?}");
+    let rest = tool::Outcome { upgraded: 1_000 - outcome.upgraded, ..Default::default() };
+    assert_eq!(run(&path, &[]), Ok(rest));
+    assert_eq!(contents(&path), upgraded(1_000));
 }
 
 #[test]

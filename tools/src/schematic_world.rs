@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 use terrane_objects::work::Stop;
 use terrane_storage::upkeep::schematics::{ClosedWorld, ClosedWorldError, SchematicImport, SchematicImportReport};
 use terrane_storage::{Access, WorldStore};
+use terrane_world::snapshot::Turn;
 use terrane_world::snapshot::schematic::{ReadOptions, ReadReport, Schematic, SchematicError, WriteOptions};
 use terrane_world::snapshot::translation::TranslationOptions;
-use terrane_world::snapshot::Turn;
 use terrane_world::space::{BlockBox, BlockPos};
 
 pub fn export(arguments: &ExportArguments, stop: &Stop) -> Result<Outcome> {

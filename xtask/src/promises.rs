@@ -11,15 +11,23 @@ use std::process::ExitCode;
 const PAGE: &str = "docs/promises.md";
 
 /// Folders with tests, each with what the paths of its tests begin with.
-const SOURCES: [(&str, &str); 4] =
-    [("src", ""), ("tests/it", "it::"), ("tools/src", "tools::"), ("xtask/src", "xtask::")];
+const SOURCES: [(&str, &str); 7] = [
+    ("crates/terrane_objects/src", "terrane_objects::"),
+    ("crates/terrane_storage/src", "terrane_storage::"),
+    ("crates/terrane_world/src", "terrane_world::"),
+    ("src", ""),
+    ("tests/it", "it::"),
+    ("tools/src", "tools::"),
+    ("xtask/src", "xtask::"),
+];
 
 const HEAD: &str = "\
 # Promises and their tests
 
 Each promise of the documentation stands in the doc comment of the tests that fail if it does not hold: `/// Promise, topic: A
 sentence.` This page is made of them by `cargo xtask promises`, and CI checks that it is up to date. Tests are named by their path:
-those that begin with `it::` are in `tests/it`, those with `xtask::` in `xtask/src`, and all others in `src`.
+those that begin with `it::` are in `tests/it`, those with `xtask::` in `xtask/src`, those with the name of a crate in `crates`,
+and all others in `src`.
 ";
 
 const NO_TEST: &str = "
