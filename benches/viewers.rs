@@ -9,6 +9,7 @@ mod choose;
 use bevy_terrane::prelude::*;
 use bevy_terrane::simulation::SplitMix64;
 use bevy_terrane::testing::{Patience, headless, start, update_until_within};
+use bevy_terrane::view::DimensionGeneration;
 use std::time::{Duration, Instant};
 
 fn main() {

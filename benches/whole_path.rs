@@ -12,7 +12,7 @@ use bevy::prelude::*;
 use bevy_terrane::prelude::*;
 use bevy_terrane::simulation::SplitMix64;
 use bevy_terrane::testing::{headless, spawn_in_region, start};
-use bevy_terrane::view::TimeWindow;
+use bevy_terrane::view::{RegionStatistics, TimeWindow};
 use report::{report, resident};
 use square::{Seen, terrane, watch};
 use std::path::Path;

@@ -48,6 +48,35 @@ pub mod object_store {
 }
 
 /// Parts of a world as they were, to be put back there or elsewhere.
+///
+/// A game reads a file on a thread of its own, and has a snapshot job put it into the running world:
+///
+/// ```
+/// use bevy_terrane::prelude::*;
+/// use bevy_terrane::snapshot::Snapshot;
+/// use bevy_terrane::view::{Jobs, RestoreSnapshot};
+/// use bevy_terrane::snapshot::schematic::{ReadOptions, Schematic};
+/// use bevy_terrane::snapshot::translation::TranslationOptions;
+/// use bevy_terrane::snapshot::{BlockTurns, Relocation, Turn};
+/// use std::sync::Arc;
+///
+/// fn paste(jobs: Res<Jobs>, types: Res<BlockTypes>, dimension: Single<&DimensionOpen>) {
+///     let (jobs, types, dimension) = (jobs.clone(), types.clone(), dimension.id);
+///     std::thread::spawn(move || -> Result {
+///         let file = std::fs::File::open("house.schem")?;
+///         let (schematic, _) = Schematic::read(file, &ReadOptions::default())?;
+///         let turn = Turn::quarters(1);
+///         let options = TranslationOptions { turn, ..TranslationOptions::default() };
+///         let (house, report) = Snapshot::from_schematic(schematic, dimension, &types, &options)?;
+///         info!("{} blocks are not known", report.placeholders);
+///         let place = Relocation { turn, to: BlockPos::new(100, 64, 100), ..Relocation::default() };
+///         let house = house.placed(&place, &BlockTurns::new(&types, turn))?;
+///         jobs.restore(RestoreSnapshot::new(dimension, Arc::new(house)));
+///         Ok(())
+///     });
+/// }
+/// # App::new().add_systems(Startup, paste);
+/// ```
 pub mod snapshot {
     pub use terrane_storage::upkeep::schematics as closed_world;
     pub use terrane_world::snapshot::*;
@@ -55,45 +84,29 @@ pub mod snapshot {
 
 /// What a game imports, together with `bevy::prelude`.
 pub mod prelude {
-    pub use crate::block::{BlockComponent, BlockComponentId, BlockId, BlockRegistry, BlockStates, BlockType, Schema};
+    pub use crate::block::{BlockComponent, BlockId, BlockRegistry, BlockStates, BlockType};
     pub use crate::chunk::{Chunk, Column};
     pub use crate::generation::{
-        Boulder, Caves, Feature, FeatureCanvas, FeatureError, FeatureRandom, FeatureReach, Features, Flat,
-        GenerateError, GenerateLayer, GenerateRequest, Generator, GeneratorIdentity, GroundCover, Heightmap, Hills,
-        LayerColumn, Layers, Mask, NoiseMask, Placement, Select, Surface, SurfaceAnswer, SurfaceRequest, Tree,
-        TreeShape, Veins, Void, WaterFill,
+        Caves, Features, Flat, GenerateError, GenerateRequest, Generator, GeneratorIdentity, GroundCover, Heightmap,
+        Hills, Layers, Tree, Void,
     };
     #[cfg(feature = "overlay")]
     pub use crate::overlay::OverlayPlugin;
-    pub use crate::plugin::{
-        LetterLimits, RegionFaults, SaveDurability, TerraneAppExt, TerranePlugin, TickMode, ViewerLimits, WorldFailure,
-    };
-    pub use crate::region::{RegionId, RegionPart, RegionizerConfig};
+    pub use crate::plugin::{TerraneAppExt, TerranePlugin, TickMode, WorldFailure};
+    pub use crate::region::{RegionId, RegionPart};
     #[cfg(feature = "render")]
     pub use crate::render::{ChunkRenderPlugin, FarRenderPlugin};
     pub use crate::simulation::{
-        Address, BlockAccessError, BlockTick, BlockTicks, BlockTypes, ColumnError, ColumnReady, ColumnRestored,
-        EntityIndex, EntityMoved, LetterSender, LoggedOut, MoveCause, Moving, PlacedMessage, Player, Position, Post,
-        Received, RegionBlocks, RegionColumns, RegionInfo, RegionMessage, RegionRandom, RegionResource, RegionSystems,
+        BlockAccessError, BlockTick, BlockTypes, EntityIndex, EntityMoved, LetterSender, Moving, Player, Position,
+        Post, Received, RegionBlocks, RegionInfo, RegionMessage, RegionRandom, RegionResource, RegionSystems,
         RegionTick, Returned, StableId, Undeliverable, Viewer,
     };
-    pub use crate::snapshot::{RestoreSequence, Snapshot, SnapshotParts};
-    pub use crate::space::{BatchPos, BlockBox, BlockPos, ChunkPos, ColumnArea, ColumnPos, DimensionId, SectionPos};
-    pub use crate::storage::{StorageConfig, TierConfig};
+    pub use crate::space::{BlockBox, BlockPos, ChunkPos, ColumnArea, ColumnPos, DimensionId};
     pub use crate::view::{
-        AfterCrash, Arena, ArenaCreated, ArenaError, ArenaOrder, ArenaRefused, ArenaRemoved, ArenaReverted,
-        ArenaSettings, ArenaState, ArenaStatus, AskChunks, AskError, AskOpacity, Backlog, BackupFailed, BackupWorld,
-        BlockRefused, CaptureSnapshot, ChunkState, ChunkSyncClient, ChunkSyncPeer, ChunksAnswer, ColumnChange,
-        ColumnChanged, ColumnFailed, ControlError, ControlJob, ControlRefused, ControlRegion, Coupling, Dimension,
-        DimensionClock, DimensionClosed, DimensionFailed, DimensionGeneration, DimensionOpen, DimensionOpened,
-        DimensionRemoved, DimensionStatistics, EntityRestore, FailedColumn, FarColumnChanged, FarColumns, FarView,
-        GroundRegenerated, Job, JobEnded, JobError, JobId, JobKind, JobOrder, JobOutcome, JobProgress, JobState, Jobs,
-        LetterLost, LogIn, LogInError, LogInRefused, LogOut, Mirror, MirrorIndex, OpacityAnswer, Pacing,
-        PlayerLoggedIn, PlayerLoggedOut, Pregeneration, PublishedBlocks, PublishedColumns, RegionCommands,
-        RegionCreated, RegionDestroyed, RegionFault, RegionHalted, RegionHung, RegionMerged, RegionOrder,
-        RegionRestarted, RegionSplit, RegionStatistics, Regions, RemoveDimension, RestoreSnapshot, RetryColumns,
-        SaveError, SaveFailed, SaveWorld, SetBlock, SnapshotConfig, SnapshotSource, StepDimension, StepRefused,
-        StoreSnapshot, TickWindow, ViewSystems, WorkError, WorldBackedUp, WorldSaved, WorldStatistics,
+        BlockRefused, ColumnChange, ColumnChanged, ColumnFailed, Dimension, DimensionClock, DimensionFailed,
+        DimensionOpen, DimensionOpened, FarView, Mirror, MirrorIndex, PublishedBlocks, PublishedColumns,
+        RegionCommands, RegionHalted, Regions, SaveFailed, SaveWorld, SetBlock, ViewSystems, WorldSaved,
+        WorldStatistics,
     };
     #[doc(no_inline)]
     pub use bevy::prelude::*;

@@ -4,7 +4,7 @@ use crate::arguments::Arguments;
 use crate::coliseum::AREA;
 use bevy::math::DVec2;
 use bevy_terrane::prelude::*;
-use bevy_terrane::simulation::SplitMix64;
+use bevy_terrane::simulation::{RegionColumns, SplitMix64};
 use serde::{Deserialize, Serialize};
 use std::f64::consts::TAU;
 

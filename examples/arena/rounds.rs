@@ -10,6 +10,7 @@ use crate::watch::Watch;
 use bevy_terrane::chunk::Column;
 use bevy_terrane::prelude::*;
 use bevy_terrane::render::ChunkMeshProgress;
+use bevy_terrane::view::{Arena, ArenaCreated, ArenaRefused, ArenaReverted, ArenaState, ArenaStatus, Jobs};
 use serde::Serialize;
 use std::fmt::{self, Display, Formatter};
 use std::time::{Duration, Instant};

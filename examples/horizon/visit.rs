@@ -8,6 +8,7 @@ use crate::watch::Watch;
 use bevy::ecs::system::SystemParam;
 use bevy_terrane::prelude::*;
 use bevy_terrane::render::{ChunkMeshProgress, FarMeshProgress};
+use bevy_terrane::view::FarColumns;
 use serde::Serialize;
 use std::fmt::{self, Display, Formatter};
 use std::time::Duration;

@@ -4,7 +4,9 @@ use crate::arguments::Arguments;
 use crate::fault;
 use crate::landmarks::BEACON;
 use crate::palette::{HEATH, LEAVES, MEADOW};
-use bevy_terrane::generation::{HeightBand, HeightmapError};
+use bevy_terrane::generation::{
+    Feature, FeatureCanvas, FeatureError, FeatureReach, HeightBand, HeightmapError, Placement,
+};
 use bevy_terrane::prelude::*;
 
 /// A sample of the map is 74 m by 93 m: this keeps the proportions seen from above.

@@ -60,6 +60,7 @@ mod window;
 
 use arguments::Arguments;
 use bevy_terrane::prelude::*;
+use bevy_terrane::region::RegionizerConfig;
 use palette::Palette;
 use std::error::Error;
 use std::process::ExitCode;

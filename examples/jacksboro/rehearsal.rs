@@ -2,6 +2,7 @@
 
 use bevy::ecs::system::SystemParam;
 use bevy_terrane::prelude::*;
+use bevy_terrane::view::{ControlRegion, RegionOrder, RegionStatistics};
 use std::time::Duration;
 
 /// How long an order may take until the picture is taken all the same: regions merge and end when they like.

@@ -11,6 +11,7 @@ use bevy_renet::netcode::NetcodeClientPlugin;
 use bevy_renet::{RenetClient, RenetClientPlugin, RenetReceive, RenetSend};
 use bevy_terrane::prelude::*;
 use bevy_terrane::render::ChunkMeshProgress;
+use bevy_terrane::view::ChunkSyncClient;
 use serde::{Deserialize, Serialize};
 use std::error::Error;
 use std::fmt::{self, Display, Formatter};

@@ -12,6 +12,7 @@ use bevy_renet::renet::{ClientId, ServerEvent};
 use bevy_renet::{RenetReceive, RenetSend, RenetServer, RenetServerEvent, RenetServerPlugin};
 use bevy_terrane::chunk_sync::SyncLimits;
 use bevy_terrane::prelude::*;
+use bevy_terrane::view::ChunkSyncPeer;
 use std::error::Error;
 use std::io::Write;
 use std::time::Duration;

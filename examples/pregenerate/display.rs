@@ -3,6 +3,7 @@
 use super::progress::Progress;
 use super::tell::{self, say};
 use bevy_terrane::prelude::*;
+use bevy_terrane::view::JobProgress;
 use indicatif::HumanDuration;
 use std::fmt::Display as Text;
 use std::fs;

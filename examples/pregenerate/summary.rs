@@ -3,7 +3,7 @@
 use super::display::{Display, megabytes};
 use super::tell::Run;
 use bevy_terrane::prelude::*;
-use bevy_terrane::view::WorldStatistics;
+use bevy_terrane::view::{JobProgress, JobState, Pregeneration, WorldStatistics};
 use serde::Serialize;
 use std::fmt::{self, Formatter};
 use std::mem;

@@ -30,6 +30,7 @@ impl Jobs {
     ///
     /// ```
     /// use bevy_terrane::prelude::*;
+    /// use bevy_terrane::view::{Arena, ArenaState, ArenaStatus, Jobs};
     ///
     /// fn open_arena(jobs: Res<Jobs>, dimension: Single<&DimensionOpen, Added<DimensionOpen>>) {
     ///     let area = BlockBox::new(BlockPos::new(-64, 0, -64), BlockPos::new(63, 95, 63));

@@ -27,6 +27,7 @@ use uuid::Uuid;
 ///
 /// ```
 /// use bevy_terrane::prelude::*;
+/// use bevy_terrane::simulation::Address;
 ///
 /// #[derive(Clone)]
 /// struct Damage(u32);

@@ -3,7 +3,12 @@
 use crate::disk::Disk;
 use crate::snapshots::{at, blocks, set, world, world_with};
 use crate::support::*;
+use bevy_terrane::block::Schema;
 use bevy_terrane::prelude::*;
+use bevy_terrane::view::{
+    Arena, ArenaCreated, ArenaError, ArenaOrder, ArenaRefused, ArenaRemoved, ArenaReverted, ArenaSettings, ArenaState,
+    ArenaStatus, Job, JobError, Jobs, SnapshotConfig, WorkError,
+};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

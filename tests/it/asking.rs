@@ -3,7 +3,7 @@
 use crate::support::*;
 use bevy::ecs::system::RunSystemOnce;
 use bevy_terrane::prelude::*;
-use bevy_terrane::simulation::ColumnError;
+use bevy_terrane::simulation::{ColumnError, ColumnReady, RegionColumns};
 use bevy_terrane::view::TimeWindow;
 use std::sync::{Arc, Mutex};
 

@@ -2,8 +2,11 @@
 
 use crate::disk::Disk;
 use crate::support::*;
+use bevy_terrane::plugin::SaveDurability;
 use bevy_terrane::prelude::*;
+use bevy_terrane::simulation::RegionColumns;
 use bevy_terrane::storage::WorldStore;
+use bevy_terrane::view::Backlog;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};

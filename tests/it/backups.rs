@@ -4,10 +4,12 @@
 
 use crate::support::*;
 use bevy_terrane::prelude::*;
+use bevy_terrane::space::BatchPos;
 use bevy_terrane::storage::upkeep::restore_world;
 use bevy_terrane::storage::{
     Access, Durability, Family, KeyValueStore, RocksStore, StorageConfig, WorldStore, WriteBatch,
 };
+use bevy_terrane::view::{BackupFailed, BackupWorld, SaveError, WorkError, WorldBackedUp};
 use bevy_terrane::work::Stop;
 use std::num::NonZeroU32;
 use std::path::Path;

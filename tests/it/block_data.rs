@@ -2,9 +2,12 @@
 //! is opaque.
 
 use crate::support::*;
+use bevy_terrane::block::{BlockComponentId, Schema};
 use bevy_terrane::prelude::*;
+use bevy_terrane::simulation::ColumnError;
+use bevy_terrane::space::BatchPos;
 use bevy_terrane::storage::{MemoryStore, StoreError};
-use bevy_terrane::view::AskError;
+use bevy_terrane::view::{AskError, AskOpacity, OpacityAnswer};
 use std::sync::Arc;
 
 const CHEST: BlockPos = BlockPos::new(3, 10, -5);

@@ -2,6 +2,7 @@
 
 use crate::support::*;
 use bevy_terrane::prelude::*;
+use bevy_terrane::view::{RegionMerged, RegionSplit};
 use std::sync::{Arc, Mutex};
 
 /// What came: the region's tick, the block, the kind.

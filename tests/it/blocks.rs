@@ -2,6 +2,7 @@
 
 use crate::support::*;
 use bevy_terrane::prelude::*;
+use bevy_terrane::simulation::RegionColumns;
 
 fn world(radius: u32) -> (App, Entity) {
     let mut app = game(lockstep());

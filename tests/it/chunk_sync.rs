@@ -3,6 +3,7 @@
 use crate::support::*;
 use bevy_terrane::chunk_sync::SyncLimits;
 use bevy_terrane::prelude::*;
+use bevy_terrane::view::{ChunkSyncClient, ChunkSyncPeer, Pregeneration};
 use std::path::Path;
 
 /// The number of the server's dimension on clients.

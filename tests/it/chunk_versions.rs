@@ -3,7 +3,7 @@
 use crate::support::*;
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::MemoryStore;
-use bevy_terrane::view::AskError;
+use bevy_terrane::view::{AskChunks, AskError, ChunkState, ChunksAnswer};
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -5,6 +5,9 @@ mod watchdog;
 use crate::support::*;
 use bevy_terrane::prelude::*;
 use bevy_terrane::view::TimeWindow;
+use bevy_terrane::view::{
+    ControlError, ControlRefused, ControlRegion, RegionMerged, RegionOrder, RegionSplit, StepDimension, StepRefused,
+};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 

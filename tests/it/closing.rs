@@ -3,6 +3,7 @@
 use crate::support::gate::Gate;
 use crate::support::*;
 use bevy_terrane::prelude::*;
+use bevy_terrane::view::{DimensionClosed, DimensionRemoved, LetterLost};
 
 /// Letters of the game that is closed.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,6 +4,7 @@
 use crate::disk::Disk;
 use crate::support::*;
 use bevy_terrane::prelude::*;
+use bevy_terrane::view::RegionOrder;
 use std::time::Duration;
 
 const BLOCK: BlockPos = BlockPos::new(3, 9, 3);

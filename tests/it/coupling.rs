@@ -2,6 +2,8 @@
 
 use crate::support::*;
 use bevy_terrane::prelude::*;
+use bevy_terrane::simulation::Address;
+use bevy_terrane::view::{Coupling, RegionOrder};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 

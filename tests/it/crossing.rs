@@ -3,7 +3,8 @@
 use crate::support::*;
 use bevy_terrane::prelude::*;
 use bevy_terrane::simulation::SplitMix64;
-use bevy_terrane::storage::{KeyValueStore, MemoryStore};
+use bevy_terrane::storage::{KeyValueStore, MemoryStore, StorageConfig};
+use bevy_terrane::view::{RegionMerged, RegionSplit};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;

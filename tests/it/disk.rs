@@ -2,7 +2,9 @@
 
 use crate::support::gate::Gate;
 use bevy_terrane::prelude::*;
-use bevy_terrane::storage::{Durability, Family, KeyValue, KeyValueStore, MemoryStore, StoreError, WriteBatch};
+use bevy_terrane::storage::{
+    Durability, Family, KeyValue, KeyValueStore, MemoryStore, StorageConfig, StoreError, WriteBatch,
+};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};

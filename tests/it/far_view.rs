@@ -5,6 +5,7 @@ use crate::support::*;
 use bevy_terrane::chunk::{ColumnSummary, Detail};
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::{Family, StoreError};
+use bevy_terrane::view::{ControlJob, FarColumnChanged, FarColumns, JobOrder, JobProgress, JobState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

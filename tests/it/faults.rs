@@ -3,8 +3,11 @@
 use crate::support::gate::Gate;
 use crate::support::*;
 use bevy_terrane::chunk::ColumnSummary;
+use bevy_terrane::plugin::RegionFaults;
 use bevy_terrane::prelude::*;
-use bevy_terrane::storage::{KeyValueStore, MemoryStore, WorldStore};
+use bevy_terrane::simulation::RegionColumns;
+use bevy_terrane::storage::{KeyValueStore, MemoryStore, StorageConfig, WorldStore};
+use bevy_terrane::view::{DimensionClosed, RegionDestroyed, RegionOrder, RegionRestarted, SaveError};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -10,6 +10,7 @@ use crate::support::process::{output, output_within, program};
 use crate::support::*;
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::{Durability, Family, KeyValueStore, RocksStore, StoreError, WriteBatch};
+use bevy_terrane::view::{AskChunks, ChunksAnswer, LogIn, LogInRefused, PlayerLoggedIn};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

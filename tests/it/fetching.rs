@@ -3,6 +3,8 @@
 use crate::disk::Disk;
 use crate::support::*;
 use bevy_terrane::prelude::*;
+use bevy_terrane::simulation::RegionColumns;
+use bevy_terrane::view::{DimensionClosed, LetterLost, RegionOrder, RegionRestarted};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;

@@ -3,7 +3,7 @@
 
 use crate::meter::peak_bytes;
 use crate::support::*;
-use bevy_terrane::block::BlockRegistry;
+use bevy_terrane::block::{BlockComponentId, BlockRegistry};
 use bevy_terrane::chunk::format::cluster::{decode_cluster, encode_cluster};
 use bevy_terrane::chunk::format::{EncodedChunk, decode, encode};
 use bevy_terrane::chunk::{ColumnSummary, Detail};

@@ -4,6 +4,7 @@ use crate::support::ground::{Watched, disc};
 use crate::support::*;
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::MemoryStore;
+use bevy_terrane::view::{DimensionGeneration, DimensionStatistics, Pacing, Pregeneration, RetryColumns};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;

@@ -4,6 +4,10 @@ use crate::disk::Disk;
 use crate::faults::*;
 use crate::support::*;
 use bevy_terrane::prelude::*;
+use bevy_terrane::simulation::Address;
+use bevy_terrane::view::{
+    Coupling, DimensionClosed, LetterLost, RegionDestroyed, RegionOrder, RegionRestarted, RegionSplit,
+};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};

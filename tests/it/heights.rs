@@ -3,8 +3,9 @@
 use crate::support::*;
 use bevy_terrane::chunk::Chunk;
 use bevy_terrane::prelude::*;
-use bevy_terrane::simulation::{BlockAccessError, SplitMix64};
+use bevy_terrane::simulation::{BlockAccessError, RegionColumns, SplitMix64};
 use bevy_terrane::storage::MemoryStore;
+use bevy_terrane::view::{DimensionGeneration, FarColumns, RegionOrder};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;

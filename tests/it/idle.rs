@@ -3,6 +3,7 @@
 use crate::support::gate::Gate;
 use crate::support::*;
 use bevy_terrane::prelude::*;
+use bevy_terrane::view::{LetterLost, RegionOrder};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 

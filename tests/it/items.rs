@@ -4,7 +4,9 @@
 use crate::disk::Disk;
 use crate::faults::THERE;
 use crate::support::*;
+use bevy_terrane::plugin::SaveDurability;
 use bevy_terrane::prelude::*;
+use bevy_terrane::view::RegionOrder;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -3,6 +3,8 @@
 use crate::support::*;
 use bevy_terrane::chunk::format::encode;
 use bevy_terrane::prelude::*;
+use bevy_terrane::region::RegionizerConfig;
+use bevy_terrane::view::{RegionMerged, RegionSplit};
 use std::time::Duration;
 
 /// Hills that take their time, never the same.

@@ -6,6 +6,7 @@ use crate::support::ground::disc;
 use crate::support::process::{self, here, program};
 use crate::support::*;
 use bevy_terrane::prelude::*;
+use bevy_terrane::region::RegionizerConfig;
 use bevy_terrane::storage::MemoryStore;
 use std::collections::BTreeSet;
 use std::sync::Arc;

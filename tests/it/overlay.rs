@@ -15,6 +15,10 @@ use bevy_egui::{
 };
 use bevy_terrane::overlay::{Overlay, OverlayList};
 use bevy_terrane::prelude::*;
+use bevy_terrane::view::{
+    CaptureSnapshot, DimensionGeneration, FailedColumn, FarColumns, JobEnded, JobProgress, JobState, Jobs,
+    Pregeneration, RegionStatistics, SnapshotConfig,
+};
 use std::time::Duration;
 
 const THERE: BlockPos = BlockPos::new(16 * 100, 5, 0);

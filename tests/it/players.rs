@@ -3,6 +3,11 @@
 use crate::disk::Disk;
 use crate::support::*;
 use bevy_terrane::prelude::*;
+use bevy_terrane::simulation::LoggedOut;
+use bevy_terrane::view::{
+    DimensionRemoved, LogIn, LogInError, LogInRefused, LogOut, PlayerLoggedIn, PlayerLoggedOut, RegionOrder,
+    RemoveDimension,
+};
 use std::time::Duration;
 use uuid::Uuid;
 

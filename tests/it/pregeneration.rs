@@ -8,7 +8,11 @@ mod restart;
 use crate::disk::Disk;
 use crate::support::*;
 use bevy_terrane::prelude::*;
-use bevy_terrane::storage::{MemoryStore, WorldStore};
+use bevy_terrane::storage::{MemoryStore, StorageConfig, WorldStore};
+use bevy_terrane::view::{
+    ControlJob, DimensionClosed, DimensionRemoved, JobEnded, JobOrder, JobProgress, JobState, Pregeneration,
+    RegionCreated,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

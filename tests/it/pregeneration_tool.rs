@@ -45,7 +45,7 @@ fn it_generates_an_area_goes_on_and_refuses_what_cannot_be() {
     assert!(error.contains("nothing to go on with"), "{error}");
     let error = run(&world, &["--radius", "6", "--seed", "8"]).unwrap_err();
     assert!(error.contains("cannot be continued") && error.contains("seed"), "{error}");
-    let store = WorldStore::open(&bevy_terrane::prelude::StorageConfig::Path(world)).unwrap();
+    let store = WorldStore::open(&bevy_terrane::storage::StorageConfig::Path(world)).unwrap();
     let id = store.dimensions().unwrap()[0].id;
     let stored: u32 = store.stored_tiles(id).unwrap().iter().flat_map(|tile| tile.1).map(u16::count_ones).sum();
     assert_eq!((stored, store.pregenerations(id).unwrap().len()), (169, 0));

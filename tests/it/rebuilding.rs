@@ -5,6 +5,7 @@ use crate::support::gate::Gate;
 use crate::support::{Heard, heard, listen, start, update_until, viewer};
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::{Durability, Family, KeyValueStore, WriteBatch, keys};
+use bevy_terrane::view::{DimensionRemoved, RemoveDimension};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;

@@ -2,6 +2,7 @@
 
 use crate::support::*;
 use bevy_terrane::prelude::*;
+use bevy_terrane::view::{RegionCreated, RegionMerged, RegionSplit};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 

@@ -1,9 +1,9 @@
 //! A game changes its types, opens its old world, and everything in it is what it was; or it does not open, and says why.
 
 use crate::support::*;
-use bevy_terrane::block::{BlockLayout, BlockRegistryError};
+use bevy_terrane::block::{BlockLayout, BlockRegistryError, Schema};
 use bevy_terrane::prelude::*;
-use bevy_terrane::storage::{Family, KeyValueStore, MemoryStore, WorldStore};
+use bevy_terrane::storage::{Family, KeyValueStore, MemoryStore, StorageConfig, WorldStore};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 

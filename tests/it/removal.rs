@@ -4,8 +4,8 @@ use crate::closing::*;
 use crate::disk::Disk;
 use crate::support::*;
 use bevy_terrane::prelude::*;
-use bevy_terrane::storage::WorldStore;
-use bevy_terrane::view::DimensionError;
+use bevy_terrane::storage::{StorageConfig, WorldStore};
+use bevy_terrane::view::{DimensionClosed, DimensionError, DimensionRemoved, RemoveDimension, WorkError};
 use std::ops::ControlFlow;
 
 #[test]

@@ -5,6 +5,10 @@ use crate::snapshots::{at, blocks, ended, jobs, set, world};
 use crate::support::folder::copy_folder;
 use crate::support::*;
 use bevy_terrane::prelude::*;
+use bevy_terrane::snapshot::Snapshot;
+use bevy_terrane::view::{
+    AfterCrash, CaptureSnapshot, JobEnded, JobKind, JobOrder, JobState, RestoreSnapshot, SnapshotConfig,
+};
 use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;

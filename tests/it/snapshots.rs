@@ -8,7 +8,11 @@ mod undo;
 use crate::disk::Disk;
 use crate::support::*;
 use bevy_terrane::prelude::*;
-use bevy_terrane::snapshot::{BlockChoice, BlockFilter};
+use bevy_terrane::snapshot::{BlockChoice, BlockFilter, RestoreSequence, Snapshot};
+use bevy_terrane::view::{
+    CaptureSnapshot, EntityRestore, Job, JobEnded, JobError, JobOrder, JobOutcome, JobProgress, JobState, Jobs,
+    RegionOrder, RestoreSnapshot, SnapshotConfig, StoreSnapshot,
+};
 use bevy_terrane::view::{ColumnResult, JobId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};

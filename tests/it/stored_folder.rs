@@ -6,7 +6,11 @@ use crate::support::folder::{copy_folder, files};
 use crate::support::*;
 use bevy_terrane::prelude::*;
 use bevy_terrane::snapshot::StoredSnapshot;
-use bevy_terrane::storage::{Access, StoredBlockTick, WorldStore};
+use bevy_terrane::storage::{Access, StorageConfig, StoredBlockTick, WorldStore};
+use bevy_terrane::view::{
+    Arena, ArenaState, ArenaStatus, CaptureSnapshot, ControlJob, JobEnded, JobOrder, JobProgress, JobState, Jobs,
+    LogIn, PlayerLoggedIn, Pregeneration,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs;

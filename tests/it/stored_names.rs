@@ -5,6 +5,7 @@ use bevy_terrane::prelude::*;
 use bevy_terrane::storage::{
     Durability, EntityRecord, Family, KeyValueStore, MemoryStore, RegistryLists, SaveBatch, StorageConfig, WorldStore,
 };
+use bevy_terrane::view::{LogIn, PlayerLoggedIn, Pregeneration};
 use serde::{Deserialize, Serialize};
 use std::any::type_name;
 use std::fs;

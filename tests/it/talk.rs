@@ -1,7 +1,10 @@
 //! Messages and closures reach whoever owns their target, once and in order, whatever regions do meanwhile.
 
 use crate::support::*;
+use bevy_terrane::plugin::LetterLimits;
 use bevy_terrane::prelude::*;
+use bevy_terrane::simulation::Address;
+use bevy_terrane::view::{LetterLost, RegionMerged, RegionSplit};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use uuid::Uuid;

@@ -14,12 +14,13 @@ use crate::support::*;
 use bevy_terrane::block::BlockRecord;
 use bevy_terrane::chunk::Chunk;
 use bevy_terrane::prelude::*;
-use bevy_terrane::space::{GeneratorIdentity, TilePos};
+use bevy_terrane::space::{BatchPos, GeneratorIdentity, TilePos};
 use bevy_terrane::storage::upkeep::copy_store;
 use bevy_terrane::storage::{
     Access, Durability, EntityRecord, KeyValueStore, MemoryStore, RegistryLists, RocksStore, SaveBatch, StorageConfig,
     WorldStore,
 };
+use bevy_terrane::view::{LogIn, PlayerLoggedIn};
 use bevy_terrane::work::Stop;
 use clap::Parser;
 use std::collections::BTreeMap;

@@ -7,7 +7,10 @@ use crate::support::*;
 use bevy_terrane::chunk::Chunk;
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::upkeep::InspectedChunk;
-use bevy_terrane::storage::{ChunkGroup, Durability, Family, KeyValueStore, MemoryStore, SaveBatch, Tier, WorldStore};
+use bevy_terrane::storage::{
+    ChunkGroup, Durability, Family, KeyValueStore, MemoryStore, SaveBatch, StorageConfig, Tier, TierConfig, WorldStore,
+};
+use bevy_terrane::view::Pregeneration;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;

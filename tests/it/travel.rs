@@ -2,6 +2,8 @@
 
 use crate::support::*;
 use bevy_terrane::prelude::*;
+use bevy_terrane::simulation::MoveCause;
+use bevy_terrane::view::{RegionMerged, RegionSplit};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

@@ -2,9 +2,10 @@
 
 use crate::support::*;
 use bevy_terrane::prelude::*;
+use bevy_terrane::simulation::ColumnError;
 use bevy_terrane::snapshot::Snapshot;
-use bevy_terrane::storage::MemoryStore;
-use bevy_terrane::view::ColumnResult;
+use bevy_terrane::storage::{MemoryStore, StorageConfig};
+use bevy_terrane::view::{ColumnResult, JobEnded, Jobs, RestoreSnapshot};
 use std::sync::Arc;
 
 /// No game registers so many types.

@@ -40,7 +40,7 @@ use std::fmt;
 /// hold the same blocks, layers and components, whatever their palettes.
 ///
 /// ```
-/// # use bevy_terrane::{block::BlockId, chunk::Chunk};
+/// # use terrane_world::{block::BlockId, chunk::Chunk};
 /// let (stone, dirt) = (BlockId::new(1), BlockId::new(2));
 /// let mut chunk = Chunk::from_fn(|[_, y, _]| if y < 8 { stone } else { BlockId::AIR });
 /// assert_eq!(chunk.set_block([3, 7, 5], dirt), stone);

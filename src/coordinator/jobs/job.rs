@@ -68,6 +68,7 @@ pub enum JobKind {
 ///
 /// ```
 /// use bevy_terrane::prelude::*;
+/// use bevy_terrane::view::{JobProgress, Pregeneration};
 ///
 /// fn prepare_spawn(mut commands: Commands, dimension: Single<Entity, Added<Dimension>>) {
 ///     let area = ColumnArea::Disc { center: ColumnPos::new(0, 0), radius: 64 };

@@ -63,6 +63,7 @@ impl RegionColumns {
     ///
     /// ```
     /// use bevy_terrane::prelude::*;
+    /// use bevy_terrane::block::BlockComponentId;
     ///
     /// #[derive(Resource)]
     /// struct Fuel(BlockComponentId);

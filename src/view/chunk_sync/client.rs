@@ -30,6 +30,7 @@ use std::thread::JoinHandle;
 ///
 /// ```
 /// use bevy_terrane::prelude::*;
+/// use bevy_terrane::view::ChunkSyncClient;
 ///
 /// fn join(mut commands: Commands) {
 ///     let client = ChunkSyncClient::new(DimensionId(1 << 32)).with_radius(16);

@@ -40,6 +40,7 @@ const SLACK: u32 = 4;
 ///
 /// ```
 /// # use bevy_terrane::prelude::*;
+/// # use bevy_terrane::view::ChunkSyncPeer;
 /// # struct Connection;
 /// # impl Connection { fn received(&mut self) -> Vec<Vec<u8>> { vec![] } fn send(&mut self, _message: Vec<u8>) {} }
 /// # #[derive(Component)] struct Client(Connection);

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::support::gate::Gate;
+use bevy_terrane::view::RegionHung;
 
 /// Promise, clocks and faults: A region that hangs is named with the schedule that it is in.
 /// Promise, clocks and faults: `Regions` tells why a region halted, what it hangs in, and with whom it is coupled.

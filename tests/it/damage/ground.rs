@@ -3,7 +3,11 @@
 use super::*;
 use crate::support::*;
 use bevy_terrane::prelude::*;
-use bevy_terrane::storage::{Entry, Family, KeyValueStore, MemoryStore, StoreError, StoredItem, WriteBatch, keys};
+use bevy_terrane::simulation::ColumnError;
+use bevy_terrane::storage::{
+    Entry, Family, KeyValueStore, MemoryStore, StorageConfig, StoreError, StoredItem, WriteBatch, keys,
+};
+use bevy_terrane::view::GroundRegenerated;
 use std::time::Duration;
 
 const BAD: BlockPos = BlockPos::new(5, 3, 5);

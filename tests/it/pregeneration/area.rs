@@ -1,6 +1,7 @@
 //! What is generated, in which order, and beside whom.
 
 use super::*;
+use bevy_terrane::view::JobKind;
 
 /// Promise, pre-generation: The columns of a pre-generation are generated and stored without being loaded.
 #[test]

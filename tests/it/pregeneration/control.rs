@@ -1,6 +1,7 @@
 //! Progress, pauses and ends.
 
 use super::*;
+use bevy_terrane::view::{Job, JobKind};
 
 #[test]
 fn progress_rises_and_tells_how_long_it_takes() {

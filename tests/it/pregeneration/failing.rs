@@ -1,6 +1,7 @@
 //! Columns that cannot be generated.
 
 use super::*;
+use bevy_terrane::simulation::ColumnError;
 
 /// Promise, pre-generation: A column that fails three times is reported and counted, and does not stop its pre-generation.
 #[test]

@@ -1,6 +1,7 @@
 //! Jobs go on after a restart or a crash, wait with their dimension, and survive damage.
 
 use super::*;
+use bevy_terrane::view::RemoveDimension;
 
 /// Promise, pre-generation: A pre-generation goes on where it was, after a restart or a crash.
 #[test]

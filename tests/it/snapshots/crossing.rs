@@ -1,6 +1,7 @@
 //! Entities that move about while their box is captured column by column.
 
 use super::*;
+use bevy_terrane::snapshot::SnapshotParts;
 use uuid::Uuid;
 
 /// A row of eleven columns around the middle one.

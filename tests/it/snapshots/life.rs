@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::faults::{bomb, restart, two_regions_with};
-use bevy_terrane::simulation::SplitMix64;
+use bevy_terrane::simulation::{ColumnError, RegionColumns, SplitMix64};
 use bevy_terrane::snapshot::{EditHistory, Recorded};
-use bevy_terrane::view::ColumnOutcome;
+use bevy_terrane::view::{ColumnOutcome, ControlJob, RegionMerged, RegionSplit};
 use std::sync::mpsc::channel;
 use uuid::Uuid;
 

@@ -1,6 +1,7 @@
 //! What a capture leaves out is left alone by the restore.
 
 use super::*;
+use bevy_terrane::snapshot::SnapshotParts;
 
 const AREA: BlockBox = BlockBox { min: at(0, 16, 0), max: at(31, 47, 15) };
 const PLACE: BlockPos = at(3, 20, 3);

@@ -2,6 +2,7 @@
 
 use super::{update_until, walkers};
 use bevy_terrane::prelude::*;
+use bevy_terrane::region::RegionizerConfig;
 use std::time::{Duration, Instant};
 
 /// Where most of it happens.

@@ -59,7 +59,7 @@ pub struct SummaryCell {
 /// The surface of a column, cell by cell: what is drawn of it, or sent to a player, from afar.
 ///
 /// ```
-/// # use bevy_terrane::{block::BlockId, chunk::{Column, ColumnSummary, Detail}, space::{BlockPos, ColumnPos}};
+/// # use terrane_world::{block::BlockId, chunk::{Column, ColumnSummary, Detail}, space::{BlockPos, ColumnPos}};
 /// let mut column = Column::new(ColumnPos::new(0, 0));
 /// column.set_block(BlockPos::new(3, 70, 5), BlockId::new(1));
 /// let summary = ColumnSummary::new(&column);

@@ -33,7 +33,7 @@
 //! A graph is plain data with one owner, who changes it through `&mut`. Threads that share one lock it.
 //!
 //! ```
-//! # use bevy_terrane::{generation::DistanceGraph, space::{ColumnArea, ColumnPos}};
+//! # use terrane_world::{generation::DistanceGraph, space::{ColumnArea, ColumnPos}};
 //! let mut graph = DistanceGraph::new();
 //! let center = ColumnPos::new(10, -3);
 //! while let Some(work) = graph.find_work(center, 8) {

@@ -78,7 +78,7 @@ const WATER: [&str; 2] = ["minecraft:water", "terrane:water"];
 /// A piece of a world, as a file holds it. Positions count from its minimum corner, that of the lowest coordinates.
 ///
 /// ```
-/// # use bevy_terrane::{block::BlockId, chunk::Chunk, space::ChunkPos};
+/// # use terrane_world::{block::BlockId, chunk::Chunk, space::ChunkPos};
 /// # use terrane_world::snapshot::schematic::{ReadOptions, Schematic, WriteOptions};
 /// let mut schematic = Schematic::new([20, 8, 8]);
 /// schematic.palette.push("minecraft:stone".into());

@@ -14,31 +14,25 @@
 //! Back again, a state that the registry does not know becomes a placeholder, a waterlogged one that it knows only dry
 //! becomes that with water in layer 1, and what has no place in a world is told of in a [`TranslationReport`].
 //!
-//! A game reads a file on a thread of its own, and has a snapshot job put it into the running world:
-//!
 //! ```
-//! use bevy_terrane::prelude::*;
+//! use std::error::Error;
+//! use std::fs::File;
+//! use terrane_world::block::BlockRegistry;
 //! use terrane_world::snapshot::schematic::{ReadOptions, Schematic};
 //! use terrane_world::snapshot::translation::TranslationOptions;
-//! use terrane_world::snapshot::{BlockTurns, Relocation, Turn};
-//! use std::sync::Arc;
+//! use terrane_world::snapshot::{BlockTurns, Relocation, Snapshot, Turn};
+//! use terrane_world::space::{BlockPos, DimensionId};
 //!
-//! fn paste(jobs: Res<Jobs>, types: Res<BlockTypes>, dimension: Single<&DimensionOpen>) {
-//!     let (jobs, types, dimension) = (jobs.clone(), types.clone(), dimension.id);
-//!     std::thread::spawn(move || -> Result {
-//!         let file = std::fs::File::open("house.schem")?;
-//!         let (schematic, _) = Schematic::read(file, &ReadOptions::default())?;
-//!         let turn = Turn::quarters(1);
-//!         let options = TranslationOptions { turn, ..TranslationOptions::default() };
-//!         let (house, report) = Snapshot::from_schematic(schematic, dimension, &types, &options)?;
-//!         info!("{} blocks are not known", report.placeholders);
-//!         let place = Relocation { turn, to: BlockPos::new(100, 64, 100), ..Relocation::default() };
-//!         let house = house.placed(&place, &BlockTurns::new(&types, turn))?;
-//!         jobs.restore(RestoreSnapshot::new(dimension, Arc::new(house)));
-//!         Ok(())
-//!     });
+//! /// The house as it is to stand in the world, turned by a quarter.
+//! fn house(blocks: &BlockRegistry, dimension: DimensionId) -> Result<Snapshot, Box<dyn Error>> {
+//!     let (schematic, _) = Schematic::read(File::open("house.schem")?, &ReadOptions::default())?;
+//!     let turn = Turn::quarters(1);
+//!     let options = TranslationOptions { turn, ..TranslationOptions::default() };
+//!     let (house, report) = Snapshot::from_schematic(schematic, dimension, blocks, &options)?;
+//!     println!("{} blocks are not known", report.placeholders);
+//!     let place = Relocation { turn, to: BlockPos::new(100, 64, 100), ..Relocation::default() };
+//!     Ok(house.placed(&place, &BlockTurns::new(blocks, turn))?)
 //! }
-//! # App::new().add_systems(Startup, paste);
 //! ```
 
 mod entities;

@@ -19,7 +19,7 @@ const COUNTED_ONE_BY_ONE: usize = 8;
 /// The bytes of a chunk, of which single blocks and components can be read without decoding the rest.
 ///
 /// ```
-/// # use bevy_terrane::{block::BlockId, chunk::{Chunk, format::{EncodedChunk, encode}}};
+/// # use terrane_world::{block::BlockId, chunk::{Chunk, format::{EncodedChunk, encode}}};
 /// let mut bytes = Vec::new();
 /// encode(&(), &Chunk::uniform(BlockId::new(7)), &[], &mut bytes)?;
 /// assert_eq!(EncodedChunk::new(&bytes)?.block([1, 2, 3])?, BlockId::new(7));
