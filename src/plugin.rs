@@ -11,7 +11,9 @@ pub use crate::coordinator::{
 pub use app_ext::TerraneAppExt;
 pub use setup::WorldFailure;
 
-use crate::coordinator::{CoordinatorConfig, CoordinatorHandle, DimensionGeneration, MainLink, Pacing, SnapshotConfig};
+use crate::coordinator::{
+    CoordinatorConfig, CoordinatorHandle, DimensionGeneration, Jobs, MainLink, Pacing, SnapshotConfig,
+};
 use crate::region::RegionizerConfig;
 use crate::storage::{StorageConfig, TierConfig};
 use crate::view;
@@ -178,7 +180,8 @@ impl TerranePlugin {
     /// A chunk that is stored but damaged is generated anew and stored at once, and what was changed in it is lost. What can be
     /// read of the damaged value is [kept aside](crate::storage::WorldStore::set_aside).
     ///
-    /// By default its column is not loaded, which is told and tried again: it can still be restored from a backup.
+    /// By default its column is not loaded: a `ColumnFailed` says so, and loading is tried again. It can still be restored from a
+    /// backup.
     pub fn with_damaged_ground_regenerated(mut self) -> Self {
         self.config.regenerates_damaged = true;
         self
@@ -260,6 +263,10 @@ impl Plugin for TerranePlugin {
                 }
                 Err(error) => fail(app, error.into()),
             }
+        }
+        if !app.world().contains_resource::<Jobs>() {
+            // Nothing begins without a world; the game's systems run once more until the app ends.
+            app.insert_resource(MainLink::to_nowhere().jobs());
         }
         // Only now it is known whether there is a log, and what all plugins added.
         setup::tell_of_systems_that_never_run(app);

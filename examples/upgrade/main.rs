@@ -73,6 +73,10 @@ fn upgrade_all(first: &Path, endings: Endings<'_>, is_over: impl Fn() -> bool) -
     let (mut all, mut of_first) = (Outcome::default(), None);
     // The first one must be there.
     for path in (1..).map(|number| export_file(first, number)).take_while(|path| path == first || path.exists()) {
+        if of_first.is_some() && is_over() {
+            all.stopped = true;
+            break;
+        }
         // Whatever kind of object store it is.
         let signature = ObjectStore::signature_of(&path)?;
         let mut store = ObjectStore::open(&path, &signature, ObjectStoreOptions::default())?;

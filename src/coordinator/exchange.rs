@@ -132,6 +132,11 @@ impl MainLink {
         Self { teller, published: Arc::default(), frames: Arc::default(), last_job: Arc::default() }
     }
 
+    /// For an app without a world: all requests are dropped.
+    pub fn to_nowhere() -> Self {
+        Self::new(channel().0)
+    }
+
     /// Has a system of the coordinator run with a request, in the coordinator's next pass, in the order of the calls. Once the
     /// coordinator has ended, requests are dropped.
     pub(crate) fn request<T: Send + 'static, M: 'static>(

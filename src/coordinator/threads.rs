@@ -26,7 +26,8 @@ use std::thread::JoinHandle;
 #[derive(Resource)]
 pub struct Threads {
     pub regions: RegionThreads,
-    loading: Arc<TaskPool>,
+    /// For what the main world asks of the store: columns that are loaded do not wait for it.
+    answers: TaskPool,
     pub storage: StorageThread,
     pub teller: Teller,
     pub template: RegionTemplate,
@@ -53,12 +54,11 @@ impl Threads {
         let storage = StorageThread::start(store.clone(), move |commit| {
             commits.send(Event::Committed(Box::new(commit)));
         })?;
-        let loading = Arc::new(tasks("terrane loading", 1));
         let generation = tasks("terrane generation", config.generation_threads);
-        let columns = ColumnThreads::new(generation, loading.clone(), teller.clone(), store.clone());
+        let columns = ColumnThreads::new(generation, tasks("terrane loading", 1), teller.clone(), store.clone());
         let threads = Self {
             regions,
-            loading,
+            answers: tasks("terrane answers", 1),
             storage,
             teller,
             template,

@@ -61,7 +61,8 @@ pub trait TerraneAppExt {
     /// Entities take their `T` along, and it is stored with them, under its
     /// [`TypePath`](SavedComponent). An entity is stored if it has at least one such component.
     ///
-    /// A stored value that cannot be read is named in the log, and stays in the store as it is.
+    /// A stored value that cannot be read is named in the log, and stays in the store as it is. References to entities are
+    /// `Entity::PLACEHOLDER` after loading: what must be found again, a [`StableId`](crate::simulation::StableId) names.
     fn register_saved_component<T: SavedComponent>(&mut self) -> &mut Self;
 
     /// The same for a `T` whose stored form has a version, or whose type path was another before

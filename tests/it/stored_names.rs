@@ -134,7 +134,8 @@ fn no_stored_name_has_a_module_of_ours_in_it() {
 
 /// The first path in the text that leads through a module of this crate.
 fn module_of_ours(text: &str) -> Option<&str> {
-    let mut paths = text.match_indices("bevy_terrane::").map(|(at, root)| &text[at + root.len()..]);
+    let ours = ["bevy_terrane::", "terrane_objects::", "terrane_storage::", "terrane_world::"];
+    let mut paths = ours.iter().flat_map(|root| text.match_indices(root)).map(|(at, root)| &text[at + root.len()..]);
     paths.find_map(|rest| {
         let (module, _) = rest.split_once("::")?;
         (!module.is_empty() && module.chars().all(|letter| letter.is_lowercase() || letter == '_')).then_some(module)

@@ -91,7 +91,8 @@ fn ground_that_was_left_cools_down_by_time_and_distance_and_loaded_ground_does_n
     assert!(statistics.moved_bytes > statistics.written_bytes / 4 && statistics.written_bytes > 0);
 }
 
-/// Promise, tiers: `OnLoad` makes a whole chunk group hot when it is loaded, `OnSave` when a changed chunk of it is saved.
+/// Promise, tiers: With `promotes_on_load` a whole chunk group becomes hot when it is loaded, otherwise when a changed chunk of
+/// it is saved.
 #[test]
 fn ground_that_is_loaded_is_hot_at_once_if_the_game_wants_it_so() {
     let disk = Arc::new(MemoryStore::new());

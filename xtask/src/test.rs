@@ -23,6 +23,9 @@ pub fn run() -> Result<ExitCode, String> {
         let name = if features.is_empty() { "no features" } else { features };
         step(&format!("Lints, {name}"), cargo.command(&check).args(["--", "-D", "warnings"]))?;
     }
+    let alone = ["terrane_objects", "terrane_storage", "terrane_world"].map(|name| format!("--package={name}"));
+    let mut check = cargo.command(&["clippy", "--lib", "--no-default-features"]);
+    step("Lints, crates without Bevy and RocksDB", check.args(alone).args(["--", "-D", "warnings"]))?;
     let ours = ["bevy_terrane", "terrane_objects", "terrane_storage", "terrane_world"];
     let mut documentation = cargo.command(&["doc", "--no-deps", "--all-features"]);
     documentation.args(ours.map(|name| format!("--package={name}")));

@@ -33,11 +33,13 @@ pub enum ReadError {
 }
 
 impl<'a> Reader<'a> {
+    #[inline]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, offset: 0 }
     }
 
     /// Where it is, in bytes from the first one.
+    #[inline]
     pub fn offset(&self) -> usize {
         self.offset
     }
@@ -57,6 +59,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The next bytes, as many as this.
+    #[inline]
     pub fn slice(&mut self, length: usize) -> Result<&'a [u8], ReadError> {
         let truncated = ReadError::Truncated { offset: self.bytes.len() };
         let (slice, _) = self.bytes[self.offset..].split_at_checked(length).ok_or(truncated)?;

@@ -55,18 +55,25 @@ impl WorldStore {
         batch: BatchPos,
         blocks: &KnownBlocks,
     ) -> Result<BatchOpacity, StoreError> {
+        /// A batch of columns is as wide as a group of chunks: one group is in memory at a time.
+        const GROUP: u32 = 2;
         let columns: Vec<ColumnPos> = batch.columns().collect();
         let mut tile = BatchOpacity::default();
-        for stored in self.peek_batch(dimension, batch, &columns, CHUNK_COORDINATES)? {
-            for (y, chunk) in stored.column.chunks() {
-                tile.set_chunk(stored.column.pos(), y, chunk, |block| blocks.is_opaque(block));
+        self.visit_cubes(dimension, batch.column(0), CHUNK_COORDINATES, GROUP, |bottom| {
+            let heights = bottom..bottom + (1 << GROUP);
+            for stored in self.peek_batch(dimension, batch, &columns, heights)? {
+                for (y, chunk) in stored.column.chunks() {
+                    tile.set_chunk(stored.column.pos(), y, chunk, |block| blocks.is_opaque(block));
+                }
             }
-        }
+            Ok(())
+        })?;
         Ok(tile)
     }
 
     /// Stores a tile, unless something was written since there were so many writes, or is being written: its chunks may be
-    /// others by now. Without it the tile is made once more, so nobody waits for this and no error counts.
+    /// others by now. Without it the tile is made once more, so nobody waits for this and no error counts. A tile of empty ground
+    /// is not stored: whoever looks around far away leaves nothing behind.
     fn keep_opacity(
         &self,
         dimension: DimensionId,
@@ -75,8 +82,7 @@ impl WorldStore {
         blocks: &KnownBlocks,
         written: u64,
     ) {
-        let Ok(_writing) = self.try_lock_writes() else { return };
-        if self.written.load(Ordering::Acquire) != written || self.is_marked(dimension) != Ok(false) {
+        if !tile.is_worth_storing() {
             return;
         }
         let mut value = envelope::unsealed();
@@ -86,6 +92,10 @@ impl WorldStore {
         envelope::seal(&mut value, 0);
         let mut writes = WriteBatch::default();
         writes.put(Family::Opacity, key, value);
+        let Ok(_writing) = self.try_lock_writes() else { return };
+        if self.written.load(Ordering::Acquire) != written || self.is_marked(dimension) != Ok(false) {
+            return;
+        }
         let _ = self.write(writes, Durability::Process);
     }
 }

@@ -48,11 +48,13 @@ impl BlockId {
     pub const AIR: Self = Self(0);
 
     /// The id with this number.
+    #[inline]
     pub const fn new(index: u32) -> Self {
         Self(index)
     }
 
     /// The number: the place in the registry.
+    #[inline]
     pub const fn index(self) -> u32 {
         self.0
     }

@@ -182,7 +182,7 @@ impl RegionPart {
         self.sections.binary_search(&column.section(self.section_shift)).is_ok()
     }
 
-    /// Whether the block's column does.
+    /// Whether the block lies in one of its sections.
     pub fn contains_block(&self, block: BlockPos) -> bool {
         self.contains(block.column())
     }

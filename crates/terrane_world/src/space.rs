@@ -83,6 +83,7 @@ macro_rules! position {
 
         impl $name {
             /// The position with these coordinates.
+            #[inline]
             pub const fn new($($axis: i64),+) -> Self {
                 Self { $($axis),+ }
             }
@@ -145,6 +146,7 @@ pub struct GeneratorIdentity {
 
 impl GeneratorIdentity {
     /// The identity with this name, version and seed.
+    #[inline]
     pub fn new(name: impl Into<String>, version: u32, seed: u64) -> Self {
         Self { name: name.into(), version, seed }
     }
@@ -168,21 +170,25 @@ impl fmt::Display for GeneratorIdentity {
 
 impl BlockPos {
     /// The chunk that holds this block.
+    #[inline]
     pub const fn chunk(self) -> ChunkPos {
         ChunkPos::new(self.x >> 4, self.y >> 4, self.z >> 4)
     }
 
     /// The column that holds this block.
+    #[inline]
     pub const fn column(self) -> ColumnPos {
         ColumnPos::new(self.x >> 4, self.z >> 4)
     }
 
     /// The block's place within its chunk, 0..16 on each axis.
+    #[inline]
     pub const fn in_chunk(self) -> [usize; 3] {
         [(self.x & 15) as usize, (self.y & 15) as usize, (self.z & 15) as usize]
     }
 
     /// The block this far away; at the edges of `i64` it stays there.
+    #[inline]
     pub const fn offset(self, x: i64, y: i64, z: i64) -> Self {
         Self::new(self.x.saturating_add(x), self.y.saturating_add(y), self.z.saturating_add(z))
     }
@@ -190,16 +196,19 @@ impl BlockPos {
 
 impl ChunkPos {
     /// The column that holds this chunk.
+    #[inline]
     pub const fn column(self) -> ColumnPos {
         ColumnPos::new(self.x, self.z)
     }
 
     /// The chunk's block with the lowest coordinates.
+    #[inline]
     pub const fn min_block(self) -> BlockPos {
         BlockPos::new(self.x << 4, self.y << 4, self.z << 4)
     }
 
     /// The chunk's block in this cell.
+    #[inline]
     pub const fn block(self, [x, y, z]: [usize; 3]) -> BlockPos {
         BlockPos::new(self.x << 4 | x as i64, self.y << 4 | y as i64, self.z << 4 | z as i64)
     }
@@ -207,11 +216,13 @@ impl ChunkPos {
 
 impl ColumnPos {
     /// The batch that holds this column.
+    #[inline]
     pub const fn batch(self) -> BatchPos {
         BatchPos::new(self.x >> 2, self.z >> 2)
     }
 
     /// The tile that holds this column.
+    #[inline]
     pub const fn tile(self) -> TilePos {
         self.batch().tile()
     }
@@ -223,31 +234,37 @@ impl ColumnPos {
     }
 
     /// The section that holds this column, for sections of 2^`shift` columns a side.
+    #[inline]
     pub const fn section(self, shift: u32) -> SectionPos {
         SectionPos::new(self.x >> shift, self.z >> shift)
     }
 
     /// The chunk of this column at the chunk height `y`.
+    #[inline]
     pub const fn chunk(self, y: i64) -> ChunkPos {
         ChunkPos::new(self.x, y, self.z)
     }
 
     /// The column's block at the height `y` with the lowest coordinates.
+    #[inline]
     pub const fn min_block(self, y: i64) -> BlockPos {
         BlockPos::new(self.x << 4, y, self.z << 4)
     }
 
     /// Whether there are blocks so far out.
+    #[inline]
     pub fn exists(self) -> bool {
         CHUNK_COORDINATES.contains(&self.x) && CHUNK_COORDINATES.contains(&self.z)
     }
 
     /// The column this far away; at the edges of `i64` it stays there.
+    #[inline]
     pub const fn offset(self, x: i64, z: i64) -> Self {
         Self::new(self.x.saturating_add(x), self.z.saturating_add(z))
     }
 
     /// The square of the distance between two columns, exact over all of `i64`.
+    #[inline]
     pub const fn distance_squared(self, other: Self) -> u128 {
         let x = self.x.abs_diff(other.x) as u128;
         let z = self.z.abs_diff(other.z) as u128;
@@ -263,16 +280,19 @@ impl BatchPos {
     }
 
     /// The column at `bit` (0..16) of this batch's column mask.
+    #[inline]
     pub const fn column(self, bit: u32) -> ColumnPos {
         ColumnPos::new((self.x << 2) + (bit & 3) as i64, (self.z << 2) + (bit >> 2 & 3) as i64)
     }
 
     /// The tile that holds this batch.
+    #[inline]
     pub const fn tile(self) -> TilePos {
         TilePos::new(self.x >> 3, self.z >> 3)
     }
 
     /// Its place in its tile, 0..64: the other way round than [`TilePos::batch`].
+    #[inline]
     pub const fn in_tile(self) -> usize {
         (self.x & 7 | (self.z & 7) << 3) as usize
     }
@@ -280,6 +300,7 @@ impl BatchPos {
 
 impl TilePos {
     /// The batch at `place` (0..64) of this tile, x + 8 * z; `None` if the tile lies beyond the last column.
+    #[inline]
     pub const fn batch(self, place: usize) -> Option<BatchPos> {
         if self.exists() {
             Some(BatchPos::new((self.x << 3) + (place as i64 & 7), (self.z << 3) + (place as i64 >> 3 & 7)))
@@ -293,6 +314,7 @@ impl TilePos {
         (0..TILE_BATCHES).filter_map(move |place| self.batch(place))
     }
 
+    #[inline]
     const fn exists(self) -> bool {
         let (first, last) = (i64::MIN >> TILE_SHIFT, i64::MAX >> TILE_SHIFT);
         first <= self.x && self.x <= last && first <= self.z && self.z <= last

@@ -147,8 +147,8 @@ pub struct JobProgress {
     pub total: u128,
     /// Columns that a pre-generation tried several times and that failed each time.
     pub failed: u64,
-    /// Pieces of work that were done in a second, over the last ten seconds; `None` if there were none, or not for a second
-    /// yet, and while it does not run.
+    /// Pieces of work a second, over the last ten seconds. `None` while the job does not run, before there is a second to
+    /// measure, and after ten seconds without progress.
     pub per_second: Option<f64>,
     /// How long it has been running; for a pre-generation, earlier sessions are included.
     pub elapsed: Duration,

@@ -82,7 +82,7 @@ pub(crate) fn close_dimension(
     dimension.return_letters(&mut post);
 }
 
-/// Ends removals, and closes the dimensions that are empty by now.
+/// Closes the dimensions that are empty by now.
 pub fn close(
     mut dimensions: ResMut<Dimensions>,
     mut deadlines: ResMut<Deadlines>,

@@ -234,7 +234,7 @@ fn letters_left(dimensions: &mut Dimensions) -> usize {
 fn save_clocks(threads: Res<Threads>, dimensions: Res<Dimensions>) {
     let clocks = SaveBatch { clocks: dimensions.clocks().collect(), ..SaveBatch::default() };
     if let Err(error) = threads.store.commit(&clocks, Durability::Process) {
-        warn!("the time that has passed in dimensions is not saved: {error}");
+        warn!("the time that has passed in dimensions, and when chunks were in use last, are not saved: {error}");
     }
 }
 

@@ -21,7 +21,7 @@ pub struct CaptureSnapshot {
     /// or goes meanwhile may be in it.
     pub parts: SnapshotParts,
     /// Whether columns that were never generated are left out: they are missing in the snapshot, and are left alone when it is
-    /// restored. Without, they are generated and captured.
+    /// restored. If `false`, they are generated and captured.
     pub leaves_ungenerated: bool,
     /// Where it is stored in the end; `None` if it stays in memory.
     pub store: Option<StoreSnapshot>,

@@ -41,7 +41,7 @@ pub fn hand_to<T: 'static, M: 'static>(world: &mut World, system: impl IntoSyste
 
 impl Threads {
     /// Has work done: on a thread of its own with this name if it may take minutes, since ground must be loaded meanwhile, and
-    /// otherwise on a loading thread; in lockstep here and now, so that its answer is there with the next pass. What came of it is
+    /// otherwise on a thread for short work; in lockstep here and now, so that its answer is there with the next pass. What came of it is
     /// handed to `answer` in the coordinator's world.
     pub fn ask<T: Send + 'static>(
         &mut self,
@@ -57,7 +57,7 @@ impl Threads {
         };
         match thread {
             _ if self.is_lockstep => run(),
-            None => self.loading.spawn(async move { run() }).detach(),
+            None => self.answers.spawn(async move { run() }).detach(),
             Some(name) => {
                 self.long_work.retain(|thread| !thread.is_finished());
                 self.long_work.extend(Builder::new().name(name.to_owned()).spawn(run));

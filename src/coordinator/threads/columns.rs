@@ -39,7 +39,7 @@ pub enum Source {
 /// The pools.
 pub struct ColumnThreads {
     generation: TaskPool,
-    loading: Arc<TaskPool>,
+    loading: TaskPool,
     /// Orders that no thread has begun.
     to_generate: OrderQueue,
     to_load: OrderQueue,
@@ -48,7 +48,7 @@ pub struct ColumnThreads {
 }
 
 impl ColumnThreads {
-    pub(super) fn new(generation: TaskPool, loading: Arc<TaskPool>, teller: Teller, store: Arc<WorldStore>) -> Self {
+    pub(super) fn new(generation: TaskPool, loading: TaskPool, teller: Teller, store: Arc<WorldStore>) -> Self {
         Self { generation, loading, to_generate: OrderQueue::default(), to_load: OrderQueue::default(), teller, store }
     }
 
@@ -69,7 +69,7 @@ impl ColumnThreads {
     pub fn order(&self, order: ColumnOrder) {
         let (teller, store) = (self.teller.clone(), self.store.clone());
         let (pool, queue) = match order.source {
-            Source::Store => (&*self.loading, self.to_load.clone()),
+            Source::Store => (&self.loading, self.to_load.clone()),
             Source::Generator | Source::Slabs { .. } => (&self.generation, self.to_generate.clone()),
         };
         queue.push(order);

@@ -10,6 +10,7 @@ use bevy::ecs::bundle::BundleScratch;
 use bevy::platform::collections::HashSet;
 use bevy::prelude::*;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use uuid::Uuid;
 
 /// The entity with its children as it is stored, if any of their components is. What hangs on a parent is stored with
 /// the parent only.
@@ -94,7 +95,8 @@ pub fn spawn_stored(world: &mut World, components: &RegionComponents, record: En
     let describe = format!("entity {id} in {}", block.column());
     let place = Some((dimension, block, offset));
     let root = ChildRecord { parent: None, id: Some(id), place, viewer, components: saved };
-    let root = spawn(world, components, values(components, &describe, root).into_iter().chain(stored).collect());
+    let values_of_root = values(components, &describe, root).into_iter().chain(stored).collect();
+    let root = spawn(world, components, Some(id), values_of_root);
     let mut spawned: Vec<Option<Entity>> = Vec::with_capacity(children.len());
     for child in children {
         let parent = match child.parent {
@@ -107,7 +109,7 @@ pub fn spawn_stored(world: &mut World, components: &RegionComponents, record: En
             spawned.push(None);
             continue;
         };
-        let child = spawn(world, components, values(components, &describe, child));
+        let child = spawn(world, components, child.id, values(components, &describe, child));
         // A hook may have despawned either.
         if world.entities().contains_spawned(parent)
             && let Ok(mut entity) = world.get_entity_mut(child)
@@ -118,12 +120,11 @@ pub fn spawn_stored(world: &mut World, components: &RegionComponents, record: En
     }
 }
 
-/// The components of one entity of a record. What cannot be read is kept as it is.
+/// The components of one entity of a record, but for its stable id. What cannot be read is kept as it is.
 fn values(components: &RegionComponents, describe: &str, record: ChildRecord) -> Vec<TakenComponent> {
-    let ChildRecord { id, place, viewer, components: saved, .. } = record;
+    let ChildRecord { place, viewer, components: saved, .. } = record;
     let position = |(dimension, block, offset)| Position { dimension, block, offset: Vec3::from_array(offset) };
     let own = [
-        id.and_then(|id| components.value(StableId(id))),
         place.and_then(|place| components.value(position(place))),
         viewer.and_then(|viewer| components.value(Viewer::from(viewer))),
     ];
@@ -148,9 +149,13 @@ fn values(components: &RegionComponents, describe: &str, record: ChildRecord) ->
     values
 }
 
-/// No entity that a stored value refers to is known any more.
-fn spawn(world: &mut World, components: &RegionComponents, values: Vec<TakenComponent>) -> Entity {
-    let entity = world.spawn_empty().id();
+/// The stable id comes first: hooks and observers of the other components find the entity by it. No entity that a stored value
+/// refers to is known any more.
+fn spawn(world: &mut World, components: &RegionComponents, id: Option<Uuid>, values: Vec<TakenComponent>) -> Entity {
+    let entity = match id {
+        Some(id) => world.spawn(StableId(id)).id(),
+        None => world.spawn_empty().id(),
+    };
     let (mut scratch, arrived) = (BundleScratch::default(), Arrived::default());
     let mut mapping = Mapping { origin: 0, arrived: &arrived };
     let clock = ChangeClock { began: None, now: world.change_tick() };

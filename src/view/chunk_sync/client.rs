@@ -95,7 +95,7 @@ impl ChunkSyncClient {
     }
 
     /// Chunks are remembered in this file until the client comes again: one for each dimension of each server. It is made if there
-    /// is none. Of more than so many bytes, at least 1 MiB, what is farthest goes first.
+    /// is none. The file takes about `most_bytes` at the most, and at least 1 MiB; when it is full, what is farthest away goes first.
     pub fn with_cache(mut self, path: impl Into<PathBuf>, most_bytes: u64) -> Self {
         self.cache = Some((path.into(), most_bytes));
         self

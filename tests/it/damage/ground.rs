@@ -69,7 +69,7 @@ fn a_damaged_chunk_is_refused_by_name_and_the_columns_beside_it_are_loaded() {
     assert_eq!(disk.get(Family::Chunks, &key), Ok(Some(value)), "it is as it was");
 }
 
-/// Promise, crashes: With `DamagedGround::Regenerate`, a damaged chunk is generated anew and reported, and its old value is
+/// Promise, crashes: With `with_damaged_ground_regenerated`, a damaged chunk is generated anew and reported, and its old value is
 /// kept.
 #[test]
 fn by_a_setting_a_damaged_chunk_is_made_anew_and_kept_aside() {

@@ -89,6 +89,11 @@ impl BatchOpacity {
         column.chunks().for_each(|(y, chunk)| self.set_chunk(pos, y, chunk, is_opaque));
     }
 
+    /// Whether something is opaque, and the binary form is one that is read again.
+    pub fn is_worth_storing(&self) -> bool {
+        (1..=MAX_RUNS).contains(&self.columns.iter().map(|column| column.ranges().len()).sum())
+    }
+
     /// Appends the binary form.
     pub fn encode(&self, into: &mut Vec<u8>) {
         put_number(into, VERSION);

@@ -110,6 +110,10 @@ impl Salvage<'_> {
             }
             self.report.damage.add(damage);
         }
+        if family == Family::Opacity {
+            // It is made anew from the chunks that are left.
+            return Ok(());
+        }
         if is_whole {
             self.note(family, key, value, writes)?;
             writes.put(family, key, value.to_vec());

@@ -12,6 +12,7 @@ pub struct BlockSet {
 
 impl BlockSet {
     /// Whether the block is in the set.
+    #[inline]
     pub fn contains(&self, block: BlockId) -> bool {
         let (word, bit) = place(block);
         self.words.get(word).is_some_and(|word| word & bit != 0)
@@ -41,6 +42,7 @@ impl FromIterator<BlockId> for BlockSet {
     }
 }
 
+#[inline]
 fn place(block: BlockId) -> (usize, u64) {
     (block.index() as usize / 64, 1 << (block.index() % 64))
 }

@@ -97,11 +97,13 @@ impl BlockType {
     }
 
     /// Whether it hides what lies behind it.
+    #[inline]
     pub fn is_opaque(&self) -> bool {
         self.opaque
     }
 
     /// Whether things collide with it.
+    #[inline]
     pub fn is_solid(&self) -> bool {
         self.solid
     }

@@ -21,21 +21,25 @@ impl BlockComponentId {
     }
 
     /// The component with this number.
+    #[inline]
     pub const fn new(number: u64) -> Self {
         Self(number)
     }
 
     /// The number, the highest bit included.
+    #[inline]
     pub const fn number(self) -> u64 {
         self.0
     }
 
     /// The place in its world's list.
+    #[inline]
     pub const fn place(self) -> u64 {
         self.0 & !Self::VARIABLE
     }
 
     /// Whether its size differs from block to block.
+    #[inline]
     pub const fn is_variable(self) -> bool {
         self.0 & Self::VARIABLE != 0
     }

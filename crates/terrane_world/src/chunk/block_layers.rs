@@ -14,6 +14,7 @@ impl Chunk {
     ///
     /// # Panics
     /// If a coordinate is not below 16, as with a slice.
+    #[inline]
     pub fn layer_count(&self, position: [usize; 3]) -> usize {
         1 + self.extras.as_ref().map_or(0, |extras| extras.layer_count(cell(position)))
     }
@@ -22,6 +23,7 @@ impl Chunk {
     ///
     /// # Panics
     /// If a coordinate is not below 16, as with a slice.
+    #[inline]
     pub fn block_at(&self, position: [usize; 3], layer: u8) -> Option<BlockId> {
         self.block_in(Slot::new(cell(position), layer))
     }

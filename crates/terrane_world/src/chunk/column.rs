@@ -35,6 +35,7 @@ impl Column {
     }
 
     /// Whether it has the chunk height `y`, also if that is all air.
+    #[inline]
     pub fn is_loaded(&self, y: i64) -> bool {
         self.loaded.as_ref().is_none_or(|loaded| loaded.contains(y))
     }
@@ -62,17 +63,20 @@ impl Column {
     }
 
     /// Where the column is.
+    #[inline]
     pub const fn pos(&self) -> ColumnPos {
         self.pos
     }
 
     /// The block at a position in this column; air where it is not loaded.
+    #[inline]
     pub fn block(&self, pos: BlockPos) -> BlockId {
         debug_assert_eq!(pos.column(), self.pos, "{pos} is in another column");
         self.chunks.get(&pos.chunk().y).map_or(BlockId::AIR, |chunk| chunk.block(pos.in_chunk()))
     }
 
     /// Replaces the block at a position in this column and returns the old one.
+    #[inline]
     pub fn set_block(&mut self, pos: BlockPos, block: BlockId) -> BlockId {
         debug_assert_eq!(pos.column(), self.pos, "{pos} is in another column");
         let y = pos.chunk().y;
@@ -92,6 +96,7 @@ impl Column {
     }
 
     /// The chunk at the chunk height `y`.
+    #[inline]
     pub fn chunk(&self, y: i64) -> Option<&Arc<Chunk>> {
         self.chunks.get(&y)
     }
@@ -109,6 +114,7 @@ impl Column {
     ///
     /// # Panics
     /// If the height is not loaded.
+    #[inline]
     pub fn chunk_mut(&mut self, y: i64) -> &mut Chunk {
         assert!(self.is_loaded(y), "the chunk height {y} of {} is not loaded", self.pos);
         Arc::make_mut(self.chunks.entry(y).or_default())
@@ -128,6 +134,7 @@ impl Column {
     ///
     /// # Panics
     /// If a coordinate is not below 16, as with a slice.
+    #[inline]
     pub fn surface(&self, x: usize, z: usize) -> Option<i64> {
         self.highest(x, z, |block| block != BlockId::AIR)
     }

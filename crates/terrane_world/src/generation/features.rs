@@ -98,7 +98,8 @@ const MAX_ORIGINS: u64 = 4_096;
 pub struct Features {
     placement: Placement,
     /// Each kind of feature, and its weight.
-    kinds: Vec<(Box<dyn Feature>, u32)>,
+    /// Each with its weight and how far it reaches.
+    kinds: Vec<(Box<dyn Feature>, u32, FeatureReach)>,
     total_weight: u64,
 }
 
@@ -126,24 +127,23 @@ impl Features {
             return Err(FeatureError::TooCrowded { feature: name, reach, spacing, origins, limit: MAX_ORIGINS });
         }
         self.total_weight += u64::from(weight);
-        self.kinds.push((Box::new(feature), weight));
+        self.kinds.push((Box::new(feature), weight, reach));
         Ok(self)
     }
 
     /// The feature that stands at an origin.
-    fn feature(&self, origin: &Origin) -> Option<&dyn Feature> {
+    fn feature(&self, origin: &Origin) -> Option<(&dyn Feature, FeatureReach)> {
         let mut rest = origin.choice().checked_rem(self.total_weight)?;
-        let chosen = self.kinds.iter().find(|(_, weight)| {
+        let chosen = self.kinds.iter().find(|(_, weight, _)| {
             let chosen = rest < u64::from(*weight);
             rest = rest.saturating_sub((*weight).into());
             chosen
         });
-        chosen.map(|(feature, _)| &**feature)
+        chosen.map(|(feature, _, reach)| (&**feature, *reach))
     }
 
     fn draw(&self, column: &mut LayerColumn<'_>, origin: &Origin) -> Result<(), GenerateError> {
-        let Some(feature) = self.feature(origin) else { return Ok(()) };
-        let reach = feature.reach();
+        let Some((feature, reach)) = self.feature(origin) else { return Ok(()) };
         if !reaches_column(origin, reach, column) {
             return Ok(());
         }
@@ -178,7 +178,7 @@ fn reaches_heights(surface: Surface, reach: FeatureReach, column: &LayerColumn<'
 
 impl GenerateLayer for Features {
     fn identity(&self) -> GeneratorIdentity {
-        let digest = self.kinds.iter().fold(self.placement.digest(Digest::new()), |digest, (feature, weight)| {
+        let digest = self.kinds.iter().fold(self.placement.digest(Digest::new()), |digest, (feature, weight, _)| {
             digest.identity(&feature.identity()).number((*weight).into())
         });
         GeneratorIdentity::new("terrane:features", 1, digest.finish())
@@ -189,7 +189,7 @@ impl GenerateLayer for Features {
     }
 
     fn apply(&self, column: &mut LayerColumn<'_>) -> Result<(), GenerateError> {
-        let reach = self.kinds.iter().map(|(feature, _)| feature.reach().horizontal).max().unwrap_or(0);
+        let reach = self.kinds.iter().map(|(_, _, reach)| reach.horizontal).max().unwrap_or(0);
         for origin in self.placement.origins_near(column.pos(), reach) {
             self.draw(column, &origin)?;
         }
@@ -199,7 +199,7 @@ impl GenerateLayer for Features {
 
 impl fmt::Debug for Features {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kinds: Vec<_> = self.kinds.iter().map(|(feature, weight)| (feature.identity().name, weight)).collect();
+        let kinds: Vec<_> = self.kinds.iter().map(|(feature, weight, _)| (feature.identity().name, weight)).collect();
         f.debug_struct("Features").field("placement", &self.placement).field("kinds", &kinds).finish()
     }
 }

@@ -24,6 +24,7 @@ impl SectionTilePos {
     }
 
     /// The section at this bit.
+    #[inline]
     pub fn section(self, bit: u32) -> SectionPos {
         SectionPos::new((self.x << 3) + i64::from(bit & 7), (self.z << 3) + i64::from(bit >> 3))
     }
@@ -134,6 +135,7 @@ impl SectionTile {
     }
 
     /// The sections of this region.
+    #[inline]
     pub fn mask_of(&self, region: u32) -> u64 {
         self.part(region).map_or(0, |part| part.mask)
     }

@@ -38,6 +38,7 @@ impl HeightSet {
     }
 
     /// Whether this is one of them.
+    #[inline]
     pub fn contains(&self, height: i64) -> bool {
         let next = self.ranges.partition_point(|range| range.end <= height);
         self.ranges.get(next).is_some_and(|range| range.start <= height)

@@ -4,7 +4,8 @@ use super::*;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-/// Promise, tiers: `OnLoad` makes a whole chunk group hot when it is loaded, `OnSave` when a changed chunk of it is saved.
+/// Promise, tiers: With `promotes_on_load` a whole chunk group becomes hot when it is loaded, otherwise when a changed chunk of
+/// it is saved.
 #[test]
 fn a_save_that_changes_nothing_leaves_a_group_where_it_is() {
     for tier in [Tier::Warm, Tier::Cold] {
@@ -43,7 +44,8 @@ fn moves_are_counted() {
     check(&store, &model);
 }
 
-/// Promise, tiers: `OnLoad` makes a whole chunk group hot when it is loaded, `OnSave` when a changed chunk of it is saved.
+/// Promise, tiers: With `promotes_on_load` a whole chunk group becomes hot when it is loaded, otherwise when a changed chunk of
+/// it is saved.
 #[test]
 fn what_is_loaded_becomes_hot_only_if_it_is_to() {
     for on_load in [false, true] {

@@ -142,7 +142,7 @@ impl Masks {
         self.free(*list);
         let (lists, room) = (&mut self.lists[class as usize], 4 << class);
         let number = self.free[class as usize].pop().unwrap_or_else(|| {
-            if lists.len() == lists.capacity() {
+            if lists.capacity() - lists.len() < room {
                 // As in a slab: doubling would leave a quarter unused on average.
                 lists.reserve_exact((lists.len() / room / 32).max(8) * room);
             }

@@ -52,26 +52,31 @@ impl BatchColumns {
     }
 
     /// How many are left.
+    #[inline]
     pub const fn len(&self) -> usize {
         self.len as usize
     }
 
     /// Whether none is left.
+    #[inline]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// The next of them.
+    #[inline]
     pub fn first(&self) -> Option<ColumnPos> {
         { *self }.next()
     }
 
     /// The batch.
+    #[inline]
     pub const fn batch(&self) -> BatchPos {
         self.batch
     }
 
     /// Those that are left, as a mask of the batch: bit x + 4 * z.
+    #[inline]
     pub fn mask(&self) -> u16 {
         (0..u32::from(self.len)).fold(0, |mask, place| mask | 1 << (self.order >> (4 * place) & 15))
     }
