@@ -7,6 +7,7 @@ use crate::support::*;
 use bevy::ecs::schedule::ScheduleLabel;
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::MemoryStore;
+use bevy_terrane::view::Jobs;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +15,8 @@ use std::path::{Path, PathBuf};
 fn refusal(path: &Path) -> String {
     let mut app = game(TerranePlugin::at(path).with_tick_mode(TickMode::Lockstep));
     flat(&mut app);
+    // What a game's systems ask for is there without a world too.
+    app.add_systems(Update, |_: Res<Jobs>| {});
     start(&mut app);
     app.update();
     assert_eq!(app.should_exit(), Some(AppExit::error()), "{path:?} was opened");

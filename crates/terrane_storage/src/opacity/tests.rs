@@ -49,6 +49,7 @@ fn edits_are_seen_and_nothing_is_written_that_stays_as_it_was() {
     let world = open(&store, OPAQUE);
     let (pos, batch) = (ChunkPos::new(-3, 2, 5), BatchPos::new(-1, 1));
     assert_eq!(world.opacity(DIMENSION, batch).unwrap(), BatchOpacity::default());
+    assert_eq!(stored_value(&store, batch), None, "whoever looks around in empty ground leaves nothing behind");
     save(&world, [(pos, slab(STONE, GLASS))]);
     assert_eq!(stored_value(&store, batch), None, "nobody has asked");
     assert_eq!(world.opacity(DIMENSION, batch).unwrap().highest(16, 16), Some(35));
