@@ -15,6 +15,7 @@ Tasks of bevy_terrane:
                                    tests             cargo test: unit, integration and doc tests, among them
                                                      the architecture check, tests/it/architecture.rs;
                                                      those of files of other programs where there are such
+                                   one build         no command of the README compiles a dependency anew
   cargo xtask promises           Write docs/promises.md from the doc comments of the tests.
 
 The first two install what the build needs and the machine lacks (Debian and Ubuntu: with apt-get).

@@ -9,7 +9,7 @@ use std::process::{Command, ExitCode};
 pub fn run(arguments: Vec<OsString>) -> Result<ExitCode, String> {
     setup::machine()?;
     let cargo = Cargo::from_environment();
-    let run = ["run", "--package", "terrane-examples", "--example", "jacksboro", "--"];
+    let run = ["run", "--example", "jacksboro", "--"];
     hand_over(cargo.command(&run).args(arguments))
 }
 

@@ -4,7 +4,7 @@ use crate::cargo::Cargo;
 use crate::setup;
 use std::env;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 /// Sets the machine up and runs every check.
@@ -40,8 +40,48 @@ pub fn run() -> Result<ExitCode, String> {
         println!("\nNot run: tests of files of other programs, since there is no {}", schematics.display());
     }
 
+    for command in README_BUILDS {
+        step_of_one_build(cargo.command(command))?;
+    }
+
     println!("\nEverything passed in {}.", in_words(start.elapsed()));
     Ok(ExitCode::SUCCESS)
+}
+
+/// How commands of the README and the demo build what they run.
+const README_BUILDS: [&[&str]; 4] = [
+    &["build", "--bin", "terrane"],
+    &["build", "--bin", "first_game"],
+    &["build", "--example", "jacksboro"],
+    &["build", "--example", "multiplayer", "--features", "multiplayer"],
+];
+
+/// Fails if a command of the README compiles a dependency that the tests have compiled already, with other features.
+fn step_of_one_build(mut command: Command) -> Result<(), String> {
+    let name = format!("One build, {command:?}");
+    println!("\n== {name} ==");
+    let start = Instant::now();
+    let output = command.arg("--message-format=json").stderr(Stdio::inherit()).output();
+    let output = output.map_err(|error| format!("{name}: cannot start: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("{name} failed ({})", output.status));
+    }
+    let messages = String::from_utf8_lossy(&output.stdout);
+    let anew = dependencies_compiled(&messages);
+    if !anew.is_empty() {
+        return Err(format!("{name} compiled dependencies anew, with other features than the tests: {anew:?}"));
+    }
+    println!("-- {name}: passed in {}", in_words(start.elapsed()));
+    Ok(())
+}
+
+/// The dependencies from the registry that cargo compiled, by its messages in JSON.
+fn dependencies_compiled(messages: &str) -> Vec<&str> {
+    let compiled = messages
+        .lines()
+        .filter(|line| line.contains("\"reason\":\"compiler-artifact\"") && line.contains("\"fresh\":false"));
+    let ids = compiled.filter_map(|line| line.split_once("\"package_id\":\"")?.1.split('"').next());
+    ids.filter(|id| id.starts_with("registry+")).filter_map(|id| id.rsplit('#').next()).collect()
 }
 
 /// Where files of other programs are, which are no part of the project.
@@ -78,6 +118,21 @@ mod tests {
         assert_eq!(in_words(Duration::from_millis(1_240)), "1.2 s");
         assert_eq!(in_words(Duration::from_secs(60)), "1 min 0 s");
         assert_eq!(in_words(Duration::from_secs(754)), "12 min 34 s");
+    }
+
+    /// Promise, commands: No command of the README compiles a dependency that the tests have compiled.
+    #[test]
+    fn dependencies_that_were_compiled_are_told_from_fresh_ones_and_from_our_own() {
+        let artifact = |id: &str, fresh: bool| {
+            format!(r#"{{"reason":"compiler-artifact","package_id":"{id}","target":{{"name":"x"}},"fresh":{fresh}}}"#)
+        };
+        let messages = [
+            artifact("registry+https://example.org/index#serde_json@1.0.1", false),
+            artifact("registry+https://example.org/index#serde@1.0.2", true),
+            artifact("path+file:///home/project#bevy_terrane@0.1.0", false),
+            r#"{"reason":"build-finished","success":true}"#.to_owned(),
+        ];
+        assert_eq!(dependencies_compiled(&messages.join("\n")), ["serde_json@1.0.1"]);
     }
 
     /// Promise, commands: `cargo xtask test` runs everything that CI runs, and names the step that failed.
