@@ -59,7 +59,7 @@ pub struct WorldStore {
     #[cfg(feature = "rocksdb")]
     folder: Option<WorldFolder>,
     writes: Mutex<()>,
-    /// Once they were asked for or set.
+    /// `None` until first used or set.
     pub(super) blocks: RwLock<Option<Arc<KnownBlocks>>>,
     /// Write-locked while groups move between tiers. Lookups that search several tiers hold a read lock.
     pub(super) moving: RwLock<()>,

@@ -110,7 +110,7 @@ pub enum UpkeepError {
     /// stored.
     #[error("chunks of this dimension are generated one by one: it takes in boxes of at most {most} chunks in height")]
     TooHigh {
-        /// Heights of chunks.
+        /// The maximum height, in chunks.
         most: u64,
     },
     /// A block component has values of different sizes in the two worlds.

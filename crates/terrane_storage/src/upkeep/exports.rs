@@ -33,7 +33,7 @@ pub struct ExportOptions {
     /// Whether chunks are packed: one object for 4 x 4 x 4 chunks and one for everything else of 4 x 4 columns, instead
     /// of one object per chunk and up to four per column. `None` packs if there are more than 1,024 columns.
     pub packs: Option<bool>,
-    /// How many objects are in a file; a batch of columns is not torn apart for it.
+    /// The number of objects per file. A batch of columns is never split between files.
     pub objects_per_file: usize,
     /// Whether damaged columns are left out. Otherwise damage is an error.
     pub leaves_damaged: bool,
