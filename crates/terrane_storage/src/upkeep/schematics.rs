@@ -33,9 +33,9 @@ pub struct ClosedWorld<'a> {
 /// The options of a schematic's import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SchematicImport {
-    /// Where the lowest corner of its box goes, as it is when it is turned.
+    /// The position of the lowest corner of the turned schematic's box.
     pub at: BlockPos,
-    /// How it is turned.
+    /// The turn of the schematic.
     pub turn: Turn,
     /// Whether ground that was never generated is skipped. Otherwise it is an error, found before anything is changed.
     pub leaves_ungenerated: bool,

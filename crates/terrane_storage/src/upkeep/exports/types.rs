@@ -110,8 +110,8 @@ impl Types {
         Ok(BlockId::new(place as u32))
     }
 
-    /// The world's component with the same name, version and size. The list of the export's blocks was already checked
-    /// for components that it lacks.
+    /// The world's component with the same name, version and size. The component numbers of the export's blocks were already
+    /// checked against its list.
     fn component(&mut self, of_export: BlockComponentId) -> Result<BlockComponentId, UpkeepError> {
         if let Some(known) = self.known_components.get(&of_export) {
             return Ok(*known);
