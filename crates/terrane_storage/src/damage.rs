@@ -17,8 +17,8 @@ impl WorldStore {
         })
     }
 
-    /// Replaces an unreadable chunk with these blocks, and keeps a copy of its readable bytes. Returns `false` if the
-    /// chunk is readable, since a whole one may have been stored meanwhile; it then stays.
+    /// Replaces an unreadable chunk with these blocks, and keeps a copy of its readable bytes. Returns `false` if
+    /// nothing was replaced because the chunk is readable or not stored; a whole one may have been stored meanwhile.
     #[doc(hidden)]
     pub fn replace_damaged(
         &self,
