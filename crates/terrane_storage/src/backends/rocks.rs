@@ -257,7 +257,7 @@ fn has_finer_checksums(family: Family, error: &rocksdb::Error) -> bool {
     is_packed(family) && OF_A_BLOB.iter().any(|reason| error.as_ref().starts_with(reason))
 }
 
-/// Reads without checksums, and keeps nothing of it: others would take it for checked.
+/// Options to read without checksums. The result is not cached, since other reads would take it for checked.
 fn unchecked() -> ReadOptions {
     let mut options = ReadOptions::default();
     options.set_verify_checksums(false);

@@ -1,11 +1,11 @@
-//! Clusters: parts of them, and damage.
+//! Clusters, their parts and their damage.
 
 use super::*;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
 impl Part<'_> {
-    /// The same group with other stored bytes; `raw_length` is 0 if they are not compressed.
+    /// The same group with other stored bytes; `raw_length` is 0 if they are uncompressed.
     pub(crate) fn stored_as(&self, bytes: Vec<u8>, raw_length: u32) -> Part<'static> {
         Part { chunks: self.chunks, raw_length, checksum: crc32fast::hash(&bytes), bytes: bytes.into() }
     }
@@ -60,7 +60,7 @@ proptest! {
                 prop_assert_eq!(&read, &groups[place]);
             }
         }
-        // Rewritten, the damage is still known, and where it was.
+        // After rewriting, the damage and its place are still known.
         let damaged = opened.iter().filter(|(_, part)| unpack(part).is_err()).map(|(place, _)| *place).collect::<Vec<_>>();
         let again = encode(&opened);
         let again = open(&again).unwrap();

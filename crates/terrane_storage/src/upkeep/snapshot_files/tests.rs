@@ -1,4 +1,4 @@
-//! Snapshots go along with copies and backups.
+//! Snapshots are part of copies and backups.
 
 use super::*;
 use std::collections::BTreeMap;
