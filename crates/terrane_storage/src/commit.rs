@@ -38,8 +38,7 @@ pub struct CommitReport {
     pub entities: usize,
     /// The duration of the commit.
     pub duration: Duration,
-    /// The damaged values that were replaced by whole ones. A copy of their readable bytes is
-    /// [kept](WorldStore::set_aside).
+    /// The damaged values that were replaced by whole ones. A copy of their readable bytes is [kept](WorldStore::set_aside).
     pub replaced: Vec<StoreError>,
 }
 
@@ -185,8 +184,7 @@ impl GroupWriter<'_> {
     ) -> Result<Option<PackedGroup>, StoreError> {
         match self.packed.find(group) {
             Err(error) if error.is_damage() => {
-                // The contents of the cluster are unknown, so it stays unchanged. The chunks in memory are saved as hot
-                // ones.
+                // The contents of the cluster are unknown, so it stays unchanged. The chunks in memory are saved as hot ones.
                 self.commit.report.replaced.push(error);
                 self.lose_others(group, chunks, is_sparse)?;
                 Ok(None)

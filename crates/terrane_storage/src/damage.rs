@@ -82,8 +82,7 @@ impl WorldStore {
         })
     }
 
-    /// The values under these keys, in the same order. `damaged` gives the result for values that the backend finds
-    /// damaged.
+    /// The values under these keys, in the same order. `damaged` gives the result for values that the backend finds damaged.
     fn read_each(
         &self,
         family: Family,

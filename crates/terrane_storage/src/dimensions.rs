@@ -118,8 +118,7 @@ impl WorldStore {
         self.read_record(&keys::key_of_dimension(keys::OWN_SEED, dimension), StoredItem::OwnSeed(dimension))
     }
 
-    /// Stores the seed that the game gave to a dimension's generator, for messages. The origin may hold only a digest
-    /// of it.
+    /// Stores the seed that the game gave to a dimension's generator, for messages. The origin may hold only a digest of it.
     pub fn note_own_seed(&self, dimension: DimensionId, seed: u64) -> Result<(), StoreError> {
         let _writing = self.lock_writes();
         let (key, value) = (keys::key_of_dimension(keys::OWN_SEED, dimension), record::encode(&seed));

@@ -151,15 +151,13 @@ impl StoreError {
         matches!(self, Self::Corrupt { .. } | Self::Damaged { .. } | Self::DamagedFile { .. })
     }
 
-    /// Returns `true` if the store itself fails. The failure may be temporary: the same call may succeed a moment
-    /// later.
+    /// Returns `true` if the store itself fails. The failure may be temporary: the same call may succeed a moment later.
     #[doc(hidden)]
     pub fn is_outage(&self) -> bool {
         matches!(self, Self::Backend { .. } | Self::ReadOnly { .. } | Self::FolderLost { .. })
     }
 
-    /// An error of a backend. The store's folder is removed from file names in the message, since the error has its own
-    /// path.
+    /// An error of a backend. The store's folder is removed from file names in the message, since the error has its own path.
     pub(super) fn backend(
         operation: &'static str,
         family: Option<Family>,

@@ -92,8 +92,7 @@ impl WorldFolder {
         Ok(Self { path: path.to_path_buf(), is_new: false, lock })
     }
 
-    /// Like [`open_to_read`](Self::open_to_read), for a world whose marker may be missing or damaged. Such damage is
-    /// returned.
+    /// Like [`open_to_read`](Self::open_to_read), for a world whose marker may be missing or damaged. Such damage is returned.
     pub(super) fn open_to_salvage(path: &Path) -> Result<(Self, Option<WorldOpenError>), WorldOpenError> {
         let damage = match expect_world(path) {
             Ok(()) => None,
@@ -165,8 +164,7 @@ impl WorldFolder {
         Ok(sync_folder(&self.path)?)
     }
 
-    /// Removes everything of an unfinished world except the lock. The folder that identifies it as unfinished is
-    /// removed last.
+    /// Removes everything of an unfinished world except the lock. The folder that identifies it as unfinished is removed last.
     pub(super) fn clear(&self) -> io::Result<()> {
         for folder in [self.snapshots(), self.remains(), self.unfinished_database()] {
             if_there(fs::remove_dir_all(folder))?;
@@ -193,8 +191,7 @@ impl WorldFolder {
     }
 }
 
-/// Returns `true` if the folder holds no world yet and may become one; an error if it holds a world that cannot be
-/// used.
+/// Returns `true` if the folder holds no world yet and may become one; an error if it holds a world that cannot be used.
 fn is_new(path: &Path) -> Result<bool, WorldOpenError> {
     let marker = path.join(MARKER);
     let failed = FileError::of(&marker, "read");
@@ -262,8 +259,7 @@ fn expect_unused(path: &Path) -> Result<(), WorldOpenError> {
     }
 }
 
-/// Returns `true` if the folder contains only the remains of an interrupted
-/// [`open_to_fill`](WorldFolder::open_to_fill).
+/// Returns `true` if the folder contains only the remains of an interrupted [`open_to_fill`](WorldFolder::open_to_fill).
 fn is_left_over(path: &Path) -> bool {
     let names = |entries: fs::ReadDir| entries.map(|entry| Ok(entry?.file_name())).collect::<io::Result<Vec<_>>>();
     let names = fs::read_dir(path).and_then(names).unwrap_or_default();
@@ -346,8 +342,7 @@ fn create(path: &Path) -> io::Result<()> {
     let missing: Vec<&Path> = path.ancestors().take_while(|folder| !folder.exists()).collect();
     fs::create_dir_all(path)?;
     for parent in missing.into_iter().filter_map(Path::parent) {
-        // Without this, a loss of power may undo the creation of the folder. Some parents cannot be opened for it,
-        // though.
+        // Without this, a loss of power may undo the creation of the folder. Some parents cannot be opened for it, though.
         _ = sync_folder(parent);
     }
     Ok(())

@@ -87,8 +87,7 @@ impl WorldStore {
         self.note_packed(&load.packed);
     }
 
-    /// Loads the generated part of a [sparse](Self::make_sparse) dimension's column at these chunk heights, without
-    /// entities.
+    /// Loads the generated part of a [sparse](Self::make_sparse) dimension's column at these chunk heights, without entities.
     pub fn load_part(
         &self,
         dimension: DimensionId,

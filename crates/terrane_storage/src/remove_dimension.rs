@@ -4,8 +4,7 @@
 //!
 //! 1. A durable mark under the dimension's number says that the dimension is being removed. It can no longer be opened.
 //! 2. Its contents are deleted page by page, in any order. Entities are deleted together with the keys that find them.
-//! 3. Once all of this is durable, one write deletes the dimension's registration and the mark. Its number is never
-//!    reused.
+//! 3. Once all of this is durable, one write deletes the dimension's registration and the mark. Its number is never reused.
 //!
 //! So a name is always free, whole or marked, and the removal of a marked dimension can always be finished.
 
@@ -32,9 +31,8 @@ impl WorldStore {
     /// The dimension must not be open in a running world: data saved into it meanwhile may stay behind, unreachable.
     /// Other dimensions can be saved between the writes.
     ///
-    /// `progress` is called after each write with the number of removed entries, and can stop the removal. After a
-    /// stop, an error or the end of the process, the dimension can no longer be opened, and calling this again
-    /// continues the removal.
+    /// `progress` is called after each write with the number of removed entries, and can stop the removal. After a stop, an
+    /// error or the end of the process, the dimension can no longer be opened, and calling this again continues the removal.
     ///
     /// An entity with a damaged record is removed if the store finds it in this dimension.
     ///
@@ -125,8 +123,7 @@ impl WorldStore {
         }
     }
 
-    /// The records that a page of place or viewer keys finds in the dimension, and all other keys that find these
-    /// records.
+    /// The records that a page of place or viewer keys finds in the dimension, and all other keys that find these records.
     fn entities_of(&self, dimension: DimensionId, page: &[Vec<u8>]) -> Result<BTreeSet<(Family, Vec<u8>)>, StoreError> {
         let id = |key: &Vec<u8>| {
             let of_place = keys::parse_place_key(key).map(|(.., id)| id);
@@ -152,9 +149,8 @@ impl WorldStore {
     }
 }
 
-/// The ranges of all data of a dimension. Only the keys of places and viewers lead to its entities, and only heat
-/// records lead to the cooling keys of groups. So each page of those keys is removed together with the entries it leads
-/// to.
+/// The ranges of all data of a dimension. Only the keys of places and viewers lead to its entities, and only heat records lead
+/// to the cooling keys of groups. So each page of those keys is removed together with the entries it leads to.
 fn ranges(dimension: DimensionId) -> impl Iterator<Item = (Family, Range<Vec<u8>>)> {
     let meta = |kind: &[u8]| (Family::Meta, kind.to_vec());
     let leading = [keys::PLACE, keys::VIEWER, keys::HEAT].map(meta);

@@ -40,8 +40,7 @@ pub struct Commit {
 }
 
 impl StorageThread {
-    /// Starts the thread. It calls `on_commit` with each answer, in the order of submission. `on_commit` must not
-    /// panic.
+    /// Starts the thread. It calls `on_commit` with each answer, in the order of submission. `on_commit` must not panic.
     pub fn start(store: Arc<WorldStore>, on_commit: impl FnMut(Commit) + Send + 'static) -> io::Result<Self> {
         let (queue, submissions) = bounded(1);
         let (idle_work, idle) = bounded(1);

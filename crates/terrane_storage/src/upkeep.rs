@@ -1,8 +1,7 @@
 //! Maintenance of a stored world: listing and checking its contents, copies, backups and reclaiming space. The program
 //! `terrane` is built on these functions, and games can use them too.
 //!
-//! All of them can take minutes. Each walk reports its progress, can be stopped between two pages, and holds a few
-//! megabytes.
+//! All of them can take minutes. Each walk reports its progress, can be stopped between two pages, and holds a few megabytes.
 //!
 //! Stopped work is reported in one of two ways, here and in [`snapshot`](terrane_world::snapshot): by the error
 //! `Cancelled` if no result is left, or by a report that is not `finished` and lists the work done. Work that can be

@@ -197,9 +197,8 @@ impl WorldStore {
         None
     }
 
-    /// Writes a batch if this session is still the world's last one. The header holds the session's number, and every
-    /// batch requires that header. So a session that has been superseded can never change the world, not even by a
-    /// delayed write.
+    /// Writes a batch if this session is still the world's last one. The header holds the session's number, and every batch
+    /// requires that header. So a session that has been superseded can never change the world, not even by a delayed write.
     pub(super) fn write(&self, mut batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {
         let Some(fence) = &self.fence else { return Err(StoreError::NotWritable { path: self.path().to_path_buf() }) };
         batch.require(Family::Meta, keys::HEADER, Some(fence.clone()));

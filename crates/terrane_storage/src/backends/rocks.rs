@@ -74,8 +74,7 @@ impl RocksStore {
         Ok(Self::new(true, Keeper::open(path, create, database_options(create), cache)?))
     }
 
-    /// Opens the database in the folder `path` without changing its files. The contents of its log are read into
-    /// memory.
+    /// Opens the database in the folder `path` without changing its files. The contents of its log are read into memory.
     ///
     /// # Errors
     /// The same as those of [`open`](Self::open). All writes are refused later.
@@ -230,8 +229,7 @@ fn family_options(family: Family, cache: &Cache) -> Options {
     options.set_compression_type(DBCompressionType::Zstd);
     // A small world has only the first levels.
     options.set_bottommost_compression_type(DBCompressionType::Zstd);
-    // The other three are defaults: window bits and strategy of zlib, and no dictionary, which brought no measurable
-    // gain.
+    // The other three are defaults: window bits and strategy of zlib, and no dictionary, which brought no measurable gain.
     options.set_compression_options(-14, ZSTD_LEVEL, 0, 0);
     // The first levels are soon rewritten.
     options.set_compression_per_level(&[

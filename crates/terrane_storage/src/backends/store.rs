@@ -27,9 +27,8 @@ pub trait KeyValueStore: Send + Sync {
     /// The first `limit` entries of `range`, in ascending order of keys. To continue, start again behind the last key.
     fn scan(&self, family: Family, range: Range<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError>;
 
-    /// The first entries of `range`, in ascending order of keys: at most `limit`, with about `most_bytes` of keys and
-    /// values. A store that learns the size of a value only by reading it may return a few more. Empty only if the
-    /// range is empty.
+    /// The first entries of `range`, in ascending order of keys: at most `limit`, with about `most_bytes` of keys and values.
+    /// A store that learns the size of a value only by reading it may return a few more. Empty only if the range is empty.
     fn scan_page(
         &self,
         family: Family,
@@ -58,8 +57,7 @@ pub trait KeyValueStore: Send + Sync {
     /// Makes all earlier writes survive a loss of power.
     fn sync(&self) -> Result<(), StoreError>;
 
-    /// The approximate number of entries of a family and their size, for statistics; `None` if only a full scan could
-    /// tell.
+    /// The approximate number of entries of a family and their size, for statistics; `None` if only a full scan could tell.
     fn approximate_family(&self, family: Family) -> Result<Option<FamilySize>, StoreError> {
         let _ = family;
         Ok(None)
@@ -79,8 +77,7 @@ pub trait KeyValueStore: Send + Sync {
         None
     }
 
-    /// The approximate size of the entries of a range, for the progress of a scan; `None` if only the scan itself could
-    /// tell.
+    /// The approximate size of the entries of a range, for the progress of a scan; `None` if only the scan itself could tell.
     fn approximate_range_bytes(&self, family: Family, range: Range<&[u8]>) -> Result<Option<u64>, StoreError> {
         let _ = (family, range);
         Ok(None)

@@ -117,7 +117,7 @@ fn all_of_a_dimension_goes_and_nothing_else() {
             ControlFlow::Continue(())
         });
         assert!(contents(&store) == expected, "with pages of {page}");
-        // Every entry is counted except the name and its mark.
+        // Every entry is counted except the name and the sparse mark.
         let entries = (before - 2 - store.contents().len()) as u64;
         assert_eq!(removed, Ok(Some(entries)));
         assert!(told.is_sorted_by(|a, b| a < b) && told.last() == Some(&entries), "{told:?}");
@@ -352,7 +352,7 @@ fn two_removals_at_once_do_not_take_the_names_next_dimension() {
     assert_eq!(world.open_dimension(NAMES[1], &origin()), Ok(DimensionId(3)));
 }
 
-/// A disk that keeps exactly the synced writes through a loss of power, and none written after or just before.
+/// A disk that keeps only synced writes through a loss of power. A synced write does not make earlier ones durable.
 #[derive(Default)]
 struct ForgetfulDisk {
     now: MemoryStore,

@@ -238,8 +238,7 @@ fn the_folder_and_the_database_are_as_documented() {
     }
 }
 
-/// Writes the fixture if `TERRANE_WRITE_FIXTURE` is set. Otherwise checks that a new fixture is read like the stored
-/// one.
+/// Writes the fixture if `TERRANE_WRITE_FIXTURE` is set. Otherwise checks that a new fixture is read like the stored one.
 ///
 /// Promise, world format: A program that was written from the documentation alone reads everything in a world.
 #[test]

@@ -56,8 +56,7 @@ pub(crate) struct Part<'a> {
 }
 
 impl Part<'static> {
-    /// Packs the values of single chunks, given with their places in the group. `None` if their total size is too
-    /// large.
+    /// Packs the values of single chunks, given with their places in the group. `None` if their total size is too large.
     pub fn pack<'v>(values: impl IntoIterator<Item = (usize, &'v [u8])>) -> Option<Self> {
         let mut places = [None; GROUP_VOLUME];
         for (place, value) in values {

@@ -1,9 +1,8 @@
 //! Heat: the last access of each group of chunks, in play time.
 //!
-//! Accesses are noted in memory and written along with saves. The record of a group also holds its tier and the second
-//! since which it waits there to move on. Its *cooling key* contains that second, so the groups that have waited
-//! longest are found without looking at the others. An access alone leaves the cooling key unchanged: it is corrected
-//! when its time comes.
+//! Accesses are noted in memory and written along with saves. The record of a group also holds its tier and the second since
+//! which it waits there to move on. Its *cooling key* contains that second, so the groups that have waited longest are found
+//! without looking at the others. An access alone leaves the cooling key unchanged: it is corrected when its time comes.
 
 #[cfg(test)]
 mod tests;

@@ -18,8 +18,7 @@ impl WorldStore {
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets whether groups become hot again when they are loaded. Until this is called, they do so only when they are
-    /// saved.
+    /// Sets whether groups become hot again when they are loaded. Until this is called, they do so only when they are saved.
     pub fn set_promotes_on_load(&self, promotes_on_load: bool) {
         *self.loaded() = promotes_on_load.then(BTreeSet::new);
     }

@@ -72,9 +72,8 @@ struct Files {
 }
 
 impl BackupRequest {
-    /// Requests a backup of the world in the folder `world`, as made by
-    /// [`WorldStore::back_up`](crate::WorldStore::back_up). A relative `folder` is relative to the current folder of
-    /// this process.
+    /// Requests a backup of the world in the folder `world`, as made by [`WorldStore::back_up`](crate::WorldStore::back_up). A
+    /// relative `folder` is relative to the current folder of this process.
     ///
     /// # Errors
     /// The world's folder cannot be written, or `folder` is not a valid path.

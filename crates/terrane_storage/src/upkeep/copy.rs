@@ -6,8 +6,7 @@ use crate::work::Progress;
 use crate::{Durability, Family, KeyValueStore, StoreError, WriteBatch};
 use std::ops::ControlFlow;
 
-/// Copies everything from one store into another, which must be empty, and makes it durable there. Returns the copied
-/// amount.
+/// Copies everything from one store into another, which must be empty, and makes it durable there. Returns the copied amount.
 ///
 /// After an error the other store holds a part of a world and must not be opened. Keys that begin with 256 bytes of
 /// 0xff are skipped; no world has such keys.

@@ -7,8 +7,7 @@ use std::path::PathBuf;
 use terrane_objects::ObjectStoreError;
 use thiserror::Error;
 
-/// A copy, salvage, restore, export or import that failed or is incomplete, or an object that cannot be kept for
-/// exports.
+/// A copy, salvage, restore, export or import that failed or is incomplete, or an object that cannot be kept for exports.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum UpkeepError {
     /// The store fails or holds damaged data.

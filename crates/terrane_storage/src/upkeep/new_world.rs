@@ -1,5 +1,4 @@
-//! Creation of worlds on disk from other data. Each is built under another name and becomes a world only when it is
-//! complete.
+//! Creation of worlds on disk from other data. Each is built under another name and becomes a world only when it is complete.
 
 use super::copy::copy_store;
 use super::exports::check_export;
@@ -15,8 +14,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Copies a world into the folder `path`, which must be empty or missing. If the copy is stopped, nothing is left
-/// there.
+/// Copies a world into the folder `path`, which must be empty or missing. If the copy is stopped, nothing is left there.
 ///
 /// # Errors
 /// The same as those of [`copy_store`]; also if the folder is not empty.
@@ -105,8 +103,7 @@ pub fn restore_world(backups: &Path, number: Option<u32>, path: &Path, stop: &St
 /// the same call continues the import.
 ///
 /// # Errors
-/// The same as those of [`WorldStore::import_dimension`], and [`UpkeepError::Open`] if the world cannot be opened or
-/// created.
+/// The same as those of [`WorldStore::import_dimension`], and [`UpkeepError::Open`] if the world cannot be opened or created.
 pub fn import_world(
     export: &Path,
     path: &Path,

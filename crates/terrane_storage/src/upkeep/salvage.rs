@@ -180,8 +180,7 @@ impl Salvage<'_> {
         }
     }
 
-    /// Moves the whole chunks of a damaged cluster to the hot tier. Groups that are also stored in a hotter tier are
-    /// skipped.
+    /// Moves the whole chunks of a damaged cluster to the hot tier. Groups that are also stored in a hotter tier are skipped.
     fn take_cluster(
         &mut self,
         tier: Tier,

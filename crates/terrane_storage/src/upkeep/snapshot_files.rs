@@ -85,8 +85,7 @@ fn failed(path: &Path) -> impl Fn(io::Error) -> StoreError {
     move |error| StoreError::backend("back up", None, path, error.to_string())
 }
 
-/// Copies the files of a folder that `to` does not have yet. Files that are equal in `shared`, an earlier copy, become
-/// links.
+/// Copies the files of a folder that `to` does not have yet. Files that are equal in `shared`, an earlier copy, become links.
 fn copy_folder(from: &Path, to: &Path, shared: Option<&Path>) -> io::Result<()> {
     let Some(entries) = if_there(fs::read_dir(from))? else { return Ok(()) };
     fs::create_dir_all(to)?;

@@ -1,5 +1,4 @@
-//! The expected number of entries of a family according to its tables. A walk that finds another number has missed
-//! some.
+//! The expected number of entries of a family according to its tables. A walk that finds another number has missed some.
 
 use crate::Family;
 use rocksdb::{ColumnFamily, DB, properties};

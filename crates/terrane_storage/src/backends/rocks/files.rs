@@ -16,10 +16,9 @@
 //! than the list, a program without support for lists has opened the database, and the list is ignored. A damaged list
 //! is ignored as well: the database is checked like a killed one.
 //!
-//! RocksDB recovers a log up to the first unreadable record (its mode is *point in time*), and drops everything behind
-//! it. That is right only at a torn end, so any other bad record is refused here. RocksDB's other modes do not help:
-//! those that refuse bad records take a damaged length at the end for a torn record, and one of them continues behind
-//! the damage.
+//! RocksDB recovers a log up to the first unreadable record (its mode is *point in time*), and drops everything behind it.
+//! That is right only at a torn end, so any other bad record is refused here. RocksDB's other modes do not help: those that
+//! refuse bad records take a damaged length at the end for a torn record, and one of them continues behind the damage.
 
 use super::log_file::{LogEnd, LogFile};
 use super::remains::LostFile;

@@ -8,9 +8,8 @@
 //! that does not fit into the rest of a block is split into pieces, which are records of the kind first, middle or
 //! last. If less room than a header is left in a block, it is filled with zeros.
 //!
-//! A killed process has written a part of its last record, so the file ends before the record does. After a loss of
-//! power the file may also end in zeros. Everything else is damage.
-//! the file may also end in zeros. Everything else is damage.
+//! A killed process has written a part of its last record, so the file ends before the record does. After a loss of power the
+//! file may also end in zeros. Everything else is damage. the file may also end in zeros. Everything else is damage.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -25,8 +24,7 @@ const LAST: u8 = 4;
 /// Kinds of records about the log itself: its compression, the sizes of timestamps, the previous log. This crate's
 /// worlds have none of them.
 const ABOUT_THE_LOG: [u8; 3] = [9, 10, 130];
-/// The size of the header of a batch of writes: the number of its first write (8 bytes) and the number of writes (4
-/// bytes).
+/// The size of the header of a batch of writes: the number of its first write (8 bytes) and the number of writes (4 bytes).
 const BATCH_HEADER: usize = 12;
 /// The number of bytes that a disk writes at once.
 const SECTOR: u64 = 512;

@@ -1,9 +1,8 @@
 //! The remains of a database that cannot be opened: its tables, blob files and logs under a new manifest.
 //!
-//! RocksDB opens a database by its manifest, which names every table, and refuses the database if one of them is
-//! missing or damaged. RocksDB's repair drops all blob files. So the remaining files are linked into a scratch folder
-//! and get a new manifest there. The resulting database is only opened for reading, and nothing in the damaged folder
-//! changes.
+//! RocksDB opens a database by its manifest, which names every table, and refuses the database if one of them is missing or
+//! damaged. RocksDB's repair drops all blob files. So the remaining files are linked into a scratch folder and get a new
+//! manifest there. The resulting database is only opened for reading, and nothing in the damaged folder changes.
 //!
 //! All tables are put into level 0, like newly flushed ones, because the order of the levels is lost. Scans are still
 //! correct: they merge the tables by the sequence numbers of their entries. A point read takes the first table that has

@@ -1,10 +1,9 @@
 //! Opening a database, and reopening it after a failure.
 //!
 //! RocksDB latches an error of its log or of a background job: it still reads but refuses to write, and its Rust and C
-//! interfaces offer no way out but reopening it. Reopening requires closing the old one first, and fails as long as the
-//! disk does. So the [`Keeper`] first opens a read-only stand-in for readers, which needs no disk space and no lock.
-//! Reads and writes report their failures to the keeper. It alone decides when to reopen the database, on a thread of
-//! its own:
+//! interfaces offer no way out but reopening it. Reopening requires closing the old one first, and fails as long as the disk
+//! does. So the [`Keeper`] first opens a read-only stand-in for readers, which needs no disk space and no lock. Reads and
+//! writes report their failures to the keeper. It alone decides when to reopen the database, on a thread of its own:
 //!
 //! | state | reads from | writes | ends with |
 //! |---|---|---|---|
@@ -40,8 +39,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The maximum time for which reads may fail. The time doubles with each reopening that does not help.
 const LONGEST_PATIENCE: Duration = Duration::from_secs(64);
 
-/// The system's message if the process has too many open files. A stand-in and the database together need twice as
-/// many.
+/// The system's message if the process has too many open files. A stand-in and the database together need twice as many.
 const NO_FILE_HANDLES: &str = "Too many open files";
 
 /// The open database.
@@ -339,8 +337,7 @@ impl Keeper {
         Ok(folder)
     }
 
-    /// Checks that no synced data is missing. Opening for writing changes a database, so an incomplete one must be left
-    /// alone.
+    /// Checks that no synced data is missing. Opening for writing changes a database, so an incomplete one must be left alone.
     fn expect_all(&self, database: &DB, synced: u64) -> Result<(), StoreError> {
         let found = database.latest_sequence_number();
         if found >= synced {

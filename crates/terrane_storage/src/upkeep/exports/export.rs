@@ -24,10 +24,9 @@ const MAX_COLUMNS_BY_CHUNK: u64 = 1_024;
 const AT_ONCE: usize = 4 << 20;
 
 impl WorldStore {
-    /// Exports a dimension, or a box of it, into the object store `path`: chunks of all tiers with their block ticks,
-    /// entities except players, summaries, the dimension's [kept objects](Self::keep_object), and the lists that map
-    /// numbers to names. `docs/exports.md` specifies the keys and values. Ground that was never generated is not
-    /// exported.
+    /// Exports a dimension, or a box of it, into the object store `path`: chunks of all tiers with their block ticks, entities
+    /// except players, summaries, the dimension's [kept objects](Self::keep_object), and the lists that map numbers to names.
+    /// `docs/exports.md` specifies the keys and values. Ground that was never generated is not exported.
     ///
     /// Objects beyond the allowed number per file go to `path.2`, `path.3` and so on. The same call continues an export
     /// that was stopped or whose process ended, with the same final result, unless the world has since been opened to

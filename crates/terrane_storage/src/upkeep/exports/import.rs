@@ -180,8 +180,7 @@ fn check_places(batches: &[(BatchPos, u16)], options: &ImportOptions) -> Result<
     }
 }
 
-/// Limits the height of imports into sparse dimensions. There every chunk marks itself as generated, so air is stored
-/// too.
+/// Limits the height of imports into sparse dimensions. There every chunk marks itself as generated, so air is stored too.
 fn check_air(header: &Header, is_sparse: bool, options: &ImportOptions) -> Result<()> {
     let told = header.told_heights([].into_iter(), options.moved_by[1]).len();
     match is_sparse && !header.is_sparse && told > MAX_AIR {
@@ -417,8 +416,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Returns `true` if the object belongs to exported ground that is left out. The key has the object's place in the
-    /// world.
+    /// Returns `true` if the object belongs to exported ground that is left out. The key has the object's place in the world.
     fn is_without_ground(&self, key: &str) -> Result<bool> {
         let name = Name::parse(key);
         let Some(pos) = name.column() else { return Ok(false) };

@@ -32,8 +32,7 @@ impl WorldStore {
         value.map(|value| self.open_object(dimension, key, &value)).transpose()
     }
 
-    /// The keys and versions of all kept objects of a dimension: first those without a place, then the others by
-    /// column.
+    /// The keys and versions of all kept objects of a dimension: first those without a place, then the others by column.
     ///
     /// # Errors
     /// Errors of the store, and damage of an object.

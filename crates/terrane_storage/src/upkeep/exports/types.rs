@@ -66,8 +66,7 @@ impl Types {
         std::mem::take(&mut self.added)
     }
 
-    /// Converts a chunk of the export to one of the world. The inner error is the reason why the bytes are not a valid
-    /// chunk.
+    /// Converts a chunk of the export to one of the world. The inner error is the reason why the bytes are not a valid chunk.
     pub fn chunk(&mut self, bytes: &[u8]) -> Result<Result<Chunk, String>, UpkeepError> {
         let mut chunk = match format::decode(&self.registry, bytes) {
             Ok((chunk, _)) => chunk,

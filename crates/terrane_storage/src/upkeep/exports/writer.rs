@@ -133,8 +133,7 @@ impl Writer {
         let mut batch = ObjectBatch::default();
         batch.write(Name::Export.to_string(), 0, self.header.clone());
         batch.write(Name::Progress.to_string(), 0, record::encode(&self.progress));
-        // From here on the export continues in the new file. The progress there takes precedence over that in the old
-        // one.
+        // From here on the export continues in the new file. The progress there takes precedence over that in the old one.
         next.apply(&batch)?;
         forget_progress(&mut self.store)?;
         std::mem::replace(&mut self.store, next).close()?;

@@ -10,9 +10,8 @@ use terrane_world::snapshot::schematic::Schematic;
 use terrane_world::snapshot::translation::TranslationOptions;
 
 impl ClosedWorld<'_> {
-    /// Exports the stored data of a box as a schematic. Chunks that were never generated become air. Their number is
-    /// returned as well. `progress` is called after each batch of 4 x 4 columns, counts batches, and can cancel the
-    /// export.
+    /// Exports the stored data of a box as a schematic. Chunks that were never generated become air. Their number is returned
+    /// as well. `progress` is called after each batch of 4 x 4 columns, counts batches, and can cancel the export.
     ///
     /// # Errors
     /// A side of more than 65,535 blocks; damage in the store.

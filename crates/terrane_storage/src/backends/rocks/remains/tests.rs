@@ -4,7 +4,7 @@ use super::*;
 use crate::backends::rocks::tests::incompressible;
 use crate::walk::all_keys;
 
-/// Writes a value under each of these keys, and moves them into tables.
+/// Writes a value under each of these keys, and flushes the values to tables.
 fn put(store: &RocksStore, keys: Range<u8>, round: u64, bytes: u64) {
     let mut batch = WriteBatch::default();
     for family in Family::ALL {

@@ -9,10 +9,9 @@ use std::time::SystemTime;
 /// A file that RocksDB writes once, when a database is made.
 const IDENTITY: &str = "IDENTITY";
 
-/// The identity of a database's folder, different even from that of a copy: its file `IDENTITY` on the disk. Checking
-/// it takes a microsecond and no file handle. On a file system that invents file numbers (exFAT, some of FUSE), the
-/// identity lasts as long as the file is [open](pin): after such a disk is mounted again, the folder counts as another
-/// one.
+/// The identity of a database's folder, different even from that of a copy: its file `IDENTITY` on the disk. Checking it takes
+/// a microsecond and no file handle. On a file system that invents file numbers (exFAT, some of FUSE), the identity lasts as
+/// long as the file is [open](pin): after such a disk is mounted again, the folder counts as another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Folder {
     device: u64,

@@ -215,7 +215,7 @@ fn an_import_goes_on_only_with_its_own_options_and_not_over_pruned_ground() {
     assert!(!world.import_dimension(&path, &others_anew, stop_after(6)).unwrap().finished);
     assert_eq!(world.import_dimension(&path, &options, go_on), Err(UpkeepError::OtherOptions));
 
-    // The pruned columns are not taken for imported ones.
+    // Pruning the imported ground discards the import's progress.
     let nothing = crate::space::ColumnArea::Box { min: ColumnPos::new(900, 900), max: ColumnPos::new(900, 900) };
     assert!(world.prune(dimension, &nothing, true, go_on).unwrap().columns > 0);
     assert_eq!(world.import_dimension(&path, &options, go_on), Err(UpkeepError::OtherOptions));
