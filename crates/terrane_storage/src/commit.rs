@@ -42,7 +42,6 @@ pub struct CommitReport {
     pub replaced: Vec<StoreError>,
 }
 
-/// A commit under construction.
 #[derive(Default)]
 pub(super) struct Commit {
     pub writes: WriteBatch,
@@ -55,7 +54,6 @@ pub(super) struct Commit {
     pub versions: BTreeMap<(DimensionId, ChunkPos), u64>,
 }
 
-/// A chunk with its key.
 type KeyedChunk<'a> = ([u8; keys::CHUNK_KEY_LENGTH], (DimensionId, ChunkPos), &'a Chunk);
 
 /// Adds chunks to a commit, group by group in the order of their keys.
@@ -160,7 +158,6 @@ impl GroupWriter<'_> {
         Ok(true)
     }
 
-    /// Returns `true` if the column was stored before.
     fn is_stored(&mut self, dimension: DimensionId, column: ColumnPos) -> Result<bool, StoreError> {
         let tile = (dimension, column.tile());
         if self.tile.as_ref().is_none_or(|(known, _)| *known != tile) {
@@ -175,7 +172,6 @@ impl GroupWriter<'_> {
         Ok(masks.is_some_and(|masks| stored_graph::is_marked(masks, column)))
     }
 
-    /// The group, if it is warm or cold.
     fn find_packed(
         &mut self,
         group: ChunkGroup,

@@ -141,7 +141,6 @@ impl WorldStore {
         self.read_record(&keys::dimension_key(name), StoredItem::Dimension(name.into()))
     }
 
-    /// Returns `true` if a removal of the dimension has begun.
     pub(super) fn is_marked(&self, dimension: DimensionId) -> Result<bool, StoreError> {
         Ok(self.store.get(Family::Meta, &keys::key_of_dimension(keys::REMOVAL, dimension))?.is_some())
     }

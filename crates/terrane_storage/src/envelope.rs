@@ -10,7 +10,6 @@
 
 use super::{StoreError, StoredItem, WorldStore};
 
-/// The number of bytes before the payload.
 pub(super) const HEADER_LENGTH: usize = 12;
 
 /// The value with this version and payload.

@@ -30,7 +30,7 @@ pub enum StoreError {
         what: StoredItem,
         /// The path of the store.
         path: PathBuf,
-        /// The kind of damage.
+        /// A description of the damage.
         reason: String,
     },
     /// A stored value is whole, but the game's migration of one of its components refuses it. Another version of the
@@ -59,7 +59,7 @@ pub enum StoreError {
     DamagedFile {
         /// The file, or the store's folder if the file is unknown.
         path: PathBuf,
-        /// The kind of damage.
+        /// A description of the damage.
         reason: String,
     },
     /// The batch was not written because a stored value differs from the one that the batch
@@ -231,7 +231,7 @@ pub enum WorldOpenError {
     MarkerDamaged {
         /// The marker file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// A description of the damage.
         reason: String,
     },
     /// The database of the world is missing.

@@ -141,7 +141,6 @@ impl WorldFolder {
         self.path.join(SNAPSHOTS)
     }
 
-    /// The database's folder.
     pub(super) fn database(&self) -> PathBuf {
         self.path.join(DATABASE)
     }
@@ -223,7 +222,6 @@ fn stored_format(database: &Path) -> Option<u32> {
     record::decode::<Header>(&header).ok().map(|header| header.format)
 }
 
-/// Parses the format from a marker.
 fn parse_marker(text: &[u8]) -> Result<u32, &'static str> {
     let text = str::from_utf8(text).map_err(|_| "it is no text")?;
     let mut lines = text.lines();
@@ -337,7 +335,6 @@ fn sign(mut file: &File) -> io::Result<()> {
     writeln!(file, "process = {}", std::process::id())
 }
 
-/// Creates a folder and its missing parents.
 fn create(path: &Path) -> io::Result<()> {
     let missing: Vec<&Path> = path.ancestors().take_while(|folder| !folder.exists()).collect();
     fs::create_dir_all(path)?;
@@ -372,7 +369,6 @@ mod tests {
         WorldFolder::open(path).expect_err("must not open")
     }
 
-    /// Creates a finished world with a non-empty database.
     fn make_world(path: &Path) {
         let folder = WorldFolder::open(path).unwrap();
         assert!(folder.is_new());

@@ -24,23 +24,18 @@ use uuid::Uuid;
 
 /// The length of a chunk's key.
 pub const CHUNK_KEY_LENGTH: usize = 32;
-/// The length of an entity's key.
 pub(super) const ENTITY_KEY_LENGTH: usize = 16;
-/// The length of an opacity map's key.
 pub(super) const OPACITY_KEY_LENGTH: usize = 24;
-/// The key of the world's header in `meta`.
 pub(super) const HEADER: &[u8] = b"header";
 /// The key in `meta` of the number of the dimension that was created last.
 pub(super) const LAST_DIMENSION: &[u8] = b"last dimension";
 
-/// The key of the world's play time in `meta`.
 pub(super) const PLAY_TIME: &[u8] = b"play time";
 /// The key in `meta` of the progress of the search for groups of chunks without heat.
 pub(super) const ADOPTED: &[u8] = b"adopted";
 
 /// The prefixes of keys that continue with a dimension. Kinds with a family of their own need no prefix.
 pub const CHUNK: &[u8] = b"";
-/// See [`CHUNK`].
 pub(super) const OPACITY: &[u8] = b"";
 pub(super) const HEAT: &[u8] = b"heat:";
 pub(super) const PLACE: &[u8] = b"place:";
@@ -105,12 +100,10 @@ fn row(key_of: impl Fn(ColumnPos) -> Vec<u8>, x: i64, first_z: i64, last_z: i64)
     first..range_of(&last).end
 }
 
-/// The key of an entity's record in `entities`.
 pub(super) fn entity_key(id: Uuid) -> [u8; ENTITY_KEY_LENGTH] {
     *id.as_bytes()
 }
 
-/// The entity whose record has this key.
 pub(super) fn parse_entity_key(key: &[u8]) -> Option<Uuid> {
     Uuid::from_slice(key).ok()
 }
@@ -125,7 +118,6 @@ pub(super) fn place_range(dimension: DimensionId, x: i64, first_z: i64, last_z: 
     row(|column| key_at(PLACE, dimension, column.x, column.z), x, first_z, last_z)
 }
 
-/// The column and the entity of a place key.
 pub(super) fn parse_place_key(key: &[u8]) -> Option<(DimensionId, ColumnPos, Uuid)> {
     parse(PLACE, key, |key| Some((key.dimension()?, key.column()?, key.id()?)))
 }
@@ -135,7 +127,6 @@ pub(super) fn viewer_key(dimension: DimensionId, id: Uuid) -> Vec<u8> {
     [VIEWER, &dimension.0.to_be_bytes(), id.as_bytes()].concat()
 }
 
-/// The entity of a viewer key.
 pub(super) fn parse_viewer_key(key: &[u8]) -> Option<(DimensionId, Uuid)> {
     parse(VIEWER, key, |key| Some((key.dimension()?, key.id()?)))
 }
@@ -150,12 +141,10 @@ fn player_name(name: &str) -> Vec<u8> {
     [PLAYER, &(name.len() as u32).to_be_bytes(), name.as_bytes()].concat()
 }
 
-/// The range of the player keys of a name.
 pub(super) fn player_range(name: &str) -> Range<Vec<u8>> {
     range_of(&player_name(name))
 }
 
-/// The name and the entity of a player key.
 pub(super) fn parse_player_key(key: &[u8]) -> Option<(&str, Uuid)> {
     parse(PLAYER, key, |key| {
         let length = usize::try_from(u32::from_be_bytes(key.array()?)).ok()?;
@@ -173,27 +162,22 @@ pub(super) fn block_ticks_range(dimension: DimensionId, x: i64, first_z: i64, la
     row(|column| key_at(BLOCK_TICKS, dimension, column.x, column.z), x, first_z, last_z)
 }
 
-/// The dimension and position in the key of a chunk's block ticks.
 pub(super) fn parse_block_ticks_key(key: &[u8]) -> Option<(DimensionId, ChunkPos)> {
     parse(BLOCK_TICKS, key, |key| Some((key.dimension()?, key.column()?.chunk(key.coordinate()?))))
 }
 
-/// The key of a tile of a dimension's stored graph.
 pub(super) fn tile_key(dimension: DimensionId, tile: TilePos) -> Vec<u8> {
     key_at(TILE, dimension, tile.x, tile.z)
 }
 
-/// The dimension and position in a tile's key.
 pub(super) fn parse_tile_key(key: &[u8]) -> Option<(DimensionId, TilePos)> {
     parse(TILE, key, |key| Some((key.dimension()?, TilePos::new(key.coordinate()?, key.coordinate()?))))
 }
 
-/// The key of a batch's opacity map.
 pub(super) fn opacity_key(dimension: DimensionId, batch: BatchPos) -> Vec<u8> {
     key_at(OPACITY, dimension, batch.x, batch.z)
 }
 
-/// The dimension and batch in the key of an opacity map.
 pub(super) fn parse_opacity_key(key: &[u8]) -> Option<(DimensionId, BatchPos)> {
     parse(OPACITY, key, |key| Some((key.dimension()?, BatchPos::new(key.coordinate()?, key.coordinate()?))))
 }
@@ -213,17 +197,14 @@ pub fn pregeneration_key(dimension: DimensionId, number: u64) -> Vec<u8> {
     [PREGENERATION, &dimension.0.to_be_bytes(), &number.to_be_bytes()].concat()
 }
 
-/// The dimension and the number of a pre-generation's key.
 pub(super) fn parse_pregeneration_key(key: &[u8]) -> Option<(DimensionId, u64)> {
     parse(PREGENERATION, key, |key| Some((key.dimension()?, u64::from_be_bytes(key.array()?))))
 }
 
-/// The key of a dimension's record.
 pub(super) fn dimension_key(name: &str) -> Vec<u8> {
     [DIMENSION, name.as_bytes()].concat()
 }
 
-/// The name of the dimension whose record has this key.
 pub(super) fn parse_dimension_key(key: &[u8]) -> Option<&str> {
     str::from_utf8(key.strip_prefix(DIMENSION)?).ok()
 }
@@ -261,7 +242,6 @@ pub(super) fn import_key(dimension: DimensionId, import: u32) -> Vec<u8> {
     [IMPORT, &dimension.0.to_be_bytes(), &import.to_be_bytes()].concat()
 }
 
-/// The dimension and the number of an import's key.
 pub(super) fn parse_import_key(key: &[u8]) -> Option<(DimensionId, u32)> {
     parse(IMPORT, key, |key| Some((key.dimension()?, u32::from_be_bytes(key.array()?))))
 }
@@ -290,7 +270,6 @@ pub(super) fn heat_key(group: ChunkGroup) -> Vec<u8> {
     [HEAT, &group.key()].concat()
 }
 
-/// The group whose heat has this key.
 pub(super) fn parse_heat_key(key: &[u8]) -> Option<ChunkGroup> {
     ChunkGroup::parse(key.strip_prefix(HEAT)?)
 }
@@ -308,7 +287,6 @@ pub(super) fn cooling_range(tier: Tier, last_second: u64) -> Range<Vec<u8>> {
     first..end
 }
 
-/// The tier, the second and the group of a cooling key.
 pub(super) fn parse_cooling_key(key: &[u8]) -> Option<(Tier, u64, ChunkGroup)> {
     parse(COOLING, key, |key| {
         let [tier] = key.array()?;

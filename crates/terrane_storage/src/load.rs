@@ -29,7 +29,6 @@ pub struct LoadedColumn {
     pub block_ticks: Vec<StoredBlockTick>,
 }
 
-/// The columns of one batch that are being loaded.
 struct BatchLoad {
     dimension: DimensionId,
     batch: BatchPos,
@@ -215,7 +214,6 @@ impl WorldStore {
         Ok(())
     }
 
-    /// Loads the scheduled block ticks.
     fn load_block_ticks(&self, load: &mut BatchLoad) -> Result<(), StoreError> {
         if load.chunk_heights.is_empty() {
             return Ok(());
@@ -237,7 +235,6 @@ impl WorldStore {
         Ok(())
     }
 
-    /// The scheduled block ticks with this stored value.
     pub(super) fn block_ticks(
         &self,
         dimension: DimensionId,
@@ -314,7 +311,6 @@ impl WorldStore {
         }
     }
 
-    /// Parses a key of this family.
     pub(super) fn parsed<'k, T>(
         &self,
         family: Family,

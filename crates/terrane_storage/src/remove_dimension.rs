@@ -64,7 +64,6 @@ impl WorldStore {
         Ok(Some(entries))
     }
 
-    /// Marks the dimension with this name as being removed.
     fn mark_for_removal(&self, name: &str) -> Result<DimensionId, StoreError> {
         let _writing = self.lock_writes();
         let (dimension, _) = self.dimension_record(name)?.ok_or_else(|| self.unknown_dimension(name))?;

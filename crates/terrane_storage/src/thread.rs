@@ -25,7 +25,6 @@ pub struct StorageThread {
 /// Work for times without commits.
 type IdleWork = Box<dyn FnOnce(&WorldStore) + Send>;
 
-/// A batch, its durability, and its number.
 type Submission = (Arc<SaveBatch>, Durability, u64);
 
 /// The answer to a submitted batch.

@@ -57,9 +57,7 @@ impl TierMoves {
     }
 }
 
-/// A warm or cold group.
 pub(super) type PackedGroup = (Tier, Part<'static>);
-/// Chunks with their stored values.
 pub(super) type ChunkValues = Vec<(ChunkPos, Vec<u8>)>;
 
 /// Reads groups from any tier. It keeps the last cold cube that it read, because the next group is usually in it too.

@@ -1,4 +1,4 @@
-//! Opening a world, and the values of which each world has one.
+//! Opening a world, and the values that exist once per world.
 
 mod existing;
 #[cfg(test)]
@@ -66,7 +66,6 @@ pub struct WorldStore {
     pub(super) heat: Heat,
     /// Groups that wait for promotion because they were loaded.
     pub(super) loaded: Mutex<LoadedGroups>,
-    /// The number of writes.
     pub(super) written: AtomicU64,
     header: Header,
     /// The stored header, as long as this session is the last one; `None` without a session.

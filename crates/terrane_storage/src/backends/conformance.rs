@@ -117,7 +117,6 @@ pub fn check_reopening<S: KeyValueStore>(mut open: impl FnMut() -> S) -> Result<
 /// The result of a rule: an error is one of the store, or describes the store's wrong behaviour.
 type Outcome<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// Fails the rule unless both values are equal.
 fn expect<T: PartialEq + std::fmt::Debug>(what: &str, found: T, expected: T) -> Outcome {
     match found == expected {
         true => Ok(()),

@@ -42,7 +42,6 @@ fn dump(store: &TestStore) -> String {
     })
 }
 
-/// The world from a dump.
 fn undump(text: &str) -> TestStore {
     let bytes = |text: &str| {
         (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect::<Vec<u8>>()

@@ -6,7 +6,6 @@ use crate::{Tier, keys};
 use std::fmt;
 use std::ops::Range;
 
-/// The number of chunks in a group.
 pub(crate) const GROUP_VOLUME: usize = CLUSTER_VOLUME;
 /// The number of chunks along a group's edge, as a power of two.
 const GROUP_SHIFT: u32 = 2;
@@ -58,7 +57,6 @@ impl ChunkGroup {
         keys::chunk_key(self.dimension, self.first)
     }
 
-    /// The group whose first chunk has this key.
     pub(crate) fn parse(key: &[u8]) -> Option<Self> {
         let (dimension, chunk) = keys::parse_chunk_key(key)?;
         Some(Self::of(dimension, chunk)).filter(|group| group.first == chunk)

@@ -45,7 +45,6 @@ pub(crate) const LARGEST_CLUSTER: usize = 256 << 20;
 /// The groups of a cluster, by their places in the cube.
 pub(crate) type Parts<'a> = BTreeMap<u8, Part<'a>>;
 
-/// A group of chunks in a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Part<'a> {
     /// A bit for each stored chunk, by its place in the group.
@@ -133,7 +132,6 @@ pub(crate) fn values(unpacked: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     decode_cluster(unpacked).into_iter().flatten()
 }
 
-/// Encodes a cluster.
 pub(crate) fn encode(parts: &Parts) -> Vec<u8> {
     let table = encode_table(parts);
     let length = parts.values().map(|part| part.bytes.len()).sum::<usize>() + 2 * table.len() + END;

@@ -19,7 +19,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The number of records read at a time.
 const PAGE: usize = 256;
 /// The maximum number of groups of a column whose accesses are noted: a range may span all heights.
 const MAX_HEIGHTS: u64 = 64;
@@ -37,7 +36,6 @@ pub(crate) struct Heat {
     session: AtomicU64,
 }
 
-/// The stored heat of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct HeatRecord {
     /// The [second](second_of) of the last access; 0 if there was none.

@@ -21,7 +21,6 @@ impl Tier {
     /// All tiers, hottest first.
     pub const ALL: [Self; 3] = [Self::Hot, Self::Warm, Self::Cold];
 
-    /// The family of the tier's chunks.
     pub(crate) const fn family(self) -> Family {
         match self {
             Self::Hot => Family::Chunks,

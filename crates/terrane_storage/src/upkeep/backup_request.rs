@@ -63,7 +63,6 @@ type Wish = (PathBuf, Option<NonZeroU32>);
 /// The contents of an answer: the backup's number, bytes and time since 1970, or the reason for the failure.
 type Answer = Result<(u32, u64, Duration), String>;
 
-/// The files of one request.
 #[derive(Clone, Debug)]
 struct Files {
     world: PathBuf,

@@ -59,7 +59,7 @@ pub enum UpkeepError {
         path: PathBuf,
         /// The key of the object.
         key: String,
-        /// The kind of damage.
+        /// A description of the damage.
         reason: String,
     },
     /// The index of a file had to be rebuilt, and some of its blocks cannot be read. They may have held kept objects,

@@ -58,7 +58,6 @@ pub(super) fn salvage_rest(
     Ok(VerifyReport { read, stale, marked_lost, finished, ..salvage.report })
 }
 
-/// A world that is being salvaged.
 struct Salvage<'a> {
     from: &'a WorldStore,
     to: &'a dyn KeyValueStore,

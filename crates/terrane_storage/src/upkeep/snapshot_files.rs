@@ -22,7 +22,6 @@ const UNFINISHED: &str = "new";
 /// The number of bytes compared at a time.
 const PIECE: usize = 1 << 16;
 
-/// The folder of a backup's snapshots.
 pub(super) fn of_backup(backups: &Path, number: u32) -> PathBuf {
     backups.join(FOLDER).join(number.to_string())
 }

@@ -323,7 +323,7 @@ fn entities_of_a_salvaged_world_are_found_though_the_keys_that_lead_to_them_are_
     assert_eq!(new.world().viewers(OVERWORLD).unwrap(), full_world().world().viewers(OVERWORLD).unwrap());
 }
 
-/// Everything of a family, or one of its values, is damaged, cannot be read or is gone: what is made of the rest is whole.
+/// One or all values of a family are damaged, unreadable or gone: the salvaged world is whole.
 ///
 /// Promise, upkeep: `terrane salvage` makes a new world of all that can still be read of a damaged one.
 #[test]

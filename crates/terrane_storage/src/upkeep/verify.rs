@@ -21,7 +21,7 @@ pub enum Damage {
         family: Family,
         /// The damaged value.
         what: StoredItem,
-        /// The kind of damage.
+        /// A description of the damage.
         reason: String,
     },
     /// Keys whose values the database cannot read.
@@ -53,7 +53,7 @@ pub enum Damage {
     File {
         /// The file.
         path: PathBuf,
-        /// The kind of damage.
+        /// A description of the damage.
         reason: String,
     },
     /// A dimension whose record was lost and replaced.

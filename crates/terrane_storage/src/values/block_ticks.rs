@@ -24,7 +24,6 @@ pub struct StoredBlockTick {
     pub remaining: u64,
 }
 
-/// The cell, number of the kind, and remaining ticks.
 type Entry = (u16, u32, u64);
 
 /// Encodes a chunk's list of block ticks, independently of the order of the list. The error is the reason why the list

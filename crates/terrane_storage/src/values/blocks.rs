@@ -6,7 +6,6 @@ use crate::space::{ChunkPos, DimensionId};
 use crate::{StoreError, StoredItem, WorldStore};
 use std::sync::{Arc, PoisonError};
 
-/// The known block types.
 #[derive(Debug)]
 pub(crate) struct KnownBlocks {
     registry: Arc<BlockRegistry>,

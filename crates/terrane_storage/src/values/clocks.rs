@@ -14,7 +14,6 @@ impl WorldStore {
     }
 }
 
-/// Adds clocks to a write.
 pub(crate) fn put_clocks(clocks: &BTreeMap<DimensionId, Duration>, writes: &mut WriteBatch) {
     for (dimension, clock) in clocks {
         writes.put(

@@ -11,7 +11,6 @@ const ENTITY_TYPES: &str = "entity_types";
 /// An unused list that every world has. It is empty in new worlds.
 const STRUCTURES: &str = "structures";
 
-/// The keys of all lists.
 pub(crate) const KEYS: [&str; 4] = [BLOCKS, COMPONENTS, ENTITY_TYPES, STRUCTURES];
 
 /// The format of the list of blocks. In format 1 it was a list of names.

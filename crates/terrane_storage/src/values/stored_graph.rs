@@ -16,13 +16,11 @@ fn places_of_columns(dimension: DimensionId) -> [(Family, Range<Vec<u8>>); 4] {
 /// The masks of the batches of a tile.
 pub(crate) type Masks = [u16; TILE_BATCHES];
 
-/// The value of a tile.
 pub(crate) fn encode(masks: &Masks) -> Vec<u8> {
     // The version of a tile is never used.
     envelope::sealed(0, &bytes_of(masks))
 }
 
-/// The masks as bytes.
 pub(crate) fn bytes_of(masks: &Masks) -> Vec<u8> {
     masks.iter().flat_map(|mask| mask.to_le_bytes()).collect()
 }
@@ -145,13 +143,11 @@ impl WorldStore {
     }
 }
 
-/// Marks a column as stored in its tile.
 pub(crate) fn mark_stored(masks: &mut Masks, column: ColumnPos) {
     let (place, bit) = place_of(column);
     masks[place] |= 1 << bit;
 }
 
-/// Whether a column of the tile is marked as stored.
 pub(crate) fn is_marked(masks: &Masks, column: ColumnPos) -> bool {
     let (place, bit) = place_of(column);
     masks[place] >> bit & 1 == 1
@@ -162,7 +158,6 @@ pub(crate) fn place_of(column: ColumnPos) -> (usize, u32) {
     (column.batch().in_tile(), column.in_batch())
 }
 
-/// Marks a column as stored.
 pub(crate) fn insert(tiles: &mut BTreeMap<TilePos, Masks>, column: ColumnPos) {
     mark_stored(tiles.entry(column.tile()).or_insert([0; TILE_BATCHES]), column);
 }

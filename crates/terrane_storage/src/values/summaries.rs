@@ -20,7 +20,6 @@ impl WorldStore {
         values.into_iter().zip(columns).map(read).collect()
     }
 
-    /// Decodes the stored value of a summary.
     pub(crate) fn summary(
         &self,
         dimension: DimensionId,

@@ -10,7 +10,6 @@ type Model = BTreeMap<(Family, Vec<u8>), Vec<u8>>;
 /// The number of steps of the random use, each with one batch and some reads.
 const STEPS: usize = 400;
 
-/// The random choices.
 struct Choices(u64);
 
 impl Choices {

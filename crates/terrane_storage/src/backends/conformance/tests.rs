@@ -7,7 +7,6 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// The defect of a store.
 #[derive(Clone, Copy, Debug)]
 enum Defect {
     /// A batch is written change by change.

@@ -1,6 +1,6 @@
 //! Checks that a database's files are unchanged before RocksDB opens them, since it may drop data that it cannot read.
 //!
-//! | the database was | what is promised | how it is known |
+//! | the database was | guarantee | evidence |
 //! |---|---|---|
 //! | closed | everything | its log is empty, and a list of its files lies beside them |
 //! | killed, or its power was cut | everything that was synced, up to the torn end of the log | every other record of the log and of the MANIFEST has its checksum, and the newest log is there |
@@ -60,7 +60,6 @@ enum Note {
 /// The state of a database when it was closed.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Closed {
-    /// The number of its last write.
     last_write: u64,
     /// The names and lengths of its files, without empty ones.
     files: BTreeMap<String, u64>,
@@ -162,7 +161,6 @@ fn expect_blobs<'a>(path: &'a Path, database: &DB) -> Result<Files<'a>, StoreErr
     }
 }
 
-/// The live tables, in order.
 fn tables(database: &DB) -> Result<Vec<Table>, rocksdb::Error> {
     let table = |file: rocksdb::LiveFile| Table {
         file: file.name.trim_start_matches('/').into(),
@@ -176,7 +174,6 @@ fn tables(database: &DB) -> Result<Vec<Table>, rocksdb::Error> {
     Ok(tables)
 }
 
-/// A database's folder.
 #[derive(Debug)]
 struct Files<'a> {
     path: &'a Path,
@@ -307,7 +304,6 @@ impl<'a> Files<'a> {
         Ok(())
     }
 
-    /// Reads a log or a MANIFEST.
     fn read(&self, name: &str) -> Result<LogFile, StoreError> {
         let read = || LogFile::read(File::open(self.path.join(name))?);
         let log = read().map_err(FileError::of(&self.path.join(name), "read")).map_err(failed(self.path))?;
@@ -388,7 +384,6 @@ fn failed(path: &Path) -> impl Fn(FileError) -> StoreError {
     move |error| StoreError::backend("open", None, path, error.to_string())
 }
 
-/// Parses the number in the name of a file.
 fn number(name: &str, before: &str, behind: &str) -> Option<u64> {
     let digits = name.strip_prefix(before)?.strip_suffix(behind)?;
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?

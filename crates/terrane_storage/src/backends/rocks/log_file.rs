@@ -31,7 +31,6 @@ const SECTOR: u64 = 512;
 /// No record ends in this many zeros from the start of a sector.
 const LEAST_ZEROS: u64 = 64;
 
-/// The result of reading a file of records.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct LogFile {
     /// The numbers of the writes in it, if it is a log with writes.
@@ -39,7 +38,6 @@ pub(super) struct LogFile {
     pub end: LogEnd,
 }
 
-/// The end of the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LogEnd {
     /// The records end with the file.
@@ -122,7 +120,6 @@ impl LogFile {
     }
 }
 
-/// Appends a record to the bytes of a file.
 pub(super) fn append(file: &mut Vec<u8>, record: &[u8]) {
     let (mut rest, mut is_first) = (record, true);
     while is_first || !rest.is_empty() {
@@ -149,7 +146,6 @@ pub(super) fn append(file: &mut Vec<u8>, record: &[u8]) {
 /// A record whose last piece was not read yet.
 struct Begun {
     at: u64,
-    /// Its first bytes.
     head: Vec<u8>,
 }
 

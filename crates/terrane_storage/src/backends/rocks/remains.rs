@@ -40,7 +40,6 @@ pub(crate) struct Remains {
 /// A lost file of a database, and the reason.
 pub(super) type LostFile = (PathBuf, String);
 
-/// An existing blob file.
 #[derive(Clone, Debug)]
 struct Blobs {
     number: u64,
@@ -48,7 +47,6 @@ struct Blobs {
     family: u32,
 }
 
-/// The files of a database.
 struct Files {
     folder: PathBuf,
     /// All families by number. Logs and blob files contain the numbers, and tables the names.

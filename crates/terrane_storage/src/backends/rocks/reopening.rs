@@ -118,10 +118,8 @@ struct Health {
     is_closing: bool,
 }
 
-/// The reason why the database cannot be written.
 struct Failure {
     error: StoreError,
-    /// `true` if a table cannot be read.
     is_damage: bool,
     /// `true` if the stand-in can no longer be read.
     renews_stand_in: bool,

@@ -166,7 +166,6 @@ fn what_is_written_is_counted_with_the_log_and_what_is_written_again() {
     assert!((bytes / 10..bytes * 11 / 10).contains(&flushed), "{flushed} bytes flushed for {bytes}");
 }
 
-/// Incompressible bytes.
 pub(super) fn incompressible(length: u64, mut state: u64) -> Vec<u8> {
     let mut next = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

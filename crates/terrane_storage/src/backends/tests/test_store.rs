@@ -43,7 +43,6 @@ impl TestStore {
         *self.0.good_writes.lock().unwrap() = Some(writes);
     }
 
-    /// A store with these contents.
     pub(crate) fn on(memory: MemoryStore) -> Self {
         Self(Arc::new(Inner { memory, ..Inner::default() }))
     }
@@ -58,7 +57,6 @@ impl TestStore {
         self.0.history.lock().unwrap().take().unwrap_or_default()
     }
 
-    /// A copy of the contents.
     pub(crate) fn snapshot(&self) -> MemoryStore {
         self.0.memory.snapshot()
     }
@@ -97,7 +95,6 @@ impl TestStore {
         StoreError::backend(operation, None, self.path(), reason)
     }
 
-    /// All entries.
     pub(crate) fn contents(&self) -> Vec<(Family, KeyValue)> {
         let scan = |family| self.0.memory.scan(family, &[]..&[0xff; 100], usize::MAX).unwrap();
         Family::ALL.into_iter().flat_map(|family| scan(family).into_iter().map(move |entry| (family, entry))).collect()

@@ -148,7 +148,6 @@ impl Listing {
         ));
     }
 
-    /// The line of an entry in `meta`.
     fn meta(&self, key: &[u8], value: &[u8]) -> String {
         let single = self.single(key, value);
         let single = single.or_else(|| self.of_dimensions(key, value)).or_else(|| self.of_ground(key, value));

@@ -43,7 +43,7 @@ proptest! {
         prop_assert_eq!(encode(&opened), value);
     }
 
-    /// Of whatever bit: the cluster opens, at most one group cannot be read, and no group reads as something else.
+    /// With any bit flipped, the cluster opens, at most one group is unreadable, and no group has wrong contents.
     ///
     /// Promise, tiers: A flipped bit in a warm or cold value damages at most one chunk group, and its chunks are named.
     #[test]

@@ -127,7 +127,6 @@ impl Walk<'_> {
         }
     }
 
-    /// Exports the batches that are not yet in the files.
     fn ground(&mut self, writer: &mut Writer, batches: &[(BatchPos, u16)]) -> Result<ControlFlow<()>> {
         let left = usize::try_from(writer.progress.batches).unwrap_or(usize::MAX).min(batches.len());
         for of_tile in batches[left..].chunk_by(|(a, _), (b, _)| a.tile() == b.tile()) {

@@ -119,7 +119,6 @@ impl Walk<'_> {
         self.header.area.chunk_heights().is_some_and(|heights| heights.contains(&height))
     }
 
-    /// The scheduled block ticks of some columns of a batch.
     fn ticks(&self, batch: BatchPos, columns: &[ColumnPos]) -> Result<BTreeMap<ColumnPos, Ticks>, StoreError> {
         let (dimension, mut found) = (self.header.number, BTreeMap::<ColumnPos, Ticks>::new());
         let (first, last) = (batch.column(0), batch.column(15));
@@ -169,8 +168,8 @@ pub(super) fn put(objects: Vec<Packed>, is_packed: bool, into: &mut Vec<Packed>)
     into.push((pack.to_string(), newest, record::encode(&objects)));
 }
 
-/// The batches of columns that are there, in the order of an export: square by square of 32 x 32 columns, by ascending x and
-/// then z; in each its four squares of 16 x 16, and in those the batches, by ascending z and then x.
+/// The batches with stored columns in the order of an export: tiles of 32 x 32 columns by ascending x and then z; in each tile,
+/// its four squares of 16 x 16 columns; in each square, the batches by ascending z and then x.
 pub(super) fn batches(tiles: &[StoredTile]) -> Vec<(BatchPos, u16)> {
     let mut order: Vec<usize> = (0..TILE_BATCHES).collect();
     order.sort_unstable_by_key(|place| (place >> 5, place >> 2 & 1, place >> 3 & 3, place & 3));
@@ -187,7 +186,7 @@ pub(super) fn columns_of(batch: BatchPos, mask: u16) -> Vec<ColumnPos> {
 }
 
 impl WorldStore {
-    /// The pieces of the graph of stored columns that lie in a box.
+    /// The tiles of the stored graph, cut to a box.
     pub(super) fn tiles_in(&self, dimension: DimensionId, area: &BlockBox) -> Result<Vec<StoredTile>, StoreError> {
         let area = area.column_area();
         let mut found = Vec::new();

@@ -37,7 +37,6 @@ pub(crate) struct ImportRecord {
     of: (Vec<u8>, [i64; 3]),
     /// The treatment of existing ground, and whether ungenerated ground is left out.
     with: (ExistingGround, bool),
-    /// The number of imported batches.
     batches: u64,
     /// The file and key of the last imported kept object. These objects are imported first, while the world still shows
     /// which ground existed before.
@@ -292,7 +291,6 @@ impl Check<'_> {
     }
 }
 
-/// An import in progress.
 pub(super) struct Import<'a> {
     pub world: &'a WorldStore,
     pub options: &'a ImportOptions,

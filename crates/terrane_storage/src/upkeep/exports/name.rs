@@ -19,7 +19,6 @@ pub(super) const SUMMARY: &str = "summary";
 /// The prefix of the keys of [`Name::Columns`].
 pub(super) const COLUMNS: &str = "columns/";
 
-/// A parsed key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Name<'a> {
     /// The header of the export.

@@ -205,7 +205,6 @@ fn entity(id: u128, dimension: DimensionId, [x, y, z]: [i64; 3]) -> EntityRecord
 /// The blocks of a cell that is not only air, by layer, each with the name and value of its components.
 type Cell = Vec<(String, Vec<(String, Vec<u8>)>)>;
 
-/// The contents of a dimension, by names.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Contents {
     columns: BTreeSet<(i64, i64)>,
@@ -285,7 +284,6 @@ fn cells(blocks: &BlockRegistry, chunk: &Chunk) -> BTreeMap<[usize; 3], Cell> {
     cells
 }
 
-/// The objects of all files of an export.
 fn objects(path: &Path) -> Vec<BTreeMap<String, (u64, Vec<u8>)>> {
     let files = (1..).map(|number| export_file(path, number)).take_while(|path| path.exists());
     let read = |path: PathBuf| {
@@ -300,7 +298,6 @@ fn objects(path: &Path) -> Vec<BTreeMap<String, (u64, Vec<u8>)>> {
     files.map(read).collect()
 }
 
-/// Copies the current files of an export.
 fn copy_files(from: &Path, to: &Path) {
     for number in (1..).take_while(|number| export_file(from, *number).exists()) {
         fs::copy(export_file(from, number), export_file(to, number)).unwrap();

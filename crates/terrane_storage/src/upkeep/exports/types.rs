@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 /// The mapping of an export's blocks to those of a world. Unknown types are added to the world's lists when their first
 /// block arrives. A game that registers their names finds them.
 pub(super) struct Types {
-    /// The export's registry.
+    /// The types of the export.
     registry: BlockRegistry,
     blocks: Vec<BlockRecord>,
     components: Vec<BlockComponentRecord>,
     known_blocks: BTreeMap<BlockId, BlockId>,
     known_components: BTreeMap<BlockComponentId, BlockComponentId>,
-    /// The world's lists.
+    /// The types of the world.
     lists: RegistryLists,
     /// The number of types added to the lists.
     added: u64,

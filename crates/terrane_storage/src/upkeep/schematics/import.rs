@@ -15,7 +15,6 @@ use terrane_world::snapshot::translation::{TranslationError, TranslationOptions}
 use terrane_world::snapshot::{BlockFilter, BlockTurns, PlaceError, Relocation, Snapshot};
 use uuid::Uuid;
 
-/// An import in progress.
 struct Import<'a> {
     world: &'a ClosedWorld<'a>,
     snapshot: &'a Snapshot,
@@ -149,7 +148,6 @@ impl Import<'_> {
         Ok((stored, missing))
     }
 
-    /// Returns `true` if the box contains the whole chunk.
     fn is_filled(&self, pos: ColumnPos, y: i64) -> bool {
         self.snapshot.area().part(pos.chunk(y)).is_some_and(|part| part.is_whole())
     }

@@ -94,7 +94,6 @@ fn here(at: BlockPos) -> SchematicImport {
     SchematicImport { at, ..SchematicImport::default() }
 }
 
-/// All stored ground.
 fn ground(world: &ClosedWorld<'_>) -> Snapshot {
     world.capture(&BlockBox::new(at(-64, -16, -64), at(63, 47, 63)), &mut go_on).unwrap()
 }

@@ -4,7 +4,6 @@ use super::*;
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-/// Every file below a folder.
 fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_path_buf()];

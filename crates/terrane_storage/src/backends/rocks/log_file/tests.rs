@@ -5,7 +5,6 @@ use crate::{Durability, Family, KeyValueStore, RocksStore, WriteBatch};
 use proptest::prelude::*;
 use std::fs;
 
-/// A file of these records.
 fn file_of(records: &[Vec<u8>]) -> Vec<u8> {
     let mut file = Vec::new();
     records.iter().for_each(|record| append(&mut file, record));

@@ -63,7 +63,6 @@ pub(super) fn encode(families: &[(u32, &str)], tables: &[Table], blobs: &[Blobs]
     log
 }
 
-/// The edit with the files of a family.
 fn files_of(family: u32, name: &str, tables: &[Table], blobs: &[Blobs]) -> Vec<u8> {
     let mut edit = Vec::new();
     put_number(&mut edit, LOG_NUMBER);

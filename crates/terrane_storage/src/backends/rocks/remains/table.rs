@@ -18,7 +18,6 @@ const MAX_BLOCK: u64 = 16 << 20;
 /// The bits for the number of restart points in a block's last number.
 const RESTARTS: u32 = (1 << 28) - 1;
 
-/// An existing table.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     pub number: u64,
@@ -92,7 +91,6 @@ fn read(file: &mut File, at: u64, size: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The offset and length of a block.
 fn handle(bytes: &[u8]) -> io::Result<(u64, u64)> {
     let mut reader = Reader::new(bytes);
     Ok((reader.number().map_err(damaged)?, reader.number().map_err(damaged)?))

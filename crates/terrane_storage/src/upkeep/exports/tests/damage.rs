@@ -484,7 +484,7 @@ fn with_a_damaged_summary_no_ground_is_lost() {
     assert_eq!(contents(&new, NAME), expected);
 }
 
-/// Whatever a file is cut short to, what is whole of it comes into a world if that is wanted, and nothing else.
+/// For a file truncated at any length, exactly its whole parts are imported, if the options allow it.
 ///
 /// Promise, upkeep: `import --leave-damaged` takes everything that is whole from an export that was cut short.
 #[test]
