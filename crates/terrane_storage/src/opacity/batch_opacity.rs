@@ -7,9 +7,9 @@
 //! | part | content |
 //! |---|---|
 //! | version | 1 |
-//! | counts | runs in turn: how many block columns in a row have as many runs, and how many runs; until there are 4,096 |
-//! | bottoms | for each run, lowest first: the difference between its lowest block and that of the run at the same place of the last block column before that had so many, else of the run below it, of the very first to 0; a 0 is followed by the number of further 0s |
-//! | lengths | the same for how many blocks it has, less 1 |
+//! | counts | pairs until there are 4,096 block columns: how many successive ones have the same number of runs, and that number |
+//! | bottoms | for each run, lowest first: its lowest block minus that of the run with the same index in the last earlier block column that has one, else minus that of the run below it, else (for the very first) minus 0; a 0 is followed by the number of further 0s |
+//! | lengths | the same for the number of its blocks, minus 1 |
 
 use crate::block::BlockId;
 use crate::bytes::{ReadError, Reader, put_number, put_signed};

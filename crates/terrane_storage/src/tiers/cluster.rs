@@ -2,8 +2,8 @@
 //!
 //! | part | bytes | content |
 //! |---|---|---|
-//! | table | 16 + 20 a group | see below |
-//! | groups | as the table says | one part a group, by ascending place in the cube |
+//! | table | 16 + 20 per group | see below |
+//! | groups | as the table says | one part per group, by ascending place in the cube |
 //! | table | | the same bytes again |
 //! | end | 8 | `u32` length of the table, `u32` version |
 //!
@@ -11,8 +11,8 @@
 //! |---|---|
 //! | 0..4 | `u32` version, 1 |
 //! | 4..12 | `u64` with a bit for each place in the cube that has a group |
-//! | then 20 a group | `u64` with a bit for each chunk that is there; `u32` stored length; `u32` length when decompressed, or 0 if it is stored as it is; `u32` CRC-32 of the stored bytes |
-//! | the last 4 | `u32` CRC-32 of all before it |
+//! | then 20 per group | `u64` with a bit for each stored chunk; `u32` stored length; `u32` decompressed length, or 0 if it is stored uncompressed; `u32` CRC-32 of the stored bytes |
+//! | the last 4 | `u32` CRC-32 of all preceding bytes of the table |
 //!
 //! All integers are little-endian. A part is a [cluster](crate::chunk::format::cluster) of scale 1 whose chunks are
 //! the values that single chunks are stored as, [envelopes](crate::envelope) included.

@@ -86,7 +86,7 @@ impl WorldStore {
                         groups.extend(all.map(|(x, y, z)| {
                             ChunkGroup::of(dimension, ChunkPos::new(chunk.x | x, chunk.y | y, chunk.z | z))
                         }));
-                        // In the other case, some entries were read before.
+                        // Only counts if not a single entry was read.
                         is_unreadable |= is_first;
                         break;
                     }

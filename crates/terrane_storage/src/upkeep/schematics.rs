@@ -22,7 +22,7 @@ use thiserror::Error;
 
 type Result<T> = std::result::Result<T, ClosedWorldError>;
 
-/// A dimension of a world that is open only for upkeep.
+/// A dimension of a world that no game has open.
 #[derive(Clone, Copy, Debug)]
 pub struct ClosedWorld<'a> {
     store: &'a WorldStore,

@@ -35,9 +35,9 @@ impl KnownBlocks {
 }
 
 impl WorldStore {
-    /// Sets the registered types of the game, once they are [stored](Self::save_registry_lists). From then on chunks
-    /// are loaded with the registered types, and opacity maps are stored. Before, chunks are read and written with the
-    /// stored lists.
+    /// Sets the block types that the game has registered. Call this after they are [stored](Self::save_registry_lists).
+    /// From then on chunks are loaded with these types, and opacity maps are stored. Before, chunks are read and written
+    /// with the stored lists.
     pub fn set_blocks(&self, registry: Arc<BlockRegistry>) {
         let opaque = (0..registry.len()).map(|id| registry.block(BlockId::new(id as u32)).is_opaque()).collect();
         self.know_blocks(KnownBlocks { registry, opaque });

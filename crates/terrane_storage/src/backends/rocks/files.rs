@@ -2,9 +2,9 @@
 //!
 //! | the database was | guarantee | evidence |
 //! |---|---|---|
-//! | closed | everything | its log is empty, and a list of its files lies beside them |
-//! | killed, or its power was cut | everything that was synced, up to the torn end of the log | every other record of the log and of the MANIFEST has its checksum, and the newest log is there |
-//! | closed before there were lists | as if it was killed | the same |
+//! | closed | all data | its log is empty, and there is a list of its files |
+//! | killed, or lost power | all synced data, up to the torn end of the log | all other records of log and MANIFEST have their checksums, and the newest log exists |
+//! | closed without support for lists | as if killed | as if killed |
 //!
 //! A loss of power can leave more than a torn end in unsynced data: zeros followed by whole records, or a torn log with
 //! a newer log behind it. Both look like damage and are refused; salvage recovers the synced data.

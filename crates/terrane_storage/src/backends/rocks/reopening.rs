@@ -8,7 +8,7 @@
 //! | state | reads from | writes | ends with |
 //! |---|---|---|---|
 //! | sound | the whole database | are made | a failed write; reads that fail for a while; a lost folder |
-//! | failed | the stand-in, the failed database, or nothing | are refused | an attempt, each second, that opens the whole database |
+//! | failed | the stand-in, the failed database, or nothing | are refused | a successful attempt to reopen, made each second |
 //!
 //! A lost folder was deleted, moved or replaced by another one. The open files can then still be read and written, but
 //! the written data would never be found. So each write checks the folder before and after, and no database is opened
@@ -16,7 +16,6 @@
 //!
 //! A damaged table fails in each compaction. So a database with such a table is reopened without compaction: it keeps
 //! working, becomes slower with time, and the readable part of the table can be salvaged.
-//! slower with time, and what can still be read of the table can be salvaged.
 
 mod folder;
 #[cfg(test)]
