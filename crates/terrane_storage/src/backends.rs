@@ -1,4 +1,4 @@
-//! Where keys and values are kept: what a backend must be able to do, and ours.
+//! Storage backends: their interface, and the ones of this crate.
 
 pub mod conformance;
 pub(super) mod memory;

@@ -1,4 +1,4 @@
-//! Writing a world.
+//! Commits to the world.
 
 use super::envelope::Replaced;
 use super::tiers::heat::Placed;
@@ -19,44 +19,41 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use uuid::Uuid;
 
-/// How many stored values are held at a time to compare them with new ones.
+/// The number of stored values that are in memory at a time for comparison with new ones.
 const COMPARED_AT_ONCE: usize = 256;
 
-/// More bytes of groups that become hot are not held in memory.
+/// The maximum size of moves to the hot tier that are held in memory, in bytes.
 const MAX_MOVES: u64 = 32 << 20;
 
-/// What a commit did.
+/// The result of a commit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommitReport {
-    /// Bytes of all keys and values that were written.
+    /// The size of all written keys and values in bytes.
     pub bytes: u64,
-    /// Chunks that were written; those that are stored just so already do not count.
+    /// The number of written chunks, without unchanged ones.
     pub chunks: usize,
-    /// Chunks whose block ticks were written or removed; those that are stored just so already do not count.
+    /// The number of chunks whose block ticks were written or removed, without unchanged ones.
     pub block_ticks: usize,
-    /// Entities that were written or removed; those that are stored just so already do not count.
+    /// The number of written or removed entities, without unchanged ones.
     pub entities: usize,
-    /// How long it took.
+    /// The duration of the commit.
     pub duration: Duration,
-    /// Damaged values that were found and replaced by whole ones. What could be read of them is
-    /// [kept](WorldStore::set_aside).
+    /// The damaged values that were replaced by whole ones. A copy of their readable bytes is [kept](WorldStore::set_aside).
     pub replaced: Vec<StoreError>,
 }
 
-/// A commit as it is put together.
 #[derive(Default)]
 pub(super) struct Commit {
     pub writes: WriteBatch,
     pub report: CommitReport,
-    /// What becomes hot again, as it was before: written in front of all else.
+    /// Promotions, which leave chunks unchanged. They are written before everything else.
     moves: WriteBatch,
-    /// The groups that chunks were put into.
+    /// The groups that received chunks.
     placed: BTreeMap<ChunkGroup, Placed>,
-    /// What the versions of these chunks are at least, if they change.
+    /// The minimum versions of these chunks, if they change.
     pub versions: BTreeMap<(DimensionId, ChunkPos), u64>,
 }
 
-/// A chunk with its key.
 type KeyedChunk<'a> = ([u8; keys::CHUNK_KEY_LENGTH], (DimensionId, ChunkPos), &'a Chunk);
 
 /// Adds chunks to a commit, group by group in the order of their keys.
@@ -66,12 +63,12 @@ struct GroupWriter<'a> {
     packed: GroupReader<'a>,
     moves: Moves<'a>,
     commit: &'a mut Commit,
-    /// The piece of the graph of stored columns that was asked for last.
+    /// The last requested tile of a stored graph.
     tile: Option<((DimensionId, TilePos), Option<stored_graph::Masks>)>,
 }
 
 impl GroupWriter<'_> {
-    /// Adds the chunks of one group that changed, and gives their places. If the group is warm or cold, it becomes hot.
+    /// Adds the changed chunks of one group, and returns their positions. A warm or cold group becomes hot.
     fn add(
         &mut self,
         group: ChunkGroup,
@@ -104,7 +101,7 @@ impl GroupWriter<'_> {
         Ok(changed)
     }
 
-    /// What is stored of chunks of one group, and the group if it is warm or cold.
+    /// The stored values of chunks of one group, and the group if it is warm or cold.
     fn stored_values(
         &mut self,
         group: ChunkGroup,
@@ -113,7 +110,7 @@ impl GroupWriter<'_> {
     ) -> Result<(Vec<Option<Vec<u8>>>, Option<PackedGroup>), StoreError> {
         let keys = chunks.iter().map(|(key, ..)| &key[..]).collect::<Vec<_>>();
         let mut stored = self.world.read_to_replace(Family::Chunks, &keys, &mut self.commit.report)?;
-        // What is damaged may be what is left of keys that are no more.
+        // A damaged value may be a remnant of deleted keys, so it does not make the group hot.
         let is_hot = stored.iter().flatten().any(|value| !value.is_empty());
         let packed = if is_hot { None } else { self.find_packed(group, chunks, is_sparse)? };
         if let Some((_, part)) = &packed {
@@ -129,7 +126,7 @@ impl GroupWriter<'_> {
         Ok((stored, packed))
     }
 
-    /// Adds a chunk in the place of what is stored of it. Says whether it changed.
+    /// Adds a chunk in place of its stored value. Returns `true` if it changed.
     fn add_chunk(
         &mut self,
         &(key, (dimension, pos), chunk): &KeyedChunk,
@@ -141,11 +138,11 @@ impl GroupWriter<'_> {
         let least = self.commit.versions.get(&(dimension, pos)).copied().unwrap_or(0);
         let version = match stored.map(|stored| (stored, Replaced::of(stored))) {
             None if chunk.uniform_block() == Some(BlockId::AIR) && !is_sparse && least == 0 => None,
-            // Of a column that is stored it was air.
+            // In a stored column, a missing chunk was air.
             None => Some(least.max((!is_sparse && self.is_stored(dimension, pos.column())?).into())),
             Some((stored, old)) => {
                 if let Err(error) = &old.payload {
-                    // The world goes on with what is in memory; refusing it would lose that too.
+                    // The chunk in memory replaces the damaged one. Refusing the commit would lose it too.
                     self.commit.report.replaced.push(self.world.corrupt(StoredItem::Chunk(dimension, pos), error));
                     if stored != LOST_CHUNK {
                         self.commit.set_aside(Family::Chunks, &key, stored);
@@ -161,12 +158,11 @@ impl GroupWriter<'_> {
         Ok(true)
     }
 
-    /// Whether the column was stored before.
     fn is_stored(&mut self, dimension: DimensionId, column: ColumnPos) -> Result<bool, StoreError> {
         let tile = (dimension, column.tile());
         if self.tile.as_ref().is_none_or(|(known, _)| *known != tile) {
             let masks = match self.world.stored_tile(dimension, tile.1) {
-                // Nobody knows, so it is taken for new ground.
+                // With a damaged tile this is unknown, so the column counts as new.
                 Err(error) if error.is_damage() => None,
                 masks => masks?,
             };
@@ -176,7 +172,6 @@ impl GroupWriter<'_> {
         Ok(masks.is_some_and(|masks| stored_graph::is_marked(masks, column)))
     }
 
-    /// The group, if it is warm or cold.
     fn find_packed(
         &mut self,
         group: ChunkGroup,
@@ -185,7 +180,7 @@ impl GroupWriter<'_> {
     ) -> Result<Option<PackedGroup>, StoreError> {
         match self.packed.find(group) {
             Err(error) if error.is_damage() => {
-                // Nobody can tell what is in it, so it stays as it is, and the world goes on with what is in memory.
+                // The contents of the cluster are unknown, so it stays unchanged. The chunks in memory are saved as hot ones.
                 self.commit.report.replaced.push(error);
                 self.lose_others(group, chunks, is_sparse)?;
                 Ok(None)
@@ -194,20 +189,20 @@ impl GroupWriter<'_> {
         }
     }
 
-    /// With the first chunk that is saved of a group whose cluster cannot be read, the group is looked for where it is hot. Its
-    /// other chunks must not be taken for air then: those that may have been in it are marked as lost.
+    /// Marks other chunks of a group whose cluster cannot be read as lost. With its first saved chunk the group becomes
+    /// hot, and missing chunks would then be taken for air.
     fn lose_others(&mut self, group: ChunkGroup, chunks: &[KeyedChunk], is_sparse: bool) -> Result<(), StoreError> {
         let (range, first) = (group.range(), group.first());
         let hot = self.world.store.scan(Family::Chunks, &range.start..&range.end, 1);
         if !hot.is_ok_and(|hot| hot.is_empty()) {
-            // It is hot already, if it can be read or not.
+            // The group is hot already, readable or not.
             return Ok(());
         }
         let stored = match self.world.stored_tile(group.dimension(), first.column().tile()) {
             Err(error) if error.is_damage() => None,
             tile => Some(tile?.unwrap_or([0; TILE_BATCHES])),
         };
-        // Of ground that is new with this commit nothing was there before.
+        // Columns that are new in this commit had no chunks before.
         let is_new = |column: ColumnPos| match &stored {
             _ if is_sparse => false,
             Some(stored) => !stored_graph::is_marked(stored, column),
@@ -222,7 +217,8 @@ impl GroupWriter<'_> {
         Ok(())
     }
 
-    /// So many groups become hot that they are not all held in memory: moves change nothing, so they need not wait.
+    /// Writes the promotions so far, to limit their size in memory. They change no chunks, so they can be written
+    /// before the commit.
     fn write_moves_early(&mut self) -> Result<(), StoreError> {
         self.moves.put_cube_back();
         let mut writes = mem::take(&mut self.moves.writes);
@@ -230,7 +226,7 @@ impl GroupWriter<'_> {
         self.commit.report.bytes += writes.bytes();
         self.world.write_moves(writes, Durability::Process)?;
         self.world.heat.forget(&accesses);
-        // What was read of a cube may have changed.
+        // The cube in the reader may be outdated now.
         self.packed = GroupReader::new(self.world);
         Ok(())
     }
@@ -244,16 +240,17 @@ impl GroupWriter<'_> {
 }
 
 impl WorldStore {
-    /// Saves the whole batch or, on an error, nothing of it.
+    /// Saves the whole batch, or nothing on an error.
     ///
-    /// A chunk has version 0 as it is stored with its new column; each change that is stored later adds 1. A chunk of air that nothing is stored of stays so,
-    /// because that is what is read as air; but for [sparse](Self::make_sparse) dimensions.
+    /// A chunk has version 0 when it is stored with its new column, and each later saved change adds 1. A chunk that is
+    /// not stored counts as air, so a chunk of air with no stored value is not written, except in
+    /// [sparse](Self::make_sparse) dimensions.
     pub fn commit(&self, batch: &SaveBatch, durability: Durability) -> Result<CommitReport, StoreError> {
         let _writing = self.lock_writes();
         self.finish_commit(batch, Commit::default(), durability)
     }
 
-    /// The same for a commit in which something is already, for whoever holds the lock of writes.
+    /// Like [`commit`](Self::commit), for a commit that already has contents. The caller must hold the lock of writes.
     pub(super) fn finish_commit(
         &self,
         batch: &SaveBatch,
@@ -273,7 +270,7 @@ impl WorldStore {
 
         let accesses = self.add_heat(&commit.placed, &mut commit.writes)?;
         let has_moves = !commit.moves.is_empty();
-        // A chunk that was promoted and then changed is as it was changed.
+        // The changes come second, so that they win over promotions of the same chunks.
         let mut writes = commit.moves;
         writes.append(commit.writes);
         commit.report.bytes += writes.bytes();
@@ -317,12 +314,12 @@ impl WorldStore {
             }
         }
         groups.finish()?;
-        // From the time when the dimension was not sparse.
+        // Summaries from the time before the dimension became sparse.
         outdated.into_iter().for_each(|key| commit.writes.delete(Family::Meta, key));
         self.forget_opacity(&batches.into_iter().collect::<Vec<_>>(), commit)
     }
 
-    /// Removes tiles of the opacity map. Each is made anew when somebody asks for it.
+    /// Removes opacity maps of batches. They are made anew on demand.
     fn forget_opacity(&self, tiles: &[Vec<u8>], commit: &mut Commit) -> Result<(), StoreError> {
         for tiles in tiles.chunks(COMPARED_AT_ONCE) {
             let keys = tiles.iter().map(Vec::as_slice).collect::<Vec<_>>();
@@ -345,8 +342,8 @@ impl WorldStore {
         Ok(())
     }
 
-    /// Adds values of `meta` in the place of what is stored of them, by their keys: what each is, and what is to be in its
-    /// envelope, or `None` for nothing. Gives how many changed.
+    /// Adds values to `meta` in place of the stored ones: each with its key, item and new payload, or `None` to delete
+    /// it. Returns the number of changed values.
     pub(super) fn replace_values(
         &self,
         values: &[(Vec<u8>, StoredItem, Option<Vec<u8>>)],
@@ -405,7 +402,7 @@ impl WorldStore {
         if stored == value {
             return Ok(());
         }
-        // Of a damaged record the old place is unknown. The place key that stays behind is ignored when read.
+        // The old place of a damaged record is unknown. Its stale place key is ignored by readers.
         let old = stored.and_then(|stored| {
             let damaged = |error| {
                 commit.report.replaced.push(error);

@@ -1,4 +1,4 @@
-//! What is stored and cannot be read: found key by key, and kept aside when something whole takes its place.
+//! Damaged values: reading around them, and keeping copies when whole values replace them.
 
 use super::commit::Commit;
 use super::tiers::LOST_CHUNK;
@@ -8,8 +8,8 @@ use crate::space::{ChunkPos, DimensionId};
 use std::sync::Arc;
 
 impl WorldStore {
-    /// The damaged values that something whole took the place of, each as it was found. They are kept for whoever can
-    /// still make something of them. Those that the backend could not read at all are not among them.
+    /// The damaged values that were replaced by whole ones, as they were found. They are kept for later repair. Values
+    /// that the backend could not read at all are not included.
     pub fn set_aside(&self) -> Result<Vec<Entry>, StoreError> {
         self.list_meta(keys::range_of(keys::DAMAGED), |key, value| {
             let (family, original) = self.parsed(Family::Meta, key, keys::parse_damaged_key)?;
@@ -17,8 +17,8 @@ impl WorldStore {
         })
     }
 
-    /// Stores these blocks in the place of a chunk that cannot be read, and keeps a copy of what can be had of that. Says
-    /// whether it was so: somebody may have stored a whole one meanwhile, and that stays.
+    /// Replaces an unreadable chunk with these blocks, and keeps a copy of its readable bytes. Returns `false` if
+    /// nothing was replaced because the chunk is readable or not stored; a whole one may have been stored meanwhile.
     #[doc(hidden)]
     pub fn replace_damaged(
         &self,
@@ -28,7 +28,7 @@ impl WorldStore {
     ) -> Result<bool, StoreError> {
         let _writing = self.lock_writes();
         match self.chunk_value(dimension, chunk) {
-            // The commit keeps what it finds.
+            // The commit keeps the copy.
             Err(error) if error.is_damage() => {}
             Err(error) => return Err(error),
             Ok(None) => return Ok(false),
@@ -40,7 +40,7 @@ impl WorldStore {
                     Ok(_) => return Ok(false),
                 }
                 if value != LOST_CHUNK {
-                    // Its checksum may be right, and then the commit would keep nothing of it.
+                    // The checksum may be right, and then the commit would keep no copy.
                     let key = keys::damaged_key(Family::Chunks, &keys::chunk_key(dimension, chunk), &value);
                     let mut writes = WriteBatch::default();
                     writes.put(Family::Meta, key, value);
@@ -54,8 +54,8 @@ impl WorldStore {
         Ok(true)
     }
 
-    /// The values under these keys, in their order. One that the backend finds damaged is named; others in the same part of
-    /// its files do not get in the way of those that are whole.
+    /// The values under these keys, in the same order. If the backend finds one damaged, the error names it. Whole
+    /// values are returned even if others in the same part of a file are damaged.
     pub(super) fn read_named(
         &self,
         family: Family,
@@ -68,8 +68,8 @@ impl WorldStore {
         })
     }
 
-    /// The values under these keys, for what is to take their place. One that the backend finds damaged is reported, and
-    /// stands here as an empty one, which nothing is stored as: damaged, like any other.
+    /// The values under these keys, which are about to be replaced. A value that the backend finds damaged is reported,
+    /// and is empty here. An empty value is never stored, so it counts as damaged.
     pub(super) fn read_to_replace(
         &self,
         family: Family,
@@ -82,7 +82,7 @@ impl WorldStore {
         })
     }
 
-    /// The values under these keys, in their order. What stands for one that the backend finds damaged is up to `damaged`.
+    /// The values under these keys, in the same order. `damaged` gives the result for values that the backend finds damaged.
     fn read_each(
         &self,
         family: Family,
@@ -102,7 +102,7 @@ impl WorldStore {
 }
 
 impl Commit {
-    /// Keeps a copy of a damaged value that is replaced in this commit.
+    /// Keeps a copy of a damaged value that this commit replaces.
     pub fn set_aside(&mut self, family: Family, key: &[u8], value: &[u8]) {
         if !value.is_empty() {
             self.writes.put(Family::Meta, keys::damaged_key(family, key, value), value.to_vec());

@@ -1,4 +1,4 @@
-//! What surrounds a stored chunk, or the list of its block ticks: how often it changed, and whether it is still what was written.
+//! The envelope of a stored chunk or list of block ticks, with its version and checksum.
 //!
 //! | bytes | content |
 //! |---|---|
@@ -10,10 +10,9 @@
 
 use super::{StoreError, StoredItem, WorldStore};
 
-/// Bytes in front of the payload.
 pub(super) const HEADER_LENGTH: usize = 12;
 
-/// A value with this payload.
+/// The value with this version and payload.
 pub fn sealed(version: u64, payload: &[u8]) -> Vec<u8> {
     let mut value = unsealed();
     value.extend_from_slice(payload);
@@ -33,7 +32,7 @@ pub fn seal(value: &mut [u8], version: u64) {
     header[8..].copy_from_slice(&checksum(&version.to_le_bytes(), payload).to_le_bytes());
 }
 
-/// Opens a stored value: how many saved changes came before, and what was stored. The reason, if it is not what was written.
+/// Opens a stored value, and returns its version and payload. The error describes the damage.
 pub fn open(value: &[u8]) -> Result<(u64, &[u8]), String> {
     let too_short = || format!("{} bytes are too few, an envelope alone takes {HEADER_LENGTH}", value.len());
     let (version, rest) = value.split_first_chunk::<8>().ok_or_else(too_short)?;
@@ -45,17 +44,17 @@ pub fn open(value: &[u8]) -> Result<(u64, &[u8]), String> {
     Ok((u64::from_le_bytes(*version), payload))
 }
 
-/// The version as it stands there, damaged or not. If it is lost, a number that no count of changes has reached: who has
-/// seen the value with its right version must see that it is old.
+/// The version in the value, even if the value is damaged. If it is missing, a number that no version has reached, so
+/// that readers who know the right version see that theirs is old.
 fn claimed_version(value: &[u8]) -> u64 {
     value.first_chunk().map_or(1 << 32, |version| u64::from_le_bytes(*version))
 }
 
-/// A stored value that another takes the place of.
+/// A stored value that is about to be replaced.
 pub(super) struct Replaced<'a> {
-    /// As it stands there, damaged or not.
+    /// The version in the value, even if the value is damaged.
     version: u64,
-    /// What was stored, or what is wrong with it.
+    /// The payload, or a description of the damage.
     pub payload: Result<&'a [u8], String>,
 }
 
@@ -64,7 +63,7 @@ impl<'a> Replaced<'a> {
         Self { version: claimed_version(value), payload: open(value).map(|(_, payload)| payload) }
     }
 
-    /// The version of this payload in its place, which is at least `least`; `None` if it is stored so already.
+    /// The version of this payload as the new value, at least `least`; `None` if it is stored already.
     pub fn next_version(&self, payload: &[u8], least: u64) -> Option<u64> {
         let is_stored = self.payload == Ok(payload) && self.version >= least;
         (!is_stored).then(|| self.version.saturating_add(1).max(least))
@@ -72,7 +71,7 @@ impl<'a> Replaced<'a> {
 }
 
 impl WorldStore {
-    /// Opens the value that `item` is stored as. If that is damaged, the error names the item.
+    /// Opens the stored value of `item`. If the value is damaged, the error names the item.
     pub(super) fn open_envelope<'a>(
         &self,
         value: &'a [u8],
@@ -81,7 +80,7 @@ impl WorldStore {
         open(value).map_err(|reason| self.corrupt(item(), reason))
     }
 
-    /// Reads the value that `item` is stored as, in an envelope. If that is damaged, the error names the item.
+    /// Decodes the enveloped value of `item`. If the value is damaged, the error names the item.
     pub(super) fn open_as<T, E: ToString>(
         &self,
         value: &[u8],

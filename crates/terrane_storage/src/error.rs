@@ -1,4 +1,4 @@
-//! What can go wrong with a world and what is stored in it, and where.
+//! The errors of a stored world, each with the place where it happened.
 
 use super::{Family, Tier};
 use crate::space::{BatchPos, ChunkPos, ColumnPos, DimensionId, GeneratorIdentity, TilePos};
@@ -8,99 +8,100 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 use uuid::Uuid;
 
-/// A store could not do what it was asked to do.
+/// A failed operation of a store.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum StoreError {
     /// The backend failed.
     #[error("cannot {operation} {} of the world {}: {reason}", family.map_or("the data", Family::name), path.display())]
     Backend {
-        /// What was tried: to open, read, scan, write, sync, measure, compact, back up or restore.
+        /// The operation that failed: open, read, scan, write, sync, measure, compact, back up or restore.
         operation: &'static str,
-        /// On which family; `None` if on more than one.
+        /// The family; `None` if several are affected.
         family: Option<Family>,
-        /// Where the store is.
+        /// The path of the store.
         path: PathBuf,
-        /// What the backend said.
+        /// The backend's message.
         reason: String,
     },
-    /// A stored value is not what was written, or not in a format that is known.
+    /// A stored value differs from the one that was written, or has an unknown format.
     #[error("{what} in the world {} cannot be used: {reason}", path.display())]
     Corrupt {
-        /// Which value.
+        /// The damaged value.
         what: StoredItem,
-        /// Where the store is.
+        /// The path of the store.
         path: PathBuf,
-        /// What is wrong with it.
+        /// A description of the damage.
         reason: String,
     },
-    /// A stored value is whole, but the game's migration of one of its components refuses it. Another version of the game may
-    /// read it, so nothing may take its place.
+    /// A stored value is whole, but the game's migration of one of its components refuses it. Another version of the
+    /// game may be able to read it, so it must not be overwritten.
     #[error("{what} in the world {} cannot be migrated: {reason}", path.display())]
     Unmigrated {
-        /// Which value.
+        /// The refused value.
         what: StoredItem,
-        /// Where the store is.
+        /// The path of the store.
         path: PathBuf,
-        /// What the migration said, and of which component.
+        /// The migration's message and the component.
         reason: String,
     },
-    /// The backend found that what it has on disk is not what it wrote. Other keys may be readable.
+    /// The backend found that its data on disk differs from the data it wrote. Other keys may still be readable.
     #[error("{family} of the world {} is damaged: {reason}", path.display())]
     Damaged {
-        /// In which family.
+        /// The damaged family.
         family: Family,
-        /// Where the store is.
+        /// The path of the store.
         path: PathBuf,
-        /// What the backend said, with the file and the place in it if it knows them.
+        /// The backend's message, with the file and offset if known.
         reason: String,
     },
-    /// A file of the store is missing, or is not what was written. To open it would lose what is stored.
+    /// A file of the store is missing or damaged. Opening the store would lose data.
     #[error("{} is damaged: {reason}", path.display())]
     DamagedFile {
-        /// The file, or the store's folder if it is not known which.
+        /// The file, or the store's folder if the file is unknown.
         path: PathBuf,
-        /// What is wrong with it.
+        /// A description of the damage.
         reason: String,
     },
-    /// A batch was not written, because something else is stored than what it [requires](super::WriteBatch::require).
+    /// The batch was not written because a stored value differs from the one that the batch
+    /// [requires](super::WriteBatch::require).
     #[error(
         "nothing was written to the world {}: another writer changed key {key:02x?} of {family} meanwhile", path.display()
     )]
     PreconditionFailed {
-        /// In which family.
+        /// The family of the key.
         family: Family,
-        /// Under which key.
+        /// The key.
         key: Vec<u8>,
-        /// Where the store is.
+        /// The path of the store.
         path: PathBuf,
     },
-    /// Somebody else has opened the world since, and it is theirs. What is not saved here cannot be saved any more.
+    /// The world has since been opened elsewhere, and the newer session owns it. This session can no longer save.
     #[error("session {session} of the world {} has ended: it was opened again elsewhere; close it here", path.display())]
     Superseded {
         /// The session that has ended.
         session: u64,
-        /// Where the store is.
+        /// The path of the store.
         path: PathBuf,
     },
-    /// There is no dimension of this name, or it is being removed.
+    /// No dimension has this name, or the dimension is being removed.
     #[error("the world {} has no dimension {name:?}", path.display())]
     UnknownDimension {
         /// The name.
         name: String,
-        /// Where the store is.
+        /// The path of the store.
         path: PathBuf,
     },
-    /// The dimension was made from something else.
+    /// The dimension was created from another origin.
     #[error("the dimension {name:?} was made by {stored}, but {wanted} is wanted; give it another name")]
     OriginMismatch {
         /// The dimension's name.
         name: String,
-        /// What it was made from.
+        /// The origin that is stored.
         stored: Box<GeneratorIdentity>,
-        /// What it should be made from now.
+        /// The origin that was requested.
         wanted: Box<GeneratorIdentity>,
     },
-    /// The removal of the dimension has begun.
+    /// The dimension is being removed.
     #[error(
         "the dimension {name:?} is being removed; call remove_dimension again to finish that, then the name is free"
     )]
@@ -108,7 +109,7 @@ pub enum StoreError {
         /// The dimension's name.
         name: String,
     },
-    /// Which columns of a dimension are stored is not known.
+    /// The graph of the dimension's stored columns is lost.
     #[error(
         "the graph of stored columns of {dimension} in the world {} is lost: open it with its game once, or salvage it",
         path.display()
@@ -116,24 +117,24 @@ pub enum StoreError {
     LostGraph {
         /// The dimension.
         dimension: DimensionId,
-        /// Where the store is.
+        /// The path of the store.
         path: PathBuf,
     },
-    /// The world was opened to be [read](super::Access::Read) or [maintained](super::Access::Maintain).
+    /// The world was opened only to be [read](super::Access::Read) or [maintained](super::Access::Maintain).
     #[error("the world {} was not opened to be changed", path.display())]
     NotWritable {
-        /// Where the store is.
+        /// The path of the store.
         path: PathBuf,
     },
-    /// The store can be read but not written since its disk failed. It is opened anew as soon as that is possible.
+    /// The store is read-only since its disk failed. It is reopened as soon as possible.
     #[error("the world {} is read-only since its store failed, it is tried again: {reason}", path.display())]
     ReadOnly {
-        /// Where the store is.
+        /// The path of the store.
         path: PathBuf,
-        /// What failed.
+        /// The failure.
         reason: String,
     },
-    /// The folder that was opened is not there any more: what is saved elsewhere would not be found again.
+    /// The folder of the open world was deleted, moved or replaced. Data saved elsewhere would be lost.
     #[error(
         "the folder {} was deleted or moved, or another one has taken its place; saving goes on when it is there again",
         path.display()
@@ -145,18 +146,18 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether it is of something stored that is not what was written, and not of the store itself.
+    /// Returns `true` if stored data is damaged or missing, as opposed to a failure of the store itself.
     pub fn is_damage(&self) -> bool {
         matches!(self, Self::Corrupt { .. } | Self::Damaged { .. } | Self::DamagedFile { .. })
     }
 
-    /// Whether the store itself does not work, which may end: the same may succeed a moment later.
+    /// Returns `true` if the store itself fails. The failure may be temporary: the same call may succeed a moment later.
     #[doc(hidden)]
     pub fn is_outage(&self) -> bool {
         matches!(self, Self::Backend { .. } | Self::ReadOnly { .. } | Self::FolderLost { .. })
     }
 
-    /// What a backend said. Where it names files of the store, their folder is left out: the error says where the store is.
+    /// An error of a backend. The store's folder is removed from file names in the message, since the error has its own path.
     pub(super) fn backend(
         operation: &'static str,
         family: Option<Family>,
@@ -167,36 +168,36 @@ impl StoreError {
     }
 }
 
-/// A world could not be opened. Nothing stored was changed.
+/// A world could not be opened. Stored data is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum WorldOpenError {
-    /// There is a file where the folder should be.
+    /// The path is a file instead of a folder.
     #[error("{} is a file, not a folder; choose another place for the world", path.display())]
     NotAFolder {
         /// The file.
         path: PathBuf,
     },
-    /// The folder belongs to something else.
+    /// The folder holds other files and no world.
     #[error("{} holds {found:?} but no world; choose an empty folder or one that does not exist yet", path.display())]
     NotAWorld {
         /// The folder.
         path: PathBuf,
-        /// Something in it.
+        /// The name of one of these files.
         found: String,
     },
-    /// There is no world that could be opened.
+    /// The folder holds no world.
     #[error("there is no world in {}", path.display())]
     NoWorld {
-        /// Where it should be.
+        /// The path of the folder.
         path: PathBuf,
     },
-    /// Something is there already where a world should be made.
+    /// A world already exists where a new one should be created.
     #[error("{} is a world already; choose an empty folder or one that does not exist yet", path.display())]
     Exists {
         /// The folder.
         path: PathBuf,
     },
-    /// The file system does not allow what is needed.
+    /// The file system refuses access.
     #[error("{0}; make sure that this user may write there and that the disk is neither full nor read-only")]
     Inaccessible(#[from] FileError),
     /// Another process, or this one, has the world open.
@@ -207,7 +208,7 @@ pub enum WorldOpenError {
     Locked {
         /// The lock file.
         path: PathBuf,
-        /// The number of the process, if it could be read.
+        /// The id of the process, if it could be read.
         process: Option<u32>,
     },
     /// The world was made by a newer version of this crate.
@@ -223,17 +224,17 @@ pub enum WorldOpenError {
         /// The newest format that can be opened.
         supported: u32,
     },
-    /// The file that names the format does not.
+    /// The marker file names no valid format.
     #[error(
         "{} is damaged: {reason}; restore it from a backup, or all of the world with `terrane salvage`", path.display()
     )]
     MarkerDamaged {
         /// The marker file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// A description of the damage.
         reason: String,
     },
-    /// The world has no database any more.
+    /// The database of the world is missing.
     #[error("{} is missing, but the world is marked as complete; restore it from a backup", path.display())]
     DatabaseMissing {
         /// The database's folder.
@@ -246,10 +247,10 @@ pub enum WorldOpenError {
     Database {
         /// The world's folder.
         path: PathBuf,
-        /// What the database said.
+        /// The error of the database.
         source: StoreError,
     },
-    /// There is no backend for worlds on disk in this build.
+    /// This build has no backend for worlds on disk.
     #[error(
         "cannot open the world {}: this build keeps worlds in memory only; enable the feature `rocksdb`",
         path.display()
@@ -261,7 +262,7 @@ pub enum WorldOpenError {
 }
 
 impl WorldOpenError {
-    /// Whether something of the world is missing, or not what was written.
+    /// Returns `true` if a part of the world is damaged or missing.
     pub fn is_damage(&self) -> bool {
         match self {
             Self::MarkerDamaged { .. } | Self::DatabaseMissing { .. } => true,
@@ -271,7 +272,7 @@ impl WorldOpenError {
     }
 }
 
-/// A text in which the files in a folder are named without it.
+/// Removes `folder` from the paths in `text`.
 pub(super) fn without_folder(text: &str, folder: &Path) -> String {
     match folder.to_str() {
         Some(folder) if !folder.is_empty() => text.replace(&format!("{}/", folder.trim_end_matches('/')), ""),
@@ -279,44 +280,44 @@ pub(super) fn without_folder(text: &str, folder: &Path) -> String {
     }
 }
 
-/// Names one stored value.
+/// A stored value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum StoredItem {
     /// A chunk.
     Chunk(DimensionId, ChunkPos),
-    /// All chunks under one key of a tier, by the first chunk that it has room for.
+    /// All chunks under one key of a tier. The position is that of the first chunk that the key has room for.
     Cluster(Tier, DimensionId, ChunkPos),
     /// The record of an entity.
     Entity(Uuid),
     /// The scheduled block ticks of a chunk.
     BlockTicks(DimensionId, ChunkPos),
-    /// A piece of the graph of what is stored, by its x and z in steps of 32 columns.
+    /// A tile of the stored graph, by its x and z in steps of 32 columns.
     Tile(DimensionId, TilePos),
-    /// What a column looks like from afar.
+    /// The summary of a column.
     Summary(DimensionId, ColumnPos),
-    /// Which blocks of a batch of columns are opaque.
+    /// The opacity map of a batch.
     Opacity(DimensionId, BatchPos),
     /// A pre-generation, by its number in the dimension.
     Pregeneration(DimensionId, u64),
-    /// An object of an export that is only kept, by its key.
+    /// A kept object of an export, by its key.
     Object(DimensionId, String),
-    /// How far an import has come, by its number.
+    /// The progress of an import, by its number.
     Import(DimensionId, u32),
     /// The world's header.
     Header,
     /// The record of the dimension with this name.
     Dimension(String),
-    /// The number that was given to a dimension last.
+    /// The number of the dimension that was created last.
     LastDimension,
-    /// How long the world has been open.
+    /// The world's play time.
     PlayTime,
-    /// How much time has passed in a dimension.
+    /// The clock of a dimension.
     Clock(DimensionId),
-    /// The seed that the game gave a dimension's generator.
+    /// The seed that the game gave to a dimension's generator.
     OwnSeed(DimensionId),
-    /// The list under this key of the registry.
+    /// A list of the registry, by its key.
     Registry(String),
-    /// A key of an unknown form.
+    /// A key of unknown form.
     Key(Family, Vec<u8>),
 }
 

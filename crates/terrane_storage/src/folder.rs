@@ -1,4 +1,4 @@
-//! A world's folder: whose it is, who has it open, and which format it has, all known before the database is opened.
+//! A world's folder. Its format, and whether it is a world and already open, are known before the database is opened.
 //!
 //! ```text
 //! world.terrane   the marker: a text that names the format; written last when a world is made
@@ -21,34 +21,34 @@ const LOCK: &str = "world.lock";
 const DATABASE: &str = "db";
 const SNAPSHOTS: &str = "snapshots";
 const UNFINISHED_DATABASE: &str = "db.unfinished";
-/// Links to what is left of the database that an unfinished one is made of.
+/// Links to the remains of the database from which a salvage builds a new one.
 const REMAINS: &str = "db.remains";
 
 const SIGNATURE: &str = "bevy_terrane world";
 
-/// A marker is two lines; whatever is longer than this is none.
+/// The maximum size of a marker, which has two lines. A longer file is not a marker.
 const MARKER_LIMIT: u64 = 4096;
 
-/// A world's folder, locked as long as this lives.
+/// A world's folder, locked until this is dropped.
 #[derive(Debug)]
 pub(super) struct WorldFolder {
     path: PathBuf,
     is_new: bool,
-    /// `None` for one that is only read, and has no lock that could be taken.
+    /// `None` for a folder that is only read and whose lock file cannot be created.
     lock: Option<File>,
 }
 
 impl Drop for WorldFolder {
-    /// Closing the file would give the lock back only when nobody else has it open: a process that this one is starting at
-    /// this moment has, until it is another program.
+    /// Closing the file would release the lock only when no other process has the file open. A process that this one is
+    /// spawning has it open until it executes another program.
     fn drop(&mut self) {
         _ = self.lock.as_ref().map(File::unlock);
     }
 }
 
 impl WorldFolder {
-    /// Locks the world in `path`; if there is none, starts one that [`finish_creation`](Self::finish_creation) makes
-    /// a world. On an error nothing is changed.
+    /// Locks the world in `path`. If there is none, begins a new one, which [`finish_creation`](Self::finish_creation)
+    /// completes. An error leaves the folder unchanged.
     pub(super) fn open(path: &Path) -> Result<Self, WorldOpenError> {
         match if_there(fs::metadata(path)).map_err(FileError::of(path, "open"))? {
             Some(metadata) if !metadata.is_dir() => {
@@ -57,19 +57,20 @@ impl WorldFolder {
             Some(_) => {}
             None => create(path).map_err(FileError::of(path, "create"))?,
         }
-        // Looked at twice: without the lock, because a refused world must not be touched, and with it, because
-        // another process may just have made the world.
+        // Checked twice: without the lock, because a refused world must not be touched, and with it, because another
+        // process may have created the world in between.
         is_new(path)?;
         let lock = lock(path, false)?;
         let is_new = is_new(path)?;
         Ok(Self { path: path.to_path_buf(), is_new, lock })
     }
 
-    /// The same for a world that is put together under another name first. What is left of one whose making was cut short goes.
+    /// Like [`open`](Self::open), for a world whose database is first built under another name. Removes the remains of
+    /// an earlier interrupted attempt.
     pub(super) fn open_to_fill(path: &Path) -> Result<Self, WorldOpenError> {
         if is_left_over(path) {
             let left = Self { path: path.to_path_buf(), is_new: true, lock: lock(path, false)? };
-            // Before this one had the lock, another process may have made it a world.
+            // Another process may have completed the world before this one got the lock.
             if is_left_over(path) {
                 left.clear().map_err(FileError::of(path, "clear"))?;
             }
@@ -77,21 +78,21 @@ impl WorldFolder {
         Self::open(path)
     }
 
-    /// Locks the world in `path`, which must be there, to change it.
+    /// Locks the existing world in `path` for changes.
     pub(super) fn open_existing(path: &Path) -> Result<Self, WorldOpenError> {
         expect_world(path)?;
         Self::open(path)
     }
 
-    /// Locks the world in `path`, which must be there, to read it, as others may at the same time. The folder may be on a disk
-    /// that cannot be written: nothing in it is changed, and only a lock that is missing is made if possible.
+    /// Locks the existing world in `path` for reading, shared with other readers. The folder may be on a read-only
+    /// disk: it is left unchanged, except that a missing lock file is created if possible.
     pub(super) fn open_to_read(path: &Path) -> Result<Self, WorldOpenError> {
         expect_world(path)?;
         let lock = lock(path, true)?;
         Ok(Self { path: path.to_path_buf(), is_new: false, lock })
     }
 
-    /// The same for a world whose marker may be missing or damaged, which is told then.
+    /// Like [`open_to_read`](Self::open_to_read), for a world whose marker may be missing or damaged. Such damage is returned.
     pub(super) fn open_to_salvage(path: &Path) -> Result<(Self, Option<WorldOpenError>), WorldOpenError> {
         let damage = match expect_world(path) {
             Ok(()) => None,
@@ -109,16 +110,16 @@ impl WorldFolder {
         Ok((Self { path: path.to_path_buf(), is_new: false, lock }, damage))
     }
 
-    /// Whether there is a world in `path`, or what looks like one: its marker may be lost.
+    /// Returns `true` if `path` holds a world, or a part of one: its marker may be lost.
     pub(super) fn holds_world(path: &Path) -> bool {
         [MARKER, DATABASE].iter().any(|name| fs::symlink_metadata(path.join(name)).is_ok())
     }
 
-    /// Removes the world in `path`, which was only just made, and leaves all else that is there.
+    /// Removes the world in `path`, which was just created, and keeps all other files there.
     pub(super) fn remove_world(path: &Path) -> Result<(), WorldOpenError> {
         let folder = Self::open_existing(path)?;
         let remove = || {
-            // Without its marker it is no world.
+            // Without its marker, the folder is no longer a world.
             fs::remove_file(path.join(MARKER))?;
             fs::remove_dir_all(folder.database())?;
             folder.forget()
@@ -130,40 +131,39 @@ impl WorldFolder {
         &self.path
     }
 
-    /// Whether the world is still to be made.
+    /// Returns `true` if the world does not exist yet.
     pub(super) fn is_new(&self) -> bool {
         self.is_new
     }
 
-    /// The folder of snapshots, which this room only copies.
+    /// The folder of snapshots, which this crate only copies.
     pub(super) fn snapshots(&self) -> PathBuf {
         self.path.join(SNAPSHOTS)
     }
 
-    /// The database's folder.
     pub(super) fn database(&self) -> PathBuf {
         self.path.join(DATABASE)
     }
 
-    /// Where a database is put together that is not to be opened before it is whole: a folder with this in it is no world,
-    /// and no game makes one there.
+    /// The folder in which a database is built that must not be opened before it is complete. A folder that contains it
+    /// is not a world, and no game creates one there.
     pub(super) fn unfinished_database(&self) -> PathBuf {
         self.path.join(UNFINISHED_DATABASE)
     }
 
-    /// Where files of another database are linked to while they are read.
+    /// The folder for links to the files of another database while they are read.
     pub(super) fn remains(&self) -> PathBuf {
         self.path.join(REMAINS)
     }
 
-    /// The unfinished database is whole.
+    /// Renames the complete, so far unfinished database to its final name.
     pub(super) fn finish_database(&self) -> Result<(), WorldOpenError> {
         let database = self.database();
         fs::rename(self.unfinished_database(), &database).map_err(FileError::of(&database, "rename"))?;
         Ok(sync_folder(&self.path)?)
     }
 
-    /// Removes all of an unfinished world but the lock, and last that by which it is known as one.
+    /// Removes everything of an unfinished world except the lock. The folder that identifies it as unfinished is removed last.
     pub(super) fn clear(&self) -> io::Result<()> {
         for folder in [self.snapshots(), self.remains(), self.unfinished_database()] {
             if_there(fs::remove_dir_all(folder))?;
@@ -171,12 +171,12 @@ impl WorldFolder {
         Ok(())
     }
 
-    /// Leaves nothing behind of a world that is not made after all.
+    /// Removes the lock file, the last trace of an abandoned new world.
     pub(super) fn forget(&self) -> io::Result<()> {
         fs::remove_file(self.path.join(LOCK))
     }
 
-    /// Makes it a world, once everything else in it is safe on disk.
+    /// Completes a new world by writing its marker. Everything else must be safe on disk already.
     pub(super) fn finish_creation(&self) -> Result<(), WorldOpenError> {
         let temporary = self.path.join(NEW_MARKER);
         let write = || {
@@ -190,7 +190,7 @@ impl WorldFolder {
     }
 }
 
-/// Whether the folder holds no world yet and may become one; an error if it holds one that cannot be used.
+/// Returns `true` if the folder holds no world yet and may become one; an error if it holds a world that cannot be used.
 fn is_new(path: &Path) -> Result<bool, WorldOpenError> {
     let marker = path.join(MARKER);
     let failed = FileError::of(&marker, "read");
@@ -202,7 +202,7 @@ fn is_new(path: &Path) -> Result<bool, WorldOpenError> {
     let found = parse_marker(&text)
         .map_err(|reason| WorldOpenError::MarkerDamaged { path: marker.clone(), reason: reason.into() })?;
     if found > FORMAT {
-        // A flipped bit makes a number another number.
+        // A flipped bit can turn the format into another valid number.
         if let Some(stored) = stored_format(&path.join(DATABASE)).filter(|stored| *stored < found) {
             let reason = format!("it names format {found}, but its database is of format {stored}");
             return Err(WorldOpenError::MarkerDamaged { path: marker, reason });
@@ -215,14 +215,13 @@ fn is_new(path: &Path) -> Result<bool, WorldOpenError> {
     Ok(false)
 }
 
-/// The format that the database in this folder says its world has. `None` if it cannot be read.
+/// The format of the world according to the database in this folder; `None` if it cannot be read.
 fn stored_format(database: &Path) -> Option<u32> {
     let store = database.is_dir().then(|| RocksStore::open_to_read(database).ok())??;
     let header = store.get(Family::Meta, keys::HEADER).ok()??;
     record::decode::<Header>(&header).ok().map(|header| header.format)
 }
 
-/// The format that a marker names.
 fn parse_marker(text: &[u8]) -> Result<u32, &'static str> {
     let text = str::from_utf8(text).map_err(|_| "it is no text")?;
     let mut lines = text.lines();
@@ -236,7 +235,7 @@ fn parse_marker(text: &[u8]) -> Result<u32, &'static str> {
     }
 }
 
-/// A folder may become a world if it is empty, or if making a world there was cut short.
+/// Accepts a folder that is empty, or in which the creation of a world was interrupted.
 fn expect_unused(path: &Path) -> Result<(), WorldOpenError> {
     let mut ours = false;
     let mut foreign = None;
@@ -245,7 +244,7 @@ fn expect_unused(path: &Path) -> Result<(), WorldOpenError> {
         match name.to_str() {
             Some(LOCK) => ours = true,
             Some(NEW_MARKER) => {}
-            // A folder of this name may be anybody's.
+            // Other programs use folders of this name too.
             Some(DATABASE) => _ = foreign.get_or_insert(name),
             _ => foreign = Some(name),
         }
@@ -258,17 +257,17 @@ fn expect_unused(path: &Path) -> Result<(), WorldOpenError> {
     }
 }
 
-/// Whether nothing is in the folder but what is left of a world whose putting together was cut short.
+/// Returns `true` if the folder contains only the remains of an interrupted [`open_to_fill`](WorldFolder::open_to_fill).
 fn is_left_over(path: &Path) -> bool {
     let names = |entries: fs::ReadDir| entries.map(|entry| Ok(entry?.file_name())).collect::<io::Result<Vec<_>>>();
     let names = fs::read_dir(path).and_then(names).unwrap_or_default();
     let ours = [LOCK, UNFINISHED_DATABASE, REMAINS, SNAPSHOTS].map(OsStr::new);
     let is_there = |name: &&OsStr| names.iter().any(|found| found == name);
-    // A salvage links to what is left of a world before it begins the new database.
+    // A salvage links to the remains of a world before it begins the new database.
     is_there(&ours[0]) && ours[1..3].iter().any(is_there) && names.iter().all(|name| ours.contains(&name.as_os_str()))
 }
 
-/// There must be a world, of a format that is known.
+/// Fails unless the folder holds a world of a supported format.
 fn expect_world(path: &Path) -> Result<(), WorldOpenError> {
     match if_there(fs::metadata(path)).map_err(FileError::of(path, "open"))? {
         Some(metadata) if !metadata.is_dir() => Err(WorldOpenError::NotAFolder { path: path.to_path_buf() }),
@@ -277,7 +276,7 @@ fn expect_world(path: &Path) -> Result<(), WorldOpenError> {
     }
 }
 
-/// Whether there is a database with something in it, by the names of its files.
+/// Returns `true` if the folder holds a database with contents, judging by its file names.
 fn holds_database(path: &Path) -> bool {
     let Ok(mut files) = fs::read_dir(path.join(DATABASE)) else { return false };
     files.any(|file| {
@@ -286,14 +285,14 @@ fn holds_database(path: &Path) -> bool {
     })
 }
 
-/// Takes the lock: alone to change the world, or shared to read it as others may at the same time. `None` if it is to be shared,
-/// and the folder has none and cannot be written.
+/// Takes the lock: exclusively to change the world, or shared to read it. `None` if a shared lock was requested, the
+/// lock file does not exist and the folder is read-only.
 fn lock(path: &Path, is_shared: bool) -> Result<Option<File>, WorldOpenError> {
     let path = path.join(LOCK);
     let to_write = || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
     let opened = match is_shared {
         false => to_write(),
-        // A new one keeps a game from opening the world meanwhile.
+        // A newly created lock file keeps a game from opening the world meanwhile.
         true => File::open(&path).or_else(|error| match error.kind() {
             ErrorKind::NotFound => to_write(),
             _ => Err(error),
@@ -312,12 +311,12 @@ fn lock(path: &Path, is_shared: bool) -> Result<Option<File>, WorldOpenError> {
     Ok(Some(file))
 }
 
-/// Whether a folder cannot be written, whoever tries.
+/// Returns `true` if the folder cannot be written.
 fn is_refusal(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied)
 }
 
-/// The number of the process that has the world open, as far as it is known. Those that only read do not leave theirs.
+/// The id of the process that has the world open, if known. Readers do not write theirs.
 fn holder(file: &File) -> Option<u32> {
     if file.try_lock_shared().is_ok() {
         _ = file.unlock();
@@ -329,19 +328,18 @@ fn holder(file: &File) -> Option<u32> {
     holder.trim().strip_prefix("process = ").and_then(|number| number.parse().ok())
 }
 
-/// Leaves the number of this process.
+/// Writes the id of this process to the lock file.
 fn sign(mut file: &File) -> io::Result<()> {
     file.set_len(0)?;
     file.rewind()?;
     writeln!(file, "process = {}", std::process::id())
 }
 
-/// Makes a folder and those that it is in.
 fn create(path: &Path) -> io::Result<()> {
     let missing: Vec<&Path> = path.ancestors().take_while(|folder| !folder.exists()).collect();
     fs::create_dir_all(path)?;
     for parent in missing.into_iter().filter_map(Path::parent) {
-        // Without, a loss of power may take the whole new folder. Not every parent may be opened for it, though.
+        // Without this, a loss of power may undo the creation of the folder. Some parents cannot be opened for it, though.
         _ = sync_folder(parent);
     }
     Ok(())
@@ -352,7 +350,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    /// Every file and folder below `path`, with the files' contents.
+    /// The files and folders below `path`, with the contents of the files.
     fn contents(path: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
         let mut contents = BTreeMap::new();
         for entry in fs::read_dir(path).unwrap() {
@@ -371,7 +369,6 @@ mod tests {
         WorldFolder::open(path).expect_err("must not open")
     }
 
-    /// A finished world with something in its database.
     fn make_world(path: &Path) {
         let folder = WorldFolder::open(path).unwrap();
         assert!(folder.is_new());
@@ -397,7 +394,7 @@ mod tests {
     fn a_world_cut_short_while_made_can_be_made_again() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("world");
-        // Each step that may have been the last.
+        // Each is a step after which the process may end.
         let steps: [fn(&Path); 4] = [
             |path| fs::create_dir(path).unwrap(),
             |path| drop(WorldFolder::open(path).unwrap()),
@@ -432,7 +429,7 @@ mod tests {
         let taken = WorldFolder::open_to_fill(&path).unwrap();
         assert!(taken.is_new() && !taken.unfinished_database().exists() && !taken.snapshots().exists());
 
-        // A salvage that ended before it began the new database.
+        // A salvage that was interrupted before it began the new database.
         let early = root.path().join("early");
         fs::create_dir(WorldFolder::open_to_fill(&early).unwrap().remains()).unwrap();
         assert!(!WorldFolder::open_to_fill(&early).unwrap().remains().exists());

@@ -1,12 +1,12 @@
-//! The keys under which things are stored.
+//! The keys of stored values.
 //!
-//! A chunk's key is its dimension, big-endian, and then the bits of x, y and z in turn, highest first, each with its
-//! sign bit flipped so that negative coordinates come first. So keys sort in Morton order, and every aligned cube of
-//! 2^n chunks a side is one contiguous range.
+//! A chunk's key is its dimension, big-endian, and then the interleaved bits of x, y and z, highest first, each
+//! coordinate with its sign bit flipped so that negative ones come first. So keys sort in Morton order, and every
+//! aligned cube of 2^n chunks a side is one contiguous range.
 //!
-//! Entities are stored under their UUID alone. *Place keys* and *viewer keys* in `meta` carry no value; they only find
-//! records by column or by dimension, and the record decides whether they are true. *Player keys* find those of players by
-//! name, which have no other keys.
+//! Entities are stored under their UUID alone. *Place keys* and *viewer keys* in `meta` have no value. They lead to
+//! records by column or by dimension, and the record decides whether the key is valid. *Player keys* lead to the
+//! records of players by name; these have no other keys.
 
 mod chunk;
 #[cfg(test)]
@@ -22,64 +22,59 @@ use std::mem;
 use std::ops::Range;
 use uuid::Uuid;
 
-/// Length of a chunk's key.
+/// The length of a chunk's key.
 pub const CHUNK_KEY_LENGTH: usize = 32;
-/// Length of an entity's key.
 pub(super) const ENTITY_KEY_LENGTH: usize = 16;
-/// Length of the key of what is opaque in a batch of columns.
 pub(super) const OPACITY_KEY_LENGTH: usize = 24;
-/// The key of the world's header in `meta`.
 pub(super) const HEADER: &[u8] = b"header";
-/// The key in `meta` of the number that was given to a dimension last.
+/// The key in `meta` of the number of the dimension that was created last.
 pub(super) const LAST_DIMENSION: &[u8] = b"last dimension";
 
-/// The key of the world's play time in `meta`.
 pub(super) const PLAY_TIME: &[u8] = b"play time";
-/// The key in `meta` that says how far the search for groups of chunks without heat has come.
+/// The key in `meta` of the progress of the search for groups of chunks without heat.
 pub(super) const ADOPTED: &[u8] = b"adopted";
 
-/// What the keys of a kind begin with, in front of a dimension. The kinds that have a family of their own need nothing.
+/// The prefixes of keys that continue with a dimension. Kinds with a family of their own need no prefix.
 pub const CHUNK: &[u8] = b"";
-/// See [`CHUNK`].
 pub(super) const OPACITY: &[u8] = b"";
 pub(super) const HEAT: &[u8] = b"heat:";
 pub(super) const PLACE: &[u8] = b"place:";
 pub(super) const VIEWER: &[u8] = b"viewer:";
 pub(super) const BLOCK_TICKS: &[u8] = b"ticks:";
-/// The pieces of a dimension's graph of stored columns.
+/// The tiles of a dimension's stored graph.
 pub const TILE: &[u8] = b"stored:";
 /// The summaries of columns.
 pub const SUMMARY: &[u8] = b"summary:";
 pub(super) const PREGENERATION: &[u8] = b"pregeneration:";
 pub(super) const OBJECT: &[u8] = b"object:";
 pub(super) const IMPORT: &[u8] = b"import:";
-/// This dimension is being removed. By number, because a name may be given again.
+/// The mark of a dimension that is being removed. It contains the number, because a name may be reused.
 pub(super) const REMOVAL: &[u8] = b"removal:";
-/// Of this dimension every chunk that was generated is stored, also one of air.
+/// The mark of a dimension that stores every generated chunk, even if it is all air.
 pub(super) const SPARSE: &[u8] = b"sparse:";
 pub(super) const CLOCK: &[u8] = b"clock:";
-/// The seed that the game gave a dimension's generator.
+/// The seed that the game gave to a dimension's generator.
 pub(super) const OWN_SEED: &[u8] = b"seed:";
 
-/// What the keys of other kinds begin with.
+/// The prefixes of other keys.
 pub(super) const COOLING: &[u8] = b"cooling:";
 pub(super) const DAMAGED: &[u8] = b"damaged:";
 pub(super) const PLAYER: &[u8] = b"player:";
 pub(super) const DIMENSION: &[u8] = b"dimension:";
 
-/// The range of all keys that begin with these bytes.
+/// The range of all keys with this prefix.
 pub(super) fn range_of(prefix: &[u8]) -> Range<Vec<u8>> {
     let mut end = prefix.to_vec();
     while end.pop_if(|last| *last == u8::MAX).is_some() {}
     match end.last_mut() {
         Some(last) => *last += 1,
-        // No key begins with so many times the highest byte.
+        // No key begins with so many bytes of 0xff.
         None => end = vec![u8::MAX; 256],
     }
     prefix.to_vec()..end
 }
 
-/// The range of all that is stored of a kind in a dimension.
+/// The range of all entries of a kind in a dimension.
 pub fn dimension_range(kind: &[u8], dimension: DimensionId) -> Range<Vec<u8>> {
     range_of(&key_of_dimension(kind, dimension))
 }
@@ -89,12 +84,12 @@ pub(super) fn key_of_dimension(kind: &[u8], dimension: DimensionId) -> Vec<u8> {
     [kind, &dimension.0.to_be_bytes()].concat()
 }
 
-/// The dimension of which this is the only entry of a kind.
+/// The dimension in the key of its only entry of a kind.
 pub(super) fn parse_key_of_dimension(kind: &[u8], key: &[u8]) -> Option<DimensionId> {
     parse(kind, key, KeyReader::dimension)
 }
 
-/// What keys begin with that belong to something at `x` and `z`.
+/// The prefix of keys that belong to `x` and `z`.
 fn key_at(kind: &[u8], dimension: DimensionId, x: i64, z: i64) -> Vec<u8> {
     [kind, &dimension.0.to_be_bytes(), &ordered(x), &ordered(z)].concat()
 }
@@ -105,17 +100,15 @@ fn row(key_of: impl Fn(ColumnPos) -> Vec<u8>, x: i64, first_z: i64, last_z: i64)
     first..range_of(&last).end
 }
 
-/// The key of an entity's record in `entities`.
 pub(super) fn entity_key(id: Uuid) -> [u8; ENTITY_KEY_LENGTH] {
     *id.as_bytes()
 }
 
-/// The entity whose record has this key.
 pub(super) fn parse_entity_key(key: &[u8]) -> Option<Uuid> {
     Uuid::from_slice(key).ok()
 }
 
-/// The key that says: the record of this entity may say that it is in this column.
+/// A place key: the record of this entity may be in this column.
 pub(super) fn place_key(dimension: DimensionId, column: ColumnPos, id: Uuid) -> Vec<u8> {
     [&key_at(PLACE, dimension, column.x, column.z)[..], id.as_bytes()].concat()
 }
@@ -125,23 +118,21 @@ pub(super) fn place_range(dimension: DimensionId, x: i64, first_z: i64, last_z: 
     row(|column| key_at(PLACE, dimension, column.x, column.z), x, first_z, last_z)
 }
 
-/// The column and the entity of a place key.
 pub(super) fn parse_place_key(key: &[u8]) -> Option<(DimensionId, ColumnPos, Uuid)> {
     parse(PLACE, key, |key| Some((key.dimension()?, key.column()?, key.id()?)))
 }
 
-/// The key that says: the record of this entity may say that it holds ground loaded in this dimension.
+/// A viewer key: the entity of this record may be a viewer in this dimension.
 pub(super) fn viewer_key(dimension: DimensionId, id: Uuid) -> Vec<u8> {
     [VIEWER, &dimension.0.to_be_bytes(), id.as_bytes()].concat()
 }
 
-/// The entity of a viewer key.
 pub(super) fn parse_viewer_key(key: &[u8]) -> Option<(DimensionId, Uuid)> {
     parse(VIEWER, key, |key| Some((key.dimension()?, key.id()?)))
 }
 
-/// The key that says: the record of this entity may say that it is the player of this name. The name's length comes first,
-/// so that no name's range holds another's.
+/// A player key: the record of this entity may belong to the player of this name. The key contains the name's length
+/// first, so that the ranges of different names never overlap.
 pub(super) fn player_key(name: &str, id: Uuid) -> Vec<u8> {
     [&player_name(name)[..], id.as_bytes()].concat()
 }
@@ -150,12 +141,10 @@ fn player_name(name: &str) -> Vec<u8> {
     [PLAYER, &(name.len() as u32).to_be_bytes(), name.as_bytes()].concat()
 }
 
-/// The range of the player keys of a name.
 pub(super) fn player_range(name: &str) -> Range<Vec<u8>> {
     range_of(&player_name(name))
 }
 
-/// The name and the entity of a player key.
 pub(super) fn parse_player_key(key: &[u8]) -> Option<(&str, Uuid)> {
     parse(PLAYER, key, |key| {
         let length = usize::try_from(u32::from_be_bytes(key.array()?)).ok()?;
@@ -163,7 +152,7 @@ pub(super) fn parse_player_key(key: &[u8]) -> Option<(&str, Uuid)> {
     })
 }
 
-/// The key of a chunk's scheduled block ticks: those of a column are one range.
+/// The key of a chunk's scheduled block ticks. The keys of a column are one range.
 pub(super) fn block_ticks_key(dimension: DimensionId, pos: ChunkPos) -> Vec<u8> {
     [&key_at(BLOCK_TICKS, dimension, pos.x, pos.z)[..], &ordered(pos.y)].concat()
 }
@@ -173,27 +162,22 @@ pub(super) fn block_ticks_range(dimension: DimensionId, x: i64, first_z: i64, la
     row(|column| key_at(BLOCK_TICKS, dimension, column.x, column.z), x, first_z, last_z)
 }
 
-/// The dimension and place of the chunk whose block ticks have this key.
 pub(super) fn parse_block_ticks_key(key: &[u8]) -> Option<(DimensionId, ChunkPos)> {
     parse(BLOCK_TICKS, key, |key| Some((key.dimension()?, key.column()?.chunk(key.coordinate()?))))
 }
 
-/// The key of a piece of a dimension's graph of stored columns.
 pub(super) fn tile_key(dimension: DimensionId, tile: TilePos) -> Vec<u8> {
     key_at(TILE, dimension, tile.x, tile.z)
 }
 
-/// The dimension and the place of a tile's key.
 pub(super) fn parse_tile_key(key: &[u8]) -> Option<(DimensionId, TilePos)> {
     parse(TILE, key, |key| Some((key.dimension()?, TilePos::new(key.coordinate()?, key.coordinate()?))))
 }
 
-/// The key of what is opaque in a batch of columns.
 pub(super) fn opacity_key(dimension: DimensionId, batch: BatchPos) -> Vec<u8> {
     key_at(OPACITY, dimension, batch.x, batch.z)
 }
 
-/// The dimension and the batch of the key of what is opaque.
 pub(super) fn parse_opacity_key(key: &[u8]) -> Option<(DimensionId, BatchPos)> {
     parse(OPACITY, key, |key| Some((key.dimension()?, BatchPos::new(key.coordinate()?, key.coordinate()?))))
 }
@@ -213,22 +197,19 @@ pub fn pregeneration_key(dimension: DimensionId, number: u64) -> Vec<u8> {
     [PREGENERATION, &dimension.0.to_be_bytes(), &number.to_be_bytes()].concat()
 }
 
-/// The dimension and the number of a pre-generation's key.
 pub(super) fn parse_pregeneration_key(key: &[u8]) -> Option<(DimensionId, u64)> {
     parse(PREGENERATION, key, |key| Some((key.dimension()?, u64::from_be_bytes(key.array()?))))
 }
 
-/// The key of a dimension's record.
 pub(super) fn dimension_key(name: &str) -> Vec<u8> {
     [DIMENSION, name.as_bytes()].concat()
 }
 
-/// The name of the dimension whose record has this key.
 pub(super) fn parse_dimension_key(key: &[u8]) -> Option<&str> {
     str::from_utf8(key.strip_prefix(DIMENSION)?).ok()
 }
 
-/// The key of an object of an export that is only kept: those that belong to a column are one range.
+/// The key of a kept object. The keys of a column are one range.
 pub(super) fn object_key(dimension: DimensionId, column: Option<ColumnPos>, name: &str) -> Vec<u8> {
     [&objects_of(dimension, column)[..], name.as_bytes()].concat()
 }
@@ -256,22 +237,21 @@ pub(super) fn parse_object_key(key: &[u8]) -> Option<(DimensionId, Option<Column
     })
 }
 
-/// The key of how far an import into a dimension has come: another one for each import.
+/// The key of the progress of an import into a dimension, a different one for each import.
 pub(super) fn import_key(dimension: DimensionId, import: u32) -> Vec<u8> {
     [IMPORT, &dimension.0.to_be_bytes(), &import.to_be_bytes()].concat()
 }
 
-/// The dimension and the number of an import's key.
 pub(super) fn parse_import_key(key: &[u8]) -> Option<(DimensionId, u32)> {
     parse(IMPORT, key, |key| Some((key.dimension()?, u32::from_be_bytes(key.array()?))))
 }
 
-/// The key in `meta` of the copy of a damaged value that was stored under `key`: another one for each such value.
+/// The key in `meta` of the copy of a damaged value that was stored under `key`. It is different for each such value.
 pub(super) fn damaged_key(family: Family, key: &[u8], value: &[u8]) -> Vec<u8> {
     [&damaged_in(family)[..], key, &crc32fast::hash(value).to_be_bytes()].concat()
 }
 
-/// What the keys of the copies of a family's damaged values begin with. Those of chunks go on with the dimension.
+/// The prefix of the keys of copies of a family's damaged values. For chunks, the dimension follows.
 pub(super) fn damaged_in(family: Family) -> Vec<u8> {
     [DAMAGED, family.name().as_bytes(), b":"].concat()
 }
@@ -285,30 +265,28 @@ pub(super) fn parse_damaged_key(key: &[u8]) -> Option<(Family, &[u8])> {
     })
 }
 
-/// The key of what is known of when a group of chunks was accessed.
+/// The key of the last access of a group of chunks.
 pub(super) fn heat_key(group: ChunkGroup) -> Vec<u8> {
     [HEAT, &group.key()].concat()
 }
 
-/// The group whose heat has this key.
 pub(super) fn parse_heat_key(key: &[u8]) -> Option<ChunkGroup> {
     ChunkGroup::parse(key.strip_prefix(HEAT)?)
 }
 
-/// The key that says: this group lies in this tier, and was accessed in this second or later; 0 says nothing. Those of a
-/// tier are sorted by the time.
+/// A cooling key: this group is in this tier, and was last accessed in this second or later; 0 means unknown. The keys
+/// of a tier are sorted by time.
 pub(super) fn cooling_key(tier: Tier, second: u64, group: ChunkGroup) -> Vec<u8> {
     [COOLING, &[tier.number()], &second.to_be_bytes(), &group.key()].concat()
 }
 
-/// The range of the groups of a tier under this second or an earlier one.
+/// The range of the groups of a tier with this second or an earlier one.
 pub(super) fn cooling_range(tier: Tier, last_second: u64) -> Range<Vec<u8>> {
     let first = [COOLING, &[tier.number()]].concat();
     let end = range_of(&[&first[..], &last_second.to_be_bytes()].concat()).end;
     first..end
 }
 
-/// The tier, the second and the group of a cooling key.
 pub(super) fn parse_cooling_key(key: &[u8]) -> Option<(Tier, u64, ChunkGroup)> {
     parse(COOLING, key, |key| {
         let [tier] = key.array()?;
@@ -316,12 +294,12 @@ pub(super) fn parse_cooling_key(key: &[u8]) -> Option<(Tier, u64, ChunkGroup)> {
     })
 }
 
-/// The key that comes right behind `key`.
+/// The key directly after `key`.
 pub(super) fn after(key: &[u8]) -> Vec<u8> {
     [key, &[0]].concat()
 }
 
-/// Bytes that sort as the number does.
+/// The bytes of a number, which sort in the order of the numbers.
 fn ordered(value: i64) -> [u8; 8] {
     (value ^ i64::MIN).to_be_bytes()
 }
@@ -330,7 +308,7 @@ fn from_ordered(bytes: [u8; 8]) -> i64 {
     i64::from_be_bytes(bytes) ^ i64::MIN
 }
 
-/// Takes a key apart, from the front. What is not there is `None`.
+/// Reads the parts of a key from the front. Missing parts are `None`.
 struct KeyReader<'a>(&'a [u8]);
 
 impl<'a> KeyReader<'a> {
@@ -363,14 +341,14 @@ impl<'a> KeyReader<'a> {
     }
 }
 
-/// What `read` finds in all of a key of a kind, behind what those begin with.
+/// The result of `read` for the key without the prefix of its kind; `None` unless it reads the whole key.
 fn parse<'a, T>(kind: &[u8], key: &'a [u8], read: impl FnOnce(&mut KeyReader<'a>) -> Option<T>) -> Option<T> {
     let mut reader = KeyReader(key.strip_prefix(kind)?);
     read(&mut reader).filter(|_| reader.0.is_empty())
 }
 
-/// The keys in `meta` by which an entity is found: its place, and the entity if it or a child is a viewer; a player by its name
-/// alone.
+/// The keys in `meta` that lead to an entity: its place key, and a viewer key if it or a child is a viewer. A player
+/// has only its player key.
 pub(crate) fn index_keys(entity: &EntityRecord) -> Vec<Vec<u8>> {
     if let Some(name) = entity.player() {
         return vec![player_key(&name, entity.id)];

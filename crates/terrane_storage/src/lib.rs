@@ -1,6 +1,6 @@
 #![doc = include_str!("../README.md")]
 
-// The modules below name these rooms as if they were of this crate.
+// Modules of other crates that this crate uses under `crate::`.
 use terrane_objects::{bytes, work};
 use terrane_world::{block, chunk, space};
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Reading a world.
+//! Loading from the world.
 
 use super::tiers::GroupReader;
 use super::{
@@ -13,43 +13,42 @@ use std::ops::Range;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// Up to this many groups are read one by one; in a taller range, those that hold something are searched for.
+/// Up to this number, groups are read one by one. In a taller range, stored groups are searched for first.
 const DIRECT_GROUPS: u64 = 64;
-/// Entries of a long range that are read at a time.
+/// The number of entries of a long range that are read at a time.
 const PAGE: usize = 1024;
 
-/// A column, or a part of one, as it is stored, or on its way between the store and a region.
+/// A column or a part of one, as stored or on its way between the store and a region.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadedColumn {
-    /// Its chunks; those of air are left out.
+    /// Its chunks, without those of air.
     pub column: Column,
-    /// The entities in it, as they are stored; those that were read are in the order of their UUIDs.
+    /// Its stored entities. Loaded entities are in the order of their UUIDs.
     pub entities: Vec<EntityRecord>,
-    /// The scheduled ticks of its blocks; those that were read are in the order of blocks, and then of kinds.
+    /// Its scheduled block ticks. Loaded ticks are in the order of blocks, and then of kinds.
     pub block_ticks: Vec<StoredBlockTick>,
 }
 
-/// The columns of one batch that are being loaded.
 struct BatchLoad {
     dimension: DimensionId,
     batch: BatchPos,
     chunk_heights: Range<i64>,
     loaded: Vec<LoadedColumn>,
-    /// For each column of the batch its index in `loaded`.
+    /// The index in `loaded` of each column of the batch.
     indices: [Option<usize>; BATCH_SIZE * BATCH_SIZE],
-    /// The groups of chunks in which something was stored.
+    /// The groups of chunks with stored data.
     found: Vec<ChunkGroup>,
-    /// Those of them that are warm or cold.
+    /// The warm and cold groups among them.
     packed: Vec<ChunkGroup>,
 }
 
 impl WorldStore {
-    /// Loads columns of one batch with their entities and block ticks, in the order of `columns`; those of other batches and
-    /// repetitions are left out. A column with nothing stored is a column of air: whether a column has been stored at
-    /// all is what [`stored_tiles`](Self::stored_tiles) knows.
+    /// Loads columns of one batch with their entities and block ticks, in the order of `columns`. Columns of other
+    /// batches and repetitions are skipped. A column without stored data is a column of air: only
+    /// [`stored_tiles`](Self::stored_tiles) tells whether a column was ever stored.
     ///
-    /// Entities that hold ground loaded are among them, though [`viewers`](Self::viewers) lists them too.
-    /// What is damaged is an error that names it, and nothing is put in its place.
+    /// The entities include viewers, which [`viewers`](Self::viewers) lists too. Damage is an error that names the
+    /// damaged value. Damaged data is never replaced here.
     pub fn load_batch(
         &self,
         dimension: DimensionId,
@@ -68,7 +67,8 @@ impl WorldStore {
         Ok(load.loaded)
     }
 
-    /// Loads the chunks of columns of one batch, for the store's own use: what nobody else needs stays cold.
+    /// Loads the chunks of columns of one batch for the store's own use. Unlike a load by the game, it leaves cold
+    /// groups cold.
     pub(super) fn peek_batch(
         &self,
         dimension: DimensionId,
@@ -86,8 +86,7 @@ impl WorldStore {
         self.note_packed(&load.packed);
     }
 
-    /// What is stored of a column of a [sparse](Self::make_sparse) dimension at these chunk heights, without its entities:
-    /// the part of the column that has been generated.
+    /// Loads the generated part of a [sparse](Self::make_sparse) dimension's column at these chunk heights, without entities.
     pub fn load_part(
         &self,
         dimension: DimensionId,
@@ -106,7 +105,7 @@ impl WorldStore {
         Ok(part)
     }
 
-    /// The entities of a dimension that hold ground loaded, themselves or with a child, by ascending UUID.
+    /// The entities of a dimension that are viewers or have a child that is one, by ascending UUID.
     pub fn viewers(&self, dimension: DimensionId) -> Result<Vec<EntityRecord>, StoreError> {
         let id = |key: &[u8]| Ok(Some(self.parsed(Family::Meta, key, keys::parse_viewer_key)?.1));
         let ids = self.list_meta(keys::dimension_range(keys::VIEWER, dimension), |key, _| id(key))?;
@@ -114,7 +113,7 @@ impl WorldStore {
         for id in ids {
             match self.entity_records(&[id]) {
                 Ok(records) => viewers.extend(records.into_iter().flatten()),
-                // Its column is refused, and nothing else.
+                // The viewer's column is refused, and nothing else.
                 Err(error @ StoreError::Corrupt { .. }) => tracing::warn!("a viewer is left out: {error}"),
                 Err(error) => return Err(error),
             }
@@ -123,25 +122,25 @@ impl WorldStore {
         Ok(viewers)
     }
 
-    /// The record of one entity, wherever it is; `None` if it is not stored.
+    /// The record of one entity, from any place; `None` if it is not stored.
     pub fn entity(&self, id: Uuid) -> Result<Option<EntityRecord>, StoreError> {
         let value = self.store.get(Family::Entities, &keys::entity_key(id))?;
         value.map(|value| self.entity_record(id, &value)).transpose()
     }
 
-    /// Where these entities are stored; those that are not are left out.
+    /// The places of these entities. Entities that are not stored are left out.
     #[doc(hidden)]
     pub fn entity_places(&self, ids: &[Uuid]) -> Result<BTreeMap<Uuid, (DimensionId, ColumnPos)>, StoreError> {
         let records = self.entity_records(ids)?.into_iter().flatten();
         Ok(records.map(|record| (record.id, (record.dimension, record.column()))).collect())
     }
 
-    /// Loads the chunks, group by group: each is one range of keys, or a part of one value.
+    /// Loads the chunks group by group. Each group is one range of keys, or a part of one value.
     fn load_chunks(&self, load: &mut BatchLoad) -> Result<(), StoreError> {
         if load.chunk_heights.is_empty() {
             return Ok(());
         }
-        // A group that moves from one tier to another while they are searched would be found in neither.
+        // A lookup without the lock could miss a group that moves between tiers meanwhile.
         let _resting = self.groups_at_rest();
         let mut groups = GroupReader::new(self);
         let (first, last) = (load.chunk_heights.start >> 2, (load.chunk_heights.end - 1) >> 2);
@@ -152,9 +151,9 @@ impl WorldStore {
         self.visit_cubes(load.dimension, column, heights, 2, |bottom| self.load_group(load, bottom, &mut groups))
     }
 
-    /// Shows to `visit` the lowest chunk heights of the aligned cubes of 2^`smallest` chunks a side over one another in which
-    /// something may be stored: those that hold the column at some of these heights. The dimension's cube is halved downwards,
-    /// and the parts where nothing is stored in any of the tiers are left out.
+    /// Calls `visit` with the lowest chunk height of each aligned cube of 2^`smallest` chunks a side that contains a
+    /// part of the column in `heights` and may hold stored chunks. The search halves the dimension's cube repeatedly,
+    /// and skips parts that are empty in all tiers.
     pub(super) fn visit_cubes(
         &self,
         dimension: DimensionId,
@@ -175,12 +174,12 @@ impl WorldStore {
             }
             let range = keys::chunk_cube_range(dimension, column.chunk(bottom), shift);
             let is_empty = |tier: &Tier| {
-                // Of a part of a cold cube only the value could tell.
+                // Keys tell nothing about parts of a cold cube.
                 if *tier == Tier::Cold && shift < 4 {
                     return Ok(false);
                 }
                 match self.store.scan(tier.family(), &range.start..&range.end, 1) {
-                    // There is something, and it is named when it is read.
+                    // Damage counts as data. It is reported when it is read.
                     Err(StoreError::Damaged { .. }) => Ok(false),
                     found => found.map(|found| found.is_empty()),
                 }
@@ -189,7 +188,7 @@ impl WorldStore {
             tiers.retain(|_| empty.next() == Some(false));
             if !tiers.is_empty() {
                 let half = 1_i64 << (shift - 1);
-                // For the whole dimension the half is the sign bit, and adding it must wrap to zero.
+                // For the whole dimension, `half` is the sign bit, and adding it must wrap to zero.
                 cubes.extend([(bottom.wrapping_add(half), shift - 1, tiers.clone()), (bottom, shift - 1, tiers)]);
             }
         }
@@ -215,7 +214,6 @@ impl WorldStore {
         Ok(())
     }
 
-    /// Loads the scheduled block ticks.
     fn load_block_ticks(&self, load: &mut BatchLoad) -> Result<(), StoreError> {
         if load.chunk_heights.is_empty() {
             return Ok(());
@@ -237,7 +235,6 @@ impl WorldStore {
         Ok(())
     }
 
-    /// The scheduled block ticks with this stored value.
     pub(super) fn block_ticks(
         &self,
         dimension: DimensionId,
@@ -247,7 +244,7 @@ impl WorldStore {
         self.open_as(value, StoredItem::BlockTicks(dimension, pos), |payload| block_ticks::decode(pos, payload))
     }
 
-    /// Loads the entities: the place keys name them, and their records have the last word.
+    /// Loads the entities. Place keys lead to them, and their records decide.
     fn load_entities(&self, load: &mut BatchLoad) -> Result<(), StoreError> {
         for run in load.wanted().chunk_by(|a, b| a.x == b.x) {
             let (first, last) = (run[0], run[run.len() - 1]);
@@ -284,7 +281,7 @@ impl WorldStore {
         Ok(entity)
     }
 
-    /// What `read` makes of the entries of a range of `meta`.
+    /// The results of `read` for the entries of a range of `meta`.
     pub(super) fn list_meta<T>(
         &self,
         range: Range<Vec<u8>>,
@@ -298,7 +295,7 @@ impl WorldStore {
         Ok(found)
     }
 
-    /// Visits every entry of a range of `meta` in pages, so that a long one needs little memory at a time.
+    /// Visits every entry of a range of `meta` page by page, to limit the memory for long ranges.
     pub(super) fn scan_meta(
         &self,
         mut range: Range<Vec<u8>>,
@@ -314,7 +311,6 @@ impl WorldStore {
         }
     }
 
-    /// What a key of this family says.
     pub(super) fn parsed<'k, T>(
         &self,
         family: Family,
@@ -337,14 +333,14 @@ impl From<Column> for LoadedColumn {
 }
 
 impl LoadedColumn {
-    /// Lets go of what is there at these chunk heights, but for entities.
+    /// Drops everything at these chunk heights, except entities.
     #[doc(hidden)]
     pub fn drop_heights(&mut self, heights: &HeightSet) {
         self.column.cut(heights);
         self.block_ticks.retain(|tick| !heights.contains(tick.block.chunk().y));
     }
 
-    /// Puts a chunk into the column. One of air is known to be there, and takes no room.
+    /// Puts a chunk into the column. A chunk of air is marked as loaded and takes no memory.
     fn put_chunk(&mut self, pos: ChunkPos, chunk: Chunk) {
         let is_air = chunk.uniform_block() == Some(BlockId::AIR);
         self.column.set_chunk(pos.y, Arc::new(chunk));
@@ -368,14 +364,14 @@ impl BatchLoad {
         load
     }
 
-    /// The columns that are wanted, by x and z.
+    /// The requested columns, by x and z.
     fn wanted(&self) -> Vec<ColumnPos> {
         let mut wanted: Vec<ColumnPos> = self.loaded.iter().map(|stored| stored.column.pos()).collect();
         wanted.sort_unstable();
         wanted
     }
 
-    /// Which of the columns a chunk is in, if the chunk is wanted.
+    /// The index of the chunk's column, if the chunk is requested.
     fn index(&self, chunk: ChunkPos) -> Option<usize> {
         self.column_index(chunk.column()).filter(|_| self.chunk_heights.contains(&chunk.y))
     }
@@ -384,7 +380,7 @@ impl BatchLoad {
         self.indices[pos.in_batch() as usize].filter(|_| pos.batch() == self.batch)
     }
 
-    /// The column at `pos`, if it is wanted.
+    /// The column at `pos`, if it is requested.
     fn column(&mut self, pos: ColumnPos) -> Option<&mut LoadedColumn> {
         self.column_index(pos).map(|index| &mut self.loaded[index])
     }

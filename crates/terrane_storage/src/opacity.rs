@@ -1,5 +1,5 @@
-//! The opacity map: which blocks of each block column are opaque, one [`BatchOpacity`] for each batch of columns. A tile is made
-//! from the chunks when somebody asks for it, and stored for whoever asks next; the write that changes its chunks removes it.
+//! Opacity maps: the opaque blocks of each block column, one [`BatchOpacity`] per batch of columns. A map is made from
+//! the chunks on demand and stored. The write that changes its chunks removes it.
 
 pub(super) mod batch_opacity;
 #[cfg(test)]
@@ -12,10 +12,10 @@ use batch_opacity::BatchOpacity;
 use std::sync::atomic::Ordering;
 
 impl WorldStore {
-    /// Which blocks of a batch of columns are opaque, as they are stored. What nobody has said the opacity of is opaque.
+    /// The opaque blocks of a batch of columns, as stored. Blocks of unknown opacity count as opaque.
     ///
-    /// It is one value to read if somebody has asked since the chunks changed, and no other types of blocks were opaque then.
-    /// Otherwise it is made from the chunks.
+    /// This reads one value if a map was made since the chunks changed, for the same opaque block types. Otherwise the
+    /// map is made from the chunks.
     pub fn opacity(&self, dimension: DimensionId, batch: BatchPos) -> Result<BatchOpacity, StoreError> {
         let (blocks, key) = (self.known_blocks()?, keys::opacity_key(dimension, batch));
         let stored = self.store.get(Family::Opacity, &key)?;
@@ -32,7 +32,7 @@ impl WorldStore {
         Ok(tile)
     }
 
-    /// The tile with this stored value; `None` if it was made when other types of blocks were opaque than these.
+    /// Decodes the stored value of a map; `None` if it was made for other opaque block types than these.
     pub(super) fn read_opacity(
         &self,
         dimension: DimensionId,
@@ -55,7 +55,7 @@ impl WorldStore {
         batch: BatchPos,
         blocks: &KnownBlocks,
     ) -> Result<BatchOpacity, StoreError> {
-        /// A batch of columns is as wide as a group of chunks: one group is in memory at a time.
+        /// A batch is as wide as a group of chunks, so one group at a time is in memory.
         const GROUP: u32 = 2;
         let columns: Vec<ColumnPos> = batch.columns().collect();
         let mut tile = BatchOpacity::default();
@@ -71,9 +71,9 @@ impl WorldStore {
         Ok(tile)
     }
 
-    /// Stores a tile, unless something was written since there were so many writes, or is being written: its chunks may be
-    /// others by now. Without it the tile is made once more, so nobody waits for this and no error counts. A tile of empty ground
-    /// is not stored: whoever looks around far away leaves nothing behind.
+    /// Stores a map, unless another write happened since `written` was read or is in progress: the map may be outdated
+    /// by then. A map that is not stored is made again, so this does not wait and ignores errors. Maps of empty ground
+    /// are not stored, so that looking at distant ground leaves nothing behind.
     fn keep_opacity(
         &self,
         dimension: DimensionId,
@@ -88,7 +88,7 @@ impl WorldStore {
         let mut value = envelope::unsealed();
         value.extend(blocks.fingerprint().to_le_bytes());
         tile.encode(&mut value);
-        // Nobody asks how often a tile changed.
+        // The version of a map is never used.
         envelope::seal(&mut value, 0);
         let mut writes = WriteBatch::default();
         writes.put(Family::Opacity, key, value);

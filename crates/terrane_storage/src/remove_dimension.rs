@@ -1,12 +1,12 @@
-//! Taking a dimension away for good.
+//! Permanent removal of a dimension.
 //!
-//! A removal is made of many writes, and each may be the last one before the process ends:
+//! A removal takes many writes, and the process may end after any of them:
 //!
-//! 1. A durable mark under the dimension's number says that it is being removed. From here on it cannot be opened.
-//! 2. What is in it goes, page by page, in any order: entities together with the keys that find them.
-//! 3. Only when all that is durable, its registration and the mark go, in one write. Its number is never given again.
+//! 1. A durable mark under the dimension's number says that the dimension is being removed. It can no longer be opened.
+//! 2. Its contents are deleted page by page, in any order. Entities are deleted together with the keys that find them.
+//! 3. Once all of this is durable, one write deletes the dimension's registration and the mark. Its number is never reused.
 //!
-//! So a name is either free, or whole, or marked, and a marked one can always be finished.
+//! So a name is always free, whole or marked, and the removal of a marked dimension can always be finished.
 
 #[cfg(test)]
 mod tests;
@@ -18,26 +18,26 @@ use std::collections::BTreeSet;
 use std::ops::{ControlFlow, Range};
 use uuid::Uuid;
 
-/// Entries that are read at a time. Of one entity's entry up to three keys go in one write.
+/// The number of entries read at a time. Deleting one entity's entry deletes up to three keys in the same write.
 const PAGE: usize = 1024;
-/// With so many bytes of them a page ends.
+/// A page ends when its entries reach this many bytes.
 const PAGE_BYTES: usize = 1 << 20;
 
 impl WorldStore {
-    /// Removes everything that is stored in the dimension with this name, and last the name itself, which is free
-    /// then for a new, empty dimension with another number. Gives how many entries this call took out of the store, without
-    /// those of an earlier call that was cut short; `None` if it was told to stop.
+    /// Removes everything that is stored in the dimension with this name, and finally the name itself. The name is then
+    /// free for a new, empty dimension with another number. Returns the number of entries that this call removed, not
+    /// counting an earlier interrupted call; `None` if `progress` stopped it.
     ///
-    /// The dimension must not be open in a running world: what is saved into it meanwhile may stay behind, out of
-    /// reach. Saves of other dimensions go on between the writes.
+    /// The dimension must not be open in a running world: data saved into it meanwhile may stay behind, unreachable.
+    /// Other dimensions can be saved between the writes.
     ///
-    /// `progress` is told after each write, in entries that are gone, and can stop the removal. Then, and after an
-    /// error or the end of the process, the dimension cannot be opened any more, and calling this again goes on.
+    /// `progress` is called after each write with the number of removed entries, and can stop the removal. After a stop, an
+    /// error or the end of the process, the dimension can no longer be opened, and calling this again continues the removal.
     ///
-    /// An entity whose record is damaged goes if the store finds it in this dimension.
+    /// An entity with a damaged record is removed if the store finds it in this dimension.
     ///
     /// # Errors
-    /// [`StoreError::UnknownDimension`], or what the store says: then what was removed so far stays so.
+    /// [`StoreError::UnknownDimension`], or an error of the store. Entries that were removed by then stay removed.
     pub fn remove_dimension(
         &self,
         name: &str,
@@ -58,13 +58,12 @@ impl WorldStore {
                 return Ok(None);
             }
         }
-        // Only now may a loss of power find the name free.
+        // After a loss of power, the name may be free only if everything else is gone.
         self.sync()?;
         self.unregister(name, dimension)?;
         Ok(Some(entries))
     }
 
-    /// Marks the dimension with this name.
     fn mark_for_removal(&self, name: &str) -> Result<DimensionId, StoreError> {
         let _writing = self.lock_writes();
         let (dimension, _) = self.dimension_record(name)?.ok_or_else(|| self.unknown_dimension(name))?;
@@ -74,10 +73,10 @@ impl WorldStore {
         Ok(dimension)
     }
 
-    /// Frees the name, and takes the mark away.
+    /// Frees the name and deletes the mark.
     fn unregister(&self, name: &str, dimension: DimensionId) -> Result<(), StoreError> {
         let _writing = self.lock_writes();
-        // Another thread may have removed it at the same time, and the name may be somebody else's by now.
+        // Another thread may have removed the dimension at the same time, and a new dimension may have the name by now.
         if self.dimension_record(name)?.is_none_or(|(stored, _)| stored != dimension) {
             return Ok(());
         }
@@ -89,7 +88,7 @@ impl WorldStore {
         self.write(writes, Durability::Sync)
     }
 
-    /// Removes a range page by page, each together with the keys that hang on it.
+    /// Removes a range page by page, each entry together with its dependent keys.
     fn erase(
         &self,
         (family, mut range): (Family, Range<Vec<u8>>),
@@ -103,7 +102,7 @@ impl WorldStore {
             let page = self.store.scan_page(family, &range.start..&range.end, page, PAGE_BYTES)?;
             let page: Vec<Vec<u8>> = page.into_iter().map(|(key, _)| key).collect();
             let Some(last) = page.last() else { return Ok(ControlFlow::Continue(())) };
-            // Not from the start again: a database looks at what was removed there for a while yet.
+            // Continues behind the last key: the database takes a while to skip deleted keys at the start.
             range.start = keys::after(last);
             let leads = |kinds: &[&[u8]]| family == Family::Meta && kinds.iter().any(|kind| page[0].starts_with(kind));
             let mut gone = match () {
@@ -123,7 +122,7 @@ impl WorldStore {
         }
     }
 
-    /// The records that a page of place or viewer keys finds in the dimension, and all other keys that find them.
+    /// The records that a page of place or viewer keys finds in the dimension, and all other keys that find these records.
     fn entities_of(&self, dimension: DimensionId, page: &[Vec<u8>]) -> Result<BTreeSet<(Family, Vec<u8>)>, StoreError> {
         let id = |key: &Vec<u8>| {
             let of_place = keys::parse_place_key(key).map(|(.., id)| id);
@@ -137,10 +136,10 @@ impl WorldStore {
         for (id, value) in ids.into_iter().zip(records) {
             let Some(value) = value else { continue };
             match self.entity_record(id, &value) {
-                // Its own place is elsewhere, so this key was left behind.
+                // The entity is in another dimension, so this key is stale.
                 Ok(entity) if entity.dimension != dimension => continue,
                 Ok(entity) => gone.extend(keys::index_keys(&entity).into_iter().map(|key| (Family::Meta, key))),
-                // Where it was is not known from it, only from the key.
+                // The place of a damaged entity is known only from the key.
                 Err(_) => {}
             }
             gone.insert((Family::Entities, keys::entity_key(id).to_vec()));
@@ -149,8 +148,8 @@ impl WorldStore {
     }
 }
 
-/// All that is stored of a dimension. The keys of places and viewers are the only way to its entities, as the records of heat are
-/// to the keys by which groups cool down: each page of those goes together with what it leads to.
+/// The ranges of all data of a dimension. Only the keys of places and viewers lead to its entities, and only heat records lead
+/// to the cooling keys of groups. So each page of those keys is removed together with the entries it leads to.
 fn ranges(dimension: DimensionId) -> impl Iterator<Item = (Family, Range<Vec<u8>>)> {
     let meta = |kind: &[u8]| (Family::Meta, kind.to_vec());
     let leading = [keys::PLACE, keys::VIEWER, keys::HEAT].map(meta);

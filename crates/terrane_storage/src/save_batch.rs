@@ -1,4 +1,4 @@
-//! What is to be saved.
+//! The data to be saved.
 
 use super::{EntityRecord, StoredBlockTick, StoredPregeneration};
 use crate::chunk::{Chunk, ColumnSummary};
@@ -9,34 +9,34 @@ use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// A piece of a graph of stored columns: where it is, and the masks of its batches.
+/// A tile of a stored graph: its position, and the masks of its batches.
 pub type StoredTile = (TilePos, [u16; TILE_BATCHES]);
 
-/// What is to be saved, of all regions: the newest state of everything that changed, each once.
+/// The data to be saved for all regions: the newest state of everything that changed.
 ///
-/// A commit writes all of it or nothing, so whatever is in one batch together stays together through a crash.
+/// A commit writes a whole batch or nothing, so the data of one batch stays consistent through a crash.
 #[derive(Clone, Default, PartialEq)]
 pub struct SaveBatch {
-    /// Chunks by place.
+    /// Chunks, by position.
     pub chunks: BTreeMap<(DimensionId, ChunkPos), Arc<Chunk>>,
-    /// The scheduled block ticks of a chunk, all of them; an empty list if it has none any more.
+    /// All scheduled block ticks of a chunk; an empty list if none are left.
     pub block_ticks: BTreeMap<(DimensionId, ChunkPos), Vec<StoredBlockTick>>,
-    /// Entities by UUID; `None` for those that are no more.
+    /// Entities, by UUID; `None` for removed ones.
     pub entities: BTreeMap<Uuid, Option<EntityRecord>>,
-    /// Pieces of the graphs of stored columns.
+    /// Tiles of stored graphs.
     pub tiles: BTreeMap<(DimensionId, TilePos), [u16; TILE_BATCHES]>,
-    /// What columns look like from afar.
+    /// Summaries of columns.
     pub summaries: BTreeMap<(DimensionId, ColumnPos), Arc<ColumnSummary>>,
-    /// Columns that were generated and that nobody uses: their chunks start cold.
+    /// Generated columns that are not in use. Their chunks start cold.
     pub unused: BTreeSet<(DimensionId, ColumnPos)>,
-    /// Pre-generations by their numbers; `None` for those that have ended.
+    /// Pre-generations, by number; `None` for ended ones.
     pub pregenerations: BTreeMap<(DimensionId, u64), Option<StoredPregeneration>>,
-    /// The clocks of dimensions. They go along with what else is saved, and nothing is saved for them alone.
+    /// The clocks of dimensions. They are saved along with other data, and never alone.
     pub clocks: BTreeMap<DimensionId, Duration>,
 }
 
 impl SaveBatch {
-    /// Takes in what changed later than what is here.
+    /// Adds newer changes to this batch.
     pub fn merge(&mut self, newer: Self) {
         if self.is_empty() {
             *self = newer;
@@ -52,13 +52,13 @@ impl SaveBatch {
         self.clocks.extend(newer.clocks);
     }
 
-    /// The number of things to be saved.
+    /// The number of items to save.
     pub fn len(&self) -> usize {
         let Self { chunks, block_ticks, entities, tiles, summaries, unused: _, pregenerations, clocks: _ } = self;
         chunks.len() + block_ticks.len() + entities.len() + tiles.len() + summaries.len() + pregenerations.len()
     }
 
-    /// Whether there is nothing to be saved.
+    /// Returns `true` if there is nothing to save.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -105,7 +105,7 @@ mod tests {
     }
 
     proptest! {
-        /// Merging a row of batches in order is the same as remembering the last value of each key.
+        /// Merging a series of batches in order is the same as remembering the last value of each key.
         #[test]
         fn the_newest_of_each_counts(changes in vec(vec((0..6_u8, 0..4_i64, any::<u16>()), 0..8), 0..8)) {
             let dimension = DimensionId(1);
@@ -150,14 +150,14 @@ mod tests {
         }
     }
 
-    /// Every fourth one has ended.
+    /// Every fourth pre-generation has ended.
     fn pregeneration(value: u16) -> Option<StoredPregeneration> {
         let area = ColumnArea::Square { center: ColumnPos::new(0, 0), radius: value.into() };
         let (cursor, elapsed) = (Default::default(), Duration::ZERO);
         (!value.is_multiple_of(4)).then_some(StoredPregeneration { area, cursor, is_paused: false, elapsed })
     }
 
-    /// A column with one block at this height.
+    /// The summary of a column with one block at this height.
     fn summary(key: i64, value: u16) -> Arc<ColumnSummary> {
         let mut column = Column::new(ColumnPos::new(key, 0));
         let block = crate::space::BlockPos::new(key << 4, value.into(), 0);
@@ -172,7 +172,7 @@ mod tests {
         (0..value % 4).map(tick).collect()
     }
 
-    /// Every fourth one is gone.
+    /// Every fourth entity is removed.
     fn record(key: i64, value: u16) -> Option<EntityRecord> {
         (!value.is_multiple_of(4)).then(|| EntityRecord {
             id: Uuid::from_u128(key as u128),

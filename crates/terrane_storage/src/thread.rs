@@ -1,4 +1,4 @@
-//! The thread that commits, so that nobody else waits for the disk.
+//! The thread that commits, so that other threads do not wait for the disk.
 
 #[cfg(test)]
 mod tests;
@@ -11,36 +11,35 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// A thread that commits the batches submitted to it, in their order. Dropping it waits for all of them.
+/// A thread that commits submitted batches in order. Dropping it waits for all of them.
 ///
-/// A batch that fails is handed back with its answer. Only then may the next one be submitted, merged into what came back:
-/// committed before, it would be undone by the retry.
+/// A failed batch is returned with its answer. The next batch may be submitted only then, and must be merged into the
+/// failed one: if it was committed first, the retry would undo it.
 pub struct StorageThread {
-    // These are taken when this is dropped.
+    // `None` only while this is dropped.
     queue: Option<Sender<Submission>>,
     idle_work: Option<Sender<IdleWork>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Work for when there is nothing to commit.
+/// Work for times without commits.
 type IdleWork = Box<dyn FnOnce(&WorldStore) + Send>;
 
-/// A batch, what it is to outlive, and its number.
 type Submission = (Arc<SaveBatch>, Durability, u64);
 
 /// The answer to a submitted batch.
 #[derive(Debug)]
 pub struct Commit {
-    /// The number that it was submitted with.
+    /// The number from the submission.
     pub ticket: u64,
-    /// The batch, which is to be submitted again if it was not committed.
+    /// The batch. It must be submitted again if it was not committed.
     pub batch: Arc<SaveBatch>,
-    /// What became of it.
+    /// The result of the commit.
     pub result: Result<CommitReport, StoreError>,
 }
 
 impl StorageThread {
-    /// Starts the thread. `on_commit` is called on it with each answer, in the order of submission; it must not panic.
+    /// Starts the thread. It calls `on_commit` with each answer, in the order of submission. `on_commit` must not panic.
     pub fn start(store: Arc<WorldStore>, on_commit: impl FnMut(Commit) + Send + 'static) -> io::Result<Self> {
         let (queue, submissions) = bounded(1);
         let (idle_work, idle) = bounded(1);
@@ -50,14 +49,15 @@ impl StorageThread {
         Ok(Self { queue: Some(queue), idle_work: Some(idle_work), thread: Some(thread) })
     }
 
-    /// Submits a batch if no other one waits, and gives it back if one does or the thread has ended; never waits itself.
+    /// Submits a batch without blocking. Returns the batch if another one is waiting or the thread has ended.
     pub fn try_submit(&self, batch: Arc<SaveBatch>, durability: Durability, ticket: u64) -> Result<(), Arc<SaveBatch>> {
         let Some(queue) = &self.queue else { return Err(batch) };
         queue.try_send((batch, durability, ticket)).map_err(|refused| refused.into_inner().0)
     }
 
-    /// Has some work done on the thread when no batch waits; never waits itself. Batches that are submitted meanwhile wait for
-    /// it, so it should be short. At the end it is left undone. `false` if other work waits already, or the thread has ended.
+    /// Submits work for a time when no batch is waiting, without blocking. Batches that are submitted meanwhile wait
+    /// for it, so it should be short. Work that has not begun when the thread ends is dropped. Returns `false` if other
+    /// work is waiting or the thread has ended.
     pub fn try_when_idle(&self, work: impl FnOnce(&WorldStore) + Send + 'static) -> bool {
         self.idle_work.as_ref().is_some_and(|queue| queue.try_send(Box::new(work)).is_ok())
     }
@@ -68,7 +68,7 @@ impl Drop for StorageThread {
         self.queue = None;
         self.idle_work = None;
         if let Some(thread) = self.thread.take() {
-            // It can only have panicked in the caller's own function, and was reported then.
+            // The thread can only have panicked in the caller's own function, and that panic was reported.
             _ = thread.join();
         }
     }
@@ -89,7 +89,7 @@ fn run(
     }
 }
 
-/// The next batch; while there is none, other work is done. `None` at the end.
+/// The next batch. While there is none, other work is done. `None` when the thread should end.
 fn next_submission(
     store: &WorldStore,
     submissions: &Receiver<Submission>,
@@ -101,7 +101,7 @@ fn next_submission(
             recv(idle) -> work => {
                 let Ok(work) = work else { return submissions.recv().ok() };
                 if let Err(panic) = catch_unwind(AssertUnwindSafe(|| work(store))) {
-                    // Whoever asked for it gets no answer, and the batches go on.
+                    // The requester of the work gets no answer, and commits continue.
                     tracing::error!("work on the store panicked: {}", panic_message(&*panic));
                 }
             }

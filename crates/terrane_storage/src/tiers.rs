@@ -1,7 +1,7 @@
-//! Groups of chunks in the three tiers: finding them, and moving them.
+//! Groups of chunks in the three tiers: lookups and moves.
 //!
-//! A group is in one tier as a whole, and every move is one atomic write. Whoever looks for a group looks through the tiers
-//! one after the other, and could miss one that moves meanwhile: so moves are written under a lock that readers share.
+//! A group is in one tier as a whole, and every move is one atomic write. A lookup searches one tier after the other
+//! and could miss a group that moves meanwhile. So moves are written under a lock that readers share.
 
 pub(super) mod chunk_group;
 pub(super) mod cluster;
@@ -22,30 +22,31 @@ use heat::Placed;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{PoisonError, RwLockReadGuard};
 
-/// Once so much was moved, the rest of a list is left for another call. So a commit waits for less than a second at worst.
+/// The number of bytes after which a list of moves stops and leaves the rest to another call, so that a commit waits
+/// for less than a second.
 const MOVED_AT_ONCE: u64 = 16 << 20;
-/// In the place of a chunk whose bytes are lost: too short to be one, so that whoever reads it is told.
+/// The mark of a chunk whose bytes are lost. It is too short to be a chunk, so readers get an error.
 pub(super) const LOST_CHUNK: [u8; 1] = [0];
 
-/// What moves between tiers came to.
+/// The result of moves between tiers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TierMoves {
-    /// Groups that became hot, warm and cold.
+    /// The number of groups that became hot, warm and cold.
     pub groups: [u64; 3],
-    /// Chunks in them.
+    /// The number of chunks in these groups.
     pub chunks: u64,
-    /// Bytes of these chunks, before compression.
+    /// The size of these chunks in bytes, before compression.
     pub chunk_bytes: u64,
-    /// Bytes of all keys and values that were written.
+    /// The size of all written keys and values in bytes.
     pub written: u64,
-    /// Groups that could not be moved and stay where they are, because a cluster is damaged or they are too large.
+    /// The number of groups that could not be moved, because they are too large or a cluster is damaged or full.
     pub left: u64,
-    /// Damaged values that were found.
+    /// The damaged values that were found.
     pub damaged: Vec<StoreError>,
 }
 
 impl TierMoves {
-    /// Adds what later moves came to.
+    /// Adds the result of later moves.
     pub fn add(&mut self, later: Self) {
         self.groups.iter_mut().zip(later.groups).for_each(|(groups, later)| *groups += later);
         self.chunks += later.chunks;
@@ -56,13 +57,11 @@ impl TierMoves {
     }
 }
 
-/// A group that is warm or cold.
 pub(super) type PackedGroup = (Tier, Part<'static>);
-/// Chunks, and what they are stored as.
 pub(super) type ChunkValues = Vec<(ChunkPos, Vec<u8>)>;
 
-/// Reads groups, in whatever tier they are. It keeps the cold cube that it read last, because the next group is most often in
-/// it too; so it must not outlive the lock that keeps groups from moving.
+/// Reads groups from any tier. It keeps the last cold cube that it read, because the next group is usually in it too.
+/// So it must be dropped before the lock that keeps groups from moving.
 pub(super) struct GroupReader<'a> {
     world: &'a WorldStore,
     cube: Option<([u8; keys::CHUNK_KEY_LENGTH], Option<Vec<u8>>)>,
@@ -89,8 +88,8 @@ impl<'a> GroupReader<'a> {
         }
     }
 
-    /// The tier that a group is in, if anything of it is stored, and the chunks of it that are wanted. Of a hot one of which
-    /// something cannot be read, that is named if it is wanted.
+    /// The tier of a group, if any of it is stored, and its wanted chunks. If a wanted chunk of a hot group cannot be
+    /// read, the error names it.
     pub fn values(
         &mut self,
         group: ChunkGroup,
@@ -98,7 +97,7 @@ impl<'a> GroupReader<'a> {
     ) -> Result<(Option<Tier>, ChunkValues), StoreError> {
         let (world, range) = (self.world, group.range());
         let hot = match world.store.scan(Family::Chunks, &range.start..&range.end, usize::MAX) {
-            // What is damaged may be what is left of keys that are no more.
+            // A damaged value may be a remnant of deleted keys.
             Err(StoreError::Damaged { .. }) => None,
             hot => Some(hot?),
         };
@@ -121,7 +120,7 @@ impl<'a> GroupReader<'a> {
         Ok((tier, values))
     }
 
-    /// The tier and the wanted chunks of a group that is warm or cold; `None` if it is neither.
+    /// The tier and the wanted chunks of a warm or cold group; `None` if it is neither.
     pub fn packed_values(
         &mut self,
         group: ChunkGroup,
@@ -139,7 +138,7 @@ impl<'a> GroupReader<'a> {
     }
 }
 
-/// Moves of groups as they are put together: they change where chunks lie, and nothing else.
+/// Moves of groups under construction. They change the tiers of chunks, and nothing else.
 pub(super) struct Moves<'a> {
     world: &'a WorldStore,
     pub writes: WriteBatch,
@@ -147,7 +146,7 @@ pub(super) struct Moves<'a> {
     cube: Option<Cube>,
 }
 
-/// The cold groups of a cube, taken apart to be changed.
+/// The decoded cold groups of a cube that is being changed.
 struct Cube {
     key: [u8; keys::CHUNK_KEY_LENGTH],
     parts: Parts<'static>,
@@ -159,7 +158,7 @@ impl<'a> Moves<'a> {
         Self { world, writes: WriteBatch::default(), placed: BTreeMap::new(), cube: None }
     }
 
-    /// The cold groups around a group. Those of another cube are put back.
+    /// The cube of a group. The previous cube, if it is another one, is written back.
     fn cube(&mut self, group: ChunkGroup) -> Result<&mut Cube, StoreError> {
         let key = group.cube_key();
         if self.cube.as_ref().is_none_or(|cube| cube.key != key) {
@@ -173,7 +172,7 @@ impl<'a> Moves<'a> {
         Ok(self.cube.get_or_insert(Cube { key, parts: Parts::new(), is_changed: false }))
     }
 
-    /// Writes the cube that was changed last as it is now.
+    /// Writes the current cube back if it has changed.
     pub fn put_cube_back(&mut self) {
         let Some(Cube { key, parts, .. }) = self.cube.take().filter(|cube| cube.is_changed) else { return };
         match parts.is_empty() {
@@ -182,7 +181,7 @@ impl<'a> Moves<'a> {
         }
     }
 
-    /// Takes a group out of the tier that it is packed in.
+    /// Removes a group from its warm or cold tier.
     fn unpack(&mut self, group: ChunkGroup, tier: Tier) -> Result<(), StoreError> {
         if tier == Tier::Warm {
             self.writes.delete(Family::WarmChunks, group.key());
@@ -193,7 +192,7 @@ impl<'a> Moves<'a> {
         Ok(())
     }
 
-    /// Makes a packed group hot. The bytes of a damaged one are put aside, its chunks say that they are lost.
+    /// Makes a packed group hot. If it is damaged, a copy of its bytes is kept and its chunks are marked as lost.
     pub fn promote(&mut self, group: ChunkGroup, packed: &PackedGroup) -> Result<(), StoreError> {
         let (tier, part) = packed;
         self.unpack(group, *tier)?;
@@ -218,7 +217,7 @@ impl<'a> Moves<'a> {
         self.writes.put(Family::Chunks, keys::chunk_key(group.dimension(), chunk), value);
     }
 
-    /// Puts a packed group into a tier. A cube that is full leaves it warm. Gives the tier that it came into.
+    /// Adds a packed group to a tier. If its cold cube is full, it becomes warm. Returns the resulting tier.
     fn pack(&mut self, group: ChunkGroup, part: Part<'static>, to: Tier) -> Result<Tier, StoreError> {
         if to == Tier::Cold {
             let cube = self.cube(group)?;
@@ -236,7 +235,7 @@ impl<'a> Moves<'a> {
 }
 
 impl WorldStore {
-    /// In which tier the chunks of a group lie; `None` if none of them is stored.
+    /// The tier of a group; `None` if none of its chunks is stored.
     pub fn tier(&self, group: ChunkGroup) -> Result<Option<Tier>, StoreError> {
         let _resting = self.groups_at_rest();
         let range = group.range();
@@ -246,7 +245,7 @@ impl WorldStore {
         Ok(GroupReader::new(self).find(group)?.map(|(tier, _)| tier))
     }
 
-    /// The value that one chunk is stored as, and where; `None` if it is not stored.
+    /// The stored value of a chunk and its tier; `None` if it is not stored.
     pub(super) fn chunk_value(
         &self,
         dimension: DimensionId,
@@ -261,7 +260,7 @@ impl WorldStore {
         Ok(packed.and_then(|(tier, mut values)| Some((tier, values.pop()?.1))))
     }
 
-    /// The wanted chunks of a hot group of which something cannot be read: that is named if it is one of them.
+    /// The wanted chunks of a hot group with unreadable values. If a wanted one is unreadable, the error names it.
     fn values_one_by_one(
         &self,
         group: ChunkGroup,
@@ -275,12 +274,12 @@ impl WorldStore {
         Ok(chunks.into_iter().zip(values).filter_map(|(chunk, value)| Some((chunk, value?))).collect())
     }
 
-    /// Moves groups to other tiers, those of a cube of 16 x 16 x 16 chunks in one atomic write. Gives what it did, and
-    /// how many of the groups, in an order of its own, it did not come to: after 16 MiB it stops.
+    /// Moves groups to other tiers. The groups of a cube of 16 x 16 x 16 chunks are moved in one atomic write. Stops
+    /// after 16 MiB. Returns the result and the number of groups that are left, which may be any of them.
     ///
-    /// A group that is there already stays so, and what is damaged moves as it is. A group that is too large to be packed,
-    /// more than 64 MiB, is left where it is, as is one whose cluster cannot be read; both count as accessed now, so that
-    /// they are not tried again at once.
+    /// Groups that are already in their tier stay there, and damaged groups are moved unchanged. A group that is too
+    /// large to be packed, with more than 64 MiB, stays in its tier, and so does a group whose cluster cannot be read.
+    /// Both count as accessed now, so that they are not retried immediately.
     pub fn move_groups(&self, groups: &[(ChunkGroup, Tier)]) -> Result<(TierMoves, usize), StoreError> {
         let mut groups = groups.to_vec();
         groups.sort_by_cached_key(|(group, _)| group.key());
@@ -295,12 +294,12 @@ impl WorldStore {
         Ok((moves, left))
     }
 
-    /// Gives how many of the groups it came to.
+    /// Moves groups of one cube. Returns the number of processed groups.
     fn move_in_cube(&self, groups: &[(ChunkGroup, Tier)], report: &mut TierMoves) -> Result<usize, StoreError> {
         let _writing = self.lock_writes();
         let Some(&(first, _)) = groups.first() else { return Ok(0) };
         if self.is_marked(first.dimension())? {
-            // What is being removed must not turn up where it was removed already.
+            // Chunks of a dimension that is being removed must not move to ranges that are already deleted.
             return Ok(groups.len());
         }
         let mut moves = Moves::new(self);
@@ -312,7 +311,7 @@ impl WorldStore {
             count += 1;
             match self.move_group(group, to, &mut moves, report) {
                 Err(error) if error.is_damage() => {
-                    // The cluster with all that is in it stays as it is, for whoever can make something of it.
+                    // The damaged cluster stays unchanged for later repair.
                     report.damaged.push(error);
                     report.left += 1;
                     moves.placed.insert(group, Placed::Postponed);
@@ -351,7 +350,7 @@ impl WorldStore {
             moves.placed.insert(group, Placed::Moved(Tier::Hot));
             return Ok(());
         }
-        // A cluster that cannot be read may hold more of the group: nothing is written over it.
+        // An unreadable cluster may hold more of the group, so it must not be overwritten.
         self.find_for_move(group, moves)?;
         let Some(part) = self.pack_values(&values)? else {
             done.left += 1;
@@ -369,7 +368,7 @@ impl WorldStore {
         Ok(())
     }
 
-    /// The packed group as the moves in one write have left it.
+    /// The packed group, including the effects of the moves so far.
     fn find_for_move(&self, group: ChunkGroup, moves: &mut Moves) -> Result<Option<PackedGroup>, StoreError> {
         let packed = self.find_warm(group)?;
         if packed.is_some() {
@@ -404,7 +403,7 @@ impl WorldStore {
                 );
             }
         } else {
-            // Whatever fails does so before the group is taken out of where it is.
+            // Errors must happen before the group is removed from its old tier.
             let (from, part) = packed;
             if moves.pack(group, part, to)? == from {
                 done.left += 1;
@@ -431,13 +430,13 @@ impl WorldStore {
         Ok(parts.remove(&group.place_in_cube()).map(|part| (tier, part.into_owned())))
     }
 
-    /// Packs a hot group as it is stored; `None` if it is too large.
+    /// Packs the stored values of a hot group; `None` if it is too large.
     fn pack_values(&self, values: &[KeyValue]) -> Result<Option<Part<'static>>, StoreError> {
         let place = |key: &[u8]| {
             let (_, chunk) = self.parsed(Family::Chunks, key, keys::parse_chunk_key)?;
             Ok(cluster_place(chunk))
         };
-        // A value without bytes is none to a cluster, and must still be known as damaged.
+        // A cluster skips empty values, but the chunk must still count as damaged.
         fn bytes((_, value): &KeyValue) -> &[u8] {
             if value.is_empty() { &LOST_CHUNK } else { value }
         }
@@ -445,7 +444,7 @@ impl WorldStore {
         Ok(Part::pack(places.into_iter().zip(values.iter().map(bytes))))
     }
 
-    /// Held while groups are looked for in more than one tier.
+    /// A lock to hold while groups are looked up in several tiers.
     pub(super) fn groups_at_rest(&self) -> RwLockReadGuard<'_, ()> {
         self.moving.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -465,13 +464,13 @@ impl WorldStore {
         Ok(parts.into_iter().flat_map(chunks).map(ChunkPos::column).collect())
     }
 
-    /// Writes a batch in which groups move. Nobody looks for groups meanwhile.
+    /// Writes a batch that moves groups, while lookups wait.
     pub(super) fn write_moves(&self, writes: WriteBatch, durability: Durability) -> Result<(), StoreError> {
         {
             let _moving = self.moving.write().unwrap_or_else(PoisonError::into_inner);
             self.write(writes, Durability::Process)?;
         }
-        // The disk's slowest part is not waited for under the lock.
+        // Syncing the disk is slow, so it happens outside the lock.
         if durability == Durability::Sync { self.store.sync() } else { Ok(()) }
     }
 

@@ -1,11 +1,11 @@
-//! Looking after a stored world: what is in it, whether it is whole, copies, backups, and room given back. What the program
-//! `terrane` does, for a game to do as well.
+//! Maintenance of a stored world: listing and checking its contents, copies, backups and reclaiming space. The program
+//! `terrane` is built on these functions, and games can use them too.
 //!
-//! All of it can take minutes. Each walk tells how far it is, can be stopped between two pages, and holds a few megabytes.
+//! All of them can take minutes. Each walk reports its progress, can be stopped between two pages, and holds a few megabytes.
 //!
-//! Work that was stopped says so in one of two ways, here and in [`snapshot`](terrane_world::snapshot): with the error `Cancelled` if
-//! nothing of it is left, and with a report that is not `finished` if the report tells what was done. What can be gone on with
-//! goes on with the same call.
+//! Stopped work is reported in one of two ways, here and in [`snapshot`](terrane_world::snapshot): by the error
+//! `Cancelled` if no result is left, or by a report that is not `finished` and lists the work done. Work that can be
+//! continued is continued by the same call.
 
 mod backup;
 mod backup_request;

@@ -1,4 +1,4 @@
-//! What is stored, kind by kind: how each becomes bytes, and what it is read from.
+//! The kinds of stored values, and their encodings.
 
 pub(super) mod block_ticks;
 pub(super) mod blocks;

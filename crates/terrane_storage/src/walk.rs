@@ -1,4 +1,4 @@
-//! Reading all of what is stored, in pages, past what cannot be read.
+//! Walks over all stored data, page by page, past unreadable parts.
 
 use super::backends::store::entry_bytes;
 use super::{Family, KeyValue, KeyValueStore, StoreError, keys};
@@ -7,21 +7,21 @@ use std::collections::VecDeque;
 use std::mem;
 use std::ops::{ControlFlow, Range};
 
-/// Entries that are held of a walk at a time, and bytes of them, for values may be megabytes.
+/// The maximum number of entries of a page, and their bytes, since values may be megabytes.
 const PAGE_ENTRIES: usize = 1024;
 const PAGE_BYTES: usize = 4 << 20;
 
-/// Keys whose values a store cannot read, some or all there are in the range, and what it said.
+/// A range of keys in which some or all values are unreadable, and the store's message.
 pub(super) type Unreadable = (Range<Vec<u8>>, String);
 
-/// A range of all keys of a family that a world may have.
+/// The range of all keys of a family that a world may have.
 pub(super) fn all_keys() -> Range<Vec<u8>> {
     keys::range_of(b"")
 }
 
-/// Shows all entries of some ranges to `visit`, keys ascending, and in their place what cannot be read of them; it may stop the
-/// walk with an error. `progress` is told after each page how far the walk is, and can stop it. Gives what was looked at, and
-/// whether that is all.
+/// Calls `visit` with all entries of some ranges, in ascending order of keys, and with the ranges of unreadable ones.
+/// `visit` may stop the walk with an error. `progress` is called after each page, and can stop the walk. Returns the
+/// final progress, and whether the walk is complete.
 pub(super) fn walk<E: From<StoreError>>(
     store: &dyn KeyValueStore,
     ranges: impl IntoIterator<Item = (Family, Range<Vec<u8>>)>,
@@ -31,7 +31,7 @@ pub(super) fn walk<E: From<StoreError>>(
     let mut ranges: VecDeque<_> = ranges.into_iter().collect();
     let (all, mut done) = (approximate_bytes(store, &ranges)?, Progress::default());
     let mut most_entries = PAGE_ENTRIES;
-    // The entries of the first range so far, if all of a family is to be in it and could be read.
+    // The number of entries of the first range so far, if the range is a whole family and was readable so far.
     let none_seen =
         |ranges: &VecDeque<(Family, Range<Vec<u8>>)>| ranges.front().filter(|of| of.1 == all_keys()).map(|_| 0);
     let mut seen = none_seen(&ranges);
@@ -53,7 +53,7 @@ pub(super) fn walk<E: From<StoreError>>(
                 visit(family, Ok(&page))?;
                 most_entries = PAGE_ENTRIES.min(most_entries * 2);
             }
-            // All before what cannot be read comes first.
+            // Smaller pages find the entries before the unreadable one.
             Err(StoreError::Damaged { .. }) if most_entries > 1 => most_entries /= 2,
             Err(StoreError::Damaged { reason, .. }) => {
                 let end = first_readable(store, family, range)?;
@@ -79,7 +79,8 @@ fn approximate_bytes(
     ranges.iter().map(|(family, range)| store.approximate_range_bytes(*family, &range.start..&range.end)).sum()
 }
 
-/// What is wrong, if a store knows of another number of entries of a family than were seen: an error that it did not notice.
+/// Describes the difference if the store expects another number of entries in a family than were seen, which is damage
+/// that the store itself did not notice.
 fn unseen(store: &dyn KeyValueStore, family: Family, seen: Option<u64>) -> Result<Option<String>, StoreError> {
     let Some(seen) = seen else { return Ok(None) };
     let expected = store.expected_entries(family)?.filter(|expected| !expected.contains(&seen));
@@ -89,9 +90,9 @@ fn unseen(store: &dyn KeyValueStore, family: Family, seen: Option<u64>) -> Resul
     }))
 }
 
-/// The first key from which something can be read, or the end of the range, from whose start nothing can be read. A store fails
-/// wherever it would have to look at what cannot be read, so keys are tried at distances that double, and what lies between the
-/// last that failed and the first that did not is halved.
+/// The first readable key of the range, whose start is unreadable, or the end of the range. A store fails whenever it
+/// has to look at unreadable data. So keys are tried at doubling distances, and then the gap between the last
+/// unreadable and the first readable one is bisected.
 fn first_readable(store: &dyn KeyValueStore, family: Family, range: &Range<Vec<u8>>) -> Result<Vec<u8>, StoreError> {
     let is_readable = |key: &[u8]| {
         if key >= &range.end[..] {
@@ -124,7 +125,7 @@ fn first_readable(store: &dyn KeyValueStore, family: Family, range: &Range<Vec<u
     Ok(end.max(behind).min(range.end.clone()))
 }
 
-/// The bytes of a key that are looked at: of a longer one the rest makes no difference worth the time.
+/// The number of bytes of a key that the search considers. Further bytes are not worth the time.
 fn key_width(family: Family) -> usize {
     match family {
         Family::Chunks | Family::WarmChunks | Family::ColdChunks => keys::CHUNK_KEY_LENGTH,
@@ -134,14 +135,14 @@ fn key_width(family: Family) -> usize {
     }
 }
 
-/// The first bytes of a key as one number, highest first.
+/// The first bytes of a key as one big-endian number.
 fn number(key: &[u8], width: usize) -> Vec<u8> {
     let mut number = key[..key.len().min(width)].to_vec();
     number.resize(width, 0);
     number
 }
 
-/// `number` + 2^`bit`; `None` if it has no room for that.
+/// `number` + 2^`bit`; `None` if it overflows.
 fn plus_power(number: &[u8], bit: usize) -> Option<Vec<u8>> {
     let mut sum = number.to_vec();
     let place = sum.len().checked_sub(1 + bit / 8)?;
@@ -157,7 +158,7 @@ fn plus_power(number: &[u8], bit: usize) -> Option<Vec<u8>> {
     (!carry).then_some(sum)
 }
 
-/// The number in the middle of two; `None` if there is none between them.
+/// The number halfway between two numbers; `None` if there is none.
 fn middle(low: &[u8], high: &[u8]) -> Option<Vec<u8>> {
     let mut carry = 0;
     let mut sum: Vec<u16> = low.iter().zip(high).map(|(low, high)| u16::from(*low) + u16::from(*high)).collect();

@@ -1,4 +1,4 @@
-//! A world's storage: opening it, and what there is only once in it.
+//! Opening a world, and the values that exist once per world.
 
 mod existing;
 #[cfg(test)]
@@ -27,18 +27,18 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use existing::Access;
 
-/// How often a world that others open at the same moment is tried.
+/// The number of attempts to open a world that other processes open at the same moment.
 const MAX_OPENING_ATTEMPTS: u32 = 100;
 
-/// Where a world is kept.
+/// The place of a world's data.
 #[derive(Clone)]
 pub enum StorageConfig {
-    /// In this folder. Needs the feature `rocksdb`.
+    /// A folder. Needs the feature `rocksdb`.
     Path(PathBuf),
-    /// In memory, until it is dropped.
+    /// Memory, until the world is dropped.
     Memory,
-    /// In a backend of the game's own, or of a test's. Nothing but the caller sees to it that one world at a time is
-    /// open on it; of several, only the one that was opened last can write.
+    /// A custom backend. The caller must make sure that only one world at a time is open on it. If several are, only
+    /// the one that was opened last can write.
     Custom(Arc<dyn KeyValueStore>),
 }
 
@@ -52,29 +52,28 @@ impl fmt::Debug for StorageConfig {
     }
 }
 
-/// The storage of one world. Can be shared between threads; changes are made one after another.
+/// The storage of one world. It can be shared between threads; writes happen one after another.
 pub struct WorldStore {
-    // In this order: the database must be closed before another process may have the folder.
+    // Dropped in this order: the database must be closed before the folder is unlocked for another process.
     pub(super) store: Arc<dyn KeyValueStore>,
     #[cfg(feature = "rocksdb")]
     folder: Option<WorldFolder>,
     writes: Mutex<()>,
-    /// Once they were asked for or set.
+    /// `None` until first used or set.
     pub(super) blocks: RwLock<Option<Arc<KnownBlocks>>>,
-    /// Held while groups of chunks move to other tiers; whoever looks for one in several tiers shares it.
+    /// Write-locked while groups move between tiers. Lookups that search several tiers hold a read lock.
     pub(super) moving: RwLock<()>,
     pub(super) heat: Heat,
-    /// What is to be promoted because it was loaded.
+    /// Groups that wait for promotion because they were loaded.
     pub(super) loaded: Mutex<LoadedGroups>,
-    /// How many writes there were.
     pub(super) written: AtomicU64,
     header: Header,
-    /// The header as it is stored while this session is the last one; `None` without a session.
+    /// The stored header, as long as this session is the last one; `None` without a session.
     fence: Option<Vec<u8>>,
 }
 
 impl WorldStore {
-    /// Opens a world, or makes it if it is not there. It is open until the returned value is dropped.
+    /// Opens a world, or creates it if there is none. The world stays open until the returned value is dropped.
     pub fn open(config: &StorageConfig) -> Result<Self, WorldOpenError> {
         match config {
             StorageConfig::Memory => Self::from_store(Arc::new(MemoryStore::new())),
@@ -93,7 +92,7 @@ impl WorldStore {
         Err(WorldOpenError::NoBackend { path: path.to_path_buf() })
     }
 
-    /// Opens the world in a folder with the backend that `open_database` opens or, if told so, creates.
+    /// Opens the world in a folder. `open_database` opens the database, or creates it if told to.
     #[cfg(feature = "rocksdb")]
     fn open_folder(
         path: &Path,
@@ -113,13 +112,13 @@ impl WorldStore {
         Ok(world)
     }
 
-    /// Opens the world in a backend of the caller's own, or makes it there.
+    /// Opens the world in a custom backend, or creates it there.
     pub fn from_store(store: Arc<dyn KeyValueStore>) -> Result<Self, WorldOpenError> {
         let path = store.path().to_path_buf();
         Self::start_session(&path, store, true)
     }
 
-    /// The storage of a world of which nothing is known yet.
+    /// A store whose world has not been read yet.
     fn without_session(store: Arc<dyn KeyValueStore>) -> Self {
         Self {
             store,
@@ -164,9 +163,10 @@ impl WorldStore {
             writes.put(Family::Meta, keys::HEADER, fence.clone());
             world.fence = Some(fence);
             match world.store.write(writes, Durability::Sync) {
-                // A backend that finds damage in the background refuses one write and then goes on around it.
+                // A backend that finds damage in the background refuses one write and then works around the damage.
                 Err(StoreError::Backend { .. }) if attempt == 1 => {}
-                // Somebody else opened it at the same moment: the session after theirs is ours.
+                // Another process opened the world at the same moment. The next attempt gets the session number after
+                // that one's.
                 Err(StoreError::PreconditionFailed { .. }) if attempt < MAX_OPENING_ATTEMPTS => {}
                 written => {
                     written.map_err(damaged)?;
@@ -187,7 +187,7 @@ impl WorldStore {
         None
     }
 
-    /// Where the files of its snapshots are, if it is on disk.
+    /// The folder of the world's snapshots, if the world is on disk.
     #[doc(hidden)]
     pub fn snapshot_folder(&self) -> Option<PathBuf> {
         #[cfg(feature = "rocksdb")]
@@ -196,8 +196,8 @@ impl WorldStore {
         None
     }
 
-    /// Writes for as long as this session is the world's last one. The header names the session, and every batch requires
-    /// it: whoever lost the world to another writer changes nothing any more, not even by a write that was long on its way.
+    /// Writes a batch if this session is still the world's last one. The header holds the session's number, and every batch
+    /// requires that header. So a session that has been superseded can never change the world, not even by a delayed write.
     pub(super) fn write(&self, mut batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {
         let Some(fence) = &self.fence else { return Err(StoreError::NotWritable { path: self.path().to_path_buf() }) };
         batch.require(Family::Meta, keys::HEADER, Some(fence.clone()));
@@ -211,65 +211,65 @@ impl WorldStore {
         })
     }
 
-    /// Where the world is, for messages.
+    /// The path of the world, for messages.
     pub fn path(&self) -> &Path {
         self.store.path()
     }
 
-    /// The number of this session: how often the world has been opened, this time included.
+    /// The number of this session, which counts how often the world has been opened.
     pub fn session(&self) -> u64 {
         self.header.sessions
     }
 
-    /// The format of what is stored.
+    /// The format of the stored data.
     pub fn format(&self) -> u32 {
         self.header.format
     }
 
-    /// When the world was made.
+    /// The creation time of the world.
     pub fn created_at(&self) -> SystemTime {
         UNIX_EPOCH.checked_add(Duration::from_secs(self.header.created_at_seconds)).unwrap_or(UNIX_EPOCH)
     }
 
-    /// About how much there is in a family, for statistics; `None` if the backend cannot tell.
+    /// The approximate size of a family, for statistics; `None` if the backend cannot tell.
     pub fn approximate_family(&self, family: Family) -> Result<Option<FamilySize>, StoreError> {
         self.store.approximate_family(family)
     }
 
-    /// The bytes that were written to the disk since the world was opened, whatever for; `None` if the backend does not
-    /// know.
+    /// The number of bytes written to disk since the world was opened, including logs and compactions; `None` if the
+    /// backend does not know.
     pub fn written_bytes(&self) -> Option<u64> {
         self.store.written_bytes()
     }
 
-    /// Makes every commit so far survive a loss of power.
+    /// Makes all earlier commits survive a loss of power.
     pub fn sync(&self) -> Result<(), StoreError> {
         self.store.sync()
     }
 
-    /// Reads a value of which there is one in the world, to see whether that is possible.
+    /// Checks that the value under a key that occurs once per world can be read.
     pub(super) fn check_single(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         match key {
             keys::HEADER => self.record::<Header>(value, StoredItem::Header).map(drop),
             keys::LAST_DIMENSION => self.record::<u64>(value, StoredItem::LastDimension).map(drop),
             keys::PLAY_TIME => self.record::<Duration>(value, StoredItem::PlayTime).map(drop),
-            // A key of the family of chunks, of any length, or nothing.
+            // The value is a key of the family of chunks, of any length, or empty.
             keys::ADOPTED => Ok(()),
             _ => Err(self.unknown_key(Family::Meta, key)),
         }
     }
 
-    /// The stored header, or one in its place if it is damaged.
+    /// The value of the header, for a store whose header is damaged or lost.
     pub(super) fn header_anew(&self) -> Vec<u8> {
         record::encode(&self.header)
     }
 
-    /// Held while something is read and then written.
+    /// A lock to hold from a read to the write that depends on it.
     pub(super) fn lock_writes(&self) -> MutexGuard<'_, ()> {
         self.writes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The same if nobody else holds it.
+    /// Like [`lock_writes`](Self::lock_writes), but does not wait.
     pub(super) fn try_lock_writes(&self) -> TryLockResult<MutexGuard<'_, ()>> {
         self.writes.try_lock()
     }
@@ -278,7 +278,7 @@ impl WorldStore {
         StoreError::Corrupt { what, path: self.path().to_path_buf(), reason: reason.to_string() }
     }
 
-    /// The record in `meta` under this key, which `item` is stored as.
+    /// The record of `item` under this key in `meta`.
     pub(super) fn read_record<T: DeserializeOwned>(
         &self,
         key: &[u8],
@@ -287,7 +287,7 @@ impl WorldStore {
         self.store.get(Family::Meta, key)?.map(|value| self.record(&value, item)).transpose()
     }
 
-    /// The record that `item` is stored as. If it is damaged, the error names the item.
+    /// Decodes the record of `item`. If the record is damaged, the error names the item.
     pub(super) fn record<T: DeserializeOwned>(&self, value: &[u8], item: StoredItem) -> Result<T, StoreError> {
         record::decode(value).map_err(|reason| self.corrupt(item, reason))
     }

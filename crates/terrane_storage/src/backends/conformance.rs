@@ -1,4 +1,4 @@
-//! What every [`KeyValueStore`] must do, checked: run it in the tests of a backend of your own.
+//! Tests that every [`KeyValueStore`] must pass. Run them in the tests of your own backend.
 //!
 //! ```
 //! use terrane_storage::{
@@ -70,17 +70,17 @@ use std::error::Error;
 pub struct Violation {
     /// The rule.
     pub rule: &'static str,
-    /// What the store did instead.
+    /// The store's wrong behaviour.
     pub what: String,
 }
 
-/// Checks every rule for what is written and read while a store is open. `new_store` makes an empty store each time.
+/// Checks every rule for reads and writes of an open store. `new_store` creates an empty store on each call.
 ///
-/// It takes seconds on a disk, for the most part in threads that read while others write. What is random in it is the
-/// same in every run, but for the timing of the threads.
+/// On a disk this takes seconds, mostly in threads that read while others write. Random choices are the same in every
+/// run, except for the timing of the threads.
 ///
 /// # Errors
-/// The first rule that is broken. Any error of the store itself breaks the rule that is being checked.
+/// The first broken rule. Any error of the store itself breaks the rule that is being checked.
 pub fn check<S: KeyValueStore>(mut new_store: impl FnMut() -> S) -> Result<(), Violation> {
     let rules: [(&'static str, fn(&S) -> Outcome); 13] = [
         ("an empty store has nothing in it", rules::an_empty_store_has_nothing_in_it),
@@ -103,21 +103,20 @@ pub fn check<S: KeyValueStore>(mut new_store: impl FnMut() -> S) -> Result<(), V
     Ok(())
 }
 
-/// Checks that what was written is there when a store is opened again. `open` opens the same store each time, which has
-/// nothing in it at first; the one before is dropped by then.
+/// Checks that written data is still there when a store is reopened. Each call of `open` opens the same store, which is
+/// empty at first. The previous store is dropped before each call.
 ///
 /// # Errors
-/// As of [`check`].
+/// The same as those of [`check`].
 pub fn check_reopening<S: KeyValueStore>(mut open: impl FnMut() -> S) -> Result<(), Violation> {
     let rule = "what was written is there when it is opened again";
     let checked = (0..4_u8).try_for_each(|round| rules::what_was_written_is_there(&open(), round));
     checked.map_err(|error| Violation { rule, what: error.to_string() })
 }
 
-/// What came out of a rule: an error of the store, or what it did wrong.
+/// The result of a rule: an error is one of the store, or describes the store's wrong behaviour.
 type Outcome<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// Breaks the rule unless both are equal.
 fn expect<T: PartialEq + std::fmt::Debug>(what: &str, found: T, expected: T) -> Outcome {
     match found == expected {
         true => Ok(()),
@@ -131,7 +130,7 @@ fn put<S: KeyValueStore>(store: &S, entries: &[(Family, &[u8], &[u8])]) -> Outco
     Ok(store.write(batch, Durability::Process)?)
 }
 
-/// Everything in a family, for keys that begin with less than three bytes of 0xff.
+/// All entries of a family whose keys begin with fewer than three bytes of 0xff.
 fn contents<S: KeyValueStore>(store: &S, family: Family) -> Outcome<Vec<KeyValue>> {
     Ok(store.scan(family, &[]..&[0xff; 3], usize::MAX)?)
 }

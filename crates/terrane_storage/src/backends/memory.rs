@@ -1,4 +1,4 @@
-//! A store that lives as long as the process.
+//! A store in the memory of the process.
 
 use crate::{Durability, Family, FamilySize, KeyValue, KeyValueStore, StoreError, WriteBatch};
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::ops::{Bound, Range};
 use std::path::Path;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
-/// A [`KeyValueStore`] in memory: for tests, and for worlds that need not last.
+/// A [`KeyValueStore`] in memory, for tests and temporary worlds.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     // One lock over all families makes a batch atomic for readers.
@@ -16,20 +16,20 @@ pub struct MemoryStore {
 type Families = [BTreeMap<Vec<u8>, Vec<u8>>; Family::ALL.len()];
 
 impl MemoryStore {
-    /// A store with nothing in it.
+    /// Creates an empty store.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A store of its own with what is in this one now, whole batches only.
+    /// A separate store with the current contents of this one, which are whole batches only.
     ///
-    /// Tests can cut the power with it: what a snapshot holds is what a disk would hold if the process had ended at
-    /// that moment. A world opened on it goes on from there, and this store does not notice.
+    /// Tests can simulate a loss of power with it: a snapshot holds exactly the data that a disk would hold if the
+    /// process ended now. A world opened on the snapshot continues from there without affecting this store.
     pub fn snapshot(&self) -> Self {
         Self { families: RwLock::new(self.read().clone()) }
     }
 
-    // No code that can panic runs under the lock, so a poisoned one still guards whole data.
+    // Code that can panic never runs under the lock, so the data behind a poisoned lock is still whole.
     fn read(&self) -> RwLockReadGuard<'_, Families> {
         self.families.read().unwrap_or_else(PoisonError::into_inner)
     }

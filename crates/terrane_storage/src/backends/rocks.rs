@@ -1,4 +1,4 @@
-//! A store on disk: RocksDB.
+//! A store on disk, with RocksDB.
 
 mod backups;
 mod compaction;
@@ -26,58 +26,58 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 const MEBIBYTE: usize = 1 << 20;
-/// One cache for the blocks of all families.
+/// The size of the cache that all families share.
 const BLOCK_CACHE_BYTES: usize = 128 * MEBIBYTE;
-/// Measured with terrain: 16K blocks compress a seventh better than 4K for twice the time of a point read, and
+/// Measured with terrain: 16K blocks compress a seventh better than 4K blocks for twice the time of a point read, and
 /// most reads here are ranges.
 const BLOCK_BYTES: usize = 16 * 1024;
-/// With values that are packed already nothing is gained by larger blocks, and a flipped bit takes one value or a few that are
-/// in blob files.
+/// Values that are already compressed gain nothing from larger blocks. With small ones, a flipped bit damages one
+/// value, or a few that are in blob files.
 const PACKED_BLOCK_BYTES: usize = 256;
-/// A small limit flushes small files all the time and nearly doubles the bytes written.
+/// A small limit causes frequent flushes of small files and nearly doubles the bytes written.
 const WAL_BYTES: u64 = 192 * MEBIBYTE as u64;
 const ZSTD_LEVEL: i32 = 1;
-/// Not among the crate's names of properties.
+/// A property without a constant in the `rocksdb` crate.
 const LIVE_BLOB_FILE_SIZE: &CStr = c"rocksdb.live-blob-file-size";
 
 /// A [`KeyValueStore`] in a RocksDB database.
 ///
 /// All families share one write-ahead log, so a batch over several of them is atomic. A damaged database is reported
-/// and never repaired: RocksDB's repair may drop data that could still be read.
+/// and never repaired: RocksDB's repair may drop readable data.
 ///
-/// When it is dropped, everything goes from the log into tables, and a list of the files is left beside them, which the next
-/// opening compares with what is there. After a kill the log is read instead: what was synced is there, up to the torn end of
-/// the log. Any other damage of the log, and a file that is missing, keeps the database from being opened.
+/// On drop, all data is moved from the log into tables, and a list of the files is written, which the next opening
+/// compares with the files that exist. After a kill the log is read instead: all synced data is there, up to the torn
+/// end of the log. With any other damage of the log, or a missing file, the database is refused.
 ///
-/// After a write that failed, RocksDB refuses all others until it is opened again, also when the disk is sound by then.
-/// So it is opened again on a thread of its own, tried each second until that succeeds; reading goes on meanwhile if the disk
-/// can be read. If a damaged table was the reason, tables are not compacted any more until the world is opened the next time.
-/// Nothing is written while the path does not lead to the folder that was opened.
+/// After a failed write, RocksDB refuses all others until it is reopened, even if the disk works again. So a thread
+/// tries each second to reopen it until that succeeds; reads continue meanwhile if the disk can be read. If a damaged
+/// table was the reason, tables are no longer compacted until the world is opened the next time. Nothing is written
+/// while the path does not lead to the folder that was opened.
 pub struct RocksStore {
     is_writable: bool,
     keeper: Arc<Keeper>,
-    // Writes are made one after the other, so nobody else writes between a precondition and its batch: no other process
-    // has the database open either.
+    // Writes are serialized, so no other write happens between a precondition and its batch: no other process has the
+    // database open.
     writing: Mutex<()>,
-    /// Held while a backup is made: two in one folder would destroy each other.
+    /// Held during a backup: two backups in one folder would destroy each other.
     backing_up: Mutex<()>,
 }
 
 impl RocksStore {
-    /// Opens the database in the folder `path`, or makes one there if `create`.
+    /// Opens the database in the folder `path`, or creates one there if `create` is `true`.
     ///
     /// # Errors
-    /// [`StoreError::DamagedFile`] for a missing or damaged file, and RocksDB's own, as a [`StoreError::Backend`] that names
-    /// the folder, for instance for a database that is open already. Nothing stored is changed then.
+    /// [`StoreError::DamagedFile`] for a missing or damaged file, and RocksDB's own errors as a [`StoreError::Backend`]
+    /// that names the folder, for instance if the database is already open. Stored data is unchanged then.
     pub fn open(path: &Path, create: bool) -> Result<Self, StoreError> {
         let cache = Cache::new_lru_cache(BLOCK_CACHE_BYTES);
         Ok(Self::new(true, Keeper::open(path, create, database_options(create), cache)?))
     }
 
-    /// Opens the database in the folder `path` without changing a file in it: what its log holds is read into memory.
+    /// Opens the database in the folder `path` without changing its files. The contents of its log are read into memory.
     ///
     /// # Errors
-    /// As of [`open`](Self::open); each write is refused later on.
+    /// The same as those of [`open`](Self::open). All writes are refused later.
     pub fn open_to_read(path: &Path) -> Result<Self, StoreError> {
         let cache = Cache::new_lru_cache(BLOCK_CACHE_BYTES);
         Ok(Self::new(false, Keeper::open_to_read(path, database_options(false), cache)?))
@@ -95,7 +95,7 @@ impl RocksStore {
         }
     }
 
-    /// Does something with the database and one of its families.
+    /// Runs an operation on the database and one of its families.
     fn with<T>(
         &self,
         operation: &'static str,
@@ -136,7 +136,7 @@ impl RocksStore {
         }
     }
 
-    /// Writes, and sees to it that what was written is where it will be looked for.
+    /// Runs a write, and checks that it ended up in the right folder.
     fn change(
         &self,
         operation: &'static str,
@@ -169,32 +169,32 @@ fn database_options(create: bool) -> Options {
     options.create_if_missing(create);
     options.create_missing_column_families(true);
     options.set_paranoid_checks(true);
-    // Otherwise a log that is missing would take what is in it along, and nobody would know.
+    // Otherwise the data of a missing log would be lost unnoticed.
     options.set_track_and_verify_wals_in_manifest(true);
     options.set_max_background_jobs(2);
     options.set_max_total_wal_size(WAL_BYTES);
-    // Spreads the writing of large files out, so that a sync does not wait for all of it at once.
+    // Spreads the writing of large files, so that a sync does not have to wait for all of it at once.
     options.set_bytes_per_sync(MEBIBYTE as u64);
     options.set_keep_log_file_num(4);
     options.set_max_log_file_size(4 * MEBIBYTE);
-    // Counters alone, no clocks: they tell how much is written.
+    // Only counters for the written bytes, and no clocks.
     options.enable_statistics();
     options.set_statistics_level(StatsLevel::ExceptHistogramOrTimers);
     options
 }
 
-/// From which size on values are kept in files of their own, which compactions need not copy. A chunk is 2 KB, and takes more
-/// room there than among others; a library that a player built may be megabytes.
+/// The minimum size of values that are kept in separate blob files, which compactions need not copy. A chunk has 2 KB
+/// and takes less room among others; a library built by a player may have megabytes.
 const fn least_blob_bytes(family: Family) -> u64 {
     match family {
         Family::WarmChunks => 16 << 10,
-        // A table's checksums are of blocks, and those of a cluster of its groups.
+        // A table has checksums for blocks, and a cluster has checksums for groups.
         Family::ColdChunks => 0,
         _ => 64 << 10,
     }
 }
 
-/// Whether the values are compressed and checksummed part by part before they come here.
+/// Returns `true` if the values of the family consist of parts that are already compressed and checksummed.
 const fn is_packed(family: Family) -> bool {
     matches!(family, Family::WarmChunks | Family::ColdChunks)
 }
@@ -213,24 +213,25 @@ fn family_options(family: Family, cache: &Cache) -> Options {
     if matches!(family, Family::Chunks | Family::WarmChunks | Family::ColdChunks) {
         options.set_enable_blob_files(true);
         options.set_min_blob_size(least_blob_bytes(family));
-        // Measured: with the defaults, files that are mostly garbage stay for long; a threshold of 0 never comes to an end.
+        // Measured: with the defaults, files that are mostly garbage stay for long; with a threshold of 0, the
+        // collection never ends.
         options.set_enable_blob_gc(true);
         options.set_blob_gc_age_cutoff(0.5);
         options.set_blob_gc_force_threshold(0.5);
     }
     if is_packed(family) {
-        // Compressed once more they would not shrink, and a flipped bit would damage more than one of their parts.
+        // Compressing the values again would not shrink them, and a flipped bit would damage several of their parts.
         options.set_compression_type(DBCompressionType::None);
         options.set_blob_compression_type(DBCompressionType::None);
         return options;
     }
     options.set_blob_compression_type(DBCompressionType::Zstd);
     options.set_compression_type(DBCompressionType::Zstd);
-    // Of a small world the first levels are all there is.
+    // A small world has only the first levels.
     options.set_bottommost_compression_type(DBCompressionType::Zstd);
-    // The other three are the defaults: window bits and strategy of zlib, no dictionary (no gain was measured).
+    // The other three are defaults: window bits and strategy of zlib, and no dictionary, which brought no measurable gain.
     options.set_compression_options(-14, ZSTD_LEVEL, 0, 0);
-    // The first levels are soon written again.
+    // The first levels are soon rewritten.
     options.set_compression_per_level(&[
         DBCompressionType::Lz4,
         DBCompressionType::Lz4,
@@ -243,8 +244,8 @@ fn family_options(family: Family, cache: &Cache) -> Options {
     options
 }
 
-/// Whether what cannot be read is a value whose parts have checksums of their own, and only the value: its blob file does not
-/// have what was written, but the table says where it is.
+/// Returns `true` if only a value in a blob file is damaged, and its parts have their own checksums. The table with its
+/// location is whole.
 fn has_finer_checksums(family: Family, error: &rocksdb::Error) -> bool {
     const OF_A_BLOB: [&str; 3] = [
         "Corruption: Blob CRC mismatch",
@@ -254,7 +255,7 @@ fn has_finer_checksums(family: Family, error: &rocksdb::Error) -> bool {
     is_packed(family) && OF_A_BLOB.iter().any(|reason| error.as_ref().starts_with(reason))
 }
 
-/// Reads without checksums, and keeps nothing of it: others would take it for checked.
+/// Options to read without checksums. The result is not cached, since other reads would take it for checked.
 fn unchecked() -> ReadOptions {
     let mut options = ReadOptions::default();
     options.set_verify_checksums(false);
@@ -262,7 +263,7 @@ fn unchecked() -> ReadOptions {
     options
 }
 
-/// The first entries of a range. Of a value that only its parts' checksums can judge, what is there.
+/// The first entries of a range. A damaged value whose parts have their own checksums is returned as it is.
 fn read_page(
     database: &DB,
     handle: &ColumnFamily,
@@ -272,7 +273,7 @@ fn read_page(
     fills_cache: bool,
 ) -> Result<Vec<KeyValue>, rocksdb::Error> {
     let (mut page, mut bytes) = (Vec::<KeyValue>::new(), 0);
-    // Why the next value is read without checksums.
+    // The reason for reading the next value without checksums.
     let mut failed = None;
     while !range.is_empty() {
         let mut options = if failed.is_some() { unchecked() } else { ReadOptions::default() };
@@ -292,7 +293,7 @@ fn read_page(
             }
             iterator.next();
         }
-        // What cannot be read lies behind a page that is full.
+        // The unreadable entry is behind a full page.
         if !page.is_empty() && (page.len() >= most_entries || bytes >= most_bytes) {
             break;
         }
@@ -343,7 +344,7 @@ impl KeyValueStore for RocksStore {
         most_entries: usize,
         most_bytes: usize,
     ) -> Result<Vec<KeyValue>, StoreError> {
-        // A walk over everything must not push out of the cache what a game reads.
+        // A walk over everything must not evict the game's data from the cache.
         let limits = (most_entries, most_bytes);
         self.with("scan", family, |database, handle| read_page(database, handle, family, range, limits, false))
     }
@@ -382,7 +383,7 @@ impl KeyValueStore for RocksStore {
     }
 
     fn written_bytes(&self) -> Option<u64> {
-        // What flushes and compactions write includes blob files.
+        // The bytes of flushes and compactions include blob files.
         let parts = [Ticker::WalFileBytes, Ticker::FlushWriteBytes, Ticker::CompactWriteBytes];
         Some(parts.into_iter().map(|part| self.keeper.options.get_ticker_count(part)).sum())
     }
@@ -398,7 +399,7 @@ impl KeyValueStore for RocksStore {
 
     fn approximate_range_bytes(&self, family: Family, range: Range<&[u8]>) -> Result<Option<u64>, StoreError> {
         self.with("measure", family, |database, handle| {
-            // Of what is in files; the little that is in memory alone is left out.
+            // The size of data in files, without the small part that is only in memory.
             let sizes = database.get_approximate_sizes_cf(handle, &[rocksdb::Range::new(range.start, range.end)]);
             Ok(sizes.first().copied())
         })

@@ -1,4 +1,4 @@
-//! What a backend must be able to do.
+//! The interface of a storage backend.
 
 use crate::{StoreError, keys};
 use std::fmt;
@@ -10,25 +10,25 @@ use std::time::SystemTime;
 /// A key and its value.
 pub type KeyValue = (Vec<u8>, Vec<u8>);
 
-/// Ordered maps from bytes to bytes, one for each [`Family`], that are written atomically and survive a crash.
+/// A set of ordered maps from bytes to bytes, one for each [`Family`], with atomic, crash-safe writes.
 ///
-/// Nothing stays open between two calls, so a store may be at the other end of a network. Keys and values are any bytes,
-/// none of them included. What an implementation must do is checked by [`conformance`](super::conformance).
+/// No state stays open between two calls, so a store may be at the other end of a network. Keys and values are
+/// arbitrary bytes and may be empty. [`conformance`](super::conformance) checks an implementation.
 pub trait KeyValueStore: Send + Sync {
-    /// Where this store is, for messages.
+    /// The path of this store, for messages.
     fn path(&self) -> &Path;
 
     /// The value under `key`.
     fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError>;
 
-    /// The values under `keys`, in their order.
+    /// The values under `keys`, in the order of `keys`.
     fn multi_get(&self, family: Family, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StoreError>;
 
-    /// The first `limit` entries of `range`, keys ascending. To go on, start again behind the last key.
+    /// The first `limit` entries of `range`, in ascending order of keys. To continue, start again behind the last key.
     fn scan(&self, family: Family, range: Range<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError>;
 
-    /// The first entries of `range`, keys ascending: at most so many, and with about `most_bytes` of keys and values: a few
-    /// more if the store does not know how large a value is before it reads it. Empty only if there are none.
+    /// The first entries of `range`, in ascending order of keys: at most `limit`, with about `most_bytes` of keys and values.
+    /// A store that learns the size of a value only by reading it may return a few more. Empty only if the range is empty.
     fn scan_page(
         &self,
         family: Family,
@@ -47,56 +47,54 @@ pub trait KeyValueStore: Send + Sync {
         Ok(page)
     }
 
-    /// Writes the whole batch, or nothing of it, over all families.
+    /// Writes the whole batch atomically, across all families.
     ///
     /// # Errors
-    /// [`StoreError::PreconditionFailed`] if one of the batch's [preconditions](WriteBatch::require) does not hold: then
-    /// nothing is written. Nobody else's write comes between the check and the write.
+    /// [`StoreError::PreconditionFailed`] if one of the batch's [preconditions](WriteBatch::require) does not hold. The
+    /// batch is then not written. No other write happens between the check and the write.
     fn write(&self, batch: WriteBatch, durability: Durability) -> Result<(), StoreError>;
 
-    /// Makes everything written so far survive a loss of power.
+    /// Makes all earlier writes survive a loss of power.
     fn sync(&self) -> Result<(), StoreError>;
 
-    /// About how many entries a family has and how much room they take, for statistics; `None` if nobody can tell without
-    /// looking at all of them.
+    /// The approximate number of entries of a family and their size, for statistics; `None` if only a full scan could tell.
     fn approximate_family(&self, family: Family) -> Result<Option<FamilySize>, StoreError> {
         let _ = family;
         Ok(None)
     }
 
-    /// How many entries a family has at least and at most, if the store knows that without looking at them; a walk over all of
-    /// them that comes to another number did not see all. `None` if it does not know, or if entries may be written
-    /// meanwhile.
+    /// The lower and upper bound of the number of entries of a family, if the store knows them without a scan. A full
+    /// scan that finds a number outside these bounds has missed entries. `None` if the bounds are unknown or entries
+    /// may be written meanwhile.
     fn expected_entries(&self, family: Family) -> Result<Option<RangeInclusive<u64>>, StoreError> {
         let _ = family;
         Ok(None)
     }
 
-    /// The bytes that were written to the disk since the store was opened, whatever for: logs, tables, and what is written
-    /// again to tidy up. `None` if the backend does not know.
+    /// The number of bytes written to disk since the store was opened, including logs, tables and compactions. `None`
+    /// if the backend does not know.
     fn written_bytes(&self) -> Option<u64> {
         None
     }
 
-    /// About how much room the entries of a range take, to tell how far a walk over it is; `None` if nobody can tell
-    /// without that walk.
+    /// The approximate size of the entries of a range, for the progress of a scan; `None` if only the scan itself could tell.
     fn approximate_range_bytes(&self, family: Family, range: Range<&[u8]>) -> Result<Option<u64>, StoreError> {
         let _ = (family, range);
         Ok(None)
     }
 
-    /// Gives back the room of what was deleted or replaced in a family. That may take minutes; reading and writing go on
-    /// meanwhile. A store that sees to it by itself does nothing.
+    /// Reclaims the space of deleted and replaced entries of a family. This may take minutes; reads and writes continue
+    /// meanwhile. A store that reclaims space by itself does nothing.
     fn compact(&self, family: Family) -> Result<(), StoreError> {
         let _ = family;
         Ok(())
     }
 
-    /// Adds a backup of all that is stored at this moment to those in `folder`, and removes all but the newest `keep` of
-    /// them, if that is given. Reading and writing go on meanwhile.
+    /// Adds a backup of the current contents to the backups in `folder`. If `keep` is given, removes all but the newest
+    /// `keep` backups. Reads and writes continue meanwhile.
     ///
     /// # Errors
-    /// [`StoreError::Backend`] if that fails, or if the store has no backups of its own.
+    /// [`StoreError::Backend`] if the backup fails or the store supports no backups.
     fn back_up(&self, folder: &Path, keep: Option<NonZeroU32>) -> Result<Backup, StoreError> {
         let _ = (folder, keep);
         let reason = "this kind of store makes no backups; copy it instead";
@@ -104,50 +102,50 @@ pub trait KeyValueStore: Send + Sync {
     }
 }
 
-/// Entries that are read at a time where the size of values cannot be known before.
+/// The number of entries read at a time if the sizes of values are unknown in advance.
 const FEW: usize = 16;
 
-/// The bytes of a key and its value.
+/// The size of a key and its value in bytes.
 pub(crate) fn entry_bytes((key, value): &KeyValue) -> usize {
     key.len() + value.len()
 }
 
-/// A backup of a store, by what stands in its folder.
+/// A backup of a store, as listed by its folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backup {
-    /// Its number, larger than that of any older one in the folder.
+    /// The number of the backup, larger than that of any older one in the folder.
     pub number: u32,
-    /// When it was made.
+    /// The time of the backup.
     pub made_at: SystemTime,
-    /// The bytes that it restores. Backups share what they have in common, so the folder takes less than their sum.
+    /// The bytes that the backup restores. Backups share common data, so the folder takes less than their sum.
     pub bytes: u64,
 }
 
-/// How much there is in a family, about.
+/// The approximate size of a family.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FamilySize {
-    /// Keys.
+    /// The number of keys.
     pub entries: u64,
-    /// Bytes that they and their values take in the store.
+    /// The bytes that keys and values take in the store.
     pub bytes: u64,
 }
 
 /// One of the ordered maps of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Family {
-    /// Chunks that are read and written one by one.
+    /// Chunks that are stored one by one.
     Chunks,
-    /// Entities by UUID.
+    /// Entities, by UUID.
     Entities,
-    /// Lists that give names their numbers: one list a key.
+    /// Lists that map names to numbers, one list per key.
     Registry,
-    /// The world's header, dimensions, graphs, and where entities are.
+    /// The world's header, dimensions, graphs, and the places of entities.
     Meta,
-    /// Which blocks are opaque.
+    /// Opacity maps.
     Opacity,
-    /// Chunks that nobody needed for a while: 4 x 4 x 4 of them in a value.
+    /// Chunks that were not needed for a while, 4 x 4 x 4 per value.
     WarmChunks,
-    /// Chunks that nobody may ever need again: up to 16 x 16 x 16 of them in a value.
+    /// Chunks that may never be needed again, up to 16 x 16 x 16 per value.
     ColdChunks,
 }
 
@@ -156,7 +154,7 @@ impl Family {
     pub const ALL: [Self; 7] =
         [Self::Chunks, Self::Entities, Self::Registry, Self::Meta, Self::Opacity, Self::WarmChunks, Self::ColdChunks];
 
-    /// What is in it, in a few words.
+    /// A short description of the family's contents.
     pub const fn purpose(self) -> &'static str {
         match self {
             Self::Chunks => "hot chunks",
@@ -189,17 +187,17 @@ impl fmt::Display for Family {
     }
 }
 
-/// What a write outlives once it has returned.
+/// The events that a finished write survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Durability {
-    /// A loss of power.
+    /// A write survives a loss of power.
     Sync,
-    /// The end of the process, however sudden, but not a loss of power.
+    /// A write survives any end of the process, but not a loss of power.
     Process,
 }
 
-/// Puts and deletes that belong together, and what must be stored for them to be made. Of two changes of the same key the
-/// later one counts.
+/// Puts and deletes that are written together, and the preconditions for writing them. The later of two changes of the
+/// same key wins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WriteBatch {
     preconditions: Vec<Entry>,
@@ -207,22 +205,22 @@ pub struct WriteBatch {
     bytes: u64,
 }
 
-/// A key and what is to be there, or must be.
+/// A key with its new or required value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// In which family.
+    /// The family.
     pub family: Family,
     /// The key.
     pub key: Vec<u8>,
-    /// What is under it; `None` for nothing.
+    /// The value; `None` for no value.
     pub value: Option<Vec<u8>>,
 }
 
 impl Entry {
-    /// Compares what is stored in the store at `path` with what must be there.
+    /// Compares the value in the store at `path` with the required one.
     ///
     /// # Errors
-    /// [`StoreError::PreconditionFailed`] if that is something else.
+    /// [`StoreError::PreconditionFailed`] if they differ.
     pub fn require(&self, stored: Option<&[u8]>, path: &Path) -> Result<(), StoreError> {
         if stored == self.value.as_deref() {
             return Ok(());
@@ -237,13 +235,13 @@ impl WriteBatch {
         self.push(Entry { family, key: key.into(), value: Some(value) });
     }
 
-    /// Removes `key`, if it is there.
+    /// Deletes `key`, if it exists.
     pub fn delete(&mut self, family: Family, key: impl Into<Vec<u8>>) {
         self.push(Entry { family, key: key.into(), value: None });
     }
 
-    /// The batch is written only if `expected` is stored under `key` at that moment, before the batch's own changes.
-    /// `None` stands for nothing. All preconditions of a batch must hold.
+    /// Adds a precondition: the batch is written only if `expected` is stored under `key` before the batch's own
+    /// changes. `None` means that the key must not exist. All preconditions of a batch must hold.
     pub fn require(&mut self, family: Family, key: impl Into<Vec<u8>>, expected: Option<Vec<u8>>) {
         self.preconditions.push(Entry { family, key: key.into(), value: expected });
     }
@@ -253,7 +251,7 @@ impl WriteBatch {
         self.changes.push(change);
     }
 
-    /// Adds all of another batch behind what is here.
+    /// Appends another batch to this one.
     pub fn append(&mut self, later: Self) {
         self.bytes += later.bytes;
         self.changes.extend(later.changes);
@@ -264,27 +262,27 @@ impl WriteBatch {
         self.changes.len()
     }
 
-    /// Whether there is nothing to write.
+    /// Returns `true` if there are no puts and deletes.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
 
-    /// The bytes of all keys and values that are put or deleted.
+    /// The size of all keys and values that are put or deleted, in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// What must be stored.
+    /// The preconditions.
     pub fn preconditions(&self) -> &[Entry] {
         &self.preconditions
     }
 
-    /// The puts and, without a value, deletes, in their order.
+    /// The puts and deletes (entries without a value), in order.
     pub fn changes(&self) -> &[Entry] {
         &self.changes
     }
 
-    /// The puts and, without a value, deletes, in their order.
+    /// The puts and deletes (entries without a value), in order.
     pub fn into_changes(self) -> Vec<Entry> {
         self.changes
     }

@@ -1,3 +1,3 @@
-//! What the tests of the storage keep worlds in.
+//! The store for tests of the storage.
 
 pub(crate) mod test_store;

@@ -51,7 +51,7 @@ fn of_a_damaged_block_of_the_database_exactly_the_keys_in_it_are_named() {
         assert_eq!(load(&world, COLUMN, heights.clone()).unwrap().column.chunks().count(), heights.count());
     }
     assert_eq!(load(&world, COLUMN.offset(1, 0), 0..8).unwrap().column.chunks().count(), 8);
-    // The search in a tall range meets the block as well.
+    // The search in a tall range finds the block too.
     let error = load(&world, COLUMN, i64::MIN >> 4..i64::MAX >> 4).unwrap_err();
     assert!(matches!(error, StoreError::Corrupt { what: StoredItem::Chunk(..), .. }), "{error}");
 }
@@ -90,10 +90,10 @@ fn what_is_in_memory_takes_the_place_of_what_cannot_be_read() {
     let loaded = load(&world, COLUMN, 0..3).unwrap();
     assert_eq!((loaded.column.chunk(2), &loaded.block_ticks[..]), (Some(&chunk(50)), &[tick][..]));
     assert_eq!(world.entity(id), Ok(Some(entity(2))));
-    // Nobody knows its version any more, so it is higher than any was.
+    // The old version is unknown, so the new one is higher than any before.
     let value = store.get(Family::Chunks, &key(2)).unwrap().unwrap();
     assert_eq!(envelope::open(&value).unwrap().0, (1 << 32) + 1);
-    // What nobody replaced is as it was.
+    // Damaged values that were not replaced are unchanged.
     load(&world, COLUMN, 3..4).unwrap_err();
 }
 

@@ -16,7 +16,7 @@ pub fn chunk_key(dimension: DimensionId, pos: ChunkPos) -> [u8; CHUNK_KEY_LENGTH
     key
 }
 
-/// The dimension and place of the chunk with this key; `None` if it is no chunk's key.
+/// The dimension and position in a chunk's key; `None` if the key is not valid.
 pub(crate) fn parse_chunk_key(key: &[u8]) -> Option<(DimensionId, ChunkPos)> {
     let key: &[u8; CHUNK_KEY_LENGTH] = key.try_into().ok()?;
     let (dimension, morton) = key.split_first_chunk::<8>()?;
@@ -29,11 +29,11 @@ pub(crate) fn parse_chunk_key(key: &[u8]) -> Option<(DimensionId, ChunkPos)> {
     Some((DimensionId(u64::from_be_bytes(*dimension)), pos))
 }
 
-/// The range of the keys of the aligned cube of 2^`shift` chunks a side that holds `chunk`, and of no others.
-/// With a `shift` of 64 that is the whole dimension.
+/// The range of exactly the keys of the aligned cube of 2^`shift` chunks a side that contains `chunk`. With a `shift`
+/// of 64 it is the whole dimension.
 pub fn chunk_cube_range(dimension: DimensionId, chunk: ChunkPos, shift: u32) -> Range<Vec<u8>> {
     let size_mask = span(shift) as i64;
-    // With the sign bit flipped the lowest coordinate has no bit set, also in a cube that spans zero.
+    // With the sign bit flipped, the lowest coordinate of a cube has no low bit set, even if the cube spans zero.
     let first = |coordinate: i64| ((coordinate ^ i64::MIN) & !size_mask) ^ i64::MIN;
     let first = ChunkPos::new(first(chunk.x), first(chunk.y), first(chunk.z));
     let last = |first: i64| first.wrapping_add(size_mask);
@@ -41,7 +41,7 @@ pub fn chunk_cube_range(dimension: DimensionId, chunk: ChunkPos, shift: u32) -> 
     chunk_key(dimension, first).to_vec()..after(&chunk_key(dimension, last))
 }
 
-/// How far the last coordinate in 2^`shift` of them is from the first.
+/// The distance between the first and the last of 2^`shift` coordinates.
 pub(crate) fn span(shift: u32) -> u64 {
     u64::MAX.checked_shr(64 - shift.min(64)).unwrap_or(0)
 }
@@ -64,7 +64,7 @@ const fn spread(byte: u8) -> u32 {
     TABLE[byte as usize]
 }
 
-/// Moves bit 3n to bit n of a byte: undoes [`spread`], whatever is in the other bits.
+/// Moves bit 3n to bit n of a byte. This undoes [`spread`] and ignores all other bits.
 const fn gather(bits: u32) -> u8 {
     let bits = bits & 0o1111_1111;
     let bits = (bits | bits >> 2) & 0o0303_0303;

@@ -1,4 +1,4 @@
-//! Keys are read as they are written, and sort as they must.
+//! Keys are parsed as they were written, and sort in the right order.
 
 use super::*;
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ fn chunk() -> impl Strategy<Value = ChunkPos> {
     (coordinate(), coordinate(), coordinate()).prop_map(|(x, y, z)| ChunkPos::new(x, y, z))
 }
 
-/// The key as a row of bits.
+/// The bits of the key.
 fn model(dimension: DimensionId, pos: ChunkPos) -> Vec<u8> {
     let mut bits: Vec<u8> = (0..64).rev().map(|bit| (dimension.0 >> bit & 1) as u8).collect();
     for bit in (0..64).rev() {

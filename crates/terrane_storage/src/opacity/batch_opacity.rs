@@ -1,4 +1,4 @@
-//! Which blocks of 64 x 64 block columns are opaque: for each the runs of opaque blocks, and their binary form.
+//! The opaque blocks of 64 x 64 block columns, as runs of opaque blocks for each, and their binary form.
 //!
 //! # Binary form, version 1
 //!
@@ -7,9 +7,9 @@
 //! | part | content |
 //! |---|---|
 //! | version | 1 |
-//! | counts | runs in turn: how many block columns in a row have as many runs, and how many runs; until there are 4,096 |
-//! | bottoms | for each run, lowest first: the difference between its lowest block and that of the run at the same place of the last block column before that had so many, else of the run below it, of the very first to 0; a 0 is followed by the number of further 0s |
-//! | lengths | the same for how many blocks it has, less 1 |
+//! | counts | pairs until there are 4,096 block columns: how many successive ones have the same number of runs, and that number |
+//! | bottoms | for each run, lowest first: its lowest block minus that of the run with the same index in the last earlier block column that has one, else minus that of the run below it, else (for the very first) minus 0; a 0 is followed by the number of further 0s |
+//! | lengths | the same for the number of its blocks, minus 1 |
 
 use crate::block::BlockId;
 use crate::bytes::{ReadError, Reader, put_number, put_signed};
@@ -17,22 +17,22 @@ use crate::chunk::{Chunk, Column};
 use crate::space::{CHUNK_COORDINATES, CHUNK_SIZE, ColumnPos, HeightSet};
 use std::ops::Range;
 
-/// Block columns along one side.
+/// The number of block columns along one side.
 const TILE_SIZE: usize = 64;
 const TILE_AREA: usize = TILE_SIZE * TILE_SIZE;
 const VERSION: u64 = 1;
-/// The runs of a tile, at most: a boundless world of nothing but stripes must not take all memory.
+/// The maximum number of runs in a map, to limit the memory for a boundless world of stripes.
 const MAX_RUNS: usize = 1 << 24;
 
 /// The opaque runs of 64 x 64 block columns: a [batch](crate::space::BatchPos) of columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchOpacity {
-    /// x slowest.
+    /// In the order of x, then z.
     columns: Vec<HeightSet>,
 }
 
 impl Default for BatchOpacity {
-    /// Nothing is opaque.
+    /// A map without opaque blocks.
     fn default() -> Self {
         Self { columns: vec![HeightSet::new(); TILE_AREA] }
     }
@@ -42,7 +42,7 @@ impl BatchOpacity {
     /// The opaque heights at `x`, `z`, in blocks from the tile's lowest corner.
     ///
     /// # Panics
-    /// If a coordinate is not below 64, as with a slice.
+    /// If a coordinate is 64 or more.
     pub fn opaque(&self, x: usize, z: usize) -> &HeightSet {
         &self.columns[index(x, z)]
     }
@@ -52,17 +52,17 @@ impl BatchOpacity {
         self.opaque(x, z).ranges().next_back().map(|run| run.end - 1)
     }
 
-    /// Whether all blocks of this range are opaque.
+    /// Returns `true` if all blocks of this range are opaque.
     pub fn is_opaque(&self, x: usize, z: usize, heights: Range<i64>) -> bool {
         self.opaque(x, z).contains_all(&HeightSet::from(heights))
     }
 
-    /// Whether the sky can be seen from the block at this height: nothing above it is opaque.
+    /// Returns `true` if no block above this height is opaque, so that the sky is visible from it.
     pub fn sees_sky(&self, x: usize, z: usize, height: i64) -> bool {
         self.highest(x, z).is_none_or(|highest| highest <= height)
     }
 
-    /// Takes in a chunk of one of its columns.
+    /// Adds a chunk of one of its columns.
     pub fn set_chunk(&mut self, column: ColumnPos, y: i64, chunk: &Chunk, is_opaque: impl Fn(BlockId) -> bool) {
         let [low_x, low_z] = [column.x, column.z].map(|of| (of & 3) as usize * CHUNK_SIZE);
         let heights = chunk.heights_of(is_opaque);
@@ -73,14 +73,14 @@ impl BatchOpacity {
         }
     }
 
-    /// Takes in one of its columns, or the part of it that is loaded.
+    /// Adds one of its columns, or the loaded part of it.
     #[doc(hidden)]
     pub fn set_column(&mut self, column: &Column, is_opaque: impl Fn(BlockId) -> bool + Copy) {
         let pos = column.pos();
         let all = HeightSet::from(CHUNK_COORDINATES);
         for range in column.loaded().unwrap_or(&all).ranges() {
             let [low_x, low_z] = [pos.x, pos.z].map(|of| (of & 3) as usize * CHUNK_SIZE);
-            // The highest block of all has no height above it.
+            // There is no height above the highest block.
             let blocks = range.start << 4..((range.end - 1) << 4 | 15).saturating_add(1);
             for (x, z) in (0..CHUNK_SIZE).flat_map(|x| (0..CHUNK_SIZE).map(move |z| (x, z))) {
                 self.columns[index(low_x + x, low_z + z)].remove(blocks.clone());
@@ -89,7 +89,7 @@ impl BatchOpacity {
         column.chunks().for_each(|(y, chunk)| self.set_chunk(pos, y, chunk, is_opaque));
     }
 
-    /// Whether something is opaque, and the binary form is one that is read again.
+    /// Returns `true` if there are opaque blocks and the binary form can be decoded.
     pub fn is_worth_storing(&self) -> bool {
         (1..=MAX_RUNS).contains(&self.columns.iter().map(|column| column.ranges().len()).sum())
     }
@@ -105,7 +105,7 @@ impl BatchOpacity {
         write_differences(into, self.values(|run| run.end.wrapping_sub(run.start).wrapping_sub(1)));
     }
 
-    /// A number for each run, less that of the run at the same place of the block column before.
+    /// A number for each run, minus that of the run with the same index in the previous block columns.
     fn values(&self, value: impl Fn(Range<i64>) -> i64) -> Vec<i64> {
         let mut before: Vec<i64> = Vec::new();
         let mut differences = Vec::new();
@@ -122,7 +122,7 @@ impl BatchOpacity {
         differences
     }
 
-    /// Reads the binary form. If it is none, the error says what is wrong with it, and at which byte.
+    /// Decodes the binary form. An error describes the damage and its offset.
     pub fn decode(bytes: &[u8]) -> Result<Self, String> {
         let mut reader = Reader::new(bytes);
         let version = reader.number().map_err(unread)?;
@@ -144,7 +144,7 @@ impl BatchOpacity {
             for (bottom, length) in runs.by_ref().take(count) {
                 let top = bottom.checked_add(length).and_then(|last| last.checked_add(1)).filter(|_| length >= 0);
                 match top {
-                    // Runs that touch would be one.
+                    // Touching runs would be a single one.
                     Some(top) if lowest.is_none_or(|lowest| bottom > lowest) => {
                         column.insert(bottom..top);
                         lowest = Some(top);
@@ -162,7 +162,7 @@ fn index(x: usize, z: usize) -> usize {
     x * TILE_SIZE + z
 }
 
-/// The numbers that belong to these differences.
+/// Restores the numbers from their differences.
 fn restore(counts: &[usize], differences: Vec<i64>) -> Vec<i64> {
     let mut before: Vec<i64> = Vec::new();
     let mut differences = differences.into_iter();
@@ -201,7 +201,7 @@ fn invalid(offset: usize, what: &str) -> String {
     format!("byte {offset}: {what}")
 }
 
-/// How many runs each block column has.
+/// The number of runs of each block column.
 fn read_counts(reader: &mut Reader<'_>) -> Result<Vec<usize>, String> {
     let mut counts = Vec::with_capacity(TILE_AREA);
     let mut runs = 0_u64;
@@ -221,7 +221,7 @@ fn read_counts(reader: &mut Reader<'_>) -> Result<Vec<usize>, String> {
 }
 
 fn read_differences(reader: &mut Reader<'_>, runs: usize) -> Result<Vec<i64>, String> {
-    // Not more at once than the bytes can hold, unless they say so.
+    // Allocates no more up front than the bytes can hold: repeated zeros take fewer bytes.
     let mut differences = Vec::with_capacity(runs.min(reader.left()));
     while differences.len() < runs {
         let begin = reader.offset();

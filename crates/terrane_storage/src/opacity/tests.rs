@@ -34,7 +34,7 @@ fn save(world: &WorldStore, chunks: impl IntoIterator<Item = (ChunkPos, Chunk)>)
     world.commit(&batch, Durability::Process).unwrap()
 }
 
-/// A slab of one block at the height 3 of a chunk of another.
+/// A chunk of `other` with a layer of `block` at height 3.
 fn slab(block: BlockId, other: BlockId) -> Chunk {
     Chunk::from_fn(|[_, y, _]| if y == 3 { block } else { other })
 }
@@ -79,7 +79,7 @@ fn a_tile_is_stored_for_whoever_asks_next_and_gone_with_the_write_that_changes_i
     }
     let world = open(&store, OPAQUE);
     assert_eq!(highest(&world), Some(19), "after a crash");
-    // A commit that fails changes nothing of what is known, and a tile that cannot be stored is told all the same.
+    // A failed commit does not change the map, and a map that cannot be stored is still returned.
     store.fail_writes(true);
     let batch_above = SaveBatch {
         chunks: above(9).into_iter().map(|(pos, chunk)| ((DIMENSION, pos), Arc::new(chunk))).collect(),
@@ -118,7 +118,7 @@ fn a_tile_is_not_stored_while_somebody_writes_or_where_a_dimension_is_removed() 
 fn a_map_that_is_lost_or_damaged_or_says_something_else_is_made_anew() {
     let store = TestStore::default();
     let (pos, batch) = (ChunkPos::new(1, 0, 1), BatchPos::new(0, 0));
-    // Nobody has said yet what is opaque.
+    // The opacity of the blocks is not known yet.
     save(&store.world(), [(pos, slab(STONE, BlockId::AIR))]);
     assert_eq!(stored_value(&store, batch), None);
     let highest = |world: &WorldStore| world.opacity(DIMENSION, batch).unwrap().highest(16, 16);
@@ -127,7 +127,7 @@ fn a_map_that_is_lost_or_damaged_or_says_something_else_is_made_anew() {
     let above = |y: i64| [(ChunkPos::new(1, y, 1), slab(GLASS, BlockId::AIR))];
     save(&world, above(1));
     assert_eq!(highest(&world), Some(3), "what was there before is in it");
-    // Glass hides what is behind it now.
+    // Glass is opaque now.
     let world = open(&store, [false, true, true]);
     assert_eq!(highest(&world), Some(19));
     save(&world, above(2));
@@ -150,7 +150,7 @@ fn a_damaged_chunk_keeps_nothing_else_from_being_saved() {
     assert!(matches!(world.opacity(DIMENSION, batch), Err(StoreError::Corrupt { what: StoredItem::Chunk(..), .. })));
     assert_eq!(save(&world, [(whole, slab(STONE, BlockId::AIR))]).chunks, 1);
     assert_eq!(stored_value(&store, batch), None);
-    // It is whole again when the chunk is.
+    // The map is whole again together with the chunk.
     save(&world, [(damaged, slab(GLASS, BlockId::AIR))]);
     save(&world, [(damaged, slab(STONE, BlockId::AIR))]);
     let tile = world.opacity(DIMENSION, batch).unwrap();
@@ -185,7 +185,7 @@ fn a_chunk_that_cannot_be_migrated_keeps_nothing_else_from_being_saved() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Whatever is saved, in whatever batches, and whenever somebody asks: the map is that of the stored chunks.
+    /// The map is always that of the stored chunks, for any saves and any time of asking.
     #[test]
     fn the_map_follows_the_chunks(
         commits in vec((vec((-5..5_i64, -2..3_i64, -5..5_i64, 0..3_u32, 0..3_u32), 1..6), any::<bool>()), 1..8),

@@ -1,4 +1,4 @@
-//! Removing a dimension takes all of it and nothing else.
+//! Removing a dimension removes all of it and nothing else.
 
 use super::*;
 use crate::ViewerRecord;
@@ -15,9 +15,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const NAMES: [&str; 3] = ["overworld", "nether", "end"];
-/// The one that is removed.
+/// The dimension that is removed.
 const NETHER: DimensionId = DimensionId(1);
-/// Small enough that every kind of thing takes several pages.
+/// Small enough that every kind of entry takes several pages.
 const SMALL_PAGE: usize = 3;
 
 fn origin() -> GeneratorIdentity {
@@ -35,7 +35,7 @@ fn entity(id: u128, dimension: DimensionId, block: BlockPos) -> EntityRecord {
     EntityRecord { id, dimension, block, offset, viewer, components, children }
 }
 
-/// Some of everything, all over the dimension.
+/// Data of every kind, spread over the dimension.
 fn content(dimension: DimensionId) -> SaveBatch {
     let mut batch = SaveBatch::default();
     let mut chunk = Chunk::uniform(BlockId::AIR);
@@ -58,7 +58,7 @@ fn content(dimension: DimensionId) -> SaveBatch {
     batch
 }
 
-/// Saves it, with chunks in every tier, and one group that was found damaged once.
+/// Saves the content with chunks in every tier and one group that was once found damaged.
 fn fill(store: &TestStore, world: &WorldStore, dimension: DimensionId) {
     world.commit(&content(dimension), Durability::Process).unwrap();
     let groups = [(-1, Tier::Warm), (1000, Tier::Warm), (9, Tier::Cold), (i64::MAX >> 4, Tier::Cold)];
@@ -82,12 +82,12 @@ fn filled(dimensions: &[u64]) -> TestStore {
     store
 }
 
-/// Everything but the header, which counts sessions.
+/// All entries except the header, which counts sessions.
 fn contents(store: &TestStore) -> Vec<(Family, KeyValue)> {
     store.contents().into_iter().filter(|(_, (key, _))| key != keys::HEADER).collect()
 }
 
-/// What is left when the removal is finished: what a world has into which nothing was ever saved there.
+/// The entries after a finished removal: those of a world into whose dimension nothing was ever saved.
 fn expected() -> Vec<(Family, KeyValue)> {
     let name = keys::dimension_key(NAMES[1]);
     contents(&filled(&[0, 2])).into_iter().filter(|(_, (key, _))| *key != name).collect()
@@ -117,7 +117,7 @@ fn all_of_a_dimension_goes_and_nothing_else() {
             ControlFlow::Continue(())
         });
         assert!(contents(&store) == expected, "with pages of {page}");
-        // All but the name and what it says of itself is counted.
+        // Every entry is counted except the name and the sparse mark.
         let entries = (before - 2 - store.contents().len()) as u64;
         assert_eq!(removed, Ok(Some(entries)));
         assert!(told.is_sorted_by(|a, b| a < b) && told.last() == Some(&entries), "{told:?}");
@@ -134,7 +134,7 @@ fn the_name_is_free_again_and_the_number_is_not() {
         world.remove_dimension(NAMES[1], on()).unwrap();
         let unknown = world.unknown_dimension(NAMES[1]);
         assert_eq!(world.remove_dimension(NAMES[1], on()), Err(unknown));
-        // With another origin too: it is another dimension.
+        // Another origin is fine too: it is another dimension.
         let other = GeneratorIdentity { seed: number, ..origin() };
         let id = world.open_dimension(NAMES[1], &other).unwrap();
         assert_eq!(id, DimensionId(number));
@@ -185,7 +185,7 @@ fn dimensions_are_listed_by_name() {
     assert!(matches!(error, StoreError::Corrupt { what: StoredItem::Dimension(of), .. } if of == "end"));
 }
 
-/// Whatever a removal left: other dimensions are as they were, and the removal can be finished.
+/// Checks that an interrupted removal left other dimensions unchanged and can be finished.
 fn check_resumable(store: &TestStore, expected: &[(Family, KeyValue)], reached: &str) {
     let left = contents(store);
     assert!(expected.iter().all(|entry| left.contains(entry)), "something else is gone {reached}");
@@ -194,7 +194,7 @@ fn check_resumable(store: &TestStore, expected: &[(Family, KeyValue)], reached: 
     match is_listed.map(|dimension| dimension.being_removed) {
         Some(true) => {
             let refused = StoreError::BeingRemoved { name: NAMES[1].into() };
-            // Whatever it would be opened as.
+            // The dimension is refused with any origin.
             for seed in [42, 43] {
                 let opened = world.open_dimension(NAMES[1], &GeneratorIdentity { seed, ..origin() });
                 assert_eq!(opened, Err(refused.clone()), "{reached}");
@@ -223,8 +223,8 @@ fn a_removal_may_end_after_any_write() {
     store.record_writes();
     world.remove_dimension_by(SMALL_PAGE, NAMES[1], on()).unwrap();
     ends.extend(store.take_history());
-    // None, the mark, three pages each of entities, heat, ticks, tiles, summaries and pre-generations, one of the chunks in
-    // each tier and of a damaged group, the name.
+    // The initial state, the mark, three pages each of entities, heat, ticks, tiles, summaries and pre-generations, one
+    // of the chunks in each tier and of a damaged group, and the name.
     assert_eq!(ends.len(), 1 + 1 + 6 * 3 + 4 + 1);
     for (writes, end) in ends.into_iter().enumerate() {
         check_resumable(&TestStore::on(end), &expected, &format!("after write {writes}"));
@@ -239,7 +239,7 @@ fn a_removal_whose_write_fails_can_be_gone_on_with() {
         let world = store.world();
         store.fail_writes(good_pages == 0);
         let mut pages = 0;
-        // The first one is the mark's own write.
+        // The first write is that of the mark.
         let removed = world.remove_dimension_by(SMALL_PAGE, NAMES[1], |_| {
             pages += 1;
             store.fail_writes(pages == good_pages);
@@ -286,17 +286,17 @@ fn a_removal_that_is_stopped_goes_on_where_it_was() {
 fn an_entity_goes_only_if_it_is_in_the_dimension() {
     let store = filled(&[0, 1, 2]);
     let world = store.world();
-    // A key that was left behind by an entity that is elsewhere, and one of an entity that is no more.
+    // A stale key of an entity that is elsewhere, and one of a removed entity.
     let column = ColumnPos::new(70, 70);
     let mut writes = WriteBatch::default();
     for id in [Uuid::from_u128(2), Uuid::from_u128(777)] {
         writes.put(Family::Meta, keys::place_key(NETHER, column, id), Vec::new());
         writes.put(Family::Meta, keys::viewer_key(NETHER, id), Vec::new());
     }
-    // And one that an entity left within the dimension.
+    // A stale key of an entity that moved within the dimension.
     writes.put(Family::Meta, keys::place_key(NETHER, column, Uuid::from_u128(103)), Vec::new());
     store.write(writes, Durability::Process).unwrap();
-    // This one walked out, and that one in.
+    // Entity 101 left the dimension, and entity 3 entered it.
     let block = BlockPos::new(1, 2, 3);
     let moved = [entity(101, DimensionId(2), block), entity(3, NETHER, block)];
     let batch = SaveBatch {
@@ -304,7 +304,7 @@ fn an_entity_goes_only_if_it_is_in_the_dimension() {
         ..SaveBatch::default()
     };
     world.commit(&batch, Durability::Process).unwrap();
-    // This one cannot be read any more.
+    // Entity 102 can no longer be read.
     store.tamper(Family::Entities, &keys::entity_key(Uuid::from_u128(102)), |value| value[0] = 99);
 
     world.remove_dimension_by(SMALL_PAGE, NAMES[1], on()).unwrap();
@@ -352,7 +352,7 @@ fn two_removals_at_once_do_not_take_the_names_next_dimension() {
     assert_eq!(world.open_dimension(NAMES[1], &origin()), Ok(DimensionId(3)));
 }
 
-/// A disk that keeps through a loss of power what was synced and not one write more, also of those before a synced one.
+/// A disk that keeps only synced writes through a loss of power. A synced write does not make earlier ones durable.
 #[derive(Default)]
 struct ForgetfulDisk {
     now: MemoryStore,
@@ -409,7 +409,7 @@ fn the_name_is_never_free_before_all_else_is_durably_gone() {
     let world = WorldStore::from_store(disk.clone()).unwrap();
     world.remove_dimension_by(SMALL_PAGE, NAMES[1], on()).unwrap();
     let states = std::mem::take(&mut *disk.synced.lock().unwrap());
-    // At first, the session, the mark, the sync at the end, the name.
+    // The states at the beginning, and after the session, the mark, the final sync and the name.
     assert_eq!(states.len(), 5);
     for (number, state) in states.into_iter().enumerate() {
         let store = TestStore::on(state);

@@ -1,5 +1,5 @@
-//! The documentation of the format is enough to read a world: `tools/read_world.py` was written from it, and finds what the
-//! library finds.
+//! The documentation of the format is enough to read a world: `tools/read_world.py` was written from it, and finds the
+//! same data as the library.
 
 mod everything;
 mod listing;
@@ -16,9 +16,9 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The reader needs a second.
+/// The maximum time for the reader, which needs a second.
 const DEADLINE: Duration = Duration::from_secs(120);
-/// The world that has something of every kind.
+/// The world with data of every kind.
 const EVERYTHING: &str = "tests/fixtures/world-format-1-everything.txt";
 const FIXTURES: [&str; 2] = ["tests/fixtures/world-format-1.txt", EVERYTHING];
 
@@ -33,7 +33,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
     })
 }
 
-/// A world as the text that fixtures are.
+/// The world in the text form of fixtures.
 fn dump(store: &TestStore) -> String {
     let entries = store.contents().into_iter();
     entries.fold(String::new(), |mut text, (family, (key, value))| {
@@ -42,7 +42,6 @@ fn dump(store: &TestStore) -> String {
     })
 }
 
-/// The world in a dump.
 fn undump(text: &str) -> TestStore {
     let bytes = |text: &str| {
         (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect::<Vec<u8>>()
@@ -61,7 +60,7 @@ fn fixture(path: &str) -> TestStore {
     undump(&fs::read_to_string(in_package(path)).expect("tests/fixtures/README.md says how to make it"))
 }
 
-/// What the reader prints of a world, what it complains of, and how it ends.
+/// The reader's output, complaints and exit status for a world.
 fn read(store: &TestStore) -> (String, String, ExitStatus) {
     let folder = tempfile::tempdir().unwrap();
     let [dumped, printed, complaints] = ["dump", "printed", "complaints"].map(|name| folder.path().join(name));
@@ -90,7 +89,7 @@ fn read(store: &TestStore) -> (String, String, ExitStatus) {
     (printed, complaints, status)
 }
 
-/// The reader and the library find the same.
+/// Checks that the reader and the library find the same.
 fn check(store: &TestStore) {
     let (printed, complaints, status) = read(store);
     assert!(status.success(), "{complaints}");
@@ -118,7 +117,7 @@ fn blocks_of_the_first_format_are_read_and_an_empty_world_too() {
     check(&store);
 }
 
-/// Otherwise the comparison would not say much.
+/// Without this, the comparison would not prove much.
 ///
 /// Promise, world format: A program that was written from the documentation alone notices damage.
 #[test]
@@ -128,13 +127,13 @@ fn the_reader_refuses_what_is_damaged_and_says_where() {
         store.tamper(family, &key, |value| value.push(0));
         let (_, complaints, status) = read(&store);
         assert_eq!(status.code(), Some(1), "{family} {} {}", String::from_utf8_lossy(&key), hexadecimal(&value));
-        // The lists are needed for all that follows, so they come first, whichever it is.
+        // All other entries need the lists, so a damaged list is reported first, whichever it is.
         let key = if family == Family::Registry { String::new() } else { hexadecimal(&key) };
         assert!(complaints.contains(&format!("{family} {key}")), "{complaints}");
     }
 }
 
-/// One entry of each kind, but for those whose values may be anything.
+/// One entry of each kind, except kinds with arbitrary values.
 fn everything_by_kind() -> Vec<(Family, Vec<u8>, Vec<u8>)> {
     let (mut kinds, mut entries) = (BTreeSet::new(), Vec::new());
     for (family, (key, value)) in fixture(EVERYTHING).contents() {
@@ -146,7 +145,7 @@ fn everything_by_kind() -> Vec<(Family, Vec<u8>, Vec<u8>)> {
     entries
 }
 
-/// What tells the entries of a family apart: in `meta` and `registry` the text that keys begin with.
+/// The kind of an entry within its family: in `meta` and `registry`, the text at the start of the key.
 fn kind(family: Family, key: &[u8]) -> String {
     match family {
         Family::Meta | Family::Registry => {
@@ -170,7 +169,7 @@ fn the_fixture_of_everything_has_every_kind_of_key_that_the_documentation_lists(
     assert!(Family::ALL.iter().all(|family| found.iter().any(|(of, _)| of == family)));
 }
 
-/// The newest of the files in which RocksDB tells the options of a database, section by section.
+/// The newest file with RocksDB's options of a database, section by section.
 fn options(database: &Path) -> Vec<String> {
     let names = fs::read_dir(database).unwrap().map(|entry| entry.unwrap().path());
     let is_options = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with("OPTIONS-");
@@ -178,7 +177,7 @@ fn options(database: &Path) -> Vec<String> {
     text.split("\n[").map(str::to_owned).collect()
 }
 
-/// What the page says of the options of a family: a row of numbers and words behind its name.
+/// The documented options of a family: a row of numbers and words behind its name.
 fn told_options(page: &str, family: Family) -> [&str; 4] {
     let name = format!("`{family}`");
     let row = |line: &&str| line.contains(&name) && line.contains("` | ") && line.matches(" | ").count() == 4;
@@ -238,7 +237,7 @@ fn the_folder_and_the_database_are_as_documented() {
     }
 }
 
-/// Writes the fixture if `TERRANE_WRITE_FIXTURE` is set; without, one that would be made is read as the stored one is.
+/// Writes the fixture if `TERRANE_WRITE_FIXTURE` is set. Otherwise checks that a new fixture is read like the stored one.
 ///
 /// Promise, world format: A program that was written from the documentation alone reads everything in a world.
 #[test]

@@ -57,7 +57,7 @@ fn a_full_queue_hands_the_batch_back_at_once() {
     })
     .unwrap();
     submit(&thread, batch([0], 1), 0);
-    // The thread now stays in the answer to the first, so one more has room and another has not.
+    // The thread is now busy with the first answer, so there is room for one more batch.
     assert_eq!(has_entered.recv(), Ok(0));
     submit(&thread, batch([1], 1), 1);
     let refused = thread.try_submit(Arc::new(batch([2], 7)), Durability::Process, 2).unwrap_err();
@@ -80,7 +80,7 @@ fn a_failure_loses_nothing() {
     assert_eq!((ticket, stored(&world)), (1, vec![]));
     assert!(matches!(result, Err(StoreError::Backend { .. })), "{result:?}");
     store.fail_writes(false);
-    // Nobody else has it any more, so that it need not be copied.
+    // The batch has no other owner, so it need not be copied.
     let mut again = Arc::into_inner(failed).unwrap();
     again.merge(batch([1, 2], 2));
     submit(&thread, again, 2);

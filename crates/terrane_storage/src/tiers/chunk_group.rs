@@ -1,4 +1,4 @@
-//! Groups of 4 x 4 x 4 chunks, and how they are numbered.
+//! Groups of 4 x 4 x 4 chunks, and their numbering.
 
 use crate::chunk::format::cluster::{CLUSTER_VOLUME, cluster_place};
 use crate::space::{BatchPos, ChunkPos, DimensionId};
@@ -6,13 +6,12 @@ use crate::{Tier, keys};
 use std::fmt;
 use std::ops::Range;
 
-/// Chunks in a group.
 pub(crate) const GROUP_VOLUME: usize = CLUSTER_VOLUME;
-/// Chunks along the edge of a group, as a power of two.
+/// The number of chunks along a group's edge, as a power of two.
 const GROUP_SHIFT: u32 = 2;
 
-/// An aligned group of 4 x 4 x 4 chunks: the chunks of a batch of columns at four heights. It lies in one [`Tier`] as a
-/// whole.
+/// An aligned group of 4 x 4 x 4 chunks: the chunks of a batch of columns at four heights. A group is in one [`Tier`]
+/// as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChunkGroup {
     dimension: DimensionId,
@@ -26,50 +25,49 @@ impl ChunkGroup {
         Self { dimension, first: ChunkPos::new(first(chunk.x), first(chunk.y), first(chunk.z)) }
     }
 
-    /// The dimension that it is in.
+    /// The dimension of the group.
     pub fn dimension(self) -> DimensionId {
         self.dimension
     }
 
-    /// Its chunk with the lowest coordinates.
+    /// The group's chunk with the lowest coordinates.
     pub fn first(self) -> ChunkPos {
         self.first
     }
 
-    /// The batch of the columns that its chunks are in.
+    /// The batch of the group's columns.
     pub fn batch(self) -> BatchPos {
         self.first.column().batch()
     }
 
-    /// Its chunk at a [place](cluster_place).
+    /// The group's chunk at a [place](cluster_place).
     pub fn chunk(self, place: usize) -> ChunkPos {
         let bit = |bit: usize| (place >> bit & 1) as i64;
         let ChunkPos { x, y, z } = self.first;
         ChunkPos::new(x | bit(5) << 1 | bit(2), y | bit(4) << 1 | bit(1), z | bit(3) << 1 | bit(0))
     }
 
-    /// Its chunks whose bits are set in a mask by [place](cluster_place).
+    /// The group's chunks whose bits are set in a mask by [place](cluster_place).
     pub fn chunks(self, mask: u64) -> impl Iterator<Item = ChunkPos> {
         (0..GROUP_VOLUME).filter(move |place| mask >> place & 1 == 1).map(move |place| self.chunk(place))
     }
 
-    /// Under this key it lies when it is warm; its chunks have keys from here on when it is hot.
+    /// The key of the group when it is warm. When it is hot, the keys of its chunks start here.
     pub(crate) fn key(self) -> [u8; keys::CHUNK_KEY_LENGTH] {
         keys::chunk_key(self.dimension, self.first)
     }
 
-    /// The group whose first chunk has this key.
     pub(crate) fn parse(key: &[u8]) -> Option<Self> {
         let (dimension, chunk) = keys::parse_chunk_key(key)?;
         Some(Self::of(dimension, chunk)).filter(|group| group.first == chunk)
     }
 
-    /// The keys of its chunks when it is hot.
+    /// The keys of the group's chunks when it is hot.
     pub(crate) fn range(self) -> Range<Vec<u8>> {
         keys::chunk_cube_range(self.dimension, self.first, GROUP_SHIFT)
     }
 
-    /// Under this key it lies when it is cold, with the other groups of its cube of 16 x 16 x 16 chunks.
+    /// The key of the group when it is cold, shared with the other groups of its cube of 16 x 16 x 16 chunks.
     pub(crate) fn cube_key(self) -> [u8; keys::CHUNK_KEY_LENGTH] {
         let first = |coordinate: i64| coordinate >> 4 << 4;
         let ChunkPos { x, y, z } = self.first;
@@ -82,7 +80,7 @@ impl ChunkGroup {
         cluster_place(ChunkPos::new(x >> GROUP_SHIFT, y >> GROUP_SHIFT, z >> GROUP_SHIFT)) as u8
     }
 
-    /// The group at a place in a cluster of a tier whose first chunk is this. Only a cold one has others than that chunk's.
+    /// The group at `place` in a tier's cluster whose first chunk is `first`. Only a cold cluster has several groups.
     pub(crate) fn in_cluster(tier: Tier, dimension: DimensionId, first: ChunkPos, place: u8) -> Self {
         match tier {
             Tier::Cold => {

@@ -2,8 +2,8 @@
 //!
 //! | part | bytes | content |
 //! |---|---|---|
-//! | table | 16 + 20 a group | see below |
-//! | groups | as the table says | one part a group, by ascending place in the cube |
+//! | table | 16 + 20 per group | see below |
+//! | groups | as the table says | one part per group, by ascending place in the cube |
 //! | table | | the same bytes again |
 //! | end | 8 | `u32` length of the table, `u32` version |
 //!
@@ -11,14 +11,14 @@
 //! |---|---|
 //! | 0..4 | `u32` version, 1 |
 //! | 4..12 | `u64` with a bit for each place in the cube that has a group |
-//! | then 20 a group | `u64` with a bit for each chunk that is there; `u32` stored length; `u32` length when decompressed, or 0 if it is stored as it is; `u32` CRC-32 of the stored bytes |
-//! | the last 4 | `u32` CRC-32 of all before it |
+//! | then 20 per group | `u64` with a bit for each stored chunk; `u32` stored length; `u32` decompressed length, or 0 if it is stored uncompressed; `u32` CRC-32 of the stored bytes |
+//! | the last 4 | `u32` CRC-32 of all preceding bytes of the table |
 //!
 //! All integers are little-endian. A part is a [cluster](crate::chunk::format::cluster) of scale 1 whose chunks are
 //! the values that single chunks are stored as, [envelopes](crate::envelope) included.
 //!
-//! The table is there twice because nothing else says where the groups are: whichever bit flips, at most one group is damaged.
-//! What is damaged is carried along as it is: rewriting the cluster neither hides it nor makes it worse.
+//! The table is stored twice because nothing else says where the groups are. So any single flipped bit damages at most
+//! one group. Rewriting a cluster copies damaged groups unchanged, so that it neither hides nor worsens the damage.
 
 #[cfg(test)]
 mod tests;
@@ -37,18 +37,17 @@ const ENTRY: usize = 20;
 const CHECKSUM: usize = 4;
 const END: usize = 8;
 
-/// What a group may take when decompressed: far more than any that players build, and little enough for memory.
+/// The maximum size of a decompressed group: far more than any built by players, and little enough for memory.
 pub(crate) const LARGEST_GROUP: usize = 64 << 20;
-/// What a cluster may take: databases do not take values of any size.
+/// The maximum size of a cluster, since databases limit the size of values.
 pub(crate) const LARGEST_CLUSTER: usize = 256 << 20;
 
-/// The groups of a cluster by their places in the cube.
+/// The groups of a cluster, by their places in the cube.
 pub(crate) type Parts<'a> = BTreeMap<u8, Part<'a>>;
 
-/// One group of chunks in a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Part<'a> {
-    /// A bit for each chunk that is there, by its place in the group.
+    /// A bit for each stored chunk, by its place in the group.
     pub chunks: u64,
     raw_length: u32,
     checksum: u32,
@@ -56,7 +55,7 @@ pub(crate) struct Part<'a> {
 }
 
 impl Part<'static> {
-    /// Packs the values of single chunks, given by their places in the group. `None` if they are too large together.
+    /// Packs the values of single chunks, given with their places in the group. `None` if their total size is too large.
     pub fn pack<'v>(values: impl IntoIterator<Item = (usize, &'v [u8])>) -> Option<Self> {
         let mut places = [None; GROUP_VOLUME];
         for (place, value) in values {
@@ -78,17 +77,17 @@ impl Part<'static> {
 }
 
 impl Part<'_> {
-    /// Bytes that it takes in the cluster.
+    /// The number of bytes that the group takes in the cluster.
     pub fn stored_length(&self) -> usize {
         ENTRY + self.bytes.len()
     }
 
-    /// Bytes that it takes when it is decompressed.
+    /// The number of bytes of the decompressed group.
     pub fn length(&self) -> usize {
         if self.raw_length == 0 { self.bytes.len() } else { self.raw_length as usize }
     }
 
-    /// Its stored bytes, damaged or not.
+    /// The stored bytes, even if they are damaged.
     pub fn stored_bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -98,7 +97,8 @@ impl Part<'_> {
         Part { chunks, raw_length, checksum, bytes: bytes.into_owned().into() }
     }
 
-    /// Checks and decompresses it, for [`values`]. The reason, if it cannot be used: the other groups of its cluster can.
+    /// Checks and decompresses the group, for [`values`]. The error describes the damage, which leaves other groups of
+    /// the cluster usable.
     pub fn unpack(&self) -> Result<Cow<'_, [u8]>, String> {
         let found = crc32fast::hash(&self.bytes);
         if found != self.checksum {
@@ -126,13 +126,12 @@ impl Part<'_> {
     }
 }
 
-/// The values of single chunks of an [unpacked](Part::unpack) group, with their places in it and in their order.
+/// The values of the single chunks of an [unpacked](Part::unpack) group, with their places and in the order of these.
 pub(crate) fn values(unpacked: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
-    // It was checked when it was unpacked.
+    // Unpacking checked the bytes.
     decode_cluster(unpacked).into_iter().flatten()
 }
 
-/// The value of a cluster.
 pub(crate) fn encode(parts: &Parts) -> Vec<u8> {
     let table = encode_table(parts);
     let length = parts.values().map(|part| part.bytes.len()).sum::<usize>() + 2 * table.len() + END;
@@ -159,7 +158,7 @@ fn encode_table(parts: &Parts) -> Vec<u8> {
     table
 }
 
-/// Takes a cluster apart. Its groups are not looked into. The reason, if nothing of it can be used.
+/// Splits a cluster into its groups without decoding them. An error means that no group can be used.
 pub(crate) fn open(value: &[u8]) -> Result<Parts<'_>, String> {
     let front = table(value);
     let back = value.len().checked_sub(END).and_then(|end| {
@@ -168,7 +167,7 @@ pub(crate) fn open(value: &[u8]) -> Result<Parts<'_>, String> {
     });
     let Some(table) = front.or(back) else {
         let version = u32_at(value, 0).filter(|_| value.len() >= END);
-        // Of a single flipped bit the other one would not know.
+        // A single flipped bit would change only one of the two versions.
         let is_newer = |version: &u32| *version != VERSION && u32_at(value, value.len() - 4) == Some(*version);
         return Err(match version.filter(is_newer) {
             Some(found) => {
@@ -198,7 +197,7 @@ pub(crate) fn open(value: &[u8]) -> Result<Parts<'_>, String> {
     Ok(parts)
 }
 
-/// The table that these bytes begin with, if it is whole.
+/// The table at the start of these bytes, if it is whole.
 fn table(bytes: &[u8]) -> Option<&[u8]> {
     if u32_at(bytes, 0)? != VERSION {
         return None;

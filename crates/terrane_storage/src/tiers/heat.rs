@@ -1,9 +1,8 @@
-//! Heat: when each group of chunks was accessed last, in play time.
+//! Heat: the last access of each group of chunks, in play time.
 //!
-//! Accesses are noted in memory and written along with what is saved. The record of a group also says in which tier it lies,
-//! and since when it waits there to move on; under that second it has one *cooling key*, so that those which have waited
-//! longest are found without looking at the others. An access alone does not move the cooling key: it is put right when its
-//! time comes.
+//! Accesses are noted in memory and written along with saves. The record of a group also holds its tier and the second since
+//! which it waits there to move on. Its *cooling key* contains that second, so the groups that have waited longest are found
+//! without looking at the others. An access alone leaves the cooling key unchanged: it is corrected when its time comes.
 
 #[cfg(test)]
 mod tests;
@@ -20,17 +19,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Records that are read at a time.
 const PAGE: usize = 256;
-/// Groups of a column whose accesses are noted, at most: a range may be all heights there are.
+/// The maximum number of groups of a column whose accesses are noted: a range may span all heights.
 const MAX_HEIGHTS: u64 = 64;
-/// More accesses than this are not noted before some are written: what is forgotten cools down too early, no more.
+/// The maximum number of unwritten accesses. Groups of dropped ones cool down too early, and nothing worse.
 const MAX_NOTED: usize = 1 << 18;
 
-/// What is known of heat in memory.
+/// The state of heat in memory.
 #[derive(Debug, Default)]
 pub(crate) struct Heat {
-    /// The [second](second_of) of each access that is not written yet.
+    /// The [second](second_of) of each unwritten access.
     noted: Mutex<BTreeMap<ChunkGroup, u64>>,
     /// The play time when the world was opened.
     before: Duration,
@@ -38,30 +36,29 @@ pub(crate) struct Heat {
     session: AtomicU64,
 }
 
-/// What is stored of a group's heat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct HeatRecord {
     /// The [second](second_of) of the last access; 0 if there was none.
     accessed: u64,
-    /// The tier that it lies in, and the second under which its cooling key is; `None` if it is cold.
+    /// The group's tier, and the second in its cooling key; `None` if it is cold.
     waiting: Option<(Tier, u64)>,
 }
 
-/// Whether this is what is stored of a group's heat.
+/// Returns `true` if this is the stored value of a heat record.
 pub(crate) fn is_record(value: &[u8]) -> bool {
     record::decode::<HeatRecord>(value).is_ok()
 }
 
-/// A group that was put into a tier.
+/// The change of a group in a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Placed {
-    /// Somebody uses it.
+    /// The group is in use in this tier, and counts as accessed now.
     Accessed(Tier),
-    /// It counts as accessed when it was accessed last.
+    /// The group was moved to this tier, and keeps the time of its last access.
     Moved(Tier),
-    /// It could not be moved. It is tried again when it has cooled down once more.
+    /// The group could not be moved. It is retried after cooling down once more.
     Postponed,
-    /// Nothing is stored of it.
+    /// The group is no longer stored.
     Gone,
 }
 
@@ -70,9 +67,9 @@ pub(crate) enum Placed {
 pub struct CoolingGroup {
     /// The group.
     pub group: ChunkGroup,
-    /// Where it lies.
+    /// The group's tier.
     pub tier: Tier,
-    /// The play time of its last access, in whole seconds; `None` if nobody has needed it since it was generated.
+    /// The play time of its last access, in whole seconds; `None` if it was not accessed since it was generated.
     pub accessed: Option<Duration>,
 }
 
@@ -85,11 +82,11 @@ impl Heat {
         self.noted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// These accesses are stored.
+    /// Forgets these accesses, which are now stored.
     pub fn forget(&self, written: &[(ChunkGroup, u64)]) {
         let mut noted = self.noted();
         for (group, second) in written {
-            // One that came meanwhile is later.
+            // An access that was noted meanwhile is later.
             if noted.get(group) == Some(second) {
                 noted.remove(group);
             }
@@ -98,21 +95,21 @@ impl Heat {
 }
 
 impl WorldStore {
-    /// How long the world has been open, all its sessions together. It is stored whenever heat is, so that it never goes back
-    /// behind an access that is known.
+    /// The time that the world has been open, over all sessions. It is stored whenever heat is, so it never falls
+    /// behind a stored access.
     pub fn play_time(&self) -> Duration {
         self.heat.before.saturating_add(Duration::from_nanos(self.heat.session.load(Ordering::Relaxed)))
     }
 
-    /// Says how long the world has been open in this session, by the clock of whoever runs it. It cannot go back.
+    /// Sets the time that the world has been open in this session, by the caller's clock. It cannot go back.
     #[doc(hidden)]
     pub fn set_session_time(&self, time: Duration) {
         let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.heat.session.fetch_max(nanoseconds, Ordering::Relaxed);
     }
 
-    /// Notes that the columns of a batch are in use at these chunk heights. It is written along with the next save; what is
-    /// not stored stays unknown. Of a range of more than 256 chunks nothing is noted.
+    /// Notes that the columns of a batch are in use at these chunk heights. The note is written with the next save, and
+    /// dropped for groups that are not stored. Ranges of more than 256 chunks are ignored.
     #[doc(hidden)]
     pub fn note_access(&self, dimension: DimensionId, batch: BatchPos, chunk_heights: Range<i64>) {
         if chunk_heights.is_empty() {
@@ -137,8 +134,7 @@ impl WorldStore {
         }
     }
 
-    /// Adds what was noted, and where groups were put, to a write. Once it is done, the answer is to be
-    /// [forgotten](Heat::forget).
+    /// Adds noted accesses and placed groups to a write. Pass the result to [`Heat::forget`] after the write.
     pub(crate) fn add_heat(
         &self,
         placed: &BTreeMap<ChunkGroup, Placed>,
@@ -165,15 +161,15 @@ impl WorldStore {
         Ok(noted.into_iter().collect())
     }
 
-    /// Goes on with the play time that is stored.
+    /// Resumes the stored play time.
     pub(crate) fn resume_play_time(&mut self) -> Result<(), StoreError> {
         let stored = self.read_record(keys::PLAY_TIME, StoredItem::PlayTime)?;
         self.heat = Heat::new(stored.unwrap_or_default());
         Ok(())
     }
 
-    /// Up to `limit` groups of a tier that were not accessed since `until`, in play time, those first that wait longest. With no
-    /// time only those that nobody has accessed ever.
+    /// Up to `limit` groups of a tier that were last accessed before or at `until`, in play time, starting with the
+    /// longest wait. Without `until`, only groups that were never accessed.
     #[doc(hidden)]
     pub fn cooling_groups(
         &self,
@@ -183,11 +179,11 @@ impl WorldStore {
     ) -> Result<Vec<CoolingGroup>, StoreError> {
         let mut cooling = Vec::new();
         let range = keys::cooling_range(tier, until.map_or(0, second_of));
-        // Those that wait in vain are put right, so the next call finds what this one did not come to.
+        // Outdated keys are corrected, so the next call finds the groups that this one skipped.
         let page = self.store.scan(Family::Meta, &range.start..&range.end, 2 * limit)?;
         let page: Vec<Vec<u8>> = page.into_iter().map(|(key, _)| key).collect();
         for group in self.check_cooling(&page)? {
-            // One that was accessed later has been put right, and waits there.
+            // Groups that were accessed later have got a corrected key, and wait there.
             if group.accessed <= until && cooling.len() < limit {
                 cooling.push(group);
             }
@@ -195,8 +191,8 @@ impl WorldStore {
         Ok(cooling)
     }
 
-    /// The next groups of a tier of a walk over all of them, and the key from which it goes on; a walk begins with no key, and
-    /// ends with none.
+    /// The next page of groups of a tier, for a walk over all of them, and the key at which the next page starts. A
+    /// walk begins without a key and ends when none is returned.
     #[doc(hidden)]
     pub fn walk_cooling_groups(
         &self,
@@ -212,14 +208,14 @@ impl WorldStore {
         Ok((self.check_cooling(&page)?, next))
     }
 
-    /// How many groups there are for [`cooling_groups`](Self::cooling_groups); more than `limit` are not counted.
+    /// The number of groups for [`cooling_groups`](Self::cooling_groups), counted up to `limit`.
     #[doc(hidden)]
     pub fn count_cooling_groups(&self, tier: Tier, until: Option<Duration>, limit: usize) -> Result<usize, StoreError> {
         let range = keys::cooling_range(tier, until.map_or(0, second_of));
         Ok(self.store.scan(Family::Meta, &range.start..&range.end, limit)?.len())
     }
 
-    /// The groups of these cooling keys. Keys that are not under the second of the last access are put right.
+    /// The groups of these cooling keys. Keys that do not contain the second of the last access are corrected.
     fn check_cooling(&self, found: &[Vec<u8>]) -> Result<Vec<CoolingGroup>, StoreError> {
         let parse = |key: &Vec<u8>| self.parsed(Family::Meta, key, keys::parse_cooling_key);
         let entries = found.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
@@ -228,7 +224,7 @@ impl WorldStore {
         let (mut cooling, mut writes) = (Vec::new(), WriteBatch::default());
         for ((tier, second, group), stored) in entries.into_iter().zip(self.heat_records(&groups)?) {
             let Some(record) = stored.filter(|record| record.waiting == Some((tier, second))) else {
-                // Left behind by a damaged record.
+                // A stale key of a damaged record.
                 writes.delete(Family::Meta, keys::cooling_key(tier, second, group));
                 continue;
             };
@@ -244,7 +240,7 @@ impl WorldStore {
         Ok(cooling)
     }
 
-    /// What is stored of the heat of groups. A damaged record is like none: nothing but heat is lost with it.
+    /// The stored heat of groups. A damaged record counts as missing: only heat is lost with it.
     fn heat_records(&self, groups: &[ChunkGroup]) -> Result<Vec<Option<HeatRecord>>, StoreError> {
         let keys: Vec<Vec<u8>> = groups.iter().map(|group| keys::heat_key(*group)).collect();
         let keys = keys.iter().map(Vec::as_slice).collect::<Vec<_>>();
@@ -264,13 +260,13 @@ impl WorldStore {
         Ok(groups.iter().zip(records).filter_map(key).collect())
     }
 
-    /// Finds groups that have no heat, as in a world that was made before there was any, and lets them cool down from now on.
-    /// Looks at up to `limit` groups, and goes on there the next time. Says whether it has come to the end.
+    /// Finds groups without heat, as in worlds that are older than heat, and lets them cool down from now on. Looks at
+    /// up to `limit` groups, and continues from there on the next call. Returns `true` once all groups are known.
     #[doc(hidden)]
     pub fn adopt_groups(&self, limit: usize) -> Result<bool, StoreError> {
         let _writing = self.lock_writes();
         let mut next = match self.store.get(Family::Meta, keys::ADOPTED)? {
-            // An empty value says that all are known.
+            // An empty value means that all groups are known.
             Some(cursor) if cursor.is_empty() => return Ok(true),
             cursor => cursor.unwrap_or_default(),
         };
@@ -278,7 +274,7 @@ impl WorldStore {
         let (mut found, mut is_end) = (Vec::new(), false);
         while found.len() < limit {
             let page = match self.store.scan(Family::Chunks, &next..&last[..], 1) {
-                // What is behind it stays hot; it must not keep what is known of others from being written.
+                // Groups behind the damage stay hot. The damage must not prevent the other groups from being written.
                 Err(StoreError::Damaged { .. }) => Vec::new(),
                 page => page?,
             };
@@ -306,11 +302,11 @@ impl WorldStore {
 }
 
 impl HeatRecord {
-    /// What is to be known of a group; `None` for nothing.
+    /// The new heat record of a group; `None` to delete it.
     fn after(old: Option<Self>, noted: Option<u64>, placed: Option<Placed>, now: u64) -> Option<Self> {
         let known = old.map_or(0, |old| old.accessed).max(noted.unwrap_or(0));
         let (tier, accessed) = match placed {
-            // An access to what is not stored is forgotten.
+            // Accesses to groups that are not stored are forgotten.
             None => return old.map(|old| Self { accessed: known, ..old }),
             Some(Placed::Gone) => return None,
             Some(Placed::Accessed(tier)) => (tier, now),
@@ -324,7 +320,7 @@ impl HeatRecord {
     }
 }
 
-/// A time as it is stored: the second in which it lies, counted from 1. 0 is before there was any time.
+/// The stored form of a time: its second, counted from 1. 0 means before any time.
 fn second_of(time: Duration) -> u64 {
     time.as_secs().saturating_add(1)
 }
@@ -333,7 +329,7 @@ fn time_of(second: u64) -> Option<Duration> {
     second.checked_sub(1).map(Duration::from_secs)
 }
 
-/// Replaces what is known of a group, with its cooling key.
+/// Replaces the record of a group, together with its cooling key.
 fn change_record(group: ChunkGroup, old: Option<HeatRecord>, new: Option<HeatRecord>, writes: &mut WriteBatch) {
     if old == new {
         return;

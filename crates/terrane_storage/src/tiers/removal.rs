@@ -1,4 +1,4 @@
-//! Taking chunks out of groups for good.
+//! Removal of chunks from groups.
 
 use super::Moves;
 use crate::chunk::format::cluster::cluster_place;
@@ -9,16 +9,16 @@ use crate::tiers::heat::Placed;
 use crate::{ChunkGroup, Family, StoreError, Tier, WorldStore, keys};
 use std::collections::BTreeSet;
 
-/// Of the side of a cube over the square of a graph's tile, as a power of two.
+/// The side of a cube above a tile's square, as a power of two.
 const CUBE_SHIFT: u32 = 5;
-/// So many cubes of which nothing can be read are looked into: if it were all, there would be no end.
+/// The maximum number of wholly unreadable cubes that are searched, so that the search always ends.
 const MAX_DAMAGED: u32 = 64;
-/// Entries of a cube that are read at a time, and bytes of them.
+/// The maximum number and bytes of entries of a cube that are read at a time.
 const PAGE: (usize, usize) = (4096, 4 << 20);
 
 impl Moves<'_> {
-    /// Takes chunks out of a group, in whatever tier it lies; what is left of it stays there. Gives how many there were. A
-    /// damaged group, of which a part would stay, is left as it is.
+    /// Removes chunks from a group in any tier; its other chunks stay there. Returns the number of removed chunks. A
+    /// damaged group is left unchanged if a part of it would have to stay.
     pub fn remove_chunks(
         &mut self,
         group: ChunkGroup,
@@ -63,8 +63,8 @@ impl Moves<'_> {
 }
 
 impl WorldStore {
-    /// The groups in which something is stored, in the cube of 32 chunks a side from `chunk` on, and whether there is something
-    /// that cannot be read.
+    /// The groups with stored chunks in the cube of 32 chunks a side from `chunk` on, and whether one of its tiers was
+    /// unreadable from the start.
     fn groups_in_cube(
         &self,
         dimension: DimensionId,
@@ -78,7 +78,7 @@ impl WorldStore {
             let mut is_first = true;
             loop {
                 let page = match self.store.scan_page(family, &range.start..&range.end, PAGE.0, PAGE.1) {
-                    // Nobody can tell which of them are in it.
+                    // It is unknown which of the groups are stored.
                     Err(StoreError::Damaged { .. }) if has_damaged => {
                         let side = || (0..8).map(|group| group * 4);
                         let planes = side().flat_map(|x| side().map(move |y| (x, y)));
@@ -86,7 +86,7 @@ impl WorldStore {
                         groups.extend(all.map(|(x, y, z)| {
                             ChunkGroup::of(dimension, ChunkPos::new(chunk.x | x, chunk.y | y, chunk.z | z))
                         }));
-                        // Of the others something was read.
+                        // Only counts if not a single entry was read.
                         is_unreadable |= is_first;
                         break;
                     }
@@ -105,7 +105,7 @@ impl WorldStore {
                     let in_cube = |place| ChunkGroup::in_cluster(Tier::Cold, dimension, first, place);
                     match cluster::open(value) {
                         Ok(parts) => groups.extend(parts.into_keys().map(in_cube)),
-                        // Any of them may be in it.
+                        // The cluster may hold any of its groups.
                         Err(_) if has_damaged => groups.extend((0..GROUP_VOLUME as u8).map(in_cube)),
                         Err(error) => return Err(self.corrupt_cluster(Tier::Cold, own, error)),
                     }
@@ -115,8 +115,8 @@ impl WorldStore {
         Ok((groups, is_unreadable))
     }
 
-    /// The groups in which something is stored, of all heights over a tile of 32 x 32 columns.
-    /// Those of a cold cube come one after the other. Of one that is damaged all groups are there, or it is an error.
+    /// The groups with stored chunks above a tile of 32 x 32 columns, at all heights. The groups of a cold cube are
+    /// adjacent. A damaged cube is an error, or if `has_damaged` is `true`, yields all of its groups.
     pub(crate) fn groups_over(
         &self,
         dimension: DimensionId,

@@ -1,4 +1,4 @@
-//! Moves between tiers, against a world without tiers.
+//! Moves between tiers, compared with a world without tiers.
 
 mod damage;
 mod moves;
@@ -19,7 +19,7 @@ const DIMENSION: DimensionId = DimensionId(3);
 /// Every height that a range can hold.
 const ALL_HEIGHTS: std::ops::Range<i64> = i64::MIN..i64::MAX;
 
-/// What each stored chunk holds, and how often it was changed.
+/// The contents and version of each stored chunk.
 type Model = BTreeMap<ChunkPos, (u32, u64)>;
 
 fn chunk(block: u32) -> Arc<Chunk> {
@@ -49,7 +49,7 @@ fn load(world: &WorldStore, column: ColumnPos) -> BTreeMap<ChunkPos, u32> {
     column.chunks().map(|(y, chunk)| (column.pos().chunk(y), block_of(chunk))).collect()
 }
 
-/// What is stored, read without the store's own help: each chunk with its tier, its block and its version.
+/// The stored chunks, read without the store's own functions: each with its tier, block and version.
 fn stored(store: &TestStore) -> Vec<(ChunkPos, (Tier, u32, u64))> {
     let mut stored = Vec::new();
     let mut add = |pos, tier, value: &[u8]| {
@@ -76,10 +76,11 @@ fn stored(store: &TestStore) -> Vec<(ChunkPos, (Tier, u32, u64))> {
     stored
 }
 
-/// Each chunk lies in exactly one tier and is as it was saved, each group in one tier as a whole, and its heat knows which.
+/// Checks that each chunk is in exactly one tier and as it was saved, each group is in one tier as a whole, and heat
+/// has the right tier.
 fn check(store: &TestStore, model: &Model) {
     let found = stored(store);
-    // Another session would take the world from the one that the test has.
+    // Another session on the same store would end that of the test.
     let world = TestStore::on(store.snapshot()).world();
     let chunks: BTreeMap<_, _> = found.iter().copied().collect();
     assert_eq!(chunks.len(), found.len(), "a chunk is in two tiers");
@@ -116,7 +117,7 @@ enum Step {
 fn place() -> impl Strategy<Value = ChunkPos> {
     let edge =
         prop_oneof![Just(i64::MIN), Just(i64::MIN + 3), Just(i64::MAX - 1), Just(i64::MIN >> 4), Just(i64::MAX >> 4)];
-    // Few groups and cubes, so that they meet.
+    // Few groups and cubes, so that moves affect each other.
     let near = prop_oneof![-5..5_i64, Just(15), Just(16), Just(-16), Just(-17)];
     let coordinate = prop_oneof![8 => near, 1 => edge];
     (coordinate.clone(), coordinate.clone(), coordinate).prop_map(|(x, y, z)| ChunkPos::new(x, y, z))
@@ -170,7 +171,7 @@ proptest! {
                     prop_assert_eq!(load(&world, column), expected);
                 }
                 Step::Move(moves) => {
-                    // Also of what is not there, and of what is there already.
+                    // The groups include missing ones, and ones that are already there.
                     let moves: BTreeMap<_, _> = moves.iter().map(|(pos, tier)| (group(*pos), *tier)).collect();
                     let stored: BTreeSet<_> = model.keys().map(|pos| group(*pos)).collect();
                     let (_, left) = world.move_groups(&moves.clone().into_iter().collect::<Vec<_>>()).unwrap();
@@ -187,7 +188,7 @@ proptest! {
     }
 }
 
-/// A world with two groups of one cube and a third one far away, eight chunks each.
+/// A world with two groups of one cube and a third one far away, with eight chunks each.
 fn filled(store: &TestStore) -> Model {
     let mut model = Model::new();
     for first in [ChunkPos::new(0, 0, 0), ChunkPos::new(4, 0, -4), ChunkPos::new(-400, 8, 80)] {

@@ -1,26 +1,26 @@
-//! The tiers, and the configuration of what moves between them.
+//! The tiers, and the configuration of moves between them.
 
 use crate::Family;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
-/// How chunks are stored: the longer nobody needs them, the more of them share a key, and the less room they take.
+/// The ways to store chunks. Chunks that have not been needed for a longer time share a key with more others, and take
+/// less space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Tier {
     /// L0: each chunk has a key of its own.
     Hot,
-    /// L1: a group of 4 x 4 x 4 chunks has one key.
+    /// L1: the chunks of a group of 4 x 4 x 4 share one key.
     Warm,
-    /// L2: the groups of a cube of 16 x 16 x 16 chunks that are cold share one key.
+    /// L2: the cold groups of a cube of 16 x 16 x 16 chunks share one key.
     Cold,
 }
 
 impl Tier {
-    /// All tiers, the hottest first.
+    /// All tiers, hottest first.
     pub const ALL: [Self; 3] = [Self::Hot, Self::Warm, Self::Cold];
 
-    /// The family that its chunks are in.
     pub(crate) const fn family(self) -> Family {
         match self {
             Self::Hot => Family::Chunks,
@@ -29,7 +29,7 @@ impl Tier {
         }
     }
 
-    /// The tier whose chunks are in this family; `None` if no chunks are.
+    /// The tier whose chunks are in this family; `None` if it holds no chunks.
     pub(crate) fn of_family(family: Family) -> Option<Self> {
         Self::ALL.into_iter().find(|tier| tier.family() == family)
     }
@@ -53,22 +53,22 @@ impl fmt::Display for Tier {
     }
 }
 
-/// When chunks move between the tiers, and how much work that may be.
+/// The conditions and the maximum speed of moves between the tiers.
 ///
-/// Times are of the world's [play time](crate::WorldStore::play_time): a world that is not open does not cool down.
+/// All times are in the world's [play time](crate::WorldStore::play_time): a world that is not open does not cool down.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TierConfig {
-    /// Whether a warm or cold group becomes hot again as soon as it is loaded. By default it does when a change of one of its
-    /// chunks is saved, and is read where it lies until then.
+    /// Whether a warm or cold group becomes hot as soon as it is loaded. By default it is loaded from its tier, and
+    /// becomes hot when a change of one of its chunks is saved.
     pub promotes_on_load: bool,
-    /// A group that was not loaded for so long becomes warm; ten minutes by default. `Duration::MAX` for never.
+    /// The time without a load after which a group becomes warm; ten minutes by default. `Duration::MAX` for never.
     pub warm_after: Duration,
-    /// A group that was not loaded for so long becomes cold; one hour by default. `Duration::MAX` for never.
+    /// The time without a load after which a group becomes cold; one hour by default. `Duration::MAX` for never.
     pub cold_after: Duration,
-    /// A warm group becomes cold earlier if every viewer of its dimension is further away than this, in blocks; 1,024 by
-    /// default. Where there is no viewer, only time counts. `u64::MAX` for never.
+    /// The distance in blocks beyond which warm groups become cold early: all viewers of the dimension must be further
+    /// away. 1,024 by default. Without viewers, only time counts. `u64::MAX` for never.
     pub cold_beyond: u64,
-    /// Bytes of chunks, before compression, that are moved in a second at most; 32 MiB by default.
+    /// The maximum number of bytes of chunks, before compression, that are moved per second; 32 MiB by default.
     pub bytes_per_second: u64,
 }
 
@@ -85,8 +85,8 @@ impl Default for TierConfig {
 }
 
 impl TierConfig {
-    /// Where a group belongs that nobody has loaded: `now` and `accessed`, if it ever was, are play time, `distance` is that of
-    /// the nearest viewer in blocks, if there is one.
+    /// The right tier for a group that is not loaded. `now` and `accessed`, the last access if any, are play times.
+    /// `distance` is the distance to the nearest viewer in blocks, if there is one.
     pub fn tier(&self, now: Duration, accessed: Option<Duration>, distance: Option<u64>) -> Tier {
         let has_passed = |after: Duration| {
             let idle = accessed.is_none_or(|accessed| now.saturating_sub(accessed) >= after);
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(tier(10, Some(1_025)), Tier::Cold);
         // A group that seems to have been accessed in the future is not idle.
         assert_eq!(config.tier(minutes(5), Some(minutes(50)), None), Tier::Hot);
-        // One that nobody ever needed is cold from the beginning.
+        // A group that was never needed is cold from the beginning.
         assert_eq!(config.tier(Duration::ZERO, None, Some(0)), Tier::Cold);
         let never = TierConfig { warm_after: Duration::MAX, ..config };
         assert_eq!(never.tier(minutes(1 << 40), Some(Duration::ZERO), Some(u64::MAX)), Tier::Hot);

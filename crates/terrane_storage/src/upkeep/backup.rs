@@ -13,13 +13,13 @@ use std::num::NonZeroU32;
 use std::path::Path;
 
 impl WorldStore {
-    /// Adds a backup of what is stored at this moment to those in `folder`, which is made if it is not there, and removes
-    /// all but the newest `keep` of them, if that is given. What did not change since the last one takes no room. Loading
-    /// and saving go on meanwhile. The world's snapshots are part of it.
+    /// Adds a backup of the current contents to the backups in `folder`, and creates the folder if necessary. If `keep`
+    /// is given, removes all but the newest `keep` backups. Data that is unchanged since the last backup takes no
+    /// space. Loading and saving continue meanwhile. The backup includes the world's snapshots.
     ///
     /// # Errors
-    /// [`StoreError::Backend`] if the folder cannot be written or holds something else, or the world is not on disk;
-    /// [`StoreError::NotWritable`] if it was opened only to be read.
+    /// [`StoreError::Backend`] if the folder cannot be written or holds something else, or if the world is not on disk;
+    /// [`StoreError::NotWritable`] if the world was opened only to be read.
     pub fn back_up(&self, folder: &Path, keep: Option<NonZeroU32>) -> Result<Backup, StoreError> {
         #[cfg(feature = "rocksdb")]
         if let Some(snapshots) = self.snapshot_folder() {
@@ -33,12 +33,12 @@ impl WorldStore {
     }
 }
 
-/// What a folder of backups has in it.
+/// The names in a folder of backups.
 #[cfg(feature = "rocksdb")]
 const NAMES: [&str; 5] = ["meta", "private", "shared", "shared_checksum", snapshot_files::FOLDER];
 
-/// A folder may get a backup if it is not there yet, is empty, or has backups already: other files may not be mixed with those.
-/// Hidden files may: desktops make some in any folder that is looked at.
+/// A folder is accepted if it does not exist yet, is empty, or holds backups already, since backups must not be mixed
+/// with other files. Hidden files are allowed: desktops create some in any folder that a user opens.
 #[cfg(feature = "rocksdb")]
 fn expect_backups(folder: &Path) -> Result<(), StoreError> {
     let failed = |reason: String| StoreError::backend("back up", None, folder, reason);

@@ -1,4 +1,4 @@
-//! Backups of a world that another process has open: asked for, and answered, by files in the world's folder.
+//! Backups of a world that another process has open: requested and answered by files in the world's folder.
 //!
 //! ```text
 //! backup.1234.request   what process 1234 asks for; the process that has the world open looks for it each second
@@ -6,8 +6,8 @@
 //! backup.1234.answer    what came of it; whoever asked removes it
 //! ```
 //!
-//! Each is written under another name first, so that whoever finds it finds all of it. Those that are left over from a process
-//! that ended are removed when the world is opened to be played.
+//! Each file is written under another name first, so that readers always find the whole file. Files left over from an
+//! ended process are removed when the world is opened to be played.
 
 use crate::work::if_there;
 use crate::{Backup, values::record};
@@ -19,33 +19,33 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// A file of this protocol that is longer is none.
+/// A longer file is not a file of this protocol.
 const MAX_BYTES: u64 = 1 << 16;
 
-/// A backup that the process that has the world open is asked for. Dropping it takes the request back, unless that process has
-/// begun already.
+/// A request for a backup by the process that has the world open. Dropping it withdraws the request, unless that
+/// process has already begun the backup.
 #[derive(Debug)]
 pub struct BackupRequest {
     files: Files,
 }
 
-/// How far a [`BackupRequest`] is.
+/// The state of a [`BackupRequest`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BackupProgress {
-    /// Nobody has seen it yet.
+    /// The other process has not seen the request yet.
     Unseen,
-    /// The world is being saved, or the backup made.
+    /// The world is being saved, or the backup is being made.
     Running,
-    /// It is done.
+    /// The backup is done.
     Done(Backup),
-    /// It could not be made, for this reason.
+    /// The backup failed for this reason.
     Failed(String),
-    /// Whoever began has ended without an answer.
+    /// The other process ended without an answer.
     Lost,
 }
 
-/// A request that was found in the folder of the world that this process has open. It is answered in any case: if it is
-/// dropped, by saying that the world was closed.
+/// A request in the folder of the world that this process has open. It is always answered: dropping it answers that the
+/// world was closed.
 #[derive(Debug)]
 #[doc(hidden)]
 pub struct FoundRequest {
@@ -57,44 +57,43 @@ pub struct FoundRequest {
     is_answered: bool,
 }
 
-/// What a request says: the folder, and how many backups are kept.
+/// The contents of a request: the folder, and the number of backups to keep.
 type Wish = (PathBuf, Option<NonZeroU32>);
 
-/// What an answer says: number, bytes and age since 1970 of the backup, or why there is none.
+/// The contents of an answer: the backup's number, bytes and time since 1970, or the reason for the failure.
 type Answer = Result<(u32, u64, Duration), String>;
 
-/// The files of one request.
 #[derive(Clone, Debug)]
 struct Files {
     world: PathBuf,
-    /// The process that asks, and how many it has asked for before.
+    /// The id of the requesting process, and the number of its earlier requests.
     name: String,
 }
 
 impl BackupRequest {
-    /// Asks for a backup of the world in the folder `world`, as [`WorldStore::back_up`](crate::WorldStore::back_up)
-    /// makes one. `folder` is taken as seen from here.
+    /// Requests a backup of the world in the folder `world`, as made by [`WorldStore::back_up`](crate::WorldStore::back_up). A
+    /// relative `folder` is relative to the current folder of this process.
     ///
     /// # Errors
-    /// The world's folder cannot be written, or `folder` is no path.
+    /// The world's folder cannot be written, or `folder` is not a valid path.
     pub fn send(world: &Path, folder: &Path, keep: Option<NonZeroU32>) -> io::Result<Self> {
         static SENT: AtomicU32 = AtomicU32::new(0);
         let number = SENT.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}-{number}", std::process::id());
         let files = Files { world: world.to_path_buf(), name };
         let wish: Wish = (std::path::absolute(folder)?, keep);
-        // What another process of the same number left here.
+        // A left-over answer to an earlier process with the same id.
         files.remove("answer");
         files.write("request", &wish)?;
         Ok(Self { files })
     }
 
-    /// How far it is. Each answer that ends it is given once.
+    /// The state of the request. A final answer is returned only once.
     ///
     /// # Errors
     /// The world's folder cannot be read.
     pub fn progress(&self) -> io::Result<BackupProgress> {
-        // In this order: it goes on from file to file.
+        // In the order in which the other process renames the files.
         for (kind, progress) in [("request", BackupProgress::Unseen), ("running", BackupProgress::Running)] {
             if self.files.path(kind).try_exists()? {
                 return Ok(progress);
@@ -119,13 +118,13 @@ impl Drop for BackupRequest {
 }
 
 impl FoundRequest {
-    /// The requests in the folder of a world that this process has open. What cannot be read as one is answered at once.
+    /// The requests in the folder of a world that this process has open. Unreadable requests are answered at once.
     #[doc(hidden)]
     pub fn find(world: &Path) -> io::Result<Vec<Self>> {
         let mut found = Vec::new();
         for files in Files::all(world, "request")? {
             let wish = files.read::<Wish>("request");
-            // From here on it cannot be taken back.
+            // The request can no longer be withdrawn.
             if if_there(fs::rename(files.path("request"), files.path("running")))?.is_none() {
                 continue;
             }
@@ -141,7 +140,7 @@ impl FoundRequest {
         Ok(found)
     }
 
-    /// Removes what earlier processes left in the folder of a world that this process has just opened.
+    /// Removes the files of earlier processes from the folder of a world that this process has just opened.
     #[cfg(feature = "rocksdb")]
     pub(crate) fn forget_old(world: &Path) -> io::Result<()> {
         for kind in ["request", "running", "answer"] {
@@ -176,7 +175,7 @@ impl Drop for FoundRequest {
 }
 
 impl Files {
-    /// Those of all requests that have a file of this kind.
+    /// The files of all requests that have a file of this kind.
     fn all(world: &Path, kind: &str) -> io::Result<Vec<Self>> {
         let mut found = Vec::new();
         for entry in fs::read_dir(world)? {
@@ -209,7 +208,7 @@ impl Files {
     }
 
     fn remove(&self, kind: &str) {
-        // Most often it is not there.
+        // Usually the file does not exist.
         _ = fs::remove_file(self.path(kind));
     }
 }

@@ -1,4 +1,4 @@
-//! Looking at one stored entry after the other, as whoever reads it would.
+//! Checks of single stored entries. Each is decoded as a reader would decode it.
 
 use super::Damage;
 use crate::bytes::record;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// All of a world: what is needed to judge the rest comes first.
+/// The ranges of all data of a world. Entries that are needed to judge others come first.
 pub(super) fn ranges() -> impl Iterator<Item = (Family, Range<Vec<u8>>)> {
     let families = [
         Family::Registry,
@@ -33,15 +33,15 @@ pub(super) fn ranges() -> impl Iterator<Item = (Family, Range<Vec<u8>>)> {
 /// Checks entries in the order of [`ranges`].
 pub(super) struct Checker<'a> {
     world: &'a WorldStore,
-    /// `None` if the lists of types are damaged: then nobody can tell how chunks are laid out.
+    /// `None` if the lists of types are damaged: the layout of chunks is then unknown.
     blocks: Option<Arc<KnownBlocks>>,
     tiles: FxHashMap<(DimensionId, TilePos), Masks>,
-    /// The dimensions that have a graph which says what may be generated.
+    /// The dimensions whose graph says which columns may be generated.
     graphs: BTreeSet<DimensionId>,
     damaged_graphs: BTreeSet<DimensionId>,
-    /// Keys that find something which is not there any more. Whoever follows them is not misled.
+    /// The number of keys that lead to missing entries. They do no harm to readers.
     pub stale: u64,
-    /// Chunks that were marked as lost before: that is no damage of which nobody knows.
+    /// The number of chunks already marked as lost. They are known losses, not new damage.
     pub marked_lost: u64,
 }
 
@@ -55,14 +55,14 @@ impl<'a> Checker<'a> {
         Ok(Self { world, blocks, tiles, graphs, damaged_graphs, stale, marked_lost })
     }
 
-    /// Something in this family cannot be read.
+    /// Notes that a part of this family cannot be read.
     pub fn miss(&mut self, family: Family) {
         if family == Family::Meta {
             self.damaged_graphs.extend(&self.graphs);
         }
     }
 
-    /// What is damaged in an entry; nothing if it is whole.
+    /// The damage in an entry; empty if the entry is whole.
     pub fn check(&mut self, family: Family, key: &[u8], value: &[u8]) -> Result<Vec<Damage>, StoreError> {
         let checked = match family {
             Family::Chunks => self.check_chunk(key, value),
@@ -74,7 +74,7 @@ impl<'a> Checker<'a> {
             Family::Meta => self.check_meta(key, value),
         };
         match checked {
-            // The value can be read, but not another that tells about it: that is told of where it is.
+            // This value is readable but depends on an unreadable one, which is reported at its own key.
             Err(StoreError::Damaged { .. }) => Ok(Vec::new()),
             Err(error) => damage(family, error).map(|damage| vec![damage]),
             damages => damages,
@@ -88,7 +88,7 @@ impl<'a> Checker<'a> {
         Ok(unmarked.into_iter().collect())
     }
 
-    /// Whether the value of a chunk can be used, or says that it is lost.
+    /// Checks that the value of a chunk can be decoded, or is the mark of a lost chunk.
     pub fn decode(&mut self, dimension: DimensionId, pos: ChunkPos, value: &[u8]) -> Result<(), StoreError> {
         if value == LOST_CHUNK {
             self.marked_lost += 1;
@@ -96,7 +96,7 @@ impl<'a> Checker<'a> {
         }
         match &self.blocks {
             Some(blocks) => match self.world.decode_chunk(blocks, (dimension, pos), value) {
-                // It is whole, only not for this version of the game.
+                // The chunk is whole, but not readable by this version of the game.
                 Err(StoreError::Unmigrated { .. }) => Ok(()),
                 decoded => decoded.map(drop),
             },
@@ -104,7 +104,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Whether nothing is generated over the chunk, as far as that is known.
+    /// Returns `true` unless the generator may overwrite the chunk, as far as the graph tells.
     fn is_marked(&self, dimension: DimensionId, chunk: ChunkPos) -> bool {
         if !self.graphs.contains(&dimension) || self.damaged_graphs.contains(&dimension) {
             return true;
@@ -113,7 +113,7 @@ impl<'a> Checker<'a> {
         self.tiles.get(&(dimension, column.tile())).is_some_and(|masks| stored_graph::is_marked(masks, column))
     }
 
-    /// A cluster's groups are damaged one by one.
+    /// Checks each group of a cluster separately.
     fn check_cluster(&mut self, tier: Tier, key: &[u8], value: &[u8]) -> Result<Vec<Damage>, StoreError> {
         let (dimension, first) = self.world.parsed(tier.family(), key, keys::parse_chunk_key)?;
         let own = ChunkGroup::of(dimension, first);
@@ -152,12 +152,12 @@ impl<'a> Checker<'a> {
         Ok(())
     }
 
-    /// Whether the packed group is in a hotter tier as well, where it is looked for first.
+    /// Returns `true` if the packed group also exists in a hotter tier, which is read first.
     pub fn is_elsewhere(&self, group: ChunkGroup, tier: Tier) -> Result<bool, StoreError> {
         let store = &self.world.store;
         let range = group.range();
         let hot = store.scan(Family::Chunks, &range.start..&range.end, 1);
-        // What cannot be read is told of where it is.
+        // Unreadable entries are reported at their own key.
         let is_hot = hot.map_or_else(unreadable, |found| Ok(!found.is_empty()))?;
         if is_hot || tier == Tier::Warm {
             return Ok(is_hot);
@@ -223,7 +223,7 @@ impl<'a> Checker<'a> {
     fn check_tile(&mut self, dimension: DimensionId, tile: TilePos, value: &[u8]) -> Result<Vec<Damage>, StoreError> {
         match self.world.tile_masks(dimension, tile, value) {
             Ok(masks) => {
-                // In a sparse dimension each chunk says for itself that it was generated.
+                // In a sparse dimension each stored chunk marks itself as generated.
                 if self.graphs.contains(&dimension) || !self.world.is_sparse(dimension)? {
                     self.graphs.insert(dimension);
                     self.tiles.insert((dimension, tile), masks);
@@ -231,7 +231,7 @@ impl<'a> Checker<'a> {
                 Ok(Vec::new())
             }
             Err(error) => {
-                // It is made anew when the dimension is opened.
+                // The graph is rebuilt when the dimension is opened.
                 self.damaged_graphs.insert(dimension);
                 Err(error)
             }
@@ -244,7 +244,7 @@ impl<'a> Checker<'a> {
         leads_there: impl Fn(&EntityRecord) -> bool,
     ) -> Result<Vec<Damage>, StoreError> {
         let leads_there = match self.world.entity(id) {
-            // It is told of where the entities are.
+            // A damaged entity is reported at its own key.
             Err(error) if error.is_damage() => true,
             record => record?.as_ref().is_some_and(leads_there),
         };
@@ -253,7 +253,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// Keys that are whole if they can be read, whatever is under them.
+/// Returns `true` for keys that are valid if they can be parsed, whatever their value is.
 fn says_all_by_itself(key: &[u8]) -> bool {
     keys::parse_key_of_dimension(keys::REMOVAL, key).is_some()
         || keys::parse_key_of_dimension(keys::SPARSE, key).is_some()
@@ -261,7 +261,7 @@ fn says_all_by_itself(key: &[u8]) -> bool {
         || keys::parse_damaged_key(key).is_some()
 }
 
-/// A damaged value, unless it was the store that failed.
+/// Converts the error of a damaged value to its damage. Failures of the store stay errors.
 fn damage(family: Family, error: StoreError) -> Result<Damage, StoreError> {
     match error {
         StoreError::Corrupt { what, reason, .. } => Ok(Damage::Value { family, what, reason }),
@@ -269,7 +269,7 @@ fn damage(family: Family, error: StoreError) -> Result<Damage, StoreError> {
     }
 }
 
-/// What cannot be read is told of where it is.
+/// Unreadable entries are reported at their own key.
 fn unreadable(error: StoreError) -> Result<bool, StoreError> {
     match error {
         StoreError::Damaged { .. } => Ok(false),

@@ -1,4 +1,4 @@
-//! A copy of all that is stored, byte for byte, from one backend to another.
+//! Byte-for-byte copies from one backend to another.
 
 use super::{Damage, UpkeepError};
 use crate::walk::{all_keys, walk};
@@ -6,14 +6,14 @@ use crate::work::Progress;
 use crate::{Durability, Family, KeyValueStore, StoreError, WriteBatch};
 use std::ops::ControlFlow;
 
-/// Copies everything from one store into another, which must be empty, and makes it durable there. Gives what was copied.
+/// Copies everything from one store into another, which must be empty, and makes it durable there. Returns the copied amount.
 ///
-/// After an error, what is in the other store is a part of a world, which nobody must open. Keys that begin with 256 times the
-/// highest byte are left out; no world has such.
+/// After an error the other store holds a part of a world and must not be opened. Keys that begin with 256 bytes of
+/// 0xff are skipped; no world has such keys.
 ///
 /// # Errors
-/// [`UpkeepError::NotEmpty`], [`UpkeepError::Cancelled`], or what a store said. What cannot be read is an error too: [salvage](super::salvage) goes on
-/// past it.
+/// [`UpkeepError::NotEmpty`], [`UpkeepError::Cancelled`], or an error of a store. Unreadable data is an error too;
+/// [salvage](super::salvage) skips it.
 pub fn copy_store(
     from: &dyn KeyValueStore,
     to: &dyn KeyValueStore,
@@ -39,7 +39,7 @@ pub fn copy_store(
     Ok(copied)
 }
 
-/// Nothing of two worlds may be mixed.
+/// Two worlds must not be mixed.
 pub(super) fn expect_empty(store: &dyn KeyValueStore) -> Result<(), UpkeepError> {
     for family in Family::ALL {
         let all = all_keys();

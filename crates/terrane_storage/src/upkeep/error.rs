@@ -1,4 +1,4 @@
-//! What can go wrong in looking after a world.
+//! The errors of upkeep.
 
 use crate::space::ColumnPos;
 use crate::work::FileError;
@@ -7,44 +7,43 @@ use std::path::PathBuf;
 use terrane_objects::ObjectStoreError;
 use thiserror::Error;
 
-/// Why a world is not copied, salvaged or restored, a dimension not exported, an export not imported, or an object not kept
-/// for one; or not wholly.
+/// A copy, salvage, restore, export or import that failed or is incomplete, or an object that cannot be kept for exports.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum UpkeepError {
-    /// A store fails, or something in it is damaged.
+    /// The store fails or holds damaged data.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A world, or the new one, cannot be opened or made.
+    /// The source or target world cannot be opened or created.
     #[error(transparent)]
     Open(#[from] WorldOpenError),
-    /// Nothing is copied into a store that has something in it.
+    /// The target store is not empty. Nothing was copied.
     #[error("{} is not empty; nothing was copied into it", path.display())]
     NotEmpty {
-        /// Where the store is.
+        /// The path of the store.
         path: PathBuf,
     },
-    /// It was told to stop, and nothing of it is left but a part of a world in a store that was empty.
+    /// The operation was stopped. At most a part of a world is left, in a store that was empty.
     #[error("it was stopped")]
     Cancelled,
-    /// A file of the export fails.
+    /// A file of the export cannot be read or written.
     #[error(transparent)]
     Objects(#[from] ObjectStoreError),
-    /// The system says nothing of a file of the export, or does not remove it.
+    /// The system cannot inspect or remove a file of the export.
     #[error(transparent)]
     File(#[from] FileError),
-    /// No world would take it in.
+    /// The export would exceed a limit, so that no world could import it.
     #[error("{what} is more than an export can have")]
     TooLarge {
-        /// What there is too much of.
+        /// The part that is too large.
         what: String,
     },
-    /// There is a whole export already.
+    /// A complete export already exists.
     #[error("{} is there already, and whole", path.display())]
     Exists {
         /// The file.
         path: PathBuf,
     },
-    /// The file holds something else than the beginning of this export.
+    /// The file holds something other than the beginning of this export.
     #[error(
         "{} is not the beginning of this export: it has another dimension, box or kind of objects, or the world was opened to \
          be played or was changed since; remove it, or choose another file", path.display()
@@ -53,66 +52,67 @@ pub enum UpkeepError {
         /// The file.
         path: PathBuf,
     },
-    /// Something in a file is damaged, or missing. All that came into the world before stays.
+    /// A part of a file is damaged or missing. Everything that was imported before stays.
     #[error("{}: {key:?} cannot be used: {reason}", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// The object.
+        /// The key of the object.
         key: String,
-        /// What is wrong with it.
+        /// A description of the damage.
         reason: String,
     },
-    /// The index of a file had to be made anew, and some of its blocks cannot be read: a game's own objects may have been in
-    /// them, and nobody knows of which.
+    /// The index of a file had to be rebuilt, and some of its blocks cannot be read. They may have held kept objects,
+    /// of unknown keys.
     #[error("{blocks} blocks of {} cannot be read: objects that were in them may be missing", path.display())]
     UnknownLoss {
         /// The file.
         path: PathBuf,
-        /// How many blocks.
+        /// The number of unreadable blocks.
         blocks: u64,
     },
-    /// The export was stopped, or its file cut short.
+    /// The export was interrupted, or its file is truncated.
     #[error("{} is not whole: if its export was stopped, the same export finishes it", path.display())]
     Unfinished {
         /// The file.
         path: PathBuf,
     },
-    /// There is ground already. If that is so before the import has begun, nothing was changed.
+    /// The target area already has columns. If they are found before the import begins, the world is unchanged.
     #[error("{count} columns are there already, the first of them {first}")]
     Occupied {
-        /// How many.
+        /// The number of columns.
         count: u64,
-        /// One of them.
+        /// The first of them.
         first: ColumnPos,
     },
-    /// Parts of columns are to come to where nothing was generated yet. If that is so before the import has begun, nothing was
-    /// changed.
+    /// The export has only a part of the height of columns that were never generated in the target. If that is found
+    /// before the import begins, the world is unchanged.
     #[error(
         "{count} columns were never generated, the first of them {first}, and the export has only a part of their heights"
     )]
     Ungenerated {
-        /// How many.
+        /// The number of columns.
         count: u64,
-        /// One of them.
+        /// The first of them.
         first: ColumnPos,
     },
-    /// It would leave the grid.
+    /// The column would be moved out of the grid.
     #[error("the column {column} cannot be moved so far")]
     OutOfRange {
-        /// Where it is in the export.
+        /// The column's position in the export.
         column: ColumnPos,
     },
-    /// It was begun with other options: for ground that is there, or that was never generated.
+    /// The import was begun with other options for existing or ungenerated ground.
     #[error("it was begun with other options: go on with those, or begin anew")]
     OtherOptions,
-    /// The dimension's chunks are generated one by one, and the export's columns as a whole: all air of its box has to be stored.
+    /// The dimension generates chunks one by one, and the export has whole columns: all air of its box would have to be
+    /// stored.
     #[error("chunks of this dimension are generated one by one: it takes in boxes of at most {most} chunks in height")]
     TooHigh {
-        /// Heights of chunks.
+        /// The maximum height, in chunks.
         most: u64,
     },
-    /// A component of blocks has other sizes in the two worlds.
+    /// A block component has values of different sizes in the two worlds.
     #[error("the component {name:?} in version {version} has values of another size in this world")]
     Component {
         /// Its name.
@@ -120,7 +120,7 @@ pub enum UpkeepError {
         /// Its version.
         version: u32,
     },
-    /// The key of an object that is to be kept is kept for the format, or cannot be one.
+    /// The key is reserved for the format or is invalid, so the object cannot be kept.
     #[error(
         "{key:?} is no key of a game's own: those have 1 to 512 bytes, a colon, and a place where there can be blocks if any"
     )]
@@ -131,7 +131,7 @@ pub enum UpkeepError {
 }
 
 impl UpkeepError {
-    /// Whether something in the files or in the world is not what was written.
+    /// Returns `true` if the files or the world are damaged.
     pub fn is_damage(&self) -> bool {
         match self {
             Self::Store(error) => error.is_damage(),
@@ -142,7 +142,7 @@ impl UpkeepError {
         }
     }
 
-    /// Whether it is of an object or a file of the export, also of one that is not there, and not of the world.
+    /// Returns `true` if the error concerns an object or file of the export, even a missing one, and not the world.
     pub(super) fn is_of_files(&self) -> bool {
         matches!(self, Self::Damaged { .. } | Self::UnknownLoss { .. } | Self::Objects(_))
     }

@@ -1,6 +1,7 @@
-//! Dimensions, or boxes of them, as object stores: exports that another world takes in, with other numbers for its blocks.
+//! Exports: dimensions, or boxes of them, as object stores. Another world can import them, under its own numbers for
+//! the blocks.
 //!
-//! `docs/exports.md` has the keys and the values, for other programs.
+//! `docs/exports.md` specifies the keys and values, for other programs.
 
 mod arrival;
 mod export;
@@ -24,113 +25,115 @@ use super::{Listed, UpkeepError};
 use crate::space::{BlockBox, ColumnPos};
 use serde::{Deserialize, Serialize};
 
-/// What is exported, and how.
+/// The options of an export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportOptions {
-    /// The box: all chunks that it reaches, whole.
+    /// The box to export. Chunks that it touches are exported whole.
     pub area: BlockBox,
-    /// Whether the ground is packed: an object for 4 x 4 x 4 chunks and one for all else of 4 x 4 columns, instead of an object
-    /// a chunk and up to four a column. `None` for packs if there are more than 1,024 columns.
+    /// Whether chunks are packed: one object for 4 x 4 x 4 chunks and one for everything else of 4 x 4 columns, instead
+    /// of one object per chunk and up to four per column. `None` packs if there are more than 1,024 columns.
     pub packs: Option<bool>,
-    /// How many objects are in a file; a batch of columns is not torn apart for it.
+    /// The number of objects per file. A batch of columns is never split between files.
     pub objects_per_file: usize,
-    /// Whether columns of which something is damaged are left out. Without, that is an error.
+    /// Whether damaged columns are left out. Otherwise damage is an error.
     pub leaves_damaged: bool,
 }
 
 impl Default for ExportOptions {
-    /// The whole dimension, packed if it is large; 100,000 objects a file; damage is an error.
+    /// Exports the whole dimension, packed if it is large, with 100,000 objects per file. Damage is an error.
     fn default() -> Self {
         Self { area: BlockBox::ALL, packs: None, objects_per_file: 100_000, leaves_damaged: false }
     }
 }
 
-/// What an export has written, calls before that were stopped included.
+/// The totals of an export, including earlier calls that were stopped.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExportReport {
-    /// Whether it came to the end. If not, the same call goes on.
+    /// `true` if the export is complete. If not, the same call continues it.
     pub finished: bool,
-    /// Columns.
+    /// The number of columns.
     pub columns: u64,
-    /// Chunks.
+    /// The number of chunks.
     pub chunks: u64,
-    /// Entities.
+    /// The number of entities.
     pub entities: u64,
-    /// Objects that were kept with the dimension.
+    /// The number of kept objects of the dimension.
     pub objects: u64,
-    /// Files.
+    /// The number of files.
     pub files: u32,
-    /// What was left out because it is damaged.
+    /// The data that was left out because of damage.
     pub lost: Listed<LostObject>,
 }
 
-/// How an export comes into a world.
+/// The options of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImportOptions {
-    /// The name of the dimension that it comes to, which is made if it is not there. `None` for the one that it has.
+    /// The name of the target dimension, which is created if necessary. `None` keeps the name in the export.
     pub dimension: Option<String>,
-    /// How far it is moved along x, y and z, in chunks.
+    /// The distance by which the columns are moved along x, y and z, in chunks.
     pub moved_by: [i64; 3],
-    /// What becomes of ground that is there already.
+    /// The treatment of existing ground.
     pub existing: ExistingGround,
-    /// Whether columns that were never generated are left out, if the export has only a part of their heights. Without, that is
-    /// an error that comes before anything is changed.
+    /// Whether columns that were never generated are left out if the export has only a part of their height. Otherwise
+    /// they are an error, found before anything is changed.
     pub leaves_ungenerated: bool,
-    /// Whether columns of which something in the files is damaged are left out. Without, that is an error.
+    /// Whether columns with damage in the files are left out. Otherwise damage is an error.
     pub leaves_damaged: bool,
-    /// Whether an import of the same export that was stopped is forgotten. What it brought is then ground that is there already.
+    /// Whether the progress of an earlier stopped import of the same export is discarded. Its columns then count as
+    /// existing ground.
     pub begins_anew: bool,
 }
 
-/// What becomes of ground that is there already, where other ground is to come.
+/// The treatment of existing ground in the target area of an import.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ExistingGround {
-    /// That is an error, which comes before anything is changed.
+    /// Existing ground is an error, found before anything is changed.
     #[default]
     Refuse,
-    /// It stays, and what is to come there is left out: whole columns, or chunks of a sparse dimension.
+    /// Existing ground is kept, and whole columns, or chunks of a sparse dimension, of the export are left out.
     Keep,
-    /// It is replaced. Its entities stay.
+    /// Existing ground is replaced. Its entities stay.
     Replace,
 }
 
-/// What an import did, calls before that were stopped included.
+/// The totals of an import, including earlier calls that were stopped.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImportReport {
-    /// Whether it came to the end. If not, the same call goes on.
+    /// `true` if the import is complete. If not, the same call continues it.
     pub finished: bool,
-    /// Columns that came into the world.
+    /// The number of imported columns.
     pub columns: u64,
-    /// Chunks of them.
+    /// The number of imported chunks.
     pub chunks: u64,
-    /// Entities that came into the world.
+    /// The number of imported entities.
     pub entities: u64,
-    /// Entities that the world has already, wherever they are: nobody is there twice.
+    /// The number of entities left out because the world already has them, in any place.
     pub known_entities: u64,
-    /// Entities that hang on others and were in a dimension that the world does not have: they are where the others are.
+    /// The number of entities that are attached to others and were in a dimension that the world does not have. They
+    /// are placed where the others are.
     pub displaced_entities: u64,
-    /// Objects that the world only keeps.
+    /// The number of kept objects.
     pub objects: u64,
-    /// Objects that the world keeps already, and that stay as they are.
+    /// The number of kept objects left out because the world already has them.
     pub known_objects: u64,
-    /// Objects whose ground was left out, and they with it.
+    /// The number of kept objects left out together with their ground.
     pub left_objects: u64,
-    /// Columns, or chunks of a sparse dimension, that were there already and stay.
+    /// The number of existing columns, or chunks of a sparse dimension, that were kept.
     pub left: u64,
-    /// Columns that were never generated and were left out.
+    /// The number of columns left out because they were never generated.
     pub ungenerated: u64,
-    /// Types of blocks that are new in the world's list.
+    /// The number of block types that were added to the world's list.
     pub new_types: u64,
-    /// What was left out because it is damaged.
+    /// The data that was left out because of damage.
     pub lost: Listed<LostObject>,
 }
 
-/// Something that was left out of an export, or of an import.
+/// Data that was left out of an export or import.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LostObject {
-    /// The column, where it was; `None` for an object that a world only keeps.
+    /// The original column; `None` for a kept object without ground.
     pub column: Option<ColumnPos>,
-    /// What is damaged, and where.
+    /// The damage and its place.
     pub reason: String,
 }
 

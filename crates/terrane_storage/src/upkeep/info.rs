@@ -1,26 +1,26 @@
-//! What is in a world, at a glance: without reading all of it.
+//! A summary of a world's contents, made without reading all of them.
 
 use crate::space::{BlockPos, DimensionId};
 use crate::{Family, FamilySize, RegistryLists, StoreError, StoredDimension, WorldStore, keys};
 use std::time::{Duration, SystemTime};
 use uuid::Uuid;
 
-/// What is in a world.
+/// A summary of a world's contents.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorldInfo {
-    /// The format of what is stored.
+    /// The format of the stored data.
     pub format: u32,
-    /// When the world was made.
+    /// The creation time of the world.
     pub created_at: SystemTime,
-    /// How often it has been opened to be played.
+    /// The number of times that the world was opened to be played.
     pub sessions: u64,
-    /// How long it has been open in all of them.
+    /// The play time of the world.
     pub play_time: Duration,
-    /// About how much there is in each family, as the store knows it; `None` if it does not.
+    /// The approximate size of each family; `None` if the store does not know it.
     pub families: Vec<(Family, Option<FamilySize>)>,
-    /// The dimensions, by name, each with the number of columns that are stored of it, as its graph says.
+    /// The dimensions, by name, each with the number of its stored columns according to its graph.
     pub dimensions: Vec<(StoredDimension, u64)>,
-    /// The players, by the length of their names and then by name.
+    /// The players, ordered by the length of their names and then by name.
     pub players: Vec<StoredPlayer>,
     /// The types that the world knows.
     pub registry: RegistryLists,
@@ -29,19 +29,20 @@ pub struct WorldInfo {
 /// A player of the world.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredPlayer {
-    /// Its name.
+    /// The player's name.
     pub name: String,
-    /// Its entity.
+    /// The UUID of the player's entity.
     pub id: Uuid,
-    /// In which dimension it is, and where; `None` if its record cannot be read.
+    /// The player's dimension and position; `None` if the record cannot be read.
     pub place: Option<(DimensionId, BlockPos)>,
 }
 
 impl WorldStore {
-    /// What is in the world. Takes time in proportion to the columns and players, not to what is in them.
+    /// A summary of the world's contents. The time it takes grows with the number of columns and players, not with
+    /// their contents.
     ///
     /// # Errors
-    /// Those of the store, and of damaged lists of types, records and graphs of dimensions.
+    /// Errors of the store, and damage in lists of types, records or graphs of dimensions.
     pub fn info(&self) -> Result<WorldInfo, StoreError> {
         let size = |family| Ok((family, self.store.approximate_family(family)?));
         let mut dimensions = Vec::new();
@@ -67,7 +68,7 @@ impl WorldStore {
             let (name, id) = self.parsed(Family::Meta, key, keys::parse_player_key)?;
             let place = match self.entity(id) {
                 Ok(Some(record)) if record.player().as_deref() == Some(name) => Some((record.dimension, record.block)),
-                // The key was left behind.
+                // The key is stale.
                 Ok(_) => return Ok(None),
                 Err(error) if error.is_damage() => None,
                 Err(error) => return Err(error),

@@ -1,27 +1,27 @@
-//! One chunk as it is stored.
+//! Inspection of single stored chunks.
 
 use crate::chunk::Chunk;
 use crate::space::{ChunkPos, DimensionId};
 use crate::{StoreError, StoredItem, Tier, WorldStore};
 
-/// A chunk as it is stored.
+/// A stored chunk.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InspectedChunk {
-    /// Where it lies.
+    /// The chunk's tier.
     pub tier: Tier,
-    /// How often it changed.
+    /// The number of times that the chunk changed.
     pub version: u64,
-    /// Bytes of its value, before what the store compresses.
+    /// The size of the value in bytes, before compression by the store.
     pub bytes: usize,
-    /// What is in it.
+    /// The contents.
     pub chunk: Chunk,
 }
 
 impl WorldStore {
-    /// One chunk as it is stored, in whatever tier; `None` if it is not.
+    /// The stored chunk at `pos`, from any tier; `None` if it is not stored.
     ///
     /// # Errors
-    /// Those of the store, and of a chunk that is damaged.
+    /// Errors of the store, and damage of the chunk.
     pub fn inspect_chunk(&self, dimension: DimensionId, pos: ChunkPos) -> Result<Option<InspectedChunk>, StoreError> {
         let blocks = self.known_blocks()?;
         let Some((tier, value)) = self.chunk_value(dimension, pos)? else { return Ok(None) };

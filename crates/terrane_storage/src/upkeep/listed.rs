@@ -1,16 +1,16 @@
-//! Lists of what there may be any number of.
+//! Lists of bounded length for findings of unbounded number.
 
 use serde::{Deserialize, Serialize};
 
-/// What a list has at most: reports are held in memory, and some are written again and again.
+/// The maximum length of a list: reports are held in memory, and some are written repeatedly.
 const MAX_LISTED: usize = 1_000;
 
-/// What was found of something that there may be any number of.
+/// A list of findings, cut off after the first thousand.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listed<T> {
-    /// The first thousand, as they were found.
+    /// The first thousand, in the order in which they were found.
     pub first: Vec<T>,
-    /// How many more there are than those.
+    /// The number of further findings.
     pub more: u64,
 }
 
@@ -33,12 +33,12 @@ impl<T> Listed<T> {
         self.more += other.more;
     }
 
-    /// How many there are.
+    /// The total number of findings.
     pub fn count(&self) -> u64 {
         self.first.len() as u64 + self.more
     }
 
-    /// Whether there is none.
+    /// Returns `true` if there are no findings.
     pub fn is_empty(&self) -> bool {
         self.first.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Worlds on disk that are made of others: they are put together under another name, and are worlds only when they are whole.
+//! Creation of worlds on disk from other data. Each is built under another name and becomes a world only when it is complete.
 
 use super::copy::copy_store;
 use super::exports::check_export;
@@ -14,10 +14,10 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Copies a world into the folder `path`, which must be empty or not there yet. If it is stopped, nothing is left there.
+/// Copies a world into the folder `path`, which must be empty or missing. If the copy is stopped, nothing is left there.
 ///
 /// # Errors
-/// As [`copy_store`], and if there is something in the folder.
+/// The same as those of [`copy_store`]; also if the folder is not empty.
 pub fn copy_world(
     from: &WorldStore,
     path: &Path,
@@ -30,15 +30,15 @@ pub fn copy_world(
     Ok(copied)
 }
 
-/// [Salvages](super::salvage) the world in the folder `damaged` into the folder `path`, which must be empty or not there yet. If
-/// it is stopped, nothing is left there.
+/// [Salvages](super::salvage) the world in the folder `damaged` into the folder `path`, which must be empty or missing.
+/// If the salvage is stopped, nothing is left there.
 ///
-/// A world that cannot be opened is salvaged too: if its marker is missing or damaged, or if RocksDB refuses its database, because
-/// of a manifest, tables, blob files or logs that are missing or damaged. What is left of them is read then, and what is
-/// lost is among the damage.
+/// A world that cannot be opened is salvaged too: if its marker is missing or damaged, or if RocksDB refuses its
+/// database because a manifest, tables, blob files or logs are missing or damaged. The remaining files are then read,
+/// and the losses are reported as damage.
 ///
 /// # Errors
-/// As [`salvage`](super::salvage), and if there is something in the folder, or nothing left of the world.
+/// The same as those of [`salvage`](super::salvage); also if the folder is not empty, or nothing of the world is left.
 pub fn salvage_world(
     damaged: &Path,
     path: &Path,
@@ -62,7 +62,7 @@ pub fn salvage_world(
     Ok(report)
 }
 
-/// The database in a folder, or what is left of it.
+/// Opens the database in a folder, or the remains of it.
 fn open_database(path: &Path, scratch: &Path, lost: &mut Listed<Damage>) -> Result<Arc<dyn KeyValueStore>, StoreError> {
     let error = match RocksStore::open_to_read(path) {
         Ok(store) => return Ok(Arc::new(store)),
@@ -80,12 +80,12 @@ fn open_database(path: &Path, scratch: &Path, lost: &mut Listed<Damage>) -> Resu
     Ok(Arc::new(remains))
 }
 
-/// Makes a world of a backup, in the folder `path`, which must be empty or not there yet: of the newest one in `backups`, or
-/// of the one with this number. It looks at `stop` when the database is there, which is one long step.
+/// Restores a backup as a world in the folder `path`, which must be empty or missing. The backup is the newest one in
+/// `backups`, or the one with this number. `stop` is checked once the database is restored, which is one long step.
 ///
 /// # Errors
-/// As [`RocksStore::restore`], [`UpkeepError::Cancelled`], and if there is something in the folder, or no world in the backup
-/// that this version of the crate can open. Nothing is left in the folder then.
+/// The same as those of [`RocksStore::restore`], [`UpkeepError::Cancelled`], and if the folder is not empty or the
+/// backup holds no world that this version of the crate can open. Nothing is left in the folder then.
 pub fn restore_world(backups: &Path, number: Option<u32>, path: &Path, stop: &Stop) -> Result<Backup, UpkeepError> {
     let new = NewWorld::begin(path)?;
     let restored = RocksStore::restore(backups, number, &new.database)?;
@@ -98,24 +98,25 @@ pub fn restore_world(backups: &Path, number: Option<u32>, path: &Path, stop: &St
     Ok(restored)
 }
 
-/// [Imports](WorldStore::import_dimension) an export into the world in the folder `path`, which is made if it is not there. If
-/// the import fails, nothing is left of a world that was made for it. One that is stopped stays, and the same call goes on.
+/// [Imports](WorldStore::import_dimension) an export into the world in the folder `path`, which is created if
+/// necessary. If the import fails, a world that was created for it is removed. If it is stopped, the world stays, and
+/// the same call continues the import.
 ///
 /// # Errors
-/// As [`WorldStore::import_dimension`], and [`UpkeepError::Open`] if the world cannot be opened or made.
+/// The same as those of [`WorldStore::import_dimension`], and [`UpkeepError::Open`] if the world cannot be opened or created.
 pub fn import_world(
     export: &Path,
     path: &Path,
     options: &ImportOptions,
     progress: impl FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<ImportReport, UpkeepError> {
-    // No world is made for a file that has nothing for it.
+    // Checked first, so that no world is created for a useless file.
     check_export(export, options.leaves_damaged)?;
     let (made, is_new) = (missing_folders(path), !WorldFolder::holds_world(path));
     let world = WorldStore::open(&StorageConfig::Path(path.to_path_buf())).map_err(UpkeepError::Open);
     let imported = world.and_then(|world| world.import_dimension(export, options, progress));
     if imported.is_err() && is_new {
-        // As far as possible: the error is what counts.
+        // Best effort: the error of the import matters more.
         let _ = WorldFolder::remove_world(path);
         remove_empty(&made);
     }
@@ -126,19 +127,19 @@ fn end_if_stopped(stop: &Stop) -> Result<(), UpkeepError> {
     if stop.is_stopped() { Err(UpkeepError::Cancelled) } else { Ok(()) }
 }
 
-/// A world that is being put together. Without [`finish`](Self::finish) nothing is left of it.
+/// A world under construction. Unless it is [finished](Self::finish), dropping it removes everything.
 struct NewWorld {
     folder: WorldFolder,
-    /// Those that are there only for it.
+    /// The folders that were created for it.
     made: Vec<PathBuf>,
-    /// Nobody takes it for that of a world.
+    /// The database, under a name that no world uses.
     database: PathBuf,
     is_finished: bool,
 }
 
 impl NewWorld {
     fn begin(path: &Path) -> Result<Self, WorldOpenError> {
-        // Also if it is the one that the new one is made of, which is locked.
+        // Checked before the lock is taken, because `path` may be the source world, which is locked.
         if WorldFolder::holds_world(path) {
             return Err(WorldOpenError::Exists { path: path.to_path_buf() });
         }
@@ -160,7 +161,7 @@ impl NewWorld {
         from.map_or(Ok(()), |from| snapshot_files::copy(&from, &self.folder.snapshots()))
     }
 
-    /// Makes it a world. Its database must be closed.
+    /// Completes the world. Its database must be closed.
     fn finish(mut self) -> Result<(), WorldOpenError> {
         self.folder.finish_database()?;
         self.folder.finish_creation()?;
@@ -174,19 +175,19 @@ impl Drop for NewWorld {
         if self.is_finished {
             return;
         }
-        // As far as possible: who tries again is told what is in the way.
+        // Best effort: the next attempt reports any file that is in the way.
         let _ = self.folder.clear().and_then(|()| self.folder.forget());
         remove_empty(&self.made);
     }
 }
 
-/// The folders that are not there before a world is made in the first of them.
+/// The folders that do not exist yet and are needed for a world in `path`, innermost first.
 fn missing_folders(path: &Path) -> Vec<PathBuf> {
     let missing = path.ancestors().take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists());
     missing.map(Path::to_path_buf).collect()
 }
 
-/// Removes the folders that are empty by now, each with nothing but the one before in it.
+/// Removes the folders, innermost first, up to the first that is not empty.
 fn remove_empty(folders: &[PathBuf]) {
     folders.iter().map_while(|folder| fs::remove_dir(folder).ok()).for_each(drop);
 }

@@ -1,4 +1,4 @@
-//! Deleting what lies outside a shape.
+//! Deletion of everything outside a shape.
 
 use super::Listed;
 use crate::space::{BatchPos, ColumnArea, ColumnPos, DimensionId, TILE_COLUMNS, TilePos};
@@ -10,35 +10,35 @@ use std::collections::BTreeSet;
 use std::ops::{ControlFlow, Range};
 use uuid::Uuid;
 
-/// An entity outside the shape that stays.
+/// An entity outside the shape that is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptEntity {
-    /// Who it is.
+    /// The entity's UUID.
     pub id: Uuid,
-    /// Where it is.
+    /// The entity's column.
     pub column: ColumnPos,
-    /// Whether its record is damaged. Otherwise it, or a child, holds ground loaded around itself: it may be a player.
+    /// `true` if the record is damaged. Otherwise the entity or a child of it is a viewer and may be a player.
     pub is_damaged: bool,
 }
 
-/// What [`WorldStore::prune`] deleted, or would.
+/// The result of [`WorldStore::prune`]: deleted data, or the data that would be deleted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PruneReport {
-    /// Columns that were stored and are generated anew when somebody comes there again.
+    /// The number of deleted columns. They are generated anew when they are needed again.
     pub columns: u64,
-    /// Chunks in all tiers.
+    /// The number of deleted chunks, in all tiers.
     pub chunks: u64,
-    /// Entities.
+    /// The number of deleted entities.
     pub entities: u64,
-    /// Lists of block ticks, summaries, kept objects of exports, and pieces of the opacity map.
+    /// The number of deleted lists of block ticks, summaries, kept objects of exports, and opacity maps of batches.
     pub other: u64,
-    /// Entities outside that stay.
+    /// The entities outside the shape that were kept.
     pub kept: Listed<KeptEntity>,
-    /// Whether it came to the end. If not, the same call goes on.
+    /// `true` if the prune is complete. If not, the same call continues it.
     pub finished: bool,
 }
 
-/// What goes in one write: all that is outside the shape in a tile of the graph.
+/// The part of a graph's tile outside the shape. It is deleted in one write.
 struct Tile<'a> {
     world: &'a WorldStore,
     dimension: DimensionId,
@@ -48,20 +48,20 @@ struct Tile<'a> {
 }
 
 impl WorldStore {
-    /// Deletes what lies outside `keep` in a dimension: columns in all tiers with their block ticks, entities, summaries and
-    /// opacity. They are generated anew when somebody comes there. Entities that hold ground loaded, as players do, stay.
-    /// With `is_trial` nothing is deleted, only counted.
+    /// Deletes everything outside `keep` in a dimension: columns in all tiers with their block ticks, entities,
+    /// summaries and opacity maps. The columns are generated anew when they are needed again. Entities that are
+    /// viewers, such as players, are kept. With `is_trial`, data is only counted.
     ///
-    /// Each square of 32 x 32 columns goes in one atomic write together with its marks in the graph of what is stored. Squares
-    /// that the graph does not know are left alone; [`verify`](Self::verify) finds chunks there. The dimension must not be open
-    /// in a running world. Imports into it that are not finished are forgotten. The store gives the room back when it is
-    /// [compacted](super::super::KeyValueStore::compact).
+    /// Each tile of 32 x 32 columns is deleted in one atomic write, together with its marks in the stored graph. Tiles
+    /// that the graph does not know are skipped; [`verify`](Self::verify) finds chunks there. The dimension must not be
+    /// open in a running world. The progress of unfinished imports into it is discarded. The store reclaims the space
+    /// when it is [compacted](super::super::KeyValueStore::compact).
     ///
-    /// `progress` is told after each square, in squares, and can stop it.
+    /// `progress` is called after each tile, counts tiles, and can stop the prune.
     ///
     /// # Errors
-    /// Those of the store, and of damaged clusters and pieces of the graph. What was deleted before stays so, and the same
-    /// call goes on.
+    /// Errors of the store, and damage of clusters or of tiles of the graph. Data that was deleted by then stays
+    /// deleted, and the same call continues.
     pub fn prune(
         &self,
         dimension: DimensionId,
@@ -89,11 +89,11 @@ impl WorldStore {
         Ok(report)
     }
 
-    /// Gives back the room of what was deleted, family by family. `progress` is told before each, in families, and can stop
-    /// it.
+    /// Reclaims the space of deleted data, family by family. `progress` is called before each family, counts families,
+    /// and can stop the compaction.
     ///
     /// # Errors
-    /// Those of the store, or that the world was opened only to be read.
+    /// Errors of the store; also if the world was opened only to be read.
     pub fn compact(
         &self,
         mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
@@ -109,7 +109,7 @@ impl WorldStore {
 }
 
 impl Tile<'_> {
-    /// Gives the bytes of the keys and values that were written.
+    /// Deletes the tile's part. Returns the size of the written keys and values in bytes.
     fn prune(mut self, is_trial: bool, report: &mut PruneReport) -> Result<u64, StoreError> {
         if self.columns().all(|column| self.keep.contains(column)) {
             return Ok(0);
@@ -148,7 +148,7 @@ impl Tile<'_> {
         self.pos.batches().flat_map(BatchPos::columns)
     }
 
-    /// Gives how many columns were marked.
+    /// Removes the marks of the columns. Returns the number of columns that were marked.
     fn unmark(&mut self, mut masks: Masks) -> u64 {
         let mut count = 0;
         for column in self.columns().filter(|column| !self.keep.contains(*column)) {
@@ -170,7 +170,7 @@ impl Tile<'_> {
         self.remove_rows(keys::block_ticks_range, column)
     }
 
-    /// Objects of exports that belong to the columns.
+    /// Removes kept objects that belong to the columns.
     fn remove_objects(&mut self) -> Result<u64, StoreError> {
         self.remove_rows(keys::object_range, |key| keys::parse_object_key(key)?.1)
     }
@@ -192,7 +192,7 @@ impl Tile<'_> {
         Ok(count)
     }
 
-    /// Summaries of the columns, and the opacity of batches of which not all stays: that is made anew.
+    /// Removes summaries of the columns, and opacity maps of batches that are not kept whole. Those are made anew.
     fn remove_values(&mut self) -> Result<u64, StoreError> {
         let outside: Vec<ColumnPos> = self.columns().filter(|column| !self.keep.contains(*column)).collect();
         let batches: BTreeSet<BatchPos> = outside.iter().map(|column| column.batch()).collect();
@@ -220,7 +220,7 @@ impl Tile<'_> {
                     Ok(Some(record)) if record.dimension == dimension && record.column() == column => {
                         self.remove_entity(&record, report);
                     }
-                    // Nobody is there, so this key was left behind.
+                    // The entity is not in this column, so the key is stale.
                     Ok(_) => self.writes.delete(Family::Meta, key),
                     Err(error) if error.is_damage() => {
                         report.kept.add(KeptEntity { id, column, is_damaged: true });
@@ -242,7 +242,7 @@ impl Tile<'_> {
         self.writes.delete(Family::Entities, keys::entity_key(record.id));
     }
 
-    /// The rows of columns: x, the first z and the last.
+    /// The rows of columns, each as x, first z and last z.
     fn rows(&self) -> impl Iterator<Item = (i64, i64, i64)> + use<> {
         let side = TILE_COLUMNS as i64;
         let (x, z) = (self.pos.x * side, self.pos.z * side);

@@ -1,4 +1,4 @@
-//! A new world of all that can still be read of a damaged one.
+//! Salvage: a new world from the readable parts of a damaged one.
 
 use super::check::{self, Checker};
 use super::copy::expect_empty;
@@ -13,20 +13,20 @@ use crate::{ChunkGroup, Durability, Family, KeyValue, KeyValueStore, StoreError,
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
-/// Copies all that can be read of a world into an empty store.
+/// Copies the readable parts of a world into an empty store.
 ///
-/// Whole values are copied as they are. Of damaged ones a [copy](WorldStore::set_aside) is kept, which nobody reads unasked. A
-/// damaged chunk is marked as lost in its place: the game refuses its column or generates it anew, as it is set to. What the
-/// database cannot read is left out. A damaged header, a damaged graph of stored columns and the keys that lead to entities are
-/// made anew of all the rest. A dimension whose record is lost gets one that says nothing of its generator: no game opens it,
-/// but it can be exported, and imported into another.
+/// Whole values are copied unchanged. Damaged values are kept as a [copy](WorldStore::set_aside) that no game reads. A
+/// damaged chunk is marked as lost: depending on its settings, the game refuses the chunk's column or generates it
+/// anew. Parts that the database cannot read are left out. A damaged header, a damaged stored graph and the keys that
+/// lead to entities are rebuilt from the other data. A dimension whose record is lost gets one without a generator: no
+/// game can open it, but it can be exported, and imported into another dimension.
 ///
-/// The lists of types say what all the rest means. Without them a game would give the same numbers to other things, so they are
-/// copied also if they are damaged, and what cannot be read of them is marked as lost: then the new world is refused until
-/// somebody has put them right. Everything else of the new world is found whole by [`verify`](WorldStore::verify).
+/// The lists of types give meaning to all other data. Without them, a game would reuse the same numbers for other
+/// types. So they are copied even if damaged, and unreadable lists are marked as lost: the new world is then refused
+/// until its lists are repaired. All other data of the new world passes [`verify`](WorldStore::verify).
 ///
 /// # Errors
-/// [`UpkeepError::NotEmpty`], [`UpkeepError::Cancelled`], or what a store said.
+/// [`UpkeepError::NotEmpty`], [`UpkeepError::Cancelled`], or an error of a store.
 pub fn salvage(
     from: &WorldStore,
     to: &dyn KeyValueStore,
@@ -35,7 +35,7 @@ pub fn salvage(
     salvage_rest(from, to, Listed::default(), progress)
 }
 
-/// The same for a world of which some files are lost already.
+/// Like [`salvage`], for a world that has already lost some files.
 pub(super) fn salvage_rest(
     from: &WorldStore,
     to: &dyn KeyValueStore,
@@ -43,7 +43,7 @@ pub(super) fn salvage_rest(
     progress: impl FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<VerifyReport, UpkeepError> {
     expect_empty(to)?;
-    // Nobody can tell what was in a file that is not there.
+    // The lost files may have held data of any family.
     let lost: BTreeSet<Family> = Family::ALL.into_iter().filter(|_| !lost_files.is_empty()).collect();
     let report = VerifyReport { damage: lost_files, ..VerifyReport::default() };
     let (known, nameless, columns, without_graph) = Default::default();
@@ -58,20 +58,19 @@ pub(super) fn salvage_rest(
     Ok(VerifyReport { read, stale, marked_lost, finished, ..salvage.report })
 }
 
-/// A world that is being salvaged.
 struct Salvage<'a> {
     from: &'a WorldStore,
     to: &'a dyn KeyValueStore,
     checker: Checker<'a>,
-    /// The families of which something cannot be read.
+    /// The families with unreadable parts.
     lost: BTreeSet<Family>,
     /// The dimensions that have a record.
     known: BTreeSet<DimensionId>,
-    /// The names of those whose record is damaged.
+    /// The names of dimensions whose record is damaged.
     nameless: Vec<String>,
-    /// Those that something was saved of, with the columns of which there is ground or a summary.
+    /// The dimensions of the salvaged data, with the columns that have chunks or a summary.
     columns: BTreeMap<DimensionId, BTreeMap<TilePos, Masks>>,
-    /// Those whose graph of stored columns is to be made anew.
+    /// The dimensions whose stored graph has to be rebuilt.
     without_graph: BTreeSet<DimensionId>,
     report: VerifyReport,
 }
@@ -101,7 +100,7 @@ impl Salvage<'_> {
         writes: &mut WriteBatch,
     ) -> Result<(), StoreError> {
         let damages = self.checker.check(family, key, value)?;
-        // Of a group that is in two tiers, one is enough.
+        // A group that is stored in two tiers is copied only once.
         let is_packed = matches!(family, Family::WarmChunks | Family::ColdChunks);
         let is_whole = damages.is_empty() || !is_packed && damages.iter().all(Damage::is_of_place);
         for damage in damages {
@@ -111,7 +110,7 @@ impl Salvage<'_> {
             self.report.damage.add(damage);
         }
         if family == Family::Opacity {
-            // It is made anew from the chunks that are left.
+            // Rebuilt from the remaining chunks.
             return Ok(());
         }
         if is_whole {
@@ -137,7 +136,7 @@ impl Salvage<'_> {
         Ok(())
     }
 
-    /// Takes note of what a whole value tells of others, and of the keys that lead to it, which may be lost.
+    /// Records what a whole value says about other data, and rebuilds the keys that lead to it, which may be lost.
     fn note(&mut self, family: Family, key: &[u8], value: &[u8], writes: &mut WriteBatch) -> Result<(), StoreError> {
         match (family, Tier::of_family(family)) {
             (_, Some(Tier::Hot)) => {
@@ -166,13 +165,13 @@ impl Salvage<'_> {
         Ok(())
     }
 
-    /// Something of these columns was saved.
+    /// Records that data of these columns was salvaged.
     fn add_columns(&mut self, dimension: DimensionId, columns: impl IntoIterator<Item = ColumnPos>) {
         let tiles = self.columns.entry(dimension).or_default();
         columns.into_iter().for_each(|column| stored_graph::insert(tiles, column));
     }
 
-    /// Puts a mark in the place of a damaged chunk.
+    /// Replaces a damaged chunk with the mark of a lost one.
     fn mark_lost(&mut self, key: &[u8], writes: &mut WriteBatch) {
         if let Some((dimension, chunk)) = keys::parse_chunk_key(key) {
             self.add_columns(dimension, [chunk.column()]);
@@ -180,8 +179,7 @@ impl Salvage<'_> {
         }
     }
 
-    /// Takes all that is whole out of a damaged cluster: the chunks become hot. Groups that are in a hotter tier as well stay
-    /// as they are there.
+    /// Moves the whole chunks of a damaged cluster to the hot tier. Groups that are also stored in a hotter tier are skipped.
     fn take_cluster(
         &mut self,
         tier: Tier,
@@ -220,7 +218,7 @@ impl Salvage<'_> {
         Ok(())
     }
 
-    /// Puts anew what is lost and can be, marks what cannot, and makes all of it durable.
+    /// Rebuilds lost data where possible, marks the rest as lost, and makes everything durable.
     fn finish(&mut self) -> Result<(), UpkeepError> {
         let mut writes = WriteBatch::default();
         if self.to.get(Family::Meta, keys::HEADER)?.is_none() {
@@ -228,7 +226,7 @@ impl Salvage<'_> {
         }
         for key in registry_lists::KEYS.map(str::as_bytes) {
             if self.lost.contains(&Family::Registry) && self.to.get(Family::Registry, key)?.is_none() {
-                // Nothing is stored as no bytes at all, so this is refused by whoever reads it.
+                // No list is encoded as zero bytes, so readers refuse this value.
                 writes.put(Family::Registry, key, Vec::new());
             }
         }
@@ -238,11 +236,11 @@ impl Salvage<'_> {
         Ok(self.to.sync()?)
     }
 
-    /// Each dimension has a record, and the next one gets a number that none has had.
+    /// Makes sure that each dimension has a record, and that the next new dimension gets an unused number.
     fn finish_dimensions(&mut self, writes: &mut WriteBatch) -> Result<(), UpkeepError> {
         let Self { known, nameless, columns, .. } = self;
         let lost: Vec<DimensionId> = columns.keys().copied().filter(|dimension| !known.contains(dimension)).collect();
-        // With more than one it is not known which is which.
+        // With several candidates, the right name is unknown.
         let mut old_name = nameless.pop().filter(|_| nameless.is_empty() && lost.len() == 1);
         for dimension in &lost {
             let name = old_name.take().unwrap_or_else(|| format!("lost/{}", dimension.0));
@@ -258,7 +256,7 @@ impl Salvage<'_> {
         Ok(())
     }
 
-    /// A graph of which a part is lost would have stored columns generated over, so it is made anew of what was saved.
+    /// Rebuilds incomplete graphs from the salvaged data. Otherwise stored columns would be generated anew.
     fn finish_graphs(&mut self) -> Result<(), UpkeepError> {
         if self.lost.contains(&Family::Meta) {
             self.without_graph.extend(self.columns.keys());

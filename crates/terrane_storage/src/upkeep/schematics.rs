@@ -1,11 +1,11 @@
-//! Schematics in and out of worlds that no game has open.
+//! Import and export of schematics for worlds that no game has open.
 //!
-//! A game that registers the blocks is not there, so a state that the world does not know becomes a type of its own name in
-//! the world's list: a game that registers that name later finds its blocks. Only what is no name of a block becomes
-//! [`PLACEHOLDER`](crate::block::PLACEHOLDER).
+//! Since no game has registered its blocks, a block state that the world does not know becomes a type of its own name
+//! in the world's list. A game that registers that name later finds its blocks. Only a state whose name is not a valid
+//! block name becomes [`PLACEHOLDER`](crate::block::PLACEHOLDER).
 //!
-//! Ground that was never generated is not touched: what a generator would make there is not known, and a part of a column
-//! would be taken for all of it. In a sparse dimension whole chunks are written there.
+//! Ground that was never generated is left alone: the generator's result there is unknown, and a part of a column would
+//! be taken for the whole column. In a sparse dimension, whole chunks are written there.
 
 mod export;
 mod import;
@@ -22,7 +22,7 @@ use thiserror::Error;
 
 type Result<T> = std::result::Result<T, ClosedWorldError>;
 
-/// A dimension of a world that only this has open.
+/// A dimension of a world that no game has open.
 #[derive(Clone, Copy, Debug)]
 pub struct ClosedWorld<'a> {
     store: &'a WorldStore,
@@ -30,66 +30,67 @@ pub struct ClosedWorld<'a> {
     is_sparse: bool,
 }
 
-/// How a schematic comes into a world.
+/// The options of a schematic's import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SchematicImport {
-    /// Where the lowest corner of its box goes, as it is when it is turned.
+    /// The position of the lowest corner of the turned schematic's box.
     pub at: BlockPos,
-    /// How it is turned.
+    /// The turn of the schematic.
     pub turn: Turn,
-    /// Whether ground that was never generated is left out. Without, it is an error that comes before anything is changed.
+    /// Whether ground that was never generated is skipped. Otherwise it is an error, found before anything is changed.
     pub leaves_ungenerated: bool,
-    /// Whether the entities that are already in the box are removed; otherwise they stay. Entities that an earlier import of the
-    /// same schematic brought stay either way, and players are never touched.
+    /// Whether entities that are already in the box are removed. Entities of an earlier import of the same schematic
+    /// stay either way, and players are never touched.
     pub replaces_entities: bool,
-    /// So many layers of blocks, from the bottom up, were read of a damaged file: the rest is left as it is. `None` for all.
+    /// The number of layers of blocks, from the bottom up, that were read from a damaged file. Blocks above them are
+    /// left unchanged. `None` for all.
     pub layers: Option<u32>,
 }
 
-/// What an import did.
+/// The result of a schematic's import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SchematicImportReport {
-    /// Whether it came to the end. If not, the same import again goes on: what is there already is not written again.
+    /// `true` if the import is complete. If not, the same import continues it without rewriting finished parts.
     pub finished: bool,
-    /// Columns that were looked at.
+    /// The number of columns that were examined.
     pub columns: u64,
-    /// Chunks that differed and were written.
+    /// The number of chunks that differed and were written.
     pub chunks: u64,
-    /// Entities that were written.
+    /// The number of entities that were written.
     pub entities: u64,
-    /// Entities that the world has already, wherever they are: nobody is there twice.
+    /// The number of entities left out because the world already has them, in any place.
     pub known_entities: u64,
-    /// Entities that were already in the box. They stayed or were removed, as the options say.
+    /// The number of other entities in the box. The options decide whether they stayed or were removed.
     pub others: u64,
-    /// Columns, or chunks of a sparse dimension, that were left out since they were never generated.
+    /// The number of columns, or chunks of a sparse dimension, left out because they were never generated.
     pub ungenerated: u64,
-    /// Types of blocks that are new in the world's list.
+    /// The number of block types that were added to the world's list.
     pub new_types: u64,
-    /// What of the schematic has no place in a world.
+    /// The parts of the schematic that have no equivalent in a world.
     pub translation: TranslationReport,
 }
 
-/// Why a schematic does not come into a closed world, or out of it.
+/// The reason why a schematic cannot be imported into or exported from a closed world.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ClosedWorldError {
-    /// The store fails, or something in it is damaged.
+    /// The store fails or holds damaged data.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// There is ground that was never generated.
+    /// Some of the ground was never generated.
     #[error("{count} columns or chunks were never generated, the first in column {first}; nothing was changed")]
     Ungenerated {
-        /// How many.
+        /// The number of columns or chunks.
         count: u64,
-        /// One of them, or where it is.
+        /// The column of the first of them.
         first: ColumnPos,
     },
-    /// The list of types of blocks cannot be used.
+    /// The list of block types cannot be used.
     #[error(transparent)]
     Types(#[from] BlockRegistryError),
-    /// The world and the schematic do not go together, or it would leave the grid.
+    /// The schematic cannot be translated for the world, or would leave the grid.
     #[error(transparent)]
     Translation(#[from] TranslationError),
-    /// It was broken off before anything was changed.
+    /// The operation was cancelled before anything was changed.
     #[error("it was stopped, and nothing was changed")]
     Cancelled,
 }
@@ -98,7 +99,7 @@ impl<'a> ClosedWorld<'a> {
     /// The dimension with this number.
     ///
     /// # Errors
-    /// If it is not known which of its columns are stored.
+    /// The graph of the dimension's stored columns is lost.
     pub fn new(store: &'a WorldStore, dimension: DimensionId) -> Result<Self> {
         store.expect_graph(dimension)?;
         Ok(Self { store, dimension, is_sparse: store.is_sparse(dimension)? })

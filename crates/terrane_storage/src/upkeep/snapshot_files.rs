@@ -1,7 +1,7 @@
-//! The files of snapshots in copies and backups of a world: what is in the folder `snapshots` beside the database.
+//! The files of snapshots in copies and backups of a world. They are in the folder `snapshots` beside the database.
 //!
-//! In a folder of backups that of backup 7 is in `snapshots/7`. Files that are the same as in the backup before it are links
-//! to those, where the system can make them.
+//! In a folder of backups, the snapshots of backup 7 are in `snapshots/7`. Files that are unchanged since the previous
+//! backup are hard links to its files, where the system supports that.
 
 #[cfg(test)]
 mod tests;
@@ -13,29 +13,30 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Backups of one process come one after the other.
+/// Serializes the backups of one process.
 static ALONE: Mutex<()> = Mutex::new(());
-/// Its name in a folder of backups.
+/// The name of the folder in a folder of backups.
 pub(super) const FOLDER: &str = "snapshots";
-/// What is not finished is not copied.
+/// The extension of unfinished snapshots, which are not copied.
 const UNFINISHED: &str = "new";
-/// Bytes that are compared at a time.
+/// The number of bytes compared at a time.
 const PIECE: usize = 1 << 16;
 
-/// Where the snapshots of a backup are.
 pub(super) fn of_backup(backups: &Path, number: u32) -> PathBuf {
     backups.join(FOLDER).join(number.to_string())
 }
 
-/// Copies the snapshots of a world, or of a backup, to where there are none. Those that are removed meanwhile are left out.
+/// Copies the snapshots of a world or a backup to a folder without snapshots. Snapshots that are removed meanwhile are
+/// left out.
 pub(super) fn copy(from: &Path, to: &Path) -> Result<(), StoreError> {
     copy_folder(from, to, None).map_err(failed(to))
 }
 
-/// Adds the snapshots of a world to the backup that `make` makes, which gives it and all that are there then. The snapshots of
-/// backups that are gone are removed.
+/// Adds the snapshots of a world to the backup that `make` makes. `make` returns that backup and all backups in the
+/// folder. The snapshots of backups that no longer exist are removed.
 ///
-/// They are copied before and after: whatever the backup's database was half restored by is among them.
+/// The snapshots are copied before and after `make`, so the backup has the snapshot of any restore that its database
+/// shows half done.
 pub(super) fn back_up(
     snapshots: &Path,
     backups: &Path,
@@ -51,7 +52,7 @@ pub(super) fn back_up(
     let (made, kept) = match make() {
         Ok(made) => made,
         Err(error) => {
-            // As far as possible: the next one removes it.
+            // Best effort: the next backup removes the folder.
             let _ = fs::remove_dir_all(&unfinished);
             return Err(error);
         }
@@ -68,7 +69,7 @@ pub(super) fn back_up(
     Ok(made)
 }
 
-/// The backups whose snapshots are there, ascending.
+/// The numbers of the backups that have snapshots, ascending.
 fn numbers(folder: &Path) -> io::Result<Vec<u32>> {
     let Some(entries) = if_there(fs::read_dir(folder))? else { return Ok(Vec::new()) };
     let mut numbers = Vec::new();
@@ -83,7 +84,7 @@ fn failed(path: &Path) -> impl Fn(io::Error) -> StoreError {
     move |error| StoreError::backend("back up", None, path, error.to_string())
 }
 
-/// Copies what is in a folder to where it is not yet. Files that are the same in `shared`, a copy from before, become links.
+/// Copies the files of a folder that `to` does not have yet. Files that are equal in `shared`, an earlier copy, become links.
 fn copy_folder(from: &Path, to: &Path, shared: Option<&Path>) -> io::Result<()> {
     let Some(entries) = if_there(fs::read_dir(from))? else { return Ok(()) };
     fs::create_dir_all(to)?;

@@ -1,4 +1,4 @@
-//! Copies, backups, salvage and pruning, against what the world held.
+//! Copies, backups, salvage and pruning, compared with the contents of the world.
 
 use super::*;
 use crate::backends::test_store::TestStore;
@@ -18,8 +18,8 @@ use std::time::Duration;
 use uuid::Uuid;
 
 const OVERWORLD: DimensionId = DimensionId(0);
-/// Columns along one side of the square that is stored, from -40 on: some of four tiles of the graph, and clusters that
-/// reach beyond any border.
+/// The side of the square of stored columns, which starts at -40. It has columns of four tiles and clusters that cross
+/// its borders.
 const SIDE: i64 = 44;
 
 fn go_on(_: &Progress) -> ControlFlow<()> {
@@ -48,7 +48,7 @@ fn chunk(pos: ChunkPos) -> Arc<Chunk> {
     Arc::new(chunk)
 }
 
-/// A world with something of everything in it, in all tiers.
+/// A world with data of every kind in all tiers.
 fn full_world() -> TestStore {
     static WORLD: OnceLock<MemoryStore> = OnceLock::new();
     TestStore::on(WORLD.get_or_init(|| make_world().snapshot()).snapshot())
@@ -172,7 +172,7 @@ fn each_kind_of_damage_is_found_and_named() {
         });
         let found = damages(&store);
         assert!(!found.is_empty() && found.iter().all(|damage| damage.contains(name)), "{family} {name}: {found:?}");
-        // Of a cluster no more than the group that was hit.
+        // At most one group of the cluster is damaged.
         assert!(found.len() <= 64, "{found:?}");
     }
     assert_eq!(damages(&whole), [""; 0]);
@@ -272,13 +272,13 @@ fn a_salvaged_world_has_all_that_could_be_read() {
 
     let world = new.world();
     assert_eq!(world.set_aside().unwrap().len(), 3);
-    // The damaged chunk is refused by name, what is beside it is there.
+    // Only the damaged chunk is refused, and the error names it.
     let (dimension, lost) = keys::parse_chunk_key(chunk).unwrap();
     let error = world.load_batch(dimension, lost.column().batch(), &[lost.column()], -4..20).unwrap_err().to_string();
     assert!(error.contains(&format!("chunk {lost} of")), "{error}");
     let report = look_at(&new).verify(go_on).unwrap();
     assert_eq!((report.damage, report.marked_lost), (Listed::default(), 1));
-    // Nothing is mixed into a world.
+    // Salvage refuses a store that is not empty.
     let refused = salvage(&look_at(&store), &new, go_on).unwrap_err();
     assert!(matches!(refused, UpkeepError::NotEmpty { .. }), "{refused}");
 }
@@ -323,7 +323,7 @@ fn entities_of_a_salvaged_world_are_found_though_the_keys_that_lead_to_them_are_
     assert_eq!(new.world().viewers(OVERWORLD).unwrap(), full_world().world().viewers(OVERWORLD).unwrap());
 }
 
-/// Everything of a family, or one of its values, is damaged, cannot be read or is gone: what is made of the rest is whole.
+/// One or all values of a family are damaged, unreadable or gone: the salvaged world is whole.
 ///
 /// Promise, upkeep: `terrane salvage` makes a new world of all that can still be read of a damaged one.
 #[test]
@@ -357,7 +357,7 @@ fn worlds_that_salvage_writes_verify_clean() {
             salvage(&from, &new, go_on).unwrap();
             let new = TestStore::on(new);
             assert_eq!(damages(&new), [""; 0], "{what}");
-            // No number of a dimension is given twice.
+            // Numbers of dimensions are never reused.
             let origin = GeneratorIdentity { name: "void".into(), version: 1, seed: 1 };
             assert_ne!(new.world().open_dimension("new", &origin), Ok(OVERWORLD), "{what}");
         }
@@ -379,7 +379,7 @@ fn the_ground_of_a_dimension_whose_record_is_lost_can_be_exported() {
         assert!(report.damage.first.iter().any(is_told), "{:?}", report.damage);
         let world = TestStore::on(new).world();
         assert_eq!(world.dimension_named(name).unwrap().id, OVERWORLD);
-        // No game takes it for the one that it generates.
+        // No game mistakes the dimension for the one that it generates.
         let origin = GeneratorIdentity { name: "hills".into(), version: 1, seed: 7 };
         assert_ne!(world.open_dimension("overworld", &origin), Ok(OVERWORLD));
         let folder = tempfile::tempdir().unwrap();
@@ -388,7 +388,7 @@ fn the_ground_of_a_dimension_whose_record_is_lost_can_be_exported() {
     }
 }
 
-/// Of a damaged cluster all that is whole becomes hot, and a group that is stored twice is stored once.
+/// A salvage makes all whole chunks of a damaged cluster hot, and stores a group once that was stored twice.
 #[test]
 fn a_salvaged_cluster_has_all_of_its_whole_groups() {
     for family in [Family::WarmChunks, Family::ColdChunks] {
@@ -452,7 +452,7 @@ fn a_copy_is_the_same_byte_for_byte_and_mixes_nothing() {
     assert!(copy_store(&store, &MemoryStore::new(), go_on).is_err(), "a copy leaves nothing out");
 }
 
-/// What is stored of each column, in whatever tier.
+/// The stored data of each column, from any tier.
 fn ground(world: &WorldStore) -> BTreeMap<ColumnPos, (Vec<(i64, Arc<Chunk>)>, usize, usize)> {
     let mut ground = BTreeMap::new();
     for column in columns() {
@@ -477,7 +477,7 @@ fn what_lies_outside_a_shape_goes_from_everywhere_and_nothing_else_does() {
         let before = ground(&world);
         let trial = world.prune(OVERWORLD, &keep, true, go_on).unwrap();
         assert_eq!(ground(&world), before);
-        // It is cut short, and goes on.
+        // The prune is interrupted and then continued.
         let mut left = 2;
         let first = world.prune(OVERWORLD, &keep, false, |_| {
             left -= 1;
@@ -506,7 +506,7 @@ fn what_lies_outside_a_shape_goes_from_everywhere_and_nothing_else_does() {
         let marked: u32 =
             world.stored_tiles(OVERWORLD).unwrap().iter().flat_map(|tile| tile.1).map(u16::count_ones).sum();
         assert_eq!(marked as usize, columns().filter(|column| keep.contains(*column)).count());
-        // Nothing is left that finds nothing, and no key of what is gone.
+        // No stale keys are left.
         let report = look_at(&store).verify(go_on).unwrap();
         assert_eq!((report.damage, report.stale), (Listed::default(), 0));
         let heat = store.contents().into_iter().filter_map(|(_, (key, _))| keys::parse_heat_key(&key));

@@ -1,4 +1,4 @@
-//! Is everything in a world what was written?
+//! Verification of a whole world.
 
 use super::Listed;
 use super::check::{self, Checker};
@@ -11,63 +11,63 @@ use std::path::PathBuf;
 use thiserror::Error;
 use uuid::Uuid;
 
-/// Something stored that is not as it must be.
+/// Damage in stored data.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Damage {
-    /// A value that nobody can use, or a key of an unknown form.
+    /// A value that cannot be used, or a key of unknown form.
     #[error("{what} in {family}: {reason}")]
     Value {
-        /// In which family.
+        /// The family.
         family: Family,
-        /// Which value.
+        /// The damaged value.
         what: StoredItem,
-        /// What is wrong with it.
+        /// A description of the damage.
         reason: String,
     },
     /// Keys whose values the database cannot read.
     #[error("keys of {family} from {} to {} cannot be read: {reason}", hex(&keys.start), hex(&keys.end))]
     Unreadable {
-        /// In which family.
+        /// The family.
         family: Family,
-        /// From the first key on, all before which can be read, to the one from which on can be read.
+        /// The unreadable keys. All keys before the range are readable, and the end of the range is readable again.
         keys: Range<Vec<u8>>,
-        /// What the store said.
+        /// The store's message.
         reason: String,
     },
-    /// A group of chunks that is stored twice; the hotter one counts.
+    /// A group of chunks that is stored twice. The copy in the hotter tier is used.
     #[error("{group} is stored in two tiers")]
     TwoTiers {
         /// The group.
         group: ChunkGroup,
     },
-    /// A chunk that would be generated anew, over what is stored.
+    /// A stored chunk that would be overwritten by the generator.
     #[error("chunk {chunk} of {dimension} is stored, but its column is not marked as stored")]
     Unmarked {
-        /// Its dimension.
+        /// The chunk's dimension.
         dimension: DimensionId,
-        /// Where it is.
+        /// The chunk's position.
         chunk: ChunkPos,
     },
-    /// A file of the world that is missing or cannot be read.
+    /// A file of the world is missing or cannot be read.
     #[error("{}: {reason}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// A description of the damage.
         reason: String,
     },
-    /// A dimension whose record is lost, and that gets a new one.
+    /// A dimension whose record was lost and replaced.
     #[error("the record of {dimension} is lost; the dimension is now {name:?}, and nothing is known of its generator")]
     LostRecord {
         /// The dimension.
         dimension: DimensionId,
-        /// The name that it has now.
+        /// The new name of the dimension.
         name: String,
     },
-    /// An entity that is never loaded, because nothing says where it is.
+    /// An entity that is never loaded, because no key leads to it.
     #[error("entity {entity} is stored, but no key leads to it from its place")]
     Unindexed {
-        /// Its id.
+        /// The UUID of the entity.
         entity: Uuid,
     },
 }
@@ -77,35 +77,35 @@ fn hex(key: &[u8]) -> String {
 }
 
 impl Damage {
-    /// Whether a value is whole that cannot be found, or would be lost.
+    /// Returns `true` if the value itself is whole, but cannot be found or would be lost.
     pub(super) fn is_of_place(&self) -> bool {
         matches!(self, Self::TwoTiers { .. } | Self::Unmarked { .. } | Self::Unindexed { .. })
     }
 }
 
-/// What [`WorldStore::verify`] or a [salvage](super::salvage()) found.
+/// The result of [`WorldStore::verify`] or a [salvage](super::salvage()).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct VerifyReport {
-    /// What was read.
+    /// The amount of data that was read.
     pub read: Progress,
-    /// What is damaged.
+    /// The damage that was found.
     pub damage: Listed<Damage>,
-    /// Keys that lead to an entity which is somewhere else or gone. They do no harm.
+    /// The number of keys that lead to an entity which is elsewhere or gone. They do no harm.
     pub stale: u64,
-    /// Chunks that are marked as lost, by a salvage or a game that found them damaged: a game refuses their columns, or
-    /// generates them anew.
+    /// The number of chunks that are marked as lost, by a salvage or by a game that found them damaged. A game refuses
+    /// their columns or generates them anew.
     pub marked_lost: u64,
-    /// Damaged values of which a salvage kept only a [copy](WorldStore::set_aside).
+    /// The number of damaged values of which a salvage kept only a [copy](WorldStore::set_aside).
     pub set_aside: u64,
-    /// Whether all was looked at.
+    /// `true` if everything was checked.
     pub finished: bool,
 }
 
 impl WorldStore {
-    /// Reads everything in the world and checks it as whoever needs it would. Nothing is changed.
+    /// Reads and checks everything in the world as a game would. Nothing is changed.
     ///
     /// # Errors
-    /// Those of the store, but not what is damaged in it: that is in the report.
+    /// Errors of the store. Damage is not an error but is listed in the report.
     pub fn verify(&self, progress: impl FnMut(&Progress) -> ControlFlow<()>) -> Result<VerifyReport, StoreError> {
         let mut report = VerifyReport::default();
         let mut checker = Checker::new(self)?;

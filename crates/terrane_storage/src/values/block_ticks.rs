@@ -1,9 +1,9 @@
-//! Scheduled block ticks as they are stored: one list for each chunk that has some.
+//! Stored block ticks: one list for each chunk that has some.
 //!
-//! The value is a [record](super::record) in an [envelope](crate::envelope), as a chunk is, because a wrong bit in it
-//! would otherwise be a wrong time. The record holds each kind's name once, then for each tick its cell in the chunk,
-//! the number of its kind and the remaining ticks. So no value can name a block of another chunk, and what it takes in
-//! memory is a small multiple of what it takes in the store.
+//! The value is a [record](super::record) in an [envelope](crate::envelope), like that of a chunk, because a flipped
+//! bit would otherwise be a wrong time. The record holds the name of each kind once. Each tick has its cell in the
+//! chunk, the number of its kind and the remaining ticks. So a value can never name a block of another chunk, and its
+//! size in memory is a small multiple of its size in the store.
 
 #[cfg(test)]
 mod tests;
@@ -13,21 +13,21 @@ use crate::space::{BlockPos, CHUNK_VOLUME, ChunkPos, cell_index, cell_position};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Something that is to happen to a block after some more ticks of its region.
+/// A stored event that happens to a block after some more ticks of its region.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StoredBlockTick {
     /// The block.
     pub block: BlockPos,
-    /// What is to happen, by a name that means the same in every session.
+    /// The kind of event, by a name with the same meaning in every session.
     pub kind: Arc<str>,
-    /// After how many more ticks.
+    /// The number of ticks until the event.
     pub remaining: u64,
 }
 
-/// Cell, number of the kind, remaining ticks.
 type Entry = (u16, u32, u64);
 
-/// The record of a chunk's whole list, the same in whatever order the list is. The reason, if it has none.
+/// Encodes a chunk's list of block ticks, independently of the order of the list. The error is the reason why the list
+/// cannot be encoded.
 pub(crate) fn encode(chunk: ChunkPos, ticks: &[StoredBlockTick]) -> Result<Vec<u8>, String> {
     let mut sorted: Vec<&StoredBlockTick> = ticks.iter().collect();
     sorted.sort_unstable();
@@ -46,7 +46,7 @@ pub(crate) fn encode(chunk: ChunkPos, ticks: &[StoredBlockTick]) -> Result<Vec<u
     Ok(record::encode(&(numbers.into_keys().collect::<Vec<_>>(), entries)))
 }
 
-/// The list in a record. The reason, if there is none.
+/// Decodes a list of block ticks. The error describes the damage.
 pub(crate) fn decode(chunk: ChunkPos, bytes: &[u8]) -> Result<Vec<StoredBlockTick>, String> {
     let (kinds, entries): (Vec<String>, Vec<Entry>) = record::decode(bytes)?;
     let kinds: Vec<Arc<str>> = kinds.into_iter().map(Arc::from).collect();

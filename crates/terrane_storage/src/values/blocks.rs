@@ -1,4 +1,4 @@
-//! The types of blocks of a world: how its chunks are laid out, and which blocks are opaque.
+//! The block types of a world: the layout of its chunks, and which blocks are opaque.
 
 use crate::block::{BlockId, BlockRegistry, BlockRegistryError};
 use crate::chunk::{Chunk, format};
@@ -6,27 +6,26 @@ use crate::space::{ChunkPos, DimensionId};
 use crate::{StoreError, StoredItem, WorldStore};
 use std::sync::{Arc, PoisonError};
 
-/// What is known of the types of blocks.
 #[derive(Debug)]
 pub(crate) struct KnownBlocks {
     registry: Arc<BlockRegistry>,
-    /// Which types are opaque, by their ids. Empty before the game has said what it has registered: what is stored does not say
-    /// it.
+    /// Whether each type is opaque, by its id. Empty before the game has registered its types, since opacity is not stored.
     opaque: Vec<bool>,
 }
 
 impl KnownBlocks {
-    /// Whether the game has said what it has registered.
+    /// Returns `true` if the game has registered its types.
     pub fn are_registered(&self) -> bool {
         !self.opaque.is_empty()
     }
 
-    /// Whether a block hides what is behind it. One of an unknown type does.
+    /// Returns `true` if a block hides the blocks behind it. Blocks of unknown types do.
     pub fn is_opaque(&self, block: BlockId) -> bool {
         self.opaque.get(block.index() as usize).copied().unwrap_or(block != BlockId::AIR)
     }
 
-    /// A map that was made with another list says something else. Opaque types that came later do not count.
+    /// A checksum of the types that are not opaque. An opacity map with another one is outdated. Opaque types that are
+    /// added later do not change it.
     pub fn fingerprint(&self) -> u32 {
         let mut hasher = crc32fast::Hasher::new();
         let transparent = (0_u32..).zip(&self.opaque).filter(|(_, is_opaque)| !**is_opaque);
@@ -36,14 +35,15 @@ impl KnownBlocks {
 }
 
 impl WorldStore {
-    /// Says what the game has registered, when that is [stored](Self::save_registry_lists): what is loaded from then on is as
-    /// the types are now, and the opacity map is stored. Before, chunks are read and written as the stored lists say.
+    /// Sets the block types that the game has registered. Call this after they are [stored](Self::save_registry_lists).
+    /// From then on chunks are loaded with these types, and opacity maps are stored. Before, chunks are read and written
+    /// with the stored lists.
     pub fn set_blocks(&self, registry: Arc<BlockRegistry>) {
         let opaque = (0..registry.len()).map(|id| registry.block(BlockId::new(id as u32)).is_opaque()).collect();
         self.know_blocks(KnownBlocks { registry, opaque });
     }
 
-    /// The types of blocks, as the game has [registered](Self::set_blocks) them, or else as they are stored.
+    /// The block types as [registered](Self::set_blocks) by the game, or else as stored.
     pub fn blocks(&self) -> Result<Arc<BlockRegistry>, StoreError> {
         Ok(self.known_blocks()?.registry.clone())
     }
@@ -61,7 +61,7 @@ impl WorldStore {
         Ok(self.know_blocks(KnownBlocks { registry: Arc::new(registry), opaque: Vec::new() }))
     }
 
-    /// The stored lists changed.
+    /// Drops the block types that were read from the stored lists, which have changed.
     pub(crate) fn forget_stored_blocks(&self) {
         let mut known = self.blocks.write().unwrap_or_else(PoisonError::into_inner);
         known.take_if(|known| !known.are_registered());
@@ -73,7 +73,7 @@ impl WorldStore {
         known
     }
 
-    /// Appends a chunk as it is stored.
+    /// Appends the stored form of a chunk.
     pub(crate) fn encode_chunk(
         &self,
         blocks: &KnownBlocks,
@@ -85,7 +85,7 @@ impl WorldStore {
         format::encode(&*blocks.registry, chunk, &[], out).map_err(unfit)
     }
 
-    /// The chunk with this stored value, as its types of blocks are now.
+    /// Decodes the stored value of a chunk with the current block types.
     pub(crate) fn decode_chunk(
         &self,
         blocks: &KnownBlocks,

@@ -1,4 +1,4 @@
-//! The clocks of dimensions: how much time has passed in each, all sessions together.
+//! The clocks of dimensions: the elapsed time of each, over all sessions.
 
 use crate::bytes::record;
 use crate::space::DimensionId;
@@ -7,14 +7,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 impl WorldStore {
-    /// The clock of a dimension as it was saved last; `None` if it never was.
+    /// The last saved clock of a dimension; `None` if it was never saved.
     pub fn clock(&self, dimension: DimensionId) -> Result<Option<Duration>, StoreError> {
         let value = self.store.get(Family::Meta, &keys::key_of_dimension(keys::CLOCK, dimension))?;
         value.map(|value| self.open_as(&value, StoredItem::Clock(dimension), record::decode)).transpose()
     }
 }
 
-/// Adds clocks to a write.
 pub(crate) fn put_clocks(clocks: &BTreeMap<DimensionId, Duration>, writes: &mut WriteBatch) {
     for (dimension, clock) in clocks {
         writes.put(

@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The format of the worlds that are made, and the newest one that can be opened. It stands in the marker beside the
-/// database and in the header inside it.
+/// The format of new worlds, and the newest one that can be opened. It is stored in the marker beside the database and
+/// in the header inside it.
 pub(crate) const FORMAT: u32 = 1;
 
-/// What is known of the world as a whole.
+/// The properties of the world as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Header {
     pub format: u32,

@@ -1,9 +1,9 @@
-//! Players: found by their names, and not by where they stand.
+//! Players, who are found by name and not by place.
 
 use crate::{EntityRecord, Family, StoreError, WorldStore, keys};
 
 impl WorldStore {
-    /// The record of the player of this name; `None` if none is stored. Where it is, it says itself.
+    /// The record of the player with this name; `None` if it is not stored. The record contains the player's place.
     ///
     /// # Errors
     /// The store cannot be read, or the record is damaged.

@@ -1,4 +1,4 @@
-//! Pre-generations that are not finished: one value each, a [record](super::record) in an [envelope](crate::envelope).
+//! Unfinished pre-generations: one value each, a [record](super::record) in an [envelope](crate::envelope).
 
 use crate::commit::Commit;
 use crate::space::{AreaCursor, ColumnArea, DimensionId};
@@ -6,24 +6,24 @@ use crate::{Family, SaveBatch, StoreError, StoredItem, WorldStore, envelope, key
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// A pre-generation as it is stored, until it is finished or cancelled.
+/// A stored pre-generation, which exists until it is finished or cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredPregeneration {
-    /// What is to be generated.
+    /// The area to generate.
     pub area: ColumnArea,
-    /// All that lies before was stored, or failed.
+    /// The position in the area. All columns before it were stored or failed.
     pub cursor: AreaCursor,
-    /// It waits until somebody lets it go on.
+    /// `true` if it is paused until it is resumed.
     pub is_paused: bool,
-    /// How long it has been running.
+    /// The time that it has been running.
     pub elapsed: Duration,
 }
 
-/// A stored pre-generation with its number, or what is wrong with it.
+/// A stored pre-generation with its number, or a description of its damage.
 pub type PregenerationEntry = (u64, Result<StoredPregeneration, StoreError>);
 
 impl WorldStore {
-    /// The pre-generations of a dimension by their numbers, damaged ones too.
+    /// The pre-generations of a dimension, by number, including damaged ones.
     pub fn pregenerations(&self, dimension: DimensionId) -> Result<Vec<PregenerationEntry>, StoreError> {
         self.list_meta(keys::dimension_range(keys::PREGENERATION, dimension), |key, value| {
             let (_, number) = self.parsed(Family::Meta, key, keys::parse_pregeneration_key)?;
@@ -44,7 +44,7 @@ impl WorldStore {
         for (&(dimension, number), job) in &batch.pregenerations {
             let key = keys::pregeneration_key(dimension, number);
             match job {
-                // Nobody asks how often it changed.
+                // The version of a pre-generation is never used.
                 Some(job) => commit.writes.put(Family::Meta, key, envelope::sealed(0, &record::encode(job))),
                 None => commit.writes.delete(Family::Meta, key),
             }

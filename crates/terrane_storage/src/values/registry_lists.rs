@@ -1,4 +1,4 @@
-//! What numbers and names of types mean in a world.
+//! The lists of types of a world, which map numbers to names.
 
 use crate::block::{BlockComponentRecord, BlockRecord};
 use crate::{Durability, Family, StoreError, StoredItem, WorldStore, WriteBatch, values::record};
@@ -8,29 +8,28 @@ use serde::de::DeserializeOwned;
 const BLOCKS: &str = "blocks";
 const COMPONENTS: &str = "components";
 const ENTITY_TYPES: &str = "entity_types";
-/// A list that every world has, that is empty in new ones, and that means nothing.
+/// An unused list that every world has. It is empty in new worlds.
 const STRUCTURES: &str = "structures";
 
-/// The keys of all lists.
 pub(crate) const KEYS: [&str; 4] = [BLOCKS, COMPONENTS, ENTITY_TYPES, STRUCTURES];
 
 /// The format of the list of blocks. In format 1 it was a list of names.
 const BLOCKS_FORMAT: u8 = 2;
 
-/// The lists of the family `registry`. The place in a list is the number of a type, which never changes in a world: types
-/// are only added, at the end.
+/// The lists in the family `registry`. A type's number is its index in the list. It never changes in a world: types are
+/// only appended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RegistryLists {
     /// The blocks; empty in a new world.
     pub blocks: Vec<BlockRecord>,
     /// The block components.
     pub components: Vec<BlockComponentRecord>,
-    /// The types of entity components that may be stored, each version by itself.
+    /// The types of stored entity components, with a separate entry for each version.
     pub entity_types: Vec<String>,
 }
 
 impl WorldStore {
-    /// What the world knows of types.
+    /// The types that the world knows.
     pub fn registry_lists(&self) -> Result<RegistryLists, StoreError> {
         Ok(RegistryLists {
             blocks: self.list(BLOCKS, decode_blocks)?,
@@ -39,7 +38,7 @@ impl WorldStore {
         })
     }
 
-    /// Stores what the world knows of types: all lists, or none if that fails.
+    /// Stores the world's types: all lists, or none on an error.
     pub fn save_registry_lists(&self, lists: &RegistryLists) -> Result<(), StoreError> {
         let _writing = self.lock_writes();
         let mut writes = WriteBatch::default();
@@ -54,12 +53,12 @@ impl WorldStore {
         Ok(())
     }
 
-    /// Reads the list under this key, to see whether that is possible.
+    /// Checks that the list under this key can be read.
     pub(crate) fn check_list(&self, key: &[u8]) -> Result<(), StoreError> {
         match str::from_utf8(key) {
             Ok(BLOCKS) => {
                 self.list(BLOCKS, decode_blocks)?;
-                // Types may be told by their components, so this looks at both lists.
+                // Types may differ only in their components, so both lists are checked.
                 self.known_blocks().map(drop)
             }
             Ok(COMPONENTS) => self.list::<BlockComponentRecord>(COMPONENTS, record::decode).map(drop),

@@ -1,4 +1,4 @@
-//! Chunks as they are stored, with their versions, for whoever passes them on.
+//! Stored chunks with their versions, to be passed on unchanged.
 
 use crate::space::{ChunkPos, DimensionId};
 use crate::tiers::GroupReader;
@@ -6,17 +6,17 @@ use crate::{ChunkGroup, Family, StoreError, StoredItem, WorldStore, keys};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A chunk as it is stored: how often it was saved changed, 0 as first stored; and its bytes in the
-/// [chunk format](mod@crate::chunk::format), with the numbers of the world.
+/// A stored chunk: its version, which counts saved changes and is 0 at first, and its bytes in the [chunk
+/// format](mod@crate::chunk::format), with the numbers of the world.
 pub type StoredChunk = (u64, Arc<[u8]>);
 
 impl WorldStore {
-    /// Chunks as they are stored, in whatever tier, each for itself and in the order asked for; `None` for those that are not:
-    /// they are air if their column [is stored](Self::is_stored), and were not generated otherwise. It does not count as an
-    /// access: what is cold stays so.
+    /// Stored chunks from any tier, in the order of the request. A chunk that is not stored is `None`: it is air if its
+    /// column [is stored](Self::is_stored), and was not generated otherwise. Reading them does not count as an access,
+    /// so cold chunks stay cold.
     ///
     /// # Errors
-    /// For each chunk those of the store, and that it is damaged.
+    /// For each chunk, errors of the store and damage of the chunk.
     #[doc(hidden)]
     pub fn stored_chunks(
         &self,
@@ -28,7 +28,7 @@ impl WorldStore {
             groups.entry(ChunkGroup::of(dimension, *chunk)).or_default().push(index);
         }
         let mut found: Vec<_> = chunks.iter().map(|_| Ok(None)).collect();
-        // A group that moves from one tier to another while they are searched would be found in neither.
+        // A lookup without the lock could miss a group that moves between tiers meanwhile.
         let _resting = self.groups_at_rest();
         let mut packed = GroupReader::new(self);
         for (group, members) in groups {

@@ -1,4 +1,4 @@
-//! The pieces of a dimension's graph of stored columns, each a square of 32 x 32 columns in an [envelope](crate::envelope).
+//! The tiles of a dimension's stored graph, each a square of 32 x 32 columns in an [envelope](crate::envelope).
 
 use crate::space::{ColumnPos, DimensionId, TILE_BATCHES, TilePos};
 use crate::walk::walk;
@@ -7,7 +7,7 @@ use crate::{Durability, Family, StoreError, StoredItem, StoredTile, Tier, WorldS
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{ControlFlow, Range};
 
-/// What tells that a column is stored.
+/// The ranges of entries that show that a column is stored.
 fn places_of_columns(dimension: DimensionId) -> [(Family, Range<Vec<u8>>); 4] {
     let [hot, warm, cold] = Tier::ALL.map(|tier| (tier.family(), keys::dimension_range(keys::CHUNK, dimension)));
     [(Family::Meta, keys::dimension_range(keys::SUMMARY, dimension)), hot, warm, cold]
@@ -16,18 +16,16 @@ fn places_of_columns(dimension: DimensionId) -> [(Family, Range<Vec<u8>>); 4] {
 /// The masks of the batches of a tile.
 pub(crate) type Masks = [u16; TILE_BATCHES];
 
-/// The value of a tile.
 pub(crate) fn encode(masks: &Masks) -> Vec<u8> {
-    // Nobody asks how often a tile changed.
+    // The version of a tile is never used.
     envelope::sealed(0, &bytes_of(masks))
 }
 
-/// Masks as bytes.
 pub(crate) fn bytes_of(masks: &Masks) -> Vec<u8> {
     masks.iter().flat_map(|mask| mask.to_le_bytes()).collect()
 }
 
-/// The masks that these bytes are. The reason, if they are none.
+/// The masks in these bytes. The error describes the damage.
 pub(crate) fn masks_of(bytes: &[u8]) -> Result<Masks, String> {
     let bytes: &[u8; 2 * TILE_BATCHES] =
         bytes.try_into().map_err(|_| format!("it has {} bytes instead of {}", bytes.len(), 2 * TILE_BATCHES))?;
@@ -39,7 +37,7 @@ pub(crate) fn masks_of(bytes: &[u8]) -> Result<Masks, String> {
 }
 
 impl WorldStore {
-    /// The saved pieces of a dimension's graph of stored columns, by ascending x and z.
+    /// The saved tiles of a dimension's stored graph, by ascending x and z.
     pub fn stored_tiles(&self, dimension: DimensionId) -> Result<Vec<StoredTile>, StoreError> {
         self.list_meta(keys::dimension_range(keys::TILE, dimension), |key, value| {
             let (dimension, tile) = self.parsed(Family::Meta, key, keys::parse_tile_key)?;
@@ -47,13 +45,13 @@ impl WorldStore {
         })
     }
 
-    /// One piece of a dimension's graph of stored columns, if it is saved.
+    /// One tile of a dimension's stored graph, if it is saved.
     pub(crate) fn stored_tile(&self, dimension: DimensionId, tile: TilePos) -> Result<Option<Masks>, StoreError> {
         let value = self.store.get(Family::Meta, &keys::tile_key(dimension, tile))?;
         value.map(|value| self.tile_masks(dimension, tile, &value)).transpose()
     }
 
-    /// Whether the column is stored, or, in a sparse dimension, something of it.
+    /// Returns `true` if the column is stored, or in a sparse dimension, a part of it.
     #[doc(hidden)]
     pub fn is_stored(&self, dimension: DimensionId, column: ColumnPos) -> Result<bool, StoreError> {
         let masks = self.stored_tile(dimension, column.tile())?;
@@ -64,7 +62,7 @@ impl WorldStore {
         self.open_as(value, StoredItem::Tile(dimension, tile), masks_of)
     }
 
-    /// Whether the graph of the dimension's stored columns is lost, though there are stored columns.
+    /// Returns `true` if the dimension's stored graph is lost although there are stored columns.
     pub fn has_lost_tiles(&self, dimension: DimensionId) -> Result<bool, StoreError> {
         let is_empty = |family, range: Range<Vec<u8>>| {
             self.store.scan(family, &range.start..&range.end, 1).map(|found| found.is_empty())
@@ -80,10 +78,10 @@ impl WorldStore {
         Ok(false)
     }
 
-    /// It has to be known which columns of the dimension are stored.
+    /// Fails if the dimension's stored graph is lost.
     ///
     /// # Errors
-    /// [`StoreError::LostGraph`], or what the store says.
+    /// [`StoreError::LostGraph`], or an error of the store.
     pub(crate) fn expect_graph(&self, dimension: DimensionId) -> Result<(), StoreError> {
         match self.has_lost_tiles(dimension)? {
             true => Err(StoreError::LostGraph { dimension, path: self.path().to_path_buf() }),
@@ -91,14 +89,13 @@ impl WorldStore {
         }
     }
 
-    /// Makes the graph of a dimension's stored columns anew from what is there, in one write, for when the saved one is
-    /// lost or damaged. Gives the number of columns. The dimension must not be open in a running world; saves of others
-    /// go on meanwhile.
+    /// Rebuilds a lost or damaged stored graph from the stored columns, in one write. Returns the number of columns.
+    /// The dimension must not be open in a running world; other dimensions can be saved meanwhile.
     ///
-    /// A column is found by its summary, which it has as soon as it is stored, also if it is all air, or by a chunk. Groups of
-    /// chunks may become colder meanwhile: it looks through the hottest tier first.
+    /// A column is found by its summary, which is stored with the column even if that is all air, or by a chunk. Groups
+    /// of chunks may become colder meanwhile, so the hottest tier is searched first.
     ///
-    /// `progress` is told now and then how far it is, and can stop it. Then nothing is changed, and the answer is `None`.
+    /// `progress` is called regularly, and can stop the rebuild. Then nothing is changed, and the result is `None`.
     #[doc(hidden)]
     pub fn rebuild_tiles(
         &self,
@@ -106,24 +103,24 @@ impl WorldStore {
         progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Option<u64>, StoreError> {
         let mut tiles = BTreeMap::new();
-        // It may take minutes, so it holds no lock: nobody else writes what is searched.
+        // This may take minutes, so no lock is held: the searched entries have no other writers.
         let (_, finished) = walk(&*self.store, places_of_columns(dimension), progress, |family, found| match found {
             Ok(page) => page.iter().try_for_each(|(key, value)| {
                 self.columns_of_entry(family, key, value)?.into_iter().for_each(|column| insert(&mut tiles, column));
                 Ok(())
             }),
-            // Columns that are not found would be generated over.
+            // Columns that are missed would be generated anew.
             Err((_, reason)) => Err(StoreError::Damaged { family, path: self.path().to_path_buf(), reason }),
         })?;
         if finished { self.replace_tiles(dimension, tiles).map(Some) } else { Ok(None) }
     }
 
-    /// The columns that a stored entry tells of.
+    /// The columns that a stored entry belongs to.
     fn columns_of_entry(&self, family: Family, key: &[u8], value: &[u8]) -> Result<BTreeSet<ColumnPos>, StoreError> {
         let column = match Tier::of_family(family) {
             None => self.parsed(family, key, keys::parse_summary_key)?.1,
             Some(Tier::Hot) => self.parsed(family, key, keys::parse_chunk_key)?.1.column(),
-            // Their tables are whole or damaged, their groups are not looked into.
+            // The table of a cluster is whole or damaged. Its groups are not decoded.
             Some(tier) => return self.columns_in_cluster(tier, key, value),
         };
         Ok(BTreeSet::from([column]))
@@ -146,24 +143,21 @@ impl WorldStore {
     }
 }
 
-/// Marks a column in the piece of a graph that it lies in.
 pub(crate) fn mark_stored(masks: &mut Masks, column: ColumnPos) {
     let (place, bit) = place_of(column);
     masks[place] |= 1 << bit;
 }
 
-/// Whether a column of the tile is marked as stored.
 pub(crate) fn is_marked(masks: &Masks, column: ColumnPos) -> bool {
     let (place, bit) = place_of(column);
     masks[place] >> bit & 1 == 1
 }
 
-/// The place of a column's batch in its tile, and the column's bit in that.
+/// The index of a column's batch in the tile, and of the column's bit in the mask.
 pub(crate) fn place_of(column: ColumnPos) -> (usize, u32) {
     (column.batch().in_tile(), column.in_batch())
 }
 
-/// Marks a column as stored.
 pub(crate) fn insert(tiles: &mut BTreeMap<TilePos, Masks>, column: ColumnPos) {
     mark_stored(tiles.entry(column.tile()).or_insert([0; TILE_BATCHES]), column);
 }
@@ -190,7 +184,7 @@ mod tests {
         btree_set((coordinate(), coordinate()), 0..40)
     }
 
-    /// Columns with a summary, and columns of which only a chunk is there; and the graph of some others.
+    /// A batch of columns with a summary and columns with only a chunk, and the graph of some others.
     fn batch(summarized: &BTreeSet<(i64, i64)>, chunks: &BTreeSet<(i64, i64)>) -> SaveBatch {
         let mut batch = SaveBatch::default();
         for &(x, z) in summarized {
@@ -204,7 +198,7 @@ mod tests {
         batch
     }
 
-    /// The columns that the tiles name.
+    /// The columns that are marked in the tiles.
     fn stored(store: &TestStore) -> BTreeSet<(i64, i64)> {
         let mut columns = BTreeSet::new();
         for (TilePos { x, z }, masks) in store.world().stored_tiles(DIMENSION).unwrap() {

@@ -1,4 +1,4 @@
-//! What columns look like from afar: one value a column, so that it also tells which columns were ever stored.
+//! Summaries of columns: one value per column. They also show which columns were ever stored.
 
 use crate::chunk::ColumnSummary;
 use crate::commit::Commit;
@@ -6,7 +6,7 @@ use crate::space::{ColumnPos, DimensionId};
 use crate::{Family, SaveBatch, StoreError, StoredItem, WorldStore, keys};
 
 impl WorldStore {
-    /// The summaries of these columns, in their order; `None` for those that have none.
+    /// The summaries of these columns, in the same order; `None` for columns without one.
     pub fn summaries(
         &self,
         dimension: DimensionId,
@@ -20,7 +20,6 @@ impl WorldStore {
         values.into_iter().zip(columns).map(read).collect()
     }
 
-    /// The summary with this stored value.
     pub(crate) fn summary(
         &self,
         dimension: DimensionId,
@@ -53,7 +52,7 @@ mod tests {
 
     const DIMENSION: DimensionId = DimensionId(3);
 
-    /// One block at this height, far out.
+    /// The summary of a column near the edge of the grid, with one block at this height.
     fn summary(x: i64, height: i64) -> (ColumnPos, ColumnSummary) {
         let mut column = Column::new(ColumnPos::new(x, i64::MIN >> 4));
         column.set_block(BlockPos::new(x << 4, height, i64::MIN), BlockId::new(7));

@@ -1,4 +1,4 @@
-//! Opening a world only if it is there, and without a session if nothing in it is to change.
+//! Opening existing worlds, with a session only if they are to be changed.
 
 use super::WorldStore;
 use crate::values::header::{FORMAT, Header};
@@ -8,24 +8,23 @@ use crate::{RocksStore, folder::WorldFolder};
 use std::path::Path;
 use std::sync::Arc;
 
-/// What a world is [opened](WorldStore::open_existing) for that is there already.
+/// The purpose for which an existing world is [opened](WorldStore::open_existing).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// To look at it, as others may at the same time. Nothing in it changes, so it may be on a disk that cannot be written, and
-    /// each write is refused. A damaged header is no obstacle.
+    /// Reading, shared with other readers. Nothing in the world changes, so it may be on a read-only disk, and each
+    /// write is refused. A damaged header is not an error.
     Read,
-    /// To compact it or to back it up. What is stored does not change, and each write is refused. A damaged header is no
-    /// obstacle.
+    /// Compaction or backup. Stored data does not change, and each write is refused. A damaged header is not an error.
     Maintain,
-    /// To change it, which counts as a session.
+    /// Changes, which count as a session.
     Write,
 }
 
 impl WorldStore {
-    /// Opens a world that is there already. It is open until the returned value is dropped.
+    /// Opens an existing world. The world stays open until the returned value is dropped.
     ///
     /// # Errors
-    /// [`WorldOpenError::NoWorld`] if it is not there; nothing is made then.
+    /// [`WorldOpenError::NoWorld`] if it does not exist. It is not created.
     pub fn open_existing(config: &StorageConfig, access: Access) -> Result<Self, WorldOpenError> {
         match config {
             StorageConfig::Memory => Err(WorldOpenError::NoWorld { path: "in memory".into() }),
@@ -72,7 +71,7 @@ impl WorldStore {
         }
     }
 
-    /// The storage of a world of which anything may be missing or damaged, to be read.
+    /// Opens a world with possibly missing or damaged data for reading.
     pub(crate) fn look_at(store: Arc<dyn KeyValueStore>) -> Result<Self, WorldOpenError> {
         let path = store.path().to_path_buf();
         let mut world = Self::without_session(store);
@@ -80,7 +79,7 @@ impl WorldStore {
             Err(StoreError::Damaged { .. }) => None,
             header => header.map_err(|source| WorldOpenError::Database { path: path.clone(), source })?,
         };
-        // What a damaged one says is not known, and whoever looks for damage finds it.
+        // The format in a damaged header is unknown. The damage is found by verification.
         if let Some(Ok(header)) = header.as_deref().map(record::decode::<Header>) {
             if header.format > FORMAT {
                 return Err(WorldOpenError::NewerFormat { path, found: header.format, supported: FORMAT });

@@ -1,4 +1,4 @@
-//! Opening worlds, with what can be wrong with them, and what a world remembers.
+//! Opening worlds, the errors of opening, and stored data.
 
 mod columns;
 mod entities;
@@ -107,7 +107,7 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever is saved, loaded and reopened in any order: the store holds what a map would hold.
+    /// After any saves, loads and reopenings, the store holds the same as a map.
     #[test]
     fn a_world_agrees_with_a_map(steps in vec(step(), 1..60)) {
         let store = TestStore::default();
@@ -164,7 +164,7 @@ proptest! {
             let expected = entities.values().filter(|entity| entity.viewer.is_some());
             prop_assert_eq!(viewers, expected.map(|entity| entity.id).collect());
         }
-        // One place key an entity, and nothing left of those that are gone.
+        // There is one place key per entity, and none of removed entities.
         let places = store.contents().into_iter().filter(|(_, (key, _))| keys::parse_place_key(key).is_some());
         prop_assert_eq!(places.count(), entities.len());
     }

@@ -1,15 +1,15 @@
-//! The rules that take several threads.
+//! The rules that need several threads.
 
 use super::{Outcome, expect};
 use crate::{Durability, Family, KeyValueStore, StoreError, WriteBatch};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// Batches that are written while others read.
+/// The number of batches written while other threads read.
 const ROUNDS: u32 = 300;
-/// Keys of each batch in the family that is scanned.
+/// The number of keys of each batch in the scanned family.
 const KEYS: u8 = 20;
-/// Threads that count on one counter, and how far each.
+/// The number of threads that increment one counter, and the increments of each.
 const COUNTERS: u32 = 4;
 const COUNTS: u32 = 50;
 
@@ -19,7 +19,7 @@ pub(super) fn readers_see_whole_batches<S: KeyValueStore>(store: &S) -> Outcome 
         let mut batch = WriteBatch::default();
         batch.put(Family::Meta, *b"first", round.to_be_bytes().to_vec());
         (0..KEYS).for_each(|key| batch.put(Family::Chunks, [key], round.to_be_bytes().to_vec()));
-        // Every second round there is one more key.
+        // Every second round has one more key.
         match round % 2 {
             0 => batch.put(Family::Chunks, [KEYS], round.to_be_bytes().to_vec()),
             _ => batch.delete(Family::Chunks, [KEYS]),
@@ -37,7 +37,7 @@ pub(super) fn readers_see_whole_batches<S: KeyValueStore>(store: &S) -> Outcome 
                     scan_whole(store)?;
                     let keys = [(Family::Meta, b"first".as_slice()), (Family::Entities, b"last".as_slice())];
                     let [earlier, later] = if number == 0 { keys } else { [keys[1], keys[0]] };
-                    // What is read later is as new or newer.
+                    // A later read must be at least as new.
                     let (before, after) = (store.get(earlier.0, earlier.1)?, store.get(later.0, later.1)?);
                     if before > after {
                         let (first, second) = (earlier.0, later.0);
@@ -65,7 +65,7 @@ fn scan_whole<S: KeyValueStore>(store: &S) -> Outcome {
     expect("a scan beside a writer", entries, expected)
 }
 
-/// Counts that are each written only if nobody else counted meanwhile add up.
+/// Increments that are each written only if the counter is unchanged add up.
 pub(super) fn nobody_writes_in_between<S: KeyValueStore>(store: &S) -> Outcome {
     let count = || -> Outcome {
         let mut counted = 0;

@@ -1,4 +1,4 @@
-//! A long random use, beside a model that is slow and obvious.
+//! A long random use, compared with a slow and obvious model.
 
 use super::rules::noise;
 use super::{Outcome, contents, expect};
@@ -7,10 +7,9 @@ use std::collections::BTreeMap;
 
 type Model = BTreeMap<(Family, Vec<u8>), Vec<u8>>;
 
-/// Steps of the random use: one batch and some reads each.
+/// The number of steps of the random use, each with one batch and some reads.
 const STEPS: usize = 400;
 
-/// Chooses what happens next.
 struct Choices(u64);
 
 impl Choices {
@@ -22,7 +21,7 @@ impl Choices {
         Family::ALL[self.below(Family::ALL.len())]
     }
 
-    /// Few enough that they are met again and again, and many that begin alike.
+    /// Few enough keys that they occur repeatedly, many with common prefixes.
     fn key(&mut self) -> Vec<u8> {
         let bytes = [0, 1, 0x7f, 0x80, 0xff];
         (0..self.below(4)).map(|_| bytes[self.below(bytes.len())]).collect()
@@ -59,7 +58,7 @@ pub(super) fn agrees_with_a_plain_map<S: KeyValueStore>(store: &S) -> Outcome {
     Ok(())
 }
 
-/// Writes a random batch to both; most of those with preconditions have only such that hold.
+/// Writes a random batch to both. Most batches with preconditions have only ones that hold.
 fn write_some<S: KeyValueStore>(store: &S, model: &mut Model, choices: &mut Choices) -> Outcome {
     let (mut batch, mut changed, mut fails) = (WriteBatch::default(), model.clone(), false);
     for _ in 0..choices.below(4) {

@@ -43,7 +43,7 @@ pub(super) fn any_bytes_are_keys_and_values<S: KeyValueStore>(store: &S) -> Outc
 }
 
 pub(super) fn large_values_come_back<S: KeyValueStore>(store: &S) -> Outcome {
-    // A player's library: four megabytes that do not compress.
+    // Like a player's library: four megabytes that do not compress.
     let mut state = 1_u64;
     let large: Vec<u8> = (0..4 << 20).map(|_| noise(&mut state) as u8).collect();
     put(store, &[(Family::Chunks, b"large", &large), (Family::Chunks, b"small", b"value")])?;
@@ -77,12 +77,12 @@ pub(super) fn scans_are_ascending_half_open_and_limited<S: KeyValueStore>(store:
     scan(&[], &[0xff; 3], usize::MAX, &ORDER)?;
     scan(&[], &[0xff; 3], ORDER.len(), &ORDER)?;
     scan(&[0, 1], &[0xff], 10, &ORDER[2..7])?;
-    // Between keys that are there.
+    // Between existing keys.
     scan(&[0, 0], &[1, 0, 0], 10, &ORDER[2..5])?;
     scan(&[], &[0xff], 2, &ORDER[..2])?;
     scan(&[1], &[1, 0], 1, &ORDER[3..4])?;
     scan(&[], &[0xff], 0, &[])?;
-    // Nothing lies in these, and the last is no range.
+    // These ranges are empty, and the last one is inverted.
     scan(&[1], &[1], 10, &[])?;
     scan(&[], &[], 10, &[])?;
     scan(&[2], &[0x7f], 10, &[])?;
@@ -94,7 +94,8 @@ pub(super) fn a_page_ends_after_so_many_entries_or_bytes<S: KeyValueStore>(store
     let value = [7; 999];
     let entries: Vec<_> = keys.iter().map(|key| (Family::Chunks, &key[..], &value[..])).collect();
     put(store, &entries)?;
-    // With the last entry a store may go beyond the bytes, and by a few more if it does not know the values before.
+    // The last entry may exceed the bytes, and a few more may follow if the store does not know the sizes of values in
+    // advance.
     for (entries, bytes, least, most) in
         [(7, usize::MAX, 7, 7), (1, 1, 1, 1), (150, 50_000, 50, 65), (500, usize::MAX, 199, 199)]
     {
@@ -118,7 +119,7 @@ pub(super) fn a_scan_goes_on_behind_its_last_key<S: KeyValueStore>(store: &S) ->
     let expected: Vec<_> = keys.iter().map(|key| (key.to_vec(), key.to_vec())).collect();
     for page in [1, 7, 100, 300] {
         let (mut start, mut found) = (Vec::new(), Vec::new());
-        // One more than there can be, in case a store never comes to an end.
+        // One more than possible, in case a store never ends.
         for _ in 0..=expected.len() {
             let entries = store.scan(Family::Opacity, &start..&[0xff; 3], page)?;
             let Some((last, _)) = entries.last() else { break };
@@ -151,7 +152,7 @@ pub(super) fn the_later_change_of_a_key_counts<S: KeyValueStore>(store: &S) -> O
 
 pub(super) fn a_failed_precondition_changes_nothing<S: KeyValueStore>(store: &S) -> Outcome {
     put(store, &[(Family::Meta, b"epoch", b"7"), (Family::Entities, b"empty", b"")])?;
-    // The right ones around it must not help a wrong one.
+    // Correct preconditions beside a wrong one must not help.
     let wrong: [(Family, &[u8], Option<&[u8]>); 6] = [
         (Family::Meta, b"epoch", Some(b"8")),
         (Family::Meta, b"epoch", None),
@@ -166,7 +167,7 @@ pub(super) fn a_failed_precondition_changes_nothing<S: KeyValueStore>(store: &S)
         batch.require(family, key, expected.map(<[u8]>::to_vec));
         batch.require(Family::Entities, *b"empty", Some(Vec::new()));
         batch.put(Family::Chunks, *b"new", b"value".to_vec());
-        // What a batch itself writes does not meet its preconditions.
+        // The batch's own writes do not satisfy its preconditions.
         match expected {
             Some(expected) => batch.put(family, key, expected.to_vec()),
             None => batch.delete(family, key),
@@ -194,7 +195,7 @@ pub(super) fn a_failed_precondition_changes_nothing<S: KeyValueStore>(store: &S)
     expect("reading the required key", store.get(Family::Meta, b"epoch")?, Some(b"8".to_vec()))
 }
 
-/// One round of opening a store: what the rounds before wrote is there, and more is written.
+/// One round of opening a store: checks the data of earlier rounds, and writes more.
 pub(super) fn what_was_written_is_there<S: KeyValueStore>(store: &S, round: u8) -> Outcome {
     for family in Family::ALL {
         let expected: Vec<_> = (0..round).map(|earlier| (vec![earlier], vec![earlier; 100])).collect();
@@ -205,14 +206,14 @@ pub(super) fn what_was_written_is_there<S: KeyValueStore>(store: &S, round: u8) 
         batch.put(family, [round], vec![round; 100]);
         batch.put(family, [99], vec![99]);
     }
-    // Also what is to outlive the process alone outlives the store's orderly end.
+    // Data that need only survive the process also survives an orderly close.
     store.write(batch, if round.is_multiple_of(2) { Durability::Sync } else { Durability::Process })?;
     let mut batch = WriteBatch::default();
     Family::ALL.into_iter().for_each(|family| batch.delete(family, [99]));
     Ok(store.write(batch, Durability::Process)?)
 }
 
-/// The next of a row of numbers that look random, and are the same in every run.
+/// The next of a series of pseudo-random numbers, the same in every run.
 pub(super) fn noise(state: &mut u64) -> u64 {
     *state ^= *state << 13;
     *state ^= *state >> 7;

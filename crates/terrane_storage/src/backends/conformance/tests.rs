@@ -7,21 +7,20 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// What is wrong with a store.
 #[derive(Clone, Copy, Debug)]
 enum Defect {
     /// A batch is written change by change.
     NotAtomic,
     /// A batch is written family by family, each atomically.
     NotAtomicOverFamilies,
-    /// A failed precondition is found after what comes before it was written.
+    /// Changes are written before a failed precondition is found.
     WritesBeforeItChecks,
     IgnoresPreconditions,
     /// Another write may come between a precondition and its batch.
     ChecksTooEarly,
-    /// Of several preconditions the last one counts.
+    /// Only the last of several preconditions is checked.
     LastPreconditionCounts,
-    /// A precondition on an absent key is met by an empty value.
+    /// An empty value satisfies a precondition on an absent key.
     EmptyIsAbsent,
     FirstChangeCounts,
     IgnoresDeletes,
@@ -64,7 +63,7 @@ impl Broken {
         if matches!(self.defect, Defect::CutsLongKeys) { &key[..key.len().min(2)] } else { key }
     }
 
-    /// Writes these changes one after the other, and lets others read in between.
+    /// Writes these changes one after the other, and lets other threads read in between.
     fn write_in_parts(&self, parts: Vec<Vec<Entry>>) -> Result<(), StoreError> {
         for part in parts {
             let mut batch = WriteBatch::default();
@@ -166,7 +165,7 @@ impl KeyValueStore for Broken {
             one.require(self.get(one.family, &one.key)?.as_deref(), self.path())?;
         }
         match self.defect {
-            // Long enough that the other one comes in between, however many cores there are.
+            // Long enough for the other thread to write in between, on any number of cores.
             Defect::ChecksTooEarly if !required.is_empty() => std::thread::sleep(Duration::from_micros(100)),
             _ => std::thread::yield_now(),
         }

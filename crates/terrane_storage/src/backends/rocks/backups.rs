@@ -1,5 +1,5 @@
-//! Backups: made of an open database, incremental, and made databases of again. By RocksDB's backup engine, which shares
-//! between backups the files that did not change, and checks each file that it copies.
+//! Incremental backups of an open database, and restoring them. RocksDB's backup engine shares unchanged files between
+//! backups, and checks each file that it copies.
 
 use super::RocksStore;
 use crate::{Backup, KeyValueStore, StoreError};
@@ -11,7 +11,7 @@ use std::sync::PoisonError;
 use std::time::{Duration, UNIX_EPOCH};
 
 impl RocksStore {
-    /// If the disk fails meanwhile, writing goes on only when the backup has ended.
+    /// If the disk fails during the backup, writes resume only after its end.
     pub(super) fn add_backup(&self, folder: &Path, keep: Option<NonZeroU32>) -> Result<Backup, StoreError> {
         self.expect_sound()?;
         let failed = failed("back up", folder);
@@ -40,12 +40,12 @@ impl RocksStore {
         Ok(backups)
     }
 
-    /// Makes a database in the folder `path` of a backup, once that was found whole: the newest, or the one with this
-    /// number. What is in `path` already is lost.
+    /// Checks a backup and restores it as a database in the folder `path`: the newest backup, or the one with this
+    /// number. Existing data in `path` is lost.
     ///
     /// # Errors
-    /// [`StoreError::Backend`] if there is no such backup, if one of its files is missing or is not what was backed up, or
-    /// if the new one cannot be written.
+    /// [`StoreError::Backend`] if the backup does not exist, if one of its files is missing or damaged, or if the new
+    /// database cannot be written.
     pub fn restore(folder: &Path, number: Option<u32>, path: &Path) -> Result<Backup, StoreError> {
         let failed = failed("restore", folder);
         let mut engine = open_existing(folder)?;
@@ -62,7 +62,7 @@ impl RocksStore {
     }
 }
 
-/// Otherwise the engine would make one.
+/// Opens the engine only if there are backups. Otherwise it would create a folder for them.
 fn open_existing(folder: &Path) -> Result<BackupEngine, StoreError> {
     match folder.join("meta").is_dir() {
         true => open(folder, failed("restore", folder)),

@@ -1,4 +1,4 @@
-//! How many entries a family must have, as its tables say: a walk over it that comes to another number did not see all.
+//! The expected number of entries of a family according to its tables. A walk that finds another number has missed some.
 
 use crate::Family;
 use rocksdb::{ColumnFamily, DB, properties};
@@ -6,17 +6,18 @@ use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::ops::RangeInclusive;
 
-/// At least and at most so many. Both are the same number in a family that is in one table, or compacted, and has nothing deleted.
+/// The minimum and maximum number of entries. Both are the same for a family that is in one table or compacted, and has
+/// no deletions.
 ///
-/// A key is only once in a table, and in all tables of a level but the first. It may be in several of those. So there are
-/// at least as many keys as one of them has, but for those that are deleted elsewhere.
+/// A key occurs only once in a table, and only once in all tables of a level, except for the first level. It may occur
+/// in several of these. So the number of keys is at least the largest number in one of them, minus all deletions.
 pub(super) fn expected(
     database: &DB,
     handle: &ColumnFamily,
     family: Family,
 ) -> Result<RangeInclusive<u64>, rocksdb::Error> {
     let property = |name: &CStr| Ok(database.property_int_value_cf(handle, name)?.unwrap_or(0));
-    // What the log holds is in memory.
+    // Data in the log is also in memory.
     let in_memory: [&CStr; 2] = [properties::NUM_ENTRIES_ACTIVE_MEM_TABLE, properties::NUM_ENTRIES_IMM_MEM_TABLES];
     let deleted_in_memory: [&CStr; 2] =
         [properties::NUM_DELETES_ACTIVE_MEM_TABLE, properties::NUM_DELETES_IMM_MEM_TABLES];

@@ -1,24 +1,24 @@
-//! Checks whether a database's files are those that were written, before RocksDB opens them: it may drop what it cannot read.
+//! Checks that a database's files are unchanged before RocksDB opens them, since it may drop data that it cannot read.
 //!
-//! | the database was | what is promised | how it is known |
+//! | the database was | guarantee | evidence |
 //! |---|---|---|
-//! | closed | everything | its log is empty, and a list of its files lies beside them |
-//! | killed, or its power was cut | everything that was synced, up to the torn end of the log | every other record of the log and of the MANIFEST has its checksum, and the newest log is there |
-//! | closed before there were lists | as if it was killed | the same |
+//! | closed | all data | its log is empty, and there is a list of its files |
+//! | killed, or lost power | all synced data, up to the torn end of the log | all other records of log and MANIFEST have their checksums, and the newest log exists |
+//! | closed without support for lists | as if killed | as if killed |
 //!
-//! A loss of power can leave more than a torn end in what was not synced: zeros with whole records behind them, or a torn log
-//! with a newer one that was written to. Both look like damage, and are refused as such; salvage recovers what was synced.
+//! A loss of power can leave more than a torn end in unsynced data: zeros followed by whole records, or a torn log with
+//! a newer log behind it. Both look like damage and are refused; salvage recovers the synced data.
 //!
-//! The list is the file `files.terrane` in the database's folder: an [envelope] around the [record] of a [`Note`]. It is
-//! written when the database is closed, and again when it is opened to be written. From then on it only names the newest log,
-//! so a database that is killed has no list; older logs do not count, since opening moves what is in them into tables. RocksDB
-//! begins a new MANIFEST whenever it opens a database to write. If there is a newer one than a list says, then a program that
-//! knows no lists opened the database, and the list does not count. Nor does a damaged list: the database is looked at as one
-//! that was killed.
+//! The list is the file `files.terrane` in the database's folder: an [envelope] around the [record] of a [`Note`]. It
+//! is written when the database is closed. When the database is opened for writing, it is replaced by a note that only
+//! names the newest log, so a killed database has no list. Older logs do not matter then, since opening moves their
+//! data into tables. RocksDB begins a new MANIFEST whenever it opens a database for writing. If the MANIFEST is newer
+//! than the list, a program without support for lists has opened the database, and the list is ignored. A damaged list
+//! is ignored as well: the database is checked like a killed one.
 //!
-//! RocksDB recovers a log up to the first record that it cannot read (its mode is *point in time*), whatever lies behind. That is
-//! right at a torn end and nowhere else, so every other bad record is refused here. RocksDB's own modes are of no help: those that
-//! refuse bad records take a damaged length at the end for a torn record, and one of them goes on behind what is damaged.
+//! RocksDB recovers a log up to the first unreadable record (its mode is *point in time*), and drops everything behind it.
+//! That is right only at a torn end, so any other bad record is refused here. RocksDB's other modes do not help: those that
+//! refuse bad records take a damaged length at the end for a torn record, and one of them continues behind the damage.
 
 use super::log_file::{LogEnd, LogFile};
 use super::remains::LostFile;
@@ -35,39 +35,38 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-/// How often the blob files are counted once more before one is taken for lost, and how long lies between.
+/// The number of repeated counts of blob files before one is considered lost, and the time between them.
 const BLOB_LOOKS: u32 = 20;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(25);
 
 const LIST: &str = "files.terrane";
 const NEW_LIST: &str = "files.terrane.new";
 const CURRENT: &str = "CURRENT";
-/// Not among the crate's names of properties.
+/// A property without a constant in the `rocksdb` crate.
 const BLOB_FILES: &CStr = c"rocksdb.num-blob-files";
-/// What RocksDB says of a file that is not there.
+/// RocksDB's message for a missing file.
 const MISSING: &str = "No such file or directory";
 
-/// What is noted of a database beside its files.
+/// The contents of the file beside a database's own files.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Note {
-    /// It is open, or was killed. This is the number of its newest log when it was opened.
+    /// The database is open or was killed. `log` is the number of its newest log when it was opened.
     Open {
         log: u64,
     },
     Closed(Closed),
 }
 
-/// What a database was when it was closed.
+/// The state of a database when it was closed.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Closed {
-    /// The number of its last write.
     last_write: u64,
-    /// Names and lengths of its files, but for those that have nothing in them.
+    /// The names and lengths of its files, without empty ones.
     files: BTreeMap<String, u64>,
     tables: Vec<Table>,
 }
 
-/// What RocksDB says of a table.
+/// RocksDB's information about a table.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct Table {
     file: String,
@@ -77,31 +76,31 @@ struct Table {
     deletions: u64,
 }
 
-/// Opens a database to write it, unless that would lose something that is stored.
+/// Opens a database for writing, unless that would lose stored data.
 ///
 /// # Errors
-/// [`StoreError::DamagedFile`] for a file that is missing or not what was written, and what `open` says.
+/// [`StoreError::DamagedFile`] for a missing or damaged file, and errors of `open`.
 pub(super) fn open(path: &Path, create: bool, open: impl FnOnce() -> Result<DB, StoreError>) -> Result<DB, StoreError> {
     let files = Files::list(path)?;
-    // A database whose making was cut short before it had a `CURRENT` has nothing in it, and is made anew.
+    // A database whose creation was interrupted before it had a `CURRENT` is empty, and is created anew.
     let has_begun = files.found.keys().any(|name| name == CURRENT || is_data(name));
     let is_there = if create { has_begun } else { files.are_there() };
     if is_there {
         files.check()?;
     }
     let database = open().map_err(|error| if is_there { files.damage(error) } else { error })?;
-    // What was in the log may be in new files by now.
+    // Data of the log may be in new files by now.
     let files = expect_blobs(path, &database)?;
-    // Before the first write, since what was noted when it was closed does not hold any more.
+    // Written before the first write, which makes the note of the last closing invalid.
     let log = files.logs().map(|(number, _)| number).last();
     log.map_or(Ok(()), |log| write(path, &Note::Open { log }))?;
     Ok(database)
 }
 
-/// Opens a database to read it.
+/// Opens a database for reading.
 ///
 /// # Errors
-/// As of [`open`].
+/// The same as those of [`open`].
 pub(super) fn open_to_read(path: &Path, open: impl FnOnce() -> Result<DB, StoreError>) -> Result<DB, StoreError> {
     let files = Files::list(path)?;
     if !files.are_there() {
@@ -114,8 +113,8 @@ pub(super) fn open_to_read(path: &Path, open: impl FnOnce() -> Result<DB, StoreE
     Ok(database)
 }
 
-/// Closes a database that can be written: everything goes from the log into tables, and its files are noted. If the disk does
-/// not allow it, the database is as one that was killed.
+/// Closes a writable database: all data is moved from the log into tables, and its files are listed. If the disk does
+/// not allow that, the database is like a killed one.
 pub(super) fn close(database: DB, path: &Path) {
     let closed = Closed::of(&database);
     drop(database);
@@ -125,8 +124,8 @@ pub(super) fn close(database: DB, path: &Path) {
     }
 }
 
-/// The files that a database had when it was closed and that are not there any more, if that was noted: where each was, and what
-/// was in it.
+/// The files that a database had when it was closed and that are now missing, if there is a list: the path and the
+/// content of each.
 pub(super) fn missing(path: &Path) -> Vec<LostFile> {
     let Ok(files) = Files::list(path) else { return Vec::new() };
     let Some(Note::Closed(closed)) = files.note() else { return Vec::new() };
@@ -140,8 +139,8 @@ pub(super) fn missing(path: &Path) -> Vec<LostFile> {
     told.collect()
 }
 
-/// Lists the files of a database that is open, and sees to it that no blob file is missing: RocksDB only opens one to read a
-/// value in it.
+/// Lists the files of an open database, and checks that no blob file is missing: RocksDB opens a blob file only when it
+/// reads a value in it.
 fn expect_blobs<'a>(path: &'a Path, database: &DB) -> Result<Files<'a>, StoreError> {
     let mut looks = 0..BLOB_LOOKS;
     loop {
@@ -153,7 +152,7 @@ fn expect_blobs<'a>(path: &'a Path, database: &DB) -> Result<Files<'a>, StoreErr
         let found = files.found.keys().filter(|name| number(name, "", ".blob").is_some()).count() as u64;
         match found < needed {
             false => return Ok(files),
-            // A job in RocksDB's background may have made one between the two looks.
+            // A background job of RocksDB may have created one between the two counts.
             true if looks.next().is_some() => thread::sleep(BETWEEN_LOOKS),
             true => {
                 return Err(files.damaged("", format!("{needed} blob files belong to it, but only {found} are there")));
@@ -162,7 +161,6 @@ fn expect_blobs<'a>(path: &'a Path, database: &DB) -> Result<Files<'a>, StoreErr
     }
 }
 
-/// The live tables, in order.
 fn tables(database: &DB) -> Result<Vec<Table>, rocksdb::Error> {
     let table = |file: rocksdb::LiveFile| Table {
         file: file.name.trim_start_matches('/').into(),
@@ -176,7 +174,6 @@ fn tables(database: &DB) -> Result<Vec<Table>, rocksdb::Error> {
     Ok(tables)
 }
 
-/// A database's folder.
 #[derive(Debug)]
 struct Files<'a> {
     path: &'a Path,
@@ -190,7 +187,7 @@ impl<'a> Files<'a> {
             let mut found = BTreeMap::new();
             for entry in if_there(fs::read_dir(path))?.into_iter().flatten() {
                 let entry = entry?;
-                // RocksDB may just have removed it.
+                // RocksDB may have just removed it.
                 let Some(metadata) = if_there(entry.metadata())? else { continue };
                 if let Ok(name) = entry.file_name().into_string() {
                     found.insert(name, metadata.len());
@@ -202,14 +199,14 @@ impl<'a> Files<'a> {
         Ok(Self { path, found })
     }
 
-    /// Whether there is a database, or something of one.
+    /// Returns `true` if there is a database or a part of one.
     fn are_there(&self) -> bool {
         let is_part = |name: &String| name == CURRENT || number(name, "MANIFEST-", "").is_some() || is_data(name);
         self.found.keys().any(is_part)
     }
 
-    /// Compares the files of a closed database with the list of them, and reads the MANIFEST and the logs. The list, if there
-    /// is one that counts.
+    /// Compares the files of a closed database with its list, and checks the MANIFEST and the logs. Returns the list,
+    /// if there is a valid one.
     fn check(&self) -> Result<Option<Closed>, StoreError> {
         let manifest = self.manifest()?;
         let (closed, oldest_log) = match self.note() {
@@ -236,7 +233,7 @@ impl<'a> Files<'a> {
         Ok(closed)
     }
 
-    /// The MANIFEST that counts.
+    /// The name of the current MANIFEST.
     fn manifest(&self) -> Result<String, StoreError> {
         let path = self.path.join(CURRENT);
         let text = if_there(fs::read(&path)).map_err(FileError::of(&path, "read")).map_err(failed(self.path))?;
@@ -251,7 +248,7 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// Whether the database was opened after this was noted, without that being noted.
+    /// Returns `true` if the database was opened after `closed` was written, without updating the note.
     fn is_newer_than(&self, closed: &Closed, manifest: &str) -> bool {
         let numbers = |name: &String| number(name, "MANIFEST-", "").or_else(|| number(name, "", ".log"));
         let newest = closed.files.keys().filter_map(numbers).max();
@@ -279,14 +276,15 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// The logs by number, oldest first.
+    /// The logs, oldest first, with their numbers.
     fn logs(&self) -> impl Iterator<Item = (u64, &String)> {
         let mut logs: Vec<_> = self.found.keys().filter_map(|name| Some((number(name, "", ".log")?, name))).collect();
         logs.sort_unstable();
         logs.into_iter()
     }
 
-    /// Nothing may follow the torn end of a log, unless it was recovered to there before. Logs before `oldest` do not count.
+    /// Checks that nothing follows the torn end of a log, unless the log was recovered up to there before. Logs before
+    /// `oldest` are ignored.
     fn check_logs(&self, oldest: u64) -> Result<(), StoreError> {
         let (mut torn, mut next) = (None::<(&String, LogEnd)>, None::<u64>);
         for (_, name) in self.logs().filter(|(number, _)| *number >= oldest) {
@@ -306,7 +304,6 @@ impl<'a> Files<'a> {
         Ok(())
     }
 
-    /// Reads a log or a MANIFEST.
     fn read(&self, name: &str) -> Result<LogFile, StoreError> {
         let read = || LogFile::read(File::open(self.path.join(name))?);
         let log = read().map_err(FileError::of(&self.path.join(name), "read")).map_err(failed(self.path))?;
@@ -316,7 +313,7 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// Compares a database that is open to be read with what it was when it was closed.
+    /// Compares a database that is open for reading with its state when it was closed.
     fn compare(&self, database: &DB, closed: &Closed) -> Result<(), StoreError> {
         let last_write = database.latest_sequence_number();
         if last_write != closed.last_write {
@@ -331,7 +328,7 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// What RocksDB says of a database that it does not open, if that is of its files.
+    /// Converts an error of opening a database to damage if it concerns its files.
     fn damage(&self, error: StoreError) -> StoreError {
         match error {
             StoreError::Backend { reason, .. } if reason.starts_with("Corruption") || reason.contains(MISSING) => {
@@ -348,7 +345,7 @@ impl<'a> Files<'a> {
 }
 
 impl Closed {
-    /// Flushes a database and ends the work in its background, so that nothing of what is noted changes any more.
+    /// Flushes a database and stops its background work, so that nothing in the list changes any more.
     fn of(database: &DB) -> Result<Self, rocksdb::Error> {
         let families = Family::ALL.into_iter().filter_map(|family| database.cf_handle(family.name()));
         database.flush_cfs_opt(&families.collect::<Vec<_>>(), &FlushOptions::default())?;
@@ -357,7 +354,7 @@ impl Closed {
         Ok(Self { last_write, files, tables: tables(database)? })
     }
 
-    /// Notes it, once the database is closed.
+    /// Writes the list, once the database is closed.
     fn note(mut self, path: &Path) -> Result<(), StoreError> {
         let files = Files::list(path)?;
         let manifest = files.manifest()?;
@@ -387,7 +384,6 @@ fn failed(path: &Path) -> impl Fn(FileError) -> StoreError {
     move |error| StoreError::backend("open", None, path, error.to_string())
 }
 
-/// The number in the name of a file.
 fn number(name: &str, before: &str, behind: &str) -> Option<u64> {
     let digits = name.strip_prefix(before)?.strip_suffix(behind)?;
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?

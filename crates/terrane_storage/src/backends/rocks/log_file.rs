@@ -1,15 +1,15 @@
-//! Is a file that RocksDB appends records to what was written? Its logs are such files, and its MANIFEST.
+//! Checks of the files to which RocksDB appends records: its logs and its MANIFEST.
 //!
-//! RocksDB itself does not tell the torn end of a log, which a process leaves that is killed while it writes, from a damaged
-//! record: it stops reading at either, and what follows is gone. So the files are read here before it opens them.
+//! RocksDB itself does not distinguish the torn end of a log, left by a process that is killed while it writes, from a
+//! damaged record: it stops at either and drops the rest. So the files are checked here before RocksDB opens them.
 //!
-//! A file consists of blocks of 32 KiB, and a block of records. A record has a masked CRC-32C of its kind and its content
-//! (4 bytes), the length of its content (2 bytes, little-endian), its kind (1 byte), and its content. What does not fit
-//! into the rest of a block goes on in the next one: such a piece is a record of the kind first, middle or last. Where less
-//! than a header's room is left, a block is filled with zeros.
+//! A file consists of blocks of 32 KiB, and a block of records. A record has a masked CRC-32C of its kind and its
+//! content (4 bytes), the length of its content (2 bytes, little-endian), its kind (1 byte), and its content. A record
+//! that does not fit into the rest of a block is split into pieces, which are records of the kind first, middle or
+//! last. If less room than a header is left in a block, it is filled with zeros.
 //!
-//! A killed process has written a part of its last record, so the file ends before the record does. After a loss of power
-//! the file may also end in zeros. Everything else is damage.
+//! A killed process has written a part of its last record, so the file ends before the record does. After a loss of power the
+//! file may also end in zeros. Everything else is damage. the file may also end in zeros. Everything else is damage.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -21,31 +21,30 @@ const FULL: u8 = 1;
 const FIRST: u8 = 2;
 const MIDDLE: u8 = 3;
 const LAST: u8 = 4;
-/// About the log itself: its compression, the sizes of timestamps, the log before it. This crate's worlds have none of these.
+/// Kinds of records about the log itself: its compression, the sizes of timestamps, the previous log. This crate's
+/// worlds have none of them.
 const ABOUT_THE_LOG: [u8; 3] = [9, 10, 130];
-/// A batch of writes begins with the number of its first write (8 bytes) and the number of writes (4 bytes).
+/// The size of the header of a batch of writes: the number of its first write (8 bytes) and the number of writes (4 bytes).
 const BATCH_HEADER: usize = 12;
-/// What a disk writes at once.
+/// The number of bytes that a disk writes at once.
 const SECTOR: u64 = 512;
-/// No record ends in so many zeros from the beginning of a sector on.
+/// No record ends in this many zeros from the start of a sector.
 const LEAST_ZEROS: u64 = 64;
 
-/// What a file of records says.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct LogFile {
-    /// The numbers of the writes in it, if it is a log and has any.
+    /// The numbers of the writes in it, if it is a log with writes.
     pub writes: Option<Range<u64>>,
     pub end: LogEnd,
 }
 
-/// How the records end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LogEnd {
-    /// With the file.
+    /// The records end with the file.
     Whole,
-    /// At this byte, with a record that was being written.
+    /// The records end at this byte, with an unfinished record.
     Torn { at: u64 },
-    /// At this byte, with a record that is not what was written.
+    /// The records end at this byte, with a damaged record.
     Damaged { at: u64, is_followed: bool },
 }
 
@@ -63,7 +62,7 @@ impl fmt::Display for LogEnd {
 }
 
 impl LogFile {
-    /// Reads a file to its end, or to the first record that cannot be read.
+    /// Reads a file up to its end or the first unreadable record.
     pub fn read(mut file: impl Read) -> io::Result<Self> {
         let mut log = Self { writes: None, end: LogEnd::Whole };
         let mut begun = None::<Begun>;
@@ -92,7 +91,7 @@ impl LogFile {
         Ok(log)
     }
 
-    /// Takes a piece of a record, unless it does not belong behind the one before.
+    /// Processes a piece of a record. Returns `false` if it does not fit the previous piece.
     fn take(&mut self, begun: &mut Option<Begun>, at: u64, kind: u8, content: &[u8]) -> bool {
         let mut record = match (kind, begun.take()) {
             (FULL | FIRST, None) => Begun { at, head: Vec::new() },
@@ -121,7 +120,6 @@ impl LogFile {
     }
 }
 
-/// Appends a record to the bytes of a file.
 pub(super) fn append(file: &mut Vec<u8>, record: &[u8]) {
     let (mut rest, mut is_first) = (record, true);
     while is_first || !rest.is_empty() {
@@ -145,24 +143,23 @@ pub(super) fn append(file: &mut Vec<u8>, record: &[u8]) {
     }
 }
 
-/// A record of which the last piece was not read yet.
+/// A record whose last piece was not read yet.
 struct Begun {
     at: u64,
-    /// Its first bytes.
     head: Vec<u8>,
 }
 
-/// What stands at a place of a block.
+/// The contents of a block at one place.
 enum Piece<'a> {
-    /// A record, or a piece of one, by its kind and its content.
+    /// A record or a piece of one, by kind and content.
     Whole(u8, &'a [u8]),
-    /// The beginning of one. The file ends within it.
+    /// The beginning of a record. The file ends within it.
     Cut,
     Bad,
 }
 
 impl<'a> Piece<'a> {
-    /// What `rest` begins with, at a place with `room` until the end of its block.
+    /// The piece at the start of `rest`, with `room` bytes left in its block.
     fn of(rest: &'a [u8], room: usize) -> Self {
         let Some((header, behind)) = rest.split_first_chunk::<HEADER>() else { return Self::Cut };
         let [a, b, c, d, low, high, kind] = *header;
@@ -175,15 +172,15 @@ impl<'a> Piece<'a> {
         match behind.get(..length) {
             Some(content) if is_whole(length) => Self::Whole(kind, content),
             Some(_) => Self::Bad,
-            // If all of the rest is what the checksum is of, then the file does not end too early: the length is damaged.
+            // If the checksum matches all of the rest, the file is not truncated: the length is damaged.
             None if HEADER + length <= room && !is_whole(behind.len()) => Self::Cut,
             None => Self::Bad,
         }
     }
 }
 
-/// What a piece means that is cut or bad, at `at` of this block: it belongs to a record that begins at the byte `from` of the
-/// file.
+/// Classifies a truncated or bad piece at `at` of this block. It belongs to the record that begins at the byte `from`
+/// of the file.
 fn judge(
     file: &mut impl Read,
     block: &mut Vec<u8>,
@@ -212,19 +209,19 @@ fn judge(
     Ok(if is_torn { LogEnd::Torn { at: from } } else { LogEnd::Damaged { at: from, is_followed: false } })
 }
 
-/// The next block, or what there is of it; `false` at the end of the file.
+/// Reads the next block, which may be incomplete; `false` at the end of the file.
 fn read_block(file: &mut impl Read, block: &mut Vec<u8>) -> io::Result<bool> {
     block.clear();
     file.take(BLOCK as u64).read_to_end(block)?;
     Ok(!block.is_empty())
 }
 
-/// The checksum as it is stored: RocksDB masks it, since the content may have checksums of the same kind in it.
+/// The stored form of the checksum. RocksDB masks it, since the content may contain checksums of the same kind.
 const fn masked(checksum: u32) -> u32 {
     checksum.rotate_right(15).wrapping_add(0xa282_ead8)
 }
 
-/// CRC-32C of bytes, eight at a time.
+/// The CRC-32C of bytes, eight at a time.
 fn crc32c(bytes: &[u8]) -> u32 {
     let (eights, rest) = bytes.as_chunks::<8>();
     let crc = eights.iter().fold(u32::MAX, |crc, eight| {
@@ -234,7 +231,7 @@ fn crc32c(bytes: &[u8]) -> u32 {
     !rest.iter().fold(crc, |crc, byte| crc >> 8 ^ TABLES[0][usize::from(crc as u8 ^ byte)])
 }
 
-/// For each byte what it does to the checksum, and what it does if so many others follow.
+/// The effect of each byte on the checksum, for each number of bytes that follow it.
 static TABLES: [[u32; 256]; 8] = tables();
 
 const fn tables() -> [[u32; 256]; 8] {

@@ -1,12 +1,12 @@
-//! What is left of a database that cannot be opened: its tables, blob files and logs under a manifest of our own.
+//! The remains of a database that cannot be opened: its tables, blob files and logs under a new manifest.
 //!
-//! RocksDB opens a database by its manifest, which names every table, and refuses it if one of them is missing or damaged. Its own
-//! repair drops all blob files. So the files that are left are linked into a scratch folder and get a new manifest there. The
-//! database that they make is only opened to be read, and nothing in the damaged folder changes.
+//! RocksDB opens a database by its manifest, which names every table, and refuses the database if one of them is missing or
+//! damaged. RocksDB's repair drops all blob files. So the remaining files are linked into a scratch folder and get a new
+//! manifest there. The resulting database is only opened for reading, and nothing in the damaged folder changes.
 //!
-//! All tables come into level 0, as if each had just been flushed, because the order of the levels is lost. A scan is right all
-//! the same: it merges the tables by the sequence numbers of their entries. A point read takes the first table that has
-//! the key, which may be an old one. So single keys are read by scans, too.
+//! All tables are put into level 0, like newly flushed ones, because the order of the levels is lost. Scans are still
+//! correct: they merge the tables by the sequence numbers of their entries. A point read takes the first table that has
+//! the key, which may be outdated. So single keys are read by scans, too.
 
 mod manifest;
 mod table;
@@ -26,21 +26,20 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use table::Table;
 
-/// The number of the family that every database has, and that nothing is in.
+/// The family that every database has. It is always empty.
 const DEFAULT_FAMILY: (u32, &str) = (0, "default");
-/// What a blob file begins with.
+/// The magic number at the start of a blob file.
 const BLOB_MAGIC: u32 = 2_395_959;
 
-/// A database put together of what is left of one, to be read. The scratch folder goes with it.
+/// A readable database built from the remains of another. Dropping it removes the scratch folder.
 pub(crate) struct Remains {
     store: RocksStore,
     scratch: PathBuf,
 }
 
-/// A file of a database that nothing can be read of, and why.
+/// A lost file of a database, and the reason.
 pub(super) type LostFile = (PathBuf, String);
 
-/// A file of large values that is there.
 #[derive(Clone, Debug)]
 struct Blobs {
     number: u64,
@@ -48,10 +47,9 @@ struct Blobs {
     family: u32,
 }
 
-/// The files of a database.
 struct Files {
     folder: PathBuf,
-    /// All families by their numbers, which logs and blob files name. Tables belong to them by their names.
+    /// All families by number. Logs and blob files contain the numbers, and tables the names.
     families: Vec<(u32, &'static str)>,
     tables: Vec<Table>,
     blobs: Vec<Blobs>,
@@ -60,15 +58,15 @@ struct Files {
 }
 
 impl Remains {
-    /// Opens what is left in a database's folder. `scratch` is a folder that is made for it.
+    /// Opens the remains of a database in a folder. `scratch` is a folder that is created for it.
     ///
     /// # Errors
-    /// The system refuses something, or there is nothing left.
+    /// An error of the system, or nothing remains.
     pub fn open(folder: &Path, scratch: &Path) -> Result<(Self, Vec<LostFile>), StoreError> {
         let failed = |error: FileError| StoreError::backend("open", None, folder, error.to_string());
         let mut left = Files::find(folder).map_err(failed)?;
         let mut options = database_options(false);
-        // Whatever of a log can be read counts, also behind what is damaged. The manifest knows of no log.
+        // All readable records of a log count, even behind damage. The manifest names no log.
         options.set_wal_recovery_mode(DBRecoveryMode::SkipAnyCorruptedRecord);
         options.set_track_and_verify_wals_in_manifest(false);
         let cache = Cache::new_lru_cache(BLOCK_CACHE_BYTES);
@@ -96,7 +94,7 @@ impl Remains {
 
 impl Drop for Remains {
     fn drop(&mut self) {
-        // It only has links and a manifest. Those that are open can be removed too, or stay until the new world is finished.
+        // It contains only links and a manifest. Open ones can be removed too, or stay until the new world is finished.
         let _ = fs::remove_dir_all(&self.scratch);
     }
 }
@@ -131,7 +129,7 @@ impl Files {
         Ok(files)
     }
 
-    /// Puts the files together in a folder that is made for it, and opens them as a database.
+    /// Puts the files together in a new folder, and opens them as a database.
     fn open(&self, scratch: &Path, options: &Options, cache: &Cache) -> Result<rocksdb::DB, StoreError> {
         let put_together = || {
             if_there(fs::remove_dir_all(scratch))?;
@@ -156,7 +154,7 @@ impl Files {
         reopening::open_to_read(scratch, options, cache)
     }
 
-    /// Tries each table by itself: one that is damaged would keep all from being opened.
+    /// Tries each table separately: one damaged table would prevent all from being opened.
     fn leave_out_damaged(&mut self, scratch: &Path, options: &Options, cache: &Cache) {
         let (folder, families) = (self.folder.clone(), self.families.clone());
         let (tables, blobs, logs, lost) = Default::default();
@@ -171,7 +169,7 @@ impl Files {
                 }
             }
         }
-        // What a damaged table says of its family does not count.
+        // The family in a damaged table must not count.
         self.families = numbered(&self.tables);
     }
 
@@ -183,8 +181,8 @@ impl Files {
     }
 }
 
-/// The families by their numbers: those that a new database gives them, unless most of the tables say otherwise. One table alone
-/// may be damaged, so it does not count more than what is usual.
+/// The families by number: those of a new database, unless most of the tables have others. A single table may be
+/// damaged, so it does not outvote the usual number.
 fn numbered(tables: &[Table]) -> Vec<(u32, &'static str)> {
     let usual: Vec<(u32, &'static str)> = (1..).zip(Family::ALL.map(Family::name)).collect();
     let votes = |family: &(u32, &'static str)| {
@@ -204,7 +202,7 @@ fn numbered(tables: &[Table]) -> Vec<(u32, &'static str)> {
     families
 }
 
-/// What RocksDB said, without where that was: in the scratch folder.
+/// RocksDB's message without the path, which is in the scratch folder.
 fn reason_of(error: &StoreError) -> String {
     match error {
         StoreError::Backend { reason, .. } => reason.clone(),
@@ -231,7 +229,7 @@ impl Blobs {
     }
 }
 
-/// Makes a file appear in another folder, which may be on another disk.
+/// Makes a file available in another folder, which may be on another disk.
 fn link(from: &Path, to: &Path) -> io::Result<()> {
     #[cfg(unix)]
     return std::os::unix::fs::symlink(from, to);

@@ -1,21 +1,21 @@
-//! Opening a database, and opening it again after it failed.
+//! Opening a database, and reopening it after a failure.
 //!
-//! RocksDB latches an error of its log or of a background job: it goes on to read and refuses to write, and its Rust and
-//! C interfaces have nothing that would end that but opening it again. That needs the old one closed, and fails as long
-//! as the disk does. So the [`Keeper`] opens a read-only stand-in for readers first, which needs no room on the disk and no
-//! lock. Reads and writes report what fails to the keeper, and it alone decides what is opened when, on a thread of its own:
+//! RocksDB latches an error of its log or of a background job: it still reads but refuses to write, and its Rust and C
+//! interfaces offer no way out but reopening it. Reopening requires closing the old one first, and fails as long as the disk
+//! does. So the [`Keeper`] first opens a read-only stand-in for readers, which needs no disk space and no lock. Reads and
+//! writes report their failures to the keeper. It alone decides when to reopen the database, on a thread of its own:
 //!
-//! | what | who reads from | writes | ends with |
+//! | state | reads from | writes | ends with |
 //! |---|---|---|---|
-//! | sound | the whole database | are made | a write that fails; reads that fail for a while; a folder that is lost |
-//! | failed | the stand-in, the failed database, or nothing | are refused | an attempt, each second, that opens all of it |
+//! | sound | the whole database | are made | a failed write; reads that fail for a while; a lost folder |
+//! | failed | the stand-in, the failed database, or nothing | are refused | a successful attempt to reopen, made each second |
 //!
-//! A folder that is lost was deleted or moved, or another one has taken its place. The files that are open can still be read
-//! and written then, but nobody would find what was written. So each write looks at the folder before and after, and
-//! nothing is opened or closed in a folder that is not the one of the database: RocksDB would make files there.
+//! A lost folder was deleted, moved or replaced by another one. The open files can then still be read and written, but
+//! the written data would never be found. So each write checks the folder before and after, and no database is opened
+//! or closed in a folder that is not its own: RocksDB would create files there.
 //!
-//! A damaged table fails whenever it is compacted. So a database that found one is opened without compaction: it goes on,
-//! slower with time, and what can still be read of the table can be salvaged.
+//! A damaged table fails in each compaction. So a database with such a table is reopened without compaction: it keeps
+//! working, becomes slower with time, and the readable part of the table can be salvaged.
 
 mod folder;
 #[cfg(test)]
@@ -32,22 +32,22 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockRead
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// The time between two attempts, unless an attempt takes longer: a large database takes a while to read. Reads that fail
-/// for so long have the database opened again.
+/// The time between two attempts, unless an attempt takes longer: a large database takes a while to read. Also the time
+/// for which reads may fail before the database is reopened.
 const PAUSE: Duration = Duration::from_secs(1);
-/// If opening the database again does not help those who read, it is done less and less often: so often at least.
+/// The maximum time for which reads may fail. The time doubles with each reopening that does not help.
 const LONGEST_PATIENCE: Duration = Duration::from_secs(64);
 
-/// What the system says if the process has too many files open. A stand-in and the database together need twice as many.
+/// The system's message if the process has too many open files. A stand-in and the database together need twice as many.
 const NO_FILE_HANDLES: &str = "Too many open files";
 
-/// What is open of a database.
+/// The open database.
 pub(super) enum Database {
-    /// It can be read and written, or it has failed and can be read.
+    /// Open for reading and writing, or failed and still readable.
     Whole(DB),
-    /// It can be read as it was when it failed.
+    /// Open for reading in its state at the failure.
     StandIn(DB),
-    /// Nothing: the disk cannot even be read, or a change is under way.
+    /// Nothing is open: the disk cannot even be read, or a change is in progress.
     Closed,
 }
 
@@ -63,13 +63,14 @@ impl Database {
     }
 }
 
-/// Opens the database in this folder; it compacts its tables in the background, or leaves them as they are.
+/// Opens the database in this folder, with or without background compaction.
 pub(super) fn open(path: &Path, options: &Options, compacts: bool, cache: &Cache) -> Result<DB, StoreError> {
     let families = families(cache, compacts);
     DB::open_cf_descriptors(options, path, families).map_err(cannot_open(path))
 }
 
-/// Opens it beside whoever can write it. By its families, since opened without them a database may deny what it holds.
+/// Opens the database for reading beside a writer. The families are given, since a database opened without them may
+/// hide their data.
 pub(super) fn open_to_read(path: &Path, options: &Options, cache: &Cache) -> Result<DB, StoreError> {
     DB::open_cf_descriptors_read_only(options, path, families(cache, false), false).map_err(cannot_open(path))
 }
@@ -86,42 +87,40 @@ fn cannot_open(path: &Path) -> impl Fn(rocksdb::Error) -> StoreError {
     move |error| StoreError::backend("open", None, path, error)
 }
 
-/// Keeps a database open, and opens it again when it has failed.
+/// Keeps a database open, and reopens it after a failure.
 pub(super) struct Keeper {
     pub path: PathBuf,
-    /// What it was opened with: they hold its counters.
+    /// The options of the database, which hold its counters.
     pub options: Options,
     cache: Cache,
-    // Held for reading while something is read or written, and for writing for the moment of a change.
+    // Locked for reading during reads and writes, and for writing during changes.
     database: RwLock<Database>,
     health: Mutex<Health>,
-    /// An attempt has ended, or the end has come.
+    /// Notified when an attempt has ended or the keeper is closing.
     changed: Condvar,
 }
 
 struct Health {
     failure: Option<Failure>,
-    /// The folder that the database was opened in last; `None` if it is only read.
+    /// The folder of the last opening; `None` if the database is only read.
     folder: Option<Folder>,
-    /// Keeps the folder's numbers as they are.
+    /// Prevents changes of the folder's numbers.
     _pin: Option<File>,
     /// The last write that survives a loss of power.
     synced: u64,
-    /// Since when reads have failed and nothing was written.
+    /// The start of the failed reads since the last write.
     reads_fail_since: Option<Instant>,
-    /// So long they may, before the database is opened again.
+    /// The time for which reads may fail before the database is reopened.
     patience: Duration,
     mender: Option<JoinHandle<()>>,
     is_mending: bool,
     is_closing: bool,
 }
 
-/// Why the database cannot be written.
 struct Failure {
     error: StoreError,
-    /// A table cannot be read.
     is_damage: bool,
-    /// The stand-in cannot be read any more.
+    /// `true` if the stand-in can no longer be read.
     renews_stand_in: bool,
     attempts: u32,
 }
@@ -136,23 +135,23 @@ impl Failure {
 }
 
 impl Keeper {
-    /// Opens the database in the folder `path` to write it, or makes one there if `create`.
+    /// Opens the database in the folder `path` for writing, or creates one there if `create` is `true`.
     pub fn open(path: &Path, create: bool, mut options: Options, cache: Cache) -> Result<Self, StoreError> {
         let database = files::open(path, create, || open(path, &options, true, &cache))?;
         let folder = Folder::at(path)?;
-        // Never again: what is not there is lost, and not to be made anew.
+        // A database that is missing later is lost and must not be created anew.
         options.create_if_missing(false);
         let synced = database.latest_sequence_number();
         Ok(Self::new(path, options, cache, Database::Whole(database), Some(folder), synced))
     }
 
-    /// Opens it to read it alone; nothing is ever opened again then.
+    /// Opens the database only for reading. It is never reopened.
     pub fn open_to_read(path: &Path, options: Options, cache: Cache) -> Result<Self, StoreError> {
         let database = files::open_to_read(path, || open_to_read(path, &options, &cache))?;
         Ok(Self::to_read(path, options, cache, database))
     }
 
-    /// The same for one that is open to be read already.
+    /// Like [`open_to_read`](Self::open_to_read), for a database that is already open.
     pub fn to_read(path: &Path, options: Options, cache: Cache, database: DB) -> Self {
         Self::new(path, options, cache, Database::StandIn(database), None, 0)
     }
@@ -180,17 +179,17 @@ impl Keeper {
         Self { path, options, cache, database: RwLock::new(database), health, changed: Condvar::new() }
     }
 
-    /// What is open now.
+    /// The open database.
     pub fn database(&self) -> RwLockReadGuard<'_, Database> {
         self.database.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// No code that can panic runs under this lock.
+    /// Code that can panic never runs under this lock.
     fn health(&self) -> MutexGuard<'_, Health> {
         self.health.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// To be called before something is written. After a failure it waits for the first attempt to mend it.
+    /// Must be called before each write. After a failure it waits for the first attempt to reopen the database.
     ///
     /// # Errors
     /// [`StoreError::FolderLost`] or [`StoreError::ReadOnly`] as long as the database cannot be written.
@@ -208,13 +207,13 @@ impl Keeper {
         self.expect_folder()
     }
 
-    /// Why nothing can be written at this moment.
+    /// The reason why nothing can be written at the moment.
     pub fn refusal(&self) -> StoreError {
         let now = || StoreError::ReadOnly { path: self.path.clone(), reason: "it is being opened again".into() };
         self.health().failure.as_ref().map_or_else(now, |failure| failure.refusal(&self.path))
     }
 
-    /// Something was written: it is nowhere if the folder is not there, whatever the system said.
+    /// Notes a successful write. If the folder is lost, the data is lost too, whatever the system reported.
     pub fn note_written(self: &Arc<Self>, synced: Option<u64>) -> Result<(), StoreError> {
         self.expect_folder()?;
         let mut health = self.health();
@@ -234,12 +233,12 @@ impl Keeper {
         Err(error)
     }
 
-    /// A write has failed, and all later ones will.
+    /// Notes a failed write. All later ones will fail too.
     pub fn note_failed_write(self: &Arc<Self>, error: &StoreError, kind: ErrorKind) {
         self.fail(error.clone(), kind == ErrorKind::Corruption);
     }
 
-    /// The disk could not be read. That may end by itself, so the database is only opened again if it goes on.
+    /// Notes a failed read. The disk may recover by itself, so the database is reopened only if reads keep failing.
     pub fn note_failed_read(self: &Arc<Self>, error: &StoreError) {
         let mut health = self.health();
         if health.folder.is_none() {
@@ -267,7 +266,7 @@ impl Keeper {
         }
     }
 
-    /// If the system has no thread for it now, the next write asks again.
+    /// If the system cannot start a thread now, the next write retries.
     fn start_mending(self: &Arc<Self>, health: &mut Health) {
         if health.failure.is_none() || health.is_mending || health.is_closing {
             return;
@@ -277,7 +276,7 @@ impl Keeper {
         health.is_mending = health.mender.is_some();
     }
 
-    /// Tries to open the database again until that succeeds.
+    /// Tries to reopen the database until it succeeds.
     fn mend(&self) {
         let mut health = self.health();
         while !health.is_closing
@@ -322,7 +321,7 @@ impl Keeper {
         }
         let open = || files::open(&self.path, false, || open(&self.path, &self.options, compacts, &self.cache));
         let whole = open().or_else(|error| match error.to_string().contains(NO_FILE_HANDLES) {
-            // Those of the stand-in may be enough.
+            // The file handles of the stand-in may be enough.
             true => {
                 self.replace(Database::Closed);
                 open()
@@ -335,7 +334,7 @@ impl Keeper {
         Ok(folder)
     }
 
-    /// Opened to be written, a database is changed: one that lacks something is better left as it is.
+    /// Checks that no synced data is missing. Opening for writing changes a database, so an incomplete one must be left alone.
     fn expect_all(&self, database: &DB, synced: u64) -> Result<(), StoreError> {
         let found = database.latest_sequence_number();
         if found >= synced {
@@ -345,7 +344,7 @@ impl Keeper {
         Err(StoreError::backend("open", None, &self.path, reason))
     }
 
-    /// Where a disk was taken out and put in again, the device may have another number.
+    /// The device may have another number if the disk was removed and mounted again.
     fn expect_same_folder(&self, opened: Option<Folder>) -> Result<(), StoreError> {
         let found = Folder::at(&self.path)?;
         match opened.is_some_and(|opened| found.is_same_after_mounting(&opened)) {
@@ -354,7 +353,7 @@ impl Keeper {
         }
     }
 
-    /// The database can be read on, and makes and removes no file any more.
+    /// Stops the database from creating and removing files. It can still be read.
     fn retire(&self) {
         if let Database::Whole(database) = &*self.database() {
             database.cancel_all_background_work(false);
@@ -363,12 +362,12 @@ impl Keeper {
         }
     }
 
-    /// Whatever is read from the old one meanwhile is read to its end.
+    /// Replaces the open database. Reads from the old one are finished first.
     fn replace(&self, database: Database) {
         let old = self.exchange(database);
-        // As it closes, RocksDB removes files that it does not know, and writes its list of files anew where that is not as
-        // it left it. In another database's folder that would destroy what is there.
-        // One that is not closed stays locked in this process, so an error that says nothing of the folder is not enough.
+        // On closing, RocksDB removes files that it does not know, and rewrites its list of files if that has changed.
+        // In another database's folder this would destroy data. A database that is never closed stays locked in this
+        // process, so other errors than a lost folder are not enough to skip closing.
         let found = || self.expect_same_folder(self.health().folder);
         let is_other = || matches!(found(), Err(StoreError::FolderLost { .. })) && self.path.exists();
         if matches!(old, Database::Whole(_)) && is_other() {
@@ -381,7 +380,7 @@ impl Keeper {
         mem::replace(&mut *self.database.write().unwrap_or_else(PoisonError::into_inner), database)
     }
 
-    /// Nothing is open after this. What is sound is closed in order.
+    /// Closes everything. A sound database is closed properly.
     pub fn close(&self) {
         let mut health = self.health();
         health.is_closing = true;
@@ -389,7 +388,7 @@ impl Keeper {
         drop(health);
         self.changed.notify_all();
         if let Some(mender) = mender {
-            // It can only have panicked in RocksDB's interface; then there is nothing to wait for.
+            // The thread can only have panicked in RocksDB's interface; then there is nothing to wait for.
             _ = mender.join();
         }
         let health = self.health();

@@ -26,7 +26,7 @@ fn what_was_written_is_there_after_opening_again() {
 fn half_of_a_range_takes_about_half_the_room() {
     let folder = tempfile::tempdir().unwrap();
     let store = RocksStore::open(folder.path(), true).unwrap();
-    // It must not compress.
+    // The values must not compress.
     let byte = |seed: u64| (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8;
     let noise = |key: u64| (0..1_000).map(move |place| byte(key * 1_000 + place));
     for half in [0, 1_000] {
@@ -80,7 +80,7 @@ fn a_damaged_manifest_is_an_error() {
     assert!(RocksStore::open(folder.path(), false).is_err());
 }
 
-/// Values that do not compress, so that each fills a block and the damage of one is not that of another.
+/// Incompressible values, so that each fills a block and damage hits only one of them.
 fn noise(seed: u8) -> Vec<u8> {
     let mut state = u64::from(seed) + 1;
     let mut next = || {
@@ -127,8 +127,8 @@ fn a_damaged_table_keeps_nothing_else_from_being_read_and_written() {
     assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
     assert_eq!(store.scan(Family::Chunks, &[5]..&[9], 100).unwrap().len(), 4);
 
-    // Enough new tables beside it that it is compacted, which fails and keeps failing. Every write succeeds when it is tried
-    // again, as the storage thread does, and there are more than would ever wait for compaction.
+    // Enough new tables beside the damaged one that it is compacted, which fails and keeps failing. Every write
+    // succeeds on a retry, as in the storage thread, and there are more writes than could ever wait for compaction.
     let mut failed = 0;
     for round in 0..60 {
         for key in [20, 0] {
@@ -138,7 +138,7 @@ fn a_damaged_table_keeps_nothing_else_from_being_read_and_written() {
                 std::thread::sleep(std::time::Duration::from_millis(50));
             }
         }
-        // One that fails is made up for by the next.
+        // A failed flush is made up for by the next.
         _ = flush(&store);
     }
     assert!(failed > 0, "it was never compacted");
@@ -166,7 +166,6 @@ fn what_is_written_is_counted_with_the_log_and_what_is_written_again() {
     assert!((bytes / 10..bytes * 11 / 10).contains(&flushed), "{flushed} bytes flushed for {bytes}");
 }
 
-/// Bytes that do not compress.
 pub(super) fn incompressible(length: u64, mut state: u64) -> Vec<u8> {
     let mut next = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -230,7 +229,7 @@ fn a_flipped_bit_in_a_large_cluster_leaves_the_other_bytes_readable() {
                 let differ = found.iter().zip(&values[0]).filter(|(found, value)| found != value).count();
                 assert!(is_packed(family) && found.len() == 100_000 && differ == 1, "{family}");
             }
-            // What has no checksums of its own is refused.
+            // Values without checksums of their own are refused.
             Err(error) => assert!(!is_packed(family) && error.to_string().contains("Corruption"), "{error}"),
         }
     }

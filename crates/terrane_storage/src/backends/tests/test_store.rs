@@ -1,4 +1,4 @@
-//! A store that tests can look into, damage, and let fail.
+//! A store that tests can inspect, damage and cause to fail.
 
 use crate::{Durability, Family, FamilySize, KeyValue, KeyValueStore, MemoryStore, StoreError, WorldStore, WriteBatch};
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// A handle to a store in memory that outlives the world on it, as a disk does.
+/// A handle to a store in memory. Like a disk, the store outlives the world on it.
 #[derive(Clone, Default)]
 pub(crate) struct TestStore(Arc<Inner>);
 
@@ -16,11 +16,11 @@ struct Inner {
     memory: MemoryStore,
     fails_writes: AtomicBool,
     fails_reads: AtomicBool,
-    /// Writes until they fail, if they are to.
+    /// The number of writes before all others fail; `None` if writes do not fail.
     good_writes: Mutex<Option<usize>>,
     history: Mutex<Option<Vec<MemoryStore>>>,
     scans: AtomicUsize,
-    /// What lies in damaged blocks.
+    /// The keys in damaged blocks.
     unreadable: Mutex<BTreeSet<(Family, Vec<u8>)>>,
 }
 
@@ -33,32 +33,30 @@ impl TestStore {
         self.0.fails_writes.store(fail, Ordering::SeqCst);
     }
 
-    /// Of single keys.
+    /// Sets whether reads of single keys fail.
     pub(crate) fn fail_reads(&self, fail: bool) {
         self.0.fails_reads.store(fail, Ordering::SeqCst);
     }
 
-    /// Lets so many writes pass, and fails from then on.
+    /// Lets this number of writes succeed, and fails all later ones.
     pub(crate) fn fail_writes_after(&self, writes: usize) {
         *self.0.good_writes.lock().unwrap() = Some(writes);
     }
 
-    /// A store that has this in it.
     pub(crate) fn on(memory: MemoryStore) -> Self {
         Self(Arc::new(Inner { memory, ..Inner::default() }))
     }
 
-    /// Begins to keep what is stored after each write.
+    /// Starts to record the contents after each write.
     pub(crate) fn record_writes(&self) {
         *self.0.history.lock().unwrap() = Some(Vec::new());
     }
 
-    /// What was stored after each write since then: what a disk may hold if the process ends.
+    /// The contents after each write since then: the states of a disk when the process ends.
     pub(crate) fn take_history(&self) -> Vec<MemoryStore> {
         self.0.history.lock().unwrap().take().unwrap_or_default()
     }
 
-    /// A copy of what is stored.
     pub(crate) fn snapshot(&self) -> MemoryStore {
         self.0.memory.snapshot()
     }
@@ -68,7 +66,7 @@ impl TestStore {
         self.0.scans.swap(0, Ordering::SeqCst)
     }
 
-    /// Changes the stored value under `key` behind the world's back.
+    /// Changes the stored value under `key` without the world's knowledge.
     pub(crate) fn tamper(&self, family: Family, key: &[u8], change: impl FnOnce(&mut Vec<u8>)) {
         let mut value = self.0.memory.get(family, key).unwrap().expect("nothing stored");
         change(&mut value);
@@ -77,7 +75,7 @@ impl TestStore {
         self.0.memory.write(batch, Durability::Process).unwrap();
     }
 
-    /// These keys cannot be read any more, until something else is put there.
+    /// Makes these keys unreadable until they are overwritten.
     pub(crate) fn damage_block(&self, family: Family, keys: &[&[u8]]) {
         self.0.unreadable.lock().unwrap().extend(keys.iter().map(|key| (family, key.to_vec())));
     }
@@ -97,7 +95,6 @@ impl TestStore {
         StoreError::backend(operation, None, self.path(), reason)
     }
 
-    /// Everything that is stored.
     pub(crate) fn contents(&self) -> Vec<(Family, KeyValue)> {
         let scan = |family| self.0.memory.scan(family, &[]..&[0xff; 100], usize::MAX).unwrap();
         Family::ALL.into_iter().flat_map(|family| scan(family).into_iter().map(move |entry| (family, entry))).collect()
@@ -125,7 +122,7 @@ impl KeyValueStore for TestStore {
     fn scan(&self, family: Family, range: Range<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError> {
         self.0.scans.fetch_add(1, Ordering::SeqCst);
         let found = self.0.memory.scan(family, range.clone(), limit)?;
-        // A scan that has enough does not look at what follows.
+        // A scan that reached its limit does not look at further entries.
         let end = found.last().filter(|_| found.len() == limit).map(|(last, _)| &last[..]);
         let is_read = |key: &[u8]| range.contains(&key) && end.is_none_or(|end| key <= end);
         self.check(family, is_read)?;

@@ -1,4 +1,4 @@
-//! A small world that has something of every kind.
+//! A small world with data of every kind.
 
 use crate::backends::test_store::TestStore;
 use crate::block::{BlockComponentId, BlockComponentRecord, BlockId, BlockRecord, BlockRegistry};
@@ -27,7 +27,7 @@ const RUINS: DimensionId = DimensionId(2);
 const STONE: BlockId = BlockId::new(1);
 const CHEST: BlockId = BlockId::new(2);
 const WATER: BlockId = BlockId::new(3);
-/// Where chunks are that become warm or cold, one that is lost, and one that is damaged and saved again.
+/// The positions of chunks that become warm or cold, one that is lost, and one that is damaged and saved again.
 const WARM: ChunkPos = ChunkPos::new(-5, 2, 70_000);
 const COLD: [ChunkPos; 2] = [ChunkPos::new(17, -3, -20), ChunkPos::new(31, -16, -17)];
 const LOST: ChunkPos = ChunkPos::new(1, 1, 40);
@@ -84,7 +84,7 @@ fn lists() -> RegistryLists {
     }
 }
 
-/// Chunks of all sorts, and what goes along with them.
+/// Chunks of all kinds, and their other data.
 fn ground() -> SaveBatch {
     let mut batch = SaveBatch::default();
     let mut put = |dimension, pos, chunk| drop(batch.chunks.insert((dimension, pos), Arc::new(chunk)));
@@ -127,7 +127,7 @@ fn ground() -> SaveBatch {
     batch
 }
 
-/// Layers of stone and air, with as many runs a block column as there are steps.
+/// Layers of stone and air, with a varying number of runs per block column.
 fn striped() -> Chunk {
     Chunk::from_fn(|[x, y, z]| if y % 3 == 0 && y < x + z / 5 { STONE } else { BlockId::AIR })
 }
@@ -186,7 +186,7 @@ fn keep_objects(world: &WorldStore) {
     }
 }
 
-/// Makes groups warm and cold, one stored as it is, and others as zstd frames that need no decompressor.
+/// Makes groups warm and cold: one stored uncompressed, and others as zstd frames that need no decompressor.
 fn move_groups(world: &WorldStore, store: &TestStore) {
     let group = |pos| ChunkGroup::of(OVERWORLD, pos);
     let cold = COLD.map(|pos| (group(pos), Tier::Cold));
@@ -212,7 +212,7 @@ fn raw(part: &Part) -> Vec<u8> {
     raw
 }
 
-/// As a zstd frame of raw blocks and blocks that repeat a byte: of the longest run of zeros.
+/// The part as a zstd frame of raw blocks, and run-length blocks for the longest run of zeros.
 fn framed(part: &Part) -> Part<'static> {
     let raw = raw(part);
     let runs = raw.chunk_by(|a, b| a == b).scan(0, |end, run| {
@@ -220,7 +220,7 @@ fn framed(part: &Part) -> Part<'static> {
         Some((run.len(), *end - run.len()))
     });
     let (length, start) = runs.max_by_key(|(length, _)| *length).unwrap();
-    // One segment, and the length in two bytes, less 256.
+    // A single segment, and the length in two bytes, minus 256.
     let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0b0110_0000];
     frame.extend((u16::try_from(raw.len()).unwrap() - 256).to_le_bytes());
     let mut block = |bytes: &[u8], kind: u32, length: usize, is_last: bool| {
@@ -234,7 +234,7 @@ fn framed(part: &Part) -> Part<'static> {
     part.stored_as(frame, raw.len() as u32)
 }
 
-/// What worlds have only for a while.
+/// Data that worlds contain only temporarily.
 fn put_rest(store: &TestStore) {
     let report = ImportReport { finished: false, columns: 300, chunks: 12, new_types: 1, ..ImportReport::default() };
     let mut import =

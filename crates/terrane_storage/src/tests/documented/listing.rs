@@ -1,4 +1,4 @@
-//! What the library reads of a world, entry by entry, in the words of `tools/read_world.py`.
+//! The library's view of a world, entry by entry, in the format of `tools/read_world.py`.
 
 use crate::backends::test_store::TestStore;
 use crate::bytes;
@@ -19,7 +19,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// The listing of a world. Nothing in it changes.
+/// The listing of a world, which stays unchanged.
 pub(super) fn listing(store: &TestStore) -> String {
     let config = StorageConfig::Custom(Arc::new(store.clone()));
     let world = WorldStore::open_existing(&config, Access::Read).unwrap();
@@ -148,7 +148,6 @@ impl Listing {
         ));
     }
 
-    /// The line of an entry in `meta`.
     fn meta(&self, key: &[u8], value: &[u8]) -> String {
         let single = self.single(key, value);
         let single = single.or_else(|| self.of_dimensions(key, value)).or_else(|| self.of_ground(key, value));
@@ -262,7 +261,7 @@ fn of_tiers(key: &[u8], value: &[u8]) -> Option<String> {
     Some(format!("cooling {}: ", group_text(Some((tier, second)), group)))
 }
 
-/// A group in a key, behind what comes before it.
+/// The text of a group in a key, after the parts before it.
 fn group_text(before: Option<(Tier, u64)>, group: ChunkGroup) -> String {
     let before = before.map_or_else(String::new, |(tier, second)| format!("{} {second} ", tier.number()));
     format!("({before}{} {})", group.dimension().0, chunk_text(group.first()))

@@ -1,11 +1,11 @@
-//! Clusters: parts of them, and damage.
+//! Clusters, their parts and their damage.
 
 use super::*;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
 impl Part<'_> {
-    /// The same group with other stored bytes; `raw_length` is 0 if they are not compressed.
+    /// The same group with other stored bytes; `raw_length` is 0 if they are uncompressed.
     pub(crate) fn stored_as(&self, bytes: Vec<u8>, raw_length: u32) -> Part<'static> {
         Part { chunks: self.chunks, raw_length, checksum: crc32fast::hash(&bytes), bytes: bytes.into() }
     }
@@ -43,7 +43,7 @@ proptest! {
         prop_assert_eq!(encode(&opened), value);
     }
 
-    /// Of whatever bit: the cluster opens, at most one group cannot be read, and no group reads as something else.
+    /// With any bit flipped, the cluster opens, at most one group is unreadable, and no group has wrong contents.
     ///
     /// Promise, tiers: A flipped bit in a warm or cold value damages at most one chunk group, and its chunks are named.
     #[test]
@@ -60,7 +60,7 @@ proptest! {
                 prop_assert_eq!(&read, &groups[place]);
             }
         }
-        // Rewritten, the damage is still known, and where it was.
+        // After rewriting, the damage and its place are still known.
         let damaged = opened.iter().filter(|(_, part)| unpack(part).is_err()).map(|(place, _)| *place).collect::<Vec<_>>();
         let again = encode(&opened);
         let again = open(&again).unwrap();

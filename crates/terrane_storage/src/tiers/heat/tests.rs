@@ -36,7 +36,7 @@ fn cooling(world: &WorldStore, tier: Tier, until: impl Into<Option<Duration>>) -
 }
 
 impl WorldStore {
-    /// The play time of the last access to a group, in whole seconds; `None` if none is known.
+    /// The play time of the last access to a group, in whole seconds; `None` if unknown.
     pub(crate) fn last_access(&self, group: ChunkGroup) -> Result<Option<Duration>, StoreError> {
         let stored = self.heat_records(&[group])?.remove(0).map(|record| record.accessed);
         let noted = self.heat.noted().get(&group).copied();
@@ -84,20 +84,20 @@ fn groups_cool_down_in_the_order_of_their_last_access() {
     assert_eq!(cooling(&world, Tier::Hot, 59 * Duration::from_secs(1)), []);
     assert_eq!(cooling(&world, Tier::Hot, 2 * MINUTE), [(group(0), 60), (group(40), 120)]);
     assert_eq!(world.cooling_groups(Tier::Hot, Some(5 * MINUTE), 1).unwrap().len(), 1);
-    // One that was loaded meanwhile is found only when its time has come, and waits in its order then.
+    // A group that was loaded meanwhile is only found when its time has come, and then waits in its new place.
     load(&world, 0);
     assert_eq!(cooling(&world, Tier::Hot, 5 * MINUTE), [(group(40), 120), (group(80), 180)]);
     assert_eq!(world.count_cooling_groups(Tier::Hot, Some(5 * MINUTE), 100), Ok(2));
     assert_eq!(cooling(&world, Tier::Hot, 10 * MINUTE), [(group(40), 120), (group(80), 180), (group(0), 600)]);
-    // What is warm waits there, from its last access on; what is cold does not wait.
+    // A warm group waits from its last access on; a cold one does not wait.
     world.move_groups(&[(group(40), Tier::Warm), (group(80), Tier::Cold)]).unwrap();
     assert_eq!(cooling(&world, Tier::Hot, 10 * MINUTE), [(group(0), 600)]);
     assert_eq!(cooling(&world, Tier::Warm, 10 * MINUTE), [(group(40), 120)]);
     assert_eq!(cooling(&world, Tier::Cold, Duration::MAX), []);
-    // A change makes it hot now.
+    // A change makes the group hot now.
     save(&world, &batch([80], 2));
     assert_eq!(cooling(&world, Tier::Hot, 10 * MINUTE), [(group(0), 600), (group(80), 600)]);
-    // A walk sees them all, however few at a time.
+    // A walk visits all groups, however small its pages are.
     let (mut seen, mut cursor) = (Vec::new(), None);
     loop {
         let (groups, next) = world.walk_cooling_groups(Tier::Hot, cursor.as_ref(), 1).unwrap();
@@ -144,7 +144,7 @@ fn what_nobody_uses_starts_cold_and_what_somebody_uses_stays_hot() {
     save(&world, &generated);
     assert_eq!(cooling(&world, Tier::Hot, None), [(group(0), 0)]);
     assert_eq!(world.last_access(group(0)), Ok(None));
-    // A neighbour in the group that is generated later does not cool it down.
+    // A neighbour in the group that is generated later does not cool the group down.
     load(&world, 0);
     let mut generated = batch([1], 1);
     generated.unused.insert((DIMENSION, ColumnPos::new(1, 0)));
@@ -168,7 +168,7 @@ fn groups_of_an_older_world_are_found_step_by_step_and_once() {
     let mut calls = 0;
     loop {
         calls += 1;
-        // Each time as after a restart.
+        // Each time after a restart.
         let world = store.world();
         world.set_session_time(MINUTE);
         if world.adopt_groups(3).unwrap() {

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Which chunks cannot be read, each asked for by itself.
+/// The chunks that cannot be read, each loaded separately.
 fn unreadable(world: &WorldStore, model: &Model) -> BTreeSet<ChunkPos> {
     let mut unreadable = BTreeSet::new();
     for (pos, (block, _)) in model {
@@ -27,7 +27,7 @@ fn a_flipped_bit_in_a_cluster_damages_the_chunks_of_one_group_and_names_them() {
     all_to(&world, &model, Tier::Cold);
     let near = group(ChunkPos::new(4, 0, 4));
     let whole = store.get(Family::ColdChunks, &group(ChunkPos::new(0, 0, 0)).cube_key()).unwrap().unwrap();
-    // The two groups of the origin lie in two cubes that differ in z.
+    // The two groups at the origin are in two cubes that differ in z.
     assert_ne!(near.cube_key(), group(ChunkPos::new(4, 0, -4)).cube_key());
     for at in 0..whole.len() {
         store.tamper(Family::ColdChunks, &group(ChunkPos::new(0, 0, 0)).cube_key(), |value| {
@@ -62,27 +62,27 @@ fn what_is_damaged_moves_as_it_is_and_what_is_saved_over_it_is_whole() {
         });
         let damaged: BTreeSet<_> = model.keys().filter(|pos| group(**pos) == bad).copied().collect();
         assert_eq!(unreadable(&world, &model), damaged);
-        // Packed, it is carried along.
+        // Damage is kept by moves between packed tiers.
         let other = if tier == Tier::Warm { Tier::Cold } else { Tier::Warm };
         all_to(&world, &model, other);
         assert_eq!(unreadable(&world, &model), damaged);
-        // Made hot, its bytes are kept, and its chunks are still known to be lost.
+        // A damaged group that becomes hot leaves a copy of its bytes, and its chunks are still lost.
         let moves = all_to(&world, &model, Tier::Hot);
         assert_eq!(moves.damaged.len(), damaged.len());
         assert_eq!(unreadable(&world, &model), damaged);
         assert!(world.set_aside().unwrap().iter().any(|kept| kept.key == bad.key()));
         assert_eq!(world.tier(bad), Ok(Some(Tier::Hot)));
-        // And packed again.
+        // They stay lost when they are packed again.
         all_to(&world, &model, other);
         assert_eq!(unreadable(&world, &model), damaged);
-        // What is in memory replaces one of them.
+        // A chunk in memory replaces one of them.
         let pos = *damaged.first().unwrap();
         let report = save(&world, [(pos, model[&pos].0)]);
         let named = |error: &StoreError| matches!(error, StoreError::Corrupt { what: StoredItem::Chunk(_, at), .. } if *at == pos);
         assert!(report.replaced.len() == 1 && named(&report.replaced[0]), "{:?}", report.replaced);
         let left: BTreeSet<_> = damaged.iter().skip(1).copied().collect();
         assert_eq!(unreadable(&world, &model), left);
-        // It cannot be told from an older one by its version, so it takes one that nobody has seen.
+        // Its version must differ from any older one, so it is one that was never used.
         let value = store.get(Family::Chunks, &keys::chunk_key(DIMENSION, pos)).unwrap().unwrap();
         assert!(envelope::open(&value).unwrap().0 >= 1 << 32);
     }
@@ -124,7 +124,7 @@ fn a_cluster_of_another_version_is_an_error_that_names_it_and_stays() {
         assert!(text.contains(said), "{text}");
     }
     assert!(matches!(error, StoreError::Corrupt { what: StoredItem::Cluster(Tier::Cold, DIMENSION, _), .. }));
-    // Nothing is moved out of it or into it.
+    // Groups cannot be moved out of or into the damaged cluster.
     let (moves, _) = world.move_groups(&[(bad, Tier::Hot)]).unwrap();
     assert_eq!((moves.groups, moves.left, moves.damaged.len()), ([0; 3], 1, 1));
     assert!(store.contents() == before);
@@ -150,7 +150,7 @@ fn what_is_saved_into_a_group_whose_cluster_cannot_be_read_neither_hides_nor_des
         let damaged = store.get(family, &key).unwrap();
 
         assert_eq!(save(&world, [(new, 6)]).replaced.len(), 1);
-        // Of the cube only this group is looked at.
+        // Only this group of the cube is read.
         let load = |chunk: ChunkPos| {
             let loaded = world.load_batch(DIMENSION, chunk.column().batch(), &[chunk.column()], 0..1)?;
             Ok(loaded[0].column.chunk(chunk.y).map(|chunk| block_of(chunk)))
@@ -160,7 +160,7 @@ fn what_is_saved_into_a_group_whose_cluster_cannot_be_read_neither_hides_nor_des
         assert!(
             matches!(refused, StoreError::Corrupt { what: StoredItem::Chunk(DIMENSION, chunk), .. } if chunk == old)
         );
-        // It stays hot, and the cluster as it is, whatever it is told.
+        // The group stays hot and the cluster unchanged, whatever move is requested.
         for to in [Tier::Warm, Tier::Cold] {
             let (moves, _) = world.move_groups(&[(of, to)]).unwrap();
             assert_eq!((moves.groups, moves.left), ([0; 3], 1), "{tier} to {to}");

@@ -1,4 +1,4 @@
-//! What moves, when, and what a crash leaves of it.
+//! The moves, their time, and their state after a crash.
 
 use super::*;
 use std::ops::ControlFlow;
@@ -17,10 +17,10 @@ fn a_save_that_changes_nothing_leaves_a_group_where_it_is() {
         let report = save(&world, model.iter().map(|(pos, (block, _))| (*pos, *block)));
         assert_eq!((report.chunks, report.bytes), (0, 0));
         assert!(store.contents() == before);
-        // Air that nobody knew of is no change either.
+        // Saving air where nothing is stored is not a change either.
         save(&world, [(ChunkPos::new(2, 2, 2), 0)]);
         assert!(store.contents() == before);
-        // One that does takes its group along, and no other.
+        // A real change moves its group, and no other.
         let pos = ChunkPos::new(0, 0, 0);
         assert_eq!(save(&world, [(pos, 99)]).chunks, 1);
         model.insert(pos, (99, 1));
@@ -80,10 +80,10 @@ fn a_failed_write_in_the_middle_of_moves_loses_nothing() {
             assert!(moved.is_err(), "{moved:?}");
             store.fail_writes(false);
             check(&store, &model);
-            // They are tried again.
+            // The moves are retried.
             all_to(&world, &model, tier);
             check(&store, &model);
-            // So is a save that makes one hot.
+            // A save that makes a group hot is retried too.
             store.fail_writes(true);
             let pos = ChunkPos::new(0, 0, 0);
             let batch = SaveBatch { chunks: [((DIMENSION, pos), chunk(99))].into(), ..SaveBatch::default() };
@@ -111,7 +111,7 @@ fn every_state_that_a_crash_can_leave_is_whole() {
     for end in store.take_history() {
         check(&TestStore::on(end), &model);
     }
-    // A save that makes groups hot and changes them: before it, or after it.
+    // The states before and after a save that makes groups hot and changes them.
     let changed: Vec<_> = model.keys().step_by(5).map(|pos| (*pos, 99)).collect();
     let before = model.clone();
     store.record_writes();
@@ -164,7 +164,7 @@ fn a_rebuilt_graph_knows_all_tiers() {
     let columns: BTreeSet<_> = model.keys().map(|pos| pos.column()).collect();
     let found = world.rebuild_tiles(DIMENSION, |_| ControlFlow::Continue(())).unwrap();
     assert_eq!(found, Some(columns.len() as u64));
-    // A tall range is searched for what there is.
+    // In a tall range, stored chunks are searched for.
     for column in columns {
         let expected = model.iter().filter(|(pos, _)| pos.column() == column);
         assert_eq!(load(&world, column), expected.map(|(pos, (block, _))| (*pos, *block)).collect());
@@ -174,7 +174,7 @@ fn a_rebuilt_graph_knows_all_tiers() {
 /// Promise, tiers: A chunk group of more than 64 MiB stays hot.
 #[test]
 fn a_chunk_of_megabytes_moves_through_the_tiers() {
-    // Noise, as a list of values that do not compress.
+    // Noise, which does not compress.
     let noise = |n: u64| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u8;
     let value = |length: u64, from: u64| {
         let mut value = envelope::unsealed();
@@ -197,7 +197,7 @@ fn a_chunk_of_megabytes_moves_through_the_tiers() {
     for (pos, value) in [large, small].iter().zip(&values) {
         assert!(store.get(Family::Chunks, &keys::chunk_key(DIMENSION, *pos)).unwrap().as_ref() == Some(value));
     }
-    // Too large to be packed: it stays, and is not tried again at once.
+    // A group that is too large to be packed stays, and is not retried immediately.
     store
         .tamper(Family::Chunks, &keys::chunk_key(DIMENSION, large), |stored| *stored = vec![7; cluster::LARGEST_GROUP]);
     world.set_session_time(Duration::from_secs(50));

@@ -1,4 +1,4 @@
-//! The columns of an export as those of a world.
+//! Conversion of an export's columns to columns of the world.
 
 use super::ExistingGround;
 use super::format::{moved, moved_column};
@@ -16,21 +16,21 @@ use std::sync::Arc;
 
 type Result<T> = std::result::Result<T, UpkeepError>;
 
-/// A column as it is in the world, where it is to be.
+/// A column of the export with its position and numbers in the world.
 struct ArrivingColumn {
     pos: ColumnPos,
-    /// Height, version and chunk.
+    /// The height, version and contents of each chunk.
     chunks: Vec<(i64, u64, Arc<Chunk>)>,
     ticks: Vec<(i64, Vec<StoredBlockTick>)>,
     entities: Vec<EntityRecord>,
-    /// Entities that are not where they were.
+    /// The number of entities that could not stay in their dimension.
     displaced: u64,
-    /// The chunk heights of which it says what is there.
+    /// The chunk heights for which the export has data.
     told: HeightSet,
 }
 
 impl Import<'_> {
-    /// What is to be saved for some columns of a batch of the export, which the reader has turned to.
+    /// The data to save for some columns of the batch that the reader is at.
     pub fn batch(&mut self, columns: &[ColumnPos]) -> Result<(SaveBatch, Commit)> {
         let (mut save, mut commit) = (SaveBatch::default(), Commit::default());
         for pos in columns {
@@ -116,7 +116,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Takes away what is there at the heights that come, and gives the column that is left.
+    /// Removes existing ground at the arriving heights. Returns the remaining column.
     fn clear(&self, ground: LoadedColumn, told: &HeightSet, save: &mut SaveBatch) -> Column {
         let LoadedColumn { mut column, block_ticks, .. } = ground;
         let (dimension, pos) = (self.dimension, column.pos());
@@ -129,7 +129,7 @@ impl Import<'_> {
             save.block_ticks.insert((dimension, tick.block.chunk()), Vec::new());
         }
         if self.is_sparse && !self.reader.header.is_sparse {
-            // What is air in the export would be generated here if it had no chunk.
+            // Chunks that are air in the export are stored as well. Otherwise they would be generated.
             for height in told.iter() {
                 save.chunks.insert((dimension, pos.chunk(height)), Arc::default());
             }
@@ -137,7 +137,7 @@ impl Import<'_> {
         column
     }
 
-    /// The column as it is there, or a new one; `None` if nothing comes there.
+    /// The existing column, or a new one; `None` if the arriving column is left out.
     fn dense_ground(&mut self, arriving: &ArrivingColumn, is_stored: bool) -> Result<Option<LoadedColumn>> {
         let pos = arriving.pos;
         match (is_stored, self.options.existing) {
@@ -158,7 +158,8 @@ impl Import<'_> {
         }
     }
 
-    /// What is there of the column at the heights that come. What is to stay is taken out of those.
+    /// The existing ground of the column at the arriving heights. Heights whose ground is kept are removed from the
+    /// arriving ones.
     fn sparse_ground(&mut self, arriving: &mut ArrivingColumn, is_stored: bool) -> Result<Option<LoadedColumn>> {
         let pos = arriving.pos;
         if !is_stored {
@@ -180,7 +181,7 @@ impl Import<'_> {
         Ok(Some(Column::partial(pos, HeightSet::new()).into()))
     }
 
-    /// Adds an entity that nobody is already.
+    /// Adds an entity unless the world already has it.
     fn put_entity(&mut self, entity: EntityRecord, save: &mut SaveBatch) -> Result<()> {
         let is_known = entity.ids().try_fold(false, |is_known, id| {
             let stored = || self.world.store.get(Family::Entities, &keys::entity_key(id));

@@ -1,4 +1,4 @@
-//! Out of a world.
+//! Export of a dimension.
 
 use super::format::{Header, MAX_LISTED, Packed, whole_chunks};
 use super::ground::{BatchObjects, Walk, batches, columns_of};
@@ -17,27 +17,27 @@ use std::time::UNIX_EPOCH;
 
 type Result<T> = std::result::Result<T, UpkeepError>;
 
-/// With more columns than these the ground is packed.
+/// Exports with more columns than this are packed by default.
 const MAX_COLUMNS_BY_CHUNK: u64 = 1_024;
 
-/// The room in a file that is written at a time.
+/// The amount of data that is written to the file at a time.
 const AT_ONCE: usize = 4 << 20;
 
 impl WorldStore {
-    /// Writes a dimension, or a box of it, into the object store `path`: ground in all tiers with its block ticks, entities but
-    /// players, summaries, the objects that are [kept](Self::keep_object) with it, and the lists that tell what numbers mean.
-    /// `docs/exports.md` has the keys and values. Ground that was never generated is not in it.
+    /// Exports a dimension, or a box of it, into the object store `path`: chunks of all tiers with their block ticks, entities
+    /// except players, summaries, the dimension's [kept objects](Self::keep_object), and the lists that map numbers to names.
+    /// `docs/exports.md` specifies the keys and values. Ground that was never generated is not exported.
     ///
-    /// If more objects are allowed in no file, the next are in `path.2`, `path.3` and so on. An export that was stopped, or whose
-    /// process ended, goes on with the same call, and becomes what it would have been; but not if the world was opened to be
-    /// played meanwhile. While it is made nobody may save into the dimension: of a world that is being played, export a
+    /// Objects beyond the allowed number per file go to `path.2`, `path.3` and so on. The same call continues an export
+    /// that was stopped or whose process ended, with the same final result, unless the world has since been opened to
+    /// be played. The dimension must not be changed during the export: to export a world that is being played, export a
     /// [backup](Self::back_up).
     ///
-    /// `progress` is told after each batch of columns, in chunks, and can stop it.
+    /// `progress` is called after each batch of columns, counts chunks, and can stop the export.
     ///
     /// # Errors
-    /// Something else in the file; damage in the world, unless that is left out; what the system says. What was written stays,
-    /// and the same call goes on.
+    /// Other data in the file; damage in the world, unless the options leave it out; errors of the system. Data that
+    /// was written stays, and the same call continues the export.
     pub fn export_dimension(
         &self,
         name: &str,
@@ -88,7 +88,7 @@ impl WorldStore {
                 Ok(writer.report())
             }
             Err(error) => {
-                // The next call goes on from here; and what went wrong first is what counts.
+                // Best effort, so that the next call continues from here: the first error matters more.
                 let _ = writer.write();
                 Err(error)
             }
@@ -110,9 +110,9 @@ impl WorldStore {
         })
     }
 
-    /// What tells the state of the world from others that it had in the same session.
+    /// A checksum that distinguishes states of the world within one session.
     fn state_of(&self, masks: &[Packed], lists: &RegistryLists) -> u64 {
-        // Each save goes on in time, and ground that comes or goes without one is in the graph.
+        // Each save advances the play time, and changes of the ground without a save are in the graph.
         let played = self.play_time().as_nanos().to_le_bytes();
         let sums = [crc32fast::hash(&played), crc32fast::hash(&record::encode(&(masks, &lists.blocks)))];
         u64::from(sums[0]) << 32 | u64::from(sums[1])
@@ -127,7 +127,6 @@ impl Walk<'_> {
         }
     }
 
-    /// The batches that are not yet in the files.
     fn ground(&mut self, writer: &mut Writer, batches: &[(BatchPos, u16)]) -> Result<ControlFlow<()>> {
         let left = usize::try_from(writer.progress.batches).unwrap_or(usize::MAX).min(batches.len());
         for of_tile in batches[left..].chunk_by(|(a, _), (b, _)| a.tile() == b.tile()) {
@@ -177,7 +176,7 @@ impl Walk<'_> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// The objects that are only kept, and belong to no place outside of the box.
+    /// Exports the kept objects, except those of places outside the box.
     fn kept(&mut self, writer: &mut Writer) -> Result<ControlFlow<()>> {
         let world = self.world;
         let mut range = keys::dimension_range(keys::OBJECT, self.header.number);
@@ -217,7 +216,7 @@ impl Walk<'_> {
         is_at_height && name.column().is_none_or(|column| self.header.area.reaches(column))
     }
 
-    /// The objects of those columns of which nothing is damaged.
+    /// The objects of the columns without damage.
     fn whole_columns(
         &mut self,
         columns: &[ColumnPos],
@@ -238,7 +237,7 @@ impl Walk<'_> {
     }
 }
 
-/// The objects that tell what numbers mean.
+/// The objects that map numbers to names.
 fn list_objects(lists: &RegistryLists, dimensions: &[StoredDimension]) -> impl Iterator<Item = Packed> + use<> {
     let names: Vec<(u64, &str)> = dimensions.iter().map(|it| (it.id.0, &*it.name)).collect();
     let lists = [
@@ -254,7 +253,7 @@ fn columns_object((tile, masks): &StoredTile) -> Packed {
     (Name::Columns(*tile).to_string(), 0, stored_graph::bytes_of(masks))
 }
 
-/// The objects that name columns, where some are lost, without those.
+/// The objects that list the exported columns, without the lost ones.
 fn without(tiles: Vec<StoredTile>, lost: &[ColumnPos]) -> Vec<Packed> {
     let mut of_tiles: BTreeMap<TilePos, Vec<ColumnPos>> = BTreeMap::new();
     for column in lost {

@@ -1,4 +1,4 @@
-//! What a batch of columns is in an export.
+//! The objects of a batch of columns.
 
 use super::format::{Header, LARGEST_BATCH, MAX_LISTED, Packed, Ticks};
 use super::name::{self, Name};
@@ -9,51 +9,51 @@ use crate::work::{Progress, Tell};
 use crate::{ChunkGroup, EntityRecord, Family, StoreError, StoredItem, StoredTile, WorldStore, keys};
 use std::collections::BTreeMap;
 
-/// Objects that are larger together stay apart.
+/// Objects with a larger total size are not packed.
 const LARGEST_PACK: usize = 64 << 20;
 
-/// The objects of a batch, and what is in them.
+/// The objects of a batch, and totals of their contents.
 #[derive(Default)]
 pub(super) struct BatchObjects {
     pub objects: Vec<Packed>,
     pub bytes: usize,
     pub chunks: u64,
     pub entities: u64,
-    /// The length of the longest list in them.
+    /// The length of their longest list.
     pub longest: usize,
-    /// Damage of summaries that are left out.
+    /// The damage of summaries that were left out.
     pub lost_summaries: Vec<String>,
 }
 
 impl BatchObjects {
-    /// Whether a world that takes the export in reads them.
+    /// Returns `true` if a world that imports the export accepts them.
     pub fn fits(&self) -> bool {
         self.bytes <= LARGEST_BATCH && self.longest <= MAX_LISTED
     }
 }
 
-/// A walk over what is exported.
+/// A walk over the exported data.
 pub(super) struct Walk<'a> {
     pub world: &'a WorldStore,
     pub header: &'a Header,
     pub leaves_damaged: bool,
-    /// All of them.
+    /// The total number of columns.
     pub columns: u64,
     pub done: Progress,
     pub tell: Tell<'a>,
-    /// One for each cold cube over the columns that are read, so that it is read once for all of its groups. It must not
-    /// outlive the lock that keeps groups from moving.
+    /// A reader for each cold cube over the current columns, so that the cube is read once for all of its groups.
+    /// Readers must be dropped before the lock that keeps groups from moving.
     pub cubes: BTreeMap<[u8; keys::CHUNK_KEY_LENGTH], GroupReader<'a>>,
 }
 
-/// More cubes are not held in memory.
+/// The maximum number of cubes in memory.
 const MAX_CUBES: usize = 8;
 
-/// A chunk as it is stored: how often it changed, and its bytes.
+/// A stored chunk: its version and its bytes.
 type Stored = (u64, Vec<u8>);
 
 impl Walk<'_> {
-    /// The objects of some columns of a batch. `groups` are all that hold chunks of the batch.
+    /// The objects of some columns of a batch. `groups` are all groups with chunks of the batch.
     pub fn objects(&mut self, columns: &[ColumnPos], groups: &[ChunkGroup]) -> Result<BatchObjects, StoreError> {
         let mut found = BatchObjects::default();
         let Some(batch) = columns.first().map(|column| column.batch()) else { return Ok(found) };
@@ -78,7 +78,7 @@ impl Walk<'_> {
                 of_batch.push((Name::Column(column, name::TICKS).to_string(), 0, record::encode(ticks)));
             }
             match self.summary(column) {
-                // It is made of the ground again wherever that comes to.
+                // An import makes the summary anew from the ground.
                 Err(error) if self.leaves_damaged && error.is_damage() => found.lost_summaries.push(error.to_string()),
                 summary => {
                     if let Some((version, summary)) = summary? {
@@ -98,7 +98,7 @@ impl Walk<'_> {
         Ok(found)
     }
 
-    /// The chunks of a group that lie in these columns and in the box.
+    /// The chunks of a group that are in these columns and in the box.
     fn chunks(&mut self, group: ChunkGroup, columns: &[ColumnPos]) -> Result<BTreeMap<ChunkPos, Stored>, StoreError> {
         let (world, heights, key) = (self.world, self.header.area.chunk_heights(), group.cube_key());
         if !self.cubes.contains_key(&key) && self.cubes.len() >= MAX_CUBES {
@@ -119,7 +119,6 @@ impl Walk<'_> {
         self.header.area.chunk_heights().is_some_and(|heights| heights.contains(&height))
     }
 
-    /// The scheduled block ticks of some columns of a batch.
     fn ticks(&self, batch: BatchPos, columns: &[ColumnPos]) -> Result<BTreeMap<ColumnPos, Ticks>, StoreError> {
         let (dimension, mut found) = (self.header.number, BTreeMap::<ColumnPos, Ticks>::new());
         let (first, last) = (batch.column(0), batch.column(15));
@@ -146,7 +145,7 @@ impl Walk<'_> {
         Ok(Some((version, bytes.to_vec())))
     }
 
-    /// The records of the entities that are in the column and in the box.
+    /// The records of the entities in the column and in the box.
     fn entities(&self, column: ColumnPos) -> Result<Vec<Vec<u8>>, StoreError> {
         let (world, dimension) = (self.world, self.header.number);
         let id = |key: &[u8]| Ok(Some(world.parsed(Family::Meta, key, keys::parse_place_key)?.2));
@@ -159,7 +158,7 @@ impl Walk<'_> {
     }
 }
 
-/// Adds objects that may be in one pack, as that if they are to be packed.
+/// Adds objects to `into`, as one pack if `is_packed` is `true` and they are not too large.
 pub(super) fn put(objects: Vec<Packed>, is_packed: bool, into: &mut Vec<Packed>) {
     let bytes: usize = objects.iter().map(|(_, _, data)| data.len()).sum();
     let pack =
@@ -169,8 +168,8 @@ pub(super) fn put(objects: Vec<Packed>, is_packed: bool, into: &mut Vec<Packed>)
     into.push((pack.to_string(), newest, record::encode(&objects)));
 }
 
-/// The batches of columns that are there, in the order of an export: square by square of 32 x 32 columns, by ascending x and
-/// then z; in each its four squares of 16 x 16, and in those the batches, by ascending z and then x.
+/// The batches with stored columns in the order of an export: tiles of 32 x 32 columns by ascending x and then z; in each tile,
+/// its four squares of 16 x 16 columns; in each square, the batches by ascending z and then x.
 pub(super) fn batches(tiles: &[StoredTile]) -> Vec<(BatchPos, u16)> {
     let mut order: Vec<usize> = (0..TILE_BATCHES).collect();
     order.sort_unstable_by_key(|place| (place >> 5, place >> 2 & 1, place >> 3 & 3, place & 3));
@@ -187,7 +186,7 @@ pub(super) fn columns_of(batch: BatchPos, mask: u16) -> Vec<ColumnPos> {
 }
 
 impl WorldStore {
-    /// The pieces of the graph of stored columns that lie in a box.
+    /// The tiles of the stored graph, cut to a box.
     pub(super) fn tiles_in(&self, dimension: DimensionId, area: &BlockBox) -> Result<Vec<StoredTile>, StoreError> {
         let area = area.column_area();
         let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Into a world.
+//! Import of an export.
 
 use super::format::{Header, moved_column};
 use super::ground::{batches, columns_of};
@@ -23,61 +23,60 @@ use terrane_objects::MAX_KEY_BYTES;
 
 type Result<T> = std::result::Result<T, UpkeepError>;
 
-/// Kept objects that are written at a time, and bytes of them.
+/// The maximum number and total size of kept objects that are written at a time.
 const KEPT_AT_ONCE: usize = 256;
 const KEPT_BYTES_AT_ONCE: u64 = 4 << 20;
 
-/// Heights of a column that are stored as air where what is not stored would be generated.
+/// The maximum number of air chunks stored per column, where chunks that are not stored would be generated.
 const MAX_AIR: u64 = 4_096;
 
-/// How far an import has come, as it is stored in the world.
+/// The progress of an import, as stored in the world.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ImportRecord {
-    /// Which export, and how far it is moved, in chunks.
+    /// The export's header, and the distance by which it is moved, in chunks.
     of: (Vec<u8>, [i64; 3]),
-    /// What becomes of ground that is there, and whether what was never generated is left out.
+    /// The treatment of existing ground, and whether ungenerated ground is left out.
     with: (ExistingGround, bool),
-    /// Batches that are in the world.
     batches: u64,
-    /// The file and the key of the last kept object that is in the world. They come first, as long as the world tells which
-    /// ground was there before.
+    /// The file and key of the last imported kept object. These objects are imported first, while the world still shows
+    /// which ground existed before.
     kept: (u32, String),
     pub(super) report: ImportReport,
 }
 
 impl ImportOptions {
-    /// What an import that was stopped goes on with.
+    /// The options that must be the same when an import is continued.
     fn with(&self) -> (ExistingGround, bool) {
         (self.existing, self.leaves_ungenerated)
     }
 }
 
-/// Looks whether the first file of an export is one, and the export is whole, if it must be.
+/// Checks that the first file belongs to an export, and that the export is complete if it must be.
 ///
 /// # Errors
-/// It is not, or the file cannot be read.
+/// The check fails, or the file cannot be read.
 #[cfg(feature = "rocksdb")]
 pub(in crate::upkeep) fn check_export(path: &Path, leaves_damaged: bool) -> Result<()> {
     Reader::open(path, leaves_damaged).map(drop)
 }
 
 impl WorldStore {
-    /// Takes an [export](Self::export_dimension) in, whose first file is `path`: its ground becomes that of a dimension, with
-    /// other numbers for its blocks where this world has others. A type of block, or a block component, that the world does not
-    /// know is added to its lists. Objects of unknown keys are [kept](Self::keep_object).
+    /// Imports an [export](Self::export_dimension) whose first file is `path`. Its ground becomes ground of a
+    /// dimension, and its blocks get the numbers of this world. Unknown block types and block components are added to
+    /// the world's lists. Objects with unknown keys are [kept](Self::keep_object).
     ///
-    /// What is changed is the ground that the export has, and nothing around it. Entities come to those that are there; one
-    /// whose id somebody has already, wherever it is, is left out. Summaries are made of the ground as it is then. No game may
-    /// have the world open, nor have said what it has [registered](Self::set_blocks).
+    /// Only the ground of the export is changed, and nothing around it. The export's entities are added to those of the
+    /// world. An entity is left out if the world already has its id in any place. Summaries are made from the resulting
+    /// ground. No game may have the world open, and no types may have been [registered](Self::set_blocks).
     ///
-    /// Each batch of columns is one atomic write, together with how far the import is. So an import that was stopped, or whose
-    /// process ended, goes on with the same call, and the world becomes what it would have been.
+    /// Each batch of columns is one atomic write, together with the progress of the import. So the same call continues
+    /// an import that was stopped or whose process ended, with the same final result.
     ///
-    /// `progress` is told after each batch of columns, in chunks, and can stop it.
+    /// `progress` is called after each batch of columns, counts chunks, and can stop the import.
     ///
     /// # Errors
-    /// Ground that is there already, or that was never generated, unless the options say what to do then: nothing was changed.
-    /// Damage in a file or in the world, unless what is damaged in a file is to be left out: what was written stays.
+    /// Existing or ungenerated ground, unless the options allow it: the world is then unchanged. Damage in a file or in
+    /// the world, unless the options leave out damage in files: data that was written stays.
     pub fn import_dimension(
         &self,
         path: &Path,
@@ -130,7 +129,7 @@ impl WorldStore {
         Ok(ImportReport { finished: end.is_continue(), ..import.record.report })
     }
 
-    /// How far an import of the same is that was stopped, if it is to go on.
+    /// The progress of an earlier stopped import with the same options, if it is to be continued.
     fn begun_import(
         &self,
         dimension: Option<DimensionId>,
@@ -147,7 +146,7 @@ impl WorldStore {
         }
     }
 
-    /// Forgets imports into a dimension that are not finished: what they brought is not what it was.
+    /// Discards the progress of unfinished imports into a dimension, because their ground is about to change.
     pub(in crate::upkeep) fn forget_imports(&self, dimension: DimensionId) -> std::result::Result<(), StoreError> {
         let mut writes = WriteBatch::default();
         self.scan_meta(keys::dimension_range(keys::IMPORT, dimension), |key, _| {
@@ -160,7 +159,7 @@ impl WorldStore {
         }
     }
 
-    /// How far an import is, by the stored value.
+    /// Decodes the progress of an import.
     pub(crate) fn import_record(
         &self,
         dimension: DimensionId,
@@ -171,7 +170,7 @@ impl WorldStore {
     }
 }
 
-/// All columns must have a place where they are moved to.
+/// Fails if a column would be moved out of the grid.
 fn check_places(batches: &[(BatchPos, u16)], options: &ImportOptions) -> Result<()> {
     let mut columns = batches.iter().flat_map(|(batch, mask)| columns_of(*batch, *mask));
     match columns.find(|column| moved_column(*column, options.moved_by).is_none()) {
@@ -180,7 +179,7 @@ fn check_places(batches: &[(BatchPos, u16)], options: &ImportOptions) -> Result<
     }
 }
 
-/// Where each chunk says for itself that it was generated, air is stored too, and must not be too much.
+/// Limits the height of imports into sparse dimensions. There every chunk marks itself as generated, so air is stored too.
 fn check_air(header: &Header, is_sparse: bool, options: &ImportOptions) -> Result<()> {
     let told = header.told_heights([].into_iter(), options.moved_by[1]).len();
     match is_sparse && !header.is_sparse && told > MAX_AIR {
@@ -189,8 +188,8 @@ fn check_air(header: &Header, is_sparse: bool, options: &ImportOptions) -> Resul
     }
 }
 
-/// The numbers of the world's dimensions by those of the dimensions of the same names that the export was made beside. Its own
-/// comes to `dimension`.
+/// Maps the export's dimension numbers to the numbers of the world's dimensions with the same names. The exported
+/// dimension maps to `dimension`.
 fn dimension_numbers(
     reader: &mut Reader,
     dimensions: &[StoredDimension],
@@ -206,10 +205,10 @@ fn dimension_numbers(
     Ok(numbers)
 }
 
-/// Whether all columns have a place, before anything is changed.
+/// Checks that all columns can be imported, before anything is changed.
 struct Check<'a> {
     world: &'a WorldStore,
-    /// `None` if it is not there yet.
+    /// `None` if it does not exist yet.
     dimension: Option<DimensionId>,
     is_sparse: bool,
     options: &'a ImportOptions,
@@ -218,7 +217,7 @@ struct Check<'a> {
 impl Check<'_> {
     fn run(&self, reader: &mut Reader, batches: &[(BatchPos, u16)]) -> Result<()> {
         let makes_columns = self.is_sparse || reader.header.makes_columns();
-        // How many, and the first one.
+        // The count and the first column of each.
         let (mut occupied, mut ungenerated) = ((0, None), (0, None));
         let add = |found: &mut (u64, Option<ColumnPos>), column| *found = (found.0 + 1, found.1.or(Some(column)));
         for (number, (batch, mask)) in batches.iter().enumerate() {
@@ -236,7 +235,7 @@ impl Check<'_> {
                 continue;
             }
             if self.is_sparse && !self.is_there(reader.turn_to_batch(number as u64, *batch))? {
-                // Nothing comes from there.
+                // These columns are not imported.
                 continue;
             }
             for (column, pos) in of_batch {
@@ -254,7 +253,7 @@ impl Check<'_> {
         }
     }
 
-    /// Whether something of the files is there, and not left out because it is damaged.
+    /// Returns `true` if the object was found. Damage counts as not found if the options leave it out.
     fn is_there<T>(&self, found: Result<T>) -> Result<bool> {
         match found {
             Err(error) if self.options.leaves_damaged && error.is_of_files() => Ok(false),
@@ -262,7 +261,7 @@ impl Check<'_> {
         }
     }
 
-    /// Whether all objects that are only kept have a place.
+    /// Checks that all kept objects have a place in the world.
     fn check_kept(&self, reader: &mut Reader) -> Result<()> {
         for file in 1..=reader.files() {
             if !self.is_there(reader.turn_to(file))? {
@@ -278,7 +277,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Whether the sparse dimension has chunks where those of the column are to come.
+    /// Returns `true` if the sparse dimension has chunks where the column's chunks would be imported.
     fn has_chunks(&self, reader: &mut Reader, column: ColumnPos, pos: ColumnPos) -> Result<bool> {
         let Some(dimension) = self.dimension else { return Ok(false) };
         let found = match reader.column(column) {
@@ -292,7 +291,6 @@ impl Check<'_> {
     }
 }
 
-/// An import that is under way.
 pub(super) struct Import<'a> {
     pub world: &'a WorldStore,
     pub options: &'a ImportOptions,
@@ -301,7 +299,7 @@ pub(super) struct Import<'a> {
     pub types: Types,
     pub dimension: DimensionId,
     pub is_sparse: bool,
-    /// The numbers of dimensions, by those that they have in the export.
+    /// The numbers of the world's dimensions, by their numbers in the export.
     pub others: BTreeMap<DimensionId, DimensionId>,
     number: u32,
     pub record: ImportRecord,
@@ -309,7 +307,7 @@ pub(super) struct Import<'a> {
 }
 
 impl Import<'_> {
-    /// The batches that are not yet in the world.
+    /// Imports the batches that are not yet in the world.
     fn ground(&mut self, batches: &[(BatchPos, u16)], tell: Tell<'_>) -> Result<ControlFlow<()>> {
         let left = usize::try_from(self.record.batches).unwrap_or(usize::MAX).min(batches.len());
         for (batch, mask) in &batches[left..] {
@@ -326,7 +324,7 @@ impl Import<'_> {
             };
             save.entities.values().flatten().for_each(|entity| self.types.add_entity_types(entity));
             if let Some(lists) = self.types.take_changed() {
-                // They come first: no chunk has a number that nobody knows.
+                // The lists are saved first, so that no chunk contains an unknown number.
                 self.world.save_registry_lists(lists)?;
             }
             let (report, chunks) = (&mut self.record.report, save.chunks.len() as u64);
@@ -347,12 +345,12 @@ impl Import<'_> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Whether what an error is about is to be left out.
+    /// Returns `true` if the options leave out the data of this error.
     fn is_left_out(&self, error: &UpkeepError) -> bool {
         self.options.leaves_damaged && error.is_of_files()
     }
 
-    /// The objects that are only kept, and are not yet in the world.
+    /// Imports the kept objects that are not yet in the world.
     fn kept(&mut self, tell: Tell<'_>) -> Result<ControlFlow<()>> {
         for file in self.record.kept.0..=self.reader.files() {
             match self.reader.turn_to(file) {
@@ -364,7 +362,7 @@ impl Import<'_> {
             }
             let after = if file == self.record.kept.0 { self.record.kept.1.clone() } else { String::new() };
             match self.reader.check_unknown() {
-                // With the first objects of the file it is in the record.
+                // Recorded once per file, together with its first objects.
                 Err(error) if self.options.leaves_damaged && after.is_empty() => self.record.report.lose(None, &error),
                 Err(error) if !self.options.leaves_damaged => return Err(error),
                 _ => {}
@@ -416,7 +414,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Whether an object belongs to ground of the export that will not come. Its place is that in the world.
+    /// Returns `true` if the object belongs to exported ground that is left out. The key has the object's place in the world.
     fn is_without_ground(&self, key: &str) -> Result<bool> {
         let name = Name::parse(key);
         let Some(pos) = name.column() else { return Ok(false) };
@@ -440,7 +438,7 @@ impl Import<'_> {
         writes.put(Family::Meta, keys::import_key(self.dimension, self.number), record::encode(&self.record));
     }
 
-    /// Nothing is left to go on with.
+    /// Deletes the record of the finished import.
     fn finish(&self) -> Result<()> {
         let mut writes = WriteBatch::default();
         writes.delete(Family::Meta, keys::import_key(self.dimension, self.number));
@@ -448,7 +446,7 @@ impl Import<'_> {
     }
 }
 
-/// The key of an object that is only kept, where it is to be.
+/// The key of a kept object at its place in the world.
 fn moved_key(reader: &Reader, key: &str, by: [i64; 3]) -> Result<String> {
     let name = Name::parse(key);
     let Some(column) = name.column() else { return Ok(key.to_owned()) };

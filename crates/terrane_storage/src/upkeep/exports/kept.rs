@@ -1,4 +1,4 @@
-//! Objects of exports that a world only keeps: a game's own, and those of later versions.
+//! Kept objects of exports: those of games, and those of later versions.
 
 use super::name::Name;
 use crate::space::DimensionId;
@@ -7,11 +7,11 @@ use crate::{Durability, Family, StoreError, StoredItem, WorldStore, WriteBatch, 
 use terrane_objects::{MAX_KEY_BYTES, Object};
 
 impl WorldStore {
-    /// Keeps an object with a dimension, to be exported with it. Its key has a colon, as `game:weather` or, of what belongs to a
-    /// place, `chunk/1,-2,3/game:claim` and `column/1,3/game:owner`.
+    /// Stores an object with a dimension, to be exported with it. Its key contains a colon, like `game:weather`, or for
+    /// objects that belong to a place, `chunk/1,-2,3/game:claim` and `column/1,3/game:owner`.
     ///
     /// # Errors
-    /// Another key; what the store says.
+    /// The key is not of this form, or the store fails.
     pub fn keep_object(&self, dimension: DimensionId, key: &str, version: u64, data: &[u8]) -> Result<(), UpkeepError> {
         let name = Name::parse(key);
         let is_nowhere = name.moved([0; 3]).is_none();
@@ -23,20 +23,19 @@ impl WorldStore {
         Ok(self.write(writes, Durability::Sync)?)
     }
 
-    /// An object that is kept with a dimension; `None` if there is none.
+    /// A kept object of a dimension; `None` if it does not exist.
     ///
     /// # Errors
-    /// What the store says, or that the object is damaged.
+    /// Errors of the store, and damage of the object.
     pub fn kept_object(&self, dimension: DimensionId, key: &str) -> Result<Option<Object>, StoreError> {
         let value = self.store.get(Family::Meta, &object_key(dimension, key))?;
         value.map(|value| self.open_object(dimension, key, &value)).transpose()
     }
 
-    /// Keys and versions of all objects that are kept with a dimension: those that belong to no place, then the others by
-    /// column.
+    /// The keys and versions of all kept objects of a dimension: first those without a place, then the others by column.
     ///
     /// # Errors
-    /// What the store says, or that one is damaged.
+    /// Errors of the store, and damage of an object.
     pub fn kept_objects(&self, dimension: DimensionId) -> Result<Vec<(String, u64)>, StoreError> {
         self.list_meta(keys::dimension_range(keys::OBJECT, dimension), |key, value| {
             let (_, _, name) = self.parsed(Family::Meta, key, keys::parse_object_key)?;
@@ -44,10 +43,10 @@ impl WorldStore {
         })
     }
 
-    /// Removes an object that is kept with a dimension; says whether it was there.
+    /// Removes a kept object of a dimension. Returns `true` if it existed.
     ///
     /// # Errors
-    /// What the store says.
+    /// Errors of the store.
     pub fn remove_kept_object(&self, dimension: DimensionId, key: &str) -> Result<bool, StoreError> {
         let key = object_key(dimension, key);
         if self.store.get(Family::Meta, &key)?.is_none() {
@@ -58,7 +57,7 @@ impl WorldStore {
         self.write(writes, Durability::Sync).map(|()| true)
     }
 
-    /// The object with this stored value.
+    /// Decodes the stored value of an object.
     pub(crate) fn open_object(&self, dimension: DimensionId, name: &str, value: &[u8]) -> Result<Object, StoreError> {
         let (version, data) = self.open_envelope(value, || StoredItem::Object(dimension, name.to_owned()))?;
         Ok(Object { version, data: data.to_vec() })

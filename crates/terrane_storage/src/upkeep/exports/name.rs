@@ -4,53 +4,52 @@ use super::format::{moved_chunk, moved_column};
 use crate::space::{BatchPos, ChunkPos, ColumnPos, TilePos};
 use std::fmt;
 
-/// The lists of types, as [`Name::Registry`] has them.
+/// The names of the lists of types in [`Name::Registry`].
 pub(super) const BLOCKS: &str = "blocks";
 pub(super) const COMPONENTS: &str = "components";
 pub(super) const ENTITY_TYPES: &str = "entity_types";
 pub(super) const DIMENSIONS: &str = "dimensions";
 
-/// The parts of a column. That of a chunk is [`BLOCKS`].
+/// The names of a column's parts. A chunk's part is called [`BLOCKS`].
 pub(super) const CHUNKS: &str = "chunks";
 pub(super) const TICKS: &str = "ticks";
 pub(super) const ENTITIES: &str = "entities";
 pub(super) const SUMMARY: &str = "summary";
 
-/// In front of the keys of [`Name::Columns`].
+/// The prefix of the keys of [`Name::Columns`].
 pub(super) const COLUMNS: &str = "columns/";
 
-/// A key, taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Name<'a> {
-    /// What was exported.
+    /// The header of the export.
     Export,
-    /// With which batch each file begins. Only an export that is whole has it.
+    /// The first batch of each file. Only a complete export has it.
     Files,
-    /// How far an export has come that is not whole.
+    /// The progress of an incomplete export.
     Progress,
     /// A list of types of the world.
     Registry(&'a str),
-    /// Which of 32 x 32 columns are there.
+    /// The exported columns among 32 x 32.
     Columns(TilePos),
-    /// A part of what is known of a chunk.
+    /// A part of a chunk's data.
     Chunk(ChunkPos, &'a str),
-    /// A part of what is known of a column.
+    /// A part of a column's data.
     Column(ColumnPos, &'a str),
     /// The chunks of a group in one object, by the group's place in steps of 4.
     Cluster([i64; 3]),
-    /// All of the columns of a batch in one object.
+    /// The other data of a batch's columns in one object.
     Batch(BatchPos),
-    /// It names no place.
+    /// Any other key. It names no place.
     Other(&'a str),
 }
 
 impl<'a> Name<'a> {
     pub fn parse(key: &'a str) -> Self {
-        // A number can be written in more than one way, but only one is ours.
+        // A number can be written in several ways, but only one is canonical.
         Self::known(key).filter(|name| name.to_string() == key).unwrap_or(Self::Other(key))
     }
 
-    /// Whether the object is a game's or another program's, or a later version's.
+    /// Returns `true` if the object belongs to a game, another program or a later version.
     pub fn is_foreign(self) -> bool {
         match self {
             Self::Registry(list) => ![BLOCKS, COMPONENTS, ENTITY_TYPES, DIMENSIONS].contains(&list),
@@ -61,7 +60,7 @@ impl<'a> Name<'a> {
         }
     }
 
-    /// Whether the object with this key may be in this pack.
+    /// Returns `true` if the object with this key may be in this pack.
     pub fn is_pack_of(self, key: &str) -> bool {
         let name = Name::parse(key);
         !name.is_foreign() && name.pack() == Some(self)
@@ -85,7 +84,7 @@ impl<'a> Name<'a> {
         }
     }
 
-    /// The same of a place somewhere else, in chunks; `None` where there are no blocks. What belongs to no place stays.
+    /// The name at another place, moved by `by` chunks; `None` outside the grid. A name without a place stays the same.
     pub fn moved(self, by: [i64; 3]) -> Option<Self> {
         Some(match self {
             Self::Chunk(chunk, part) => Self::Chunk(moved_chunk(chunk, by)?, part),

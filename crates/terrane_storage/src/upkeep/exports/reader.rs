@@ -1,4 +1,4 @@
-//! The files of an export as they are read.
+//! Reading of an export's files.
 
 use super::format::{EXPORT_SIGNATURE, Files, Header, LARGEST_BATCH, MAX_LISTED, MAX_PACKED, Packed, Ticks};
 use super::name::{self, COLUMNS, Name};
@@ -16,37 +16,37 @@ use terrane_objects::{ObjectStore, ObjectStoreError};
 
 type Result<T> = std::result::Result<T, UpkeepError>;
 
-/// An export, and the one of its files that is open.
+/// An export with one open file.
 pub(super) struct Reader {
     path: PathBuf,
-    /// As it stands in each of the files.
+    /// The header as encoded in each of the files.
     encoded_header: Vec<u8>,
     pub header: Header,
-    /// `None` if the export is not whole.
+    /// `None` if the export is incomplete.
     files: Option<Files>,
     store: ObjectStore,
     number: u32,
-    /// The file that could last not be opened: that is not tried again for each of its batches.
+    /// The last file that failed to open, so that it is not retried for each of its batches.
     failed: Option<(u32, UpkeepError)>,
-    /// In which files batches are, if that had to be found out by their keys.
+    /// The files of the batches, if they had to be determined from the keys.
     places: Option<BTreeMap<BatchPos, u32>>,
-    /// What was read of the packs of a batch and is not yet used, by the pack's key.
+    /// The unused objects from the packs of the current batch, by the pack's key.
     packs: BTreeMap<String, BTreeMap<String, (u64, Vec<u8>)>>,
-    /// What was read of the batch.
+    /// The number of bytes read from the current batch.
     bytes: usize,
 }
 
-/// A column of an export, where it was.
+/// A column of an export at its original position.
 pub(super) struct FoundColumn {
     pub pos: ColumnPos,
-    /// Height, version, and bytes.
+    /// The height, version and bytes of each chunk.
     pub chunks: Vec<(i64, u64, Vec<u8>)>,
     pub ticks: Ticks,
     pub entities: Vec<EntityRecord>,
 }
 
 impl Reader {
-    /// Opens an export. One that is not whole is an error, unless what is there of it is wanted.
+    /// Opens an export. An incomplete one is an error, unless `leaves_damaged` is `true`.
     pub fn open(path: &Path, leaves_damaged: bool) -> Result<Self> {
         let store = ObjectStore::open_to_read(path, EXPORT_SIGNATURE)?;
         match Self::of(path, store) {
@@ -61,7 +61,7 @@ impl Reader {
         }
     }
 
-    /// The export that is whole, whose first file this is.
+    /// Opens a complete export by its first file.
     fn of(path: &Path, store: ObjectStore) -> Result<Self> {
         let header = read_header(path, &store)?;
         let damaged = |reason: String| damaged(path, Name::Files.to_string(), reason);
@@ -82,12 +82,12 @@ impl Reader {
         Self { path, encoded_header, header, files, store, number: 1, failed: None, places: None, packs, bytes: 0 }
     }
 
-    /// What tells this export from others.
+    /// The encoded header, which identifies the export.
     pub fn encoded_header(&self) -> &[u8] {
         &self.encoded_header
     }
 
-    /// How many files there are.
+    /// The number of files.
     pub fn files(&self) -> u32 {
         match &self.files {
             Some(files) => files.starts.len() as u32,
@@ -95,15 +95,15 @@ impl Reader {
         }
     }
 
-    /// A list of the first file.
+    /// A list from the first file.
     pub fn list<T: DeserializeOwned>(&mut self, list: &str) -> Result<Vec<T>> {
         self.turn_to(1)?;
         let UpTo(list) = self.value::<UpTo<T, MAX_LISTED>>(&Name::Registry(list).to_string())?;
         Ok(list)
     }
 
-    /// Which columns there are. If that is damaged, and may be, it is found out by the keys: then there may be columns of which
-    /// not even that is known, and the reason is given.
+    /// The columns of the export. If their list is damaged and `leaves_damaged` is `true`, they are determined from the
+    /// keys. Some columns may then be missing without a trace, and the reason is returned.
     pub fn tiles(&mut self, leaves_damaged: bool) -> Result<(Vec<StoredTile>, Option<UpkeepError>)> {
         if self.files.is_none() {
             return Ok((self.tiles_of_rest()?, Some(UpkeepError::Unfinished { path: self.path.clone() })));
@@ -119,7 +119,8 @@ impl Reader {
         }
     }
 
-    /// Of an export that is not whole: the columns that are there, and those that were to come, as far as they are known.
+    /// The columns of an incomplete export: those that are in the files, and those that were still to come, as far as
+    /// they are known.
     fn tiles_of_rest(&mut self) -> Result<Vec<StoredTile>> {
         let mut tiles: BTreeMap<TilePos, Masks> = self.tiles_by_keys()?.into_iter().collect();
         match self.named_tiles() {
@@ -134,12 +135,12 @@ impl Reader {
         Ok(tiles.into_iter().collect())
     }
 
-    /// The columns that the first file names.
+    /// The columns that the first file lists.
     fn named_tiles(&mut self) -> Result<Vec<StoredTile>> {
         self.turn_to(1)?;
         let mut tiles = Vec::new();
         for (key, _) in self.store.with_prefix(COLUMNS) {
-            // What is no such name is kept, as other objects are.
+            // Other names are foreign objects, which the world keeps.
             let Name::Columns(tile) = Name::parse(key) else { continue };
             let bytes = self.required(key)?.1;
             let masks = stored_graph::masks_of(&bytes).map_err(|reason| self.damaged(key, reason))?;
@@ -152,7 +153,7 @@ impl Reader {
         Ok(tiles)
     }
 
-    /// Whether these are all columns.
+    /// Checks that the number of columns is complete.
     fn check_columns(&self, tiles: &[StoredTile]) -> Result<()> {
         let Some(Files { columns, .. }) = &self.files else { return Ok(()) };
         let found: u64 = tiles.iter().flat_map(|(_, masks)| masks).map(|mask| u64::from(mask.count_ones())).sum();
@@ -173,7 +174,7 @@ impl Reader {
             for (key, _) in self.store.with_prefix("") {
                 let UpTo(packed) = match Name::parse(key) {
                     Name::Batch(_) => match self.value::<UpTo<Packed, MAX_PACKED>>(key) {
-                        // It does not say which columns are in it.
+                        // Its columns are then unknown.
                         Err(error) if error.is_of_files() => UpTo::default(),
                         value => value?,
                     },
@@ -193,8 +194,8 @@ impl Reader {
         Ok(tiles.into_iter().collect())
     }
 
-    /// Opens the file that has the batch with this number, in the order of the export. Then its [columns](Self::column) can be
-    /// read, each once.
+    /// Opens the file that holds the batch with this number in the order of the export. Its [columns](Self::column) can
+    /// then be read, each once.
     pub fn turn_to_batch(&mut self, number: u64, batch: BatchPos) -> Result<()> {
         self.packs.clear();
         self.bytes = 0;
@@ -242,8 +243,8 @@ impl Reader {
         Ok(store)
     }
 
-    /// Keys of the open file behind this one, that are nobody's but a game's or another program's: also those of which only
-    /// remains were found.
+    /// The keys in the open file, after `after`, of objects of games or other programs. They include keys of which only
+    /// traces were found.
     pub fn others(&self, after: &str) -> Vec<String> {
         let lost = self.store.recovery().into_iter().flat_map(|recovery| recovery.dropped.keys());
         let keys = self.store.with_prefix("").map(|(key, _)| key).chain(lost.map(String::as_str));
@@ -251,7 +252,7 @@ impl Reader {
         others.into_iter().map(str::to_owned).collect()
     }
 
-    /// Fails if something may be missing in the open file of which not even the key is known. Of ground that is noticed anyway.
+    /// Fails if the open file may have lost objects of unknown keys. Losses of ground are noticed anyway.
     pub fn check_unknown(&self) -> Result<()> {
         match self.store.recovery() {
             Some(recovery) if recovery.damaged_blocks > 0 => {
@@ -262,7 +263,7 @@ impl Reader {
         }
     }
 
-    /// Version and bytes of an object of the open file.
+    /// The version and bytes of an object in the open file.
     pub fn required(&self, key: &str) -> Result<(u64, Vec<u8>)> {
         read(&self.store, key)?.ok_or_else(|| self.damaged(key, MISSING.into()))
     }
@@ -275,7 +276,7 @@ impl Reader {
         record::decode(&self.required(key)?.1).map_err(|reason| self.damaged(key, reason))
     }
 
-    /// A column of the batch that was turned to.
+    /// A column of the current batch.
     pub fn column(&mut self, pos: ColumnPos) -> Result<FoundColumn> {
         let UpTo(heights) = self
             .part::<UpTo<i64, MAX_LISTED>>(pos, name::CHUNKS)?
@@ -312,7 +313,7 @@ impl Reader {
             return Err(bad(&format!("the entity {} is elsewhere", entity.id)));
         }
         if let Some(name) = entity.player() {
-            // It would be taken for the player of this name.
+            // A game would take the entity for the player of this name.
             return Err(bad(&format!("the player {name:?} belongs to no column")));
         }
         Ok(entity)
@@ -330,7 +331,7 @@ impl Reader {
         record::decode(&bytes).map(Some).map_err(|reason| self.bad(name, &reason))
     }
 
-    /// An object that may be in a pack, or by itself. What is by itself counts.
+    /// An object, stored on its own or in a pack. The one on its own wins.
     fn object(&mut self, name: Name<'_>) -> Result<Option<(u64, Vec<u8>)>> {
         let key = name.to_string();
         let alone = read(&self.store, &key)?;
@@ -375,7 +376,7 @@ impl Reader {
 
 const MISSING: &str = "it is missing";
 
-/// What was exported, as it stands in the first file, and what that means.
+/// Reads the header from the first file, encoded and decoded.
 fn read_header(path: &Path, store: &ObjectStore) -> Result<(Vec<u8>, Header)> {
     let damaged = |reason: String| damaged(path, Name::Export.to_string(), reason);
     let (_, encoded) = read(store, &Name::Export.to_string())?.ok_or_else(|| damaged(MISSING.into()))?;
@@ -383,7 +384,7 @@ fn read_header(path: &Path, store: &ObjectStore) -> Result<(Vec<u8>, Header)> {
     Ok((encoded, header))
 }
 
-/// Version and bytes of an object. An error names the file and the object once.
+/// The version and bytes of an object. An error names the file and the object once.
 fn read(store: &ObjectStore, key: &str) -> Result<Option<(u64, Vec<u8>)>> {
     let damaged = |reason| damaged(store.path(), key.to_owned(), reason);
     match store.read(key) {

@@ -1,4 +1,4 @@
-//! Small random worlds, what is in them by the names of blocks, and what becomes of them on their way.
+//! Small random worlds, with their contents by block names, for tests of exports and imports.
 
 mod damage;
 mod interruptions;
@@ -75,26 +75,26 @@ fn empty_world(order: &[usize], is_sparse: bool) -> (TestStore, DimensionId) {
     (store, dimension)
 }
 
-/// Where a block goes, in which layer, which type of the game it is, and the value of its components.
+/// The position of a block, its layer, its type in the game, and the value of its components.
 type Edit = ([i64; 3], u8, usize, Vec<u8>);
 
-/// A random world, around the origin.
+/// A random world around the origin.
 #[derive(Clone, Debug)]
 struct Spec {
     is_sparse: bool,
     columns: BTreeSet<(i64, i64)>,
     edits: Vec<Edit>,
-    /// Of the same chunks, saved later.
+    /// Edits of the same chunks that are saved later.
     later: Vec<Edit>,
     entities: Vec<[i64; 3]>,
     ticks: Vec<[i64; 3]>,
-    /// The tiers of groups, one after the other.
+    /// The tiers of successive groups.
     tiers: Vec<u8>,
-    /// Objects that are kept: with a column, a chunk, or nothing.
+    /// Kept objects: of a column, of a chunk, or without a place.
     kept: Vec<(u8, [i64; 3])>,
 }
 
-/// Blocks along an axis from the origin: some columns of four batches and of four squares of 32.
+/// The number of blocks along each axis from the origin: columns of four batches and of four tiles.
 const REACH: i64 = 5 * 16;
 
 fn place() -> impl Strategy<Value = [i64; 3]> {
@@ -123,7 +123,7 @@ fn specs() -> impl Strategy<Value = Spec> {
 }
 
 impl Spec {
-    /// The world, saved twice, with groups in all tiers.
+    /// Makes the world, saves it twice, and moves groups to all tiers.
     fn make(&self, order: &[usize]) -> (TestStore, DimensionId) {
         let (store, dimension) = empty_world(order, self.is_sparse);
         let (world, blocks) = (store.world(), game(order));
@@ -202,17 +202,16 @@ fn entity(id: u128, dimension: DimensionId, [x, y, z]: [i64; 3]) -> EntityRecord
     }
 }
 
-/// The blocks of a cell that is not just air, by layer: name, and name and value of each component.
+/// The blocks of a cell that is not only air, by layer, each with the name and value of its components.
 type Cell = Vec<(String, Vec<(String, Vec<u8>)>)>;
 
-/// What a world holds of a dimension, by names.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Contents {
     columns: BTreeSet<(i64, i64)>,
     chunks: BTreeMap<(i64, i64, i64), (u64, BTreeMap<[usize; 3], Cell>)>,
     entities: BTreeMap<Uuid, EntityRecord>,
     ticks: BTreeSet<StoredBlockTick>,
-    /// For each cell with ground its height and block.
+    /// The height and block of each cell with ground.
     summaries: BTreeMap<(i64, i64), Vec<Option<(i64, String)>>>,
     kept: BTreeMap<String, (u64, Vec<u8>)>,
 }
@@ -285,7 +284,6 @@ fn cells(blocks: &BlockRegistry, chunk: &Chunk) -> BTreeMap<[usize; 3], Cell> {
     cells
 }
 
-/// The objects of all files of an export.
 fn objects(path: &Path) -> Vec<BTreeMap<String, (u64, Vec<u8>)>> {
     let files = (1..).map(|number| export_file(path, number)).take_while(|path| path.exists());
     let read = |path: PathBuf| {
@@ -300,7 +298,6 @@ fn objects(path: &Path) -> Vec<BTreeMap<String, (u64, Vec<u8>)>> {
     files.map(read).collect()
 }
 
-/// Copies the files of an export as they are at this moment.
 fn copy_files(from: &Path, to: &Path) {
     for number in (1..).take_while(|number| export_file(from, *number).exists()) {
         fs::copy(export_file(from, number), export_file(to, number)).unwrap();
@@ -320,7 +317,7 @@ fn import(store: &TestStore, path: &Path, options: &ImportOptions) -> Result<Imp
     Ok(report)
 }
 
-/// A fixed world with something of everything.
+/// A fixed world with data of every kind.
 fn small_world() -> (TestStore, DimensionId) {
     let block = |x, y, z, kind| ([x, y, z], 0, kind, vec![1, 2, 3, x as u8]);
     let columns = (-5..5).flat_map(|x| (-5..5).map(move |z| (x, z))).filter(|(x, z)| (x * z) % 3 != 1).collect();

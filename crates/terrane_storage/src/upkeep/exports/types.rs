@@ -1,4 +1,4 @@
-//! Numbers of blocks and components of one world as those of another.
+//! Conversion of block and component numbers from one world to another.
 
 use crate::block::{BlockComponentId, BlockComponentRecord, BlockId, BlockRecord, BlockRegistry};
 use crate::chunk::{Chunk, ChunkAssembly, format};
@@ -6,24 +6,25 @@ use crate::upkeep::UpkeepError;
 use crate::{EntityRecord, RegistryLists};
 use std::collections::BTreeMap;
 
-/// What the blocks of an export are in a world. Types that the world does not know are added to its lists when the first
-/// block of them comes: a game that registers their names finds them.
+/// The mapping of an export's blocks to those of a world. Unknown types are added to the world's lists when their first
+/// block arrives. A game that registers their names finds them.
 pub(super) struct Types {
-    /// Of the export.
+    /// The types of the export.
     registry: BlockRegistry,
     blocks: Vec<BlockRecord>,
     components: Vec<BlockComponentRecord>,
     known_blocks: BTreeMap<BlockId, BlockId>,
     known_components: BTreeMap<BlockComponentId, BlockComponentId>,
-    /// Of the world.
+    /// The types of the world.
     lists: RegistryLists,
-    /// How many types are new in them.
+    /// The number of types added to the lists.
     added: u64,
     is_changed: bool,
 }
 
 impl Types {
-    /// The lists of the export, and those of the world. The reason, if those of the export cannot be used.
+    /// Creates the mapping between the lists of the export and those of the world. The error is the reason why the
+    /// export's lists cannot be used.
     pub fn new(
         blocks: Vec<BlockRecord>,
         components: Vec<BlockComponentRecord>,
@@ -43,8 +44,8 @@ impl Types {
         Ok(Self { registry, blocks, components, known_blocks, known_components, lists, added, is_changed })
     }
 
-    /// Adds types of components that the entity has and the world does not know. Not those of the export that no entity has: a
-    /// game that cannot read one of them does not open the world.
+    /// Adds the entity's component types that the world does not know. Types in the export's list that no entity uses
+    /// are not added, because a game that cannot read one of them refuses to open the world.
     pub fn add_entity_types(&mut self, entity: &EntityRecord) {
         let of_children = entity.children.iter().flat_map(|child| &child.components);
         for (name, _) in entity.components.iter().chain(of_children) {
@@ -55,17 +56,17 @@ impl Types {
         }
     }
 
-    /// The lists of the world, if they changed since the last call.
+    /// Returns the world's lists if they changed since the last call.
     pub fn take_changed(&mut self) -> Option<&RegistryLists> {
         std::mem::take(&mut self.is_changed).then_some(&self.lists)
     }
 
-    /// How many types of blocks are new in them since the last call.
+    /// Returns the number of block types added since the last call.
     pub fn take_added(&mut self) -> u64 {
         std::mem::take(&mut self.added)
     }
 
-    /// A chunk of the export as one of the world. The reason, if it is none.
+    /// Converts a chunk of the export to one of the world. The inner error is the reason why the bytes are not a valid chunk.
     pub fn chunk(&mut self, bytes: &[u8]) -> Result<Result<Chunk, String>, UpkeepError> {
         let mut chunk = match format::decode(&self.registry, bytes) {
             Ok((chunk, _)) => chunk,
@@ -82,7 +83,7 @@ impl Types {
             }
         }
         let known = |block: BlockId| self.known_blocks.get(&block).copied().unwrap_or_default();
-        // What has no layers and no components, as most have, needs no other cells.
+        // Most chunks have no layers and no components, and their cells can stay as they are.
         if chunk.rename_blocks(known) {
             return Ok(Ok(chunk));
         }
@@ -91,7 +92,7 @@ impl Types {
         Ok(Ok(assembly.finish()))
     }
 
-    /// The block of the world that has the same name and the same components.
+    /// The world's block with the same name and the same components.
     fn block(&mut self, of_export: &BlockRecord) -> Result<BlockId, UpkeepError> {
         let mut components = Vec::with_capacity(of_export.components.len());
         for number in &of_export.components {
@@ -108,8 +109,8 @@ impl Types {
         Ok(BlockId::new(place as u32))
     }
 
-    /// The component of the world that has the same name, version and size. Of which the export's blocks have it was checked
-    /// with its list.
+    /// The world's component with the same name, version and size. The component numbers of the export's blocks were already
+    /// checked against its list.
     fn component(&mut self, of_export: BlockComponentId) -> Result<BlockComponentId, UpkeepError> {
         if let Some(known) = self.known_components.get(&of_export) {
             return Ok(*known);

@@ -1,4 +1,4 @@
-//! The files of an export as they are written, and where an export that was cut short goes on.
+//! Writing of an export's files, and continuation of an interrupted export.
 
 use super::ExportReport;
 use super::format::{EXPORT_SIGNATURE, Files, Packed};
@@ -14,40 +14,40 @@ use terrane_objects::{FILE_BLOCK_BYTES, ObjectBatch, ObjectStore, ObjectStoreOpt
 
 type Result<T> = std::result::Result<T, UpkeepError>;
 
-/// How far an export has come: the object `progress` of the file that is written to.
+/// The progress of an export: the object `progress` of the file that is being written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Progress {
-    /// What tells the state of the world from others that it had in the same session.
+    /// A checksum that distinguishes states of the world within one session.
     pub state: u64,
-    /// Batches that were come to.
+    /// The number of processed batches.
     pub batches: u64,
-    /// Those of them that are in the files: not all of whose columns are lost.
+    /// The number of written batches. Batches whose columns are all lost are not written.
     pub written: u64,
-    /// The key in the world of the last kept object that is in the files, if that has begun.
+    /// The key in the world of the last kept object in the files; `None` before the first.
     pub kept: Option<Vec<u8>>,
-    /// With how many written batches before it each file began.
+    /// The number of written batches before each file.
     pub starts: Vec<u64>,
-    /// Columns that were left out because something of them is damaged.
+    /// The columns that were left out because of damage.
     pub lost_columns: Vec<ColumnPos>,
     pub report: ExportReport,
 }
 
-/// The file that is written to, and what waits to be written.
+/// The file that is being written, and the objects waiting to be written.
 pub(super) struct Writer {
     path: PathBuf,
     header: Vec<u8>,
     objects_per_file: usize,
-    /// About the room in the file with which a change is made.
+    /// The approximate size at which waiting objects are written to the file.
     at_once: usize,
     store: ObjectStore,
     number: u32,
     waiting: ObjectBatch,
-    /// What that takes in the file.
+    /// The room that the waiting objects take in the file.
     room: usize,
     pub progress: Progress,
 }
 
-/// The file with this number, from 1, of an export whose first one this is.
+/// The path of the file with this number, from 1, of the export whose first file is `path`.
 pub fn export_file(path: &Path, number: u32) -> PathBuf {
     match number {
         1 => path.to_path_buf(),
@@ -60,8 +60,8 @@ pub fn export_file(path: &Path, number: u32) -> PathBuf {
 }
 
 impl Writer {
-    /// Begins an export, or goes on with one, whose report is finished if it turns out to be whole. `at_once` is the room in the
-    /// file that is written at a time, and `first` what a new export begins with.
+    /// Begins or continues an export. Its report is `finished` if the export turns out to be complete. `at_once` is the
+    /// size at which waiting objects are written, and `first` gives the first objects of a new export.
     pub fn open(
         path: &Path,
         header: Vec<u8>,
@@ -81,29 +81,29 @@ impl Writer {
         Ok(Self { path, header, objects_per_file, at_once, store, number, waiting, room: 0, progress })
     }
 
-    /// Adds objects that belong together. They are in one file, the next one if this is full.
+    /// Adds objects that belong together. They go into the same file, which is the next one if this one is full.
     pub fn add(&mut self, objects: Vec<Packed>) -> Result<()> {
         let count = self.store.len() + self.waiting.len();
-        // The file's own objects alone are never too many.
+        // The file's own objects alone never fill it.
         if count + objects.len() > self.objects_per_file && self.has_begun() {
             self.begin_file()?;
         }
         for (key, version, data) in objects {
-            // The smallest takes a block.
+            // Even the smallest object takes a block.
             self.room += FILE_BLOCK_BYTES + data.len();
             self.waiting.write(key, version, data);
         }
         Ok(())
     }
 
-    /// Whether anything but its head is in the file.
+    /// Returns `true` if the file holds more than its own objects.
     fn has_begun(&self) -> bool {
         !self.waiting.is_empty()
             || self.progress.starts.last().is_some_and(|start| *start < self.progress.written)
             || self.progress.kept.is_some()
     }
 
-    /// Writes what waits, if it is enough, together with how far the export is.
+    /// Writes the waiting objects and the progress, once they reach `at_once`.
     pub fn write_if_full(&mut self) -> Result<()> {
         match self.room >= self.at_once {
             true => self.write(),
@@ -111,7 +111,7 @@ impl Writer {
         }
     }
 
-    /// Writes what waits, together with how far the export is.
+    /// Writes the waiting objects and the progress.
     pub fn write(&mut self) -> Result<()> {
         if self.waiting.is_empty() {
             return Ok(());
@@ -133,7 +133,7 @@ impl Writer {
         let mut batch = ObjectBatch::default();
         batch.write(Name::Export.to_string(), 0, self.header.clone());
         batch.write(Name::Progress.to_string(), 0, record::encode(&self.progress));
-        // From here on the export goes on there; what is left in the old one is told apart by that.
+        // From here on the export continues in the new file. The progress there takes precedence over that in the old one.
         next.apply(&batch)?;
         forget_progress(&mut self.store)?;
         std::mem::replace(&mut self.store, next).close()?;
@@ -141,7 +141,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Ends the export. `last` is what the first file gets besides.
+    /// Completes the export, and adds `last` to the first file.
     pub fn finish(mut self, last: Vec<Packed>) -> Result<ExportReport> {
         self.write()?;
         let mut batch = batch_of(last);
@@ -161,13 +161,13 @@ impl Writer {
         Ok(report)
     }
 
-    /// What was written so far.
+    /// The totals so far.
     pub fn report(&self) -> ExportReport {
         ExportReport { files: self.number, ..self.progress.report.clone() }
     }
 }
 
-/// Begins an export in an empty store. Gives that and its number, and how far the export is.
+/// Begins an export in an empty store. Returns the store, its number and the progress.
 fn begin(
     mut store: ObjectStore,
     path: &Path,
@@ -190,7 +190,7 @@ fn begin(
     Ok((store, 1, progress))
 }
 
-/// The file with which an export goes on whose first one this is, its number, and how far it is.
+/// The file in which the export with this first file continues, with its number and the progress.
 fn go_on(first: ObjectStore, path: &Path, header: &[u8], state: u64) -> Result<(ObjectStore, u32, Progress)> {
     let is_finished = first.contains(&Name::Files.to_string());
     let last = last_with_progress(path, first, header)?;
@@ -216,7 +216,7 @@ fn batch_of(objects: Vec<Packed>) -> ObjectBatch {
     batch
 }
 
-/// The last file that says how far the export is, from this first one on; `None` if none does.
+/// The last file with a progress object; `None` if no file has one.
 fn last_with_progress(path: &Path, first: ObjectStore, header: &[u8]) -> Result<Option<(ObjectStore, u32)>> {
     let is_it = |store: &ObjectStore| store.contains(&Name::Progress.to_string());
     let mut found = Some((first, 1)).filter(|(store, _)| is_it(store));
@@ -232,7 +232,7 @@ fn last_with_progress(path: &Path, first: ObjectStore, header: &[u8]) -> Result<
         if is_it(&store)
             && let Some((mut older, _)) = found.replace((store, number))
         {
-            // That is as far as the beginning of a file had come.
+            // The process ended just after the next file was begun.
             forget_progress(&mut older)?;
             older.close()?;
         }
@@ -254,7 +254,7 @@ fn exists(path: &Path) -> Result<bool> {
     Ok(path.try_exists().map_err(FileError::of(path, "look for"))?)
 }
 
-/// A file of no bytes is what is left of one that was never begun.
+/// Opens an object store, or creates it. An empty file is left over from one that was never begun.
 fn open_or_create(path: &Path) -> Result<ObjectStore> {
     let options = ObjectStoreOptions::default();
     match if_there(fs::metadata(path)).map_err(FileError::of(path, "look for"))? {

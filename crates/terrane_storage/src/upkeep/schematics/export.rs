@@ -1,4 +1,4 @@
-//! Out of a world.
+//! Export of schematics.
 
 use super::{ClosedWorld, ClosedWorldError, Result};
 use crate::LoadedColumn;
@@ -10,11 +10,11 @@ use terrane_world::snapshot::schematic::Schematic;
 use terrane_world::snapshot::translation::TranslationOptions;
 
 impl ClosedWorld<'_> {
-    /// What is stored of a box as a schematic. What was never generated is air in it: so many chunks are given as well.
-    /// `progress` is told after each square of 4 x 4 columns, in squares, and can break it off.
+    /// Exports the stored data of a box as a schematic. Chunks that were never generated become air. Their number is returned
+    /// as well. `progress` is called after each batch of 4 x 4 columns, counts batches, and can cancel the export.
     ///
     /// # Errors
-    /// A side of more than 65,535 blocks; what is damaged in the store.
+    /// A side of more than 65,535 blocks; damage in the store.
     pub fn export(
         &self,
         area: &BlockBox,
@@ -22,13 +22,13 @@ impl ClosedWorld<'_> {
         progress: Tell<'_>,
     ) -> Result<(Schematic, u64)> {
         let empty = Snapshot::new(*area);
-        // That it fits is known before anything is read.
+        // Checks the size before anything is read.
         empty.to_schematic(&*self.store.blocks()?, options)?;
         let snapshot = self.capture(area, progress)?;
         Ok((snapshot.to_schematic(&*self.store.blocks()?, options)?, snapshot.missing_chunks()))
     }
 
-    /// What is stored of a box, with its entities. What was never generated is missing.
+    /// Captures the stored data of a box, with its entities. Chunks that were never generated are missing.
     pub fn capture(&self, area: &BlockBox, progress: Tell<'_>) -> Result<Snapshot> {
         let mut snapshot = Snapshot::new(*area);
         let Some(heights) = area.chunk_heights() else { return Ok(snapshot) };
@@ -53,7 +53,7 @@ impl ClosedWorld<'_> {
         Ok(snapshot)
     }
 
-    /// The columns of a box of which something is stored, by batches.
+    /// The stored columns of a box, by batch.
     fn stored_batches(&self, area: &BlockBox) -> Result<BTreeMap<BatchPos, Vec<ColumnPos>>> {
         let mut batches: BTreeMap<BatchPos, Vec<ColumnPos>> = BTreeMap::new();
         for (tile, masks) in self.store.stored_tiles(self.dimension)? {

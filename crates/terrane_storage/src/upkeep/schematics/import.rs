@@ -1,4 +1,4 @@
-//! Into a world.
+//! Import of schematics.
 
 use super::types::with_states;
 use super::{ClosedWorld, ClosedWorldError, Result, SchematicImport, SchematicImportReport};
@@ -15,7 +15,6 @@ use terrane_world::snapshot::translation::{TranslationError, TranslationOptions}
 use terrane_world::snapshot::{BlockFilter, BlockTurns, PlaceError, Relocation, Snapshot};
 use uuid::Uuid;
 
-/// An import that is under way.
 struct Import<'a> {
     world: &'a ClosedWorld<'a>,
     snapshot: &'a Snapshot,
@@ -26,17 +25,17 @@ struct Import<'a> {
 }
 
 impl ClosedWorld<'_> {
-    /// Puts a schematic into the world. Its blocks replace those that are there. Its entities are added to those that are there,
-    /// or replace them if the options say so.
+    /// Imports a schematic into the world. Its blocks replace the existing ones. Its entities are added to the existing
+    /// ones, or replace them if the options say so.
     ///
-    /// Each square of 4 x 4 columns is one atomic commit, and no more than that is in memory besides the schematic. So a crash
-    /// leaves some of the squares changed, each as a whole; the same import again does the rest.
+    /// Each batch of 4 x 4 columns is one atomic commit. Besides the schematic, only one batch is in memory. A crash
+    /// leaves some of the batches changed, each as a whole; the same import completes the rest.
     ///
-    /// `progress` is told before the first square and after each, in squares, and can stop it.
+    /// `progress` is called before the first batch and after each, counts batches, and can stop the import.
     ///
     /// # Errors
-    /// Ground that was never generated, unless it is to be left out: then nothing was changed. Damage in the store: what was
-    /// committed stays.
+    /// Ground that was never generated, unless the options leave it out: the world is then unchanged. Damage in the
+    /// store: committed batches stay.
     pub fn import(
         &self,
         schematic: Schematic,
@@ -113,8 +112,8 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// What is stored of those columns of a batch that were generated: of a sparse dimension their parts, with what the box
-    /// fills. The rest is counted.
+    /// The stored data of the generated columns of a batch. In a sparse dimension these are the parts in the box,
+    /// including chunks that the box fills. The others are counted as ungenerated.
     fn stored(&mut self, batch: BatchPos, columns: &[ColumnPos]) -> Result<Vec<LoadedColumn>> {
         let ClosedWorld { store, dimension, is_sparse } = *self.world;
         if is_sparse {
@@ -137,8 +136,8 @@ impl Import<'_> {
         Ok(store.load_batch(dimension, batch, &generated, CHUNK_COORDINATES)?)
     }
 
-    /// What is stored of a column of a sparse dimension at the heights of the box, as if the chunks that the box fills were
-    /// generated; and how many others were not.
+    /// The stored data of a sparse dimension's column at the heights of the box. Chunks that the box fills count as
+    /// generated. The number of other ungenerated chunks is returned as well.
     fn part(&self, pos: ColumnPos) -> Result<(LoadedColumn, u64)> {
         let all = self.snapshot.area().height_set();
         let mut stored = self.world.store.load_part(self.world.dimension, pos, &all)?;
@@ -149,7 +148,6 @@ impl Import<'_> {
         Ok((stored, missing))
     }
 
-    /// Whether the box has all of a chunk.
     fn is_filled(&self, pos: ColumnPos, y: i64) -> bool {
         self.snapshot.area().part(pos.chunk(y)).is_some_and(|part| part.is_whole())
     }
@@ -160,7 +158,7 @@ impl Import<'_> {
         let (snapshot, pos) = (self.snapshot, column.pos());
         let Some(wanted) = snapshot.column(pos) else { return Ok(()) };
         if is_sparse {
-            // Air is stored as well: what is not stored was not generated.
+            // Air is stored as well: a chunk that is not stored was not generated.
             let heights = column.loaded().into_iter().flat_map(HeightSet::iter);
             let air = heights.filter(|y| wanted.chunk(*y).is_none() && self.is_filled(pos, *y));
             save.chunks.extend(air.map(|y| ((dimension, pos.chunk(y)), Arc::default())));
@@ -174,7 +172,7 @@ impl Import<'_> {
         for (y, chunk) in &changed {
             column.set_chunk(*y, chunk.clone());
             save.chunks.insert((dimension, pos.chunk(*y)), chunk.clone());
-            // What was scheduled for blocks that are not there any more is not to happen to others.
+            // Ticks that were scheduled for replaced blocks must not happen to the new ones.
             let of_chunk: Vec<_> = block_ticks.iter().filter(|tick| tick.block.chunk().y == *y).collect();
             let kept = of_chunk.iter().filter(|tick| !snapshot.area().contains(tick.block));
             let kept: Vec<_> = kept.map(|tick| (*tick).clone()).collect();
@@ -188,7 +186,7 @@ impl Import<'_> {
         wanted.entities().iter().try_for_each(|entity| self.put_entity(entity, save))
     }
 
-    /// Adds an entity that nobody is already.
+    /// Adds an entity unless the world already has it.
     fn put_entity(&mut self, entity: &EntityRecord, save: &mut SaveBatch) -> Result<()> {
         if !self.snapshot.area().contains(entity.block) {
             return Ok(());
@@ -203,7 +201,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Counts the entities in the box that are not the schematic's own, and removes them if the options say so.
+    /// Counts the entities in the box that are not the schematic's, and removes them if the options say so.
     fn take_others(&mut self, stored: &[LoadedColumn], save: &mut SaveBatch) {
         let is_other = |entity: &&EntityRecord| {
             self.snapshot.area().contains(entity.block) && !entity.ids().any(|id| self.brought.contains(&id))
@@ -217,7 +215,7 @@ impl Import<'_> {
     }
 }
 
-/// The snapshot where it is to be, without the layers that were not read.
+/// The snapshot at its target position, without the layers that were not read.
 fn placed(
     mut snapshot: Snapshot,
     options: &SchematicImport,

@@ -1,4 +1,4 @@
-//! Snapshots of worlds that no game has open.
+//! Schematics of worlds that no game has open.
 
 #[path = "../../../../terrane_world/src/snapshot/tests/sample.rs"]
 mod sample;
@@ -29,7 +29,7 @@ fn stone() -> BlockId {
     BLOCKS.id("game:stone").unwrap()
 }
 
-/// A world of 8 x 8 columns around the middle, but for the column 2, 2: a layer of stone in each, and a guard.
+/// A world of 8 x 8 columns around the origin, without column 2, 2. Each has a layer of stone and a guard.
 fn world() -> (WorldStore, DimensionId) {
     let store = WorldStore::open(&StorageConfig::Memory).unwrap();
     let lists = RegistryLists {
@@ -61,7 +61,7 @@ fn world() -> (WorldStore, DimensionId) {
     (store, dimension)
 }
 
-/// A house of states that the world knows and of others, 20 x 4 x 20, with a chest and a cow in it.
+/// A house of 20 x 4 x 20 blocks of known and unknown states, with a chest and a cow.
 fn house() -> Schematic {
     let mut schematic = Schematic::new([20, 4, 20]);
     let states = ["game:stone", "other:lamp[facing=north,lit=true]", "Not A Name", "other:chest", "game:water"];
@@ -94,7 +94,6 @@ fn here(at: BlockPos) -> SchematicImport {
     SchematicImport { at, ..SchematicImport::default() }
 }
 
-/// All that is stored of the ground.
 fn ground(world: &ClosedWorld<'_>) -> Snapshot {
     world.capture(&BlockBox::new(at(-64, -16, -64), at(63, 47, 63)), &mut go_on).unwrap()
 }
@@ -127,7 +126,7 @@ fn what_is_imported_is_exported_again_and_nothing_around_it_changes() {
     let changed = before.iter().filter(|(position, cell)| after[position] != **cell);
     assert!(changed.clone().count() > 300 && changed.clone().all(|(position, _)| area.contains(*position)));
 
-    // The same again finds everything there.
+    // The same import again finds everything in place.
     let report = import(&world, &here(corner)).unwrap();
     assert_eq!((report.chunks, report.entities, report.known_entities, report.new_types), (0, 0, 1, 0));
     assert_eq!(cells(&ground(&world)), after);

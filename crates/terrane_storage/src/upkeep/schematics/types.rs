@@ -1,4 +1,4 @@
-//! Types of blocks that a schematic brings into a world.
+//! The block types that a schematic adds to a world.
 
 use super::Result;
 use crate::RegistryLists;
@@ -10,8 +10,8 @@ use terrane_world::snapshot::schematic::{AIR, Schematic, dry};
 use terrane_world::snapshot::translation::TranslationOptions;
 use terrane_world::snapshot::{Turn, turned_state};
 
-/// The lists with a type for each state that occurs and that the world does not know, also for what it becomes by the turn;
-/// and the registry of them.
+/// The lists with a type for each unknown block state of the schematic and for the state that it becomes by the turn;
+/// and the registry of these lists.
 pub(super) fn with_states(
     mut lists: RegistryLists,
     schematic: &Schematic,
@@ -42,7 +42,7 @@ pub(super) fn with_states(
     }
     for (name, holds) in new {
         let components = if holds { vec![variable(&mut lists, BLOCK_ENTITY)] } else { Vec::new() };
-        // A type that has components of its own already keeps to them.
+        // A type that already has components keeps them.
         let of_name: Vec<&BlockRecord> = lists.blocks.iter().filter(|record| record.name == name).collect();
         let is_there =
             if holds { of_name.iter().any(|record| !record.components.is_empty()) } else { !of_name.is_empty() };
@@ -69,7 +69,7 @@ fn used_states(schematic: &Schematic) -> BTreeSet<u32> {
     used
 }
 
-/// The numbers of all states that have a block entity somewhere.
+/// The numbers of all states that occur with a block entity.
 fn holders(schematic: &Schematic) -> BTreeSet<u32> {
     let places = schematic.block_entities.iter().filter_map(|entity| match entity.position.map(u32::try_from) {
         [Ok(x), Ok(y), Ok(z)] => Some([x, y, z]),
@@ -78,7 +78,7 @@ fn holders(schematic: &Schematic) -> BTreeSet<u32> {
     places.map(|place| schematic.blocks.block(place).index()).collect()
 }
 
-/// The number of a component without a fixed size, which is added if it is not there.
+/// The number of a component without a fixed size. The component is added if it does not exist.
 fn variable(lists: &mut RegistryLists, name: &str) -> u64 {
     let record = BlockComponentRecord { name: name.to_owned(), version: 0, size: None };
     let place = lists.components.iter().position(|known| *known == record).unwrap_or_else(|| {

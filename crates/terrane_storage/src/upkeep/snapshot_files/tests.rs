@@ -1,10 +1,9 @@
-//! Snapshots go along with copies and backups.
+//! Snapshots are part of copies and backups.
 
 use super::*;
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-/// Every file below a folder.
 fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_path_buf()];

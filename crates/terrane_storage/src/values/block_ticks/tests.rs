@@ -59,7 +59,7 @@ fn a_columns_ticks_come_back_sorted_and_from_nowhere_else() {
             list.reverse();
             lists.push((OVERWORLD, column.chunk(y), list));
         }
-        // All around: another dimension, other columns of the batch, and outside of the heights.
+        // The neighbourhood: another dimension, other columns of the batch, and other heights.
         lists.push((NETHER, column.chunk(0), ticks(column.chunk(0))));
         let others: Vec<ColumnPos> = column.batch().columns().filter(|other| *other != column).collect();
         lists.extend(others.iter().map(|other| (OVERWORLD, other.chunk(0), ticks(other.chunk(0)))));
@@ -146,7 +146,7 @@ fn ticks_are_saved_together_with_their_blocks_or_not_at_all() {
     assert!(world.commit(&both, Durability::Process).is_err());
     assert!(store.contents() == before);
     store.fail_writes(false);
-    // A list that cannot be stored takes the rest of its batch with it.
+    // A list that cannot be stored fails its whole batch.
     let mut misplaced = both.clone();
     misplaced.block_ticks.insert((OVERWORLD, ChunkPos::new(1, 0, 0)), ticks(pos));
     let error = world.commit(&misplaced, Durability::Process).unwrap_err();
@@ -172,10 +172,10 @@ fn damaged_ticks_are_named_and_other_columns_load() {
         &|value| value[3] ^= 1,
         &|value| value.truncate(5),
         &Vec::clear,
-        // What follows has the right checksum.
+        // The following values have the right checksum.
         &|value| resealed(value, &[]),
         &|value| resealed(value, &[77]),
-        // A cell and a kind that are not there.
+        // An invalid cell and an invalid kind.
         &|value| resealed(value, &record::encode(&(vec!["a"], vec![(4096_u16, 0_u32, 1_u64)]))),
         &|value| resealed(value, &record::encode(&(vec!["a"], vec![(4095_u16, 1_u32, 1_u64)]))),
     ];
@@ -188,13 +188,13 @@ fn damaged_ticks_are_named_and_other_columns_load() {
         assert!(matches!(&error, StoreError::Corrupt { what, .. } if *what == named), "{error}");
         assert!(error.to_string().contains("the block ticks of chunk [-2, 7, 5] of dimension 0"), "{error}");
         assert_eq!(load(&world, good.column()), ticks(good));
-        // Nobody asked for that height.
+        // This height was not requested.
         assert_eq!(try_load(&world, bad.column(), 8..20), Ok(Vec::new()));
         assert!(store.contents() == before);
-        // What is in memory is whole.
+        // The ticks in memory are whole.
         let report = save(&world, bad, ticks(bad)[..1].to_vec());
         assert_eq!(load(&world, bad.column()), ticks(bad)[..1]);
-        // A commit does not look behind a checksum that fits.
+        // A commit trusts a matching checksum.
         assert_eq!((report.replaced.len(), report.block_ticks), (usize::from(index < 4), 1));
     }
     store.tamper(Family::Meta, &key, |value| value[9] ^= 1);
@@ -220,7 +220,7 @@ fn a_length_that_lies_allocates_nothing() {
     let chunk = ChunkPos::new(0, 0, 0);
     let length = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
     for payload in [
-        // u64::MAX kinds; one kind as long; no kind and u64::MAX ticks.
+        // u64::MAX kinds; a kind of that length; no kind and u64::MAX ticks.
         [&[1][..], &length].concat(),
         [&[1, 1][..], &length].concat(),
         [&[1, 0][..], &length].concat(),
@@ -237,7 +237,7 @@ fn the_layout_stays_as_it_is() {
         tick(BlockPos::new(-16, 0, 32), "b", 1),
         tick(BlockPos::new(-16, 0, 32), "a", 2),
     ];
-    // Format; the kinds; for each tick its cell, its kind and its time as variable-length numbers.
+    // The format; the kinds; for each tick its cell, kind and time as variable-length numbers.
     let bytes = [&[1, 2, 1, b'a', 1, b'b', 3][..], &[0, 0, 2], &[0, 1, 1], &[0xa3, 0x1e, 1, 0xac, 0x02]].concat();
     assert_eq!(encode(chunk, &list), Ok(bytes.clone()));
     let mut sorted = list.to_vec();
@@ -245,7 +245,7 @@ fn the_layout_stays_as_it_is() {
     assert_eq!(decode(chunk, &bytes), Ok(sorted));
 }
 
-/// A chunk's place, and the ticks that it is to have: cell, kind, remaining.
+/// A chunk's position and its new ticks: cell, kind, remaining.
 type Change = ((bool, i64, i64, i64), Vec<(u16, u8, u64)>);
 
 fn change() -> impl Strategy<Value = Change> {
@@ -288,7 +288,7 @@ proptest! {
         }
     }
 
-    /// Whatever lists are saved in whatever order: the store holds what a map would hold.
+    /// After any saves, the store holds the same as a map.
     #[test]
     fn stored_ticks_agree_with_a_map(commits in vec((vec(change(), 0..6), any::<bool>()), 1..12)) {
         let store = TestStore::default();

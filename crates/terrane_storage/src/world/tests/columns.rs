@@ -1,4 +1,4 @@
-//! Columns of chunks as they are stored.
+//! Stored columns of chunks.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn a_batch_comes_back_as_it_was_saved() {
             for y in HEIGHTS.step_by(1 + index % 3) {
                 let block = chunk(1 + index as u32 * 100 + (y + 4) as u32);
                 saved.chunks.insert((OVERWORLD, column.pos().chunk(y)), Arc::clone(&block));
-                // The same places of another dimension, and just outside of the heights, must stay apart.
+                // The same positions in another dimension, and chunks just outside the heights, must stay separate.
                 saved.chunks.insert((NETHER, column.pos().chunk(y)), chunk(9000));
                 column.set_chunk(y, block);
             }
@@ -96,7 +96,7 @@ fn air_replaces_what_is_stored_and_takes_no_room_else() {
     save_chunk(&world, pos, air);
     let loaded = world.load_batch(OVERWORLD, pos.column().batch(), &[pos.column()], HEIGHTS).unwrap();
     assert_eq!(loaded[0].column, Column::new(pos.column()));
-    // The version goes on through air: whoever has seen one of these must see that it is old.
+    // The version keeps counting through air, so that readers of an older one see that it is old.
     assert_eq!(version(&store, pos), 1);
     save_chunk(&world, pos, chunk(1));
     assert_eq!(version(&store, pos), 2);
@@ -160,7 +160,7 @@ fn a_damaged_chunk_is_named_and_others_load() {
         |value| *value.last_mut().unwrap() ^= 1,
         |value| value[0] ^= 1,
         |value| value.truncate(5),
-        // The right checksum of something that is no chunk.
+        // A right checksum of bytes that are not a chunk.
         |value| {
             value.truncate(20);
             envelope::seal(value, 0);
@@ -176,7 +176,7 @@ fn a_damaged_chunk_is_named_and_others_load() {
         assert_eq!(load(good).unwrap()[0].column.chunks().len(), 1);
         assert!(store.contents() == before);
     }
-    // What is in memory is whole, so it may replace what is damaged, but it is reported.
+    // The whole chunk in memory replaces the damaged one, and the damage is reported.
     store.tamper(Family::Chunks, &key, |value| value[9] ^= 1);
     let report = save_chunk(&world, bad, chunk(8));
     assert!(matches!(&report.replaced[..], [StoreError::Corrupt { what: StoredItem::Chunk(OVERWORLD, _), .. }]));
@@ -188,7 +188,7 @@ fn tiles_of_a_dimension_come_back() {
     let store = TestStore::default();
     let world = store.world();
     let mut batch = SaveBatch::default();
-    // More than one page of them.
+    // More tiles than fit in one page.
     let mut expected = Vec::new();
     for (x, z) in (-30..30).flat_map(|x| (-20..20).map(move |z| (x, z))) {
         let masks = std::array::from_fn(|index| (x * 1000 + z * 10 + index as i64) as u16);

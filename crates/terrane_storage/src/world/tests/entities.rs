@@ -1,4 +1,4 @@
-//! Where entities are stored, and how they are found.
+//! The storage and lookup of entities.
 
 use super::*;
 
@@ -21,7 +21,7 @@ fn an_entity_is_in_exactly_one_place() {
         }
     }
     assert_eq!(entities_in(&world, NETHER, ColumnPos::new(0, 0)), [other]);
-    // To another dimension, and away.
+    // Moves to another dimension, and then removes the entity.
     let mut moved = entity(1, places[0]);
     moved.dimension = NETHER;
     save_entity(&world, 1, Some(moved.clone()));
@@ -46,9 +46,9 @@ fn viewers_are_found_without_their_place() {
     save(&world, batch);
     assert_eq!(world.viewers(OVERWORLD).unwrap(), viewers);
     assert!(world.viewers(NETHER).unwrap().is_empty());
-    // Their columns have them too.
+    // The viewers are in their columns, too.
     assert_eq!(entities_in(&world, OVERWORLD, viewers[1].column()), viewers[1..2]);
-    // One stops looking, one moves on, one changes the dimension.
+    // One is no longer a viewer, one moves, and one changes its dimension.
     viewers[0].viewer = None;
     viewers[1].block.x += 100;
     viewers[2].dimension = NETHER;

@@ -1,4 +1,4 @@
-//! Opening folders, with a store in memory that stands for the database in them.
+//! Opening folders, with a store in memory in place of their database.
 
 use super::*;
 use std::fs;
@@ -20,14 +20,14 @@ fn a_world_whose_database_does_not_open_stays_free_and_as_it_was() {
         let operation = "open";
         Err(StoreError::Backend { operation, family: None, path: path.to_path_buf(), reason })
     };
-    // While it is made, and later.
+    // During creation, and later.
     for _ in 0..2 {
         let error = WorldStore::open_folder(root.path(), fail).unwrap_err();
         assert!(matches!(&error, WorldOpenError::Database { path, .. } if path == root.path()), "{error}");
         assert!(error.to_string().contains("damaged"), "{error}");
         drop(open(root.path(), &store).unwrap());
     }
-    // A world that cannot be marked complete is not complete: its next opening goes on making it.
+    // A world that cannot be marked as complete is incomplete: its next opening continues its creation.
     let second = root.path().join("second");
     store.fail_writes(true);
     assert!(open(&second, &store).is_err());

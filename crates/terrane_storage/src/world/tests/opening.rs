@@ -110,7 +110,7 @@ fn whoever_lost_the_world_to_another_changes_nothing_any_more() {
         assert!(error.to_string().contains("opened again elsewhere"), "{error}");
     }
     assert!(store.contents() == before);
-    // The newer one goes on, and the older one can still read.
+    // The newer session can still write, and the older one can still read.
     save_chunk(&newer, pos, chunk(3));
     let load =
         |world: &WorldStore| world.load_batch(OVERWORLD, pos.column().batch(), &[pos.column()], HEIGHTS).unwrap();

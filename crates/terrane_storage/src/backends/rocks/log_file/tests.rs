@@ -1,18 +1,17 @@
-//! Every flipped bit is found, every cut is a torn end, and what RocksDB writes is whole.
+//! Every flipped bit is found, every truncation is a torn end, and logs written by RocksDB are whole.
 
 use super::*;
 use crate::{Durability, Family, KeyValueStore, RocksStore, WriteBatch};
 use proptest::prelude::*;
 use std::fs;
 
-/// A file of these records.
 fn file_of(records: &[Vec<u8>]) -> Vec<u8> {
     let mut file = Vec::new();
     records.iter().for_each(|record| append(&mut file, record));
     file
 }
 
-/// A batch of so many writes from this number on, in so many bytes.
+/// A batch of `count` writes from `first` on, with `bytes` bytes of content.
 fn batch(first: u64, count: u32, bytes: usize) -> Vec<u8> {
     let content = (0..bytes).map(|place| (place as u64 * 0x9e37_79b9 + first) as u8 | 1);
     first.to_le_bytes().into_iter().chain(count.to_le_bytes()).chain(content).collect()
@@ -60,7 +59,7 @@ fn zeros_from_a_sector_on_are_what_was_not_written_before_the_power_went() {
         let end = read(&torn).end;
         assert!(matches!(end, LogEnd::Torn { at } if at < written as u64), "{written}: {end:?}");
         assert_eq!(read(&[&file[..], &vec![0; 5_000]].concat()).end, LogEnd::Torn { at: file.len() as u64 });
-        // In the middle they are damage.
+        // In the middle, zeros are damage.
         let mut hole = file.clone();
         hole[written..written + 100].fill(0);
         assert!(matches!(read(&hole).end, LogEnd::Damaged { .. }), "{written}");
@@ -91,7 +90,7 @@ fn what_rocksdb_writes_is_whole() {
     assert_eq!((logs, manifests), (1, 1));
 }
 
-/// Sizes of batches, also such that end around the end of a block.
+/// Sizes of batches, some of which end near the end of a block.
 fn sizes() -> impl Strategy<Value = Vec<usize>> {
     let near_a_block = (BLOCK - 60..BLOCK + 10).prop_map(|bytes| bytes - BATCH_HEADER);
     proptest::collection::vec(prop_oneof![0..2_000_usize, 0..100_000_usize, near_a_block], 1..6)
@@ -109,7 +108,7 @@ proptest! {
         let mut file = file_of(&batches(&sizes));
         let at = at.index(file.len());
         file[at] ^= 1 << bit;
-        // What a block is filled up with has no meaning.
+        // The filling at the end of a block has no meaning.
         let is_filling = BLOCK - at % BLOCK < HEADER && read(&file).end == LogEnd::Whole;
         let is_damaged = matches!(read(&file).end, LogEnd::Damaged { .. });
         prop_assert!(is_damaged || is_filling, "{:?}", read(&file));

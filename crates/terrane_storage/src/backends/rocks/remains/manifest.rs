@@ -1,11 +1,11 @@
-//! A manifest that names the files that are left, in RocksDB's format: version edits in the records of a log.
+//! A manifest for the remaining files in RocksDB's format: version edits in the records of a log.
 
 use super::super::log_file::append;
 use super::table::Table;
 use super::{Blobs, DEFAULT_FAMILY};
 use crate::bytes::put_number;
 
-/// The tags of what an edit says.
+/// The tags of an edit's fields.
 const COMPARATOR: u64 = 1;
 const LOG_NUMBER: u64 = 2;
 const NEXT_FILE: u64 = 3;
@@ -15,23 +15,23 @@ const FAMILY: u64 = 200;
 const FAMILY_ADDED: u64 = 201;
 const LARGEST_FAMILY: u64 = 203;
 const BLOB_FILE: u64 = 400;
-/// Those of what is said of a table besides.
+/// The tags of a table's additional fields.
 const END: u64 = 1;
 const OLDEST_BLOB_FILE: u64 = 4;
 const EPOCH: u64 = 13;
 
 const BYTEWISE: &[u8] = b"leveldb.BytewiseComparator";
-/// No entry has a higher sequence number, or it would not be seen.
+/// The maximum sequence number of visible entries.
 const HIGHEST_SEQUENCE: u64 = (1 << 56) - 1;
-/// More than any key of a world: those have a few hundred bytes at the most.
+/// Greater than any key of a world, which has a few hundred bytes at most.
 const HIGHEST_KEY: [u8; 1024] = [u8::MAX; 1024];
 /// The kind of an entry that has a value.
 const VALUE: u64 = 1;
 /// Epochs below are reserved.
 const FIRST_EPOCH: u64 = 2;
 
-/// The manifest of a database with these families, by number and name, and these files. All tables come into level 0, and from
-/// the first to the last key: where they are looked for costs time, and nothing else.
+/// The manifest of a database with these families, by number and name, and these files. All tables are put into level 0
+/// with the full range of keys, which only makes lookups slower.
 pub(super) fn encode(families: &[(u32, &str)], tables: &[Table], blobs: &[Blobs]) -> Vec<u8> {
     let mut log = Vec::new();
     let files = tables.iter().map(|table| table.number).chain(blobs.iter().map(|blobs| blobs.number));
@@ -39,7 +39,7 @@ pub(super) fn encode(families: &[(u32, &str)], tables: &[Table], blobs: &[Blobs]
     let mut first = Vec::new();
     put_bytes(&mut first, COMPARATOR, BYTEWISE);
     for (tag, value) in [
-        // Each log that is there is read.
+        // All existing logs are read.
         (LOG_NUMBER, 0),
         (NEXT_FILE, files.max().unwrap_or_default().saturating_add(1_000)),
         (LARGEST_FAMILY, largest.into()),
@@ -63,7 +63,6 @@ pub(super) fn encode(families: &[(u32, &str)], tables: &[Table], blobs: &[Blobs]
     log
 }
 
-/// The edit that has the files of a family.
 fn files_of(family: u32, name: &str, tables: &[Table], blobs: &[Blobs]) -> Vec<u8> {
     let mut edit = Vec::new();
     put_number(&mut edit, LOG_NUMBER);
@@ -86,7 +85,7 @@ fn files_of(family: u32, name: &str, tables: &[Table], blobs: &[Blobs]) -> Vec<u
         put_number(&mut edit, END);
     }
     for blobs in blobs.iter().filter(|blobs| blobs.family == family) {
-        // How many values there are, and their bytes, count only for collecting garbage.
+        // The number of values and their bytes matter only for garbage collection.
         for number in [BLOB_FILE, blobs.number, 1, blobs.bytes] {
             put_number(&mut edit, number);
         }

@@ -1,4 +1,4 @@
-//! What a table says of itself at its end, read without RocksDB: to which family it belongs, and how new it is.
+//! The properties at the end of a table, read without RocksDB: its family and its highest sequence number.
 
 use super::DEFAULT_FAMILY;
 use crate::Family;
@@ -9,29 +9,28 @@ use std::path::Path;
 
 const FOOTER: u64 = 53;
 const MAGIC: u64 = 0x88e2_41b7_85f4_cff7;
-/// From this version of the format on the footer has the length of the block before it instead of the places of two.
+/// The first format version whose footer has the length of the preceding block instead of the places of two blocks.
 const ONE_LENGTH_SINCE: u32 = 6;
-/// Behind each block: how it is compressed, and its checksum.
+/// The bytes behind each block: its kind of compression and its checksum.
 const BLOCK_TRAILER: u64 = 5;
-/// Blocks that say what else is in a table are small.
+/// The maximum size of a block of properties.
 const MAX_BLOCK: u64 = 16 << 20;
-/// What is in a block's last number besides how many restart points it has.
+/// The bits for the number of restart points in a block's last number.
 const RESTARTS: u32 = (1 << 28) - 1;
 
-/// A table that is there.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     pub number: u64,
     pub bytes: u64,
-    /// The number that it says its family has.
+    /// The number of its family.
     pub family: u32,
     pub family_name: String,
-    /// The highest sequence number in it; 0 if it does not say.
+    /// The highest sequence number in it; 0 if unknown.
     pub last_sequence: u64,
 }
 
 impl Table {
-    /// Reads the end of a table. Checksums are not looked at: RocksDB does when it opens the table.
+    /// Reads the end of a table without verifying checksums: RocksDB does that when it opens the table.
     pub fn read(path: &Path, number: u64) -> io::Result<Self> {
         let mut file = File::open(path)?;
         let bytes = file.metadata()?.len();
@@ -52,7 +51,7 @@ impl Table {
     }
 }
 
-/// What a table of this length says of itself.
+/// The properties of a table of this length.
 fn properties(file: &mut File, length: u64) -> io::Result<Vec<(Vec<u8>, Vec<u8>)>> {
     let end = length.checked_sub(FOOTER).ok_or_else(|| wrong("it is too short"))?;
     let footer = read(file, end, FOOTER)?;
@@ -64,7 +63,7 @@ fn properties(file: &mut File, length: u64) -> io::Result<Vec<(Vec<u8>, Vec<u8>)
     let version = u32::from_le_bytes(version.try_into().map_err(io::Error::other)?);
     let (at, size) = match version {
         ONE_LENGTH_SINCE.. => {
-            // Kind of checksum, magic number, checksum, another; then it.
+            // Kind of checksum, magic number, checksum, another one; then the size.
             let size = head[13..17].try_into().map(u32::from_le_bytes).map_err(io::Error::other)?;
             let size = u64::from(size);
             (end.checked_sub(size + BLOCK_TRAILER).ok_or_else(|| wrong("its end is damaged"))?, size)
@@ -92,7 +91,6 @@ fn read(file: &mut File, at: u64, size: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Where a block is, and its length.
 fn handle(bytes: &[u8]) -> io::Result<(u64, u64)> {
     let mut reader = Reader::new(bytes);
     Ok((reader.number().map_err(damaged)?, reader.number().map_err(damaged)?))
@@ -102,7 +100,7 @@ fn number(bytes: &[u8]) -> io::Result<u64> {
     Reader::new(bytes).number().map_err(damaged)
 }
 
-/// The entries of a block: each key is stored without what it shares with the one before.
+/// The entries of a block. Each key is stored without the prefix that it shares with the previous one.
 fn entries(block: &[u8]) -> io::Result<Vec<(Vec<u8>, Vec<u8>)>> {
     let restarts = block.last_chunk().map(|last| u32::from_le_bytes(*last) & RESTARTS);
     let behind = restarts.map(|restarts| (restarts as usize + 1) * 4).unwrap_or(usize::MAX);

@@ -1,10 +1,10 @@
-//! Databases that cannot be opened, by what is still there of them.
+//! Databases that cannot be opened, and their remains.
 
 use super::*;
 use crate::backends::rocks::tests::incompressible;
 use crate::walk::all_keys;
 
-/// Writes a value under each of these keys, and moves them into tables.
+/// Writes a value under each of these keys, and flushes the values to tables.
 fn put(store: &RocksStore, keys: Range<u8>, round: u64, bytes: u64) {
     let mut batch = WriteBatch::default();
     for family in Family::ALL {
@@ -21,7 +21,7 @@ fn contents(store: &dyn KeyValueStore) -> Vec<(Family, Vec<KeyValue>)> {
     Family::ALL.map(|family| (family, store.scan(family, &all.start..&all.end, usize::MAX).unwrap())).into()
 }
 
-/// Tables of several levels and rounds, blob files, deleted keys.
+/// Makes a database with tables of several levels and rounds, blob files and deleted keys.
 fn make(path: &Path) -> Vec<(Family, Vec<KeyValue>)> {
     let store = RocksStore::open(path, true).unwrap();
     put(&store, 0..40, 1, 500);
@@ -97,7 +97,7 @@ fn of_a_table_that_is_missing_or_damaged_nothing_else_is_lost() {
         no_end[end..].fill(1);
         let mut no_list = whole.clone();
         no_list[end - 40] ^= 1;
-        // It says that it is of a family which is not there, and its name is that of one which is.
+        // The table has the number of a missing family and the name of an existing one.
         let mut other_family = whole.clone();
         let id = b"column.family.id";
         let at = whole.windows(id.len()).position(|window| window == id).unwrap();
@@ -112,14 +112,14 @@ fn of_a_table_that_is_missing_or_damaged_nothing_else_is_lost() {
             let named: Vec<&PathBuf> = lost.iter().map(|(path, _)| path).collect();
             let found = contents(&remains);
             if damaged == Some(&other_family[..]) && named.is_empty() {
-                // Its family is known by its name, and by the number that others say or that is usual.
+                // Its family is known from its name, and from the number in other tables or the usual one.
                 assert!(found == expected);
                 continue;
             }
             assert_eq!(named, [&table]);
             let of_others = found.iter().zip(&expected).filter(|(found, expected)| found == expected).count();
             assert!(of_others >= Family::ALL.len() - 1, "only one family is touched");
-            // An older value may come back, and a deleted key; both were stored once.
+            // Older values and deleted keys may come back; both were stored once.
             let news = found.iter().flat_map(|(family, entries)| entries.iter().map(move |entry| (*family, entry)));
             assert!(news.filter(|entry| !known.contains(entry)).count() <= 41);
         }
@@ -146,7 +146,7 @@ fn of_a_blob_file_that_is_missing_its_values_cannot_be_read_and_all_others_can()
             }
         }
     }
-    // All cold values, and the large ones of others.
+    // All cold values, and the large ones of other families.
     assert!((60..150).contains(&lost), "{lost}");
 }
 

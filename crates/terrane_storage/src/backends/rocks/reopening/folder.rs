@@ -1,4 +1,4 @@
-//! The folder of a database, as the system knows it: whether the path still leads to it.
+//! The identity of a database's folder, to check that the path still leads to it.
 
 use crate::StoreError;
 use std::fs::{self, File};
@@ -9,9 +9,9 @@ use std::time::SystemTime;
 /// A file that RocksDB writes once, when a database is made.
 const IDENTITY: &str = "IDENTITY";
 
-/// What tells a database's folder from any other, also from a copy: its file `IDENTITY` as it lies on the disk. To look at
-/// it takes a microsecond and no file handle. On a file system that makes up the numbers of its files (exFAT, some of FUSE), it
-/// holds as long as the file is [open](pin): where such a disk was mounted again, the folder counts as another one.
+/// The identity of a database's folder, different even from that of a copy: its file `IDENTITY` on the disk. Checking it takes
+/// a microsecond and no file handle. On a file system that invents file numbers (exFAT, some of FUSE), the identity lasts as
+/// long as the file is [open](pin): after such a disk is mounted again, the folder counts as another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Folder {
     device: u64,
@@ -20,10 +20,10 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// The folder that `path` leads to now.
+    /// The identity of the folder at `path`.
     ///
     /// # Errors
-    /// [`StoreError::FolderLost`] if there is no database, and [`StoreError::Backend`] if nobody can tell.
+    /// [`StoreError::FolderLost`] if there is no database, and [`StoreError::Backend`] if that is unknown.
     pub fn at(path: &Path) -> Result<Self, StoreError> {
         match fs::metadata(path.join(IDENTITY)) {
             Ok(metadata) => {
@@ -37,13 +37,13 @@ impl Folder {
         }
     }
 
-    /// Whether it is the same one, perhaps on a disk or a share that was mounted again.
+    /// Returns `true` if it is the same folder, possibly on a disk or share that was mounted again.
     pub fn is_same_after_mounting(&self, other: &Self) -> bool {
         *self == Self { device: self.device, ..*other }
     }
 }
 
-/// Opens the file, so that the system does not number it anew. Best effort: there may be no file handle for it.
+/// Opens the file, so that the system keeps its number. Best effort: there may be no free file handle.
 pub(super) fn pin(path: &Path) -> Option<File> {
     File::open(path.join(IDENTITY)).ok()
 }
@@ -54,7 +54,7 @@ fn numbers(metadata: &fs::Metadata) -> (u64, u64) {
     (metadata.dev(), metadata.ino())
 }
 
-/// Elsewhere a folder with open files can neither be moved nor be deleted.
+/// On other systems a folder with open files can neither be moved nor deleted.
 #[cfg(not(unix))]
 fn numbers(_: &fs::Metadata) -> (u64, u64) {
     (0, 0)

@@ -1,5 +1,5 @@
-//! What is decided after a failure, without a game. That a store works again after any failure is tested in
-//! `tests/it/faulty_disk.rs` and `tests/it/lost_folder.rs`.
+//! The decisions after a failure, without a game. `tests/it/faulty_disk.rs` and `tests/it/lost_folder.rs` test that a
+//! store works again after any failure.
 
 use super::*;
 use crate::{Durability, KeyValueStore, RocksStore, WriteBatch};
@@ -11,7 +11,7 @@ fn write(store: &RocksStore, value: u8) -> Result<(), StoreError> {
     store.write(batch, Durability::Sync)
 }
 
-/// Tries until it succeeds or fails with such an error.
+/// Retries until the attempt has a result.
 fn wait_for<T>(attempt: impl Fn() -> Option<T>) -> T {
     let end = Instant::now() + Duration::from_secs(20);
     loop {
@@ -64,7 +64,7 @@ fn a_folder_that_comes_back_with_less_than_was_saved_is_refused_and_left_as_it_i
     let error = wait_for(|| write(&store, 3).err().filter(|error| matches!(error, StoreError::ReadOnly { .. })));
     assert!(error.to_string().contains("holds less than what was saved"), "{error}");
     assert_eq!(store.get(Family::Meta, b"key"), Ok(Some(vec![1; 100])));
-    // With all that was saved it is taken again.
+    // Once complete again, the database is accepted.
     fs::rename(&path, &away).unwrap();
     fs::write(log(), whole).unwrap();
     fs::rename(&away, &path).unwrap();

@@ -14,7 +14,7 @@ fn exported(options: &ExportOptions) -> (tempfile::TempDir, PathBuf, Contents) {
     (folder, path, contents(&store, NAME))
 }
 
-/// Changes objects of an export: `None` takes one away.
+/// Changes objects of an export: `None` deletes one.
 fn tamper(path: &Path, changes: &[(&str, Option<Vec<u8>>)]) {
     let mut file = ObjectStore::open(path, EXPORT_SIGNATURE, ObjectStoreOptions::default()).unwrap();
     for (key, data) in changes {
@@ -39,7 +39,7 @@ fn a_damaged_column_of_the_world_is_named_or_left_out() {
     let world = store.world();
     let error = world.export_dimension(NAME, &path, &ExportOptions::default(), go_on).unwrap_err();
     assert!(error.to_string().contains(&format!("chunk {chunk} of {dimension}")), "{error}");
-    // The same call goes on, and leaves it out.
+    // The same call continues and leaves the damage out.
     let options = ExportOptions { leaves_damaged: true, ..ExportOptions::default() };
     let report = world.export_dimension(NAME, &path, &options, go_on).unwrap();
     assert_eq!(report.lost.first.iter().map(|lost| lost.column).collect::<Vec<_>>(), [Some(chunk.column())]);
@@ -183,7 +183,8 @@ proptest! {
 fn an_object_that_is_lost_with_its_key_is_told_of() {
     let (_folder, path, expected) = exported(&ExportOptions::default());
     let mut bytes = fs::read(&path).unwrap();
-    // The index, and the one block of a game's own object, whose key ends where the fixed part of the trailer begins.
+    // Damages the index and the single block of a game's own object, whose key ends where the fixed part of the trailer
+    // begins.
     let key = expected.kept.keys().next().unwrap().as_bytes();
     let blocks = bytes.chunks_exact_mut(4_096);
     let of_object = blocks.skip(1).find(|block| block[..4_058].ends_with(key)).unwrap();
@@ -252,7 +253,7 @@ fn lies_are_refused_before_they_cost_anything() {
         let error = import(&new, &path, &ImportOptions::default());
         let is_refused = match &error {
             Err(UpkeepError::Damaged { .. } | UpkeepError::Objects(_)) => true,
-            // A box that is somewhere else has other heights.
+            // A box at another place has other heights.
             Err(UpkeepError::Ungenerated { .. }) => key == "export",
             _ => false,
         };
@@ -334,7 +335,7 @@ fn lists_and_batches_that_no_import_reads_are_not_written() {
     for most in [format::MAX_LISTED, format::MAX_LISTED + 1] {
         tamper(&path, &[(entities, Some(record::encode(&vec![Vec::<u8>::new(); most])))]);
         let error = import(&TestStore::default(), &path, &ImportOptions::default()).unwrap_err();
-        // A list that is too long is not even looked into.
+        // A list that is too long is not decoded at all.
         let is_looked_into = error.to_string().contains("it is empty");
         assert_eq!(is_looked_into, most == format::MAX_LISTED, "{error}");
         let written = ground::BatchObjects { longest: most, bytes: format::LARGEST_BATCH, ..Default::default() };
@@ -367,7 +368,7 @@ fn an_object_that_cannot_be_moved_is_found_before_anything_changes() {
         assert_eq!((report.columns as usize, report.objects as usize), (expected.columns.len(), expected.kept.len()));
         fs::write(&path, &whole).unwrap();
     }
-    // What was somewhere, and would be nowhere, is not the file's fault.
+    // An object that would leave the grid is not damage in the file.
     tamper(&path, &[("chunk/0,576460752303423487,0/a:b", Some(b"mine".to_vec()))]);
     let options = ImportOptions { moved_by: [0, 1, 0], leaves_damaged: true, ..ImportOptions::default() };
     let error = import(&TestStore::default(), &path, &options).unwrap_err();
@@ -409,7 +410,7 @@ fn of_a_file_that_is_gone_or_damaged_only_what_is_in_it_is_lost() {
         for (pos, chunk) in &arrived.chunks {
             assert_eq!(Some(chunk), expected.chunks.get(pos));
         }
-        // Also where the first file does not tell which columns there are.
+        // The same if the first file's list of columns is gone.
         let columns = files[0].keys().find(|key| key.starts_with("columns/")).unwrap();
         let first = fs::read(&path).unwrap();
         tamper(&path, &[(columns, None)]);
@@ -483,7 +484,7 @@ fn with_a_damaged_summary_no_ground_is_lost() {
     assert_eq!(contents(&new, NAME), expected);
 }
 
-/// Whatever a file is cut short to, what is whole of it comes into a world if that is wanted, and nothing else.
+/// For a file truncated at any length, exactly its whole parts are imported, if the options allow it.
 ///
 /// Promise, upkeep: `import --leave-damaged` takes everything that is whole from an export that was cut short.
 #[test]
@@ -503,7 +504,7 @@ fn of_an_export_that_was_cut_short_all_that_is_whole_is_imported() {
             let report = match import(&new, &path, &options) {
                 Ok(report) => report,
                 Err(error) => {
-                    // What numbers mean is missing.
+                    // The lists of types are missing.
                     assert!(error.is_damage(), "{length}: {error}");
                     refused += 1;
                     continue;

@@ -1,11 +1,11 @@
-//! Exports and imports that are stopped, and go on.
+//! Exports and imports that are stopped and continued.
 
 use super::*;
 use crate::StoreError;
 use crate::work::Progress;
 use crate::{Family, KeyValue};
 
-/// Exports until it is stopped at this step; says whether it was.
+/// Exports until it is stopped at this step. Returns `true` if it was stopped.
 fn export_steps(
     store: &TestStore,
     path: &Path,
@@ -14,7 +14,7 @@ fn export_steps(
     mut each: impl FnMut(usize),
 ) -> bool {
     let mut step = 0;
-    // Opened to be looked at, as it is between two sessions.
+    // Opened for reading, as between two sessions.
     let config = crate::StorageConfig::Custom(Arc::new(store.clone()));
     let world = WorldStore::open_existing(&config, crate::Access::Read).unwrap();
     let report = world.export_by(1, NAME, path, options, |_| {
@@ -37,7 +37,7 @@ fn an_export_that_is_stopped_or_killed_at_any_step_becomes_what_it_would_have_be
         let whole = at("whole".into());
         let mut count = 0;
         assert!(!export_steps(&store, &whole, &options, usize::MAX, |step| {
-            // What a crash leaves at this moment: the index is not written.
+            // The state of a crash at this moment: the index is not written.
             copy_files(&whole, &at(format!("killed {step}")));
             count = step + 1;
         }));
@@ -65,12 +65,12 @@ fn a_new_file_that_was_only_just_made_is_begun_again() {
     export_steps(&store, &whole, &options, usize::MAX, |_| {});
     fs::write(&cut, b"").unwrap();
     export_steps(&store, &cut, &options, 0, |_| {});
-    // The next ones were made before anything was written to them.
+    // The next files were created before anything was written to them.
     ObjectStore::create(&export_file(&cut, 2), EXPORT_SIGNATURE, Default::default()).unwrap();
     export_steps(&store, &cut, &options, usize::MAX, |_| {});
     assert!(objects(&cut) == objects(&whole));
 
-    // The older file has not heard of the next one yet.
+    // The older file does not know the next one yet.
     let begun = folder.path().join("begun");
     export_steps(&store, &begun, &options, 0, |_| {});
     let older = objects(&begun)[0]["progress"].1.clone();
@@ -83,7 +83,7 @@ fn a_new_file_that_was_only_just_made_is_begun_again() {
     export_steps(&store, &begun, &options, usize::MAX, |_| {});
     assert!(objects(&begun) == objects(&whole));
 
-    // The first file says that it is whole, and the last one does not know.
+    // The first file says that the export is complete, and the last one does not.
     let last = export_file(&whole, objects(&whole).len() as u32);
     let mut file = ObjectStore::open(&last, EXPORT_SIGNATURE, Default::default()).unwrap();
     file.write("progress", 0, &older).unwrap();
@@ -111,7 +111,7 @@ fn what_is_not_the_beginning_of_this_export_is_not_gone_on_with() {
         Err(UpkeepError::Store(StoreError::UnknownDimension { name: "moon".into(), path: world.path().to_path_buf() }))
     );
 
-    // What would be in the way later is told before anything is written.
+    // A file that would be in the way later is reported before anything is written.
     let (path, second) = (folder.path().join("new.objects"), folder.path().join("new.objects.2"));
     fs::write(&second, b"mine").unwrap();
     let in_the_way = world.export_dimension(NAME, &path, &ExportOptions::default(), go_on);
@@ -123,12 +123,12 @@ fn what_is_not_the_beginning_of_this_export_is_not_gone_on_with() {
     let unfinished = import(&TestStore::default(), &path, &ImportOptions::default()).unwrap_err();
     assert_eq!(unfinished, UpkeepError::Unfinished { path: path.clone() });
     drop(world);
-    // The game was there in between.
+    // A game had the world open in between.
     let later = store.world().export_dimension(NAME, &path, &ExportOptions::default(), go_on);
     assert_eq!(later, Err(UpkeepError::OtherExport { path }));
 }
 
-/// What is stored, but for what counts sessions and time.
+/// All stored entries, except those that count sessions and time.
 fn stored(store: &TestStore) -> Vec<(Family, KeyValue)> {
     let is_timeless = |(family, (key, _)): &(Family, KeyValue)| {
         *family != Family::Meta
@@ -155,7 +155,7 @@ fn an_import_that_is_stopped_or_killed_at_any_write_becomes_what_it_would_have_b
         let killed = TestStore::on(memory);
         match import(&killed, &path, &ImportOptions::default()) {
             Ok(report) => assert_eq!((report.columns, report.entities), (whole.columns, whole.entities)),
-            // It was done.
+            // The import was complete.
             Err(error) => assert!(matches!(error, UpkeepError::Occupied { .. }), "{error}"),
         }
         assert!(stored(&killed) == expected, "killed after write {step}");
@@ -172,7 +172,7 @@ fn an_import_that_is_stopped_or_killed_at_any_write_becomes_what_it_would_have_b
     }
     assert!(stops > 10 && stored(&stopped) == expected);
 
-    // A write that fails changes nothing, and does not hinder the next one.
+    // A failed write changes nothing and does not prevent the next one.
     for writes in 0..20 {
         begun.fail_writes_after(writes);
         let world = WorldStore::from_store(Arc::new(begun.clone()));
@@ -215,7 +215,7 @@ fn an_import_goes_on_only_with_its_own_options_and_not_over_pruned_ground() {
     assert!(!world.import_dimension(&path, &others_anew, stop_after(6)).unwrap().finished);
     assert_eq!(world.import_dimension(&path, &options, go_on), Err(UpkeepError::OtherOptions));
 
-    // What is in the world is gone, and is not taken for being there.
+    // Pruning the imported ground discards the import's progress.
     let nothing = crate::space::ColumnArea::Box { min: ColumnPos::new(900, 900), max: ColumnPos::new(900, 900) };
     assert!(world.prune(dimension, &nothing, true, go_on).unwrap().columns > 0);
     assert_eq!(world.import_dimension(&path, &options, go_on), Err(UpkeepError::OtherOptions));

@@ -2,15 +2,15 @@
 
 use super::*;
 
-/// Exports that the first version of the format was written with, once by chunks and once by clusters. They are never changed:
-/// whatever comes later reads them.
+/// Exports written with the first version of the format, once by chunks and once by clusters. They never change, so
+/// that later versions keep reading them.
 const FIXTURES: [(&str, bool); 2] = [("export_1_chunks.objects", false), ("export_1_clusters.objects", true)];
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures").join(name)
 }
 
-/// What is in both of them. It never changes; a later format has a world of its own beside it.
+/// The contents of both. They never change; a later format gets its own world.
 fn world_of_format_1() -> TestStore {
     let block = |x, y, kind| ([x, y, 3], 0, kind, vec![1, 2, 3, x as u8]);
     let spec = Spec {
@@ -41,7 +41,7 @@ fn exports_of_the_first_format_stay_readable() {
     }
 }
 
-/// Makes them, with `TERRANE_WRITE_FIXTURE=1`: only until the format is released.
+/// Makes the fixtures if `TERRANE_WRITE_FIXTURE=1` is set, only until the format is released.
 #[test]
 fn fixtures_of_new_exports_can_be_made() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,10 +1,10 @@
-//! Random worlds, exported and imported.
+//! Exports and imports of random worlds.
 
 use super::*;
 use crate::bytes::record;
 use crate::space::ColumnArea;
 
-/// What of the contents lies in a box of chunks.
+/// The part of the contents in a box of chunks.
 fn within(contents: &Contents, area: &BlockBox) -> Contents {
     let reaches = |(x, z): &(i64, i64)| area.reaches(ColumnPos::new(*x, *z));
     let chunk = |(x, y, z): &(i64, i64, i64)| area.contains(ChunkPos::new(*x, *y, *z).min_block());
@@ -22,7 +22,7 @@ fn within(contents: &Contents, area: &BlockBox) -> Contents {
     part
 }
 
-/// The same somewhere else.
+/// The contents moved to another place.
 fn moved(contents: &Contents, [dx, dy, dz]: [i64; 3]) -> Contents {
     let block = |block: BlockPos| BlockPos::new(block.x + dx * 16, block.y + dy * 16, block.z + dz * 16);
     let column = |(x, z): (i64, i64)| (x + dx, z + dz);
@@ -53,7 +53,7 @@ fn moved(contents: &Contents, [dx, dy, dz]: [i64; 3]) -> Contents {
     }
 }
 
-/// Which batches are in which file, by the keys of their columns: how many come before each.
+/// The number of batches before each file, determined from the keys of columns.
 fn begins_of(files: &[BTreeMap<String, (u64, Vec<u8>)>]) -> Vec<u64> {
     let batches = |file: &BTreeMap<String, (u64, Vec<u8>)>| {
         let batches = file.keys().filter_map(|key| match name::Name::parse(key) {
@@ -81,7 +81,7 @@ fn an_object_by_itself_counts_where_others_are_packed() {
     let (store, dimension) = small_world();
     let clusters = ExportOptions { packs: Some(true), ..ExportOptions::default() };
     export(&store, &packed, &clusters);
-    // The same chunk, later: it is taken from an export that has each by itself.
+    // A later version of the same chunk, from an export that stores each chunk on its own.
     let at = ChunkPos::new(0, 0, 0);
     let mut save = SaveBatch::default();
     save.chunks.insert((dimension, at), Arc::new(Chunk::uniform(BlockId::new(2))));
@@ -179,7 +179,7 @@ proptest! {
             let types = world.registry_lists().unwrap().entity_types;
             let brought: &[&str] = if expected.entities.is_empty() { &[] } else { &["game::Cow"] };
             prop_assert_eq!(types, if before.is_empty() { brought } else { &["game::Cow", "game::Pig@9"][..] });
-            // And on from there, as if it had always been there.
+            // An export of the new world has the same contents.
             let again = folder.path().join(format!("again {number}"));
             export(&new, &again, &options);
             let third = TestStore::default();
@@ -212,7 +212,7 @@ proptest! {
         let before = contents(&target, NAME);
         let options = ImportOptions { moved_by, ..ImportOptions::default() };
         if !part.columns.is_empty() {
-            // Nothing happens that nobody has asked for.
+            // Without options, existing and ungenerated ground is an error.
             let refused = import(&target, &path, &options).unwrap_err();
             let is_refused = matches!(refused, UpkeepError::Occupied { .. } | UpkeepError::Ungenerated { .. });
             prop_assert!(is_refused, "{}", refused);
@@ -252,7 +252,7 @@ proptest! {
         });
         prop_assert_eq!(report.left_objects as usize, part.kept.len() - kept.len());
         prop_assert_eq!(&after.kept, &kept);
-        // Summaries are of the ground as it is now.
+        // Summaries match the resulting ground.
         let world = target.world();
         let dimension = world.dimensions().unwrap().into_iter().find(|found| found.name == NAME).unwrap().id;
         for (x, z) in &arrived {
@@ -260,7 +260,7 @@ proptest! {
             let column = world.load_batch(dimension, pos.batch(), &[pos], -99..99).unwrap().remove(0).column;
             prop_assert_eq!(world.summaries(dimension, &[pos]).unwrap(), [Some(ColumnSummary::new(&column))]);
         }
-        // Once more it changes nothing.
+        // Repeating the import changes nothing.
         import(&target, &path, &replaces).unwrap();
         prop_assert_eq!(contents(&target, NAME), after);
     }
@@ -299,7 +299,7 @@ fn ground_that_is_there_stays_if_it_is_to() {
     let all: BTreeSet<_> = before.columns.union(&arriving.columns).copied().collect();
     assert_eq!(after.columns, all);
     assert_eq!(report.left as usize, before.columns.len() + arriving.columns.len() - all.len());
-    // And what a game keeps with ground that does not come does not come either.
+    // Kept objects of ground that is left out are left out too.
     let column = |key: &str| name::Name::parse(key).column().map(|column| (column.x, column.z));
     let is_left =
         |key: &str| column(key).is_some_and(|at| before.columns.contains(&at) && arriving.columns.contains(&at));
@@ -419,7 +419,7 @@ fn a_box_that_is_moved_beyond_the_highest_blocks_makes_no_air_below() {
     let (store, _) = small_world();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("box.objects");
-    // Nothing is at these heights, so each chunk of the box is air.
+    // There are no chunks at these heights, so the box is all air.
     let area = BlockBox::new(BlockPos::new(-80, 320, -80), BlockPos::new(80, 335, 80));
     export(&store, &path, &ExportOptions { area, ..ExportOptions::default() });
     let block = |y| ([3, y, 3], 0, 0, vec![0; 4]);
@@ -440,7 +440,7 @@ fn a_box_that_is_moved_beyond_the_highest_blocks_makes_no_air_below() {
         let at = ChunkPos::new(0, height, 0);
         let chunks = [((dimension, at), Arc::new(chunk.clone()))].into();
         target.world().commit(&SaveBatch { chunks, ..SaveBatch::default() }, Durability::Process).unwrap();
-        // The lowest ones are still in the world if it is moved down as far as that.
+        // When moving down, the lowest chunks must still be in the grid.
         let by = if by < 0 { by - 40 } else { by };
         let moved_by = [0, by, 0];
         let only = ImportOptions {
