@@ -13,6 +13,7 @@
 //! 3. A ticking region never gains sections: sections that appear beside it belong to a transient region, which merges
 //!    when the tick ends.
 //! 4. A region is transient, ready, ticking or dead, and only a ready region may begin to tick.
+//!
 //! Tests check all four from scratch, including after every step of random histories.
 //!
 //! # States

@@ -32,7 +32,7 @@ pub const fn cluster_place(chunk: ChunkPos) -> usize {
     place
 }
 
-/// Appends a cluster. `chunk` returns the encoded chunk of each place, or `None`.
+/// Appends a cluster. `chunk` returns the encoded chunk of each place; `None` or no bytes leaves the place empty.
 pub fn encode_cluster<'a>(mut chunk: impl FnMut(usize) -> Option<&'a [u8]>, out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
