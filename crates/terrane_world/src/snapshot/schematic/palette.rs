@@ -17,7 +17,7 @@ const SINGLE: usize = 128;
 pub(super) struct Numbers {
     /// Indices of the numbers of one byte.
     pub single: [u16; SINGLE],
-    /// Numbers from 0 up to this are equal to their indices. Other numbers of one byte are unknown.
+    /// Numbers below this are equal to their indices, and other numbers of one byte are unknown.
     pub same_below: Option<u8>,
     others: FxHashMap<u32, u16>,
 }
