@@ -27,7 +27,6 @@ pub const MAX_KEY_BYTES: usize = 512;
 const FIXED: usize = 4_058;
 const CHECKSUM: usize = FILE_BLOCK_BYTES - 4;
 
-/// The kind of data in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Kind {
     Index = 1,
@@ -36,7 +35,6 @@ pub(super) enum Kind {
     Commit = 4,
 }
 
-/// The content of the trailer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Trailer<'a> {
     pub kind: Kind,
@@ -69,7 +67,6 @@ pub(super) fn encode(block: &mut [u8; FILE_BLOCK_BYTES], start: usize, trailer: 
     block[CHECKSUM..].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// Returns `true` if the block is free.
 pub(super) fn is_free(block: &[u8; FILE_BLOCK_BYTES]) -> bool {
     block[FIXED..].iter().all(|byte| *byte == 0)
 }

@@ -79,7 +79,6 @@ impl ObjectStore<FileDisk> {
     }
 }
 
-/// The first line of a store with this signature.
 pub(super) fn line(signature: &str) -> Result<String> {
     let is_line = !signature.is_empty() && signature.len() <= MAX_SIGNATURE_BYTES && !signature.contains(['\n', '\r']);
     match is_line {
@@ -93,7 +92,6 @@ pub(super) const fn line_bytes(signature: &str) -> usize {
     FORMAT.len() + signature.len() + 1
 }
 
-/// Parses the signature from the beginning of a file.
 pub(super) fn parse(path: &Path, beginning: &[u8]) -> Result<String> {
     let not_a_store = |reason| ObjectStoreError::NotAStore { path: path.to_path_buf(), reason };
     let end = beginning.iter().take(MAX_LINE_BYTES).position(|byte| *byte == b'\n');

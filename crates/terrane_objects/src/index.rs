@@ -36,7 +36,6 @@ pub(super) struct CommitRecord {
     pub live: u64,
 }
 
-/// The content of the index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Index {
     /// The counter of the next write.

@@ -5,7 +5,6 @@ use super::MAX_KEY_BYTES;
 use crate::bytes::Reader;
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 
-/// The length of the header.
 const HEAD: usize = 9;
 const PLAIN: u8 = 0;
 const ZLIB: u8 = 1;

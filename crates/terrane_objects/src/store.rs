@@ -58,7 +58,6 @@ pub struct ObjectStore<D: Disk = FileDisk> {
     start: usize,
     pub(super) options: ObjectStoreOptions,
     is_writable: bool,
-    /// The tables of the compression.
     tables: Option<Compress>,
     /// The places of all objects.
     index: Index,
@@ -77,7 +76,6 @@ pub struct ObjectStore<D: Disk = FileDisk> {
 }
 
 impl<D: Disk> ObjectStore<D> {
-    /// Creates a store on an empty disk.
     pub(super) fn create_on(disk: D, signature: &str, options: ObjectStoreOptions) -> Result<Self> {
         let line = file::line(signature)?;
         let mut store = Self::new(disk, signature, options, true, 1);
@@ -88,7 +86,6 @@ impl<D: Disk> ObjectStore<D> {
         Ok(store)
     }
 
-    /// Opens the store on a disk.
     pub(super) fn open_on(disk: D, expected: &str, options: ObjectStoreOptions, is_writable: bool) -> Result<Self> {
         let (mut store, first, blocks) = Self::begun_on(disk, expected, options, is_writable)?;
         match store.stored_index(&first) {

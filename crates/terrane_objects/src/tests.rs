@@ -21,7 +21,6 @@ fn rounds(few: u32) -> u32 {
     few * std::env::var("TERRANE_ROUNDS").ok().and_then(|times| times.parse().ok()).unwrap_or(1_u32)
 }
 
-/// The expected content of a store.
 type Model = BTreeMap<String, Object>;
 
 fn options() -> ObjectStoreOptions {
@@ -41,7 +40,6 @@ fn contents(store: &Store) -> Model {
     keys.into_iter().map(|key| (key.clone(), store.read(&key).unwrap().unwrap())).collect()
 }
 
-/// An operation on a store.
 #[derive(Clone, Debug)]
 enum Do {
     Write(u8, u64, usize),

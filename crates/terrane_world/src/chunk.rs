@@ -251,7 +251,6 @@ impl Content {
 }
 
 impl Mixed {
-    /// The block of all cells, if they are equal.
     fn uniform_block(&self) -> Option<BlockId> {
         if self.is_canonical {
             return None;
@@ -261,7 +260,6 @@ impl Mixed {
         (1..CHUNK_VOLUME).all(|cell| self.ids.id(cell) == first).then(|| self.palette.block(first))
     }
 
-    /// Returns `true` if both have the same blocks.
     fn holds_same(&self, other: &Self) -> bool {
         let (own, others) = (self.palette.as_slice(), other.palette.as_slice());
         if self.is_canonical && other.is_canonical {

@@ -107,7 +107,6 @@ impl EntityRecord {
         postcard::from_bytes(bytes).ok()
     }
 
-    /// Checks that the tree is valid.
     fn check(&self) -> Result<(), String> {
         let astray =
             |(place, child): (usize, &ChildRecord)| child.parent.is_some_and(|parent| parent as usize >= place);

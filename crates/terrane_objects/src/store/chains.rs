@@ -15,7 +15,6 @@ pub(super) fn blocks_of(key: &str, bytes: usize, start: usize) -> u64 {
 }
 
 impl<D: Disk> ObjectStore<D> {
-    /// Reads the bytes of an object's chain.
     pub(super) fn read_chain(&self, key: &str, entry: &Entry) -> Result<Vec<u8>> {
         let Entry { version, first, blocks, counter, .. } = *entry;
         let mut payload = Vec::new();

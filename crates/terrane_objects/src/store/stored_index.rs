@@ -100,7 +100,6 @@ impl<D: Disk> ObjectStore<D> {
         }
     }
 
-    /// Writes the chain of the index, block 0 last.
     fn write_index_chain(&mut self, counter: u64, payload: &[u8]) -> Result<()> {
         let mut rest = payload;
         let mut blocks = Vec::with_capacity(self.chain.len());

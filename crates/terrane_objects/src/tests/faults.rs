@@ -227,7 +227,6 @@ fn index_of(bytes: &[u8]) -> Vec<u8> {
     payload::decode(bytes[start..start + length].to_vec(), 4_096).ok().unwrap()
 }
 
-/// Writes this index to a file.
 fn put_index(bytes: &mut [u8], index: &[u8]) {
     let start = file::line_bytes(SIGNATURE);
     let payload = payload::encode(&mut None, 0, index);
@@ -261,7 +260,6 @@ proptest! {
         let (disk, _) = filled();
         let mut bytes = disk.bytes();
         if what == 0 {
-            // Changes the index.
             let mut index = index_of(&bytes);
             for (place, value) in changes {
                 let place = place.index(index.len());
@@ -272,7 +270,6 @@ proptest! {
             for (place, value) in changes {
                 let mut place = place.index(bytes.len() - 64) + 64;
                 if what == 1 {
-                    // Changes the trailers.
                     place = place / 4_096 * 4_096 + 4_058 + place % 34;
                 }
                 let end = (place + value.len()).min(bytes.len());

@@ -5,7 +5,6 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-/// A handle to a disk in memory.
 #[derive(Clone, Debug, Default)]
 pub struct PowerDisk(Arc<Mutex<State>>);
 
@@ -15,7 +14,6 @@ struct State {
     seen: Vec<u8>,
     /// The content that survives a loss of power.
     durable: Vec<u8>,
-    /// Writes since the last sync.
     pending: Vec<(u64, Vec<u8>)>,
     /// The number of writes and syncs so far.
     operations: usize,

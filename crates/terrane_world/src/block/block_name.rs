@@ -98,7 +98,6 @@ pub(super) fn properties(name: &str) -> impl Iterator<Item = (&str, &str)> {
     written.split(',').filter_map(|property| property.split_once('='))
 }
 
-/// Returns `true` if the text can be the name or the value of a property.
 pub(super) fn is_word(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' | b'.'))
 }

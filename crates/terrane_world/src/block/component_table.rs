@@ -117,7 +117,6 @@ fn size_in_words(size: Option<u32>) -> String {
 }
 
 impl BlockComponentError {
-    /// Returns `true` if the game's components do not match those of the world.
     pub(super) fn is_schema_mismatch(&self) -> bool {
         matches!(self, Self::SizeChanged { .. } | Self::MigrationMissing { .. })
     }

@@ -18,7 +18,6 @@ fn namespace(name: &str) -> Option<&str> {
     Some(name.split_once(':')?.0)
 }
 
-/// The name without namespace and properties.
 fn path(name: &str) -> &str {
     let base = name.split_once('[').map_or(name, |(base, _)| base);
     base.split_once(':').map_or(base, |(_, path)| path)

@@ -123,7 +123,6 @@ impl BlockRegistry {
         blocks.try_for_each(|record| registry.restore(record)).map(|()| registry)
     }
 
-    /// Adds the stored record of a block.
     fn restore(&mut self, BlockRecord { name, components }: BlockRecord) -> Result<(), BlockRegistryError> {
         let id = self.next_id(&name)?;
         let stored = |what| BlockRegistryError::Stored { id, what };

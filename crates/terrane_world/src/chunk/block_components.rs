@@ -134,7 +134,6 @@ impl Chunk {
         Ok(Some(self.clone().with_arrays(completed)))
     }
 
-    /// The same chunk with these components.
     pub(super) fn with_arrays(mut self, arrays: Vec<ComponentArray>) -> Self {
         if !arrays.is_empty() {
             self.extras.get_or_insert_default().components = arrays;

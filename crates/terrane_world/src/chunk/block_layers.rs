@@ -115,7 +115,6 @@ impl Chunk {
         self.extras.as_ref().map_or(&[], |extras| &extras.layers)
     }
 
-    /// Drops the components of one block.
     #[cold]
     pub(super) fn drop_components(&mut self, slot: Slot) {
         if let Some(extras) = &mut self.extras {

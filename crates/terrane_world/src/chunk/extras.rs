@@ -209,7 +209,6 @@ impl ComponentArray {
         }
     }
 
-    /// The size of each value in bytes; `None` for a variable size.
     fn size(&self) -> usize {
         self.layout.size.map_or(0, |size| size as usize)
     }

@@ -5,7 +5,6 @@ use crate::space::CHUNK_VOLUME;
 /// The maximum number of bits of a local id: a chunk has 2^12 cells.
 pub(super) const MAX_BITS: u32 = 12;
 
-/// One local id for each cell of a chunk.
 pub(super) type LocalIds = [u16; CHUNK_VOLUME];
 
 /// The number of bytes that all local ids take per bit of an id.

@@ -121,7 +121,7 @@ impl ColumnSummary {
     }
 }
 
-/// Merges four cells into one. At least half of them must have ground.
+/// Merges four cells into one, which has ground if at least half of them have it.
 fn merge(cells: [Option<SummaryCell>; 4]) -> Option<SummaryCell> {
     let ground: Vec<SummaryCell> = cells.into_iter().flatten().collect();
     if ground.len() < 2 {

@@ -30,7 +30,6 @@ impl SyncArea {
         (chunk.column().distance_squared(self.center.column()), chunk.y.abs_diff(self.center.y), chunk)
     }
 
-    /// The columns of the area, nearest first.
     pub(super) fn columns(&self) -> Vec<ColumnPos> {
         let reach = i64::from(self.radius);
         let around = |center: i64| center.saturating_sub(reach)..=center.saturating_add(reach);

@@ -8,20 +8,16 @@ use std::fs;
 use std::path::Path;
 use terrane_objects::{FILE_BLOCK_BYTES, ObjectBatch, ObjectStore, ObjectStoreError, ObjectStoreOptions};
 
-/// The signature of a cache's file.
 const CACHE_SIGNATURE: &str = "bevy_terrane chunk cache 1";
 
-/// The key of the server's first message.
 const ABOUT: &str = "about";
 /// The binary logarithm of the number of chunks of a column in one object.
 const STACK_SHIFT: u32 = 4;
-/// The maximum number of stacks in memory.
 const MAX_HELD: usize = 256;
 /// The number of unwritten stacks at which they are written.
 const MAX_UNWRITTEN: usize = 128;
 /// The minimum size limit of a cache in bytes.
 const LEAST_BYTES: u64 = 1 << 20;
-/// The format version of a stack.
 const FORMAT: u8 = 1;
 
 /// A chunk in a cache.
@@ -94,7 +90,6 @@ impl ChunkCache {
         })
     }
 
-    /// The server's first message.
     pub(super) fn about(&mut self) -> Result<Option<Vec<u8>>, ObjectStoreError> {
         match self.store.read(ABOUT) {
             Ok(about) => Ok(about.map(|object| object.data)),
@@ -107,7 +102,6 @@ impl ChunkCache {
         }
     }
 
-    /// Stores the server's first message.
     pub(super) fn set_about(&mut self, message: &[u8]) -> Result<(), ObjectStoreError> {
         self.store.write(ABOUT, 0, message)
     }
@@ -251,7 +245,6 @@ fn parse_key(key: &str) -> Option<StackPos> {
     parts.next().is_none().then_some((x, y, z))
 }
 
-/// Decodes a stack; `None` for other format versions.
 fn decode(bytes: &[u8]) -> Option<Stack> {
     let (&FORMAT, rest) = bytes.split_first()? else { return None };
     bytes::value(rest).ok()

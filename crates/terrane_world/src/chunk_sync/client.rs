@@ -176,7 +176,6 @@ impl SyncClient {
         self.news.pop_front()
     }
 
-    /// Looks up the next chunk in the cache.
     fn read_next(&mut self) -> Option<()> {
         let chunk = self.unread.pop_front()?;
         let cached = self.with_cache(|cache| Ok(cache.chunk(chunk)?.cloned())).flatten();

@@ -15,7 +15,6 @@ use std::ops::Range;
 const WHOLE_COLUMN: u64 = 64;
 /// The maximum number of questions in one message.
 pub const MAX_QUESTIONS: usize = 1_024;
-/// The maximum number of answers in one message.
 pub(super) const MAX_ANSWERS: usize = 1_024;
 /// The maximum number of a server's block types, and of their components.
 const MAX_TYPES: usize = 1 << 20;

@@ -139,12 +139,10 @@ impl Interest {
 enum Stage {
     /// Waiting to come into sight.
     Unseen,
-    /// Waiting to be looked up.
     Queued,
     /// Queued since the client asked. Only looked up if the last look-up does not answer the question.
     Asked,
     LookedUp,
-    /// Changed during the look-up.
     Outdated,
     Told,
 }
@@ -351,7 +349,6 @@ impl SyncServer {
         }
     }
 
-    /// The heights of the area within the dimension.
     fn heights(&self) -> Range<i64> {
         let Some(SyncArea { center, vertical, .. }) = self.area else { return 0..0 };
         let [low, high] =
@@ -415,7 +412,6 @@ impl SyncServer {
         messages
     }
 
-    /// A message with the next answers, if there are any.
     fn next_answers(&mut self) -> Option<Vec<u8>> {
         let (mut answers, mut bytes) = (Vec::new(), 0);
         while answers.len() < MAX_ANSWERS

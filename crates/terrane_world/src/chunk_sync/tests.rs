@@ -91,7 +91,6 @@ impl Wire {
         }
     }
 
-    /// Simulates a tenth of a second.
     fn step(&mut self) {
         self.now += Duration::from_millis(100);
         self.take_news();

@@ -311,7 +311,6 @@ fn place(column: ColumnPos) -> (BatchPos, u16) {
     (column.batch(), 1 << column.in_batch())
 }
 
-/// Returns `true` if the batch has columns.
 fn exists(batch: BatchPos) -> bool {
     let exists = |batch: i64| (i64::MIN >> 2..=i64::MAX >> 2).contains(&batch);
     exists(batch.x) && exists(batch.z)

@@ -128,7 +128,6 @@ impl Features {
         Ok(self)
     }
 
-    /// The feature at an origin.
     fn feature(&self, origin: &Origin) -> Option<(&dyn Feature, FeatureReach)> {
         let mut rest = origin.choice().checked_rem(self.total_weight)?;
         let chosen = self.kinds.iter().find(|(_, weight, _)| {

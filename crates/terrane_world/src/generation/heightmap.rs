@@ -408,7 +408,6 @@ impl Generator for Heightmap {
     }
 }
 
-/// The ids of the ground's blocks.
 struct GroundBlocks {
     stone: BlockId,
     /// (upper end in units, top, under), ascending.

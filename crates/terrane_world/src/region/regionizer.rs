@@ -351,7 +351,6 @@ impl<D: RegionData> Regionizer<D> {
         idle.rev().max_by_key(|&&owner| self.regions[owner as usize].ground.sections).copied()
     }
 
-    /// Creates the missing sections for this region.
     fn grow(&mut self, slot: u32) {
         let Region { ground, data, .. } = &mut self.regions[slot as usize];
         for (pos, tile, missing) in self.reached.drain(..) {

@@ -84,7 +84,6 @@ fn shifted(pos: ColumnPos, column: &ColumnSnapshot, shift: [i128; 3]) -> (Column
     (ColumnPos::new(pos.x + x, pos.z + z), ColumnSnapshot { tick: column.tick, chunks, heights, entities: Vec::new() })
 }
 
-/// Repacks chunks.
 struct Packer<'a> {
     from: &'a Snapshot,
     relocation: &'a Relocation,

@@ -89,7 +89,6 @@ impl Snapshot {
 
 type Chunks<'a> = (i64, Option<&'a Arc<Chunk>>, Option<&'a Arc<Chunk>>);
 
-/// Merges two ascending lists.
 fn merged<'a>(
     a: impl Iterator<Item = (i64, &'a Arc<Chunk>)>,
     b: impl Iterator<Item = (i64, &'a Arc<Chunk>)>,

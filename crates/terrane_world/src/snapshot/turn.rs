@@ -58,7 +58,6 @@ impl Turn {
         if self.is_flipped { self } else { Self { quarters: (4 - self.quarters) % 4, is_flipped: false } }
     }
 
-    /// The turned vector.
     pub(super) fn vector(self, x: i128, z: i128) -> [i128; 2] {
         let x = if self.is_flipped { -x } else { x };
         match self.quarters {
@@ -88,7 +87,6 @@ mod tests {
     use super::*;
 
     impl Turn {
-        /// All eight turns.
         pub(in crate::snapshot) fn all() -> impl Iterator<Item = Self> {
             [Self::NONE, Self::FLIP_X]
                 .into_iter()

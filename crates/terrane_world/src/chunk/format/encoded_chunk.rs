@@ -97,7 +97,6 @@ impl<'a> EncodedChunk<'a> {
         self.block_in(cell(position))
     }
 
-    /// The block of a cell.
     pub(super) fn block_in(&self, cell: usize) -> Result<BlockId, ChunkFormatError> {
         let bit = cell * self.bits as usize;
         self.block_of(bits_at(self.blocks, bit, self.bits), self.blocks_at + bit / 8)

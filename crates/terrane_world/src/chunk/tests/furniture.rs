@@ -35,14 +35,12 @@ impl BlockLayout for Furniture {
     }
 }
 
-/// A block and its components.
 pub type ModelBlock = (BlockId, BTreeMap<BlockComponentId, Vec<u8>>);
 
 /// The blocks of each cell, from layer 0.
 #[derive(Clone)]
 pub struct ModelChunk(pub Vec<Vec<ModelBlock>>);
 
-/// An edit of a chunk.
 #[derive(Clone, Debug)]
 pub enum Edit {
     Set(usize, u8, BlockId),

@@ -73,12 +73,10 @@ fn overlap(of: &ColumnArea, (min, max): (ColumnPos, ColumnPos)) -> Option<(Colum
     (min.x <= max.x && min.z <= max.z).then_some((min, max))
 }
 
-/// Returns `true` if the area intersects the rectangle.
 fn touches(of: &ColumnArea, rectangle: (ColumnPos, ColumnPos)) -> bool {
     disc(of).map_or_else(|| overlap(of, rectangle).is_some(), |disc| disc.nearest(rectangle).is_some())
 }
 
-/// Returns `true` if the area contains the whole rectangle.
 fn contains(of: &ColumnArea, rectangle: (ColumnPos, ColumnPos)) -> bool {
     disc(of).map_or_else(|| overlap(of, rectangle) == Some(rectangle), |disc| disc.contains(rectangle))
 }

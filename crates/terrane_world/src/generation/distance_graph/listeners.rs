@@ -13,7 +13,6 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ListenerId(u64);
 
-/// All listeners of a graph.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Listeners {
     /// The columns that each listener has, a subset of the completed ones and as compact, and its search.

@@ -68,7 +68,6 @@ impl Sought<'_> {
         missing | if let Square::Node(tile) = without { self.without.mixed_in(tile) } else { 0 }
     }
 
-    /// The wanted columns of a tile's batch.
     #[inline]
     fn wanted_of(&self, (of, without): Squares, index: u32) -> u16 {
         let of = match (of, &self.of) {
@@ -126,9 +125,8 @@ impl Candidate {
 #[derive(Clone, Debug)]
 pub(super) struct Frontier {
     pub center: ColumnPos,
-    /// The number of changes that it has read.
+    /// The number of changes that the search has read.
     seen: u64,
-    /// Candidates, nearest last.
     page: Vec<Candidate>,
     /// The end of the pages so far.
     covered: Option<Candidate>,

@@ -41,7 +41,6 @@ fn hills() -> Hills {
     Hills::seeded(11).with_frequency(0.02)
 }
 
-/// Overlapping features.
 fn crowd(ground: Layers) -> Layers {
     let boulders = Features::new(Placement::seeded(8).with_spacing(2).with_covered(true))
         .with(Boulder::new(1..=6).with_block("terrane:gravel"), 2)

@@ -35,7 +35,6 @@ fn world() -> World {
     Regionizer::new(RegionizerConfig::default()).expect("the default is valid")
 }
 
-/// A column in this section.
 fn at(x: i64, z: i64) -> ColumnPos {
     ColumnPos::new(4 * x + 1, 4 * z + 2)
 }

@@ -14,7 +14,6 @@ const BATCH: usize = 4096;
 const GROUP: usize = 8;
 const BAD_NUMBER: &str = "expected a number of 32 bits or less";
 
-/// Unpacks cells.
 struct Unpacker<'a> {
     numbers: &'a Numbers,
     /// The bits of an incomplete number, and how many there are.

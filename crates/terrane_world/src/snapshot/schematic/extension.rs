@@ -8,7 +8,6 @@ use crate::bytes::{Reader, put_number};
 use crate::chunk::Chunk;
 use crate::space::{CHUNK_VOLUME, ChunkPos, cell_index, cell_position};
 
-/// The name of this crate's compound.
 pub(super) const NAME: &str = "bevy_terrane";
 const VERSION: i32 = 1;
 /// The memory of a value of variable size besides its bytes: its reference counts.

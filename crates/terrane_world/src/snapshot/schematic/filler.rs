@@ -98,7 +98,6 @@ impl<'a> Filler<'a> {
         Ok(())
     }
 
-    /// Adds cells of one row.
     fn push_row(&mut self, mut cells: &[u16]) -> Result<(), SchematicError> {
         let [mut x, y, z] = self.at.map(|at| at as usize);
         let first = z / CHUNK_SIZE * self.grid.chunks_along()[0] as usize;

@@ -32,7 +32,6 @@ fn read(stored: &StoredSnapshot) -> Snapshot {
     snapshot
 }
 
-/// The names and bytes of all files in a folder.
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
     entries.map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())).collect()

@@ -168,7 +168,6 @@ fn foreign_from_bytes(bytes: &[u8]) -> Option<SchematicEntity> {
     }
 }
 
-/// A record as a compound.
 fn record(entity: &EntityRecord) -> Compound {
     let mut compound = Compound::new();
     compound.set("UUID", id(entity.id));

@@ -22,11 +22,8 @@ pub(in crate::snapshot) struct Outward<'a> {
     placeholder: Option<Placeholder>,
     block_entity: Option<BlockComponentId>,
     schematic: Schematic,
-    /// By block.
     numbers: FxHashMap<BlockId, BlockId>,
-    /// By name.
     places: FxHashMap<String, BlockId>,
-    /// By component.
     components: FxHashMap<BlockComponentId, BlockComponentId>,
     /// By the value of a placeholder; `None` if the value cannot be written as a state.
     states: FxHashMap<Box<[u8]>, Option<BlockId>>,

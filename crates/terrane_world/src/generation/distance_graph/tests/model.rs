@@ -91,11 +91,8 @@ enum Operation {
     Edited(i64, i64),
     /// Collects up to this many columns for a listener, by number.
     Collect(usize, i64, i64, u32, usize),
-    /// Notes a column as given to a listener, by number.
     NoteGiven(usize, i64, i64),
-    /// Takes a column back from a listener, by number.
     TakeBack(usize, i64, i64),
-    /// Replaces a listener, by number.
     Replace(usize),
 }
 

@@ -42,7 +42,6 @@ impl Tree {
         self.roots.is_empty() && self.branches.len() + self.tiles.len() + self.mask_count() + self.claims.len() == 0
     }
 
-    /// The number of claimed columns.
     pub fn claimed_count(&self) -> u64 {
         let masks = self.claims.slots.iter().flat_map(|table| table.masks);
         masks.map(|mask| u64::from(mask.count_ones())).sum()

@@ -7,7 +7,6 @@ use std::cell::Cell;
 /// Vectors below this size in bytes double when they grow. Larger ones grow by an eighth, so that little counted
 /// memory is unused.
 const LARGE: usize = 1 << 20;
-/// The initial capacity of a vector.
 const FIRST: usize = 8;
 
 /// The memory that is still available.

@@ -47,7 +47,6 @@ impl NbtKind {
         Self::ALL.get(usize::from(tag)).map(|(kind, _)| *kind)
     }
 
-    /// The tag.
     pub(in crate::snapshot::schematic) fn tag(self) -> u8 {
         self as u8
     }

@@ -11,7 +11,6 @@ const BUFFER: usize = 1 << 16;
 
 type Result<T> = std::result::Result<T, SchematicError>;
 
-/// Writes values one after the other.
 pub(in crate::snapshot::schematic) struct Writer<W> {
     sink: W,
     buffer: Vec<u8>,

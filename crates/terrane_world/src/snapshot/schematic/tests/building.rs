@@ -5,7 +5,6 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::Write;
 
-/// Named values.
 pub(super) fn compound(entries: &[(&str, Nbt)]) -> Compound {
     Compound(entries.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect())
 }

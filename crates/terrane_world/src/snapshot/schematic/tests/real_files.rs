@@ -15,7 +15,6 @@ fn folder() -> PathBuf {
     }
 }
 
-/// The names and bytes of the files.
 pub(in crate::snapshot) fn files_alone() -> Vec<(String, Vec<u8>)> {
     files().into_iter().map(|(name, bytes, _)| (name, bytes)).collect()
 }

@@ -81,7 +81,6 @@ fn more_bytes(number: u16) -> u64 {
     u64::from(number >= 1 << 7) + u64::from(number >= 1 << 14)
 }
 
-/// One layer of chunks.
 #[derive(Default)]
 struct Slab {
     chunks: Vec<Cells>,
@@ -130,7 +129,6 @@ impl Slab {
         cells
     }
 
-    /// Packs one row.
     fn pack_row(&self, y: usize, z: usize, is_single: bool, into: &mut Vec<u8>) {
         let along_x = self.width.div_ceil(CHUNK_SIZE as u32) as usize;
         let first = z / CHUNK_SIZE * along_x;
