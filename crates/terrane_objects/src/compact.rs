@@ -10,7 +10,7 @@ impl ObjectStore<FileDisk> {
     /// crash leaves either of the two files.
     ///
     /// # Errors
-    /// Fails if an object is damaged, and on errors of the system. The store then continues unchanged.
+    /// Fails if an object is damaged, and on I/O errors. The store then continues unchanged.
     pub fn compact(&mut self) -> Result<(), ObjectStoreError> {
         let path = self.path().to_path_buf();
         let mut name = path.file_name().unwrap_or_default().to_owned();

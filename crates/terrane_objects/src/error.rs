@@ -8,7 +8,7 @@ use thiserror::Error;
 /// The error of an operation on an object store.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ObjectStoreError {
-    /// An operation of the system failed, for instance because the disk is full or a new file already exists. The
+    /// An I/O operation failed, for instance because the disk is full or a new file already exists. The
     /// store continues with its previous content.
     #[error(transparent)]
     Io(#[from] FileError),

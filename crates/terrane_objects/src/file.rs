@@ -30,7 +30,7 @@ impl ObjectStore<FileDisk> {
     ///
     /// # Errors
     /// Fails if the file already exists, with [`ErrorKind::AlreadyExists`](std::io::ErrorKind::AlreadyExists), if the
-    /// signature is not a line of 1 to 256 bytes, and on errors of the system.
+    /// signature is not a line of 1 to 256 bytes, and on I/O errors.
     pub fn create(path: &Path, signature: &str, options: ObjectStoreOptions) -> Result<Self> {
         line(signature)?;
         let created = OpenOptions::new().read(true).write(true).create_new(true).open(path);
@@ -48,7 +48,7 @@ impl ObjectStore<FileDisk> {
     /// Opens a store for reading and writing. No other process can open it until the store is closed.
     ///
     /// # Errors
-    /// Fails if the signature differs, if the file is open elsewhere, and on errors of the system. A lost index is not
+    /// Fails if the signature differs, if the file is open elsewhere, and on I/O errors. A lost index is not
     /// an error: it is rebuilt, as [`recovery`](Self::recovery) reports.
     pub fn open(path: &Path, signature: &str, options: ObjectStoreOptions) -> Result<Self> {
         let file = OpenOptions::new().read(true).write(true).open(path).map_err(FileError::of(path, "open"))?;

@@ -100,7 +100,7 @@ pub(super) fn scan<D: Disk>(
     Ok((index, stale, report))
 }
 
-/// The complete commits, none of whose objects have been found yet, and the time of the last delete of each key.
+/// The complete commits, none of whose objects have been found yet, and the counter of the last delete of each key.
 fn read_commits(chains: &Chains, most_bytes: u64) -> (BTreeMap<u64, CommitRecord>, BTreeMap<String, u64>) {
     let (mut commits, mut deletes) = (BTreeMap::new(), BTreeMap::<String, u64>::new());
     // Other keys need not be remembered, however many a commit names.

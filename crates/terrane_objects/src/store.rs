@@ -209,7 +209,7 @@ impl<D: Disk> ObjectStore<D> {
     /// Reads an object; `None` if there is none.
     ///
     /// # Errors
-    /// Fails if the object is damaged, and on errors of the system. An object beyond the size limit of the options
+    /// Fails if the object is damaged, and on I/O errors. An object beyond the size limit of the options
     /// counts as damaged.
     pub fn read(&self, key: &str) -> Result<Option<Object>> {
         let Some(entry) = self.index.entries.get(key) else { return Ok(None) };
@@ -227,7 +227,7 @@ impl<D: Disk> ObjectStore<D> {
     /// Writes an object and replaces its old version.
     ///
     /// # Errors
-    /// Fails if the key is empty or too long, if the object is too large, and on errors of the system. The old version
+    /// Fails if the key is empty or too long, if the object is too large, and on I/O errors. The old version
     /// then remains; after a crash it may be either version.
     pub fn write(&mut self, key: &str, version: u64, data: &[u8]) -> Result<()> {
         self.check(key, data)?;
@@ -248,7 +248,7 @@ impl<D: Disk> ObjectStore<D> {
     /// Deletes an object. Returns `true` if it existed.
     ///
     /// # Errors
-    /// Fails on errors of the system. The object may be gone then, and may exist again after a crash.
+    /// Fails on I/O errors. The object may be gone then, and may exist again after a crash.
     pub fn delete(&mut self, key: &str) -> Result<bool> {
         if !self.index.entries.contains_key(key) {
             return Ok(false);
@@ -271,7 +271,7 @@ impl<D: Disk> ObjectStore<D> {
     /// Makes all earlier writes survive a loss of power.
     ///
     /// # Errors
-    /// Fails on errors of the system.
+    /// Fails on I/O errors.
     pub fn sync(&mut self) -> Result<()> {
         if !self.is_synced {
             self.sync_disk()?;

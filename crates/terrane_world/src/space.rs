@@ -46,7 +46,7 @@ pub const TILE_COLUMNS: usize = 8 * BATCH_SIZE;
 /// Batches in a tile.
 pub const TILE_BATCHES: usize = 64;
 
-/// The possible x and z coordinates of columns and chunks. Chunk heights lie in the same range.
+/// The possible coordinates of columns and chunks with blocks, on any axis.
 pub const CHUNK_COORDINATES: Range<i64> = i64::MIN >> 4..(i64::MAX >> 4) + 1;
 
 /// The heights of the chunks that hold a range of block heights. The range must not be empty.

@@ -67,7 +67,7 @@ impl<D: Disk> ObjectStore<D> {
     /// does it too.
     ///
     /// # Errors
-    /// Fails on errors of the system. Earlier writes are not affected.
+    /// Fails on I/O errors. Earlier writes are not affected.
     pub fn write_index(&mut self) -> Result<()> {
         if self.is_index_written || !self.is_writable {
             return Ok(());

@@ -15,7 +15,7 @@ pub struct FileError {
     pub action: &'static str,
     /// The kind of failure.
     pub kind: io::ErrorKind,
-    /// The message of the system.
+    /// The system's message.
     pub message: String,
 }
 

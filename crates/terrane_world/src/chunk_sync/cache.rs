@@ -38,7 +38,7 @@ type StackPos = (i64, i64, i64);
 ///
 /// The object `about` is the server's first message. `stack/x,y,z` contains the chunks `16 * y` to `16 * y + 15` of
 /// the column x, z: a byte 1, then in postcard a map from their heights to versions and bytes. The version of the
-/// object is the highest of theirs. When the cache is full, the farthest objects are removed first.
+/// object is the highest of theirs. When the cache is full, the farthest objects are evicted first.
 ///
 /// A crash loses unwritten chunks, which are then requested again. Methods block on the disk: apps that draw frames
 /// should use the cache on a separate thread.
@@ -64,7 +64,7 @@ impl ChunkCache {
     /// the next opening.
     ///
     /// # Errors
-    /// Fails if the file is not a cache or is in use, and on errors of the system.
+    /// Fails if the file is not a cache or is in use, and on I/O errors.
     pub fn open(path: impl AsRef<Path>, most_bytes: u64) -> Result<Self, ObjectStoreError> {
         let path = path.as_ref();
         if let Some(folder) = path.parent() {
@@ -120,7 +120,7 @@ impl ChunkCache {
     /// A chunk, if the cache has it undamaged.
     ///
     /// # Errors
-    /// Fails on errors of the system.
+    /// Fails on I/O errors.
     pub fn chunk(&mut self, chunk: ChunkPos) -> Result<Option<&CachedChunk>, ObjectStoreError> {
         Ok(self.stack(chunk)?.0.get(&chunk.y))
     }
@@ -128,7 +128,7 @@ impl ChunkCache {
     /// Stores a chunk. It is written with later chunks or by [`flush`](Self::flush).
     ///
     /// # Errors
-    /// Fails on errors of the system.
+    /// Fails on I/O errors.
     pub fn put(&mut self, chunk: ChunkPos, cached: CachedChunk) -> Result<(), ObjectStoreError> {
         self.unwritten_bytes += cached.bytes.len() as u64;
         self.change(chunk, |stack| stack.insert(chunk.y, cached.clone()).as_ref() != Some(&cached))
@@ -137,7 +137,7 @@ impl ChunkCache {
     /// Removes a chunk.
     ///
     /// # Errors
-    /// Fails on errors of the system.
+    /// Fails on I/O errors.
     pub fn remove(&mut self, chunk: ChunkPos) -> Result<(), ObjectStoreError> {
         self.change(chunk, |stack| stack.remove(&chunk.y).is_some())
     }
@@ -155,7 +155,7 @@ impl ChunkCache {
     /// `center` are kept. Call this when idle.
     ///
     /// # Errors
-    /// Fails on errors of the system.
+    /// Fails on I/O errors.
     pub fn flush(&mut self, center: ChunkPos) -> Result<(), ObjectStoreError> {
         self.write(center)?;
         self.make_room(0, center)?;

@@ -217,7 +217,7 @@ impl SyncClient {
     /// Handles a message of the server. [`next_news`](Self::next_news) returns its content.
     ///
     /// # Errors
-    /// Fails if the message is invalid, without any change.
+    /// Fails, without any change, if the message is invalid.
     pub fn receive(&mut self, message: &[u8]) -> Result<(), SyncError> {
         let read = ServerMessage::decode(message)?;
         self.progress.message_bytes += message.len() as u64;

@@ -184,7 +184,7 @@ impl SyncServer {
     /// of [sight](Self::see) wait.
     ///
     /// # Errors
-    /// Fails if the message is invalid, without any change.
+    /// Fails, without any change, if the message is invalid.
     pub fn receive(&mut self, message: &[u8]) -> Result<(), SyncError> {
         let ChunkQuestions { area, questions } = ChunkQuestions::decode(message)?;
         self.look(area);

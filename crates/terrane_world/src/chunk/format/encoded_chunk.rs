@@ -240,7 +240,7 @@ impl<'a> EncodedChunk<'a> {
         (before, count)
     }
 
-    /// The number of cells whose local id is in `carries`, before `end` and in all.
+    /// The number of cells whose local id has `carries` set, before `end` and in all.
     fn count_cells(&self, ids: &Option<LocalIds>, carries: &[bool], end: usize) -> (usize, usize) {
         let Some(ids) = ids else {
             let id = |cell: usize| bits_at(self.blocks, cell * self.bits as usize, self.bits) as usize;

@@ -80,7 +80,7 @@ impl Placement {
         self
     }
 
-    /// Also allows ground covered by something, such as water. By default it is not allowed.
+    /// Sets whether ground covered by something, such as water, is suitable. By default it is not.
     #[must_use]
     pub fn with_covered(mut self, covered: bool) -> Self {
         self.covered = covered;

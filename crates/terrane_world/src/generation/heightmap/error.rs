@@ -11,7 +11,7 @@ pub enum HeightmapError {
     Read {
         /// The file.
         map: String,
-        /// The error of the operating system.
+        /// The operating system's error.
         source: io::Error,
     },
     /// The data is not a readable map: no PNG file, or one of another kind or size.

@@ -23,7 +23,7 @@ pub enum SchematicError {
         at: String,
         /// The kind of failure.
         kind: io::ErrorKind,
-        /// The message of the system.
+        /// The system's message.
         message: String,
     },
     /// The file begins neither with gzip nor with a compound, so it is not a schematic.

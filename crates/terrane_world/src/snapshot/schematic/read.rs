@@ -63,7 +63,7 @@ impl Schematic {
     }
 
     /// Like [`read`](Self::read), and reports progress in blocks. While cells are set aside because they cannot be
-    /// decoded yet, the reported progress is 0 of their number of bytes.
+    /// decoded yet, it reports 0 blocks and the number of their bytes.
     pub fn read_with(source: impl Read, options: &ReadOptions, progress: Tell<'_>) -> Result<(Self, ReadReport)> {
         let budget = Budget::new(options.memory);
         let start = || "byte 0: the file".to_owned();

@@ -24,7 +24,7 @@ impl StoredSnapshot {
     /// snapshot, and can cancel.
     ///
     /// # Errors
-    /// Fails if the name exists, if the registry does not know a block, on disk errors, and if `progress` cancels. No
+    /// Fails if the name exists, if the registry does not know a block, on I/O errors, and if `progress` cancels. No
     /// files are left then.
     pub fn create(
         folder: &Path,
