@@ -24,7 +24,7 @@ pub trait Disk {
     fn path(&self) -> &Path;
 }
 
-/// A file of the system.
+/// A file on disk.
 #[derive(Debug)]
 pub struct FileDisk {
     file: File,

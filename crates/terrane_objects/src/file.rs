@@ -56,8 +56,7 @@ impl ObjectStore<FileDisk> {
         Self::open_on(FileDisk::new(file, path), signature, options, true)
     }
 
-    /// Opens a store read-only. Others may open it read-only at the same time, but not for writing until all have
-    /// closed it.
+    /// Opens a store read-only. Others may open it read-only at the same time, but not for writing until all have closed it.
     ///
     /// # Errors
     /// Those of [`open`](Self::open).

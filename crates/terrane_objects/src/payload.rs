@@ -1,5 +1,4 @@
-//! Payloads: the bytes of objects in their blocks, consisting of the encoding, the decoded length and the encoded
-//! bytes.
+//! Payloads: the bytes of objects in their blocks, consisting of the encoding, the decoded length and the encoded bytes.
 
 use super::MAX_KEY_BYTES;
 use crate::bytes::Reader;

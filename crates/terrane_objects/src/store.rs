@@ -209,8 +209,7 @@ impl<D: Disk> ObjectStore<D> {
     /// Reads an object; `None` if there is none.
     ///
     /// # Errors
-    /// Fails if the object is damaged, and on I/O errors. An object beyond the size limit of the options
-    /// counts as damaged.
+    /// Fails if the object is damaged, and on I/O errors. An object beyond the size limit of the options counts as damaged.
     pub fn read(&self, key: &str) -> Result<Option<Object>> {
         let Some(entry) = self.index.entries.get(key) else { return Ok(None) };
         let Entry { version, first, .. } = *entry;

@@ -1,4 +1,4 @@
-//! Common parts of long work and of work on files: progress, stopping, errors of the system and panic messages, and
+//! Common parts of long work and of work on files: progress, stopping, I/O errors and panic messages, and
 //! returning freed memory to the system.
 
 mod file;

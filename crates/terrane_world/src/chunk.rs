@@ -103,8 +103,7 @@ impl Chunk {
         self.content.block(cell(position))
     }
 
-    /// Replaces the block at x, y, z and returns the old one. If the type changes, the old block's components are
-    /// removed.
+    /// Replaces the block at x, y, z and returns the old one. If the type changes, the old block's components are removed.
     ///
     /// The palette keeps blocks that no longer occur; see [`compact`](Self::compact).
     ///

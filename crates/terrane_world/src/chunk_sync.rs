@@ -8,10 +8,9 @@
 //! * [`SyncServer`] represents one client on the server. It answers "current", a chunk, or "gone", nearest first,
 //!   within a number of bytes per second, and reports later changes of these chunks.
 //!
-//! A chunk is only current if both its version and the CRC-32 of its bytes match. Otherwise chunks could seem current
-//! after the server is restored from a backup, or loses its latest changes in a crash. The bytes are in the [chunk
-//! format](mod@crate::chunk::format) with the numbers of the server's world; the server's first message gives their
-//! meaning.
+//! A chunk is only current if both its version and the CRC-32 of its bytes match. Otherwise chunks could seem current after
+//! the server is restored from a backup, or loses its latest changes in a crash. The bytes are in the [chunk
+//! format](mod@crate::chunk::format) with the numbers of the server's world; the server's first message gives their meaning.
 //!
 //! In an app, `ChunkSyncPeer` and `ChunkSyncClient` connect these types with the world. Without an app, the caller
 //! passes messages on.

@@ -41,11 +41,10 @@
 //! | ticking | `end_tick`, all its sections are dead | dead | Merged: all waiting regions into it, Destroyed | taken back, `merge` each, `shrink`, dropped |
 //! | ticking | `end_tick`, otherwise | ready | Merged: all waiting regions into it; for parts that split off Created each, Split, Ready each | taken back, `merge` each, `shrink`, `split` |
 //!
-//! A waiting region never becomes ready again: another region absorbs it. Regions only wait for ticking regions. If a
-//! waiting region bridges n ticking regions, the last of them to end its tick absorbs all others. A ticking region may
-//! own the column that causes a merge without taking part in it: the region's sections do not change. Among idle
-//! regions of equal size the oldest absorbs the others, and among parts of equal size the one with the lowest section
-//! keeps the id.
+//! A waiting region never becomes ready again: another region absorbs it. Regions only wait for ticking regions. If a waiting
+//! region bridges n ticking regions, the last of them to end its tick absorbs all others. A ticking region may own the column
+//! that causes a merge without taking part in it: the region's sections do not change. Among idle regions of equal size the
+//! oldest absorbs the others, and among parts of equal size the one with the lowest section keeps the id.
 //!
 //! A region is "in reach" of a section if it owns a section within creation radius + merge radius. Adding a column
 //! that makes no new section changes no region's state, whichever region owns the section.

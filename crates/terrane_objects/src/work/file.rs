@@ -20,7 +20,7 @@ pub struct FileError {
 }
 
 impl FileError {
-    /// Adds the path and the operation to an error of the system.
+    /// Adds the path and the operation to an I/O error.
     #[doc(hidden)]
     pub fn of(path: &Path, action: &'static str) -> impl Fn(io::Error) -> Self + use<> {
         let path = path.to_path_buf();

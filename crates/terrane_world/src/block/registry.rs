@@ -309,9 +309,8 @@ impl BlockRegistry {
         self.entry(block).map(|entry| entry.successor).filter(|successor| *successor != block)
     }
 
-    /// Converts a block to the current id of its type. Also returns the values of the type's current components in the
-    /// order of the [layout](BlockLayout::components): migrated if their schema changed, zeros or empty if they are
-    /// new.
+    /// Converts a block to the current id of its type. Also returns the values of the type's current components in the order
+    /// of the [layout](BlockLayout::components): migrated if their schema changed, zeros or empty if they are new.
     pub fn upgrade<'a>(
         &self,
         block: BlockId,
@@ -366,8 +365,7 @@ impl BlockRegistry {
         (0..).zip(&self.blocks).filter(|(_, entry)| entry.is_placeholder).map(|(index, _)| BlockId::new(index))
     }
 
-    /// Registries with different ids or different solid blocks have different fingerprints. Only valid within this
-    /// process.
+    /// Registries with different ids or different solid blocks have different fingerprints. Only valid within this process.
     #[doc(hidden)]
     pub const fn fingerprint(&self) -> u64 {
         self.fingerprint
@@ -442,8 +440,7 @@ impl BlockRegistry {
         }
     }
 
-    /// The name of a non-current id of the type: the type's name, unless another id has that name with the same
-    /// components.
+    /// The name of a non-current id of the type: the type's name, unless another id has that name with the same components.
     fn name_beside(&self, other: BlockId, block: &BlockType, known: &[BlockId], current: BlockId) -> Cow<'static, str> {
         let mut beside = known.iter().copied().chain([current]).filter(|id| *id != other);
         let is_taken =

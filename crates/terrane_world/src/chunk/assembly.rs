@@ -32,8 +32,7 @@ impl Default for ChunkAssembly<'_> {
 }
 
 impl<'a> ChunkAssembly<'a> {
-    /// Copies cells of `source`. `to` gives the destination of a cell, or `None` to skip it; `block` converts its
-    /// blocks.
+    /// Copies cells of `source`. `to` gives the destination of a cell, or `None` to skip it; `block` converts its blocks.
     pub fn copy(&mut self, source: &'a Chunk, to: impl Fn(usize) -> Option<usize>, block: impl Fn(BlockId) -> BlockId) {
         self.copy_blocks(source, &to, &block);
         let moved = |slot: Slot| Some(Slot::new(to(slot.cell.into())?, slot.layer));

@@ -6,8 +6,7 @@ use crate::space::{BlockPos, CHUNK_SIZE, ColumnPos, HeightSet};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Every chunk with the same x and z; in a sparse dimension, only the chunks at loaded heights. A missing chunk is
-/// air.
+/// Every chunk with the same x and z; in a sparse dimension, only the chunks at loaded heights. A missing chunk is air.
 ///
 /// A clone shares all chunks with the original. Writing to either copy only copies the chunk that changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,8 +50,7 @@ impl Column {
         new
     }
 
-    /// Removes these chunk heights and returns them as a partial column; empty if all heights of this column are
-    /// loaded.
+    /// Removes these chunk heights and returns them as a partial column; empty if all heights of this column are loaded.
     pub fn cut(&mut self, heights: &HeightSet) -> Self {
         let Some(loaded) = &mut self.loaded else { return Self::partial(self.pos, HeightSet::new()) };
         let mut part = Self::partial(self.pos, loaded.intersection(heights));

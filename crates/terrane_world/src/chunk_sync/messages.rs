@@ -46,8 +46,7 @@ impl KnownVersion {
 pub struct ChunkQuestions {
     /// The client gets news of these chunks until it sends another area.
     pub area: SyncArea,
-    /// The chunks to ask for, at most [`MAX_QUESTIONS`] and each within the area, with the versions that the client
-    /// has.
+    /// The chunks to ask for, at most [`MAX_QUESTIONS`] and each within the area, with the versions that the client has.
     #[serde(deserialize_with = "up_to::<_, _, MAX_QUESTIONS>")]
     pub questions: Vec<(ChunkPos, Option<KnownVersion>)>,
 }

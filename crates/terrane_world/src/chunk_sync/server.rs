@@ -79,9 +79,8 @@ pub struct SyncServerProgress {
 
 /// One client on the server. See the [module](super).
 ///
-/// Each chunk that the client asks for is first [wanted](Self::wanted), then [found](Self::found), and then sent in
-/// one of the [messages](Self::messages). It is sent again after each [change](Self::changed), until it leaves the
-/// area.
+/// Each chunk that the client asks for is first [wanted](Self::wanted), then [found](Self::found), and then sent in one of
+/// the [messages](Self::messages). It is sent again after each [change](Self::changed), until it leaves the area.
 #[derive(Debug)]
 pub struct SyncServer {
     limits: SyncLimits,
@@ -206,8 +205,7 @@ impl SyncServer {
         Ok(())
     }
 
-    /// Restricts news to these chunks. Questions about other chunks wait. `None`, the initial value, removes the
-    /// restriction.
+    /// Restricts news to these chunks. Questions about other chunks wait. `None`, the initial value, removes the restriction.
     pub fn see(&mut self, sight: Option<SyncArea>) {
         self.is_untidy |= mem::replace(&mut self.sight, sight) != sight;
     }

@@ -201,8 +201,7 @@ impl Heightmap {
         Ok(self)
     }
 
-    /// Uses this block for bare ground wherever the slope (rise over run) is steeper. An infinite slope turns cliffs
-    /// off.
+    /// Uses this block for bare ground wherever the slope (rise over run) is steeper. An infinite slope turns cliffs off.
     pub fn with_cliffs(mut self, slope: f32, block: impl Into<String>) -> Result<Self, HeightmapError> {
         within("slope of cliffs", slope, 0.0..=f32::INFINITY, "zero or more blocks up per block along")?;
         self.cliffs = (slope < f32::INFINITY).then(|| (slope, block.into()));
@@ -340,8 +339,7 @@ impl Heightmap {
         Cell { height, top, under }
     }
 
-    /// Two random numbers within -0.5 .. 0.5 that only depend on the place and the seed. The first is usually close to
-    /// 0.
+    /// Two random numbers within -0.5 .. 0.5 that only depend on the place and the seed. The first is usually close to 0.
     fn chance(&self, x: i64, z: i64) -> [f64; 2] {
         let hash = scramble(scramble(scramble(self.seed) ^ x as u64) ^ z as u64);
         let part = |shift: u32| f64::from((hash >> shift) as u16) / 65_536.0;

@@ -163,8 +163,7 @@ fn moved_surface(y: i64, [chosen, other]: [Surface; 2]) -> Surface {
     let covered_to = if y >= chosen.y {
         above(chosen.covered_to)
     } else {
-        // The other ground's cover is visible up to the former end of the chosen ground; above it, the chosen ground's
-        // cover.
+        // The other ground's cover is visible up to the former end of the chosen ground; above it, the chosen ground's cover.
         above(other.covered_to).map(|top| if top < chosen.y { top } else { chosen.covered_to.unwrap_or(chosen.y) })
     };
     Surface { y, covered_to, ..chosen }

@@ -75,8 +75,7 @@ pub struct Regionizer<D> {
     pub(super) waits: FxHashMap<WaitId, Wait>,
     next_id: RegionId,
     events: Vec<RegionEvent>,
-    /// Tiles in reach of the column that is being added, their numbers if they exist, and the sections to create in
-    /// them.
+    /// Tiles in reach of the column that is being added, their numbers if they exist, and the sections to create in them.
     reached: Vec<(SectionTilePos, Option<u32>, u64)>,
     owners: Vec<u32>,
 }

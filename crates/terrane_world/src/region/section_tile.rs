@@ -253,8 +253,7 @@ pub(super) struct SectionTiles {
     numbers: FxHashMap<SectionTilePos, u32>,
     pub(super) tiles: Vec<SectionTile>,
     free: Vec<u32>,
-    /// The tile of the last change, since the next change is usually in it too; no valid number if that tile was
-    /// removed.
+    /// The tile of the last change, since the next change is usually in it too; no valid number if that tile was removed.
     recent: u32,
 }
 

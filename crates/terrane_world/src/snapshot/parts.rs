@@ -11,8 +11,7 @@ use serde::{Deserialize, Serialize};
 /// | components | an unchanged block keeps its components; a changed block gets zeros and empty values |
 /// | entities | entities are neither added nor removed |
 ///
-/// Without blocks, layers are restored onto the current blocks, and components only to blocks whose type is still the
-/// same.
+/// Without blocks, layers are restored onto the current blocks, and components only to blocks whose type is still the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SnapshotParts {
     /// The blocks of layer 0.

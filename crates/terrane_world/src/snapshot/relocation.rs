@@ -55,8 +55,7 @@ impl Relocation {
         Ok((self.block(block)?, self.turn.offset(offset)))
     }
 
-    /// The entity at its destination, with its children in the same dimension. Components with a direction are not
-    /// turned.
+    /// The entity at its destination, with its children in the same dimension. Components with a direction are not turned.
     pub fn entity(&self, entity: &EntityRecord) -> Result<EntityRecord, PlaceError> {
         let (block, offset) = self.place(entity.block, entity.offset)?;
         let mut moved = EntityRecord { block, offset, ..entity.clone() };

@@ -76,8 +76,7 @@ const UNKNOWN_DATA: i32 = -1;
 /// The water of other programs and of this crate.
 const WATER: [&str; 2] = ["minecraft:water", "terrane:water"];
 
-/// A part of a world as stored in a file. Positions are relative to its minimum corner, the one with the lowest
-/// coordinates.
+/// A part of a world as stored in a file. Positions are relative to its minimum corner, the one with the lowest coordinates.
 ///
 /// ```
 /// # use terrane_world::{block::BlockId, chunk::Chunk, space::ChunkPos};

@@ -11,9 +11,8 @@
 //! | an entity with the component [`SCHEMATIC_ENTITY`] | the original entity |
 //! | content that was not captured | air; [`Snapshot::missing_chunks`] counts it |
 //!
-//! In the other direction, an unknown state becomes a placeholder. A waterlogged state that the registry only has in a
-//! dry form becomes the dry block with water in layer 1. A [`TranslationReport`] lists content that has no place in
-//! the world.
+//! In the other direction, an unknown state becomes a placeholder. A waterlogged state that the registry only has in a dry
+//! form becomes the dry block with water in layer 1. A [`TranslationReport`] lists content that has no place in the world.
 //!
 //! ```
 //! use std::error::Error;

@@ -20,8 +20,7 @@ const OFFSETS_AT: usize = 9;
 const OFFSET_BYTES: usize = 8;
 const HEADER_BYTES: usize = OFFSETS_AT + CLUSTER_VOLUME * OFFSET_BYTES;
 
-/// The place of a chunk in its cluster, in Morton order. The bits of z are the least significant, then those of y,
-/// then x.
+/// The place of a chunk in its cluster, in Morton order. The bits of z are the least significant, then those of y, then x.
 pub const fn cluster_place(chunk: ChunkPos) -> usize {
     let (mut place, mut bit) = (0, 0);
     while bit < 2 {

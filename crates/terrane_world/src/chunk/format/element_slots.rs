@@ -5,8 +5,7 @@ use crate::chunk::extras::Slot;
 use crate::chunk::{Chunk, Content};
 use crate::space::CHUNK_VOLUME;
 
-/// All components of a chunk's blocks, by ascending number, each with the blocks that have it in the order of its
-/// array.
+/// All components of a chunk's blocks, by ascending number, each with the blocks that have it in the order of its array.
 pub(in crate::chunk) fn element_slots(
     chunk: &Chunk,
     layout: &impl BlockLayout,

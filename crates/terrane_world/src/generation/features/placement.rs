@@ -133,8 +133,7 @@ impl Placement {
         origins
     }
 
-    /// The blocks on one axis whose origins may reach a column. `i128`, because at the edge of the world they lie
-    /// beyond it.
+    /// The blocks on one axis whose origins may reach a column. `i128`, because at the edge of the world they lie beyond it.
     fn blocks_near(&self, column: i64, reach: u32) -> Range<i128> {
         let first = i128::from(first_block(column));
         first - i128::from(reach)..first + CHUNK_SIZE as i128 + i128::from(reach)

@@ -1,7 +1,6 @@
 //! Maps blocks to samples along one axis, and interpolates between samples.
 
-/// Fixed point bits: every scale within [`MIN_SCALE`] ..= [`MAX_SCALE`] is exact, because it has at most 24
-/// significant bits.
+/// Fixed point bits: every scale within [`MIN_SCALE`] ..= [`MAX_SCALE`] is exact, because it has at most 24 significant bits.
 const FRACTION: u32 = 33;
 pub(super) const MIN_SCALE: f32 = 1.0 / 1024.0;
 pub(super) const MAX_SCALE: f32 = 1_048_576.0;

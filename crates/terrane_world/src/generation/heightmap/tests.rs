@@ -404,8 +404,7 @@ fn truncated_and_damaged_files_are_refused() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Any size and any scale: at the samples the ground equals the sample, between them it lies within the map's
-    /// heights.
+    /// Any size and any scale: at the samples the ground equals the sample, between them it lies within the map's heights.
     #[test]
     fn the_ground_passes_through_the_samples(
         width in 1u32..9,

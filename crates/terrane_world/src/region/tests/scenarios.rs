@@ -1,5 +1,4 @@
-//! One scenario per test, with the default configuration: sections of 4 x 4 columns, creation radius 2, merge radius
-//! 1.
+//! One scenario per test, with the default configuration: sections of 4 x 4 columns, creation radius 2, merge radius 1.
 
 mod dead_sections;
 mod edges;

@@ -58,8 +58,7 @@ impl Edit {
         }
     }
 
-    /// Adds the entities that differ within the box, in columns that both snapshots have. Returns `true` if there are
-    /// any.
+    /// Adds the entities that differ within the box, in columns that both snapshots have. Returns `true` if there are any.
     fn add_entities(&mut self, before: &Snapshot, after: &Snapshot) -> bool {
         let area = self.before.area;
         let entities = |of: &Snapshot, other: &Snapshot| -> FxHashMap<Uuid, EntityRecord> {

@@ -73,8 +73,7 @@ fn count_error(expected: u64, found: u64) -> SchematicError {
 }
 
 impl Unpacker<'_> {
-    /// Unpacks until the batch is full or the bytes are used up. An error is a description, and the cells before it
-    /// are kept.
+    /// Unpacks until the batch is full or the bytes are used up. An error is a description, and the cells before it are kept.
     fn unpack(&mut self, bytes: &mut &[u8]) -> std::result::Result<(), Cow<'static, str>> {
         while self.count < BATCH && !bytes.is_empty() {
             let room = bytes.len().min(BATCH - self.count);

@@ -190,8 +190,7 @@ impl<'a> Draft<'a> {
         })
     }
 
-    /// Reads an item of a list; `None` if it is malformed, which is counted. `held` returns the memory of the finished
-    /// item.
+    /// Reads an item of a list; `None` if it is malformed, which is counted. `held` returns the memory of the finished item.
     fn read_one<T, R: Read>(
         &mut self,
         reader: &mut Reader<'_, R>,

@@ -60,9 +60,8 @@ fn wrong(name: &str, expected: &str, found: Option<NbtKind>) -> SchematicError {
     SchematicError::malformed(name, what)
 }
 
-/// Splits a block entity into position, id and all other values as its data. The flag is `true` if the position was in
-/// `x`, `y` and `z`, as in the game's chunks. Some programs write it like that, relative to the corner or to the
-/// world's origin.
+/// Splits a block entity into position, id and all other values as its data. The flag is `true` if the position was in `x`,
+/// `y` and `z`, as in the game's chunks. Some programs write it like that, relative to the corner or to the world's origin.
 pub(super) fn block_entity(mut compound: Compound) -> Result<(BlockEntity, bool), SchematicError> {
     const AXES: [&str; 3] = ["x", "y", "z"];
     let pos = compound.take("Pos");
@@ -95,9 +94,8 @@ pub(super) fn entity(mut compound: Compound) -> Result<SchematicEntity, Schemati
     Ok(SchematicEntity { position, id, data: compound })
 }
 
-/// Frees the spare capacity of a compound. A short compound is moved to an allocation of its exact size: shrinking in
-/// place would free a piece that is too small for the next entity, and millions of such gaps would be a sixth of all
-/// memory.
+/// Frees the spare capacity of a compound. A short compound is moved to an allocation of its exact size: shrinking in place
+/// would free a piece that is too small for the next entity, and millions of such gaps would be a sixth of all memory.
 fn exact(compound: &mut Compound) {
     const FEW: usize = 64;
     if compound.0.len() > FEW {

@@ -189,8 +189,7 @@ impl<'a> Walk<'a> {
         self.budget.take(bytes)
     }
 
-    /// Counts the last changed chunk, and removes blocks from its palette that no longer occur: wet ones that became
-    /// dry.
+    /// Counts the last changed chunk, and removes blocks from its palette that no longer occur: wet ones that became dry.
     fn close(&mut self, blocks: &mut ChunkGrid) -> Result<()> {
         let Some((at, before, counted)) = self.open.take() else { return Ok(()) };
         self.budget.take(blocks.own_bytes(at).saturating_sub(before + counted))?;

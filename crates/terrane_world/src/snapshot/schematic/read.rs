@@ -11,8 +11,7 @@ use std::ops::ControlFlow;
 /// The number of bytes after the data to read, for the checksum and for trailing bytes.
 const LOOKED_AT: u64 = 1 << 16;
 
-/// Options and limits for reading a schematic. A number that the file declares is checked against them before it is
-/// used.
+/// Options and limits for reading a schematic. A number that the file declares is checked against them before it is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadOptions {
     /// The maximum number of bytes after decompression.

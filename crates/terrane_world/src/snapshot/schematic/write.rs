@@ -61,8 +61,7 @@ impl Schematic {
         self.write_with(sink, options, &mut |_| ControlFlow::Continue(()))
     }
 
-    /// Like [`write`](Self::write), and reports progress in blocks. While it measures the packed cells, the progress
-    /// is 0.
+    /// Like [`write`](Self::write), and reports progress in blocks. While it measures the packed cells, the progress is 0.
     pub fn write_with(&self, sink: impl Write, options: &WriteOptions, progress: Tell<'_>) -> Result<()> {
         if !matches!(options.version, 2 | 3) {
             let (at, found) = ("the schematic".to_owned(), options.version.into());

@@ -198,8 +198,7 @@ impl<'a> Inward<'a> {
         Ok(chunk)
     }
 
-    /// Places an unknown or waterlogged block above layer 0. Its number has become that of a placeholder or of the dry
-    /// state.
+    /// Places an unknown or waterlogged block above layer 0. Its number has become that of a placeholder or of the dry state.
     fn place_layer(&mut self, chunk: &mut Chunk, position: [usize; 3], layer: u8, number: BlockId) -> Result<()> {
         let Some(State::Unknown(text) | State::Wet(_, text)) = self.states.get(number.index() as usize) else {
             return Ok(());

@@ -1,9 +1,8 @@
 //! The batches of an area from its centre outwards, page by page, with a cursor that can be saved.
 //!
-//! The order is by the distance of a batch's nearest column, then by z, then by x. A page is a ring of equal area: all
-//! pages span the same difference of squared distances, and so hold about the same number of batches. Only one page is
-//! in memory, however large the area is. Beyond the shorter sides of an area, rings hold fewer batches, so the span
-//! grows.
+//! The order is by the distance of a batch's nearest column, then by z, then by x. A page is a ring of equal area: all pages
+//! span the same difference of squared distances, and so hold about the same number of batches. Only one page is in memory,
+//! however large the area is. Beyond the shorter sides of an area, rings hold fewer batches, so the span grows.
 
 use super::ColumnArea;
 use crate::space::{BatchPos, ColumnPos};

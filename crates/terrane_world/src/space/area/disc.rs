@@ -66,8 +66,7 @@ fn count_columns(radius: u64, z: i64, start: i64, end: i64) -> i128 {
     total
 }
 
-/// From a highest point (x, y), the step to the right (dx) and down (dy) with the smallest fall that ends below the
-/// curve.
+/// From a highest point (x, y), the step to the right (dx) and down (dy) with the smallest fall that ends below the curve.
 fn next_edge(x: i64, y: i64, end: i64, is_below: impl Fn(i64, i64) -> bool) -> (i64, i64) {
     let contains = |dx: i64, dy: i64| is_below(x + dx, y - dy);
     if contains(1, 0) {

@@ -2,8 +2,7 @@
 
 use super::*;
 
-/// A region of two clumps whose living sections are `distance` apart, and a tick that removes the dead sections
-/// between them.
+/// A region of two clumps whose living sections are `distance` apart, and a tick that removes the dead sections between them.
 fn pull_apart(distance: i64) -> (World, RegionId, TickEnd) {
     let mut world = world();
     let id = add(&mut world, 0, 0);

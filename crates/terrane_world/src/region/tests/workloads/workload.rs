@@ -1,5 +1,4 @@
-//! The calls of the standard workloads, precomputed for tests and benchmarks, which import the crate's names
-//! differently.
+//! The calls of the standard workloads, precomputed for tests and benchmarks, which import the crate's names differently.
 
 use super::{ColumnPos, RegionId, Regionizer, RegionizerConfig};
 use std::collections::HashMap;
@@ -46,8 +45,7 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// Players start on a square of this side length: 20,000 columns for world S (scattered), 2,000 for world D
-    /// (dense).
+    /// Players start on a square of this side length: 20,000 columns for world S (scattered), 2,000 for world D (dense).
     pub fn on_square_of(side: u32) -> Self {
         let mut random = Random(42);
         let mut coordinate = || random.below(side) - i64::from(side / 2);
