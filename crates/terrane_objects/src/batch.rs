@@ -1,12 +1,12 @@
-//! Several changes that become one.
+//! [`ObjectBatch`]: several changes that are applied as one.
 
 use std::collections::BTreeMap;
 
-/// Writes and deletes that become one change: [`ObjectStore::apply`](super::ObjectStore::apply). Of several for one key the
-/// last counts.
+/// Writes and deletes that [`ObjectStore::apply`](super::ObjectStore::apply) applies as one change. The last one for a
+/// key wins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObjectBatch {
-    /// Version and bytes; `None` for what is deleted.
+    /// Version and bytes; `None` for a delete.
     pub(super) changes: BTreeMap<String, Option<(u64, Vec<u8>)>>,
 }
 
@@ -23,12 +23,12 @@ impl ObjectBatch {
         self
     }
 
-    /// How many keys it changes.
+    /// The number of keys that the batch changes.
     pub fn len(&self) -> usize {
         self.changes.len()
     }
 
-    /// Whether it changes nothing.
+    /// Returns `true` if the batch changes nothing.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }

@@ -1,33 +1,32 @@
-//! A block: data, and at its end the trailer that says whose it is.
+//! Blocks: data, followed by a trailer that identifies its owner.
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! |---|---|
-//! | from the start | data; in block 0 it starts behind the signature's line |
+//! | from the start | data; in block 0 it begins after the signature's line |
 //! | .. 4058 | the key |
 //! | 4058 | 0 |
-//! | 4059 | what it is part of: 1 index, 2 object, 3 object of a batch, 4 commit of a batch; 0 if it is free |
-//! | 4060..4062 | `u16` bytes of the key |
-//! | 4062..4064 | `u16` bytes of data |
+//! | 4059 | kind: 1 index, 2 object, 3 object of a batch, 4 commit of a batch; 0 if the block is free |
+//! | 4060..4062 | `u16` length of the key in bytes |
+//! | 4062..4064 | `u16` length of the data in bytes |
 //! | 4064..4072 | `u64` version of the object |
-//! | 4072..4080 | `u64` counter: of two writes the later one has the higher |
-//! | 4080..4088 | `i64` the next block of the chain, -1 in the last |
+//! | 4072..4080 | `u64` counter: higher for later writes |
+//! | 4080..4088 | `i64` the next block of the chain, -1 in the last block |
 //! | 4088..4092 | `u32` place in the chain, from 0 |
-//! | 4092..4096 | `u32` CRC-32 of all before it; in block 0 without the signature's line |
+//! | 4092..4096 | `u32` CRC-32 of all bytes before it; in block 0 without the signature's line |
 //!
 //! All integers are little-endian. A block is free if all bytes from 4058 on are 0.
 
 use crate::bytes::{u32_at, u64_at};
 
-/// Bytes of a block.
+/// The size of a block in bytes.
 pub const FILE_BLOCK_BYTES: usize = 4_096;
-/// Bytes of a key at the most.
+/// The maximum size of a key in bytes.
 pub const MAX_KEY_BYTES: usize = 512;
 
-/// Where the fixed part of the trailer begins.
+/// The start of the fixed part of the trailer.
 const FIXED: usize = 4_058;
 const CHECKSUM: usize = FILE_BLOCK_BYTES - 4;
 
-/// What a block is part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Kind {
     Index = 1,
@@ -36,7 +35,6 @@ pub(super) enum Kind {
     Commit = 4,
 }
 
-/// What the trailer says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Trailer<'a> {
     pub kind: Kind,
@@ -47,12 +45,12 @@ pub(super) struct Trailer<'a> {
     pub sequence: u32,
 }
 
-/// Bytes of data in a block of a chain with this key, if data begins at `start`.
+/// The number of bytes of data in a block of a chain with this key, if data begins at `start`.
 pub(super) const fn capacity(key: &str, start: usize) -> usize {
     FIXED - key.len() - start
 }
 
-/// Fills a block. The key and the data fit.
+/// Fills a block. The key and the data must fit.
 pub(super) fn encode(block: &mut [u8; FILE_BLOCK_BYTES], start: usize, trailer: &Trailer<'_>, data: &[u8]) {
     let Trailer { kind, key, version, counter, next, sequence } = *trailer;
     block[start..].fill(0);
@@ -69,12 +67,11 @@ pub(super) fn encode(block: &mut [u8; FILE_BLOCK_BYTES], start: usize, trailer: 
     block[CHECKSUM..].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// Whether nothing is in a block.
 pub(super) fn is_free(block: &[u8; FILE_BLOCK_BYTES]) -> bool {
     block[FIXED..].iter().all(|byte| *byte == 0)
 }
 
-/// What a block holds, if data begins at `start`; `None` if its checksum is wrong, or it says what cannot be.
+/// The content of a block, if data begins at `start`; `None` if its checksum is wrong or its trailer is invalid.
 pub(super) fn decode(block: &[u8; FILE_BLOCK_BYTES], start: usize) -> Option<(Trailer<'_>, &[u8])> {
     if u32_at(block, CHECKSUM) != Some(crc32fast::hash(&block[start..CHECKSUM])) {
         return None;
@@ -99,7 +96,7 @@ pub(super) fn decode(block: &[u8; FILE_BLOCK_BYTES], start: usize) -> Option<(Tr
     Some((Trailer { kind, key, version, counter, next, sequence }, &block[start..start + length]))
 }
 
-/// The part of a block that makes it free when it is zero: its offset and length.
+/// The offset and length of the part of a block that marks it as free when it is zero.
 pub(super) const fn mark() -> (usize, usize) {
     (FIXED, FILE_BLOCK_BYTES - FIXED)
 }

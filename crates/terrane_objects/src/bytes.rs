@@ -1,10 +1,10 @@
-//! Numbers and values in bytes: what the binary forms of all rooms are made of.
+//! Numbers and values as bytes: the building blocks of all binary formats.
 //!
-//! Fixed integers are little-endian. A *number* is LEB128: seven bits a byte, the lowest first, the highest bit set in all
-//! bytes but the last. A *signed* number is zigzag first: 0, -1, 1, -2 .. become 0, 1, 2, 3 ..
+//! Fixed integers are little-endian. A *number* is LEB128: seven bits per byte, the lowest first, with the highest bit
+//! set in all bytes but the last. A *signed* number is zigzag-encoded first: 0, -1, 1, -2 .. become 0, 1, 2, 3 ..
 //!
-//! Each format has an error of its own, made from a [`ReadError`]. What has to be quicker than this, or comes as a stream,
-//! does it by itself: the cells and the NBT of schematics, the bits of chunks.
+//! Each format converts a [`ReadError`] to an error of its own. The cells and the NBT of schematics and the bits of
+//! chunks have their own code, because they must be faster or are read as streams.
 
 pub mod record;
 mod up_to;
@@ -15,18 +15,18 @@ pub use up_to::{UpTo, up_to};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Takes numbers from the front of bytes, and knows where it is.
+/// Reads numbers from the front of a byte slice, and tracks its offset.
 #[doc(hidden)]
 pub struct Reader<'a> {
     bytes: &'a [u8],
     offset: usize,
 }
 
-/// Why a [`Reader`] has nothing to give.
+/// The error of a [`Reader`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[doc(hidden)]
 pub enum ReadError {
-    /// The bytes end at `offset`, where more was expected.
+    /// The bytes end at `offset`, where more were expected.
     Truncated { offset: usize },
     /// The number that begins at `offset` has more than 64 bits.
     TooLong { offset: usize },
@@ -38,19 +38,19 @@ impl<'a> Reader<'a> {
         Self { bytes, offset: 0 }
     }
 
-    /// Where it is, in bytes from the first one.
+    /// The current offset in bytes.
     #[inline]
     pub fn offset(&self) -> usize {
         self.offset
     }
 
-    /// How many bytes are left.
+    /// The number of remaining bytes.
     #[inline]
     pub fn left(&self) -> usize {
         self.bytes.len() - self.offset
     }
 
-    /// The next byte.
+    /// Reads the next byte.
     #[inline]
     pub fn byte(&mut self) -> Result<u8, ReadError> {
         let byte = self.bytes.get(self.offset).ok_or(ReadError::Truncated { offset: self.offset })?;
@@ -58,7 +58,7 @@ impl<'a> Reader<'a> {
         Ok(*byte)
     }
 
-    /// The next bytes, as many as this.
+    /// Reads the next `length` bytes.
     #[inline]
     pub fn slice(&mut self, length: usize) -> Result<&'a [u8], ReadError> {
         let truncated = ReadError::Truncated { offset: self.bytes.len() };
@@ -67,7 +67,7 @@ impl<'a> Reader<'a> {
         Ok(slice)
     }
 
-    /// A number. Zeros in front of it, which nobody writes, are taken.
+    /// Reads a number. Redundant zeros at the top are accepted, although no writer produces them.
     #[inline]
     pub fn number(&mut self) -> Result<u64, ReadError> {
         let begin = self.offset;
@@ -86,7 +86,7 @@ impl<'a> Reader<'a> {
         Err(ReadError::TooLong { offset: begin })
     }
 
-    /// A signed number.
+    /// Reads a signed number.
     #[inline]
     pub fn signed(&mut self) -> Result<i64, ReadError> {
         let number = self.number()?;
@@ -126,21 +126,21 @@ pub fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
 }
 
-/// Appends a value in postcard. Every value has such a form, but for paths that are no text: for types with paths there is
-/// [`try_put_value`].
+/// Appends a value in postcard. Every value has such a form, except paths that are not valid text. For types with
+/// paths, use [`try_put_value`].
 #[doc(hidden)]
 pub fn put_value<T: Serialize + ?Sized>(into: Vec<u8>, value: &T) -> Vec<u8> {
-    // Nothing may be stored in its place: who writes to a store is caught.
+    // A panic is better than storing other bytes: callers that write to a store catch it.
     try_put_value(into, value).expect("values without paths have a binary form")
 }
 
-/// Appends a value in postcard. The reason, if it has no such form.
+/// Appends a value in postcard. The error is the reason why it has no such form.
 #[doc(hidden)]
 pub fn try_put_value<T: Serialize + ?Sized>(into: Vec<u8>, value: &T) -> Result<Vec<u8>, String> {
     postcard::to_extend(value, into).map_err(|error| error.to_string())
 }
 
-/// The value that is all of these bytes, in postcard. The reason, if they are none.
+/// Decodes a value from exactly these bytes, in postcard. The error is the reason why they are invalid.
 #[doc(hidden)]
 pub fn value<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     match postcard::take_from_bytes(bytes) {

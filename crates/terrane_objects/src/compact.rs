@@ -1,4 +1,4 @@
-//! Giving the room of old versions back.
+//! Compacts stores to free the space of old versions.
 
 use super::{FileDisk, ObjectStore, ObjectStoreError, file};
 use crate::work::FileError;
@@ -6,17 +6,17 @@ use std::fs;
 use std::path::Path;
 
 impl ObjectStore<FileDisk> {
-    /// Makes the file as small as it can be: its objects are copied into another one beside it, which then takes its place. A
-    /// crash leaves the one or the other.
+    /// Makes the file as small as possible: copies its objects into a new file beside it, which then replaces it. A
+    /// crash leaves either of the two files.
     ///
     /// # Errors
-    /// An object that is damaged; what the system says. The store goes on as it was.
+    /// Fails if an object is damaged, and on I/O errors. The store then continues unchanged.
     pub fn compact(&mut self) -> Result<(), ObjectStoreError> {
         let path = self.path().to_path_buf();
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(".compacted");
         let other = path.with_file_name(name);
-        // Of an attempt that a crash cut short.
+        // Removes the leftovers of an attempt before a crash.
         let _ = fs::remove_file(&other);
         let copied = self.copy_to(&other).and_then(|copy| {
             fs::rename(&other, &path).map_err(FileError::of(&path, "replace"))?;
@@ -26,7 +26,7 @@ impl ObjectStore<FileDisk> {
         if copied.is_err() {
             let _ = fs::remove_file(&other);
         }
-        // It has the other file open, which is this one by now.
+        // The new store's open file is this file after the rename.
         *self = copied?.renamed(&path);
         Ok(())
     }

@@ -1,30 +1,30 @@
-//! What a store lies on: a file, or in tests a disk that fails.
+//! [`Disk`]: a file, or in tests a failing disk.
 
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What an object store lies on.
+/// The storage of an object store.
 ///
-/// Writes may reach the medium in any order, in parts, or not at all, until [`sync`](Self::sync) has returned well.
+/// Writes may reach the medium in any order, in parts, or not at all, until [`sync`](Self::sync) returns successfully.
 pub trait Disk {
-    /// Fills the buffer from there on; an error if there is not so much.
+    /// Fills the buffer from this offset. Fails if there are not enough bytes.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
 
-    /// Writes all bytes from there on. The file grows if they reach beyond its end.
+    /// Writes all bytes at this offset. The file grows if they reach beyond its end.
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 
-    /// Everything written before outlives a loss of power.
+    /// Makes all earlier writes survive a loss of power.
     fn sync(&mut self) -> io::Result<()>;
 
-    /// Bytes of the file.
+    /// The size of the file in bytes.
     fn len(&self) -> io::Result<u64>;
 
-    /// Where it is, for errors.
+    /// The path, for errors.
     fn path(&self) -> &Path;
 }
 
-/// A file of the system.
+/// A file on disk.
 #[derive(Debug)]
 pub struct FileDisk {
     file: File,
@@ -36,7 +36,7 @@ impl FileDisk {
         Self { file, path: path.to_path_buf() }
     }
 
-    /// The file has another name by now.
+    /// Records the new name of a renamed file.
     pub(super) fn rename(&mut self, path: &Path) {
         self.path = path.to_path_buf();
     }
@@ -44,7 +44,8 @@ impl FileDisk {
 
 impl Drop for FileDisk {
     fn drop(&mut self) {
-        // Otherwise it would be given back only when nobody else has the file open, such as a process that is just started.
+        // Otherwise the lock would last until all other holders of the file close it, such as a process that is being
+        // started.
         let _ = self.file.unlock();
     }
 }

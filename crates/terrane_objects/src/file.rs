@@ -1,4 +1,4 @@
-//! Stores in files: the first line, and the lock.
+//! Stores in files: the signature line and the lock.
 
 use super::{FileDisk, ObjectStore, ObjectStoreError, ObjectStoreOptions};
 use crate::work::{FileError, sync_folder};
@@ -6,7 +6,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Read;
 use std::path::Path;
 
-/// Before the signature of whoever made the file. A later format has another number.
+/// The prefix of the signature in the first line. Later formats have another number.
 const FORMAT: &str = "bevy_terrane objects 1 ";
 const MAGIC: &str = "bevy_terrane objects ";
 pub(super) const MAX_SIGNATURE_BYTES: usize = 256;
@@ -15,10 +15,10 @@ const MAX_LINE_BYTES: usize = FORMAT.len() + MAX_SIGNATURE_BYTES + 1;
 type Result<T> = std::result::Result<T, ObjectStoreError>;
 
 impl ObjectStore<FileDisk> {
-    /// The signature of a store, from its first line. Nothing else is read.
+    /// Reads the signature of a store from its first line, and nothing else.
     ///
     /// # Errors
-    /// A file that cannot be read, or is no store of this format.
+    /// Fails if the file cannot be read, or is not a store of this format.
     pub fn signature_of(path: &Path) -> Result<String> {
         let file = File::open(path).map_err(FileError::of(path, "open"))?;
         let mut line = Vec::with_capacity(MAX_LINE_BYTES);
@@ -26,10 +26,11 @@ impl ObjectStore<FileDisk> {
         parse(path, &line)
     }
 
-    /// Makes a store. Nobody else can open the file until it is closed.
+    /// Creates a store. No other process can open the file until the store is closed.
     ///
     /// # Errors
-    /// A file that is there already, as [`ErrorKind::AlreadyExists`](std::io::ErrorKind::AlreadyExists); a signature that is no line of 1 to 256 bytes; what the system says.
+    /// Fails if the file already exists, with [`ErrorKind::AlreadyExists`](std::io::ErrorKind::AlreadyExists), if the
+    /// signature is not a line of 1 to 256 bytes, and on I/O errors.
     pub fn create(path: &Path, signature: &str, options: ObjectStoreOptions) -> Result<Self> {
         line(signature)?;
         let created = OpenOptions::new().read(true).write(true).create_new(true).open(path);
@@ -37,36 +38,36 @@ impl ObjectStore<FileDisk> {
         lock(file.try_lock(), path)?;
         let made = Self::create_on(FileDisk::new(file, path), signature, options);
         if made.is_err() {
-            // Nothing of the game is in it.
+            // It contains no data of the game yet.
             let _ = std::fs::remove_file(path);
         }
         sync_folder_of(path);
         made
     }
 
-    /// Opens a store to read and to write it. Nobody else can open it until it is closed.
+    /// Opens a store for reading and writing. No other process can open it until the store is closed.
     ///
     /// # Errors
-    /// Another signature; a file that somebody has open; what the system says. A lost index is no error: it is made anew, and
-    /// [`recovery`](Self::recovery) tells.
+    /// Fails if the signature differs, if the file is open elsewhere, and on I/O errors. A lost index is not
+    /// an error: it is rebuilt, as [`recovery`](Self::recovery) reports.
     pub fn open(path: &Path, signature: &str, options: ObjectStoreOptions) -> Result<Self> {
         let file = OpenOptions::new().read(true).write(true).open(path).map_err(FileError::of(path, "open"))?;
         lock(file.try_lock(), path)?;
         Self::open_on(FileDisk::new(file, path), signature, options, true)
     }
 
-    /// Opens a store to read it, as others may at the same time. Nobody can write until all have closed it.
+    /// Opens a store read-only. Others may open it read-only at the same time, but not for writing until all have closed it.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// Those of [`open`](Self::open).
     pub fn open_to_read(path: &Path, signature: &str) -> Result<Self> {
         let file = File::open(path).map_err(FileError::of(path, "open"))?;
         lock(file.try_lock_shared(), path)?;
         Self::open_on(FileDisk::new(file, path), signature, ObjectStoreOptions::default(), false)
     }
 
-    /// Opens a damaged store, such as one that was cut short, to read all objects that are whole. The index is made anew, and an
-    /// object counts even if the batch that it was written in is not whole.
+    /// Opens a damaged store, such as a truncated one, to read all undamaged objects. The index is rebuilt, and
+    /// objects count even if their batch is incomplete.
     ///
     /// # Errors
     /// Those of [`open`](Self::open).
@@ -77,7 +78,6 @@ impl ObjectStore<FileDisk> {
     }
 }
 
-/// The first line of a store with this signature.
 pub(super) fn line(signature: &str) -> Result<String> {
     let is_line = !signature.is_empty() && signature.len() <= MAX_SIGNATURE_BYTES && !signature.contains(['\n', '\r']);
     match is_line {
@@ -86,12 +86,11 @@ pub(super) fn line(signature: &str) -> Result<String> {
     }
 }
 
-/// Bytes of the first line of a store with this signature.
+/// The length in bytes of the first line of a store with this signature.
 pub(super) const fn line_bytes(signature: &str) -> usize {
     FORMAT.len() + signature.len() + 1
 }
 
-/// The signature in what a file begins with.
 pub(super) fn parse(path: &Path, beginning: &[u8]) -> Result<String> {
     let not_a_store = |reason| ObjectStoreError::NotAStore { path: path.to_path_buf(), reason };
     let end = beginning.iter().take(MAX_LINE_BYTES).position(|byte| *byte == b'\n');
@@ -112,8 +111,8 @@ fn lock(result: std::result::Result<(), TryLockError>, path: &Path) -> Result<()
     }
 }
 
-/// A new file outlives a loss of power.
+/// Makes a new file survive a loss of power.
 pub(super) fn sync_folder_of(path: &Path) {
-    // Not every folder may be opened for it.
+    // Some folders cannot be opened for this.
     let _ = path.parent().map(sync_folder);
 }

@@ -1,19 +1,19 @@
-//! Which blocks of the file are free.
+//! [`FreeList`]: the free blocks of a file.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The blocks that nobody needs, as runs of blocks that touch no other run.
+/// The free blocks, as runs with gaps between them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FreeList {
-    /// First block and how many.
+    /// The first block of each run and its length.
     runs: BTreeMap<u64, u64>,
-    /// How many and first block: the smallest that is large enough is taken.
+    /// The length and the first block of each run, for finding the smallest run that is large enough.
     by_length: BTreeSet<(u64, u64)>,
     blocks: u64,
 }
 
 impl FreeList {
-    /// So many blocks in a row, of the smallest run that has them.
+    /// Takes this many adjacent blocks from the smallest run that is large enough.
     pub fn take(&mut self, blocks: u64) -> Option<u64> {
         let &(length, first) = self.by_length.range((blocks, 0)..).next()?;
         self.remove_run(first, length);
@@ -23,7 +23,7 @@ impl FreeList {
         Some(first)
     }
 
-    /// Gives blocks back. None of them is here already.
+    /// Adds free blocks. None of them may already be free.
     pub fn give(&mut self, first: u64, blocks: u64) {
         if blocks == 0 {
             return;
@@ -42,8 +42,8 @@ impl FreeList {
         self.insert_run(start, end - start);
     }
 
-    /// Takes back what lies at the end of a file of so many blocks, of which it only has `length`. Gives the blocks that it is left
-    /// with.
+    /// Removes free blocks beyond the end of the file, which should have `blocks` blocks but only has `length`. Returns the
+    /// new number of blocks.
     pub fn cut(&mut self, length: u64, blocks: u64) -> u64 {
         match self.runs.last_key_value().map(|(first, blocks)| (*first, *blocks)) {
             Some((first, run)) if length < blocks && first + run == blocks => {
@@ -58,12 +58,12 @@ impl FreeList {
         }
     }
 
-    /// How many blocks there are.
+    /// The number of free blocks.
     pub const fn blocks(&self) -> u64 {
         self.blocks
     }
 
-    /// The runs, ascending: first block and how many.
+    /// The runs in ascending order: first block and length.
     pub fn runs(&self) -> impl ExactSizeIterator<Item = (u64, u64)> {
         self.runs.iter().map(|(first, blocks)| (*first, *blocks))
     }
@@ -89,7 +89,7 @@ mod tests {
     use std::collections::BTreeSet as Set;
 
     proptest! {
-        /// Against a set of single blocks.
+        /// Compares with a set of single blocks.
         ///
         /// Promise, object store: An object store uses blocks again only when what replaced them is synced.
         #[test]

@@ -1,15 +1,15 @@
-//! The index as it is stored: an object of its own, whose chain begins in block 0.
+//! The stored index: an object of its own, whose chain begins in block 0.
 //!
-//! | what | how |
+//! | content | form |
 //! |---|---|
 //! | next counter, blocks of the file, number of objects | varints |
-//! | each object, by key | bytes that its key shares with the one before, bytes that follow, those; version, first block, blocks, counter: varints; 1 if it is of a batch, or 0 |
+//! | each object, by key | bytes shared with the previous key, number of other bytes, the other bytes; version, first block, blocks, counter: varints; 1 if it is part of a batch, otherwise 0 |
 //! | number of commits | varint |
-//! | each commit | counter, first block, blocks, objects of its batch that are there: varints |
+//! | each commit | counter, first block, blocks, remaining objects of its batch: varints |
 //! | number of runs of free blocks | varint |
-//! | each run, ascending | blocks since the end of the one before, blocks: varints |
+//! | each run, ascending | blocks since the end of the previous one, blocks: varints |
 //!
-//! Varints are LEB128. It is compressed like every object.
+//! Varints are LEB128. The index is compressed like every object.
 
 use super::MAX_KEY_BYTES;
 use super::free_list::FreeList;
@@ -17,7 +17,7 @@ use crate::bytes::{Reader, put_number};
 use std::collections::BTreeMap;
 use std::mem;
 
-/// Where an object is.
+/// The place of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub version: u64,
@@ -27,21 +27,20 @@ pub(super) struct Entry {
     pub in_batch: bool,
 }
 
-/// Where it says that a batch is whole.
+/// The place of a commit, which makes a batch complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CommitRecord {
     pub first: u64,
     pub blocks: u64,
-    /// Objects of the batch that are there.
+    /// The number of remaining objects of the batch.
     pub live: u64,
 }
 
-/// What the index says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Index {
-    /// That of the next write.
+    /// The counter of the next write.
     pub counter: u64,
-    /// Blocks of the file.
+    /// The number of blocks of the file.
     pub blocks: u64,
     pub entries: BTreeMap<String, Entry>,
     pub commits: BTreeMap<u64, CommitRecord>,
@@ -49,14 +48,14 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// The blocks of all objects and commits: first block and how many.
+    /// The blocks of all objects and commits: first block and length.
     pub fn runs(&self) -> impl Iterator<Item = (u64, u64)> {
         let entries = self.entries.values().map(|entry| (entry.first, entry.blocks));
         entries.chain(self.commits.values().map(|commit| (commit.first, commit.blocks)))
     }
 
-    /// Whether each block is of one object, commit or free run at most, or of the chain of the index. Whoever believes
-    /// anything else overwrites what is needed.
+    /// Returns `true` if each block belongs to at most one object, commit, free run, or the chain of the index. Using
+    /// any other index would overwrite needed blocks.
     pub fn is_disjoint(&self, chain: &[u64]) -> bool {
         let mut is_taken = vec![false; usize::try_from(self.blocks).unwrap_or(usize::MAX)];
         let chain = chain.iter().map(|block| (*block, 1));
@@ -66,7 +65,7 @@ impl Index {
         })
     }
 
-    /// The bytes that say all of it.
+    /// Encodes the index.
     pub fn encode(&self) -> Vec<u8> {
         let Self { counter, blocks, entries, commits, free } = self;
         let mut bytes = Vec::with_capacity(64 + entries.len() * 16);
@@ -95,7 +94,7 @@ impl Index {
         bytes
     }
 
-    /// `None` if it is not one. Nothing is allocated by a declared number.
+    /// Decodes an index; `None` if it is invalid. Never allocates by a declared number.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let reader = &mut Reader::new(bytes);
         let mut index = Self { counter: take(reader)?, blocks: take(reader)?, ..Self::default() };
@@ -118,7 +117,7 @@ impl Index {
             }
             entries.push((str::from_utf8(&key).ok()?.to_owned(), Entry { version, first, blocks, counter, in_batch }));
         }
-        // They are in order: this is quicker than one by one.
+        // They are sorted, so collecting is faster than inserting one by one.
         index.entries = entries.into_iter().collect();
         for _ in 0..take(reader)? {
             let (counter, first, blocks, live) = (take(reader)?, take(reader)?, take(reader)?, take(reader)?);
@@ -141,7 +140,8 @@ impl Index {
     }
 }
 
-/// Bytes of the index of a file of so many blocks at the most: each block is of one object, commit or free run at least.
+/// The maximum size in bytes of the index of a file with this many blocks: every object, commit and free run has at
+/// least one block.
 pub(super) const fn most_bytes(blocks: u64) -> u64 {
     blocks.saturating_mul((MAX_KEY_BYTES + 10 * 10) as u64).saturating_add(100)
 }

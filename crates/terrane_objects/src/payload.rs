@@ -1,20 +1,19 @@
-//! The bytes of an object as they are in its blocks: how they are encoded, how many they are when decoded, and they.
+//! Payloads: the bytes of objects in their blocks, consisting of the encoding, the decoded length and the encoded bytes.
 
 use super::MAX_KEY_BYTES;
 use crate::bytes::Reader;
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 
-/// In front of the bytes.
 const HEAD: usize = 9;
 const PLAIN: u8 = 0;
 const ZLIB: u8 = 1;
-/// Bytes beyond those that are expected.
+/// Spare bytes beyond the expected ones.
 const SPARE: usize = 512;
 
-/// Compressed, if that makes it smaller: at a level from 0, for no compression at all, to 9. The tables for it are made with the
-/// first object, and kept.
+/// Encodes data, compressed if that is smaller. The level is 0 for no compression to 9. The tables are allocated for
+/// the first object and reused.
 pub(super) fn encode(tables: &mut Option<Compress>, level: u32, data: &[u8]) -> Vec<u8> {
-    // What needs more room than this is not smaller.
+    // If compression needs more space than this, it is not smaller.
     let mut payload = Vec::with_capacity(HEAD + data.len());
     payload.push(ZLIB);
     payload.extend_from_slice(&(data.len() as u64).to_le_bytes());
@@ -32,7 +31,7 @@ pub(super) fn encode(tables: &mut Option<Compress>, level: u32, data: &[u8]) -> 
     payload
 }
 
-/// The bytes of an object, of which there are not more than `limit`. The reason, if these are none of one.
+/// Decodes the bytes of an object, at most `limit`. The error is the reason why the payload is invalid.
 pub(super) fn decode(mut payload: Vec<u8>, limit: u64) -> Result<Vec<u8>, String> {
     let Some((head, encoded)) = payload.split_first_chunk::<HEAD>() else { return Err("it is too short".into()) };
     let [encoding, length @ ..] = *head;
@@ -54,10 +53,10 @@ pub(super) fn decode(mut payload: Vec<u8>, limit: u64) -> Result<Vec<u8>, String
     }
 }
 
-/// What was compressed, if it is not more than so many bytes.
+/// Decompresses data of at most `length` bytes.
 fn inflate(encoded: &[u8], length: u64) -> Option<Vec<u8>> {
     let mut stream = Decompress::new(true);
-    // Memory grows with what comes, not with what is said to come. At the end it is quicker with some room to spare.
+    // Memory grows with the actual data, not with the declared length. Spare room makes the end faster.
     let expected = length.min(16 * encoded.len() as u64);
     let mut data = Vec::with_capacity(expected as usize + SPARE);
     loop {
@@ -67,7 +66,7 @@ fn inflate(encoded: &[u8], length: u64) -> Option<Vec<u8>> {
         let (is_stuck, is_full) = ((stream.total_in(), data.len()) == before, data.len() == data.capacity());
         match status {
             Status::StreamEnd => return Some(data),
-            // It ends in the middle, or goes on beyond its end.
+            // The data is truncated, or continues beyond its declared length.
             _ if is_stuck && !is_full || data.len() as u64 > length => return None,
             _ if is_full => data.reserve(data.len()),
             _ => {}
@@ -75,7 +74,7 @@ fn inflate(encoded: &[u8], length: u64) -> Option<Vec<u8>> {
     }
 }
 
-/// Tells each key that the data of a commit deletes; `None` if it is none of a commit.
+/// Calls `tell` with each key that a commit's data deletes; `None` if it is not the data of a commit.
 pub(super) fn deleted_keys(data: &[u8], mut tell: impl FnMut(&str)) -> Option<()> {
     let mut reader = Reader::new(data);
     while reader.left() > 0 {
@@ -92,7 +91,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    /// Bytes that become much smaller, or hardly so.
+    /// Bytes that compress well or badly.
     fn bytes() -> impl Strategy<Value = Vec<u8>> {
         let run = (any::<u8>(), prop_oneof![1..3_usize, 1..400_usize, 1..9_000_usize]);
         let runs = vec(run, 0..60);

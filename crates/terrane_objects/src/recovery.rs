@@ -1,4 +1,4 @@
-//! The index made anew of what the blocks say.
+//! Rebuilds the index from the blocks.
 
 use super::block::{self, FILE_BLOCK_BYTES, Kind};
 use super::index::{CommitRecord, Entry, Index};
@@ -6,14 +6,14 @@ use super::{Disk, ObjectStoreError, payload};
 use crate::work::FileError;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Blocks that are read at a time.
+/// The number of blocks that are read at a time.
 const AT_ONCE: u64 = 256;
-/// What was found in a store whose index was lost.
+/// The findings in a store whose index was lost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovery {
-    /// Blocks whose checksum is wrong: they were being written, or are damaged.
+    /// The number of blocks with wrong checksums, which were being written or are damaged.
     pub damaged_blocks: u64,
-    /// Writes that are not whole, and so not there, and why: those under way as the process ended, and those that are damaged. Of
+    /// The incomplete writes, which were dropped, with the reason: unfinished when the process ended, or damaged. Of
     /// several writes of one key, the last.
     pub dropped: BTreeMap<String, &'static str>,
 }
@@ -21,19 +21,19 @@ pub struct Recovery {
 /// By kind, key and counter.
 type Chains = BTreeMap<(Kind, String, u64), Chain>;
 
-/// What is known of a chain: its blocks by their place in it.
+/// The known parts of a chain: its blocks by their place in the chain.
 #[derive(Default)]
 struct Chain {
     version: u64,
-    /// Where the block is, and the next one.
+    /// The position of the block, and the next block.
     blocks: BTreeMap<u32, (u64, Option<u64>)>,
     is_torn: bool,
-    /// The bytes, of a commit.
+    /// The bytes, if it is a commit.
     payload: BTreeMap<u32, Vec<u8>>,
 }
 
 impl Chain {
-    /// Its first block, if it is whole.
+    /// The first block, if the chain is complete.
     fn first(&self) -> Result<u64, &'static str> {
         if self.is_torn {
             return Err("a block of it is there twice");
@@ -56,8 +56,8 @@ impl Chain {
     }
 }
 
-/// Reads every block once, and gives an index without free blocks, the whole chains that do not count (first block and how
-/// many), and a report. `start` is where data begins in block 0; a commit is not larger than `most_bytes`.
+/// Reads every block once. Returns an index without free blocks, the complete but obsolete chains (first block and
+/// length), and a report. `start` is the offset of data in block 0. A commit has at most `most_bytes`.
 pub(super) fn scan<D: Disk>(
     disk: &D,
     start: usize,
@@ -76,7 +76,7 @@ pub(super) fn scan<D: Disk>(
                 continue;
             }
             let found = block::decode(block, if at == 0 { start } else { 0 });
-            // The first line is in block 0: there is no room for anything but the index.
+            // Block 0 also has the first line, so only the index can be in it.
             let Some((trailer, data)) = found.filter(|(trailer, _)| at > 0 || trailer.kind == Kind::Index) else {
                 report.damaged_blocks += 1;
                 continue;
@@ -100,10 +100,10 @@ pub(super) fn scan<D: Disk>(
     Ok((index, stale, report))
 }
 
-/// The commits that are whole, of which nothing is known to be there yet, and when each key was deleted last.
+/// The complete commits, none of whose objects have been found yet, and the counter of the last delete of each key.
 fn read_commits(chains: &Chains, most_bytes: u64) -> (BTreeMap<u64, CommitRecord>, BTreeMap<String, u64>) {
     let (mut commits, mut deletes) = (BTreeMap::new(), BTreeMap::<String, u64>::new());
-    // Others need not be remembered, however many a commit names.
+    // Other keys need not be remembered, however many a commit names.
     let keys: BTreeSet<&str> = chains.keys().map(|(_, key, _)| key.as_str()).collect();
     for ((_, _, counter), chain) in chains.iter().filter(|((kind, ..), _)| *kind == Kind::Commit) {
         let payload = chain.payload.values().flatten().copied().collect();
@@ -122,7 +122,7 @@ fn read_commits(chains: &Chains, most_bytes: u64) -> (BTreeMap<u64, CommitRecord
     (commits, deletes)
 }
 
-/// Puts the objects that count into the index. Gives the chains that are whole and do not count.
+/// Adds the valid objects to the index. Returns the complete but obsolete chains.
 fn sort_out(
     chains: Chains,
     index: &mut Index,
@@ -144,7 +144,7 @@ fn sort_out(
             Ok(first) => first,
             Err(reason) => {
                 report.dropped.insert(key, reason);
-                // What is left of it is free, and what is whole is not to be taken for something later.
+                // Its blocks are free, and a complete chain must not become valid later.
                 stale.extend(chain.first().ok().map(|first| (first, blocks)));
                 continue;
             }
@@ -162,7 +162,7 @@ fn sort_out(
             commit.live += 1;
         }
     }
-    // A commit that only says what is deleted says it until that is gone.
+    // A commit with only deletes is needed until the deleted objects are gone.
     stale.extend(commits.values().filter(|commit| commit.live == 0).map(|commit| (commit.first, commit.blocks)));
     commits.retain(|_, commit| commit.live > 0);
     stale

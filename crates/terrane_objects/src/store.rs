@@ -1,4 +1,4 @@
-//! The store: opening, reading, writing.
+//! [`ObjectStore`]: opening, reading and writing.
 
 mod batches;
 mod chains;
@@ -17,17 +17,17 @@ use std::path::Path;
 
 type Result<T> = std::result::Result<T, ObjectStoreError>;
 
-/// How a store is written.
+/// Options for writing a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObjectStoreOptions {
-    /// How much time is spent on making objects small: 0 for none at all to 9.
+    /// The compression level: 0 for none to 9 for the smallest objects.
     pub level: u32,
-    /// Whether a write or a delete returns only when it outlives a loss of power. Otherwise [`ObjectStore::sync`] does that for
-    /// all before it. Batches are synced in any case.
+    /// Whether a write or a delete only returns once it survives a loss of power. Otherwise [`ObjectStore::sync`] does
+    /// this for all earlier changes. Batches are always synced.
     pub sync: bool,
-    /// Whether blocks that are not needed any more are filled with zeros, so that nothing can be found in them.
+    /// Whether to fill unused blocks with zeros, so that their old content cannot be read.
     pub zero_freed: bool,
-    /// Bytes of an object at the most, so that no file can ask for more memory.
+    /// The maximum size of an object in bytes, which limits the memory that a file can cause.
     pub most_bytes: u64,
 }
 
@@ -41,7 +41,7 @@ impl Default for ObjectStoreOptions {
 /// An object that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Object {
-    /// How often the object changed, or what else whoever wrote it counts.
+    /// The number of changes of the object, or another number of the writer's choice.
     pub version: u64,
     /// Its bytes.
     pub data: Vec<u8>,
@@ -49,35 +49,33 @@ pub struct Object {
 
 /// A portable file of versioned objects. See the [module](super).
 ///
-/// Whoever drops it without [`close`](Self::close) does not hear of errors.
+/// Dropping a store without [`close`](Self::close) ignores errors.
 #[derive(Debug)]
 pub struct ObjectStore<D: Disk = FileDisk> {
     disk: D,
     signature: String,
-    /// Where data begins in block 0: bytes of the first line.
+    /// The offset of data in block 0: the length of the first line.
     start: usize,
     pub(super) options: ObjectStoreOptions,
     is_writable: bool,
-    /// Those of the compression.
     tables: Option<Compress>,
-    /// What is where.
+    /// The places of all objects.
     index: Index,
-    /// Replaced by what is not synced yet.
+    /// Blocks that were replaced by writes that are not synced yet.
     superseded: Vec<(u64, u64)>,
-    /// Commits of batches of which nothing is left, once what replaced it is synced.
+    /// Commits of batches without remaining objects, to be removed once the replacing writes are synced.
     retired: Vec<u64>,
-    /// Blocks of what must never come back and could not be marked as free.
+    /// Chains that must never become valid, but could not be marked as free yet.
     haunted: Vec<(u64, u64)>,
     /// The blocks of the index in the file.
     chain: Vec<u64>,
-    /// The index in the file is the one in memory.
+    /// `true` if the index in the file equals the one in memory.
     is_index_written: bool,
     is_synced: bool,
     recovery: Option<Recovery>,
 }
 
 impl<D: Disk> ObjectStore<D> {
-    /// Makes a store on an empty disk.
     pub(super) fn create_on(disk: D, signature: &str, options: ObjectStoreOptions) -> Result<Self> {
         let line = file::line(signature)?;
         let mut store = Self::new(disk, signature, options, true, 1);
@@ -88,7 +86,6 @@ impl<D: Disk> ObjectStore<D> {
         Ok(store)
     }
 
-    /// Opens the store on a disk.
     pub(super) fn open_on(disk: D, expected: &str, options: ObjectStoreOptions, is_writable: bool) -> Result<Self> {
         let (mut store, first, blocks) = Self::begun_on(disk, expected, options, is_writable)?;
         match store.stored_index(&first) {
@@ -98,14 +95,14 @@ impl<D: Disk> ObjectStore<D> {
         Ok(store)
     }
 
-    /// Opens the store on a disk to read all that is whole.
+    /// Opens the store on a disk to read all undamaged objects.
     pub(super) fn salvage_on(disk: D, expected: &str) -> Result<Self> {
         let (mut store, _, blocks) = Self::begun_on(disk, expected, ObjectStoreOptions::default(), false)?;
         store.recover(blocks, true)?;
         Ok(store)
     }
 
-    /// A store whose objects are not known yet, its first block, and the number of whole blocks in its file.
+    /// A store without its objects, its first block, and the number of complete blocks in its file.
     fn begun_on(
         disk: D,
         expected: &str,
@@ -122,11 +119,11 @@ impl<D: Disk> ObjectStore<D> {
             return Err(ObjectStoreError::Signature { path, expected, found });
         }
         let blocks = length / FILE_BLOCK_BYTES as u64;
-        // One that was cut short has a block 0 all the same, which is nobody else's.
+        // Block 0 of a truncated file still belongs to the index.
         Ok((Self::new(disk, expected, options, is_writable, blocks.max(1)), first, blocks))
     }
 
-    /// A store with nothing in it, in a file of so many blocks.
+    /// An empty store in a file of this many blocks.
     fn new(disk: D, signature: &str, options: ObjectStoreOptions, is_writable: bool, blocks: u64) -> Self {
         Self {
             disk,
@@ -146,7 +143,7 @@ impl<D: Disk> ObjectStore<D> {
         }
     }
 
-    /// What was found and made of it, if the index had to be made anew when the store was opened.
+    /// The result of rebuilding the index, if that was necessary when the store was opened.
     pub fn recovery(&self) -> Option<&Recovery> {
         self.recovery.as_ref()
     }
@@ -156,46 +153,46 @@ impl<D: Disk> ObjectStore<D> {
         &self.signature
     }
 
-    /// Where it is.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         self.disk.path()
     }
 
-    /// How many objects there are.
+    /// The number of objects.
     pub fn len(&self) -> usize {
         self.index.entries.len()
     }
 
-    /// Whether there are none.
+    /// Returns `true` if there are no objects.
     pub fn is_empty(&self) -> bool {
         self.index.entries.is_empty()
     }
 
-    /// Bytes of the file.
+    /// The size of the file in bytes.
     pub fn size(&self) -> u64 {
         self.index.blocks * FILE_BLOCK_BYTES as u64
     }
 
-    /// Bytes of the file that nothing is in.
+    /// The size of the file's unused space in bytes.
     pub fn free_space(&self) -> u64 {
         let superseded: u64 = self.superseded.iter().chain(&self.haunted).map(|(_, blocks)| blocks).sum();
         (self.index.free.blocks() + superseded) * FILE_BLOCK_BYTES as u64
     }
 
-    /// Whether there is an object of this key.
+    /// Returns `true` if there is an object with this key.
     pub fn contains(&self, key: &str) -> bool {
         self.index.entries.contains_key(key)
     }
 
-    /// Keys and versions of all objects whose keys begin so, by key. All keys begin with "".
+    /// The keys and versions of all objects whose keys begin with `prefix`, sorted by key. All keys begin with "".
     pub fn with_prefix<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, u64)> {
         let from = self.index.entries.range::<str, _>((Bound::Included(prefix), Bound::Unbounded));
         from.take_while(move |(key, _)| key.starts_with(prefix)).map(|(key, entry)| (key.as_str(), entry.version))
     }
 
-    /// Whether the object `key` may have been lost with the end of the batch that the object `written` belongs to: the objects of
-    /// a batch are written in the order of their keys. Only a store that was opened to be
-    /// [salvaged](ObjectStore::open_to_salvage) has parts of batches.
+    /// Returns `true` if the object `key` may have been lost with the end of the batch of the object `written`: the
+    /// objects of a batch are written in the order of their keys. Only a [salvaged](ObjectStore::open_to_salvage)
+    /// store contains incomplete batches.
     #[doc(hidden)]
     pub fn may_be_cut_off(&self, key: &str, written: &str) -> bool {
         let torn = self
@@ -205,14 +202,14 @@ impl<D: Disk> ObjectStore<D> {
             .filter(|entry| entry.in_batch && !self.index.commits.contains_key(&entry.counter));
         let Some(Entry { counter, .. }) = torn else { return false };
         let of_batch = self.index.entries.iter().filter(|(_, entry)| entry.in_batch && entry.counter == *counter);
-        // The last key may belong to a small object that fills a gap further in front, so the place decides.
+        // The last key may belong to a small object that fills an earlier gap, so the position decides.
         of_batch.max_by_key(|(_, entry)| entry.first).is_some_and(|(last, _)| key > last.as_str())
     }
 
     /// Reads an object; `None` if there is none.
     ///
     /// # Errors
-    /// An object that is damaged, or larger than the options allow, which is taken for damage; what the system says.
+    /// Fails if the object is damaged, and on I/O errors. An object beyond the size limit of the options counts as damaged.
     pub fn read(&self, key: &str) -> Result<Option<Object>> {
         let Some(entry) = self.index.entries.get(key) else { return Ok(None) };
         let Entry { version, first, .. } = *entry;
@@ -226,11 +223,11 @@ impl<D: Disk> ObjectStore<D> {
         ObjectStoreError::Damaged { path, key, block, reason: reason.into() }
     }
 
-    /// Writes an object; an old version of it is gone then.
+    /// Writes an object and replaces its old version.
     ///
     /// # Errors
-    /// A key of no bytes or too many; an object that is too large; what the system says. The old version is there then, and
-    /// after a crash it is that or the new one.
+    /// Fails if the key is empty or too long, if the object is too large, and on I/O errors. The old version
+    /// then remains; after a crash it may be either version.
     pub fn write(&mut self, key: &str, version: u64, data: &[u8]) -> Result<()> {
         self.check(key, data)?;
         self.begin()?;
@@ -247,16 +244,16 @@ impl<D: Disk> ObjectStore<D> {
         Ok(())
     }
 
-    /// Deletes an object; says whether it was there.
+    /// Deletes an object. Returns `true` if it existed.
     ///
     /// # Errors
-    /// What the system says. It may be gone then, and may be there again after a crash.
+    /// Fails on I/O errors. The object may be gone then, and may exist again after a crash.
     pub fn delete(&mut self, key: &str) -> Result<bool> {
         if !self.index.entries.contains_key(key) {
             return Ok(false);
         }
         self.begin()?;
-        // No older version may be left that comes back instead.
+        // Older versions must not reappear.
         self.quiesce()?;
         let Some(entry) = self.index.entries.get(key).copied() else { return Ok(false) };
         self.is_synced = false;
@@ -270,10 +267,10 @@ impl<D: Disk> ObjectStore<D> {
         Ok(true)
     }
 
-    /// All that was written outlives a loss of power.
+    /// Makes all earlier writes survive a loss of power.
     ///
     /// # Errors
-    /// What the system says.
+    /// Fails on I/O errors.
     pub fn sync(&mut self) -> Result<()> {
         if !self.is_synced {
             self.sync_disk()?;
@@ -283,10 +280,10 @@ impl<D: Disk> ObjectStore<D> {
         Ok(())
     }
 
-    /// Writes the index and gives the file back.
+    /// Writes the index and closes the file.
     ///
     /// # Errors
-    /// As [`write_index`](Self::write_index).
+    /// Those of [`write_index`](Self::write_index).
     pub fn close(mut self) -> Result<()> {
         self.write_index()
     }
@@ -302,7 +299,7 @@ impl<D: Disk> ObjectStore<D> {
         }
     }
 
-    /// Before anything changes: the index in the file does not count any more.
+    /// Called before the first change: makes the index in the file invalid.
     fn begin(&mut self) -> Result<()> {
         if !self.is_writable {
             return Err(ObjectStoreError::ReadOnly { path: self.disk.path().to_path_buf() });
@@ -316,14 +313,14 @@ impl<D: Disk> ObjectStore<D> {
     }
 
     fn next_counter(&mut self) -> Result<u64> {
-        // No writer comes so far: somebody made the file say so.
+        // No real writer gets this far: the file was manipulated.
         let exhausted = || ObjectStoreError::Exhausted { path: self.disk.path().to_path_buf() };
         let counter = self.index.counter;
         self.index.counter = counter.checked_add(1).ok_or_else(exhausted)?;
         Ok(counter)
     }
 
-    /// Takes in where an object is now. What it replaces is given up when that is synced.
+    /// Records the new place of an object. Its old blocks are freed when the new ones are synced.
     fn put(&mut self, key: &str, entry: Entry) {
         if let Some(old) = self.index.entries.insert(key.to_owned(), entry) {
             self.superseded.push((old.first, old.blocks));
@@ -342,7 +339,7 @@ impl<D: Disk> ObjectStore<D> {
 }
 
 impl ObjectStore<FileDisk> {
-    /// The same store, whose file has another name by now.
+    /// The same store after its file was renamed.
     pub(super) fn renamed(mut self, path: &Path) -> Self {
         self.disk.rename(path);
         self
@@ -351,7 +348,7 @@ impl ObjectStore<FileDisk> {
 
 impl<D: Disk> Drop for ObjectStore<D> {
     fn drop(&mut self) {
-        // Whoever wants to hear of it closes the store.
+        // To get errors, call `close`.
         let _ = self.write_index();
     }
 }

@@ -1,4 +1,4 @@
-//! Object stores against maps, on disks that lose power, and with damaged files.
+//! Compares object stores with maps, on disks that lose power, and with damaged files.
 
 mod crashes;
 mod faults;
@@ -16,12 +16,11 @@ const SIGNATURE: &str = "test 1";
 
 type Store = ObjectStore<PowerDisk>;
 
-/// How often a test repeats itself: `few` times, or as many times as often as `TERRANE_ROUNDS` says.
+/// The number of repetitions of a test: `few` times `TERRANE_ROUNDS`.
 fn rounds(few: u32) -> u32 {
     few * std::env::var("TERRANE_ROUNDS").ok().and_then(|times| times.parse().ok()).unwrap_or(1_u32)
 }
 
-/// What a store should hold.
 type Model = BTreeMap<String, Object>;
 
 fn options() -> ObjectStoreOptions {
@@ -41,7 +40,6 @@ fn contents(store: &Store) -> Model {
     keys.into_iter().map(|key| (key.clone(), store.read(&key).unwrap().unwrap())).collect()
 }
 
-/// What is done with a store.
 #[derive(Clone, Debug)]
 enum Do {
     Write(u8, u64, usize),
@@ -53,11 +51,11 @@ enum Do {
 }
 
 fn key(number: u8) -> String {
-    // One key is as long as can be.
+    // One key has the maximum length.
     if number == 0 { "k".repeat(512) } else { format!("chunk/{number}") }
 }
 
-/// So many bytes that no compression makes much smaller.
+/// Incompressible bytes of this length.
 fn data(seed: u64, length: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let next = |_| {
@@ -84,7 +82,7 @@ fn doing() -> impl Strategy<Value = Do> {
     ]
 }
 
-/// Does it with the store; says whether all went well. What it makes of the contents is in `model` then.
+/// Performs the operation on the store, and updates `model`. Fails with the store's error.
 fn perform(store: &mut Store, step: &Do, seed: u64, model: &mut Model) -> Result<(), ObjectStoreError> {
     let mut after = model.clone();
     match step {
@@ -147,7 +145,7 @@ proptest! {
             prop_assert_eq!(store.with_prefix("chunk/").collect::<Vec<_>>(), chunks);
         }
         prop_assert_eq!(store.size(), disk.length());
-        // Room is used again: all is gone, and the same takes no more than before.
+        // Space is reused: after deleting everything, the same objects take no more space than before.
         let keys: Vec<String> = model.keys().cloned().collect();
         for key in keys {
             store.delete(&key).unwrap();

@@ -1,5 +1,5 @@
-//! What all long work has in common, and all work on files: how far it is, what stops it, what the system refused, and what a
-//! panic in it said. And how the system gets freed memory back.
+//! Common parts of long work and of work on files: progress, stopping, I/O errors and panic messages, and
+//! returning freed memory to the system.
 
 mod file;
 mod memory;

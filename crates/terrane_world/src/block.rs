@@ -1,14 +1,14 @@
-//! Types of blocks: their names, their properties and the stable numbers that chunks hold.
+//! Block types: their names, their properties and the stable numbers that chunks store.
 //!
-//! A [`BlockRegistry`] gives every [`BlockType`] a [`BlockId`], and every [`BlockComponent`] a [`BlockComponentId`]. A world stores
-//! the registry's lists in the order of the ids, so a number keeps its meaning when the game later adds, renames, drops or
-//! reorders its types.
+//! A [`BlockRegistry`] gives every [`BlockType`] a [`BlockId`], and every [`BlockComponent`] a [`BlockComponentId`]. A
+//! world stores the registry's lists in the order of the ids, so a number keeps its meaning when the game later adds,
+//! renames, removes or reorders its types.
 //!
-//! | what | where it comes from |
+//! | data | source |
 //! |---|---|
-//! | what a type looks like, its tags | the game, at each start |
-//! | its number, its name, its components with their versions and sizes | the world, and from the game what is new |
-//! | how a value of an older version is read | the game: a migration of the [`Schema`] |
+//! | a type's appearance and tags | the game, at each start |
+//! | its number, its name, its components with their versions and sizes | the world; for new types, the game |
+//! | how values of older versions are read | the game: a migration of the [`Schema`] |
 
 mod block_component;
 mod block_name;
@@ -38,7 +38,7 @@ pub use type_records::{BlockComponentRecord, BlockRecord};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The number of a type of block in a [`BlockRegistry`]: its place in the order of registration.
+/// The number of a block type in a [`BlockRegistry`]: its place in the order of registration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct BlockId(u32);

@@ -1,4 +1,4 @@
-//! Chunks of blocks, columns of chunks, their [binary format](mod@format), and what they look like from afar.
+//! Chunks of blocks, columns of chunks, their [binary format](mod@format), and their summaries for distant views.
 
 mod assembly;
 mod block_components;
@@ -32,12 +32,12 @@ use palette::{Palette, PaletteBuilder};
 use std::borrow::Cow;
 use std::fmt;
 
-/// 16 x 16 x 16 blocks: a palette of the blocks that occur, and for each cell its place in the palette, in as few bits
-/// as the palette allows. Besides, a cell may have more [layers](Self::set_block_at), and a block
+/// 16 x 16 x 16 blocks: a palette of the blocks that occur, and for each cell an index into the palette in as few bits
+/// as possible. A cell can also have further [layers](Self::set_block_at), and a block can have
 /// [components](Self::set_component).
 ///
-/// A chunk made uniform or [compacted](Self::compact) to one block owns no heap memory. Two chunks are equal if they
-/// hold the same blocks, layers and components, whatever their palettes.
+/// A chunk that was created uniform or was [compacted](Self::compact) to one block owns no heap memory. Chunks are
+/// equal if they have the same blocks, layers and components, even if their palettes differ.
 ///
 /// ```
 /// # use terrane_world::{block::BlockId, chunk::Chunk};
@@ -49,7 +49,7 @@ use std::fmt;
 #[derive(Clone)]
 pub struct Chunk {
     content: Content,
-    /// `None` if there are none, so that an ordinary chunk costs no more for them.
+    /// `None` if there are none, so that ordinary chunks stay small.
     extras: Option<Box<Extras>>,
 }
 
@@ -60,23 +60,23 @@ enum Content {
     Mixed(Mixed),
 }
 
-/// The palette holds no block twice, and every local id is a place in it.
+/// The palette holds no block twice, and every local id is an index into it.
 #[derive(Clone)]
 struct Mixed {
     palette: Palette,
     ids: PackedIds,
-    /// Known to be canonical: every palette entry occurs, in the order of first appearance, with as few bits as that
-    /// needs, and there are at least two.
+    /// Known to be canonical: every one of at least two palette entries occurs, in the order of first appearance, and
+    /// the ids have as few bits as possible.
     is_canonical: bool,
 }
 
 impl Chunk {
-    /// A chunk of nothing but this block.
+    /// A chunk filled with this block.
     pub const fn uniform(block: BlockId) -> Self {
         Self { content: Content::Uniform(block), extras: None }
     }
 
-    /// Asks for every block, in the order of [`blocks`](Self::blocks).
+    /// Calls `block` for every cell, in the order of [`blocks`](Self::blocks).
     pub fn from_fn(mut block: impl FnMut([usize; 3]) -> BlockId) -> Self {
         let mut ids = [0; CHUNK_VOLUME];
         let mut palette = PaletteBuilder::new();
@@ -86,8 +86,8 @@ impl Chunk {
         Self { content: Content::from_canonical(palette.build(), &ids), extras: None }
     }
 
-    /// The chunk of the blocks with these numbers, all below 4,096, in the order of [`blocks`](Self::blocks). Faster than
-    /// [`from_fn`](Self::from_fn), and uses the numbers up.
+    /// A chunk of the blocks with these numbers, in the order of [`blocks`](Self::blocks). All numbers must be below
+    /// 4,096. Faster than [`from_fn`](Self::from_fn); overwrites `numbers`.
     pub(crate) fn from_numbers(numbers: &mut [u16; CHUNK_VOLUME]) -> Self {
         let mut palette = Vec::new();
         renumber(numbers, CHUNK_VOLUME, |number| palette.push(BlockId::new(number.into())));
@@ -103,9 +103,9 @@ impl Chunk {
         self.content.block(cell(position))
     }
 
-    /// Replaces the block at x, y, z and returns the old one. A block of another type has none of the old one's components.
+    /// Replaces the block at x, y, z and returns the old one. If the type changes, the old block's components are removed.
     ///
-    /// The palette keeps blocks that no longer occur, see [`compact`](Self::compact).
+    /// The palette keeps blocks that no longer occur; see [`compact`](Self::compact).
     ///
     /// # Panics
     /// If a coordinate is not below 16, as with a slice.
@@ -119,7 +119,7 @@ impl Chunk {
         old
     }
 
-    /// The block that fills the whole chunk, if there is one, and there is nothing else in it.
+    /// The block that fills the whole chunk; `None` if there are other blocks, layers or components.
     pub fn uniform_block(&self) -> Option<BlockId> {
         if self.extras.is_some() {
             return None;
@@ -130,8 +130,8 @@ impl Chunk {
         }
     }
 
-    /// At which heights of each block column, by x and z, is a block of layer 0 that is wanted: one bit each, that of the
-    /// lowest first.
+    /// For each block column, by x and z, the heights at which `is_wanted` is true for the block of layer 0: one bit
+    /// per height, the lowest first.
     #[doc(hidden)]
     pub fn heights_of(&self, is_wanted: impl Fn(BlockId) -> bool) -> [[u16; CHUNK_SIZE]; CHUNK_SIZE] {
         let all = |is: bool| [[if is { u16::MAX } else { 0 }; CHUNK_SIZE]; CHUNK_SIZE];
@@ -172,19 +172,19 @@ impl Chunk {
         }
     }
 
-    /// Every block that occurs in layer 0, once each, and possibly some that no longer do.
+    /// Every block that occurs in layer 0, once each, and possibly some blocks that no longer occur.
     pub fn palette(&self) -> &[BlockId] {
         self.content.palette()
     }
 
-    /// Forgets the blocks that no longer occur and gives back the memory that they took.
+    /// Removes unused blocks from the palette and frees their memory.
     pub fn compact(&mut self) {
         if let Cow::Owned(compact) = self.content.canonical() {
             self.content = compact;
         }
     }
 
-    /// Bytes on the heap that this chunk owns.
+    /// The heap memory of this chunk in bytes.
     pub fn heap_bytes(&self) -> usize {
         let content = match &self.content {
             Content::Uniform(_) => 0,
@@ -227,7 +227,7 @@ impl Content {
         }
     }
 
-    /// The same blocks in the one representation that all equal chunks share.
+    /// The same blocks in canonical form, which is the same for all equal chunks.
     fn canonical(&self) -> Cow<'_, Self> {
         let Self::Mixed(mixed) = self else { return Cow::Borrowed(self) };
         if mixed.is_canonical {
@@ -239,7 +239,7 @@ impl Content {
         Cow::Owned(Self::from_canonical(palette.into_iter().collect(), &ids))
     }
 
-    /// `palette` is in the order of first appearance in `ids` and has no other entries.
+    /// `palette` must be in the order of first appearance in `ids` and have no other entries.
     fn from_canonical(palette: Palette, ids: &LocalIds) -> Self {
         if let [block] = palette.as_slice() {
             return Self::Uniform(*block);
@@ -250,23 +250,22 @@ impl Content {
 }
 
 impl Mixed {
-    /// The block in all cells, if there is one.
     fn uniform_block(&self) -> Option<BlockId> {
         if self.is_canonical {
             return None;
         }
         let first = self.ids.id(0);
-        // Edits more often leave many blocks than one, so this stops early.
+        // Edits usually leave several different blocks, so this usually stops early.
         (1..CHUNK_VOLUME).all(|cell| self.ids.id(cell) == first).then(|| self.palette.block(first))
     }
 
-    /// Whether both hold the same blocks.
     fn holds_same(&self, other: &Self) -> bool {
         let (own, others) = (self.palette.as_slice(), other.palette.as_slice());
         if self.is_canonical && other.is_canonical {
             return own == others && self.ids == other.ids;
         }
-        // No block is twice in a palette, so with the same places the ids decide. It is so after most edits.
+        // A palette holds no block twice, so equal palettes leave the comparison to the ids. This is the case after
+        // most edits.
         let common = own.len().min(others.len());
         if own[..common] == others[..common] {
             return if self.ids.bits() == other.ids.bits() {
@@ -284,7 +283,7 @@ impl Mixed {
     #[inline]
     fn set_block(&mut self, cell: usize, block: BlockId) -> BlockId {
         let old = self.palette.block(self.ids.id(cell));
-        // To write what is there already costs less than to guess wrong whether it is.
+        // Writing a block that is already there costs less than a mispredicted branch.
         self.is_canonical &= old == block;
         match self.palette.find(block) {
             Some(id) => self.ids.set_id(cell, id),
@@ -305,16 +304,15 @@ impl Mixed {
             }
         }
         if self.palette.len() == CHUNK_VOLUME {
-            // No two cells are alike, so this entry is of this cell alone.
+            // All cells differ, so no other cell uses this entry.
             self.palette.replace(self.ids.id(cell), block);
         } else {
             self.ids.set_id(cell, self.palette.push(block));
         }
     }
 
-    /// Drops the palette entries that do not occur, keeping the bits, if at most `limit` do occur.
-    ///
-    /// The limit sees to it that many blocks can be added before the next time, which pays for this one.
+    /// Removes unused palette entries, keeping the number of bits, if at most `limit` entries are used. The limit
+    /// leaves room for many new blocks before the next call, which amortizes the cost.
     fn drop_unused(&mut self, limit: usize) -> bool {
         let mut ids = self.ids.unpack();
         let mut palette = Vec::with_capacity(limit);
@@ -372,7 +370,7 @@ impl fmt::Debug for Chunk {
     }
 }
 
-/// Gives each id the next free number when it first appears, and reports it then.
+/// Gives each id the next free number at its first appearance, and reports the id then.
 fn renumber(ids: &mut LocalIds, palette_length: usize, mut first_seen: impl FnMut(u16)) {
     const UNSEEN: u16 = u16::MAX;
     let mut few = [UNSEEN; CHUNK_VOLUME];
@@ -396,7 +394,7 @@ fn renumber(ids: &mut LocalIds, palette_length: usize, mut first_seen: impl FnMu
     }
 }
 
-/// The bits of a local id into a palette of this length: the logarithm to base 2, rounded up.
+/// The number of bits of a local id for a palette of this length: the logarithm to base 2, rounded up.
 fn bits_for(palette_length: usize) -> u32 {
     usize::BITS - palette_length.saturating_sub(1).leading_zeros()
 }
@@ -411,7 +409,7 @@ pub fn cell(position: [usize; 3]) -> usize {
     cell_index(position)
 }
 
-/// Apart from [`cell`], so that the coordinates stay in registers there.
+/// Separate from [`cell`], so that the coordinates stay in registers there.
 #[cold]
 #[inline(never)]
 fn outside([x, y, z]: [usize; 3]) -> ! {

@@ -1,19 +1,19 @@
-//! Keeps the chunks around a multiplayer client up to date: a client says which version it has of each chunk, and is sent only
-//! what it does not have.
+//! Keeps the chunks around a multiplayer client up to date. A client sends the versions of its chunks, and the server
+//! only sends chunks that it does not have.
 //!
-//! No transport is part of it: messages are bytes, which any network carries that delivers them reliably and in order.
+//! There is no transport: messages are bytes, for any network that delivers them reliably and in order.
 //!
-//! * [`SyncClient`] knows what is near, shows what its [`ChunkCache`] has of that at once, and asks for all of it, nearest first.
-//! * [`SyncServer`] is one client as the server sees it: it answers "current", "here it is" or "gone", nearest first, within so
-//!   many bytes a second, and tells of chunks that change later.
+//! * [`SyncClient`] tracks the chunks nearby, immediately provides those in its [`ChunkCache`], and asks the server
+//!   about all of them, nearest first.
+//! * [`SyncServer`] represents one client on the server. It answers "current", a chunk, or "gone", nearest first,
+//!   within a number of bytes per second, and reports later changes of these chunks.
 //!
-//! A chunk is current only if its version *and* the CRC-32 of its bytes are the same, so that a server which was set
-//! back to a backup, or lost its last changes in a crash, does not take other ground for current. The bytes are those
-//! of the [chunk format](mod@crate::chunk::format) with the numbers of the server's world; the first message of a
-//! server says what they mean.
+//! A chunk is only current if both its version and the CRC-32 of its bytes match. Otherwise chunks could seem current after
+//! the server is restored from a backup, or loses its latest changes in a crash. The bytes are in the [chunk
+//! format](mod@crate::chunk::format) with the numbers of the server's world; the server's first message gives their meaning.
 //!
-//! In an app, `ChunkSyncPeer` and `ChunkSyncClient` connect this
-//! with the world. Here it is plain: whoever has it asks for messages and hands them in.
+//! In an app, `ChunkSyncPeer` and `ChunkSyncClient` connect these types with the world. Without an app, the caller
+//! passes messages on.
 
 mod area;
 mod budget;

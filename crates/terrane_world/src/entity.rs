@@ -1,64 +1,64 @@
-//! An entity as it is stored.
+//! Stored entities.
 
 use crate::bytes::{put_value, record};
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// An entity as it is stored, under its UUID.
+/// A stored entity with its UUID.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EntityRecord {
-    /// Who it is, in every session.
+    /// The entity's stable id, which is the same in every session.
     pub id: Uuid,
-    /// The dimension it is in.
+    /// The dimension of the entity.
     pub dimension: DimensionId,
-    /// The block it is in.
+    /// The block that contains the entity.
     pub block: BlockPos,
-    /// Where in that block.
+    /// The position within that block.
     pub offset: [f32; 3],
-    /// How far it holds ground loaded around it; `None` if it does not.
+    /// The distances within which the entity keeps columns loaded; `None` if it is not a viewer.
     pub viewer: Option<ViewerRecord>,
-    /// Its saved components: name and encoded value.
+    /// The saved components as pairs of name and encoded value.
     pub components: Vec<(String, Vec<u8>)>,
-    /// All below it that is saved, each after its parent and in the order of the parent's children. One list for the
-    /// whole tree: however deep it is, nobody who reads it descends.
+    /// All saved descendants, each after its parent and in the order of the parent's children. One list holds the
+    /// whole tree, so that reading a deep tree needs no recursion.
     pub children: Vec<ChildRecord>,
 }
 
-/// An entity that is stored with the one that it hangs on.
+/// An entity that is stored with its ancestor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChildRecord {
-    /// The parent's place in the list; `None` if it hangs on the entity that the list belongs to.
+    /// The parent's place in the list; `None` if the parent is the entity that the list belongs to.
     pub parent: Option<u32>,
-    /// Who it is, if it has a stable id.
+    /// The stable id, if the entity has one.
     pub id: Option<Uuid>,
-    /// Dimension, block and offset, if it has a position of its own.
+    /// Dimension, block and offset, if the entity has a position of its own.
     pub place: Option<(DimensionId, BlockPos, [f32; 3])>,
-    /// How far it holds ground loaded around it; `None` if it does not.
+    /// The distances within which the entity keeps columns loaded; `None` if it is not a viewer.
     pub viewer: Option<ViewerRecord>,
-    /// Its saved components: name and encoded value.
+    /// The saved components as pairs of name and encoded value.
     pub components: Vec<(String, Vec<u8>)>,
 }
 
-/// How far an entity holds ground loaded around it, as it is stored.
+/// The stored distances within which an entity keeps columns loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ViewerRecord {
-    /// Ground is loaded within this distance, in columns.
+    /// The load radius in columns.
     pub radius: u32,
-    /// Ground is generated within this distance, in columns, if that is further.
+    /// The generation radius in columns, if it is larger than the load radius.
     pub generation_radius: u32,
-    /// How far up and down, in chunks, where not all of a column is loaded together.
+    /// The vertical radius in chunks, for sparse dimensions.
     pub vertical_radius: u32,
 }
 
 /// The name of the saved component that makes an entity a player.
 const COMPONENT: &str = "bevy_terrane::Player";
 
-/// What that component was called in older worlds.
+/// The name of that component in older worlds.
 #[doc(hidden)]
 pub const FORMER_PLAYER_COMPONENT: &str = "bevy_terrane::simulation::player::Player";
 
-/// The saved component of a player of this name.
+/// The saved component of a player with this name.
 #[doc(hidden)]
 pub fn player_component(name: &str) -> (String, Vec<u8>) {
     (COMPONENT.to_owned(), put_value(Vec::new(), name))
@@ -68,12 +68,12 @@ pub fn player_component(name: &str) -> (String, Vec<u8>) {
 const FORMAT: u8 = 3;
 
 impl EntityRecord {
-    /// The column it is in.
+    /// The column that contains the entity.
     pub fn column(&self) -> ColumnPos {
         self.block.column()
     }
 
-    /// Who is in its tree: itself, and its children that have a stable id.
+    /// The stable ids in the entity's tree: its own and those of its descendants that have one.
     #[doc(hidden)]
     pub fn ids(&self) -> impl Iterator<Item = Uuid> {
         [self.id].into_iter().chain(self.children.iter().filter_map(|child| child.id))
@@ -90,7 +90,7 @@ impl EntityRecord {
         entity.check().map(|()| entity)
     }
 
-    /// Those of it and of its children that hold ground loaded: who, around which block, and how far.
+    /// The viewers in the entity's tree: UUID, block and distances.
     pub fn viewers(&self) -> impl Iterator<Item = (Uuid, BlockPos, ViewerRecord)> {
         let own = self.viewer.map(|viewer| (self.id, self.block, viewer));
         let of_child = |child: &ChildRecord| {
@@ -100,14 +100,13 @@ impl EntityRecord {
         own.into_iter().chain(self.children.iter().filter_map(of_child))
     }
 
-    /// The player's name, if it is one.
+    /// The player's name, if the entity is a player.
     pub fn player(&self) -> Option<String> {
         let is_player = |name: &str| [COMPONENT, FORMER_PLAYER_COMPONENT].contains(&name);
         let (_, bytes) = self.components.iter().find(|(name, _)| is_player(name))?;
         postcard::from_bytes(bytes).ok()
     }
 
-    /// What is wrong with the tree below it, if anything is.
     fn check(&self) -> Result<(), String> {
         let astray =
             |(place, child): (usize, &ChildRecord)| child.parent.is_some_and(|parent| parent as usize >= place);

@@ -1,14 +1,14 @@
-//! Where new ground comes from: the [`Generator`] trait, generators to start with, and the [`DistanceGraph`] that
-//! knows the nearest ground still to be generated.
+//! Generating ground: the [`Generator`] trait, ready-made generators, and the [`DistanceGraph`], which finds the
+//! nearest columns that are still missing.
 //!
-//! | generator | makes |
+//! | generator | result |
 //! |---|---|
 //! | [`Void`] | nothing |
 //! | [`Flat`] | level layers |
 //! | [`Hills`] | endless smooth hills from noise |
 //! | [`Heightmap`] | real or drawn terrain from a 16-bit greyscale PNG |
-//! | [`Layers`] | what another generator makes, changed by layers on top of it |
-//! | [`Select`] | the one or the other of two generators, by a [`Mask`] such as [`NoiseMask`], blended in between |
+//! | [`Layers`] | the ground of another generator, changed by layers |
+//! | [`Select`] | one of two generators at each place, chosen by a [`Mask`] such as [`NoiseMask`] and blended in between |
 //!
 //! | layer, a [`GenerateLayer`] | adds |
 //! |---|---|
@@ -16,7 +16,7 @@
 //! | [`Veins`] | ore, gravel or the like in the rock |
 //! | [`Caves`] | winding tunnels |
 //! | [`WaterFill`] | a sea |
-//! | [`Features`] | what stands on the ground, also across the borders of columns: [`Tree`], [`Boulder`] or any other [`Feature`], where a [`Placement`] says |
+//! | [`Features`] | objects on the ground, even across column borders: [`Tree`], [`Boulder`] or any other [`Feature`], scattered by a [`Placement`] |
 
 mod digest;
 mod distance_graph;
@@ -52,7 +52,7 @@ pub use mask::{Mask, NoiseMask};
 pub use select::Select;
 pub use surface::{Surface, SurfaceAnswer, SurfaceRequest};
 
-/// A game with the basic blocks and no others.
+/// A registry with only the basic blocks.
 #[cfg(test)]
 fn basic_blocks() -> crate::block::BlockRegistry {
     let mut registry = crate::block::BlockRegistry::new();

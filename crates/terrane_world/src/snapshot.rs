@@ -1,17 +1,17 @@
-//! Snapshots: parts of a world as they were, to be put back there or elsewhere.
+//! Snapshots: captured parts of a world, which can be restored in place or elsewhere.
 //!
-//! A [`Snapshot`] shares the chunks of the world that it was taken of, so it costs a pointer a chunk until the world changes.
-//! It is a plain value: whoever runs the world takes it column by column, and puts it back chunk by chunk.
+//! A [`Snapshot`] shares the chunks of the captured world, so until the world changes it costs one pointer per chunk.
+//! It is a plain value: the caller captures it column by column, and restores it chunk by chunk.
 //!
 //! | step | with |
 //! |---|---|
 //! | capture | [`Snapshot::add_column`] |
-//! | move, turn, flip | [`Snapshot::placed`] by a [`Relocation`]; block states follow by [`BlockTurns`] |
-//! | say in which order chunks are put back | [`RestoreSequence`] |
-//! | put back | [`Snapshot::restored_chunks`], for the blocks of a [`BlockFilter`] |
+//! | move, turn, flip | [`Snapshot::placed`] by a [`Relocation`]; [`BlockTurns`] turns the block states |
+//! | set the order of restoring chunks | [`RestoreSequence`] |
+//! | restore | [`Snapshot::restored_chunks`], for the blocks of a [`BlockFilter`] |
 //! | undo and redo | [`EditHistory`] |
 //! | read and write files of other programs | [`schematic`], [`Snapshot::to_schematic`], [`Snapshot::from_schematic`] |
-//! | keep on disk | [`StoredSnapshot`] |
+//! | store on disk | [`StoredSnapshot`] |
 //!
 //! ```
 //! use terrane_world::block::BlockId;

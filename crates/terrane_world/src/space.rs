@@ -1,7 +1,7 @@
 //! Positions on the grid, and the conversions between them.
 //!
-//! Every level is an exact power of two of the one below, so all conversions are arithmetic shifts
-//! and correct at negative coordinates and at the edges of `i64`.
+//! Every level is an exact power of two of the level below. All conversions are therefore arithmetic shifts, and
+//! correct at negative coordinates and at the edges of `i64`.
 //!
 //! | level | holds | from |
 //! |---|---|---|
@@ -9,11 +9,11 @@
 //! | [`ChunkPos`] | 16 x 16 x 16 blocks | block >> 4 |
 //! | [`ColumnPos`] | every chunk with the same x and z | chunk without y |
 //! | [`BatchPos`] | 4 x 4 columns, the unit of generation work | column >> 2 |
-//! | [`TilePos`] | 8 x 8 batches, a piece of what is known of columns | batch >> 3 |
-//! | [`SectionPos`] | 2^n x 2^n columns, the regionizer's grain | column >> n |
+//! | [`TilePos`] | 8 x 8 batches, the unit in which stored columns are tracked | batch >> 3 |
+//! | [`SectionPos`] | 2^n x 2^n columns, the unit of the regionizer | column >> n |
 //!
-//! A [`ColumnArea`] is a disc, a square or a box of columns, a [`HeightSet`] some of the chunks above each other. A
-//! [`BlockBox`] is all blocks between two corners, a [`ChunkPart`] what one chunk has of it.
+//! A [`ColumnArea`] is a disc, a square or a box of columns, and a [`HeightSet`] a set of chunk heights. A
+//! [`BlockBox`] is all blocks between two corners, and a [`ChunkPart`] the cells of one chunk that lie in a box.
 
 mod area;
 mod bits;
@@ -46,30 +46,30 @@ pub const TILE_COLUMNS: usize = 8 * BATCH_SIZE;
 /// Batches in a tile.
 pub const TILE_BATCHES: usize = 64;
 
-/// The coordinates along any axis that a column or a chunk with blocks in it can have; of the heights of chunks, all.
+/// The possible coordinates of columns and chunks with blocks, on any axis.
 pub const CHUNK_COORDINATES: Range<i64> = i64::MIN >> 4..(i64::MAX >> 4) + 1;
 
-/// The heights of the chunks that hold the blocks of a range, which is not empty.
+/// The heights of the chunks that hold a range of block heights. The range must not be empty.
 pub const fn chunk_heights(blocks: &Range<i64>) -> Range<i64> {
     blocks.start >> 4..((blocks.end - 1) >> 4) + 1
 }
 
-/// The place of a block in the order of a chunk's cells: x slowest, then y, then z. Its coordinates are below 16.
+/// The index of a cell in the order x slowest, then y, then z. The coordinates are below 16.
 #[inline]
 pub const fn cell_index([x, y, z]: [usize; 3]) -> usize {
     x << 8 | y << 4 | z
 }
 
-/// The block at a place in the order of a chunk's cells.
+/// The cell at an index of [`cell_index`].
 #[inline]
 pub const fn cell_position(index: usize) -> [usize; 3] {
     [index / CHUNK_SIZE / CHUNK_SIZE, index / CHUNK_SIZE % CHUNK_SIZE, index % CHUNK_SIZE]
 }
 
-/// The radius of a disc with at most so many columns; 0, the disc with one column, if there is none.
+/// The radius of the largest disc with at most this many columns; 0, the disc with one column, if there is none.
 #[doc(hidden)]
 pub fn disc_radius(columns: u64) -> u32 {
-    // A disc of radius r has no more columns than one of radius r + sqrt(1/2) has area.
+    // A disc of radius r has at most as many columns as a disc of radius r + sqrt(1/2) has area.
     ((columns as f64 / PI).sqrt() - FRAC_1_SQRT_2).max(0.0) as u32
 }
 
@@ -114,15 +114,15 @@ position!(
     BatchPos { x, z }
 );
 position!(
-    /// A square of 8 x 8 batches, 32 x 32 columns: the piece in which it is stored which columns there are.
+    /// A square of 8 x 8 batches (32 x 32 columns), the unit in which stored columns are tracked.
     TilePos { x, z }
 );
 position!(
-    /// A square of 2^n x 2^n columns, the grain of the regionizer; n is its `section_shift`.
+    /// A square of 2^n x 2^n columns, the unit of the regionizer. n is its `section_shift`.
     SectionPos { x, z }
 );
 
-/// A dimension's number within its world: given once, stored under the dimension's name, never used again.
+/// A dimension's number within its world. It is stored under the dimension's name and never reused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct DimensionId(pub u64);
 
@@ -132,15 +132,15 @@ impl fmt::Display for DimensionId {
     }
 }
 
-/// Which generator makes a dimension. Two generators with equal identities make equal columns, so it is stored with the
-/// dimension and cannot change, or new ground would not fit to old.
+/// The identity of a dimension's generator. Generators with equal identities make equal columns. The identity is
+/// stored with the dimension and cannot change, because new ground would not fit the old.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct GeneratorIdentity {
     /// The generator's name, such as `terrane:hills`.
     pub name: String,
-    /// Rises whenever the generator would make other columns from the same settings.
+    /// The version, which increases whenever the generator would make different columns from the same settings.
     pub version: u32,
-    /// The seed. The generators of this crate answer a digest of their seed and all their settings.
+    /// The seed. The generators of this crate use a digest of their seed and all their settings.
     pub seed: u64,
 }
 
@@ -151,7 +151,7 @@ impl GeneratorIdentity {
         Self { name: name.into(), version, seed }
     }
 
-    /// It as messages tell of it: with the seed that the game gave, where one is known.
+    /// The identity as shown in messages, with the game's own seed if it is known.
     pub fn told(&self, own_seed: Option<u64>) -> String {
         let Self { name, version, seed } = self;
         match own_seed {
@@ -187,7 +187,7 @@ impl BlockPos {
         [(self.x & 15) as usize, (self.y & 15) as usize, (self.z & 15) as usize]
     }
 
-    /// The block this far away; at the edges of `i64` it stays there.
+    /// The block at this offset, clamped at the edges of `i64`.
     #[inline]
     pub const fn offset(self, x: i64, y: i64, z: i64) -> Self {
         Self::new(self.x.saturating_add(x), self.y.saturating_add(y), self.z.saturating_add(z))
@@ -227,7 +227,7 @@ impl ColumnPos {
         self.batch().tile()
     }
 
-    /// Its bit in the column mask of its batch, 0..16: the other way round than [`BatchPos::column`].
+    /// The column's bit in the column mask of its batch, 0..16: the inverse of [`BatchPos::column`].
     #[inline]
     pub const fn in_batch(self) -> u32 {
         (self.x & 3 | (self.z & 3) << 2) as u32
@@ -251,13 +251,13 @@ impl ColumnPos {
         BlockPos::new(self.x << 4, y, self.z << 4)
     }
 
-    /// Whether there are blocks so far out.
+    /// Returns `true` if the column lies within the coordinates that blocks can have.
     #[inline]
     pub fn exists(self) -> bool {
         CHUNK_COORDINATES.contains(&self.x) && CHUNK_COORDINATES.contains(&self.z)
     }
 
-    /// The column this far away; at the edges of `i64` it stays there.
+    /// The column at this offset, clamped at the edges of `i64`.
     #[inline]
     pub const fn offset(self, x: i64, z: i64) -> Self {
         Self::new(self.x.saturating_add(x), self.z.saturating_add(z))
@@ -268,7 +268,7 @@ impl ColumnPos {
     pub const fn distance_squared(self, other: Self) -> u128 {
         let x = self.x.abs_diff(other.x) as u128;
         let z = self.z.abs_diff(other.z) as u128;
-        // Two squares of at most 64 bits each: only their sum can leave u128, at opposite corners.
+        // Both squares fit into 64 bits, so only their sum can overflow a u128, at opposite corners.
         (x * x).saturating_add(z * z)
     }
 }
@@ -291,7 +291,7 @@ impl BatchPos {
         TilePos::new(self.x >> 3, self.z >> 3)
     }
 
-    /// Its place in its tile, 0..64: the other way round than [`TilePos::batch`].
+    /// The batch's place in its tile, 0..64: the inverse of [`TilePos::batch`].
     #[inline]
     pub const fn in_tile(self) -> usize {
         (self.x & 7 | (self.z & 7) << 3) as usize

@@ -1,33 +1,33 @@
-//! Small structured values: one byte for their format, then postcard.
+//! Records: small structured values with one byte for the format, then postcard.
 
 use super as bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The format of a value that says nothing else.
+/// The default format number.
 pub const FORMAT: u8 = 1;
 
-/// The stored form of `value`, which has no paths in it.
+/// Encodes `value`, which must not contain paths.
 pub fn encode<T: Serialize>(value: &T) -> Vec<u8> {
     encode_as(FORMAT, value)
 }
 
-/// The stored form of `value` in a format of its own.
+/// Encodes `value` with a format number of its own.
 pub fn encode_as<T: Serialize>(format: u8, value: &T) -> Vec<u8> {
     bytes::put_value(vec![format], value)
 }
 
-/// The stored form of a `value` that may have paths in it. The reason, if it has none.
+/// Encodes a `value` that may contain paths. The error is the reason why it cannot be encoded.
 pub fn try_encode<T: Serialize>(value: &T) -> Result<Vec<u8>, String> {
     bytes::try_put_value(vec![FORMAT], value)
 }
 
-/// The value with this stored form. The reason, if there is none.
+/// Decodes a value. The error is the reason why the bytes are invalid.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     decode_as(FORMAT, bytes)
 }
 
-/// The value with this stored form in a format of its own.
+/// Decodes a value with a format number of its own.
 pub fn decode_as<T: DeserializeOwned>(known: u8, bytes: &[u8]) -> Result<T, String> {
     match bytes.split_first() {
         None => Err("it is empty".into()),
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn a_length_that_lies_allocates_nothing() {
-        // A list of u64::MAX texts, and a text as long.
+        // A list of u64::MAX texts, and a text of that length.
         let length = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
         assert!(decode::<Vec<String>>(&[&[FORMAT][..], &length].concat()).is_err());
         assert!(decode::<String>(&[&[FORMAT][..], &length].concat()).is_err());

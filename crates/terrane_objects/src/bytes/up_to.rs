@@ -1,10 +1,10 @@
-//! Lists that are not longer than they may be, so that no bytes can ask for more memory than is right.
+//! Lists with a maximum length, so that invalid bytes cannot cause large allocations.
 
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::fmt;
 
-/// A list that is not longer than this.
+/// A list of at most `MOST` elements.
 #[derive(Debug, Default)]
 #[doc(hidden)]
 pub struct UpTo<T, const MOST: usize>(pub Vec<T>);
@@ -21,7 +21,6 @@ pub fn up_to<'de, D: Deserializer<'de>, T: Deserialize<'de>, const MOST: usize>(
     UpTo::<T, MOST>::deserialize(list).map(|list| list.0)
 }
 
-/// Takes the elements one after the other.
 impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for UpTo<T, MOST> {
     type Value = Self;
 

@@ -1,4 +1,4 @@
-//! Batches: all of one is there before any of it counts.
+//! Batches: all parts of a batch are on disk before any of them counts.
 
 use super::{Entry, ObjectStore, Result};
 use crate::block::Kind;
@@ -7,10 +7,10 @@ use crate::index::CommitRecord;
 use crate::{Disk, ObjectBatch, payload};
 
 impl<D: Disk> ObjectStore<D> {
-    /// Makes several changes, which are there after a crash all or none.
+    /// Applies several changes. After a crash, all or none of them exist.
     ///
     /// # Errors
-    /// As [`write`](Self::write); then nothing has changed.
+    /// Those of [`write`](Self::write). Nothing has changed then.
     pub fn apply(&mut self, batch: &ObjectBatch) -> Result<()> {
         for (key, change) in &batch.changes {
             self.check(key, change.as_ref().map_or(&[], |(_, data)| data))?;
@@ -40,7 +40,7 @@ impl<D: Disk> ObjectStore<D> {
         Ok(())
     }
 
-    /// Writes the objects of a batch, and then that they count. `runs` are the blocks that this takes, also after an error.
+    /// Writes the objects of a batch, and then its commit. `runs` are the blocks that this takes, even after an error.
     fn write_batch<'a>(
         &mut self,
         batch: &'a ObjectBatch,
@@ -62,7 +62,7 @@ impl<D: Disk> ObjectStore<D> {
                 }
             }
         }
-        // All of it is there before it is said to be.
+        // All objects must be on disk before the commit.
         self.sync_disk()?;
         let payload = payload::encode(&mut self.tables, self.options.level, &deleted);
         let commit = self.write_chain(Kind::Commit, "", (0, counter), &payload)?;

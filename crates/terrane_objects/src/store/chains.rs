@@ -1,21 +1,20 @@
-//! Chains of blocks: read, and written to where nothing is.
+//! Reads chains of blocks, and writes them to free blocks.
 
 use super::{Entry, ObjectStore, Result};
 use crate::Disk;
 use crate::block::{self, FILE_BLOCK_BYTES, Kind, Trailer};
 use crate::work::FileError;
 
-/// Blocks that are read or written at a time.
+/// The maximum number of blocks that are read or written at a time.
 const MAX_AT_ONCE: usize = 1_024;
 
-/// Blocks that so many bytes take, if data of the first one begins at `start`.
+/// The number of blocks for this many bytes, if data of the first one begins at `start`.
 pub(super) fn blocks_of(key: &str, bytes: usize, start: usize) -> u64 {
     let rest = bytes.saturating_sub(block::capacity(key, start));
     1 + rest.div_ceil(block::capacity(key, 0)) as u64
 }
 
 impl<D: Disk> ObjectStore<D> {
-    /// The bytes of the chain of an object.
     pub(super) fn read_chain(&self, key: &str, entry: &Entry) -> Result<Vec<u8>> {
         let Entry { version, first, blocks, counter, .. } = *entry;
         let mut payload = Vec::new();
@@ -24,7 +23,7 @@ impl<D: Disk> ObjectStore<D> {
             payload.resize(begin + count * FILE_BLOCK_BYTES, 0);
             let read = self.disk.read_at((first + at_once) * FILE_BLOCK_BYTES as u64, &mut payload[begin..]);
             read.map_err(FileError::of(self.disk.path(), "read"))?;
-            // The data moves up to where it belongs.
+            // Moves the data to its final place in the buffer.
             let mut end = begin;
             for place in 0..count {
                 let (sequence, offset) = (at_once + place as u64, begin + place * FILE_BLOCK_BYTES);
@@ -52,7 +51,7 @@ impl<D: Disk> ObjectStore<D> {
         Ok(payload)
     }
 
-    /// Writes a chain to where nothing is. What is there of it after an error never counts.
+    /// Writes a chain to free blocks. After an error, the written part is never valid.
     pub(super) fn write_chain(
         &mut self,
         kind: Kind,
@@ -83,7 +82,7 @@ impl<D: Disk> ObjectStore<D> {
         Ok(Entry { version, first, blocks, counter, in_batch: false })
     }
 
-    /// Blocks in a row that nobody needs.
+    /// Allocates adjacent free blocks.
     pub(super) fn allocate(&mut self, blocks: u64) -> u64 {
         self.index.free.take(blocks).unwrap_or_else(|| {
             self.index.blocks += blocks;

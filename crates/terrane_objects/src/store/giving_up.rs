@@ -1,4 +1,4 @@
-//! Blocks that are not needed any more: when they may be used again, and that nothing comes back of them.
+//! Frees blocks: decides when they can be reused, and ensures that their content never reappears.
 
 use super::{ObjectStore, Result};
 use crate::Disk;
@@ -6,12 +6,12 @@ use crate::block::{self, FILE_BLOCK_BYTES};
 use crate::work::FileError;
 use std::mem;
 
-/// Blocks that are zeroed at a time.
+/// The number of blocks that are zeroed at a time.
 const AT_ONCE: u64 = 16;
 const ZEROS: &[u8] = &[0; AT_ONCE as usize * FILE_BLOCK_BYTES];
 
 impl<D: Disk> ObjectStore<D> {
-    /// All that was written is synced: gives up what it replaced.
+    /// Frees the blocks of replaced objects after a sync.
     pub(super) fn settle(&mut self) {
         for (first, blocks) in mem::take(&mut self.superseded) {
             self.give_up(first, blocks);
@@ -19,7 +19,7 @@ impl<D: Disk> ObjectStore<D> {
         if !self.is_synced {
             return;
         }
-        // A commit may name what is deleted: that must be gone first.
+        // A commit may list deletes, so the deleted objects must be gone first.
         for counter in mem::take(&mut self.retired) {
             let Some(commit) = self.index.commits.remove(&counter) else { continue };
             self.give_up(commit.first, commit.blocks);
@@ -38,7 +38,7 @@ impl<D: Disk> ObjectStore<D> {
         Ok(self.disk.sync().map_err(FileError::of(self.disk.path(), "sync"))?)
     }
 
-    /// Waits until everything is synced, and what is given up too.
+    /// Syncs everything and frees all replaced blocks.
     pub(super) fn quiesce(&mut self) -> Result<()> {
         while !self.is_synced || !self.superseded.is_empty() || !self.retired.is_empty() {
             self.sync_disk()?;
@@ -48,11 +48,11 @@ impl<D: Disk> ObjectStore<D> {
         Ok(())
     }
 
-    /// Blocks whose first one is marked as free.
+    /// Frees blocks whose first one is marked as free.
     pub(super) fn release(&mut self, first: u64, blocks: u64) {
         if self.options.zero_freed {
             self.is_synced = false;
-            // As far as it goes: they are free in any case, and those behind the end of the file are not there.
+            // Best effort: the blocks are free in any case, and those beyond the end of the file do not exist.
             let end = self.disk.len().unwrap_or(0) / FILE_BLOCK_BYTES as u64;
             let end = end.min(first + blocks);
             let _ = (first..end).step_by(AT_ONCE as usize).try_for_each(|at| {
@@ -72,17 +72,17 @@ impl<D: Disk> ObjectStore<D> {
         synced
     }
 
-    /// These blocks hold what was not acknowledged: it must not come back later.
+    /// Marks blocks with unacknowledged writes, which must not reappear later.
     pub(super) fn haunt(&mut self, runs: &[(u64, u64)]) {
         self.haunted.extend_from_slice(runs);
-        // If it cannot be done now, then before the next change.
+        // If this fails, it is repeated before the next change.
         let _ = self.exorcise();
     }
 
     pub(super) fn exorcise(&mut self) -> Result<()> {
         while let Some((first, blocks)) = self.haunted.last().copied() {
             self.is_synced = false;
-            // Whichever blocks of it are there: without its first one it is no chain.
+            // Without its first block, a chain is invalid.
             self.mark_free(first)?;
             self.haunted.pop();
             self.release(first, blocks);
@@ -90,7 +90,7 @@ impl<D: Disk> ObjectStore<D> {
         Ok(())
     }
 
-    /// Makes a block free for whoever scans the file.
+    /// Makes a block free for a scan of the file.
     pub(super) fn mark_free(&mut self, block: u64) -> Result<()> {
         let (offset, length) = block::mark();
         let is_there =

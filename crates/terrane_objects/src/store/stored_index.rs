@@ -1,4 +1,4 @@
-//! The index in the file: read, written, and made anew if it is lost.
+//! Reads, writes and rebuilds the index in the file.
 
 use super::chains::blocks_of;
 use super::{ObjectStore, Result};
@@ -7,24 +7,24 @@ use crate::index::{self, Index};
 use crate::work::FileError;
 use crate::{Disk, payload, recovery};
 
-/// How much the index is compressed: it is written often, and its numbers do not become much smaller.
+/// The compression level of the index: it is written often, and higher levels hardly make its numbers smaller.
 const LEVEL: u32 = 3;
 
 impl<D: Disk> ObjectStore<D> {
-    /// The index in the file with its blocks, if it is whole and can be true.
+    /// The index in the file and its blocks, if it is complete and consistent.
     pub(super) fn stored_index(&self, first: &[u8; FILE_BLOCK_BYTES]) -> Option<(Index, Vec<u64>)> {
         let (payload, chain) = self.read_index_chain(first)?;
         let index = Index::decode(&payload::decode(payload, index::most_bytes(self.index.blocks)).ok()?)?;
-        // Whoever adds blocks first makes the index invalid.
+        // Adding blocks makes the index invalid first.
         (index.blocks <= self.index.blocks && index.is_disjoint(&chain)).then_some((index, chain))
     }
 
-    /// Makes the index anew of what the blocks say that are there. `keeps_torn` tells whether the whole objects of a batch count
-    /// if the batch is not whole.
+    /// Rebuilds the index from the existing blocks. `keeps_torn` decides whether complete objects of an incomplete
+    /// batch count.
     pub(super) fn recover(&mut self, blocks: u64, keeps_torn: bool) -> Result<()> {
         let found = recovery::scan(&self.disk, self.start, blocks, self.options.most_bytes, keeps_torn)?;
         let (index, stale, recovery) = found;
-        // It may have a block 0 that is not whole.
+        // Block 0 may be incomplete.
         self.index = Index { blocks: self.index.blocks, ..index };
         let mut used: Vec<(u64, u64)> = self.index.runs().chain(stale.iter().copied()).collect();
         used.sort_unstable();
@@ -34,19 +34,19 @@ impl<D: Disk> ObjectStore<D> {
             end = end.max(first + blocks);
         }
         self.recovery = Some(recovery);
-        // They are not to come back when what replaced them is deleted.
+        // They must not reappear when their replacements are deleted.
         self.haunted = stale;
         Ok(())
     }
 
-    /// The bytes of the index and its blocks, if it is whole. `first` is block 0; the others may be anywhere.
+    /// The bytes of the index and its blocks, if it is complete. `first` is block 0; the others may be anywhere.
     fn read_index_chain(&self, first: &[u8; FILE_BLOCK_BYTES]) -> Option<(Vec<u8>, Vec<u64>)> {
         let (Trailer { counter, mut next, sequence: 0, .. }, data) = part_of_index(first, self.start)? else {
             return None;
         };
         let (mut payload, mut chain) = (data.to_vec(), vec![0]);
         while let Some(at) = next {
-            // A chain that comes back to a block would have no end.
+            // A chain that returns to a block would never end.
             if chain.len() as u64 >= self.index.blocks || at >= self.index.blocks {
                 return None;
             }
@@ -63,18 +63,18 @@ impl<D: Disk> ObjectStore<D> {
         Some((payload, chain))
     }
 
-    /// Writes the index, so that the next one who opens the store need not scan it. To be called when there is nothing else to
-    /// do; [`close`](Self::close) does it too.
+    /// Writes the index, so that opening the store again needs no scan. Call this when idle; [`close`](Self::close)
+    /// does it too.
     ///
     /// # Errors
-    /// What the system says. What was written is there all the same.
+    /// Fails on I/O errors. Earlier writes are not affected.
     pub fn write_index(&mut self) -> Result<()> {
         if self.is_index_written || !self.is_writable {
             return Ok(());
         }
         self.exorcise()?;
         self.quiesce()?;
-        // What could not be written at the end is not there.
+        // Failed writes at the end may have left the file shorter.
         let length = self.disk.len().map_err(FileError::of(self.disk.path(), "measure"))?;
         self.index.blocks = self.index.free.cut(length / FILE_BLOCK_BYTES as u64, self.index.blocks);
         let counter = self.next_counter()?;
@@ -84,9 +84,9 @@ impl<D: Disk> ObjectStore<D> {
         Ok(())
     }
 
-    /// The bytes of the index, after its chain has got the blocks that they need.
+    /// The encoded index, after extending its chain to the required length.
     fn encoded_index(&mut self) -> Vec<u8> {
-        // Its own chain changes what is free, and so what is in it.
+        // The chain of the index changes the free blocks, and so the index itself.
         loop {
             let payload = payload::encode(&mut None, LEVEL, &self.index.encode());
             let wanted = blocks_of("", payload.len(), self.start);
@@ -100,11 +100,10 @@ impl<D: Disk> ObjectStore<D> {
         }
     }
 
-    /// Writes the chain of the index, block 0 last.
     fn write_index_chain(&mut self, counter: u64, payload: &[u8]) -> Result<()> {
         let mut rest = payload;
         let mut blocks = Vec::with_capacity(self.chain.len());
-        // One that has become shorter keeps its blocks, empty ones at the end.
+        // A chain that has become shorter keeps its blocks, with empty ones at the end.
         for (sequence, at) in self.chain.iter().enumerate() {
             let start = if *at == 0 { self.start } else { 0 };
             let (part, behind) = rest.split_at(rest.len().min(block::capacity("", start)));
@@ -122,7 +121,7 @@ impl<D: Disk> ObjectStore<D> {
             self.disk.write_at(at * FILE_BLOCK_BYTES as u64 + *start as u64, &block[*start..]).map_err(&failed)?;
         }
         self.disk.sync().map_err(&failed)?;
-        // With this it counts. The signature's line is left alone.
+        // This write makes the index valid. It leaves the signature's line unchanged.
         if let Some((at, start, block)) = blocks.first() {
             self.disk.write_at(at * FILE_BLOCK_BYTES as u64 + *start as u64, &block[*start..]).map_err(&failed)?;
         }

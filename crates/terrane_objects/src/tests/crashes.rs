@@ -1,9 +1,9 @@
-//! Random histories that end in the middle of something.
+//! Random histories that end in the middle of an operation.
 
 use super::*;
 use std::cell::Cell;
 
-/// Random numbers that are the same each time.
+/// Deterministic random numbers.
 fn random(seed: u64) -> impl FnMut() -> u64 {
     let state = Cell::new(seed | 1);
     move || {
@@ -16,15 +16,15 @@ fn random(seed: u64) -> impl FnMut() -> u64 {
     }
 }
 
-/// Does the steps until the power fails with an operation of the disk. Gives the disk, and the contents before and after the
-/// step that failed, if one did.
+/// Performs the steps until the power fails during an operation of the disk. Returns the disk, and the contents before
+/// and after the step that failed, if one did.
 fn until_power_fails(steps: &[Do], options: ObjectStoreOptions, operation: usize) -> (PowerDisk, Model, Option<Model>) {
     let disk = PowerDisk::default();
     let (mut store, mut model) = (create(disk.clone(), options), Model::new());
     disk.fail_at(disk.operations() + operation);
     for (seed, step) in (1..).zip(steps) {
         let before = model.clone();
-        // What it would be is worked out by a store that has no such trouble.
+        // A store on a disk without failures computes the expected result.
         let mut after = before.clone();
         let mut other = create(PowerDisk::default(), options);
         for (key, object) in &before {
@@ -63,7 +63,7 @@ fn no_older_version_comes_back_when_the_newest_is_deleted() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
-    /// At every write and every sync of a history.
+    /// A loss of power at every write and every sync of a history.
     ///
     /// Promise, object store: A chain of blocks in an object store counts only if it is whole.
     /// Promise, object store: Of an object's writes the one with the highest counter counts, and a batch is there as a whole.
@@ -88,7 +88,7 @@ proptest! {
                 let found = contents(&store);
                 let is_right = found == before || after.as_ref() == Some(&found);
                 prop_assert!(is_right, "operation {operation}: {:?}", store.recovery());
-                // And so it stays: whatever is deleted then does not come back with the next loss of an index.
+                // This remains true: no object that is deleted now reappears after the index is lost again.
                 let keys: Vec<String> = found.keys().cloned().collect();
                 let mut store = store;
                 for key in &keys {
@@ -101,7 +101,7 @@ proptest! {
         }
     }
 
-    /// Without a sync each object is what some write since the last sync made of it.
+    /// Without a sync, each object has the state of some write since the last sync.
     #[test]
     fn without_a_sync_an_object_is_never_lost_whole(lengths in vec(lengths(), 2..8), seed in any::<u64>()) {
         let options = ObjectStoreOptions { sync: false, ..options() };

@@ -40,7 +40,7 @@ fn every_flipped_bit_is_noticed() {
             match store.read(key) {
                 Ok(Some(found)) => assert_eq!(found, *object, "{key} at {place}"),
                 Ok(None) => {
-                    // The index was lost with it: the report says so.
+                    // The index was lost too, as the report shows.
                     let report = store.recovery().unwrap();
                     assert!(report.damaged_blocks > 0 || !report.dropped.is_empty(), "{key} at {place}");
                     lost += 1;
@@ -67,7 +67,7 @@ fn a_lost_index_is_made_anew_with_a_report() {
     assert_eq!(contents(&store), model);
     assert_eq!(store.recovery(), Some(&Recovery { damaged_blocks: 1, ..Recovery::default() }));
     std::mem::forget(store);
-    // One that is only read changes nothing.
+    // A read-only store changes nothing.
     let disk = PowerDisk::with(bytes.clone());
     let store = ObjectStore::open_on(disk.clone(), SIGNATURE, options(), false).unwrap();
     assert_eq!(contents(&store), model);
@@ -85,7 +85,7 @@ fn an_index_that_says_it_is_huge_is_not_believed() {
     let (disk, model) = filled();
     let mut bytes = disk.bytes();
     let start = file::line_bytes(SIGNATURE);
-    // How many bytes the index has when it is decompressed, with a checksum that is right.
+    // The declared decompressed length of the index, with a correct checksum.
     bytes[start + 1..start + 9].copy_from_slice(&u64::MAX.to_le_bytes());
     let checksum = crc32fast::hash(&bytes[start..4_092]);
     bytes[4_092..4_096].copy_from_slice(&checksum.to_le_bytes());
@@ -108,7 +108,7 @@ fn a_full_disk_is_an_error_and_the_store_goes_on() {
     assert!(full(store.apply(ObjectBatch::default().write("a", 2, data(4, 90_000)).delete("b")).unwrap_err()));
     assert_eq!(store.read("a").unwrap().unwrap().data, data(1, 9_000));
     assert_eq!(store.read("b").unwrap().unwrap().data, data(2, 9_000));
-    // What is deleted makes room.
+    // Deleting makes room.
     assert!(store.delete("a").unwrap());
     store.write("c", 2, &data(5, 8_000)).unwrap();
     store.close().unwrap();
@@ -199,7 +199,7 @@ fn a_file_whose_counters_are_used_up_can_be_read_and_not_written() {
     store.write("a", 1, b"one").unwrap();
     store.close().unwrap();
     let mut bytes = disk.bytes();
-    // The index is lost, and the only block left has the highest counter.
+    // The index is lost, and the only remaining block has the highest counter.
     bytes[4_090] ^= 1;
     let at = bytes.len() / 4_096 - 1;
     bytes[at * 4_096 + 4_072..at * 4_096 + 4_080].fill(0xff);
@@ -212,7 +212,7 @@ fn a_file_whose_counters_are_used_up_can_be_read_and_not_written() {
     assert!(store.delete("a").unwrap());
 }
 
-/// Makes the checksum of a block right, as somebody would who knows the format.
+/// Corrects the checksum of a block, as an attacker would.
 fn mend(bytes: &mut [u8], block: usize) {
     let start = if block == 0 { file::line_bytes(SIGNATURE) } else { block * 4_096 };
     let end = block * 4_096 + 4_092;
@@ -220,14 +220,13 @@ fn mend(bytes: &mut [u8], block: usize) {
     bytes[end..end + 4].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// The index of a file that has a small one, as it is before it is compressed.
+/// The uncompressed index of a file with a small index.
 fn index_of(bytes: &[u8]) -> Vec<u8> {
     let start = file::line_bytes(SIGNATURE);
     let length = usize::from(u16::from_le_bytes([bytes[4_062], bytes[4_063]]));
     payload::decode(bytes[start..start + length].to_vec(), 4_096).ok().unwrap()
 }
 
-/// Puts this index into a file.
 fn put_index(bytes: &mut [u8], index: &[u8]) {
     let start = file::line_bytes(SIGNATURE);
     let payload = payload::encode(&mut None, 0, index);
@@ -236,13 +235,13 @@ fn put_index(bytes: &mut [u8], index: &[u8]) {
     mend(bytes, 0);
 }
 
-/// What can be read of a store.
+/// The readable content of a store.
 fn readable(store: &Store) -> Model {
     let keys: Vec<String> = store.with_prefix("").map(|(key, _)| key.to_owned()).collect();
     keys.into_iter().filter_map(|key| Some((key.clone(), store.read(&key).ok()??))).collect()
 }
 
-/// Numbers that are at the edge of something.
+/// Numbers near limits.
 fn edges() -> impl Strategy<Value = Vec<u8>> {
     let numbers = [0, 1, 5, 4_096, 1 << 31, i64::MAX as u64, u64::MAX - 1, u64::MAX];
     let number = prop::sample::select(numbers.to_vec()).prop_map(|number| number.to_le_bytes().to_vec());
@@ -251,8 +250,8 @@ fn edges() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: rounds(600), ..ProptestConfig::default() })]
-    /// Opening whatever begins like a store ends well or with an error; and then what can be read stays as it is while
-    /// others are written and deleted.
+    /// Opening any file that begins like a store succeeds or fails with an error. After success, the readable objects
+    /// stay unchanged while others are written and deleted.
     #[test]
     fn hostile_files_are_opened_or_refused(
         changes in vec((any::<prop::sample::Index>(), edges()), 0..12),
@@ -261,7 +260,6 @@ proptest! {
         let (disk, _) = filled();
         let mut bytes = disk.bytes();
         if what == 0 {
-            // The index says other things.
             let mut index = index_of(&bytes);
             for (place, value) in changes {
                 let place = place.index(index.len());
@@ -272,7 +270,6 @@ proptest! {
             for (place, value) in changes {
                 let mut place = place.index(bytes.len() - 64) + 64;
                 if what == 1 {
-                    // What the trailers say.
                     place = place / 4_096 * 4_096 + 4_058 + place % 34;
                 }
                 let end = (place + value.len()).min(bytes.len());
@@ -292,7 +289,7 @@ proptest! {
         let steps = [Do::Write(1, 9, 6_000), Do::Write(7, 1, 3_000), Do::Delete(2), batch];
         for (seed, step) in (1..).zip(&steps) {
             let mut model = expected.clone();
-            // One that says it is there but cannot be read is deleted too.
+            // Listed but unreadable objects are deleted too.
             if let Do::Delete(number) = step {
                 store.delete(&key(*number)).unwrap();
                 expected.remove(&key(*number));

@@ -1,4 +1,4 @@
-//! Files as programs find them: locks, signatures, versions, and one from the first version of the format.
+//! Files as programs find them: locks, signatures, versions, and a file of the first format version.
 
 use super::*;
 use crate::work::FileError;
@@ -107,7 +107,7 @@ fn compaction_keeps_everything_and_gives_room_back() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
-/// A file that the first version of the format was written with. It is never changed: whatever comes later reads it.
+/// A file of the first format version. It never changes: all later versions read it.
 const FIXTURE: &[u8] = include_bytes!("../../../../tests/fixtures/object_store_1.objects");
 
 /// Promise, object store: Object stores of the first format, with their blocks and trailers, stay readable.
@@ -115,7 +115,7 @@ const FIXTURE: &[u8] = include_bytes!("../../../../tests/fixtures/object_store_1
 fn files_of_the_first_format_stay_readable() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
-    // Whole, and with its index lost.
+    // Intact, and with a lost index.
     for index in [true, false] {
         let mut bytes = FIXTURE.to_vec();
         if !index {

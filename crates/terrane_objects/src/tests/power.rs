@@ -1,31 +1,29 @@
-//! A disk whose power fails: what was not synced is there, or not, or in parts, in any order.
+//! A disk with power failures: unsynced writes are kept, lost or kept in parts, in any order.
 
 use crate::Disk;
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-/// A handle to a disk in memory.
 #[derive(Clone, Debug, Default)]
 pub struct PowerDisk(Arc<Mutex<State>>);
 
 #[derive(Clone, Debug, Default)]
 struct State {
-    /// What a reader sees.
+    /// The content for readers.
     seen: Vec<u8>,
-    /// What outlives a loss of power.
+    /// The content that survives a loss of power.
     durable: Vec<u8>,
-    /// Writes since the last sync.
     pending: Vec<(u64, Vec<u8>)>,
-    /// Writes and syncs up to now.
+    /// The number of writes and syncs so far.
     operations: usize,
-    /// The power fails with this operation.
+    /// The operation at which the power fails.
     fails_at: Option<usize>,
-    /// The disk is full at so many bytes.
+    /// The size in bytes at which the disk is full.
     capacity: Option<u64>,
 }
 
-/// Bytes that are written as a whole or not at all.
+/// The size in bytes of atomic writes.
 const SECTOR: u64 = 512;
 
 impl PowerDisk {
@@ -33,7 +31,7 @@ impl PowerDisk {
         Self(Arc::new(Mutex::new(State { seen: bytes.clone(), durable: bytes, ..State::default() })))
     }
 
-    /// The operation with this number fails, and all after it.
+    /// Makes the operation with this number fail, and all after it.
     pub fn fail_at(&self, operation: usize) {
         self.0.lock().unwrap().fails_at = Some(operation);
     }
@@ -54,13 +52,13 @@ impl PowerDisk {
         self.0.lock().unwrap().seen.clone()
     }
 
-    /// What is there after the power has failed: of each write that was not synced some sectors, or none.
+    /// The disk after a loss of power: of each unsynced write, some sectors or none were stored.
     pub fn after_power_loss(&self, mut random: impl FnMut() -> u64) -> Self {
         let state = self.0.lock().unwrap();
         let mut bytes = state.durable.clone();
         let mut writes = state.pending.clone();
         for place in (1..writes.len()).rev() {
-            // Sectors that are written twice keep the later state, or the earlier: the order is anyone's.
+            // Sectors that were written twice keep either state: the order of writes is arbitrary.
             writes.swap(place, random() as usize % (place + 1));
         }
         for (offset, data) in writes {
@@ -114,7 +112,7 @@ impl Disk for PowerDisk {
         if state.capacity.is_some_and(|capacity| offset + bytes.len() as u64 > capacity.max(state.seen.len() as u64)) {
             return Err(io::ErrorKind::StorageFull.into());
         }
-        // The write that is under way as the power fails may be there.
+        // The write in progress at the power failure may be stored.
         put(&mut state.seen, offset, bytes);
         state.pending.push((offset, bytes.to_vec()));
         state.count()?;

@@ -1,26 +1,26 @@
-//! What the system refuses.
+//! [`FileError`].
 
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// The system refused something to be done with a file or a folder, for instance because the disk is full.
+/// The error of a failed operation on a file or a folder, for instance because the disk is full.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}: cannot {action} it: {message}", path.display())]
 pub struct FileError {
     /// The file or the folder.
     pub path: PathBuf,
-    /// What was being done.
+    /// The operation.
     pub action: &'static str,
-    /// What kind of failure.
+    /// The kind of failure.
     pub kind: io::ErrorKind,
-    /// What the system says.
+    /// The system's message.
     pub message: String,
 }
 
 impl FileError {
-    /// What the system said, with what was being done.
+    /// Adds the path and the operation to an I/O error.
     #[doc(hidden)]
     pub fn of(path: &Path, action: &'static str) -> impl Fn(io::Error) -> Self + use<> {
         let path = path.to_path_buf();
@@ -28,7 +28,7 @@ impl FileError {
     }
 }
 
-/// What the system says of something that may not be there; `None` if it is not.
+/// Turns an error for a missing file into `None`.
 #[doc(hidden)]
 pub fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
@@ -37,10 +37,10 @@ pub fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// Sees to it that names in a folder survive a loss of power.
+/// Makes names in a folder survive a loss of power.
 #[doc(hidden)]
 pub fn sync_folder(folder: &Path) -> Result<(), FileError> {
-    // Elsewhere a folder cannot be opened as a file, and a rename is safe without.
+    // On other systems a folder cannot be opened as a file, and renames are safe without it.
     if !cfg!(unix) {
         return Ok(());
     }

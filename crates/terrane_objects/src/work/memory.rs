@@ -1,10 +1,10 @@
-//! Freed memory goes back to the system.
+//! Returns freed memory to the system.
 
-/// Has the allocator give back to the system what was freed.
+/// Makes the allocator return freed memory to the system.
 ///
-/// glibc gives back by itself only what lies at the end of an arena, and of what thousands of regions took there is always
-/// something left at the end. It takes about a tenth of a second for each gigabyte, during which threads that need memory
-/// may wait. Other systems' allocators give back by themselves.
+/// By itself, glibc only returns memory at the end of an arena, and with thousands of regions something is always left
+/// there. This takes about a tenth of a second per gigabyte, during which threads that need memory may wait.
+/// Allocators of other systems return memory by themselves.
 #[doc(hidden)]
 pub fn return_freed_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -13,7 +13,7 @@ pub fn return_freed_memory() {
         unsafe extern "C" {
             safe fn malloc_trim(pad: usize) -> std::ffi::c_int;
         }
-        // Whether there was anything to give back makes no difference.
+        // The result, whether any memory was returned, does not matter.
         let _ = malloc_trim(0);
     }
 }

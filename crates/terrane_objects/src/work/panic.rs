@@ -1,8 +1,8 @@
-//! What a panic said.
+//! Panic messages.
 
 use std::any::Any;
 
-/// What a panic said.
+/// The message of a panic.
 #[doc(hidden)]
 pub fn panic_message(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());

@@ -1,29 +1,29 @@
-//! How far long work is.
+//! [`Progress`] of long work.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-/// How far long work is. What it counts, the work says: entries, chunks, columns, blocks.
+/// The progress of long work. The unit depends on the work: entries, chunks, columns or blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Progress {
-    /// How many are done.
+    /// The number of finished units.
     pub done: u64,
-    /// Their bytes, where they are counted.
+    /// Their size in bytes, if it is counted.
     pub bytes: u64,
-    /// About which part of all there is that was, 0 to 1; `None` if nobody can tell.
+    /// The approximate fraction of all work that is done, 0 to 1; `None` if it is unknown.
     pub fraction: Option<f64>,
 }
 
-/// What is told how far the work is, and may break it off.
+/// A callback that gets the progress of the work and may cancel it.
 pub type Tell<'a> = &'a mut dyn FnMut(&Progress) -> ControlFlow<()>;
 
 impl Progress {
-    /// So many of so many, whose bytes nobody counts.
+    /// The progress of `done` units out of `total`, without a size.
     pub fn of(done: u64, total: u64) -> Self {
         Self { done, bytes: 0, fraction: (total > 0).then(|| done as f64 / total as f64) }
     }
 
-    /// How much longer it takes if it goes on as it went until now; `None` if nobody can tell.
+    /// The estimated remaining time at the speed so far; `None` if it is unknown.
     pub fn time_left(&self, elapsed: Duration) -> Option<Duration> {
         let fraction = self.fraction.filter(|fraction| *fraction > 0.0)?;
         Duration::try_from_secs_f64(elapsed.as_secs_f64() * (1.0 - fraction) / fraction).ok()

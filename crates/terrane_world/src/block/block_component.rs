@@ -1,17 +1,17 @@
-//! Components of blocks, as a game registers them: what a block holds besides its type.
+//! Block components as a game registers them: the data that a block has besides its type.
 
 use super::Schema;
 use bytemuck::Pod;
 use std::borrow::Cow;
 
-/// Data that every block of some types has: how much burns in a furnace, what lies in a chest.
+/// Data that every block of some types has, such as the fuel in a furnace or the contents of a chest.
 ///
-/// A [`BlockType`](super::BlockType) names its components. Before a value is set it is zeroes, or of no bytes if its size
-/// differs from block to block; migrations are given such values too.
+/// A [`BlockType`](super::BlockType) names its components. An unset value is zeros, or empty if the component has a
+/// variable size. Migrations receive unset values too.
 #[derive(Clone, Debug)]
 pub struct BlockComponent {
     pub(super) name: Cow<'static, str>,
-    /// `None` if it differs from block to block.
+    /// `None` for a variable size.
     pub(super) size: Option<usize>,
     pub(super) schema: Schema,
 }
@@ -22,12 +22,12 @@ impl BlockComponent {
         Self { name: name.into(), size: Some(size_of::<T>()), schema: Schema::default() }
     }
 
-    /// A component with this name, `namespace:path`, whose values are as long as each needs to be.
+    /// A component with this name, `namespace:path`, and values of variable size.
     pub fn variable(name: impl Into<Cow<'static, str>>) -> Self {
         Self { name: name.into(), size: None, schema: Schema::default() }
     }
 
-    /// The same component with a version of its schema, migrations from older ones, and former names.
+    /// The same component with this schema: its version, migrations from older versions, and former names.
     pub fn with_schema(mut self, schema: Schema) -> Self {
         self.schema = schema;
         self

@@ -4,16 +4,16 @@ use std::borrow::Cow;
 use std::fmt;
 use thiserror::Error;
 
-/// The name of a block with its properties in their canonical form: `namespace:path[property=value,..]`, the properties in
+/// A block's name with its properties in canonical form: `namespace:path[property=value,..]`, the properties in
 /// alphabetical order, without brackets if there are none.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlockName(Cow<'static, str>);
 
-/// Why a text is no name of a block.
+/// The error for a text that is not a valid block name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{what}")]
 pub struct BlockNameError {
-    /// Which part of it has another form, and which form it should have.
+    /// The invalid part, and the form that it should have.
     pub what: String,
 }
 
@@ -22,7 +22,7 @@ fn invalid(what: String) -> BlockNameError {
 }
 
 impl BlockName {
-    /// The name that is written like this; its properties may be in any order.
+    /// Parses a name. Its properties may be in any order.
     pub fn parse(text: impl Into<Cow<'static, str>>) -> Result<Self, BlockNameError> {
         let text = text.into();
         let (base, rest) = split(&text);
@@ -38,7 +38,7 @@ impl BlockName {
         Self::sorted(base, properties)
     }
 
-    /// The name of these parts, which are valid by themselves.
+    /// Joins a valid base and valid properties to a name.
     fn sorted(base: &str, mut properties: Vec<(&str, &str)>) -> Result<Self, BlockNameError> {
         properties.sort_unstable();
         if let Some(pair) = properties.windows(2).find(|pair| pair[0].0 == pair[1].0) {
@@ -57,12 +57,12 @@ impl BlockName {
         base(&self.0)
     }
 
-    /// The properties, name and value, by name.
+    /// The properties as pairs of name and value, sorted by name.
     pub fn properties(&self) -> impl Iterator<Item = (&str, &str)> {
         properties(&self.0)
     }
 
-    /// The name of the block that differs in one property only; `None` if this one does not have that property.
+    /// The name with another value of one property; `None` if the name does not have that property.
     pub fn with_property(&self, name: &str, value: &str) -> Option<Self> {
         let mut properties: Vec<_> = self.properties().collect();
         properties.iter_mut().find(|(property, _)| *property == name)?.1 = value;
@@ -80,30 +80,29 @@ impl fmt::Display for BlockName {
     }
 }
 
-/// The name that is written of these parts.
+/// The name with this base and these properties, as given.
 #[doc(hidden)]
 pub fn joined(base: &str, properties: &[(&str, &str)]) -> String {
     let properties: Vec<String> = properties.iter().map(|(name, value)| format!("{name}={value}")).collect();
     if properties.is_empty() { base.to_owned() } else { format!("{base}[{}]", properties.join(",")) }
 }
 
-/// What comes before the properties of a written name.
+/// The part of a written name before its properties.
 pub(super) fn base(name: &str) -> &str {
     split(name).0
 }
 
-/// The properties of a written name, in the order in which they are written.
+/// The properties of a written name, in written order.
 pub(super) fn properties(name: &str) -> impl Iterator<Item = (&str, &str)> {
     let written = split(name).1.map_or("", |rest| rest.trim_end_matches(']'));
     written.split(',').filter_map(|property| property.split_once('='))
 }
 
-/// Whether this can be the name or the value of a property.
 pub(super) fn is_word(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' | b'.'))
 }
 
-/// Names without properties are those of tags and components too.
+/// Checks a name without properties. Tags and components have such names too.
 pub(super) fn check_base(name: &str) -> Result<(), BlockNameError> {
     let is_part = |part: &str| !part.is_empty() && part.split('/').all(|word| word.is_empty() || is_word(word));
     match name.split_once(':') {

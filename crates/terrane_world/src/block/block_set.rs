@@ -4,14 +4,14 @@ use super::BlockId;
 use crate::space::bits;
 use serde::{Deserialize, Serialize};
 
-/// A set of block types, such as all that have one tag. It takes a bit for each id up to its highest.
+/// A set of block types, such as all types with one tag. Takes one bit for each id up to the highest in the set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockSet {
     words: Vec<u64>,
 }
 
 impl BlockSet {
-    /// Whether the block is in the set.
+    /// Returns `true` if the set contains the block.
     #[inline]
     pub fn contains(&self, block: BlockId) -> bool {
         let (word, bit) = place(block);

@@ -1,15 +1,15 @@
-//! Block types of one name that differ in their properties.
+//! Block types that share a name and differ in their properties.
 
 use super::{BlockName, BlockNameError, BlockRegistryError, BlockType};
 use super::{block_name, block_name::is_word};
 use std::borrow::Cow;
 use std::fmt;
 
-/// No type of block has more states than this.
+/// The maximum number of states of a block type.
 const MAX_STATES: usize = 1 << 16;
 
-/// A type of block with all values that its properties can have. Each combination of values is a [`BlockType`] with an id
-/// of its own; the one of the first values is the default.
+/// A block type with all values that its properties can have. Each combination of values is a [`BlockType`] with an id
+/// of its own. The default has the first value of each property.
 ///
 /// ```
 /// # use terrane_world::block::{BlockRegistry, BlockStates, BlockType};
@@ -31,13 +31,13 @@ pub struct BlockStates {
 }
 
 impl BlockStates {
-    /// All states are like this type, which has no properties yet. Its former names are those of the default state, and with
-    /// properties added, of the others.
+    /// States that are all like this type, which must not have properties yet. Its former names apply to the default
+    /// state and, with properties appended, to the other states.
     pub fn new(block: BlockType) -> Self {
         Self { block, properties: Vec::new(), vary: Box::new(|state| state) }
     }
 
-    /// The same type with one more property, and all values that it can have. The first is the default.
+    /// The same type with one more property and all its possible values. The first value is the default.
     pub fn with_property<V: Into<Cow<'static, str>>>(
         mut self,
         name: impl Into<Cow<'static, str>>,
@@ -47,14 +47,14 @@ impl BlockStates {
         self
     }
 
-    /// Lets states differ: `vary` is given each with its [properties](BlockType::property), and gives it back changed. Names
-    /// stay as they are.
+    /// Lets states differ: `vary` gets each state with its [properties](BlockType::property) and returns it changed.
+    /// It cannot change names.
     pub fn varied_by(mut self, vary: impl Fn(BlockType) -> BlockType + 'static) -> Self {
         self.vary = Box::new(vary);
         self
     }
 
-    /// All states: the default first, the last property changing fastest.
+    /// All states, the default first. The last property changes fastest.
     pub(super) fn types(mut self) -> Result<Vec<BlockType>, BlockRegistryError> {
         self.check()?;
         self.properties.sort();
@@ -85,7 +85,7 @@ impl BlockStates {
         }
         let name = parse(named(self.block.name()))?;
         if is_default && !properties.is_empty() {
-            // What was placed before the type had properties is in the default state.
+            // Blocks from before the type had properties become the default state.
             former_names.extend(self.block.former_names.iter().cloned());
             former_names.push(self.block.name.clone());
         }

@@ -1,9 +1,9 @@
-//! What all blocks of one type have in common.
+//! [`BlockType`]: the properties that all blocks of a type share.
 
 use super::block_name;
 use std::borrow::Cow;
 
-/// What all blocks of one type have in common. Opaque, solid and grey unless told otherwise.
+/// The properties that all blocks of a type share. By default a type is opaque, solid and grey.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockType {
     pub(super) name: Cow<'static, str>,
@@ -16,8 +16,8 @@ pub struct BlockType {
 }
 
 impl BlockType {
-    /// A type with this name, `namespace:path` or `namespace:path[property=value,..]`. The registry checks it, and puts the
-    /// properties in order.
+    /// A type with this name, `namespace:path` or `namespace:path[property=value,..]`. The registry checks the name
+    /// and sorts the properties.
     pub fn new(name: impl Into<Cow<'static, str>>) -> Self {
         Self { color: [128; 3], ..Self::placeholder(name.into()) }
     }
@@ -28,13 +28,13 @@ impl BlockType {
         self
     }
 
-    /// The same type, not hiding what lies behind it.
+    /// The same type, but not hiding the blocks behind it.
     pub fn transparent(mut self) -> Self {
         self.opaque = false;
         self
     }
 
-    /// The same type, letting things pass through.
+    /// The same type, but without collisions.
     pub fn non_solid(mut self) -> Self {
         self.solid = false;
         self
@@ -46,19 +46,19 @@ impl BlockType {
         self
     }
 
-    /// The same type with the component of this name on each of its blocks. The component is registered first.
+    /// The same type with this component on each of its blocks. Register the component first.
     pub fn with_component(mut self, component: impl Into<Cow<'static, str>>) -> Self {
         self.components.push(component.into());
         self
     }
 
-    /// The same type, which older worlds know by this name: what was placed under it is of this type.
+    /// The same type with a former name: blocks that older worlds store under it are of this type.
     pub fn formerly(mut self, name: impl Into<Cow<'static, str>>) -> Self {
         self.former_names.push(name.into());
         self
     }
 
-    /// Stands in for a type that the game has not registered (yet), in a color that nobody overlooks.
+    /// The placeholder for a type that the game has not registered (yet), in a conspicuous color.
     pub(super) const fn placeholder(name: Cow<'static, str>) -> Self {
         Self {
             name,
@@ -76,7 +76,7 @@ impl BlockType {
         &self.name
     }
 
-    /// The properties, name and value; by name, once the type is registered.
+    /// The properties as pairs of name and value, sorted by name once the type is registered.
     pub fn properties(&self) -> impl Iterator<Item = (&str, &str)> {
         block_name::properties(&self.name)
     }
@@ -86,7 +86,7 @@ impl BlockType {
         self.properties().find(|(property, _)| *property == name).map(|(_, value)| value)
     }
 
-    /// The names of its tags.
+    /// The names of the type's tags.
     pub fn tags(&self) -> impl Iterator<Item = &str> {
         self.tags.iter().map(Cow::as_ref)
     }
@@ -96,13 +96,13 @@ impl BlockType {
         self.color
     }
 
-    /// Whether it hides what lies behind it.
+    /// Returns `true` if the type hides the blocks behind it.
     #[inline]
     pub fn is_opaque(&self) -> bool {
         self.opaque
     }
 
-    /// Whether things collide with it.
+    /// Returns `true` if things collide with the type.
     #[inline]
     pub fn is_solid(&self) -> bool {
         self.solid

@@ -3,16 +3,16 @@
 use super::BlockId;
 use std::fmt;
 
-/// The number of a block component in a world: in the order of registration, and with the highest bit set if its size
-/// differs from block to block.
+/// The number of a block component in a world: its place in the order of registration, with the highest bit set if the
+/// component has a variable size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlockComponentId(u64);
 
 impl BlockComponentId {
-    /// Set in the number of a component whose size differs from block to block.
+    /// The bit that marks a component of variable size.
     pub(crate) const VARIABLE: u64 = 1 << 63;
 
-    /// The component at this place of its world's list, with values of that size; `None` if the sizes differ.
+    /// The component at this place of its world's list, with values of this size; `None` for a variable size.
     pub const fn at(place: usize, size: Option<u32>) -> Self {
         match size {
             Some(_) => Self(place as u64),
@@ -26,19 +26,19 @@ impl BlockComponentId {
         Self(number)
     }
 
-    /// The number, the highest bit included.
+    /// The number, including the highest bit.
     #[inline]
     pub const fn number(self) -> u64 {
         self.0
     }
 
-    /// The place in its world's list.
+    /// The component's place in its world's list.
     #[inline]
     pub const fn place(self) -> u64 {
         self.0 & !Self::VARIABLE
     }
 
-    /// Whether its size differs from block to block.
+    /// Returns `true` if the component has a variable size.
     #[inline]
     pub const fn is_variable(self) -> bool {
         self.0 & Self::VARIABLE != 0
@@ -54,29 +54,29 @@ impl fmt::Display for BlockComponentId {
     }
 }
 
-/// How one component of a block is laid out in a chunk.
+/// How a chunk lays out one component of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlockComponentLayout {
-    /// Which component.
+    /// The component.
     pub id: BlockComponentId,
-    /// The bytes of each; `None` if they differ from block to block.
+    /// The size of each value in bytes; `None` for a variable size.
     pub size: Option<u32>,
 }
 
 impl BlockComponentLayout {
-    /// The value of a block that was given none: zeros, or no bytes if the sizes differ.
+    /// The value of a block that has not been set: zeros, or no bytes for a variable size.
     pub fn unset(&self) -> Vec<u8> {
         vec![0; self.size.map_or(0, |size| size as usize)]
     }
 }
 
-/// Says which components a type of block has. A type always has the same ones, so that what a chunk holds follows from its
-/// blocks.
+/// Provides the components of block types. A type always has the same components, so a chunk's blocks determine which
+/// component values it holds.
 pub trait BlockLayout {
-    /// The components of a type of block, by ascending number; none for a type that is not known.
+    /// The components of a block type, by ascending number; none for an unknown type.
     fn components(&self, block: BlockId) -> &[BlockComponentLayout];
 
-    /// One of the components of a type of block; `None` if the type does not have it.
+    /// One component of a block type; `None` if the type does not have it.
     fn component_layout(&self, block: BlockId, id: BlockComponentId) -> Option<BlockComponentLayout> {
         self.components(block).iter().find(|layout| layout.id == id).copied()
     }

@@ -7,8 +7,8 @@ use super::{
 use std::borrow::Cow;
 use thiserror::Error;
 
-/// The block components of a world. A number stands for ever for one name, version and size: whoever has the list can read
-/// every value of the world. A component whose schema changed has a new number, which the old ones lead to.
+/// The block components of a world. A number always stands for the same name, version and size, so the list is enough
+/// to read every value of the world. A component whose schema changed gets a new number, and the old ones lead to it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ComponentTable {
     entries: Vec<Entry>,
@@ -17,52 +17,52 @@ pub(super) struct ComponentTable {
 #[derive(Clone, Debug)]
 struct Entry {
     record: BlockComponentRecord,
-    /// The place of the component that values of this one become.
+    /// The place of the component that values of this one are converted to.
     newest: usize,
-    /// Of the newest entry of a component that the game has registered.
+    /// Set on the newest entry of a component that the game has registered.
     schema: Option<Schema>,
 }
 
-/// A block component cannot be registered, or a value of it cannot be used.
+/// The error for a block component that cannot be registered, or a value that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BlockComponentError {
-    /// A name is not one.
+    /// A name is invalid.
     #[error("{name:?} is no name of a component: {source}")]
     InvalidName {
         /// The name as given.
         name: String,
-        /// What is wrong with it.
+        /// The fault in the name.
         source: BlockNameError,
     },
-    /// The game registered two components under one name, or one under what another was called before.
+    /// The game registered two components under one name, or a component under a former name of another.
     #[error("the component {name:?} is already registered, as {id}")]
     AlreadyRegistered {
-        /// The component registered first.
+        /// The id of the component that was registered first.
         id: BlockComponentId,
-        /// The name of both.
+        /// The name that both components share.
         name: String,
     },
-    /// Values of no byte have nothing to say, and larger ones than 4 GiB no room.
+    /// The size is 0, or too large.
     #[error("the component {name:?} has {size} bytes; 1 to {} are possible", u32::MAX)]
     Size {
-        /// The component.
+        /// The component's name.
         name: String,
-        /// Its bytes.
+        /// The size of a value in bytes.
         size: usize,
     },
-    /// The world has values of the same version and another size.
+    /// The world has values of the same version, but of another size.
     #[error(
         "the world has values of the component {name:?} in version {version} {}, but the game's {}: give it another \
          version, and a migration from this one", size_in_words(*stored), size_in_words(*declared)
     )]
     SizeChanged {
-        /// The component.
+        /// The component's name.
         name: String,
-        /// The version of both.
+        /// The version of both sides.
         version: u32,
-        /// The bytes of a value in the world; `None` if they differ.
+        /// The size in bytes of a value in the world; `None` for a variable size.
         stored: Option<u32>,
-        /// The bytes that the game says a value has.
+        /// The size in bytes that the game declares; `None` for a variable size.
         declared: Option<u32>,
     },
     /// The world has values of a version that the game cannot read.
@@ -71,43 +71,43 @@ pub enum BlockComponentError {
          migration from that"
     )]
     MigrationMissing {
-        /// The component.
+        /// The component's name.
         name: String,
         /// The version in the world.
         stored: u32,
-        /// The version of the game.
+        /// The game's version.
         declared: u32,
     },
     /// A stored list gives two numbers to the same component.
     #[error("the components {first} and {second} are both version {version} of {name:?}")]
     Duplicate {
-        /// The first place.
+        /// The first number.
         first: BlockComponentId,
-        /// The second place.
+        /// The second number.
         second: BlockComponentId,
-        /// The component.
+        /// The component's name.
         name: String,
-        /// The version of both.
+        /// The version of both entries.
         version: u32,
     },
-    /// A value is not as long as all of its component are.
+    /// A value has the wrong length for its component.
     #[error("a value of the component {name:?} in version {version} has {expected} bytes, found {found}")]
     Length {
-        /// The component.
+        /// The component's name.
         name: String,
-        /// Its version.
+        /// The component's version.
         version: u32,
-        /// The bytes of each value.
+        /// The component's size in bytes.
         expected: u32,
-        /// The bytes of this one.
+        /// The size of the value in bytes.
         found: usize,
     },
-    /// A value of an older version does not become one of the newest.
+    /// A value of an older version cannot be migrated to the newest one.
     #[error("a value of the component {name:?} cannot be used: {source}")]
     Migration {
-        /// The component.
+        /// The component's name.
         name: String,
-        /// Why not.
+        /// The reason.
         source: SchemaError,
     },
 }
@@ -117,14 +117,13 @@ fn size_in_words(size: Option<u32>) -> String {
 }
 
 impl BlockComponentError {
-    /// Whether the game does not fit to what the world holds.
     pub(super) fn is_schema_mismatch(&self) -> bool {
         matches!(self, Self::SizeChanged { .. } | Self::MigrationMissing { .. })
     }
 }
 
 impl ComponentTable {
-    /// The components of a stored world: known by what is stored until the game registers them.
+    /// The components of a stored world, known only from their records until the game registers them.
     pub fn from_records(records: Vec<BlockComponentRecord>) -> Result<Self, BlockComponentError> {
         let mut table = Self::default();
         for record in records {
@@ -147,12 +146,12 @@ impl ComponentTable {
         Ok(table)
     }
 
-    /// What the world stores, by number.
+    /// The records that the world stores, by number.
     pub fn records(&self) -> impl ExactSizeIterator<Item = &BlockComponentRecord> {
         self.entries.iter().map(|entry| &entry.record)
     }
 
-    /// Adds a component, or says what becomes of the values that the world has. The id is that of its newest version.
+    /// Adds a component, or the schema of a component that the world has. Returns the id of its newest version.
     pub fn register(&mut self, component: BlockComponent) -> Result<BlockComponentId, BlockComponentError> {
         let BlockComponent { name, size, schema } = component;
         let names: Vec<&str> = [&*name].into_iter().chain(schema.former_names()).collect();
@@ -180,7 +179,7 @@ impl ComponentTable {
         Ok(self.id(current))
     }
 
-    /// Whether the values of a component that the world knows can become ones of the `record` that the game has.
+    /// Checks that values of a component in the world can become values of the game's `record`.
     fn check_known(
         &self,
         place: usize,
@@ -203,7 +202,7 @@ impl ComponentTable {
         Ok(())
     }
 
-    /// What was called otherwise before has this name from now on, but for what would be there twice then.
+    /// Renames the entries with former names, except those that would become duplicates.
     fn rename(&mut self, known: &[usize], name: &str) {
         for place in known {
             let renamed = BlockComponentRecord { name: name.to_owned(), ..self.entries[*place].record.clone() };
@@ -226,17 +225,17 @@ impl ComponentTable {
         self.place(id).map(|place| &self.entries[place].record)
     }
 
-    /// How values of the component are laid out; `None` if it is not known.
+    /// The layout of the component; `None` if it is unknown.
     pub fn layout(&self, id: BlockComponentId) -> Option<BlockComponentLayout> {
         self.record(id).map(|record| BlockComponentLayout { id, size: record.size })
     }
 
-    /// The component that values of this one should become.
+    /// The component that values of this component are converted to.
     pub fn newest(&self, id: BlockComponentId) -> BlockComponentId {
         self.place(id).map_or(id, |place| self.id(self.entries[place].newest))
     }
 
-    /// Whether values of the component can become ones of its newest version now.
+    /// Returns `true` if values of the component can be converted to its newest version.
     pub fn can_upgrade(&self, id: BlockComponentId) -> bool {
         self.place(id).is_some_and(|place| {
             let newest = self.entries[place].newest;
@@ -244,7 +243,7 @@ impl ComponentTable {
         })
     }
 
-    /// A value of the component as one of the newest version.
+    /// Converts a value of the component to its newest version.
     pub fn upgrade<'a>(&self, id: BlockComponentId, value: &'a [u8]) -> Result<Cow<'a, [u8]>, BlockComponentError> {
         let Some(place) = self.place(id) else { return Ok(Cow::Borrowed(value)) };
         let stored = &self.entries[place].record;
@@ -253,12 +252,12 @@ impl ComponentTable {
         Ok(newest.migrated(stored.version, value)?.unwrap_or(Cow::Borrowed(value)))
     }
 
-    /// The component of just this name, version and size.
+    /// The component with exactly this name, version and size.
     pub fn find(&self, record: &BlockComponentRecord) -> Option<BlockComponentId> {
         self.places(|entry| entry.record == *record).next().map(|place| self.id(place))
     }
 
-    /// A value of a component that need not be one of this world, as one of a component that is.
+    /// Converts a value of a component that may be unknown to this world to a component of this world.
     pub fn import<'a>(
         &self,
         record: &BlockComponentRecord,
@@ -299,7 +298,7 @@ impl ComponentTable {
 }
 
 impl Entry {
-    /// A value of another version as one of this entry; `None` if the game has not registered it.
+    /// Migrates a value of another version to this entry; `None` if the game has not registered the component.
     fn migrated<'a>(&self, version: u32, value: &'a [u8]) -> Result<Option<Cow<'a, [u8]>>, BlockComponentError> {
         let Some(schema) = &self.schema else { return Ok(None) };
         let failed = |source| BlockComponentError::Migration { name: self.record.name.clone(), source };

@@ -1,14 +1,14 @@
-//! Which name may have been meant where no block has the one that was asked for.
+//! Suggests a similar name when no block has the requested one.
 
-/// The one of these names that is most like `wanted`. The namespace may be missing, and a third of the letters wrong; `None` if
-/// no name is as similar as that.
+/// The name most similar to `wanted`. The namespace may be missing, and up to a third of the letters may differ;
+/// `None` if no name is that similar.
 pub(super) fn nearest_name<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let likely = names.into_iter().map(|name| (difference(wanted, name), name));
     let (difference, name) = likely.min_by_key(|(difference, _)| *difference)?;
     (difference <= (path(wanted).chars().count() / 3).max(1)).then_some(name)
 }
 
-/// Letters that differ; another namespace counts as one.
+/// The number of letters that differ; a different namespace counts as one.
 fn difference(wanted: &str, name: &str) -> usize {
     let is_other = namespace(wanted).is_some_and(|wanted| Some(wanted) != namespace(name));
     distance(path(wanted), path(name)) + usize::from(is_other)
@@ -18,13 +18,12 @@ fn namespace(name: &str) -> Option<&str> {
     Some(name.split_once(':')?.0)
 }
 
-/// Without namespace and properties.
 fn path(name: &str) -> &str {
     let base = name.split_once('[').map_or(name, |(base, _)| base);
     base.split_once(':').map_or(base, |(_, path)| path)
 }
 
-/// Levenshtein's: letters to insert, remove or replace.
+/// Levenshtein distance: letters to insert, remove or replace.
 fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.chars().count()).collect();
     for (above, of_a) in a.chars().enumerate() {

@@ -1,4 +1,4 @@
-//! The registry: which number each block type has in this world.
+//! [`BlockRegistry`]: the block types of a world and their numbers.
 
 #[cfg(test)]
 mod component_tests;
@@ -22,22 +22,22 @@ use std::mem;
 
 const AIR_NAME: &str = "terrane:air";
 
-/// The block that stands for a state of another program's, which the registry does not know: see
+/// The block that stands for a state of another program that the registry does not know. See
 /// [`register_schematic_blocks`](BlockRegistry::register_schematic_blocks).
 pub const PLACEHOLDER: &str = "terrane:placeholder";
-/// The block component that holds which state a [`PLACEHOLDER`] stands for: its text.
+/// The block component with the text of the state that a [`PLACEHOLDER`] stands for.
 pub const STATE: &str = "terrane:state";
-/// The block component that holds what a block has for other programs beside its state:
+/// The block component with the data that other programs store for a block besides its state:
 /// [`BlockEntity::to_bytes`](crate::snapshot::schematic::BlockEntity::to_bytes), or nothing.
 pub const BLOCK_ENTITY: &str = "terrane:block_entity";
 
 static UNKNOWN: BlockType = BlockType::placeholder(Cow::Borrowed("terrane:unknown"));
 
-/// Every type of block of a world, numbered in the order of registration. Id 0 is always `terrane:air`.
+/// All block types of a world, numbered in the order of registration. Id 0 is always `terrane:air`.
 ///
-/// An id stands for ever for one name and one list of components, whatever the game registers later: so a stored chunk can be
-/// read by what is stored beside it. A type that is renamed keeps its id. One whose components changed has a new id, and what
-/// was placed under the old one [becomes](Self::successor) that.
+/// An id always stands for the same name and list of components, whatever the game registers later, so stored chunks
+/// stay readable. A renamed type keeps its id. A type whose components changed gets a new id, which is the
+/// [successor](Self::successor) of the old one.
 ///
 /// ```
 /// # use terrane_world::block::{BlockRegistry, BlockType};
@@ -52,8 +52,8 @@ static UNKNOWN: BlockType = BlockType::placeholder(Cow::Borrowed("terrane:unknow
 #[derive(Clone, Debug)]
 pub struct BlockRegistry {
     blocks: Vec<Entry>,
-    /// All ids of each name, and of the former names of what is registered; the last is the current one. The others have other
-    /// components, until the game registers the type and says what becomes of them.
+    /// All ids of each name and each former name of a registered type, the current id last. The others have other
+    /// components, until the game registers the type and their successors are known.
     ids: FxHashMap<Cow<'static, str>, Vec<BlockId>>,
     tags: FxHashMap<String, BlockSet>,
     components: ComponentTable,
@@ -65,7 +65,7 @@ struct Entry {
     block: BlockType,
     components: Vec<BlockComponentLayout>,
     is_placeholder: bool,
-    /// What it becomes; itself unless its type has another id by now.
+    /// The id that this block is converted to; its own, unless its type has another id by now.
     successor: BlockId,
 }
 
@@ -77,7 +77,7 @@ impl Default for BlockRegistry {
 
 #[expect(clippy::len_without_is_empty, reason = "air is always there")]
 impl BlockRegistry {
-    /// A registry that knows air only.
+    /// A registry that only contains air.
     pub fn new() -> Self {
         let air = BlockType::new(AIR_NAME).with_color([0; 3]).transparent().non_solid();
         let mut registry = Self {
@@ -88,14 +88,14 @@ impl BlockRegistry {
             fingerprint: 0,
         };
         registry.push(air, Vec::new(), false);
-        // The same in every registry.
+        // Must be the same in every registry.
         registry.fingerprint = 0;
         registry
     }
 
     /// The registry of a stored world, from its [`names`](Self::names), for blocks without components.
     ///
-    /// All but air are placeholders until the game [registers](Self::register) the same name.
+    /// All blocks but air are placeholders until the game [registers](Self::register) the same name.
     pub fn from_names(names: impl IntoIterator<Item = impl Into<String>>) -> Result<Self, BlockRegistryError> {
         let record = |name: String| BlockRecord { name, components: Vec::new() };
         Self::from_records(names.into_iter().map(|name| record(name.into())).collect(), Vec::new())
@@ -104,7 +104,7 @@ impl BlockRegistry {
     /// The registry of a stored world, from its [block records](Self::block_records) and
     /// [component records](Self::component_records).
     ///
-    /// All but air are placeholders until the game registers the same name or one that is its former name.
+    /// All blocks but air are placeholders until the game registers the same name, or a type with that former name.
     pub fn from_records(
         blocks: Vec<BlockRecord>,
         components: Vec<BlockComponentRecord>,
@@ -123,7 +123,6 @@ impl BlockRegistry {
         blocks.try_for_each(|record| registry.restore(record)).map(|()| registry)
     }
 
-    /// Adds what a world has stored of a block.
     fn restore(&mut self, BlockRecord { name, components }: BlockRecord) -> Result<(), BlockRegistryError> {
         let id = self.next_id(&name)?;
         let stored = |what| BlockRegistryError::Stored { id, what };
@@ -146,19 +145,19 @@ impl BlockRegistry {
         Ok(())
     }
 
-    /// Adds a block component, whose id does not change in a world until its schema does. Components are registered before
-    /// the blocks that have them.
+    /// Adds a block component. Its id does not change in a world until its schema does. Register components before the
+    /// blocks that have them.
     ///
     /// # Errors
-    /// An invalid or a taken name; and if the world has values in a version that the game cannot read.
+    /// Fails if the name is invalid or taken, or if the world has values of a version that the game cannot read.
     pub fn register_component(&mut self, component: BlockComponent) -> Result<BlockComponentId, BlockRegistryError> {
         Ok(self.components.register(component)?)
     }
 
-    /// Adds a type, or gives a placeholder of that name its properties. Returns the id that it has from now on.
+    /// Adds a type, or fills in the placeholder with its name. Returns the type's current id.
     ///
-    /// What the world has under a [former name](BlockType::formerly) becomes the same type. Components that blocks of the
-    /// type have in the world stay, also those that the type no longer names: nothing stored is lost.
+    /// Blocks that the world has under a [former name](BlockType::formerly) become the same type. Components that the
+    /// world has on blocks of this type stay, even if the type no longer names them: no stored data is lost.
     pub fn register(&mut self, block: BlockType) -> Result<BlockId, BlockRegistryError> {
         let block = self.checked(block)?;
         let known = self.known(&block)?;
@@ -181,19 +180,19 @@ impl BlockRegistry {
         Ok(id)
     }
 
-    /// Adds all states of a type, and gives their ids, the default's first. That is also found by the name without
-    /// properties.
+    /// Adds all states of a type and returns their ids, the default's first. The name without properties also finds
+    /// the default.
     pub fn register_states(&mut self, states: BlockStates) -> Result<Vec<BlockId>, BlockRegistryError> {
         let states = states.types()?;
         for state in &states {
-            // All of them or none.
+            // Register all of them or none.
             let state = self.checked(state.clone())?;
             self.layouts(&state, &self.known(&state)?)?;
         }
         states.into_iter().map(|state| self.register(state)).collect()
     }
 
-    /// Adds what a landscape needs: `terrane:stone`, `dirt`, `grass`, `sand`, `gravel`, `water`, `snow`, `wood` and
+    /// Adds the blocks of a landscape: `terrane:stone`, `dirt`, `grass`, `sand`, `gravel`, `water`, `snow`, `wood` and
     /// `leaves`. Types that the game has already registered under these names stay as they are.
     pub fn register_basic_blocks(&mut self) {
         let basic_blocks = [
@@ -209,69 +208,69 @@ impl BlockRegistry {
             BlockType::new("terrane:leaves").with_color([76, 111, 62]),
         ];
         for block in basic_blocks {
-            // These names are valid, so this only fails for a type that is already there.
+            // These names are valid, so this only fails for a type that already exists.
             let _ = self.register(block);
         }
     }
 
-    /// Adds what schematics of other programs need: the components [`STATE`] and [`BLOCK_ENTITY`], and the block
-    /// [`PLACEHOLDER`], which has both. What the game has already registered under these names stays as it is.
+    /// Adds the types for schematics of other programs: the components [`STATE`] and [`BLOCK_ENTITY`], and the block
+    /// [`PLACEHOLDER`], which has both. Types that the game has already registered under these names stay as they are.
     ///
-    /// A game's own types may name [`BLOCK_ENTITY`] as a component too, once this was called.
+    /// After this call a game's own types may name [`BLOCK_ENTITY`] as a component too.
     pub fn register_schematic_blocks(&mut self) {
         let placeholder = BlockType { name: PLACEHOLDER.into(), ..UNKNOWN.clone() };
-        // These names are valid, so this only fails for what is already there.
+        // These names are valid, so this only fails for types that already exist.
         for component in [STATE, BLOCK_ENTITY] {
             let _ = self.register_component(BlockComponent::variable(component));
         }
         let _ = self.register(placeholder.with_component(STATE).with_component(BLOCK_ENTITY));
     }
 
-    /// The id of the type with this name, which may be a former one. Properties may be in any order; without any it is the
-    /// default state.
+    /// The id of the type with this name or former name. Properties may be in any order; a name without properties is
+    /// the default state.
     pub fn id(&self, name: &str) -> Option<BlockId> {
         let written = self.ids.get(name);
         let found = written.or_else(|| self.ids.get(BlockName::parse(name.to_owned()).ok()?.as_str()));
         found?.last().copied()
     }
 
-    /// The name of the type that is most like this one, which no type has; `None` if none is similar.
+    /// The most similar name of a type, for a name that no type has; `None` if no name is similar.
     pub fn nearest_name(&self, name: &str) -> Option<&str> {
         nearest_name(name, self.names())
     }
 
-    /// The state of the type `base` with these properties, and of the others those of the default.
+    /// The state of the type `base` with these properties; the other properties have the values of the default.
     pub fn state(&self, base: &str, properties: &[(&str, &str)]) -> Option<BlockId> {
         let change = |block, (name, value): &(&str, &str)| self.with_property(block, name, value);
         match self.id(base) {
             Some(default) => properties.iter().try_fold(default, change),
-            // States that nobody declared as such have no default, so all properties must be given.
+            // States that were not registered together have no default, so all properties must be given.
             None => self.id(&joined(base, properties)),
         }
     }
 
-    /// The state that differs from this one in one property only; `None` if there is none.
+    /// The state with another value of one property; `None` if there is none.
     pub fn with_property(&self, block: BlockId, property: &str, value: &str) -> Option<BlockId> {
         let name = BlockName::parse(self.block(block).name.clone()).ok()?;
         self.id(name.with_property(property, value)?.as_str())
     }
 
-    /// Whether this registry has given the id out.
+    /// Returns `true` if this registry has issued the id.
     pub fn contains(&self, id: BlockId) -> bool {
         self.entry(id).is_some()
     }
 
-    /// The type with this id; one that no registry has given out shows as a placeholder.
+    /// The type with this id; a placeholder if no registry has issued the id.
     pub fn block(&self, id: BlockId) -> &BlockType {
         self.entry(id).map_or(&UNKNOWN, |entry| &entry.block)
     }
 
-    /// The blocks that have the tag; `None` if no type that the game has registered has it.
+    /// The blocks that have the tag; `None` if no registered type has it.
     pub fn tag(&self, tag: &str) -> Option<&BlockSet> {
         self.tags.get(tag)
     }
 
-    /// Whether the block has the tag. Where many are asked for, take the [set](Self::tag) once.
+    /// Returns `true` if the block has the tag. To ask for many blocks, get the [set](Self::tag) once.
     pub fn has_tag(&self, block: BlockId, tag: &str) -> bool {
         self.tag(tag).is_some_and(|blocks| blocks.contains(block))
     }
@@ -281,18 +280,18 @@ impl BlockRegistry {
         self.components.registered(name)
     }
 
-    /// What is stored of a component: its name, version and size.
+    /// The stored record of a component: its name, version and size.
     pub fn component_record(&self, id: BlockComponentId) -> Option<&BlockComponentRecord> {
         self.components.record(id)
     }
 
-    /// The component of which this is stored, registered or not.
+    /// The component with this record, registered or not.
     pub(crate) fn component_of(&self, record: &BlockComponentRecord) -> Option<BlockComponentId> {
         self.components.find(record)
     }
 
-    /// A value of a component as one that blocks of this registry can have, and of which component; `None` if the registry
-    /// has no component for it.
+    /// Converts a value of any component to one that blocks of this registry can have, and returns that component's
+    /// id; `None` if the registry has no such component.
     ///
     /// # Errors
     /// If the game's migration refuses the value.
@@ -304,14 +303,14 @@ impl BlockRegistry {
         self.components.import(record, value)
     }
 
-    /// What a block of this id becomes, since its type's components changed or two types became one; `None` if it stays what
-    /// it is.
+    /// The id that a block is converted to because its type's components changed or two types became one; `None` if it
+    /// stays the same.
     pub fn successor(&self, block: BlockId) -> Option<BlockId> {
         self.entry(block).map(|entry| entry.successor).filter(|successor| *successor != block)
     }
 
-    /// What a block is by now, and the values of its components, in the order of its [layout](BlockLayout::components), as
-    /// its type has them now: migrated where their schema changed, zeroes or empty where they are new.
+    /// Converts a block to the current id of its type. Also returns the values of the type's current components in the order
+    /// of the [layout](BlockLayout::components): migrated if their schema changed, zeros or empty if they are new.
     pub fn upgrade<'a>(
         &self,
         block: BlockId,
@@ -343,7 +342,7 @@ impl BlockRegistry {
         self.blocks.iter().map(|entry| entry.block.name())
     }
 
-    /// What a world stores of its blocks, in the order of their ids.
+    /// The records that a world stores of its blocks, in the order of their ids.
     pub fn block_records(&self) -> impl ExactSizeIterator<Item = BlockRecord> {
         self.blocks.iter().map(|entry| BlockRecord {
             name: entry.block.name().to_owned(),
@@ -351,12 +350,12 @@ impl BlockRegistry {
         })
     }
 
-    /// What a world stores of its block components, in the order of their numbers.
+    /// The records that a world stores of its block components, in the order of their numbers.
     pub fn component_records(&self) -> impl ExactSizeIterator<Item = &BlockComponentRecord> {
         self.components.records()
     }
 
-    /// The number of types, placeholders and air included.
+    /// The number of types, including placeholders and air.
     pub fn len(&self) -> usize {
         self.blocks.len()
     }
@@ -366,14 +365,13 @@ impl BlockRegistry {
         (0..).zip(&self.blocks).filter(|(_, entry)| entry.is_placeholder).map(|(index, _)| BlockId::new(index))
     }
 
-    /// Two registries that give other ids, or hold other blocks to be solid, have other fingerprints. Good for this
-    /// process only.
+    /// Registries with different ids or different solid blocks have different fingerprints. Only valid within this process.
     #[doc(hidden)]
     pub const fn fingerprint(&self) -> u64 {
         self.fingerprint
     }
 
-    /// The type with its names in canonical form, if it can be registered at all.
+    /// Validates a type and returns it with its names in canonical form.
     fn checked(&self, mut block: BlockType) -> Result<BlockType, BlockRegistryError> {
         block.name = self.canonical(block.name)?;
         for name in mem::take(&mut block.former_names) {
@@ -396,7 +394,7 @@ impl BlockRegistry {
         }
     }
 
-    /// The ids that the world has for the type, under all of its names.
+    /// The ids that the world has for the type under all of its names.
     fn known(&self, block: &BlockType) -> Result<Vec<BlockId>, BlockRegistryError> {
         let mut known = BTreeSet::new();
         for name in [&block.name].into_iter().chain(&block.former_names) {
@@ -424,7 +422,7 @@ impl BlockRegistry {
         Ok(ids.into_iter().filter_map(|id| self.components.layout(id)).collect())
     }
 
-    /// The id of a type with these components: one that the world knows by its name, or by a former one, or a new one.
+    /// The id of a type with these components: a known id of one of its names, or a new id.
     fn current(
         &mut self,
         block: &BlockType,
@@ -442,7 +440,7 @@ impl BlockRegistry {
         }
     }
 
-    /// The name of an id that is not the type's current one: the type's, unless another id has that with the same components.
+    /// The name of a non-current id of the type: the type's name, unless another id has that name with the same components.
     fn name_beside(&self, other: BlockId, block: &BlockType, known: &[BlockId], current: BlockId) -> Cow<'static, str> {
         let mut beside = known.iter().copied().chain([current]).filter(|id| *id != other);
         let is_taken =
@@ -450,7 +448,7 @@ impl BlockRegistry {
         if is_taken { self.block(other).name.clone() } else { block.name.clone() }
     }
 
-    /// Whether nothing of a block is lost when it becomes one of the id `to`.
+    /// Returns `true` if a block loses no data when it is converted to the id `to`.
     fn can_become(&self, from: BlockId, to: BlockId) -> bool {
         let to = self.components(to);
         self.components(from).iter().all(|layout| {
@@ -459,10 +457,10 @@ impl BlockRegistry {
         })
     }
 
-    /// Gives an id the type that the game has registered.
+    /// Assigns a registered type to an id.
     fn fill(&mut self, id: BlockId, block: BlockType, successor: BlockId) {
         let entry = &mut self.blocks[id.index() as usize];
-        // A sum, so that one type can be exchanged for another.
+        // The fingerprint is a sum, so one type can be exchanged for another.
         self.fingerprint = self.fingerprint.wrapping_sub(fingerprint(id, &entry.block));
         self.fingerprint = self.fingerprint.wrapping_add(fingerprint(id, &block));
         (entry.block, entry.is_placeholder, entry.successor) = (block, false, successor);
@@ -470,7 +468,7 @@ impl BlockRegistry {
 
     fn push(&mut self, block: BlockType, components: Vec<BlockComponentLayout>, is_placeholder: bool) -> BlockId {
         let id = BlockId::new(self.blocks.len() as u32);
-        // The newest one counts, until the game says which.
+        // The newest id is the current one until the game registers the type.
         self.ids.entry(block.name.clone()).or_default().push(id);
         self.fingerprint = self.fingerprint.wrapping_add(fingerprint(id, &block));
         self.blocks.push(Entry { block, components, is_placeholder, successor: id });
@@ -482,7 +480,7 @@ impl BlockRegistry {
         index.map(BlockId::new).map_err(|_| BlockRegistryError::Full { name: name.into() })
     }
 
-    /// All ids that a canonical name has, the current one last.
+    /// All ids of a canonical name, the current id last.
     pub(crate) fn ids_of(&self, name: &str) -> &[BlockId] {
         self.ids.get(name).map_or(&[], Vec::as_slice)
     }
@@ -499,7 +497,7 @@ impl BlockLayout for BlockRegistry {
 }
 
 fn fingerprint(id: BlockId, block: &BlockType) -> u64 {
-    // Not the hasher of `ids`: its hashes add up, and a sum of them would not see which id has which name.
+    // Unlike the hasher of `ids`, this one does not add hashes up. A sum would not depend on which id has which name.
     let mut hasher = DefaultHasher::new();
     (id, block.name(), block.is_solid()).hash(&mut hasher);
     hasher.finish()

@@ -1,4 +1,4 @@
-//! Versions of what the bytes of a component mean, and the migrations from older ones.
+//! Versions of the bytes of a component, and migrations from older versions.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -7,13 +7,12 @@ use std::fmt;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// Why a migration could not read a value, in the game's own words.
+/// The reason of a failed migration, in the game's own words.
 pub type MigrationFailure = Box<dyn Error + Send + Sync>;
 
 type Migrate = Arc<dyn Fn(&[u8]) -> Result<Vec<u8>, MigrationFailure> + Send + Sync>;
 
-/// The version of what a component's bytes mean, what it was called before, and how values of older versions become ones of
-/// this.
+/// The version of a component's data, the component's former names, and migrations for values of older versions.
 ///
 /// ```
 /// # use terrane_world::block::Schema;
@@ -31,7 +30,7 @@ pub struct Schema {
     former_names: Vec<Cow<'static, str>>,
 }
 
-/// A value of an older version does not become one of the newest.
+/// The error for a value of an older version that cannot be migrated to the newest one.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SchemaError {
     /// The game has no migration from this version.
@@ -39,7 +38,7 @@ pub enum SchemaError {
     NoMigration {
         /// The value's version.
         from: u32,
-        /// The version that the game has.
+        /// The game's version.
         to: u32,
     },
     /// The migration refused the value.
@@ -47,21 +46,21 @@ pub enum SchemaError {
     Failed {
         /// The value's version.
         from: u32,
-        /// The version that the game has.
+        /// The game's version.
         to: u32,
-        /// What the migration said.
+        /// The migration's own message.
         reason: String,
     },
 }
 
 impl Schema {
-    /// A schema of this version. A component of which nothing is said has version 0.
+    /// A schema of this version. Components without a schema have version 0.
     pub fn new(version: u32) -> Self {
         Self { version, ..Self::default() }
     }
 
-    /// Has values of version `from` become values of this one: the old bytes in, the new ones out. A migration always leads
-    /// to the newest version. It may also come from a higher one.
+    /// Adds a migration from version `from` to this version: old bytes in, new bytes out. A migration always leads to
+    /// the newest version, and may also start from a higher one.
     pub fn with_migration(
         mut self,
         from: u32,
@@ -71,7 +70,7 @@ impl Schema {
         self
     }
 
-    /// What the component was called before.
+    /// Adds a former name of the component.
     pub fn formerly(mut self, name: impl Into<Cow<'static, str>>) -> Self {
         self.former_names.push(name.into());
         self
@@ -82,19 +81,19 @@ impl Schema {
         self.version
     }
 
-    /// What the component was called before.
+    /// The former names of the component.
     #[doc(hidden)]
     pub fn former_names(&self) -> impl Iterator<Item = &str> {
         self.former_names.iter().map(Cow::as_ref)
     }
 
-    /// Whether values of this version can become ones of the newest.
+    /// Returns `true` if values of this version can be migrated to the newest one.
     #[doc(hidden)]
     pub fn can_read(&self, version: u32) -> bool {
         version == self.version || self.migrations.contains_key(&version)
     }
 
-    /// The value as one of the newest version.
+    /// Migrates a value to the newest version.
     pub fn upgrade<'a>(&self, from: u32, value: &'a [u8]) -> Result<Cow<'a, [u8]>, SchemaError> {
         let to = self.version;
         if from == to {

@@ -1,8 +1,8 @@
-//! What a world stores of its block types.
+//! The records that a world stores of its block types.
 
 use serde::{Deserialize, Serialize};
 
-/// What a world stores of a block: the block's number is the place in the list.
+/// The stored record of a block. The block's number is its place in the list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockRecord {
     /// The name with its properties.
@@ -11,14 +11,14 @@ pub struct BlockRecord {
     pub components: Vec<u64>,
 }
 
-/// What a world stores of a block component, so that values can be read whose component the game has dropped. Its number
-/// is the place in the list, with the highest bit set if it has no fixed size.
+/// The stored record of a block component. With it, values stay readable after the game has removed the component. The
+/// component's number is its place in the list, with the highest bit set if it has a variable size.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockComponentRecord {
     /// The name.
     pub name: String,
     /// The version of its schema.
     pub version: u32,
-    /// The bytes of each value; `None` if they differ from block to block.
+    /// The size of each value in bytes; `None` for a variable size.
     pub size: Option<u32>,
 }

@@ -1,4 +1,4 @@
-//! Chunks that are put together out of cells of others.
+//! Assembles chunks from cells of other chunks.
 
 use super::extras::{self, Extras, PlacedValue, Slot, Value};
 use super::packed_ids::LocalIds;
@@ -9,9 +9,8 @@ use crate::space::{CHUNK_SIZE, CHUNK_VOLUME, ChunkPart, cell_position};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
-/// Puts a chunk together out of cells of others, with their layers and components. Cells that nobody fills are air.
-///
-/// Each cell is filled once.
+/// Assembles a chunk from cells of other chunks, with their layers and components. Unfilled cells are air. No cell may
+/// be filled twice.
 #[doc(hidden)]
 pub struct ChunkAssembly<'a> {
     places: LocalIds,
@@ -20,7 +19,7 @@ pub struct ChunkAssembly<'a> {
     values: Vec<PlacedValue<'a>>,
 }
 
-/// Some cells of a chunk, a bit each.
+/// A set of cells of a chunk, one bit each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CellMask([u64; CHUNK_VOLUME / 64]);
 
@@ -33,7 +32,7 @@ impl Default for ChunkAssembly<'_> {
 }
 
 impl<'a> ChunkAssembly<'a> {
-    /// Fills cells with those of `source`: each goes where `to` says, if that is anywhere. Its blocks become what `block` says.
+    /// Copies cells of `source`. `to` gives the destination of a cell, or `None` to skip it; `block` converts its blocks.
     pub fn copy(&mut self, source: &'a Chunk, to: impl Fn(usize) -> Option<usize>, block: impl Fn(BlockId) -> BlockId) {
         self.copy_blocks(source, &to, &block);
         let moved = |slot: Slot| Some(Slot::new(to(slot.cell.into())?, slot.layer));
@@ -42,7 +41,7 @@ impl<'a> ChunkAssembly<'a> {
         self.values.extend(values);
     }
 
-    /// Fills cells with those of a part of `source`: each goes where `to` says. Its blocks become what `block` says.
+    /// Copies the cells of a part of `source`. `to` gives the destination of a cell, `block` converts its blocks.
     pub fn copy_part(
         &mut self,
         source: &'a Chunk,
@@ -66,7 +65,7 @@ impl<'a> ChunkAssembly<'a> {
         self.values.extend(values);
     }
 
-    /// Like [`copy`](Self::copy), layer 0 alone, without components.
+    /// Like [`copy`](Self::copy), but only layer 0, without components.
     pub fn copy_blocks(
         &mut self,
         source: &Chunk,
@@ -80,8 +79,8 @@ impl<'a> ChunkAssembly<'a> {
         }
     }
 
-    /// Fills all cells with those of `source`, with other numbers for its blocks and components. A component of a block at a
-    /// position and a layer that gets none is left out.
+    /// Copies all cells of `source` with other numbers for its blocks and components. Drops a block's component if its
+    /// new number is `None` for that position and layer.
     pub fn copy_renamed(
         &mut self,
         source: &'a Chunk,
@@ -96,28 +95,28 @@ impl<'a> ChunkAssembly<'a> {
         }));
     }
 
-    /// Puts another block into a cell in place of what was copied there.
+    /// Replaces the block that was copied into a cell.
     pub fn set_block(&mut self, position: [usize; 3], block: BlockId) {
         self.places[cell(position)] = self.palette.place(block);
     }
 
-    /// Adds a block to a cell, in the layer above those that it has.
+    /// Adds a block to a cell, in a layer above those that the cell has.
     pub fn push_layer(&mut self, position: [usize; 3], layer: u8, block: BlockId) {
         self.layers.push((Slot::new(cell(position), layer), block));
     }
 
-    /// Adds a component of variable size to the block of layer 0 of a cell, which does not have it yet.
+    /// Adds a component of variable size to a cell's block of layer 0, which must not have it yet.
     pub fn push_value(&mut self, position: [usize; 3], id: BlockComponentId, value: &'a Arc<[u8]>) {
         let layout = BlockComponentLayout { id, size: None };
         self.values.push((layout, Slot::new(cell(position), 0), Value::Shared(value)));
     }
 
-    /// Adds blocks above layer 0: all layers of a cell together.
+    /// Adds blocks above layer 0. All layers of a cell are added together.
     pub(super) fn add_layers<'b>(&mut self, blocks: impl Iterator<Item = &'b (Slot, BlockId)>) {
         self.layers.extend(blocks.copied());
     }
 
-    /// The chunk, in the one representation that all equal chunks share.
+    /// Returns the chunk in canonical form, which is the same for all equal chunks.
     pub fn finish(mut self) -> Chunk {
         let provisional = self.palette.build();
         let mut palette = Vec::with_capacity(provisional.len().min(CHUNK_VOLUME));
@@ -128,7 +127,7 @@ impl<'a> ChunkAssembly<'a> {
         Chunk { content, extras: (!extras.is_empty()).then(|| Box::new(extras)) }
     }
 
-    /// For each cell of `source` the place of its block in the palette here.
+    /// For each cell of `source`, the index of its block in this palette.
     fn places_of(&mut self, source: &Chunk, block: impl Fn(BlockId) -> BlockId) -> LocalIds {
         match &source.content {
             Content::Uniform(only) => [self.palette.place(block(*only)); CHUNK_VOLUME],
@@ -144,8 +143,8 @@ impl<'a> ChunkAssembly<'a> {
 }
 
 impl Chunk {
-    /// Gives its blocks other numbers, in place. `false`, and nothing changes, if it has layers or components, or two blocks
-    /// would become one.
+    /// Renumbers the blocks in place. Returns `false`, without a change, if the chunk has layers or components, or if
+    /// two blocks would become one.
     #[doc(hidden)]
     pub fn rename_blocks(&mut self, block: impl Fn(BlockId) -> BlockId) -> bool {
         if self.extras.is_some() {
@@ -169,7 +168,7 @@ impl Chunk {
 impl CellMask {
     pub const NONE: Self = Self([0; CHUNK_VOLUME / 64]);
 
-    /// The cells of a part.
+    /// All cells of a part.
     pub fn of_part(part: &ChunkPart) -> Self {
         let mut words = [0; CHUNK_VOLUME / 64];
         let [xs, ys, zs] = part.ranges();
@@ -193,7 +192,7 @@ impl CellMask {
         self.0[cell / 64] >> (cell % 64) & 1 == 1
     }
 
-    /// Keeps the cells whose block in layer 0 of `chunk` is wanted.
+    /// Keeps the cells for whose block in layer 0 of `chunk` `is_wanted` is true.
     pub fn keep_blocks(&mut self, chunk: &Chunk, is_wanted: impl Fn(BlockId) -> bool) {
         let wanted: Vec<bool> = chunk.palette().iter().map(|block| is_wanted(*block)).collect();
         if wanted.iter().all(|is| *is) {

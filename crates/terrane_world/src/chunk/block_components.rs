@@ -1,4 +1,4 @@
-//! The components of the blocks of one chunk: reading and setting them.
+//! Reading and setting the components of a chunk's blocks.
 
 use super::extras::{ComponentArray, PlacedValue, Slot, Value};
 use super::format::{check_components, element_slots};
@@ -8,17 +8,17 @@ use bytemuck::AnyBitPattern;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// Why a layer or a component of a block could not be set or read.
+/// The error for a layer or a component of a block that cannot be read or set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum BlockValueError {
-    /// The cell does not have that layer. One that is added is next to the last: there are no gaps.
+    /// The cell does not have the layer. New layers are added without gaps.
     #[error("there is no layer {layer} in block [{}, {}, {}], which has {count}", position[0], position[1], position[2])]
     NoLayer {
         /// The cell.
         position: [usize; 3],
-        /// How many layers it has, layer 0 included.
+        /// The number of its layers, layer 0 included.
         count: usize,
-        /// The layer asked for.
+        /// The requested layer.
         layer: u8,
     },
     /// The block's type does not have the component.
@@ -29,9 +29,9 @@ pub enum BlockValueError {
         position: [usize; 3],
         /// The layer.
         layer: u8,
-        /// The type of block there.
+        /// The block's type.
         block: BlockId,
-        /// The component asked for.
+        /// The requested component.
         component: BlockComponentId,
     },
     /// A value does not have the size of its component.
@@ -41,22 +41,22 @@ pub enum BlockValueError {
         component: BlockComponentId,
         /// The size of the component.
         expected: usize,
-        /// The size of the value, or of the type that it was to be read as.
+        /// The size of the value, or of the type that it was read as.
         found: usize,
     },
 }
 
-/// Block components: what single blocks hold besides their type. Which ones a type of block has is what a
-/// [`BlockLayout`] says; the chunk does not know it, so it is passed where something depends on it.
+/// Block components: data that single blocks have besides their type. A [`BlockLayout`] gives the components of each
+/// block type. A chunk does not store it, so methods that depend on it have a parameter for it.
 ///
-/// Setting or removing one costs the time to move those that come after it in the chunk.
+/// Setting or removing a component moves all components that come after it in the chunk.
 impl Chunk {
-    /// Whether any block has a component.
+    /// Returns `true` if any block has a component.
     pub fn has_components(&self) -> bool {
         !self.arrays().is_empty()
     }
 
-    /// A component of the block in a layer. `None` if the type of block does not have it, or it was never set.
+    /// A component of the block in a layer. `None` if the block's type does not have it, or if it was never set.
     ///
     /// # Panics
     /// If a coordinate is not below 16, as with a slice.
@@ -66,7 +66,7 @@ impl Chunk {
         self.extras.as_ref()?.component(component, slot)
     }
 
-    /// Like [`component`](Self::component), as a value of a type that has just its size.
+    /// Like [`component`](Self::component), as a value of a type of exactly that size.
     ///
     /// # Panics
     /// If a coordinate is not below 16, as with a slice.
@@ -91,7 +91,7 @@ impl Chunk {
         self.arrays().iter().filter_map(move |array| Some((array.layout.id, array.get(slot)?)))
     }
 
-    /// Sets a component of the block in a layer, which must be of a type that has it.
+    /// Sets a component of the block in a layer. The block's type must have the component.
     ///
     /// # Panics
     /// If a coordinate is not below 16, as with a slice.
@@ -115,8 +115,8 @@ impl Chunk {
         Ok(())
     }
 
-    /// The same chunk with all the components that its blocks' types have: zeroes, or no bytes where the size is variable, for
-    /// those that were not set. `None` if none is missing. A component that a block's type does not have is an error.
+    /// The same chunk with all components of its blocks' types. Unset ones become zeros, or empty if they have a
+    /// variable size. `None` if no component is missing. A component that a block's type does not have is an error.
     pub fn with_all_components(&self, layout: &impl BlockLayout) -> Result<Option<Self>, BlockValueError> {
         let expected = element_slots(self, layout);
         check_components(self, &expected)?;
@@ -134,7 +134,6 @@ impl Chunk {
         Ok(Some(self.clone().with_arrays(completed)))
     }
 
-    /// The same chunk with these components.
     pub(super) fn with_arrays(mut self, arrays: Vec<ComponentArray>) -> Self {
         if !arrays.is_empty() {
             self.extras.get_or_insert_default().components = arrays;

@@ -1,16 +1,16 @@
-//! The layers of a chunk's cells: reading and setting them.
+//! Reading and setting the layers of a chunk's cells.
 
 use super::extras::{Slot, Value};
 use super::{BlockValueError, Chunk, cell};
 use crate::block::{BlockId, BlockLayout};
 use crate::space::cell_position;
 
-/// Block layers: what else is in a cell, such as water in a fence. Layer 0 is what [`block`](Self::block) and
-/// [`set_block`](Self::set_block) mean; it is always there, and may be air.
+/// Block layers: further blocks in the same cell, such as water in a fence. [`block`](Self::block) and
+/// [`set_block`](Self::set_block) use layer 0, which always exists and may be air.
 ///
-/// A block keeps its components until it is replaced by one of another type, or removed.
+/// A block keeps its components until it is removed or replaced by a block of another type.
 impl Chunk {
-    /// How many blocks are in a cell: 1, or more with layers above layer 0.
+    /// The number of blocks in a cell: 1, plus the layers above layer 0.
     ///
     /// # Panics
     /// If a coordinate is not below 16, as with a slice.
@@ -19,7 +19,7 @@ impl Chunk {
         1 + self.extras.as_ref().map_or(0, |extras| extras.layer_count(cell(position)))
     }
 
-    /// The block in a layer, if the cell has that many.
+    /// The block in a layer; `None` if the cell has fewer layers.
     ///
     /// # Panics
     /// If a coordinate is not below 16, as with a slice.
@@ -36,9 +36,9 @@ impl Chunk {
         }
     }
 
-    /// Replaces the block in a layer, or adds the layer next to the last. Returns the old block.
+    /// Replaces the block in a layer, or adds the next layer. Returns the old block.
     ///
-    /// Components that its type has are missing until they are set; [`place_block`](Self::place_block) sets them.
+    /// The components of its type are missing until they are set; [`place_block`](Self::place_block) sets them.
     ///
     /// # Panics
     /// If a coordinate is not below 16, as with a slice.
@@ -63,8 +63,8 @@ impl Chunk {
         Ok(old)
     }
 
-    /// Like [`set_block_at`](Self::set_block_at), and gives a new block the components of its type: zeros for those of fixed
-    /// size, and nothing for the others.
+    /// Like [`set_block_at`](Self::set_block_at), but also sets the components of a new block's type: zeros for a
+    /// fixed size, empty for a variable size.
     ///
     /// # Panics
     /// If a coordinate is not below 16, as with a slice.
@@ -87,8 +87,8 @@ impl Chunk {
         Ok(old)
     }
 
-    /// Takes a block out of its layer with its components, and returns it. The layers above it move down by one; where
-    /// there are none, air is left of layer 0. `None` if the cell does not have the layer.
+    /// Removes a block and its components from its layer, and returns it. The layers above it move down by one; if
+    /// there are none, layer 0 becomes air. `None` if the cell does not have the layer.
     ///
     /// # Panics
     /// If a coordinate is not below 16, as with a slice.
@@ -104,17 +104,17 @@ impl Chunk {
         Some(removed)
     }
 
-    /// Every block above layer 0 with its position and layer: in the order of [`blocks`](Self::blocks), the layer fastest.
+    /// Every block above layer 0 with its position and layer, in the order of [`blocks`](Self::blocks), the layer
+    /// changing fastest.
     pub fn layered_blocks(&self) -> impl Iterator<Item = ([usize; 3], u8, BlockId)> {
         self.layers().iter().map(|(slot, block)| (cell_position(slot.cell.into()), slot.layer, *block))
     }
 
-    /// The same, by slots.
+    /// [`layered_blocks`](Self::layered_blocks) by slots.
     pub(super) fn layers(&self) -> &[(Slot, BlockId)] {
         self.extras.as_ref().map_or(&[], |extras| &extras.layers)
     }
 
-    /// Drops the components of one block.
     #[cold]
     pub(super) fn drop_components(&mut self, slot: Slot) {
         if let Some(extras) = &mut self.extras {

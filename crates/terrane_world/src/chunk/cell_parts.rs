@@ -1,4 +1,4 @@
-//! Cells of a chunk as another one has them, or parts of them.
+//! Copies cells, or parts of cells, from one chunk to another.
 
 use super::Chunk;
 use super::assembly::{CellMask, ChunkAssembly};
@@ -6,12 +6,12 @@ use super::extras::{self, Slot, Value};
 use std::sync::Arc;
 
 impl Chunk {
-    /// The same chunk, but for the blocks of layer 0 of some cells, the blocks above of some, and the components of some, which
-    /// are as `other` has them.
+    /// The same chunk with blocks of layer 0 of some cells, blocks of higher layers of some cells, and components of
+    /// some cells taken from `other`.
     ///
-    /// Layers that are not taken over go with a block that changes below them. Components are those of `other` or of this
-    /// chunk, of the one that has the same block there; a new block whose components are not taken over has zeros and empty
-    /// values.
+    /// If a cell's block of layer 0 changes, layers that are not taken from `other` are removed. Components come from
+    /// whichever of the two chunks has the same block there. A new block whose components are not taken has zeros and
+    /// empty values.
     pub(crate) fn with_cells_of(
         &self,
         other: &Self,

@@ -1,4 +1,4 @@
-//! Columns: the chunks above each other at one place.
+//! Columns: the chunks with the same x and z.
 
 use super::Chunk;
 use crate::block::BlockId;
@@ -6,15 +6,14 @@ use crate::space::{BlockPos, CHUNK_SIZE, ColumnPos, HeightSet};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Every chunk with the same x and z, or in a sparse dimension those at the heights that are loaded. A chunk that is not
-/// there is air.
+/// Every chunk with the same x and z; in a sparse dimension, only the chunks at loaded heights. A missing chunk is air.
 ///
-/// A clone shares all chunks with the original; writing to one of the two copies only the chunk that it changes.
+/// A clone shares all chunks with the original. Writing to either copy only copies the chunk that changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
     pos: ColumnPos,
     chunks: BTreeMap<i64, Arc<Chunk>>,
-    /// `None` for all.
+    /// `None` if all heights are loaded.
     loaded: Option<HeightSet>,
 }
 
@@ -24,23 +23,23 @@ impl Column {
         Self { pos, chunks: BTreeMap::new(), loaded: None }
     }
 
-    /// The part of a column of air at these chunk heights.
+    /// A partial column of air at these chunk heights.
     pub const fn partial(pos: ColumnPos, loaded: HeightSet) -> Self {
         Self { pos, chunks: BTreeMap::new(), loaded: Some(loaded) }
     }
 
-    /// The chunk heights that this part of a column has; `None` if it has all of them.
+    /// The loaded chunk heights; `None` if all are loaded.
     pub const fn loaded(&self) -> Option<&HeightSet> {
         self.loaded.as_ref()
     }
 
-    /// Whether it has the chunk height `y`, also if that is all air.
+    /// Returns `true` if the chunk height `y` is loaded, even if it is all air.
     #[inline]
     pub fn is_loaded(&self, y: i64) -> bool {
         self.loaded.as_ref().is_none_or(|loaded| loaded.contains(y))
     }
 
-    /// Takes over what `other` has at chunk heights that are not loaded here. Gives these heights.
+    /// Adds the chunk heights of `other` that are not loaded here, and returns them.
     pub fn extend(&mut self, other: &Self) -> HeightSet {
         debug_assert_eq!(other.pos, self.pos, "it is another column");
         let (Some(loaded), Some(more)) = (&mut self.loaded, &other.loaded) else { return HeightSet::new() };
@@ -51,7 +50,7 @@ impl Column {
         new
     }
 
-    /// Lets go of these chunk heights. Gives the part of the column that goes; nothing of a column with all heights.
+    /// Removes these chunk heights and returns them as a partial column; empty if all heights of this column are loaded.
     pub fn cut(&mut self, heights: &HeightSet) -> Self {
         let Some(loaded) = &mut self.loaded else { return Self::partial(self.pos, HeightSet::new()) };
         let mut part = Self::partial(self.pos, loaded.intersection(heights));
@@ -62,13 +61,13 @@ impl Column {
         part
     }
 
-    /// Where the column is.
+    /// The position of the column.
     #[inline]
     pub const fn pos(&self) -> ColumnPos {
         self.pos
     }
 
-    /// The block at a position in this column; air where it is not loaded.
+    /// The block at a position in this column; air if the height is not loaded.
     #[inline]
     pub fn block(&self, pos: BlockPos) -> BlockId {
         debug_assert_eq!(pos.column(), self.pos, "{pos} is in another column");
@@ -81,7 +80,7 @@ impl Column {
         debug_assert_eq!(pos.column(), self.pos, "{pos} is in another column");
         let y = pos.chunk().y;
         match self.chunks.get_mut(&y) {
-            // Looking first keeps a chunk shared that would not change.
+            // An unchanged chunk stays shared.
             Some(chunk) if chunk.block(pos.in_chunk()) == block => block,
             Some(chunk) => Arc::make_mut(chunk).set_block(pos.in_chunk(), block),
             None => {
@@ -101,7 +100,7 @@ impl Column {
         self.chunks.get(&y)
     }
 
-    /// Replaces the chunk at the chunk height `y`, which is loaded then, and returns the old one.
+    /// Replaces the chunk at the chunk height `y` and returns the old one. The height becomes loaded.
     pub fn set_chunk(&mut self, y: i64, chunk: Arc<Chunk>) -> Option<Arc<Chunk>> {
         if let Some(loaded) = &mut self.loaded {
             loaded.insert(y..y + 1);
@@ -109,8 +108,8 @@ impl Column {
         self.chunks.insert(y, chunk)
     }
 
-    /// The chunk at the chunk height `y`, to set layers and components of its blocks. It is copied if it is shared, and made
-    /// of air if there is none.
+    /// The chunk at the chunk height `y`, for setting layers and components of its blocks. A shared chunk is copied,
+    /// and a missing one is created as air.
     ///
     /// # Panics
     /// If the height is not loaded.
@@ -120,17 +119,17 @@ impl Column {
         Arc::make_mut(self.chunks.entry(y).or_default())
     }
 
-    /// Takes out the chunk at the chunk height `y`, which leaves air.
+    /// Removes the chunk at the chunk height `y`, which becomes air.
     pub fn remove_chunk(&mut self, y: i64) -> Option<Arc<Chunk>> {
         self.chunks.remove(&y)
     }
 
-    /// All chunks with their chunk heights, from the bottom up.
+    /// All chunks with their chunk heights, in ascending order.
     pub fn chunks(&self) -> impl DoubleEndedIterator<Item = (i64, &Arc<Chunk>)> + ExactSizeIterator {
         self.chunks.iter().map(|(y, chunk)| (*y, chunk))
     }
 
-    /// The height, in blocks, of the highest block at x, z within the column that is not air.
+    /// The block height of the highest block at x, z within the column that is not air.
     ///
     /// # Panics
     /// If a coordinate is not below 16, as with a slice.
@@ -139,7 +138,7 @@ impl Column {
         self.highest(x, z, |block| block != BlockId::AIR)
     }
 
-    /// The same for the highest block that `is_wanted`.
+    /// The block height of the highest block at x, z for which `is_wanted` is true.
     #[doc(hidden)]
     pub fn highest(&self, x: usize, z: usize, is_wanted: impl Fn(BlockId) -> bool) -> Option<i64> {
         assert!((x | z) < CHUNK_SIZE, "[{x}, {z}] is outside of a column");
@@ -150,7 +149,7 @@ impl Column {
         })
     }
 
-    /// At each place of the column, `x + 16 * z`, the highest block that is wanted, with its height.
+    /// At each place of the column, `x + 16 * z`, the highest block for which `is_wanted` is true, with its height.
     pub(crate) fn highest_of_all(&self, is_wanted: impl Fn(BlockId) -> bool) -> Vec<Option<(i64, BlockId)>> {
         let mut highest = vec![None; CHUNK_SIZE * CHUNK_SIZE];
         let mut open = highest.len();
@@ -170,7 +169,7 @@ impl Column {
         highest
     }
 
-    /// Bytes on the heap that the column holds on to, chunks that it shares included; the map itself is estimated.
+    /// The heap memory of the column in bytes, including shared chunks. The size of the map is an estimate.
     pub fn heap_bytes(&self) -> usize {
         let counters = 2 * size_of::<usize>();
         let entry = size_of::<(i64, Arc<Chunk>)>() + counters + size_of::<Chunk>();
@@ -275,7 +274,7 @@ mod tests {
     }
 
     proptest! {
-        /// However a column is put together and taken apart, each height is in one part, with the first chunk it had.
+        /// However columns are joined and cut, each height is in exactly one part, with its first chunk.
         #[test]
         fn parts_join_and_come_apart(
             parts in prop::collection::vec(prop::collection::btree_map(0..12_i64, 0..3_u32, 0..8), 1..6),

@@ -1,25 +1,25 @@
-//! What few chunks have besides one block a cell, so that the others are small: layers and components.
+//! Layers and components, which few chunks have. They are stored separately, so that other chunks stay small.
 
 use crate::block::{BlockComponentId, BlockComponentLayout, BlockId};
 use std::sync::Arc;
 
-/// A block in a chunk. Ordered like the elements of a component's array in the format: by cell, the layer fastest.
+/// A block in a chunk. Ordered like the elements of a component's array in the format: by cell, then by layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Slot {
     pub cell: u16,
     pub layer: u8,
 }
 
-/// What few chunks have besides one block a cell.
+/// The layers and components of a chunk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Extras {
-    /// The blocks above layer 0, in order. A cell that has a block in one layer has one in each below.
+    /// The blocks above layer 0, in order. A cell's layers have no gaps.
     pub layers: Vec<(Slot, BlockId)>,
-    /// By component. None is empty.
+    /// Ordered by component. No array is empty.
     pub components: Vec<ComponentArray>,
 }
 
-/// One component of all the blocks that have it.
+/// One component, with the values of all blocks that have it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ComponentArray {
     pub layout: BlockComponentLayout,
@@ -31,20 +31,20 @@ pub(super) struct ComponentArray {
 /// The values of a component, in the order of the slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Values {
-    /// Each has as many bytes as the layout says.
+    /// The layout gives the size of each value.
     Fixed(Vec<u8>),
-    /// Shared, so that an edit of something else in the chunk does not copy a library.
+    /// Shared, so that copying the chunk for an unrelated edit does not copy large values.
     Variable(Vec<Arc<[u8]>>),
 }
 
-/// A value that goes into an array. One that is shared stays so if its size is variable.
+/// A value to put into an array. A shared value stays shared if its size is variable.
 #[derive(Clone, Copy)]
 pub(super) enum Value<'a> {
     Bytes(&'a [u8]),
     Shared(&'a Arc<[u8]>),
 }
 
-/// A value and where it is in a chunk.
+/// A value and its place in a chunk.
 pub(super) type PlacedValue<'a> = (BlockComponentLayout, Slot, Value<'a>);
 
 impl Slot {
@@ -59,7 +59,7 @@ impl Extras {
         self.layers.is_empty() && self.components.is_empty()
     }
 
-    /// The number of blocks in a cell, above layer 0.
+    /// The number of a cell's blocks above layer 0.
     pub fn layer_count(&self, cell: usize) -> usize {
         let end = self.layers.partition_point(|(slot, _)| usize::from(slot.cell) <= cell);
         match self.layers[..end].last() {
@@ -73,7 +73,7 @@ impl Extras {
         self.find_layer(slot).ok().map(|place| self.layers[place].1)
     }
 
-    /// Replaces a block above layer 0, or puts one on top of a cell's others.
+    /// Replaces a block above layer 0, or adds one on top of a cell's blocks.
     pub fn set_layer(&mut self, slot: Slot, block: BlockId) -> Option<BlockId> {
         match self.find_layer(slot) {
             Ok(place) => Some(std::mem::replace(&mut self.layers[place].1, block)),
@@ -84,8 +84,8 @@ impl Extras {
         }
     }
 
-    /// Takes a block out with its components. Those above it move down by one with theirs; the lowest of them is no longer
-    /// here if the block was in layer 0.
+    /// Removes a block and its components. The blocks above it move down by one with their components. If the block
+    /// was in layer 0, the lowest of them leaves the extras.
     pub fn remove(&mut self, slot: Slot) {
         self.remove_components(slot);
         if let Ok(place) = self.find_layer(Slot { layer: slot.layer.max(1), ..slot }) {
@@ -106,7 +106,7 @@ impl Extras {
         self.components.iter().filter(|array| array.layout.id == id).find_map(|array| array.get(slot))
     }
 
-    /// Sets a value, which has the length that the layout says.
+    /// Sets a value, which must have the length of the layout.
     pub fn set_component(&mut self, layout: BlockComponentLayout, slot: Slot, value: Value<'_>) {
         let place = self.components.binary_search_by_key(&layout, |array| array.layout).unwrap_or_else(|place| {
             self.components.insert(place, ComponentArray::new(layout, Vec::new(), std::iter::empty()));
@@ -130,7 +130,7 @@ impl Extras {
     }
 }
 
-/// The arrays of values at different places.
+/// Builds the arrays of values at distinct places.
 pub(super) fn arrays(mut values: Vec<PlacedValue<'_>>) -> Vec<ComponentArray> {
     values.sort_unstable_by_key(|(layout, slot, _)| (*layout, *slot));
     let arrays = values.chunk_by(|a, b| a.0 == b.0).map(|values| {
@@ -145,7 +145,7 @@ fn move_down<'a>(slots: impl Iterator<Item = &'a mut Slot>, cell: u16) {
 }
 
 impl ComponentArray {
-    /// Takes as many values as slots, which must ascend.
+    /// Takes as many values as slots. The slots must ascend.
     pub fn new<'a>(layout: BlockComponentLayout, slots: Vec<Slot>, values: impl Iterator<Item = Value<'a>>) -> Self {
         debug_assert!(slots.is_sorted_by(|a, b| a < b));
         let values = match layout.size {
@@ -164,7 +164,7 @@ impl ComponentArray {
         self.slots.binary_search(&slot).ok().map(|rank| self.value(rank).bytes())
     }
 
-    /// The value of the slot with this place.
+    /// The value of the slot at this rank.
     #[inline]
     pub fn value(&self, rank: usize) -> Value<'_> {
         match &self.values {
@@ -173,7 +173,7 @@ impl ComponentArray {
         }
     }
 
-    /// The values of these slots in ascending order, which are those of the array and others, of which there are none.
+    /// The values of ascending slots, which include all slots of the array. Other slots give `None`.
     pub fn values_at<'a>(array: Option<&'a Self>, slots: &[Slot]) -> impl Iterator<Item = Option<Value<'a>>> {
         let mut rank = 0;
         slots.iter().map(move |slot| {
@@ -209,7 +209,6 @@ impl ComponentArray {
         }
     }
 
-    /// The bytes of each value, if they are all alike.
     fn size(&self) -> usize {
         self.layout.size.map_or(0, |size| size as usize)
     }

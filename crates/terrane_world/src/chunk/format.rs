@@ -1,4 +1,4 @@
-//! The binary format of a chunk and of a cluster of chunks, version 1. `docs/chunk-format.md` has all of it.
+//! The binary format of a chunk and of a cluster of chunks, version 1. `docs/chunk-format.md` describes it completely.
 //!
 //! All integers are little-endian, bits come least significant first, and offsets count from the chunk's first byte.
 //!
@@ -11,7 +11,7 @@
 //! | components | a `u64` [`BlockComponentId`](crate::block::BlockComponentId) and an array for each |
 //! | entities | `u64` count, then that many 16-byte UUIDs |
 //!
-//! Which blocks the elements of a component's array belong to follows from the blocks, by a [`BlockLayout`](crate::block::BlockLayout).
+//! The order of a component array follows from the blocks, by a [`BlockLayout`](crate::block::BlockLayout).
 
 mod bits;
 pub mod cluster;
@@ -42,11 +42,11 @@ const LAYERED_BLOCK_COUNT_AT: usize = 24;
 const PALETTE_COUNT_AT: usize = 32;
 const HEADER_BYTES: usize = 40;
 const PALETTE_ENTRY_BYTES: usize = 8;
-/// Bits of a cell in an entry of the layers.
+/// The bits of an entry of the layers that hold the cell.
 const CELL_BITS: u32 = 12;
 const UUID_BYTES: usize = 16;
 
-/// The bytes of a part, if they are all there.
+/// The bytes of a part, checked to be complete.
 fn part<'a>(bytes: &'a [u8], offset: usize, length: u128, part: &'static str) -> Result<&'a [u8], ChunkFormatError> {
     let rest = bytes.get(offset..).unwrap_or_default();
     let in_rest = usize::try_from(length).ok().and_then(|length| rest.get(..length));

@@ -2,24 +2,23 @@
 
 use crate::space::CHUNK_VOLUME;
 
-/// The most bits that a local id can need: a chunk has 2^12 cells.
+/// The maximum number of bits of a local id: a chunk has 2^12 cells.
 pub(super) const MAX_BITS: u32 = 12;
 
-/// One local id for each cell of a chunk.
 pub(super) type LocalIds = [u16; CHUNK_VOLUME];
 
-/// Bytes that each bit of all local ids takes.
+/// The number of bytes that all local ids take per bit of an id.
 const BYTES_PER_BIT: usize = CHUNK_VOLUME / 8;
-/// Bytes of 0 after the last id, so that any id is read with one read of four bytes: it begins within the first of them.
+/// Zero bytes after the last id, so that any id can be read with one read of four bytes from its first byte.
 const PADDING: usize = size_of::<u32>() - 1;
-/// Every so many ids fill whole words of 64 bits, as many as each has bits.
+/// This many ids fill whole 64-bit words: as many words as an id has bits.
 const BLOCK: usize = 64;
 /// Ids that are moved at once. Groups begin at a constant bit of their block, and 4 x 12 bits fit into a `u64`.
 const GROUP: usize = 4;
 
 /// Local ids of 1 to 12 bits without gaps, least significant bit first: the block part of the chunk format.
 ///
-/// The number of bits follows from the length.
+/// The number of bits of an id follows from the length.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct PackedIds(Box<[u8]>);
 
@@ -62,10 +61,10 @@ impl PackedIds {
         ids
     }
 
-    /// Takes over the block part of the format.
+    /// Copies the block part of the format.
     ///
     /// # Panics
-    /// If it does not have the length of 1 to 12 bits an id.
+    /// If the length does not match 1 to 12 bits per id.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         assert!(
             bytes.len().is_multiple_of(BYTES_PER_BIT)
@@ -103,17 +102,17 @@ impl PackedIds {
     #[inline]
     pub fn set_id(&mut self, cell: usize, id: u16) {
         let (mask, (byte, shift)) = (self.mask(), self.place(cell));
-        // Written at once; four single bytes would have to be gathered by the next read of them.
+        // Written at once: the next read would otherwise have to gather four single bytes.
         if let Some(bytes) = self.0.get_mut(byte..).and_then(|bytes| bytes.first_chunk_mut()) {
             let word = u32::from_le_bytes(*bytes);
             *bytes = (word & !(mask << shift) | u32::from(id) << shift).to_le_bytes();
         }
     }
 
-    /// The byte in which an id begins, and at which bit of it.
+    /// The byte in which an id begins, and the bit within that byte.
     #[inline]
     fn place(&self, cell: usize) -> (usize, u32) {
-        // The compiler sees from the masks that nothing overflows.
+        // The masks prove to the compiler that nothing overflows.
         let bit = (cell as u32 & (CHUNK_VOLUME as u32 - 1)) * (self.bits() & 15);
         ((bit / 8) as usize, bit % 8)
     }
@@ -124,12 +123,12 @@ impl PackedIds {
     }
 }
 
-/// Unpacks the block part of the format with 1 to 12 bits an id.
+/// Unpacks the block part of the format, which has 1 to 12 bits per id.
 pub(super) fn unpack_into(bytes: &[u8], bits: u32, ids: &mut LocalIds) {
     with_constant_bits!(bits, unpack(bytes, ids));
 }
 
-/// Whether all ids of the block part of the format are below `limit`.
+/// Returns `true` if all ids in the block part of the format are below `limit`.
 pub(super) fn all_below(bytes: &[u8], bits: u32, limit: u32) -> bool {
     limit >= 1 << bits || with_constant_bits!(bits, are_below(bytes, limit))
 }
@@ -161,7 +160,7 @@ fn unpack<const BITS: usize>(bytes: &[u8], ids: &mut LocalIds) {
     }
 }
 
-/// Compares two ids at a time: with every other one masked out there is room for a carry above each.
+/// Compares two ids at a time: masking out every other id leaves room for a carry above each.
 fn are_below<const BITS: usize>(bytes: &[u8], limit: u32) -> bool {
     let every_other = ((1 << BITS) - 1) | ((1 << BITS) - 1) << (2 * BITS);
     let missing_to_carry = ((1 << BITS) - u64::from(limit)) * (1 | 1 << (2 * BITS));
@@ -178,7 +177,7 @@ fn are_below<const BITS: usize>(bytes: &[u8], limit: u32) -> bool {
     sums & carries == 0
 }
 
-/// The bits of the ids of a group, from the lowest bit on, with others above them.
+/// The bits of the ids of a group, from the lowest bit on. Higher bits are unspecified.
 #[inline]
 fn group<const BITS: usize>(words: &[u64; BITS], index: usize) -> u64 {
     let (word, shift) = (index * GROUP * BITS / 64, index * GROUP * BITS % 64);

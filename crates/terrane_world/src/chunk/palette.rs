@@ -3,15 +3,15 @@
 use crate::block::BlockId;
 use rustc_hash::FxHashMap;
 
-/// Palettes grow by so many places, so that a search takes whole vectors.
+/// Palettes grow by this many places, so that a search takes whole vectors.
 const GROUP: usize = 8;
-/// So many places are searched without stopping early.
+/// This many places are searched without stopping early.
 const SEARCHED: usize = 8 * GROUP;
 
-/// Different blocks, each with a place.
+/// Distinct blocks, each with a place.
 #[derive(Clone)]
 pub(super) struct Palette {
-    /// Places beyond `length` repeat the first block, so that a search needs no end: it finds the lowest place.
+    /// Places beyond `length` repeat the first block. A search finds the lowest place and so needs no end.
     groups: Box<[[BlockId; GROUP]]>,
     length: u32,
 }
@@ -30,7 +30,7 @@ impl Palette {
         self.length as usize
     }
 
-    /// The block at a place that was given out.
+    /// The block at a valid place.
     #[inline]
     pub fn block(&self, place: u16) -> BlockId {
         self.groups.as_flattened()[usize::from(place)]
@@ -44,7 +44,7 @@ impl Palette {
         places.zip((0..).step_by(SEARCHED)).find_map(|(place, first): (_, u16)| Some(first + place?))
     }
 
-    /// Adds a block that is not there yet, and gives its place.
+    /// Adds a new block and returns its place.
     pub fn push(&mut self, block: BlockId) -> u16 {
         let place = self.len();
         if place.is_multiple_of(GROUP) {
@@ -59,7 +59,7 @@ impl Palette {
         place as u16
     }
 
-    /// Puts another block in the place of one that no longer occurs.
+    /// Replaces a block that no longer occurs.
     pub fn replace(&mut self, place: u16, block: BlockId) {
         let filler = if place == 0 { self.len() } else { usize::MAX };
         let entries = self.groups.as_flattened_mut();
@@ -73,7 +73,7 @@ impl Palette {
 }
 
 impl FromIterator<BlockId> for Palette {
-    /// The blocks must be different from each other.
+    /// The blocks must be distinct.
     fn from_iter<I: IntoIterator<Item = BlockId>>(blocks: I) -> Self {
         let mut blocks = blocks.into_iter().peekable();
         let first = blocks.peek().copied().unwrap_or_default();
@@ -98,10 +98,10 @@ impl PartialEq for Palette {
 
 impl Eq for Palette {}
 
-/// The lowest place of a block among a few whose only repetitions are of the first.
+/// The lowest place of a block in a slice in which only the first block may repeat.
 #[inline]
 fn find_in(blocks: &[BlockId], block: BlockId) -> Option<u16> {
-    // Without an end that is hard to predict, and vectorized because the length is not known.
+    // Without an early exit, which would be hard to predict; vectorized because the length is not known.
     const NONE: u32 = u32::MAX;
     let (mut found, mut place) = (NONE, 0_u32);
     for entry in blocks {
@@ -114,7 +114,7 @@ fn find_in(blocks: &[BlockId], block: BlockId) -> Option<u16> {
 /// Collects a palette in the order of first appearance.
 pub(super) struct PaletteBuilder {
     palette: Palette,
-    /// Filled once looking through the palette would take longer.
+    /// Filled once searching the palette would take longer.
     places: FxHashMap<BlockId, u16>,
     last: Option<(BlockId, u16)>,
 }
@@ -126,7 +126,7 @@ impl PaletteBuilder {
         Self { palette: Palette::new(), places: FxHashMap::default(), last: None }
     }
 
-    /// The place of a block, which is added if it is new.
+    /// The place of a block. A new block is added.
     #[inline]
     pub fn place(&mut self, block: BlockId) -> u16 {
         match self.last {
@@ -148,7 +148,7 @@ impl PaletteBuilder {
         let found =
             if length <= Self::LARGEST_SEARCHED { self.palette.find(block) } else { self.places.get(&block).copied() };
         found.unwrap_or_else(|| {
-            // An assembly has the blocks of several chunks for a while.
+            // An assembly temporarily has the blocks of several chunks.
             debug_assert!(length < usize::from(u16::MAX));
             let place = self.palette.push(block);
             if length == Self::LARGEST_SEARCHED {

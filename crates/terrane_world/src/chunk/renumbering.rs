@@ -1,10 +1,10 @@
-//! Chunks of one registry in the numbers of another.
+//! [`Renumbering`]: converts chunks from the numbers of one registry to those of another.
 
 use super::{Chunk, ChunkAssembly};
 use crate::block::{BlockComponentId, BlockId, BlockLayout, BlockRegistry};
 use std::collections::BTreeMap;
 
-/// What the numbers of one registry are in another: of types with the same name.
+/// Maps the numbers of one registry to those of another by the names of the types.
 #[derive(Clone, Debug)]
 pub struct Renumbering {
     blocks: Vec<BlockId>,
@@ -13,7 +13,7 @@ pub struct Renumbering {
 }
 
 impl Renumbering {
-    /// From one registry to another. Blocks that the other does not know become `unknown`.
+    /// A mapping between two registries. Blocks that `to` does not have become `unknown`.
     pub fn new(from: &BlockRegistry, to: &BlockRegistry, unknown: BlockId) -> Self {
         let mut renumbering = Self { blocks: Vec::new(), components: BTreeMap::new(), unknown: Vec::new() };
         for (block, name) in (0..).map(BlockId::new).zip(from.names()) {
@@ -29,13 +29,13 @@ impl Renumbering {
         renumbering
     }
 
-    /// The names of the blocks that the other registry does not know.
+    /// The names of the blocks that the other registry does not have.
     pub fn unknown(&self) -> &[String] {
         &self.unknown
     }
 
-    /// The chunk with the numbers of the other registry. Values of components that the other does not have in the same
-    /// version, or not for the same block, are left out.
+    /// Converts a chunk to the numbers of the other registry. Drops values of components that the other registry does
+    /// not have in the same version or for the same block.
     pub fn chunk(&self, mut chunk: Chunk, to: &BlockRegistry) -> Chunk {
         let block = |number: BlockId| self.blocks.get(number.index() as usize).copied().unwrap_or(BlockId::AIR);
         if chunk.rename_blocks(block) {
@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(there.component(at, 0, to.component("game:lock").unwrap()), Some(&[7][..]));
         assert_eq!(there.block_at([0, 0, 0], 1), Some(id(&to, "game:chest")));
 
-        // A block that has no such component there loses the value.
+        // A block without such a component in the other registry loses the value.
         let to = registry(&["game:chest"], false);
         let there = Renumbering::new(&from, &to, BlockId::AIR).chunk(chunk, &to);
         assert_eq!(there.block(at), id(&to, "game:chest"));

@@ -1,4 +1,4 @@
-//! What a column looks like from afar: the surface of each of its cells.
+//! Summaries of columns for distant views: the surface of each cell.
 
 mod format;
 #[cfg(test)]
@@ -9,32 +9,32 @@ use crate::block::BlockId;
 use crate::space::CHUNK_SIZE;
 use std::fmt;
 
-/// How fine a [`ColumnSummary`] is.
+/// The cell size of a [`ColumnSummary`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Detail(u8);
 
 impl Detail {
-    /// A cell for each block.
+    /// One cell per block.
     pub const FINEST: Self = Self(0);
     /// One cell for the whole column.
     pub const COARSEST: Self = Self(CHUNK_SIZE.trailing_zeros() as u8);
 
-    /// Cells of 2^`level` blocks a side; none are larger than a column.
+    /// Cells of 2^`level` blocks a side, at most as large as a column.
     pub const fn new(level: u8) -> Self {
         if level > Self::COARSEST.0 { Self::COARSEST } else { Self(level) }
     }
 
-    /// The side of a cell is 2^`level` blocks.
+    /// The level: a cell has 2^`level` blocks a side.
     pub const fn level(self) -> u8 {
         self.0
     }
 
-    /// The side of a cell, in blocks.
+    /// The side length of a cell in blocks.
     pub const fn cell_size(self) -> usize {
         1 << self.0
     }
 
-    /// Cells along a side of the column.
+    /// The number of cells along a side of the column.
     pub const fn cells(self) -> usize {
         CHUNK_SIZE >> self.0
     }
@@ -47,16 +47,16 @@ impl fmt::Display for Detail {
     }
 }
 
-/// What is seen of a cell from above.
+/// The visible surface of a cell, seen from above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SummaryCell {
-    /// The height of its highest block that is not air, in blocks; of a larger cell the mean.
+    /// The height of the highest block that is not air, in blocks; for a larger cell the mean.
     pub height: i64,
-    /// That block; of a larger cell the one that is seen most.
+    /// The highest block; for a larger cell the most frequent one.
     pub block: BlockId,
 }
 
-/// The surface of a column, cell by cell: what is drawn of it, or sent to a player, from afar.
+/// The surface of a column, cell by cell, for distant drawing or for sending to a player.
 ///
 /// ```
 /// # use terrane_world::{block::BlockId, chunk::{Column, ColumnSummary, Detail}, space::{BlockPos, ColumnPos}};
@@ -70,7 +70,7 @@ pub struct SummaryCell {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnSummary {
     detail: Detail,
-    /// x fastest.
+    /// Ordered by z, then by x.
     cells: Box<[Option<SummaryCell>]>,
 }
 
@@ -82,19 +82,19 @@ impl ColumnSummary {
         Self { detail: Detail::FINEST, cells: highest.map(|found| found.map(cell)).collect() }
     }
 
-    /// How fine it is.
+    /// The cell size of the summary.
     pub fn detail(&self) -> Detail {
         self.detail
     }
 
-    /// What is seen of the cell `x`, `z`, counted in cells from the column's lowest corner; `None` if there is no ground, or
-    /// no such cell.
+    /// The surface of the cell `x`, `z`, counted in cells from the column's lowest corner; `None` if there is no
+    /// ground or no such cell.
     pub fn surface(&self, x: usize, z: usize) -> Option<SummaryCell> {
         let side = self.detail.cells();
         (x < side && z < side).then(|| self.cells[x + side * z])?
     }
 
-    /// The same from further away. A summary never gets finer: if it is as coarse already, it is copied.
+    /// A coarser summary. If this one is already at least as coarse, returns a copy.
     pub fn at(&self, detail: Detail) -> Self {
         let mut summary = self.clone();
         while summary.detail < detail {
@@ -103,7 +103,7 @@ impl ColumnSummary {
         summary
     }
 
-    /// Cells of twice the sides.
+    /// A summary with cells of twice the size.
     fn coarser(&self) -> Self {
         let detail = Detail::new(self.detail.0 + 1);
         let side = detail.cells();
@@ -121,7 +121,7 @@ impl ColumnSummary {
     }
 }
 
-/// One cell of four: ground if at least half of them have it.
+/// Merges four cells into one, which has ground if at least half of them have it.
 fn merge(cells: [Option<SummaryCell>; 4]) -> Option<SummaryCell> {
     let ground: Vec<SummaryCell> = cells.into_iter().flatten().collect();
     if ground.len() < 2 {
@@ -130,7 +130,7 @@ fn merge(cells: [Option<SummaryCell>; 4]) -> Option<SummaryCell> {
     let sum: i128 = ground.iter().map(|cell| i128::from(cell.height)).sum();
     let height = sum.div_euclid(ground.len() as i128) as i64;
     let seen = |surface: &&SummaryCell| ground.iter().filter(|other| other.block == surface.block).count();
-    // Of those that are seen as often, the higher one; of equally high ones any, but always the same.
+    // Among equally frequent blocks the higher one; among equally high ones an arbitrary, but deterministic choice.
     let block = ground.iter().max_by_key(|cell| (seen(cell), cell.height, cell.block.index()))?.block;
     Some(SummaryCell { height, block })
 }

@@ -1,4 +1,4 @@
-//! Chunks against a plain array.
+//! Compares chunks with a plain array.
 
 pub(super) mod furniture;
 mod layers_and_components;
@@ -14,7 +14,7 @@ fn model(chunk: &Chunk) -> Model {
     blocks
 }
 
-/// Compares everything that can be asked of a chunk with a plain array.
+/// Compares all properties of a chunk with a plain array.
 fn check(chunk: &Chunk, expected: &Model) -> Result<(), TestCaseError> {
     prop_assert!(model(chunk) == *expected);
     prop_assert!(chunk.blocks().eq(expected.iter().copied()));
@@ -40,7 +40,7 @@ pub(super) fn from_model(blocks: &[BlockId; CHUNK_VOLUME]) -> Chunk {
     Chunk::from_fn(|[x, y, z]| blocks[x * 256 + y * 16 + z])
 }
 
-/// Blocks of `kinds` kinds that look random.
+/// A random-looking pattern of `kinds` kinds of blocks.
 pub(super) fn noise(kinds: u32, seed: u32) -> Model {
     let mut state = seed | 1;
     let mut blocks = Box::new([BlockId::AIR; CHUNK_VOLUME]);
@@ -72,7 +72,7 @@ fn a_uniform_chunk_owns_no_heap_memory() {
 #[test]
 fn every_palette_length_works() {
     for kinds in (0..=12).flat_map(|bits| [(1 << bits) - 1, 1 << bits, (1 << bits) + 1]).filter(|kinds| *kinds > 0) {
-        // The last one has more kinds than there are cells; so some of them appear, and none twice.
+        // With more kinds than cells, only some kinds appear, and none twice.
         let blocks: Model = Box::new(std::array::from_fn(|cell| BlockId::new((cell as u32 * 2_731) % kinds)));
         let chunk = from_model(&blocks);
         assert_eq!(chunk.palette().len(), (kinds as usize).min(CHUNK_VOLUME), "{kinds} kinds");

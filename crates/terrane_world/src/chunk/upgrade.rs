@@ -1,12 +1,12 @@
-//! Chunks against a registry: block types that have successors, components with newer versions, ids that it never gave out.
+//! Upgrades chunks to a registry: replaces outdated block ids, migrates components and finds unknown ids.
 
 use super::Chunk;
 use crate::block::{BlockId, BlockLayout, BlockRegistry, BlockRegistryError};
 use crate::space::{CHUNK_VOLUME, cell_position};
 
 impl Chunk {
-    /// The same chunk with every block as its type is now: one whose type has another id by now becomes that, and its
-    /// components are migrated. `None` if nothing changes.
+    /// The same chunk with every block converted to the current id of its type and its components migrated. `None` if
+    /// nothing changes.
     ///
     /// # Errors
     /// If the game's migration refuses a value.
@@ -22,15 +22,15 @@ impl Chunk {
         for (position, layer, block) in self.layered_blocks() {
             upgraded.upgrade_block(blocks, position, layer, block)?;
         }
-        // The palette still has what the blocks were.
+        // The palette still has the old blocks.
         upgraded.compact();
         Ok(Some(upgraded))
     }
 
-    /// A block that is wanted, of any layer, and its cell.
+    /// A block of any layer for which `is_wanted` is true, and its cell.
     #[doc(hidden)]
     pub fn find_block(&self, is_wanted: impl Fn(BlockId) -> bool) -> Option<([usize; 3], BlockId)> {
-        // A palette may have blocks that no longer occur.
+        // The palette may have blocks that no longer occur.
         if self.palette().iter().copied().any(&is_wanted)
             && let Some((cell, block)) = self.blocks().enumerate().find(|(_, block)| is_wanted(*block))
         {
@@ -56,7 +56,7 @@ impl Chunk {
             .collect();
         let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
         let (block, values) = blocks.upgrade(block, &values)?;
-        // The block is there, so its layer is; and the values are those of its type.
+        // This cannot fail: the layer exists, and the values fit the type.
         let _ = self.set_block_at(position, layer, block);
         for (of, value) in blocks.components(block).iter().zip(values) {
             let _ = self.set_component(blocks, position, layer, of.id, &value);
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
     use crate::block::{BlockComponent, BlockType, Schema};
 
-    /// A world with chests of the older kind: a lock of one byte, and no label.
+    /// A world with chests of the old kind, with a lock of one byte and no label.
     fn old_world() -> (BlockRegistry, BlockId) {
         let mut old = BlockRegistry::new();
         old.register_component(BlockComponent::fixed::<u8>("game:lock")).unwrap();

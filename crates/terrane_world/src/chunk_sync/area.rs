@@ -1,36 +1,35 @@
-//! The chunks around a client.
+//! [`SyncArea`]: the chunks around a client.
 
 use crate::space::{ChunkPos, ColumnPos};
 use serde::{Deserialize, Serialize};
 
-/// The chunks that a client wants to know: those of the columns in a disc, up to so far above and below.
+/// The chunks that a client wants to have: a disc of columns, limited in height.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SyncArea {
     /// The chunk in the middle.
     pub center: ChunkPos,
-    /// Up to this distance in columns.
+    /// The radius in columns.
     pub radius: u32,
-    /// Up to this distance above and below, in chunks.
+    /// The distance above and below the center, in chunks.
     pub vertical: u32,
 }
 
 impl SyncArea {
-    /// Whether a column is in it.
+    /// Returns `true` if the area contains the column.
     pub fn contains_column(&self, column: ColumnPos) -> bool {
         self.center.column().distance_squared(column) <= u128::from(self.radius).pow(2)
     }
 
-    /// Whether a chunk is in it.
+    /// Returns `true` if the area contains the chunk.
     pub fn contains(&self, chunk: ChunkPos) -> bool {
         self.contains_column(chunk.column()) && chunk.y.abs_diff(self.center.y) <= self.vertical.into()
     }
 
-    /// The nearest come first: by columns, then by height.
+    /// A key that sorts nearest first: by the distance of columns, then by height.
     pub(super) fn order(&self, chunk: ChunkPos) -> (u128, u64, ChunkPos) {
         (chunk.column().distance_squared(self.center.column()), chunk.y.abs_diff(self.center.y), chunk)
     }
 
-    /// The columns in it, nearest first.
     pub(super) fn columns(&self) -> Vec<ColumnPos> {
         let reach = i64::from(self.radius);
         let around = |center: i64| center.saturating_sub(reach)..=center.saturating_add(reach);
@@ -40,7 +39,7 @@ impl SyncArea {
         columns
     }
 
-    /// The same, so much larger in each direction.
+    /// The area, extended by this many chunks in each direction.
     #[doc(hidden)]
     pub fn grown(self, chunks: u32) -> Self {
         let Self { center, radius, vertical } = self;

@@ -1,13 +1,13 @@
-//! So many bytes a second.
+//! A limit of bytes per second.
 
 use std::time::Duration;
 
-/// The longest time for which unused bytes are kept.
+/// The time for which unused bytes are kept.
 const BURST: Duration = Duration::from_millis(250);
 
-/// Bytes that a listener may be sent.
+/// The bytes that may be sent to a listener.
 ///
-/// In any span of time it is sent no more than its rate gives for that span, a quarter of a second's worth and one
+/// In any span of time, the listener gets at most its rate times that span, plus a quarter of a second's worth and one
 /// message.
 #[derive(Debug, Default)]
 #[doc(hidden)]
@@ -15,7 +15,7 @@ pub struct Budget {
     rate: u64,
     saved: f64,
     refilled: Duration,
-    /// What the next message takes: it must be possible to save that much.
+    /// The size of the next message, which must be possible to save up.
     wanted: u64,
 }
 
@@ -24,7 +24,7 @@ impl Budget {
         Self { refilled: now, ..Self::default() }
     }
 
-    /// What time has brought since the last call, at so many bytes a second.
+    /// Adds the bytes for the time since the last call, at this rate per second.
     pub fn refill(&mut self, now: Duration, rate: u64) {
         let most = rate as f64 * BURST.as_secs_f64() + self.wanted as f64;
         let brought = rate as f64 * now.saturating_sub(self.refilled).as_secs_f64();
@@ -33,7 +33,7 @@ impl Budget {
         self.rate = rate;
     }
 
-    /// Spends that many bytes, if they are there.
+    /// Spends this many bytes, if available.
     pub fn spend(&mut self, bytes: u64) -> bool {
         if self.rate > 0 && self.saved >= bytes as f64 {
             self.saved -= bytes as f64;
@@ -44,7 +44,7 @@ impl Budget {
         false
     }
 
-    /// Bytes that come in that time.
+    /// The number of bytes that become available within this time.
     pub fn in_time(&self, time: Duration) -> u64 {
         (self.rate as f64 * time.as_secs_f64()) as u64
     }

@@ -1,4 +1,4 @@
-//! What a client remembers of chunks until it comes again, in an object store.
+//! [`ChunkCache`]: the stored chunks of a client, in an object store.
 
 use crate::bytes::{self, put_value};
 use crate::space::{ChunkPos, ColumnPos};
@@ -8,71 +8,67 @@ use std::fs;
 use std::path::Path;
 use terrane_objects::{FILE_BLOCK_BYTES, ObjectBatch, ObjectStore, ObjectStoreError, ObjectStoreOptions};
 
-/// The signature of a cache's file.
 const CACHE_SIGNATURE: &str = "bevy_terrane chunk cache 1";
 
-/// The key of the server's first message.
 const ABOUT: &str = "about";
-/// Chunks of a column that are kept in one object.
+/// The binary logarithm of the number of chunks of a column in one object.
 const STACK_SHIFT: u32 = 4;
-/// Stacks that are held in memory.
 const MAX_HELD: usize = 256;
-/// With so many that are not written, they are.
+/// The number of unwritten stacks at which they are written.
 const MAX_UNWRITTEN: usize = 128;
-/// Bytes that a cache may take in any case.
+/// The minimum size limit of a cache in bytes.
 const LEAST_BYTES: u64 = 1 << 20;
-/// The format of a stack.
 const FORMAT: u8 = 1;
 
 /// A chunk in a cache.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CachedChunk {
-    /// Its version on the server.
+    /// The version on the server.
     pub version: u64,
-    /// Its bytes, in the chunk format.
+    /// The bytes in the chunk format.
     pub bytes: Vec<u8>,
 }
 
-/// Up to 16 chunks of a column, one over the other.
+/// Up to 16 vertically adjacent chunks of a column.
 type Stack = BTreeMap<i64, CachedChunk>;
 /// x, y >> 4 and z.
 type StackPos = (i64, i64, i64);
 
-/// What a client remembers of one dimension of one server: an object store of a bounded size.
+/// A client's stored chunks of one dimension of one server: an object store of limited size.
 ///
-/// The object `about` is the server's first message. `stack/x,y,z` has the chunks `16 * y` to `16 * y + 15` of the column x, z: a
-/// byte 1, then in postcard a map of their heights to versions and bytes; its version is the highest of theirs. What is farthest
-/// goes first when there is no more room.
+/// The object `about` is the server's first message. `stack/x,y,z` contains the chunks `16 * y` to `16 * y + 15` of
+/// the column x, z: a byte 1, then in postcard a map from their heights to versions and bytes. The version of the
+/// object is the highest of theirs. When the cache is full, the farthest objects are evicted first.
 ///
-/// A crash loses what was not written yet; of a cache that is only asked for again. It blocks on the disk: whoever has frames
-/// to draw gives it a worker of its own.
+/// A crash loses unwritten chunks, which are then requested again. Methods block on the disk: apps that draw frames
+/// should use the cache on a separate thread.
 #[derive(Debug)]
 pub struct ChunkCache {
     store: ObjectStore,
     most_bytes: u64,
-    /// Stacks in memory, each with whether it is to be written.
+    /// Stacks in memory. The flag is `true` if a stack must be written.
     held: BTreeMap<StackPos, (Stack, bool)>,
-    /// Stacks that are not written, and about the bytes of them.
+    /// The number of unwritten stacks, and about their size in bytes.
     unwritten: usize,
     unwritten_bytes: u64,
 }
 
-/// How the object store of a cache is written: it may lose what is new.
+/// The options of a cache's object store: new data may be lost.
 fn options() -> ObjectStoreOptions {
     ObjectStoreOptions { sync: false, zero_freed: false, ..ObjectStoreOptions::default() }
 }
 
 impl ChunkCache {
-    /// The cache in this file, made with its folder if there is none. Its file takes about `most_bytes` at the most,
-    /// and at least 1 MiB. If it is larger, from when it was allowed to be, it gets smaller with the first
-    /// [`flush`](Self::flush) and the opening after.
+    /// Opens the cache in this file, or creates it and its folder. The file takes at most about `most_bytes`, and at
+    /// least 1 MiB. If it is larger because of an earlier limit, it shrinks with the first [`flush`](Self::flush) and
+    /// the next opening.
     ///
     /// # Errors
-    /// A file that is no cache, or is in use; what the system says.
+    /// Fails if the file is not a cache or is in use, and on I/O errors.
     pub fn open(path: impl AsRef<Path>, most_bytes: u64) -> Result<Self, ObjectStoreError> {
         let path = path.as_ref();
         if let Some(folder) = path.parent() {
-            // If that fails, so does what follows, and says why.
+            // If this fails, so does opening the store, which reports the reason.
             let _ = fs::create_dir_all(folder);
         }
         let store = match path.try_exists() {
@@ -80,9 +76,9 @@ impl ChunkCache {
             _ => ObjectStore::open(path, CACHE_SIGNATURE, options()),
         };
         let mut store = store?;
-        // What it had when it might be larger is gone, but for its room.
+        // The content beyond a former, larger limit is already gone, but not its space.
         if store.size() > most_bytes.max(LEAST_BYTES) && store.free_space() > store.size() / 4 {
-            // What is damaged keeps it as large as it is.
+            // If the store is damaged, it keeps its size.
             let _ = store.compact();
         }
         Ok(Self {
@@ -94,11 +90,10 @@ impl ChunkCache {
         })
     }
 
-    /// The server's first message.
     pub(super) fn about(&mut self) -> Result<Option<Vec<u8>>, ObjectStoreError> {
         match self.store.read(ABOUT) {
             Ok(about) => Ok(about.map(|object| object.data)),
-            // Nobody knows what the numbers in its chunks mean.
+            // Without it, the numbers in chunks have no meaning.
             Err(ObjectStoreError::Damaged { .. }) => {
                 self.store.delete(ABOUT)?;
                 self.clear().map(|()| None)
@@ -107,12 +102,11 @@ impl ChunkCache {
         }
     }
 
-    /// Remembers the server's first message.
     pub(super) fn set_about(&mut self, message: &[u8]) -> Result<(), ObjectStoreError> {
         self.store.write(ABOUT, 0, message)
     }
 
-    /// Forgets all chunks.
+    /// Removes all chunks.
     pub fn clear(&mut self) -> Result<(), ObjectStoreError> {
         self.held.clear();
         (self.unwritten, self.unwritten_bytes) = (0, 0);
@@ -123,27 +117,27 @@ impl ChunkCache {
         self.store.apply(&all)
     }
 
-    /// A chunk, if it is there. What is damaged is not.
+    /// A chunk, if the cache has it undamaged.
     ///
     /// # Errors
-    /// What the system says.
+    /// Fails on I/O errors.
     pub fn chunk(&mut self, chunk: ChunkPos) -> Result<Option<&CachedChunk>, ObjectStoreError> {
         Ok(self.stack(chunk)?.0.get(&chunk.y))
     }
 
-    /// Remembers a chunk; it is written with the next ones or with [`flush`](Self::flush).
+    /// Stores a chunk. It is written with later chunks or by [`flush`](Self::flush).
     ///
     /// # Errors
-    /// What the system says.
+    /// Fails on I/O errors.
     pub fn put(&mut self, chunk: ChunkPos, cached: CachedChunk) -> Result<(), ObjectStoreError> {
         self.unwritten_bytes += cached.bytes.len() as u64;
         self.change(chunk, |stack| stack.insert(chunk.y, cached.clone()).as_ref() != Some(&cached))
     }
 
-    /// Forgets a chunk.
+    /// Removes a chunk.
     ///
     /// # Errors
-    /// What the system says.
+    /// Fails on I/O errors.
     pub fn remove(&mut self, chunk: ChunkPos) -> Result<(), ObjectStoreError> {
         self.change(chunk, |stack| stack.remove(&chunk.y).is_some())
     }
@@ -157,18 +151,18 @@ impl ChunkCache {
         if is_much { self.write(at) } else { Ok(()) }
     }
 
-    /// Writes what is not written yet, and the index, so that the cache opens quickly. `center` is what stays when something
-    /// must go. To be called when there is nothing else to do.
+    /// Writes unwritten chunks, and the index, so that the cache opens quickly. If the cache is full, chunks near
+    /// `center` are kept. Call this when idle.
     ///
     /// # Errors
-    /// What the system says.
+    /// Fails on I/O errors.
     pub fn flush(&mut self, center: ChunkPos) -> Result<(), ObjectStoreError> {
         self.write(center)?;
         self.make_room(0, center)?;
         self.store.write_index()
     }
 
-    /// Bytes of the file.
+    /// The size of the file in bytes.
     pub fn size(&self) -> u64 {
         self.store.size()
     }
@@ -184,7 +178,7 @@ impl ChunkCache {
                 continue;
             };
             let value = put_value(vec![FORMAT], stack);
-            // At the most, in blocks with their trailers.
+            // An upper bound, in blocks with their trailers.
             bytes += (value.len() as u64 / 3_500 + 1) * FILE_BLOCK_BYTES as u64;
             batch.write(key, version, value);
         }
@@ -196,7 +190,7 @@ impl ChunkCache {
         Ok(())
     }
 
-    /// Has the farthest go until so many more bytes have room.
+    /// Removes the farthest objects until there is room for this many bytes.
     fn make_room(&mut self, bytes: u64, center: ChunkPos) -> Result<(), ObjectStoreError> {
         let used = self.store.size().saturating_sub(self.store.free_space());
         if used.saturating_add(bytes) > self.most_bytes {
@@ -208,7 +202,7 @@ impl ChunkCache {
                 stacks.push((parse_key(key).map_or(u128::MAX, distance), key));
             }
             stacks.sort_unstable_by(|a, b| b.cmp(a));
-            // What an object takes is known only when it is gone: about as much as the others.
+            // The size of an object is only known after its removal, so this assumes the average.
             let average = used / (stacks.len() as u64).max(1);
             let farthest = used.saturating_sub(goal).div_ceil(average.max(1)) as usize;
             let mut gone = ObjectBatch::default();
@@ -222,7 +216,7 @@ impl ChunkCache {
         Ok(())
     }
 
-    /// The stack that a chunk is in, read if it is not held.
+    /// The stack that contains a chunk, read if it is not in memory.
     fn stack(&mut self, chunk: ChunkPos) -> Result<&mut (Stack, bool), ObjectStoreError> {
         let at = (chunk.x, chunk.y >> STACK_SHIFT, chunk.z);
         if !self.held.contains_key(&at) {
@@ -231,7 +225,7 @@ impl ChunkCache {
                 Err(ObjectStoreError::Damaged { .. }) => Stack::new(),
                 Err(error) => return Err(error),
             };
-            // A client asks for what is near first, column by column: what was asked for before is over.
+            // Clients ask for near chunks first, column by column, so older stacks are no longer needed.
             if self.held.len() >= MAX_HELD {
                 self.held.retain(|_, (_, is_unwritten)| *is_unwritten);
             }
@@ -251,7 +245,6 @@ fn parse_key(key: &str) -> Option<StackPos> {
     parts.next().is_none().then_some((x, y, z))
 }
 
-/// What another version wrote is not known.
 fn decode(bytes: &[u8]) -> Option<Stack> {
     let (&FORMAT, rest) = bytes.split_first()? else { return None };
     bytes::value(rest).ok()

@@ -1,4 +1,4 @@
-//! The client's side.
+//! [`SyncClient`]: the client's side.
 
 use super::cache::CachedChunk;
 use super::{
@@ -11,55 +11,55 @@ use std::mem;
 use std::ops::Range;
 use terrane_objects::ObjectStoreError;
 
-/// Questions that wait for their answers at the most, so that what comes near later need not wait for all of them.
+/// The maximum number of unanswered questions, so that chunks that become near later need not wait long.
 const MAX_UNANSWERED: usize = 4 * MAX_QUESTIONS;
-/// What is farther than the radius by more chunks is let go, if the server allows as much.
+/// The distance in chunks beyond the radius at which chunks are dropped, if the server allows it.
 const MARGIN: u32 = 2;
 
-/// Something that a client learned.
+/// News for the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SyncNews {
-    /// What the numbers in chunks mean, and which heights there are: from the cache at first, and then from the server.
+    /// The meaning of the numbers in chunks, and the chunk heights: first from the cache, then from the server.
     Welcome(SyncWelcome),
-    /// What a chunk is. It replaces what was told before.
+    /// The content of a chunk. It replaces earlier content.
     Chunk {
         /// The chunk.
         chunk: ChunkPos,
         /// Its bytes, in the chunk format.
         bytes: Vec<u8>,
-        /// It is what the cache had: the server has not said that it is current.
+        /// `true` if the chunk is from the cache, and the server has not confirmed it as current.
         is_cached: bool,
     },
-    /// What was told of a chunk is right.
+    /// The server confirmed the last content of this chunk.
     Current(ChunkPos),
-    /// There is no such chunk, or not yet.
+    /// The chunk does not exist, or not yet.
     Gone(ChunkPos),
-    /// The server cannot read a chunk. What was told of it may be right or not.
+    /// The server cannot read this chunk. Its last content may be current or not.
     Unreadable(ChunkPos),
-    /// It is too far away: nothing more is told of it.
+    /// The chunk is too far away: there will be no more news of it.
     Left(ChunkPos),
-    /// The server has another world than the cache: nothing that was told before holds.
+    /// The server has another world than the cache: all earlier news is invalid.
     AnotherWorld,
 }
 
-/// How far a client is, and what its cache saved.
+/// The progress of a client, and the savings of its cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SyncProgress {
-    /// Chunks that are wanted.
+    /// The number of wanted chunks.
     pub wanted: usize,
-    /// Those of them that the server has answered for.
+    /// The number of wanted chunks that the server has answered.
     pub answered: usize,
-    /// Chunks that the cache had.
+    /// The number of chunks found in the cache.
     pub cached: u64,
-    /// Chunks that the server said are current: they were not sent.
+    /// The number of chunks that the server confirmed as current and did not send.
     pub current: u64,
-    /// Their bytes, as they are in the chunk format.
+    /// Their size in the chunk format in bytes.
     pub current_bytes: u64,
-    /// Chunks that were sent.
+    /// The number of chunks that were sent.
     pub received: u64,
-    /// Their bytes, as they are in the chunk format.
+    /// Their size in the chunk format in bytes.
     pub received_bytes: u64,
-    /// Bytes of all messages from the server, as they came.
+    /// The size of all messages from the server in bytes, as received.
     pub message_bytes: u64,
 }
 
@@ -70,14 +70,14 @@ pub struct SyncClient {
     cache_error: Option<ObjectStoreError>,
     welcome: Option<SyncWelcome>,
     is_connected: bool,
-    /// Where it is to look, and where it looks, as far as the server lets it.
+    /// The requested area, and the area within the server's limits.
     wish: Option<SyncArea>,
     area: Option<SyncArea>,
-    /// What is so much farther than the area is kept.
+    /// The distance in chunks beyond the area within which chunks are kept.
     margin: u32,
     is_area_sent: bool,
     chunks: FxHashMap<ChunkPos, Held>,
-    /// To be read from the cache, and then to be asked for; nearest first.
+    /// Chunks to look up in the cache and then to ask for, nearest first.
     unread: VecDeque<ChunkPos>,
     unasked: VecDeque<ChunkPos>,
     unanswered: usize,
@@ -120,12 +120,12 @@ impl SyncClient {
         client
     }
 
-    /// Where it is to look.
+    /// The requested area.
     pub fn wish(&self) -> Option<SyncArea> {
         self.wish
     }
 
-    /// Looks at these chunks from now on.
+    /// Requests this area from now on.
     pub fn look(&mut self, wish: SyncArea) {
         self.wish = Some(wish);
         let Some(welcome) = &self.welcome else { return };
@@ -135,7 +135,7 @@ impl SyncClient {
             center.y = center.y.clamp(start, end.max(start.saturating_add(1)) - 1);
             vertical = u32::MAX;
         }
-        // So that what is kept beyond the radius is within it for the server.
+        // Chunks that are kept beyond the radius must lie within the server's radius.
         self.margin = MARGIN.min(welcome.radius).min(welcome.vertical);
         let reach = |wished: u32, most: u32| wished.min(most - self.margin);
         let area =
@@ -168,8 +168,7 @@ impl SyncClient {
         }
     }
 
-    /// The next thing that it learned; what the cache has of the next chunk, if there is nothing else. `None` when all of the
-    /// cache was told that is near.
+    /// The next news. If there is none, the next chunk from the cache; `None` after all near chunks in the cache.
     pub fn next_news(&mut self) -> Option<SyncNews> {
         while self.news.is_empty() {
             self.read_next()?;
@@ -177,13 +176,12 @@ impl SyncClient {
         self.news.pop_front()
     }
 
-    /// Looks for the next chunk in the cache.
     fn read_next(&mut self) -> Option<()> {
         let chunk = self.unread.pop_front()?;
         let cached = self.with_cache(|cache| Ok(cache.chunk(chunk)?.cloned())).flatten();
         let held = self.chunks.get_mut(&chunk)?;
         self.unasked.push_back(chunk);
-        // What the server sent meanwhile is newer.
+        // Chunks that the server sent in the meantime are newer.
         if let Some(CachedChunk { version, bytes }) = cached
             && held.known.is_none()
             && !held.is_answered
@@ -195,7 +193,7 @@ impl SyncClient {
         Some(())
     }
 
-    /// The next message for the server, if there is something to say.
+    /// The next message for the server, if there is one.
     pub fn next_message(&mut self) -> Option<Vec<u8>> {
         let area = self.area.filter(|_| self.is_connected)?;
         let mut questions = Vec::new();
@@ -216,10 +214,10 @@ impl SyncClient {
         Some(ChunkQuestions { area: area.grown(self.margin), questions }.encode())
     }
 
-    /// Takes in what the server sent; [`next_news`](Self::next_news) tells what that is.
+    /// Handles a message of the server. [`next_news`](Self::next_news) returns its content.
     ///
     /// # Errors
-    /// A message that is none; nothing changes then.
+    /// Fails, without any change, if the message is invalid.
     pub fn receive(&mut self, message: &[u8]) -> Result<(), SyncError> {
         let read = ServerMessage::decode(message)?;
         self.progress.message_bytes += message.len() as u64;
@@ -233,9 +231,9 @@ impl SyncClient {
     }
 
     fn take_welcome(&mut self, welcome: SyncWelcome, message: &[u8]) {
-        // It may be another connection, of which nobody has told.
+        // This may be a new connection without a call of `disconnected`.
         self.disconnected();
-        // In a world types are only added, at the end.
+        // A world only appends types.
         let is_same = |known: &SyncWelcome| {
             let SyncWelcome { blocks, components, .. } = &welcome;
             known.dimension == welcome.dimension
@@ -256,7 +254,7 @@ impl SyncClient {
         self.with_cache(|cache| cache.set_about(message));
         self.news.push_back(SyncNews::Welcome(welcome.clone()));
         (self.welcome, self.is_connected) = (Some(welcome), true);
-        // The limits may be others.
+        // The limits may have changed.
         if let Some(wish) = self.wish {
             self.area = None;
             self.look(wish);
@@ -268,7 +266,7 @@ impl SyncClient {
         if let ChunkNews::Current(known) = news
             && held.known != Some(known)
         {
-            // It is about what it had before something else came.
+            // This answers a question from before a newer state arrived.
             if mem::take(&mut held.is_asked) {
                 self.unanswered -= usize::from(!held.is_answered);
                 self.unasked.push_front(chunk);
@@ -304,7 +302,7 @@ impl SyncClient {
         }
     }
 
-    /// The connection is lost: with the next one all that is near is asked for again.
+    /// Handles a lost connection. With the next one, all near chunks are asked for again.
     pub fn disconnected(&mut self) {
         self.is_connected = false;
         (self.unanswered, self.progress.answered) = (0, 0);
@@ -319,23 +317,23 @@ impl SyncClient {
         }
     }
 
-    /// Writes what the cache did not write yet. To be called when there is nothing else to do, and at the end.
+    /// Writes unwritten chunks of the cache. Call this when idle, and at the end.
     pub fn flush(&mut self) {
         let center = self.area.map_or_else(ChunkPos::default, |area| area.center);
         self.with_cache(|cache| cache.flush(center));
     }
 
-    /// Why the cache is not used any more, once. Everything goes on without it.
+    /// The error that ended the use of the cache, returned once. The client works without it.
     pub fn take_cache_error(&mut self) -> Option<ObjectStoreError> {
         self.cache_error.take()
     }
 
-    /// How far it is.
+    /// The progress.
     pub fn progress(&self) -> SyncProgress {
         self.progress
     }
 
-    /// A cache that fails is given up.
+    /// Uses the cache, and drops it on an error.
     fn with_cache<T>(&mut self, work: impl FnOnce(&mut ChunkCache) -> Result<T, ObjectStoreError>) -> Option<T> {
         match work(self.cache.as_mut()?) {
             Ok(done) => Some(done),

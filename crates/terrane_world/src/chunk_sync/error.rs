@@ -1,31 +1,31 @@
-//! What can be wrong with a message.
+//! [`SyncError`].
 
 use thiserror::Error;
 
-/// A message that is not one.
+/// The error for an invalid message.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SyncError {
-    /// The other side speaks another version.
+    /// The other side uses another format version.
     #[error("the message has format {found}, but only format {known} is known")]
     Format {
-        /// That of the message.
+        /// The format version of the message.
         found: u8,
-        /// That of this crate.
+        /// The format version of this crate.
         known: u8,
     },
-    /// Its bytes make no sense.
+    /// The bytes of the message are invalid.
     #[error("the message cannot be read: {reason}")]
     Malformed {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// It is larger than a message may be, before or after it is decompressed.
+    /// The message is too large, before or after decompression.
     #[error("the message has more than {limit} bytes")]
     TooLarge {
-        /// Bytes at the most.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// A client says something before it was told what it must know.
+    /// A client sent a message before it got the server's first one.
     #[error("the message comes before the server has said anything")]
     Early,
 }

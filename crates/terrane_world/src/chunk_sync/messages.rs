@@ -1,4 +1,4 @@
-//! What clients and servers say: a byte for the format, then postcard; what a server says is compressed by zlib.
+//! The messages of clients and servers: a format byte, then postcard. Messages of the server are compressed by zlib.
 
 use super::{SyncArea, SyncError};
 use crate::block::{BlockComponentRecord, BlockRecord};
@@ -11,110 +11,109 @@ use serde::{Deserialize, Serialize};
 use std::io::Read;
 use std::ops::Range;
 
-/// Chunks of a column that is always told as a whole.
+/// The maximum number of chunks of a column that is always reported as a whole.
 const WHOLE_COLUMN: u64 = 64;
-/// Questions in one message at the most.
+/// The maximum number of questions in one message.
 pub const MAX_QUESTIONS: usize = 1_024;
-/// Answers in one message at the most.
 pub(super) const MAX_ANSWERS: usize = 1_024;
-/// Types of blocks that a server may have, and of their components.
+/// The maximum number of a server's block types, and of their components.
 const MAX_TYPES: usize = 1 << 20;
 
 const FORMAT: u8 = 1;
-/// Of a client's message. A question takes up to 46 bytes.
+/// The maximum size of a client's message. A question takes up to 46 bytes.
 const MAX_CLIENT_BYTES: usize = 64 << 10;
-/// Of a server's message, decompressed: more than the largest chunk with its components that is stored.
+/// The maximum size of a server's decompressed message: more than the largest stored chunk with its components.
 const MAX_SERVER_BYTES: usize = 64 << 20;
 
-/// A state of a chunk.
+/// The version and checksum of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownVersion {
-    /// How often the chunk was saved changed.
+    /// The number of times the chunk was saved with changes.
     pub version: u64,
-    /// The CRC-32 (that of zlib) of its bytes: two histories of a world may have the same version of a chunk.
+    /// The CRC-32 (as in zlib) of its bytes: different histories of a world may have the same version of a chunk.
     pub checksum: u32,
 }
 
 impl KnownVersion {
-    /// Of these bytes.
+    /// The known version of these bytes.
     pub fn of(version: u64, bytes: &[u8]) -> Self {
         Self { version, checksum: crc32fast::hash(bytes) }
     }
 }
 
-/// All that a client says: where it looks, and what it asks for.
+/// A client's message: its area and its questions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChunkQuestions {
-    /// It is told of these chunks until it looks elsewhere.
+    /// The client gets news of these chunks until it sends another area.
     pub area: SyncArea,
-    /// The chunks that it asks for, at most [`MAX_QUESTIONS`], each within the area, and what it has of them.
+    /// The chunks to ask for, at most [`MAX_QUESTIONS`] and each within the area, with the versions that the client has.
     #[serde(deserialize_with = "up_to::<_, _, MAX_QUESTIONS>")]
     pub questions: Vec<(ChunkPos, Option<KnownVersion>)>,
 }
 
-/// What became of a chunk.
+/// The server's news of a chunk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ChunkNews {
-    /// What the client said that it has is right.
+    /// The client's version is current.
     Current(KnownVersion),
-    /// Here it is.
+    /// The chunk's content.
     Chunk {
-        /// Its version. Of changes that are not saved yet it is the one that they will have.
+        /// The version. For unsaved changes, it is the version that they will have.
         version: u64,
-        /// Its bytes, in the chunk format.
+        /// The bytes in the chunk format.
         bytes: Vec<u8>,
     },
-    /// There is no such chunk, or not yet: nothing was generated there.
+    /// The chunk does not exist, or has not been generated yet.
     Gone,
-    /// The server cannot read it. What the client has may be right or not.
+    /// The server cannot read the chunk. The client's version may be current or not.
     Unreadable,
 }
 
-/// What a client must know before it can read chunks.
+/// The information that a client needs before it can read chunks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SyncWelcome {
     /// The name of the dimension.
     pub dimension: String,
-    /// The chunk heights that it has.
+    /// The chunk heights of the dimension.
     pub chunk_heights: Range<i64>,
-    /// The radius of an area at the most.
+    /// The maximum radius of an area.
     pub radius: u32,
-    /// The same, up and down.
+    /// The maximum vertical distance of an area.
     pub vertical: u32,
-    /// What the numbers of blocks in chunks mean.
+    /// The meaning of the block numbers in chunks.
     #[serde(deserialize_with = "up_to::<_, _, MAX_TYPES>")]
     pub blocks: Vec<BlockRecord>,
-    /// What the numbers of block components mean.
+    /// The meaning of the block component numbers.
     #[serde(deserialize_with = "up_to::<_, _, MAX_TYPES>")]
     pub components: Vec<BlockComponentRecord>,
 }
 
-/// All that a server says.
+/// A message of the server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ServerMessage {
-    /// The first one.
+    /// The first message.
     Welcome(SyncWelcome),
-    /// Answers to questions, and news of chunks that were asked for before: what became of each, at most 1,024.
+    /// Answers to questions, and news of chunks that were asked for earlier, at most 1,024.
     Answers(#[serde(deserialize_with = "up_to::<_, _, MAX_ANSWERS>")] Vec<(ChunkPos, ChunkNews)>),
 }
 
 impl SyncWelcome {
-    /// Whether columns have so few chunks, at most 64, that a client is always told of all of them.
+    /// Returns `true` if columns have at most 64 chunks, so that clients always get news of whole columns.
     pub fn has_whole_columns(&self) -> bool {
         self.chunk_heights.end.abs_diff(self.chunk_heights.start) <= WHOLE_COLUMN
     }
 }
 
 impl ChunkQuestions {
-    /// The message.
+    /// Encodes the message.
     pub fn encode(&self) -> Vec<u8> {
         put_value(vec![FORMAT], self)
     }
 
-    /// Reads a message. It needs no more memory than some times its length.
+    /// Decodes a message. The needed memory is a small multiple of its length.
     ///
     /// # Errors
-    /// Bytes that are no such message, or too many.
+    /// Fails if the bytes are not such a message, or too many.
     pub fn decode(message: &[u8]) -> Result<Self, SyncError> {
         if message.len() > MAX_CLIENT_BYTES {
             return Err(SyncError::TooLarge { limit: MAX_CLIENT_BYTES });
@@ -124,19 +123,19 @@ impl ChunkQuestions {
 }
 
 impl ServerMessage {
-    /// The message.
+    /// Encodes the message.
     pub fn encode(&self) -> Vec<u8> {
         let plain = put_value(Vec::new(), self);
         let mut message = vec![FORMAT];
-        // Neither memory to read from nor memory to write to can fail.
+        // Reading from and writing to memory cannot fail.
         let _ = ZlibEncoder::new(&plain[..], Compression::fast()).read_to_end(&mut message);
         message
     }
 
-    /// Reads a message. Not more than 64 MiB are decompressed.
+    /// Decodes a message. Decompresses at most 64 MiB.
     ///
     /// # Errors
-    /// Bytes that are no such message, or too many.
+    /// Fails if the bytes are not such a message, or too many.
     pub fn decode(message: &[u8]) -> Result<Self, SyncError> {
         let limit = MAX_SERVER_BYTES;
         let mut plain = Vec::new();

@@ -1,4 +1,4 @@
-//! The server's side of one client.
+//! [`SyncServer`]: the server's side of one client.
 
 use super::messages::MAX_ANSWERS;
 use super::{Budget, ChunkNews, ChunkQuestions, KnownVersion, ServerMessage, SyncArea, SyncError, SyncWelcome};
@@ -11,40 +11,41 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bytes of chunks that are put into one message, before it is compressed; a larger chunk is alone in one.
+/// The size of chunks in one message, before compression. A larger chunk gets a message of its own.
 const MESSAGE_BYTES: usize = 48 << 10;
-/// Found chunks that wait to be sent: with so many bytes of them no more are looked up.
+/// The size of chunks waiting to be sent at which no more chunks are looked up.
 const READY_BYTES: usize = 256 << 10;
 
-/// From any chunk of a column that is told as a whole to any other, and a little more.
+/// The distance between any two chunks of a column that is reported as a whole, and a little more.
 const WHOLE_COLUMN_REACH: u32 = 72;
 
-/// What a client may ask for.
+/// The limits of a client's requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SyncLimits {
-    /// The radius of its area at the most, in columns.
+    /// The maximum radius of the client's area, in columns.
     pub radius: u32,
-    /// How far above and below, in chunks, in a dimension of more than 64 chunks of height; otherwise columns are whole.
+    /// The maximum vertical distance in chunks, for dimensions of more than 64 chunks of height. In others, columns
+    /// are whole.
     pub vertical: u32,
-    /// The most chunks that the server remembers for it, about 150 bytes each; less than 128 counts as 128. The radius and the
-    /// reach up and down are made smaller where the area would have more than seven eighths as many chunks.
+    /// The maximum number of chunks that the server tracks for the client, with about 150 bytes each; at least 128.
+    /// The radius and the vertical distance are reduced until the area has at most seven eighths as many chunks.
     pub chunks: usize,
-    /// Bytes a second that it is sent at the most, on the average of a second.
+    /// The maximum number of bytes per second that the client gets, averaged over a second.
     pub bytes_per_second: u64,
 }
 
 impl Default for SyncLimits {
-    /// 32 columns around, 16 chunks above and below, 262,144 chunks, 1 MiB a second.
+    /// A radius of 32 columns, 16 chunks above and below, 262,144 chunks, 1 MiB per second.
     fn default() -> Self {
         Self { radius: 32, vertical: 16, chunks: 1 << 18, bytes_per_second: 1 << 20 }
     }
 }
 
 impl SyncLimits {
-    /// The same limits with an area whose chunks can all be remembered, in a dimension with these chunk heights.
+    /// The same limits, reduced to an area whose chunks can all be tracked in a dimension with these chunk heights.
     pub(super) fn fitting(self, chunk_heights: &Range<i64>, has_whole_columns: bool) -> Self {
         let chunks = self.chunks.max(128);
-        // The rest is room for questions about another area, until the server forgets the chunks of the last one.
+        // The rest is for questions about a new area, until the server drops the chunks of the previous one.
         let area = (chunks - chunks / 8) as u64;
         let vertical = self.vertical.min(u32::try_from((area - 1) / 2).unwrap_or(u32::MAX));
         let height = chunk_heights.end.abs_diff(chunk_heights.start).max(1);
@@ -54,51 +55,51 @@ impl SyncLimits {
     }
 }
 
-/// The time between two looks at what a moving client has left behind, at least: that takes a while.
+/// The minimum time between two cleanups behind a moving client, because a cleanup takes a while.
 const TIDY: Duration = Duration::from_millis(250);
-/// After this time the server looks again where it found nothing, or nothing that it could read.
+/// The time after which the server looks up missing and unreadable chunks again.
 const LOOK_AGAIN: Duration = Duration::from_secs(3);
 
-/// What a server did for a client.
+/// The server's progress for a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SyncServerProgress {
-    /// Chunks that are still to be looked up or sent.
+    /// The number of chunks that are still to be looked up or sent.
     pub waiting: usize,
-    /// Chunks that the server remembers for it, at most [`SyncLimits::chunks`].
+    /// The number of chunks that the server tracks, at most [`SyncLimits::chunks`].
     pub chunks: usize,
-    /// Chunks that were looked up.
+    /// The number of chunks that were looked up.
     pub looked_up: u64,
-    /// "Current" was said so often.
+    /// The number of chunks that were reported as current.
     pub current: u64,
-    /// Chunks that were sent.
+    /// The number of chunks that were sent.
     pub sent: u64,
-    /// Bytes of messages that were sent, as they are on the way.
+    /// The size of sent messages in bytes, compressed.
     pub bytes: u64,
 }
 
-/// One client, as the server sees it. See the [module](super).
+/// One client on the server. See the [module](super).
 ///
-/// Each chunk that the client asks for is in turn [wanted](Self::wanted) and [found](Self::found), and told in one of the
-/// [messages](Self::messages); from then on it is told again whenever it [changed](Self::changed), until it is out of the area.
+/// Each chunk that the client asks for is first [wanted](Self::wanted), then [found](Self::found), and then sent in one of
+/// the [messages](Self::messages). It is sent again after each [change](Self::changed), until it leaves the area.
 #[derive(Debug)]
 pub struct SyncServer {
     limits: SyncLimits,
     chunk_heights: Range<i64>,
     area: Option<SyncArea>,
-    /// The client is told of nothing outside of this.
+    /// The client only gets news within this area.
     sight: Option<SyncArea>,
-    /// What is left behind is still there, or something came into sight.
+    /// `true` if chunks that are left behind are still tracked, or chunks came into sight.
     is_untidy: bool,
     tidied: Duration,
     looked_again: Duration,
     interests: FxHashMap<ChunkPos, Interest>,
-    /// To be looked up, nearest first.
+    /// Chunks to look up, nearest first.
     queue: BTreeSet<(u128, u64, ChunkPos)>,
-    /// Wanted, and not found yet.
+    /// The number of chunks that are wanted but not found yet.
     looked_up: usize,
     ready: VecDeque<(ChunkPos, ChunkNews)>,
     ready_bytes: usize,
-    /// A message that waits for bytes of the budget, and the answers in it.
+    /// A message that waits for budget.
     held: Option<Vec<u8>>,
     held_answers: usize,
     budget: Option<Budget>,
@@ -107,22 +108,22 @@ pub struct SyncServer {
 
 #[derive(Debug)]
 struct Interest {
-    /// What the client has, once all that was told arrives.
+    /// The client's version after all sent news has arrived.
     client: Option<KnownVersion>,
     stage: Stage,
-    /// The client waits for an answer, whatever it is.
+    /// `true` if the client waits for an answer.
     is_asked: bool,
-    /// What the last look-up found: a version, nothing, or something that cannot be read.
+    /// The result of the last look-up: a version, nothing, or an unreadable chunk.
     found: Option<Result<Option<KnownVersion>, ()>>,
 }
 
 impl Interest {
-    /// There was no such chunk, or it could not be read.
+    /// Returns `true` if the chunk did not exist or could not be read.
     fn is_missing(&self) -> bool {
         matches!(self.found, Some(Ok(None) | Err(())))
     }
 
-    /// What the client is told without another look-up, if it has not changed since the last one.
+    /// The answer without another look-up, valid if the chunk has not changed since the last one.
     fn answer(&self) -> Option<ChunkNews> {
         match self.found? {
             Ok(None) => Some(ChunkNews::Gone),
@@ -135,20 +136,18 @@ impl Interest {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// It waits until it comes into sight.
+    /// Waiting to come into sight.
     Unseen,
-    /// To be looked up.
     Queued,
-    /// Queued since the client asked. It is looked up only if the last look-up does not answer the question.
+    /// Queued since the client asked. Only looked up if the last look-up does not answer the question.
     Asked,
     LookedUp,
-    /// It changed while it was looked up.
     Outdated,
     Told,
 }
 
 impl SyncServer {
-    /// A client that has just come: the first message says what it must know of the dimension.
+    /// A new client. The first message has the information that it needs about the dimension.
     pub fn new(
         dimension: &str,
         chunk_heights: Range<i64>,
@@ -180,11 +179,11 @@ impl SyncServer {
         }
     }
 
-    /// Takes in what the client sent. Questions for what is not in its area, or not in the dimension, are left out; those for
-    /// what is not in [sight](Self::see) wait until it is.
+    /// Handles a message of the client. Questions outside of its area or of the dimension are ignored. Questions out
+    /// of [sight](Self::see) wait.
     ///
     /// # Errors
-    /// A message that is none; nothing changes then.
+    /// Fails, without any change, if the message is invalid.
     pub fn receive(&mut self, message: &[u8]) -> Result<(), SyncError> {
         let ChunkQuestions { area, questions } = ChunkQuestions::decode(message)?;
         self.look(area);
@@ -206,8 +205,7 @@ impl SyncServer {
         Ok(())
     }
 
-    /// From now on the client is told of nothing outside of these chunks; what it asks for there waits. `None` for no such
-    /// bound, as in the beginning.
+    /// Restricts news to these chunks. Questions about other chunks wait. `None`, the initial value, removes the restriction.
     pub fn see(&mut self, sight: Option<SyncArea>) {
         self.is_untidy |= mem::replace(&mut self.sight, sight) != sight;
     }
@@ -223,7 +221,7 @@ impl SyncServer {
         self.is_untidy |= self.area.replace(area) != Some(area);
     }
 
-    /// Forgets what is not in the area any more, and queues what came into sight.
+    /// Drops chunks outside of the area, and queues chunks that came into sight.
     fn tidy(&mut self) {
         let Some(area) = self.area.filter(|_| mem::take(&mut self.is_untidy)) else { return };
         self.interests.retain(|chunk, _| area.contains(*chunk));
@@ -241,23 +239,23 @@ impl SyncServer {
         self.ready_bytes = self.ready.iter().map(|(_, news)| answer_bytes(news)).sum();
     }
 
-    /// Where the client looks.
+    /// The client's area.
     pub fn area(&self) -> Option<SyncArea> {
         self.area
     }
 
-    /// A chunk may be another now. Those that the client did not ask for do not count.
+    /// Reports a possible change of a chunk. Chunks that the client did not ask for are ignored.
     pub fn changed(&mut self, chunk: ChunkPos) {
         self.queue(chunk, Stage::Queued);
     }
 
-    /// The client is to be told of a chunk, in its turn and once it is in sight, since it asks or since the chunk changed.
+    /// Queues news of a chunk, as soon as it is in sight, because the client asked or the chunk changed.
     fn queue(&mut self, chunk: ChunkPos, stage: Stage) {
         let is_seen = self.sees(chunk);
         let (Some(area), Some(interest)) = (self.area, self.interests.get_mut(&chunk)) else { return };
         match interest.stage {
             Stage::Unseen | Stage::Queued => {}
-            // The answer to what is under way is the answer to the question too.
+            // The result of the running look-up also answers the question.
             Stage::LookedUp | Stage::Outdated if stage == Stage::Asked => {}
             Stage::LookedUp | Stage::Outdated => interest.stage = Stage::Outdated,
             Stage::Asked => interest.stage = stage,
@@ -269,8 +267,8 @@ impl SyncServer {
         }
     }
 
-    /// The next chunks to be looked up, nearest first, up to so many: none while enough waits to be sent. Each is to be
-    /// [found](Self::found) then.
+    /// The next chunks to look up, at most `most`, nearest first; none while enough chunks wait to be sent. Report
+    /// each result with [`found`](Self::found).
     pub fn wanted(&mut self, most: usize) -> Vec<ChunkPos> {
         let mut wanted = Vec::new();
         while self.ready_bytes < READY_BYTES
@@ -307,11 +305,12 @@ impl SyncServer {
         self.ready.push_back((chunk, news));
     }
 
-    /// What a chunk that was wanted is, and its bytes in the chunk format; `None` if there is none, an error if it cannot be read.
+    /// Reports the version and bytes of a wanted chunk, in the chunk format; `None` if it does not exist, an error if
+    /// it cannot be read.
     pub fn found(&mut self, chunk: ChunkPos, found: Result<Option<(KnownVersion, Arc<[u8]>)>, ()>) {
         self.looked_up = self.looked_up.saturating_sub(1);
         let Some(interest) = self.interests.get_mut(&chunk) else { return };
-        // It came back into the area meanwhile, and is looked up once more.
+        // The chunk came back into the area in the meantime, and is looked up again.
         if !matches!(interest.stage, Stage::LookedUp | Stage::Outdated) {
             return;
         }
@@ -343,12 +342,11 @@ impl SyncServer {
             self.changed(chunk);
         }
         if has_come {
-            // With it, most often, its column.
+            // Usually the whole column appears with it.
             self.heights().filter(|y| *y != chunk.y).for_each(|y| self.changed(chunk.column().chunk(y)));
         }
     }
 
-    /// The heights of the area that the dimension has.
     fn heights(&self) -> Range<i64> {
         let Some(SyncArea { center, vertical, .. }) = self.area else { return 0..0 };
         let [low, high] =
@@ -356,15 +354,15 @@ impl SyncServer {
         low.max(self.chunk_heights.start)..high.saturating_add(1).min(self.chunk_heights.end)
     }
 
-    /// A column may be another now.
+    /// Reports a possible change of a column.
     pub fn column_changed(&mut self, column: ColumnPos) {
         if self.area.is_some_and(|area| area.contains_column(column)) {
             self.heights().for_each(|y| self.changed(column.chunk(y)));
         }
     }
 
-    /// Where nothing was, something may have been generated without anybody near; what could not be read may be readable now.
-    /// One chunk of each column tells.
+    /// Looks up missing chunks again, which may have been generated without a client nearby, and unreadable ones,
+    /// which may be readable now. One chunk of each column suffices.
     fn look_again(&mut self) {
         let mut columns = FxHashMap::default();
         let is_missing = |interest: &Interest| interest.is_missing() && interest.stage == Stage::Told;
@@ -375,7 +373,7 @@ impl SyncServer {
         columns.into_values().for_each(|chunk| self.changed(chunk));
     }
 
-    /// What was wanted and is not found yet will not be: it is wanted again.
+    /// Reports that running look-ups are lost. Their chunks are wanted again.
     pub fn lost(&mut self) {
         self.looked_up = 0;
         let Some(area) = self.area else { return };
@@ -387,7 +385,7 @@ impl SyncServer {
         }
     }
 
-    /// What is to be sent now, in this order: as many bytes as are allowed. `now` is the time since any fixed moment.
+    /// The messages to send now, in this order, as far as the budget allows. `now` is the time since any fixed moment.
     pub fn messages(&mut self, now: Duration) -> Vec<Vec<u8>> {
         if now >= self.tidied + TIDY {
             self.tidied = now;
@@ -412,7 +410,6 @@ impl SyncServer {
         messages
     }
 
-    /// A message of the next answers, if there are any.
     fn next_answers(&mut self) -> Option<Vec<u8>> {
         let (mut answers, mut bytes) = (Vec::new(), 0);
         while answers.len() < MAX_ANSWERS
@@ -438,14 +435,14 @@ impl SyncServer {
         Some(ServerMessage::Answers(answers).encode())
     }
 
-    /// What was done for the client.
+    /// The progress for the client.
     pub fn progress(&self) -> SyncServerProgress {
         let waiting = self.queue.len() + self.looked_up + self.ready.len() + self.held_answers;
         SyncServerProgress { waiting, chunks: self.interests.len(), ..self.progress }
     }
 }
 
-/// About what it takes in a message.
+/// The approximate size of an answer in a message.
 fn answer_bytes(news: &ChunkNews) -> usize {
     16 + if let ChunkNews::Chunk { bytes, .. } = news { bytes.len() } else { 0 }
 }

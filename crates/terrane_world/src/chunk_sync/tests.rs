@@ -26,7 +26,7 @@ fn server(limits: SyncLimits) -> SyncServer {
     SyncServer::new("overworld", -2..3, (records(&["game:stone"]), Vec::new()), limits)
 }
 
-/// The first message; a budget begins empty.
+/// Returns the first message; a budget begins empty.
 fn welcome_of(server: &mut SyncServer) -> Vec<u8> {
     assert_eq!(server.messages(Duration::ZERO), Vec::<Vec<u8>>::new());
     server.messages(Duration::from_secs(9)).remove(0)
@@ -40,23 +40,23 @@ fn area(x: i64, z: i64, radius: u32) -> SyncArea {
     SyncArea { center: ChunkPos::new(x, 0, z), radius, vertical: 8 }
 }
 
-/// What the server's world has: a version and bytes.
+/// The chunks of the server's world: version and bytes.
 type World = BTreeMap<ChunkPos, (u64, Arc<[u8]>)>;
 
-/// A server, a client, and the wires between them, on which messages take a while.
+/// A server, a client, and a connection with latency between them.
 struct Wire {
     server: SyncServer,
     client: SyncClient,
     world: World,
     now: Duration,
-    /// Steps that a message is under way.
+    /// The latency of messages in steps.
     latency: usize,
     up: VecDeque<Vec<Vec<u8>>>,
     down: VecDeque<Vec<Vec<u8>>>,
     looked_up: VecDeque<Vec<ChunkPos>>,
-    /// What the client was told, as it holds now; with whether the server has confirmed it.
+    /// The current chunks of the client, and whether the server has confirmed them.
     told: FxHashMap<ChunkPos, (Vec<u8>, bool)>,
-    /// In which order chunks were told of.
+    /// The order of the client's news of chunks.
     order: Vec<ChunkPos>,
 }
 
@@ -67,7 +67,7 @@ impl Wire {
         Self { server, client, world, now: Duration::ZERO, latency: 0, up, down, looked_up, told, order }
     }
 
-    /// The connection is lost with all that is under way.
+    /// Loses the connection with all messages in flight, and reconnects.
     fn reconnect(&mut self, limits: SyncLimits) {
         self.server = server(limits);
         self.up.clear();
@@ -91,7 +91,6 @@ impl Wire {
         }
     }
 
-    /// What passes in a tenth of a second.
     fn step(&mut self) {
         self.now += Duration::from_millis(100);
         self.take_news();
@@ -140,7 +139,7 @@ impl Wire {
         self.server.changed(chunk);
     }
 
-    /// All that is wanted is as it is in the world, and nothing else is there.
+    /// Checks that the client has exactly the chunks of the area as they are in the world.
     fn assert_right(&self, area: SyncArea) {
         for (chunk, (_, bytes)) in self.world.iter().filter(|(chunk, _)| area.contains(**chunk)) {
             assert_eq!(self.told.get(chunk), Some(&(bytes.to_vec(), true)), "{chunk}");
@@ -151,7 +150,7 @@ impl Wire {
     }
 }
 
-/// A client sees this area of a world, and leaves. Gives the world back.
+/// Lets a client see this area of a world and leave. Returns the world.
 fn visit(cache: &Path, world: World, area: SyncArea) -> World {
     let mut wire = Wire::new(SyncLimits::default(), cache, world);
     wire.client.look(area);
@@ -161,7 +160,7 @@ fn visit(cache: &Path, world: World, area: SyncArea) -> World {
     wire.world
 }
 
-/// A world of some columns, each chunk with bytes of its own.
+/// A world of some columns with different bytes in each chunk.
 fn world(radius: i64) -> World {
     let mut world = World::new();
     for (x, z) in (-radius..=radius).flat_map(|x| (-radius..=radius).map(move |z| (x, z))) {

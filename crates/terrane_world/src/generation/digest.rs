@@ -1,9 +1,9 @@
-//! FNV-1a: the digest of a generator's settings in its identity.
+//! FNV-1a: the digest of a generator's settings for its identity.
 
 pub use crate::space::GeneratorIdentity;
 use std::ops::Range;
 
-/// FNV-1a over 64 bits. Not for untrusted keys; stable for ever, unlike the standard library's hasher.
+/// FNV-1a over 64 bits. Not for untrusted keys; stable across versions, unlike the standard library's hasher.
 #[derive(Clone, Copy)]
 pub(super) struct Digest(u64);
 
@@ -23,12 +23,12 @@ impl Digest {
         self.bytes(&number.to_le_bytes())
     }
 
-    /// With the length first, so that neighbouring texts cannot trade letters unnoticed.
+    /// Includes the length first, so that moving letters between neighbouring texts changes the digest.
     pub(super) fn text(self, text: &str) -> Self {
         self.number(text.len() as u64).bytes(text.as_bytes())
     }
 
-    /// With their number first.
+    /// Includes the number of texts first.
     pub(super) fn texts(self, texts: &[String]) -> Self {
         texts.iter().fold(self.number(texts.len() as u64), |digest, text| digest.text(text))
     }
@@ -37,7 +37,7 @@ impl Digest {
         self.number(heights.start as u64).number(heights.end as u64)
     }
 
-    /// A part with an identity of its own.
+    /// Includes the identity of a part.
     pub(super) fn identity(self, identity: &GeneratorIdentity) -> Self {
         self.text(&identity.name).number(u64::from(identity.version)).number(identity.seed)
     }

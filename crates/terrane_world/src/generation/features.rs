@@ -1,4 +1,4 @@
-//! Things that stand on the ground, also across the borders of columns.
+//! [`Features`]: objects on the ground, even across column borders.
 
 mod boulder;
 mod canvas;
@@ -25,11 +25,11 @@ use crate::space::{BlockPos, CHUNK_SIZE};
 use placement::Origin;
 use std::fmt;
 
-/// Something that is drawn into the world around an origin on the ground: a tree, a boulder, a hut.
+/// An object that is drawn around an origin on the ground, such as a tree, a boulder or a hut.
 ///
-/// A feature is drawn once for each column that it may reach, by whoever generates that column, and each time only
-/// what falls into that column is kept. So it may follow from nothing but its own settings and what the canvas tells:
-/// its origin, the surface there, random numbers that belong to the origin.
+/// A feature is drawn again for each column that it may reach, and each time only the part within that column is kept.
+/// It must therefore depend on nothing but its own settings and the canvas: the origin, the surface there, and the
+/// random numbers of the origin.
 ///
 /// ```
 /// use terrane_world::generation::*;
@@ -61,60 +61,57 @@ use std::fmt;
 /// # }
 /// ```
 pub trait Feature: Send + Sync + 'static {
-    /// Name, version and a digest of all settings: a part of the generator's identity.
+    /// The name, the version and a digest of all settings: a part of the generator's identity.
     fn identity(&self) -> GeneratorIdentity;
 
-    /// How far from its origin it sets blocks, at most.
+    /// The maximum distances between the origin and the feature's blocks.
     fn reach(&self) -> FeatureReach;
 
-    /// Draws it.
+    /// Draws the feature.
     fn draw(&self, canvas: &mut FeatureCanvas<'_, '_>) -> Result<(), GenerateError>;
 }
 
-/// How far from its origin a [`Feature`] sets blocks, at most. The origin is the highest block of the ground.
+/// The maximum distances between the origin and a [`Feature`]'s blocks. The origin is the highest block of the ground.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FeatureReach {
-    /// Blocks along x and along z, to either side.
+    /// The distance along x and along z, to either side, in blocks.
     pub horizontal: u32,
-    /// Blocks above the origin.
+    /// The distance upwards in blocks.
     pub up: u32,
-    /// Blocks below the origin.
+    /// The distance downwards in blocks.
     pub down: u32,
 }
 
 impl FeatureReach {
-    /// The farthest that a feature may go: four columns to each side.
+    /// The maximum reach of a feature: four columns to each side.
     pub const LIMIT: Self = Self { horizontal: 64, up: 256, down: 256 };
 }
 
-/// Origins that may be looked at for one column.
+/// The maximum number of origins that are checked for one column.
 const MAX_ORIGINS: u64 = 4_096;
 
-/// A layer of features, all scattered by one [`Placement`].
+/// A layer of features, scattered by one [`Placement`].
 ///
-/// Where features stand follows from the seed and the place alone. A column is drawn by looking at every origin that
-/// could reach into it and drawing what does, in the order of the origins: so it does not matter in which order, or on
-/// which threads, columns are generated, and a tree on a border is whole.
+/// The origins of features depend only on the seed and the place. A column is drawn by checking every origin whose
+/// feature could reach it, in a fixed order. The result does not depend on the order or the threads in which columns
+/// are generated, and a tree on a border is complete.
 pub struct Features {
     placement: Placement,
-    /// Each kind of feature, and its weight.
-    /// Each with its weight and how far it reaches.
+    /// Each kind of feature with its weight and its reach.
     kinds: Vec<(Box<dyn Feature>, u32, FeatureReach)>,
     total_weight: u64,
 }
 
 impl Features {
-    /// A layer that has no features yet.
+    /// A layer without features.
     pub fn new(placement: Placement) -> Self {
         Self { placement, kinds: Vec::new(), total_weight: 0 }
     }
 
-    /// With one kind of feature more. Of several kinds each gets a share of the origins that is proportional to its
-    /// weight.
+    /// Adds a kind of feature. Each kind gets a share of the origins in proportion to its weight.
     ///
     /// # Errors
-    /// If it reaches farther than [`FeatureReach::LIMIT`], or so far that too many origins had to be looked at for
-    /// every column.
+    /// If the reach exceeds [`FeatureReach::LIMIT`], or if too many origins would have to be checked for every column.
     pub fn with(mut self, feature: impl Feature, weight: u32) -> Result<Self, FeatureError> {
         let (reach, name) = (feature.reach(), feature.identity().name);
         let limit = FeatureReach::LIMIT;
@@ -131,7 +128,6 @@ impl Features {
         Ok(self)
     }
 
-    /// The feature that stands at an origin.
     fn feature(&self, origin: &Origin) -> Option<(&dyn Feature, FeatureReach)> {
         let mut rest = origin.choice().checked_rem(self.total_weight)?;
         let chosen = self.kinds.iter().find(|(_, weight, _)| {

@@ -1,4 +1,4 @@
-//! Level ground, and none at all.
+//! [`Flat`], and [`Void`] for no ground.
 
 use super::digest::{Digest, GeneratorIdentity};
 use super::generator::{GenerateError, GenerateRequest, Generator};
@@ -9,7 +9,7 @@ use crate::chunk::{Chunk, Column};
 use crate::space::CHUNK_SIZE;
 use std::sync::Arc;
 
-/// Nothing: for worlds that are built, not found.
+/// No ground at all, for worlds in which everything is built.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Void;
 
@@ -31,7 +31,7 @@ impl Generator for Void {
     }
 }
 
-/// Level layers of blocks, everywhere the same.
+/// Level layers of blocks, the same everywhere.
 #[derive(Clone, Debug)]
 pub struct Flat {
     base: i64,
@@ -45,7 +45,8 @@ impl Flat {
             .with_layers(-64, [("terrane:stone", 61), ("terrane:dirt", 3), ("terrane:grass", 1)])
     }
 
-    /// These layers instead, (block name, thickness) from the lowest up; the first begins at y = `base`.
+    /// Replaces the layers by these pairs of block name and thickness, from the lowest up. The first layer begins at y
+    /// = `base`.
     #[must_use]
     pub fn with_layers<N: Into<String>>(mut self, base: i64, layers: impl IntoIterator<Item = (N, u32)>) -> Self {
         self.base = base;

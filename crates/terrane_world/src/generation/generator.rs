@@ -1,4 +1,4 @@
-//! The trait every generator implements, what it is asked and what it answers.
+//! [`Generator`], its requests and its errors.
 
 use super::digest::GeneratorIdentity;
 use super::surface::{SurfaceAnswer, SurfaceRequest};
@@ -11,59 +11,58 @@ use thiserror::Error;
 
 /// Makes the columns that a dimension does not have yet.
 ///
-/// A generator is a pure function: the block at a place follows from the place, the generator's settings and the
-/// game's block types, and from nothing else. So
+/// A generator is a pure function: the block at a place depends only on the place, the generator's settings and the
+/// game's block types. Therefore
 ///
-/// * the same column asked for twice, in any order and from any thread, is the same column. That is what lets a world
-///   be generated in parallel, and lets a column that was never changed be made again instead of stored;
-/// * the heights asked for only cut. They may be a window, a part of the heights that the dimension has: the union of
-///   windows is the column made whole, everywhere within `i64`. A generator that needs to know what lies above or
-///   below its window works it out, and never takes the window's edge for the edge of the ground.
+/// * generating the same column twice, in any order and on any thread, gives the same column. A world can thus be
+///   generated in parallel, and an unchanged column can be generated again instead of being stored;
+/// * the requested heights only cut the result. They may be a window, a part of the dimension's heights: the union of
+///   windows is the complete column, everywhere within `i64`. If a generator depends on blocks above or below its
+///   window, it computes them, and never treats the window's edge as the edge of the ground.
 pub trait Generator: Send + Sync + 'static {
-    /// Name, version and seed. They are stored with the dimension, so that a world is never continued by another
-    /// generator.
+    /// Name, version and seed. They are stored with the dimension, so that no other generator can continue its ground.
     fn identity(&self) -> GeneratorIdentity;
 
-    /// The seed as the game gave it, for messages: [`identity`](Self::identity) may have a digest in its place.
-    /// `None` if the ground does not depend on one.
+    /// The seed that the game gave, for messages: [`identity`](Self::identity) may contain a digest instead. `None` if
+    /// the ground does not depend on a seed.
     fn own_seed(&self) -> Option<u64> {
         Some(self.identity().seed)
     }
 
-    /// Makes one column, as far as it lies within the heights asked for. Chunks that are all air are left out.
+    /// Generates one column within the requested heights. Chunks of only air are omitted.
     fn generate(&self, request: &GenerateRequest<'_>) -> Result<Column, GenerateError>;
 
-    /// The ground at one place, if the generator can tell without making the column: what [`Layers`](super::Layers)
-    /// and [`Features`](super::Features) stand on, also beyond their own column.
+    /// The surface at one place, if the generator can compute it without the column. [`Layers`](super::Layers) and
+    /// [`Features`](super::Features) use it, even beyond their own column.
     ///
-    /// It has to be what [`generate`](Self::generate) makes. A generator that leaves this out is asked for whole
-    /// columns instead, some of which are remembered.
+    /// It must match the result of [`generate`](Self::generate). Without this method, whole columns are generated to
+    /// find the surface, and some of them are cached.
     fn surface(&self, request: &SurfaceRequest<'_>) -> Result<SurfaceAnswer, GenerateError> {
         let _ = request;
         Ok(SurfaceAnswer::Unknown)
     }
 }
 
-/// What a [`Generator`] is asked for.
+/// A request to a [`Generator`].
 #[derive(Clone)]
 pub struct GenerateRequest<'a> {
-    /// The column to make.
+    /// The column to generate.
     pub column: ColumnPos,
-    /// The block heights (y) to make: those that the dimension has, or a window of them. What lies outside is cut.
+    /// The block heights (y) to generate: those of the dimension, or a window of them. The result is cut to them.
     pub heights: Range<i64>,
     /// The blocks of the game, by name.
     pub blocks: &'a BlockRegistry,
 }
 
 impl GenerateRequest<'_> {
-    /// The id of the block with this name; an error that names it if the game has none.
+    /// The id of the block with this name. The error names the block if the game does not have it.
     pub fn block(&self, name: &str) -> Result<BlockId, GenerateError> {
         block_id(self.blocks, name)
     }
 }
 
-/// Makes a column as it is stored and read: every block is of a registered type and has all components of that, also those
-/// that the generator did not set.
+/// Generates a column ready to be stored and read: every block is of a registered type and has all components of its
+/// type, including those that the generator did not set.
 #[doc(hidden)]
 pub fn generate(generator: &dyn Generator, request: &GenerateRequest<'_>) -> Result<Column, GenerateError> {
     let mut column = generator.generate(request)?;
@@ -80,12 +79,12 @@ pub fn generate(generator: &dyn Generator, request: &GenerateRequest<'_>) -> Res
     Ok(column)
 }
 
-/// The id of the block with this name; an error that names it if the game has none.
+/// The id of the block with this name. The error names the block if the game does not have it.
 pub(super) fn block_id(blocks: &BlockRegistry, name: &str) -> Result<BlockId, GenerateError> {
     blocks.id(name).ok_or_else(|| GenerateError::UnknownBlock { name: name.to_owned() })
 }
 
-/// Why a column could not be generated.
+/// The error for a column that could not be generated.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum GenerateError {
     /// The generator uses a block that the game's registry does not have.
@@ -94,7 +93,7 @@ pub enum GenerateError {
         /// The missing block's name.
         name: String,
     },
-    /// The generator set a block to an id that no type has.
+    /// The generator set a block to an id without a type.
     #[error(
         "the generator {generator:?} set block {position} to {block}, and no type is registered under that id: take ids from \
          `GenerateRequest::block`"
@@ -102,7 +101,7 @@ pub enum GenerateError {
     Unregistered {
         /// The generator's name.
         generator: String,
-        /// Where it set it.
+        /// The position of the block.
         position: BlockPos,
         /// The id.
         block: BlockId,
@@ -113,14 +112,14 @@ pub enum GenerateError {
          smaller height range, or the generator thinner layers"
     )]
     TooTall {
-        /// The column asked for.
+        /// The requested column.
         column: ColumnPos,
-        /// Chunks it would hold.
+        /// The number of chunks that it would hold.
         chunks: u64,
-        /// Chunks it may hold.
+        /// The maximum number of chunks.
         limit: u64,
     },
-    /// A feature set a block farther from its origin than the reach it declares.
+    /// A feature set a block beyond the reach that it declares.
     #[error(
         "the feature \"{feature}\" at {origin} set a block {offset:?} away, beyond its reach: let its `reach` say how \
          far it goes"
@@ -128,7 +127,7 @@ pub enum GenerateError {
     BeyondReach {
         /// The feature's name.
         feature: String,
-        /// Where it stands.
+        /// The origin where it stands.
         origin: BlockPos,
         /// The offset of the block, along x, y and z.
         offset: [i64; 3],
@@ -138,15 +137,15 @@ pub enum GenerateError {
     Component {
         /// The chunk.
         chunk: ChunkPos,
-        /// Which, where in the chunk, and why not.
+        /// The component, its place in the chunk, and the reason.
         source: BlockValueError,
     },
-    /// The generator gave up, for a reason of its own.
+    /// The generator failed for a reason of its own.
     #[error("column {column} could not be generated: {reason}")]
     Failed {
-        /// The column asked for.
+        /// The requested column.
         column: ColumnPos,
-        /// What went wrong.
+        /// The reason.
         reason: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What generators made, they make: worlds are continued by what made them.
+//! Generators must not change their results, because worlds are continued by the generators that began them.
 
 use super::digest::Digest;
 use super::*;

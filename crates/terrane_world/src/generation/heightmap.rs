@@ -1,4 +1,4 @@
-//! Terrain from a picture of heights.
+//! [`Heightmap`]: terrain from a picture of heights.
 
 mod axis;
 mod error;
@@ -24,22 +24,22 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Heights in units beyond this are refused in settings: far more than a sample can hold, and safe to compute with.
+/// The maximum of heights in settings, in units: far above the maximum of a sample, and safe to compute with.
 const MAX_UNITS: f32 = 1_000_000.0;
-/// Blocks of a band's `under` below its top.
+/// The number of `under` blocks below a band's top.
 const UNDER_DEPTH: i64 = 3;
-/// Stone reaches this many blocks below the lowest surface.
+/// The depth of stone below the lowest surface, in blocks.
 const ROOTS: i64 = 64;
-/// By how much a cliff's slope varies from block to block, as a part of it, so that its outline is not a level line.
+/// The variation of a cliff's slope from block to block, as a fraction of it, so that its outline is not a level line.
 const CLIFF_VARIATION: f64 = 0.4;
 
 /// Real or drawn terrain, from a 16-bit greyscale PNG of any size up to 64 M samples.
 ///
-/// A sample is a height in *units*, whatever the map uses: metres, often. Row 0 is the northern edge (lowest z),
-/// each row runs from west to east (ascending x), and the sample in the middle lies at x = z = 0. Between the samples
-/// the ground is smooth; beyond the map's edge it goes on as in a mirror, without a seam and without an end.
+/// A sample is a height in *units*, which are often metres. Row 0 is the northern edge (lowest z), each row runs from
+/// west to east (ascending x), and the middle sample lies at x = z = 0. Between the samples the ground is smooth.
+/// Beyond the map's edge it continues mirrored, without a seam and without an end.
 ///
-/// Without settings one sample is one block wide, one unit one block high, and the lowest sample lies at y = 0.
+/// By default one sample is one block wide, one unit is one block high, and the lowest sample lies at y = 0.
 ///
 /// ```no_run
 /// # use terrane_world::generation::{HeightBand, Heightmap, HeightmapError};
@@ -76,19 +76,19 @@ pub struct Heightmap {
     water: Option<(f32, String)>,
 }
 
-/// What the ground is made of up to some height. See [`Heightmap::with_bands`].
+/// The blocks of the ground up to some height. See [`Heightmap::with_bands`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeightBand {
     /// The band's upper end, in units.
     pub below: f32,
-    /// The surface's block.
+    /// The block of the surface.
     pub top: String,
     /// The block of the three cells below the surface.
     pub under: String,
 }
 
 impl HeightBand {
-    /// Ground up to a height in units: `top` on `under`.
+    /// Ground up to a height in units: `top` above `under`.
     pub fn new(below: f32, top: impl Into<String>, under: impl Into<String>) -> Self {
         Self { below, top: top.into(), under: under.into() }
     }
@@ -145,7 +145,7 @@ impl Heightmap {
         })
     }
 
-    /// How far apart the samples are, in blocks along x and z. From 1/1024 to 1,048,576.
+    /// Sets the distance between samples in blocks along x and z. From 1/1024 to 1,048,576.
     pub fn with_blocks_per_sample(mut self, blocks: [f32; 2]) -> Result<Self, HeightmapError> {
         for blocks in blocks {
             scale("blocks per sample", blocks)?;
@@ -154,34 +154,34 @@ impl Heightmap {
         Ok(self.with_axes())
     }
 
-    /// How high one unit of a sample is, in blocks. From 1/1024 to 1,048,576.
+    /// Sets the height of one unit in blocks. From 1/1024 to 1,048,576.
     pub fn with_blocks_per_unit(mut self, blocks: f32) -> Result<Self, HeightmapError> {
         self.blocks_per_unit = scale("blocks per unit", blocks)?;
         Ok(self)
     }
 
-    /// The height in units that lies at y = 0; by default the lowest sample.
+    /// Sets the height in units that lies at y = 0. By default this is the lowest sample.
     pub fn with_sea_level(mut self, units: f32) -> Result<Self, HeightmapError> {
         self.sea_level = height("sea level", units)?;
         Ok(self)
     }
 
-    /// Whether the map's middle lies at x = z = 0 (the default) or its first sample, the north-western corner.
+    /// Places the map's middle at x = z = 0 (the default) or, if `false`, its first sample, the north-western corner.
     #[must_use]
     pub fn with_centered(mut self, centered: bool) -> Self {
         self.centered = centered;
         self.with_axes()
     }
 
-    /// What the ground is made of, by height in units, from the lowest band to the highest. The last one also covers
-    /// all that is higher. At least one band, each ending above the one before.
+    /// Sets the blocks of the ground by height in units, from the lowest band to the highest. The last band also
+    /// covers all higher ground. There must be at least one band, and each must end above the previous one.
     pub fn with_bands(mut self, bands: impl IntoIterator<Item = HeightBand>) -> Result<Self, HeightmapError> {
         let bands: Vec<_> = bands.into_iter().collect();
         let setting = |found, expected| HeightmapError::Setting { setting: "the list of bands", found, expected };
         if bands.is_empty() {
             return Err(setting("empty".to_owned(), "at least one band"));
         }
-        // The last one may well be infinite.
+        // The end of the last band may be infinite.
         if let Some(band) = bands.iter().find(|band| band.below.is_nan()) {
             return Err(setting(format!("one that ends at {}", band.below), "of numbers"));
         }
@@ -193,42 +193,42 @@ impl Heightmap {
         Ok(self)
     }
 
-    /// How far, in units, neighbouring bands are mixed block by block around their border. 0 is a sharp line.
+    /// Sets the distance in units around a border within which neighbouring bands are mixed block by block. 0 is a
+    /// sharp line.
     pub fn with_transition(mut self, units: f32) -> Result<Self, HeightmapError> {
         let setting = "transition between bands";
         self.transition = within(setting, height(setting, units)?, 0.0..=MAX_UNITS, "zero or more units")?;
         Ok(self)
     }
 
-    /// Bare ground of this block wherever the slope (blocks up per block along) is steeper. An infinite slope is
-    /// never reached: no cliffs.
+    /// Uses this block for bare ground wherever the slope (rise over run) is steeper. An infinite slope turns cliffs off.
     pub fn with_cliffs(mut self, slope: f32, block: impl Into<String>) -> Result<Self, HeightmapError> {
         within("slope of cliffs", slope, 0.0..=f32::INFINITY, "zero or more blocks up per block along")?;
         self.cliffs = (slope < f32::INFINITY).then(|| (slope, block.into()));
         Ok(self)
     }
 
-    /// What the ground is made of further down.
+    /// Sets the block of the deeper ground.
     #[must_use]
     pub fn with_stone(mut self, block: impl Into<String>) -> Self {
         self.stone = block.into();
         self
     }
 
-    /// A lake or a sea of this block over all ground below a height in units. By default there is none.
+    /// Adds a lake or a sea of this block over all ground below a height in units. By default there is none.
     pub fn with_water(mut self, units: f32, block: impl Into<String>) -> Result<Self, HeightmapError> {
         self.water = Some((height("water level", units)?, block.into()));
         Ok(self)
     }
 
-    /// The seed of what is left to chance: the mixing of bands.
+    /// Sets the seed of the random mixing of bands.
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// Samples along x and z.
+    /// The number of samples along x and z.
     pub fn size(&self) -> [u32; 2] {
         [self.width as u32, self.height as u32]
     }
@@ -238,17 +238,17 @@ impl Heightmap {
         self.lowest..=self.highest
     }
 
-    /// The lowest and the highest surface, in blocks. What a dimension has to be high enough for.
+    /// The lowest and the highest surface in blocks, which a dimension's height range must contain.
     pub fn surface_heights(&self) -> RangeInclusive<i64> {
         self.blocks(f64::from(self.lowest))..=self.blocks(f64::from(self.highest))
     }
 
-    /// y of the highest block of the ground at this place; water may stand above it.
+    /// The y of the highest block of the ground at this place. Water may stand above it.
     pub fn height_at(&self, x: i64, z: i64) -> i64 {
         self.blocks(self.units_at(&self.x.tap(x.into()), &self.z.tap(z.into())))
     }
 
-    /// How steep the ground is at this place: blocks up per block along, in the steepest direction.
+    /// The slope of the ground at this place: rise over run in the steepest direction.
     pub fn slope_at(&self, x: i64, z: i64) -> f32 {
         self.exact_slope_at(x, z) as f32
     }
@@ -277,23 +277,23 @@ impl Heightmap {
         x.curve(x.samples.map(|sample| f64::from(self.values[row * self.width + sample])))
     }
 
-    /// y of the highest block of ground that is this many units high.
+    /// The y of the highest block of ground at this height in units.
     fn blocks(&self, units: f64) -> i64 {
         ((units - f64::from(self.sea_level)) * f64::from(self.blocks_per_unit)).round() as i64
     }
 
-    /// The slope, from how many units the ground rises over two blocks along each axis.
+    /// The slope, from the rise of the ground in units over two blocks along each axis.
     fn slope(&self, along_x: f64, along_z: f64) -> f64 {
         0.5 * f64::from(self.blocks_per_unit) * (along_x * along_x + along_z * along_z).sqrt()
     }
 
-    /// The ground's height in units for a column and one block around it; a cell's place is `x + BORDERED * z`.
+    /// The ground's height in units for a column and one block around it, at index `x + BORDERED * z`.
     fn field(&self, first_x: i64, first_z: i64) -> [f64; BORDERED * BORDERED] {
         let taps_from = |axis: &Axis, first: i64| -> [Tap; BORDERED] {
             std::array::from_fn(|at| axis.tap(i128::from(first) - 1 + at as i128))
         };
         let x_taps = taps_from(&self.x, first_x);
-        // A row of samples usually serves several rows of blocks: each is interpolated along x once.
+        // A row of samples usually serves several rows of blocks, so each is interpolated along x only once.
         let mut rows: Vec<(usize, [f64; BORDERED])> = Vec::with_capacity(8);
         let mut field = [0.0; BORDERED * BORDERED];
         for (z_tap, line) in taps_from(&self.z, first_z).iter().zip(field.chunks_exact_mut(BORDERED)) {
@@ -323,7 +323,7 @@ impl Heightmap {
         })
     }
 
-    /// What the surface is at a place of this height and slope.
+    /// The surface at a place of this height and slope.
     fn cell(&self, ground: &GroundBlocks, x: i64, z: i64, units: f64, slope: f64) -> Cell {
         let height = self.blocks(units);
         let [mixing, roughness] = self.chance(x, z);
@@ -339,7 +339,7 @@ impl Heightmap {
         Cell { height, top, under }
     }
 
-    /// Two numbers within -0.5 .. 0.5, the first most often near 0: the same for the same place and seed.
+    /// Two random numbers within -0.5 .. 0.5 that only depend on the place and the seed. The first is usually close to 0.
     fn chance(&self, x: i64, z: i64) -> [f64; 2] {
         let hash = scramble(scramble(scramble(self.seed) ^ x as u64) ^ z as u64);
         let part = |shift: u32| f64::from((hash >> shift) as u16) / 65_536.0;
@@ -347,7 +347,7 @@ impl Heightmap {
     }
 }
 
-/// A column's edge with one block more on either side.
+/// The width of a column with one more block on either side.
 const BORDERED: usize = CHUNK_SIZE + 2;
 
 impl Generator for Heightmap {
@@ -406,7 +406,6 @@ impl Generator for Heightmap {
     }
 }
 
-/// What the ground is made of, by the ids of the blocks.
 struct GroundBlocks {
     stone: BlockId,
     /// (upper end in units, top, under), ascending.
@@ -435,7 +434,7 @@ fn height(setting: &'static str, units: f32) -> Result<f32, HeightmapError> {
     within(setting, units, -MAX_UNITS..=MAX_UNITS, "from -1,000,000 to 1,000,000 units")
 }
 
-/// A setting that must be within a range, which no NaN is.
+/// Checks that a setting is within a range. NaN is not.
 fn within(
     setting: &'static str,
     number: f32,

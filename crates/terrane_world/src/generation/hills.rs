@@ -1,4 +1,4 @@
-//! Endless smooth hills.
+//! [`Hills`]: endless smooth hills.
 
 use super::digest::{Digest, GeneratorIdentity};
 use super::generator::{GenerateError, GenerateRequest, Generator, block_id};
@@ -10,21 +10,20 @@ use crate::chunk::Column;
 use crate::space::CHUNK_SIZE;
 use fastnoise_lite::FastNoiseLite;
 
-/// The ground from three blocks down, what lies between that and the grass, the surface on land, the surface near and under
-/// the sea, and the sea.
+/// The deep ground (from three blocks down), the ground between it and the grass, the surface on land, the surface
+/// near and under the sea, and the sea.
 const BLOCKS: [&str; 5] = ["terrane:stone", "terrane:dirt", "terrane:grass", "terrane:sand", "terrane:water"];
 const OCTAVES: i32 = 4;
 const DIRT_DEPTH: i64 = 3;
-/// Sand reaches this many blocks above the sea.
+/// The height in blocks that sand reaches above the sea.
 const BEACH: i64 = 2;
-/// Stone reaches this many blocks below the deepest valley there can be.
+/// The depth of stone below the deepest possible valley, in blocks.
 const ROOTS: i64 = 64;
 
 /// Smooth hills and lakes from four octaves of simplex noise: 48 blocks up and down from the sea at y = 0.
 ///
-/// The noise is computed in `f32`, which is too coarse far from the origin. So the map is folded: from 2^20 blocks
-/// away from the origin it runs backwards, as in a mirror, and so on, without a seam. It is the same hills again
-/// after 2^21 blocks, and correct everywhere.
+/// The noise is computed in `f32`, which is too coarse far from the origin, so the map is folded: every 2^20 blocks it
+/// is mirrored, without a seam. The hills repeat after 2^21 blocks, and are correct everywhere.
 #[derive(Clone, Debug)]
 pub struct Hills {
     seed: u64,
@@ -39,28 +38,29 @@ impl Hills {
         Self { seed, frequency: 0.008, amplitude: 48.0, sea_level: 0 }
     }
 
-    /// Hills per block: the larger, the closer together. Held within 0.000001 ..= 0.5; what is no number is ignored.
+    /// Sets the number of hills per block: higher values bring hills closer together. Clamped to 0.000001 ..= 0.5; NaN
+    /// is ignored.
     #[must_use]
     pub fn with_frequency(mut self, frequency: f32) -> Self {
         set_within(&mut self.frequency, frequency, 1e-6..=0.5);
         self
     }
 
-    /// Blocks from the sea to the highest top there can be. Held within 0 ..= 65,536; what is no number is ignored.
+    /// Sets the height of the highest possible top above the sea, in blocks. Clamped to 0 ..= 65,536; NaN is ignored.
     #[must_use]
     pub fn with_amplitude(mut self, amplitude: f32) -> Self {
         set_within(&mut self.amplitude, amplitude, 0.0..=65_536.0);
         self
     }
 
-    /// The sea, and all the hills with it, this high: water lies below this y. 0 by default.
+    /// Moves the sea, and all hills with it, to this height: water lies below this y. 0 by default.
     #[must_use]
     pub fn with_sea_level(mut self, y: i64) -> Self {
         self.sea_level = y;
         self
     }
 
-    /// y of the highest block of the ground at this place; water may stand above it.
+    /// The y of the highest block of the ground at this place. Water may stand above it.
     pub fn height_at(&self, x: i64, z: i64) -> i64 {
         self.height(&self.noise(), x, z)
     }
@@ -75,7 +75,7 @@ impl Hills {
         Cell { height, top, under }
     }
 
-    /// The noise holds a handful of numbers and no tables: made where it is used.
+    /// The noise consists of a few numbers and no tables, so it is created on demand.
     fn noise(&self) -> FastNoiseLite {
         smooth_noise(self.seed, self.frequency, OCTAVES)
     }
@@ -88,7 +88,7 @@ impl Generator for Hills {
             .number(u64::from(self.frequency.to_bits()))
             .number(u64::from(self.amplitude.to_bits()));
         let digest = BLOCKS.iter().fold(digest, |digest, name| digest.text(name));
-        // Worlds from before there was this setting have it at 0.
+        // Worlds from before this setting existed have it at 0.
         let digest = if self.sea_level == 0 { digest } else { digest.number(self.sea_level as u64) };
         GeneratorIdentity::new("terrane:hills", 1, digest.finish())
     }
@@ -116,7 +116,7 @@ impl Generator for Hills {
     }
 }
 
-/// [`BLOCKS`] by their ids.
+/// The ids of [`BLOCKS`].
 fn ids(blocks: &BlockRegistry) -> Result<[BlockId; 5], GenerateError> {
     let mut ids = [BlockId::AIR; 5];
     for (id, name) in ids.iter_mut().zip(BLOCKS) {

@@ -1,4 +1,4 @@
-//! A generator made of steps: ground, and layers that change it one after the other.
+//! [`Layers`]: a generator in steps, with layers that change its ground one after the other.
 
 mod caves;
 mod cover;
@@ -25,15 +25,15 @@ use std::cell::Cell;
 use std::fmt;
 use std::ops::Range;
 
-/// One step of a generator: sees what the steps below it made, and changes it. See [`Layers`].
+/// One step of a generator, which changes the result of the steps below it. See [`Layers`].
 ///
-/// Like a [`Generator`] a layer is a pure function. The block that it puts at a place may follow from
+/// Like a [`Generator`], a layer is a pure function. The block that it sets at a place may depend on
 ///
 /// * the place and the layer's own settings,
 /// * the blocks of the same column at most [`vertical_reach`](Self::vertical_reach) above or below that place,
-/// * the [`surface`](LayerColumn::surface) here and anywhere else,
+/// * the [`surface`](LayerColumn::surface) at this and any other place,
 ///
-/// and from nothing else: above all not from the [heights](LayerColumn::heights) that happen to be asked for.
+/// and on nothing else, especially not on the [heights](LayerColumn::heights) that are requested.
 ///
 /// ```
 /// use terrane_world::generation::*;
@@ -64,10 +64,10 @@ use std::ops::Range;
 /// # alps.generate(&GenerateRequest { column, heights: -64..320, blocks: &blocks }).unwrap();
 /// ```
 pub trait GenerateLayer: Send + Sync + 'static {
-    /// Name, version and a digest of the seed and all settings: a part of the generator's identity.
+    /// The name, the version and a digest of the seed and all settings: a part of the generator's identity.
     fn identity(&self) -> GeneratorIdentity;
 
-    /// The seed as the game gave it, for messages; `None` if there is none.
+    /// The seed that the game gave, for messages; `None` if there is none.
     fn own_seed(&self) -> Option<u64> {
         None
     }
@@ -75,22 +75,22 @@ pub trait GenerateLayer: Send + Sync + 'static {
     /// Changes a column.
     fn apply(&self, column: &mut LayerColumn<'_>) -> Result<(), GenerateError>;
 
-    /// How many blocks above and below the block that it changes the layer looks at.
+    /// The distance in blocks that the layer looks above and below the block that it changes.
     fn vertical_reach(&self) -> u16 {
         0
     }
 
-    /// What the layer makes of the surface below it: as it was, unless it says otherwise.
+    /// The surface after this layer, given the surface below it. By default it is unchanged.
     ///
-    /// A layer that raises, lowers, digs or covers the ground, or exchanges its highest block, answers so, and the
-    /// layers above it stand on the right ground. Trees are no ground.
+    /// A layer that raises, lowers, digs or covers the ground, or replaces its highest block, must return the new
+    /// surface, so that the layers above stand on the right ground. Trees are not ground.
     fn surface(&self, request: &SurfaceRequest<'_>, below: Option<Surface>) -> Result<Option<Surface>, GenerateError> {
         let _ = request;
         Ok(below)
     }
 }
 
-/// A generator, and layers that change what it made, one after the other.
+/// A generator, and layers that change its ground one after the other.
 ///
 /// ```
 /// use terrane_world::generation::*;
@@ -116,15 +116,15 @@ impl Layers {
         Self { ground: SurfaceSource::new(ground), layers: Vec::new() }
     }
 
-    /// With one layer more, on top of all others.
+    /// Adds a layer on top of all others.
     #[must_use]
     pub fn with(mut self, layer: impl GenerateLayer) -> Self {
         self.layers.push(Box::new(layer));
         self
     }
 
-    /// The heights in which the surface is looked for if the generator below does not tell it. -512..1024 by default;
-    /// the less, the faster.
+    /// Sets the heights in which to search the surface if the generator below cannot compute it. -512..1024 by
+    /// default; fewer heights are faster.
     #[must_use]
     pub fn with_surface_search(mut self, heights: Range<i64>) -> Self {
         self.ground.search = heights;
@@ -139,7 +139,7 @@ impl Generator for Layers {
         GeneratorIdentity::new("terrane:layers", 1, digest.finish())
     }
 
-    /// Of the ground, or else of the first layer that has one.
+    /// The seed of the ground, or else of the first layer that has one.
     fn own_seed(&self) -> Option<u64> {
         self.ground.generator.own_seed().or_else(|| self.layers.iter().find_map(|layer| layer.own_seed()))
     }
@@ -148,7 +148,7 @@ impl Generator for Layers {
         if request.heights.is_empty() {
             return Ok(Column::new(request.column));
         }
-        // Every layer is right but for its reach within the edges of what it was given.
+        // Every layer is correct except within its reach of the edges of its input.
         let reach = self.layers.iter().fold(0i64, |sum, layer| sum.saturating_add(layer.vertical_reach().into()));
         let heights = request.heights.start.saturating_sub(reach)..request.heights.end.saturating_add(reach);
         let wide = GenerateRequest { heights: heights.clone(), ..request.clone() };
@@ -180,7 +180,7 @@ impl fmt::Debug for Layers {
     }
 }
 
-/// What layers make of the surface of the ground.
+/// The surface of the ground after all layers.
 fn surface_of(
     ground: Option<Surface>,
     layers: &[Box<dyn GenerateLayer>],

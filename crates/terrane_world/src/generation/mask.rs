@@ -1,17 +1,17 @@
-//! What decides between two generators.
+//! [`Mask`]: chooses between two generators.
 
 use super::digest::{Digest, GeneratorIdentity};
 use super::noise::{fold, set_within, smooth_noise};
 use fastnoise_lite::FastNoiseLite;
 
-/// Decides between two generators, place by place. See [`Select`](super::Select).
+/// Chooses between two generators, place by place. See [`Select`](super::Select).
 ///
-/// A pure function of the place and of its own settings, as a generator is.
+/// Like a generator, a mask is a pure function of the place and of its own settings.
 pub trait Mask: Send + Sync + 'static {
-    /// Name, version and a digest of the seed and all settings: a part of the generator's identity.
+    /// The name, the version and a digest of the seed and all settings: a part of the generator's identity.
     fn identity(&self) -> GeneratorIdentity;
 
-    /// How much of the second generator there is at a place: 0 is the first one alone, 1 the second one alone.
+    /// The share of the second generator at a place: 0 is only the first generator, 1 only the second.
     fn weight(&self, x: i64, z: i64) -> f32;
 }
 
@@ -25,28 +25,27 @@ pub struct NoiseMask {
 }
 
 impl NoiseMask {
-    /// Patches some 512 blocks wide, half of the world each, with a transition of about a quarter of that.
+    /// Patches about 512 blocks wide, half of the world each, with a transition of about a quarter of that width.
     pub fn seeded(seed: u64) -> Self {
         Self { seed, size: 512.0, share: 0.5, transition: 0.25 }
     }
 
-    /// Blocks from one patch to the next. Held within 16 ..= 1,000,000; what is no number is ignored.
+    /// Sets the distance between patches in blocks. Clamped to 16 ..= 1,000,000; NaN is ignored.
     #[must_use]
     pub fn with_size(mut self, blocks: f32) -> Self {
         set_within(&mut self.size, blocks, 16.0..=1_000_000.0);
         self
     }
 
-    /// The part of the world that the second generator gets, roughly. Held within 0 ..= 1; what is no number is
-    /// ignored.
+    /// Sets the approximate fraction of the world that the second generator gets. Clamped to 0 ..= 1; NaN is ignored.
     #[must_use]
     pub fn with_share(mut self, share: f32) -> Self {
         set_within(&mut self.share, share, 0.0..=1.0);
         self
     }
 
-    /// How wide the transition from one to the other is, roughly as a part of the size of a patch. 0 is a sharp line.
-    /// Held within 0 ..= 1; what is no number is ignored.
+    /// Sets the width of the transition, approximately as a fraction of the size of a patch. 0 is a sharp line.
+    /// Clamped to 0 ..= 1; NaN is ignored.
     #[must_use]
     pub fn with_transition(mut self, part: f32) -> Self {
         set_within(&mut self.transition, part, 0.0..=1.0);
@@ -67,7 +66,7 @@ impl Mask for NoiseMask {
     }
 
     fn weight(&self, x: i64, z: i64) -> f32 {
-        // A share of all or nothing leaves no transition on either side.
+        // A share of 0 or 1 leaves no transition on either side.
         let span = 1.0 + self.transition;
         let above = self.noise().get_noise_2d(fold(x), fold(z)) + span * (2.0 * self.share - 1.0);
         if self.transition == 0.0 {

@@ -5,10 +5,10 @@ use crate::space::{CHUNK_SIZE, CHUNK_VOLUME, ChunkPos};
 use fastnoise_lite::{FastNoiseLite, FractalType, NoiseType};
 use std::ops::RangeInclusive;
 
-/// Blocks to the first fold of the map; a power of two, so that folding is exact.
+/// The distance in blocks to the first fold of the map; a power of two, so that folding is exact.
 pub(super) const FOLD: i64 = 1 << 20;
 
-/// A setting that is held within a range; what is no number is ignored.
+/// Sets a setting, clamped to a range. NaN is ignored.
 pub(super) fn set_within(setting: &mut f32, to: f32, range: RangeInclusive<f32>) {
     if !to.is_nan() {
         *setting = to.clamp(*range.start(), *range.end());
@@ -17,7 +17,7 @@ pub(super) fn set_within(setting: &mut f32, to: f32, range: RangeInclusive<f32>)
 
 /// Simplex noise within -1 ..= 1.
 pub(super) fn smooth_noise(seed: u64, frequency: f32, octaves: i32) -> FastNoiseLite {
-    // 30 bits: every octave adds one to the seed, and the sum has to stay an i32.
+    // 30 bits: every octave adds one to the seed, and the sum must fit into an i32.
     let mut noise = FastNoiseLite::with_seed((scramble(seed) >> 34) as i32);
     noise.set_noise_type(Some(NoiseType::OpenSimplex2));
     noise.set_fractal_type(Some(FractalType::FBm));
@@ -26,25 +26,25 @@ pub(super) fn smooth_noise(seed: u64, frequency: f32, octaves: i32) -> FastNoise
     noise
 }
 
-/// To and fro between -FOLD and FOLD, one step a block: no jump anywhere, and exact in `f32`.
+/// A triangle wave between -FOLD and FOLD, one step per block: continuous, and exact in `f32`.
 pub(super) fn fold(block: i64) -> f32 {
-    // Shifted by FOLD the wave rises on 0..2 FOLD and falls on 2 FOLD..4 FOLD.
+    // Shifted by FOLD, the wave rises on 0..2 FOLD and falls on 2 FOLD..4 FOLD.
     let phase = block.wrapping_add(FOLD) & (4 * FOLD - 1);
     let rising = if phase <= 2 * FOLD { phase } else { 4 * FOLD - phase };
     (rising - FOLD) as f32
 }
 
-/// Blocks between two samples of noise in space.
+/// The distance in blocks between two samples of 3D noise.
 const STEP: usize = 4;
-/// Samples along the edge of a chunk, both ends included.
+/// The number of samples along the edge of a chunk, including both ends.
 const SAMPLES: usize = CHUNK_SIZE / STEP + 1;
 
 /// The noise at every block of a chunk, in the order of [`Chunk::blocks`](crate::chunk::Chunk::blocks).
 ///
-/// It is sampled at every fourth block and straight in between, which is 30 times as fast. Neighbouring chunks share
-/// the samples of the side between them.
+/// The noise is sampled at every fourth block and interpolated linearly, which is 30 times as fast. Neighbouring
+/// chunks share the samples of their common side.
 pub(super) fn noise_in_chunk(noise: &FastNoiseLite, chunk: ChunkPos) -> Box<[f32; CHUNK_VOLUME]> {
-    // The lattice of a chunk at the edge of `i64` ends beyond it, where folded space goes on all the same.
+    // The lattice of a chunk at the edge of `i64` ends beyond it; the folded space continues there.
     let places = |chunk: i64| -> [f32; SAMPLES] {
         std::array::from_fn(|at| fold((chunk << 4).wrapping_add((at * STEP) as i64)))
     };
@@ -65,7 +65,7 @@ pub(super) fn noise_in_chunk(noise: &FastNoiseLite, chunk: ChunkPos) -> Box<[f32
     values
 }
 
-/// The value at a block, straight between the samples before and after it.
+/// The value at a block, linearly interpolated between the samples before and after it.
 fn between(block: usize, sample: impl Fn(usize) -> f32) -> f32 {
     let (before, part) = (sample(block / STEP), (block % STEP) as f32 / STEP as f32);
     before + part * (sample(block / STEP + 1) - before)

@@ -1,5 +1,5 @@
-//! What every generator has to keep to, of this crate or not: heights only cut, and a surface that is told is the one
-//! that is made.
+//! The rules for every generator, of this crate or not: requested heights only cut, and a computed surface matches the
+//! generated one.
 
 use super::features::template_tests::Template;
 use super::layers::cut;
@@ -11,10 +11,10 @@ use crate::space::{BlockPos, CHUNK_SIZE, ColumnPos};
 use proptest::prelude::*;
 use std::ops::Range;
 
-/// Where the ground is tried: at the origin, far out, and so near the edges of `i64` that it just has room.
+/// The heights of the test ground: at the origin, far out, and as close to the edges of `i64` as possible.
 const SEA_LEVELS: [i64; 5] = [0, 1_000_000_000_000, -1_000_000_000_000, i64::MAX - 400, i64::MIN + 400];
 
-/// A generator that does not tell its surface.
+/// A generator that does not compute its surface.
 pub(super) struct Silent<G>(pub G);
 
 impl<G: Generator> Generator for Silent<G> {
@@ -27,7 +27,7 @@ impl<G: Generator> Generator for Silent<G> {
     }
 }
 
-/// A layer that looks at the blocks above: moss three blocks below a hollow, or below the moss of an earlier layer.
+/// A layer that depends on the blocks above: moss three blocks below a hollow, or below the moss of an earlier layer.
 struct Moss;
 
 impl GenerateLayer for Moss {
@@ -65,7 +65,7 @@ pub(super) fn hut() -> Template {
     Template { name: "test:hut", blocks: walls.map(|at| (at, name(at))).collect() }
 }
 
-/// Everything there is, on hills.
+/// All layers of this crate.
 pub(super) fn everything(ground: impl Generator, sea_level: i64) -> Layers {
     let forest = Placement::seeded(4).with_spacing(3).with_soil(["terrane:grass", "terrane:snow"]);
     let rocks = Placement::seeded(5).with_spacing(9).with_covered(true);
@@ -92,7 +92,7 @@ fn map() -> Heightmap {
     map.with_blocks_per_unit(0.2).unwrap().with_sea_level(600.0).unwrap().with_water(500.0, "terrane:water").unwrap()
 }
 
-/// Every generator that can have its ground near this height.
+/// All generators whose ground can be near this height.
 fn generators(sea_level: i64) -> Vec<(&'static str, Box<dyn Generator>)> {
     let hills = || Hills::seeded(11).with_sea_level(sea_level).with_frequency(0.02);
     let low = || Hills::seeded(12).with_sea_level(sea_level - 30).with_amplitude(10.0);
@@ -177,7 +177,7 @@ proptest! {
     }
 }
 
-/// A height map that is 10^12 blocks up or down, as far as its settings go.
+/// A height map that lies 10^12 blocks up or down, as far as its settings allow.
 ///
 /// Promise, ground: A column can be generated at any height within `i64`.
 #[test]
@@ -201,7 +201,7 @@ fn windows_of_a_height_map_agree_far_from_sea_level() {
     }
 }
 
-/// Ground that is told to end somewhere ends there. Features are no ground, so those are left out.
+/// A computed surface matches the generated ground. Features are not ground, so they are left out.
 #[test]
 fn a_surface_that_is_told_is_the_one_that_is_made() {
     let registry = basic_blocks();

@@ -1,4 +1,4 @@
-//! Two generators, and a mask that decides between them.
+//! [`Select`]: two generators, and a mask that chooses between them.
 
 #[cfg(test)]
 mod tests;
@@ -17,14 +17,14 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Ground farther apart than this is not blended: there is a cliff.
+/// Grounds farther apart than this are not blended; they form a cliff.
 const MAX_SHIFT: u64 = 512;
 
 /// Chooses between two generators, place by place: plains here, mountains there.
 ///
-/// Where the [`Mask`] is between the two, the ground's height is between theirs too: the ground of the nearer one is
-/// moved up or down as a whole. What lies above the ground, such as a sea, stays where it is; so let both generators have
-/// their sea at the same level.
+/// Where the [`Mask`] is between the two, the ground's height is too: the ground of the nearer generator is moved up
+/// or down as a whole. Blocks above the ground, such as a sea, are not moved, so both generators should have their sea
+/// at the same level.
 ///
 /// ```
 /// use terrane_world::generation::*;
@@ -45,8 +45,8 @@ impl Select {
         Self { first: SurfaceSource::new(first), second: SurfaceSource::new(second), mask: Box::new(mask) }
     }
 
-    /// The heights in which the surface of a generator that does not tell it is looked for. -512..1024 by default; the
-    /// less, the faster.
+    /// Sets the heights in which to search the surface of a generator that cannot compute it. -512..1024 by default;
+    /// fewer heights are faster.
     #[must_use]
     pub fn with_surface_search(mut self, heights: Range<i64>) -> Self {
         self.first.search = heights.clone();
@@ -87,12 +87,12 @@ impl fmt::Debug for Select {
     }
 }
 
-/// What to take at one place, seen from above.
+/// The source of the blocks at one place, seen from above.
 #[derive(Clone, Copy)]
 struct Strip {
     is_second: bool,
-    /// Where the chosen ground is moved up or down: y of its highest block from now on, and the surfaces of the chosen
-    /// generator and of the other one.
+    /// For ground that is moved up or down: the new y of its highest block, and the surfaces of the chosen generator
+    /// and of the other one.
     moved: Option<(i64, [Surface; 2])>,
 }
 
@@ -139,7 +139,7 @@ impl Generator for Select {
     }
 }
 
-/// Joins the columns of both generators. Nothing is moved by more than `reach`.
+/// Joins the columns of both generators. No block is moved by more than `reach`.
 fn join(sources: &[Column; 2], strips: &[Strip], reach: i64, heights: &Range<i64>) -> Column {
     let mut column = Column::new(sources[0].pos());
     let mut shared = None;
@@ -157,13 +157,13 @@ fn join(sources: &[Column; 2], strips: &[Strip], reach: i64, heights: &Range<i64
     column
 }
 
-/// The surface of ground that is moved so that it ends at `y`.
+/// The surface of ground that is moved to end at `y`.
 fn moved_surface(y: i64, [chosen, other]: [Surface; 2]) -> Surface {
     let above = |covered_to: Option<i64>| covered_to.filter(|top| *top > y);
     let covered_to = if y >= chosen.y {
         above(chosen.covered_to)
     } else {
-        // Up to where the chosen ground ended the other one's cover is seen, from there on the chosen one's.
+        // The other ground's cover is visible up to the former end of the chosen ground; above it, the chosen ground's cover.
         above(other.covered_to).map(|top| if top < chosen.y { top } else { chosen.covered_to.unwrap_or(chosen.y) })
     };
     Surface { y, covered_to, ..chosen }
@@ -176,19 +176,19 @@ impl Strip {
             Some((to, [from, _])) if y <= *to => {
                 y.checked_sub(to - from.y).map_or(BlockId::AIR, |y| block_at(&sources[chosen], place, y))
             }
-            // One of the two has its ground below this block, whichever the chosen one is.
+            // One of the two has its ground below this block, whichever is the chosen one.
             Some((_, [from, _])) if y <= from.y => block_at(&sources[1 - chosen], place, y),
             _ => block_at(&sources[chosen], place, y),
         }
     }
 }
 
-/// How many chunks up or down a block may come that is moved by so many blocks.
+/// The number of chunks by which a block may move up or down if it is moved by this many blocks.
 const fn chunks_moved(blocks: i64) -> i64 {
     (blocks + CHUNK_SIZE as i64 - 1) / CHUNK_SIZE as i64
 }
 
-/// The chunk heights within the heights that blocks of the sources may be moved to.
+/// The chunk heights within the heights to which blocks of the sources may be moved.
 fn chunks_in_reach(sources: &[Column; 2], reach: i64, heights: &Range<i64>) -> BTreeSet<i64> {
     let (first, last) = (heights.start >> 4, (heights.end - 1) >> 4);
     let chunks = chunks_moved(reach);
@@ -196,7 +196,7 @@ fn chunks_in_reach(sources: &[Column; 2], reach: i64, heights: &Range<i64>) -> B
     made.flat_map(|y| (y - chunks).max(first)..=(y + chunks).min(last)).collect()
 }
 
-/// The block that fills, in both sources, all that may be moved into a chunk.
+/// The block that fills all cells of both sources that may be moved into a chunk.
 fn uniform_around(sources: &[Column; 2], y: i64, reach: i64) -> Option<BlockId> {
     let chunks = chunks_moved(reach);
     let mut around = sources.iter().flat_map(|source| (y - chunks..=y + chunks).map(|y| source.chunk(y)));

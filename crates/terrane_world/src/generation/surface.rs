@@ -1,4 +1,4 @@
-//! Where the ground ends, seen from above: what later steps of a generator stand on.
+//! [`Surface`]: the end of the ground, on which later steps of a generator stand.
 
 use super::digest::Digest;
 use super::generator::{GenerateError, GenerateRequest, Generator, block_id};
@@ -11,27 +11,27 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Where the ground ends at one place, seen from above.
+/// The end of the ground at one place, seen from above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Surface {
-    /// y of the highest solid block.
+    /// The y of the highest solid block.
     pub y: i64,
-    /// That block.
+    /// The highest solid block.
     pub block: BlockId,
-    /// y of the highest block of what covers it without being solid, such as water. Nothing if the place is bare.
+    /// The y of the highest non-solid block that covers the surface, such as water; `None` if the place is bare.
     pub covered_to: Option<i64>,
 }
 
-/// What a [`Generator`] knows of the surface at a place.
+/// A [`Generator`]'s knowledge of the surface at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SurfaceAnswer {
-    /// It would have to make the column to tell.
+    /// The generator would have to generate the column to find it.
     Unknown,
-    /// This is the surface; nothing if there is no ground at this place.
+    /// The surface; `None` if there is no ground at this place.
     Known(Option<Surface>),
 }
 
-/// The place whose [`Surface`] is asked for.
+/// A request for the [`Surface`] at a place.
 #[derive(Clone, Copy, Debug)]
 pub struct SurfaceRequest<'a> {
     /// The block coordinate along x.
@@ -43,7 +43,7 @@ pub struct SurfaceRequest<'a> {
 }
 
 impl SurfaceRequest<'_> {
-    /// The id of the block with this name; an error that names it if the game has none.
+    /// The id of the block with this name. The error names the block if the game does not have it.
     pub fn block(&self, name: &str) -> Result<BlockId, GenerateError> {
         block_id(self.blocks, name)
     }
@@ -58,23 +58,24 @@ impl SurfaceRequest<'_> {
     }
 }
 
-/// Heights in which the surface of a generator that does not tell it is looked for.
+/// The heights in which to search the surface of a generator that cannot compute it.
 pub(super) const DEFAULT_SEARCH: Range<i64> = -512..1_024;
 
-/// Columns whose surfaces are remembered: 2 MiB, and enough for the neighbours of what a few threads work on.
+/// The number of columns whose surfaces are cached: 2 MiB, enough for the neighbours of the work of a few threads.
 const REMEMBERED_COLUMNS: usize = 256;
 
 type Surfaces = [Option<Surface>; COLUMN_AREA];
 
-/// A generator whose surface can always be asked for: by its own answer, or by making columns and remembering some.
+/// A generator whose surface is always available: from its own answer, or by generating columns and caching some.
 pub(super) struct SurfaceSource {
     pub generator: Box<dyn Generator>,
     pub search: Range<i64>,
-    /// The surfaces of some columns, and these columns. The oldest is forgotten first: work moves on, and does not come back.
+    /// The cached surfaces by column, and the columns in order. The oldest is dropped first: work moves on and does
+    /// not return.
     remembered: Mutex<(FxHashMap<Key, Arc<Surfaces>>, VecDeque<Key>)>,
 }
 
-/// A column, and the fingerprint of the block types it was made with.
+/// A column, and the fingerprint of the block types that it was generated with.
 type Key = (ColumnPos, u64);
 
 impl SurfaceSource {
@@ -89,19 +90,19 @@ impl SurfaceSource {
         }
     }
 
-    /// With all that the surface depends on.
+    /// Adds everything that the surface depends on.
     pub fn digest(&self, digest: Digest) -> Digest {
         digest.identity(&self.generator.identity()).heights(&self.search)
     }
 
     fn found_surface(&self, request: &SurfaceRequest<'_>) -> Result<Option<Surface>, GenerateError> {
         let key = (request.column(), request.blocks.fingerprint());
-        // Only whole entries are ever put in, so a panic elsewhere leaves nothing half done.
+        // Entries are only inserted complete, so a panic elsewhere leaves the cache valid.
         let known = self.remembered.lock().unwrap_or_else(PoisonError::into_inner).0.get(&key).cloned();
         if let Some(surfaces) = known {
             return Ok(surfaces[request.place()]);
         }
-        // Not under the lock: two threads may make the same column, which is the same for both.
+        // Not under the lock: two threads may generate the same column, with the same result.
         let whole = GenerateRequest { column: key.0, heights: self.search.clone(), blocks: request.blocks };
         let surfaces = Arc::new(surfaces_of(&self.generator.generate(&whole)?, request.blocks));
         let (remembered, order) = &mut *self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
@@ -117,12 +118,12 @@ impl SurfaceSource {
     }
 }
 
-/// The surfaces of all places of a column; a place's index is `x + 16 * z`.
+/// The surfaces of all places of a column, at index `x + 16 * z`.
 pub(super) fn surfaces_of(column: &Column, blocks: &BlockRegistry) -> Surfaces {
     let highest = column.highest_of_all(|block| blocks.block(block).is_solid());
     std::array::from_fn(|place| {
         let (y, block) = highest[place]?;
-        // The upper end of what lies, without a gap, on the surface.
+        // The upper end of the non-solid blocks that lie on the surface without a gap.
         let above = (1..).map_while(|step| y.checked_add(step));
         let covering =
             above.take_while(|y| block_at(column, [place % CHUNK_SIZE, place / CHUNK_SIZE], *y) != BlockId::AIR);

@@ -1,4 +1,4 @@
-//! Ground with one surface: what hills and height maps have in common once they know how high it is.
+//! Ground with one surface: the common part of hills and height maps.
 
 use super::generator::{GenerateError, GenerateRequest};
 use super::surface::{Surface, SurfaceAnswer};
@@ -7,16 +7,16 @@ use crate::chunk::{Chunk, Column};
 use crate::space::{CHUNK_SIZE, ColumnPos};
 use std::sync::Arc;
 
-/// Chunks a generator may put into one column: a million blocks of height.
+/// The maximum number of chunks that a generator may put into one column: a million blocks of height.
 pub(super) const MAX_CHUNKS: u64 = 65_536;
 
-/// Block positions of a column, seen from above; a cell's place is `x + 16 * z`.
+/// The number of cells of a column, seen from above. A cell's index is `x + 16 * z`.
 pub(super) const COLUMN_AREA: usize = CHUNK_SIZE * CHUNK_SIZE;
 
 /// One cell of a surface, seen from above.
 #[derive(Clone, Copy)]
 pub(super) struct Cell {
-    /// y of the highest block of the ground.
+    /// The y of the highest block of the ground.
     pub height: i64,
     /// The highest block of the ground.
     pub top: BlockId,
@@ -25,7 +25,7 @@ pub(super) struct Cell {
 }
 
 impl Cell {
-    /// This cell's surface, below a liquid that fills what is open up to a level.
+    /// This cell's surface, below a liquid that fills open space up to a level.
     pub(super) fn surface(&self, water: Option<(BlockId, i64)>, blocks: &BlockRegistry) -> SurfaceAnswer {
         let is_solid = |block: BlockId| blocks.block(block).is_solid();
         let Self { height, top, .. } = *self;
@@ -33,7 +33,7 @@ impl Cell {
         match cover.filter(|(block, y)| *y > height && *block != BlockId::AIR) {
             // A frozen sea.
             Some((block, y)) if is_solid(block) => SurfaceAnswer::Known(Some(Surface { y, block, covered_to: None })),
-            // A game may make its ground of what nobody can stand on; then only the blocks tell where it ends.
+            // A game may make its ground of non-solid blocks. Then only the blocks show where it ends.
             _ if !is_solid(top) => SurfaceAnswer::Unknown,
             cover => SurfaceAnswer::Known(Some(Surface { y: height, block: top, covered_to: cover.map(|(_, y)| y) })),
         }
@@ -43,24 +43,24 @@ impl Cell {
 /// The ground of one column.
 pub(super) struct Terrain {
     pub cells: [Cell; COLUMN_AREA],
-    /// Blocks of `under` below each top.
+    /// The number of `under` blocks below each top.
     pub under_depth: i64,
-    /// What the ground is made of further down.
+    /// The block of the deeper ground.
     pub stone: BlockId,
-    /// y of the lowest block of the ground; nothing is below.
+    /// The y of the lowest block of the ground.
     pub floor: i64,
-    /// A liquid, and the y below which it fills what is open above the ground.
+    /// A liquid, and the y below which it fills open space above the ground.
     pub water: Option<(BlockId, i64)>,
 }
 
 /// The lowest block of a column on one axis.
 ///
-/// Columns whose blocks would lie outside `i64` cannot be walked to; their coordinates wrap around.
+/// Columns whose blocks would lie outside `i64` are unreachable; their coordinates wrap around.
 pub(super) const fn first_block(column: i64) -> i64 {
     column << 4
 }
 
-/// The chunk heights that hold the blocks `from..=to`, or an error if they are too many.
+/// The chunk heights of the blocks `from..=to`, or an error if they are too many.
 pub(super) fn chunk_heights(
     column: ColumnPos,
     from: i64,
@@ -75,7 +75,7 @@ pub(super) fn chunk_heights(
 }
 
 impl Terrain {
-    /// The column with this ground, as far as it lies within the requested heights.
+    /// The column of this ground, cut to the requested heights.
     pub(super) fn column(&self, request: &GenerateRequest<'_>) -> Result<Column, GenerateError> {
         let mut column = Column::new(request.column);
         if request.heights.is_empty() {
@@ -131,11 +131,11 @@ impl Terrain {
     }
 }
 
-/// The chunk of one block that a column got last. It serves for all of that block that follow, as they mostly do one
-/// above the other: nothing but a reference is added to the column.
+/// The most recent uniform chunk of a column. Following chunks of the same block reuse it, which are mostly adjacent:
+/// the column only gets another reference.
 pub(super) type SharedChunk = Option<(BlockId, Arc<Chunk>)>;
 
-/// Sets the chunk at `y` to one of this block; all air is left out.
+/// Sets the chunk at `y` to a uniform chunk of this block. Air is omitted.
 pub(super) fn put_uniform(column: &mut Column, y: i64, block: BlockId, shared: &mut SharedChunk) {
     if block == BlockId::AIR {
         return;
@@ -159,7 +159,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(128))]
 
-        /// Uniform chunks, shared chunks, cuts and left-out air are shortcuts: every block is what the plain rule says.
+        /// Uniform chunks, shared chunks, cuts and omitted air are shortcuts: every block follows the plain rule.
         #[test]
         fn every_block_follows_the_rule(
             base in -40i64..80,

@@ -1,19 +1,19 @@
-//! The knobs of a regionizer.
+//! The configuration of a regionizer.
 
 use thiserror::Error;
 
 /// When sections appear, merge and are removed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RegionizerConfig {
-    /// A section is 2^`section_shift` columns wide. At most [`Self::MAX_SECTION_SHIFT`].
+    /// The width of a section is 2^`section_shift` columns. At most [`Self::MAX_SECTION_SHIFT`].
     pub section_shift: u32,
-    /// Sections this near to a non-empty one exist too. At most [`Self::MAX_CREATION_RADIUS`].
+    /// Sections within this distance of a non-empty one exist too. At most [`Self::MAX_CREATION_RADIUS`].
     pub empty_section_creation_radius: u32,
-    /// Sections this near to each other share a region. From 1 to the creation radius.
+    /// Sections within this distance of each other share a region. From 1 to the creation radius.
     pub section_merge_radius: u32,
-    /// From this many sections on, a region's dead sections are counted against `max_dead_section_percent`.
+    /// Only regions with at least this many sections are checked against `max_dead_section_percent`.
     pub recalculation_section_count: usize,
-    /// A tick's end removes dead sections from this *fraction* (0 to 1) of all the region's sections on.
+    /// The *fraction* (0 to 1) of dead sections from which on a tick's end removes them.
     pub max_dead_section_percent: f64,
 }
 
@@ -23,7 +23,7 @@ impl RegionizerConfig {
     /// The largest allowed `empty_section_creation_radius`.
     pub const MAX_CREATION_RADIUS: u32 = 8;
 
-    /// Whether a regionizer can work with these values.
+    /// Checks that a regionizer can work with these values.
     pub fn validate(&self) -> Result<(), RegionizerConfigError> {
         let check = |setting, found: u32, least: u32, most: u32| {
             let refused =
@@ -33,7 +33,7 @@ impl RegionizerConfig {
         check("section_shift", self.section_shift, 0, Self::MAX_SECTION_SHIFT)?;
         let creation = self.empty_section_creation_radius;
         check("empty_section_creation_radius", creation, 1, Self::MAX_CREATION_RADIUS)?;
-        // At most the creation radius.
+        // The merge radius is at most the creation radius.
         check("section_merge_radius", self.section_merge_radius, 1, creation)?;
         let (setting, found) = ("max_dead_section_percent", self.max_dead_section_percent);
         let refused = RegionizerConfigError { setting, found, least: 0.0, most: 1.0 };
@@ -53,17 +53,17 @@ impl Default for RegionizerConfig {
     }
 }
 
-/// A value of a [`RegionizerConfig`] that no regionizer can work with.
+/// The error for a value of a [`RegionizerConfig`] that is out of range.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[error("{setting} is {found}, it must be {least} to {most}")]
 pub struct RegionizerConfigError {
-    /// The field.
+    /// The field's name.
     pub setting: &'static str,
     /// Its value.
     pub found: f64,
-    /// The lowest value that it can have.
+    /// The lowest allowed value.
     pub least: f64,
-    /// The highest.
+    /// The highest allowed value.
     pub most: f64,
 }
 

@@ -1,4 +1,4 @@
-//! The regionizer itself: columns in, regions out.
+//! [`Regionizer`]: groups columns into regions.
 
 mod questions;
 mod splitting;
@@ -11,24 +11,25 @@ use std::collections::BTreeSet;
 use std::mem;
 use thiserror::Error;
 
-/// What a region owns, apart from who it is: this can be swapped between two that merge.
+/// The ground of a region, separate from its identity, so that two merging regions can swap it.
 #[derive(Default)]
 pub(super) struct Holdings {
-    /// The numbers of the tiles that it has a part of.
+    /// The numbers of the tiles that contain its sections.
     pub tiles: Vec<u32>,
     pub sections: usize,
     pub dead_sections: usize,
 }
 
 impl Holdings {
-    /// Takes sections of a tile over, which nobody owns, for the region in this slot.
+    /// Assigns unowned sections of a tile to the region in this slot.
     fn claim(&mut self, slot: u32, number: u32, tile: &mut SectionTile, mask: u64) {
         if tile.claim(slot, mask, self.tiles.len() as u32) {
             self.tiles.push(number);
         }
     }
 
-    /// Forgets the tile at this place, of which the region in this slot has nothing left. The last one takes the place.
+    /// Removes the tile at this place, in which the region in this slot has no sections left. The last tile moves to
+    /// that place.
     fn forget(&mut self, slot: u32, place: usize, tiles: &mut SectionTiles) {
         self.tiles.swap_remove(place);
         if let Some(&moved) = self.tiles.get(place)
@@ -41,30 +42,30 @@ impl Holdings {
 
 pub(super) struct Region<D> {
     pub id: RegionId,
-    /// Dead in a slot that is free.
+    /// Dead in a free slot.
     pub state: RegionState,
-    /// None while it ticks.
+    /// `None` during a tick.
     pub data: Option<D>,
-    /// Its pending merges, if it waits for any region.
+    /// The region's pending merges, if it waits for other regions.
     pub wait: Option<WaitId>,
-    /// The pending merges into it, which become due when its tick ends.
+    /// The pending merges into the region, which become due when its tick ends.
     pub awaited_by: BTreeSet<WaitId>,
     pub ground: Holdings,
 }
 
-/// Names pending merges: the region that waited first.
+/// The id of pending merges: the region that waited first.
 pub(super) type WaitId = RegionId;
 
-/// Pending merges of one region. They stay what they are when the region is absorbed, so that a long list passes from
-/// region to region at no cost.
+/// Pending merges of one region. They keep their id when the region is absorbed, so that passing a long list on costs
+/// nothing.
 pub(super) struct Wait {
-    /// The region that waits now.
+    /// The region that currently waits.
     pub region: RegionId,
-    /// The ticking regions that it is to merge with; never empty.
+    /// The ticking regions to merge with; never empty.
     pub ticking: BTreeSet<RegionId>,
 }
 
-/// Groups the columns that exist into regions. The [module](super) says how.
+/// Groups existing columns into regions. See the [module](super).
 pub struct Regionizer<D> {
     config: RegionizerConfig,
     pub(super) tiles: SectionTiles,
@@ -74,15 +75,15 @@ pub struct Regionizer<D> {
     pub(super) waits: FxHashMap<WaitId, Wait>,
     next_id: RegionId,
     events: Vec<RegionEvent>,
-    /// Tiles in reach of the column that is being added, their numbers where there are some, and the sections to be made there.
+    /// Tiles in reach of the column that is being added, their numbers if they exist, and the sections to create in them.
     reached: Vec<(SectionTilePos, Option<u32>, u64)>,
     owners: Vec<u32>,
 }
 
-/// A call that a [`Regionizer`] refused, with nothing changed.
+/// The error for a call that a [`Regionizer`] rejected without a change.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RegionizerError {
-    /// The column that was to be added exists.
+    /// The column to add already exists.
     #[error("column {column} exists already, in {region}")]
     ColumnPresent {
         /// The column.
@@ -90,21 +91,21 @@ pub enum RegionizerError {
         /// Its owner.
         region: RegionId,
     },
-    /// The column that was to be removed does not exist.
+    /// The column to remove does not exist.
     #[error("column {column} does not exist")]
     ColumnAbsent {
         /// The column.
         column: ColumnPos,
     },
-    /// Only a ticking region can end its tick.
+    /// The tick to end has not begun: the region is not ticking.
     #[error("{region} cannot end a tick: it is {state}, not ticking")]
     NotTicking {
         /// The region.
         region: RegionId,
-        /// What it is instead.
+        /// The region's state.
         state: RegionState,
     },
-    /// The regionizer never gave out this id.
+    /// The regionizer never assigned this id.
     #[error("there has never been a {region}")]
     UnknownRegion {
         /// The id.
@@ -112,7 +113,7 @@ pub enum RegionizerError {
     },
 }
 
-/// Changes.
+/// Changes of columns, and ticks.
 impl<D: RegionData> Regionizer<D> {
     /// A regionizer without columns.
     pub fn new(config: RegionizerConfig) -> Result<Self, RegionizerConfigError> {
@@ -131,10 +132,10 @@ impl<D: RegionData> Regionizer<D> {
         })
     }
 
-    /// Makes a column exist. Answers its owner, which may be ticking if the section was there before.
+    /// Adds a column and returns its owner, which may be ticking if the section already existed.
     ///
-    /// Sections that must appear go to the largest region in reach that is not ticking (of equals the oldest), and all
-    /// others that do not tick are merged into it at once; with those that tick, the merge is pending.
+    /// The largest region in reach that is not ticking gets the new sections; among equals, the oldest. All others
+    /// that are not ticking are merged into it at once. Merges with ticking regions become pending.
     pub fn add_column(&mut self, column: ColumnPos) -> Result<RegionId, RegionizerError> {
         let section = column.section(self.config.section_shift);
         let (pos, bit) = SectionTilePos::of(section);
@@ -155,9 +156,9 @@ impl<D: RegionData> Regionizer<D> {
         Ok(self.add_first_column(column, section, owner))
     }
 
-    /// Makes a column cease to exist. Answers who owned it, and still owns the section.
+    /// Removes a column and returns its owner, which continues to own the section.
     ///
-    /// No region changes its state, not even if this was its last column: what is dead is removed when a tick ends.
+    /// No region changes its state, not even if this was its last column: dead sections are removed when a tick ends.
     pub fn remove_column(&mut self, column: ColumnPos) -> Result<RegionId, RegionizerError> {
         let shift = self.config.section_shift;
         let section = column.section(shift);
@@ -174,7 +175,7 @@ impl<D: RegionData> Regionizer<D> {
         Ok(self.regions[owner as usize].id)
     }
 
-    /// Marks what is dead around a section that has become empty.
+    /// Marks the dead sections around a section that has become empty.
     fn mark_newly_dead(&mut self, section: SectionPos) {
         let RegionizerConfig { section_shift, empty_section_creation_radius, .. } = self.config;
         let regions = &mut self.regions;
@@ -186,7 +187,7 @@ impl<D: RegionData> Regionizer<D> {
         });
     }
 
-    /// Begins a tick and hands out the region's data. None if the region is not ready.
+    /// Begins a tick and returns the region's data; `None` if the region is not ready.
     pub fn try_begin_tick(&mut self, id: RegionId) -> Option<D> {
         let region = &mut self.regions[*self.slots.get(&id)? as usize];
         if region.state != RegionState::Ready {
@@ -196,11 +197,11 @@ impl<D: RegionData> Regionizer<D> {
         region.data.take()
     }
 
-    /// Ends a tick and takes the region's data back: absorbs the regions that wait for this one, decides whether it is
-    /// ready or must wait itself, removes dead sections, and splits off what is no longer near. Answers the regions that
-    /// split off, ready as the region itself then is; most often there are none.
+    /// Ends a tick and takes the region's data back. Absorbs the regions that wait for this one. Then either makes the
+    /// region wait itself, or makes it ready, removes dead sections and splits distant parts off. Returns the regions
+    /// that split off, which are ready like the region itself; usually there are none.
     ///
-    /// Data is dropped if the region is dead thereby, or with the error.
+    /// The data is dropped if the region dies, and on an error.
     pub fn end_tick(&mut self, id: RegionId, data: D) -> Result<Vec<RegionId>, RegionizerError> {
         let mut slot = match (self.slots.get(&id), self.state(id)) {
             (Some(&slot), Some(RegionState::Ticking)) => slot,
@@ -239,7 +240,7 @@ impl<D: RegionData> Regionizer<D> {
         Ok(self.split(slot))
     }
 
-    /// What happened since the last call, in that order. It is kept until this is called, so call it now and then.
+    /// Returns all events since the last call, in order. Events accumulate until then, so call this regularly.
     pub fn drain_events(&mut self) -> Vec<RegionEvent> {
         mem::take(&mut self.events)
     }
@@ -251,7 +252,7 @@ impl<D: RegionData> Regionizer<D> {
             Some(owner) if !any_missing => owner,
             owner => {
                 let target = self.make_missing_sections();
-                // A ticking owner stays; any other is the target, or has just been merged into it.
+                // A ticking owner stays. Any other owner is the target, or has just been merged into it.
                 let ticking = |owner: &u32| self.regions[*owner as usize].state == RegionState::Ticking;
                 owner.filter(ticking).unwrap_or(target)
             }
@@ -264,8 +265,8 @@ impl<D: RegionData> Regionizer<D> {
         self.regions[owner as usize].id
     }
 
-    /// Gives the sections that were found missing to the largest idle region in reach, or to a new one, and joins it
-    /// with all others in reach. Answers its slot.
+    /// Assigns the missing sections to the largest idle region in reach, or to a new one, and merges it with all
+    /// others in reach. Returns its slot.
     fn make_missing_sections(&mut self) -> u32 {
         let mut created = false;
         let mut target = self.largest_idle_owner().unwrap_or_else(|| {
@@ -274,7 +275,7 @@ impl<D: RegionData> Regionizer<D> {
             self.insert_region(id, RegionState::Transient, D::new(id))
         });
         self.grow(target);
-        // Absorbing may change the target's slot, never another one's that is still in the list.
+        // Absorbing may change the target's slot, but not the slots of regions that are still in the list.
         let mut owners = mem::take(&mut self.owners);
         owners.retain(|&owner| owner != target);
         for &owner in &owners {
@@ -286,7 +287,7 @@ impl<D: RegionData> Regionizer<D> {
         self.owners = owners;
         let region = &mut self.regions[target as usize];
         let before = region.state;
-        // A region that waits never becomes ready here: it keeps what it waits for.
+        // A waiting region never becomes ready here: it keeps its pending merges.
         region.state = if region.wait.is_none() { RegionState::Ready } else { RegionState::Transient };
         match region.state {
             RegionState::Ready if created => self.events.push(RegionEvent::Ready(region.id)),
@@ -298,8 +299,8 @@ impl<D: RegionData> Regionizer<D> {
         target
     }
 
-    /// Looks around a section that is about to become non-empty: notes in `owners` who is in reach, by id, and in
-    /// `reached` what sections are missing; wakes the dead ones. Answers whether any is missing.
+    /// Looks around a section that is about to become non-empty: fills `owners` with the regions in reach, by id, and
+    /// `reached` with the missing sections, and revives dead ones. Returns `true` if any section is missing.
     fn reach(&mut self, section: SectionPos) -> bool {
         let RegionizerConfig { section_shift, empty_section_creation_radius, section_merge_radius, .. } = self.config;
         let near = Window::around(section, empty_section_creation_radius, section_shift);
@@ -317,7 +318,7 @@ impl<D: RegionData> Regionizer<D> {
         !self.reached.is_empty()
     }
 
-    /// Does this in one tile: `near` are the sections that must exist there, `far` those in reach.
+    /// [`reach`](Self::reach) in one tile: `near` are the sections that must exist there, `far` those in reach.
     #[inline]
     fn reach_tile(&mut self, pos: SectionTilePos, near: u64, far: u64) {
         let Some(number) = self.tiles.number(pos) else {
@@ -345,11 +346,10 @@ impl<D: RegionData> Regionizer<D> {
 
     fn largest_idle_owner(&self) -> Option<u32> {
         let idle = self.owners.iter().filter(|&&owner| self.regions[owner as usize].state != RegionState::Ticking);
-        // Of equals, the last: so backwards, since the oldest comes first.
+        // `max_by_key` returns the last of equals, and the oldest comes first, so the order is reversed.
         idle.rev().max_by_key(|&&owner| self.regions[owner as usize].ground.sections).copied()
     }
 
-    /// Makes the sections that were found missing, for this region.
     fn grow(&mut self, slot: u32) {
         let Region { ground, data, .. } = &mut self.regions[slot as usize];
         for (pos, tile, missing) in self.reached.drain(..) {
@@ -394,7 +394,7 @@ impl<D: RegionData> Regionizer<D> {
         slot
     }
 
-    /// Ends a region that owns nothing any more. Its lists' memory stays for the next one in this slot.
+    /// Ends a region without sections. The memory of its lists stays for the next region in this slot.
     fn free(&mut self, slot: u32) {
         let region = &mut self.regions[slot as usize];
         region.state = RegionState::Dead;
@@ -407,7 +407,7 @@ impl<D: RegionData> Regionizer<D> {
         self.free_regions.push(slot);
     }
 
-    /// Makes the merge of `waiting`, which is not ticking, into the ticking region `ticking` pending.
+    /// Makes the merge of `waiting`, which is not ticking, into `ticking` pending.
     fn wait(&mut self, waiting: u32, ticking: u32) {
         let region = &mut self.regions[waiting as usize];
         let id = *region.wait.get_or_insert(region.id);
@@ -417,8 +417,8 @@ impl<D: RegionData> Regionizer<D> {
         ticking.awaited_by.insert(id);
     }
 
-    /// Hands pending merges over to the region in slot `target`, which absorbed the one that waited: of its own list and
-    /// this one the shorter joins the longer. Its merge with itself is done.
+    /// Hands pending merges over to the region in slot `target`, which absorbed the waiting one. The shorter of its
+    /// own list and this one joins the longer. A merge with itself is removed.
     fn inherit_wait(&mut self, inherited: WaitId, target: u32) {
         let into = &mut self.regions[target as usize];
         let (id, own) = (into.id, into.wait.take());
@@ -448,12 +448,12 @@ impl<D: RegionData> Regionizer<D> {
         }
     }
 
-    /// Merges `source`, which is not ticking, into `target`, at a cost of the smaller one's tiles. Answers the target's
-    /// slot, which may change.
+    /// Merges `source`, which is not ticking, into `target`, at the cost of the smaller region's tiles. Returns the
+    /// target's slot, which may change.
     fn absorb(&mut self, mut source: u32, mut target: u32) -> u32 {
         let tiles = |slot: u32| self.regions[slot as usize].ground.tiles.len();
         if tiles(source) > tiles(target) {
-            // Both keep who they are, but trade slots, so that the larger ground need not be relabelled.
+            // The regions keep their identities but swap slots, so that the larger one need not be relabelled.
             self.regions.swap(source as usize, target as usize);
             mem::swap(&mut source, &mut target);
             self.slots.insert(self.regions[target as usize].id, target);

@@ -1,4 +1,4 @@
-//! Squares of 8 x 8 sections, a bit for each: how a regionizer stores sections.
+//! Tiles: squares of 8 x 8 sections with one bit each, the storage of a regionizer.
 //!
 //! Bit `x + 8 * z` of a mask is the section at (x, z) within its tile.
 
@@ -6,10 +6,10 @@ use crate::space::{ColumnPos, SectionPos, bits};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// Bits of the sections of a tile's westernmost column: times a row, it repeats that row.
+/// The bits of the westernmost sections of all rows. Multiplying by a row repeats that row.
 const EVERY_ROW: u64 = 0x0101_0101_0101_0101;
 
-/// Where a tile lies: its sections' coordinates >> 3.
+/// The position of a tile: its sections' coordinates >> 3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct SectionTilePos {
     pub x: i64,
@@ -17,7 +17,7 @@ pub(super) struct SectionTilePos {
 }
 
 impl SectionTilePos {
-    /// The tile that holds this section, and the section's bit.
+    /// The tile that contains this section, and the section's bit.
     #[inline]
     pub fn of(section: SectionPos) -> (Self, u32) {
         (Self { x: section.x >> 3, z: section.z >> 3 }, (section.x & 7 | (section.z & 7) << 3) as u32)
@@ -29,7 +29,7 @@ impl SectionTilePos {
         SectionPos::new((self.x << 3) + i64::from(bit & 7), (self.z << 3) + i64::from(bit >> 3))
     }
 
-    /// Calls `with` with the sections of a mask. Nothing remains of this if `with` does nothing.
+    /// Calls `with` with the sections of a mask. Optimized away completely if `with` does nothing.
     #[inline]
     pub fn with_sections(self, mask: u64, with: impl FnOnce(&[SectionPos])) {
         let mut sections = [SectionPos::new(0, 0); 64];
@@ -40,7 +40,7 @@ impl SectionTilePos {
     }
 }
 
-/// The sections within a radius of one, clipped to those that can hold a column.
+/// The sections within a radius of a section, clipped to the sections that can hold columns.
 #[derive(Clone, Copy)]
 pub(super) struct Window {
     min: SectionPos,
@@ -59,13 +59,13 @@ impl Window {
         }
     }
 
-    /// The tiles that this window touches: their x, and their z.
+    /// The x and z ranges of the tiles that intersect this window.
     #[inline]
     pub fn tiles(self) -> (Range<i64>, Range<i64>) {
         ((self.min.x >> 3)..(self.max.x >> 3) + 1, (self.min.z >> 3)..(self.max.z >> 3) + 1)
     }
 
-    /// The sections of a tile near this window that lie in it.
+    /// The sections of a tile that lie in this window. The tile must be near the window.
     #[inline]
     pub fn mask(self, tile: SectionTilePos) -> u64 {
         let (west, north) = (tile.x << 3, tile.z << 3);
@@ -93,16 +93,16 @@ const NO_PART: Part = Part { region: u32::MAX, index: 0, mask: 0 };
 
 pub(super) struct SectionTile {
     pub pos: SectionTilePos,
-    /// The sections that exist. None in a tile that is free.
+    /// The sections that exist. 0 in a free tile.
     pub exists: u64,
-    /// Those that hold a column.
+    /// The sections with columns.
     pub nonempty: u64,
-    /// Those with no column in them and no non-empty one within the creation radius.
+    /// The sections without columns and without a non-empty section within the creation radius.
     pub dead: u64,
-    /// Nearly all tiles have one owner only.
+    /// Stored inline, because nearly all tiles have a single owner.
     first: Part,
     more: Vec<Part>,
-    /// A bit for each column, section by section; empty until there is one.
+    /// One bit for each column, section by section; empty until the first column.
     columns: Box<[u64]>,
 }
 
@@ -140,8 +140,8 @@ impl SectionTile {
         self.part(region).map_or(0, |part| part.mask)
     }
 
-    /// Gives sections that have no owner to `region`. True if they are its first in this tile, which is then to be the
-    /// `index`th of its tiles.
+    /// Assigns unowned sections to `region`. Returns `true` if they are its first in this tile; the caller then makes
+    /// this tile the `index`th of its tiles.
     pub fn claim(&mut self, region: u32, mask: u64, index: u32) -> bool {
         if let Some(part) = self.part_mut(region) {
             part.mask |= mask;
@@ -156,8 +156,8 @@ impl SectionTile {
         true
     }
 
-    /// Takes these sections from `region`. If they were its last in this tile, answers the tile's place among its
-    /// tiles.
+    /// Removes these sections from `region`. If they were its last in this tile, returns the tile's place among the
+    /// region's tiles.
     pub fn disown(&mut self, region: u32, mask: u64) -> Option<u32> {
         let part = self.part_mut(region)?;
         part.mask &= !mask;
@@ -170,7 +170,7 @@ impl SectionTile {
         Some(index)
     }
 
-    /// False if the column was there already.
+    /// Returns `false` if the column already existed.
     #[inline]
     pub fn add_column(&mut self, column: ColumnPos, section_shift: u32) -> bool {
         let (word, bit) = column_bit(column, section_shift);
@@ -191,8 +191,8 @@ impl SectionTile {
         true
     }
 
-    /// Takes a column out of its section, which is at `section_bit`. Answers whether the section is empty now; `None` if the
-    /// column was not there.
+    /// Removes a column from its section at `section_bit`. Returns `true` if the section is now empty; `None` if the
+    /// column did not exist.
     #[inline]
     pub fn remove_column(&mut self, column: ColumnPos, section_bit: u32, section_shift: u32) -> Option<bool> {
         let (word, bit) = column_bit(column, section_shift);
@@ -204,7 +204,7 @@ impl SectionTile {
         Some(*bits & of_section == 0 && (columns <= 64 || self.section_is_empty(section_bit, section_shift)))
     }
 
-    /// The bits of a section's columns: words of 64, or one word that is not full.
+    /// The bits of a section's columns: words of 64, or one partial word.
     #[inline]
     fn section_words(&self, bit: u32, section_shift: u32) -> impl Iterator<Item = u64> {
         let columns = 1usize << (2 * section_shift);
@@ -237,7 +237,7 @@ impl SectionTile {
     }
 }
 
-/// The word of a tile's columns, and the bit in it.
+/// The word of a column in its tile, and the bit in that word.
 #[inline]
 fn column_bit(column: ColumnPos, section_shift: u32) -> (usize, u64) {
     let (_, section) = SectionTilePos::of(column.section(section_shift));
@@ -247,13 +247,13 @@ fn column_bit(column: ColumnPos, section_shift: u32) -> (usize, u64) {
     (bit / 64, 1 << (bit % 64))
 }
 
-/// All tiles, by place and by number. Numbers of removed tiles are used again.
+/// All tiles, by position and by number. Numbers of removed tiles are reused.
 #[derive(Default)]
 pub(super) struct SectionTiles {
     numbers: FxHashMap<SectionTilePos, u32>,
     pub(super) tiles: Vec<SectionTile>,
     free: Vec<u32>,
-    /// The tile of the last change, for the next one is most often in it too; no tile's number if that was removed.
+    /// The tile of the last change, since the next change is usually in it too; no valid number if that tile was removed.
     recent: u32,
 }
 
@@ -263,7 +263,7 @@ impl SectionTiles {
         self.numbers.get(&pos).copied()
     }
 
-    /// Like [`Self::number`], quicker for the tile that was asked for last.
+    /// Like [`Self::number`], but faster for the last requested tile.
     #[inline]
     pub fn number_cached(&mut self, pos: SectionTilePos) -> Option<u32> {
         if self.tiles.get(self.recent as usize).is_none_or(|tile| tile.pos != pos) {
@@ -293,10 +293,10 @@ impl SectionTiles {
         &mut self.tiles[number as usize]
     }
 
-    /// Makes a tile where none is; its maker gives it a section.
+    /// Adds a tile where there is none. The caller must give it a section.
     pub fn insert(&mut self, pos: SectionTilePos) -> u32 {
         let tile = SectionTile::new(pos);
-        // Memory ends long before the numbers do.
+        // Memory runs out long before the numbers do.
         let number = self.free.pop().unwrap_or(self.tiles.len() as u32);
         match self.tiles.get_mut(number as usize) {
             Some(free) => *free = tile,
@@ -306,7 +306,7 @@ impl SectionTiles {
         number
     }
 
-    /// Removes a tile that has no section left.
+    /// Removes a tile without sections.
     pub fn remove(&mut self, number: u32) {
         let pos = self.tile(number).pos;
         self.numbers.remove(&pos);
@@ -317,9 +317,9 @@ impl SectionTiles {
         self.free.push(number);
     }
 
-    /// Calls `visit` with each tile within `radius` of `center`, which has just become empty, and those of its sections
-    /// within the radius that are alive no more: they exist and have no non-empty section within the radius themselves.
-    /// None of them was dead before: there was one at the centre.
+    /// Calls `visit` with each tile within `radius` of `center`, which has just become empty, and with the sections of
+    /// the tile within the radius that have become dead: they exist, and have no non-empty section within the radius.
+    /// None of them was dead before, because the centre was not empty.
     pub fn visit_newly_dead(
         &mut self,
         center: SectionPos,
@@ -341,14 +341,14 @@ impl SectionTiles {
         }
     }
 
-    /// Those of a tile's sections in `mask` that are alive no more.
+    /// The sections of a tile in `mask` that have no non-empty section within `radius`.
     fn without_nonempty_near(&self, number: u32, mask: u64, radius: u32) -> u64 {
         let tile = self.tile(number);
         let mut dying = mask & tile.exists & !reach(tile.nonempty, radius, 0, 0);
         if dying == 0 {
             return 0;
         }
-        // Only what lies at a side of the tile can be within the radius of something beyond.
+        // Only sections at a side of the tile can be within the radius of sections beyond it.
         let west = dying & reach_along_x(u64::MAX, radius, 1) != 0;
         let east = dying & reach_along_x(u64::MAX, radius, -1) != 0;
         let north = dying.trailing_zeros() < 8 * radius;
@@ -367,19 +367,19 @@ impl SectionTiles {
     }
 }
 
-/// What lies within `radius` (at most 8) of the sections of a mask, in the tile at this offset from the mask's own, -1 to
-/// 1 on each axis.
+/// The sections within `radius` (at most 8) of the sections of a mask, in the tile at this offset from the mask's own
+/// tile: -1 to 1 on each axis.
 pub(super) fn reach(mask: u64, radius: u32, x: i64, z: i64) -> u64 {
     reach_along_z(reach_along_x(mask, radius, x), radius, z)
 }
 
-/// [`reach`] along x alone.
+/// [`reach`] along x only.
 #[inline]
 pub(super) fn reach_along_x(mask: u64, radius: u32, x: i64) -> u64 {
     let low = |columns: u32| (0xff >> (8 - columns)) * EVERY_ROW;
     let high = |columns: u32| (0xff << (8 - columns) & 0xff) * EVERY_ROW;
     let distances = 1..=radius;
-    // What a shift moves into another row lands on the bits that are masked out.
+    // Bits that a shift moves into another row are masked out.
     match x {
         0 => distances.fold(mask, |reached, distance| {
             reached | mask << distance & !low(distance) | mask >> distance & !high(distance)
@@ -389,7 +389,7 @@ pub(super) fn reach_along_x(mask: u64, radius: u32, x: i64) -> u64 {
     }
 }
 
-/// [`reach`] along z alone.
+/// [`reach`] along z only.
 #[inline]
 pub(super) fn reach_along_z(mask: u64, radius: u32, z: i64) -> u64 {
     let distances = 1..=radius;

@@ -1,22 +1,22 @@
-//! Which blocks a restore touches.
+//! [`BlockFilter`]: the blocks that a restore may change.
 
 use crate::block::{BlockId, BlockSet};
 use serde::{Deserialize, Serialize};
 
-/// Some types of blocks.
+/// A choice of block types.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BlockChoice {
-    /// All.
+    /// All types.
     #[default]
     All,
-    /// Those of the set.
+    /// The types in the set.
     Only(BlockSet),
-    /// Those that are not in the set.
+    /// The types that are not in the set.
     AllBut(BlockSet),
 }
 
-/// Which cells a restore touches: those whose block in layer 0 is chosen, as it is now and as it is to be. A cell is
-/// restored with all its layers and components, or not at all. The default is all.
+/// The cells that a restore may change: those whose current and captured blocks in layer 0 are both chosen. A cell is
+/// restored with all its layers and components, or not at all. The default is all cells.
 ///
 /// ```
 /// use terrane_world::block::BlockId;
@@ -28,14 +28,14 @@ pub enum BlockChoice {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockFilter {
-    /// What may be replaced.
+    /// The blocks that may be replaced.
     pub current: BlockChoice,
-    /// What may be put back.
+    /// The captured blocks that may be restored.
     pub wanted: BlockChoice,
 }
 
 impl BlockChoice {
-    /// These types only.
+    /// Only these types.
     pub fn only(blocks: impl IntoIterator<Item = BlockId>) -> Self {
         Self::Only(blocks.into_iter().collect())
     }
@@ -45,7 +45,7 @@ impl BlockChoice {
         Self::AllBut(blocks.into_iter().collect())
     }
 
-    /// Whether it is one of them.
+    /// Returns `true` if the block is chosen.
     pub fn contains(&self, block: BlockId) -> bool {
         match self {
             Self::All => true,
@@ -56,7 +56,7 @@ impl BlockChoice {
 }
 
 impl BlockFilter {
-    /// Whether it lets everything through.
+    /// Returns `true` if the filter allows all blocks.
     pub fn is_all(&self) -> bool {
         *self == Self::default()
     }

@@ -1,24 +1,24 @@
-//! What blocks become when they are turned.
+//! [`BlockTurns`]: the turned states of blocks.
 
 use super::{Turn, turned_state};
 use crate::block::{BlockId, BlockLayout, BlockName, BlockRegistry};
 
-/// What each block of a registry becomes when it is turned: looked up once, then by number.
+/// The turned state of each block of a registry: looked up once, then by number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockTurns {
     turn: Turn,
-    /// By id; those beyond stay what they are.
+    /// By id. Blocks beyond the list are unchanged.
     blocks: Vec<BlockId>,
 }
 
 impl BlockTurns {
-    /// Looks up what all blocks of the registry become by [`turned_state`]. A block stays as it is if that state is not
-    /// registered, or has other components.
+    /// Looks up the [`turned_state`] of all blocks of the registry. A block stays unchanged if that state is not
+    /// registered or has other components.
     pub fn new(registry: &BlockRegistry, turn: Turn) -> Self {
         Self::of_states(registry, turn, turned_state)
     }
 
-    /// Like [`new`](Self::new), by a function of the game's own.
+    /// Like [`new`](Self::new), but with a function of the game's own.
     pub fn of_states(registry: &BlockRegistry, turn: Turn, turned: impl Fn(&BlockName, Turn) -> BlockName) -> Self {
         let mut turns = Self { turn, ..Self::default() };
         if turn.is_none() {
@@ -36,12 +36,12 @@ impl BlockTurns {
         turns
     }
 
-    /// How the blocks are turned.
+    /// The turn of the blocks.
     pub const fn turn(&self) -> Turn {
         self.turn
     }
 
-    /// What the block becomes.
+    /// The turned state of the block.
     #[inline]
     pub fn block(&self, block: BlockId) -> BlockId {
         self.blocks.get(block.index() as usize).copied().unwrap_or(block)

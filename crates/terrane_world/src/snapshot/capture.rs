@@ -1,4 +1,4 @@
-//! The snapshot itself, and how columns get into it.
+//! [`Snapshot`], and the methods that add columns to it.
 
 #[cfg(test)]
 mod tests;
@@ -13,20 +13,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// What a box of blocks held, column by column, each as it was at the end of one tick of its region.
+/// A captured box of blocks, column by column, each as it was at the end of one tick of its region.
 ///
-/// It shares whole chunks with the world, also where the box cuts through them: what lies outside of the box is not part of
-/// it, and so is what its [`SnapshotParts`] leave out. Columns that were not added are missing, and so are chunk heights that
-/// the world had not loaded: nothing is ever restored from what was not captured.
+/// A snapshot shares whole chunks with the world, even where the box cuts through them. Blocks outside of the box are
+/// not part of it, nor is anything that its [`SnapshotParts`] exclude. Columns that were not added are missing, and so
+/// are chunk heights that were not loaded: only captured blocks are ever restored.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     #[doc(hidden)]
     pub area: BlockBox,
     pub(super) parts: SnapshotParts,
     pub(super) columns: BTreeMap<ColumnPos, ColumnSnapshot>,
-    /// In which column everybody is, children included.
+    /// The column of each entity, including children.
     pub(super) entities: FxHashMap<Uuid, ColumnPos>,
-    /// Whom it tells of, there or not; `None` for everybody.
+    /// The entities that the snapshot covers, whether it contains them or not; `None` for all.
     pub(super) concerned: Option<Arc<BTreeSet<Uuid>>>,
 }
 
@@ -34,20 +34,20 @@ pub struct Snapshot {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ColumnSnapshot {
     pub(super) tick: u64,
-    /// By height, without those that are air.
+    /// By height, without chunks of only air.
     pub(super) chunks: Vec<(i64, Arc<Chunk>)>,
-    /// `None` for all.
+    /// `None` for all heights.
     pub(super) heights: Option<HeightSet>,
     pub(super) entities: Vec<EntityRecord>,
 }
 
 impl Snapshot {
-    /// A snapshot of a box whose columns are all missing still.
+    /// A snapshot of a box, with all columns missing.
     pub fn new(area: BlockBox) -> Self {
         Self::of_parts(area, SnapshotParts::ALL)
     }
 
-    /// Like [`new`](Self::new), and takes in no more than these parts.
+    /// Like [`new`](Self::new), but only captures these parts.
     pub fn of_parts(area: BlockBox, parts: SnapshotParts) -> Self {
         Self { area, parts, columns: BTreeMap::new(), entities: FxHashMap::default(), concerned: None }
     }
@@ -57,17 +57,17 @@ impl Snapshot {
         &self.area
     }
 
-    /// What it holds of its box.
+    /// The parts that it captures.
     pub const fn parts(&self) -> SnapshotParts {
         self.parts
     }
 
-    /// Takes in a column as it is at the end of `tick`, with the entities that stand in it; what lies outside of the box is
-    /// left out. Says whether the box reaches the column.
+    /// Adds a column as it is at the end of `tick`, with the entities in it. Content outside of the box is left out.
+    /// Returns `true` if the box intersects the column.
     ///
-    /// What the snapshot has of the same column at the same chunk heights is replaced. An entity with a UUID that is there
-    /// already, as one or as the child of one, since it crossed into another region between two ticks, is kept once: in the
-    /// column of the later tick, and of two alike in the one that was added last.
+    /// Replaces captured content of the same column at the same chunk heights. If an entity crosses into another
+    /// region between two ticks, its UUID may already be in the snapshot, as an entity or as a child. It is kept once:
+    /// in the column with the later tick, or in the last added column if the ticks are equal.
     pub fn add_column(&mut self, column: &Column, tick: u64, entities: Vec<EntityRecord>) -> bool {
         let pos = column.pos();
         let Some(heights) = self.area.chunk_heights().filter(|_| self.area.reaches(pos)) else { return false };
@@ -87,8 +87,8 @@ impl Snapshot {
         self.insert_column(pos, ColumnSnapshot { tick, chunks, heights: loaded, entities })
     }
 
-    /// Puts in a column that another snapshot had, or a stored one. Says whether the box reaches it. What is there of the same
-    /// column, and of the same entities, is replaced as by [`add_column`](Self::add_column).
+    /// Adds a column of another snapshot, or a stored one. Returns `true` if the box intersects it. Replaces content
+    /// of the same column, and the same entities, like [`add_column`](Self::add_column).
     pub fn insert_column(&mut self, pos: ColumnPos, mut column: ColumnSnapshot) -> bool {
         if !self.area.reaches(pos) {
             return false;
@@ -99,7 +99,7 @@ impl Snapshot {
         true
     }
 
-    /// Takes a column out with its entities: it is missing from now on.
+    /// Removes and returns a column with its entities. It is missing afterwards.
     pub fn remove_column(&mut self, column: ColumnPos) -> Option<ColumnSnapshot> {
         let removed = self.columns.remove(&column)?;
         for id in removed.entities.iter().flat_map(EntityRecord::ids) {
@@ -108,7 +108,7 @@ impl Snapshot {
         Some(removed)
     }
 
-    /// Puts an entity into a column that is there, as [`add_column`](Self::add_column) does.
+    /// Adds an entity to an existing column, like [`add_column`](Self::add_column).
     pub fn add_entity(&mut self, column: ColumnPos, mut entity: EntityRecord) {
         let Some(tick) = self.columns.get(&column).map(|column| column.tick) else { return };
         if !self.parts.entities || !self.area.contains(entity.block) {
@@ -116,7 +116,7 @@ impl Snapshot {
         }
         let known: Vec<Uuid> = entity.ids().filter(|id| self.entities.contains_key(id)).collect();
         for id in known {
-            // Gone already if it hung on another one that went.
+            // An entity that was a child of a removed one is already gone.
             let Some(owner) = self.entities.get(&id).copied() else { continue };
             let Some(other) = self.columns.get_mut(&owner) else { continue };
             if other.tick <= tick {
@@ -136,7 +136,7 @@ impl Snapshot {
         }
     }
 
-    /// Joins a column without entities with what is there of it.
+    /// Merges a column without entities into the captured column.
     pub(super) fn add_chunks(&mut self, pos: ColumnPos, new: ColumnSnapshot) {
         match self.columns.get_mut(&pos) {
             None => drop(self.columns.insert(pos, new)),
@@ -144,20 +144,20 @@ impl Snapshot {
         }
     }
 
-    /// The block at a position; `None` outside of the box, where it is missing, and if blocks are left out.
+    /// The block at a position; `None` if it is outside of the box or missing, or if blocks are excluded.
     pub fn block(&self, position: BlockPos) -> Option<BlockId> {
         let chunk = position.chunk();
         (self.parts.blocks && self.area.contains(position) && self.holds(chunk))
             .then(|| self.chunk(chunk).map_or(BlockId::AIR, |chunk| chunk.block(position.in_chunk())))
     }
 
-    /// The chunk at a position, with what it has outside of the box and besides the parts that are held; `None` if it is all
-    /// air, or missing.
+    /// The chunk at a position, including its content outside of the box and of excluded parts; `None` if it is all
+    /// air or missing.
     pub fn chunk(&self, position: ChunkPos) -> Option<&Arc<Chunk>> {
         self.columns.get(&position.column())?.chunk(position.y)
     }
 
-    /// Whether the box reaches the chunk, and it was captured.
+    /// Returns `true` if the box intersects the chunk and it was captured.
     pub fn holds(&self, position: ChunkPos) -> bool {
         self.area.part(position).is_some()
             && self.columns.get(&position.column()).is_some_and(|column| column.holds(position.y))
@@ -173,7 +173,7 @@ impl Snapshot {
         self.columns.get(&position)
     }
 
-    /// Whether every column is there, at all chunk heights of the box.
+    /// Returns `true` if every column was captured at all chunk heights of the box.
     pub fn is_complete(&self) -> bool {
         let all = self.area.height_set();
         let is_whole =
@@ -186,58 +186,58 @@ impl Snapshot {
         self.columns.values().flat_map(|column| &column.entities)
     }
 
-    /// Everybody in it, the children of entities too.
+    /// The UUIDs of all entities, including children.
     #[doc(hidden)]
     pub fn entity_ids(&self) -> impl Iterator<Item = Uuid> {
         self.entities.keys().copied()
     }
 
-    /// Whether it says of this entity if it is in the box: whom it does not tell of is left alone when it is restored. What a
-    /// history gives tells of those who are to come or go.
+    /// Returns `true` if the snapshot covers this entity: a restore leaves other entities alone. A snapshot of an edit
+    /// history covers the entities to add or remove.
     #[doc(hidden)]
     pub fn tells_of(&self, id: Uuid) -> bool {
         self.parts.entities && self.concerned.as_ref().is_none_or(|concerned| concerned.contains(&id))
     }
 
-    /// The column in which the entity or the child with this UUID was caught.
+    /// The column in which the entity or child with this UUID was captured.
     pub fn entity_column(&self, id: Uuid) -> Option<ColumnPos> {
         self.entities.get(&id).copied()
     }
 }
 
 impl ColumnSnapshot {
-    /// The tick of its region at whose end it was captured.
+    /// The tick of its region at whose end the column was captured.
     pub const fn tick(&self) -> u64 {
         self.tick
     }
 
-    /// The chunks with their chunk heights, from the bottom up, without those that are all air.
+    /// The chunks with their chunk heights, in ascending order, without chunks of only air.
     pub fn chunks(&self) -> impl DoubleEndedIterator<Item = (i64, &Arc<Chunk>)> + ExactSizeIterator {
         self.chunks.iter().map(|(y, chunk)| (*y, chunk))
     }
 
-    /// The chunk at a chunk height; `None` if it is all air, or missing.
+    /// The chunk at a chunk height; `None` if it is all air or missing.
     pub fn chunk(&self, y: i64) -> Option<&Arc<Chunk>> {
         let place = self.chunks.binary_search_by_key(&y, |(y, _)| *y).ok()?;
         Some(&self.chunks[place].1)
     }
 
-    /// The chunk heights that were captured; `None` for all of the box.
+    /// The captured chunk heights; `None` if all of the box were captured.
     pub const fn heights(&self) -> Option<&HeightSet> {
         self.heights.as_ref()
     }
 
-    /// Whether the chunk height was captured, if the box reaches it.
+    /// Returns `true` if the chunk height was captured, provided that the box intersects it.
     pub fn holds(&self, y: i64) -> bool {
         self.heights.as_ref().is_none_or(|heights| heights.contains(y))
     }
 
-    /// The entities that stood in it, within the box.
+    /// The captured entities of the column within the box.
     pub fn entities(&self) -> &[EntityRecord] {
         &self.entities
     }
 
-    /// Takes over all heights that `new` has.
+    /// Replaces all heights that `new` has.
     fn replace_heights(&mut self, new: Self) {
         self.tick = self.tick.max(new.tick);
         self.chunks.retain(|(y, _)| !new.holds(*y));
@@ -253,7 +253,8 @@ impl ColumnSnapshot {
     }
 }
 
-/// The chunk, or the equal one of these that is there if it is of one block: a large building is mostly made of few of them.
+/// Returns the chunk, or an equal one of `uniform` if it consists of one block: a large building mostly consists of a
+/// few such chunks.
 pub(super) fn shared(uniform: &mut FxHashMap<BlockId, Arc<Chunk>>, chunk: Chunk) -> Arc<Chunk> {
     match chunk.uniform_block() {
         Some(block) => uniform.entry(block).or_insert_with(|| Arc::new(chunk)).clone(),
@@ -261,7 +262,7 @@ pub(super) fn shared(uniform: &mut FxHashMap<BlockId, Arc<Chunk>>, chunk: Chunk)
     }
 }
 
-/// Whether there is nothing in it, as far as that can be told at once.
+/// Returns `true` if the chunk is known to be empty by a fast check.
 pub(super) fn is_air(chunk: &Chunk) -> bool {
     *chunk.palette() == [BlockId::AIR] && chunk.uniform_block().is_some()
 }

@@ -1,9 +1,9 @@
-//! Entities and the ones below them, by their UUIDs.
+//! Removes entities and their descendants by UUID.
 
 use crate::entity::EntityRecord;
 use uuid::Uuid;
 
-/// Removes an entity, or a child of one, with all below it. Gives everybody who is gone.
+/// Removes an entity, or a child of one, with all its descendants. Returns the removed UUIDs.
 pub(super) fn remove_from(entities: &mut Vec<EntityRecord>, id: Uuid) -> Vec<Uuid> {
     if let Some(place) = entities.iter().position(|entity| entity.id == id) {
         return entities.remove(place).ids().collect();
@@ -11,10 +11,10 @@ pub(super) fn remove_from(entities: &mut Vec<EntityRecord>, id: Uuid) -> Vec<Uui
     entities.iter_mut().flat_map(|entity| remove_child(entity, id)).collect()
 }
 
-/// Removes a child with all below it. Gives everybody who is gone.
+/// Removes a child with all its descendants. Returns the removed UUIDs.
 pub(super) fn remove_child(entity: &mut EntityRecord, id: Uuid) -> Vec<Uuid> {
     let mut gone = Vec::new();
-    // By the old place, the new one.
+    // The new places by old place.
     let mut places: Vec<Option<u32>> = Vec::with_capacity(entity.children.len());
     let mut kept = 0;
     entity.children.retain_mut(|child| {

@@ -1,4 +1,4 @@
-//! Undo and redo.
+//! [`EditHistory`]: undo and redo.
 
 mod edit;
 #[cfg(test)]
@@ -11,47 +11,47 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Edits of boxes that can be undone, the last one first, and then be done again.
+/// Edits of boxes that can be undone, the last one first, and redone.
 ///
-/// It keeps the chunks and entities that an edit changed, as they were before and after. Chunks that are the same in several
-/// edits are shared and count once; those that the world or another history holds too count as if they were not. What does
-/// not fit into the limit is forgotten, the oldest edits first.
+/// A history keeps the chunks and entities that an edit changed, as they were before and after. Chunks that several
+/// edits share count once; chunks that the world or another history also holds count in full. Edits beyond the size
+/// limit are dropped, oldest first.
 ///
-/// Entities that came, went, or have changed within the box are part of an edit; those that only walked have changed too.
-/// When it is undone by a restore, they are again as they were before, and nobody else who is in the box by then comes or
-/// goes. Whoever is outside of the box by then stays there. Captures that leave entities out make edits of blocks only.
+/// An edit includes entities that were added, removed or changed within the box; moving is a change. Restoring an
+/// undone edit resets these entities and neither adds nor removes others that are in the box by then. Entities that
+/// have left the box stay where they are. Captures without entities make edits of blocks only.
 #[derive(Debug)]
 pub struct EditHistory {
     limit: usize,
-    /// The oldest first.
+    /// Oldest first.
     done: VecDeque<Edit>,
-    /// The one that was undone last is last.
+    /// The most recently undone edit is last.
     undone: Vec<Edit>,
-    /// How often the edits hold each chunk, by its address.
+    /// The number of references from edits to each chunk, by its address.
     chunks: FxHashMap<usize, usize>,
     bytes: usize,
 }
 
-/// What became of an edit.
+/// The result of recording an edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Recorded {
-    /// It can be undone.
+    /// The edit can be undone.
     Kept,
-    /// It changed nothing, so there is nothing to undo, and what was undone can still be done again.
+    /// The edit changed nothing, so there is nothing to undo. Undone edits can still be redone.
     Unchanged,
-    /// It alone is above the limit. The edits before it are forgotten too: they cannot be undone without it.
+    /// The edit alone exceeds the limit. Earlier edits are dropped too, because they cannot be undone without it.
     TooLarge,
 }
 
 impl EditHistory {
-    /// A history that takes at most so many bytes.
+    /// A history that takes at most `limit` bytes.
     pub const fn new(limit: usize) -> Self {
         let chunks = FxHashMap::with_hasher(FxBuildHasher);
         Self { limit, done: VecDeque::new(), undone: Vec::new(), chunks, bytes: 0 }
     }
 
-    /// Remembers an edit by what its box held before and after it; where one of the two has a chunk or a column missing,
-    /// nothing is known to have changed. What was undone cannot be done again after that.
+    /// Records an edit as the difference between captures of its box before and after. A chunk or a column that is
+    /// missing in one of them counts as unchanged. Undone edits can no longer be redone afterwards.
     pub fn record(&mut self, before: &Snapshot, after: &Snapshot) -> Recorded {
         let Some(edit) = Edit::between(before, after) else { return Recorded::Unchanged };
         for undone in std::mem::take(&mut self.undone) {
@@ -67,7 +67,7 @@ impl EditHistory {
         if self.done.is_empty() { Recorded::TooLarge } else { Recorded::Kept }
     }
 
-    /// Takes back the last edit: gives what is to be restored, whose other chunks and entities are missing.
+    /// Undoes the last edit: returns the snapshot to restore, in which all other chunks and entities are missing.
     pub fn undo(&mut self) -> Option<Snapshot> {
         let edit = self.done.pop_back()?;
         let snapshot = edit.undo();
@@ -75,7 +75,8 @@ impl EditHistory {
         Some(snapshot)
     }
 
-    /// Does the edit again that was undone last: gives what is to be restored, whose other chunks and entities are missing.
+    /// Redoes the most recently undone edit: returns the snapshot to restore, in which all other chunks and entities
+    /// are missing.
     pub fn redo(&mut self) -> Option<Snapshot> {
         let edit = self.undone.pop()?;
         let snapshot = edit.redo();
@@ -83,22 +84,22 @@ impl EditHistory {
         Some(snapshot)
     }
 
-    /// How many edits can be undone.
+    /// The number of edits that can be undone.
     pub fn undo_count(&self) -> usize {
         self.done.len()
     }
 
-    /// How many edits can be done again.
+    /// The number of edits that can be redone.
     pub fn redo_count(&self) -> usize {
         self.undone.len()
     }
 
-    /// Bytes that it takes, each chunk counted once.
+    /// The size of the history in bytes, with each chunk counted once.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The edit is held from now on.
+    /// Adds an edit to the size of the history.
     fn count(&mut self, edit: &Edit) {
         self.bytes += edit.list_bytes();
         for chunk in edit.chunks() {
@@ -110,7 +111,7 @@ impl EditHistory {
         }
     }
 
-    /// The edit is held no more.
+    /// Removes an edit from the size of the history.
     fn forget(&mut self, edit: &Edit) {
         self.bytes -= edit.list_bytes();
         for chunk in edit.chunks() {

@@ -1,18 +1,17 @@
-//! What of a box a snapshot holds.
+//! [`SnapshotParts`].
 
 use serde::{Deserialize, Serialize};
 
-/// What a snapshot holds of its box; what it does not hold is left alone when it is restored. The default is all.
+/// The parts of a box that a snapshot contains. A restore leaves other parts alone. The default is all parts.
 ///
-/// | left out | when the snapshot is restored |
+/// | excluded part | effect when the snapshot is restored |
 /// |---|---|
-/// | blocks | blocks stay as they are |
-/// | layers | the layers above a block stay as long as it does, and go with a block that changes |
-/// | components | they stay with a block that stays the same; a block that changes has none yet: zeros and empty values |
-/// | entities | nobody comes or goes |
+/// | blocks | blocks stay unchanged |
+/// | layers | the layers above a block stay unless the block changes, which removes them |
+/// | components | an unchanged block keeps its components; a changed block gets zeros and empty values |
+/// | entities | entities are neither added nor removed |
 ///
-/// Without blocks, layers are restored onto whatever block is there, and components to the blocks that are still of the same
-/// type.
+/// Without blocks, layers are restored onto the current blocks, and components only to blocks whose type is still the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SnapshotParts {
     /// The blocks of layer 0.
@@ -21,15 +20,15 @@ pub struct SnapshotParts {
     pub layers: bool,
     /// The components of blocks.
     pub components: bool,
-    /// Entities. Players never are.
+    /// Entities, which never include players.
     pub entities: bool,
 }
 
 impl SnapshotParts {
-    /// Everything.
+    /// All parts.
     pub const ALL: Self = Self { blocks: true, layers: true, components: true, entities: true };
 
-    /// What both have.
+    /// The parts in both sets.
     pub const fn intersection(self, other: Self) -> Self {
         Self {
             blocks: self.blocks && other.blocks,
@@ -39,12 +38,12 @@ impl SnapshotParts {
         }
     }
 
-    /// Whether anything of chunks is held.
+    /// Returns `true` if any part of chunks is included.
     pub(super) const fn has_cells(self) -> bool {
         self.blocks || self.layers || self.components
     }
 
-    /// Whether all of chunks is held.
+    /// Returns `true` if all parts of chunks are included.
     pub(super) const fn has_all_of_cells(self) -> bool {
         self.blocks && self.layers && self.components
     }

@@ -1,4 +1,4 @@
-//! Snapshots that are put elsewhere, turned and flipped.
+//! Moves, turns and flips snapshots.
 
 #[cfg(test)]
 mod tests;
@@ -13,30 +13,30 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// Why something cannot be put elsewhere.
+/// The error for content that cannot be moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PlaceError {
-    /// It would leave the grid.
+    /// A block would be outside of the grid.
     #[error("block {0} would be put where there are no blocks")]
     OutOfRange(BlockPos),
     /// The blocks were looked up for another turn.
     #[error("the blocks are turned by {blocks:?}, and the snapshot by {snapshot:?}")]
     OtherTurn {
-        /// That of the blocks.
+        /// The turn of the blocks.
         blocks: Turn,
-        /// That of the snapshot.
+        /// The turn of the snapshot.
         snapshot: Turn,
     },
 }
 
 impl Snapshot {
-    /// The same snapshot elsewhere, turned and flipped: with its blocks, layers, block components and entities.
+    /// The same snapshot at another place, turned and flipped, with its blocks, layers, block components and entities.
     ///
-    /// If it is moved by whole chunks and not turned, it shares all chunks with this one. Otherwise a chunk is missing there
-    /// if a part of it is missing here, and entities in columns that are missing are left out.
+    /// A move by whole chunks without a turn shares all chunks with this snapshot. Otherwise a chunk of the result is
+    /// missing if any part of it is missing here, and entities in missing columns are left out.
     ///
-    /// What components say stays as it is, those of blocks and of entities. A game that changes where entities look puts them in
-    /// again: [`add_entity`](Self::add_entity) replaces them.
+    /// Components of blocks and of entities are unchanged. A game can turn the direction in which entities look by
+    /// adding them again: [`add_entity`](Self::add_entity) replaces them.
     pub fn placed(&self, relocation: &Relocation, turns: &BlockTurns) -> Result<Self, PlaceError> {
         if turns.turn() != relocation.turn {
             return Err(PlaceError::OtherTurn { blocks: turns.turn(), snapshot: relocation.turn });
@@ -73,7 +73,7 @@ impl Snapshot {
 
 /// A column that is moved by whole chunks, without its entities.
 fn shifted(pos: ColumnPos, column: &ColumnSnapshot, shift: [i128; 3]) -> (ColumnPos, ColumnSnapshot) {
-    // What the box reaches stays on the grid, and so do its chunks.
+    // Positions in the box stay on the grid, and so do its chunks.
     let [x, y, z] = shift.map(|distance| (distance >> 4) as i64);
     let heights = column.heights.as_ref().map(|heights| {
         let mut shifted = HeightSet::new();
@@ -84,20 +84,19 @@ fn shifted(pos: ColumnPos, column: &ColumnSnapshot, shift: [i128; 3]) -> (Column
     (ColumnPos::new(pos.x + x, pos.z + z), ColumnSnapshot { tick: column.tick, chunks, heights, entities: Vec::new() })
 }
 
-/// Packs chunks anew.
 struct Packer<'a> {
     from: &'a Snapshot,
     relocation: &'a Relocation,
     back: Relocation,
     turns: &'a BlockTurns,
-    /// Where the box is put.
+    /// The destination of the box.
     area: BlockBox,
-    /// Chunks of one block, each once.
+    /// Chunks of a single block, one for each block.
     uniform: FxHashMap<BlockId, Arc<Chunk>>,
 }
 
 impl Packer<'_> {
-    /// The columns that anything that was captured is put into.
+    /// The columns that receive captured content.
     fn columns(&self) -> Result<BTreeSet<ColumnPos>, PlaceError> {
         let mut columns = BTreeSet::new();
         for pos in self.from.columns.keys() {
@@ -133,7 +132,7 @@ impl Packer<'_> {
         Ok(Some(ColumnSnapshot { tick, chunks, heights: held, entities: Vec::new() }))
     }
 
-    /// A chunk; `None` if it is air.
+    /// A chunk; `None` if it is all air.
     fn chunk(&mut self, pos: ChunkPos) -> Result<Option<Arc<Chunk>>, PlaceError> {
         let blocks = self.back.area(&BlockBox::of_chunk(pos).intersection(&self.area))?;
         let Some((min, max)) = blocks.chunks() else { return Ok(None) };
@@ -154,7 +153,7 @@ impl Packer<'_> {
         Ok((!is_air(&chunk)).then(|| Arc::new(chunk)))
     }
 
-    /// The block that all of them are made of.
+    /// The block that fills all sources.
     fn only_block(&self, sources: &[(ChunkPos, Option<&Arc<Chunk>>)]) -> Option<BlockId> {
         let block = |chunk: &Option<&Arc<Chunk>>| match chunk {
             Some(chunk) => chunk.uniform_block().map(|block| self.turns.block(block)),
@@ -164,7 +163,7 @@ impl Packer<'_> {
         sources[1..].iter().all(|(_, chunk)| block(chunk) == Some(first)).then_some(first)
     }
 
-    /// Where the cells of a chunk go in another one.
+    /// Maps cells of one chunk to cells of another.
     fn cell_map(&self, from: ChunkPos, to: ChunkPos) -> impl Fn([usize; 3]) -> usize + use<> {
         let stride = |[x, z]: [i128; 2]| (x * 256 + z) as i32;
         let (arrived, min) = (self.relocation.exact(from.min_block()), to.min_block());
@@ -179,7 +178,7 @@ impl Packer<'_> {
     }
 }
 
-/// What a box has in a column, from its lowest to its highest block.
+/// The part of a box in a column, from its lowest to its highest block.
 fn of_column(pos: ColumnPos, area: &BlockBox) -> BlockBox {
     let chunk = BlockBox::of_chunk(pos.chunk(0));
     let all_heights = BlockBox {
@@ -189,13 +188,13 @@ fn of_column(pos: ColumnPos, area: &BlockBox) -> BlockBox {
     all_heights.intersection(area)
 }
 
-/// The chunk heights of a box `to` that are all there, if these of the box `from` are, which is moved there.
+/// The complete chunk heights of the box `to` after moving these heights of the box `from` to it.
 fn moved_heights(heights: &HeightSet, from: &BlockBox, to: &BlockBox) -> HeightSet {
     let mut moved = HeightSet::new();
     let arrived = |y: i128| y - i128::from(from.min.y) + i128::from(to.min.y);
     let (bottom, top) = (i128::from(to.min.y), i128::from(to.max.y));
     for range in heights.ranges() {
-        // What lies outside of the box is not needed to fill a chunk.
+        // Heights outside of the box are not needed to fill a chunk.
         let low = arrived(i128::from(range.start) << 4).max(bottom);
         let high = arrived((i128::from(range.end) << 4) - 1).min(top);
         let first = if low == bottom { low >> 4 } else { (low + 15) >> 4 };

@@ -1,39 +1,39 @@
-//! Where something is put elsewhere.
+//! [`Relocation`]: a move with a turn.
 
 use super::{PlaceError, Turn};
 use crate::entity::EntityRecord;
 use crate::space::{BlockBox, BlockPos};
 
-/// Where something is put: turned about the block `from`, which then becomes the block `to`.
+/// A move of content, turned about the block `from`, which goes to the block `to`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Relocation {
-    /// How it is turned.
+    /// The turn.
     pub turn: Turn,
-    /// The block about which it is turned.
+    /// The block to turn about.
     pub from: BlockPos,
-    /// Where that block goes.
+    /// The destination of that block.
     pub to: BlockPos,
 }
 
 impl Relocation {
-    /// The one that takes everything back.
+    /// The inverse move.
     pub const fn inverse(&self) -> Self {
         Self { turn: self.turn.inverse(), from: self.to, to: self.from }
     }
 
-    /// Where a block goes, beyond the edges of the grid too.
+    /// The destination of a block, even beyond the edges of the grid.
     pub(super) fn exact(&self, block: BlockPos) -> [i128; 3] {
         let distance = |from: i64, to: i64| i128::from(to) - i128::from(from);
         let [x, z] = self.turn.vector(distance(self.from.x, block.x), distance(self.from.z, block.z));
         [i128::from(self.to.x) + x, i128::from(self.to.y) + distance(self.from.y, block.y), i128::from(self.to.z) + z]
     }
 
-    /// How far it goes, if it is not turned.
+    /// The offset of the move, if it does not turn.
     pub(super) fn shift(&self) -> Option<[i128; 3]> {
         self.turn.is_none().then(|| self.exact(BlockPos::new(0, 0, 0)))
     }
 
-    /// Where a block goes.
+    /// The destination of a block.
     pub fn block(&self, block: BlockPos) -> Result<BlockPos, PlaceError> {
         let [x, y, z] = self.exact(block).map(i64::try_from);
         match (x, y, z) {
@@ -42,7 +42,7 @@ impl Relocation {
         }
     }
 
-    /// Where the blocks of a box go; an empty one stays empty.
+    /// The destination of a box. An empty box stays empty.
     pub fn area(&self, area: &BlockBox) -> Result<BlockBox, PlaceError> {
         if area.is_empty() {
             return Ok(*area);
@@ -50,12 +50,12 @@ impl Relocation {
         Ok(BlockBox::new(self.block(area.min)?, self.block(area.max)?))
     }
 
-    /// Where a place within a block goes. It stays in the block that it is in.
+    /// The destination of a position within a block. It stays within its block.
     pub fn place(&self, block: BlockPos, offset: [f32; 3]) -> Result<(BlockPos, [f32; 3]), PlaceError> {
         Ok((self.block(block)?, self.turn.offset(offset)))
     }
 
-    /// The entity where it goes, and its children in the same dimension. What its components say of where it looks stays.
+    /// The entity at its destination, with its children in the same dimension. Components with a direction are not turned.
     pub fn entity(&self, entity: &EntityRecord) -> Result<EntityRecord, PlaceError> {
         let (block, offset) = self.place(entity.block, entity.offset)?;
         let mut moved = EntityRecord { block, offset, ..entity.clone() };

@@ -1,4 +1,4 @@
-//! What a chunk becomes when it is restored.
+//! Computes the restored chunks of a snapshot.
 
 #[cfg(test)]
 mod tests;
@@ -8,10 +8,10 @@ use crate::chunk::{CellMask, Chunk, Column};
 use crate::space::ChunkPart;
 use std::sync::Arc;
 
-/// The chunk that is to take the place of `current`, so that the part of it holds what `wanted` has of these parts of its
-/// cells, where the filter lets it; `None` if nothing differs. No chunk stands for air.
+/// The chunk to replace `current`, in which the cells of `part` have these snapshot parts from `wanted` wherever the
+/// filter allows it; `None` if nothing changes. A missing chunk is air.
 ///
-/// If all of all cells is restored it is `wanted` itself, and otherwise a new chunk of both.
+/// A full restore of all cells returns `wanted` itself, otherwise a new chunk that combines both.
 pub fn restored_chunk(
     current: Option<&Arc<Chunk>>,
     wanted: Option<&Arc<Chunk>>,
@@ -56,9 +56,8 @@ pub fn restored_chunk(
 }
 
 impl Snapshot {
-    /// What is to be put in the place of chunks of a column, from the bottom up, so that it holds what the snapshot has:
-    /// chunk heights that differ, with the chunk as it is to be. Heights that are missing here, or not
-    /// loaded there, are left out.
+    /// The chunks to set in a column to restore this snapshot, in ascending order: the chunk heights that differ, with
+    /// the restored chunks. Heights that are missing in the snapshot or not loaded in the column are left out.
     pub fn restored_chunks<'a>(
         &'a self,
         current: &'a Column,
@@ -76,7 +75,7 @@ impl Snapshot {
             if !column?.holds(y) || !current.is_loaded(y) {
                 return None;
             }
-            // Most are shared still; that is seen before anything is worked out.
+            // Most chunks are still shared, which this check finds cheaply.
             if let (Some(now), Some(wanted)) = (now, wanted)
                 && Arc::ptr_eq(now, wanted)
             {
@@ -90,7 +89,6 @@ impl Snapshot {
 
 type Chunks<'a> = (i64, Option<&'a Arc<Chunk>>, Option<&'a Arc<Chunk>>);
 
-/// Two ascending lists as one.
 fn merged<'a>(
     a: impl Iterator<Item = (i64, &'a Arc<Chunk>)>,
     b: impl Iterator<Item = (i64, &'a Arc<Chunk>)>,

@@ -1,8 +1,8 @@
-//! Sponge schematics, versions 1 to 3: the files in which other programs keep pieces of a world.
+//! Sponge schematics, versions 1 to 3: files of other programs with parts of a world.
 //!
-//! A file is a compound of [named binary tags](nbt), mostly within gzip:
+//! A file is a compound of [named binary tags](nbt), usually compressed with gzip:
 //!
-//! | what | versions 1 and 2 | version 3 |
+//! | content | versions 1 and 2 | version 3 |
 //! |---|---|---|
 //! | root | a compound `Schematic` | a compound that holds one, `Schematic` |
 //! | size, unsigned | `Width`, `Height`, `Length` | the same |
@@ -15,28 +15,29 @@
 //! | origin | `Offset` is the corner: `Offset` - `WEOffset` | `Metadata.WorldEdit.Origin` |
 //! | the program | `Metadata.WorldEdit`: `Version`, `EditingPlatform`, `Platforms` | the same |
 //!
-//! Other forms are read too if their meaning is plain: a side as another integer, positions as lists of numbers, block entities
-//! with `x`, `y`, `z` and `id`, an empty compound instead of an empty list, and an empty list instead of empty metadata. A block
-//! entity or an entity without a place or a name is left out and [counted](ReadReport::malformed).
+//! Other forms are read too if their meaning is clear: a side length as another integer type, positions as lists of
+//! numbers, block entities with `x`, `y`, `z` and `id`, an empty compound instead of an empty list, and an empty list
+//! instead of empty metadata. Block entities and entities without a position or a name are left out and
+//! [counted](ReadReport::malformed).
 //!
-//! Names may come in any order. What is needed for what has come already is waited for: the packed cells are put aside,
-//! compressed. So neither reading nor writing ever holds all cells unpacked; chunks are made and taken apart one layer of
-//! chunks at a time.
+//! Names may come in any order. Packed cells that come before the values needed to decode them are set aside,
+//! compressed. Neither reading nor writing ever holds all cells unpacked: one layer of chunks is processed at a time.
 //!
-//! Programs that know only the format see one block in each cell. Layers above the first and block components are in a
-//! compound of their own, `bevy_terrane`, which others ignore:
+//! Programs that only know the format see one block in each cell. Layers above the first and block components are in a
+//! separate compound, `bevy_terrane`, which other programs ignore:
 //!
-//! | name | what |
+//! | name | content |
 //! |---|---|
 //! | `Version` | int, 1 |
-//! | `Palette` | int: so many entries of the palette are the schematic's own, the rest are for wet blocks |
-//! | `Layers` | byte array: for each cell with layers the distance from the one before, `2 * count + wet`, the palette number of each |
+//! | `Palette` | int: the number of palette entries that belong to the schematic; the rest are for wet blocks |
+//! | `Layers` | byte array: for each cell with layers its distance from the previous one, `2 * count + wet`, the palette number of each |
 //! | `Components` | list of compounds: `Name`, `Version`, `Size` if it is fixed, `Values` |
-//! | `Values` | byte array: for each block that has it the distance, layer, length unless fixed, and the bytes |
+//! | `Values` | byte array: for each block with the component the distance, layer, length unless fixed, and the bytes |
 //!
-//! Numbers are LEB128. A cell is `4096 * chunk + cell in the chunk`, chunks counted x fastest, then z, then y, cells x slowest,
-//! then y, then z; distances count from the cell before, of the first from 0. A block whose layer 1 is [water](Schematic::water) is written with
-//! `waterlogged=true` if its state has that property; `wet` is 1 if it was `false`.
+//! Numbers are LEB128. A cell is `4096 * chunk + cell in the chunk`. Chunks are counted x fastest, then z, then y, and
+//! cells x slowest, then y, then z. Distances count from the previous cell, the first from 0. A block with
+//! [water](Schematic::water) in layer 1 is written with `waterlogged=true` if its state has that property; `wet` is 1
+//! if it was `false`.
 
 mod cells;
 mod draft;
@@ -70,12 +71,12 @@ use nbt::{Compound, Nbt};
 
 type Result<T> = std::result::Result<T, SchematicError>;
 
-/// The version of the game's data if the game is not known.
+/// The data version of an unknown game.
 const UNKNOWN_DATA: i32 = -1;
-/// Water of other programs, and of this crate.
+/// The water of other programs and of this crate.
 const WATER: [&str; 2] = ["minecraft:water", "terrane:water"];
 
-/// A piece of a world, as a file holds it. Positions count from its minimum corner, that of the lowest coordinates.
+/// A part of a world as stored in a file. Positions are relative to its minimum corner, the one with the lowest coordinates.
 ///
 /// ```
 /// # use terrane_world::{block::BlockId, chunk::Chunk, space::ChunkPos};
@@ -93,49 +94,49 @@ const WATER: [&str; 2] = ["minecraft:water", "terrane:water"];
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schematic {
-    /// The version of the format it was read in: 1, 2 or 3. Writing does not look at it.
+    /// The version of the format it was read from: 1, 2 or 3. Ignored when writing.
     pub version: u8,
-    /// The version of the game's data; -1 if the game is not known. `None` if the file does not have it, although versions 2 and
-    /// 3 require it. It is not written either then, and some programs refuse such a file.
+    /// The version of the game's data; -1 for an unknown game. `None` if the file does not have it, although versions
+    /// 2 and 3 require it. In that case it is not written either, and some programs reject such a file.
     pub data_version: Option<i32>,
-    /// The minimum corner, seen from the origin: where it goes when it is pasted.
+    /// The minimum corner relative to the origin: its place when the schematic is pasted.
     pub offset: Option<[i32; 3]>,
-    /// Where the origin was in the world that it was copied from. The corner was at the sum of both.
+    /// The origin in the source world. The minimum corner was at `origin + offset`.
     pub origin: Option<[i32; 3]>,
-    /// Whatever programs say about it, without the offset and origin that some put there.
+    /// Metadata of programs, without the offset and origin that some programs store there.
     pub metadata: Compound,
-    /// The states of blocks by number, their properties in alphabetical order. The first is [`AIR`].
+    /// The block states by number, with their properties in alphabetical order. The first is [`AIR`].
     pub palette: Vec<String>,
     /// The size and the blocks: [`BlockId`](crate::block::BlockId) `k` stands for entry `k` of the palette, and
     /// [`BlockComponentId`](crate::block::BlockComponentId) `k` for entry `k` of the components.
     pub blocks: ChunkGrid,
-    /// What the chunks' components are, by number.
+    /// The components of the chunks, by number.
     pub components: Vec<BlockComponentRecord>,
-    /// What blocks hold for other programs.
+    /// The data of blocks for other programs.
     pub block_entities: Vec<BlockEntity>,
-    /// What stands around.
+    /// The entities.
     pub entities: Vec<SchematicEntity>,
-    /// Biomes, if there are any.
+    /// The biomes, if the file has any.
     pub biomes: Option<Biomes>,
-    /// Values that have no meaning in the format.
+    /// Values without a meaning in the format.
     pub other: Compound,
-    /// Which blocks, named without properties, are water: a dry block with one of them in layer 1 is written as waterlogged.
-    /// It is no part of a file.
+    /// The names, without properties, of blocks that are water: a dry block with one of them in layer 1 is written as
+    /// waterlogged. Not part of a file.
     pub water: Vec<String>,
 }
 
 /// The biomes of a schematic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Biomes {
-    /// Names by number.
+    /// The names by number.
     pub palette: Vec<String>,
-    /// The number of each cell's biome as if it were a block: [`BlockId`](crate::block::BlockId) `k` is entry `k`. The height
-    /// is 1 if all cells of a column have the same, as in version 2.
+    /// The biome number of each cell, as if it were a block: [`BlockId`](crate::block::BlockId) `k` is entry `k`. The
+    /// height is 1 if all cells of a column have the same biome, as in version 2.
     pub cells: ChunkGrid,
 }
 
 impl Schematic {
-    /// Air of this size, in blocks along x, y, z, of a game that is not known.
+    /// A schematic of only air, of an unknown game, with this size in blocks along x, y, z.
     pub fn new(size: [u32; 3]) -> Self {
         Self {
             version: 3,
@@ -154,29 +155,29 @@ impl Schematic {
         }
     }
 
-    /// Where its minimum corner was in the world that it was copied from, if the file says it.
+    /// The minimum corner in the source world, if the file has it.
     pub fn corner(&self) -> Option<[i64; 3]> {
         let (origin, offset) = (self.origin?, self.offset.unwrap_or_default());
         Some(std::array::from_fn(|axis| i64::from(origin[axis]) + i64::from(offset[axis])))
     }
 
-    /// Blocks along x, y, z.
+    /// The size in blocks along x, y, z.
     pub fn size(&self) -> [u32; 3] {
         self.blocks.size()
     }
 
-    /// The state of the block at x, y, z; air outside.
+    /// The state of the block at x, y, z; air outside of the box.
     pub fn state(&self, at: [u32; 3]) -> Option<&str> {
         self.palette.get(self.blocks.block(at).index() as usize).map(String::as_str)
     }
 }
 
-/// The error for what occurs in a schematic and has no name there.
+/// The error for a number in a schematic that has no name.
 fn unnamed(what: &str, number: u64) -> SchematicError {
     SchematicError::malformed(format!("{what} {number}"), "it occurs, but has no name")
 }
 
-/// Three numbers as files hold them.
+/// A position as a value of a file.
 fn position(numbers: [i32; 3]) -> Nbt {
     Nbt::IntArray(numbers.to_vec())
 }

@@ -1,11 +1,11 @@
-//! In which sequence chunks are restored.
+//! [`RestoreSequence`].
 
 use crate::space::{BlockBox, ColumnPos};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-/// In which sequence the chunks of a box are restored.
+/// The sequence in which the chunks of a box are restored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum RestoreSequence {
     /// Chunk height by chunk height, the lowest first.
@@ -13,14 +13,15 @@ pub enum RestoreSequence {
     BottomUp,
     /// Chunk height by chunk height, the highest first.
     TopDown,
-    /// In waves from the middle: the column there, then those around it, then those around them.
+    /// In waves from the middle: the middle column, then the columns around it, and so on.
     Outwards,
     /// Column by column, the nearest to this one first.
     Nearest(ColumnPos),
 }
 
 impl RestoreSequence {
-    /// The phases in which these columns of a box are restored, one after the other: in each, columns and their chunk heights.
+    /// The phases in which these columns of a box are restored, one after the other. Each lists columns with their
+    /// chunk heights.
     #[doc(hidden)]
     pub fn phases(self, columns: &[ColumnPos], area: &BlockBox) -> Vec<Vec<(ColumnPos, RangeInclusive<i64>)>> {
         let Some(heights) = area.chunk_heights() else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! What the properties of blocks become when they are turned: which side they face, how rails run.
+//! Turns the properties of blocks, such as the side that a block faces or the direction of rails.
 
 use super::Turn;
 use crate::block::BlockName;
@@ -6,18 +6,18 @@ use crate::block::BlockName;
 /// The four sides, clockwise from north.
 const SIDES: [&str; 4] = ["north", "east", "south", "west"];
 
-/// The name of the state that a block becomes when it is turned or flipped, by the properties that Minecraft's blocks have.
+/// The name of the state after a turn or flip, for the properties of Minecraft's blocks.
 ///
-/// | property | how its value follows |
+/// | property | how its value changes |
 /// |---|---|
-/// | `facing`, `orientation`, `hinge`, `type`, `side_chain` | words with `_` between them: sides turn, `left` and `right` change places when flipped |
-/// | `shape`, of rails and stairs | the same, but which side is named first follows from the sides: `north_south`, `south_east` |
-/// | `axis` | `x` and `z` change places by quarter turns |
+/// | `facing`, `orientation`, `hinge`, `type`, `side_chain` | words joined by `_`: sides turn, and a flip swaps `left` and `right` |
+/// | `shape` of rails and stairs | the same, in the fixed order of the two sides: `north_south`, `south_east` |
+/// | `axis` | quarter turns swap `x` and `z` |
 /// | `rotation` | 0 to 15, clockwise seen from above, 0 in the south |
-/// | `north`, `east`, `south`, `west` | the values move from one to the next |
+/// | `north`, `east`, `south`, `west` | the values move to the turned sides |
 ///
-/// All others stay as they are, and so does what makes no sense. A game with other properties gives
-/// [`BlockTurns`](super::BlockTurns) a function of its own.
+/// All other properties and all invalid values are unchanged. For other properties, give
+/// [`BlockTurns`](super::BlockTurns) a function of the game's own.
 ///
 /// ```
 /// use terrane_world::block::BlockName;
@@ -66,7 +66,7 @@ fn turned_value(property: &str, value: &str, turn: Turn) -> String {
     }
 }
 
-/// Where a side goes, both counted clockwise from north.
+/// The turned side. Sides are numbered clockwise from north.
 fn turned_side(side: usize, turn: Turn) -> usize {
     let side = if turn.is_flipped() { (4 - side) % 4 } else { side };
     (side + usize::from(turn.quarter_turns())) % 4
@@ -82,7 +82,7 @@ fn turned_words(value: &str, turn: Turn) -> Vec<&str> {
     value.split('_').map(turned).collect()
 }
 
-/// North and south are named before east and west, north before south, and east before west.
+/// The order of sides in names: north, south, east, west.
 fn rail_rank(word: &str) -> Option<usize> {
     ["north", "south", "east", "west"].iter().position(|side| *side == word)
 }

@@ -1,4 +1,4 @@
-//! Snapshots in folders: a schematic of version 3 for each column, which any program can open, and an index.
+//! Snapshots in folders: a version 3 schematic for each column, which other programs can open, and an index.
 //!
 //! ```text
 //! arena/
@@ -6,8 +6,8 @@
 //!   -3_12_0.schem   the column -3, 12, from the block height 0 on, as far as there is anything but air
 //! ```
 //!
-//! `docs/snapshots.md` has the format. A folder is written under another name and renamed when all of it is there; nothing of
-//! a file is believed before its checksum is right.
+//! `docs/snapshots.md` describes the format. A folder is written under another name and renamed when it is complete.
+//! No file is parsed before its checksum is verified.
 
 mod create;
 mod error;
@@ -36,12 +36,12 @@ const INDEX: &str = "index.txt";
 
 type Result<T> = std::result::Result<T, StoredSnapshotError>;
 
-/// How a snapshot is stored.
+/// Options for storing a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreOptions {
-    /// How much time is spent on making it small: 0 for none at all to 9.
+    /// The compression level: 0 for none to 9 for the smallest files.
     pub level: u32,
-    /// Whether it is waited for until it would survive a loss of power.
+    /// Whether to wait until the snapshot would survive a loss of power.
     pub sync: bool,
 }
 
@@ -52,9 +52,9 @@ impl Default for StoreOptions {
     }
 }
 
-/// A snapshot in a folder. The index is in memory, and says nothing that was not checked.
+/// A snapshot in a folder. Its index is in memory and has been verified.
 ///
-/// Columns can be read by several threads at once, each for itself:
+/// Several threads can read columns at once:
 ///
 /// ```no_run
 /// # use terrane_world::block::BlockRegistry;
@@ -86,17 +86,17 @@ pub struct StoredSnapshot {
     dimension: DimensionId,
     area: BlockBox,
     parts: SnapshotParts,
-    /// Whom it tells of; `None` for everybody.
+    /// The entities that the snapshot covers; `None` for all.
     concerned: Option<BTreeSet<Uuid>>,
     owner_data: BTreeMap<String, String>,
     columns: BTreeMap<ColumnPos, IndexedColumn>,
 }
 
 impl StoredSnapshot {
-    /// Reads the index of a snapshot, and no column.
+    /// Reads the index of a snapshot, but no columns.
     ///
     /// # Errors
-    /// A folder without an index, an index of a version that is not known, and one that is damaged.
+    /// Fails if the folder has no index, or if the index is damaged or of an unknown version.
     pub fn open(folder: &Path) -> Result<Self> {
         let path = folder.join(INDEX);
         let text = match fs::read(&path) {
@@ -118,24 +118,24 @@ impl StoredSnapshot {
         &self.area
     }
 
-    /// What it holds of its box.
+    /// The parts of its box that it contains.
     pub fn parts(&self) -> SnapshotParts {
         self.parts
     }
 
-    /// The snapshot with all columns missing still: [`Snapshot::insert_column`] puts in those that were read.
+    /// The snapshot with all columns missing. [`Snapshot::insert_column`] adds columns that were read.
     pub fn without_columns(&self) -> Snapshot {
         let mut snapshot = Snapshot::of_parts(self.area, self.parts);
         snapshot.concerned = self.concerned.clone().map(Arc::new);
         snapshot
     }
 
-    /// The dimension that it was taken of, as its world numbers it.
+    /// The number of the captured dimension in its world.
     pub fn dimension(&self) -> DimensionId {
         self.dimension
     }
 
-    /// What whoever it belongs to wanted to be kept with it.
+    /// The data that the owner stored with the snapshot.
     pub fn owner_data(&self) -> &BTreeMap<String, String> {
         &self.owner_data
     }
@@ -145,7 +145,7 @@ impl StoredSnapshot {
         self.columns.keys().copied()
     }
 
-    /// Bytes of all columns on disk.
+    /// The size of all columns on disk in bytes.
     pub fn bytes(&self) -> u64 {
         self.columns.values().flat_map(|column| &column.files).map(|file| file.bytes).sum()
     }
@@ -153,7 +153,7 @@ impl StoredSnapshot {
     /// Reads every file, and checks its length and its checksum.
     ///
     /// # Errors
-    /// The first that is not as it was written; the progress breaking it off.
+    /// Fails at the first damaged file, or if the progress callback cancels.
     pub fn verify(&self, progress: Tell<'_>) -> Result<()> {
         for (done, (pos, column)) in (1..).zip(&self.columns) {
             for file in &column.files {
@@ -164,10 +164,11 @@ impl StoredSnapshot {
         Ok(())
     }
 
-    /// Reads all of it, and says what the registry has no place for. Nothing is given out if any part is damaged.
+    /// Reads the whole snapshot, and reports content that the registry has no place for. Fails completely if any part
+    /// is damaged.
     ///
     /// # Errors
-    /// As of [`read_column`](Self::read_column), and the progress breaking it off.
+    /// Those of [`read_column`](Self::read_column), and cancellation by the progress callback.
     pub fn read(&self, registry: &BlockRegistry, progress: Tell<'_>) -> Result<(Snapshot, TranslationReport)> {
         let (mut snapshot, mut report) = (self.without_columns(), TranslationReport::default());
         for (done, pos) in (1..).zip(self.columns()) {
@@ -179,11 +180,11 @@ impl StoredSnapshot {
         Ok((snapshot, report))
     }
 
-    /// Removes the folder with all that is in it.
+    /// Removes the folder with all its content.
     pub fn remove(self) -> Result<()> {
         let gone = create::unfinished(&self.folder)?;
         create::clear(&gone)?;
-        // A crash in the middle leaves nothing under its name.
+        // A crash in the middle leaves nothing under the snapshot's name.
         fs::rename(&self.folder, &gone).map_err(FileError::of(&self.folder, "rename"))?;
         create::clear(&gone)
     }

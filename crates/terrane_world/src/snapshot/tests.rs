@@ -1,4 +1,4 @@
-//! Small worlds for the tests of snapshots, and what a snapshot holds as a plain map.
+//! Small worlds for the tests of snapshots, and the content of a snapshot as a plain map.
 
 mod sample;
 
@@ -20,14 +20,14 @@ pub fn blocks() -> impl Strategy<Value = BlockId> {
     (0..BLOCKS.len() as u32).prop_map(BlockId::new)
 }
 
-/// Something that is done to the world.
+/// An edit of the world.
 #[derive(Clone, Debug)]
 pub enum Edit {
     Place(BlockPos, u8, BlockId, Vec<u8>),
     Fill(BlockPos, BlockId),
 }
 
-/// In blocks, around the origin.
+/// The extent of the world in blocks around the origin.
 pub const REACH: i64 = 40;
 
 pub fn positions() -> impl Strategy<Value = BlockPos> {
@@ -76,7 +76,7 @@ pub fn cell(columns: &Columns, pos: BlockPos) -> Cell {
     cell_of(chunk.map(|chunk| &**chunk), pos.in_chunk())
 }
 
-/// A snapshot of the world's columns, but for those that are left out.
+/// A snapshot of the world's columns, except those that are left out.
 pub fn capture(columns: &Columns, area: BlockBox, leaves_out: impl Fn(ColumnPos) -> bool) -> Snapshot {
     let mut snapshot = Snapshot::new(area);
     for column in columns.values().filter(|column| !leaves_out(column.pos())) {

@@ -1,18 +1,18 @@
-//! Snapshots as schematics, and schematics as snapshots: the numbers of a world's registry become names, and names numbers.
+//! Translates snapshots to schematics and back: numbers of a world's registry to names, and names to numbers.
 //!
 //! | in the world | in the schematic |
 //! |---|---|
 //! | air | `minecraft:air` |
-//! | a block | its name with its properties; its layers and components in the crate's own part of the file |
-//! | ids of one name with different components | one name; which one it is follows from the components that are there |
+//! | a block | its name with its properties; its layers and components are in this crate's part of the file |
+//! | ids of one name with different components | one name; the stored components determine the id |
 //! | [`PLACEHOLDER`](crate::block::PLACEHOLDER) | the state that it stands for, and its block entity |
 //! | a block that has the component [`BLOCK_ENTITY`](crate::block::BLOCK_ENTITY) | its name, and the block entity |
 //! | an entity | an entity `terrane:entity`, its record in the data |
-//! | an entity with the component [`SCHEMATIC_ENTITY`] | the entity that it was |
-//! | what was not captured | air, and [`Snapshot::missing_chunks`] counts it |
+//! | an entity with the component [`SCHEMATIC_ENTITY`] | the original entity |
+//! | content that was not captured | air; [`Snapshot::missing_chunks`] counts it |
 //!
-//! Back again, a state that the registry does not know becomes a placeholder, a waterlogged one that it knows only dry
-//! becomes that with water in layer 1, and what has no place in a world is told of in a [`TranslationReport`].
+//! In the other direction, an unknown state becomes a placeholder. A waterlogged state that the registry only has in a dry
+//! form becomes the dry block with water in layer 1. A [`TranslationReport`] lists content that has no place in the world.
 //!
 //! ```
 //! use std::error::Error;
@@ -53,55 +53,55 @@ use crate::space::{BlockBox, BlockPos, ColumnPos, DimensionId};
 use inward::Inward;
 pub(super) use outward::Outward;
 
-/// The format has no room for longer sides.
+/// The maximum side length in the format.
 const LONGEST: u64 = u16::MAX as u64;
-/// What a column of a snapshot takes at the most, besides chunks and entities.
+/// The maximum memory of a column of a snapshot, besides its chunks and entities.
 const COLUMN_BYTES: u64 = 160;
-/// Bytes that an entity takes at most, besides its values.
+/// The maximum memory of an entity, besides its values.
 const ENTITY_BYTES: u64 = 320;
 
-/// How snapshots and schematics become each other.
+/// Options for translating between snapshots and schematics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TranslationOptions {
-    /// The block, named without properties, that stands in layer 1 of what other programs call waterlogged.
+    /// The block, named without properties, in layer 1 of blocks that other programs call waterlogged.
     pub water: String,
-    /// Whether entities that came from other programs are written with their stable ids, in a compound `bevy_terrane` of their
-    /// data. Without, they are written as they came, and have new ids when they are read again.
+    /// Whether to write entities of other programs with their stable ids, in a compound `bevy_terrane` of their data.
+    /// Otherwise they are written unchanged, and get new ids when they are read again.
     pub keeps_ids: bool,
-    /// What the stable ids of entities of other programs are made from: the same again from the same schematic.
+    /// The seed of the stable ids for entities of other programs. The same schematic and seed give the same ids.
     pub seed: u64,
-    /// Bytes that a snapshot may take beyond what the schematic took that it is made of.
+    /// The maximum memory in bytes that the snapshot may take beyond that of its schematic.
     pub memory: u64,
-    /// How the snapshot of a schematic is to be turned. [`Snapshot::placed`] turns the blocks that the registry knows; the states
-    /// that become placeholders are turned here, by [`turned_state`](super::turned_state).
+    /// The turn that will be applied to the snapshot. [`Snapshot::placed`] turns the blocks that the registry knows.
+    /// States that become placeholders are turned here, by [`turned_state`](super::turned_state).
     pub turn: Turn,
 }
 
 impl Default for TranslationOptions {
-    /// `terrane:water`, no ids, a seed of 0, 1 GiB, not turned.
+    /// `terrane:water`, no ids, a seed of 0, 1 GiB, no turn.
     fn default() -> Self {
         Self { water: "terrane:water".to_owned(), keeps_ids: false, seed: 0, memory: 1 << 30, turn: Turn::NONE }
     }
 }
 
-/// What of a schematic has no place in a world, and was left out.
+/// The content of a schematic that has no place in a world and was changed or left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TranslationReport {
-    /// Blocks that became placeholders.
+    /// The number of blocks that became placeholders.
     pub placeholders: u64,
-    /// Block entities that nobody took: those of blocks that the registry knows and that have no room for them, of air, beside
-    /// another one, or outside of the box.
+    /// The number of block entities that were left out: those of known blocks without a component for them, of air, in
+    /// addition to another one, or outside of the box.
     pub block_entities: u64,
-    /// Entities more than two blocks outside of the box.
+    /// The number of entities more than two blocks outside of the box.
     pub entities: u64,
-    /// Values of block components that the registry does not know, or that blocks of that name do not have.
+    /// The number of block component values that the registry does not know, or that blocks of that name do not have.
     pub components: u64,
-    /// Whether it had biomes.
+    /// `true` if the schematic had biomes.
     pub has_biomes: bool,
 }
 
 impl TranslationReport {
-    /// Counts in what another part of the same had.
+    /// Adds the counts of another part of the same schematic.
     pub(super) fn add(&mut self, other: &Self) {
         self.placeholders += other.placeholders;
         self.block_entities += other.block_entities;
@@ -112,11 +112,11 @@ impl TranslationReport {
 }
 
 impl Snapshot {
-    /// The snapshot as a schematic, whose minimum corner is that of the box. What was not captured is air in it:
-    /// [`missing_chunks`](Self::missing_chunks) counts that.
+    /// Translates the snapshot to a schematic with the minimum corner of the box. Content that was not captured
+    /// becomes air; [`missing_chunks`](Self::missing_chunks) counts it.
     ///
     /// # Errors
-    /// A side of more than 65,535 blocks; and blocks or components that the registry has never heard of.
+    /// Fails if a side is longer than 65,535 blocks, or if the registry does not know a block or a component.
     pub fn to_schematic(
         &self,
         registry: &BlockRegistry,
@@ -142,7 +142,7 @@ impl Snapshot {
         Ok(outward.finish(from))
     }
 
-    /// Chunks of the box that were not captured.
+    /// The number of chunks of the box that were not captured.
     pub fn missing_chunks(&self) -> u64 {
         let all = self.area().height_set();
         let of_column =
@@ -152,8 +152,8 @@ impl Snapshot {
         columns.saturating_mul(all.len()).saturating_sub(held)
     }
 
-    /// The same snapshot with air for what is missing beside what is there: what is moved off the grid is then not missing for
-    /// that.
+    /// The same snapshot with air in place of missing chunks next to captured ones, so that moving off the grid does
+    /// not turn captured chunks into missing ones.
     fn with_air_around(&self) -> Self {
         let mut whole = self.clone();
         for (pos, _) in self.columns() {
@@ -168,12 +168,12 @@ impl Snapshot {
         whole
     }
 
-    /// The schematic as a snapshot whose box has its minimum corner at the block 0, 0, 0: [`placed`](Self::placed) moves it to
-    /// where it is to be.
+    /// Translates a schematic to a snapshot whose box has its minimum corner at the block 0, 0, 0.
+    /// [`placed`](Self::placed) moves it to its place.
     ///
     /// # Errors
-    /// A state that the registry does not know, if it has no [`PLACEHOLDER`](crate::block::PLACEHOLDER) either; more memory
-    /// than the options allow; values of block components that a migration refuses.
+    /// Fails if the registry has neither a state nor a [`PLACEHOLDER`](crate::block::PLACEHOLDER), if the memory limit
+    /// of the options is exceeded, or if a migration rejects a value of a block component.
     pub fn from_schematic(
         schematic: Schematic,
         dimension: DimensionId,

@@ -1,19 +1,19 @@
-//! Quarter turns and flips.
+//! [`Turn`]: quarter turns and flips.
 
-/// One of the eight ways to lay something down on the grid again: flipped or not, then turned about the y axis.
+/// One of the eight orientations on the grid: an optional flip, then a turn about the y axis.
 ///
-/// A quarter turn takes north (-z) to east (+x): clockwise, seen from above. A flip along z is the one along x and half a
-/// turn, so two turns are equal if they do the same.
+/// A quarter turn takes north (-z) to east (+x): clockwise, seen from above. A flip along z equals a flip along x and
+/// half a turn, so turns are equal if they have the same effect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Turn {
     /// Quarter turns, 0 to 3.
     quarters: u8,
-    /// Whether x changes its sign before that.
+    /// Whether x changes its sign before the quarter turns.
     is_flipped: bool,
 }
 
 impl Turn {
-    /// Everything stays as it is.
+    /// No turn and no flip.
     pub const NONE: Self = Self { quarters: 0, is_flipped: false };
 
     /// East becomes west, and west east: x changes its sign.
@@ -21,44 +21,43 @@ impl Turn {
     /// North becomes south, and south north: z changes its sign.
     pub const FLIP_Z: Self = Self { quarters: 2, is_flipped: true };
 
-    /// So many quarter turns, clockwise seen from above.
+    /// A turn by this many quarters, clockwise seen from above.
     pub const fn quarters(turns: u8) -> Self {
         Self { quarters: turns % 4, is_flipped: false }
     }
 
-    /// This one first, then the other.
+    /// This turn first, then the other.
     pub const fn then(self, other: Self) -> Self {
         let first = if other.is_flipped { 4 - self.quarters } else { self.quarters };
         Self { quarters: (first + other.quarters) % 4, is_flipped: self.is_flipped != other.is_flipped }
     }
 
-    /// Whether everything stays as it is.
+    /// Returns `true` if the turn changes nothing.
     pub const fn is_none(self) -> bool {
         self.quarters == 0 && !self.is_flipped
     }
 
-    /// Quarter turns after the flip along x, 0 to 3.
+    /// The number of quarter turns after the flip along x, 0 to 3.
     pub const fn quarter_turns(self) -> u8 {
         self.quarters
     }
 
-    /// Whether left and right change places.
+    /// Returns `true` if left and right are swapped.
     pub const fn is_flipped(self) -> bool {
         self.is_flipped
     }
 
-    /// Whether x becomes z, and z x.
+    /// Returns `true` if the x and z axes are swapped.
     pub const fn swaps_axes(self) -> bool {
         self.quarters % 2 == 1
     }
 
-    /// The one that takes everything back.
+    /// The inverse turn.
     pub const fn inverse(self) -> Self {
-        // Whatever is flipped and turned is a flip too, along another line.
+        // A flip with a turn is a flip along another line, and so its own inverse.
         if self.is_flipped { self } else { Self { quarters: (4 - self.quarters) % 4, is_flipped: false } }
     }
 
-    /// Where a vector goes.
     pub(super) fn vector(self, x: i128, z: i128) -> [i128; 2] {
         let x = if self.is_flipped { -x } else { x };
         match self.quarters {
@@ -69,9 +68,9 @@ impl Turn {
         }
     }
 
-    /// Where a place goes within a block, which is below 1 and not below 0 on each axis.
+    /// The turned position within a block: at least 0 and less than 1 on each axis.
     pub(super) fn offset(self, [x, y, z]: [f32; 3]) -> [f32; 3] {
-        // What stands on the edge of a block stays in it.
+        // A position on the edge of a block stays within the block.
         let flip = |at: f32| (1.0 - at).min(1.0_f32.next_down());
         let x = if self.is_flipped { flip(x) } else { x };
         match self.quarters {
@@ -88,7 +87,6 @@ mod tests {
     use super::*;
 
     impl Turn {
-        /// All eight.
         pub(in crate::snapshot) fn all() -> impl Iterator<Item = Self> {
             [Self::NONE, Self::FLIP_X]
                 .into_iter()
@@ -129,7 +127,7 @@ mod tests {
     fn a_place_in_a_block_turns_about_its_middle() {
         for turn in Turn::all() {
             let [x, z] = turn.vector(1, -2);
-            // An eighth of a block stands for each unit.
+            // Each unit is an eighth of a block.
             let expected = [0.5 + x as f32 / 8.0, 0.25, 0.5 + z as f32 / 8.0];
             assert_eq!(turn.offset([0.625, 0.25, 0.25]), expected, "{turn:?}");
             assert!(turn.offset([0.0; 3]).iter().all(|at| (0.0..1.0).contains(at)));

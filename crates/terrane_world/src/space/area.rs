@@ -1,4 +1,4 @@
-//! [`ColumnArea`]: a disc, a square or a box of columns, and its batches from the centre outwards.
+//! [`ColumnArea`]: a disc, a square or a box of columns, and its batches in order of distance from the centre.
 
 mod batches;
 mod disc;
@@ -14,24 +14,24 @@ pub use batches::gap;
 pub use batches::{AreaBatches, AreaCursor};
 use disc::columns_of_disc;
 
-/// Columns around a place, or between two corners. Exact over all of `i64`; beyond the edges there are no columns.
+/// The columns around a place, or between two corners. Exact over all of `i64`; there are no columns beyond the edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ColumnArea {
     /// Every column with `dx^2 + dz^2 <= radius^2`.
     Disc {
         /// The column in the middle.
         center: ColumnPos,
-        /// In columns. 0 is the one in the middle.
+        /// The radius in columns. 0 is a single column.
         radius: u32,
     },
-    /// Every column that is at most `radius` away on either axis: 2 * `radius` + 1 columns a side.
+    /// Every column at most `radius` away on either axis: 2 * `radius` + 1 columns a side.
     Square {
         /// The column in the middle.
         center: ColumnPos,
-        /// In columns. 0 is the one in the middle.
+        /// The radius in columns. 0 is a single column.
         radius: u32,
     },
-    /// Every column between two corners. Empty if one coordinate of `min` is above that of `max`.
+    /// Every column between two corners. Empty if a coordinate of `min` is above that of `max`.
     Box {
         /// The corner with the lowest coordinates, included.
         min: ColumnPos,
@@ -41,7 +41,7 @@ pub enum ColumnArea {
 }
 
 impl ColumnArea {
-    /// The column in the middle; of a box with an even number of columns the lower one.
+    /// The column in the middle. If a box has an even number of columns, the lower one.
     pub fn center(&self) -> ColumnPos {
         let middle = |min: i64, max: i64| ((i128::from(min) + i128::from(max)) >> 1) as i64;
         match *self {
@@ -61,7 +61,7 @@ impl ColumnArea {
         }
     }
 
-    /// Whether the column is one of them.
+    /// Returns `true` if the area contains the column.
     pub fn contains(&self, column: ColumnPos) -> bool {
         match *self {
             Self::Disc { center, radius } => center.distance_squared(column) <= u128::from(radius).pow(2),
@@ -71,14 +71,15 @@ impl ColumnArea {
         }
     }
 
-    /// Which columns of the batch belong to it: bit x + 4 * z, as [`BatchPos::column`] has it.
+    /// The columns of the batch that belong to the area: bit x + 4 * z, as in [`BatchPos::column`].
     pub fn mask(&self, batch: BatchPos) -> u16 {
         batch.columns().zip(0..).filter(|(column, _)| self.contains(*column)).fold(0, |mask, (_, bit)| mask | 1 << bit)
     }
 
-    /// How many columns it has. Takes time in proportion to r^(2/3) of a disc's radius; a square or a box takes none.
+    /// The number of columns. Takes time in proportion to r^(2/3) for a disc of radius r, and constant time for a
+    /// square or a box.
     ///
-    /// Exact, but for the box of all columns there are: that has one more than a `u128` can tell.
+    /// Exact, except for the box of all columns, which has one more than a `u128` can hold.
     pub fn columns(&self) -> u128 {
         let width = |min: i64, max: i64| u128::from(max.abs_diff(min)) + 1;
         match (self, self.bounds()) {
@@ -88,7 +89,7 @@ impl ColumnArea {
         }
     }
 
-    /// Its batches, each once, nearest to the centre first.
+    /// The batches of the area, each once, nearest to the centre first.
     pub fn batches(self) -> AreaBatches {
         AreaBatches::from_cursor(self, AreaCursor::default())
     }

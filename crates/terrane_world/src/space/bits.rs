@@ -1,6 +1,6 @@
-//! The bits of a mask.
+//! Bits of masks.
 
-/// The places of the bits that are set, ascending.
+/// The positions of the set bits, ascending.
 #[inline]
 #[doc(hidden)]
 pub fn bits(mut mask: u64) -> impl Iterator<Item = u32> {

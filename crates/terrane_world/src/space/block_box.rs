@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// Every block between two corners, both included. Exact over all of `i64`. Empty if one coordinate of `min` is above that
-/// of `max`.
+/// Every block between two corners, both included. Exact over all of `i64`. Empty if a coordinate of `min` is above
+/// that of `max`.
 ///
 /// ```
 /// use terrane_world::space::{BlockBox, BlockPos, ChunkPos};
@@ -28,11 +28,11 @@ pub struct BlockBox {
 }
 
 impl BlockBox {
-    /// All blocks there are.
+    /// All blocks.
     pub const ALL: Self =
         Self { min: BlockPos::new(i64::MIN, i64::MIN, i64::MIN), max: BlockPos::new(i64::MAX, i64::MAX, i64::MAX) };
 
-    /// The box between two opposite corners, whichever they are. It has at least one block.
+    /// The box between two opposite corners, in any order. It has at least one block.
     pub fn new(a: BlockPos, b: BlockPos) -> Self {
         Self {
             min: BlockPos::new(a.x.min(b.x), a.y.min(b.y), a.z.min(b.z)),
@@ -46,19 +46,19 @@ impl BlockBox {
         Self { min, max: BlockPos::new(min.x | 15, min.y | 15, min.z | 15) }
     }
 
-    /// Whether there is no block in it.
+    /// Returns `true` if the box contains no blocks.
     pub const fn is_empty(&self) -> bool {
         self.min.x > self.max.x || self.min.y > self.max.y || self.min.z > self.max.z
     }
 
-    /// Whether the block is one of them.
+    /// Returns `true` if the box contains the block.
     pub fn contains(&self, block: BlockPos) -> bool {
         (self.min.x..=self.max.x).contains(&block.x)
             && (self.min.y..=self.max.y).contains(&block.y)
             && (self.min.z..=self.max.z).contains(&block.z)
     }
 
-    /// The blocks that are in both; empty if there are none.
+    /// The blocks that are in both boxes, possibly none.
     pub fn intersection(&self, other: &Self) -> Self {
         Self {
             min: BlockPos::new(self.min.x.max(other.min.x), self.min.y.max(other.min.y), self.min.z.max(other.min.z)),
@@ -66,7 +66,7 @@ impl BlockBox {
         }
     }
 
-    /// Blocks along x, y and z: up to 2^64 each. All 0 if it is empty.
+    /// The number of blocks along x, y and z: up to 2^64 each, and all 0 if the box is empty.
     pub fn size(&self) -> [u128; 3] {
         if self.is_empty() {
             return [0; 3];
@@ -75,28 +75,28 @@ impl BlockBox {
         [length(self.min.x, self.max.x), length(self.min.y, self.max.y), length(self.min.z, self.max.z)]
     }
 
-    /// How many blocks there are; the highest `u128` if there are more.
+    /// The number of blocks, capped at the highest `u128`.
     pub fn volume(&self) -> u128 {
         self.size().into_iter().fold(1, u128::saturating_mul)
     }
 
-    /// The lowest and the highest chunk on all axes; `None` if it is empty.
+    /// The lowest and the highest chunk on all axes; `None` if the box is empty.
     pub fn chunks(&self) -> Option<(ChunkPos, ChunkPos)> {
         (!self.is_empty()).then(|| (self.min.chunk(), self.max.chunk()))
     }
 
-    /// The chunk heights that it reaches; `None` if it is empty.
+    /// The chunk heights that the box intersects; `None` if it is empty.
     pub fn chunk_heights(&self) -> Option<RangeInclusive<i64>> {
         self.chunks().map(|(min, max)| min.y..=max.y)
     }
 
-    /// The same as a set.
+    /// [`chunk_heights`](Self::chunk_heights) as a set.
     #[doc(hidden)]
     pub fn height_set(&self) -> HeightSet {
         self.chunk_heights().map_or_else(HeightSet::new, |heights| (*heights.start()..heights.end() + 1).into())
     }
 
-    /// The columns that it reaches, as an area.
+    /// The columns that the box intersects, as an area.
     pub const fn column_area(&self) -> ColumnArea {
         if self.is_empty() {
             return ColumnArea::Box { min: ColumnPos::new(0, 0), max: ColumnPos::new(-1, -1) };
@@ -104,24 +104,24 @@ impl BlockBox {
         ColumnArea::Box { min: self.min.column(), max: self.max.column() }
     }
 
-    /// Whether it reaches the column.
+    /// Returns `true` if the box intersects the column.
     pub fn reaches(&self, column: ColumnPos) -> bool {
         self.column_area().contains(column)
     }
 
-    /// The columns that it reaches, x slowest, ascending.
+    /// The columns that the box intersects, x slowest, ascending.
     pub fn columns(&self) -> impl Iterator<Item = ColumnPos> + use<> {
         let corners = self.column_area().bounds();
         let rows = corners.into_iter().flat_map(|(min, max)| (min.x..=max.x).map(move |x| (x, min.z..=max.z)));
         rows.flat_map(|(x, z)| z.map(move |z| ColumnPos::new(x, z)))
     }
 
-    /// Which cells of a chunk lie in it; `None` if there are none.
+    /// The cells of the chunk that lie in the box; `None` if there are none.
     pub fn part(&self, chunk: ChunkPos) -> Option<ChunkPart> {
         if self.is_empty() {
             return None;
         }
-        // A chunk outside `i64` has no blocks, and its lowest would wrap around.
+        // A chunk outside `i64` has no blocks, and its lowest block would wrap around.
         let of_chunk = Self::of_chunk(chunk);
         if of_chunk.min.chunk() != chunk {
             return None;

@@ -1,13 +1,13 @@
-//! What a box has of one chunk.
+//! [`ChunkPart`]: the cells of a chunk that lie in a box.
 
 use super::CHUNK_SIZE;
 use std::ops::Range;
 
-/// Some cells of a chunk: those within a range of coordinates on each axis. There is always at least one.
+/// The cells of a chunk within a range of coordinates on each axis. There is always at least one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ChunkPart {
     min: [u8; 3],
-    /// One above the highest coordinate.
+    /// Exclusive.
     end: [u8; 3],
 }
 
@@ -15,7 +15,7 @@ impl ChunkPart {
     /// All cells.
     pub const WHOLE: Self = Self { min: [0; 3], end: [CHUNK_SIZE as u8; 3] };
 
-    /// The cells within the ranges of x, y and z; `None` if there are none, or some outside of a chunk.
+    /// The cells within the ranges of x, y and z; `None` if a range is empty or reaches beyond the chunk.
     pub fn new([x, y, z]: [Range<u8>; 3]) -> Option<Self> {
         let is_valid = |range: &Range<u8>| range.start < range.end && usize::from(range.end) <= CHUNK_SIZE;
         [&x, &y, &z]
@@ -24,7 +24,7 @@ impl ChunkPart {
             .then_some(Self { min: [x.start, y.start, z.start], end: [x.end, y.end, z.end] })
     }
 
-    /// Whether all cells are in it.
+    /// Returns `true` if the part is the whole chunk.
     pub fn is_whole(&self) -> bool {
         *self == Self::WHOLE
     }
@@ -34,12 +34,12 @@ impl ChunkPart {
         std::array::from_fn(|axis| self.min[axis].into()..self.end[axis].into())
     }
 
-    /// Whether the cell is in it.
+    /// Returns `true` if the part contains the cell.
     pub fn contains(&self, position: [usize; 3]) -> bool {
         self.ranges().iter().zip(position).all(|(range, coordinate)| range.contains(&coordinate))
     }
 
-    /// How many cells there are: 1 to 4096.
+    /// The number of cells: 1 to 4096.
     pub fn volume(&self) -> usize {
         self.ranges().map(|range| range.len()).iter().product()
     }

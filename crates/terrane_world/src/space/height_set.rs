@@ -17,34 +17,34 @@ use std::ops::Range;
 /// ```
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct HeightSet {
-    /// Ascending, none empty, and none touches the next.
+    /// Ascending and not empty, with gaps between them.
     ranges: Vec<Range<i64>>,
 }
 
 impl HeightSet {
-    /// No heights.
+    /// The empty set.
     pub const fn new() -> Self {
         Self { ranges: Vec::new() }
     }
 
-    /// Whether there are none.
+    /// Returns `true` if the set is empty.
     pub const fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    /// How many there are.
+    /// The number of heights.
     pub fn len(&self) -> u64 {
         self.ranges.iter().map(|range| range.end.abs_diff(range.start)).sum()
     }
 
-    /// Whether this is one of them.
+    /// Returns `true` if the set contains the height.
     #[inline]
     pub fn contains(&self, height: i64) -> bool {
         let next = self.ranges.partition_point(|range| range.end <= height);
         self.ranges.get(next).is_some_and(|range| range.start <= height)
     }
 
-    /// Whether all of `other` are among them.
+    /// Returns `true` if `other` is a subset of this set.
     pub fn contains_all(&self, other: &Self) -> bool {
         other.ranges.iter().all(|wanted| {
             let next = self.ranges.partition_point(|range| range.end <= wanted.start);
@@ -52,17 +52,17 @@ impl HeightSet {
         })
     }
 
-    /// The ranges, from the bottom up. Between two of them is a gap.
+    /// The ranges, in ascending order, with gaps between them.
     pub fn ranges(&self) -> impl DoubleEndedIterator<Item = Range<i64>> + ExactSizeIterator {
         self.ranges.iter().cloned()
     }
 
-    /// All of them, from the bottom up.
+    /// The heights, in ascending order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = i64> {
         self.ranges().flatten()
     }
 
-    /// Takes in a range.
+    /// Adds a range.
     pub fn insert(&mut self, range: Range<i64>) {
         if range.is_empty() {
             return;
@@ -70,7 +70,7 @@ impl HeightSet {
         if self.ranges.last().is_none_or(|highest| highest.end < range.start) {
             return self.ranges.push(range);
         }
-        // Those that overlap it or touch it become one with it.
+        // Merge the ranges that overlap or touch the new one.
         let first = self.ranges.partition_point(|known| known.end < range.start);
         let last = self.ranges.partition_point(|known| known.start <= range.end);
         let joined = self.ranges[first..last].iter();
@@ -78,7 +78,7 @@ impl HeightSet {
         self.ranges.splice(first..last, [whole]);
     }
 
-    /// Takes out a range.
+    /// Removes a range.
     pub fn remove(&mut self, range: Range<i64>) {
         if range.is_empty() {
             return;
@@ -93,8 +93,8 @@ impl HeightSet {
         self.ranges.splice(first..last, rest);
     }
 
-    /// Of the 16 heights from `bottom` on it holds those whose bit is set, bit 0 for the lowest. The highest `i64` is never
-    /// held.
+    /// Replaces the 16 heights from `bottom` on with those whose bit is set, bit 0 for the lowest. The set never
+    /// contains the highest `i64`.
     #[doc(hidden)]
     pub fn set_window(&mut self, bottom: i64, mask: u16) {
         const MAX_RUNS: usize = u16::BITS as usize / 2;
@@ -109,7 +109,7 @@ impl HeightSet {
         let first = self.ranges.partition_point(|known| known.end < bottom);
         let count = self.ranges[first..].partition_point(|known| known.start <= top);
         let old = &self.ranges[first..first + count];
-        // What the lowest of them has below the window, and the highest above it, stays.
+        // Keep the part of the lowest range below the window and the part of the highest range above it.
         let below = old.first().map(|lowest| lowest.start.min(bottom)..bottom);
         let above = old.last().map(|highest| top..highest.end.max(top));
         let mut new = [const { 0..0 }; MAX_RUNS + 2];
@@ -131,30 +131,30 @@ impl HeightSet {
         }
     }
 
-    /// Takes in all of `other`.
+    /// Adds all heights of `other`.
     pub fn insert_all(&mut self, other: &Self) {
         other.ranges().for_each(|range| self.insert(range));
     }
 
-    /// Takes out all of `other`.
+    /// Removes all heights of `other`.
     pub fn remove_all(&mut self, other: &Self) {
         other.ranges().for_each(|range| self.remove(range));
     }
 
-    /// Those that are not in `other`.
+    /// The heights that are not in `other`.
     pub fn difference(&self, other: &Self) -> Self {
         let mut rest = self.clone();
         rest.remove_all(other);
         rest
     }
 
-    /// Those that are in both.
+    /// The heights that are in both sets.
     pub fn intersection(&self, other: &Self) -> Self {
         self.difference(&self.difference(other))
     }
 }
 
-/// The runs of bits that are set, bit 0 at `bottom`. None of them is empty, and none touches the next.
+/// The runs of set bits, bit 0 at `bottom`. No run is empty, and none touches the next.
 fn runs_of(bottom: i64, mask: u16) -> impl Iterator<Item = Range<i64>> {
     let (mut rest, mut at) = (mask, bottom);
     let next = move || {
@@ -178,7 +178,7 @@ impl From<Range<i64>> for HeightSet {
 
 impl FromIterator<i64> for HeightSet {
     /// # Panics
-    /// If the highest `i64` is among them: no chunk lies there.
+    /// If the heights include the highest `i64`, where no chunk lies.
     fn from_iter<I: IntoIterator<Item = i64>>(heights: I) -> Self {
         let mut set = Self::new();
         heights.into_iter().for_each(|height| set.insert(height..height + 1));

@@ -1,4 +1,4 @@
-//! Block components over several sessions of a game that changes.
+//! Block components over several sessions of a changing game.
 
 use super::*;
 use crate::block::{BlockComponentError, Schema, SchemaError, block_name};
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const VARIABLE: u64 = BlockComponentId::VARIABLE;
 
-/// What the world stored, opened by another session of the game.
+/// The stored world, opened by another session of the game.
 fn reopen(registry: &BlockRegistry) -> BlockRegistry {
     BlockRegistry::from_records(registry.block_records().collect(), registry.component_records().cloned().collect())
         .unwrap()
@@ -18,7 +18,7 @@ fn id(number: u32) -> BlockId {
     BlockId::new(number)
 }
 
-/// A world with a furnace, which has a fixed and a variable component.
+/// A world with a furnace, which has a component of fixed and one of variable size.
 fn furnaces() -> BlockRegistry {
     let mut registry = BlockRegistry::new();
     let fuel = registry.register_component(BlockComponent::fixed::<u16>("game:fuel")).unwrap();
@@ -29,7 +29,7 @@ fn furnaces() -> BlockRegistry {
     registry
 }
 
-/// The furnace of a game whose fuel has four bytes by now.
+/// The furnace of a later game version, whose fuel has four bytes.
 fn grown(registry: &mut BlockRegistry, schema: Schema) -> Result<BlockId, BlockRegistryError> {
     registry.register_component(BlockComponent::fixed::<u32>("game:fuel").with_schema(schema))?;
     registry.register_component(BlockComponent::variable("game:items"))?;
@@ -94,7 +94,7 @@ fn a_schema_that_changed_is_migrated_or_refused() {
     assert_eq!(upgraded, (furnace, vec![vec![5, 6, 0, 0].into(), b"coal".into()]));
     assert_eq!(registry.successor(furnace), None);
 
-    // And the game goes back to what it was.
+    // The game returns to its old version.
     let mut registry = reopen(&registry);
     let missing = registry.register_component(BlockComponent::fixed::<u16>("game:fuel")).unwrap_err();
     assert_eq!(missing, BlockComponentError::MigrationMissing { name, stored: 1, declared: 0 }.into());
@@ -137,7 +137,7 @@ fn a_component_that_is_renamed_or_dropped_keeps_its_values() {
     let coal = BlockComponent::fixed::<u16>("game:coal").with_schema(Schema::new(0).formerly("game:fuel"));
     assert_eq!(registry.register_component(coal), Ok(BlockComponentId::new(0)));
     assert_eq!([registry.component("game:coal"), registry.component("game:fuel")], [Some(BlockComponentId::new(0)); 2]);
-    // The items are not registered any more, and not named either.
+    // The items are no longer registered or named.
     let furnace = BlockType::new("game:furnace").with_component("game:coal");
     assert_eq!(registry.register(furnace), Ok(id(1)));
     assert_eq!(registry.components(id(1)).len(), 2);
@@ -161,7 +161,7 @@ fn values_of_a_dropped_component_stay_in_the_version_in_which_they_are() {
     grown(&mut registry, Schema::new(1).with_migration(0, to_four_bytes)).unwrap();
     let mut registry = reopen(&registry);
     registry.register(BlockType::new("game:furnace").with_color([3; 3])).unwrap();
-    // Nobody can migrate it, so it is not touched; but it looks like what it is.
+    // It cannot be migrated, so it is unchanged, but it has the appearance of its type.
     assert_eq!((registry.successor(id(1)), registry.block(id(1)).color()), (None, [3; 3]));
     let values: [&[u8]; 2] = [&[5, 6], b"coal"];
     assert_eq!(registry.upgrade(id(1), &values).unwrap().1, values);
@@ -172,7 +172,7 @@ fn values_of_a_dropped_component_stay_in_the_version_in_which_they_are() {
 struct Session {
     /// The version of each component that it has.
     components: BTreeMap<usize, u32>,
-    /// Its blocks in the order of registration, the components of each, and whether it has its second name.
+    /// Its blocks in the order of registration, with their components, and whether they have their second name.
     blocks: Vec<(usize, Vec<usize>, bool)>,
     placed: Vec<Index>,
 }
@@ -199,12 +199,12 @@ fn session() -> impl Strategy<Value = Session> {
 }
 
 impl Session {
-    /// Registers everything; a value of version v is v + 1 bytes, of which a migration keeps the first.
+    /// Registers everything. A value of version v has v + 1 bytes; migrations keep the first.
     fn register(&self, registry: &mut BlockRegistry) -> BTreeMap<usize, BlockId> {
         for (index, version) in &self.components {
             let version = *version;
             let migrate = move |old: &[u8]| {
-                // Of a value that was never set there may be nothing.
+                // An unset value may be empty.
                 Ok([&[old.first().copied().unwrap_or(0)][..], &vec![0; version as usize]].concat())
             };
             let schema = (0..3).fold(Schema::new(version), |schema, from| schema.with_migration(from, migrate));
@@ -227,14 +227,14 @@ impl Session {
     }
 }
 
-/// A block as a player knows it: its type, and what its components say.
+/// A block as a player knows it: its type, and the values of its components.
 type Placed = (usize, BTreeMap<String, u8>);
 
 fn version_of(registry: &BlockRegistry, layout: &BlockComponentLayout) -> u32 {
     registry.component_record(layout.id).unwrap().version
 }
 
-/// Lists as they may lie on a damaged disk.
+/// Lists as found on a damaged disk.
 fn any_records() -> impl Strategy<Value = (Vec<BlockRecord>, Vec<BlockComponentRecord>)> {
     let number = prop_oneof![0_u64..4, (0_u64..4).prop_map(|number| number | VARIABLE), any::<u64>()];
     let name = prop_oneof!["game:[ab](\\[c=[de]\\])?", "\\PC{0,6}"];
@@ -266,7 +266,7 @@ proptest! {
     #[test]
     fn every_block_and_every_value_survives_whatever_the_game_registers(sessions in prop::collection::vec(session(), 1..7)) {
         let mut registry = BlockRegistry::new();
-        // What is stored: an id and its values.
+        // The stored blocks: an id and its values.
         let mut world: Vec<(BlockId, Vec<Vec<u8>>)> = Vec::new();
         let mut model: Vec<Placed> = Vec::new();
         for session in sessions {

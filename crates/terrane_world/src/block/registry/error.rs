@@ -1,23 +1,23 @@
-//! What can be wrong with block types that are registered, with the stored list of them, and with their values.
+//! Errors of registering block types, of reading stored lists of types, and of converting values.
 
 use crate::block::{BlockComponentError, BlockId, BlockNameError};
 use thiserror::Error;
 
-/// Why a type of block cannot be registered, a stored list of blocks cannot be used, or a block cannot become what its type
-/// is now.
+/// The error for a block type that cannot be registered, a stored list of blocks that cannot be used, or a block that
+/// cannot be converted to its current type.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BlockRegistryError {
-    /// A name is not one.
+    /// A name is invalid.
     #[error("block {id}: {name:?} is no name of a block: {source}")]
     InvalidName {
         /// The id that the block would have.
         id: BlockId,
         /// The name as given.
         name: String,
-        /// What is wrong with it.
+        /// The fault in the name.
         source: BlockNameError,
     },
-    /// The name of a tag is not one.
+    /// The name of a tag is invalid.
     #[error("{name:?}: its tag {tag:?} is not `namespace:path` of a-z, 0-9, `_`, `-`, `.` and `/`")]
     InvalidTag {
         /// The block's name.
@@ -25,15 +25,15 @@ pub enum BlockRegistryError {
         /// The tag as given.
         tag: String,
     },
-    /// The game registered two types under one name, or one under what another was called before.
+    /// The game registered two types under one name, or a type under a former name of another.
     #[error("{name:?} is already registered, as block {id}")]
     AlreadyRegistered {
-        /// The id of the type registered first.
+        /// The id of the type that was registered first.
         id: BlockId,
-        /// The name of both.
+        /// The name that both types share.
         name: String,
     },
-    /// The game has not registered a component of the block before the block.
+    /// The game registered a block before one of its components.
     #[error(
         "{name:?}: its component {component:?} is not registered; register components before the blocks that have them"
     )]
@@ -43,18 +43,18 @@ pub enum BlockRegistryError {
         /// The component's name.
         component: String,
     },
-    /// A stored list of blocks is not what this crate writes.
+    /// A stored list of blocks is damaged or was not written by this crate.
     #[error("block {id}: {what}")]
     Stored {
         /// The place in the list.
         id: BlockId,
-        /// What was expected there, and what was found.
+        /// The expected and the found content.
         what: String,
     },
-    /// Every id is taken.
+    /// All ids are in use.
     #[error("there is no id left for {name:?}")]
     Full {
-        /// The name of the type that found no place.
+        /// The name of the rejected type.
         name: String,
     },
     /// The states of a type cannot be listed.
@@ -62,10 +62,10 @@ pub enum BlockRegistryError {
     States {
         /// The type's name.
         block: String,
-        /// What is wrong with its name or its properties.
+        /// The fault in its name or properties.
         what: String,
     },
-    /// There are more or fewer values than a block has components.
+    /// The number of values differs from the number of the block's components.
     #[error("block {block} has {expected} components, found {found} values")]
     Count {
         /// The block.
@@ -75,12 +75,12 @@ pub enum BlockRegistryError {
         /// The number of values.
         found: usize,
     },
-    /// The value of a component of a block cannot become one that its type has now.
+    /// The value of a block's component cannot be converted to the type's current component.
     #[error("block {block}: {source}")]
     Value {
         /// The block.
         block: BlockId,
-        /// Which, and why not.
+        /// The value's component, and the reason.
         source: BlockComponentError,
     },
     /// A component cannot be registered, or a stored list of components cannot be used.
@@ -89,7 +89,7 @@ pub enum BlockRegistryError {
 }
 
 impl BlockRegistryError {
-    /// Whether the game cannot read what the world holds, so that it must not be opened.
+    /// Returns `true` if the game cannot read the world's data, so the world must not be opened.
     #[doc(hidden)]
     pub fn is_schema_mismatch(&self) -> bool {
         matches!(self, Self::Component(error) if error.is_schema_mismatch())

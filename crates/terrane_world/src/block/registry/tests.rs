@@ -1,4 +1,4 @@
-//! Block types over several sessions of a game that changes.
+//! Block types over several sessions of a changing game.
 
 use super::*;
 use proptest::prelude::*;
@@ -118,7 +118,7 @@ fn states_are_found_by_name_by_properties_and_by_a_change_of_one() {
     assert_eq!(registry.block(ids[1]).property("half"), Some("top"));
     assert!(registry.block(ids[1]).name().starts_with("game:stairs["));
     assert!(registry.register(BlockType::new("game:stairs")).is_err(), "that is the default state");
-    // Without a declaration there is no default, and no combination that nobody registered.
+    // States that were registered individually have no default and no further combinations.
     let lamp = registry.register(BlockType::new("game:lamp[lit=true,color=red]")).unwrap();
     assert_eq!(registry.state("game:lamp", &[("lit", "true"), ("color", "red")]), Some(lamp));
     assert_eq!(registry.state("game:lamp", &[("lit", "true")]), None);

@@ -1,7 +1,7 @@
-//! Numbers of any width, packed.
+//! Packed numbers of any bit width.
 
-/// Appends numbers with so many bits each, least significant bit first. A number fits into its bits, which are 32 at most.
-/// The last byte is filled up with zeros.
+/// Appends numbers, each with its own number of bits (at most 32), least significant bit first. Each number must fit
+/// into its bits. The last byte is padded with zeros.
 pub(super) fn put_bits(out: &mut Vec<u8>, numbers: impl Iterator<Item = (u64, u32)>) {
     let (mut pending, mut length) = (0_u64, 0);
     for (number, bits) in numbers {
@@ -19,7 +19,7 @@ pub(super) fn put_bits(out: &mut Vec<u8>, numbers: impl Iterator<Item = (u64, u3
     }
 }
 
-/// The number of up to 63 bits that begins at a bit; the caller has checked that it is there.
+/// The number of up to 63 bits that begins at `bit`. The caller has checked the length.
 pub(super) fn bits_at(bytes: &[u8], bit: usize, bits: u32) -> u64 {
     let bytes = &bytes[bit / 8..(bit + bits as usize).div_ceil(8)];
     let value = bytes.iter().rev().fold(0, |value: u128, byte| value << 8 | u128::from(*byte));

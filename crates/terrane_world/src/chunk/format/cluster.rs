@@ -1,17 +1,17 @@
-//! Many encoded chunks under one key: 4 x 4 x 4 of them.
+//! Clusters: 4 x 4 x 4 encoded chunks under one key.
 //!
 //! | part | content |
 //! |---|---|
 //! | header | `u64` format version, `u8` scale: 1 |
 //! | offsets | a `u64` for each place in Morton order, from the cluster's first byte; 0 if there is no chunk |
-//! | chunks | in the same order, each up to the next one |
+//! | chunks | in the same order, without gaps |
 //!
-//! A cluster does not look into its chunks, so each may be compressed by itself.
+//! Chunks are opaque bytes to a cluster, so each may be compressed separately.
 
 use super::{ChunkFormatError, FORMAT_VERSION, part, u64_at};
 use crate::space::ChunkPos;
 
-/// How many chunks a cluster has room for.
+/// The number of places for chunks in a cluster.
 pub const CLUSTER_VOLUME: usize = 64;
 
 const SCALE: u8 = 1;
@@ -20,7 +20,7 @@ const OFFSETS_AT: usize = 9;
 const OFFSET_BYTES: usize = 8;
 const HEADER_BYTES: usize = OFFSETS_AT + CLUSTER_VOLUME * OFFSET_BYTES;
 
-/// The place of a chunk in its cluster, in Morton order: of the coordinates' lowest bits, z has the lowest, then y, then x.
+/// The place of a chunk in its cluster, in Morton order. The bits of z are the least significant, then those of y, then x.
 pub const fn cluster_place(chunk: ChunkPos) -> usize {
     let (mut place, mut bit) = (0, 0);
     while bit < 2 {
@@ -31,7 +31,7 @@ pub const fn cluster_place(chunk: ChunkPos) -> usize {
     place
 }
 
-/// Appends a cluster of encoded chunks, which are asked for place by place. One without bytes is not there.
+/// Appends a cluster. `chunk` returns the encoded chunk of each place; `None` or no bytes leaves the place empty.
 pub fn encode_cluster<'a>(mut chunk: impl FnMut(usize) -> Option<&'a [u8]>, out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
@@ -45,7 +45,7 @@ pub fn encode_cluster<'a>(mut chunk: impl FnMut(usize) -> Option<&'a [u8]>, out:
     }
 }
 
-/// The bytes of all chunks of a cluster, which has exactly these bytes, with their places, in Morton order.
+/// The bytes and places of all chunks of a cluster, in Morton order. `bytes` is exactly the cluster.
 pub fn decode_cluster(bytes: &[u8]) -> Result<Vec<(usize, &[u8])>, ChunkFormatError> {
     let header = part(bytes, 0, OFFSETS_AT as u128, "header")?;
     let version = u64_at(header, 0);
@@ -60,7 +60,7 @@ pub fn decode_cluster(bytes: &[u8]) -> Result<Vec<(usize, &[u8])>, ChunkFormatEr
     let mut begins = Vec::new();
     for place in 0..CLUSTER_VOLUME {
         let found = u64_at(bytes, offset_at(place));
-        // The first chunk follows the offsets, and each of the others begins behind the one before it.
+        // The first chunk follows the offsets, and each later one begins after the chunk before it.
         let least = begins.last().map_or(HEADER_BYTES, |(_, before)| before + 1);
         let end = if begins.is_empty() { least + 1 } else { bytes.len() };
         match usize::try_from(found) {

@@ -1,17 +1,17 @@
-//! The array of one component in the bytes of a chunk.
+//! Component arrays in the bytes of a chunk.
 
 use super::{ChunkFormatError, part};
 use crate::block::BlockComponentLayout;
 
-/// Reads the array of `count` elements that begins at `offset`, right after its component's number. Gives its elements by rank,
-/// and where it ends.
+/// Reads the array of `count` elements that begins at `offset`, right after its component's number. Returns its
+/// elements by rank, and the offset of its end.
 pub(super) fn read_array<'a>(
     bytes: &'a [u8],
     offset: usize,
     layout: BlockComponentLayout,
     count: usize,
 ) -> Result<(impl Fn(usize) -> Result<&'a [u8], ChunkFormatError>, usize), ChunkFormatError> {
-    // Where the offsets are, which elements of a fixed size do not have, and how many bytes each has.
+    // The place of the offsets, which elements of a fixed size do not have, and the bytes of each offset.
     let (offsets_at, offset_bytes) = match layout.size {
         Some(_) => (offset, 0),
         None => (offset + 1, usize::from(part(bytes, offset, 1, "bytes per offset")?[0])),
@@ -43,7 +43,7 @@ pub(super) fn read_array<'a>(
     Ok((value, data_at + data.len()))
 }
 
-/// A number of `size` bytes, which are 8 at most.
+/// A number of `size` bytes, at most 8.
 fn number_at(bytes: &[u8], place: usize, size: usize) -> u64 {
     let mut number = [0; 8];
     number[..size].copy_from_slice(&bytes[place * size..][..size]);

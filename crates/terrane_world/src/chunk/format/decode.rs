@@ -1,4 +1,4 @@
-//! From bytes to a chunk.
+//! Decodes chunks.
 
 use super::component_array::read_array;
 use super::element_slots::element_slots;
@@ -11,13 +11,13 @@ use crate::chunk::{Chunk, Content, Mixed};
 use crate::space::CHUNK_VOLUME;
 use uuid::Uuid;
 
-/// Up to so many entries, looking each of them up finds repetitions faster than sorting does.
+/// Up to this many entries, a linear search finds repetitions faster than sorting.
 const LARGEST_SEARCHED: usize = 64;
 
-/// Reads one chunk, and the entities stored with it, from exactly these bytes, with the layout that it was written with.
+/// Decodes exactly these bytes to a chunk and its stored entities, with the layout that the chunk was written with.
 ///
-/// Palettes that repeat a block or have unused entries, layers in any order of cells and components in any order are fine.
-/// Memory is only asked for after its length was checked against the bytes that are there.
+/// Palettes may repeat a block or have unused entries, and layers (by cell) and components may be in any order. Memory
+/// is only allocated after checking that the bytes are long enough.
 pub fn decode(layout: &impl BlockLayout, bytes: &[u8]) -> Result<(Chunk, Vec<Uuid>), ChunkFormatError> {
     let encoded = EncodedChunk::new(bytes)?;
     let mut chunk = Chunk { content: decode_blocks(&encoded)?, extras: None };
@@ -40,7 +40,7 @@ fn decode_blocks(encoded: &EncodedChunk) -> Result<Content, ChunkFormatError> {
     }
     let limit = palette_count as u32;
     if !all_below(blocks, bits, limit) {
-        // It finds the one to blame.
+        // This finds the invalid entry.
         return decode_each_block(encoded);
     }
     let palette: Palette = encoded.palette_blocks().collect();
@@ -50,7 +50,7 @@ fn decode_blocks(encoded: &EncodedChunk) -> Result<Content, ChunkFormatError> {
     Ok(Content::Mixed(Mixed { palette, ids: PackedIds::from_bytes(blocks), is_canonical: false }))
 }
 
-/// The slow way, for palettes that no chunk in memory has.
+/// The slow path, for palettes that never occur in memory.
 fn decode_each_block(encoded: &EncodedChunk) -> Result<Content, ChunkFormatError> {
     let blocks: Vec<BlockId> = (0..CHUNK_VOLUME).map(|cell| encoded.block_in(cell)).collect::<Result<_, _>>()?;
     let mut blocks = blocks.into_iter();
@@ -71,7 +71,7 @@ fn decode_layers(encoded: &EncodedChunk) -> Result<Vec<(Slot, BlockId)>, ChunkFo
     for (cell, local_id, offset) in encoded.layered_entries() {
         entries.push((cell, encoded.block_of(local_id, offset)?, offset));
     }
-    // Stable, since the entries of a cell come by layer.
+    // A stable sort: the entries of a cell are in the order of layers.
     entries.sort_by_key(|(cell, ..)| *cell);
     let too_deep = entries.chunk_by(|a, b| a.0 == b.0).filter_map(|cell| cell.get(usize::from(u8::MAX)));
     if let Some(offset) = too_deep.map(|(.., offset)| *offset).min() {

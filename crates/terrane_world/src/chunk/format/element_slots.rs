@@ -1,11 +1,11 @@
-//! Which blocks of a chunk have which component, in the order of its array.
+//! The blocks that have each component, in the order of the component's array.
 
 use crate::block::{BlockComponentLayout, BlockLayout};
 use crate::chunk::extras::Slot;
 use crate::chunk::{Chunk, Content};
 use crate::space::CHUNK_VOLUME;
 
-/// All components of a chunk's blocks, by ascending number, with the blocks that have each, in the order of its array.
+/// All components of a chunk's blocks, by ascending number, each with the blocks that have it in the order of its array.
 pub(in crate::chunk) fn element_slots(
     chunk: &Chunk,
     layout: &impl BlockLayout,
@@ -23,7 +23,7 @@ pub(in crate::chunk) fn element_slots(
     components
 }
 
-/// The blocks that have components, and which.
+/// The blocks that have components, with those components.
 fn carriers<'a>(chunk: &Chunk, layout: &'a impl BlockLayout) -> Vec<(Slot, &'a [BlockComponentLayout])> {
     let palette = chunk.palette();
     let by_local_id = || palette.iter().map(|block| layout.components(*block));
@@ -49,7 +49,7 @@ fn carrying_cells(chunk: &Chunk, by_local_id: &[&[BlockComponentLayout]]) -> Vec
     };
     let carries: Vec<bool> = by_local_id.iter().map(|components| !components.is_empty()).collect();
     let ids = mixed.ids.unpack();
-    // Written always and kept if it counts, which is faster than to guess.
+    // Writing every cell and only advancing past wanted ones is faster than a branch.
     let mut cells = [(0, 0); CHUNK_VOLUME + 1];
     let mut length = 0;
     for (cell, id) in (0..).zip(ids) {

@@ -1,4 +1,4 @@
-//! From a chunk to bytes.
+//! Encodes chunks.
 
 use super::bits::put_bits;
 use super::element_slots::element_slots;
@@ -15,9 +15,9 @@ use uuid::Uuid;
 
 /// Appends a chunk and the entities stored with it.
 ///
-/// Equal chunks give equal bytes: the palette is written in the order in which its blocks first appear. A component that a
-/// type of block has and that was not set is written as zeros, or as nothing if its size is variable. One that was set and
-/// that the type does not have by this layout is an error, and then nothing is appended.
+/// Equal chunks give equal bytes: the palette is written in the order of first appearance. Unset components of a block
+/// type are written as zeros, or as empty if their size is variable. A component that the block's type does not have
+/// by this layout is an error, and then nothing is appended.
 pub fn encode(
     layout: &impl BlockLayout,
     chunk: &Chunk,
@@ -35,7 +35,7 @@ pub fn encode(
     Ok(())
 }
 
-/// Writes everything up to the components.
+/// Writes all parts before the components.
 fn write_blocks(chunk: &Chunk, out: &mut Vec<u8>) {
     let content = chunk.content.canonical();
     let (new, layer_ids) = layer_ids(chunk.layers(), content.palette());
@@ -53,7 +53,7 @@ fn write_blocks(chunk: &Chunk, out: &mut Vec<u8>) {
     put_bits(out, layers.flat_map(|((slot, _), id)| [(slot.cell.into(), CELL_BITS), (id as u64, bits)]));
 }
 
-/// Says in the header that a part begins here.
+/// Writes the current length to the header as the offset of a part.
 fn set_offset(out: &mut [u8], start: usize, at: usize) {
     let offset = (out.len() - start) as u64;
     out[start + at..][..size_of::<u64>()].copy_from_slice(&offset.to_le_bytes());
@@ -78,8 +78,8 @@ fn write_entities(entities: &[Uuid], out: &mut Vec<u8>) {
     }
 }
 
-/// The local ids of the blocks above layer 0, and those blocks that are not in the palette of layer 0, in the order of first
-/// appearance.
+/// The local ids of the blocks above layer 0, and the blocks among them that are not in the palette of layer 0, in the
+/// order of first appearance.
 fn layer_ids(layers: &[(Slot, BlockId)], palette: &[BlockId]) -> (Vec<BlockId>, Vec<usize>) {
     if layers.is_empty() {
         return (Vec::new(), Vec::new());
@@ -96,7 +96,7 @@ fn layer_ids(layers: &[(Slot, BlockId)], palette: &[BlockId]) -> (Vec<BlockId>, 
     (new, ids)
 }
 
-/// Checks that what was set in the chunk is what will be written.
+/// Checks that all components of the chunk will be written.
 pub(in crate::chunk) fn check_components(
     chunk: &Chunk,
     expected: &[(BlockComponentLayout, Vec<Slot>)],

@@ -1,4 +1,4 @@
-//! A chunk in its bytes: single blocks and components are read without decoding the rest.
+//! [`EncodedChunk`]: reads single blocks and components without decoding the whole chunk.
 
 use super::bits::bits_at;
 use super::component_array::read_array;
@@ -13,10 +13,10 @@ use crate::space::CHUNK_VOLUME;
 use std::ops::Range;
 use uuid::Uuid;
 
-/// One vectorized pass for each of so many types that share a component is faster than to look up every cell's.
+/// Up to this many types share a component, one vectorized pass per type is faster than looking up every cell.
 const COUNTED_ONE_BY_ONE: usize = 8;
 
-/// The bytes of a chunk, of which single blocks and components can be read without decoding the rest.
+/// The bytes of a chunk, for reading single blocks and components without decoding the whole chunk.
 ///
 /// ```
 /// # use terrane_world::{block::BlockId, chunk::{Chunk, format::{EncodedChunk, encode}}};
@@ -28,9 +28,9 @@ const COUNTED_ONE_BY_ONE: usize = 8;
 #[derive(Clone, Copy)]
 pub struct EncodedChunk<'a> {
     bytes: &'a [u8],
-    /// Every entry is known to be a block id.
+    /// Every entry was checked to be a block id.
     pub(super) palette: &'a [[u8; PALETTE_ENTRY_BYTES]],
-    /// Of a local id.
+    /// The bits of a local id.
     pub(super) bits: u32,
     pub(super) blocks: &'a [u8],
     pub(super) blocks_at: usize,
@@ -43,7 +43,7 @@ pub struct EncodedChunk<'a> {
 }
 
 impl<'a> EncodedChunk<'a> {
-    /// Finds the parts of one chunk in exactly these bytes, and checks that they are all there.
+    /// Finds the parts of one chunk in exactly these bytes, and checks that they are complete.
     pub fn new(bytes: &'a [u8]) -> Result<Self, ChunkFormatError> {
         let header = part(bytes, 0, HEADER_BYTES as u128, "header")?;
         let version = u64_at(header, 0);
@@ -97,13 +97,12 @@ impl<'a> EncodedChunk<'a> {
         self.block_in(cell(position))
     }
 
-    /// The block of a cell.
     pub(super) fn block_in(&self, cell: usize) -> Result<BlockId, ChunkFormatError> {
         let bit = cell * self.bits as usize;
         self.block_of(bits_at(self.blocks, bit, self.bits), self.blocks_at + bit / 8)
     }
 
-    /// The block in a layer, if the cell has that many.
+    /// The block in a layer; `None` if the cell has fewer layers.
     ///
     /// # Panics
     /// If a coordinate is not below 16, as with a slice.
@@ -114,7 +113,8 @@ impl<'a> EncodedChunk<'a> {
         entry.map(|(_, local_id, offset)| self.block_of(local_id, offset)).transpose()
     }
 
-    /// The bytes of a component of the block in a layer. `None` if its type does not have it, or there is no such block.
+    /// The bytes of a component of the block in a layer. `None` if there is no such block, or its type does not have
+    /// the component.
     ///
     /// # Panics
     /// If a coordinate is not below 16, as with a slice.
@@ -151,7 +151,7 @@ impl<'a> EncodedChunk<'a> {
         self.entities.iter().map(|bytes| Uuid::from_bytes(*bytes))
     }
 
-    /// The number of the component at an offset, and where its array begins; `None` at the end of the components.
+    /// The number of the component at an offset, and the offset of its array; `None` at the end of the components.
     pub(super) fn component_number(
         &self,
         offset: usize,
@@ -169,8 +169,7 @@ impl<'a> EncodedChunk<'a> {
         &self.bytes[..self.components_end]
     }
 
-    /// The cells and local ids of the blocks above layer 0, as they come in the bytes, and the byte with the first bit of
-    /// each.
+    /// The cells and local ids of the blocks above layer 0 in stored order, and the byte with the first bit of each.
     pub(super) fn layered_entries(&self) -> impl Iterator<Item = (usize, u64, usize)> {
         let bits = (CELL_BITS + self.bits) as usize;
         (0..self.layered_count).map(move |number| {
@@ -197,7 +196,7 @@ impl<'a> EncodedChunk<'a> {
         (0..self.palette.len()).map(|place| self.palette_block(place))
     }
 
-    /// How a component is laid out that some block of the palette has.
+    /// The layout of a component that a block of the palette has.
     fn layout_of(&self, layout: &impl BlockLayout, component: BlockComponentId) -> Option<BlockComponentLayout> {
         self.palette_blocks().find_map(|block| layout.component_layout(block, component))
     }
@@ -210,7 +209,7 @@ impl<'a> EncodedChunk<'a> {
         })
     }
 
-    /// How many blocks before this one have a component, and how many in all.
+    /// The number of blocks with a component before this one, and in all.
     fn count_elements(
         &self,
         ids: &Option<LocalIds>,
@@ -241,7 +240,7 @@ impl<'a> EncodedChunk<'a> {
         (before, count)
     }
 
-    /// How many cells have a local id that carries, before `end` and in all.
+    /// The number of cells whose local id has `carries` set, before `end` and in all.
     fn count_cells(&self, ids: &Option<LocalIds>, carries: &[bool], end: usize) -> (usize, usize) {
         let Some(ids) = ids else {
             let id = |cell: usize| bits_at(self.blocks, cell * self.bits as usize, self.bits) as usize;

@@ -1,24 +1,24 @@
-//! What can be wrong with the bytes of a chunk.
+//! [`ChunkFormatError`].
 
 use super::FORMAT_VERSION;
 use crate::bytes::ReadError;
 use thiserror::Error;
 
-/// Why bytes are not a chunk, a cluster of chunks or a summary that can be read.
+/// The error for bytes that are not a readable chunk, cluster of chunks or summary.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ChunkFormatError {
-    /// They have another version of their format, which this crate cannot read.
+    /// The bytes have a format version that this crate cannot read.
     #[error("byte 0: expected format version {FORMAT_VERSION}, found {found}")]
     Version {
         /// The version found.
         found: u64,
     },
-    /// They are not what the format says.
+    /// The bytes violate the format.
     #[error("byte {at}: {what}")]
     Damage {
-        /// Where, in bytes from the first one.
+        /// The offset of the fault in bytes.
         at: usize,
-        /// What was expected there, and what was found.
+        /// The expected and the found content.
         what: String,
     },
 }

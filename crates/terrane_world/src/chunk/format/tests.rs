@@ -1,4 +1,4 @@
-//! The chunk format: against its table, against a slow writer, and with damage at every byte.
+//! Tests the chunk format against its table, against a slow writer, and with damage at every byte.
 
 mod cluster;
 mod golden;
@@ -117,7 +117,7 @@ fn repeated_and_unused_palette_entries_are_fine() {
     let expected = Chunk::from_fn(|[x, y, z]| block((x * 256 + y * 16 + z) as u64));
     let repeated = by_hand(&[3, 8, 3, 1], (0..4096).map(|cell| cell % 4), &[]);
     let unused = by_hand(&[9, 3, 8, 10, 1, 11], (0..4096).map(|cell| [1, 2, 1, 4][cell as usize % 4]), &[]);
-    // More entries than there are cells need 13 bits.
+    // More entries than cells need 13 bits.
     let many: Vec<u64> = [3, 8, 3, 1].into_iter().chain(0..4996).collect();
     let many = by_hand(&many, (0..4096).map(|cell| if cell == 5 { 4 + 8 } else { cell % 4 }), &[]);
     let all_one = by_hand(&[4, 3], (0..4096).map(|_| 1), &[]);

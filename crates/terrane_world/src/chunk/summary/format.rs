@@ -4,10 +4,10 @@
 //! |---|---|
 //! | 1 | version (1) |
 //! | 1 | detail: 0 for cells of one block, 4 for one cell of 16 x 16 |
-//! | .. | LEB128: how many blocks the palette has, 0 to the number of cells |
+//! | .. | LEB128: the number of blocks in the palette, 0 to the number of cells |
 //! | .. | LEB128 each: the palette |
-//! | .. | per cell, x fastest: LEB128, 0 for a cell without ground, else its place in the palette + 1 |
-//! | .. | per cell with ground: LEB128 of the zigzag difference between its height and that of the one before, of the first to 0 |
+//! | .. | per cell, x fastest: LEB128, 0 for a cell without ground, otherwise its place in the palette + 1 |
+//! | .. | per cell with ground: LEB128 of the zigzag difference between its height and the previous one, starting from 0 |
 
 use super::{ColumnSummary, Detail, SummaryCell};
 use crate::block::BlockId;

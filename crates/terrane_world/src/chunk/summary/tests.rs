@@ -1,4 +1,4 @@
-//! What is seen of columns, and their bytes.
+//! Summaries of columns and their bytes.
 
 use super::format::VERSION;
 use super::*;

@@ -1,4 +1,4 @@
-//! Types of blocks with components, and chunks of them as plain arrays.
+//! Block types with components, and chunks of them as plain arrays.
 
 use super::*;
 use crate::block::{BlockComponentId, BlockComponentLayout, BlockLayout};
@@ -9,7 +9,7 @@ pub const WATER: BlockId = BlockId::new(2);
 pub const FURNACE: BlockId = BlockId::new(3);
 pub const SIGN: BlockId = BlockId::new(4);
 pub const CHEST: BlockId = BlockId::new(5);
-/// One more than the last.
+/// One more than the highest block id.
 pub const KINDS: u32 = 6;
 
 pub const HEAT: BlockComponentId = BlockComponentId::new(0);
@@ -35,14 +35,12 @@ impl BlockLayout for Furniture {
     }
 }
 
-/// A block and its components.
 pub type ModelBlock = (BlockId, BTreeMap<BlockComponentId, Vec<u8>>);
 
-/// For each cell its blocks, from layer 0.
+/// The blocks of each cell, from layer 0.
 #[derive(Clone)]
 pub struct ModelChunk(pub Vec<Vec<ModelBlock>>);
 
-/// Something that can be done to a chunk.
 #[derive(Clone, Debug)]
 pub enum Edit {
     Set(usize, u8, BlockId),
@@ -52,7 +50,7 @@ pub enum Edit {
 }
 
 pub fn edits(length: usize) -> impl Strategy<Value = Vec<Edit>> {
-    // Few cells get many edits, and others make the sets of cells large.
+    // A few cells get many edits, and others make the sets of cells large.
     let cell = || prop_oneof![0..24_usize, 0..CHUNK_VOLUME, 4000..CHUNK_VOLUME];
     let layer = || prop_oneof![3 => Just(0_u8), 2 => 0..4_u8];
     let block = || (0..KINDS).prop_map(BlockId::new);
@@ -66,7 +64,7 @@ pub fn edits(length: usize) -> impl Strategy<Value = Vec<Edit>> {
     prop::collection::vec(edit, 0..length)
 }
 
-/// The value that a component gets from some bytes.
+/// The value of a component, made from some bytes.
 fn sized(layout: &BlockComponentLayout, bytes: &[u8]) -> Vec<u8> {
     layout.size.map_or(bytes, |size| &bytes[..size as usize]).to_vec()
 }
@@ -76,7 +74,7 @@ impl ModelChunk {
         Self(vec![vec![(block, BTreeMap::new())]; CHUNK_VOLUME])
     }
 
-    /// Does the same to both.
+    /// Applies the edit to the model and the chunk, and compares the results.
     pub fn edit(&mut self, chunk: &mut Chunk, edit: &Edit) {
         match edit {
             Edit::Set(cell, layer, block) => {
@@ -111,7 +109,7 @@ impl ModelChunk {
         }
     }
 
-    /// Gives each block the components that its type has, as the format does.
+    /// Adds the missing components of each block, like the format.
     pub fn complete(&mut self) {
         for (block, components) in self.0.iter_mut().flatten() {
             for layout in Furniture.components(*block) {
@@ -139,7 +137,7 @@ impl ModelChunk {
         assert_eq!(chunk.has_components(), self.0.iter().flatten().any(|(_, components)| !components.is_empty()));
     }
 
-    /// `None` if there is no such layer; what was there before, if anything, otherwise.
+    /// `None` if there is no such layer, otherwise the previous block, if any.
     fn set(&mut self, cell: usize, layer: u8, block: BlockId) -> Option<Option<BlockId>> {
         let blocks = &mut self.0[cell];
         let count = blocks.len();

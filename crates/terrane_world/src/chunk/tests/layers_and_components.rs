@@ -1,4 +1,4 @@
-//! Layers and components against plain maps.
+//! Compares layers and components with plain maps.
 
 use super::furniture::*;
 use super::*;

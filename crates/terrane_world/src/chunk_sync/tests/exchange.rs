@@ -1,4 +1,4 @@
-//! What a client learns, and what that costs.
+//! The news that a client gets, and its cost.
 
 use super::*;
 use proptest::prelude::*;
@@ -24,7 +24,7 @@ fn the_second_time_only_what_changed_is_sent() {
     second.edit(ChunkPos::new(1, 0, 1), b"a house");
     second.edit(ChunkPos::new(1, 1, 1), b"and its roof");
     second.client.look(area(0, 0, 5));
-    // Before the server has said a word.
+    // Before the server's first message.
     second.take_news();
     assert_eq!(second.told.len(), wanted);
     assert!(second.told.values().all(|(_, is_confirmed)| !is_confirmed));
@@ -61,7 +61,7 @@ fn no_more_bytes_are_sent_than_allowed() {
         folder.path().join("cache").as_path(),
         World::new(),
     );
-    // Bytes that cannot be made smaller.
+    // Incompressible bytes.
     let mut random = 1_u64;
     let mut bytes = || -> Vec<u8> {
         let mut next = || {
@@ -190,7 +190,7 @@ fn after_a_lost_connection_all_is_asked_for_again_and_little_is_sent() {
     wire.settle();
     wire.assert_right(area(0, 0, 4));
     let received = wire.client.progress().received;
-    // This time nobody tells the client.
+    // This time the client is not notified.
     wire.reconnect(SyncLimits::default());
     wire.edit(ChunkPos::new(1, 0, 0), b"meanwhile");
     (0..5).for_each(|_| wire.step());
@@ -239,7 +239,7 @@ fn what_a_server_hardly_allows_is_answered_all_the_same() {
         wire.client.look(area(0, 0, 3));
         wire.settle();
         wire.assert_right(area(0, 0, 0));
-        // What comes back into the area is as it is then.
+        // A chunk that comes back into the area has its current state.
         wire.client.look(area(2, 0, 3));
         wire.settle();
         wire.edit(ChunkPos::new(0, 0, 0), b"behind it");
@@ -257,7 +257,7 @@ fn what_is_generated_without_being_loaded_is_told_a_moment_later() {
     wire.client.look(area(0, 0, 3));
     wire.settle();
     assert_eq!(wire.told.len(), 0);
-    // Nobody tells the server.
+    // The server is not notified.
     wire.world = world(3);
     (0..60).for_each(|_| wire.step());
     wire.assert_right(area(0, 0, 3));
@@ -290,7 +290,7 @@ fn deeds() -> impl Strategy<Value = Vec<Deed>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
-    /// Whatever happens, in the end the client knows what the world has.
+    /// After any history, the client finally has the chunks of the world.
     ///
     /// Promise, multiplayer: A client is sent every later change of the chunks around it.
     /// Promise, crate: `chunk_sync` works without an app.

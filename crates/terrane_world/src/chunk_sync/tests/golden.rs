@@ -1,4 +1,4 @@
-//! The bytes of messages and of the cache, as `docs/chunk-sync.md` has them. They never change.
+//! The bytes of messages and of the cache, as documented in `docs/chunk-sync.md`. They never change.
 
 use super::*;
 use crate::block::BlockComponentRecord;
@@ -9,7 +9,7 @@ fn chunk(x: i64, y: i64, z: i64) -> ChunkPos {
     ChunkPos::new(x, y, z)
 }
 
-/// What follows the first byte of a server's message, decompressed.
+/// A server's message after the first byte, decompressed.
 fn plain(message: &ServerMessage) -> Vec<u8> {
     let encoded = message.encode();
     assert_eq!(encoded[0], 1);
@@ -86,7 +86,7 @@ fn a_cache_is_an_object_store_of_a_first_message_and_of_stacks() {
     assert_eq!(store.read("about").unwrap().unwrap().data, b"welcome");
     let stack = store.read("stack/3,1,-2").unwrap().unwrap();
     assert_eq!((stack.version, stack.data), (7, vec![1, 2, 32, 4, 1, 6, 34, 7, 2, 9, 8]));
-    // Whatever options a reader has.
+    // Any options of a reader work.
     drop(store);
     ObjectStore::open(&path, "bevy_terrane chunk cache 1", ObjectStoreOptions::default()).unwrap();
 }

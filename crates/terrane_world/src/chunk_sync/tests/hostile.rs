@@ -1,4 +1,4 @@
-//! Messages that are none.
+//! Invalid messages.
 
 use super::*;
 use proptest::prelude::*;
@@ -75,7 +75,7 @@ fn a_client_that_runs_to_and_fro_costs_little() {
     }
     let waiting = server.progress().waiting;
     assert!(waiting > 15_000);
-    // As often as messages fit into a frame: nothing is sorted anew for each.
+    // As often as messages fit into a frame: none of them causes a new sort.
     for round in 0..100_000 {
         server.receive(&ChunkQuestions { area: area(round & 1, 0, 32), questions: vec![] }.encode()).unwrap();
     }
@@ -100,7 +100,7 @@ fn a_client_that_asks_for_the_whole_world_gets_its_limits() {
     assert_eq!(server.progress().waiting, 6);
 }
 
-/// All chunks of an area of the dimension, asked for without knowing any.
+/// Questions for all chunks of an area of the dimension, without known versions.
 fn all_of(area: SyncArea) -> Vec<(ChunkPos, Option<KnownVersion>)> {
     let chunks = area.columns().into_iter().flat_map(|column| (-2..3).map(move |y| column.chunk(y)));
     chunks.map(|chunk| (chunk, None)).collect()
@@ -113,14 +113,14 @@ fn a_client_that_sends_and_never_reads_is_remembered_within_its_bound() {
     let limits = SyncLimits { chunks: 1_000, ..SyncLimits::default() };
     let mut server = server(limits);
     let mut last = area(0, 0, 6);
-    // It looks elsewhere with each message, and takes none.
+    // It requests another area with each message, and receives none.
     for x in 0..1_000 {
         last = area(x * 50, 0, 6);
         server.receive(&ChunkQuestions { area: last, questions: all_of(last) }.encode()).unwrap();
         let SyncServerProgress { chunks, waiting, .. } = server.progress();
         assert!(chunks <= 1_000 && waiting <= 1_000, "{chunks} chunks and {waiting} that wait after {x} messages");
     }
-    // What is near to it is still told.
+    // It still gets near chunks.
     assert!(server.wanted(64).is_empty(), "the first message comes before");
     server.messages(Duration::ZERO);
     server.messages(Duration::from_secs(9));
@@ -170,7 +170,7 @@ fn a_question_that_is_repeated_is_looked_up_once() {
     };
     ask(&mut server, None);
     assert_eq!(server.wanted(64), [there, nowhere, broken]);
-    // Asked again before it is known: one answer is enough.
+    // Asked again before the result is known: one answer suffices.
     ask(&mut server, None);
     find(&mut server);
     assert!(server.wanted(64).is_empty());
@@ -185,7 +185,7 @@ fn a_question_that_is_repeated_is_looked_up_once() {
     }
     let SyncServerProgress { looked_up, current, waiting, .. } = server.progress();
     assert_eq!((looked_up, current, waiting), (3, 1_000, 0));
-    // A change is looked up, and so is what the client has lost.
+    // Changed chunks are looked up again, and so are chunks that the client has lost.
     server.changed(nowhere);
     ask(&mut server, None);
     assert_eq!(server.wanted(64), [there, nowhere]);
@@ -200,7 +200,7 @@ fn what_could_not_be_read_is_looked_up_again_and_told_once_it_can_be() {
     server.receive(&ChunkQuestions { area: area(0, 0, 4), questions }.encode()).unwrap();
     assert_eq!(server.wanted(64), [low, high]);
     [low, high].into_iter().for_each(|chunk| server.found(chunk, Err(())));
-    // One chunk of the column is enough to see that the disk is there again.
+    // One chunk of the column suffices to notice that the disk works again.
     server.messages(Duration::from_secs(20));
     assert_eq!(server.wanted(64), [low]);
     server.found(low, Err(()));
@@ -225,7 +225,7 @@ fn what_is_out_of_sight_waits_until_it_is_seen() {
     server.messages(Duration::from_secs(10));
     server.changed(questions[0].0);
     assert!(server.wanted(usize::MAX).is_empty());
-    // The viewer comes near, and goes on.
+    // The viewer approaches, and moves on.
     server.see(Some(SyncArea { vertical: u32::MAX, ..area(5, 0, 5) }));
     server.messages(Duration::from_secs(11));
     let seen = server.wanted(usize::MAX);

@@ -1,4 +1,4 @@
-//! What a cache keeps, and how large it gets.
+//! The content and the size of a cache.
 
 use super::*;
 use std::fs;
@@ -80,7 +80,7 @@ fn a_cache_that_does_not_know_its_server_any_more_begins_anew() {
     let path = folder.path().join("cache");
     let world = visit(&path, world(1), area(0, 0, 1));
     let mut bytes = fs::read(&path).unwrap();
-    // The object is in a block of its own, whose trailer ends in its key.
+    // The object has a block of its own, whose trailer ends in its key.
     let blocks = bytes.chunks_exact_mut(4_096).skip(1);
     let about = blocks.filter(|block| block[4_053..4_058] == *b"about").last().unwrap();
     about[100] ^= 1;

@@ -1,34 +1,34 @@
-//! How much is missing in a disc, a square or a box.
+//! Counts the missing columns of a disc, a square or a box.
 
 use super::DistanceGraph;
 use super::disc::{Area, Disc};
 use super::tree::{ROOT, Square, TILE, Tree};
 use crate::space::{BatchPos, ColumnArea, ColumnPos, bits};
 
-/// How many columns of an area are missing, and how many it has.
+/// The number of missing columns of an area, and of all its columns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Completion {
-    /// The missing columns. Stops at `u64::MAX`.
+    /// The number of missing columns, capped at `u64::MAX`.
     pub missing: u64,
-    /// All columns. Stops at `u64::MAX`.
+    /// The number of all columns, capped at `u64::MAX`.
     pub total: u64,
 }
 
 impl Completion {
-    /// The part that is completed, from 0 to 1: 1 if and only if nothing is missing.
+    /// The completed fraction, from 0 to 1. It is 1 if and only if no column is missing.
     pub fn fraction(self) -> f64 {
         let Self { missing, total } = self;
         if missing == 0 {
             return 1.0;
         }
-        // Close to 1 a division may round up to it.
+        // Close to 1, the division may round up to 1.
         (total.saturating_sub(missing) as f64 / total as f64).min(1.0 - f64::EPSILON)
     }
 }
 
 impl DistanceGraph {
-    /// How many columns of the area are not completed. Takes time in proportion to what is kept of the graph there, and to the edge
-    /// of the area where some of it is missing.
+    /// The number of columns of the area that are not completed. Takes time in proportion to the nodes of the graph in
+    /// the area, and to the edge of the area where columns are missing.
     pub fn count_missing_in(&self, area: &ColumnArea) -> u128 {
         let roots: Vec<_> = self.tree.roots().filter(|(root, _)| touches(area, root.bounds())).collect();
         let in_roots = roots.iter().map(|(root, number)| self.tree.missing_in(area, *root, Square::Node(*number)));
@@ -40,14 +40,14 @@ impl DistanceGraph {
         missing + (area.columns() - beside)
     }
 
-    /// How many columns of the area are completed.
+    /// The number of completed columns of the area.
     pub fn count_completed_in(&self, area: &ColumnArea) -> u64 {
         let completed = area.columns() - self.count_missing_in(area);
         u64::try_from(completed).unwrap_or(u64::MAX)
     }
 }
 
-/// Whether so many roots are all that have columns of the area. Of a wide area it is not found out.
+/// Returns `true` if this is the number of all roots that intersect the area. Always `false` for a wide area.
 fn is_covered(of: &ColumnArea, roots: usize) -> bool {
     const MOST: u64 = 64;
     let Some((min, max)) = of.bounds() else { return true };
@@ -65,7 +65,7 @@ fn disc(of: &ColumnArea) -> Option<Disc> {
     if let ColumnArea::Disc { center, radius } = *of { Some(Disc { center, radius }) } else { None }
 }
 
-/// What a square or a box has of the rectangle; `None` if that is nothing.
+/// The intersection of a square or a box with the rectangle; `None` if it is empty.
 fn overlap(of: &ColumnArea, (min, max): (ColumnPos, ColumnPos)) -> Option<(ColumnPos, ColumnPos)> {
     let (low, high) = of.bounds()?;
     let (min, max) =
@@ -73,30 +73,28 @@ fn overlap(of: &ColumnArea, (min, max): (ColumnPos, ColumnPos)) -> Option<(Colum
     (min.x <= max.x && min.z <= max.z).then_some((min, max))
 }
 
-/// Whether the area has a column of the rectangle.
 fn touches(of: &ColumnArea, rectangle: (ColumnPos, ColumnPos)) -> bool {
     disc(of).map_or_else(|| overlap(of, rectangle).is_some(), |disc| disc.nearest(rectangle).is_some())
 }
 
-/// Whether the area has the whole rectangle.
 fn contains(of: &ColumnArea, rectangle: (ColumnPos, ColumnPos)) -> bool {
     disc(of).map_or_else(|| overlap(of, rectangle) == Some(rectangle), |disc| disc.contains(rectangle))
 }
 
-/// How many columns of a rectangle that it touches the area has.
+/// The number of columns in the intersection of the area and a rectangle, which must not be empty.
 fn columns_in(of: &ColumnArea, rectangle: (ColumnPos, ColumnPos)) -> u64 {
     let width = |min: i64, max: i64| max.abs_diff(min) + 1;
     let in_overlap = || overlap(of, rectangle).map_or(0, |(min, max)| width(min.x, max.x) * width(min.z, max.z));
     disc(of).map_or_else(in_overlap, |disc| disc.columns_in(rectangle))
 }
 
-/// Those of the columns of a batch that the area has.
+/// The columns of a batch that lie in the area.
 fn mask_in(of: &ColumnArea, batch: BatchPos, columns: u16) -> u16 {
     disc(of).map_or_else(|| columns & of.mask(batch), |disc| disc.mask_of(batch, columns))
 }
 
 impl Tree {
-    /// How many columns of a square are not completed and belong to an area.
+    /// The number of columns in the intersection of a square and an area that are not completed.
     fn missing_in(&self, of: &ColumnArea, square_area: Area, square: Square) -> u64 {
         let rectangle = square_area.bounds();
         if square == Square::Full || !touches(of, rectangle) {
@@ -134,7 +132,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    /// Around zero and beside both edges of the world.
+    /// Positions around zero and near both edges of the world.
     fn origin() -> impl Strategy<Value = ColumnPos> {
         let place = || prop_oneof![-3_000..3_000_i64, Just(i64::MIN), Just(i64::MAX), Just(1 << 40)];
         (place(), place()).prop_map(|(x, z)| ColumnPos::new(x, z))
@@ -166,7 +164,7 @@ mod tests {
         area.batches().for_each(|(batch, mask)| _ = graph.mark_batch(batch, mask));
     }
 
-    /// The square of the highest level that has the column, full.
+    /// A graph in which the root square with this column is full.
     fn full_root(column: ColumnPos) -> DistanceGraph {
         let mut graph = DistanceGraph::new();
         let corner = ColumnPos::new(column.x >> 11 << 11, column.z >> 11 << 11);

@@ -1,8 +1,8 @@
-//! The exact disc of a search, and the squares of columns it is held against.
+//! The exact disc of a search, and its tests against squares of columns.
 
 use crate::space::{BatchPos, ColumnPos, bits, gap};
 
-/// A square of the tree: a batch at level 0, 8 x 8 of the level below at every level above.
+/// A square of the tree: a batch at level 0, and 8 x 8 squares of the level below at each higher level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Area {
     pub level: u32,
@@ -11,7 +11,7 @@ pub(super) struct Area {
 }
 
 impl Area {
-    /// The area of that level which holds the batch.
+    /// The area of this level that contains the batch.
     pub fn of(batch: BatchPos, level: u32) -> Self {
         Self { level, x: batch.x >> (3 * level), z: batch.z >> (3 * level) }
     }
@@ -22,22 +22,22 @@ impl Area {
         Self { level: self.level - 1, x: (self.x << 3) + x, z: (self.z << 3) + z }
     }
 
-    /// The batch with the lowest coordinates: at level 0 the batch itself.
+    /// The batch with the lowest coordinates; at level 0 the batch itself.
     pub fn min_batch(self) -> BatchPos {
         BatchPos::new(self.x << (3 * self.level), self.z << (3 * self.level))
     }
 
-    /// Columns along one edge of an area of that level, as a power of two.
+    /// The width in columns of an area of this level, as a power of two.
     pub const fn shift(level: u32) -> u32 {
         2 + 3 * level
     }
 
-    /// How many columns an area of that level holds.
+    /// The number of columns in an area of this level.
     pub const fn column_count(level: u32) -> u64 {
         16 << (6 * level)
     }
 
-    /// Its lowest and its highest column, on both axes.
+    /// The lowest and the highest column on both axes.
     pub fn bounds(self) -> (ColumnPos, ColumnPos) {
         let shift = Self::shift(self.level);
         let size = (1 << shift) - 1;
@@ -48,7 +48,7 @@ impl Area {
 
 /// All columns with `dx^2 + dz^2 <= radius^2` around a centre.
 ///
-/// A radius is 32 bits wide, so the square of every distance *within* the disc fits `u64`; what is farther away is
+/// A radius has 32 bits, so the square of every distance *within* the disc fits into `u64`. Larger distances are
 /// `None` and never squared.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Disc {
@@ -61,7 +61,7 @@ impl Disc {
         u64::from(self.radius).pow(2)
     }
 
-    /// The square of the distance, if it is within the disc.
+    /// The squared distance, if it is within the disc.
     pub fn within(&self, x: u64, z: u64) -> Option<u64> {
         let radius = u64::from(self.radius);
         if x > radius || z > radius {
@@ -70,18 +70,18 @@ impl Disc {
         (x * x).checked_add(z * z).filter(|distance| *distance <= self.radius_squared())
     }
 
-    /// The squared distance of the nearest column of the rectangle, if that is within the disc.
+    /// The squared distance of the nearest column of the rectangle, if it is within the disc.
     pub fn nearest(&self, (min, max): (ColumnPos, ColumnPos)) -> Option<u64> {
         self.within(gap(self.center.x, min.x, max.x), gap(self.center.z, min.z, max.z))
     }
 
-    /// Whether the disc holds the whole rectangle.
+    /// Returns `true` if the disc contains the whole rectangle.
     pub fn contains(&self, (min, max): (ColumnPos, ColumnPos)) -> bool {
         let far = |center: i64, min: i64, max: i64| center.abs_diff(min).max(center.abs_diff(max));
         self.within(far(self.center.x, min.x, max.x), far(self.center.z, min.z, max.z)).is_some()
     }
 
-    /// The squared distance of the nearest column of `mask` that is within the disc.
+    /// The squared distance of the nearest column of `mask` within the disc.
     pub fn nearest_of(&self, batch: BatchPos, mask: u16) -> Option<u64> {
         if mask == u16::MAX {
             return self.nearest(Area::of(batch, 0).bounds());
@@ -89,13 +89,13 @@ impl Disc {
         bits(u64::from(mask)).filter_map(|bit| self.distance_squared(batch.column(bit))).min()
     }
 
-    /// The square of a column's distance, if it is within the disc.
+    /// The squared distance of a column, if it is within the disc.
     #[inline]
     pub fn distance_squared(&self, column: ColumnPos) -> Option<u64> {
         self.within(self.center.x.abs_diff(column.x), self.center.z.abs_diff(column.z))
     }
 
-    /// Those columns of the mask that are in the disc.
+    /// The columns of the mask that lie in the disc.
     pub fn mask_of(&self, batch: BatchPos, mask: u16) -> u16 {
         if self.contains(Area::of(batch, 0).bounds()) {
             return mask;
@@ -104,7 +104,7 @@ impl Disc {
         bits(u64::from(mask)).filter(inside).fold(0, |mask, bit| mask | 1 << bit)
     }
 
-    /// How many columns of the rectangle are in the disc. Takes time in proportion to the rows that the two have in common.
+    /// The number of columns of the rectangle in the disc. Takes time in proportion to the rows that both share.
     pub fn columns_in(&self, (min, max): (ColumnPos, ColumnPos)) -> u64 {
         let reach = u64::from(self.radius);
         let first = min.z.max(self.center.z.saturating_sub_unsigned(reach));

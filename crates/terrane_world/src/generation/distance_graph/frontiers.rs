@@ -1,20 +1,20 @@
-//! What searches must be told, and the searches that are kept.
+//! The kept searches, and the changes that they must be notified of.
 
 use super::search::{Frontier, Sought};
 use crate::space::{BatchPos, ColumnPos};
 
-/// How many searches are kept: about one for each viewer that is asked for in turn.
+/// The number of searches that are kept: about one for each viewer that is served in turn.
 const MAX_FRONTIERS: usize = 32;
-/// How many changes are remembered for the searches that have not seen them.
+/// The number of changes that are remembered for searches that have not seen them.
 const MAX_CHANGES: usize = 4096;
 
-/// The batches in which something appeared that a search looks for, the latest of them.
+/// The latest batches in which wanted columns appeared.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Changes {
     batches: Vec<BatchPos>,
-    /// How many were dropped before the first of `batches`.
+    /// The number of entries that were dropped before the first of `batches`.
     dropped: u64,
-    /// Whether a search has read the last one: until then it need not be noted again.
+    /// `true` if a search has read the last entry. Until then, that batch need not be added again.
     read: bool,
 }
 
@@ -32,32 +32,32 @@ impl Changes {
         self.read = false;
     }
 
-    /// What was noted since, unless part of it is forgotten.
+    /// The changes since `seen`; `None` if some of them were dropped.
     pub fn since(&self, seen: u64) -> Option<&[BatchPos]> {
         self.batches.get(usize::try_from(seen.checked_sub(self.dropped)?).ok()?..)
     }
 
-    /// A search has read all of it. Gives what it has seen then.
+    /// Marks all changes as read, and returns the new value of `seen`.
     pub fn read_to_end(&mut self) -> u64 {
         self.read = true;
         self.dropped + self.batches.len() as u64
     }
 }
 
-/// The searches that are kept, one a centre, the longest unused replaced first.
+/// The kept searches, one per centre. The least recently used one is replaced first.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Frontiers {
-    /// Each with its last use.
+    /// Each search with the time of its last use.
     kept: Vec<(u64, Frontier)>,
-    /// The batches in which a column is missing or unclaimed again.
+    /// The batches with columns that are missing or unclaimed again.
     reopened: Changes,
     uses: u64,
-    /// Where something was found last around which centre, which says how far to look from one nearby.
+    /// The last centre and the distance of its result: a hint for the next search nearby.
     last: Option<(ColumnPos, u64)>,
 }
 
 impl Frontiers {
-    /// A column of the batch is missing or unclaimed again.
+    /// Records that a column of the batch is missing or unclaimed again.
     #[inline]
     pub fn reopen(&mut self, batch: BatchPos) {
         if !self.kept.is_empty() {
@@ -65,7 +65,7 @@ impl Frontiers {
         }
     }
 
-    /// The batch with the nearest column of the disc that is sought.
+    /// The batch with the nearest wanted column in the disc.
     pub fn nearest(&mut self, sought: &mut Sought<'_>, center: ColumnPos, radius: u32) -> Option<(BatchPos, u64)> {
         let index = self.kept.iter().position(|(_, search)| search.center == center);
         let index = index.unwrap_or_else(|| {
@@ -87,15 +87,14 @@ impl Frontiers {
         found
     }
 
-    /// How many candidates all searches keep: tests hold it against what it may grow to.
+    /// The number of candidates of all searches, which tests compare with its bound.
     #[cfg(test)]
     pub fn candidate_count(&self) -> usize {
         self.kept.iter().map(|(_, search)| search.candidate_count()).sum()
     }
 }
 
-/// The square of a distance at which something lies, if what was found around another centre is still there and not too far
-/// off.
+/// A squared distance that reaches the result of another centre, if that result still exists and is not too far away.
 fn reach_squared((other, distance_squared): (ColumnPos, u64), center: ColumnPos) -> Option<u64> {
     let drift = other.x.abs_diff(center.x).saturating_add(other.z.abs_diff(center.z));
     let reach = distance_squared.isqrt() + 1;

@@ -1,4 +1,4 @@
-//! Who is told of completed columns, and what each was told of already.
+//! Listeners: notified of completed columns, each with the set of columns that it already has.
 
 use super::disc::Disc;
 use super::frontiers::Changes;
@@ -8,18 +8,17 @@ use super::work::BatchColumns;
 use crate::space::{BatchPos, ColumnPos};
 use std::collections::BTreeMap;
 
-/// Names one that [collects completed columns](super::DistanceGraph::collect_completed_in_range) from the graph that
-/// gave the id. Ids are never given again.
+/// The id of a listener, which [collects completed columns](super::DistanceGraph::collect_completed_in_range) from the
+/// graph that assigned the id. Ids are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ListenerId(u64);
 
-/// All listeners of a graph.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Listeners {
-    /// What each was given, a subset of what is completed and as small in memory, and its search.
+    /// The columns that each listener has, a subset of the completed ones and as compact, and its search.
     all: BTreeMap<ListenerId, (Tree, Frontier)>,
     next_id: u64,
-    /// Batches in which a column is to be given that was not before.
+    /// Batches with columns that became available to listeners.
     appeared: Changes,
 }
 
@@ -42,33 +41,33 @@ impl Listeners {
         }
     }
 
-    /// These columns are missing now: if they are completed again, they are given again.
+    /// Removes columns that are now missing from all listeners, so that they are returned again once completed.
     pub fn unmarked(&mut self, batch: BatchPos, mask: u16) {
         for (given, _) in self.all.values_mut() {
             given.remove(batch, mask);
         }
     }
 
-    /// This completed column is to be given again to whoever has it.
+    /// Makes all listeners that have this completed column get it again.
     pub fn edited(&mut self, batch: BatchPos, mask: u16) {
         self.unmarked(batch, mask);
         self.completed(batch);
     }
 
-    /// The listener has these columns already, from elsewhere.
+    /// Records that the listener already has these columns.
     pub fn note_given(&mut self, id: ListenerId, batch: BatchPos, mask: u16) -> Option<()> {
         self.all.get_mut(&id)?.0.add(batch, mask);
         Some(())
     }
 
-    /// The listener has these columns no more: they are to be given again.
+    /// Records that the listener no longer has these columns, so that they are returned again.
     pub fn take_back(&mut self, id: ListenerId, batch: BatchPos, mask: u16) -> Option<()> {
         self.all.get_mut(&id)?.0.remove(batch, mask);
         self.completed(batch);
         Some(())
     }
 
-    /// Gives up to `max` columns, and answers how many.
+    /// Appends up to `max` columns and returns their number.
     pub fn collect(
         &mut self,
         id: ListenerId,

@@ -1,4 +1,4 @@
-//! Where the masks of partial batches are: packed lists of up to 4, 8, 16 or 32, and tables of 64.
+//! Storage for the masks of partial batches: packed lists of up to 4, 8, 16 or 32, and tables of 64.
 
 use crate::space::bits;
 
@@ -7,11 +7,11 @@ use crate::space::bits;
 pub(super) struct List(u32);
 
 const CLASS_SHIFT: u32 = 29;
-/// The class of the tables, whose masks are at the place of their bit instead of one after the other.
+/// The class of tables, which store each mask at the index of its bit instead of packed.
 const TABLE: u32 = 4;
 
 impl List {
-    /// No masks.
+    /// The empty list.
     pub const NONE: Self = Self(u32::MAX);
 
     fn new(class: u32, number: u32) -> Self {
@@ -26,7 +26,7 @@ impl List {
         self.0 & ((1 << CLASS_SHIFT) - 1)
     }
 
-    /// How many masks it has room for.
+    /// The number of masks that fit.
     fn room(self) -> u32 {
         if self == Self::NONE { 0 } else { 4 << self.class() }
     }
@@ -37,18 +37,18 @@ impl List {
     }
 }
 
-/// How many of the bits below `index` are set.
+/// The number of set bits below `index`.
 #[inline]
 fn rank(bits: u64, index: u32) -> usize {
     (bits & ((1 << index) - 1)).count_ones() as usize
 }
 
-/// All lists of a tree, by class: numbered, and used again. A list does not know which masks it has: its owner keeps a bit for
-/// each, `present`.
+/// All lists of a tree, by class. They are numbered and reused. A list does not know which masks it contains: its
+/// owner stores one bit for each in `present`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Masks {
     pub lists: [Vec<u16>; 5],
-    /// The numbers of lists that are not used.
+    /// The numbers of unused lists.
     pub free: [Vec<u32>; 5],
 }
 
@@ -65,19 +65,19 @@ impl Masks {
         self.lists.get_mut(class as usize).map_or(&mut [], |lists| &mut lists[number << (class + 2)..][..4 << class])
     }
 
-    /// The mask at a bit that is present.
+    /// The mask at a bit of `present`.
     #[inline]
     pub fn get(&self, list: List, present: u64, index: u32) -> u16 {
         self.slice(list)[list.place(present, index)]
     }
 
-    /// The place of the mask at a bit that is present.
+    /// The mask at a bit of `present`, for writing.
     #[inline]
     pub fn get_mut(&mut self, list: List, present: u64, index: u32) -> &mut u16 {
         &mut self.slice_mut(list)[list.place(present, index)]
     }
 
-    /// All masks, those of lower bits first.
+    /// All masks, in ascending order of their bits.
     pub fn iter(&self, list: List, present: u64) -> impl Iterator<Item = u16> {
         let slice = self.slice(list);
         bits(present)
@@ -85,13 +85,13 @@ impl Masks {
             .map(move |(number, bit)| slice[if list.class() == TABLE { bit as usize } else { number }])
     }
 
-    /// The sum of the set bits of all masks.
+    /// The total number of set bits of all masks.
     pub fn count_ones(&self, list: List, present: u64) -> u64 {
         if present == 0 {
             return 0;
         }
         let slice = self.slice(list);
-        // A table has zeros where nothing is present.
+        // A table has zeros at bits that are not present.
         let used = if list.class() == TABLE { slice } else { &slice[..present.count_ones() as usize] };
         used.iter().map(|mask| u64::from(mask.count_ones())).sum()
     }
@@ -112,7 +112,7 @@ impl Masks {
         slice[place] = mask;
     }
 
-    /// Takes away the mask at a bit of `present`.
+    /// Removes the mask at a bit of `present`.
     pub fn remove(&mut self, list: &mut List, present: u64, index: u32) {
         let count = present.count_ones();
         if count == 1 {
@@ -126,7 +126,7 @@ impl Masks {
             let place = rank(present, index);
             self.slice_mut(*list).copy_within(place + 1..count as usize, place);
         }
-        // Not as soon as a smaller one would do: lists whose batches come and go would be moved all the time.
+        // A list shrinks late: otherwise lists with batches that come and go would be moved all the time.
         if list.class() > 0 && count <= list.room() / 2 {
             self.resize(list, present & !(1 << index), count - 1);
         }
@@ -153,12 +153,12 @@ impl Masks {
         self.slice_mut(*list).copy_from_slice(&table[..room]);
     }
 
-    /// Gives a list back.
+    /// Frees a list.
     pub fn free(&mut self, list: List) {
         let class = list.class() as usize;
         let (Some(free), Some(lists)) = (self.free.get_mut(class), self.lists.get_mut(class)) else { return };
         free.push(list.number());
-        // What was crowded once gives its memory back when it is empty.
+        // Memory of an earlier peak is freed once no list is in use.
         if free.len() > 64 && free.len() << (class + 2) == lists.len() {
             (*free, *lists) = (Vec::new(), Vec::new());
         }

@@ -1,9 +1,9 @@
-//! The search: one page of the nearest after the other, and what is kept of it between two calls.
+//! The search: pages of the nearest batches, and the state that is kept between calls.
 //!
-//! A page holds every batch of a ring around the centre that the ground still has something of, nearest first. Rings
-//! are as wide as it takes to find about as many as are asked for: a few for a centre that is asked for the first time,
-//! then twice as many as on the page before. Within the tree only what is open and reaches into the ring is visited. So
-//! the cost of an answer hardly depends on its distance, and a new centre costs little more than an old one.
+//! A page holds every batch with wanted columns in a ring around the centre, nearest first. The width of a ring is
+//! chosen to find about as many batches as requested: a few for a new centre, then twice as many as on the previous
+//! page. Only open squares of the tree that intersect the ring are visited. The cost of a result hardly depends on its
+//! distance, and a new centre costs little more than an old one.
 
 use super::disc::{Area, Disc};
 use super::frontiers::Changes;
@@ -12,19 +12,19 @@ use crate::space::{BatchPos, ColumnPos, bits, gap};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Candidates that the first page around a centre is to have.
+/// The intended number of candidates on the first page around a centre.
 const FIRST_PAGE: usize = 16;
-/// Candidates that later pages are to have at most.
+/// The maximum number of candidates on later pages.
 const LARGEST_PAGE: usize = 1024;
-/// After this many batches put back into one search it starts anew, which drops their duplicates.
+/// A search restarts after this many batches were put back into it, which removes duplicates.
 const MAX_PUT_BACK: usize = 1 << 12;
 /// Columns along one edge of a root.
 const ROOT_SIZE: u64 = 1 << Area::shift(ROOT);
 
-/// What a search looks for: columns that are completed in one tree, or all there are, and neither completed nor claimed in
-/// another one.
+/// The columns that a search looks for: the completed columns of one tree, or all columns, without those that are
+/// completed or claimed in another tree.
 pub(super) struct Sought<'a> {
-    /// `None` for all columns there are.
+    /// `None` for all columns.
     pub of: Option<&'a mut Tree>,
     pub without: &'a mut Tree,
 }
@@ -37,7 +37,7 @@ impl Sought<'_> {
         (self.of.as_ref().map_or(Square::Full, |of| of.root(root)), self.without.root(root))
     }
 
-    /// The children that may have such columns, of a square of this level.
+    /// The children of a square of this level that may have wanted columns.
     #[inline]
     fn open(&self, level: u32, (of, without): Squares) -> u64 {
         let of = match (of, &self.of) {
@@ -57,7 +57,7 @@ impl Sought<'_> {
         (of, self.without.child(without, index))
     }
 
-    /// The batches of a tile that may have fewer than 16 such columns.
+    /// The batches of a tile that may have fewer than 16 wanted columns.
     #[inline]
     fn mixed(&self, (of, without): Squares) -> u64 {
         let missing = match (of, &self.of) {
@@ -68,7 +68,6 @@ impl Sought<'_> {
         missing | if let Square::Node(tile) = without { self.without.mixed_in(tile) } else { 0 }
     }
 
-    /// Such columns of a tile's batch.
     #[inline]
     fn wanted_of(&self, (of, without): Squares, index: u32) -> u16 {
         let of = match (of, &self.of) {
@@ -79,7 +78,7 @@ impl Sought<'_> {
         of & self.without.available_of(without, index)
     }
 
-    /// Such columns of any batch.
+    /// The wanted columns of a batch.
     #[inline]
     pub fn wanted(&mut self, batch: BatchPos) -> u16 {
         let of = self.of.as_mut().map_or(FULL, |of| of.look(batch));
@@ -87,18 +86,18 @@ impl Sought<'_> {
     }
 }
 
-/// A batch with such columns, and how far the nearest of them is; ordered by that, then by z, then by x.
+/// A batch with wanted columns and the distance of the nearest of them. Ordered by distance, then by z, then by x.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Candidate {
     distance_squared: u64,
-    /// From the centre's batch to this one: z in the upper half, x in the lower one, both with the sign bit flipped.
+    /// From the centre's batch to this one: z in the upper half, x in the lower half, both with the sign bit flipped.
     offset: u64,
 }
 
 const SIGNS: u64 = 1 << 63 | 1 << 31;
 
 impl Candidate {
-    /// The last of this distance.
+    /// The greatest candidate of this distance.
     fn last_at(distance_squared: u64) -> Self {
         Self { distance_squared, offset: u64::MAX }
     }
@@ -118,26 +117,25 @@ impl Candidate {
     }
 }
 
-/// A search around one centre, continued by the next call.
+/// A search around one centre that later calls continue.
 ///
-/// Every batch with such columns and its nearest one no farther than what is `covered` has a candidate that is no
-/// farther than that. Columns that are taken away need no notice: a candidate is looked at again when it comes first.
-/// What appears is put back, which the [`Changes`] tell.
+/// Every batch whose nearest wanted column lies within `covered` has a candidate that is at most that far away.
+/// Removed columns need no notification: a candidate is checked again when it becomes the first. Batches with new
+/// columns are put back, as recorded in [`Changes`].
 #[derive(Clone, Debug)]
 pub(super) struct Frontier {
     pub center: ColumnPos,
-    /// How far it has read the changes.
+    /// The number of changes that the search has read.
     seen: u64,
-    /// The nearest last.
     page: Vec<Candidate>,
-    /// Up to here pages were made.
+    /// The end of the pages so far.
     covered: Option<Candidate>,
-    /// The last one that belongs to the page, while it is made.
+    /// The last candidate of the page that is being made.
     ceiling: Candidate,
-    /// Batches that appeared again or moved farther away, in what is covered.
+    /// Batches within `covered` that appeared again or moved farther away.
     put_back: BinaryHeap<Reverse<Candidate>>,
     page_size: usize,
-    /// How much farther the next page is to reach, as a difference of squared distances.
+    /// The extent of the next page, as a difference of squared distances.
     span: u64,
 }
 
@@ -145,7 +143,7 @@ impl Frontier {
     pub fn new(center: ColumnPos) -> Self {
         Self {
             center,
-            // Behind everything that was ever noted, so that the first use begins anew.
+            // Beyond all changes, so that the first use starts from scratch.
             seen: u64::MAX,
             page: Vec::new(),
             covered: None,
@@ -156,8 +154,8 @@ impl Frontier {
         }
     }
 
-    /// The batch with the nearest such column to `center`, if that is within the radius. A search that begins anew looks at
-    /// least as far as `hint`, the square of a distance.
+    /// The batch with the wanted column nearest to `center`, if it is within the radius. A new search extends at least
+    /// to `hint`, a squared distance.
     #[inline]
     pub fn nearest(
         &mut self,
@@ -187,7 +185,7 @@ impl Frontier {
         self.center = center;
     }
 
-    /// Something of the batch appeared.
+    /// Adds a batch again in which wanted columns appeared.
     #[inline]
     fn put_back(&mut self, batch: BatchPos, sought: &mut Sought<'_>) {
         if let Some(distance_squared) = self.disc().nearest_of(batch, sought.wanted(batch)) {
@@ -198,13 +196,13 @@ impl Frontier {
     #[inline]
     fn put_back_at(&mut self, batch: BatchPos, distance_squared: u64) {
         let candidate = Candidate::new(distance_squared, batch, self.center.batch());
-        // What lies beyond is found by a later page.
+        // A later page finds batches beyond this.
         if self.covered.is_some_and(|covered| candidate <= covered) {
             self.put_back.push(Reverse(candidate));
         }
     }
 
-    /// As wide as discs can be: it is the ring that bounds the search.
+    /// The widest possible disc: only the ring limits the search.
     fn disc(&self) -> Disc {
         Disc { center: self.center, radius: u32::MAX }
     }
@@ -240,7 +238,7 @@ impl Frontier {
         }
     }
 
-    /// Makes the next page; false if there is nothing more within the radius.
+    /// Makes the next page. Returns `false` if there is no more within the radius.
     fn turn_page(&mut self, sought: &Sought<'_>, radius_squared: u64) -> bool {
         loop {
             let start = match self.covered {
@@ -265,17 +263,17 @@ impl Frontier {
         }
     }
 
-    /// How many candidates are kept: tests hold it against what it may grow to.
+    /// The number of candidates, which tests compare with its bound.
     #[cfg(test)]
     pub fn candidate_count(&self) -> usize {
         self.page.len() + self.put_back.len()
     }
 }
 
-/// The way through the tree, which collects the candidates of a ring as the page.
+/// The walk through the tree, which collects the candidates of a ring as the page.
 impl Frontier {
     fn visit_roots(&mut self, sought: &Sought<'_>) {
-        // Of all columns there are, any root may have some, also one without a node.
+        // If all columns are wanted, any root may contain some, even one without a node.
         let Some(of) = &sought.of else { return self.visit_rings(sought) };
         let disc = self.disc();
         let nearest = |(root, _): (Area, _)| Some((disc.nearest(root.bounds())?, root));
@@ -289,8 +287,8 @@ impl Frontier {
         }
     }
 
-    /// Ring after ring of roots around that of the centre. This ends: only roots with a node can be full, so a ring
-    /// with more roots than the graph has is beyond the ceiling, or has something.
+    /// Visits ring after ring of roots around the root of the centre. Terminates because only roots with a node can be
+    /// full: a ring with more roots than the graph is beyond the ceiling or contains wanted columns.
     fn visit_rings(&mut self, sought: &Sought<'_>) {
         let (disc, center) = (self.disc(), Area::of(self.center.batch(), ROOT));
         let exists = |root: &i64| (i64::MIN >> Area::shift(ROOT)..=i64::MAX >> Area::shift(ROOT)).contains(root);
@@ -306,7 +304,7 @@ impl Frontier {
                 return;
             }
             for z in (center.z - ring..=center.z + ring).filter(exists) {
-                // The first and the last row are whole, the others have only their two ends in the ring.
+                // The first and the last row are complete; the others only have their two ends in the ring.
                 let step = if (z - center.z).abs() == ring { 1 } else { 2 * ring as usize };
                 for x in (center.x - ring..=center.x + ring).step_by(step).filter(exists) {
                     let root = Area { level: ROOT, x, z };
@@ -388,7 +386,7 @@ impl Frontier {
             return;
         }
         self.page.push(candidate);
-        // The ring was wider than it need be: of what is found, the nearer half is enough.
+        // The ring was wider than necessary, so the nearer half of the candidates suffices.
         if self.page.len() >= 2 * self.page_size {
             self.page.select_nth_unstable(self.page_size - 1);
             self.page.truncate(self.page_size);
@@ -397,23 +395,23 @@ impl Frontier {
     }
 }
 
-/// The squared gaps between a centre and each of 8 stretches of `size` columns, side by side from `min`.
+/// The squared gaps between a centre and each of 8 adjacent stretches of `size` columns, starting at `min`.
 #[inline]
 fn gaps_squared(center: i64, min: i64, size: i64) -> [u64; 8] {
     std::array::from_fn(|place| {
         let min = min + place as i64 * size;
         let gap = gap(center, min, min + (size - 1));
-        // No disc reaches there.
+        // No disc reaches this far.
         if gap > u64::from(u32::MAX) { u64::MAX } else { gap * gap }
     })
 }
 
-/// The places 0 to 7 from the nearest to the farthest, where the gaps fall and then rise.
+/// The places 0 to 7 from the nearest to the farthest. The gaps fall and then rise.
 #[inline]
 fn outwards(gaps: &[u64; 8]) -> [u32; 8] {
     let mut order = [0; 8];
     let (mut left, mut right) = (0, 7);
-    // From the farthest backwards: that is always one of the ends.
+    // From the farthest backwards, because the farthest is always one of the ends.
     for place in order.iter_mut().rev() {
         if gaps[left as usize] > gaps[right as usize] {
             *place = left;

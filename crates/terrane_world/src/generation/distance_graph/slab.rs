@@ -1,8 +1,8 @@
-//! Numbered slots that grow without leaving much unused.
+//! Numbered slots that grow with little unused memory.
 
 use std::ops::{Index, IndexMut};
 
-/// Values by number; numbers of removed values are used again.
+/// Values by number. Numbers of removed values are reused.
 #[derive(Clone, Debug)]
 pub(super) struct Slab<T> {
     pub slots: Vec<T>,
@@ -27,15 +27,15 @@ impl<T> Slab<T> {
             self.slots.reserve_exact((self.slots.len() / 32).max(8));
         }
         self.slots.push(value);
-        // Memory ends long before the numbers do.
+        // Memory runs out long before the numbers do.
         (self.slots.len() - 1) as u32
     }
 
-    /// Gives the number back; the value stays in its slot until another takes the place.
+    /// Frees the number. The value stays in its slot until another value replaces it.
     #[inline]
     pub fn remove(&mut self, number: u32) {
         self.free.push(number);
-        // What was crowded once gives its memory back when it is empty.
+        // Memory of an earlier peak is freed once all slots are free.
         if self.free.len() == self.slots.len() && self.slots.len() > 64 {
             *self = Self::default();
         }

@@ -1,4 +1,4 @@
-//! The graph against a set of columns.
+//! Compares the graph with a set of columns.
 
 mod model;
 mod scenarios;
@@ -8,13 +8,13 @@ mod workloads;
 use super::*;
 
 impl DistanceGraph {
-    /// Bytes on the heap that what is completed and claimed takes.
+    /// The heap memory of completed and claimed columns in bytes.
     pub(super) fn memory(&self) -> usize {
         self.tree.memory()
     }
 }
 
-/// All columns of the disc, in no order, without any that would lie beyond `i64`.
+/// All columns of the disc in no particular order, without any beyond `i64`.
 fn disc(center: ColumnPos, radius: u32) -> impl Iterator<Item = ColumnPos> {
     let r = i64::from(radius);
     (-r..=r).flat_map(move |dz| {

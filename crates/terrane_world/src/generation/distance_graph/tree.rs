@@ -1,8 +1,8 @@
-//! The tree of completed columns: a full square is one bit in its parent, an empty one is nothing.
+//! The tree of completed columns: a full square is one bit in its parent, an empty one takes no memory.
 //!
-//! A root has 8 x 8 branches, a branch 8 x 8 tiles, a tile 8 x 8 batches. Only squares that are neither full nor empty
-//! have a node, and tiles with a claim in them. Nodes are numbered slots, so that the last tile can be remembered by
-//! its number: most changes are in the same tile as the one before.
+//! A root has 8 x 8 branches, a branch 8 x 8 tiles, and a tile 8 x 8 batches. Only squares that are neither full nor
+//! empty have a node, and tiles with claims. Nodes are numbered slots, so that the last tile can be remembered by its
+//! number: most changes are in the same tile as the change before.
 
 mod squares;
 #[cfg(test)]
@@ -30,18 +30,18 @@ const NONE: u32 = u32::MAX;
 pub(super) enum Square {
     Empty,
     Full,
-    /// A node of its level, by number.
+    /// The number of a node of its level.
     Node(u32),
 }
 
 /// A node of level 2 or 3.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Branch {
-    /// Children with nothing missing.
+    /// Children without missing columns.
     pub full: u64,
     /// Children with a node.
     pub kept: u64,
-    /// The numbers of those nodes, in the order of their bits.
+    /// The numbers of the child nodes, in the order of their bits.
     children: Vec<u32>,
 }
 
@@ -93,13 +93,13 @@ impl Branch {
 /// A node of level 1.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tile {
-    /// Batches with nothing missing.
+    /// Batches without missing columns.
     pub full: u64,
-    /// Batches with completed and with missing columns.
+    /// Batches with both completed and missing columns.
     pub partial: u64,
-    /// Their masks.
+    /// The masks of the partial batches.
     list: List,
-    /// The number of its [`ClaimTable`], if a column of it is claimed.
+    /// The number of the tile's [`ClaimTable`], if it has claimed columns.
     claims: u32,
 }
 
@@ -109,7 +109,7 @@ impl Tile {
     }
 }
 
-/// The claimed columns of a tile. In a slot that is free all of it is 0.
+/// The claimed columns of a tile. All zero in a free slot.
 #[derive(Clone, Copy, Debug)]
 struct ClaimTable {
     /// Batches with a claimed column.
@@ -119,21 +119,21 @@ struct ClaimTable {
 
 const NO_CLAIMS: ClaimTable = ClaimTable { any: 0, masks: [0; 64] };
 
-/// Every root with a completed or a claimed column.
+/// All roots with completed or claimed columns.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tree {
-    /// Nodes of level 3 by z, then x. A full root is one with 64 full children.
+    /// Nodes of level 3 by z, then x. A full root has 64 full children.
     roots: FxHashMap<(i64, i64), u32>,
     /// Nodes of levels 2 and 3.
     branches: Slab<Branch>,
     tiles: Slab<Tile>,
     masks: Masks,
     claims: Slab<ClaimTable>,
-    /// The tile that was last looked for and has a node, at its place x, z >> 3; `None` if that node is gone.
+    /// The last used tile with a node: its x and z in batches >> 3, and its number; `None` if that node was removed.
     recent: Option<(i64, i64, u32)>,
 }
 
-/// The place of the child of a node of `level` that holds the batch.
+/// The index of the child of a node of `level` that contains the batch.
 #[inline]
 pub(super) fn child_index(batch: BatchPos, level: u32) -> u32 {
     let shift = 3 * (level - 1);
@@ -145,7 +145,7 @@ impl Tree {
         (batch.z >> (3 * ROOT), batch.x >> (3 * ROOT))
     }
 
-    /// The roots with a node, by z, then x, in no order.
+    /// The roots with a node, in no particular order.
     pub fn roots(&self) -> impl ExactSizeIterator<Item = (Area, u32)> {
         self.roots.iter().map(|(&(z, x), &number)| (Area { level: ROOT, x, z }, number))
     }
@@ -166,7 +166,7 @@ impl Tree {
         self.roots.get(&(root.z, root.x)).map_or(Square::Empty, |number| Square::Node(*number))
     }
 
-    /// The square of level 1 that holds the batch.
+    /// The square of level 1 that contains the batch.
     fn find(&self, batch: BatchPos) -> Square {
         let Some(&root) = self.roots.get(&Self::root_key(batch)) else { return Square::Empty };
         match self.branches[root].child(child_index(batch, ROOT)) {
@@ -175,7 +175,7 @@ impl Tree {
         }
     }
 
-    /// Like [`Self::find`], quicker in the tile that was last found.
+    /// Like [`Self::find`], but faster in the last used tile.
     #[inline]
     fn locate(&mut self, batch: BatchPos) -> Square {
         match self.recent {
@@ -193,12 +193,12 @@ impl Tree {
         square
     }
 
-    /// Which columns of the batch are completed.
+    /// The completed columns of the batch.
     pub fn completed(&self, batch: BatchPos) -> u16 {
         self.completed_of(self.find(batch), child_index(batch, TILE))
     }
 
-    /// The same as [`Self::completed`], quicker near the last one.
+    /// Like [`Self::completed`], but faster in the last used tile.
     #[inline]
     pub fn look(&mut self, batch: BatchPos) -> u16 {
         let square = self.locate(batch);
@@ -231,7 +231,7 @@ impl Tree {
         }
     }
 
-    /// The full children of a square of that level.
+    /// The full children of a square of this level.
     #[inline]
     pub fn full_in(&self, level: u32, square: Square) -> u64 {
         match square {
@@ -242,7 +242,7 @@ impl Tree {
         }
     }
 
-    /// The children with completed columns, of a square of that level.
+    /// The children of a square of this level that have completed columns.
     #[inline]
     pub fn completed_in_some(&self, level: u32, square: Square) -> u64 {
         match square {
@@ -253,7 +253,7 @@ impl Tree {
         }
     }
 
-    /// Which columns of the batch are claimed.
+    /// The claimed columns of the batch.
     pub fn claimed(&self, batch: BatchPos) -> u16 {
         match self.find(batch) {
             Square::Node(tile) => self.claimed_in(tile, child_index(batch, TILE)),
@@ -280,20 +280,20 @@ impl Tree {
         if claims == NONE { 0 } else { self.claims[claims].masks[index as usize] }
     }
 
-    /// Batches of a tile in which not every column is missing and unclaimed, besides the full ones.
+    /// The partial batches of a tile, and the batches with claims; not the full ones.
     #[inline]
     pub fn mixed_in(&self, tile: u32) -> u64 {
         let tile = &self.tiles[tile];
         tile.partial | if tile.claims == NONE { 0 } else { self.claims[tile.claims].any }
     }
 
-    /// How many columns of a tile are completed.
+    /// The number of completed columns of a tile.
     pub fn count_in(&self, tile: u32) -> u64 {
         let tile = &self.tiles[tile];
         16 * u64::from(tile.full.count_ones()) + self.masks.count_ones(tile.list, tile.partial)
     }
 
-    /// Completes columns of a batch and ends their claims; answers which were completed before.
+    /// Completes columns of a batch and ends their claims. Returns the columns that were already completed.
     #[inline]
     pub fn add(&mut self, batch: BatchPos, mask: u16) -> u16 {
         let number = match self.locate(batch) {
@@ -338,7 +338,7 @@ impl Tree {
         before
     }
 
-    /// Makes columns of a batch missing, their claims stay; answers which were completed before.
+    /// Makes columns of a batch missing; their claims stay. Returns the columns that were completed.
     pub fn remove(&mut self, batch: BatchPos, mask: u16) -> u16 {
         let number = match self.locate(batch) {
             Square::Node(number) => number,
@@ -366,11 +366,11 @@ impl Tree {
         before
     }
 
-    /// Claims columns of the batch, which are missing and unclaimed.
+    /// Claims columns of the batch. They must be missing and unclaimed.
     pub fn claim(&mut self, batch: BatchPos, mask: u16) {
         let number = match self.locate(batch) {
             Square::Node(number) => number,
-            // A full one has nothing missing.
+            // A full tile has no missing columns.
             Square::Full => return,
             Square::Empty => self.open(batch),
         };
@@ -384,7 +384,7 @@ impl Tree {
         table.masks[index as usize] |= mask;
     }
 
-    /// Ends the claims of columns of the batch; answers which were claimed.
+    /// Ends claims of columns of the batch. Returns the columns that were claimed.
     pub fn release(&mut self, batch: BatchPos, mask: u16) -> u16 {
         let Square::Node(number) = self.locate(batch) else { return 0 };
         if self.tiles[number].claims == NONE {
@@ -395,7 +395,7 @@ impl Tree {
         ended
     }
 
-    /// Only for a tile that has a claim.
+    /// The tile must have a claim table.
     #[inline]
     fn end_claims(&mut self, tile: u32, index: u32, mask: u16) -> u16 {
         let tile = &mut self.tiles[tile];
@@ -416,7 +416,7 @@ impl Tree {
         ended
     }
 
-    /// The node of level 2 that holds the batch, made if there is none.
+    /// The node of level 2 that contains the batch, created if necessary.
     fn open_branch(&mut self, batch: BatchPos) -> u32 {
         let root = *self.roots.entry(Self::root_key(batch)).or_insert_with(|| self.branches.insert(Branch::default()));
         let index = child_index(batch, ROOT);
@@ -429,7 +429,7 @@ impl Tree {
         branch
     }
 
-    /// Makes a node for the batch's tile, which has none: it is all empty or all full.
+    /// Creates a node for the batch's tile, which is empty or full.
     #[inline(never)]
     fn open(&mut self, batch: BatchPos) -> u32 {
         let branch = self.open_branch(batch);
@@ -449,7 +449,7 @@ impl Tree {
         }
     }
 
-    /// Removes the node of the batch's tile, which is all full, or all empty, and has no claim.
+    /// Removes the node of the batch's tile, which is full or empty and has no claims.
     #[inline(never)]
     fn close(&mut self, batch: BatchPos, number: u32) {
         let Tile { full, list, .. } = self.tiles[number];

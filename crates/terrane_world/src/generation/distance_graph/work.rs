@@ -1,14 +1,14 @@
-//! [`BatchColumns`]: what is handed out.
+//! [`BatchColumns`]: the columns of a claim.
 
 use crate::space::{BatchPos, ColumnPos};
 use std::fmt;
 use std::ops::BitAnd;
 
-/// Columns of one batch in the order of their distance from a centre: a small value that can be copied, and an iterator.
+/// Columns of one batch in order of their distance from a centre: a small value that can be copied, and an iterator.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct BatchColumns {
     batch: BatchPos,
-    /// Bits of the columns, 4 binary digits each, the first in the lowest.
+    /// The bits of the columns, 4 binary digits each, the first in the lowest digits.
     order: u64,
     len: u8,
 }
@@ -18,8 +18,8 @@ impl BatchColumns {
     pub(super) fn nearest_first(batch: BatchPos, mask: u16, center: ColumnPos) -> Self {
         let first = batch.column(0);
         let (x, z) = (i128::from(first.x) - i128::from(center.x), i128::from(first.z) - i128::from(center.z));
-        // Compared to the batch's first column, at (x, z), column (i, j) is farther by 2xi + i^2 + 2zj + j^2. Unlike
-        // the squares themselves that cannot overflow, and a column's bit is its place by z, then x.
+        // Relative to the batch's first column, at (x, z), column (i, j) is farther by 2xi + i^2 + 2zj + j^2. Unlike
+        // the squares themselves, this cannot overflow. A column's bit orders by z, then x.
         const NEAR: i128 = 1 << 40;
         if (-NEAR..NEAR).contains(&x) && (-NEAR..NEAR).contains(&z) {
             let (x, z) = (x as i64, z as i64);
@@ -31,7 +31,8 @@ impl BatchColumns {
         })
     }
 
-    /// By the key that `key` makes of a column's place in the batch, x and z, and its bit, which is its lowest 4 digits.
+    /// Orders columns by a key. `key` gets a column's x and z in the batch and its bit, which must be the lowest 4
+    /// digits of the key.
     #[inline]
     fn ordered<K>(batch: BatchPos, mask: u16, key: impl Fn(i64, i64, i64) -> K) -> Self
     where
@@ -51,19 +52,19 @@ impl BatchColumns {
         Self { batch, order, len: len as u8 }
     }
 
-    /// How many are left.
+    /// The number of remaining columns.
     #[inline]
     pub const fn len(&self) -> usize {
         self.len as usize
     }
 
-    /// Whether none is left.
+    /// Returns `true` if no columns remain.
     #[inline]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The next of them.
+    /// The next column.
     #[inline]
     pub fn first(&self) -> Option<ColumnPos> {
         { *self }.next()
@@ -75,7 +76,7 @@ impl BatchColumns {
         self.batch
     }
 
-    /// Those that are left, as a mask of the batch: bit x + 4 * z.
+    /// The remaining columns as a mask of the batch: bit x + 4 * z.
     #[inline]
     pub fn mask(&self) -> u16 {
         (0..u32::from(self.len)).fold(0, |mask, place| mask | 1 << (self.order >> (4 * place) & 15))

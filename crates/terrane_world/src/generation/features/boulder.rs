@@ -1,11 +1,11 @@
-//! Boulders.
+//! [`Boulder`].
 
 use super::{Feature, FeatureCanvas, FeatureReach};
 use crate::generation::digest::{Digest, GeneratorIdentity};
 use crate::generation::generator::GenerateError;
 use std::ops::RangeInclusive;
 
-/// A round stone, sunk into the ground a little.
+/// A round stone, slightly sunk into the ground.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Boulder {
     block: String,
@@ -13,13 +13,13 @@ pub struct Boulder {
 }
 
 impl Boulder {
-    /// Boulders of stone, of these radii in blocks, held within 1 ..= 32.
+    /// Boulders of stone with these radii in blocks, clamped to 1 ..= 32.
     pub fn new(radius: RangeInclusive<u8>) -> Self {
         let smallest = (*radius.start()).clamp(1, 32);
         Self { block: "terrane:stone".to_owned(), radius: smallest..=(*radius.end()).clamp(smallest, 32) }
     }
 
-    /// Of another block.
+    /// Sets the block.
     #[must_use]
     pub fn with_block(mut self, block: impl Into<String>) -> Self {
         self.block = block.into();
@@ -48,10 +48,10 @@ impl Feature for Boulder {
         let stone = canvas.id(&self.block)?;
         let radii = 1 + u32::from(self.radius.end() - self.radius.start());
         let radius = i64::from(*self.radius.start()) + i64::from(canvas.random().below(radii));
-        // The middle lies between a third below and a third above the surface.
+        // The centre lies between a third below and a third above the surface.
         let third = radius / 3;
         let middle = i64::from(canvas.random().below(2 * third as u32 + 1)) - third;
-        // Half a block more makes small balls round.
+        // The extra half block makes small boulders round.
         let limit = radius * radius + radius / 2;
         for (x, z) in (-radius..=radius).flat_map(|x| (-radius..=radius).map(move |z| (x, z))) {
             for y in (-radius..=radius).filter(|y| x * x + y * y + z * z <= limit) {

@@ -1,4 +1,4 @@
-//! What a feature draws on.
+//! [`FeatureCanvas`] and [`FeatureRandom`].
 
 use super::FeatureReach;
 use crate::block::{BlockId, BlockRegistry};
@@ -8,15 +8,15 @@ use crate::generation::layers::LayerColumn;
 use crate::generation::surface::Surface;
 use crate::space::BlockPos;
 
-/// What a [`Feature`](super::Feature) draws on: the world around its origin. Of all that is drawn only what falls into
-/// the column that is generated is kept.
+/// The world around a [`Feature`](super::Feature)'s origin, for drawing on. Only blocks within the column that is
+/// being generated are kept.
 pub struct FeatureCanvas<'a, 'b> {
     column: &'a mut LayerColumn<'b>,
     origin: BlockPos,
     surface: Surface,
     reach: FeatureReach,
     random: FeatureRandom,
-    /// The first block that was set beyond the reach.
+    /// The first block that was set beyond the feature's reach.
     pub(super) beyond_reach: Option<[i64; 3]>,
 }
 
@@ -31,7 +31,7 @@ impl<'a, 'b> FeatureCanvas<'a, 'b> {
         Self { column, origin, surface, reach, random, beyond_reach: None }
     }
 
-    /// The highest block of the ground, where the feature stands. Offsets are counted from here.
+    /// The highest block of the ground, where the feature stands. Offsets are relative to it.
     pub fn origin(&self) -> BlockPos {
         self.origin
     }
@@ -41,7 +41,7 @@ impl<'a, 'b> FeatureCanvas<'a, 'b> {
         self.surface
     }
 
-    /// Random numbers that belong to the origin: the same ones whenever the feature is drawn there.
+    /// The random numbers of the origin: the same ones whenever the feature is drawn there.
     pub fn random(&mut self) -> &mut FeatureRandom {
         &mut self.random
     }
@@ -51,12 +51,12 @@ impl<'a, 'b> FeatureCanvas<'a, 'b> {
         self.column.blocks()
     }
 
-    /// The id of the block with this name; an error that names it if the game has none.
+    /// The id of the block with this name. The error names the block if the game does not have it.
     pub fn id(&self, name: &str) -> Result<BlockId, GenerateError> {
         self.column.id(name)
     }
 
-    /// Sets a block, whatever was there, this far from the origin along x, y and z.
+    /// Sets the block at this offset from the origin, along x, y and z.
     pub fn set(&mut self, offset: [i64; 3], block: BlockId) {
         self.replace(offset, |_| block);
     }
@@ -66,14 +66,14 @@ impl<'a, 'b> FeatureCanvas<'a, 'b> {
         self.replace(offset, |old| if old == BlockId::AIR { block } else { old });
     }
 
-    /// Replaces the block this far from the origin by what the closure makes of it. The closure may not be asked: it
-    /// must change nothing that the rest of the drawing depends on.
+    /// Replaces the block at this offset from the origin by the result of the closure. The closure is not always
+    /// called, so it must change nothing that the rest of the drawing depends on.
     pub fn replace(&mut self, offset: [i64; 3], block: impl FnOnce(BlockId) -> BlockId) {
         if !self.is_within_reach(offset) {
             self.beyond_reach.get_or_insert(offset);
             return;
         }
-        // What would lie beyond the edge of the world is left out.
+        // Blocks beyond the edge of the world are ignored.
         let [x, y, z] = offset;
         let BlockPos { x: origin_x, y: origin_y, z: origin_z } = self.origin;
         if let (Some(x), Some(y), Some(z)) = (origin_x.checked_add(x), origin_y.checked_add(y), origin_z.checked_add(z))
@@ -90,7 +90,7 @@ impl<'a, 'b> FeatureCanvas<'a, 'b> {
     }
 }
 
-/// Random numbers that follow from a seed, the same on every machine (SplitMix64).
+/// Random numbers from a seed, the same on every machine (SplitMix64).
 #[derive(Clone, Debug)]
 pub struct FeatureRandom(u64);
 
@@ -99,19 +99,19 @@ impl FeatureRandom {
         Self(seed)
     }
 
-    /// The next number, any of all.
+    /// The next number, out of all 64-bit numbers.
     pub fn next_u64(&mut self) -> u64 {
         let number = scramble(self.0);
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         number
     }
 
-    /// The next number below a limit, each of them equally likely; 0 if the limit is 0.
+    /// The next number below `limit`, with equal probabilities; 0 if the limit is 0.
     pub fn below(&mut self, limit: u32) -> u32 {
         ((u128::from(self.next_u64()) * u128::from(limit)) >> 64) as u32
     }
 
-    /// The next number within 0 .. 1.
+    /// The next number in 0 .. 1.
     pub fn unit(&mut self) -> f32 {
         (self.next_u64() >> 40) as f32 / (1u32 << 24) as f32
     }

@@ -1,12 +1,12 @@
-//! What can be wrong with a layer of features.
+//! [`FeatureError`].
 
 use super::FeatureReach;
 use thiserror::Error;
 
-/// Why a feature cannot be placed. See [`Features::with`](super::Features::with).
+/// The error for a feature that cannot be placed. See [`Features::with`](super::Features::with).
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FeatureError {
-    /// It reaches farther than a feature may.
+    /// The feature's reach is too large.
     #[error(
         "the feature \"{feature}\" reaches {} blocks to the side, {} up and {} down, at most {}, {} and {} are allowed: \
          make it smaller, or of several features",
@@ -15,12 +15,12 @@ pub enum FeatureError {
     ReachTooLarge {
         /// The feature's name.
         feature: String,
-        /// How far it reaches.
+        /// The feature's reach.
         reach: FeatureReach,
-        /// How far it may.
+        /// The maximum reach.
         limit: FeatureReach,
     },
-    /// So many could reach into one column that generating it would take too long.
+    /// Too many features could reach into one column, so generating it would take too long.
     #[error(
         "the feature \"{feature}\" reaches {} blocks to the side at a spacing of {spacing}: {origins} origins had to be \
          looked at for every column, at most {limit} are allowed; give it a larger spacing",
@@ -29,13 +29,13 @@ pub enum FeatureError {
     TooCrowded {
         /// The feature's name.
         feature: String,
-        /// How far it reaches.
+        /// The feature's reach.
         reach: FeatureReach,
         /// The placement's spacing, in blocks.
         spacing: u32,
-        /// Origins that had to be looked at for every column.
+        /// The number of origins to check for every column.
         origins: u64,
-        /// Origins that may be looked at.
+        /// The maximum number of origins.
         limit: u64,
     },
 }

@@ -1,4 +1,4 @@
-//! Where features stand.
+//! [`Placement`].
 
 use super::FeatureRandom;
 use crate::block::BlockId;
@@ -11,11 +11,11 @@ use crate::generation::terrain::first_block;
 use crate::space::{CHUNK_SIZE, ColumnPos};
 use std::ops::Range;
 
-/// Where features stand: scattered by a seed, never too near each other, on ground that suits them.
+/// Where features stand: scattered by a seed, never too close to each other, on suitable ground.
 ///
-/// The world, seen from above, is cut into squares as wide as the spacing. Each has one candidate, somewhere in it. Of
-/// candidates that are nearer to each other than the spacing, the one with the highest random number stays: that looks
-/// like nature and can be told anywhere without knowing more than the neighbouring squares.
+/// The world, seen from above, is divided into squares as wide as the spacing. Each square has one candidate at a
+/// random place. Of candidates closer to each other than the spacing, the one with the highest random number stays.
+/// The result looks natural, and only depends on the neighbouring squares.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placement {
     pub(super) seed: u64,
@@ -26,17 +26,17 @@ pub struct Placement {
     covered: bool,
 }
 
-/// A place where a feature may stand, if the ground suits it.
+/// A place where a feature may stand, if the ground is suitable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Origin {
     pub x: i64,
     pub z: i64,
-    /// The random number of this place. The highest stays.
+    /// The random number of this place. The highest one stays.
     rank: u64,
 }
 
 impl Origin {
-    /// Decides which kind of feature stands here.
+    /// A random number that selects the kind of feature.
     pub fn choice(&self) -> u64 {
         scramble(self.rank ^ 1)
     }
@@ -47,41 +47,40 @@ impl Origin {
 }
 
 impl Placement {
-    /// Places of this seed: eight blocks apart and more, wherever there is dry ground.
+    /// Places from this seed, at least eight blocks apart, wherever there is dry ground.
     pub fn seeded(seed: u64) -> Self {
         Self { seed, spacing: 8, chance: 1.0, soil: Vec::new(), heights: i64::MIN..i64::MAX, covered: false }
     }
 
-    /// Blocks from one origin to the next at least, along x or along z. Held within 1 ..= 65,536.
+    /// Sets the minimum distance between origins, along x or along z, in blocks. Clamped to 1 ..= 65,536.
     #[must_use]
     pub fn with_spacing(mut self, blocks: u32) -> Self {
         self.spacing = blocks.clamp(1, 65_536);
         self
     }
 
-    /// Which part of the candidates there are, from none (0) to all of them (1, the default). What is no number is
-    /// ignored.
+    /// Sets the fraction of candidates that are used, from none (0) to all (1, the default). NaN is ignored.
     #[must_use]
     pub fn with_chance(mut self, chance: f32) -> Self {
         set_within(&mut self.chance, chance, 0.0..=1.0);
         self
     }
 
-    /// Only where the surface is one of these blocks. With none, which is the default, everywhere.
+    /// Restricts features to surfaces of these blocks. If empty, the default, any surface is suitable.
     #[must_use]
     pub fn with_soil<N: Into<String>>(mut self, blocks: impl IntoIterator<Item = N>) -> Self {
         self.soil = blocks.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Only where the surface lies within these heights.
+    /// Restricts features to surfaces within these heights.
     #[must_use]
     pub fn with_heights(mut self, heights: Range<i64>) -> Self {
         self.heights = heights;
         self
     }
 
-    /// Whether also where something covers the ground, such as water. By default not.
+    /// Sets whether ground covered by something, such as water, is suitable. By default it is not.
     #[must_use]
     pub fn with_covered(mut self, covered: bool) -> Self {
         self.covered = covered;
@@ -93,10 +92,10 @@ impl Placement {
         digest.texts(&self.soil).heights(&self.heights).number(self.covered.into())
     }
 
-    /// Candidates that have to be looked at for one column.
+    /// The number of candidates to check for one column.
     pub(super) fn origins_looked_at(&self, reach: u32) -> u64 {
         let blocks = CHUNK_SIZE as u64 + 2 * u64::from(reach);
-        // One square is cut at either end, and one more beyond it may hold a neighbour.
+        // One square is cut at either end, and one more beyond it may contain a neighbour.
         let squares = blocks.div_ceil(self.spacing.into()) + 3;
         squares * squares
     }
@@ -109,7 +108,7 @@ impl Placement {
         Ok(soil.is_empty() || soil.contains(&surface.block))
     }
 
-    /// All origins at most `reach` blocks from a column, in an order that is the same for every column.
+    /// All origins at most `reach` blocks from a column. All columns see the same order.
     pub(super) fn origins_near(&self, column: ColumnPos, reach: u32) -> Vec<Origin> {
         let (x, z) = (self.blocks_near(column.x, reach), self.blocks_near(column.z, reach));
         let (squares_x, squares_z) = (self.squares(&x), self.squares(&z));
@@ -134,7 +133,7 @@ impl Placement {
         origins
     }
 
-    /// The blocks on one axis whose origins may reach a column. Wide: at the edge of the world they lie beyond it.
+    /// The blocks on one axis whose origins may reach a column. `i128`, because at the edge of the world they lie beyond it.
     fn blocks_near(&self, column: i64, reach: u32) -> Range<i128> {
         let first = i128::from(first_block(column));
         first - i128::from(reach)..first + CHUNK_SIZE as i128 + i128::from(reach)
@@ -170,7 +169,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
 
-        /// What one column sees of the origins is what another column sees of the same place.
+        /// Columns see the same origins at the same places.
         #[test]
         fn columns_agree_on_origins_and_none_are_too_near(
             seed in any::<u64>(),

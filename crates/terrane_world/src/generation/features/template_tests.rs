@@ -1,4 +1,4 @@
-//! A feature that is always the same, for tests.
+//! A constant feature for tests.
 
 use super::{Feature, FeatureCanvas, FeatureReach};
 use crate::generation::digest::{Digest, GeneratorIdentity};

@@ -1,4 +1,4 @@
-//! Features across the borders of columns, whatever the order in which these are made.
+//! Features across column borders, in any order of generation.
 
 use super::template_tests::Template;
 use super::*;
@@ -41,7 +41,6 @@ fn hills() -> Hills {
     Hills::seeded(11).with_frequency(0.02)
 }
 
-/// Features that overlap each other.
 fn crowd(ground: Layers) -> Layers {
     let boulders = Features::new(Placement::seeded(8).with_spacing(2).with_covered(true))
         .with(Boulder::new(1..=6).with_block("terrane:gravel"), 2)
@@ -58,7 +57,7 @@ fn choice() -> Select {
     Select::new(Silent(hills()), Hills::seeded(5).with_sea_level(30), mask)
 }
 
-/// On ground that tells its surface, and on ground that does not.
+/// On ground with a computed surface, and on ground without.
 fn crowded() -> [(&'static str, fn() -> Layers); 3] {
     [
         ("hills", || crowd(everything(hills(), 0))),
@@ -78,7 +77,7 @@ fn an_area_is_the_same_in_whatever_order_and_on_however_many_threads() {
             let order = shuffled(all.clone(), seed);
             assert!(area(&fresh(), &registry, &order) == expected, "{name} in order {seed}");
         }
-        // One generator for all threads, as in a game; and one that has already forgotten and remembered a lot.
+        // One generator for all threads, as in a game, and one whose cache has been filled and emptied a lot.
         let shared = fresh();
         for round in 0..2 {
             let order = shuffled(all.clone(), 10 + round);
@@ -94,8 +93,8 @@ fn an_area_is_the_same_in_whatever_order_and_on_however_many_threads() {
     }
 }
 
-/// Ground without anything on it, and then all that stands on it: overlaps included, it is what a plain drawing of the
-/// whole area in one go gives.
+/// Draws the ground alone, and then all features in one go over the whole area: the result must be the same, including
+/// overlaps.
 #[test]
 fn overlapping_features_are_drawn_in_the_order_of_their_origins() {
     let registry = basic_blocks();
@@ -125,7 +124,7 @@ fn overlapping_features_are_drawn_in_the_order_of_their_origins() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// However columns cut it, every block of a feature is there, and none that does not belong to it.
+    /// However columns cut it, every block of a feature is there, and no block that does not belong to it.
     ///
     /// Promise, ground: A feature crosses the borders of columns and is whole, in whatever order and on however many threads.
     #[test]
@@ -166,7 +165,7 @@ proptest! {
     }
 }
 
-/// The number of trees in the columns -4 ..= 4, and how much wood and leaves there are.
+/// The number of trees in the columns -4 ..= 4, and of their wood and leaf blocks.
 fn tree_blocks(tree: Tree) -> (usize, [usize; 2]) {
     let registry = basic_blocks();
     let placement = Placement::seeded(3).with_spacing(12);

@@ -1,4 +1,4 @@
-//! Trees.
+//! [`Tree`].
 
 use super::{Feature, FeatureCanvas, FeatureReach};
 use crate::block::BlockId;
@@ -6,7 +6,7 @@ use crate::generation::digest::{Digest, GeneratorIdentity};
 use crate::generation::generator::GenerateError;
 use std::ops::RangeInclusive;
 
-/// A trunk with a crown of leaves. Leaves grow only into air, so trees that touch each other stay whole.
+/// A trunk with a crown of leaves. Leaves only replace air, so trees that touch each other stay whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tree {
     shape: TreeShape,
@@ -16,7 +16,7 @@ pub struct Tree {
     leaves: String,
 }
 
-/// What the crown of a [`Tree`] looks like.
+/// The shape of a [`Tree`]'s crown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TreeShape {
     /// A ball around the end of the trunk.
@@ -28,9 +28,9 @@ pub enum TreeShape {
 }
 
 impl Tree {
-    /// A tree with trunks of these lengths and a crown this wide, in blocks from the trunk to either side.
+    /// A tree with trunks of these lengths and a crown that reaches this far from the trunk to either side, in blocks.
     ///
-    /// Trunks are held within 1 ..= 64 blocks, crowns within 0 ..= 16.
+    /// Trunks are clamped to 1 ..= 64 blocks, crowns to 0 ..= 16.
     pub fn new(shape: TreeShape, trunk: RangeInclusive<u8>, crown: u8) -> Self {
         let shortest = (*trunk.start()).clamp(1, 64);
         let trunk = shortest..=(*trunk.end()).clamp(shortest, 64);
@@ -38,12 +38,12 @@ impl Tree {
         Self { shape, trunk, crown: crown.min(16), wood, leaves }
     }
 
-    /// A broad-leaved tree of four to six blocks, and two from the trunk to either side.
+    /// A broad-leaved tree, four to six blocks high, with a crown of two blocks to either side.
     pub fn round() -> Self {
         Self::new(TreeShape::Round, 4..=6, 2)
     }
 
-    /// A conifer of six to nine blocks.
+    /// A conifer, six to nine blocks high.
     pub fn conifer() -> Self {
         Self::new(TreeShape::Conifer, 6..=9, 2)
     }
@@ -53,7 +53,7 @@ impl Tree {
         Self::new(TreeShape::Umbrella, 5..=7, 3)
     }
 
-    /// Other blocks than `terrane:wood` and `terrane:leaves`.
+    /// Replaces `terrane:wood` and `terrane:leaves` by other blocks.
     #[must_use]
     pub fn with_blocks(mut self, wood: impl Into<String>, leaves: impl Into<String>) -> Self {
         self.wood = wood.into();
@@ -61,7 +61,7 @@ impl Tree {
         self
     }
 
-    /// Blocks that the leaves reach above the trunk.
+    /// The number of blocks by which the leaves rise above the trunk.
     fn above_trunk(&self) -> i64 {
         match self.shape {
             TreeShape::Round => self.crown.into(),
@@ -69,7 +69,7 @@ impl Tree {
         }
     }
 
-    /// Whether there are leaves so far from the trunk along x and z, at a height above the ground.
+    /// Returns `true` if there are leaves at this distance from the trunk along x and z, at a height above the ground.
     fn has_leaves(&self, trunk: i64, [x, y, z]: [i64; 3]) -> bool {
         let crown = i64::from(self.crown);
         let up = y - trunk;
@@ -78,7 +78,7 @@ impl Tree {
             TreeShape::Round => distance_squared <= crown * crown + 1 - up * up,
             TreeShape::Conifer if y < 3 => false,
             TreeShape::Conifer => {
-                // Wide and narrow tiers by turns, from the tip down ever wider.
+                // Wide and narrow tiers alternate, growing wider from the tip downwards.
                 let below = trunk + 1 - y;
                 let wide = (crown * below + trunk - 2) / (trunk - 1).max(1);
                 let radius = if below % 2 == 0 { wide } else { (wide - 1).max(i64::from(below > 1)) };
@@ -112,7 +112,7 @@ impl Feature for Tree {
         let (wood, leaves) = (canvas.id(&self.wood)?, canvas.id(&self.leaves)?);
         let lengths = 1 + u32::from(self.trunk.end() - self.trunk.start());
         let trunk = i64::from(*self.trunk.start()) + i64::from(canvas.random().below(lengths));
-        // Another tree's leaves give way to the trunk; all else stays as it is.
+        // Leaves of other trees give way to the trunk; all other blocks stay.
         let give_way = |old: BlockId| if old == BlockId::AIR || old == leaves { wood } else { old };
         let crown = i64::from(self.crown);
         for y in 1..=trunk + self.above_trunk() {

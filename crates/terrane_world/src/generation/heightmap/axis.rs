@@ -1,24 +1,24 @@
-//! From blocks to samples along one axis, and the curve between the samples.
+//! Maps blocks to samples along one axis, and interpolates between samples.
 
-/// Fixed point bits: every scale within [`MIN_SCALE`] ..= [`MAX_SCALE`] is exact, having at most 24 significant bits.
+/// Fixed point bits: every scale within [`MIN_SCALE`] ..= [`MAX_SCALE`] is exact, because it has at most 24 significant bits.
 const FRACTION: u32 = 33;
 pub(super) const MIN_SCALE: f32 = 1.0 / 1024.0;
 pub(super) const MAX_SCALE: f32 = 1_048_576.0;
 
-/// One axis of a map: where a block lies among the samples.
+/// One axis of a map, which maps blocks to samples.
 ///
-/// Beyond the last sample the map runs backwards, and so on: sample 0, 1, .. n - 1, n - 2, .. 1, 0, 1 ..
-/// All of it is computed in whole numbers, so that it is as right at the edges of `i64` as at the origin.
+/// Beyond the last sample the map is mirrored, repeatedly: sample 0, 1, .. n - 1, n - 2, .. 1, 0, 1 ..
+/// All computations use integers, so they are as exact at the edges of `i64` as at the origin.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Axis {
     samples: u32,
     /// Fixed point: blocks per sample.
     scale: i128,
-    /// The sample that lies at block 0.
+    /// The sample at block 0.
     origin: u32,
 }
 
-/// The four samples around a place, and how far it is from the second to the third.
+/// The four samples around a place, and the place's position between the second and the third.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tap {
     pub samples: [usize; 4],
@@ -31,7 +31,7 @@ impl Axis {
         Self { samples, scale: (f64::from(scale) * (1u64 << FRACTION) as f64) as i128, origin }
     }
 
-    /// The samples around a block. Wide, because neighbours of blocks at the edges of `i64` are asked for too.
+    /// The samples around a block. `i128`, because neighbours of blocks at the edges of `i64` are needed too.
     pub(super) fn tap(&self, block: i128) -> Tap {
         let period = self.period();
         let place = (block << FRACTION) + i128::from(self.origin) * self.scale;
@@ -53,8 +53,8 @@ impl Axis {
 }
 
 impl Tap {
-    /// The Catmull-Rom curve through four values, held between the lowest and the highest of them: smooth, exact at
-    /// the samples, and without the dents that the plain curve digs beside a cliff.
+    /// The Catmull-Rom curve through four values, clamped to the lowest and the highest of them. It is smooth, exact
+    /// at the samples, and without the dents of the plain curve beside cliffs.
     pub(super) fn curve(&self, [a, b, c, d]: [f64; 4]) -> f64 {
         let t = self.fraction;
         let value = b + 0.5 * t * (c - a + t * (2.0 * a - 5.0 * b + 4.0 * c - d + t * (3.0 * (b - c) + d - a)));
@@ -90,7 +90,7 @@ mod tests {
     }
 
     proptest! {
-        /// Near the origin plain floating point agrees; far out whole periods change nothing.
+        /// Near the origin the results match floating point, and far out whole periods change nothing.
         #[test]
         fn places_agree_with_floating_point_and_repeat(
             samples in 2u32..500,
@@ -110,7 +110,7 @@ mod tests {
                     || near((tap.fraction - distance).abs(), 1.0),
                 "{} against {}", tap.fraction, distance
             );
-            // A whole number of periods is a whole number of blocks only if the scale is one.
+            // A whole number of periods is a whole number of blocks only if the scale is an integer.
             let whole = Axis::new(samples, scale.ceil(), origin);
             let shift = periods * whole.period() * scale.ceil() as i128;
             let (here, there) = (whole.tap(block), whole.tap(block + shift));

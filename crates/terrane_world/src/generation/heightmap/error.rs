@@ -1,9 +1,9 @@
-//! What can be wrong with a height map.
+//! [`HeightmapError`].
 
 use std::io;
 use thiserror::Error;
 
-/// Why a height map could not be read or set up.
+/// The error for a height map that could not be read or configured.
 #[derive(Debug, Error)]
 pub enum HeightmapError {
     /// The file could not be opened or read.
@@ -11,35 +11,35 @@ pub enum HeightmapError {
     Read {
         /// The file.
         map: String,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// Not a map that can be read: no PNG file, one of another kind, or one that is too large.
+    /// The data is not a readable map: no PNG file, or one of another kind or size.
     #[error("the height map {map} is {found}, but has to be {expected}")]
     Unfit {
         /// The file, or "(data)".
         map: String,
-        /// What it is, such as "8-bit RGB".
+        /// The actual format, such as "8-bit RGB".
         found: String,
-        /// What it has to be, and how it gets so.
+        /// The expected format, and how to get it.
         expected: &'static str,
     },
-    /// A PNG file that is cut short or damaged.
+    /// The PNG file is truncated or damaged.
     #[error("the height map {map} is damaged or incomplete: {reason}; copy or export it again")]
     Damaged {
         /// The file, or "(data)".
         map: String,
-        /// What the decoder stumbled over.
+        /// The decoder's message.
         reason: String,
     },
-    /// A setting that makes no sense.
+    /// A setting is out of range.
     #[error("{setting} of a height map is {found}, but has to be {expected}")]
     Setting {
         /// The setting.
         setting: &'static str,
         /// Its value.
         found: String,
-        /// What it has to be.
+        /// The allowed values.
         expected: &'static str,
     },
 }

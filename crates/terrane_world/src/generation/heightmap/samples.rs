@@ -4,16 +4,16 @@ use super::error::HeightmapError;
 use png::{BitDepth, ColorType, Decoder, DecodingError, Limits, Transformations};
 use std::io::{self, BufRead, Read, Seek};
 
-/// Samples a map may have: 128 MiB of them.
+/// The maximum number of samples of a map: 128 MiB.
 const MAX_SAMPLES: u64 = 64 << 20;
-/// Memory the decoder may take for what is not samples: one row and the chunks around the image.
+/// The decoder's memory besides the samples: one row and the chunks around the image.
 const DECODER_BYTES: usize = 8 << 20;
 const KIND: &str = "16-bit greyscale: export it again as 16-bit greyscale PNG";
 const SIZE: &str = "at most 67,108,864 samples: scale it down or cut it, and set more blocks per sample";
 const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
 
-/// Reads the heights of a 16-bit greyscale PNG, in units, row by row from the north, each from west to east, and how many
-/// there are along x and z. There is at least one. `map` names it in errors.
+/// Reads the heights of a 16-bit greyscale PNG, in units, row by row from the north, each from west to east. Also
+/// returns the number of samples along x and z, which is at least one. `map` is the map's name in errors.
 pub(super) fn read(mut reader: impl BufRead + Seek, map: &str) -> Result<([u32; 2], Vec<u16>), HeightmapError> {
     let map = || map.to_owned();
     let unfit = |found, expected| HeightmapError::Unfit { map: map(), found, expected };
@@ -42,7 +42,7 @@ pub(super) fn read(mut reader: impl BufRead + Seek, map: &str) -> Result<([u32; 
     if (info.color_type, info.bit_depth) != (ColorType::Grayscale, BitDepth::Sixteen) {
         return Err(unfit(describe(info.color_type, info.bit_depth), KIND));
     }
-    // Before anything of that size is allocated. The second bound keeps a row within the decoder's memory.
+    // Checked before such a size is allocated. The second bound keeps a row within the decoder's memory.
     if u64::from(width) * u64::from(height) > MAX_SAMPLES || width as usize > DECODER_BYTES / 8 {
         return Err(unfit(format!("{width} x {height} samples"), SIZE));
     }

@@ -1,4 +1,4 @@
-//! Height maps: the given one, drawn ones, and damaged files.
+//! Height maps: the asset, drawn ones, and damaged files.
 
 use super::*;
 use crate::block::BlockRegistry;
@@ -19,7 +19,7 @@ fn jacksboro() -> Heightmap {
     MAP.get_or_init(|| Heightmap::open(ASSET).unwrap()).clone()
 }
 
-/// About true to scale at 10 m a block.
+/// Approximately true to scale at 10 m per block.
 fn scaled() -> Heightmap {
     jacksboro().with_blocks_per_sample([7.4, 9.3]).unwrap().with_blocks_per_unit(0.1).unwrap()
 }
@@ -49,7 +49,7 @@ fn column(map: &Heightmap, registry: &BlockRegistry, x: i64, z: i64) -> Column {
     map.generate(&request).unwrap()
 }
 
-/// y of the highest block of a column that is not air.
+/// The y of the highest block of a column that is not air.
 fn surface(column: &Column, x: i64, z: i64) -> Option<i64> {
     (-64..320).rev().find(|y| column.block(BlockPos::new(x, *y, z)) != BlockId::AIR)
 }
@@ -112,7 +112,7 @@ fn beyond_the_edge_the_ground_is_mirrored() {
         assert_eq!(here, map.height_at(x, -z));
         assert_eq!(here, map.height_at(2 * 2 * 402 - x, z));
         assert_eq!(here, map.height_at(x, 2 * 3 * 343 - z));
-        // Whole periods, as far as they go.
+        // The largest number of whole periods.
         let far = (i64::MAX / 2) / (2 * 2 * 402) * (2 * 2 * 402);
         assert_eq!(here, map.height_at(x + far, z));
         assert_eq!(here, map.height_at(x - far, z));
@@ -126,7 +126,7 @@ fn the_edges_of_the_world_do_no_harm() {
         for (x, z) in [(i64::MIN, i64::MAX), (i64::MAX, i64::MAX), (i64::MIN, i64::MIN)] {
             assert!(map.surface_heights().contains(&map.height_at(x, z)));
             assert!(map.slope_at(x, z).is_finite());
-            // The farthest column there is, and one that no block can lie in.
+            // The farthest column, and one beyond all blocks.
             column(&map, &registry, x >> 4, z >> 4);
             column(&map, &registry, x, z);
         }
@@ -197,7 +197,7 @@ fn cliffs_are_where_the_ground_is_steep() {
         for at in (0..256).step_by(17) {
             let (x, z) = ((column_x << 4) + at % 16, (column_z << 4) + at / 16);
             let bare = made.block(BlockPos::new(x, map.height_at(x, z), z)) == stone;
-            // The limit varies a little from block to block.
+            // The limit varies slightly from block to block.
             match map.slope_at(x, z) {
                 slope if slope > 0.3 / 0.79 => {
                     steep += 1;
@@ -218,7 +218,7 @@ fn cliffs_are_where_the_ground_is_steep() {
 fn bands_mix_around_their_border_only() {
     let registry = basic_blocks();
     let [sand, grass] = ["terrane:sand", "terrane:grass"].map(|name| registry.id(name).unwrap());
-    // A slope of one unit a block along x, from 0 to 99.
+    // A slope of one unit per block along x, from 0 to 99.
     let ramp: Vec<u16> = (0..100).chain(0..100).collect();
     let map = map_of(100, &ramp)
         .with_centered(false)
@@ -404,7 +404,7 @@ fn truncated_and_damaged_files_are_refused() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Any size and any scale: at the samples the ground is the sample, between them within the map's heights.
+    /// Any size and any scale: at the samples the ground equals the sample, between them it lies within the map's heights.
     #[test]
     fn the_ground_passes_through_the_samples(
         width in 1u32..9,
@@ -436,7 +436,7 @@ proptest! {
         }
     }
 
-    /// Whatever is cut off or changed, the answer is a map or an error.
+    /// Whatever is cut off or changed, the result is a map or an error.
     #[test]
     fn damaged_bytes_never_panic(at in 0usize..200, byte in any::<u8>(), length in 0usize..200) {
         let values: Vec<u8> = (0..64).flat_map(|value: u16| (value * 977).to_be_bytes()).collect();

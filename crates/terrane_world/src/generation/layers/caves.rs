@@ -1,4 +1,4 @@
-//! Hollows in the ground.
+//! [`Caves`].
 
 use super::{GenerateLayer, LayerColumn};
 use crate::block::BlockId;
@@ -9,9 +9,9 @@ use crate::generation::terrain::first_block;
 use crate::space::{CHUNK_SIZE, cell_position};
 use std::ops::Range;
 
-/// Winding tunnels, from where two noises are both near zero.
+/// Winding tunnels where two noises are both near zero.
 ///
-/// They stay below the surface, so that nothing that stands on it loses its ground.
+/// They stay below the surface, so that objects on it keep their ground.
 #[derive(Clone, Debug)]
 pub struct Caves {
     seed: u64,
@@ -22,33 +22,33 @@ pub struct Caves {
 }
 
 impl Caves {
-    /// The caves of this seed: tunnels some six blocks wide, and six blocks of ground above them.
+    /// Caves from this seed: tunnels about six blocks wide, with six blocks of ground above them.
     pub fn seeded(seed: u64) -> Self {
         Self { seed, size: 64.0, width: 0.1, roof: 6, heights: i64::MIN..i64::MAX }
     }
 
-    /// Blocks from one bend to the next. Held within 16 ..= 65,536; what is no number is ignored.
+    /// Sets the distance between bends in blocks. Clamped to 16 ..= 65,536; NaN is ignored.
     #[must_use]
     pub fn with_size(mut self, blocks: f32) -> Self {
         set_within(&mut self.size, blocks, 16.0..=65_536.0);
         self
     }
 
-    /// How wide tunnels are, as a part of their size. Held within 0 ..= 1; what is no number is ignored.
+    /// Sets the width of tunnels as a fraction of their size. Clamped to 0 ..= 1; NaN is ignored.
     #[must_use]
     pub fn with_width(mut self, width: f32) -> Self {
         set_within(&mut self.width, width, 0.0..=1.0);
         self
     }
 
-    /// Blocks of ground that stay above every cave.
+    /// Sets the number of blocks of ground above every cave.
     #[must_use]
     pub fn with_roof(mut self, blocks: u16) -> Self {
         self.roof = blocks;
         self
     }
 
-    /// Only within these heights.
+    /// Restricts caves to these heights.
     #[must_use]
     pub fn with_heights(mut self, heights: Range<i64>) -> Self {
         self.heights = heights;
@@ -69,7 +69,7 @@ impl GenerateLayer for Caves {
 
     fn apply(&self, column: &mut LayerColumn<'_>) -> Result<(), GenerateError> {
         let noises = [self.seed, !self.seed].map(|seed| smooth_noise(seed, 1.0 / self.size, 1));
-        // y of the highest block that may be dug out, by `x + 16 * z`; nothing where there is no ground.
+        // The y of the highest block that may be dug out, by `x + 16 * z`; `None` where there is no ground.
         let mut highest = Vec::with_capacity(CHUNK_SIZE * CHUNK_SIZE);
         for (x, z) in column.places() {
             highest.push(column.surface(x, z)?.and_then(|surface| surface.y.checked_sub(1 + i64::from(self.roof))));

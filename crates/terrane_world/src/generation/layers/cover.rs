@@ -1,4 +1,4 @@
-//! Another surface on the ground.
+//! [`GroundCover`].
 
 use super::{GenerateLayer, LayerColumn};
 use crate::block::BlockRegistry;
@@ -7,9 +7,8 @@ use crate::generation::generator::GenerateError;
 use crate::generation::surface::{Surface, SurfaceRequest};
 use std::ops::Range;
 
-/// Other blocks at the surface of the ground, between two heights: snow on mountains, sand on a sea floor.
-///
-/// It exchanges what is there and makes the ground no higher.
+/// Replaces the surface of the ground between two heights by other blocks, such as snow on mountains or sand on a sea
+/// floor. The ground does not get any higher.
 #[derive(Clone, Debug)]
 pub struct GroundCover {
     top: String,
@@ -20,26 +19,26 @@ pub struct GroundCover {
 }
 
 impl GroundCover {
-    /// A surface of `top`, which has to be solid, on three blocks of `under`, everywhere.
+    /// A surface of `top`, which must be solid, above three blocks of `under`, everywhere.
     pub fn new(top: impl Into<String>, under: impl Into<String>) -> Self {
         Self { top: top.into(), under: under.into(), depth: 3, heights: i64::MIN..i64::MAX, replaces: Vec::new() }
     }
 
-    /// Blocks of `under`. Held within 0 ..= 256.
+    /// Sets the number of `under` blocks. Clamped to 0 ..= 256.
     #[must_use]
     pub fn with_depth(mut self, blocks: u16) -> Self {
         self.depth = blocks.min(256);
         self
     }
 
-    /// Only where the surface lies within these heights.
+    /// Restricts the cover to surfaces within these heights.
     #[must_use]
     pub fn with_heights(mut self, heights: Range<i64>) -> Self {
         self.heights = heights;
         self
     }
 
-    /// Only where the surface is one of these blocks. With none, which is the default, everywhere.
+    /// Restricts the cover to surfaces of these blocks. If empty, the default, any surface is covered.
     #[must_use]
     pub fn with_replaced<N: Into<String>>(mut self, blocks: impl IntoIterator<Item = N>) -> Self {
         self.replaces = blocks.into_iter().map(Into::into).collect();
@@ -67,7 +66,7 @@ impl GenerateLayer for GroundCover {
             };
             column.set_block(x, surface.y, z, top);
             for y in (1..=i64::from(self.depth)).map_while(|depth| surface.y.checked_sub(depth)) {
-                // What is hollow stays so.
+                // Hollow places stay hollow.
                 if column.block(x, y, z).is_some_and(|block| column.blocks().block(block).is_solid()) {
                     column.set_block(x, y, z, under);
                 }

@@ -1,4 +1,4 @@
-//! The column in the hands of a layer.
+//! [`LayerColumn`]: the column that a layer changes.
 
 use super::{GenerateLayer, surface_of};
 use crate::block::{BlockId, BlockRegistry};
@@ -11,32 +11,32 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The column that a [`GenerateLayer`](super::GenerateLayer) changes, and what the layer may know besides.
+/// The column that a [`GenerateLayer`](super::GenerateLayer) changes, and the layer's access to surfaces and blocks.
 pub struct LayerColumn<'a> {
     pub(super) column: Column,
     pub(super) heights: Range<i64>,
     pub(super) blocks: &'a BlockRegistry,
     pub(super) ground: &'a SurfaceSource,
-    /// The surface of the ground in this column, as far as it is known: most layers ask for it, place by place.
+    /// The cached surfaces of this column: most layers read them, place by place.
     pub(super) surfaces: Box<[Cell<Option<Option<Surface>>>; COLUMN_AREA]>,
-    /// The layers that came before.
+    /// The layers below this one.
     pub(super) below: &'a [Box<dyn GenerateLayer>],
 }
 
 impl LayerColumn<'_> {
-    /// Where the column is.
+    /// The position of the column.
     pub fn pos(&self) -> ColumnPos {
         self.column.pos()
     }
 
-    /// The heights that are made now: what lies outside can neither be seen nor changed. They say nothing of the
-    /// ground, and may be another part of it next time.
+    /// The heights that are being generated. Blocks outside of them can be neither read nor changed. They are
+    /// independent of the ground, and may be another part of it next time.
     pub fn heights(&self) -> Range<i64> {
         self.heights.clone()
     }
 
-    /// The heights, of those that are made now, in which there are blocks at all: what a layer that changes all of
-    /// some kind has to go through.
+    /// The part of these heights that contains any blocks. A layer that changes all blocks of some kind only has to
+    /// visit these heights.
     pub fn filled_heights(&self) -> Range<i64> {
         let mut chunks = self.column.chunks().map(|(y, _)| y);
         let Some(lowest) = chunks.next() else { return self.heights.start..self.heights.start };
@@ -49,19 +49,19 @@ impl LayerColumn<'_> {
         self.blocks
     }
 
-    /// The id of the block with this name; an error that names it if the game has none.
+    /// The id of the block with this name. The error names the block if the game does not have it.
     pub fn id(&self, name: &str) -> Result<BlockId, GenerateError> {
         block_id(self.blocks, name)
     }
 
-    /// x and z of all places in this column.
+    /// The x and z of all places in this column.
     pub fn places(&self) -> impl Iterator<Item = (i64, i64)> + use<> {
         let (x, z) = (first_block(self.pos().x), first_block(self.pos().z));
         let size = CHUNK_SIZE as i64;
         (0..COLUMN_AREA as i64).map(move |at| (x + at % size, z + at / size))
     }
 
-    /// The ground at a place in this column or any other, as the layers below left it.
+    /// The ground at a place in this or any other column, after the layers below.
     pub fn surface(&self, x: i64, z: i64) -> Result<Option<Surface>, GenerateError> {
         let request = SurfaceRequest { x, z, blocks: self.blocks };
         surface_of(self.ground_surface(&request)?, self.below, &request)
@@ -80,19 +80,19 @@ impl LayerColumn<'_> {
         Ok(surface)
     }
 
-    /// The block at a place; nothing if that lies in another column, or outside of the heights that are made now.
+    /// The block at a place; `None` if it lies in another column or outside of the current heights.
     pub fn block(&self, x: i64, y: i64, z: i64) -> Option<BlockId> {
         let place = BlockPos::new(x, y, z);
         self.holds(place).then(|| self.column.block(place))
     }
 
-    /// Replaces the block at a place. What lies in another column, or outside of the heights that are made now, stays
-    /// as it is, so that a layer need not look where they end.
+    /// Replaces the block at a place. Does nothing for places in other columns or outside of the current heights, so a
+    /// layer need not check these limits.
     pub fn set_block(&mut self, x: i64, y: i64, z: i64, block: BlockId) {
         self.replace(x, y, z, |_| block);
     }
 
-    /// Replaces the block at a place by what the closure makes of it, under the same conditions as
+    /// Replaces the block at a place by the result of the closure, within the same limits as
     /// [`set_block`](Self::set_block).
     pub fn replace(&mut self, x: i64, y: i64, z: i64, block: impl FnOnce(BlockId) -> BlockId) {
         let place = BlockPos::new(x, y, z);
@@ -105,7 +105,7 @@ impl LayerColumn<'_> {
         }
     }
 
-    /// The chunks that have blocks, from the bottom up.
+    /// The chunks with blocks, in ascending order.
     pub(super) fn chunks(&self) -> Vec<(ChunkPos, Arc<Chunk>)> {
         self.column.chunks().map(|(y, chunk)| (self.pos().chunk(y), Arc::clone(chunk))).collect()
     }
@@ -115,7 +115,7 @@ impl LayerColumn<'_> {
     }
 }
 
-/// Leaves only what lies within the heights, in as few and as small chunks as that needs.
+/// Removes all blocks outside of the heights, and minimizes the number and the size of the remaining chunks.
 pub(in crate::generation) fn cut(column: &mut Column, heights: &Range<i64>) {
     let chunks: Vec<_> = column.chunks().map(|(y, _)| y).collect();
     for y in chunks {
@@ -130,7 +130,7 @@ pub(in crate::generation) fn cut(column: &mut Column, heights: &Range<i64>) {
                 if kept { chunk.block([x, within, z]) } else { BlockId::AIR }
             }));
         }
-        // A chunk that others share is one of the generator's own, and as small as it can be.
+        // A shared chunk was made by the generator and is already minimal.
         if let Some(chunk) = Arc::get_mut(&mut chunk) {
             chunk.compact();
         }

@@ -142,7 +142,7 @@ fn veins_replace_only_rock_and_richer_ones_more() {
     assert!(with(veins().with_replaced(["terrane:sand"])) == plain);
 }
 
-/// Counts how often it is asked for a column.
+/// Counts requests for columns.
 struct Counting(Hills, Arc<AtomicUsize>);
 
 impl Generator for Counting {
@@ -168,7 +168,7 @@ fn a_column_is_searched_once_and_other_block_types_are_told_apart() {
     assert!(first == column(&layers, &registry));
     assert_eq!(asked.load(Ordering::Relaxed), 3);
 
-    // The same names under other ids.
+    // The same names with other ids.
     let mut other = BlockRegistry::new();
     other.register(crate::block::BlockType::new("game:first")).unwrap();
     other.register_basic_blocks();

@@ -1,4 +1,4 @@
-//! Ore in the rock.
+//! [`Veins`].
 
 use super::{GenerateLayer, LayerColumn};
 use crate::generation::digest::{Digest, GeneratorIdentity};
@@ -8,7 +8,7 @@ use crate::generation::terrain::first_block;
 use crate::space::cell_position;
 use std::ops::Range;
 
-/// Veins of another block in the rock, such as ore or gravel, from where a noise is high.
+/// Veins of another block in the rock, such as ore or gravel, where a noise is high.
 #[derive(Clone, Debug)]
 pub struct Veins {
     seed: u64,
@@ -20,34 +20,34 @@ pub struct Veins {
 }
 
 impl Veins {
-    /// Veins of this block in `terrane:stone`, some 16 blocks apart, everywhere.
+    /// Veins of this block in `terrane:stone`, about 16 blocks apart, everywhere.
     pub fn seeded(seed: u64, block: impl Into<String>) -> Self {
         let replaces = vec!["terrane:stone".to_owned()];
         Self { seed, block: block.into(), replaces, size: 16.0, richness: 0.25, heights: i64::MIN..i64::MAX }
     }
 
-    /// The blocks that they are found in.
+    /// Sets the blocks that veins replace.
     #[must_use]
     pub fn with_replaced<N: Into<String>>(mut self, blocks: impl IntoIterator<Item = N>) -> Self {
         self.replaces = blocks.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Blocks from one vein to the next. Held within 8 ..= 65,536; what is no number is ignored.
+    /// Sets the distance between veins in blocks. Clamped to 8 ..= 65,536; NaN is ignored.
     #[must_use]
     pub fn with_size(mut self, blocks: f32) -> Self {
         set_within(&mut self.size, blocks, 8.0..=65_536.0);
         self
     }
 
-    /// How much there is: 0 is nothing, 1 is about half of the rock. What is no number is ignored.
+    /// Sets the amount: 0 is none, 1 about half of the rock. NaN is ignored.
     #[must_use]
     pub fn with_richness(mut self, richness: f32) -> Self {
         set_within(&mut self.richness, richness, 0.0..=1.0);
         self
     }
 
-    /// Only within these heights.
+    /// Restricts veins to these heights.
     #[must_use]
     pub fn with_heights(mut self, heights: Range<i64>) -> Self {
         self.heights = heights;

@@ -1,4 +1,4 @@
-//! A sea.
+//! [`WaterFill`].
 
 use super::{GenerateLayer, LayerColumn};
 use crate::block::BlockId;
@@ -8,8 +8,8 @@ use crate::generation::surface::{Surface, SurfaceRequest};
 use crate::generation::terrain::{COLUMN_AREA, chunk_heights, put_uniform};
 use std::ops::RangeInclusive;
 
-/// Fills what is open above the ground up to a height, with water or anything else. Caves stay dry, and where there is
-/// no ground there is no sea.
+/// Fills open space above the ground up to a height, with water or another block. Caves stay dry, and there is no sea
+/// where there is no ground.
 #[derive(Clone, Debug)]
 pub struct WaterFill {
     level: i64,
@@ -17,12 +17,12 @@ pub struct WaterFill {
 }
 
 impl WaterFill {
-    /// Water below this y.
+    /// A sea of water below this y.
     pub fn new(level: i64) -> Self {
         Self { level, block: "terrane:water".to_owned() }
     }
 
-    /// Another liquid.
+    /// Sets another liquid.
     #[must_use]
     pub fn with_block(mut self, block: impl Into<String>) -> Self {
         self.block = block.into();
@@ -30,7 +30,7 @@ impl WaterFill {
     }
 }
 
-/// Fills what is open above the ground at these heights.
+/// Fills open space above the ground at these heights.
 fn fill(column: &mut LayerColumn<'_>, ground: &[i64], heights: RangeInclusive<i64>, water: BlockId) {
     for ((x, z), ground) in column.places().zip(ground) {
         for y in heights.clone().filter(|y| y > ground) {
@@ -47,7 +47,7 @@ impl GenerateLayer for WaterFill {
 
     fn apply(&self, column: &mut LayerColumn<'_>) -> Result<(), GenerateError> {
         let water = column.id(&self.block)?;
-        // y of the ground by `x + 16 * z`; nothing is filled where there is none.
+        // The y of the ground by `x + 16 * z`. Places without ground are not filled.
         let mut ground = Vec::with_capacity(COLUMN_AREA);
         for (x, z) in column.places() {
             ground.push(column.surface(x, z)?.map_or(i64::MAX, |surface| surface.y));
@@ -74,7 +74,7 @@ impl GenerateLayer for WaterFill {
         let Some(top) = self.level.checked_sub(1) else { return Ok(below) };
         Ok(below.map(|below| match below.covered_to {
             _ if top <= below.y || water == BlockId::AIR => below,
-            // Ice may well lie on water.
+            // Ice may lie on water.
             _ if request.blocks.block(water).is_solid() && below.covered_to.is_none_or(|covered| covered < top) => {
                 Surface { y: top, block: water, covered_to: None }
             }

@@ -1,4 +1,4 @@
-//! Two generators, and what lies between them.
+//! Two generators and the blend between them.
 
 use super::*;
 use crate::generation::{Flat, Hills, NoiseMask, Void, basic_blocks};
@@ -18,7 +18,7 @@ impl Mask for Ramp {
     }
 }
 
-/// What a mask must not say.
+/// Invalid weights of a mask.
 struct Wild(f32);
 
 impl Mask for Wild {

@@ -1,4 +1,4 @@
-//! What a regionizer can be asked. Nothing is changed by it.
+//! Read access to a regionizer, and to the data of its regions.
 
 use super::{Region, Regionizer};
 use crate::region::section_tile::{SectionTile, SectionTilePos};
@@ -11,19 +11,19 @@ impl<D> Regionizer<D> {
         &self.config
     }
 
-    /// Who owns the section of this column, whether or not the column exists.
+    /// The region that owns the section of this column, whether or not the column exists.
     pub fn region_at(&self, column: ColumnPos) -> Option<RegionId> {
         self.region_at_section(column.section(self.config.section_shift))
     }
 
-    /// Who owns this section.
+    /// The region that owns this section.
     pub fn region_at_section(&self, section: SectionPos) -> Option<RegionId> {
         let (pos, bit) = SectionTilePos::of(section);
         let owner = self.tiles.at(pos)?.owner(bit)?;
         Some(self.regions[owner as usize].id)
     }
 
-    /// The state of a region; dead for one that is gone, none for an id that was never given out.
+    /// The state of a region; dead if the region has ended, `None` for an id that was never assigned.
     pub fn state(&self, id: RegionId) -> Option<RegionState> {
         match self.region(id) {
             Some(region) => Some(region.state),
@@ -31,12 +31,12 @@ impl<D> Regionizer<D> {
         }
     }
 
-    /// The data of a region; none while it ticks.
+    /// The data of a region; `None` during a tick.
     pub fn data(&self, id: RegionId) -> Option<&D> {
         self.region(id)?.data.as_ref()
     }
 
-    /// The data of a region; none while it ticks.
+    /// The data of a region; `None` during a tick.
     pub fn data_mut(&mut self, id: RegionId) -> Option<&mut D> {
         self.regions[*self.slots.get(&id)? as usize].data.as_mut()
     }
@@ -48,22 +48,22 @@ impl<D> Regionizer<D> {
         ids
     }
 
-    /// How many regions are not dead.
+    /// The number of regions that are not dead.
     pub fn region_count(&self) -> usize {
         self.slots.len()
     }
 
-    /// The sections of a region, dead ones included, in an order that the history of calls determines.
+    /// The sections of a region, including dead ones, in an order that depends on the history of calls.
     pub fn sections(&self, id: RegionId) -> impl Iterator<Item = SectionPos> {
         self.parts(id).flat_map(|(tile, mask)| bits(mask).map(|bit| tile.pos.section(bit)))
     }
 
-    /// The columns that exist in a region, in an order that the history of calls determines.
+    /// The columns of a region, in an order that depends on the history of calls.
     pub fn columns(&self, id: RegionId) -> impl Iterator<Item = ColumnPos> {
         self.parts(id).flat_map(|(tile, mask)| tile.columns(mask, self.config.section_shift))
     }
 
-    /// How many sections a region has, dead ones included; 0 if it is dead.
+    /// The number of sections of a region, including dead ones; 0 if the region is dead.
     pub fn section_count(&self, id: RegionId) -> usize {
         self.region(id).map_or(0, |region| region.ground.sections)
     }
@@ -80,7 +80,7 @@ impl<D> Regionizer<D> {
         self.slots.get(&id).map(|&slot| &self.regions[slot as usize])
     }
 
-    /// The tiles of a region, with the sections there that are its own.
+    /// The tiles of a region, each with the region's sections there.
     pub(in crate::region) fn parts(&self, id: RegionId) -> impl Iterator<Item = (&SectionTile, u64)> {
         self.slots.get(&id).into_iter().flat_map(move |&slot| {
             self.regions[slot as usize].ground.tiles.iter().map(move |&number| {

@@ -1,4 +1,4 @@
-//! What is dead is removed, and what is no longer near splits off.
+//! Removes dead sections and splits distant parts off.
 
 use super::{Region, Regionizer};
 use crate::region::section_tile::{Part, SectionTilePos, reach, reach_along_x, reach_along_z};
@@ -30,7 +30,7 @@ impl<D: RegionData> Regionizer<D> {
         ground.dead_sections = 0;
     }
 
-    /// Makes regions of all parts of a region but the largest, if it has several.
+    /// Creates a region for each part of a region but the largest.
     pub(super) fn split(&mut self, slot: u32) -> Vec<RegionId> {
         let parts = self.smaller_parts(slot);
         if parts.is_empty() {
@@ -69,7 +69,7 @@ impl<D: RegionData> Regionizer<D> {
         split_off
     }
 
-    /// Gives these sections, none of which is dead, of one tile from one region to another.
+    /// Moves these sections of one tile, none of them dead, from one region to another.
     fn hand_over(&mut self, from: u32, to: u32, number: u32, mask: u64) {
         let tile = self.tiles.tile_mut(number);
         let sections = mask.count_ones() as usize;
@@ -85,10 +85,10 @@ impl<D: RegionData> Regionizer<D> {
     }
 }
 
-/// Which sections are near each other: the search for what may split off.
+/// The search for parts to split off.
 impl<D> Regionizer<D> {
-    /// All parts of a region but the largest (of equals the one with the lowest section), by their lowest section: each as its
-    /// tiles with its sections in them.
+    /// All parts of a region but the largest (among equals the one with the lowest section), ordered by their lowest
+    /// section: each as its tiles with its sections in them.
     fn smaller_parts(&self, slot: u32) -> Vec<Vec<(u32, u64)>> {
         let tiles = &self.regions[slot as usize].ground.tiles;
         let mut unseen: Vec<u64> = tiles.iter().map(|&number| self.tiles.tile(number).mask_of(slot)).collect();
@@ -104,16 +104,16 @@ impl<D> Regionizer<D> {
         }
         parts.sort_by_cached_key(|part| self.sections_of(part).min());
         let sections = |part: &[(u32, u64)]| part.iter().map(|(_, mask)| mask.count_ones()).sum::<u32>();
-        // Of equals, the last: so backwards.
+        // `max_by_key` returns the last of equals, so the order is reversed.
         let largest = (0..parts.len()).rev().max_by_key(|&place| sections(&parts[place]));
         parts.remove(largest.unwrap_or_default());
         parts
     }
 
-    /// Takes everything that is within the creation radius of the first unseen section of a tile, directly or through others,
-    /// out of `unseen`. `fresh` is all zero before and after.
+    /// Removes from `unseen` all sections that are connected to the first unseen section of a tile by steps of at most
+    /// the creation radius. `fresh` is all zero before and after.
     fn connected(&self, slot: u32, place: usize, unseen: &mut [u64], fresh: &mut [u64]) -> Vec<(u32, u64)> {
-        // At least the merge radius, so that whatever splits does not merge again at once.
+        // At least the merge radius, so that split parts do not merge again at once.
         let radius = self.config().empty_section_creation_radius;
         let tiles = &self.regions[slot as usize].ground.tiles;
         let mut part = Vec::new();

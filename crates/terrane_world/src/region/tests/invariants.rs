@@ -1,4 +1,4 @@
-//! The invariants of a regionizer, checked from scratch, and what only tests ask it.
+//! Checks the invariants of a regionizer from scratch, and adds methods for tests.
 
 use crate::region::regionizer::{Regionizer, Wait};
 use crate::region::section_tile::SectionTilePos;
@@ -6,7 +6,7 @@ use crate::region::{RegionId, RegionState};
 use crate::space::{ColumnPos, SectionPos, bits};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A section as the check sees it.
+/// A section during the check.
 struct Section {
     region: RegionId,
     nonempty: bool,
@@ -14,8 +14,8 @@ struct Section {
 }
 
 impl<D> Regionizer<D> {
-    /// Checks all that the [module](super) promises, and that what is counted and linked is so, from scratch. The error says
-    /// what is wrong and where.
+    /// Checks the invariants of the [module](super), and all counts and links, from scratch. The error describes the
+    /// fault and its place.
     pub fn check_invariants(&self) -> Result<(), String> {
         self.check_regions()?;
         let sections = self.checked_sections()?;
@@ -111,7 +111,7 @@ impl<D> Regionizer<D> {
         Ok(sections)
     }
 
-    /// What must exist around non-empty sections, what is dead, and who shares a region.
+    /// Checks the sections around non-empty ones, dead sections, and that neighbours share a region.
     fn check_neighbourhoods(&self, sections: &FxHashMap<SectionPos, Section>) -> Result<(), String> {
         let config = self.config();
         let bridged = self.bridged();
@@ -141,7 +141,7 @@ impl<D> Regionizer<D> {
         Ok(())
     }
 
-    /// For each region with pending merges, one name for all that these will unite.
+    /// For each region with pending merges, a common name of all regions that these will unite.
     fn bridged(&self) -> FxHashMap<RegionId, RegionId> {
         let mut names: FxHashMap<RegionId, RegionId> = FxHashMap::default();
         for start in self.regions() {
@@ -170,9 +170,9 @@ impl<D> Regionizer<D> {
     }
 }
 
-/// Questions.
+/// Read access for tests.
 impl<D> Regionizer<D> {
-    /// Whether this column exists.
+    /// Returns `true` if the column exists.
     pub fn contains_column(&self, column: ColumnPos) -> bool {
         let (pos, bit) = SectionTilePos::of(column.section(self.config().section_shift));
         let mut columns =
@@ -180,22 +180,22 @@ impl<D> Regionizer<D> {
         columns.any(|there| there == column)
     }
 
-    /// The sections of a region that its next removal of dead sections removes, if nothing changes until then.
+    /// The sections of a region that the next removal of dead sections would remove.
     pub fn dead_sections(&self, id: RegionId) -> impl Iterator<Item = SectionPos> {
         self.parts(id).flat_map(|(tile, mask)| bits(mask & tile.dead).map(|bit| tile.pos.section(bit)))
     }
 
-    /// How many columns a region has; 0 if it is dead.
+    /// The number of columns of a region; 0 if it is dead.
     pub fn column_count(&self, id: RegionId) -> usize {
         self.columns(id).count()
     }
 
-    /// How many dead sections a region has.
+    /// The number of dead sections of a region.
     pub fn dead_section_count(&self, id: RegionId) -> usize {
         self.region(id).map_or(0, |region| region.ground.dead_sections)
     }
 
-    /// The lowest and the highest coordinates of a region's sections, at a cost of its tiles; none if it is dead.
+    /// The lowest and the highest coordinates of a region's sections, at the cost of its tiles; `None` if it is dead.
     pub fn bounds(&self, id: RegionId) -> Option<(SectionPos, SectionPos)> {
         let corners = self.parts(id).filter(|(_, mask)| *mask != 0).map(|(tile, mask)| {
             let columns = (0..64).step_by(8).fold(0, |all, row| all | (mask >> row & 0xff));
@@ -217,7 +217,7 @@ impl<D> Regionizer<D> {
         wait.into_iter().flat_map(|wait| wait.ticking.iter().copied())
     }
 
-    /// All merges that are pending, as (transient, ticking), ascending.
+    /// All pending merges as (transient, ticking), ascending.
     pub fn pending_merges(&self) -> Vec<(RegionId, RegionId)> {
         let of_one = |wait: &Wait| wait.ticking.iter().map(|&ticking| (wait.region, ticking)).collect::<Vec<_>>();
         let mut pending: Vec<_> = self.waits.values().flat_map(of_one).collect();

@@ -1,4 +1,4 @@
-//! Random histories, against a slow and obvious model that knows sets only.
+//! Random histories, compared with a slow and obvious model of plain sets.
 
 use crate::region::*;
 use crate::space::ColumnPos;
@@ -6,10 +6,10 @@ use proptest::prelude::*;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Numbered tokens, each with the section it was put down in.
+/// Numbered tokens, each with the section in which it was placed.
 type Tokens = BTreeMap<u64, SectionPos>;
 
-/// Tokens, and the sections that it was told of.
+/// Tokens, and the sections that the data was given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Bag {
     tokens: Tokens,
@@ -58,7 +58,7 @@ struct ModelRegion {
     data: Tokens,
 }
 
-/// The regionizer's rules over plain sets, everything recomputed whenever it is needed.
+/// The regionizer's rules on plain sets, recomputed every time.
 struct Model {
     config: RegionizerConfig,
     columns: BTreeSet<ColumnPos>,
@@ -198,7 +198,7 @@ impl Model {
     }
 }
 
-/// The states of regions as one knows them from events and from one's own ticks.
+/// The states of regions according to events and to the caller's own ticks.
 #[derive(Default)]
 struct Witness(BTreeMap<RegionId, Option<RegionState>>);
 
@@ -225,7 +225,7 @@ impl Witness {
     }
 }
 
-/// Both, side by side.
+/// A regionizer and a model side by side.
 struct Trial {
     regionizer: Regionizer<Bag>,
     model: Model,
@@ -330,7 +330,7 @@ impl Trial {
         assert!(model.columns.iter().all(|&column| regionizer.contains_column(column)));
     }
 
-    /// What must hold whatever the model says, once nothing ticks.
+    /// The invariants that must hold independently of the model once no region ticks.
     fn compare_at_rest(&self) {
         assert_eq!(self.regionizer.pending_merges(), []);
         for (&section, &id) in &self.model.owner {
@@ -344,9 +344,9 @@ impl Trial {
 #[derive(Clone, Debug)]
 enum Step {
     Add(i64, i64),
-    /// One of the columns that exist.
+    /// One of the existing columns.
     Remove(prop::sample::Index),
-    /// A column that perhaps does not exist.
+    /// A column that may not exist.
     RemoveAt(i64, i64),
     /// All columns of a square.
     Clear(i64, i64, i64),
@@ -377,7 +377,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 fn configs() -> impl Strategy<Value = RegionizerConfig> {
     let radii = (1u32..=3).prop_flat_map(|creation| (Just(creation), 1..=creation));
     let fraction = prop::sample::select(vec![0.0, 1.0 / 6.0, 0.5, 1.0]);
-    // Columns share a word with those of other sections, or have one to themselves, or several.
+    // Columns share a word with those of other sections, have one to themselves, or several.
     let shifts = prop::sample::select(vec![0u32, 1, 2, 2, 3, 4]);
     (shifts, radii, prop::sample::select(vec![1usize, 30, 128]), fraction).prop_map(
         |(section_shift, (creation, merge), recalculation_section_count, max_dead_section_percent)| RegionizerConfig {

@@ -1,4 +1,4 @@
-//! One story a test, with the default configuration: sections of 4 x 4 columns, creation radius 2, merge radius 1.
+//! One scenario per test, with the default configuration: sections of 4 x 4 columns, creation radius 2, merge radius 1.
 
 mod dead_sections;
 mod edges;
@@ -9,7 +9,7 @@ use crate::region::*;
 use crate::space::ColumnPos;
 use std::collections::BTreeSet;
 
-/// The names of the regions whose data came together here.
+/// The names of the regions whose data was merged into this one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Names(BTreeSet<u64>);
 
@@ -34,7 +34,6 @@ fn world() -> World {
     Regionizer::new(RegionizerConfig::default()).expect("the default is valid")
 }
 
-/// A column in this section.
 fn at(x: i64, z: i64) -> ColumnPos {
     ColumnPos::new(4 * x + 1, 4 * z + 2)
 }
@@ -57,7 +56,7 @@ fn begin(world: &mut World, id: RegionId) -> Names {
     data
 }
 
-/// What became of a region whose tick ended, and what split off.
+/// The state of a region after its tick, and the regions that split off.
 type TickEnd = (RegionState, Vec<RegionId>);
 
 fn end(world: &mut World, id: RegionId, data: Names) -> TickEnd {
@@ -90,7 +89,7 @@ fn a_column_makes_a_ready_region_with_a_rim() {
     assert_eq!(world.drain_events(), []);
 }
 
-/// Everything that can be asked of a world, regions that are gone included.
+/// The complete observable state of a world, including regions that have ended.
 fn everything(world: &World) -> String {
     let of_region = |index| {
         let id = RegionId::new(index);
@@ -112,7 +111,7 @@ fn everything(world: &World) -> String {
 
 #[test]
 fn refused_calls_change_nothing() {
-    // A ready region with dead sections, a ticking one, a transient one that waits for it, and one that is gone.
+    // A ready region with dead sections, a ticking one, a transient one that waits for it, and one that has ended.
     let mut world = world();
     let ready = add(&mut world, 0, 0);
     add(&mut world, 3, 0);
@@ -131,7 +130,7 @@ fn refused_calls_change_nothing() {
         let region = world.region_at(column).filter(|&id| id == region).unwrap();
         assert_eq!(world.add_column(column), Err(RegionizerError::ColumnPresent { column, region }));
         assert_eq!(everything(&world), before);
-        // In the same section, in the rim, in a section that is or may be dead, and where nothing is.
+        // In the same section, in the rim, in a section that is or may be dead, and on empty ground.
         for column in [column.offset(1, 0), at(x + 1, 1), at(x + 3, 0).offset(1, 0), at(x, 20), at(30, 0)] {
             assert_eq!(world.remove_column(column), Err(RegionizerError::ColumnAbsent { column }));
             assert_eq!(everything(&world), before);
@@ -148,7 +147,7 @@ fn refused_calls_change_nothing() {
     assert_eq!(world.end_tick(region, data), Err(RegionizerError::UnknownRegion { region }));
     assert_eq!(everything(&world), before);
     assert_eq!(world.drain_events(), []);
-    // Nor is an id lost.
+    // No id is lost either.
     assert_eq!(add(&mut world, 200, 0), RegionId::new(4));
 }
 

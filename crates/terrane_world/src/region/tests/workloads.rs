@@ -1,4 +1,4 @@
-//! The standard workloads of a regionizer, with the results that are known for them.
+//! The standard workloads of a regionizer, with their known results.
 
 mod workload;
 
@@ -47,7 +47,7 @@ fn stream_checksum<'a>(changes: impl IntoIterator<Item = &'a Change>) -> u64 {
 fn partition_checksum(regionizer: &Regionizer<()>) -> u64 {
     let mut regions: Vec<Vec<SectionPos>> =
         regionizer.regions().into_iter().map(|id| regionizer.sections(id).collect()).collect();
-    // Ascending by x, then z, as positions compare.
+    // Ascending by x, then z, like positions.
     regions.iter_mut().for_each(|sections| sections.sort_unstable());
     regions.sort_unstable();
     let mut sum = Checksum::new();
@@ -69,7 +69,7 @@ fn dead_sections(regionizer: &Regionizer<()>) -> usize {
     regionizer.regions().into_iter().map(|id| regionizer.dead_section_count(id)).sum()
 }
 
-/// How many merges and splits happened since the last call.
+/// The number of merges and splits since the last call.
 fn merges_and_splits(regionizer: &mut Regionizer<()>) -> (usize, usize) {
     let events = regionizer.drain_events();
     let count = |is: fn(&RegionEvent) -> bool| events.iter().filter(|event| is(event)).count();
@@ -133,7 +133,7 @@ fn moving_crowds_merge_and_split_as_known() {
     let walk = &*SCATTERED;
     let mut regionizer = regionizer();
     apply(&mut regionizer, &walk.load);
-    // The figures count the load's merges too.
+    // The expected numbers include the merges of the load.
     let (mut merges, mut splits) = (0, 0);
     for step in &walk.steps {
         apply(&mut regionizer, step);
@@ -147,7 +147,7 @@ fn moving_crowds_merge_and_split_as_known() {
     assert_eq!((merges, splits), (17, 10));
 }
 
-/// Every region ticks while the step happens; `order` says in which order the ticks end.
+/// Makes every region tick during each step. `order` sets the order in which the ticks end.
 fn overlapped(walk: &Walk, steps: usize, order: impl Fn(usize, &mut Vec<RegionId>)) -> u64 {
     let mut regionizer = regionizer();
     apply(&mut regionizer, &walk.load);
@@ -167,7 +167,7 @@ fn overlapped(walk: &Walk, steps: usize, order: impl Fn(usize, &mut Vec<RegionId
 fn ticks_that_overlap_give_one_result_in_any_order() {
     let scattered = overlapped(&SCATTERED, 50, |_, _| {});
     assert_eq!(scattered, overlapped(&SCATTERED, 50, |_, ids| ids.reverse()));
-    // Many merges and few regions: here the order matters most.
+    // Many merges and few regions, so the order matters most.
     let dense = overlapped(&DENSE, 40, |_, _| {});
     assert_eq!(dense, overlapped(&DENSE, 40, |_, ids| ids.reverse()));
     let shuffled = overlapped(&DENSE, 40, |seed, ids| {
@@ -182,7 +182,7 @@ fn column_in(x: usize, z: i64) -> ColumnPos {
     ColumnPos::new(4 * x as i64, 4 * z)
 }
 
-/// One transient region along so many ticking ones, which then end their ticks one after the other.
+/// One transient region along this many ticking ones, which then end their ticks one after the other.
 fn one_waits_for_many(count: usize) {
     let mut regionizer = regionizer();
     for n in 0..count {
@@ -200,7 +200,7 @@ fn one_waits_for_many(count: usize) {
     assert_eq!(regionizer.column_count(ticking[count - 1]), 3 * count - 1);
 }
 
-/// So many transient regions between two long ones that tick.
+/// This many transient regions between two long ticking ones.
 fn many_wait_for_two(count: usize) {
     let mut regionizer = regionizer();
     for x in 0..4 * count {
@@ -231,7 +231,7 @@ fn pending_merges_cost_about_as_much_each_however_many_there_are() {
     };
     for work in [one_waits_for_many, many_wait_for_two] {
         let (few, many) = (fastest(work, 1000), fastest(work, 16_000));
-        // If each cost as much as there are, this would be 256 times as long.
+        // With a cost proportional to their number, this would be 256 times as long.
         assert!(many < 64 * few, "1,000: {few:?}, 16,000: {many:?}");
     }
 }

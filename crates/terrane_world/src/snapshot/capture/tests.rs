@@ -1,4 +1,4 @@
-//! Captures against a map of cells.
+//! Compares captures with a map of cells.
 
 use super::*;
 use crate::snapshot::tests::{self, REACH, capture, cells, child, edit, edits, entity, part_of, positions, world};

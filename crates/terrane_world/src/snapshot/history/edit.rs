@@ -1,4 +1,4 @@
-//! One edit of a box: what it changed, as it was before and after.
+//! [`Edit`]: the changed content of a box, before and after.
 
 use crate::chunk::Chunk;
 use crate::entity::EntityRecord;
@@ -10,17 +10,17 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// What is to be restored, so that the box is as it was before or after the edit. What did not change is missing in both.
+/// Snapshots to restore, so that the box is as it was before or after the edit. Unchanged content is missing in both.
 #[derive(Clone, Debug)]
 pub(super) struct Edit {
     before: Snapshot,
     after: Snapshot,
-    /// If entities changed: the columns that were captured both times, where those may stand by now.
+    /// If entities changed: the columns that both snapshots captured, in which the entities may be by now.
     columns: Box<[ColumnPos]>,
 }
 
 impl Edit {
-    /// What differs between two snapshots, where both have it; `None` if nothing does.
+    /// The difference between two snapshots, where both have content; `None` if they are equal.
     pub fn between(before: &Snapshot, after: &Snapshot) -> Option<Self> {
         let area = before.area.intersection(&after.area);
         let parts = before.parts.intersection(after.parts);
@@ -31,7 +31,7 @@ impl Edit {
         (has_entities || !edit.before.columns.is_empty()).then_some(edit)
     }
 
-    /// Puts in the chunks that differ within the box, where both snapshots have them.
+    /// Adds the chunks that differ within the box, where both snapshots have them.
     fn add_chunks(&mut self, before: &Snapshot, after: &Snapshot) {
         let filter = BlockFilter::default();
         for (pos, old) in before.columns() {
@@ -58,7 +58,7 @@ impl Edit {
         }
     }
 
-    /// Puts in the entities that differ within the box, in columns that both snapshots have, and says whether there are any.
+    /// Adds the entities that differ within the box, in columns that both snapshots have. Returns `true` if there are any.
     fn add_entities(&mut self, before: &Snapshot, after: &Snapshot) -> bool {
         let area = self.before.area;
         let entities = |of: &Snapshot, other: &Snapshot| -> FxHashMap<Uuid, EntityRecord> {
@@ -84,12 +84,12 @@ impl Edit {
         true
     }
 
-    /// What takes the edit back.
+    /// The snapshot that undoes the edit.
     pub fn undo(&self) -> Snapshot {
         self.with_columns(&self.before)
     }
 
-    /// What does it again.
+    /// The snapshot that redoes the edit.
     pub fn redo(&self) -> Snapshot {
         self.with_columns(&self.after)
     }
@@ -100,19 +100,19 @@ impl Edit {
         snapshot
     }
 
-    /// The chunks that it holds; one may be among them twice.
+    /// The chunks of the edit, possibly with duplicates.
     pub fn chunks(&self) -> impl Iterator<Item = &Arc<Chunk>> {
         let columns = [&self.before, &self.after].into_iter().flat_map(|side| side.columns.values());
         columns.flat_map(|column| &column.chunks).map(|(_, chunk)| chunk)
     }
 
-    /// Bytes that it takes besides its chunks.
+    /// The size of the edit in bytes, without its chunks.
     pub fn list_bytes(&self) -> usize {
         self.before.list_bytes() + self.after.list_bytes() + size_of_val(&*self.columns)
     }
 }
 
-/// A column that was captured, and of which only entities changed, if anything.
+/// A captured column in which no blocks changed, only entities if anything.
 fn without_blocks() -> ColumnSnapshot {
     ColumnSnapshot { heights: Some(HeightSet::new()), ..ColumnSnapshot::default() }
 }

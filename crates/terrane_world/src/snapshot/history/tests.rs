@@ -1,4 +1,4 @@
-//! Undo and redo against a list of states.
+//! Compares undo and redo with a list of states.
 
 use super::*;
 use crate::block::BlockId;
@@ -68,7 +68,7 @@ fn a_chunk_that_two_edits_hold_counts_once() {
     assert_eq!(bytes[2] - bytes[1], bytes[1] - bytes[0], "only what came after is new");
 }
 
-/// The bytes as they are counted from scratch.
+/// The size in bytes, counted from scratch.
 fn counted(history: &EditHistory) -> usize {
     let edits = || history.done.iter().chain(&history.undone);
     let chunks: BTreeMap<_, _> = edits().flat_map(Edit::chunks).map(|chunk| (Arc::as_ptr(chunk), chunk)).collect();
@@ -121,7 +121,7 @@ fn the_oldest_edits_are_forgotten_first() {
     assert_eq!((none.undo_count(), none.redo_count(), none.bytes()), (0, 0, 0));
 }
 
-/// Who stands where: the box holds those within it.
+/// The entities of a world. A capture contains those within the box.
 type Mobs = BTreeMap<Uuid, EntityRecord>;
 
 fn with_mobs(columns: &Columns, mobs: &Mobs) -> Snapshot {
@@ -133,7 +133,7 @@ fn with_mobs(columns: &Columns, mobs: &Mobs) -> Snapshot {
     snapshot
 }
 
-/// As a restore does it in a world.
+/// Restores entities as in a world.
 fn restore_mobs(mobs: &mut Mobs, snapshot: &Snapshot) {
     let is_reached = |mob: &EntityRecord| area().contains(mob.block) && snapshot.column(mob.column()).is_some();
     mobs.retain(|id, mob| !(is_reached(mob) && snapshot.tells_of(*id)));
@@ -154,7 +154,7 @@ fn entities_that_an_edit_did_not_change_are_left_alone() {
     let before = with_mobs(&columns, &mobs([(1, 0), (2, 5), (3, 9)]));
     let after = with_mobs(&columns, &mobs([(1, 0), (3, -9), (4, 12)]));
     assert_eq!(history.record(&before, &after), Recorded::Kept);
-    // One wanders off, another one comes into the box.
+    // One wanders off, and another one enters the box.
     let mut now = mobs([(1, 7), (3, -9), (4, 15), (5, 3)]);
     restore_mobs(&mut now, &history.undo().unwrap());
     assert_eq!(now, mobs([(1, 7), (2, 5), (3, 9), (5, 3)]));
@@ -186,7 +186,7 @@ fn entities_count_as_bytes_and_are_left_out_if_either_capture_leaves_them_out() 
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// Each step, some of eight are anywhere in the box, or nowhere.
+    /// In each step, some of eight entities are anywhere in the box, or nowhere.
     ///
     /// Promise, snapshots: `EditHistory` undoes and redoes edits of a box, entities included.
     #[test]
@@ -225,7 +225,7 @@ proptest! {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
-    /// A world that is edited in the box, undone and redone is always the one of a list of all its states.
+    /// Editing, undoing and redoing in the box always gives a state from the list of all states.
     ///
     /// Promise, snapshots: `EditHistory` undoes and redoes edits of a box, entities included.
     #[test]
@@ -265,7 +265,7 @@ proptest! {
                     }
                 }
             }
-            // Somebody builds beside the box in the meantime, and that stays.
+            // In the meantime, a player builds beside the box. That must stay.
             if !area().contains(outside) {
                 columns.get_mut(&outside.column()).unwrap().set_block(outside, BlockId::new(2));
             }

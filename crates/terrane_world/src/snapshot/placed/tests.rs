@@ -1,4 +1,4 @@
-//! Placed snapshots against a map of cells.
+//! Compares placed snapshots with a map of cells.
 
 use super::*;
 use crate::snapshot::tests::{BLOCKS, capture, cells, edit, edits, entity, part_of, positions, world};
@@ -104,7 +104,7 @@ proptest! {
         let placed = snapshot.placed(&relocation, &block_turns).unwrap();
         prop_assert_eq!(Ok(*placed.area()), relocation.area(&area));
 
-        // The slow and obvious way: block by block, and whatever chunk has a block missing is missing.
+        // The slow and obvious way, block by block. A chunk with a missing block is missing.
         let mut model: BTreeMap<BlockPos, _> = BTreeMap::new();
         for (pos, mut cell) in cells(&snapshot) {
             cell.iter_mut().for_each(|(block, _)| *block = block_turns.block(*block));

@@ -1,4 +1,4 @@
-//! Restores against a map of cells.
+//! Compares restores with a map of cells.
 
 use super::*;
 use crate::block::{BlockComponentId, BlockId, BlockLayout};
@@ -152,7 +152,7 @@ fn a_snapshot_without_blocks_holds_none_and_one_of_nothing_restores_nothing() {
     assert_eq!(no_blocks.restored_chunks(&column, &all()).count(), 0, "there are no layers and no components");
 }
 
-/// What a cell becomes that is `now`, and of which `then` was captured in parts.
+/// The restored cell that is `now`, if these parts of `then` were captured.
 fn partly(now: &Cell, then: &Cell, parts: SnapshotParts) -> Cell {
     let block_of = |cell: &Cell, layer: usize| cell.get(layer).map(|(block, _)| *block);
     let ground = if parts.blocks { then[0].0 } else { now[0].0 };
@@ -168,7 +168,7 @@ fn partly(now: &Cell, then: &Cell, parts: SnapshotParts) -> Cell {
         } else if block_of(now, layer) == Some(block) {
             now[layer].1.clone()
         } else {
-            // What was never set stays so.
+            // Unset values stay unset.
             let unset = |(id, _): &(BlockComponentId, Vec<u8>)| {
                 let layout = BLOCKS.components(block).iter().find(|of| of.id == *id);
                 (*id, vec![0; layout.and_then(|of| of.size).unwrap_or(0) as usize])
@@ -227,7 +227,7 @@ proptest! {
         let snapshot = capture(&columns, area, |pos| pos == hole.column());
         edit(&mut columns, &later);
         let edited = columns.clone();
-        // A filter of what is there now lets no more through once it has let something through.
+        // After a restore, a filter of current blocks may allow fewer cells.
         if filter.is_all() || filter.current == BlockChoice::All {
             restore(&mut columns, &snapshot, &filter);
         } else {
@@ -244,7 +244,7 @@ proptest! {
             let found = cell(&columns, pos);
             prop_assert!(found == if is_chosen { old } else { now }, "{}", pos);
         }
-        // What a chunk is made of follows from its blocks, so it can be stored.
+        // The chunks are valid: their components match their blocks, so they can be stored.
         for chunk in columns.values().flat_map(|column| column.chunks()).map(|(_, chunk)| chunk) {
             for cell in ChunkPart::WHOLE.cells().step_by(37) {
                 for (block, components) in cell_of(Some(chunk), cell) {

@@ -1,4 +1,4 @@
-//! Cells as files pack them: a LEB128 number each, x fastest, then z, then y.
+//! Packed cells of files: one LEB128 number each, x fastest, then z, then y.
 
 use super::filler::Filler;
 use super::nbt::Reader;
@@ -8,23 +8,22 @@ use crate::work::{Progress, Tell};
 use std::borrow::Cow;
 use std::io::Read;
 
-/// Cells that are passed on at once.
+/// The number of cells that are passed on at once.
 const BATCH: usize = 4096;
-/// Bytes that are looked at together.
+/// The number of bytes that are checked together.
 const GROUP: usize = 8;
 const BAD_NUMBER: &str = "expected a number of 32 bits or less";
 
-/// Unpacks cells.
 struct Unpacker<'a> {
     numbers: &'a Numbers,
-    /// The bits of a number whose last byte has not come, and how many.
+    /// The bits of an incomplete number, and how many there are.
     bits: u32,
     shift: u32,
     cells: Box<[u16; BATCH]>,
     count: usize,
 }
 
-/// Reads `length` bytes of packed cells into what they fill. What was read before an error is kept there.
+/// Reads `length` bytes of packed cells into the filler. Cells before an error are kept.
 pub(super) fn read_cells<R: Read>(
     reader: &mut Reader<'_, R>,
     length: u64,
@@ -58,7 +57,7 @@ pub(super) fn read_cells<R: Read>(
     }
 }
 
-/// Fills in cells. An error has no place yet.
+/// Passes cells on. An error has no place yet.
 fn push(filler: &mut Filler<'_>, cells: &[u16]) -> Result<()> {
     let room = filler.volume() - filler.filled();
     let fitting = cells.len().min(usize::try_from(room).unwrap_or(usize::MAX));
@@ -74,8 +73,7 @@ fn count_error(expected: u64, found: u64) -> SchematicError {
 }
 
 impl Unpacker<'_> {
-    /// Unpacks until the batch is full or the bytes are used up. At an error, which says what is wrong, the cells before it are
-    /// there.
+    /// Unpacks until the batch is full or the bytes are used up. An error is a description, and the cells before it are kept.
     fn unpack(&mut self, bytes: &mut &[u8]) -> std::result::Result<(), Cow<'static, str>> {
         while self.count < BATCH && !bytes.is_empty() {
             let room = bytes.len().min(BATCH - self.count);
@@ -92,7 +90,7 @@ impl Unpacker<'_> {
         Ok(())
     }
 
-    /// Numbers of one byte each.
+    /// Unpacks numbers of one byte each.
     fn unpack_single(&mut self, group: &[u8]) -> std::result::Result<(), Cow<'static, str>> {
         let cells = &mut self.cells[self.count..][..group.len()];
         let are_known = match self.numbers.same_below {
@@ -136,7 +134,7 @@ impl Unpacker<'_> {
     }
 }
 
-/// How many bytes from the front on are numbers of their own, in whole groups.
+/// The number of leading bytes that are complete numbers, in whole groups.
 fn single_bytes(bytes: &[u8]) -> usize {
     const MORE: u64 = 0x8080_8080_8080_8080;
     let (groups, _) = bytes.as_chunks::<GROUP>();

@@ -1,4 +1,4 @@
-//! A schematic in the making, while its file is read.
+//! [`Draft`]: a schematic while its file is being read.
 
 use super::cells::read_cells;
 use super::entities::{block_entity, entity, nested};
@@ -16,45 +16,45 @@ use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 use std::io::{Read, Write};
 
-/// Bytes that an entry of a palette takes besides its name while it is read: in a list, a set, a map, and the palette.
+/// The memory of a palette entry besides its name while it is read: in a list, a set, a map, and the palette.
 const ENTRY_BYTES: usize = 160;
 
 /// The parts of a schematic that have a palette and cells.
 const BLOCKS: usize = 0;
 const BIOMES: usize = 1;
 
-/// What has been read of a schematic.
+/// The content of a schematic that has been read so far.
 pub(super) struct Draft<'a> {
     options: &'a ReadOptions,
     budget: &'a Budget,
     progress: Tell<'a>,
     pub report: ReadReport,
-    /// Without blocks and with the metadata of the file, until it is finished.
+    /// Without blocks and with the file's metadata, until the draft is finished.
     schematic: Schematic,
     /// The path to the schematic's values, with a dot at its end; empty if they are at the root.
     path: &'static str,
     version: Option<i64>,
     /// Width, height, length.
     size: [Option<u32>; 3],
-    /// As the file has it.
+    /// As stored in the file.
     offset: Option<[i32; 3]>,
-    /// Whether there was a compound of blocks, as in version 3.
+    /// `true` if there was a compound of blocks, as in version 3.
     is_nested: bool,
     parts: [Part<'a>; 2],
-    /// Indices of those block entities whose places may count from the world's origin.
+    /// The indices of block entities whose positions may be relative to the world's origin.
     unplaced: Vec<usize>,
-    /// The compound of this crate, and its place.
+    /// This crate's compound, and its place.
     extension: Option<(String, Compound)>,
 }
 
-/// A palette and cells, which come in any order: of the blocks, or of the biomes.
+/// A palette and cells, in any order: of the blocks or of the biomes.
 #[derive(Default)]
 struct Part<'a> {
-    /// Whether it is one layer of cells.
+    /// `true` if the part is one layer of cells.
     is_flat: bool,
     palette: Option<(Vec<String>, Numbers)>,
-    /// Cells that came before what is needed to understand them: where they begin in the file, the path to them, how many bytes
-    /// they are, and these packed as they were and compressed once more.
+    /// Cells that came before the values needed to decode them: their offset in the file, their path, their length,
+    /// and the packed bytes, compressed once more.
     spilled: Option<(u64, String, u64, Vec<u8>)>,
     cells: Option<Filler<'a>>,
 }
@@ -125,7 +125,7 @@ impl<'a> Draft<'a> {
             }
             _ => {
                 let value = reader.value(kind, depth)?;
-                // Some programs write an empty list if they have no metadata.
+                // Some programs write an empty list instead of empty metadata.
                 let is_empty = matches!(&value, Nbt::List(_, items) if items.is_empty());
                 if name != "Metadata" || !is_empty {
                     let other = &mut self.schematic.other.0;
@@ -138,7 +138,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Reads the compound that version 3 has for a part.
+    /// Reads the compound of a part in version 3.
     fn read_part<R: Read>(
         &mut self,
         reader: &mut Reader<'_, R>,
@@ -190,8 +190,7 @@ impl<'a> Draft<'a> {
         })
     }
 
-    /// Reads an item of a list; `None` if it is malformed, which is counted. `held` gives the memory that the finished item
-    /// holds.
+    /// Reads an item of a list; `None` if it is malformed, which is counted. `held` returns the memory of the finished item.
     fn read_one<T, R: Read>(
         &mut self,
         reader: &mut Reader<'_, R>,
@@ -217,7 +216,7 @@ impl<'a> Draft<'a> {
         Ok(made)
     }
 
-    /// Reads cells, or puts them aside if what they mean is not known yet.
+    /// Reads cells, or sets them aside if they cannot be decoded yet.
     fn read_cells<R: Read>(&mut self, reader: &mut Reader<'_, R>, kind: NbtKind, part: usize) -> Result<()> {
         reader.expect(NbtKind::ByteArray, kind)?;
         let length = reader.length()?;
@@ -231,7 +230,7 @@ impl<'a> Draft<'a> {
         while left > 0 {
             let part = reader.part(left)?;
             left -= part.len() as u64;
-            // A vector takes whatever it is given.
+            // Writing to a vector cannot fail.
             let _ = encoder.write_all(part);
             let held = encoder.get_ref().capacity();
             reader.take(held - counted)?;
@@ -245,7 +244,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Reads cells whose palette and size are known.
+    /// Reads cells with a known palette and size.
     fn fill<R: Read>(&mut self, reader: &mut Reader<'_, R>, length: u64, part: usize) -> Result<()> {
         let Some([width, height, depth]) = self.size() else { return Ok(()) };
         let part = &mut self.parts[part];
@@ -256,7 +255,7 @@ impl<'a> Draft<'a> {
         result
     }
 
-    /// Reads the cells that were put aside.
+    /// Reads the cells that were set aside.
     pub fn settle(&mut self) -> Result<()> {
         let end = self.report.bytes;
         let missing =
@@ -266,7 +265,7 @@ impl<'a> Draft<'a> {
             missing(lacking.map_or("Width", |(name, _)| name))
         })?;
         self.check_volume(size, end)?;
-        // In version 3 all of the blocks may be missing, and only all.
+        // In version 3 the blocks may be missing, but only completely.
         let blocks = &self.parts[BLOCKS];
         let may_lack_blocks = self.version == Some(3) && !self.is_nested && blocks.palette.is_none();
         if blocks.spilled.is_none() && blocks.cells.is_none() && !may_lack_blocks {
@@ -291,7 +290,7 @@ impl<'a> Draft<'a> {
         Some([self.size[0]?, self.size[1]?, self.size[2]?])
     }
 
-    /// Whether the size is known, without which nothing can be kept.
+    /// Returns `true` if the size is known. Without it, nothing can be kept.
     pub fn has_size(&self) -> bool {
         self.size().is_some_and(|size| self.check_volume(size, 0).is_ok())
     }
@@ -306,7 +305,7 @@ impl<'a> Draft<'a> {
         Err(SchematicError::too_large(at, "blocks", limit, found))
     }
 
-    /// What there is, and the first thing that is wrong with the parts that had to wait. Air where nothing was read.
+    /// Returns the schematic, with air where nothing was read, and the first error of the parts that were set aside.
     pub fn finish(self) -> (Schematic, ReadReport, Result<()>) {
         let size = self.size().unwrap_or_default();
         let is_version_3 = self.version == Some(3) || self.version.is_none() && self.is_nested;
@@ -365,7 +364,7 @@ fn version<R: Read>(reader: &mut Reader<'_, R>, kind: NbtKind) -> Result<i64> {
     }
 }
 
-/// A side of the box: a short, read unsigned. Some programs write another integer.
+/// The side length of the box: a short, read as unsigned. Some programs write another integer type.
 fn side<R: Read>(reader: &mut Reader<'_, R>, kind: NbtKind) -> Result<u32> {
     const LONGEST: u64 = u16::MAX as u64;
     let at = reader.offset();
@@ -380,12 +379,12 @@ fn side<R: Read>(reader: &mut Reader<'_, R>, kind: NbtKind) -> Result<u32> {
     }
 }
 
-/// Makes room for one more item of a list that has this many left.
+/// Makes room for one more item of a list with this many items left.
 fn make_room<T, R: Read>(reader: &Reader<'_, R>, items: &mut Vec<T>, left: u64) -> Result<()> {
     reader.make_room(items, 1, (items.len() as u64).saturating_add(left))
 }
 
-/// The entries of a palette: number and name, in the order of the file.
+/// The entries of a palette as pairs of number and name, in the order of the file.
 fn read_palette<R: Read>(reader: &mut Reader<'_, R>, kind: NbtKind, depth: usize) -> Result<Vec<(u32, String)>> {
     const LIMIT: usize = palette::UNKNOWN as usize;
     reader.expect(NbtKind::Compound, kind)?;
@@ -394,7 +393,7 @@ fn read_palette<R: Read>(reader: &mut Reader<'_, R>, kind: NbtKind, depth: usize
     reader.entries(depth + 1, |reader, kind, name| {
         let at = reader.offset();
         let found = integer(reader, kind)?;
-        // Air may have to be added.
+        // Leaves room for air.
         if entries.len() + 1 >= LIMIT {
             return Err(reader.too_large("entries of a palette", LIMIT as u64, entries.len() as u64 + 2));
         }

@@ -4,34 +4,34 @@ use super::SchematicError;
 use super::nbt::{Compound, Nbt, NbtKind, Writer};
 use rustc_hash::FxHashSet;
 
-/// What a block holds for programs that keep it beside the blocks.
+/// The data of a block that programs store beside the blocks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockEntity {
-    /// The block, from the minimum corner. Some programs keep those of blocks outside of the box.
+    /// The block, relative to the minimum corner. Some programs store block entities outside of the box.
     pub position: [i32; 3],
-    /// What it is: `minecraft:chest`.
+    /// The id, such as `minecraft:chest`.
     pub id: String,
-    /// What it holds, without position and id.
+    /// The data, without position and id.
     pub data: Compound,
 }
 
-/// Something that is no block.
+/// An entity of a schematic.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SchematicEntity {
-    /// Where it is, in blocks from the minimum corner.
+    /// The position in blocks, relative to the minimum corner.
     pub position: [f64; 3],
-    /// What it is: `minecraft:armor_stand`.
+    /// The id, such as `minecraft:armor_stand`.
     pub id: String,
-    /// What it is like, without position and id.
+    /// The data, without position and id.
     pub data: Compound,
 }
 
 impl BlockEntity {
-    /// Id and data as a value of the block component [`BLOCK_ENTITY`](crate::block::BLOCK_ENTITY): a compound without a name,
+    /// Id and data as a value of the block component [`BLOCK_ENTITY`](crate::block::BLOCK_ENTITY): an unnamed compound
     /// of `Id` and `Data`.
     ///
     /// # Errors
-    /// If the data has what the format has no room for, such as text of more than 65,535 bytes.
+    /// If the format cannot represent the data, such as text of more than 65,535 bytes.
     pub fn to_bytes(&self) -> Result<Vec<u8>, SchematicError> {
         let mut writer = Writer::new(Vec::new());
         writer.name(NbtKind::Compound, "")?;
@@ -43,7 +43,7 @@ impl BlockEntity {
         writer.finish()
     }
 
-    /// What [`to_bytes`](Self::to_bytes) gave, at a position.
+    /// Reads the bytes of [`to_bytes`](Self::to_bytes), with a position.
     pub fn from_bytes(position: [i32; 3], bytes: &[u8]) -> Result<Self, SchematicError> {
         let mut compound = Compound::from_bytes(bytes)?;
         let id = id(&mut compound)?;
@@ -51,7 +51,7 @@ impl BlockEntity {
     }
 }
 
-/// The error, within the compound, for a value that is not what is expected, or not there.
+/// The error, within the compound, for a value that is missing or of the wrong kind.
 fn wrong(name: &str, expected: &str, found: Option<NbtKind>) -> SchematicError {
     let what = match found {
         None => "it is missing".to_owned(),
@@ -60,8 +60,8 @@ fn wrong(name: &str, expected: &str, found: Option<NbtKind>) -> SchematicError {
     SchematicError::malformed(name, what)
 }
 
-/// Takes a block entity apart: position, id, and everything else as its data. The flag says that the position was in `x`, `y` and
-/// `z`, as in the game's chunks. Some programs write it like that, counted from the corner or from the world's origin.
+/// Splits a block entity into position, id and all other values as its data. The flag is `true` if the position was in `x`,
+/// `y` and `z`, as in the game's chunks. Some programs write it like that, relative to the corner or to the world's origin.
 pub(super) fn block_entity(mut compound: Compound) -> Result<(BlockEntity, bool), SchematicError> {
     const AXES: [&str; 3] = ["x", "y", "z"];
     let pos = compound.take("Pos");
@@ -83,7 +83,7 @@ pub(super) fn block_entity(mut compound: Compound) -> Result<(BlockEntity, bool)
     Ok((BlockEntity { position, id, data: compound }, is_old))
 }
 
-/// Takes an entity apart: position as in the file, id, and everything else as its data.
+/// Splits an entity into its position as in the file, its id and all other values as its data.
 pub(super) fn entity(mut compound: Compound) -> Result<SchematicEntity, SchematicError> {
     let pos = compound.take("Pos");
     let found = pos.as_ref().map(Nbt::kind);
@@ -94,8 +94,8 @@ pub(super) fn entity(mut compound: Compound) -> Result<SchematicEntity, Schemati
     Ok(SchematicEntity { position, id, data: compound })
 }
 
-/// Frees the spare room of a compound. A short one is moved to an allocation of its exact size: the piece that shrinking in place
-/// would free is too small for the next entity, and millions of such gaps make up a sixth of all memory.
+/// Frees the spare capacity of a compound. A short compound is moved to an allocation of its exact size: shrinking in place
+/// would free a piece that is too small for the next entity, and millions of such gaps would be a sixth of all memory.
 fn exact(compound: &mut Compound) {
     const FEW: usize = 64;
     if compound.0.len() > FEW {
@@ -115,7 +115,7 @@ fn id(compound: &mut Compound) -> Result<String, SchematicError> {
     }
 }
 
-/// The data of version 3, and whatever is beside it.
+/// The data of version 3, and all values beside it.
 pub(super) fn nested(mut compound: Compound) -> Compound {
     match compound.take("Data") {
         Some(Nbt::Compound(mut data)) => {

@@ -1,80 +1,80 @@
-//! What can be wrong with a schematic and with its file.
+//! [`SchematicError`].
 
 use super::nbt::FILE;
 use std::io;
 use thiserror::Error;
 
-/// A message quotes about this many bytes of a text.
+/// The approximate number of bytes of a text that a message quotes.
 const LONGEST_QUOTE: usize = 256;
-/// Stands for the rest of a text.
+/// Replaces the rest of a text.
 pub(super) const REST: &str = "...";
 
-/// Why a file is no schematic that can be read, or a schematic cannot be written.
+/// The error for a file that cannot be read as a schematic, or a schematic that cannot be written.
 ///
-/// `at` is the place: the path of names to the value, and in a file that is read its byte before that, counted in the uncompressed
-/// data from the first one, as in `byte 17: Schematic.Width`. A message consists of printable characters and has at most 1 KiB,
-/// whatever the file holds.
+/// `at` is the place: the path of names to the value, after the offset of its byte in the uncompressed data if a file
+/// is read, as in `byte 17: Schematic.Width`. A message consists of printable characters and has at most 1 KiB,
+/// whatever the file contains.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SchematicError {
     /// The file could not be read or written.
     #[error("{at}: {message}")]
     Io {
-        /// What was being read or written.
+        /// The value that was being read or written.
         at: String,
-        /// What kind of failure.
+        /// The kind of failure.
         kind: io::ErrorKind,
-        /// What the system says.
+        /// The system's message.
         message: String,
     },
-    /// It begins like no schematic: neither with gzip nor with a compound.
+    /// The file begins neither with gzip nor with a compound, so it is not a schematic.
     #[error("byte 0: the file: expected gzip or a compound, found {found:#04x}")]
     NotASchematic {
         /// The first byte.
         found: u8,
     },
-    /// A version that this crate cannot read, or not write.
+    /// The version cannot be read or written by this crate.
     #[error("{at}: expected version {expected}, found {found}")]
     Version {
-        /// The value that says it.
+        /// The value with the version.
         at: String,
-        /// The versions that there are.
+        /// The supported versions.
         expected: &'static str,
         /// The version found.
         found: i64,
     },
-    /// More than the [options](super::ReadOptions) allow, or than the format can hold.
+    /// The size exceeds the limits of the [options](super::ReadOptions) or of the format.
     #[error("{at}: expected {limit} {what} or less, found {found}")]
     TooLarge {
-        /// Which value.
+        /// The value's place.
         at: String,
-        /// What there is too much of.
+        /// The unit that is counted.
         what: &'static str,
         /// The limit.
         limit: u64,
-        /// How many there are, as far as it is known.
+        /// The number that was found, as far as it is known.
         found: u64,
     },
     /// The data ends too early.
     #[error("{at} ends too early")]
     Truncated {
-        /// What was being read.
+        /// The value that was being read.
         at: String,
     },
-    /// Something makes no sense.
+    /// The data is invalid.
     #[error("{at}: {what}")]
     Malformed {
-        /// Where it is.
+        /// The place of the fault.
         at: String,
-        /// What is wrong with it.
+        /// The fault.
         what: String,
     },
-    /// The caller wanted it no longer.
+    /// The caller cancelled the operation.
     #[error("it was cancelled")]
     Cancelled,
 }
 
 impl SchematicError {
-    /// Whether the file is damaged, rather than of an unknown kind or version, too large, or out of reach.
+    /// Returns `true` if the file is damaged, rather than of an unknown kind or version, too large, or unreadable.
     pub const fn is_damage(&self) -> bool {
         matches!(self, Self::Truncated { .. } | Self::Malformed { .. })
     }
@@ -91,7 +91,7 @@ impl SchematicError {
         Self::TooLarge { at: at.into(), what, limit, found }
     }
 
-    /// The same error, whose place so far is within this one.
+    /// The same error, with its place nested in this one.
     pub(super) fn within(mut self, outer: &str) -> Self {
         if let Self::Io { at, .. }
         | Self::Version { at, .. }
@@ -112,14 +112,14 @@ impl From<io::Error> for SchematicError {
     }
 }
 
-/// A text as a message quotes it.
+/// A text, shortened for quoting in a message.
 pub(in crate::snapshot) fn shortened(text: &str) -> String {
     let mut quote = String::new();
     push_shortened(&mut quote, text, LONGEST_QUOTE);
     quote
 }
 
-/// Adds about the first `most` bytes of a text. Characters that cannot be printed are escaped.
+/// Appends about the first `most` bytes of a text. Unprintable characters are escaped.
 pub(super) fn push_shortened(into: &mut String, text: &str, most: usize) {
     let end = into.len() + most;
     for character in text.chars() {

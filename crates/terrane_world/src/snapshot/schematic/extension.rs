@@ -1,4 +1,4 @@
-//! What a file holds for this crate besides the schematic: layers above the first, and components.
+//! This crate's compound in a schematic: layers above the first, and components.
 
 use super::nbt::{Budget, Compound, Nbt, NbtKind, on_heap};
 use super::palette::{Numbers, UNKNOWN, dry};
@@ -8,18 +8,17 @@ use crate::bytes::{Reader, put_number};
 use crate::chunk::Chunk;
 use crate::space::{CHUNK_VOLUME, ChunkPos, cell_index, cell_position};
 
-/// The name of its compound.
 pub(super) const NAME: &str = "bevy_terrane";
 const VERSION: i32 = 1;
-/// Bytes that a value of variable size takes besides its own: the count of its owners.
+/// The memory of a value of variable size besides its bytes: its reference counts.
 const VALUE_BYTES: usize = 16;
 
-/// A part of the compound is wrong.
+/// The error for an invalid part of the compound.
 fn wrong<T>(part: &str, what: &str) -> Result<T> {
     Err(SchematicError::malformed(part, what))
 }
 
-/// A number that this crate wrote, which is never below 0; `None` if it is missing.
+/// A number that this crate wrote, which is never negative; `None` if it is missing.
 fn number<T: TryFrom<i64>>(compound: &Compound, name: &str) -> Result<Option<T>> {
     let Some(value) = compound.get(name) else { return Ok(None) };
     match value.as_integer().and_then(|number| T::try_from(number).ok()) {
@@ -28,8 +27,8 @@ fn number<T: TryFrom<i64>>(compound: &Compound, name: &str) -> Result<Option<T>>
     }
 }
 
-/// Puts what a compound has into the schematic. `numbers` are those of the palette in the file. The place of an error is within
-/// the compound.
+/// Adds the content of a compound to the schematic. `numbers` are those of the palette in the file. The place of an
+/// error is relative to the compound.
 pub(super) fn apply(
     mut compound: Compound,
     schematic: &mut Schematic,
@@ -55,7 +54,7 @@ pub(super) fn apply(
         apply_layers(&layers, schematic, &numbers, budget)?;
     }
     let (records, values): (Vec<_>, Vec<_>) = components.into_iter().unzip();
-    // Every block may have every component: which ones it has is what the file says.
+    // Every block may have every component, because the file determines which blocks have which.
     let layout = |(place, size)| BlockComponentLayout { id: BlockComponentId::at(place, size), size };
     let layouts: Vec<_> = (0..).zip(records.iter().map(|record| record.size)).map(layout).collect();
     for (values, layout) in values.iter().zip(&layouts) {
@@ -98,7 +97,7 @@ fn apply_layers(layers: &[u8], schematic: &mut Schematic, numbers: &Numbers, bud
     Ok(())
 }
 
-/// The block with the highest number, if any has this one or a higher one.
+/// The block with the highest number, if any block has at least the number `least`.
 fn highest(blocks: &ChunkGrid, least: usize) -> Option<BlockId> {
     let is_high = |block: &BlockId| block.index() as usize >= least;
     let of_chunk = |chunk: &Chunk| {
@@ -145,17 +144,17 @@ fn apply_component(
     Ok(())
 }
 
-/// Goes through the cells that a part of the compound names, in ascending order by their distances.
+/// Walks the cells that a part of the compound lists, in ascending order by their distances.
 ///
-/// It counts the memory of the chunks that change meanwhile. A chunk is counted when the next one begins, because its cells and
-/// layers are bounded; values of variable size are not, and are counted before they are stored.
+/// It counts the memory of the changed chunks. A chunk is counted when the next one begins, because the size of its
+/// cells and layers is bounded. Values of variable size are not bounded, so they are counted before they are stored.
 struct Walk<'a> {
     part: &'static str,
     reader: Reader<'a>,
     budget: &'a Budget,
-    /// The next cell, if its distance is 0.
+    /// The next cell if its distance is 0.
     cell: u64,
-    /// The chunk that is being changed, the bytes that it took before, and the bytes that were counted since.
+    /// The chunk that is being changed, its size in bytes before the change, and the bytes counted since.
     open: Option<([u32; 3], usize, usize)>,
 }
 
@@ -164,7 +163,7 @@ impl<'a> Walk<'a> {
         Self { part, reader: Reader::new(bytes), budget, cell: 0, open: None }
     }
 
-    /// The next chunk, and the position in it; `None` at the end.
+    /// The next chunk and the position in it; `None` at the end.
     fn next(&mut self, blocks: &mut ChunkGrid) -> Result<Option<([u32; 3], [usize; 3])>> {
         if self.reader.left() == 0 {
             self.close(blocks)?;
@@ -190,7 +189,7 @@ impl<'a> Walk<'a> {
         self.budget.take(bytes)
     }
 
-    /// Counts the chunk that was changed last, and forgets the blocks that no longer occur in it: wet ones that became dry.
+    /// Counts the last changed chunk, and removes blocks from its palette that no longer occur: wet ones that became dry.
     fn close(&mut self, blocks: &mut ChunkGrid) -> Result<()> {
         let Some((at, before, counted)) = self.open.take() else { return Ok(()) };
         self.budget.take(blocks.own_bytes(at).saturating_sub(before + counted))?;
@@ -199,7 +198,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The chunk of a cell, and the position in it; `None` if it is not in the box. [`cell_numbers`] gives its number.
+/// The chunk of a cell and the position in it; `None` if it is outside of the box. The inverse of [`cell_numbers`].
 fn cell_place(blocks: &ChunkGrid, cell: u64) -> Option<([u32; 3], [usize; 3])> {
     let (chunk, position) = (cell / CHUNK_VOLUME as u64, cell_position((cell % CHUNK_VOLUME as u64) as usize));
     let [along_x, along_y, along_z] = blocks.chunks_along().map(u64::from);
@@ -212,13 +211,13 @@ fn cell_place(blocks: &ChunkGrid, cell: u64) -> Option<([u32; 3], [usize; 3])> {
     is_inside.then_some((at, position))
 }
 
-/// For each state with `waterlogged=true` the one with `false`, if the palette has it.
+/// For each state with `waterlogged=true`, the state with `false`, if the palette has it.
 fn dry_states(palette: &[String]) -> Vec<Option<u16>> {
     let places: rustc_hash::FxHashMap<&str, u16> = palette.iter().map(String::as_str).zip(0..).collect();
     palette.iter().map(|state| places.get(dry(state)?.as_str()).copied()).collect()
 }
 
-/// The compound for a schematic, if it needs one. `is_wet` says which blocks are written as waterlogged ones.
+/// The compound of a schematic, if it needs one. `is_wet` is `true` for blocks that are written as waterlogged.
 pub(super) fn extension(
     schematic: &Schematic,
     is_wet: impl Fn(&Chunk, [usize; 3]) -> bool,
@@ -246,7 +245,7 @@ pub(super) fn extension(
     Ok(Some(compound))
 }
 
-/// The blocks above layer 0, of cells in ascending order.
+/// The blocks above layer 0, in ascending order of cells.
 fn layers(blocks: &ChunkGrid, is_wet: impl Fn(&Chunk, [usize; 3]) -> bool) -> Vec<u8> {
     let (mut layers, mut last) = (Vec::new(), 0);
     for (pos, chunk) in blocks.chunks() {
@@ -264,7 +263,7 @@ fn layers(blocks: &ChunkGrid, is_wet: impl Fn(&Chunk, [usize; 3]) -> bool) -> Ve
     layers
 }
 
-/// The values of each component, of cells in ascending order, and the last of these cells.
+/// The values of each component in ascending order of cells, and the last of these cells.
 fn component_values(schematic: &Schematic) -> Result<Vec<(Vec<u8>, u64)>> {
     let mut values = vec![(Vec::new(), 0); schematic.components.len()];
     for (pos, chunk) in schematic.blocks.chunks().filter(|(_, chunk)| chunk.has_components()) {
@@ -292,7 +291,7 @@ fn component_values(schematic: &Schematic) -> Result<Vec<(Vec<u8>, u64)>> {
     Ok(values)
 }
 
-/// Gives the number of a chunk's cell, by which [`cell_place`] finds it again; `None` if it is outside of the box.
+/// Returns the number of a chunk's cell, or `None` outside of the box. The inverse of [`cell_place`].
 fn cell_numbers(blocks: &ChunkGrid, chunk: ChunkPos) -> impl Fn([usize; 3]) -> Option<u64> + use<> {
     let [x, y, z] = [chunk.x as u64, chunk.y as u64, chunk.z as u64];
     let [along_x, _, along_z] = blocks.chunks_along().map(u64::from);

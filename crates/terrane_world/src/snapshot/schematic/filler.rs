@@ -1,4 +1,4 @@
-//! From the file's order of cells to chunks.
+//! [`Filler`]: converts cells in file order to chunks.
 
 use super::SchematicError;
 use super::grid::{CHUNK_BYTES, ChunkGrid};
@@ -9,28 +9,28 @@ use crate::space::{CHUNK_SIZE, CHUNK_VOLUME, ChunkPos, cell_index};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Numbers up to this can be made into a chunk the fast way.
+/// Only numbers up to this allow the fast way to build a chunk.
 const FAST: u16 = CHUNK_VOLUME as u16;
 
-/// The cells of a chunk in the order of the file: x fastest, then z, then y.
+/// The cells of a chunk in file order: x fastest, then z, then y.
 pub(super) type FileCells = [u16; CHUNK_VOLUME];
 
-/// Makes chunks of cells that come in the order of the file, one layer of chunks at a time. Where all cells of a chunk are
-/// alike it takes no memory for them.
+/// Builds chunks from cells in file order, one layer of chunks at a time. A chunk whose cells are all equal needs no
+/// memory for them.
 pub(super) struct Filler<'a> {
     grid: ChunkGrid,
     budget: &'a Budget,
-    /// The chunks of this layer, x fastest, as far as a cell of them has come.
+    /// The chunks of this layer, x fastest, up to the last one with a cell so far.
     slab: Vec<Cells>,
     unused: Vec<Box<FileCells>>,
-    /// Chunks of one kind of block, which look alike everywhere: by the block and how far it reaches.
+    /// Shared chunks of a single block, by the block and the chunk's extent in the box.
     alike: FxHashMap<(u16, [u8; 3]), Arc<Chunk>>,
-    /// Where the next cell is.
+    /// The position of the next cell.
     at: [u32; 3],
     filled: u64,
 }
 
-/// The cells of a chunk, or what all of them are.
+/// The cells of a chunk, or the single value of all of them.
 pub(super) enum Cells {
     Uniform(u16),
     Mixed(Box<FileCells>),
@@ -43,17 +43,17 @@ impl<'a> Filler<'a> {
         Self { grid: ChunkGrid::new(size), budget, slab, unused, alike, at: [0; 3], filled: 0 }
     }
 
-    /// Cells in all.
+    /// The total number of cells.
     pub fn volume(&self) -> u64 {
         self.grid.volume()
     }
 
-    /// Cells that have come, up to the first one for which there was no memory.
+    /// The number of cells read so far, up to the first one that did not fit into memory.
     pub fn filled(&self) -> u64 {
         self.filled
     }
 
-    /// Takes the next cells, no more than there is room for. An error has no place yet.
+    /// Adds the next cells, at most as many as remain. An error has no place yet.
     pub fn push(&mut self, mut cells: &[u16]) -> Result<(), SchematicError> {
         let [width, height, length] = self.grid.size();
         if [width, length] == [CHUNK_SIZE as u32; 2] {
@@ -79,7 +79,7 @@ impl<'a> Filler<'a> {
         Ok(())
     }
 
-    /// Takes cells of a single column of chunks: in such a file they come in the order in which they are kept here.
+    /// Adds cells of a single column of chunks, where the file has the same order as memory.
     fn push_column(&mut self, mut cells: &[u16]) -> Result<(), SchematicError> {
         let height = self.grid.size()[1] as usize;
         while !cells.is_empty() {
@@ -98,7 +98,6 @@ impl<'a> Filler<'a> {
         Ok(())
     }
 
-    /// Takes cells of one row.
     fn push_row(&mut self, mut cells: &[u16]) -> Result<(), SchematicError> {
         let [mut x, y, z] = self.at.map(|at| at as usize);
         let first = z / CHUNK_SIZE * self.grid.chunks_along()[0] as usize;
@@ -113,7 +112,7 @@ impl<'a> Filler<'a> {
         Ok(())
     }
 
-    /// Puts cells into a chunk of this layer, from a place in it on.
+    /// Writes cells into a chunk of this layer, starting at `place`.
     #[inline]
     fn put(&mut self, chunk: usize, place: usize, piece: &[u16]) -> Result<(), SchematicError> {
         if chunk == self.slab.len() {
@@ -148,7 +147,7 @@ impl<'a> Filler<'a> {
         Ok(cells.try_into().unwrap_or_else(|_| Box::new([block; CHUNK_VOLUME])))
     }
 
-    /// Makes chunks of a layer whose cells have all come.
+    /// Builds the chunks of a complete layer.
     fn close_slab(&mut self) -> Result<(), SchematicError> {
         let [along_x, _, _] = self.grid.chunks_along();
         let y = (self.at[1] - 1) / CHUNK_SIZE as u32;
@@ -161,7 +160,7 @@ impl<'a> Filler<'a> {
         Ok(())
     }
 
-    /// Makes a chunk of cells, as far as they reach.
+    /// Builds a chunk from the cells within its extent.
     fn close(&mut self, at: [u32; 3], reach: [u8; 3], cells: Cells) -> Result<(), SchematicError> {
         let (chunk, own_bytes) = match cells {
             Cells::Uniform(0) => return Ok(()),
@@ -187,15 +186,15 @@ impl<'a> Filler<'a> {
         Ok(())
     }
 
-    /// Counts no cells from the first one of this chunk on.
+    /// Stops counting cells at the first one of this chunk.
     fn leave_out(&mut self, at: [u32; 3]) {
         let [x, y, z] = at.map(|at| u64::from(at) * CHUNK_SIZE as u64);
         let [width, _, length] = self.grid.size().map(u64::from);
         self.filled = self.filled.min((y * length + z) * width + x);
     }
 
-    /// Everything that has come and that there is memory for, the rest being number 0; and how many cells that are, up to the
-    /// first one that is missing.
+    /// Returns all cells that were read and fit into memory, with number 0 elsewhere, and the number of cells up to
+    /// the first missing one.
     pub fn finish(mut self) -> (ChunkGrid, u64) {
         let unused = std::mem::take(&mut self.unused);
         self.budget.give_back(unused.len() * size_of::<FileCells>());
@@ -203,7 +202,7 @@ impl<'a> Filler<'a> {
         let [along_x, _, _] = self.grid.chunks_along();
         let y = self.at[1] / CHUNK_SIZE as u32;
         let mut slab = std::mem::take(&mut self.slab);
-        // Those of several kinds come first: they mostly give back more than their chunks take.
+        // Mixed chunks first: they usually free more memory than they take.
         for is_any in [false, true] {
             let cells = slab.iter_mut().enumerate();
             for (place, cells) in cells.filter(|(_, cells)| is_any || matches!(cells, Cells::Mixed(_))) {
@@ -219,7 +218,7 @@ impl<'a> Filler<'a> {
         (self.grid, self.filled)
     }
 
-    /// Makes a chunk of a layer whose cells have not all come, and keeps nothing else of it.
+    /// Builds a chunk of an incomplete layer, and frees its cells.
     fn close_begun(&mut self, at: [u32; 3], cells: Cells) -> Result<(), SchematicError> {
         let [first_x, first_y, first_z] = at.map(|at| at * CHUNK_SIZE as u32);
         let [x, y, z] = self.at;
@@ -242,7 +241,7 @@ impl<'a> Filler<'a> {
             cells
         };
         if matches!(cells, Cells::Mixed(_)) {
-            // They are freed as soon as the chunk is made.
+            // They are freed as soon as the chunk is built.
             self.budget.give_back(size_of::<FileCells>());
         }
         let closed = self.close(at, reach, cells);
@@ -255,7 +254,7 @@ impl<'a> Filler<'a> {
 fn is_all(piece: &[u16], block: u16) -> bool {
     match <[u16; CHUNK_SIZE]>::try_from(piece) {
         Ok(piece) => {
-            // Four at a time.
+            // Compares four cells at a time.
             let alike = u64::from(block) * 0x0001_0001_0001_0001;
             let words: [u64; CHUNK_SIZE / 4] = bytemuck::cast(piece);
             words.iter().fold(0, |different, word| different | (word ^ alike)) == 0
@@ -264,7 +263,7 @@ fn is_all(piece: &[u16], block: u16) -> bool {
     }
 }
 
-/// A chunk of one block as far as it reaches, and air beyond.
+/// A chunk of one block within its extent, and air beyond.
 fn uniform(block: u16, reach: [u8; 3]) -> Chunk {
     if reach == [CHUNK_SIZE as u8; 3] {
         return Chunk::uniform(BlockId::new(block.into()));

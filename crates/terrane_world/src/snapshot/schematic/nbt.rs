@@ -1,4 +1,4 @@
-//! Named binary tags, the form that schematic files have: big-endian, each value with a tag that says its kind.
+//! Named binary tags, the format of schematic files: big-endian, each value with a tag for its kind.
 //!
 //! | tag | kind | payload |
 //! |---|---|---|
@@ -11,7 +11,7 @@
 //! | 10 | compound | a tag, a name as a string and a payload each, then tag 0 |
 //! | 11, 12 | int array, long array | `i32` count, 4 or 8 bytes each |
 //!
-//! [`Nbt`] is a value as a schematic keeps it, in metadata and block entities.
+//! [`Nbt`] is a value of a schematic, in metadata and block entities.
 
 mod memory;
 mod reader;
@@ -24,8 +24,8 @@ pub(super) use reader::Reader;
 pub use value::{Compound, Nbt, NbtKind};
 pub(super) use writer::Writer;
 
-/// Values are not nested deeper than this, whatever the limits say: the stack is good for so many.
+/// The maximum nesting depth, whatever the options allow: the stack suffices for this many.
 pub(super) const DEEPEST: usize = 512;
 
-/// Stands for the path if it is empty.
+/// Replaces an empty path.
 pub(super) const FILE: &str = "the file";

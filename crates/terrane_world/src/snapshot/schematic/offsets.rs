@@ -1,23 +1,23 @@
-//! Where a schematic comes from and goes to, which programs write in two ways.
+//! The offset and the origin of a schematic, which programs write in two ways.
 
 use super::nbt::{Compound, Nbt};
 use super::{Schematic, SchematicEntity, position};
 
-/// The compound of the metadata that names the program and has the origin.
+/// The compound of the metadata with the name of the program and the origin.
 const WORLD_EDIT: &str = "WorldEdit";
 /// Its values about the program. Some readers require them.
 const PROGRAM: [&str; 3] = ["Version", "EditingPlatform", "Platforms"];
-/// The name of this crate as such a program.
+/// This crate's name as a program.
 const PLATFORM: &str = "terrane:bevy";
-/// Which names of the metadata say where the corner is, seen from the origin.
+/// The names of metadata values with the corner relative to the origin.
 const WORLD_EDIT_OFFSET: [&str; 3] = ["WEOffsetX", "WEOffsetY", "WEOffsetZ"];
-/// Blocks that an entity may stand beyond the box: it is the middle of its feet that is within.
+/// The distance in blocks by which entities may exceed the box: only the middle of their feet lies within it.
 const MARGIN: f64 = 2.0;
 
 impl Schematic {
-    /// Takes offset and origin out of the metadata, along with this crate's values about itself. `file` is the `Offset` of
-    /// the file. If there is a `WEOffset` and no origin, a program wrote version 3 like version 2. Says whether entities may
-    /// be where they were in their world.
+    /// Removes offset and origin, and this crate's values about itself, from the metadata. `file` is the `Offset` of
+    /// the file. A `WEOffset` without an origin means that a program wrote version 3 like version 2. Returns `true` if
+    /// entities may have positions in their world.
     pub(super) fn take_offsets(&mut self, file: Option<[i32; 3]>, is_version_3: bool) -> bool {
         let may_be_absolute = self.take_places(file, is_version_3);
         if let Some(Nbt::Compound(world_edit)) = self.metadata.get_mut(WORLD_EDIT) {
@@ -60,7 +60,7 @@ impl Schematic {
         origin.is_none()
     }
 
-    /// The `Offset` of a file, and its metadata.
+    /// The `Offset` for a file, and its metadata.
     pub(super) fn written_offset(&self, is_version_3: bool) -> (Option<[i32; 3]>, Compound) {
         let mut metadata = self.metadata.clone();
         let Some(origin) = self.origin else { return (self.offset, metadata) };
@@ -75,22 +75,22 @@ impl Schematic {
         (Some(sum(origin, offset)), metadata)
     }
 
-    /// The corner in its world, if that is known, as files hold it: it may wrap around.
+    /// The corner in its world, if it is known, in the form of a file, in which it may wrap around.
     pub(super) fn written_corner(&self) -> Option<[i32; 3]> {
         self.origin.map(|origin| sum(origin, self.offset.unwrap_or_default()))
     }
 }
 
-/// The place of a block, counted from the corner. `block` may be counted from there or from the world's origin: the reading
-/// that lies within the box counts, and the first if neither does.
+/// The position of a block relative to the corner. `block` may be relative to the corner or to the world's origin: the
+/// interpretation that lies within the box is used, or the first if neither does.
 pub(super) fn nearest(block: [i32; 3], corner: [i32; 3], size: [u32; 3]) -> [i32; 3] {
     let moved = difference(block, corner);
     if !is_inside(block, size) && is_inside(moved, size) { moved } else { block }
 }
 
-/// Makes an entity's position one from the corner. Files of versions 1 and 2 have it like that, or in the world. If there
-/// is an origin, which `WEOffset` tells there, it is taken as one in the world unless only the other is within the box; else
-/// the other way round.
+/// Makes an entity's position relative to the corner. Files of versions 1 and 2 have it like that, or relative to the
+/// world. With an origin, known from `WEOffset`, it is read as relative to the world unless only the other
+/// interpretation lies within the box; without an origin, the other way round.
 pub(super) fn correct(entity: &mut SchematicEntity, corner: [i32; 3], has_origin: bool, size: [u32; 3]) {
     let moved = std::array::from_fn(|axis| entity.position[axis] - f64::from(corner[axis]));
     let is_within = |position: [f64; 3]| {
@@ -103,7 +103,7 @@ pub(super) fn correct(entity: &mut SchematicEntity, corner: [i32; 3], has_origin
     }
 }
 
-/// Writes a place as WorldEdit 7.3 does: together with the program, unless the metadata already names one.
+/// Writes a position like WorldEdit 7.3: together with the program, unless the metadata already names one.
 fn put_program(name: &str, at: [i32; 3], metadata: &mut Compound) {
     let text = |text: &str| Nbt::String(text.to_owned());
     if !matches!(metadata.get(WORLD_EDIT), Some(Nbt::Compound(_))) {
@@ -122,7 +122,7 @@ fn put_program(name: &str, at: [i32; 3], metadata: &mut Compound) {
     world_edit.set(name, position(at));
 }
 
-/// Whether a block, counted from the corner, is within the box.
+/// Returns `true` if a block, relative to the corner, lies within the box.
 pub(super) fn is_inside(block: [i32; 3], size: [u32; 3]) -> bool {
     block.iter().zip(size).all(|(at, side)| u32::try_from(*at).is_ok_and(|at| at < side))
 }

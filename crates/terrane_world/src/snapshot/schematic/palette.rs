@@ -1,23 +1,23 @@
-//! Names by number, as files have them, made dense.
+//! Dense palettes from the numbered names of files.
 
 use crate::block::joined;
 use rustc_hash::FxHashMap;
 
-/// The name of no block at all, always the first in the palette of blocks.
+/// The name of air, always the first in the palette of blocks.
 pub const AIR: &str = "minecraft:air";
 
-/// Stands for a number that the palette does not have. A palette has fewer entries.
+/// Marks a number that the palette does not have. A palette has fewer entries.
 pub(super) const UNKNOWN: u16 = u16::MAX;
 
 /// Numbers below this take one byte.
 const SINGLE: usize = 128;
 
-/// The place of each number of a file in the dense palette.
+/// Maps the numbers of a file to indices in the dense palette.
 #[derive(Clone, Debug)]
 pub(super) struct Numbers {
-    /// Those of one byte.
+    /// Indices of the numbers of one byte.
     pub single: [u16; SINGLE],
-    /// So many numbers, from 0 on, are places as they are. Others of one byte are not known.
+    /// Numbers below this are equal to their indices, and other numbers of one byte are unknown.
     pub same_below: Option<u8>,
     others: FxHashMap<u32, u16>,
 }
@@ -37,7 +37,7 @@ impl Numbers {
         numbers
     }
 
-    /// The place of a number, or [`UNKNOWN`].
+    /// The index of a number, or [`UNKNOWN`].
     #[inline]
     pub fn place(&self, number: u32) -> u16 {
         match self.single.get(number as usize) {
@@ -47,14 +47,14 @@ impl Numbers {
     }
 }
 
-/// Sorts the entries of a file by number and makes them dense: names that mean the same state become one, and air comes
+/// Sorts the entries of a file by number and makes them dense: names of the same state are merged, and air comes
 /// first.
 pub(super) fn blocks(entries: Vec<(u32, String)>) -> (Vec<String>, Numbers) {
     let entries = entries.into_iter().map(|(number, name)| (number, normalized(name))).collect();
     dense(vec![AIR.to_owned()], entries)
 }
 
-/// The same with names that are taken as they are, and none before them.
+/// Like [`blocks`], but names are used unchanged, and nothing comes before them.
 pub(super) fn names(entries: Vec<(u32, String)>) -> (Vec<String>, Numbers) {
     dense(Vec::new(), entries)
 }
@@ -75,7 +75,7 @@ fn dense(mut palette: Vec<String>, mut entries: Vec<(u32, String)>) -> (Vec<Stri
     (palette, Numbers::new(numbers.into_iter()))
 }
 
-/// The same state with its properties in alphabetical order. What is no state is left as it is.
+/// The same state with its properties in alphabetical order. Text that is not a state is returned unchanged.
 pub(in crate::snapshot) fn normalized(state: String) -> String {
     let Some((base, properties)) = split(&state) else { return state };
     let mut sorted = properties.clone();
@@ -86,17 +86,17 @@ pub(in crate::snapshot) fn normalized(state: String) -> String {
     joined(base, &sorted)
 }
 
-/// The same state without water in it, if it is one with water.
+/// The same state without water, if it is a waterlogged one.
 pub fn dry(state: &str) -> Option<String> {
     changed(state, "waterlogged", "true", "false")
 }
 
-/// The same state with water in it, if it is one that could have water and has none.
+/// The same state with water, if it is a dry one that can have water.
 pub(super) fn wet(state: &str) -> Option<String> {
     changed(state, "waterlogged", "false", "true")
 }
 
-/// The same state with another value of a property, if it has it with this one.
+/// The same state with another value of a property, if the property has the value `from`.
 fn changed(state: &str, name: &str, from: &str, to: &str) -> Option<String> {
     let (base, mut properties) = split(state)?;
     let (_, value) = properties.iter_mut().find(|(other, _)| *other == name)?;

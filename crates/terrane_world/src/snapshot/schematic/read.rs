@@ -1,4 +1,4 @@
-//! From a file to a schematic, whichever version it has.
+//! Reads schematics of all versions.
 
 use super::draft::Draft;
 use super::nbt::{Budget, NbtKind, Reader};
@@ -8,62 +8,61 @@ use crate::work::Tell;
 use std::io::Read;
 use std::ops::ControlFlow;
 
-/// Bytes behind the data that are looked at: for the checksum, and for what does not belong there.
+/// The number of bytes after the data to read, for the checksum and for trailing bytes.
 const LOOKED_AT: u64 = 1 << 16;
 
-/// How a schematic is read, and what its file may ask for at the most: checked before anything is done with a number that the
-/// file declares.
+/// Options and limits for reading a schematic. A number that the file declares is checked against them before it is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadOptions {
-    /// Bytes after decompression.
+    /// The maximum number of bytes after decompression.
     pub inflated_bytes: u64,
-    /// Bytes of memory that the schematic takes in all, with the allocator's overhead for each value.
+    /// The maximum memory of the schematic in bytes, with the allocator's overhead for each value.
     pub memory: u64,
-    /// Blocks in the volume that the size declares. The format itself has no room for more than 2^31 - 1.
+    /// The maximum number of blocks of the declared size. The format itself is limited to 2^31 - 1.
     pub volume: u64,
-    /// Whether to keep what could be read of a damaged file and the memory suffices for. The rest is air, and
-    /// [`ReadReport::damage`] says what is wrong.
+    /// Whether to keep the readable part of a damaged file, as far as the memory suffices. The rest is air, and
+    /// [`ReadReport::damage`] has the error.
     pub salvage: bool,
 }
 
 impl Default for ReadOptions {
-    /// Room for the largest volume, 4 GiB of data and 1 GiB of memory; damaged files are refused.
+    /// The largest possible volume, 4 GiB of data and 1 GiB of memory; damaged files are rejected.
     fn default() -> Self {
         Self { inflated_bytes: 4 << 30, memory: 1 << 30, volume: (1 << 31) - 1, salvage: false }
     }
 }
 
-/// What is to be said of a file besides what is in it.
+/// Additional information about a file that was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReadReport {
-    /// What is wrong with it, if it was to be salvaged: what came after that is missing.
+    /// The damage of a salvaged file. Everything after it is missing.
     pub damage: Option<SchematicError>,
-    /// Blocks that were read, up to the first one for which there was no memory. The rest is air.
+    /// The number of blocks that were read, up to the first one that did not fit into memory. The rest is air.
     pub blocks: u64,
-    /// Uncompressed bytes that were read.
+    /// The number of uncompressed bytes that were read.
     pub bytes: u64,
-    /// The data is complete, but the checksum behind it is missing.
+    /// `true` if the data is complete, but the checksum after it is missing.
     pub lacks_checksum: bool,
-    /// Something follows the data. It was not read.
+    /// `true` if other bytes follow the data. They were not read.
     pub has_trailing_bytes: bool,
-    /// Block entities outside of the box. They are kept.
+    /// The number of block entities outside of the box. They are kept.
     pub stray_block_entities: u64,
-    /// Block entities and entities without a valid place or name. They were left out, and the rest was read.
+    /// The number of block entities and entities without a valid position or name. They were left out.
     pub malformed: u64,
-    /// The error in the first of those, with its index in the path.
+    /// The first malformed entry's error, with its index in the path.
     pub first_malformed: Option<SchematicError>,
 }
 
 impl Schematic {
-    /// Reads a file, from gzip or plain.
+    /// Reads a file, compressed with gzip or not.
     ///
-    /// Memory is taken for what is in it and never for a length that it declares, and no more than the options allow.
+    /// Allocates memory for content of the file, never for a declared length, and no more than the options allow.
     pub fn read(source: impl Read, options: &ReadOptions) -> Result<(Self, ReadReport)> {
         Self::read_with(source, options, &mut |_| ControlFlow::Continue(()))
     }
 
-    /// Like [`read`](Self::read), and tells how far it is, in blocks. Where blocks come before what is needed to understand
-    /// them, it is told that none are done, and of how many bytes they are.
+    /// Like [`read`](Self::read), and reports progress in blocks. While cells are set aside because they cannot be
+    /// decoded yet, it reports 0 blocks and the number of their bytes.
     pub fn read_with(source: impl Read, options: &ReadOptions, progress: Tell<'_>) -> Result<(Self, ReadReport)> {
         let budget = Budget::new(options.memory);
         let start = || "byte 0: the file".to_owned();
@@ -103,7 +102,7 @@ fn read_root<R: Read>(reader: &mut Reader<'_, R>, draft: &mut Draft<'_>) -> Resu
     draft.read(reader, 1)
 }
 
-/// Looks at what follows the data.
+/// Checks the bytes after the data.
 fn read_end<R: Read>(mut reader: Reader<'_, Source<R>>, report: &mut ReadReport) -> Result<()> {
     let end = reader.offset();
     while reader.offset() - end < LOOKED_AT {
@@ -120,7 +119,7 @@ fn read_end<R: Read>(mut reader: Reader<'_, Source<R>>, report: &mut ReadReport)
             Err(error) => return Err(error),
         }
     }
-    // What does not belong to it cannot damage it.
+    // Trailing bytes cannot damage the data.
     report.has_trailing_bytes |= reader.into_source().has_more().unwrap_or(true);
     Ok(())
 }

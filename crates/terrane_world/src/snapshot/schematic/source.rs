@@ -1,24 +1,24 @@
-//! The bytes of a file, uncompressed as they are read.
+//! [`Source`]: the bytes of a file, decompressed while reading.
 
 use flate2::bufread::GzDecoder;
 use std::io::{self, BufRead, BufReader, Read};
 
-/// Compressed bytes that are read at once.
+/// The number of compressed bytes that are read at once.
 const BUFFER: usize = 1 << 15;
 const MAGIC: [u8; 2] = [0x1F, 0x8B];
 
-/// A file, uncompressed: gzip of one or more members, or plain data.
+/// A file, decompressed: gzip with one or more members, or plain data.
 pub(super) enum Source<R: Read> {
     Plain(BufReader<R>),
     Gzip(Box<GzDecoder<BufReader<R>>>),
-    /// After the last member. The reader is at what follows it.
+    /// After the last member. The reader is at the bytes that follow it.
     Ended(BufReader<R>),
-    /// A member is being changed for the next.
+    /// Temporary state between two members.
     Changing,
 }
 
 impl<R: Read> Source<R> {
-    /// Looks at the first byte, and gives it as well; `None` if there is none.
+    /// Opens a file and also returns its first byte; `None` if it is empty.
     pub fn open(source: R) -> io::Result<(Self, Option<u8>)> {
         let mut reader = BufReader::with_capacity(BUFFER, source);
         let first = reader.fill_buf()?.first().copied();
@@ -27,7 +27,7 @@ impl<R: Read> Source<R> {
         Ok((source, first))
     }
 
-    /// Whether bytes follow the last member that belong to none.
+    /// Returns `true` if bytes follow the last member that belong to no member.
     pub fn has_more(&mut self) -> io::Result<bool> {
         match self {
             Self::Ended(reader) => Ok(!reader.fill_buf()?.is_empty()),
@@ -35,7 +35,7 @@ impl<R: Read> Source<R> {
         }
     }
 
-    /// After a member: the next one, or the end.
+    /// After a member: moves on to the next one, or to the end.
     fn change(&mut self) -> io::Result<()> {
         if let Self::Gzip(decoder) = std::mem::replace(self, Self::Changing) {
             let mut reader = decoder.into_inner();

@@ -1,4 +1,4 @@
-//! Schematics: of other programs, damaged, hostile.
+//! Schematics of other programs, damaged ones and hostile ones.
 
 mod building;
 mod hostile;
@@ -13,7 +13,7 @@ use crate::chunk::Chunk;
 use crate::space::ChunkPos;
 pub(in crate::snapshot) use real_files::files_alone;
 
-/// Reads a file that nothing is wrong with.
+/// Reads a file without faults.
 fn read(bytes: &[u8]) -> Schematic {
     let (schematic, report) = Schematic::read(bytes, &ReadOptions::default()).unwrap();
     assert_eq!(report.damage, None);

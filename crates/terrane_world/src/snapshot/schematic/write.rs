@@ -1,4 +1,4 @@
-//! From a schematic to a file.
+//! Writes schematics.
 
 mod plan;
 mod slab;
@@ -13,7 +13,7 @@ use plan::Plan;
 use std::io::Write;
 use std::ops::ControlFlow;
 
-/// Names that have a meaning in the format. No other values are written under them.
+/// Names that have a meaning in the format. No other values are written under these names.
 const NAMES: [&str; 20] = [
     "Schematic",
     "Version",
@@ -38,12 +38,12 @@ const NAMES: [&str; 20] = [
 ];
 const METADATA: &str = "Metadata";
 
-/// How a schematic is written.
+/// Options for writing a schematic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteOptions {
-    /// The version of the format, 2 or 3. Version 2 has one biome a column: that of the lowest cell.
+    /// The version of the format, 2 or 3. Version 2 has one biome for each column: that of the lowest cell.
     pub version: u8,
-    /// How much time is spent on making it small: 0 for none at all to 9.
+    /// The compression level: 0 for none to 9 for the smallest file.
     pub level: u32,
 }
 
@@ -55,13 +55,13 @@ impl Default for WriteOptions {
 }
 
 impl Schematic {
-    /// Writes a file, in gzip. It goes through the chunks twice: a file says how long the packed cells are before they come.
+    /// Writes a file, compressed with gzip. Passes over the chunks twice, because a file has the length of the packed
+    /// cells before the cells.
     pub fn write(&self, sink: impl Write, options: &WriteOptions) -> Result<()> {
         self.write_with(sink, options, &mut |_| ControlFlow::Continue(()))
     }
 
-    /// Like [`write`](Self::write), and tells how far it is, in blocks. While it measures the packed cells, it tells that none
-    /// are done.
+    /// Like [`write`](Self::write), and reports progress in blocks. While it measures the packed cells, the progress is 0.
     pub fn write_with(&self, sink: impl Write, options: &WriteOptions, progress: Tell<'_>) -> Result<()> {
         if !matches!(options.version, 2 | 3) {
             let (at, found) = ("the schematic".to_owned(), options.version.into());
@@ -94,7 +94,7 @@ impl Schematic {
         Ok(())
     }
 
-    /// Writes everything that comes before the blocks. Returns whether that includes metadata.
+    /// Writes everything before the blocks. Returns `true` if that includes metadata.
     fn write_head<W: Write>(&self, writer: &mut Writer<W>, version: u8) -> Result<bool> {
         writer.named("Version", &Nbt::Int(version.into()))?;
         if let Some(data_version) = self.data_version {
@@ -174,7 +174,7 @@ impl Schematic {
     }
 }
 
-/// What follows the position.
+/// Writes the values of an entity after its position.
 fn write_entity<W: Write>(writer: &mut Writer<W>, id: &str, data: &Compound, is_nested: bool) -> Result<()> {
     writer.text_entry("Id", id)?;
     if is_nested {
@@ -205,7 +205,7 @@ fn write_cells<W: Write>(
 ) -> Result<()> {
     let (volume, limit) = (ChunkGrid::new(size).volume(), i32::MAX as u64);
     if volume > limit {
-        // Each takes a byte or more.
+        // Each cell takes at least one byte.
         return Err(SchematicError::too_large(name, "bytes", limit, volume));
     }
     let length = slab::packed_length(plan, cells, size, progress)?;

@@ -1,4 +1,4 @@
-//! How a snapshot comes into its folder.
+//! Creates stored snapshots.
 
 use super::index::{IndexedColumn, IndexedFile, MAX_CHUNKS};
 use super::{INDEX, Result, StoreOptions, StoredSnapshot, StoredSnapshotError};
@@ -14,17 +14,18 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 impl StoredSnapshot {
-    /// Stores a snapshot in a folder that is not there yet, with data of whoever it belongs to.
+    /// Stores a snapshot in a new folder, with the owner's data.
     ///
-    /// Until all of it is written it has another name, so a crash leaves the whole snapshot or none. What an earlier crash left
-    /// of the same name is removed. Nobody else may create one of this name at the same time.
+    /// Until it is complete, the folder has another name, so a crash leaves either the whole snapshot or none.
+    /// Leftovers of an earlier crash with the same name are removed. No other thread or process may create a snapshot
+    /// of this name at the same time.
     ///
-    /// `progress` is told after each column, in columns, here and wherever a stored snapshot is gone through, and can break it
-    /// off.
+    /// `progress` is called after each column with the number of columns, as in all methods that process a stored
+    /// snapshot, and can cancel.
     ///
     /// # Errors
-    /// Something of that name that is there already; blocks that the registry has never heard of; what the disk says; the
-    /// progress breaking it off. Nothing is left then.
+    /// Fails if the name exists, if the registry does not know a block, on I/O errors, and if `progress` cancels. No
+    /// files are left then.
     pub fn create(
         folder: &Path,
         (dimension, snapshot): (DimensionId, &Snapshot),
@@ -51,7 +52,7 @@ impl StoredSnapshot {
         let written = stored.write(&unfinished, snapshot, registry, options, progress);
         let finished = written.and_then(|()| finish(&unfinished, folder, options.sync));
         if finished.is_err() {
-            // What cannot be removed now is removed by the next one.
+            // If this fails, the next call removes it.
             let _ = clear(&unfinished);
         }
         finished.map(|()| stored)
@@ -91,7 +92,7 @@ impl StoredSnapshot {
     }
 }
 
-/// The name of a folder's snapshot until all of it is there.
+/// The name of a snapshot's folder until it is complete.
 pub(super) fn unfinished(folder: &Path) -> Result<PathBuf> {
     let name = folder.file_name().ok_or_else(|| FileError::of(folder, "name")(ErrorKind::InvalidInput.into()))?;
     let mut hidden = std::ffi::OsString::from(".");
@@ -100,7 +101,7 @@ pub(super) fn unfinished(folder: &Path) -> Result<PathBuf> {
     Ok(folder.with_file_name(hidden))
 }
 
-/// Removes what an earlier one left.
+/// Removes leftovers of an earlier attempt.
 pub(super) fn clear(unfinished: &Path) -> Result<()> {
     match fs::remove_dir_all(unfinished) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(FileError::of(unfinished, "remove")(error).into()),
@@ -108,7 +109,7 @@ pub(super) fn clear(unfinished: &Path) -> Result<()> {
     }
 }
 
-/// Makes it the snapshot.
+/// Renames the complete folder to the snapshot's name.
 fn finish(unfinished: &Path, folder: &Path, sync: bool) -> Result<()> {
     if sync {
         sync_folder(unfinished)?;
@@ -122,7 +123,7 @@ fn finish(unfinished: &Path, folder: &Path, sync: bool) -> Result<()> {
     Ok(folder.parent().filter(|_| sync).map_or(Ok(()), sync_folder)?)
 }
 
-/// The chunk heights of each file: base and count. A file is as high as what is in it, and no higher than the format allows.
+/// The chunk heights of each file as base and count. A file is as high as its content, up to the limit of the format.
 fn spans(pos: ColumnPos, column: &ColumnSnapshot, area: &BlockBox) -> Vec<(i64, u32)> {
     let chunks = column.chunks().map(|(y, _)| y).filter(|y| area.part(pos.chunk(*y)).is_some());
     let entities = column.entities().iter().map(|entity| entity.block.chunk().y);
@@ -134,13 +135,13 @@ fn spans(pos: ColumnPos, column: &ColumnSnapshot, area: &BlockBox) -> Vec<(i64, 
         }
     }
     if spans.is_empty() {
-        // A column of air is a file as well.
+        // A column of air has a file too.
         spans.push((area.min.chunk().y, 1));
     }
     spans
 }
 
-/// A file of a column.
+/// The schematic of one file of a column.
 fn schematic(
     pos: ColumnPos,
     column: &ColumnSnapshot,

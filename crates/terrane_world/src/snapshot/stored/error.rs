@@ -1,4 +1,4 @@
-//! What can go wrong with stored snapshots.
+//! [`StoredSnapshotError`].
 
 use crate::snapshot::schematic::SchematicError;
 use crate::snapshot::translation::TranslationError;
@@ -7,25 +7,25 @@ use crate::work::FileError;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Why a snapshot cannot be stored or read.
+/// The error for a snapshot that cannot be stored or read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum StoredSnapshotError {
-    /// The disk does not do what is asked of it.
+    /// A disk operation failed.
     #[error(transparent)]
     Io(#[from] FileError),
-    /// There is something under the name that a new snapshot was to have.
+    /// The name of the new snapshot already exists.
     #[error("{} exists already", path.display())]
     AlreadyExists {
         /// The folder.
         path: PathBuf,
     },
-    /// There is no snapshot.
+    /// The folder does not contain a snapshot.
     #[error("{} is no folder with an index.txt", path.display())]
     NotASnapshot {
         /// The folder.
         path: PathBuf,
     },
-    /// It was written by a later version of this crate.
+    /// A later version of this crate wrote the snapshot.
     #[error("{} has version {found}, but only version 1 is known", path.display())]
     Version {
         /// The index.
@@ -33,12 +33,12 @@ pub enum StoredSnapshotError {
         /// Its version.
         found: u64,
     },
-    /// The index or the file of a column is missing, is not what was written, or says what cannot be.
+    /// The index or the file of a column is missing, damaged or invalid.
     #[error("{}: {what}", path.display())]
     Damaged {
-        /// The file. That of a column begins with the column's place.
+        /// The file's path. The name of a column's file begins with the column's position.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         what: String,
     },
     /// The snapshot does not have the column.
@@ -47,23 +47,23 @@ pub enum StoredSnapshotError {
         /// The column.
         column: ColumnPos,
     },
-    /// The file of a column is no schematic that can be read, or what is in the column cannot be written as one.
+    /// The file of a column is not a readable schematic, or the column cannot be written as one.
     #[error("{}: {source}", path.display())]
     Schematic {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: SchematicError,
     },
-    /// The registry and a column do not go together.
+    /// The registry and a column do not match.
     #[error("column {column}: {source}")]
     Translation {
         /// The column.
         column: ColumnPos,
-        /// Why not.
+        /// The reason.
         source: TranslationError,
     },
-    /// The caller wanted it no longer.
+    /// The caller cancelled the operation.
     #[error("it was cancelled")]
     Cancelled,
 }

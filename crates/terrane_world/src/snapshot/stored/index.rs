@@ -1,4 +1,4 @@
-//! The index as text: a line for each thing, words with a space between them, and a checksum of it all at the end.
+//! The index as text: one line per entry, with words separated by spaces, and a checksum of the whole text at the end.
 
 use super::{INDEX, Result, StoredSnapshot, StoredSnapshotError, damaged, wrong_checksum};
 use crate::snapshot::SnapshotParts;
@@ -14,29 +14,29 @@ const SIGNATURE: &str = "bevy_terrane snapshot ";
 const VERSION: u64 = 1;
 const CHECKSUM: &str = "checksum ";
 
-/// What is known of a column.
+/// The entry of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct IndexedColumn {
     pub tick: u64,
-    /// The chunk heights that were captured; `None` for all.
+    /// The captured chunk heights; `None` for all.
     pub heights: Option<HeightSet>,
-    /// From the bottom up. There is more than one if the format has no room for all of it.
+    /// In ascending order. More than one if the column is too high for one file.
     pub files: Vec<IndexedFile>,
 }
 
-/// What is known of a file.
+/// The entry of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct IndexedFile {
     /// The chunk height of its lowest chunk.
     pub base: i64,
-    /// So many chunks high.
+    /// The number of chunk heights.
     pub chunks: u32,
     pub bytes: u64,
     /// CRC-32 of the compressed file.
     pub checksum: u32,
 }
 
-/// A file is at most so many chunks high: the format has no room for more.
+/// The maximum number of chunk heights in a file, given by the format.
 pub(super) const MAX_CHUNKS: u32 = u16::MAX as u32 / CHUNK_SIZE as u32;
 
 impl IndexedFile {
@@ -49,7 +49,7 @@ impl StoredSnapshot {
     pub(super) fn to_text(&self) -> String {
         let BlockBox { min, max } = self.area;
         let mut text = format!("{SIGNATURE}{VERSION}\ndimension {}\n", self.dimension.0);
-        // A string takes whatever it is given.
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "box {} {} {} {} {} {}", min.x, min.y, min.z, max.x, max.y, max.z);
         if self.parts != SnapshotParts::ALL {
             let _ = writeln!(text, "parts {}", parts_text(self.parts));
@@ -72,7 +72,7 @@ impl StoredSnapshot {
         text
     }
 
-    /// Reads the index of a folder. Memory is taken for its lines, and for no number in it.
+    /// Parses the index of a folder. Memory is allocated for its lines, never for a declared number.
     pub(super) fn parse(bytes: &[u8], folder: &Path) -> Result<Self> {
         let path = &folder.join(INDEX);
         let wrong = |line: usize, expected: &str| damaged(path, format!("line {line}: expected {expected}"));
@@ -94,7 +94,7 @@ impl StoredSnapshot {
         }
         let mut lines = Lines { lines: content.split_terminator('\n').collect(), next: 1, at: 1 };
         let index = Self::read_lines(folder, &mut lines).map_err(|expected| wrong(lines.at + 1, expected))?;
-        // There is one way to write it.
+        // Each index has exactly one valid text.
         let again = index.to_text();
         match (1..).zip(again.split('\n').zip(text.split('\n'))).find(|(_, (expected, found))| expected != found) {
             Some((line, (expected, _))) => Err(wrong(line, &format!("`{}`", shortened(expected)))),
@@ -102,7 +102,7 @@ impl StoredSnapshot {
         }
     }
 
-    /// `Err` says what should be in the next line.
+    /// Reads all entries. An error is the expected content of the next line.
     fn read_lines(folder: &Path, lines: &mut Lines<'_>) -> std::result::Result<Self, &'static str> {
         let [dimension] = lines.take("dimension").and_then(numbers).ok_or("`dimension` and its number")?;
         let area = lines.take("box").and_then(numbers).ok_or("`box` and its lowest and highest block")?;
@@ -131,7 +131,7 @@ impl StoredSnapshot {
     }
 }
 
-/// A column's line, which was taken, and those of its files.
+/// Reads the rest of a column's line, and the lines of its files.
 fn column(
     words: &str,
     lines: &mut Lines<'_>,
@@ -165,16 +165,16 @@ fn column(
     Ok((pos, IndexedColumn { tick, heights, files }))
 }
 
-/// The lines that were not taken yet.
+/// The remaining lines.
 struct Lines<'a> {
     lines: Vec<&'a str>,
     next: usize,
-    /// The one that was looked at last.
+    /// The number of the current line.
     at: usize,
 }
 
 impl<'a> Lines<'a> {
-    /// What follows the word at the beginning of the next line.
+    /// Takes the next line if it begins with `word`, and returns the rest of the line.
     fn take(&mut self, word: &str) -> Option<&'a str> {
         self.at = self.next;
         let rest = self.lines.get(self.next)?.strip_prefix(word)?.strip_prefix(' ')?;
@@ -205,7 +205,7 @@ fn as_heights(word: &str) -> Option<Option<HeightSet>> {
             for range in word.split(',') {
                 let (start, end) = range.split_once("..")?;
                 let (start, end): (i64, i64) = (start.parse().ok()?, end.parse().ok()?);
-                // Ascending, with gaps between them: so inserting each takes no time.
+                // Ascending and with gaps, so each insertion takes constant time.
                 let is_above = heights.ranges().next_back().is_none_or(|below| below.end < start);
                 (start < end && is_above).then(|| heights.insert(start..end))?;
             }
@@ -240,7 +240,7 @@ fn as_about(words: &str) -> Option<BTreeSet<Uuid>> {
     words.split(' ').filter(|_| words != "none").map(|word| word.parse().ok()).collect()
 }
 
-/// Text without spaces and line breaks.
+/// The text with spaces and line breaks escaped.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace(' ', "\\s").replace('\n', "\\n")
 }

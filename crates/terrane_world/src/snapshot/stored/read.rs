@@ -1,4 +1,4 @@
-//! How a column comes out of its files.
+//! Reads columns from their files.
 
 use super::index::{IndexedColumn, IndexedFile};
 use super::{Result, StoredSnapshot, StoredSnapshotError, damaged, wrong_checksum};
@@ -12,11 +12,11 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 
 impl StoredSnapshot {
-    /// Reads one column, when its checksum is right, and says what the registry has no place for.
+    /// Reads one column after verifying its checksum, and reports content that the registry has no place for.
     ///
     /// # Errors
-    /// A column that is not part of it; a file that is missing, or not as it was written; blocks that the registry knows
-    /// neither by name nor as placeholders.
+    /// Fails if the column is not part of the snapshot, if a file is missing or damaged, or if the registry knows a
+    /// block neither by name nor as a placeholder.
     pub fn read_column(&self, pos: ColumnPos, registry: &BlockRegistry) -> Result<(ColumnSnapshot, TranslationReport)> {
         let indexed = self.columns.get(&pos).ok_or(StoredSnapshotError::NoSuchColumn { column: pos })?;
         let IndexedColumn { tick, heights, files } = indexed;
@@ -29,7 +29,7 @@ impl StoredSnapshot {
         Ok((column, report))
     }
 
-    /// The bytes of a file, when they are what was written.
+    /// The verified bytes of a file.
     pub(super) fn bytes_of(&self, column: ColumnPos, file: &IndexedFile) -> Result<Vec<u8>> {
         let path = self.folder.join(file.name(column));
         let opened = match File::open(&path) {
@@ -39,7 +39,7 @@ impl StoredSnapshot {
             other => other.map_err(FileError::of(&path, "open"))?,
         };
         let mut bytes = Vec::new();
-        // Never more than there should be, however long it has become.
+        // Never reads more than the expected length, however long the file is.
         let read = opened.take(file.bytes.saturating_add(1)).read_to_end(&mut bytes);
         let found = read.map_err(FileError::of(&path, "read"))? as u64;
         if found != file.bytes {
@@ -52,7 +52,7 @@ impl StoredSnapshot {
         }
     }
 
-    /// Adds what a file has to a column.
+    /// Adds the content of a file to a column.
     fn read_file(
         &self,
         pos: ColumnPos,

@@ -1,4 +1,4 @@
-//! Stored snapshots: whole, damaged, cut short.
+//! Stored snapshots: intact, damaged and truncated ones.
 
 mod damage;
 mod hostile_index;
@@ -32,7 +32,6 @@ fn read(stored: &StoredSnapshot) -> Snapshot {
     snapshot
 }
 
-/// Names and bytes of all files in a folder.
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
     entries.map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())).collect()
@@ -252,7 +251,7 @@ proptest! {
     ) {
         let mut columns = world();
         edit(&mut columns, &changes);
-        // What was never set of a component is as if it were: so it is stored.
+        // Storing sets all unset components.
         for column in columns.values_mut() {
             let whole: Vec<_> = column.chunks().filter_map(|(y, chunk)| Some((y, chunk.with_all_components(&*BLOCKS).unwrap()?))).collect();
             whole.into_iter().for_each(|(y, chunk)| drop(column.set_chunk(y, chunk.into())));

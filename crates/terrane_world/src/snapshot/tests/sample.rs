@@ -1,4 +1,5 @@
-//! Blocks of a small world, and what a snapshot holds as a plain map: for the tests of snapshots here and in `terrane_storage`.
+//! Blocks of a small world, and the content of a snapshot as a plain map: for the tests of snapshots here and in
+//! `terrane_storage`.
 
 use crate::block::{BLOCK_ENTITY, BlockComponent, BlockComponentId, BlockId, BlockRegistry, BlockStates, BlockType};
 use crate::chunk::Chunk;
@@ -12,8 +13,8 @@ use uuid::Uuid;
 /// The blocks of a cell by layer, each with its components.
 pub type Cell = Vec<(BlockId, Vec<(BlockComponentId, Vec<u8>)>)>;
 
-/// Air, stone and water, chests with components that face four ways, an engine of which only one state is there, a fence that
-/// can hold water, a sign that takes block entities, and the placeholder.
+/// Air, stone and water, chests with components that face four ways, an engine of which only one state exists, a fence
+/// that can hold water, a sign that has block entities, and the placeholder.
 pub static BLOCKS: LazyLock<BlockRegistry> = LazyLock::new(|| {
     let mut blocks = BlockRegistry::new();
     blocks.register_component(BlockComponent::fixed::<u32>("game:heat")).unwrap();
@@ -46,7 +47,7 @@ pub fn positions_of(area: &BlockBox) -> impl Iterator<Item = BlockPos> {
     rows.flat_map(move |(x, y)| (area.min.z..=area.max.z).map(move |z| BlockPos::new(x, y, z)))
 }
 
-/// Everything that it holds, block by block.
+/// All captured blocks.
 pub fn cells(snapshot: &Snapshot) -> BTreeMap<BlockPos, Cell> {
     let held = positions_of(snapshot.area()).filter(|pos| snapshot.block(*pos).is_some());
     held.map(|pos| (pos, cell_of(snapshot.chunk(pos.chunk()).map(|chunk| &**chunk), pos.in_chunk()))).collect()

@@ -1,4 +1,4 @@
-//! Entities as records, and as schematics have them.
+//! Translates entities between records and schematics.
 
 use crate::entity::{ChildRecord, EntityRecord, ViewerRecord};
 use crate::snapshot::Relocation;
@@ -7,21 +7,21 @@ use crate::snapshot::schematic::nbt::{Compound, Nbt, NbtKind};
 use crate::space::{BlockBox, BlockPos, DimensionId};
 use uuid::{Builder, Uuid};
 
-/// The component of an entity that came from another program: a compound without a name, of `Id`, `Offset` and `Data`. A game
-/// that does not register it keeps it as it is.
+/// The component of an entity from another program: an unnamed compound of `Id`, `Offset` and `Data`. Games that do
+/// not register it keep it unchanged.
 pub const SCHEMATIC_ENTITY: &str = "terrane:schematic_entity";
 
-/// What an entity of this crate is for other programs.
+/// The id of this crate's entities for other programs.
 const ENTITY: &str = "terrane:entity";
-/// The compound of an entity of another program that has more than it came with.
+/// The compound with this crate's additional data of an entity from another program.
 const OWN: &str = "bevy_terrane";
-/// Blocks that an entity may stand outside of the box.
+/// The distance in blocks by which entities may be outside of the box.
 const MARGIN: f64 = 2.0;
 
 type Component = (String, Vec<u8>);
 
-/// An entity whose place counts from the minimum corner. One of another program is written with its stable id if it `keeps_id` or
-/// has more than it came with.
+/// Translates an entity whose position is relative to the minimum corner. An entity from another program is written
+/// with its stable id if `keeps_id` is set or if it has additional data.
 pub(super) fn to_schematic(entity: &EntityRecord, keeps_id: bool) -> SchematicEntity {
     let is_foreign = |(name, _): &&Component| name == SCHEMATIC_ENTITY;
     let foreign = entity.components.iter().find(is_foreign).and_then(|(_, value)| foreign_from_bytes(value));
@@ -29,7 +29,7 @@ pub(super) fn to_schematic(entity: &EntityRecord, keeps_id: bool) -> SchematicEn
         let position = position(entity.block, entity.offset.map(f64::from));
         return SchematicEntity { position, id: ENTITY.to_owned(), data: record(entity) };
     };
-    // Where it stood exactly, unless it moved within its block.
+    // The exact original position, unless the entity moved within its block.
     let has_stayed = offset.map(in_block) == entity.offset;
     let position = position(entity.block, if has_stayed { offset } else { entity.offset.map(f64::from) });
     let has_more = entity.components.len() > 1 || !entity.children.is_empty() || entity.viewer.is_some();
@@ -38,7 +38,7 @@ pub(super) fn to_schematic(entity: &EntityRecord, keeps_id: bool) -> SchematicEn
         if let Some((_, value)) = own.components.iter_mut().find(|(name, _)| name == SCHEMATIC_ENTITY)
             && has_stayed
         {
-            // It follows from the rest.
+            // The other data determines this value.
             value.clear();
         }
         data.set(OWN, Nbt::Compound(record(&own)));
@@ -46,8 +46,8 @@ pub(super) fn to_schematic(entity: &EntityRecord, keeps_id: bool) -> SchematicEn
     SchematicEntity { position, id, data }
 }
 
-/// An entity of a schematic in a box whose minimum corner is 0, 0, 0; `None` if it is too far outside. One that never had a
-/// stable id is given one that is made of `seed`.
+/// Translates an entity of a schematic in a box with the minimum corner 0, 0, 0; `None` if it is too far outside. An
+/// entity without a stable id gets one derived from `seed`.
 pub(super) fn from_schematic(
     entity: &SchematicEntity,
     dimension: DimensionId,
@@ -85,18 +85,18 @@ pub(super) fn from_schematic(
     Some(in_dimension(EntityRecord { offset: offset.map(in_block), ..moved }, dimension))
 }
 
-/// The record of an entity that this crate wrote, if it is one.
+/// The record of an entity that this crate wrote; `None` for other entities.
 fn own(entity: &SchematicEntity) -> Option<EntityRecord> {
     if entity.id == ENTITY { from_record(&entity.data) } else { None }
 }
 
-/// The record at the position that the schematic says, where that is another one.
+/// The record, moved to the position in the schematic if that is different.
 fn at_position(record: EntityRecord, at: [f64; 3]) -> Option<EntityRecord> {
     if position(record.block, record.offset.map(f64::from)).map(f64::to_bits) == at.map(f64::to_bits) {
         return Some(record);
     }
     let floor = at.map(f64::floor);
-    // What is no number, and what is too large, is nowhere near.
+    // NaN and huge values are never near the box.
     let is_block = floor.iter().all(|at| at.abs() < 2_f64.powi(62));
     let block = is_block.then(|| BlockPos::new(floor[0] as i64, floor[1] as i64, floor[2] as i64))?;
     let to = Relocation { from: record.block, to: block, ..Relocation::default() };
@@ -105,7 +105,7 @@ fn at_position(record: EntityRecord, at: [f64; 3]) -> Option<EntityRecord> {
     Some(EntityRecord { offset, ..moved })
 }
 
-/// The same entity in another dimension, and its children that were in the same one as well.
+/// The same entity in another dimension, with the children that were in its old dimension.
 fn in_dimension(mut entity: EntityRecord, dimension: DimensionId) -> EntityRecord {
     let from = std::mem::replace(&mut entity.dimension, dimension);
     let places = entity.children.iter_mut().filter_map(|child| child.place.as_mut());
@@ -113,7 +113,7 @@ fn in_dimension(mut entity: EntityRecord, dimension: DimensionId) -> EntityRecor
     entity
 }
 
-/// The block of the box that is nearest to a position not too far outside.
+/// The block of the box nearest to a position; `None` if the position is too far outside.
 fn nearest(position: [f64; 3], area: &BlockBox) -> Option<BlockPos> {
     let bounds = [(area.min.x, area.max.x), (area.min.y, area.max.y), (area.min.z, area.max.z)];
     let mut block = [0; 3];
@@ -129,12 +129,12 @@ fn position(block: BlockPos, offset: [f64; 3]) -> [f64; 3] {
     std::array::from_fn(|axis| block[axis] as f64 + offset[axis])
 }
 
-/// A place within a block: not below 0, and below 1.
+/// A position within a block, clamped to at least 0 and less than 1.
 fn in_block(offset: f64) -> f32 {
     (offset as f32).clamp(0.0, 1.0_f32.next_down())
 }
 
-/// A stable id that follows from the numbers.
+/// A stable id derived from the numbers.
 fn foreign_id([seed, number]: [u64; 2]) -> Uuid {
     // The finalizer of SplitMix64.
     let mix = |mut bits: u64| {
@@ -147,8 +147,8 @@ fn foreign_id([seed, number]: [u64; 2]) -> Uuid {
     Builder::from_random_bytes((u128::from(high) << 64 | u128::from(low)).to_be_bytes()).into_uuid()
 }
 
-/// The value of [`SCHEMATIC_ENTITY`] for an entity whose position counts from the corner of its block; it may stand a little
-/// outside.
+/// The value of [`SCHEMATIC_ENTITY`] for an entity whose position is relative to the corner of its block. It may be
+/// slightly outside of the block.
 fn foreign_to_bytes(entity: SchematicEntity) -> Option<Vec<u8>> {
     let mut compound = Compound::new();
     compound.set("Id", Nbt::String(entity.id));
@@ -157,7 +157,7 @@ fn foreign_to_bytes(entity: SchematicEntity) -> Option<Vec<u8>> {
     compound.to_bytes().ok()
 }
 
-/// What [`foreign_to_bytes`] gave.
+/// The inverse of [`foreign_to_bytes`].
 fn foreign_from_bytes(bytes: &[u8]) -> Option<SchematicEntity> {
     let mut compound = Compound::from_bytes(bytes).ok()?;
     let id = compound.get("Id")?.as_str()?.to_owned();
@@ -168,7 +168,6 @@ fn foreign_from_bytes(bytes: &[u8]) -> Option<SchematicEntity> {
     }
 }
 
-/// A record as a compound.
 fn record(entity: &EntityRecord) -> Compound {
     let mut compound = Compound::new();
     compound.set("UUID", id(entity.id));
@@ -194,7 +193,7 @@ fn record(entity: &EntityRecord) -> Compound {
     compound
 }
 
-/// The record that [`record`] made this compound of.
+/// The inverse of [`record`].
 fn from_record(compound: &Compound) -> Option<EntityRecord> {
     let (dimension, block, offset) = place(compound)?;
     let children = compounds(compound.get("Children")?)?.map(|child| {
@@ -207,7 +206,7 @@ fn from_record(compound: &Compound) -> Option<EntityRecord> {
         })
     });
     let children: Vec<ChildRecord> = children.collect::<Option<_>>()?;
-    // Each follows its parent.
+    // Each child comes after its parent.
     let is_tree = (0..).zip(&children).all(|(at, child)| child.parent.is_none_or(|parent| parent < at));
     is_tree.then_some(())?;
     Some(EntityRecord {
@@ -221,7 +220,7 @@ fn from_record(compound: &Compound) -> Option<EntityRecord> {
     })
 }
 
-/// As Minecraft has them: four numbers, the highest bits first.
+/// A UUID in Minecraft's form: four numbers, the highest bits first.
 fn id(id: Uuid) -> Nbt {
     let bits = id.as_u128();
     Nbt::IntArray([96, 64, 32, 0].map(|shift| (bits >> shift) as u32 as i32).to_vec())
@@ -262,7 +261,7 @@ fn as_viewer(value: &Nbt) -> Option<ViewerRecord> {
     Some(ViewerRecord { radius, generation_radius, vertical_radius })
 }
 
-/// A value that may be missing; `None` if it is there and makes no sense.
+/// Reads a value that may be missing; `None` if it is present but invalid.
 fn optional<T>(value: Option<&Nbt>, read: impl FnOnce(&Nbt) -> Option<T>) -> Option<Option<T>> {
     value.map_or(Some(None), |value| read(value).map(Some))
 }

@@ -1,34 +1,34 @@
-//! What stands between a snapshot and a schematic.
+//! [`TranslationError`].
 
 use crate::block::{BlockComponentError, BlockRegistryError};
 use crate::chunk::BlockValueError;
 use crate::snapshot::PlaceError;
 use thiserror::Error;
 
-/// Why a snapshot cannot become a schematic, or a schematic a snapshot.
+/// The error for a snapshot or a schematic that cannot be translated to the other form.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TranslationError {
-    /// There is more than fits.
+    /// A limit is exceeded.
     #[error("expected {limit} {what} or less, found {found}")]
     TooLarge {
-        /// What there is too much of.
+        /// The unit that is counted.
         what: &'static str,
-        /// How much there may be.
+        /// The limit.
         limit: u64,
-        /// How much there is, as far as it is known.
+        /// The number that was found, as far as it is known.
         found: u64,
     },
     /// A block or a block component has a number that the registry or the schematic does not have.
     #[error("{what} {number} occurs, but is not in the {list}")]
     Unlisted {
-        /// A block or a component.
+        /// The kind of number: a block or a component.
         what: &'static str,
         /// Its number.
         number: u64,
-        /// The registry, or the schematic's list.
+        /// The list that lacks it: the registry, or the schematic's list.
         list: &'static str,
     },
-    /// A state is not known, and there is no block to stand for it.
+    /// A state is unknown, and the registry has no placeholder block.
     #[error(
         "\"{state}\" is not in the registry, and neither is the block that stands for such states: call \
          register_schematic_blocks"
@@ -37,16 +37,16 @@ pub enum TranslationError {
         /// The state.
         state: String,
     },
-    /// It would leave the grid.
+    /// A block would be outside of the grid.
     #[error(transparent)]
     Place(#[from] PlaceError),
-    /// A value of a component does not become one of the registry's.
+    /// A value of a component cannot be converted to the registry's version.
     #[error(transparent)]
     Value(#[from] BlockComponentError),
-    /// A block does not become what its type is now.
+    /// A block cannot be converted to its current type.
     #[error(transparent)]
     Upgrade(#[from] BlockRegistryError),
-    /// A component of a block does not fit to it.
+    /// A component does not fit its block.
     #[error(transparent)]
     Component(#[from] BlockValueError),
 }

@@ -1,4 +1,4 @@
-//! Names of a schematic's palette become numbers of a registry.
+//! Translates the names of a schematic's palette to numbers of a registry.
 
 use super::placeholder::{self, Placeholder};
 use super::{TranslationError, TranslationOptions, TranslationReport};
@@ -14,37 +14,38 @@ use std::sync::Arc;
 
 type Result<T> = std::result::Result<T, TranslationError>;
 
-/// What a cell takes at the most for being a placeholder: two pointers to values that all of its kind share, and two bits.
+/// The maximum memory of a placeholder's cell: two pointers to values that all placeholders of that state share, and
+/// two bits.
 const PLACEHOLDER_BYTES: u64 = 40;
-/// What a block above layer 0 takes, in a list or a map of its layer.
+/// The memory of a block above layer 0, in a list or a map of its layer.
 const LAYER_BYTES: u64 = 8;
-/// What a value of variable size takes that was never set.
+/// The memory of an unset value of variable size.
 const VALUE_BYTES: u64 = 48;
 
-/// Takes a schematic in, chunk by chunk.
+/// Translates a schematic to a snapshot, chunk by chunk.
 pub(super) struct Inward<'a> {
     registry: &'a BlockRegistry,
     options: &'a TranslationOptions,
     placeholder: Option<Placeholder>,
     block_entity: Option<BlockComponentId>,
     water: Option<BlockId>,
-    /// By number.
+    /// By palette number.
     states: Vec<State>,
     components: Vec<BlockComponentRecord>,
-    /// Those that were not taken yet.
+    /// The block entities that have not been placed yet.
     block_entities: FxHashMap<ChunkPos, Vec<BlockEntity>>,
-    /// Chunks of one block, each once.
+    /// Chunks of a single block, one for each block.
     uniform: FxHashMap<BlockId, Arc<Chunk>>,
-    /// The value of a component that was never set.
+    /// An unset value of variable size.
     nothing: Arc<[u8]>,
     memory: u64,
     pub report: TranslationReport,
 }
 
-/// What a state of the palette becomes.
+/// The translation of a state of the palette.
 enum State {
     Block(BlockId),
-    /// With water in layer 1; in a cell that has layers, a placeholder for this text.
+    /// A block with water in layer 1; in a cell with layers, a placeholder for this text.
     Wet(BlockId, Arc<[u8]>),
     /// A placeholder for this text.
     Unknown(Arc<[u8]>),
@@ -72,13 +73,13 @@ impl<'a> Inward<'a> {
         inward
     }
 
-    /// What is left is told.
+    /// Counts the remaining block entities and returns the report.
     pub fn finish(mut self) -> TranslationReport {
         self.report.block_entities += self.block_entities.values().map(|left| left.len() as u64).sum::<u64>();
         self.report
     }
 
-    /// Counts bytes that are about to be taken.
+    /// Counts bytes that are about to be allocated.
     pub fn take_memory(&mut self, bytes: u64) -> Result<()> {
         self.memory = self.memory.saturating_add(bytes);
         let limit = self.options.memory;
@@ -88,7 +89,7 @@ impl<'a> Inward<'a> {
         }
     }
 
-    /// Sorts block entities by their chunks. This comes before the chunks themselves.
+    /// Sorts block entities by chunk. Must be called before the chunks are translated.
     pub fn add_block_entities(&mut self, entities: Vec<BlockEntity>) -> Result<()> {
         self.take_memory(2 * size_of_val(entities.as_slice()) as u64)?;
         for entity in entities {
@@ -118,7 +119,7 @@ impl<'a> Inward<'a> {
         }
     }
 
-    /// The chunk as it is in the world; `None` if it is air.
+    /// Translates a chunk; `None` if it is air.
     pub fn chunk(&mut self, at: ChunkPos, chunk: Arc<Chunk>) -> Result<Option<Arc<Chunk>>> {
         let mut source = Arc::unwrap_or_clone(chunk);
         source.compact();
@@ -147,7 +148,7 @@ impl<'a> Inward<'a> {
         Ok((!is_air(&chunk)).then(|| shared(&mut self.uniform, chunk)))
     }
 
-    /// What a number becomes, before its cell is looked at.
+    /// The block for a number, regardless of its cell.
     fn block(&self, number: BlockId) -> BlockId {
         match self.states.get(number.index() as usize) {
             Some(State::Block(block) | State::Wet(block, _)) => *block,
@@ -197,7 +198,7 @@ impl<'a> Inward<'a> {
         Ok(chunk)
     }
 
-    /// A block above layer 0 that the registry does not know: its number became a placeholder's, or that of a dry state.
+    /// Places an unknown or waterlogged block above layer 0. Its number has become that of a placeholder or of the dry state.
     fn place_layer(&mut self, chunk: &mut Chunk, position: [usize; 3], layer: u8, number: BlockId) -> Result<()> {
         let Some(State::Unknown(text) | State::Wet(_, text)) = self.states.get(number.index() as usize) else {
             return Ok(());
@@ -206,7 +207,7 @@ impl<'a> Inward<'a> {
         let Some(it) = self.placeholder else { return Err(missing(&text)) };
         self.report.placeholders += 1;
         self.take_memory(PLACEHOLDER_BYTES + text.len() as u64)?;
-        // The layer is there.
+        // This cannot fail: the layer exists.
         let _ = chunk.set_block_at(position, layer, it.block);
         Ok(chunk.set_component(self.registry, position, layer, it.state, &text)?)
     }
@@ -234,7 +235,7 @@ impl<'a> Inward<'a> {
         record.ok_or(TranslationError::Unlisted { what: "component", number, list: "list of the schematic" })
     }
 
-    /// Gives a block its components. Of several ids of its name it becomes the one that has just these.
+    /// Sets a block's components. If its name has several ids, the block gets the id with exactly these components.
     fn place_values(
         &mut self,
         chunk: &mut Chunk,
@@ -254,7 +255,7 @@ impl<'a> Inward<'a> {
                 registry.ids_of(registry.block(block).name()).iter().copied().find(|id| is_all(*id)).unwrap_or(block)
             }
         };
-        // The layer is there.
+        // This cannot fail: the layer exists.
         let _ = chunk.set_block_at(position, layer, block);
         for (id, value) in values {
             match has(block, id) {
@@ -265,7 +266,7 @@ impl<'a> Inward<'a> {
         Ok(())
     }
 
-    /// Whether somebody took it.
+    /// Sets a block entity. Returns `false` if its block has no component for it.
     fn place_block_entity(&mut self, chunk: &mut Chunk, entity: BlockEntity) -> Result<bool> {
         let position = entity.position.map(|at| at as usize % CHUNK_SIZE);
         let block = chunk.block(position);
@@ -274,7 +275,7 @@ impl<'a> Inward<'a> {
             if has(block) {
                 return true;
             }
-            // Another id of the same name may have it, of which nothing is set yet.
+            // Another id of the same name may have the component; no component is set yet.
             let name = self.registry.block(block).name();
             let other = self.registry.ids_of(name).iter().copied().rev().find(|other| has(*other));
             let is_bare = chunk.components(position, 0).next().is_none();
@@ -292,7 +293,7 @@ impl<'a> Inward<'a> {
         Ok(true)
     }
 
-    /// The chunk as the registry's types are now, with all components that its blocks have.
+    /// The chunk with current block types and with all components of its blocks.
     fn completed(&mut self, chunk: Chunk) -> Result<Chunk> {
         let chunk = chunk.upgraded(self.registry)?.unwrap_or(chunk);
         // A file of a few bytes can be full of blocks that each have components.
@@ -300,7 +301,7 @@ impl<'a> Inward<'a> {
         Ok(chunk.with_all_components(self.registry)?.unwrap_or(chunk))
     }
 
-    /// What the components of its blocks take at the least.
+    /// The minimum memory of the components of the chunk's blocks.
     fn component_bytes(&self, chunk: &Chunk) -> u64 {
         let of_block = |block: BlockId| {
             let sizes = self.registry.components(block).iter().map(|layout| layout.size);

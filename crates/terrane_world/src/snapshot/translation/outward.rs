@@ -1,4 +1,4 @@
-//! Numbers of a registry become those of a schematic's palette.
+//! Translates the numbers of a registry to those of a schematic's palette.
 
 use super::entities;
 use super::placeholder::{self, Placeholder};
@@ -15,27 +15,24 @@ use std::sync::Arc;
 
 type Result<T> = std::result::Result<T, TranslationError>;
 
-/// Makes a schematic, chunk by chunk.
+/// Builds a schematic, chunk by chunk.
 pub(in crate::snapshot) struct Outward<'a> {
     registry: &'a BlockRegistry,
     options: &'a TranslationOptions,
     placeholder: Option<Placeholder>,
     block_entity: Option<BlockComponentId>,
     schematic: Schematic,
-    /// By block.
     numbers: FxHashMap<BlockId, BlockId>,
-    /// By name.
     places: FxHashMap<String, BlockId>,
-    /// By component.
     components: FxHashMap<BlockComponentId, BlockComponentId>,
-    /// By the value of a placeholder; `None` if it says nothing that can be written.
+    /// By the value of a placeholder; `None` if the value cannot be written as a state.
     states: FxHashMap<Box<[u8]>, Option<BlockId>>,
-    /// Chunks of one block, each once.
+    /// Chunks of a single block, one for each block.
     uniform: FxHashMap<BlockId, Arc<Chunk>>,
 }
 
 impl<'a> Outward<'a> {
-    /// A schematic of air of this size, in blocks along x, y, z.
+    /// A schematic of air with this size in blocks along x, y, z.
     pub fn new(registry: &'a BlockRegistry, options: &'a TranslationOptions, size: [u32; 3]) -> Self {
         let mut schematic = Schematic::new(size);
         schematic.water = vec!["minecraft:water".to_owned(), options.water.clone()];
@@ -53,16 +50,16 @@ impl<'a> Outward<'a> {
         }
     }
 
-    /// The schematic, of a box with this corner.
+    /// Returns the schematic of a box with this corner.
     pub fn finish(mut self, corner: BlockPos) -> Schematic {
         let [x, y, z] = [corner.x, corner.y, corner.z].map(i32::try_from);
         self.schematic.offset = Some([0; 3]);
-        // Schematics have no room for corners far away.
+        // Schematics cannot represent corners far away.
         self.schematic.origin = x.ok().zip(y.ok()).zip(z.ok()).map(|((x, y), z)| [x, y, z]);
         self.schematic
     }
 
-    /// Puts a part of a chunk in its place, counted from the minimum corner.
+    /// Adds a part of a chunk, at a position relative to the minimum corner.
     pub fn add_chunk(&mut self, at: ChunkPos, chunk: &Arc<Chunk>, part: &ChunkPart) -> Result<()> {
         let chunk = if part.is_whole() { Chunk::clone(chunk) } else { cut(chunk, part) };
         let chunk = self.translated(at, chunk)?;
@@ -71,7 +68,7 @@ impl<'a> Outward<'a> {
     }
 
     fn translated(&mut self, at: ChunkPos, mut chunk: Chunk) -> Result<Chunk> {
-        // Blocks that no longer occur have no place in the palette.
+        // Blocks that no longer occur must not get into the palette.
         chunk.compact();
         let (hides_placeholder, foreign) = self.take_foreign(at, &chunk);
         let mut used: FxHashSet<BlockId> = chunk.palette().iter().copied().collect();
@@ -80,7 +77,7 @@ impl<'a> Outward<'a> {
         }
         used.extend(chunk.layered_blocks().map(|(_, _, block)| block));
         let mut numbers = FxHashMap::default();
-        // In the order of the palette, so that the same snapshot gives the same file.
+        // In the order of the palette, so that equal snapshots give equal files.
         let layered = chunk.layered_blocks().map(|(_, _, block)| block);
         for block in chunk.palette().iter().copied().chain(layered).filter(|block| used.contains(block)) {
             numbers.insert(block, self.number(block)?);
@@ -93,7 +90,7 @@ impl<'a> Outward<'a> {
         let mut unknown = None;
         let mut assembly = ChunkAssembly::default();
         assembly.copy_renamed(&chunk, number, |position, layer, component| {
-            // Where a state is said, an empty block entity says that there is none.
+            // If there is a state, an empty block entity means that there is none.
             let said = foreign.get(&position).filter(|_| layer == 0);
             if said.is_some_and(|said| Some(component) == block_entity || Some(component) == state && said.is_some()) {
                 return None;
@@ -117,8 +114,8 @@ impl<'a> Outward<'a> {
         }
     }
 
-    /// Takes what the format itself has a place for: the blocks of layer 0 that have block entities, and those that are
-    /// placeholders with the states that they stand for. Whether all placeholders of layer 0 are among them.
+    /// Removes values that the format itself can represent: block entities of blocks in layer 0, and the states of
+    /// placeholders there. The flag is `true` if this includes all placeholders of layer 0.
     fn take_foreign(&mut self, at: ChunkPos, chunk: &Chunk) -> (bool, BTreeMap<[usize; 3], Option<BlockId>>) {
         let mut foreign = BTreeMap::new();
         let Some(block_entity) = self.block_entity.filter(|_| chunk.has_components()) else { return (false, foreign) };
@@ -129,7 +126,7 @@ impl<'a> Outward<'a> {
             let entity = match chunk.component(position, 0, block_entity) {
                 None | Some([]) => None,
                 Some(bytes) => match BlockEntity::from_bytes(block_in(at, position), bytes) {
-                    // It must come back as it was.
+                    // Reading it must give the same bytes again.
                     Ok(entity) if entity.to_bytes().is_ok_and(|again| again == bytes) => Some(entity),
                     _ => {
                         hides_placeholder &= stands_for.is_none();
@@ -150,7 +147,7 @@ impl<'a> Outward<'a> {
         (hides_placeholder, foreign)
     }
 
-    /// The number of a state that a placeholder stands for.
+    /// The number of a placeholder's state.
     fn state(&mut self, value: &[u8]) -> Option<BlockId> {
         if let Some(known) = self.states.get(value) {
             return *known;
@@ -177,7 +174,7 @@ impl<'a> Outward<'a> {
         Ok(number)
     }
 
-    /// The place of a name in the palette.
+    /// The index of a name in the palette.
     fn place(&mut self, name: &str) -> BlockId {
         if let Some(place) = self.places.get(name) {
             return *place;
@@ -199,19 +196,19 @@ impl<'a> Outward<'a> {
         Some(number)
     }
 
-    /// Adds an entity whose place counts from the minimum corner.
+    /// Adds an entity whose position is relative to the minimum corner.
     pub fn add_entity(&mut self, entity: &EntityRecord) {
         self.schematic.entities.push(entities::to_schematic(entity, self.options.keeps_ids));
     }
 }
 
-/// A block of a chunk, from the minimum corner.
+/// The position of a block of a chunk, relative to the minimum corner.
 fn block_in(chunk: ChunkPos, position: [usize; 3]) -> [i32; 3] {
     let [x, y, z] = position;
     [(chunk.x, x), (chunk.y, y), (chunk.z, z)].map(|(chunk, at)| (chunk as usize * CHUNK_SIZE + at) as i32)
 }
 
-/// The part of a chunk, and air around it.
+/// The part of a chunk, with air around it.
 fn cut(chunk: &Chunk, part: &ChunkPart) -> Chunk {
     let mut assembly = ChunkAssembly::default();
     assembly.copy_part(chunk, part, cell, |block| block);

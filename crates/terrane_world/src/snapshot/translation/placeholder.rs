@@ -1,10 +1,10 @@
-//! The block that stands for states that a registry does not know.
+//! The placeholder block for unknown states.
 
 use crate::block::{
     BLOCK_ENTITY, BlockComponentId, BlockComponentRecord, BlockId, BlockLayout, BlockRegistry, PLACEHOLDER, STATE,
 };
 
-/// The block that stands for states that a registry does not know, and its components.
+/// The placeholder block for unknown states, and its components.
 #[derive(Clone, Copy)]
 pub(super) struct Placeholder {
     pub block: BlockId,
@@ -13,7 +13,7 @@ pub(super) struct Placeholder {
 }
 
 impl Placeholder {
-    /// `None` if the registry does not have it as this crate registers it.
+    /// `None` if the registry does not have it in the form that this crate registers.
     pub fn of(registry: &BlockRegistry) -> Option<Self> {
         let block_entity = block_entity(registry)?;
         let state = registry.component_of(&variable(STATE))?;

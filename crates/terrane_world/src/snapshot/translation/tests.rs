@@ -1,4 +1,4 @@
-//! Blocks by name, out of a world and into it.
+//! Translation of blocks by name, in both directions.
 
 mod inward;
 mod real_files;
@@ -37,7 +37,7 @@ fn written(snapshot: &Snapshot, registry: &BlockRegistry) -> Schematic {
     snapshot.to_schematic(registry, &TranslationOptions::default()).unwrap()
 }
 
-/// As a file has it.
+/// The schematic after writing and reading.
 fn through_file(schematic: &Schematic, version: u8) -> Schematic {
     let mut bytes = Vec::new();
     schematic.write(&mut bytes, &WriteOptions { version, level: 1 }).unwrap();

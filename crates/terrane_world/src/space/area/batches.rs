@@ -1,21 +1,20 @@
-//! The batches of an area from its centre outwards, page by page, with a cursor that can be kept.
+//! The batches of an area from its centre outwards, page by page, with a cursor that can be saved.
 //!
-//! The order is by the distance of a batch's nearest column, then by z, then by x. A page is a ring of equal area: its
-//! squared distances lie within a span of the same length. So each page has about as many batches as the next, and no more
-//! than one page is in memory, however large the area is. Beyond the shorter sides of an area there are fewer of them in a
-//! ring, and so the span becomes longer.
+//! The order is by the distance of a batch's nearest column, then by z, then by x. A page is a ring of equal area: all pages
+//! span the same difference of squared distances, and so hold about the same number of batches. Only one page is in memory,
+//! however large the area is. Beyond the shorter sides of an area, rings hold fewer batches, so the span grows.
 
 use super::ColumnArea;
 use crate::space::{BatchPos, ColumnPos};
 use serde::{Deserialize, Serialize};
 use std::ops::{Range, RangeInclusive};
 
-/// The difference of squared distances that the first page spans: some 3,200 batches in a ring that is whole.
+/// The span of squared distances of the first page: about 3,200 batches in a complete ring.
 const PAGE_SPAN: u128 = 1 << 14;
-/// With fewer batches on a page the next one spans more.
+/// After a page with fewer batches than this, the next page has a larger span.
 const SMALL_PAGE: usize = 512;
 
-/// How far a walk over an area's batches has come: what lies before it was given.
+/// A position in a walk over an area's batches. All batches before it were returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct AreaCursor {
     distance_squared: u128,
@@ -24,7 +23,7 @@ pub struct AreaCursor {
 }
 
 impl AreaCursor {
-    /// The cursor at which this batch of the area comes next.
+    /// The cursor whose next batch is this batch of the area.
     pub fn at(area: &ColumnArea, batch: BatchPos) -> Self {
         let gap = |center: i64, batch: i64| u128::from(gap_to_batch(center, batch)).pow(2);
         let ColumnPos { x, z } = area.center();
@@ -36,33 +35,33 @@ impl AreaCursor {
     }
 }
 
-/// Before everything.
+/// The start of the walk.
 impl Default for AreaCursor {
     fn default() -> Self {
         Self { distance_squared: 0, z: i64::MIN, x: i64::MIN }
     }
 }
 
-/// The [batches](ColumnArea::batches) of an area, nearest first: each with the mask of its columns that belong to the
-/// area, bit x + 4 * z. Needs the same little memory for any area.
+/// The [batches](ColumnArea::batches) of an area, nearest first, each with the mask of its columns that belong to the
+/// area: bit x + 4 * z. Needs the same small amount of memory for any area.
 #[derive(Clone, Debug)]
 pub struct AreaBatches {
     area: ColumnArea,
-    /// The next batches, the nearest last.
+    /// The next batches, nearest last.
     page: Vec<AreaCursor>,
-    /// The squared distances of the next page; empty behind the last one.
+    /// The squared distances of the next page; empty after the last page.
     next_page: Range<u128>,
     cursor: AreaCursor,
 }
 
 impl AreaBatches {
-    /// The batches that come at the cursor of an earlier walk over the same area and behind it.
+    /// Continues an earlier walk over the same area at its cursor.
     pub fn from_cursor(area: ColumnArea, cursor: AreaCursor) -> Self {
         let start = cursor.distance_squared;
         Self { area, page: Vec::new(), next_page: start..start.saturating_add(PAGE_SPAN), cursor }
     }
 
-    /// Where it goes on: it was given all that lies before, and nothing that lies behind.
+    /// The current position: all batches before it were returned, and none after it.
     pub fn cursor(&self) -> AreaCursor {
         self.cursor
     }
@@ -80,7 +79,7 @@ impl AreaBatches {
             if start > farthest {
                 return None;
             }
-            // The shorter axis has the rows: they are looked through one by one.
+            // Rows run along the shorter axis because they are visited one by one.
             if x.length() < z.length() {
                 ring(&x, &z, start..=(end - 1).min(farthest), |x, z, at| {
                     self.page.push(AreaCursor::of(at, BatchPos::new(x, z)))
@@ -107,19 +106,19 @@ impl Iterator for AreaBatches {
             self.turn_page()?;
         }
         let next = self.page.pop()?;
-        // A batch's coordinates are far from the edges of an i64.
+        // This cannot overflow: batch coordinates are far from the edges of an i64.
         self.cursor = AreaCursor { x: next.x + 1, ..next };
         let batch = BatchPos::new(next.x, next.z);
         Some((batch, self.area.mask(batch)))
     }
 }
 
-/// Calls `visit` for each batch at one of these squared distances, with its row, its place along the row, and its distance.
+/// Calls `visit` for each batch at these squared distances, with its row, its place along the row and its distance.
 fn ring(rows: &Axis, along: &Axis, distances: RangeInclusive<u128>, mut visit: impl FnMut(i64, i64, u128)) {
     for row in rows.within(distances.end().isqrt()) {
         let across = rows.gap_squared(row);
         let outer = along.within((distances.end() - across).isqrt());
-        // Of a row that lies beyond the inner circle, all is in the ring.
+        // A row beyond the inner circle lies completely in the ring.
         let inner = distances.start().checked_sub(across + 1).map(|nearer| along.within(nearer.isqrt()));
         let inner = inner.unwrap_or(outer.end() + 1..=*outer.end());
         for place in (*outer.start()..=*inner.start() - 1).chain(*inner.end() + 1..=*outer.end()) {
@@ -128,7 +127,7 @@ fn ring(rows: &Axis, along: &Axis, distances: RangeInclusive<u128>, mut visit: i
     }
 }
 
-/// The batches of an area along one axis. The centre, in columns, lies among them.
+/// The batches of an area along one axis. They include the batch of the centre, which is in columns.
 struct Axis {
     center: i64,
     min: i64,
@@ -152,7 +151,7 @@ impl Axis {
         self.gap_squared(self.min).max(self.gap_squared(self.max))
     }
 
-    /// The batches no farther away than this: always that of the centre at least.
+    /// The batches at most this far away, always including the batch of the centre.
     fn within(&self, reach: u128) -> RangeInclusive<i64> {
         let reach = u64::try_from(reach).unwrap_or(u64::MAX);
         let first = self.center.saturating_sub_unsigned(reach) >> 2;
@@ -161,12 +160,12 @@ impl Axis {
     }
 }
 
-/// How far the nearest column of a batch is from a column, along one axis.
+/// The distance from a column to the nearest column of a batch, along one axis.
 fn gap_to_batch(center: i64, batch: i64) -> u64 {
     gap(center, batch << 2, batch << 2 | 3)
 }
 
-/// How far `center` is from the nearest of `min..=max`.
+/// The distance from `center` to the nearest of `min..=max`.
 #[inline]
 #[doc(hidden)]
 pub fn gap(center: i64, min: i64, max: i64) -> u64 {

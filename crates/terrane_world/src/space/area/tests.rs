@@ -1,10 +1,10 @@
-//! Areas against a look at every column.
+//! Compares areas with a check of every column.
 
 use super::*;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-/// Around zero, beside the edges of the world, and anywhere.
+/// Coordinates around zero, near the edges of the world, and anywhere.
 fn coordinate() -> impl Strategy<Value = i64> {
     prop_oneof![-20..20_i64, 0..12_i64, any::<i64>()].prop_flat_map(|near| {
         prop_oneof![
@@ -19,7 +19,7 @@ fn column() -> impl Strategy<Value = ColumnPos> {
     (coordinate(), coordinate()).prop_map(|(x, z)| ColumnPos::new(x, z))
 }
 
-/// Small enough to be counted one by one.
+/// Areas small enough for counting column by column.
 fn small_area() -> impl Strategy<Value = ColumnArea> {
     prop_oneof![
         (column(), 0..40_u32).prop_map(|(center, radius)| ColumnArea::Disc { center, radius }),
@@ -33,7 +33,7 @@ fn small_area() -> impl Strategy<Value = ColumnArea> {
     ]
 }
 
-/// Every column, by the definition alone.
+/// Every column, by the definition.
 fn model(area: &ColumnArea) -> BTreeSet<ColumnPos> {
     let within = |column: ColumnPos| match *area {
         ColumnArea::Disc { center, radius } => {
@@ -140,7 +140,7 @@ fn the_widest_counts_do_not_overflow() {
     assert_eq!(half.center(), ColumnPos::new(i64::MIN / 2 - 1, -1));
     let square = ColumnArea::Square { center: ColumnPos::new(0, 0), radius: u32::MAX };
     assert_eq!(square.columns(), (2 * u128::from(u32::MAX) + 1).pow(2));
-    // Beside the edge of the world there is only a quarter.
+    // At the edge of the world, only a quarter remains.
     let square = ColumnArea::Square { center: max, radius: u32::MAX };
     assert_eq!(square.columns(), (u128::from(u32::MAX) + 1).pow(2));
     assert_eq!(ColumnArea::Disc { center: max, radius: 2 }.columns(), 6);
@@ -148,7 +148,7 @@ fn the_widest_counts_do_not_overflow() {
     assert_eq!(ColumnArea::Box { min: max, max: min }.batches().count(), 0);
 }
 
-/// Two ways to count must agree: row by row, and along the convex hull.
+/// Counting row by row and along the convex hull must agree.
 #[test]
 fn wide_discs_are_counted_without_their_rows() {
     let far = [i64::MIN, i64::MIN + 7, -1234, -3, 0, 1, 2, 77, i64::MAX - 1000, i64::MAX - 6, i64::MAX];
@@ -171,7 +171,7 @@ fn wide_discs_are_counted_without_their_rows() {
     for radius in (100..2000).step_by(7).chain([65_536, 99_999, 1_000_003]) {
         check(ColumnPos::new(-2, 5), radius);
     }
-    // pi * r^2, and more than a u64 can tell.
+    // pi * r^2, more than a u64 can hold.
     let widest = ColumnArea::Disc { center: ColumnPos::new(0, 0), radius: u32::MAX }.columns() as f64;
     let expected = std::f64::consts::PI * f64::from(u32::MAX).powi(2);
     assert!((widest / expected - 1.0).abs() < 1e-9, "{widest}");

@@ -1,4 +1,4 @@
-//! Boxes against a look at every block.
+//! Compares boxes with a check of every block.
 
 use super::*;
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ fn near() -> impl Strategy<Value = BlockPos> {
     (-20..20_i64, -20..20_i64, -20..20_i64).prop_map(|(x, y, z)| BlockPos::new(x, y, z))
 }
 
-/// Also empty ones.
+/// Boxes, including empty ones.
 fn boxes() -> impl Strategy<Value = BlockBox> {
     (near(), near(), any::<bool>()).prop_map(|(a, b, sorts)| match sorts {
         true => BlockBox::new(a, b),

@@ -60,7 +60,7 @@ fn errors_of_a_cluster_say_what_and_where() {
     let truncated = format!("byte 0: expected {header} bytes of header and offsets, found {}", header - 1);
     assert_eq!(error(&good[..header - 1]), truncated);
 
-    // A chunk begins within the header, there is a byte of no chunk before it, or it is not behind the one before it.
+    // A chunk begins within the header, after a gap, or not after the previous one.
     let (header, end) = (header as u64, good.len() as u64);
     let wrong = [
         (1, 3, header, header + 1),

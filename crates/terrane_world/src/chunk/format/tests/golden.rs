@@ -1,4 +1,4 @@
-//! Bytes that earlier versions wrote. Later ones must read them: add files, and never change one.
+//! Bytes that earlier versions wrote. Later versions must read them: add files, but never change one.
 
 use super::layers_and_components::kitchen;
 use super::*;

@@ -1,4 +1,4 @@
-//! Chunks whose cells have layers and components.
+//! Chunks with layers and components.
 
 use super::*;
 use crate::block::BlockComponentId;
@@ -18,7 +18,7 @@ fn furniture_error(bytes: &[u8]) -> String {
     decode(&Furniture, bytes).unwrap_err().to_string()
 }
 
-/// Appends numbers of so many bits each, bit by bit.
+/// Appends numbers, each with its number of bits, bit by bit.
 fn append_bits(bytes: &mut Vec<u8>, numbers: impl Iterator<Item = (u64, usize)>) {
     let bits: Vec<u8> =
         numbers.flat_map(|(number, bits)| (0..bits).map(move |bit| (number >> bit & 1) as u8)).collect();
@@ -96,7 +96,7 @@ fn layers_and_components_have_the_bytes_of_the_table() {
     // Air, chest, furnace; water and sign come with the layers. 3 bits each.
     let layers_at = 40 + 5 * 8 + 4096 * 3 / 8;
     assert_eq!(bytes[40..80], words(&[0, 5, 3, 2, 4]));
-    // Twice cell 2, as 12 bits, with the local ids 3 and 4, as 3 bits: 30 bits.
+    // Cell 2 twice, as 12 bits, with the local ids 3 and 4, as 3 bits: 30 bits.
     let entries = 2_u32 | 3 << 12 | 2 << 15 | 4 << 27;
     assert_eq!(bytes[layers_at..layers_at + 4], entries.to_le_bytes());
 

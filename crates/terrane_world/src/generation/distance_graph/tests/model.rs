@@ -1,4 +1,4 @@
-//! Random histories, against a slow and obvious model that knows sets only.
+//! Random histories, compared with a slow and obvious model of plain sets.
 
 use super::super::tree::FULL;
 use super::super::*;
@@ -7,12 +7,12 @@ use crate::space::ColumnArea;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The same operations on plain sets of columns, by trying every column of the disc.
+/// The same operations on plain sets of columns, trying every column of the disc.
 #[derive(Default)]
 struct Model {
     completed: BTreeSet<ColumnPos>,
     claimed: BTreeSet<ColumnPos>,
-    /// What each listener was given.
+    /// The columns that each listener has.
     given: BTreeMap<ListenerId, BTreeSet<ColumnPos>>,
 }
 
@@ -60,12 +60,12 @@ impl Model {
     }
 }
 
-/// What the model says of work around a centre.
+/// Work in the form that the model returns.
 fn plain(work: BatchColumns, center: ColumnPos) -> (BatchPos, Vec<ColumnPos>, u128) {
     (work.batch(), work.collect(), work.first().unwrap().distance_squared(center))
 }
 
-/// Runs each operation on the graph and on the model, and holds one against the other.
+/// Runs each operation on the graph and on the model, and compares the results.
 struct Pair {
     graph: DistanceGraph,
     model: Model,
@@ -89,13 +89,10 @@ enum Operation {
     UnmarkBatch(i64, i64, u16),
     ReleaseBatch(i64, i64, u16),
     Edited(i64, i64),
-    /// What the listener of that number gets, at most so many.
+    /// Collects up to this many columns for a listener, by number.
     Collect(usize, i64, i64, u32, usize),
-    /// The listener of that number has the column already.
     NoteGiven(usize, i64, i64),
-    /// The listener of that number has the column no more.
     TakeBack(usize, i64, i64),
-    /// Another listener takes the place of the one with that number.
     Replace(usize),
 }
 
@@ -107,7 +104,7 @@ impl Pair {
         Self { graph, model, origin, listeners }
     }
 
-    /// Those columns of the mask for which `change` answers true, as a mask.
+    /// The columns of the mask for which `change` returns `true`, as a mask.
     fn mask(batch: BatchPos, mask: u16, mut change: impl FnMut(ColumnPos) -> bool) -> u16 {
         let mut bits = bits(mask.into()).collect::<Vec<_>>();
         bits.retain(|bit| change(batch.column(*bit)));
@@ -245,7 +242,7 @@ impl Pair {
         assert_eq!(self.graph.tree.claimed_count(), self.model.claimed.len() as u64);
     }
 
-    /// Everything that can be asked about each column, and that the pieces make the same graph again.
+    /// Compares all queries of each column, and rebuilds the graph from its tiles.
     fn check(&self) {
         for column in &self.model.completed {
             assert!(self.graph.is_completed(*column) && !self.graph.is_claimed(*column));
@@ -266,7 +263,7 @@ impl Pair {
         assert!(columns.iter().copied().collect::<BTreeSet<_>>() == self.model.completed);
         assert!(restored.completed_batches().eq(self.graph.completed_batches()));
 
-        // Everything can be taken back, and then nothing is left.
+        // Undoing everything leaves an empty graph.
         let mut graph = self.graph.clone();
         assert!(self.model.completed.iter().all(|column| graph.unmark(*column)));
         assert!(self.model.claimed.iter().all(|column| graph.release(*column)));
@@ -274,7 +271,7 @@ impl Pair {
     }
 }
 
-/// Where the tree has its seams: the centre of the world, a corner of four roots, all edges of `i64`.
+/// The seams of the tree: the centre of the world, a corner of four roots, all edges of `i64`.
 fn origins() -> impl Strategy<Value = ColumnPos> {
     prop::sample::select(vec![
         ColumnPos::new(0, 0),
@@ -287,7 +284,7 @@ fn origins() -> impl Strategy<Value = ColumnPos> {
     ])
 }
 
-/// Operations on columns up to `reach` away; the few centres make searches go on where they stopped.
+/// Operations on columns up to `reach` away. There are few centres, so that searches are continued.
 fn operations(reach: i64, radius: u32, large: bool) -> impl Strategy<Value = Vec<Operation>> {
     let near = move || -reach..=reach;
     let center = || prop::sample::select(vec![(0, 0), (3, -2), (-7, 5), (1, 11)]);
@@ -344,7 +341,7 @@ proptest! {
         pair.check();
     }
 
-    /// With a window of claims in flight, some of which fail; the answers come nearest first as long as none does.
+    /// With a window of claims in flight, some of which fail. Results are ordered nearest first as long as none fails.
     #[test]
     fn a_fill_completes_every_batch_it_touches(
         origin in origins(), radius in 0..24u32, window in 0..6usize, fail_every in 2..9usize,

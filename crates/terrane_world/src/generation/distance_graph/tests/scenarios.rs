@@ -1,4 +1,4 @@
-//! Single cases, large ones among them, and what must not grow.
+//! Single cases, including large ones, and checks of memory.
 
 use super::super::tree::FULL;
 use super::super::*;
@@ -33,7 +33,7 @@ fn a_large_fill_goes_outwards_and_hands_out_each_column_once() {
     assert_eq!(seen, columns);
 }
 
-/// Other centres, more than are kept, marks and releases between two calls must not change an answer.
+/// Other centres (more than are kept), marks and releases between two calls must not change a result.
 #[test]
 fn a_kept_search_answers_like_a_new_one() {
     let mut graph = DistanceGraph::new();
@@ -115,7 +115,7 @@ fn a_full_root_is_a_handful_of_bits_and_opens_again() {
     assert_eq!(graph.find_work(center, 1000), None);
     assert!(graph.mark_completed(hole));
     assert_eq!(graph.tree.node_counts(), (1, 0));
-    // The nearest columns beyond the root: 1024 away at its lower edges would be 1025, at its upper ones 1024.
+    // The nearest columns beyond the root: at its lower edges they are 1025 away, at its upper ones 1024.
     assert_eq!(graph.nearest_missing(center, 5000), Some((BatchPos::new(0, 768), 1024 * 1024)));
 }
 
@@ -169,13 +169,13 @@ fn huge_radii_reach_no_farther_than_needed() {
 fn counts_of_wide_discs_are_exact() {
     let mut graph = DistanceGraph::new();
     let center = ColumnPos::new(-1000, 3001);
-    // Two whole roots, one that is wholly in range and one at the rim, and a few columns in a third.
+    // Two full roots, one completely in range and one at the rim, and a few columns in a third.
     for x in [-1, 2] {
         for place in 0..4096 {
             assert!(graph.restore_tile(TilePos::new(x * 64 + (place & 63), 64 + (place >> 6)), &[FULL; 64]));
         }
     }
-    // One by one: independent of the tree.
+    // Column by column, independent of the tree.
     let done = |x: i64| {
         let columns = (0..2048).flat_map(|z| (0..2048).map(move |i| ColumnPos::new(x * 2048 + i, 2048 + z)));
         columns.filter(|column| column.distance_squared(center) <= 6000 * 6000).count() as u64
@@ -229,7 +229,7 @@ fn work_that_always_fails_does_not_make_a_search_grow() {
     for step in 0..200_000 {
         let work = graph.find_work(center, 64).unwrap();
         assert_eq!(work.first(), Some(center));
-        // Only the farthest column first, so that the batch comes back at several distances.
+        // The farthest column first, so that the batch returns at several distances.
         for column in work.collect::<Vec<_>>().into_iter().rev() {
             graph.release(column);
             if step % 3 == 0 {
@@ -240,7 +240,8 @@ fn work_that_always_fails_does_not_make_a_search_grow() {
     assert!(graph.frontiers.candidate_count() < 1 << 17, "{}", graph.frontiers.candidate_count());
 }
 
-/// Wide ground with holes, a centre that walks and jumps, claims in flight: every answer against all batches in range.
+/// Wide ground with holes, a centre that walks and jumps, and claims in flight. Every result is compared with all
+/// batches in range.
 #[test]
 fn far_answers_are_the_nearest_wherever_the_centre_goes() {
     let mut random = super::workload::Random(7);

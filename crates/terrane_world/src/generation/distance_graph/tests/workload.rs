@@ -1,12 +1,11 @@
-//! The standard workloads of a distance graph: for tests and for benchmarks, which bring the crate's names into scope
-//! each in their own way.
+//! The standard workloads of a distance graph for tests and benchmarks, which import the crate's names differently.
 
 use super::{BatchColumns, ColumnPos, DistanceGraph, ListenerId};
 use std::collections::VecDeque;
 
 /// The middle of the world, where most workloads have their centre.
 pub const ORIGIN: ColumnPos = ColumnPos::new(0, 0);
-/// The completed area of G6 is so many columns to each side of the centre, and its radius half of that.
+/// The completed area of G6 reaches this many columns to each side of the centre; the radius of G6 is half of that.
 pub const G6_RADIUS: u32 = 256;
 
 /// SplitMix64.
@@ -21,7 +20,7 @@ impl Random {
         z ^ z >> 31
     }
 
-    /// True with this probability.
+    /// Returns `true` with this probability.
     pub fn chance(&mut self, probability: f64) -> bool {
         let limit = (probability * (1u64 << 53) as f64).ceil() as u64;
         self.bits() >> 11 < limit
@@ -34,7 +33,7 @@ fn complete(graph: &mut DistanceGraph, work: BatchColumns) {
     }
 }
 
-/// G1: finds work and marks it until nothing is left; answers how many batches that were.
+/// G1: finds and marks work until none is left. Returns the number of batches.
 pub fn fill(graph: &mut DistanceGraph, radius: u32) -> usize {
     let mut batches = 0;
     while let Some(work) = graph.find_work(ORIGIN, radius) {
@@ -44,7 +43,7 @@ pub fn fill(graph: &mut DistanceGraph, radius: u32) -> usize {
     batches
 }
 
-/// G1w: the same with so many batches in flight.
+/// G1w: G1 with this many batches in flight.
 pub fn fill_with_window(graph: &mut DistanceGraph, radius: u32, window: usize) -> usize {
     let mut in_flight = VecDeque::with_capacity(window + 1);
     let mut batches = 0;
@@ -61,7 +60,7 @@ pub fn fill_with_window(graph: &mut DistanceGraph, radius: u32, window: usize) -
     batches
 }
 
-/// G2: a centre that walks, with 8 batches a step.
+/// G2: a walking centre, with 8 batches per step.
 pub fn walk(graph: &mut DistanceGraph) -> usize {
     let mut batches = 0;
     for x in 0..1000 {
@@ -95,7 +94,7 @@ pub fn square(start: i64, end: i64) -> impl Iterator<Item = ColumnPos> {
     (start..end).flat_map(move |z| (start..end).map(move |x| ColumnPos::new(x, z)))
 }
 
-/// G4: a figure of done columns.
+/// G4: a shape of completed columns.
 #[derive(Clone, Copy, Debug)]
 pub enum Shape {
     /// A square of this side, with a corner in the middle of the world.
@@ -105,7 +104,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// The figures of G4, with the goal in bytes.
+    /// The shapes of G4, with the goal in bytes.
     pub const FIGURES: [(Self, &str, f64); 6] = [
         (Self::Square(7071), "square, 50 %", 50e3),
         (Self::Square(9487), "square, 90 %", 50e3),
@@ -116,21 +115,21 @@ impl Shape {
     ];
 }
 
-/// G5: what of [-1024, 1024)^2 is done.
+/// G5: the completed part of [-1024, 1024)^2.
 #[derive(Clone, Copy, Debug)]
 pub enum Ground {
-    /// Nothing.
+    /// No columns.
     Empty,
     /// Every other square of 32 x 32 columns.
     Checkerboard,
     /// Each column with a probability of 0.9.
     Random,
-    /// Everything.
+    /// All columns.
     Full,
 }
 
 impl Ground {
-    /// A graph of it.
+    /// A graph with these completed columns.
     pub fn graph(self) -> DistanceGraph {
         let mut graph = DistanceGraph::new();
         let mut random = Random(42);
@@ -153,7 +152,7 @@ pub fn listened() -> (DistanceGraph, ListenerId) {
     (graph, listener)
 }
 
-/// G6: collects everything in range in such steps; answers how many columns that were.
+/// G6: collects everything in range in steps of this size. Returns the number of columns.
 pub fn collect(graph: &mut DistanceGraph, listener: ListenerId, step: usize) -> usize {
     let mut columns = Vec::with_capacity(step);
     let mut all = 0;

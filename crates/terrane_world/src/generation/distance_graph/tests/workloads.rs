@@ -1,4 +1,4 @@
-//! The standard workloads, with the results that are known for them.
+//! The standard workloads, with their known results.
 
 use super::super::*;
 use super::disc;
@@ -61,7 +61,7 @@ fn marked_in_any_order_a_full_ground_is_one_node() {
 /// Workload G4.
 #[test]
 fn large_figures_take_little_memory_and_few_bytes() {
-    // The larger figures and the random shapes take seconds: those are for the benchmark.
+    // The larger shapes and the random ones take seconds, so they are only in the benchmark.
     for (index, count) in [(0, 49_999_041), (3, 49_989_317)] {
         let (shape, name, goal) = Shape::FIGURES[index];
         let mut graph = DistanceGraph::new();

@@ -1,11 +1,11 @@
-//! What happens to whole squares of the tree: they become full or empty, are counted and visited.
+//! Operations on whole squares of the tree: filling, emptying, counting and visiting.
 
 use super::super::disc::Area;
 use super::{BRANCH, Branch, ROOT, Square, TILE, Tree, child_index};
 use crate::space::{BatchPos, bits};
 
 impl Tree {
-    /// Makes the tile around the batch all full or all empty, whose node is gone, and so the squares around it.
+    /// Makes the tile of the batch full or empty after its node was removed, and updates the squares around it.
     pub(super) fn set_tile(&mut self, batch: BatchPos, square: Square) {
         let key = Self::root_key(batch);
         let Some(&root) = self.roots.get(&key) else { return };
@@ -25,7 +25,7 @@ impl Tree {
         }
     }
 
-    /// How many columns of a square of `level` are completed.
+    /// The number of completed columns of a square of `level`.
     pub fn completed_count(&self, level: u32, square: Square) -> u64 {
         match square {
             Square::Empty => 0,
@@ -40,7 +40,7 @@ impl Tree {
         }
     }
 
-    /// Calls `visit` for each tile with a completed column, and its square.
+    /// Calls `visit` for each tile with completed columns, and its square.
     pub fn visit_tiles(&self, area: Area, square: Square, visit: &mut impl FnMut(Area, Square)) {
         if square == Square::Empty {
             return;

@@ -1,15 +1,15 @@
-//! What a tree has in memory: tests hold it against what must collapse.
+//! The memory of a tree, for tests of what must collapse.
 
 use super::super::slab::Slab;
 use super::{Square, Tree};
 
 impl<T> Slab<T> {
-    /// How many are in use.
+    /// The number of slots in use.
     fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Bytes on the heap, without what the values own elsewhere.
+    /// The heap memory in bytes, without memory that the values own.
     fn memory(&self) -> usize {
         self.slots.capacity() * size_of::<T>() + self.free.capacity() * size_of::<u32>()
     }
@@ -21,7 +21,7 @@ impl Tree {
         (0..5).map(used).sum()
     }
 
-    /// How many nodes are kept above the batches, and how many batches with a mask.
+    /// The number of nodes above the batches, and of batches with a mask.
     pub fn node_counts(&self) -> (usize, usize) {
         let (mut tiles, mut batches) = (0, 0);
         for (area, number) in self.roots() {
@@ -37,22 +37,21 @@ impl Tree {
         (self.branches.len() + self.tiles.len(), batches)
     }
 
-    /// Whether no node is left.
+    /// Returns `true` if no nodes are left.
     pub fn is_bare(&self) -> bool {
         self.roots.is_empty() && self.branches.len() + self.tiles.len() + self.mask_count() + self.claims.len() == 0
     }
 
-    /// How many columns are claimed.
     pub fn claimed_count(&self) -> u64 {
         let masks = self.claims.slots.iter().flat_map(|table| table.masks);
         masks.map(|mask| u64::from(mask.count_ones())).sum()
     }
 
-    /// Bytes on the heap, as near as can be told without asking the allocator.
+    /// The heap memory in bytes, as exact as possible without asking the allocator.
     pub fn memory(&self) -> usize {
         let masks: usize = self.masks.lists.iter().map(|lists| lists.capacity() * 2).sum();
         let free: usize = self.masks.free.iter().map(|free| free.capacity() * 4).sum();
-        // A hash map of capacity n has n * 8 / 7 buckets, a power of two, with a byte of control each.
+        // A hash map of capacity n has n * 8 / 7 buckets, rounded up to a power of two, with one control byte each.
         let buckets = if self.roots.capacity() == 0 { 0 } else { (self.roots.capacity() * 8 / 7).next_power_of_two() };
         let lists: usize = self.branches.slots.iter().map(|branch| branch.children.capacity() * 4).sum();
         buckets * (size_of::<((i64, i64), u32)>() + 1)

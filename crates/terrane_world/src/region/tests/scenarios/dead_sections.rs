@@ -1,4 +1,4 @@
-//! Sections that nothing is near to any more.
+//! Dead sections and their removal.
 
 use super::*;
 
@@ -18,8 +18,8 @@ fn a_region_without_columns_stays_until_its_tick_ends() {
 
 #[test]
 fn a_place_that_was_left_can_be_taken_again() {
-    // Each region lies in one tile. The tile that was used last is removed before the other one, so that the other's
-    // number is the first to be used again.
+    // Each region lies in one tile. The last used tile is removed before the other one, so the other's number is
+    // reused first.
     let mut world = world();
     let (left, right) = (add(&mut world, 3, 3), add(&mut world, 11, 3));
     assert_ne!(left, right);

@@ -1,4 +1,4 @@
-//! Regions where the grid ends.
+//! Regions at the edges of the grid.
 
 use super::*;
 
@@ -21,7 +21,7 @@ fn everything_works_at_the_edges_of_the_grid() {
             assert_eq!(world.regions(), ids);
             world.check_invariants().unwrap();
             for (&corner, &id) in corners.iter().zip(&ids) {
-                // No section lies beyond the edge: of the square a quarter is left, with the middle lines.
+                // No sections lie beyond the edge: a quarter of the square remains, with the middle lines.
                 assert_eq!(world.section_count(id), (creation as usize + 1).pow(2));
                 assert_eq!(world.columns(id).collect::<Vec<_>>(), [corner]);
                 assert!(world.contains_column(corner) && world.region_at(corner) == Some(id));
@@ -65,7 +65,7 @@ fn regions_merge_and_split_in_the_corners_of_the_grid_and_nothing_wraps() {
         };
         let mut world: World = Regionizer::new(config).unwrap();
         let width = 1 << section_shift;
-        // Along the edge, so far apart that two columns need a third in the middle to share a region.
+        // Along the edge, with a distance at which two columns need a third in the middle to share a region.
         let step = i64::from(2 * creation + 1);
         for corner in corners() {
             let along = |n: i64| corner(n * step * width, 0);
@@ -87,7 +87,7 @@ fn regions_merge_and_split_in_the_corners_of_the_grid_and_nothing_wraps() {
             assert_eq!(high.z.abs_diff(low.z), u64::from(creation));
             assert!(low.z == section(0).z || high.z == section(0).z);
 
-            // Without it they part again; of equals the one with the lowest section keeps the id.
+            // Without it they split again; among equals the one with the lowest section keeps the id.
             world.remove_column(along(1)).unwrap();
             world.check_invariants().unwrap();
             let (RegionState::Ready, split_off) = tick(&mut world, near) else { panic!("it has columns") };
@@ -103,7 +103,7 @@ fn regions_merge_and_split_in_the_corners_of_the_grid_and_nothing_wraps() {
             assert_eq!((world.region_count(), world.bounds(near)), (0, None));
         }
 
-        // All corners at once: across an edge nobody is a neighbour.
+        // All corners at once: there are no neighbours across an edge.
         let ids = corners().map(|corner| world.add_column(corner(0, 0)).unwrap());
         assert_eq!(world.regions(), ids);
         let ticking = ids.map(|id| begin(&mut world, id));

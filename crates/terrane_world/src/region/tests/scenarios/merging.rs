@@ -1,4 +1,4 @@
-//! Regions that come near become one.
+//! Merging nearby regions.
 
 use super::*;
 
@@ -37,7 +37,7 @@ fn growth_beside_a_ticking_region_is_transient_until_the_tick_ends() {
     let ticking = add(&mut world, 0, 0);
     let data = begin(&mut world, ticking);
     world.drain_events();
-    // The column lies in the ticking region's rim, what it needs beyond does not.
+    // The column lies in the ticking region's rim; the sections that it needs beyond do not.
     assert_eq!(add(&mut world, 1, 0), ticking);
     let waiting = world.region_at(at(3, 0)).unwrap();
     assert_eq!((world.section_count(ticking), world.section_count(waiting)), (25, 5));
@@ -45,7 +45,7 @@ fn growth_beside_a_ticking_region_is_transient_until_the_tick_ends() {
     assert_eq!(world.state(waiting), Some(RegionState::Transient));
     assert_eq!(world.pending_merges(), [(waiting, ticking)]);
     assert!(world.waits_for(waiting).eq([ticking]) && world.awaited_by(ticking) == [waiting]);
-    // Growing the transient one leaves it transient; a column that makes no section changes nothing.
+    // Growing the transient region leaves it transient. A column that makes no section changes nothing.
     assert_eq!(add(&mut world, 3, 0), waiting);
     assert_eq!(add(&mut world, 0, 1), ticking);
     assert_eq!(add(&mut world, -5, 9), RegionId::new(2));
@@ -66,7 +66,7 @@ fn a_ready_region_that_joins_a_ticking_one_waits_for_it() {
     assert_eq!(world.state(ready), Some(RegionState::Transient));
     assert_eq!(world.drain_events(), [RegionEvent::Transient(ready)]);
     assert_eq!(world.try_begin_tick(ready), None);
-    // What waits is larger than what it waits for: it is absorbed all the same, with its data.
+    // The waiting region is larger than the ticking one, but is absorbed all the same, with its data.
     assert_eq!((world.section_count(ready), world.section_count(ticking)), (50, 25));
     assert_eq!(end(&mut world, ticking, data), STILL_READY);
     assert_eq!(world.drain_events(), [RegionEvent::Merged { from: ready, into: ticking }]);
@@ -85,7 +85,7 @@ fn a_merge_moves_the_smaller_ground_whoever_goes_on() {
     }
     let data = begin(&mut world, ticking);
     assert_eq!(add(&mut world, 5, 0), large);
-    // A slot is what ground is marked with: the large one keeps its mark under the other's name.
+    // Ground is marked with a slot: the large region keeps its marks under the other's name.
     let slot_of_ground = world.slots[&large];
     assert_eq!(end(&mut world, ticking, data), STILL_READY);
     assert_eq!((world.regions(), world.slots[&ticking]), (vec![ticking], slot_of_ground));
@@ -101,7 +101,7 @@ fn a_ready_region_that_absorbs_a_transient_one_waits_in_its_place() {
     let waiting = add(&mut world, 5, 0);
     add(&mut world, 10, 0);
     world.drain_events();
-    // Of these the waiting one is the larger; it stays what it is.
+    // The waiting region is the larger one and stays transient.
     assert_eq!(add(&mut world, 15, 0), waiting);
     assert_eq!((world.state(ready), world.state(waiting)), (Some(RegionState::Dead), Some(RegionState::Transient)));
     assert_eq!(world.drain_events(), [RegionEvent::Merged { from: ready, into: waiting }]);

@@ -1,8 +1,8 @@
-//! Regions whose parts are far from each other, and what becomes of their data.
+//! Splitting regions with distant parts, and their data.
 
 use super::*;
 
-/// A region of two clumps whose living sections end up `distance` apart, and a tick that removes the dead between them.
+/// A region of two clumps whose living sections are `distance` apart, and a tick that removes the dead sections between them.
 fn pull_apart(distance: i64) -> (World, RegionId, TickEnd) {
     let mut world = world();
     let id = add(&mut world, 0, 0);
@@ -15,7 +15,7 @@ fn pull_apart(distance: i64) -> (World, RegionId, TickEnd) {
         remove(&mut world, x, 0);
     }
     let data = begin(&mut world, id);
-    // Makes the tick merge something, so that it removes the dead sections.
+    // Makes the tick merge regions, so that it removes the dead sections.
     add(&mut world, far, 1);
     world.drain_events();
     let outcome = end(&mut world, id, data);
@@ -63,7 +63,7 @@ fn removing_what_is_between_does_not_split_while_below_the_thresholds() {
     assert_eq!(world.regions(), [id]);
 }
 
-/// Data that knows its sections, and answers a split with this many values.
+/// Data that tracks its sections, and returns this many values from a split.
 #[derive(Debug, PartialEq)]
 struct Stubborn {
     values: usize,
@@ -123,7 +123,7 @@ fn a_split_into_a_wrong_number_of_data_loses_none() {
     }
 }
 
-/// What data was told, in that order.
+/// The calls that the data received, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Told(Vec<(&'static str, usize)>);
 
@@ -169,15 +169,15 @@ fn data_is_told_what_becomes_of_its_region_in_order() {
     }
     let data = world.try_begin_tick(id).unwrap();
     assert_eq!(data.0, [("new", 0), ("grow", 75)]);
-    // Beside it a transient region: the row that the ticking one may not gain.
+    // A transient region beside it, with the row that the ticking one must not gain.
     world.add_column(at(1, 1)).unwrap();
     let waiting = world.region_at(at(1, 3)).unwrap();
     assert_eq!(world.data(waiting), Some(&Told(vec![("new", 0), ("grow", 5)])));
     world.end_tick(id, data).unwrap();
-    // Dead are four rows of five between the columns, and one corner.
+    // The dead sections are four rows of five between the columns, and one corner.
     let all = [("new", 0), ("grow", 75), ("merge", 2), ("shrink", 21), ("split", 1)];
     assert_eq!(world.data(id), Some(&Told(all.to_vec())));
-    // The part that split off is told by `split` alone.
+    // The part that split off only gets the call of `split`.
     let part = world.region_at(at(10, 0)).unwrap();
     assert_eq!(world.data(part), Some(&Told(Vec::new())));
     assert_eq!(world.section_count(id) + world.section_count(part), 75 + 5 - 21);

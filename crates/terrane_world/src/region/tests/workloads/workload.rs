@@ -1,5 +1,4 @@
-//! What the standard workloads do to a regionizer, computed beforehand: for tests and for benchmarks, which bring the
-//! crate's names into scope each in their own way.
+//! The calls of the standard workloads, precomputed for tests and benchmarks, which import the crate's names differently.
 
 use super::{ColumnPos, RegionId, Regionizer, RegionizerConfig};
 use std::collections::HashMap;
@@ -37,7 +36,7 @@ pub fn square() -> Vec<ColumnPos> {
     (0..512).flat_map(|z| (0..512).map(move |x| ColumnPos::new(x, z))).collect()
 }
 
-/// 1,000 players who walk about, each of them holding a disc of columns.
+/// 1,000 walking players, each of whom holds a disc of columns.
 pub struct Walk {
     /// The changes that load the world.
     pub load: Vec<Change>,
@@ -46,7 +45,7 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// They begin somewhere on a square of this side: 20,000 columns are world S, scattered, 2,000 world D, crowded.
+    /// Players start on a square of this side length: 20,000 columns for world S (scattered), 2,000 for world D (dense).
     pub fn on_square_of(side: u32) -> Self {
         let mut random = Random(42);
         let mut coordinate = || random.below(side) - i64::from(side / 2);
@@ -56,7 +55,7 @@ impl Walk {
             .filter(|(x, z)| x * x + z * z <= 100)
             .collect();
         assert_eq!(disc.len(), 317);
-        // What of a disc is not in the one this far away.
+        // The part of a disc outside of the disc at this offset.
         let beyond = |(dx, dz): (i64, i64)| -> Vec<_> {
             disc.iter().copied().filter(|(x, z)| (x - dx).pow(2) + (z - dz).pow(2) > 100).collect()
         };
@@ -95,7 +94,7 @@ impl Walk {
     }
 }
 
-/// How many players hold each column.
+/// The number of players that hold each column.
 #[derive(Default)]
 struct Holders(HashMap<ColumnPos, u32>);
 
@@ -118,7 +117,7 @@ pub fn regionizer() -> Regionizer<()> {
     Regionizer::new(RegionizerConfig::default()).expect("the default is valid")
 }
 
-/// Makes these calls.
+/// Applies the changes.
 pub fn apply(regionizer: &mut Regionizer<()>, changes: &[Change]) {
     for &change in changes {
         match change {
@@ -129,7 +128,7 @@ pub fn apply(regionizer: &mut Regionizer<()>, changes: &[Change]) {
     }
 }
 
-/// Begins a tick of every region and answers them all, ascending.
+/// Begins a tick of every region and returns all of them, ascending.
 pub fn begin_all(regionizer: &mut Regionizer<()>) -> Vec<RegionId> {
     let ids = regionizer.regions();
     for &id in &ids {
@@ -145,7 +144,7 @@ pub fn end_all(regionizer: &mut Regionizer<()>, ticking: &[RegionId]) {
     }
 }
 
-/// Ticks each region that exists now, one after the other; answers how many these are.
+/// Ticks each existing region, one after the other, and returns their number.
 pub fn tick_all(regionizer: &mut Regionizer<()>) -> usize {
     let ids = regionizer.regions();
     for &id in &ids {

@@ -1,15 +1,15 @@
-//! The memory that values take, and the limit on it.
+//! The memory of values, and its limit.
 
 use super::{Compound, Nbt};
 use crate::snapshot::schematic::SchematicError;
 use std::cell::Cell;
 
-/// Vectors of fewer bytes double when they grow. Larger ones grow by an eighth, so that little of the counted memory is unused.
+/// Vectors below this size in bytes double when they grow. Larger ones grow by an eighth, so that little counted
+/// memory is unused.
 const LARGE: usize = 1 << 20;
-/// Items that a vector has room for at first.
 const FIRST: usize = 8;
 
-/// The memory that may still be taken.
+/// The memory that is still available.
 pub(in crate::snapshot::schematic) struct Budget {
     limit: u64,
     left: Cell<u64>,
@@ -20,7 +20,7 @@ impl Budget {
         Self { limit, left: Cell::new(limit) }
     }
 
-    /// Counts bytes that are about to be taken. The error has no place yet.
+    /// Counts bytes that are about to be allocated. The error has no place yet.
     pub fn take(&self, bytes: usize) -> Result<(), SchematicError> {
         match self.left.get().checked_sub(bytes as u64) {
             Some(left) => self.left.set(left),
@@ -31,12 +31,12 @@ impl Budget {
         Ok(())
     }
 
-    /// Counts bytes that are no longer held.
+    /// Returns bytes that were freed.
     pub fn give_back(&self, bytes: usize) {
         self.left.set(self.limit.min(self.left.get().saturating_add(bytes as u64)));
     }
 
-    /// Makes room for more items in a vector that will have at most `most`, and counts it.
+    /// Reserves room for more items in a vector that will have at most `most`, and counts it.
     pub fn make_room<T>(&self, items: &mut Vec<T>, more: usize, most: u64) -> Result<(), SchematicError> {
         let (held, needed, size) = (items.capacity(), items.len() + more, size_of::<T>());
         if needed <= held {
@@ -49,7 +49,7 @@ impl Budget {
         Ok(())
     }
 
-    /// Gives back the room that a vector does not use.
+    /// Frees the unused capacity of a vector.
     pub fn shrink<T>(&self, items: &mut Vec<T>) {
         let held = on_heap(items.capacity() * size_of::<T>());
         items.shrink_to_fit();
@@ -57,8 +57,8 @@ impl Budget {
     }
 }
 
-/// Bytes that an allocation takes with the allocator's overhead: it has a header, a least size, and sizes in steps. Without
-/// these, millions of small values would take several times what was counted.
+/// The size of an allocation with the allocator's overhead: a header, a minimum size and size classes. Without the
+/// overhead, millions of small values would take several times the counted memory.
 pub(in crate::snapshot::schematic) fn on_heap(bytes: usize) -> usize {
     const HEADER: usize = 8;
     const STEP: usize = 16;
@@ -66,7 +66,7 @@ pub(in crate::snapshot::schematic) fn on_heap(bytes: usize) -> usize {
 }
 
 impl Nbt {
-    /// Bytes that it takes on the heap, if none of its vectors has room to spare.
+    /// The heap memory in bytes, if no vector has spare capacity.
     pub(in crate::snapshot::schematic) fn heap_bytes(&self) -> usize {
         match self {
             Self::ByteArray(bytes) => on_heap(bytes.len()),
@@ -83,7 +83,7 @@ impl Nbt {
 }
 
 impl Compound {
-    /// Bytes that it takes on the heap, if none of its vectors has room to spare.
+    /// The heap memory in bytes, if no vector has spare capacity.
     pub(in crate::snapshot::schematic) fn heap_bytes(&self) -> usize {
         let entries = self.0.iter().map(|(name, value)| on_heap(name.len()) + value.heap_bytes());
         on_heap(size_of_val(self.0.as_slice())) + entries.sum::<usize>()

@@ -6,37 +6,37 @@ use crate::snapshot::schematic::{ReadOptions, SchematicError};
 use std::fmt::Write;
 use std::io::{self, Read};
 
-/// Bytes that are read at once.
+/// The number of bytes that are read at once.
 const BUFFER: usize = 1 << 16;
-/// A compound of this many entries is not copied for the sake of an exact size.
+/// Compounds with at least this many entries are not copied to get an exact size.
 const MANY: usize = 1 << 14;
-/// Items that a list or an array may have.
+/// The maximum number of items of a list or an array.
 const MOST_ITEMS: u64 = 1 << 24;
-/// A path that has this many bytes is not continued.
+/// The path is not extended beyond this many bytes.
 const LONGEST_PATH: usize = 512;
-/// A path has about this many bytes of each name.
+/// The approximate number of bytes of each name in a path.
 const LONGEST_NAME: usize = 128;
 
 type Result<T> = std::result::Result<T, SchematicError>;
 
-/// Reads values one after the other through a buffer of fixed size. It takes memory for what it has read, never for a
-/// length that is declared.
+/// Reads values one after the other through a buffer of fixed size. Allocates memory for data that was read, never for
+/// a declared length.
 pub(in crate::snapshot::schematic) struct Reader<'a, R> {
     source: R,
     buffer: Box<[u8]>,
-    /// What is in the buffer and was not given out.
+    /// The unread part of the buffer.
     start: usize,
     end: usize,
-    /// Bytes that were read from the source.
+    /// The number of bytes that were read from the source.
     read: u64,
-    /// The most bytes that may be read.
+    /// The maximum number of bytes to read.
     limit: u64,
     budget: &'a Budget,
-    /// The names and indices that lead to the value that is being read, after an error to the value that failed. It is short
-    /// enough for a message.
+    /// The names and indices that lead to the current value; after an error, to the value that failed. Short enough
+    /// for a message.
     path: String,
-    /// The values of the compounds that are being read, the innermost last. The length of a compound is known only at its end, and
-    /// it should take no more memory than it needs.
+    /// The values of all compounds that are being read, the innermost last. A compound's length is known only at its
+    /// end, and it should not take more memory than it needs.
     entries: Vec<(String, Nbt)>,
 }
 
@@ -45,18 +45,18 @@ impl<'a, R: Read> Reader<'a, R> {
         Self::resumed(source, options, budget, 0, String::new())
     }
 
-    /// Reads what was put aside of a file that had this at such a byte, under such a path.
+    /// Reads cells that were set aside, with their offset and path in the file.
     pub fn resumed(source: R, options: &ReadOptions, budget: &'a Budget, offset: u64, path: String) -> Self {
         let (buffer, limit) = (vec![0; BUFFER].into(), options.inflated_bytes);
         Self { source, buffer, start: 0, end: 0, read: offset, limit, budget, path, entries: Vec::new() }
     }
 
-    /// Where the next byte is.
+    /// The offset of the next byte.
     pub fn offset(&self) -> u64 {
         self.read - (self.end - self.start) as u64
     }
 
-    /// The path to what is being read.
+    /// The path to the current value.
     pub fn path(&self) -> &str {
         &self.path
     }
@@ -66,7 +66,7 @@ impl<'a, R: Read> Reader<'a, R> {
         self.place_of(self.offset())
     }
 
-    /// The place of a byte of what is being read.
+    /// The place of a byte of the current value.
     pub fn place_of(&self, offset: u64) -> String {
         let path = if self.path.is_empty() { FILE } else { &self.path };
         format!("byte {offset}: {path}")
@@ -76,12 +76,12 @@ impl<'a, R: Read> Reader<'a, R> {
         self.source
     }
 
-    /// Takes memory.
+    /// Counts memory.
     pub fn take(&self, bytes: usize) -> Result<()> {
         self.budget.take(bytes).map_err(|error| error.within(&self.place()))
     }
 
-    /// Makes room for more items of a vector that will have no more than `most`, and takes memory for it.
+    /// Reserves room for more items in a vector that will have at most `most`, and counts the memory.
     pub fn make_room<T>(&self, items: &mut Vec<T>, more: usize, most: u64) -> Result<()> {
         self.budget.make_room(items, more, most).map_err(|error| error.within(&self.place()))
     }
@@ -98,12 +98,12 @@ impl<'a, R: Read> Reader<'a, R> {
         self.malformed(format!("expected {expected}, found {found}"))
     }
 
-    /// Checks what kind a value is.
+    /// Checks the kind of a value.
     pub fn expect(&self, expected: NbtKind, found: NbtKind) -> Result<()> {
         if expected == found { Ok(()) } else { Err(self.wrong_type(expected.name(), found)) }
     }
 
-    /// Whether there are no more bytes.
+    /// Returns `true` if there are no more bytes.
     pub fn is_at_end(&mut self) -> Result<bool> {
         if self.start < self.end {
             return Ok(false);
@@ -111,7 +111,7 @@ impl<'a, R: Read> Reader<'a, R> {
         self.fill()
     }
 
-    /// Fills the empty buffer. `true` if there is nothing left.
+    /// Fills the empty buffer. Returns `true` at the end of the source.
     fn fill(&mut self) -> Result<bool> {
         (self.start, self.end) = (0, 0);
         let count = loop {
@@ -142,7 +142,7 @@ impl<'a, R: Read> Reader<'a, R> {
         SchematicError::Truncated { at: self.place() }
     }
 
-    /// At least one byte, and at most so many.
+    /// Returns at least one byte, and at most `most`.
     pub fn part(&mut self, most: u64) -> Result<&[u8]> {
         if self.is_at_end()? {
             return Err(self.truncated());
@@ -191,7 +191,7 @@ impl<'a, R: Read> Reader<'a, R> {
         text::decode(&bytes).ok_or_else(wrong)
     }
 
-    /// A count that is not below 0.
+    /// Reads a count, which must not be negative.
     pub fn length(&mut self) -> Result<u64> {
         let at = self.offset();
         let found = self.int()?;
@@ -227,7 +227,8 @@ impl<'a, R: Read> Reader<'a, R> {
         Ok(numbers)
     }
 
-    /// Gives the kind and the name of each value of a compound, which must be read. `depth` is that of the values.
+    /// Calls a closure with the kind and the name of each value of a compound. The closure must read the value.
+    /// `depth` is the depth of the values.
     pub fn entries(
         &mut self,
         depth: usize,
@@ -241,8 +242,8 @@ impl<'a, R: Read> Reader<'a, R> {
         Ok(())
     }
 
-    /// Calls `item` for each item of a list of compounds, with the number of items left; `item` must read it. An empty list may
-    /// be of any kind, and some programs write an empty compound instead.
+    /// Calls `item` for each item of a list of compounds, with the number of items left; `item` must read it. An empty
+    /// list may be of any kind, and some programs write an empty compound instead.
     pub fn compounds(&mut self, kind: NbtKind, mut item: impl FnMut(&mut Self, u64) -> Result<()>) -> Result<()> {
         let error = self.wrong_type("a list", kind);
         if kind == NbtKind::Compound && self.tag()? == NbtKind::End {
@@ -268,10 +269,10 @@ impl<'a, R: Read> Reader<'a, R> {
         if depth <= DEEPEST { Ok(()) } else { Err(self.too_large("levels", DEEPEST as u64, depth as u64)) }
     }
 
-    /// A value of this kind. `depth` counts the compounds and lists that it is in.
+    /// Reads a value of this kind. `depth` counts the enclosing compounds and lists.
     ///
-    /// A deep file descends through this and [`list`](Self::list) or [`compound`](Self::compound) alone, whose frames are small
-    /// without optimisation too.
+    /// A deep file only recurses through this method and [`list`](Self::list) or [`compound`](Self::compound), whose
+    /// frames are small even without optimisation.
     pub fn value(&mut self, kind: NbtKind, depth: usize) -> Result<Nbt> {
         match kind {
             NbtKind::List => self.list(depth),
@@ -280,7 +281,7 @@ impl<'a, R: Read> Reader<'a, R> {
         }
     }
 
-    /// A value that holds no others.
+    /// Reads a value without nested values.
     fn leaf(&mut self, kind: NbtKind) -> Result<Nbt> {
         Ok(match kind {
             NbtKind::Byte => Nbt::Byte(self.array().map(i8::from_be_bytes)?),
@@ -328,7 +329,7 @@ impl<'a, R: Read> Reader<'a, R> {
         Ok(Nbt::List(kind, items))
     }
 
-    /// What a list is of, and how long it is.
+    /// Reads the item kind and the length of a list.
     fn list_head(&mut self, depth: usize) -> Result<(NbtKind, u64)> {
         self.check_depth(depth + 1)?;
         let kind = self.tag()?;
@@ -339,7 +340,7 @@ impl<'a, R: Read> Reader<'a, R> {
         }
     }
 
-    /// Adds a name to the path. Gives the length that the path had, as all that add to it.
+    /// Appends a name to the path. Like all methods that append to it, returns the previous length of the path.
     fn open_name(&mut self, name: &str) -> usize {
         self.open(|path| {
             if !path.is_empty() {
@@ -349,7 +350,7 @@ impl<'a, R: Read> Reader<'a, R> {
         })
     }
 
-    /// Adds the index of an item to the path, if it is one that has a path of its own.
+    /// Appends the index of an item to the path, if items of this kind have a path of their own.
     fn open_item(&mut self, kind: NbtKind, index: u64) -> usize {
         match kind {
             NbtKind::List | NbtKind::Compound => self.open(|path| _ = write!(path, "[{index}]")),
@@ -368,13 +369,13 @@ impl<'a, R: Read> Reader<'a, R> {
         length
     }
 
-    /// Reads a value that is not kept.
+    /// Reads a value and drops it.
     pub fn skip(&mut self, kind: NbtKind, depth: usize) -> Result<()> {
         self.budget.give_back(self.value(kind, depth)?.heap_bytes());
         Ok(())
     }
 
-    /// The values of a compound.
+    /// Reads the values of a compound.
     pub fn compound(&mut self, depth: usize) -> Result<Compound> {
         self.check_depth(depth + 1)?;
         let first = self.entries.len();
@@ -394,7 +395,7 @@ impl<'a, R: Read> Reader<'a, R> {
         Ok(())
     }
 
-    /// The compound of the values from `first` on.
+    /// Builds a compound of the values from `first` on.
     fn close_entries(&mut self, first: usize) -> Result<Compound> {
         let count = self.entries.len() - first;
         if first == 0 && count >= MANY {
@@ -406,8 +407,8 @@ impl<'a, R: Read> Reader<'a, R> {
         Ok(Compound(self.entries.drain(first..).collect()))
     }
 
-    /// The kind and the name of the next value of a compound, which is added to the path, and the length that this had; `None`
-    /// at the end.
+    /// Reads the kind and the name of the next value of a compound, and appends the name to the path. Also returns the
+    /// previous length of the path; `None` at the end.
     fn open_entry(&mut self) -> Result<Option<(NbtKind, String, usize)>> {
         let kind = self.tag()?;
         if kind == NbtKind::End {

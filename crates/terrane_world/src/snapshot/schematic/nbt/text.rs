@@ -1,6 +1,6 @@
 //! Modified UTF-8: NUL takes two bytes, and characters above U+FFFF are pairs of surrogates of three bytes each.
 
-/// Reads text. Plain UTF-8 is read as well; half a pair becomes U+FFFD. `None` if it is neither.
+/// Decodes text. Plain UTF-8 is accepted too; half a surrogate pair becomes U+FFFD. `None` if the bytes are neither.
 pub(super) fn decode(bytes: &[u8]) -> Option<String> {
     if let Ok(text) = str::from_utf8(bytes) {
         return Some(text.to_owned());
@@ -12,14 +12,14 @@ pub(super) fn decode(bytes: &[u8]) -> Option<String> {
         rest = &rest[length..];
         match char::from_u32(code) {
             Some(character) => units.extend_from_slice(character.encode_utf16(&mut [0; 2])),
-            // Half a pair, or above all characters.
+            // Half a pair, or beyond the last character.
             None => units.push(u16::try_from(code).unwrap_or(0xFFFD)),
         }
     }
     Some(String::from_utf16_lossy(&units))
 }
 
-/// The number that the first bytes stand for, and how many they are.
+/// The code unit or code point at the start of the bytes, and its length in bytes.
 fn code(bytes: &[u8]) -> Option<(u32, usize)> {
     let (first, length) = match bytes[0] {
         first @ 0..0x80 => return Some((first.into(), 1)),
@@ -38,7 +38,7 @@ fn code(bytes: &[u8]) -> Option<(u32, usize)> {
     Some((code, length))
 }
 
-/// Appends text in its modified form.
+/// Appends text in modified UTF-8.
 pub(super) fn encode(text: &str, into: &mut Vec<u8>) {
     if text.bytes().all(|byte| (1..0xF0).contains(&byte)) {
         into.extend_from_slice(text.as_bytes());

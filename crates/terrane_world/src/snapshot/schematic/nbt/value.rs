@@ -1,10 +1,10 @@
-//! Values of NBT.
+//! NBT values.
 
 use super::{Budget, Reader, Writer};
 use crate::snapshot::schematic::{ReadOptions, SchematicError};
 use std::fmt;
 
-/// What a value is. The numbers are the tags of the format.
+/// The kind of a value. The numbers are the tags of the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[expect(missing_docs, reason = "the names say it")]
@@ -25,7 +25,7 @@ pub enum NbtKind {
 }
 
 impl NbtKind {
-    /// By tag, with what it is called in a message.
+    /// By tag, with their names for messages.
     const ALL: [(Self, &str); 13] = [
         (Self::End, "an end"),
         (Self::Byte, "a byte"),
@@ -47,7 +47,6 @@ impl NbtKind {
         Self::ALL.get(usize::from(tag)).map(|(kind, _)| *kind)
     }
 
-    /// The tag.
     pub(in crate::snapshot::schematic) fn tag(self) -> u8 {
         self as u8
     }
@@ -64,7 +63,7 @@ impl fmt::Display for NbtKind {
     }
 }
 
-/// A value. Floating-point numbers are kept bit by bit; two that are not a number are different.
+/// A value. Floating-point numbers keep all bits; two NaNs are different.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum Nbt {
@@ -76,7 +75,7 @@ pub enum Nbt {
     Double(f64),
     ByteArray(Vec<u8>),
     String(String),
-    /// All items are of this kind; that of a list without items may be any, mostly [`NbtKind::End`].
+    /// A kind, and items that are all of this kind. An empty list may have any kind, usually [`NbtKind::End`].
     List(NbtKind, Vec<Nbt>),
     Compound(Compound),
     IntArray(Vec<i32>),
@@ -84,7 +83,7 @@ pub enum Nbt {
 }
 
 impl Nbt {
-    /// What it is.
+    /// The kind of the value.
     pub fn kind(&self) -> NbtKind {
         match self {
             Self::Byte(_) => NbtKind::Byte,
@@ -102,7 +101,7 @@ impl Nbt {
         }
     }
 
-    /// A byte, short, int or long as a number.
+    /// A byte, short, int or long as an integer.
     pub fn as_integer(&self) -> Option<i64> {
         match self {
             Self::Byte(number) => Some((*number).into()),
@@ -148,7 +147,7 @@ impl Nbt {
         }
     }
 
-    /// An int array of three, or a list of three numbers that are rounded down.
+    /// An int array of three, or a list of three numbers, rounded down.
     pub fn as_position(&self) -> Option<[i32; 3]> {
         match self {
             Self::IntArray(numbers) => numbers.as_slice().try_into().ok(),
@@ -166,12 +165,12 @@ impl Nbt {
     }
 }
 
-/// Values with names, in the order of the file. A name may be there twice.
+/// Named values in the order of the file. A name may occur twice.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Compound(pub Vec<(String, Nbt)>);
 
 impl Compound {
-    /// Nothing.
+    /// An empty compound.
     pub const fn new() -> Self {
         Self(Vec::new())
     }
@@ -194,7 +193,7 @@ impl Compound {
         }
     }
 
-    /// Takes out all values with this name, and gives the first.
+    /// Removes all values with this name, and returns the first.
     pub fn take(&mut self, name: &str) -> Option<Nbt> {
         let first = self.0.iter().position(|(other, _)| other == name)?;
         let (_, value) = self.0.remove(first);
@@ -202,15 +201,15 @@ impl Compound {
         Some(value)
     }
 
-    /// Whether there are none.
+    /// Returns `true` if there are no values.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The compound by itself: without a name, uncompressed.
+    /// The bytes of the unnamed, uncompressed compound.
     ///
     /// # Errors
-    /// If it has what the format has no room for, such as text of more than 65,535 bytes.
+    /// If the format cannot represent a value, such as text of more than 65,535 bytes.
     pub fn to_bytes(&self) -> Result<Vec<u8>, SchematicError> {
         let mut writer = Writer::new(Vec::new());
         writer.name(NbtKind::Compound, "")?;
@@ -219,7 +218,7 @@ impl Compound {
         writer.finish()
     }
 
-    /// What [`to_bytes`](Self::to_bytes) gave, within the [default limits](ReadOptions).
+    /// Reads the bytes of [`to_bytes`](Self::to_bytes), within the [default limits](ReadOptions).
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, SchematicError> {
         let options = ReadOptions::default();
         let budget = Budget::new(options.memory);

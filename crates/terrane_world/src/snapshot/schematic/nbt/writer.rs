@@ -6,12 +6,11 @@ use crate::snapshot::schematic::error::shortened;
 use rustc_hash::FxHashSet;
 use std::io::Write;
 
-/// Bytes that are collected before they are passed on.
+/// The number of bytes that are collected before they are passed on.
 const BUFFER: usize = 1 << 16;
 
 type Result<T> = std::result::Result<T, SchematicError>;
 
-/// Writes values one after the other.
 pub(in crate::snapshot::schematic) struct Writer<W> {
     sink: W,
     buffer: Vec<u8>,
@@ -22,13 +21,13 @@ impl<W: Write> Writer<W> {
         Self { sink, buffer: Vec::with_capacity(BUFFER + 64) }
     }
 
-    /// Passes everything on, and gives the sink back.
+    /// Flushes the buffer and returns the sink.
     pub fn finish(mut self) -> Result<W> {
         self.sink.write_all(&self.buffer)?;
         Ok(self.sink)
     }
 
-    /// Bytes as they are.
+    /// Writes bytes unchanged.
     pub fn raw(&mut self, bytes: &[u8]) -> Result<()> {
         if bytes.len() >= BUFFER {
             self.sink.write_all(&self.buffer)?;
@@ -64,45 +63,45 @@ impl<W: Write> Writer<W> {
         self.pass_on()
     }
 
-    /// The beginning of a value with a name.
+    /// Writes the start of a named value.
     pub fn name(&mut self, kind: NbtKind, name: &str) -> Result<()> {
         self.raw(&[kind.tag()])?;
         self.text(name)
     }
 
-    /// The beginning of an array or a list: how many items come.
+    /// Writes the number of items at the start of an array or a list.
     pub fn length(&mut self, name: &str, what: &'static str, length: usize) -> Result<()> {
         let limit = i32::MAX;
         let number = i32::try_from(length).map_err(|_| too_large(name, what, limit as u64, length))?;
         self.raw(&number.to_be_bytes())
     }
 
-    /// The beginning of a list of compounds, whose payloads come.
+    /// Writes the start of a list of compounds. Their payloads must follow.
     pub fn compounds(&mut self, name: &str, length: usize) -> Result<()> {
         self.name(NbtKind::List, name)?;
         self.raw(&[NbtKind::Compound.tag()])?;
         self.length(name, "items", length)
     }
 
-    /// A value with a name.
+    /// Writes a named value.
     pub fn named(&mut self, name: &str, value: &Nbt) -> Result<()> {
         self.name(value.kind(), name)?;
         self.payload(name, value, 1)
     }
 
-    /// A string with a name.
+    /// Writes a named string.
     pub fn text_entry(&mut self, name: &str, text: &str) -> Result<()> {
         self.name(NbtKind::String, name)?;
         self.text(text)
     }
 
-    /// All values of a compound, without its end.
+    /// Writes all values of a compound, without its end.
     pub fn entries(&mut self, compound: &Compound) -> Result<()> {
         self.entries_beside(&[], compound)
     }
 
-    /// Like [`entries`](Self::entries), into a compound that already has values of these names, which are left out. So is the
-    /// second value of a name: no name may be in a compound twice.
+    /// Like [`entries`](Self::entries), into a compound that already has values of these names, which are skipped.
+    /// Repeated names are skipped too: a name must not occur twice in a compound.
     pub fn entries_beside(&mut self, names: &[&str], compound: &Compound) -> Result<()> {
         self.distinct_entries(names, compound, 1)
     }

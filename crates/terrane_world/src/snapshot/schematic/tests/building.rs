@@ -1,11 +1,10 @@
-//! Files made by hand, and small things that hold for all of them.
+//! Files made by hand, and small checks that apply to all of them.
 
 use super::*;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::Write;
 
-/// Values by name.
 pub(super) fn compound(entries: &[(&str, Nbt)]) -> Compound {
     Compound(entries.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect())
 }
@@ -14,7 +13,7 @@ pub(super) fn palette(entries: &[(&str, i32)]) -> Nbt {
     Nbt::Compound(Compound(entries.iter().map(|(name, number)| ((*name).to_owned(), Nbt::Int(*number))).collect()))
 }
 
-/// A plain file: a root of this name and these values.
+/// An uncompressed file: a root with this name and these values.
 pub(super) fn file(root: &str, entries: &[(&str, Nbt)]) -> Vec<u8> {
     let mut writer = nbt::Writer::new(Vec::new());
     writer.named(root, &Nbt::Compound(compound(entries))).unwrap();
@@ -27,7 +26,7 @@ pub(super) fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// What a file of version 2 with 2 x 1 x 3 blocks has.
+/// The values of a file of version 2 with 2 x 1 x 3 blocks.
 pub(super) fn version_2() -> Vec<(&'static str, Nbt)> {
     vec![
         ("Version", Nbt::Int(2)),

@@ -1,4 +1,4 @@
-//! Damaged and hostile files: those that were met, and many that were not.
+//! Damaged and hostile files: known ones and many generated ones.
 
 use super::building::*;
 use super::round_trip::full;
@@ -13,7 +13,7 @@ fn limited(bytes: &[u8], change: impl Fn(&mut ReadOptions)) -> SchematicError {
     Schematic::read(bytes, &options).unwrap_err()
 }
 
-/// Whether the file is refused for something that makes no sense, with this at the end of the message.
+/// Returns `true` if the file is rejected as malformed, with this end of the message.
 fn is_malformed(bytes: &[u8], end: &str) -> bool {
     let error = error(bytes);
     assert!(error.is_damage() && error.to_string().ends_with(end), "{error}");
@@ -218,7 +218,7 @@ fn limits_hold() {
     assert_eq!(read(&changed("Palette", palette(&names[..65_534]))).palette.len(), 65_535);
 }
 
-/// Bytes that chunks take, and how many different ones they are.
+/// The size of all chunks in bytes, and the number of distinct chunks.
 fn held(grid: &ChunkGrid) -> (u64, usize) {
     let (mut bytes, mut known) = (0, BTreeSet::new());
     for (_, chunk) in grid.chunks() {
@@ -231,11 +231,11 @@ fn held(grid: &ChunkGrid) -> (u64, usize) {
 #[test]
 fn what_is_salvaged_of_a_layer_keeps_to_the_memory() {
     const SIDE: u32 = 400;
-    /// Chunks along a side.
+    /// The number of chunks along a side.
     const ALONG: usize = 25;
     let sides = [("Width", SIDE as i16), ("Height", 2), ("Length", SIDE as i16)];
     let (side, layer) = (u64::from(SIDE), u64::from(SIDE * SIDE));
-    // A row of chunks is in the midst of its cells.
+    // A row of chunks is only partly read.
     let part = u64::from(100 * SIDE + 50);
     let with = |name: &'static str, count: u64| {
         let mut entries = version_2();
@@ -265,7 +265,7 @@ fn what_is_salvaged_of_a_layer_keeps_to_the_memory() {
     let come = layer + part;
     let blocks = with("BlockData", come);
     let ample = 2 * ALONG * ALONG * CHUNK_BYTES + (128 << 10);
-    // The first of these does not suffice for reading, the second not for all chunks.
+    // The first does not suffice for reading, the second not for all chunks.
     for memory in [(16 << 10) - 256, (24 << 10) + 300 * CHUNK_BYTES, ample] {
         let (schematic, kept) = read(&blocks, memory);
         let (bytes, different) = held(&schematic.blocks);
@@ -335,7 +335,7 @@ fn layers_and_components_that_make_no_sense_are_refused() {
         changed("bevy_terrane", Nbt::Compound(compound(&entries)))
     };
     let layers = |bytes: &[u8]| extension(&[("Layers", Nbt::ByteArray(bytes.to_vec()))]);
-    // Cell 1 is at x 0, y 0, z 1, where air is; with one more layer, of block 1.
+    // Cell 1 is at x 0, y 0, z 1, which is air; with one more layer, of block 1.
     assert_eq!(read(&layers(&[1, 2, 1])).blocks.chunk(ChunkPos::new(0, 0, 0)).unwrap().layer_count([0, 0, 1]), 2);
     for bytes in [&[1, 2][..], &[1], &[1, 2, 9], &[3, 2, 1], &[0x80, 0x20, 2, 1], &[1, 3, 1], &[0xFF; 11]] {
         let text = error(&layers(bytes)).to_string();

@@ -1,4 +1,4 @@
-//! Files as other programs write and expect them, beyond what the format says.
+//! Files as other programs write and expect them, beyond the format's specification.
 
 use super::building::*;
 use super::round_trip::full;
@@ -44,7 +44,7 @@ fn block_entities_as_chunks_have_them_are_read() {
     };
     let inside = [[0, 0, 1], [1, 0, 2]];
     assert_eq!(read_with(&inside, None), (inside.map(|at| chest(at, lock())).to_vec(), 0));
-    // The positions count from the world's origin.
+    // The positions are relative to the world's origin.
     let corner = [100, 60, -40];
     assert_eq!(read_with(&[[101, 60, -38], [1, 0, 2]], Some(corner)), (vec![chest([1, 0, 2], lock()); 2], 0));
     assert_eq!(read_with(&[[7, 7, 7]], Some(corner)), (vec![chest([7, 7, 7], lock())], 1));
@@ -229,7 +229,7 @@ fn the_program_is_told_as_worldedit_tells_it() {
         assert!(["Name", "Version"].iter().all(|name| own.get(name).and_then(Nbt::as_str).is_some()));
         assert_eq!(read(&written(&schematic, version)), Schematic { version, ..schematic.clone() });
     }
-    // WorldEdit's own values stay, each in its place.
+    // WorldEdit's own values stay unchanged.
     let own = compound(&[("Version", text("7.3.8")), ("EditingPlatform", text("enginehub:fabric"))]);
     schematic.metadata = compound(&[("WorldEdit", Nbt::Compound(own)), ("Date", Nbt::Long(1))]);
     for version in [3, 2] {
@@ -239,7 +239,7 @@ fn the_program_is_told_as_worldedit_tells_it() {
         let world_edit = root.get("Metadata").unwrap().as_compound().unwrap().get("WorldEdit").unwrap();
         assert_eq!(world_edit.as_compound().unwrap().get("EditingPlatform"), Some(&text("enginehub:fabric")));
     }
-    // A place that is only among them is read too.
+    // A position that is only among these values is read too.
     let world_edit = compound(&[("Offset", Nbt::IntArray(vec![1, 2, 3])), ("Version", text("8"))]);
     let mut entries = version_2();
     entries.push(("Offset", Nbt::IntArray(vec![11, 12, 13])));

@@ -1,5 +1,5 @@
-//! Files that other programs made. They are no part of the project: they are in the folder `TERRANE_SCHEMATICS`, or in
-//! `../shared/schematics`. These tests are ignored; `cargo xtask test` runs them where there are such files.
+//! Files of other programs, which are not part of the project: they are in the folder `TERRANE_SCHEMATICS`, or in
+//! `../shared/schematics`. These tests are ignored; `cargo xtask test` runs them if the files exist.
 
 use super::*;
 use serde_json::Value;
@@ -15,12 +15,11 @@ fn folder() -> PathBuf {
     }
 }
 
-/// Names and bytes.
 pub(in crate::snapshot) fn files_alone() -> Vec<(String, Vec<u8>)> {
     files().into_iter().map(|(name, bytes, _)| (name, bytes)).collect()
 }
 
-/// The files with what is known of them.
+/// The files with their known properties.
 fn files() -> Vec<(String, Vec<u8>, Value)> {
     let folder = folder();
     let entries = fs::read_dir(folder.join("truth")).unwrap();
@@ -61,7 +60,7 @@ fn check(name: &str, schematic: &Schematic, truth: &Value) {
         let state = normalized(sample[3].as_str().unwrap().to_owned());
         assert_eq!(schematic.state(numbers(sample)), Some(&*state), "{name}: {sample}");
     }
-    // The digest is of the states as they are written in the file.
+    // The digest is of the states as written in the file.
     let as_written: BTreeMap<String, &String> = counts.keys().map(|state| (normalized(state.clone()), state)).collect();
     let check_sums: Vec<[u8; 4]> = schematic
         .palette
@@ -124,7 +123,7 @@ fn real_files_are_the_same_after_they_were_written_and_read() {
             let again = read(&written(&original, version));
             let mut expected = Schematic { version, ..original.clone() };
             if let (3, Some(biomes)) = (version, &mut expected.biomes) {
-                // One a column becomes one a cell.
+                // One biome per column becomes one per cell.
                 biomes.cells = again.biomes.as_ref().unwrap().cells.clone();
             }
             assert!(again == expected, "{name}, version {version}");

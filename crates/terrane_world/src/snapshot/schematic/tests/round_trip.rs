@@ -1,4 +1,4 @@
-//! What is written is read again.
+//! Written schematics are read again.
 
 use super::building::compound;
 use super::*;
@@ -8,7 +8,7 @@ use crate::work::Progress;
 use proptest::prelude::*;
 use std::ops::ControlFlow;
 
-/// Block numbers in every palette here.
+/// Block numbers that all palettes here have.
 const DRY: u32 = 1;
 const WATER: u32 = 2;
 const FIXED: BlockComponentId = BlockComponentId::new(0);
@@ -28,7 +28,7 @@ fn number(state: &mut u64, below: u64) -> u64 {
     (*state >> 33) % below.max(1)
 }
 
-/// Blocks of so many kinds; in some chunks only one, and only air in others.
+/// Blocks of this many kinds; some chunks have only one kind, and others only air.
 fn grid(size: [u32; 3], kinds: u32, state: &mut u64) -> ChunkGrid {
     let mut grid = ChunkGrid::new(size);
     let [along_x, along_y, along_z] = grid.chunks_along();
@@ -50,7 +50,7 @@ fn state_names(kinds: u32) -> Vec<String> {
     own.into_iter().chain((3..kinds).map(|kind| format!("b:c/d[e={kind}]"))).collect()
 }
 
-/// Puts layers and components into some cells.
+/// Adds layers and components to some cells.
 fn furnish(grid: &mut ChunkGrid, kinds: u32, count: usize, state: &mut u64) {
     let size = grid.size().map(u64::from);
     for _ in 0..count {
@@ -103,7 +103,7 @@ fn any_compound() -> impl Strategy<Value = Compound> {
 
 prop_compose! {
     fn any_schematic()(
-        // A single column of chunks is read in a way of its own.
+        // A single column of chunks is read in a different way.
         size in prop_oneof![4 => prop::array::uniform3(1..40_u32), 1 => (1..40_u32).prop_map(|height| [16, height, 16])],
         kinds in prop_oneof![3..9_u32, 3..400_u32],
         seed: u64,
@@ -118,7 +118,7 @@ prop_compose! {
         let mut state = seed;
         let mut schematic = Schematic::new(size);
         schematic.data_version = Some(seed as i32);
-        // Corners that exist: an origin goes with an offset.
+        // Valid corners: an origin requires an offset.
         schematic.offset = offset.map(|offset| offset.map(|at| at % 1000));
         schematic.origin = origin.filter(|_| offset.is_some());
         (schematic.metadata, schematic.other) = (metadata, other);
@@ -193,7 +193,7 @@ proptest! {
     }
 }
 
-/// A schematic with something of everything.
+/// A schematic with all kinds of content.
 pub(super) fn full(size: [u32; 3], kinds: u32) -> Schematic {
     let mut state = 42;
     let mut schematic = Schematic::new(size);

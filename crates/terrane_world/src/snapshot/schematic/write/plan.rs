@@ -1,4 +1,4 @@
-//! What is written in place of what.
+//! [`Plan`]: the written palette, and the written form of each block.
 
 use super::Result;
 use crate::block::BlockId;
@@ -7,15 +7,15 @@ use crate::snapshot::schematic::palette::{base, wet};
 use crate::snapshot::schematic::{ChunkGrid, Schematic, SchematicError, unnamed};
 use rustc_hash::FxHashMap;
 
-/// A palette of so many entries is the largest that is written.
+/// The maximum number of entries of a written palette.
 const LARGEST: usize = 65_534;
 
-/// The palette that is written, and what each block is written as.
+/// The written palette, and the written form of each block.
 pub(super) struct Plan {
     pub palette: Vec<String>,
-    /// By block: the same state with water in it, if it is a dry one that can hold water.
+    /// By block: the waterlogged state, if the block is dry and can be waterlogged.
     wet: Vec<Option<u16>>,
-    /// By block: whether it is water.
+    /// By block: `true` if it is water.
     is_water: Vec<bool>,
 }
 
@@ -45,14 +45,14 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Of names that are no blocks.
+    /// A plan for names that are not blocks.
     pub fn of_names(palette: &[String], cells: &ChunkGrid) -> Result<Self> {
         let plan = Self { wet: Vec::new(), is_water: Vec::new(), palette: palette.to_vec() };
         plan.check("biome", cells, palette.len())?;
         Ok(plan)
     }
 
-    /// Whether every number has a name.
+    /// Checks that every number has a name.
     fn check(&self, what: &str, cells: &ChunkGrid, names: usize) -> Result<()> {
         if self.palette.len() > LARGEST {
             let found = self.palette.len() as u64;
@@ -65,7 +65,7 @@ impl Plan {
         }
     }
 
-    /// What a block is written as if it is not written as it is.
+    /// The block that is written instead of this one if it is waterlogged; `None` if it is written unchanged.
     pub fn wet_block(&self, chunk: &Chunk, at: [usize; 3]) -> Option<u16> {
         chunk.block_at(at, 1).filter(|block| self.is_water(*block))?;
         *self.wet.get(chunk.block(at).index() as usize)?

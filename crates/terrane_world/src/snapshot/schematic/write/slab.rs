@@ -1,4 +1,4 @@
-//! From chunks to the file's order of cells, one layer of chunks at a time.
+//! Converts chunks to cells in file order, one layer of chunks at a time.
 
 use super::plan::Plan;
 use super::{Result, tell};
@@ -10,13 +10,13 @@ use crate::snapshot::schematic::filler::{Cells, FileCells};
 use crate::space::{CHUNK_SIZE, CHUNK_VOLUME};
 use crate::work::Tell;
 
-/// Packed cells that are collected before they are passed on.
+/// The number of packed cells that are collected before they are passed on.
 const BATCH: usize = 1 << 16;
-/// A palette of so many entries needs one byte a cell.
+/// A palette with at most this many entries needs one byte per cell.
 const SINGLE: usize = 128;
 
-/// Packs the cells of a box of this size, and passes them on with the number of cells that are packed by then. A height of one
-/// layer is repeated as often as the size asks for.
+/// Packs the cells of a box of this size, and passes them on with the number of cells packed so far. Cells with a
+/// height of one layer are repeated as often as the size requires.
 pub(super) fn pack(
     plan: &Plan,
     cells: &ChunkGrid,
@@ -44,7 +44,7 @@ pub(super) fn pack(
     pass_on(&packed, done)
 }
 
-/// Bytes of all packed cells, as [`pack`] packs them. It tells that none are done.
+/// The length in bytes of all cells as [`pack`] packs them. Reports a progress of 0.
 pub(super) fn packed_length(plan: &Plan, cells: &ChunkGrid, size: [u32; 3], progress: Tell<'_>) -> Result<u64> {
     let volume = ChunkGrid::new(size).volume();
     if plan.palette.len() <= SINGLE {
@@ -76,22 +76,21 @@ pub(super) fn packed_length(plan: &Plan, cells: &ChunkGrid, size: [u32; 3], prog
     Ok(volume + more * u64::from(repeats))
 }
 
-/// Bytes of a packed number beyond one.
+/// The number of bytes of a packed number beyond the first.
 fn more_bytes(number: u16) -> u64 {
     u64::from(number >= 1 << 7) + u64::from(number >= 1 << 14)
 }
 
-/// One layer of chunks.
 #[derive(Default)]
 struct Slab {
     chunks: Vec<Cells>,
     unused: Vec<Box<FileCells>>,
-    /// Blocks of the box along x.
+    /// The width of the box along x in blocks.
     width: u32,
 }
 
 impl Slab {
-    /// Takes a layer of chunks, of a box of this size.
+    /// Loads a layer of chunks of a box of this size.
     fn open(&mut self, plan: &Plan, cells: &ChunkGrid, y: u32, size: [u32; 3]) {
         let [along_x, along_z] = [size[0], size[2]].map(|side| side.div_ceil(CHUNK_SIZE as u32) as usize);
         self.width = size[0];
@@ -130,7 +129,6 @@ impl Slab {
         cells
     }
 
-    /// Packs one row.
     fn pack_row(&self, y: usize, z: usize, is_single: bool, into: &mut Vec<u8>) {
         let along_x = self.width.div_ceil(CHUNK_SIZE as u32) as usize;
         let first = z / CHUNK_SIZE * along_x;

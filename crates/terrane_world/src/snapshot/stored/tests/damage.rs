@@ -1,4 +1,4 @@
-//! Files that are missing, changed or cut, and crashes in the middle.
+//! Missing, changed and truncated files, and crashes during writing.
 
 use super::hostile_index::rounds;
 use super::*;
@@ -13,7 +13,7 @@ fn stored() -> (TempDir, PathBuf, StoredSnapshot) {
     (folder, path, stored)
 }
 
-/// What is said of a stored snapshot, if anything is wrong.
+/// The first error of a stored snapshot, if there is one.
 fn error(path: &Path) -> Option<StoredSnapshotError> {
     let stored = match StoredSnapshot::open(path) {
         Ok(stored) => stored,
@@ -24,7 +24,7 @@ fn error(path: &Path) -> Option<StoredSnapshotError> {
     verified
 }
 
-/// Whether a file of a column is said to be damaged, in these words.
+/// Returns `true` if the error reports a damaged file of a column in these words.
 fn is_damage(error: &StoredSnapshotError, words: &str) -> bool {
     let StoredSnapshotError::Damaged { path, what } = error else { return false };
     path.extension().is_some_and(|extension| extension == "schem") && what.contains(words)
@@ -59,7 +59,7 @@ fn every_change_to_a_file_is_found_before_anything_is_given_out() {
         }
         fs::write(&file, &bytes).unwrap();
     }
-    // The columns of others can be read still.
+    // Other columns can still be read.
     let mut columns = stored.columns();
     let (first, second) = (columns.next().unwrap(), columns.next().unwrap());
     let name = stored.columns[&first].files[0].name(first);
@@ -92,7 +92,7 @@ fn files_that_changed_places_are_found() {
     assert!(matches!(error(&path).unwrap(), StoredSnapshotError::Damaged { .. }));
 }
 
-/// Puts another file in the place of a column's, with an index that says so.
+/// Replaces the file of a column, with a matching index.
 fn replaced(stored: &StoredSnapshot, bytes: &[u8]) -> StoredSnapshotError {
     let mut index = stored.clone();
     let pos = *index.columns.keys().next().unwrap();
@@ -186,7 +186,7 @@ proptest! {
 fn a_crash_at_any_step_leaves_no_snapshot_and_the_next_one_removes_the_rest() {
     let (_folder, path, _stored) = stored();
     let snapshot = small();
-    // In the order in which they are written: the index comes last.
+    // In the order of writing: the index comes last.
     let mut written: Vec<(String, Vec<u8>)> = files(&path).into_iter().filter(|(name, _)| name != INDEX).collect();
     written.push((INDEX.to_owned(), fs::read(path.join(INDEX)).unwrap()));
     for steps in 0..=written.len() {
@@ -223,7 +223,7 @@ fn what_is_there_already_is_left_alone() {
     let nameless = store(Path::new("/"), &other).unwrap_err();
     assert!(matches!(nameless, StoredSnapshotError::Io(FileError { action: "name", .. })));
     assert_eq!(fs::read(&file).unwrap(), b"mine");
-    // Removing what somebody else removed is said.
+    // Removing a snapshot that is already gone is an error.
     fs::remove_dir_all(&path).unwrap();
     assert!(matches!(stored.remove().unwrap_err(), StoredSnapshotError::Io(FileError { action: "rename", .. })));
 }

@@ -1,4 +1,4 @@
-//! Indexes that nobody wrote.
+//! Indexes that this crate never writes.
 
 use super::super::index::{IndexedColumn, IndexedFile};
 use super::*;
@@ -7,7 +7,7 @@ fn parse(text: &str) -> Result<StoredSnapshot> {
     StoredSnapshot::parse(text.as_bytes(), Path::new(""))
 }
 
-/// With the checksum that belongs to it.
+/// Appends the correct checksum.
 fn sealed(content: &str) -> String {
     format!("{content}checksum {:08x}\n", crc32fast::hash(content.as_bytes()))
 }
@@ -106,7 +106,7 @@ fn any_index() -> impl Strategy<Value = StoredSnapshot> {
     )
 }
 
-/// How many inputs are tried: `few`, or as many times as many as `TERRANE_ROUNDS` says.
+/// The number of inputs to try: `few` times `TERRANE_ROUNDS`.
 pub fn rounds(few: u32) -> u32 {
     few * std::env::var("TERRANE_ROUNDS").ok().and_then(|times| times.parse().ok()).unwrap_or(1_u32)
 }
@@ -144,7 +144,7 @@ proptest! {
             }
         }
         let content = lines.iter().map(|line| format!("{line}\n")).collect::<String>();
-        // What is read is what would be written.
+        // A valid index has exactly the text that would be written.
         if let Ok(read) = parse(&sealed(&content)) {
             prop_assert_eq!(read.to_text(), sealed(&content));
         }

@@ -1,4 +1,4 @@
-//! What becomes of what a registry does not know.
+//! The translation of content that a registry does not know.
 
 use super::*;
 
@@ -74,7 +74,7 @@ fn a_waterlogged_state_becomes_the_dry_one_with_water_in_it() {
 
     let file = through_file(&written(&snapshot, &registry), 3);
     assert_eq!(read(file.clone(), &registry).0.columns, snapshot.columns);
-    // A program that does not know our part of the file reads the state.
+    // A program that ignores this crate's part of the file reads the state.
     let mut bytes = Vec::new();
     written(&snapshot, &registry).write(&mut bytes, &WriteOptions { version: 3, level: 0 }).unwrap();
     let mut plain = Vec::new();
@@ -231,7 +231,7 @@ fn entities_of_others_are_kept_where_they_stand_and_come_out_as_they_were() {
     schematic.entities.truncate(4);
     assert_eq!(by_place(again.entities), by_place(schematic.entities.clone()));
 
-    // The same again has the same ids, and another seed other ones.
+    // Reading again gives the same ids, and another seed gives others.
     let ids = |seed| {
         let options = TranslationOptions { seed, ..TranslationOptions::default() };
         let read = Snapshot::from_schematic(schematic.clone(), HERE, &registry, &options).unwrap().0;
@@ -267,7 +267,7 @@ fn what_was_not_captured_is_air_and_counted() {
     column.chunk_mut(1).set_block([3, 0, 0], BlockId::new(1));
     snapshot.add_column(&column, 4, Vec::new());
     let schematized = snapshot.to_schematic(&registry, &TranslationOptions::default()).unwrap();
-    // The grid of the file cuts through what was captured.
+    // The grid of the file cuts through captured chunks.
     assert_eq!(schematized.state([20, 16, 0]), Some("a:stone"));
     assert_eq!(schematized.corner(), Some([-1, 0, 0]));
     assert_eq!(snapshot.missing_chunks(), 4 * 3 - 2);

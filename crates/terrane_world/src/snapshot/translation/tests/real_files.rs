@@ -1,5 +1,5 @@
-//! Files of other programs go through a world that knows nothing of them, and come out as they were. Ignored where there are
-//! none: see `snapshot::schematic::tests::real_files`.
+//! Files of other programs are unchanged after passing through a world without their blocks. Ignored if there are no
+//! files: see `snapshot::schematic::tests::real_files`.
 
 use super::*;
 use crate::snapshot::schematic::normalized;
@@ -18,7 +18,7 @@ fn real_files_come_out_of_a_world_as_they_went_in() {
         };
         let mut expected: Vec<_> = original.block_entities.iter().filter(is_inside).cloned().collect();
         assert_eq!(report.block_entities as usize, original.block_entities.len() - expected.len(), "{name}");
-        // Entities may stand a little outside; one file has some at places of the world that it came from.
+        // Entities may be slightly outside; one file has some with positions in their source world.
         let is_near = |entity: &&SchematicEntity| {
             let near = |(at, side): (&f64, u32)| (-2.0..=f64::from(side) + 2.0).contains(at);
             entity.position.iter().zip(original.size()).all(near)

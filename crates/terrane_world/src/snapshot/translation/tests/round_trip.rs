@@ -8,7 +8,7 @@ use crate::space::HeightSet;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// What is in a cell, with the components that were never set.
+/// The content of a cell, including unset components.
 fn completed(mut cell: Cell) -> Cell {
     for (block, values) in &mut cell {
         let unset = BLOCKS.components(*block).iter().filter(|layout| values.iter().all(|(id, _)| *id != layout.id));
@@ -19,7 +19,7 @@ fn completed(mut cell: Cell) -> Cell {
     cell
 }
 
-/// What stands for a state of another program's, with a block entity, and signs with one.
+/// Placeholders for states of another program with a block entity, and signs with one.
 fn foreign() -> impl Strategy<Value = Vec<Edit>> {
     let data = (0..3_i32, any::<bool>()).prop_map(|(number, is_empty)| {
         let data = compound(&[("Number", Nbt::Int(number))]);
@@ -35,7 +35,7 @@ fn foreign() -> impl Strategy<Value = Vec<Edit>> {
     prop::collection::vec(edit, 0..30)
 }
 
-/// Gives placeholders block entities as well.
+/// Adds block entities to placeholders too.
 fn add_block_entities(columns: &mut Columns, edits: &[Edit], entity: &[u8]) {
     let id = BLOCKS.component(BLOCK_ENTITY).unwrap();
     for (number, edit) in edits.iter().enumerate() {
