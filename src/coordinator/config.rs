@@ -36,7 +36,7 @@ impl TickMode {
 /// |---|---|---|
 /// | [`EachSave`](Self::EachSave) | loses unsaved changes, at most those of one autosave period | the same |
 /// | [`EachSecond`](Self::EachSecond) | the same | loses up to a second more |
-/// | [`AtShutdown`](Self::AtShutdown) | the same | may lose all since the last `SaveWorld` or start; systems rarely hold back over 30 s |
+/// | [`AtShutdown`](Self::AtShutdown) | the same | may lose all since the last `SaveWorld` or start, rarely over 30 s |
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SaveDurability {
     /// Each save is synced.

@@ -259,7 +259,7 @@ impl JobBook {
         }
     }
 
-    /// Hands the answers of the regions to their jobs; in lockstep in the same order on every machine, whichever region was first.
+    /// Hands the answers of the regions to their jobs; in lockstep in the same order on every machine.
     fn take_answers(&mut self, world: &mut Surroundings, answers: &mut Answers) {
         let now = world.clock.now;
         for (id, take) in mem::take(&mut answers.elsewhere) {
