@@ -4,8 +4,8 @@
 //! save. Every change of a region's state happens here, in a fixed order, so the state machine needs no lock. It runs
 //! on its own thread, woken by messages and deadlines, or inline in [`TickMode::Lockstep`].
 //!
-//! One pass runs the [`CoordinatorSystems`] in order: `collect`, `stream`, `deliver`, `dispatch` and `publish`. Jobs run
-//! in the same sets. The parameters of each system show the data that it reads and changes.
+//! One pass runs the [`CoordinatorSystems`] in order: `collect`, `stream`, `deliver`, `dispatch` and `publish`. Other
+//! systems run in the same sets. The parameters of each system show the data that it reads and changes.
 
 mod answers;
 mod arenas;

@@ -44,7 +44,7 @@ pub enum SaveDurability {
     EachSave,
     /// Saves are synced within a second.
     EachSecond,
-    /// Only the end of the app and `SaveWorld` sync.
+    /// Only the end of the app and `SaveWorld` sync. Systems mostly write by themselves within half a minute.
     AtShutdown,
 }
 

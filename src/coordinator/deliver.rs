@@ -128,8 +128,8 @@ impl Dimension {
         self.leave_out(column, &left_out);
     }
 
-    /// Saves and counts new ground; new slabs of a column only if `saves_slabs`. Everything else counts as loaded. Returns `true`
-    /// if the column is new.
+    /// Saves and counts new ground; new slabs of a column only if `saves_slabs`. Ground that was not made now counts as
+    /// loaded. Returns `true` if the column is new.
     fn take_in_ground(
         &mut self,
         column: &Column,

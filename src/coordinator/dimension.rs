@@ -56,7 +56,6 @@ pub struct Unopened {
     pub is_removed: bool,
 }
 
-/// All open dimensions.
 #[derive(Resource, Default)]
 pub struct Dimensions {
     pub open: BTreeMap<DimensionId, Dimension>,
@@ -149,7 +148,7 @@ pub struct Dimension {
     /// The data that its region worlds share.
     pub ground: Arc<ColumnSource>,
     pub store: Arc<WorldStore>,
-    /// Columns whose far view has changed.
+    /// Columns that look different from afar.
     pub edited: Vec<ColumnPos>,
     /// Columns whose blocks regions already have, and whose other parts must be ordered.
     pub to_complete: Vec<ColumnPos>,
@@ -179,7 +178,6 @@ pub struct Dimension {
     pub closing: Option<Closing>,
 }
 
-/// A dimension that is being closed.
 #[derive(Clone, Copy, Debug)]
 pub struct Closing {
     /// `true` if its stored data is to be erased afterwards.
@@ -349,7 +347,6 @@ impl Dimension {
         self.ground.is_sparse
     }
 
-    /// The chunk heights of the dimension.
     pub fn chunk_heights(&self) -> Range<i64> {
         self.ground.chunk_heights.clone()
     }

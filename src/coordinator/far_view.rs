@@ -1,4 +1,4 @@
-//! Sends the looks of generated columns to far views, near to far, coarser with distance, under a cap of bytes: jobs without
+//! Sends summaries of generated columns to far views, near to far, coarser with distance, under a cap of bytes: jobs without
 //! an end.
 //!
 //! A listener's [`Tracker`] chooses columns from the dimension's stored graph. Unsaved summaries come from memory, all others
@@ -69,7 +69,7 @@ struct Place {
     rests_until: Duration,
 }
 
-/// Tells the listeners of columns whose looks have changed.
+/// Tells the listeners of columns that look different from afar.
 pub fn note_edits<'a>(world: &mut Surroundings, listeners: impl Iterator<Item = &'a mut Listener>) {
     let mut places: Vec<&mut Place> = listeners.filter_map(|listener| listener.place.as_mut()).collect();
     for dimension in world.dimensions.open.values_mut() {

@@ -101,7 +101,7 @@ impl Surroundings<'_> {
         }
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return whole };
         let fallen = Fallen::new(&worlds, &inbox, columns);
-        // Columns on their way to these worlds are lost with the task.
+        // Anything on its way to these worlds is lost with the task.
         worlds.iter().flat_map(|world| world.columns()).for_each(|column| dimension.correct_slabs(column));
         dimension.has_idle_regions = true;
         let lost = dimension.forget_entities(region, &fallen, &mut self.directory);
@@ -123,7 +123,7 @@ impl Surroundings<'_> {
         let until = self.saves.stored_with();
         self.saves.request_commit();
         dimension.orphans.extend(viewers.into_iter().map(|viewer| (viewer, until)));
-        // The worlds that were to be absorbed wait in its place.
+        // The worlds that were to be absorbed take its place.
         slot.parked.get().worlds.extend(worlds);
         let elsewhere = dimension.let_wait(region, slot, inbox);
         elsewhere.into_iter().for_each(|letter| self.post.send(letter));
@@ -146,7 +146,7 @@ impl Surroundings<'_> {
         }
     }
 
-    /// Halts the regions that were ordered to halt, like a panic, once their tick has ended; an absorbed region stands for its
+    /// Halts the regions that were ordered to halt, like a panic, once their tick has ended; for an absorbed region its
     /// successor. Also carries out the restarts that waited for these halts.
     pub fn halt_ordered(&mut self) {
         for request in mem::take(&mut self.deadlines.to_halt) {

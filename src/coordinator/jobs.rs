@@ -105,7 +105,6 @@ impl MainLink {
     }
 }
 
-/// All jobs.
 #[derive(Resource)]
 pub struct JobBook {
     handle: Jobs,
@@ -116,7 +115,7 @@ pub struct JobBook {
     records: Option<RestoreRecords>,
     /// The records of finished restores that are not saved yet, and for which no save was requested.
     pub done: Vec<PathBuf>,
-    /// The time of that request.
+    /// The earliest time of the next such request.
     save_at: Duration,
     /// The jobs that ended in this pass.
     pub ended: Vec<JobStatus>,
@@ -143,7 +142,6 @@ impl JobBook {
         book
     }
 
-    /// Begins a capture or a restore.
     pub fn start(&mut self, order: SnapshotOrder) -> JobId {
         let id = self.handle.next_id();
         let entry = self.transfer_entry(id, order);

@@ -127,7 +127,7 @@ pub struct WorldStatistics {
     pub dimensions: Vec<DimensionStatistics>,
     /// Every region, by dimension and id.
     pub regions: Vec<RegionStatistics>,
-    /// The viewers' places.
+    /// The dimension, column and load radius of each viewer.
     pub viewers: Vec<(DimensionId, ColumnPos, u32)>,
     /// Columns per section side, as a power of two.
     pub section_shift: u32,

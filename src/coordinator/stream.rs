@@ -170,7 +170,7 @@ impl Dimension {
     }
 }
 
-/// Leaves entities to the store that wait for ground which is not going to be loaded.
+/// Leaves entities that wait for unloaded ground to the store, once it has them.
 pub fn leave_to_store(
     mut dimensions: ResMut<Dimensions>,
     saves: Res<Saves>,

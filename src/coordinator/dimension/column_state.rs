@@ -59,7 +59,6 @@ pub enum ColumnState {
     },
 }
 
-/// An order for a column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Order {
     /// Its number; 0 until it is assigned.

@@ -18,7 +18,7 @@ use bevy::prelude::*;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Takes the statistics, four times a second.
+/// Takes the statistics four times a second.
 pub fn take_statistics(
     config: Res<CoordinatorConfig>,
     clock: Res<Clock>,

@@ -22,7 +22,6 @@ pub struct Room {
     pub generate: usize,
 }
 
-/// The orders that are out.
 #[derive(Resource)]
 pub struct Orders {
     pub threads: ColumnThreads,

@@ -75,7 +75,7 @@ impl FrameTimes {
     }
 }
 
-/// The limit of columns in flight, and the data that it follows. It is told times and does not measure any.
+/// The limit of columns in flight, and the data that it follows. It receives times and measures none.
 pub struct InFlightLimit {
     pub settings: Pacing,
     limit: f64,

@@ -63,7 +63,7 @@ struct Spent {
     is_told: bool,
 }
 
-/// The remaining allowances of a dimension's viewers. A plain data structure: it is told times and does not measure any.
+/// The remaining allowances of a dimension's viewers. A plain data structure: it receives times and measures none.
 #[derive(Debug, Default)]
 pub struct ViewerCaps {
     pub limits: ViewerLimits,

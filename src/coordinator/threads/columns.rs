@@ -36,7 +36,6 @@ pub enum Source {
     Slabs { heights: HeightSet, may_generate: bool },
 }
 
-/// The pools.
 pub struct ColumnThreads {
     generation: TaskPool,
     loading: TaskPool,
@@ -111,7 +110,7 @@ impl ColumnOrder {
 }
 
 impl Source {
-    /// Completes a column whose always-read parts are given.
+    /// Completes a column after the read that every order needs.
     fn finish(&self, ground: &ColumnSource, read: LoadedColumn) -> Result<FetchedColumn, ColumnError> {
         let column = read.column.pos();
         match self {

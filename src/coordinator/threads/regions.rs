@@ -75,7 +75,6 @@ pub struct Fault {
     pub salvage: Box<Salvage>,
 }
 
-/// The region threads.
 pub struct RegionThreads {
     jobs: Option<Sender<RegionJob>>,
     finished: Arc<FinishedTasks>,

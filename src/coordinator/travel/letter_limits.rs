@@ -137,7 +137,7 @@ pub struct LetterPlaces {
     leaving: FxHashSet<ColumnPos>,
 }
 
-/// How many times the limit of places may be held in total, when the ground of some of them cannot be loaded.
+/// The limit of held places, stuck ones included, as a multiple of the limit of loading places.
 const STUCK: usize = 16;
 /// The maximum number of waiting places examined in a pass.
 const LOOKS: usize = 1_024;

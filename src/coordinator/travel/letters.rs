@@ -60,7 +60,7 @@ impl Directory {
         self.has_lost |= !gone.is_empty();
         self.left.extend(gone);
         for id in gone {
-            // Another report of it may exist: by the absorbed region, or none yet.
+            // The absorbed region may have reported it, or no region yet.
             self.places.remove(id);
         }
     }
