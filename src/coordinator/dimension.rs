@@ -107,7 +107,7 @@ pub struct Dimension {
     pub id: DimensionId,
     pub spec: DimensionSpec,
     pub regionizer: Regionizer<RegionSlot>,
-    /// Columns that are loaded or in flight. Held columns, and columns that must be generated first, are claimed.
+    /// Columns that are loaded or in flight. Held columns that must be generated first are claimed.
     pub resident: DistanceGraph,
     /// Columns in the store, including the pending save. Columns that are being generated are claimed; failed columns too, until
     /// they are tried again.
@@ -148,7 +148,7 @@ pub struct Dimension {
     /// The data that its region worlds share.
     pub ground: Arc<ColumnSource>,
     pub store: Arc<WorldStore>,
-    /// Columns that look different from afar.
+    /// Columns whose look from afar has changed.
     pub edited: Vec<ColumnPos>,
     /// Columns whose blocks regions already have, and whose other parts must be ordered.
     pub to_complete: Vec<ColumnPos>,

@@ -69,7 +69,7 @@ struct Place {
     rests_until: Duration,
 }
 
-/// Tells the listeners of columns that look different from afar.
+/// Tells the listeners of columns whose look from afar has changed.
 pub fn note_edits<'a>(world: &mut Surroundings, listeners: impl Iterator<Item = &'a mut Listener>) {
     let mut places: Vec<&mut Place> = listeners.filter_map(|listener| listener.place.as_mut()).collect();
     for dimension in world.dimensions.open.values_mut() {
