@@ -18,8 +18,8 @@ pub struct DimensionGeneration {
     /// Stops the generation of new columns. Stored columns are still loaded, and columns that a thread has begun are finished.
     /// A system of a region that asks for a column within its tick still gets it.
     pub paused: bool,
-    /// The average number of columns that may be begun in a second of the coordinator's clock; a quarter of them at once. `None`
-    /// means no limit. A value that is not a positive number allows none.
+    /// The average number of columns that may be begun per second of the coordinator's clock; at most a quarter of it at
+    /// once. `None` means no limit. A value that is not a positive number allows no column.
     pub columns_per_second: Option<f64>,
     /// How much a viewer's heading counts, 0 to 1. The distance to a viewer is measured from its place and from the place where
     /// it will be in four seconds. The way there is added as distance, less this part of it. With 0 only the current place
@@ -35,7 +35,7 @@ impl Default for DimensionGeneration {
     }
 }
 
-/// Retries columns that could not be generated at once: those that wait for another try and those that were set aside.
+/// Retries failed columns immediately: those that wait for another try and those that were set aside.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryColumns {
     /// The dimension's entity.
