@@ -4,8 +4,8 @@
 //! save. Every change of a region's state happens here, in a fixed order, so the state machine needs no lock. It runs
 //! on its own thread, woken by messages and deadlines, or inline in [`TickMode::Lockstep`].
 //!
-//! One pass runs the [`CoordinatorSystems`] in order. `collect`, `stream`, `deliver`, `dispatch` and `publish` are the five; beside
-//! them stand the jobs of the same sets. The parameters of each system say what it reads and changes.
+//! One pass runs the [`CoordinatorSystems`] in order: `collect`, `stream`, `deliver`, `dispatch` and `publish`. Other
+//! systems run in the same sets. The parameters of each system show the data that it reads and changes.
 
 mod answers;
 mod arenas;
@@ -102,8 +102,8 @@ use std::io;
 use std::sync::Arc;
 use travel::letters::sort_letters;
 
-/// The label of the coordinator's `SubApp`. It is in the app from `TerranePlugin`'s `finish` to its `cleanup`: in between,
-/// in their own `finish`, later plugins can add systems to it.
+/// The label of the coordinator's `SubApp`. The app has it from `TerranePlugin`'s `finish` to its `cleanup`, so that later
+/// plugins can add systems to it in their own `finish`.
 #[derive(AppLabel, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CoordinatorApp;
 
@@ -111,29 +111,28 @@ pub struct CoordinatorApp;
 #[derive(ScheduleLabel, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CoordinatorMain;
 
-/// The parts of one pass of the coordinator, in this order, in [`CoordinatorMain`].
+/// The parts of one pass of the coordinator in [`CoordinatorMain`], in this order.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CoordinatorSystems {
-    /// Takes finished ticks and requests, ends ticks in the regionizer, routes what regions sent.
+    /// Takes finished ticks and requests, ends ticks in the regionizer, routes the outboxes of regions.
     Collect,
-    /// Finds the ground that viewers miss, nearest first, and orders it, then that of pre-generations; finds what nobody
-    /// needs any more.
+    /// Orders the nearest missing ground of viewers, then that of pre-generations; finds ground that is no longer needed.
     Stream,
-    /// Hands loaded columns, letters and entities to the region that owns the place now.
+    /// Hands loaded columns, letters and entities to the region that now owns the place.
     Deliver,
     /// Starts due regions, earliest deadline first, and saves.
     Dispatch,
-    /// Puts what changed where the main world takes it.
+    /// Publishes changes for the main world.
     Publish,
 }
 
-/// Updates after which a column that was ordered in lockstep is delivered, however long it took.
+/// The number of updates after which a column ordered in lockstep is delivered, however long it took.
 const LOCKSTEP_LATENCY: u64 = 4;
 
-/// Makes the coordinator's app. It does nothing until it is started or updated.
+/// Makes the coordinator's app. It is idle until it is started or updated.
 ///
 /// # Errors
-/// A thread could not be started; or it is not known which arenas there are, or which restores were cut short.
+/// A thread could not be started, or the list of arenas or of interrupted restores cannot be read.
 pub fn coordinator_app<E: From<io::Error> + From<FileError>>(
     config: CoordinatorConfig,
     mut template: RegionTemplate,
@@ -145,7 +144,7 @@ pub fn coordinator_app<E: From<io::Error> + From<FileError>>(
     let records = folder.map(snapshots::RestoreRecords::open).transpose()?;
     let (teller, inbound) = exchange::channel();
     let link = MainLink::new(teller.clone());
-    // So that systems of regions can begin jobs.
+    // Systems of regions can begin jobs.
     let jobs = link.jobs();
     template.plugins.push(Arc::new(move |region| {
         region.insert_resource(jobs.clone());
@@ -177,7 +176,7 @@ pub fn coordinator_app<E: From<io::Error> + From<FileError>>(
     Ok((app, link))
 }
 
-/// The sets come in their order, on one thread.
+/// Runs the sets in order, on one thread.
 fn order_sets(app: &mut SubApp) {
     let sets = (
         CoordinatorSystems::Collect,
@@ -192,7 +191,7 @@ fn order_sets(app: &mut SubApp) {
     });
 }
 
-/// One pass: what is in one set is in this order too.
+/// Adds the systems of one pass. The systems within a set run in this order too.
 fn add_systems(app: &mut SubApp) {
     app.add_systems(
         CoordinatorMain,

@@ -1,4 +1,4 @@
-//! What the main world asks of ground, loaded or not.
+//! Answers the main world's questions about the ground, loaded or not.
 
 pub(super) mod chunk_states;
 pub(super) mod opacity;

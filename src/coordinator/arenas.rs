@@ -1,7 +1,7 @@
-//! Arenas: boxes with a name whose snapshots are on disk, created, reverted and removed by orders from any world or thread.
+//! Arenas: named boxes with snapshots on disk, created, reverted and removed by orders from any world or thread.
 //!
-//! What may be done when is in [`book`]; what is done are jobs, which this waits for. Each arena has the folder
-//! `arenas/NAME` within that of the snapshots: a stored snapshot with what [`owner_data`] says.
+//! [`book`] decides which orders are allowed; jobs carry them out. Each arena has the folder `arenas/NAME` within the
+//! folder of the snapshots: a stored snapshot with [`owner_data`].
 
 pub(super) mod arena;
 mod book;
@@ -23,10 +23,10 @@ use std::path::PathBuf;
 pub use arena::{Arena, ArenaError, ArenaOrder, ArenaSettings, ArenaState, ArenaStatus};
 pub(super) use book::ArenaBook;
 
-/// Arenas. Messages in the main world tell what came of it: [`ArenaCreated`], [`ArenaReverted`], [`ArenaRemoved`], and
-/// [`ArenaRefused`] for what is not done.
+/// Arenas. Messages in the main world report the results: [`ArenaCreated`], [`ArenaReverted`], [`ArenaRemoved`], and
+/// [`ArenaRefused`] for a refused order.
 impl Jobs {
-    /// Captures the arena as it is now, and stores it.
+    /// Captures the arena in its current state and stores it.
     ///
     /// ```
     /// use bevy_terrane::prelude::*;
@@ -51,12 +51,12 @@ impl Jobs {
         self.teller.request(create_arena, arena);
     }
 
-    /// Makes the arena what it was when it was created.
+    /// Restores the arena to its state at creation.
     pub fn revert_arena(&self, name: impl Into<String>) {
         self.teller.request(revert_arena, name.into());
     }
 
-    /// Forgets the arena and its snapshot. The ground stays as it is.
+    /// Removes the arena and its snapshot. The ground stays as it is.
     pub fn remove_arena(&self, name: impl Into<String>) {
         self.teller.request(remove_arena, name.into());
     }
@@ -107,7 +107,7 @@ fn remove_arena(
     mut publisher: ResMut<Publisher>,
 ) {
     let removable = book.removable(&name).and_then(|(entry, folder)| {
-        // One that was cut short goes on without the arena being reverted by anybody.
+        // An interrupted restore may resume without a revert of the arena.
         if jobs.restores_from(&folder) {
             return Err(ArenaError::Busy { name: name.clone(), state: ArenaState::Reverting });
         }
@@ -135,7 +135,7 @@ fn remove_arena(
     }
 }
 
-/// Has what is stored of an arena removed.
+/// Removes the stored files of an arena.
 fn remove_stored(
     threads: &mut Threads,
     folder: PathBuf,
@@ -148,7 +148,7 @@ fn remove_stored(
     );
 }
 
-/// Takes in what came of the jobs, and tells how the arenas are.
+/// Handles the results of the jobs, and publishes the states of the arenas.
 pub fn tend_arenas(
     clock: Res<Clock>,
     mut book: ResMut<ArenaBook>,
@@ -201,7 +201,7 @@ pub fn tend_arenas(
     }
 }
 
-/// Why a job has not done all that it should.
+/// The reason why a job is incomplete.
 fn failure(state: JobState, outcome: &JobOutcome) -> Option<JobError> {
     let failed = outcome.columns.iter().find_map(|column| match &column.result {
         ColumnResult::Failed(error) => Some(error.clone().into()),

@@ -1,4 +1,4 @@
-//! Takes what came in: requests of the main world, ended tasks of regions.
+//! Handles requests of the main world and ended tasks of regions.
 
 mod outbox;
 pub(super) mod region_events;

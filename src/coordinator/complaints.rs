@@ -1,4 +1,4 @@
-//! Hands over what was published, and logs what went wrong many times over.
+//! Hands over the published changes, and logs repeated problems.
 
 use super::clocks::clock::Clock;
 use super::dimension::Dimensions;
@@ -18,7 +18,7 @@ pub fn publish(
     publisher.hand_over();
 }
 
-/// Logs what went wrong many times over.
+/// Logs repeated problems.
 pub fn tell_complaints(dimensions: &mut Dimensions, post: &mut Post, publisher: &mut Publisher, now: Duration) {
     const OTHERS: &str = "more columns failed";
     if let Some(line) = publisher.refused.take(now, "more edits were refused") {

@@ -11,10 +11,10 @@ use crate::storage::TierConfig;
 use bevy::prelude::*;
 use std::time::Duration;
 
-/// How regions and the main world's frames relate.
+/// How region ticks relate to the main world's frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TickMode {
-    /// Each region ticks at the tick rate and never waits for another region or for a frame.
+    /// Each region ticks at the tick rate and never waits for another region or a frame.
     #[default]
     Independent,
     /// Each `app.update()` ticks each region exactly once and waits for it: deterministic, for tests, replays and
@@ -28,28 +28,28 @@ impl TickMode {
     }
 }
 
-/// When what was saved survives a loss of power, and not only the end of the process. A save is atomic either way: what
-/// is lost is lost as if it had not happened, the newest first. A `SaveWorld` is answered when it survives both, and so
-/// does what the end of the app saves.
+/// When saved data survives a loss of power, and not only the end of the process. A save is atomic either way: lost
+/// saves are lost whole, the newest first. A `SaveWorld` is answered when its data survives both, and the data that the
+/// app saves at its end survives both too.
 ///
 /// | | `kill -9`, a crash of the process | a loss of power, a crash of the system |
 /// |---|---|---|
-/// | [`EachSave`](Self::EachSave) | costs what was not saved yet, the autosave period at most | the same |
-/// | [`EachSecond`](Self::EachSecond) | the same | costs up to a second more |
-/// | [`AtShutdown`](Self::AtShutdown) | the same | may cost all since the last `SaveWorld` or start, though rarely more than the half minute after which systems write by themselves |
+/// | [`EachSave`](Self::EachSave) | loses unsaved changes, at most those of one autosave period | the same |
+/// | [`EachSecond`](Self::EachSecond) | the same | loses up to a second more |
+/// | [`AtShutdown`](Self::AtShutdown) | the same | may lose all since the last `SaveWorld` or start, rarely over 30 s |
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SaveDurability {
     /// Each save is synced.
     #[default]
     EachSave,
-    /// What was saved is synced within a second.
+    /// Saves are synced within a second.
     EachSecond,
-    /// Only the end of the app and a `SaveWorld` sync.
+    /// Only the end of the app and `SaveWorld` sync. Systems mostly write by themselves within half a minute.
     AtShutdown,
 }
 
 impl SaveDurability {
-    /// Whether a save is to be synced now that nobody waits for. `is_second_over` says whether the last sync is a second ago.
+    /// Returns `true` if a save without a `SaveWorld` must be synced now. `is_second_over`: the last sync is a second ago.
     pub(super) fn is_sync_due(self, is_second_over: bool) -> bool {
         match self {
             Self::EachSave => true,
@@ -59,25 +59,25 @@ impl SaveDurability {
     }
 }
 
-/// How far the store is behind, and what waits for it: the world slows down before memory grows.
+/// How far the store is behind, and what waits for it. The world slows down before memory grows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Backlog {
-    /// It keeps up.
+    /// The store keeps up.
     #[default]
     None,
-    /// No new ground is ordered, and regions keep to themselves what is unsaved.
+    /// No new ground is ordered, and regions hold back their unsaved changes.
     OrdersWait,
     /// The regions do not tick either.
     TicksWait,
 }
 
-/// What it means that a region's tick panics. In [`TickMode::Lockstep`] the panic goes on to the app in any case.
+/// The effect of a panic in a region's tick. In [`TickMode::Lockstep`] the panic always goes on to the app.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RegionFaults {
-    /// The region halts, the others go on. One that comes to merge with it reloads its columns from the store.
+    /// The region halts, the others go on. A region that merges with it reloads the halted columns from the store.
     #[default]
     Halt,
-    /// The region halts, and whatever merges with it halts too, until it is restarted.
+    /// The region halts, and regions that merge with it halt too, until it is restarted.
     HaltNeighbors,
     /// The panic goes on to the app.
     Propagate,
@@ -86,43 +86,43 @@ pub enum RegionFaults {
 /// The coordinator's settings.
 #[derive(Resource, Clone, Debug)]
 pub struct CoordinatorConfig {
-    /// How regions and frames relate.
+    /// How region ticks relate to frames.
     pub mode: TickMode,
-    /// How time passes in a dimension that says nothing else.
+    /// The clock of a dimension without one of its own.
     pub clock: DimensionClock,
-    /// Threads that run regions.
+    /// The number of threads that run regions.
     pub region_threads: usize,
-    /// Threads that generate columns.
+    /// The number of threads that generate columns.
     pub generation_threads: usize,
     /// How many columns may be on order at a time for viewers.
     pub pacing: Pacing,
-    /// How ground is generated in a dimension that says nothing else.
+    /// How ground is generated in a dimension without settings of its own.
     pub generation: DimensionGeneration,
     /// How much ground a viewer may have loaded and generated.
     pub viewers: ViewerLimits,
-    /// How many letters may be on their way, and for how many places ground is loaded at a time.
+    /// How many letters may be in flight, and for how many places ground is loaded at a time.
     pub letters: LetterLimits,
-    /// Columns that pre-generation may have on order at a time, where viewers leave room; `None` for 64 for each
-    /// generation thread.
+    /// The number of columns that pre-generation may have on order at a time, where viewers leave room. `None` means 64 for
+    /// each generation thread.
     pub pregeneration_in_flight: Option<usize>,
-    /// What changed is in the store after this time, two ticks and the time of a commit at the latest.
+    /// A change is in the store after this time plus two ticks and the time of a commit, at the latest.
     pub autosave_period: Duration,
     /// When chunks move to colder tiers and back.
     pub tiers: TierConfig,
-    /// What a save outlives.
+    /// When saved data survives a loss of power.
     pub save_durability: SaveDurability,
-    /// With so many things (chunks, entities and so on) on their way into the store no new ground is ordered; with twice
-    /// as many the regions do not tick until the store has caught up.
+    /// With this many things (chunks, entities and so on) in flight to the store, no new ground is ordered. With twice as
+    /// many, the regions do not tick until the store has caught up.
     pub unsaved_limit: usize,
     /// How long the end of the app waits for regions that are still ticking.
     pub shutdown_patience: Duration,
     /// A region whose task takes longer than this is reported as hung.
     pub watchdog_limit: Duration,
-    /// Every access of a system outside of its region is an error that says who owns the place.
+    /// Makes every access of a system outside of its region an error that names the owner of the place.
     pub strict: bool,
-    /// What a region's panic means.
+    /// The effect of a panic in a region's tick.
     pub faults: RegionFaults,
-    /// Chunks that are stored but damaged are generated anew.
+    /// Whether damaged stored chunks are generated anew.
     pub regenerates_damaged: bool,
     /// The regionizer's thresholds, for every dimension.
     pub regionizer: RegionizerConfig,

@@ -1,4 +1,4 @@
-//! When regions are due, and which are away.
+//! When regions are due, and which regions are away.
 
 use super::clocks::coupling::Couplings;
 use super::clocks::orders::ControlRegion;
@@ -21,13 +21,13 @@ use std::time::Duration;
 pub struct Running {
     pub slot: RegionSlot,
     pub is_tick: bool,
-    /// The round of saving for which it hands out what is unsaved.
+    /// The saving round for which it hands out its unsaved changes.
     pub saves: Option<u64>,
-    /// The parts that a split gives, which wait with the region.
+    /// The parts of its split, which wait with the region.
     pub parts: Vec<RegionId>,
-    /// The watchdog has told of it up to this many of its limits.
+    /// How many of its limits the watchdog has already reported.
     pub told: u32,
-    /// What it counts for on the region threads.
+    /// Its share of the load on the region threads.
     pub load: usize,
 }
 
@@ -37,21 +37,21 @@ impl Running {
     }
 }
 
-/// When regions are due, and which are away.
+/// When regions are due, and which regions are away.
 #[derive(Resource, Default)]
 pub struct Deadlines {
     pub heap: BinaryHeap<Reverse<(Duration, DimensionId, RegionId)>>,
     assignments: u64,
-    /// What all that is on region threads, or waits for one, counts for.
+    /// The load of all tasks that run or wait on the region threads.
     pub load: usize,
     pub running: AwayRegions,
-    /// Due, and waiting for a coupled region that has not come back from their last tick.
+    /// Regions that are due and wait for a coupled region that is still in its last tick.
     pub held: Vec<(DimensionId, RegionId)>,
-    /// What the region threads are to be given.
+    /// Jobs that are about to go to the region threads.
     jobs: Vec<SyncCell<RegionJob>>,
-    /// Regions that the game wants to halt as soon as they are back, and restarts that were ordered behind that.
+    /// Regions to halt once they are back, and restarts that were ordered after that.
     pub to_halt: Vec<ControlRegion>,
-    /// The largest part of its period that a region took for a tick, since somebody asked last.
+    /// The largest part of its period that a region took for a tick, since the last call of `take_slowest`.
     slowest: f64,
 }
 
@@ -59,30 +59,29 @@ pub struct Deadlines {
 pub type AwayRegions = BTreeMap<(DimensionId, RegionId), Running>;
 
 impl Deadlines {
-    /// An entry that does not match the region's deadline any more is skipped when it comes up.
+    /// Plans a region. An entry that no longer matches the region's deadline is skipped when it comes up.
     pub fn plan(&mut self, due: Duration, dimension: DimensionId, region: RegionId) {
         self.heap.push(Reverse((due, dimension, region)));
     }
 
-    /// What is kept of a region, be it away or not.
+    /// The slot of a region, away or not.
     pub fn slot<'a>(&'a self, dimension: &'a Dimension, region: RegionId) -> Option<&'a RegionSlot> {
         let away = self.running.get(&(dimension.id, region)).map(|running| &running.slot);
         away.or_else(|| dimension.regionizer.data(region))
     }
 
-    /// The same, to be changed.
+    /// The slot of a region, away or not, for changes.
     pub fn slot_mut<'a>(&'a mut self, dimension: &'a mut Dimension, region: RegionId) -> Option<&'a mut RegionSlot> {
         let away = self.running.get_mut(&(dimension.id, region)).map(|running| &mut running.slot);
         away.or_else(|| dimension.regionizer.data_mut(region))
     }
 
-    /// The number of a new assignment.
     pub fn next_assignment(&mut self) -> u64 {
         self.assignments += 1;
         self.assignments
     }
 
-    /// A region took this part of its period for a tick, on average.
+    /// Notes the part of its period that a region's tick takes on average.
     pub fn note_tick_share(&mut self, share: f64) {
         self.slowest = self.slowest.max(share);
     }
@@ -91,12 +90,12 @@ impl Deadlines {
         mem::take(&mut self.slowest)
     }
 
-    /// Hands what has begun to the region threads.
+    /// Hands the prepared jobs to the region threads.
     pub fn hand_over(&mut self, threads: &Threads) {
         self.jobs.drain(..).for_each(|job| threads.regions.run(SyncCell::to_inner(job)));
     }
 
-    /// Takes the region's world and what waits for it, for a region thread.
+    /// Takes the region's worlds and inbox for a region thread.
     fn assign(
         &mut self,
         dimension: &Dimension,
@@ -136,11 +135,11 @@ impl Deadlines {
         };
         let running = Running { saves: saves.wants(dimension.id, region), ..Running::waiting(slot) };
         self.begin(dimension, region, running, task, saves);
-        // Nothing can have come in between.
+        // No other letters can have arrived in between.
         dimension.inbox(region).letters.extend(letters);
     }
 
-    /// The region with the earliest deadline, if that is over.
+    /// The due region with the earliest deadline.
     pub fn next_due(&mut self, dimensions: &Dimensions, now: Duration) -> Option<(DimensionId, RegionId)> {
         loop {
             let &Reverse((due, dimension, region)) = self.heap.peek()?;
@@ -154,8 +153,8 @@ impl Deadlines {
         }
     }
 
-    /// Whether a region that is coupled with this one is still in a tick, for a period at most: of two that are late, the one
-    /// that comes back first must not begin alone.
+    /// Returns `true` if a coupled region is still in a tick, for at most one period. Of two late regions, the first to come back
+    /// must not begin alone.
     pub fn awaits_coupled(
         &self,
         dimensions: &Dimensions,
@@ -173,7 +172,7 @@ impl Deadlines {
             && couplings.group(dimensions, id, region).iter().any(is_ticking)
     }
 
-    /// Begins the tick of a region, and of those that are coupled with it and due as well.
+    /// Begins the tick of a region and of the coupled regions that are due too.
     pub fn begin_group(
         &mut self,
         dimensions: &mut Dimensions,
@@ -186,7 +185,7 @@ impl Deadlines {
         group.retain(|(other_id, other)| {
             let Some(open) = dimensions.open.get(other_id) else { return false };
             let Some(slot) = open.regionizer.data(*other) else { return false };
-            // Half a period early at most: from then on the two are due at the same time.
+            // At most half a period early; from then on both are due at the same time.
             let early = open.time.real_period(slot.control.ticks_per_second) / 2;
             (*other_id, *other) == (id, region) || is_lockstep || slot.due <= open.real_now.saturating_add(early)
         });
@@ -206,7 +205,7 @@ impl Deadlines {
         }
         let mut slot = dimension.regionizer.try_begin_tick(region)?;
         let own_rate = slot.control.ticks_per_second;
-        // A late region skips ticks; it does not pile them up.
+        // A late region skips ticks instead of piling them up.
         slot.due = slot.due.saturating_add(dimension.time.real_period(own_rate)).max(now);
         let (clock, delta) = slot.begin_tick(&dimension.time, dimension.time.period(own_rate));
         let wanted = saves.wants(id, region);
@@ -216,8 +215,8 @@ impl Deadlines {
     }
 }
 
-/// What a tick counts for, and one of a region whose ticks have been short: of those, many can wait for a thread at the
-/// same time, so that threads and coordinator need not wake each other for each.
+/// The load of a tick, and that of a tick of a region whose ticks have been short. Many short ticks can wait for a thread at
+/// a time, so that threads and coordinator need not wake each other for each of them.
 pub const FULL_LOAD: usize = 16;
 
 const SHORT_LOAD: usize = 1;

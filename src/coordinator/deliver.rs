@@ -1,4 +1,4 @@
-//! Hands columns that are there to the regions that own their places.
+//! Hands loaded columns to the regions that own their places.
 
 use super::LOCKSTEP_LATENCY;
 use super::dimension::column_state::ColumnState;
@@ -20,7 +20,7 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// After so many failures of the store in a row, the fault is not that of one place on the disk.
+/// After this many store failures in a row, the cause is not one bad place on the disk.
 const OUTAGE: u32 = 32;
 
 pub fn deliver(
@@ -49,7 +49,7 @@ pub fn deliver(
     }
 }
 
-/// Also those that a region had made anew within a tick.
+/// Reports damaged chunks that were generated anew, also those that a region made within a tick.
 fn tell_of_repairs(open: &Dimension, publisher: &mut Publisher) {
     let dimension = open.id;
     for (chunk, error) in open.ground.take_regenerated() {
@@ -58,7 +58,7 @@ fn tell_of_repairs(open: &Dimension, publisher: &mut Publisher) {
     }
 }
 
-/// In lockstep, exactly what was ordered a fixed number of passes ago, in the order of the claims.
+/// In lockstep, returns exactly the answers ordered a fixed number of passes ago, in the order of the claims.
 fn take_due(inbound: &mut Inbound, orders: &Orders) -> Vec<ColumnsReady> {
     let due = |ordered: u64| ordered + LOCKSTEP_LATENCY <= orders.pass;
     let expected = orders.claims.values().filter(|ordered| due(**ordered)).count();
@@ -87,7 +87,7 @@ impl Dimension {
         let FetchedColumn { loaded, made, left_out } = ready;
         self.outages = 0;
         let column = loaded.column.pos();
-        // Whoever has it from elsewhere meanwhile may have made something newer of it.
+        // If the column came from elsewhere in the meantime, a newer version of it may exist.
         let awaited = self.columns.awaits(column, claim);
         let saves_slabs = self.is_sparse() && !matches!(awaited, None | Some(ColumnState::ForStore(_)));
         let is_new = self.take_in_ground(&loaded.column, &made, generated, saves_slabs, saves, publisher);
@@ -101,7 +101,7 @@ impl Dimension {
                 }
                 return;
             }
-            // The region has blocks of it already; it takes only what else came with them.
+            // The region has blocks of it already, and takes only its other parts.
             Some(_) => {
                 let new = self.new_slabs(&loaded.column);
                 self.deliver(loaded);
@@ -111,7 +111,7 @@ impl Dimension {
                 }
                 return;
             }
-            // The answer to an older claim may be older than what has been done since.
+            // The answer to an older claim may be outdated.
             None => return,
         }
         if !self.is_held(column) {
@@ -128,8 +128,8 @@ impl Dimension {
         self.leave_out(column, &left_out);
     }
 
-    /// New ground is saved and counted, and so are new slabs of a column, if they are to be. What was not made now
-    /// counts as loaded. Says whether the column is new.
+    /// Saves and counts new ground; new slabs of a column only if `saves_slabs`. Ground that was not made now counts as
+    /// loaded. Returns `true` if the column is new.
     fn take_in_ground(
         &mut self,
         column: &Column,
@@ -152,7 +152,7 @@ impl Dimension {
         is_new
     }
 
-    /// A column that systems of a region loaded or generated within its tick. Its entities follow.
+    /// Takes a column that systems of a region loaded or generated within its tick. Its entities follow.
     pub fn take_fetched(&mut self, fetched: FetchedColumn, saves: &mut Saves, publisher: &mut Publisher) {
         let FetchedColumn { loaded, made, .. } = fetched;
         let mut blocks = loaded.column;
@@ -176,7 +176,7 @@ impl Dimension {
         self.columns.fetch(column);
         self.note_loaded(&blocks);
         if is_there {
-            // It came to the region's inbox in the same moment, with its entities.
+            // The column came to the region's inbox at the same moment, with its entities.
             return;
         }
         if matches!(before, None | Some(ColumnState::ForStore(_) | ColumnState::Failed(_))) {
@@ -186,7 +186,7 @@ impl Dimension {
             self.resident.mark_completed(column);
             match self.departed().get(column) {
                 Some(departed) => {
-                    // In a sparse dimension it may be more than what was fetched.
+                    // In a sparse dimension the departed column may hold more than the fetched one.
                     blocks.extend(&departed.column);
                     self.deliver(departed);
                 }
@@ -199,31 +199,31 @@ impl Dimension {
         }
     }
 
-    /// A column could not be read: it is tried again for as long as somebody wants it.
+    /// Handles a column that could not be read. It is tried again for as long as it has a holder.
     fn loading_failed(&mut self, claim: u64, column: ColumnPos, error: ColumnError, publisher: &mut Publisher) {
         let Some(state) = self.columns.awaits(column, claim) else { return };
         let (id, now) = (self.id, self.real_now);
         let (attempts, wait) = self.columns.fail(column, now, error.is_outage());
         self.complaints.unread.note(now, format_args!("{id}: {error}; next try in {wait:?}"));
         self.note_failure(column, &error, now);
-        // Its region may have blocks of it; then only what else is wanted of it is still to come.
+        // Its region may have blocks of it; then only its other parts are missing.
         if !state.is_in_region() {
             self.take_out(column, publisher);
-            // Not missing until it is tried again, so that it does not block what lies behind it.
+            // The column counts as completed until the next try, so that it does not block ground behind it.
             self.resident.mark_completed(column);
         }
         publisher.event(ColumnFailed { dimension: id, column, error, attempts, given_up: false });
     }
 
-    /// A column could not be generated: nobody begins it again before its wait is over, or, if it is set aside, before
-    /// somebody asks for that. Those who hold it wait for it, and for nothing else.
+    /// Handles a column that could not be generated. It is not tried again before its wait is over or, if it is set aside, before
+    /// a request for it. Its holders wait only for this.
     fn generation_failed(&mut self, claim: u64, column: ColumnPos, error: ColumnError, publisher: &mut Publisher) {
         let (id, now) = (self.id, self.real_now);
         let state = match self.columns.awaits(column, claim) {
             Some(state) if state.is_in_region() => return self.loading_failed(claim, column, error, publisher),
             Some(state) => state,
             None => {
-                // Whoever wanted it wants it no more, or has it from elsewhere.
+                // The column is no longer wanted, or came from elsewhere.
                 if !self.columns.is_under_way(column) {
                     self.release_generation(column);
                 }
@@ -239,7 +239,7 @@ impl Dimension {
         let is_of_job = of_job.map(|failure| *failure = Some(error.clone())).is_some();
         if self.stored.is_completed(column) || (is_of_job && !is_wanted) {
             self.columns.forget(column);
-            // A viewer may have claimed it meanwhile, or before.
+            // A viewer may have claimed it in the meantime, or before.
             if !self.generation.failures.has(column) {
                 self.release_generation(column);
             }
@@ -253,7 +253,7 @@ impl Dimension {
             self.columns.forget(column);
             self.complaints.set_aside.note(now, format_args!("{id}: {error}; set aside after {attempts} tries"));
         } else if attempts == 1 {
-            // Each further try fails as the first one did, until it is set aside.
+            // Further failures are logged like the first one, until the column is set aside.
             self.complaints.retried.note(now, format_args!("{id}: {error}; next try in {wait:?}"));
         }
         self.note_failure(column, &error, now);
@@ -261,8 +261,8 @@ impl Dimension {
         publisher.event(ColumnFailed { dimension: id, column, error, attempts, given_up });
     }
 
-    /// While the store does not work, no more is asked of it for a moment: it would fail column by column. A column that
-    /// nobody wants is not tried again, nor is any column of a dimension that closes.
+    /// Pauses all orders for a moment during a store outage, because they would fail column by column. A column without a holder
+    /// is not tried again, nor is any column of a closing dimension.
     fn note_failure(&mut self, column: ColumnPos, error: &ColumnError, now: Duration) {
         if !self.is_held(column) {
             self.left_failures.push(column);
@@ -278,11 +278,11 @@ impl Dimension {
         }
     }
 
-    /// A new column joins the pending save together with its summary and the mark that says it is stored; in a sparse
-    /// dimension the chunks at the heights that are new, unless a region has them from elsewhere meanwhile.
+    /// Adds a new column to the pending save, with its summary and the mark that it is stored. In a sparse dimension, adds the
+    /// new chunks, except those that a region has from elsewhere.
     pub fn save_generated(&mut self, pending: &mut SaveBatch, column: &Column, made: &HeightSet) {
         match self.is_sparse() {
-            // Those of air too: what is not stored was not generated.
+            // Chunks of air too, because an unstored chunk counts as not generated.
             true => {
                 let chunk = |y| ((self.id, column.pos().chunk(y)), column.chunk(y).cloned().unwrap_or_default());
                 pending.chunks.extend(self.unloaded(column.pos(), made).iter().map(chunk));
@@ -300,7 +300,7 @@ impl Dimension {
         }
     }
 
-    /// A new column is stored, and whoever waits for it can have it.
+    /// Notes that a new column is stored, and lets its holders have it.
     fn note_generated(&mut self, column: ColumnPos) {
         self.generation.generated += 1;
         self.generation.failures.forget(column);

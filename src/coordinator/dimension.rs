@@ -1,4 +1,4 @@
-//! A dimension as the coordinator knows it: its regionizer, its two graphs, and the states of its columns.
+//! A dimension in the coordinator: its regionizer, its two graphs, and the states of its columns.
 
 pub(super) mod column_state;
 mod columns;
@@ -35,27 +35,27 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use uuid::Uuid;
 
-/// What came of opening a dimension.
+/// The result of opening a dimension.
 pub enum Opening {
-    /// It is open; with the stored viewers in it.
+    /// The open dimension, and its stored viewers.
     Open(Box<Dimension>, Vec<storage::EntityRecord>),
-    /// Which columns the store has of it is to be found out before.
+    /// The stored graph is lost and must be rebuilt first.
     Lost(DimensionId),
 }
 
-/// A higher dimension is sparse: only what is near to viewers above and below is generated and loaded of a column.
+/// The maximum height in blocks of a dimension that is not sparse. In a sparse one, only the parts of a column that are near
+/// to viewers above and below are generated and loaded.
 pub(crate) const MAX_WHOLE_HEIGHT: i64 = 1 << 14;
 
-/// A dimension to be opened as soon as those of the same name are closed, and the store has a commit.
+/// A dimension that opens once those of the same name are closed and the store has a commit.
 pub struct Unopened {
     pub spec: DimensionSpec,
-    /// The commit.
+    /// The number of that commit.
     pub until: u64,
-    /// Then it is not opened: what is stored under its name is erased.
+    /// `true` if it is not opened after all, and everything stored under its name is erased.
     pub is_removed: bool,
 }
 
-/// All open dimensions.
 #[derive(Resource, Default)]
 pub struct Dimensions {
     pub open: BTreeMap<DimensionId, Dimension>,
@@ -64,11 +64,11 @@ pub struct Dimensions {
     pub unopened: Vec<Unopened>,
     /// The names of closed dimensions that are being erased from the store.
     pub removing: BTreeSet<String>,
-    /// Those that were closed to be erased. Their numbers are never given again.
+    /// Dimensions that were closed to be erased. Their ids are never used again.
     pub removed: BTreeSet<DimensionId>,
-    /// The names of dimensions whose stored columns are being searched for, and what ends the search.
+    /// The names of dimensions whose stored graphs are being rebuilt, each with the signal that stops it.
     pub rebuilding: BTreeMap<String, Stop>,
-    /// The names of those of which it has just been found out: it is not searched again at once.
+    /// The names of dimensions whose stored graphs were just rebuilt, so that a failure does not repeat it at once.
     pub rebuilt: BTreeSet<String>,
 }
 
@@ -77,7 +77,7 @@ impl Dimensions {
         self.open.get_mut(self.by_entity.get(&entity)?)
     }
 
-    /// What is kept of a region that is not away.
+    /// The slot of a region that is not away.
     pub fn slot(&self, dimension: DimensionId, region: RegionId) -> Option<&RegionSlot> {
         self.open.get(&dimension)?.regionizer.data(region)
     }
@@ -91,12 +91,12 @@ impl Dimensions {
         self.open.iter().flat_map(of).collect()
     }
 
-    /// How much time has passed in each, to be saved.
+    /// The clocks of all dimensions, for saving.
     pub fn clocks(&self) -> impl Iterator<Item = (DimensionId, Duration)> {
         self.open.iter().map(|(id, dimension)| (*id, dimension.time.now))
     }
 
-    /// Whether something is done in the store that a dimension of this name has to wait for, or is to be erased before.
+    /// Returns `true` if a dimension of this name must wait for work in the store, or is to be erased first.
     pub fn is_busy(&self, name: &str) -> bool {
         let is_to_go = |waiting: &Unopened| waiting.is_removed && waiting.spec.name == name;
         self.removing.contains(name) || self.rebuilding.contains_key(name) || self.unopened.iter().any(is_to_go)
@@ -107,88 +107,87 @@ pub struct Dimension {
     pub id: DimensionId,
     pub spec: DimensionSpec,
     pub regionizer: Regionizer<RegionSlot>,
-    /// Loaded or on its way. Claimed is what somebody holds and what has to be generated before.
+    /// Columns that are loaded or in flight. Held columns that must be generated first are claimed.
     pub resident: DistanceGraph,
-    /// What the store holds, the pending save included. Claimed is what is being generated, and what failed, until it is
-    /// tried again.
+    /// Columns in the store, including the pending save. Columns that are being generated are claimed; failed columns too, until
+    /// they are tried again.
     pub stored: DistanceGraph,
-    /// Columns of which other slabs may be wanted than before, if it is sparse.
+    /// Columns whose wanted slabs may have changed, if it is sparse.
     pub revised: BTreeSet<ColumnPos>,
     pub generation: GenerationState,
-    /// Columns that wait for another try and that nobody holds any more.
+    /// Columns that wait for another try and have lost their holders.
     pub left_failures: Vec<ColumnPos>,
-    /// Columns that are on order.
+    /// The number of columns on order.
     pub in_flight: usize,
-    /// Its last order.
+    /// The number of the last order.
     pub last_claim: u64,
-    /// Since the last look at what is on order.
+    /// `true` if viewers moved since the orders were last examined.
     pub has_moved_viewers: bool,
-    /// The coordinator's clock.
+    /// The time of the coordinator's clock.
     pub real_now: Duration,
-    /// What the viewers' discs cover, those that are loaded and those that are generated, until they change.
+    /// The areas of the viewers' discs for loading and for generating, cached until they change.
     pub coverage: Option<[Vec<Share>; 2]>,
-    /// How far loading and generating had come around the viewers when that was counted last.
+    /// How far loading and generating had come around the viewers at the last count.
     pub progress: Option<[Completion; 2]>,
     pub viewers: BTreeMap<Holder, ViewerState>,
-    /// What each may have loaded and generated.
+    /// The viewers' allowances.
     pub caps: ViewerCaps,
-    /// The viewers that may want something; `None` for all. A viewer that wants nothing is not asked again before something
-    /// changes: of thousands that have all they want, none is.
+    /// The viewers that may want something; `None` for all. A viewer that wants nothing is examined again only after a change, so
+    /// thousands of satisfied viewers cost nothing.
     pub wanting: Option<Vec<Holder>>,
-    /// How many holders want each column kept.
+    /// The number of holders of each column.
     pub holds: FxHashMap<ColumnPos, u32>,
-    /// Resident columns that nobody holds.
+    /// Resident columns without a holder.
     pub unneeded: BTreeSet<ColumnPos>,
-    /// Where each column is in its life.
+    /// The state of each column.
     pub columns: Columns,
-    /// Jobs that the store remembers and nobody took up yet.
+    /// Stored jobs that have not been resumed yet.
     pub stored_jobs: Vec<PregenerationEntry>,
-    /// Columns that jobs have generated for the store, and why one failed.
+    /// Columns that jobs generate for the store, each with the error if it failed.
     pub for_jobs: BTreeMap<ColumnPos, Option<ColumnError>>,
-    /// What its region worlds have in common.
+    /// The data that its region worlds share.
     pub ground: Arc<ColumnSource>,
     pub store: Arc<WorldStore>,
-    /// Columns that look different from afar than before.
+    /// Columns whose look from afar has changed.
     pub edited: Vec<ColumnPos>,
-    /// Columns of which more is to be ordered: regions have their blocks already.
+    /// Columns whose blocks regions already have, and whose other parts must be ordered.
     pub to_complete: Vec<ColumnPos>,
-    /// Entities on their way to columns that are not there yet.
+    /// Entities on their way to columns that are not loaded yet.
     pub transit: Transit,
-    /// Letters to columns that are not there yet.
+    /// Letters to columns that are not loaded yet.
     pub letters: BTreeMap<ColumnPos, Vec<Letter>>,
-    /// Where they go, and for which of these places ground is loaded now.
+    /// The places of these letters, and those for which ground is loaded now.
     pub letter_places: LetterPlaces,
-    /// What arrives for a region while it ticks.
+    /// Everything that arrives for a region while it ticks.
     pub waiting: SyncCell<FxHashMap<RegionId, Inbox>>,
     pub complaints: ColumnComplaints,
-    /// Columns that failed, one after the other, because the store did not work.
+    /// The number of columns in a row that failed because of a store outage.
     pub outages: u32,
-    /// After such failures, nothing is ordered before this time.
+    /// After such failures, no order is placed before this time.
     pub orders_rest_until: Duration,
-    /// Letters that a halted region kept for entities that come back, if they do, with columns that are read again.
+    /// Letters of a halted region to entities that may come back with reloaded columns.
     pub recalled: Vec<Letter>,
-    /// Viewers whose region halted, and the commit with which the store knows whether there is one like that.
+    /// Viewers whose region halted, each with the commit after which the store shows whether it still exists.
     pub orphans: Vec<(Uuid, u64)>,
     pub time: DimensionTime,
-    /// Some of its regions may be idle while others tick: paused, halted or slow by themselves.
+    /// `true` if some regions may be idle while others tick: paused, halted or slow.
     pub has_idle_regions: bool,
-    /// Regions that merged, and into which: until that has taken in what they held.
+    /// Merged regions, each with its absorber, until that one has taken over their contents.
     successors: FxHashMap<RegionId, RegionId>,
-    /// It is being saved and closed.
+    /// Set while it is being saved and closed.
     pub closing: Option<Closing>,
 }
 
-/// A dimension that is being closed.
 #[derive(Clone, Copy, Debug)]
 pub struct Closing {
-    /// What is stored of it is to be removed then.
+    /// `true` if its stored data is to be erased afterwards.
     pub remove: bool,
-    /// The commit with which everything of it is stored, once all of it has been handed out.
+    /// The commit that stores all of it, once everything has been handed out.
     pub until: Option<u64>,
 }
 
 impl Dimension {
-    /// Opens it as the store knows it.
+    /// Opens a dimension from the store.
     pub fn open(
         spec: DimensionSpec,
         store: &Arc<WorldStore>,
@@ -231,7 +230,7 @@ impl Dimension {
         Ok(Opening::Open(Box::new(dimension), viewers))
     }
 
-    /// One of which nothing is stored or loaded.
+    /// A dimension without stored or loaded columns.
     fn new(
         spec: DimensionSpec,
         regionizer: Regionizer<RegionSlot>,
@@ -284,17 +283,17 @@ impl Dimension {
         }
     }
 
-    /// Whether it is being closed: nothing new begins in it.
+    /// Returns `true` if it is being closed: nothing new begins in it.
     pub fn is_closing(&self) -> bool {
         self.closing.is_some()
     }
 
-    /// Whether some of its regions may not tick for a while.
+    /// Returns `true` if some of its regions may not tick for a while.
     pub fn may_be_idle(&self) -> bool {
         self.time.settings.paused || self.time.is_slow(None) || self.has_idle_regions
     }
 
-    /// In strict mode, regions can tell who owns what is not theirs.
+    /// In strict mode, updates the owners of all sections, which regions name in their errors.
     pub fn tell_owners(&self) {
         let Some(owners) = &self.ground.owners else { return };
         let regions = self.regionizer.regions();
@@ -307,25 +306,25 @@ impl Dimension {
         self.successors.insert(from, into);
     }
 
-    /// The region, and those that merged into it and are not reported as its own yet.
+    /// The region, and those that merged into it and are not yet reported as part of it.
     pub fn all_predecessors(&self, region: RegionId) -> Vec<RegionId> {
         let merged = self.successors.iter().filter(|(_, into)| **into == region).map(|(from, _)| *from);
         merged.chain([region]).collect()
     }
 
-    /// The region has taken in what it absorbed: all that was there is reported as its own.
+    /// Notes that the region has absorbed its merged regions, so that all their contents are reported as its own.
     pub fn note_absorbed(&mut self, into: RegionId) {
         self.successors.retain(|_, region| *region != into);
     }
 
-    /// The region that took over from this one, or this one, if it is not dead.
+    /// The region, or the one that absorbed it, unless it is dead.
     pub fn live_successor(&self, region: RegionId) -> Option<RegionId> {
         let region = self.successor(region);
         let state = self.regionizer.state(region)?;
         (state != RegionState::Dead).then_some(region)
     }
 
-    /// The region that took over from this one, or this one.
+    /// The region, or the one that absorbed it.
     pub fn successor(&self, region: RegionId) -> RegionId {
         self.successors.get(&region).copied().unwrap_or(region)
     }
@@ -343,18 +342,17 @@ impl Dimension {
         columns
     }
 
-    /// Whether its columns come and go in slabs of 16 chunks, and not as a whole.
+    /// Returns `true` if its columns come and go in slabs of 16 chunks instead of as a whole.
     pub fn is_sparse(&self) -> bool {
         self.ground.is_sparse
     }
 
-    /// The chunk heights of the dimension.
     pub fn chunk_heights(&self) -> Range<i64> {
         self.ground.chunk_heights.clone()
     }
 }
 
-/// The clock of a dimension as it was saved last. One that is damaged begins anew: nothing else hangs on it.
+/// The last saved clock of a dimension. A damaged clock starts anew, since nothing else depends on it.
 fn stored_clock(store: &WorldStore, id: DimensionId) -> Result<Duration, StoreError> {
     match store.clock(id) {
         Err(error) if error.is_damage() => {
@@ -365,7 +363,7 @@ fn stored_clock(store: &WorldStore, id: DimensionId) -> Result<Duration, StoreEr
     }
 }
 
-/// Which columns the store holds; `None` if what it says of that is lost or damaged.
+/// The stored graph; `None` if it is lost or damaged.
 fn stored_graph(store: &WorldStore, id: DimensionId) -> Result<Option<DistanceGraph>, StoreError> {
     if store.has_lost_tiles(id)? {
         return Ok(None);

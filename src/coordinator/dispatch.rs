@@ -16,10 +16,10 @@ use std::cmp::Reverse;
 use std::mem;
 use std::time::Duration;
 
-/// Full ticks handed over at a time for each region thread: one runs, one waits, the rest stays in the order of deadlines.
+/// The full ticks per region thread at a time: one runs, one waits, the others keep the order of deadlines.
 const TICKS_PER_THREAD: usize = 2;
 
-/// How often a region that waits for a coupled one is looked at, at least.
+/// The longest time between two looks at a region that waits for a coupled one.
 const HELD_AGAIN: Duration = Duration::from_millis(5);
 
 pub fn until_next_deadline(world: &mut World) -> Duration {
@@ -28,7 +28,7 @@ pub fn until_next_deadline(world: &mut World) -> Duration {
         return Duration::MAX;
     }
     if world.resource::<Saves>().holds_ticks() {
-        // So does a commit that ends.
+        // So does the end of a commit.
         return Duration::MAX;
     }
     let now = world.resource::<Clock>().began.elapsed();
@@ -55,7 +55,7 @@ pub fn dispatch(
         return;
     }
     if config.mode.is_lockstep() {
-        // Everything is due.
+        // In lockstep every region is due.
         deadlines.heap.clear();
         for region in dimensions.regions() {
             deadlines.begin_group(dimensions, &couplings, &mut saves, true, region);
@@ -79,13 +79,13 @@ pub fn dispatch(
     }
 }
 
-/// Ticks that are further away than this, on the coordinator's clock, leave a region idle until then. In lockstep everything
-/// ticks at once.
+/// The time until which a region counts as not idle: it is idle if its next tick is later, on the coordinator's clock. In
+/// lockstep no region is idle for its deadline.
 pub fn soon(config: &CoordinatorConfig, clock: &Clock) -> Duration {
     if config.mode.is_lockstep() { Duration::MAX } else { clock.now.saturating_add(LONG_WAIT) }
 }
 
-/// Regions that do not tick for a while are saved, take in columns and give them up all the same.
+/// Lets regions that do not tick for a while save, receive and give up columns all the same.
 pub fn tend_idle(
     config: Res<CoordinatorConfig>,
     clock: Res<Clock>,
@@ -120,13 +120,13 @@ pub fn tend_idle(
     deadlines.hand_over(&threads);
 }
 
-/// In lockstep every task that was started ends within the pass.
+/// In lockstep, waits until every started task has ended.
 pub fn finish_lockstep(mut inbound: ResMut<Inbound>, mut world: Surroundings) {
     if !world.config.mode.is_lockstep() {
         return;
     }
     loop {
-        // Only when all are back, they end in an order that is always the same.
+        // Once all are back, they end in an order that is always the same.
         let begun = world.deadlines.running.values().filter(|running| running.load > 0).count();
         let mut done = mem::take(inbound.tasks.get());
         done.extend(world.threads.regions.wait_for(begun.saturating_sub(done.len())));

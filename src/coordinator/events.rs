@@ -1,4 +1,4 @@
-//! What happens in the simulation, for the main world to hear of.
+//! The events of the simulation that the main world receives.
 
 use crate::coordinator::answers::question::{AskError, ChunkState};
 use crate::coordinator::arenas::arena::{ArenaError, ArenaOrder};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// Makes a message type of each event, and one type that can be any of them.
+/// Declares a message type for each event, and an enum of all events.
 macro_rules! events {
     ($($(#[$docs:meta])* $name:ident { $($(#[$field_docs:meta])* $field:ident: $type:ty),* $(,)? })*) => {
         $(
@@ -35,14 +35,14 @@ macro_rules! events {
             }
         )*
 
-        /// Something that happened.
+        /// An event of the simulation.
         #[derive(Clone, Debug)]
         pub enum WorldEvent {
             $($(#[$docs])* $name($name),)*
         }
 
         impl WorldEvent {
-            /// Makes the app's world ready for the messages.
+            /// Registers every event as a message of the app.
             pub fn register(app: &mut App) {
                 app$(.add_message::<$name>())*;
             }
@@ -64,93 +64,93 @@ events! {
         entity: Entity,
         /// Its number in the world.
         dimension: DimensionId,
-        /// Columns of it that the store holds.
+        /// The number of its columns in the store.
         stored_columns: u64,
-        /// Stored viewers that came back with it: entities of regions that hold ground loaded.
+        /// The number of stored viewers that came back with it: region entities that keep ground loaded.
         viewers: usize,
     }
     /// A dimension could not be opened.
     DimensionFailed {
         /// The dimension's entity.
         entity: Entity,
-        /// Why.
+        /// The reason.
         error: DimensionError,
     }
-    /// A column, or a part of one in a sparse dimension, could not be generated or loaded; it is tried again later, or set
-    /// aside.
+    /// A column could not be generated or loaded; in a sparse dimension, possibly only part of it. It is tried again
+    /// later, or set aside.
     ColumnFailed {
         /// Its dimension.
         dimension: DimensionId,
         /// The column.
         column: ColumnPos,
-        /// Why.
+        /// The reason.
         error: ColumnError,
-        /// How often it failed.
+        /// The number of failed attempts so far.
         attempts: u32,
-        /// It is not tried again before a `RetryColumns` asks for it. What is stored and cannot be read is never given up.
+        /// `true` if only a `RetryColumns` makes it try again. Stored columns that cannot be read are never given up.
         given_up: bool,
     }
-    /// A chunk that was stored and damaged was generated anew, since that is the
-    /// [setting](crate::plugin::TerranePlugin::with_damaged_ground_regenerated); what had been changed in it is lost.
+    /// A damaged stored chunk was generated anew, because the
+    /// [setting](crate::plugin::TerranePlugin::with_damaged_ground_regenerated) says so. Its changes are lost.
     GroundRegenerated {
         /// Its dimension.
         dimension: DimensionId,
         /// The chunk.
         chunk: ChunkPos,
-        /// What was wrong with it.
+        /// The damage.
         error: StoreError,
     }
-    /// A region came to be.
+    /// A region was created.
     RegionCreated {
         /// Its dimension.
         dimension: DimensionId,
         /// The new region.
         region: RegionId,
     }
-    /// A region became a part of another.
+    /// A region was merged into another.
     RegionMerged {
         /// Their dimension.
         dimension: DimensionId,
-        /// The region that is no more.
+        /// The region that was absorbed.
         from: RegionId,
-        /// The region that took over.
+        /// The region that absorbed it.
         into: RegionId,
     }
-    /// A region fell apart; it keeps its largest part.
+    /// A region was split. It keeps its largest part.
     RegionSplit {
         /// Its dimension.
         dimension: DimensionId,
-        /// The region.
+        /// The region that was split.
         from: RegionId,
-        /// The regions that its other parts became.
+        /// The regions of its other parts.
         into: Vec<RegionId>,
     }
-    /// A region is no more.
+    /// A region no longer exists.
     RegionDestroyed {
         /// Its dimension.
         dimension: DimensionId,
         /// The region.
         region: RegionId,
     }
-    /// A region's tick panicked: it does not tick any more, its last saved state stays. A `ControlRegion` restarts it.
-    /// What was handed over to it in that tick comes back or is told of by `LetterLost` and `BlockRefused`; what still
-    /// waited there waits for the restart.
+    /// A region's tick panicked. The region stops ticking and its last saved state stays; a `ControlRegion` restarts it.
+    /// Letters and edits that were delivered in that tick come back or are reported by `LetterLost` and `BlockRefused`.
+    /// Those that were still waiting wait for the restart.
     RegionHalted {
         /// Its dimension.
         dimension: DimensionId,
         /// The region.
         region: RegionId,
-        /// Why.
+        /// The reason.
         fault: Arc<RegionFault>,
     }
-    /// A halted region begins again from the store.
+    /// A halted region was restarted from the store.
     RegionRestarted {
         /// Its dimension.
         dimension: DimensionId,
         /// The region.
         region: RegionId,
     }
-    /// A region's task takes longer than the watchdog's limit. Told again each time that the limit is over.
+    /// A region's task takes longer than the watchdog's limit. Repeated each time the limit passes again.
     RegionHung {
         /// Its dimension.
         dimension: DimensionId,
@@ -158,44 +158,44 @@ events! {
         region: RegionId,
         /// The lowest of its columns.
         column: Option<ColumnPos>,
-        /// How long it has been running.
+        /// How long the task has been running.
         running_for: Duration,
-        /// The last marker that it passed: a step of ours, or the game's schedule that runs.
+        /// The last marker that the task passed: a step of the crate, or the game's schedule that is running.
         step: String,
-        /// Transient regions that wait for it.
+        /// The transient regions that wait for it.
         waiting: Vec<RegionId>,
     }
-    /// A message or a closure was dropped, and nobody waited for its return; or it came back to a region that is gone.
-    /// It is not handed to the main world in that region's place: what it says is for systems that may not be here.
+    /// A message or a closure was dropped, and its sender did not ask for its return or is a region that is gone. It does
+    /// not go to the main world instead, because its content is for systems that may not exist there.
     LetterLost {
-        /// The message's type, or that it was a closure.
+        /// The message's type, or a word for a closure.
         what: &'static str,
-        /// Where it was to go.
+        /// Its address.
         to: Address,
-        /// Why it could not.
+        /// The reason why it was not delivered.
         reason: Undeliverable,
     }
-    /// What was stored of a dimension is erased; its name can be given to a new one.
+    /// The stored data of a dimension was erased. Its name is free for a new dimension.
     DimensionRemoved {
-        /// The entity that it had.
+        /// The entity of the dimension.
         entity: Entity,
         /// Its name.
         name: String,
-        /// Entries of the store that were erased.
+        /// The number of store entries that were erased.
         entries: u64,
-        /// Why it could not be erased, if it could not. Asking for it again goes on with what is left.
+        /// The reason why erasing failed, if it did. A second request erases the rest.
         error: Option<WorkError>,
     }
-    /// A dimension was saved and closed; its name can be opened again.
+    /// A dimension was saved and closed. Its name can be opened again.
     DimensionClosed {
-        /// The entity that it had.
+        /// The entity of the dimension.
         entity: Entity,
         /// Its number in the world.
         dimension: DimensionId,
         /// Its name.
         name: String,
     }
-    /// A player is in the world: on [`StableId`](crate::simulation::StableId) `id`, where it was when it left.
+    /// A player is in the world, where it was when it left. Its [`StableId`](crate::simulation::StableId) is `id`.
     PlayerLoggedIn {
         /// Its name.
         name: String,
@@ -203,84 +203,84 @@ events! {
         id: Uuid,
         /// Its dimension.
         dimension: DimensionId,
-        /// Where it is.
+        /// Its position.
         block: BlockPos,
-        /// It has never been in the world before.
+        /// `true` if the player was never in the world before.
         is_new: bool,
     }
-    /// A player does not come into the world.
+    /// A player could not log in.
     LogInRefused {
         /// Its name.
         name: String,
-        /// Why not.
+        /// The reason.
         reason: LogInError,
     }
-    /// A player is in the world no more: it logged out, died, or its region halted. It can log in again.
+    /// A player left the world: it logged out, died, or its region halted. It can log in again.
     PlayerLoggedOut {
         /// Its name.
         name: String,
         /// Its stable id.
         id: Uuid,
     }
-    /// Everything that was unsaved when the `SaveWorld` with this number was sent is durable.
+    /// Everything that was unsaved when the `SaveWorld` of this number was sent is durable.
     WorldSaved {
         /// The number of the request.
         request: u64,
     }
-    /// The store could not write, which loses nothing since it is tried again; or a region halted before it could be
-    /// saved, which fails each `SaveWorld` that was under way.
+    /// The store could not write, which loses nothing because it tries again; or a region halted before it could be saved,
+    /// which fails every pending `SaveWorld`.
     SaveFailed {
-        /// Why.
+        /// The reason.
         error: SaveError,
-        /// The numbers of the requests that failed: no `WorldSaved` follows for them. None if the store is tried again.
+        /// The numbers of the failed requests, which get no `WorldSaved`. Empty if the store tries again.
         requests: Vec<u64>,
     }
-    /// Everything that was unsaved when the [`BackupWorld`](super::BackupWorld) with this number was sent is in a backup.
+    /// Everything that was unsaved when the [`BackupWorld`](super::BackupWorld) of this number was sent is in a backup.
     WorldBackedUp {
         /// The number of the request.
         request: u64,
         /// The number of the backup in its folder.
         number: u32,
-        /// The bytes that it restores. Backups in a folder share what they have in common.
+        /// The size of the restored world in bytes. Backups in the same folder share equal data.
         bytes: u64,
     }
     /// An arena was captured and stored.
     ArenaCreated {
         /// Its name.
         name: String,
-        /// What was captured, column by column.
+        /// The result of the capture, column by column.
         outcome: Arc<JobOutcome>,
     }
-    /// A revert of an arena has come to its end.
+    /// The revert of an arena has ended.
     ArenaReverted {
         /// Its name.
         name: String,
         /// How long it took.
         took: Duration,
-        /// What came of it, column by column.
+        /// The result of the restore, column by column.
         outcome: Arc<JobOutcome>,
-        /// Why not all of it is what it was; `None` if it is.
+        /// The reason why part of the arena was not reverted; `None` if all of it was.
         error: Option<ArenaError>,
     }
-    /// An arena and its snapshot are gone.
+    /// An arena and its snapshot were removed.
     ArenaRemoved {
         /// Its name.
         name: String,
     }
-    /// Something that was asked of an arena is not done.
+    /// An order for an arena was refused.
     ArenaRefused {
         /// Its name.
         name: String,
-        /// What was asked.
+        /// The refused order.
         order: ArenaOrder,
-        /// Why it is not done.
+        /// The reason.
         error: ArenaError,
     }
-    /// There is no backup for the [`BackupWorld`](super::BackupWorld) with this number.
+    /// The backup that the [`BackupWorld`](super::BackupWorld) of this number asked for failed.
     BackupFailed {
         /// The number of the request.
         request: u64,
-        /// Why.
+        /// The reason.
         error: SaveError,
     }
     /// Answers an [`AskOpacity`](super::AskOpacity).
@@ -291,37 +291,37 @@ events! {
         entity: Entity,
         /// The columns.
         batch: BatchPos,
-        /// Which of their blocks are opaque.
+        /// The opaque blocks of these columns.
         opacity: Result<Arc<BatchOpacity>, AskError>,
     }
     /// Answers an [`AskChunks`](super::AskChunks).
     ChunksAnswer {
-        /// Whose question it was.
+        /// The entity that asked.
         asker: Entity,
         /// The dimension's entity.
         entity: Entity,
-        /// What the chunks are; `None` for one that is not generated yet.
+        /// The states of the chunks; `None` for a chunk that is not generated yet.
         chunks: Vec<(ChunkPos, Result<Option<ChunkState>, AskError>)>,
     }
-    /// A [`ControlRegion`] that comes to nothing.
+    /// A [`ControlRegion`] was refused.
     ControlRefused {
-        /// What was asked for. A halt that waited for the end of a tick names the region of that tick.
+        /// The refused request. For a halt that waited for the end of a tick, it names the region of that tick.
         request: ControlRegion,
-        /// Why it is not done.
+        /// The reason.
         error: ControlError,
     }
-    /// A [`StepDimension`] that comes to nothing. A clock that runs makes its ticks anyway.
+    /// A [`StepDimension`] was refused. A running clock ticks regardless.
     StepRefused {
-        /// What was asked for.
+        /// The refused request.
         request: StepDimension,
-        /// Why it is not done.
+        /// The reason.
         error: ControlError,
     }
-    /// A [`SetBlock`] that could not be done.
+    /// A [`SetBlock`] was refused.
     BlockRefused {
-        /// What was asked for.
+        /// The refused request.
         request: SetBlock,
-        /// Why not.
+        /// The reason.
         error: BlockAccessError,
     }
 }

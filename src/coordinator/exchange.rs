@@ -1,7 +1,7 @@
-//! How the coordinator is told something, and what it shares with the main world. Neither ever waits.
+//! How messages reach the coordinator, and the data that it shares with the main world. Neither side ever waits.
 //!
-//! A request of the main world names the system of the coordinator that answers it. What was ordered from other threads
-//! comes back in the same way: as a function that is run in the coordinator's world.
+//! A request of the main world names the system of the coordinator that answers it. Results from other threads come back in
+//! the same way: as a function that runs in the coordinator's world.
 
 use super::published::Published;
 use super::streaming::pacing::FrameTimes;
@@ -19,9 +19,9 @@ use std::time::{Duration, Instant};
 /// Work in the coordinator's world.
 type Work = Box<dyn FnOnce(&mut World) + Send>;
 
-/// All that reaches the coordinator.
+/// An event that reaches the coordinator.
 pub enum Event {
-    /// It is done in the next pass, in the order in which it came.
+    /// Work for the next pass, in order of arrival.
     Do(Work),
     TasksDone(Arc<FinishedTasks>),
     ColumnsReady(ColumnsReady),
@@ -29,11 +29,11 @@ pub enum Event {
     Shutdown,
 }
 
-/// Tells the coordinator something, from any thread.
+/// Sends events to the coordinator, from any thread.
 #[derive(Clone)]
 pub struct Teller(Sender<Event>);
 
-/// The way to the coordinator, and its end there.
+/// Makes the channel to the coordinator.
 pub fn channel() -> (Teller, Inbound) {
     let (events, inbound) = unbounded();
     (Teller(events), Inbound::new(inbound))
@@ -45,12 +45,12 @@ impl Teller {
         let _ = self.0.send(event);
     }
 
-    /// Has `work` done in the coordinator's world, in its next pass.
+    /// Runs `work` in the coordinator's world, in its next pass.
     pub fn tell(&self, work: impl FnOnce(&mut World) + Send + 'static) {
         self.send(Event::Do(Box::new(work)));
     }
 
-    /// Has a system of the coordinator run with a request, in its next pass.
+    /// Runs a system of the coordinator with a request, in its next pass.
     pub fn request<T: Send + 'static, M: 'static>(
         &self,
         system: impl IntoSystem<In<T>, (), M> + Send + 'static,
@@ -64,7 +64,7 @@ impl Teller {
     }
 }
 
-/// What reached the coordinator and is not handled yet.
+/// Events that the coordinator has not handled yet.
 #[derive(Resource)]
 pub struct Inbound {
     events: Receiver<Event>,
@@ -81,14 +81,14 @@ impl Inbound {
         Self { events, work, tasks, columns: Vec::new(), commits: Vec::new(), is_shutting_down: false }
     }
 
-    /// Takes in all that is there.
+    /// Receives all waiting events.
     pub fn receive(&mut self) {
         while let Ok(event) = self.events.try_recv() {
             self.push(event);
         }
     }
 
-    /// Waits until something is there, and takes it in. `false` if nothing came until then, or nothing will come any more.
+    /// Waits for an event and receives it. Returns `false` if none came in time, or if none can come any more.
     pub fn wait_until(&mut self, until: Option<Instant>) -> bool {
         let event = match until {
             Some(until) => self.events.recv_deadline(until).ok(),
@@ -110,7 +110,7 @@ impl Inbound {
     }
 }
 
-/// Does what the coordinator was asked for, in the order in which that was sent.
+/// Runs the requested work in the order in which it was sent.
 pub fn do_work(world: &mut World) {
     for work in mem::take(world.resource_mut::<Inbound>().work.get()) {
         work(world);
@@ -123,7 +123,7 @@ pub struct MainLink {
     pub(super) teller: Teller,
     pub(super) published: Arc<Mutex<Published>>,
     pub(super) frames: Arc<FrameTimes>,
-    /// The number of the last job.
+    /// The id of the last job.
     pub(super) last_job: Arc<AtomicU64>,
 }
 
@@ -132,13 +132,13 @@ impl MainLink {
         Self { teller, published: Arc::default(), frames: Arc::default(), last_job: Arc::default() }
     }
 
-    /// For an app without a world: all requests are dropped.
+    /// A link for an app without a world; all requests are dropped.
     pub fn to_nowhere() -> Self {
         Self::new(channel().0)
     }
 
-    /// Has a system of the coordinator run with a request, in the coordinator's next pass, in the order of the calls. Once the
-    /// coordinator has ended, requests are dropped.
+    /// Runs a system of the coordinator with a request, in its next pass, in the order of the calls. After the coordinator has
+    /// ended, requests are dropped.
     pub(crate) fn request<T: Send + 'static, M: 'static>(
         &self,
         system: impl IntoSystem<In<T>, (), M> + Send + 'static,
@@ -147,12 +147,12 @@ impl MainLink {
         self.teller.request(system, request);
     }
 
-    /// Tells how long a frame of the main world took, without what it waited for the next one.
+    /// Notes how long a frame of the main world took, without the wait for the next one.
     pub fn note_frame(&self, took: Duration) {
         self.frames.note(took);
     }
 
-    /// Takes what was published, unless the coordinator is writing to it at this moment: then the next frame does.
+    /// Takes the published changes, unless the coordinator is writing to them at this moment; then the next frame takes them.
     pub fn take_published(&self) -> Option<Published> {
         let mut published = match self.published.try_lock() {
             Ok(published) => published,

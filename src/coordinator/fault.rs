@@ -1,4 +1,4 @@
-//! A fault stays where it happens: a region that panics halts, one that hangs is named.
+//! Keeps faults local: a region that panics halts, and a region that hangs is reported.
 
 pub(super) mod panic;
 pub(super) mod region_fault;
@@ -28,19 +28,19 @@ use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// What is known of a region's task that panicked.
+/// A region's task that panicked.
 struct Fallen {
-    /// Regions that it was to absorb and had not yet, and their columns: they are as they were.
+    /// Regions that it was to absorb and had not absorbed yet, and their columns, which are unchanged.
     absorbed: Vec<RegionId>,
     kept: FxHashSet<ColumnPos>,
     /// Entities that had not arrived yet.
     travelling: FxHashSet<Uuid>,
-    /// The columns that the world had.
+    /// The columns that the region's world had.
     had: FxHashSet<ColumnPos>,
 }
 
 impl Fallen {
-    /// `worlds` and `inbox` were only on their way into the world.
+    /// `worlds` and `inbox` had not entered the world yet.
     fn new(worlds: &[RegionWorld], inbox: &Inbox, had: FxHashSet<ColumnPos>) -> Self {
         Self {
             absorbed: worlds.iter().map(|world| world.region()).collect(),
@@ -51,7 +51,7 @@ impl Fallen {
     }
 }
 
-/// Names the regions whose task takes too long, each time that the limit is over again.
+/// Reports the regions whose task takes too long, each time the limit passes again.
 pub fn watch(
     config: Res<CoordinatorConfig>,
     dimensions: Res<Dimensions>,
@@ -78,8 +78,8 @@ pub fn watch(
 }
 
 impl Surroundings<'_> {
-    /// A region's task panicked: its world is gone, its columns are held, and what was only on its way into it waits. Gives
-    /// the parts of a split that are whole.
+    /// Handles a panic of a region's task: its world is gone, its columns are held, and everything on its way into it waits.
+    /// Returns the parts of a split that are whole.
     pub fn fall(
         &mut self,
         id: DimensionId,
@@ -93,7 +93,7 @@ impl Surroundings<'_> {
         let mut whole = Vec::new();
         match outbox {
             Some(outbox) => {
-                // All that the region had is handed out.
+                // The region had handed out everything.
                 whole = self.route(id, region, outbox);
                 self.saves.gone(id, region);
             }
@@ -101,7 +101,7 @@ impl Surroundings<'_> {
         }
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return whole };
         let fallen = Fallen::new(&worlds, &inbox, columns);
-        // What was on its way to them went with the task.
+        // Anything on its way to these worlds is lost with the task.
         worlds.iter().flat_map(|world| world.columns()).for_each(|column| dimension.correct_slabs(column));
         dimension.has_idle_regions = true;
         let lost = dimension.forget_entities(region, &fallen, &mut self.directory);
@@ -116,21 +116,21 @@ impl Surroundings<'_> {
         slot.halted = Some(Halted { holds_others: self.config.faults == RegionFaults::HaltNeighbors, fault });
         dimension.lose_columns(region, &fallen, &self.saves);
         for part in parts.iter().filter(|part| whole.iter().all(|(other, _)| other != *part)) {
-            // In the middle of a split: the part goes on with what the store has.
+            // The panic was in the middle of a split: the part goes on from the store.
             let columns = dimension.columns_of(*part);
             dimension.lose(*part, columns, &fallen, &self.saves, Columns::lose);
         }
         let until = self.saves.stored_with();
         self.saves.request_commit();
         dimension.orphans.extend(viewers.into_iter().map(|viewer| (viewer, until)));
-        // Those that were to be absorbed go on in its place.
+        // The worlds that were to be absorbed take its place.
         slot.parked.get().worlds.extend(worlds);
         let elsewhere = dimension.let_wait(region, slot, inbox);
         elsewhere.into_iter().for_each(|letter| self.post.send(letter));
         for (letter, reason) in undelivered {
             self.post.give_back(letter, reason);
         }
-        // Edits that had been made in the tick that is undone, or that came in meanwhile.
+        // Refuses edits that were made in the undone tick, or that came in the meantime.
         if let Some(waiting) = dimension.waiting.get().get_mut(&region) {
             edits.append(&mut waiting.edits);
         }
@@ -138,7 +138,7 @@ impl Surroundings<'_> {
         whole
     }
 
-    /// What was asked to be saved, and the region had not handed out, is lost.
+    /// Fails the saves that were requested and that the region had not handed out.
     fn fail_requests(&mut self, id: DimensionId, region: RegionId) {
         let requests = self.saves.halted(id, region);
         if !requests.is_empty() {
@@ -146,8 +146,8 @@ impl Surroundings<'_> {
         }
     }
 
-    /// Halts the regions that were ordered to, as a panic would, as soon as they are back: each that was asked for, or its
-    /// successor. Those that were to be restarted then are.
+    /// Halts the regions that were ordered to halt, like a panic, once their tick has ended; for an absorbed region its
+    /// successor. Also carries out the restarts that waited for these halts.
     pub fn halt_ordered(&mut self) {
         for request in mem::take(&mut self.deadlines.to_halt) {
             let id = request.dimension;
@@ -171,7 +171,7 @@ impl Surroundings<'_> {
                 continue;
             };
             let parked = mem::take(slot.parked.get());
-            // As after a panic, the worlds are gone; what has not entered them yet, or waits in them, waits.
+            // As after a panic, the worlds are gone; everything that has not entered them, or waits in them, keeps waiting.
             let mut salvage = Salvage::default();
             for mut world in parked.worlds {
                 salvage.append(world.salvage(region));
@@ -186,9 +186,9 @@ impl Surroundings<'_> {
 }
 
 impl Dimension {
-    /// What was on its way into a region that halted waits there. Gives the letters to what is another region's by now.
+    /// Keeps the inbox of a halted region waiting. Returns the letters whose place belongs to another region by now.
     fn let_wait(&mut self, region: RegionId, slot: &mut RegionSlot, mut inbox: Inbox) -> Vec<Letter> {
-        // The world knew them; the next one will have to be told.
+        // The lost world knew them; the next one must be told.
         inbox.sections = self.regionizer.sections(region).collect();
         let elsewhere = |letter: &mut Letter| {
             let column = letter.column().map(|(_, column)| column);
@@ -199,10 +199,10 @@ impl Dimension {
         elsewhere
     }
 
-    /// The blocks of a region went with its world: they are read again when it lives again.
+    /// Marks a region's columns as lost with its world; they are read again when it restarts.
     fn lose_columns(&mut self, region: RegionId, fallen: &Fallen, saves: &Saves) {
         let columns = self.columns_of(region);
-        // What it was asked to give up it still has, and nobody else will ask again.
+        // The region still has the columns that it was asked to give up, and nothing will ask again.
         let is_leaving = |column: &&ColumnPos| self.columns.is_leaving(**column);
         let leaving: Vec<_> = columns.iter().filter(is_leaving).copied().collect();
         leaving.into_iter().for_each(|column| self.keep(column));
@@ -213,8 +213,8 @@ impl Dimension {
         self.lose(region, columns, fallen, saves, Columns::halt);
     }
 
-    /// Notes the columns that are lost, with the commit that the store must have before they are read again: what left the region
-    /// before must not come back a second time.
+    /// Notes the lost columns with the commit that the store must have before they are read again. Otherwise entities that had
+    /// left the region would come back as duplicates.
     fn lose(
         &mut self,
         region: RegionId,
@@ -226,8 +226,8 @@ impl Dimension {
         let until = saves.stored_with();
         columns.retain(|column| !fallen.kept.contains(column));
         if let Some(waiting) = self.waiting.get().get_mut(&region) {
-            // What came for a column that the world had is as old as when it was read, and the world may have saved it
-            // since. What came for another one is all that there is.
+            // A column that came for one that the world had is as old as its read, and the world may have saved it since. Any
+            // other column that came is the only copy.
             let is_all = |column: &Column| match (self.columns.heights(column.pos()), column.loaded()) {
                 (Some(known), Some(loaded)) => loaded.contains_all(&known.loaded),
                 _ => true,
@@ -241,7 +241,7 @@ impl Dimension {
         }
     }
 
-    /// What the world is told of a panic.
+    /// Completes the fault and logs it.
     fn name_fault(&self, region: RegionId, fault: RegionFault, is_ordered: bool) -> Arc<RegionFault> {
         let id = self.id;
         let RegionFault { reason, location, system, .. } = &fault;
@@ -256,9 +256,9 @@ impl Dimension {
         Arc::new(RegionFault { column, ..fault })
     }
 
-    /// Those that the store has come back with a restart; nobody could take away the mirrors of the others.
+    /// Forgets the region's entities. Stored ones come back with a restart; mirrors of the others would never be removed.
     fn forget_entities(&mut self, region: RegionId, fallen: &Fallen, directory: &mut Directory) -> Vec<Uuid> {
-        // Those that it absorbed in this tick are still known under their old regions.
+        // Entities that it absorbed in this tick are still listed under their old regions.
         let mut regions = self.all_predecessors(region);
         regions.retain(|region| !fallen.absorbed.contains(region));
         let mut travelling = fallen.travelling.clone();
@@ -273,7 +273,7 @@ impl Dimension {
         })
     }
 
-    /// Forgets a column of a halted region as soon as the store has what was saved of it. Says whether it is gone.
+    /// Forgets a column of a halted region once the store has its saved changes. Returns `true` if the column is gone.
     pub fn let_go_halted(
         &mut self,
         region: RegionId,
@@ -287,7 +287,7 @@ impl Dimension {
         let Some(slot) = self.regionizer.data_mut(region) else { return false };
         let until = match self.columns.get(column) {
             Some(ColumnState::Halted { until, .. }) => until,
-            // It came for the region when that had halted.
+            // It came after the region halted.
             _ => {
                 let until = saves.stored_with();
                 self.columns.halt(column, until);
@@ -300,11 +300,11 @@ impl Dimension {
         }
         let mut astray = slot.parked.get().inbox.split_off(|waited| waited == column);
         if is_last {
-            // The region goes with it.
+            // The region goes with its last column.
             astray.letters.append(&mut slot.parked.get().inbox.letters);
         }
         self.forget(column, publisher);
-        // Whoever comes here again begins with what the store has.
+        // A new region here begins from the store.
         if is_last
             && let Some(slot) = self.regionizer.try_begin_tick(region)
             && let Err(error) = self.regionizer.end_tick(region, slot)

@@ -1,4 +1,4 @@
-//! The coordinator's own thread, and what keeps it running.
+//! The coordinator's thread, and the handle that keeps it running.
 
 use crate::coordinator::config::CoordinatorConfig;
 use crate::coordinator::exchange::{Event, Inbound, MainLink};
@@ -12,7 +12,7 @@ use std::mem;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Keeps the coordinator running; dropping it saves everything and ends it.
+/// Keeps the coordinator running. Dropping it saves everything and ends the coordinator.
 #[derive(Resource)]
 pub struct CoordinatorHandle {
     home: Home,
@@ -21,13 +21,13 @@ pub struct CoordinatorHandle {
 
 enum Home {
     Thread(JoinHandle<()>),
-    /// In lockstep: boxed, since a `SubApp` is large.
+    /// In lockstep. Boxed because a `SubApp` is large.
     Inline(Box<SyncCell<SubApp>>),
     Ended,
 }
 
 impl CoordinatorHandle {
-    /// Moves the coordinator to where it runs: a thread of its own, or in here for lockstep.
+    /// Moves the coordinator to its own thread, or into the handle in lockstep.
     pub fn start(mut app: SubApp, link: MainLink) -> io::Result<Self> {
         if app.world().resource::<CoordinatorConfig>().mode.is_lockstep() {
             return Ok(Self { home: Home::Inline(Box::new(SyncCell::new(app))), link });
@@ -67,7 +67,7 @@ impl Drop for CoordinatorHandle {
     }
 }
 
-/// How long the coordinator sleeps at most; statistics and autosave need no more.
+/// The longest sleep of the coordinator; statistics and autosave need no more.
 const LONGEST_SLEEP: Duration = Duration::from_millis(50);
 
 fn run(app: &mut SubApp) {

@@ -1,9 +1,9 @@
-//! Jobs: captures, restores, pre-generations and far views. All of them begin, take turns, are paused, cancelled and told of on one
-//! path.
+//! Jobs: captures, restores, pre-generations and far views. All of them begin, take turns, pause, are cancelled and report
+//! in the same way.
 //!
-//! [`Jobs`] hands a job to the coordinator, from any world or thread; [`JobBook`] has all of them. In each pass
-//! [`work_on_jobs`] has every job take in what came of its work, gives those whose turn it is their share of the room that
-//! viewers leave, ends what has come to its end, and tells the main world and the store how far the others are.
+//! [`Jobs`] hands a job to the coordinator, from any world or thread; [`JobBook`] has all jobs. In each pass
+//! [`work_on_jobs`] lets every job receive its results, shares the room that viewers leave among the jobs whose turn it is,
+//! ends finished jobs, and reports the progress of the others to the main world and the store.
 
 mod entry;
 pub(super) mod job;
@@ -37,14 +37,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Columns that may be on order for each generation thread, unless a setting says otherwise.
+/// Columns that may be on order for each generation thread by default.
 const IN_FLIGHT_PER_THREAD: usize = 64;
 
-/// Begins jobs and controls them, and creates, reverts and removes arenas, from the main world, from a region's systems or from any
-/// thread: a resource in each of these worlds, to be cloned.
+/// Begins and controls jobs, and creates, reverts and removes arenas: a resource of the main world and of every region,
+/// which can be cloned for any thread.
 ///
-/// Each job has an entity with a [`Job`](crate::view::Job) and its [`JobProgress`](crate::view::JobProgress) in the main world as long
-/// as it lasts.
+/// Each job has an entity in the main world with a [`Job`](crate::view::Job) and its
+/// [`JobProgress`](crate::view::JobProgress) while it exists.
 #[derive(Resource, Clone)]
 pub struct Jobs {
     pub(super) teller: Teller,
@@ -62,22 +62,22 @@ impl Jobs {
         self.begin(|book, id, _| book.transfer_entry(id, SnapshotOrder::Restore(restore)))
     }
 
-    /// Begins what was spawned in the main world.
+    /// Begins a pre-generation that was spawned in the main world.
     pub(crate) fn pregenerate(&self, order: Pregeneration) -> JobId {
         self.begin(move |_, id, _| Entry::pregeneration(id, order))
     }
 
-    /// Begins to tell a listener what ground looks like.
+    /// Begins a far view for a listener.
     pub(crate) fn listen(&self, view: FarView, at: Option<(Entity, ColumnPos)>) -> JobId {
         self.begin(move |_, id, now| Entry::far_view(id, Listener::new(view, at, now)))
     }
 
-    /// Has something done with a listener.
+    /// Runs `tell` on a listener.
     pub(crate) fn to_listener(&self, job: JobId, tell: impl FnOnce(&mut Listener) + Send + 'static) {
         self.teller.tell(move |world| _ = world.resource_mut::<JobBook>().listener(job).map(tell));
     }
 
-    /// Tells a job what to do.
+    /// Gives a job an order.
     pub fn control(&self, job: JobId, order: JobOrder) {
         self.teller.tell(move |world| world.resource_mut::<JobBook>().control(job, order));
     }
@@ -99,31 +99,30 @@ impl Jobs {
 }
 
 impl MainLink {
-    /// Begins jobs.
+    /// The handle that begins jobs.
     pub fn jobs(&self) -> Jobs {
         Jobs { teller: self.teller.clone(), last: self.last_job.clone() }
     }
 }
 
-/// All jobs.
 #[derive(Resource)]
 pub struct JobBook {
     handle: Jobs,
     entries: BTreeMap<JobId, Entry>,
-    /// The last number under which a pre-generation of each dimension was stored.
+    /// The last number of a stored pre-generation, by dimension.
     numbers: BTreeMap<DimensionId, u64>,
-    /// Restores are remembered in there; `None` if nothing is remembered.
+    /// The folder of restore records; `None` if restores are not recorded.
     records: Option<RestoreRecords>,
-    /// The records of restores that are done and not saved, as far as nobody was asked to save them.
+    /// The records of finished restores that are not saved yet, and for which no save was requested.
     pub done: Vec<PathBuf>,
-    /// When that is asked for.
+    /// The earliest time of the next such request.
     save_at: Duration,
-    /// The jobs that came to their end in this pass.
+    /// The jobs that ended in this pass.
     pub ended: Vec<JobStatus>,
 }
 
 impl JobBook {
-    /// Takes up the restores that earlier sessions did not end.
+    /// Resumes the unfinished restores of earlier sessions.
     pub fn open(handle: Jobs, records: Option<(RestoreRecords, Vec<Record>)>, store: &WorldStore) -> Self {
         let (records, found) = records.unzip();
         let (entries, numbers, done, ended) = Default::default();
@@ -143,7 +142,6 @@ impl JobBook {
         book
     }
 
-    /// Begins a capture or a restore.
     pub fn start(&mut self, order: SnapshotOrder) -> JobId {
         let id = self.handle.next_id();
         let entry = self.transfer_entry(id, order);
@@ -161,7 +159,7 @@ impl JobBook {
         Entry::transfer(id, order, record)
     }
 
-    /// A restore that was cut short goes on when its dimension is open.
+    /// Resumes an interrupted restore once its dimension is open.
     fn resume(&mut self, record: Record) {
         let order = SnapshotOrder::Restore(record.restore.clone());
         let id = self.handle.next_id();
@@ -183,19 +181,19 @@ impl JobBook {
         self.entries.get_mut(&id)?.listener()
     }
 
-    /// Whether a restore needs what is stored there, or will when it goes on.
+    /// Returns `true` if a restore needs the snapshot in the folder, now or when it resumes.
     pub fn restores_from(&self, folder: &Path) -> bool {
         self.entries
             .values()
             .any(|entry| matches!(&entry.work, Work::Transfer(transfer) if transfer.restores_from(folder)))
     }
 
-    /// Records of restores that are done, to be removed when all is saved.
+    /// The records of finished restores, to be removed when everything is saved.
     pub fn take_done(&mut self) -> impl Iterator<Item = SaveRequest> {
         mem::take(&mut self.done).into_iter().map(SaveRequest::Restore)
     }
 
-    /// The pre-generations of open dimensions: those that the store remembers go on, and new ones get their numbers.
+    /// Resumes the stored pre-generations of open dimensions, and numbers new ones.
     fn begin_sweeps(&mut self, dimensions: &mut Dimensions, saves: &mut Saves) {
         for (id, dimension) in dimensions.open.iter_mut().filter(|(_, open)| !open.is_closing()) {
             for (number, stored) in mem::take(&mut dimension.stored_jobs) {
@@ -224,8 +222,8 @@ impl JobBook {
         }
     }
 
-    /// The job for what the store remembers: the one that it was before its dimension was closed, one that the game wants of the
-    /// same area, or a new one.
+    /// The job of a stored pre-generation: the one from before its dimension was closed, a new request of the game for the same
+    /// area, or a new job.
     fn stored_sweep(&mut self, place: (DimensionId, u64), order: Pregeneration) -> &mut Entry {
         let find = |is_it: &dyn Fn(&sweep::Sweep) -> bool| {
             let found = self.entries.iter().find(|(_, entry)| entry.sweep().is_some_and(is_it));
@@ -234,14 +232,14 @@ impl JobBook {
         let before = find(&|sweep| sweep.place == Some(place));
         let wanted = find(&|sweep| sweep.place.is_none() && sweep.order == order);
         let id = wanted.or(before).unwrap_or_else(|| self.handle.next_id());
-        // The game wants it anew: that is the same job, and what it was told before still counts.
+        // The game's new request is the same job, and its earlier orders still apply.
         let replaced = before.filter(|before| *before != id).and_then(|before| self.entries.remove(&before));
         let entry = self.entries.entry(id).or_insert_with(|| Entry::pregeneration(id, order));
         replaced.into_iter().for_each(|replaced| entry.take_over(&replaced));
         entry
     }
 
-    /// What is stored of a dimension is erased: its pre-generations end, and restores do not wait for it any more.
+    /// Ends the pre-generations of an erased dimension, and the restores that wait for it.
     pub fn end_jobs_of(
         &mut self,
         id: DimensionId,
@@ -259,8 +257,7 @@ impl JobBook {
         }
     }
 
-    /// The jobs take in what came of that which they asked for; in lockstep in the same order on every machine, whichever region
-    /// was first.
+    /// Hands the answers of the regions to their jobs; in lockstep in the same order on every machine.
     fn take_answers(&mut self, world: &mut Surroundings, answers: &mut Answers) {
         let now = world.clock.now;
         for (id, take) in mem::take(&mut answers.elsewhere) {
@@ -277,7 +274,7 @@ impl JobBook {
         }
         note_edits(world, self.entries.values_mut().filter_map(Entry::listener));
         for (id, entry) in &mut self.entries {
-            // Also one that is paused: the place that it knows may be another one when it goes on.
+            // Paused jobs too, since their place may be another one when they resume.
             entry.listener().into_iter().for_each(|listener| listener.move_on(*id, world));
             if let Work::Sweep(sweep) = &mut entry.work
                 && let Some((id, _)) = sweep.place
@@ -288,7 +285,7 @@ impl JobBook {
         }
     }
 
-    /// Says which jobs run in this pass.
+    /// Decides which jobs run in this pass.
     fn give_turns(&mut self, world: &Surroundings) {
         let is_open = |id| world.dimensions.open.get(&id).is_some_and(|open| !open.is_closing());
         let (most, mut running) = (world.config.snapshots.jobs.max(1), BTreeMap::new());
@@ -300,14 +297,14 @@ impl JobBook {
         }
     }
 
-    /// Lets the jobs that have a turn work; gives those that have come to their end.
+    /// Lets the jobs that have a turn work. Returns those that ended.
     fn work(&mut self, world: &mut Surroundings) -> Vec<Entry> {
         let turns = self.entries.values_mut().filter(|entry| entry.has_turn());
         let (mut sharing, others): (Vec<&mut Entry>, Vec<_>) = turns.partition(|entry| entry.takes_room());
         let mut sharers = sharing.len();
         let mut room = if sharers == 0 { 0 } else { room_for_jobs(world) };
         if sharers > 0 {
-            // The first one gets the remainder; it is another one in each pass.
+            // The first job gets the remainder; it is a different job in each pass.
             sharing.rotate_left((world.orders.pass % sharers as u64) as usize);
         }
         let mut over = Vec::new();
@@ -321,11 +318,10 @@ impl JobBook {
         over.into_iter().filter_map(|id| self.entries.remove(&id)).collect()
     }
 
-    /// A job is over.
     fn end(&mut self, mut entry: Entry, world: &mut Surroundings) {
         let status = entry.end(&mut world.dimensions, &mut world.saves);
         if let Work::Transfer(transfer) = &mut entry.work {
-            // A capture that was cut short has its watch still.
+            // An interrupted capture still has its watch.
             drop(world.directory.sightings.end(entry.job.id));
             if let Some(record) = transfer.take_record() {
                 match status.outcome.as_ref().and_then(|outcome| outcome.error.as_ref()) {
@@ -342,13 +338,13 @@ impl JobBook {
     }
 }
 
-/// Columns that may be ordered for the store now. If viewers have as much on order as they may, they want more.
+/// The number of columns that may be ordered for the store now; none while viewers use up their limit, as they want more.
 fn room_for_jobs(world: &Surroundings) -> usize {
     let Surroundings { config, orders, saves, dimensions, .. } = world;
     if saves.is_behind() || orders.room(dimensions.in_flight_for_jobs()).generate == 0 {
         return 0;
     }
-    // In lockstep the same on every machine.
+    // In lockstep the number is the same on every machine.
     let threads = if config.mode.is_lockstep() { 1 } else { config.generation_threads.max(1) };
     let usual = IN_FLIGHT_PER_THREAD * threads;
     config.pregeneration_in_flight.unwrap_or(usual).max(1).saturating_sub(orders.in_flight())
@@ -361,7 +357,7 @@ impl Dimensions {
     }
 }
 
-/// The jobs take in what came of their work, order more, and are told of.
+/// Lets the jobs receive their results, order more and report.
 pub fn work_on_jobs(mut world: Surroundings, mut book: ResMut<JobBook>, mut answers: ResMut<Answers>) {
     let (world, book) = (&mut world, &mut *book);
     book.begin_sweeps(&mut world.dimensions, &mut world.saves);
@@ -376,7 +372,7 @@ pub fn work_on_jobs(mut world: Surroundings, mut book: ResMut<JobBook>, mut answ
             world.publisher.job(status);
         }
     }
-    // Once in a period for all: a save asks every region.
+    // One save per period for all, because a save asks every region.
     let now = world.clock.now;
     if !book.done.is_empty() && now >= book.save_at {
         book.save_at = now.saturating_add(world.config.autosave_period);
@@ -384,7 +380,7 @@ pub fn work_on_jobs(mut world: Surroundings, mut book: ResMut<JobBook>, mut answ
     }
 }
 
-/// The next session goes on where this one ends.
+/// Saves the jobs for the next session.
 pub fn keep_jobs(mut book: ResMut<JobBook>, mut dimensions: ResMut<Dimensions>, mut saves: ResMut<Saves>) {
     book.begin_sweeps(&mut dimensions, &mut saves);
     book.entries.values().for_each(|entry| entry.save(&mut dimensions, &mut saves));

@@ -1,4 +1,4 @@
-//! Puts what changed where the main world takes it.
+//! Publishes changes for the main world.
 
 use super::events::{BlockRefused, WorldEvent};
 use super::far_view::news::FarNews;
@@ -19,17 +19,17 @@ use std::sync::{Arc, Mutex, TryLockError};
 use std::time::Duration;
 use uuid::Uuid;
 
-/// What changed since the main world's side could be reached last.
+/// The changes since the last successful handover to the main world.
 #[derive(Resource)]
 pub struct Publisher {
     news: Published,
     shared: Arc<Mutex<Published>>,
-    /// The columns and the mirrors that the main world was told of, and not that they are gone.
+    /// The columns and the mirrors that the main world knows.
     columns: FxHashSet<(DimensionId, ColumnPos)>,
     mirrors: FxHashSet<Uuid>,
-    /// Edits that were not made, to be logged: the game may not listen.
+    /// Refused edits, for the log, since the game may not listen.
     pub refused: Tally,
-    /// What is counted over the whole run.
+    /// The counts over the whole run.
     pub totals: Totals,
 }
 
@@ -55,7 +55,7 @@ impl Publisher {
         self.news.far_views.push_back(update);
     }
 
-    /// The app ends with what a region panicked with.
+    /// Ends the app with a region's panic.
     pub fn panic(&mut self, payload: Box<dyn Any + Send>) {
         self.news.panic.get_or_insert_with(|| SyncCell::new(payload));
     }
@@ -64,14 +64,14 @@ impl Publisher {
         self.news.panic.take().map(SyncCell::to_inner)
     }
 
-    /// Edits of columns that no region has any more.
+    /// Refuses edits of columns that no region owns any more.
     pub fn refuse_all(&mut self, now: Duration, edits: impl IntoIterator<Item = SetBlock>) {
         for request in edits {
             self.refuse(now, request, BlockAccessError::OutsideRegion(request.position));
         }
     }
 
-    /// An edit that is not made.
+    /// Refuses an edit.
     pub fn refuse(&mut self, now: Duration, request: SetBlock, error: BlockAccessError) {
         self.refused.note(now, error);
         self.event(BlockRefused { request, error });
@@ -81,7 +81,7 @@ impl Publisher {
         self.news.jobs.insert(status.job.id, status);
     }
 
-    /// How an arena is; without a status it is gone.
+    /// Publishes the status of an arena; `None` means that it was removed.
     pub fn arena(&mut self, arena: Arena, status: Option<ArenaStatus>) {
         self.news.arenas.insert(arena.name.clone(), (arena, status));
     }
@@ -128,7 +128,7 @@ impl Publisher {
         }
     }
 
-    /// Never waits: what cannot be handed over now is handed over with the next pass.
+    /// Hands over the changes without waiting: if that is not possible now, the next pass does it.
     pub fn hand_over(&mut self) {
         if self.news.is_empty() {
             return;

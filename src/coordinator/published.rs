@@ -1,4 +1,4 @@
-//! What the main world is told: the newest state of what changed.
+//! The newest state of everything that changed, for the main world.
 
 use super::events::WorldEvent;
 use super::far_view::news::FarNews;
@@ -16,29 +16,29 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// A published column as it is now.
+/// The current state of a published column.
 #[derive(Clone, Debug)]
 pub enum ColumnUpdate {
-    /// It is loaded.
+    /// The column is loaded.
     Loaded {
         /// Its blocks.
         blocks: Column,
-        /// The main world was never told of it, or that it was unloaded since.
+        /// `true` if the main world does not know of the column, or received its unloading last.
         is_new: bool,
     },
-    /// It is loaded, and other parts of it than before.
+    /// The column stays loaded, with other parts of it than before.
     Changed {
-        /// The chunk heights that are not loaded any more, or have come anew since.
+        /// The chunk heights that were unloaded, or reloaded since.
         lost: HeightSet,
-        /// The part that has come.
+        /// The part that was loaded.
         gained: Column,
     },
-    /// It is not loaded any more.
+    /// The column is not loaded any more.
     Unloaded,
 }
 
 impl ColumnUpdate {
-    /// Whether what is known of the chunk at this height from before counts no more.
+    /// Returns `true` if the update replaces everything known of the chunk at this height.
     fn replaces(&self, height: i64) -> bool {
         match self {
             Self::Loaded { .. } | Self::Unloaded => true,
@@ -47,44 +47,44 @@ impl ColumnUpdate {
     }
 }
 
-/// What changed since the main world looked last: state, not a stream. What came and went since then is not told at all.
-/// So however long the main world stalls, what waits for it is bounded: the newest state of what is loaded and mirrored
-/// now, a word for each column and mirror that it still has and that is gone, and for the events a queue. Events that do not fit
-/// in it are dropped and counted. Letters are bounded where they are sent, and what is too much comes back.
+/// The changes since the main world looked last, as states and not as a stream. Things that came and went in between are
+/// left out. So the waiting data is bounded however long the main world stalls: the newest state of everything loaded and
+/// mirrored, one entry for each column and mirror that the main world must remove, and a queue of events. Events that do
+/// not fit into the queue are dropped and counted. Letters are limited at their sender, and excess letters come back.
 ///
-/// As a resource of the main world: what that has taken and not applied yet.
+/// As a resource of the main world: the changes that it has fetched and not applied yet.
 #[derive(Resource, Default)]
 pub struct Published {
-    /// Columns that came or went.
+    /// Columns that were loaded, changed or unloaded.
     pub columns: BTreeMap<(DimensionId, ColumnPos), ColumnUpdate>,
-    /// Chunks that changed within loaded columns; apply after `columns`.
+    /// Chunks that changed within loaded columns; apply them after `columns`.
     pub chunks: BTreeMap<(DimensionId, ChunkPos), Arc<Chunk>>,
     /// Mirrored entities that changed.
     pub mirrors: FxHashMap<Uuid, MirrorUpdate>,
-    /// Jobs that came on.
+    /// Jobs that made progress.
     pub jobs: BTreeMap<JobId, JobStatus>,
-    /// Arenas that changed, by name; without a status those that are gone.
+    /// Arenas that changed, by name; `None` instead of a status for a removed arena.
     pub arenas: BTreeMap<String, (Arena, Option<ArenaStatus>)>,
-    /// What happened, oldest first.
+    /// The events, oldest first.
     pub events: VecDeque<WorldEvent>,
-    /// Events that were dropped since their queue was full.
+    /// The number of events that were dropped because their queue was full.
     pub dropped_events: u64,
     /// Messages and closures for the main world, oldest first.
     pub letters: VecDeque<Letter>,
-    /// What listeners of far views are told, each with its job and the dimension, oldest first: a listener gets no more before it
-    /// took what is here.
+    /// News for listeners of far views, each with its job and dimension, oldest first. A listener gets no more until it has
+    /// taken these.
     pub far_views: VecDeque<(JobId, DimensionId, FarNews)>,
-    /// What a region panicked with, if that is to end the app.
+    /// A region's panic that is to end the app.
     pub panic: Option<SyncCell<Box<dyn Any + Send>>>,
     /// The newest statistics.
     pub statistics: Option<WorldStatistics>,
 }
 
-/// Events that wait at most for the main world.
+/// The maximum number of waiting events.
 const MAX_EVENTS: usize = 65_536;
 
 impl Published {
-    /// Refusals and losses fill at most half of the queue, so that a flood of them leaves all other events their places.
+    /// Refusals and losses fill at most half of the queue, so that a flood of them leaves room for all other events.
     pub(super) fn push_event(&mut self, event: WorldEvent) {
         let is_of_many = matches!(event, WorldEvent::BlockRefused(_) | WorldEvent::LetterLost(_));
         if is_of_many && self.events.len() >= MAX_EVENTS / 2 {
@@ -98,7 +98,7 @@ impl Published {
         self.events.push_back(event);
     }
 
-    /// What comes and goes before anyone looks leaves nothing behind.
+    /// A column that comes and goes unseen leaves nothing behind.
     pub(super) fn push_column(&mut self, column: (DimensionId, ColumnPos), mut update: ColumnUpdate) {
         match (self.columns.get_mut(&column), &mut update) {
             (Some(ColumnUpdate::Loaded { blocks, .. }), ColumnUpdate::Changed { lost, gained }) => {
@@ -107,7 +107,7 @@ impl Published {
                 return;
             }
             (Some(ColumnUpdate::Changed { lost, gained }), ColumnUpdate::Changed { lost: cut, gained: added }) => {
-                // What came and went before anyone looked was never there.
+                // Heights that came and went unseen were never there.
                 let unseen = gained.cut(cut);
                 gained.extend(added);
                 lost.insert_all(&unseen.loaded().map_or_else(|| cut.clone(), |unseen| cut.difference(unseen)));
@@ -126,7 +126,7 @@ impl Published {
         self.columns.insert(column, update);
     }
 
-    /// A column came, changed or went: older changes of it are part of that.
+    /// Records that a column was loaded, changed or unloaded, and drops the older changes that this replaces.
     pub fn update_column(&mut self, column: (DimensionId, ColumnPos), update: ColumnUpdate) {
         self.chunks.retain(|(of, chunk), _| (*of, chunk.column()) != column || !update.replaces(chunk.y));
         self.push_column(column, update);
@@ -143,9 +143,9 @@ impl Published {
         }
     }
 
-    /// Takes over what `newer` has to say.
+    /// Applies newer changes on top.
     pub fn append(&mut self, newer: Self) {
-        // Older changes of a column are part of its newer state, or it is gone.
+        // Older changes of a column are part of its newer state, or the column is gone.
         if !newer.columns.is_empty() && !self.chunks.is_empty() {
             self.chunks.retain(|(dimension, chunk), _| {
                 let update = newer.columns.get(&(*dimension, chunk.column()));
@@ -165,7 +165,7 @@ impl Published {
         self.statistics = newer.statistics.or(self.statistics.take());
     }
 
-    /// Whether there is nothing to tell.
+    /// Returns `true` if there are no changes.
     pub fn is_empty(&self) -> bool {
         self.columns.is_empty()
             && self.chunks.is_empty()

@@ -1,4 +1,4 @@
-//! What the coordinator keeps of each region.
+//! The coordinator's data of each region.
 
 use super::clocks::clock::DimensionTime;
 use crate::coordinator::fault::region_fault::RegionFault;
@@ -12,35 +12,35 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What the coordinator keeps of a region while it does not tick.
+/// The coordinator's data of a region that is not ticking.
 pub struct RegionSlot {
     pub parked: SyncCell<Parked>,
-    /// When it is to tick next, on the coordinator's clock.
+    /// The time of its next tick, on the coordinator's clock.
     pub due: Duration,
-    /// When it hands out next what is unsaved.
+    /// The time of its next save.
     pub save_due: Option<Duration>,
     pub control: Control,
     /// The dimension's clock at its last tick; `None` if a pause came in between.
     pub last_clock: Option<Duration>,
-    /// Single steps of the dimension that it has made; `None` until it is known to the coordinator.
+    /// The dimension's single steps that it has made; `None` until the coordinator knows the region.
     pub made_steps: Option<u64>,
     /// Parts that split off and are not handed over yet.
     pub parts: Vec<RegionPart>,
     pub halted: Option<Halted>,
     pub history: TickHistory,
-    /// The part of its period that a tick takes, averaged over the last ones.
+    /// The part of its period that a tick takes, averaged over the last ticks.
     tick_share: f64,
     pub columns: usize,
     pub entities: usize,
     pub viewers: usize,
-    /// What its task is doing, told by the region thread.
+    /// The current activity of its task, set by the region thread.
     pub progress: Arc<TaskProgress>,
-    /// Its sections, sorted, until they change.
+    /// Its sections, sorted; cached until they change.
     pub listed_sections: Option<Arc<[SectionPos]>>,
 }
 
 impl Parked {
-    /// The sections that the world knows as its own, or will when it is made.
+    /// The sections that the world knows as its own, or will know when it is made.
     fn sections(&mut self) -> &mut FxHashSet<SectionPos> {
         match self.worlds.first_mut() {
             Some(world) => world.sections(),
@@ -49,10 +49,10 @@ impl Parked {
     }
 }
 
-/// What the game ordered for one region.
+/// The game's orders for one region.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Control {
-    /// Its own ticks a second.
+    /// Its own tick rate in ticks per second.
     pub ticks_per_second: Option<f64>,
     pub paused: bool,
     /// Single steps that it may still make while it is paused.
@@ -66,16 +66,16 @@ impl Control {
     }
 }
 
-/// Why a region does not tick any more, until it is restarted or merges.
+/// The reason why a region does not tick until it is restarted or merges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Halted {
-    /// What merges with it halts too.
+    /// `true` if regions that merge with it halt too.
     pub holds_others: bool,
     pub fault: Arc<RegionFault>,
 }
 
 impl RegionSlot {
-    /// Whether it is allowed to tick now.
+    /// Returns `true` if it may tick now.
     pub fn may_tick(&self, time: &DimensionTime) -> bool {
         if self.halted.is_some() {
             false
@@ -86,7 +86,7 @@ impl RegionSlot {
         }
     }
 
-    /// One that may tick is due no later than its period from now; one that makes single steps at once.
+    /// Makes a region that may tick due no later than one period from now; one that makes single steps is due at once.
     pub fn hasten(&mut self, time: &DimensionTime, now: Duration) {
         if !self.may_tick(time) {
             return;
@@ -98,54 +98,53 @@ impl RegionSlot {
         self.due = self.due.min(latest);
     }
 
-    /// Whether it does not tick before `soon`: whatever else is to be done with it is done without a tick.
+    /// Returns `true` if it does not tick before `soon`, so that any other work with it is done without a tick.
     pub fn is_idle(&self, time: &DimensionTime, soon: Duration) -> bool {
         !self.may_tick(time) || self.due > soon
     }
 
-    /// Whether it may be idle by itself, though the regions around it tick.
+    /// Returns `true` if it may be idle by itself while the regions around it tick.
     pub fn may_be_idle(&self, time: &DimensionTime) -> bool {
         self.control.paused || self.halted.is_some() || time.is_slow(self.control.ticks_per_second)
     }
 
-    /// Notes that a tick begins. Gives the dimension's clock at it, and the time since the one before as systems are
-    /// to see it.
+    /// Notes that a tick begins. Returns the dimension's clock at it, and the time since the previous tick as systems see it.
     pub fn begin_tick(&mut self, time: &DimensionTime, period: Duration) -> (Duration, Duration) {
         let made = self.made_steps.unwrap_or(time.steps);
         let is_step = time.settings.paused && !self.control.paused;
         let clock = if is_step { time.at_step(made) } else { time.now };
         self.made_steps = Some(if is_step { made + 1 } else { time.steps });
         self.control.steps = self.control.steps.saturating_sub(1);
-        // Between the steps of a pause the clock may have moved, and no system is to see that.
+        // The clock may have moved between the steps of a pause, and no system may see that.
         let before = self.last_clock.filter(|_| !self.control.paused && !is_step);
         self.last_clock = Some(clock);
         (clock, before.map_or(period, |before| clock.saturating_sub(before)))
     }
 
-    /// Whether it has neither ticked nor been given an order: beside a region that is away, such come and go by themselves.
+    /// Returns `true` if it has neither ticked nor been given an order. Such regions come and go beside a region that is away.
     fn is_new(&self) -> bool {
         self.history.ticks() == 0 && self.control == Control::default()
     }
 
-    /// A tick took so long. Gives the part of its period that its ticks take, averaged over about the last eight, as TCP
-    /// smooths the time that an answer takes (RFC 6298).
+    /// Notes how long a tick took. Returns the part of its period that a tick takes, averaged over about the last eight, as TCP
+    /// smooths round-trip times (RFC 6298).
     pub fn note_tick_share(&mut self, took: Duration, period: Duration) -> f64 {
         let share = took.as_secs_f64() / period.as_secs_f64().max(1e-9);
         self.tick_share += (share - self.tick_share) / 8.0;
         self.tick_share
     }
 
-    /// Whether its ticks have been shorter than this for a while.
+    /// Returns `true` if its ticks have been within this limit for a while.
     pub fn ticks_within(&self, limit: Duration) -> bool {
         let [recent, ..] = self.history.windows();
         recent.ticks >= 10 && recent.worst <= limit
     }
 }
 
-/// What a region is, while it does not tick.
+/// A region's contents while it does not tick.
 #[derive(Default)]
 pub struct Parked {
-    /// Its world, if it has one, and behind it those of regions that merged into it: they are absorbed with its next task.
+    /// Its world, if it has one, followed by those of regions that merged into it; its next task absorbs them.
     pub worlds: Vec<RegionWorld>,
     pub inbox: Inbox,
 }
@@ -171,17 +170,17 @@ impl RegionData for RegionSlot {
         }
     }
 
-    /// The region that goes on keeps its rate and its history, if it has them, and is paused only if both are. One that
-    /// nobody knew yet has no say in that.
+    /// The surviving region keeps its rate and its history, if it has them, and is paused only if both are. A new region does not
+    /// count.
     fn merge(&mut self, _: RegionId, mut other: Self) {
         self.listed_sections = None;
         let (own, absorbed) = (self.parked.get(), mem::take(other.parked.get()));
         own.worlds.extend(absorbed.worlds);
         own.inbox.append(absorbed.inbox);
         self.due = self.due.max(other.due);
-        // What the other one has not handed out is this one's now.
+        // The surviving region saves the other's unsaved changes.
         self.save_due = [self.save_due, other.save_due].into_iter().flatten().min();
-        // A pause of one of them is no long tick of both.
+        // A pause of one of them is not a long tick of both.
         self.last_clock = self.last_clock.max(other.last_clock);
         self.made_steps = self.made_steps.max(other.made_steps);
         match (self.is_new(), other.is_new()) {
@@ -201,10 +200,10 @@ impl RegionData for RegionSlot {
         }
     }
 
-    /// Parts begin with a copy of the region's clock, rate and history.
+    /// A part begins with a copy of the region's clock, rate and history.
     fn split(&mut self, parts: &[RegionPart]) -> Vec<Self> {
         self.listed_sections = None;
-        // The world's own are divided on the region thread.
+        // The region thread divides the sections of the world itself.
         let inbox = &mut self.parked.get().inbox;
         for section in parts.iter().flat_map(|part| &part.sections) {
             inbox.sections.remove(section);

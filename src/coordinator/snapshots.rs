@@ -1,14 +1,14 @@
 //! Captures and restores of a box of the running world: the jobs that work column by column.
 //!
-//! A job sends its work as letters to the columns, so regions may merge and split meanwhile, and columns that are not loaded
-//! are loaded for it and let go again. A few columns are under way at a time; the regions do the work at the end of their
-//! ticks, and send back what does not fit into the budget. A restore goes in phases, each when the one before is done:
-//! the blocks and whoever stood there, in the order that it was asked for, then the entities of the snapshot, and with them
-//! the word that a column is done. A capture looks again, at its end, for entities that have crossed from columns that were
-//! still to come into such as were captured; a restore removes those who have crossed so.
+//! A job sends its work as letters to the columns, so regions may merge and split meanwhile, and unloaded columns are loaded
+//! for it and unloaded again. A few columns are in flight at a time. The regions do the work at the end of their ticks, and
+//! send back whatever exceeds the budget. A restore goes in phases, each after the one before: first the blocks and the
+//! entities that stood there, in the requested order, then the entities of the snapshot together with the word that a column
+//! is done. At its end, a capture looks again for entities that crossed from columns not captured yet into captured ones; a
+//! restore removes such entities.
 //!
-//! A restore is remembered on disk before it changes anything, until all that it changed is saved (see [`records`]): what the
-//! end of the process cuts short goes on, or is taken back, when its dimension is opened again.
+//! A restore is recorded on disk before it changes anything, until all its changes are saved (see [`records`]). If the
+//! process ends in between, the restore resumes or is taken back when its dimension is opened again.
 
 pub(super) mod error;
 mod files;
@@ -30,7 +30,7 @@ pub use order::{
 pub use outcome::{ColumnOutcome, ColumnResult, JobOutcome};
 pub(super) use records::{RestoreRecords, remove as remove_record};
 
-/// All that a restore changed is saved.
+/// Removes the record of a restore whose changes are all saved.
 pub fn forget_restore(record: PathBuf, threads: &mut Threads) {
     let path = record.clone();
     threads.ask(

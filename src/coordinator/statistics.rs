@@ -1,4 +1,4 @@
-//! What the coordinator counts and tells: of itself, of each dimension, of each region.
+//! The statistics of the coordinator, of each dimension and of each region.
 
 mod burst;
 pub(super) mod history;
@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What the coordinator counts over its whole run.
+/// The coordinator's counts over its whole run.
 #[derive(Default)]
 pub struct Totals {
     pub generated: u64,
@@ -29,9 +29,9 @@ pub struct Totals {
     pub merges: u64,
     pub splits: u64,
     history: TickHistory,
-    /// How long the last passes of the coordinator took.
+    /// The durations of the last passes.
     passes: VecDeque<Duration>,
-    /// When it is counted again what is there.
+    /// The time of the next count of missing columns.
     count_at: Option<Instant>,
     burst: Burst,
     due: Duration,
@@ -45,7 +45,7 @@ impl Totals {
         self.passes.push_back(took);
     }
 
-    /// The time of a pass: the median of the last ones, and the longest of 99 in 100.
+    /// Returns the median duration of the last passes, and their 99th percentile.
     fn pass_times(&self) -> (Duration, Duration) {
         let mut passes: Vec<_> = self.passes.iter().copied().collect();
         passes.sort_unstable();
@@ -53,7 +53,6 @@ impl Totals {
         (pass(50), pass(99))
     }
 
-    /// What is told of that.
     fn statistics(&mut self, now: Duration) -> WorldStatistics {
         self.history.refresh(now);
         let [recent, ..] = *self.history.windows();
@@ -78,7 +77,7 @@ impl Totals {
 
 /// The time between two statistics.
 const PERIOD: Duration = Duration::from_millis(250);
-/// Passes of the coordinator over which their time is told.
+/// The number of passes in the statistics.
 const PASSES: usize = 1_024;
 
 /// The newest statistics of the simulation, taken four times a second.
@@ -92,19 +91,19 @@ pub struct WorldStatistics {
     pub loaded: u64,
     /// Columns in regions now.
     pub columns: usize,
-    /// Columns that are generated or loaded at this moment.
+    /// Columns that are being generated or loaded.
     pub in_flight: usize,
-    /// Columns that may be generated at a time now.
+    /// The maximum number of columns that may be generated at a time now.
     pub in_flight_limit: usize,
-    /// Columns within the viewers' radii that are not there yet: see [`DimensionStatistics::to_load`].
+    /// Columns within the viewers' radii that are not loaded yet: see [`DimensionStatistics::to_load`].
     pub remaining: usize,
     /// Region ticks since the app began.
     pub ticks: u64,
-    /// The time of a region's tick, median over all regions and the last five seconds.
+    /// The median time of a region's tick, over all regions and the last five seconds.
     pub tick_time_median: Duration,
     /// The longest tick of the last five seconds.
     pub tick_time_worst: Duration,
-    /// The time of a pass of the coordinator: the median of the last 1,024, and what 99 of 100 did not exceed.
+    /// The time of a pass of the coordinator: the median and the 99th percentile of the last 1,024 passes.
     pub pass_times: (Duration, Duration),
     /// Merges of regions since the app began.
     pub merges: u64,
@@ -114,24 +113,23 @@ pub struct WorldStatistics {
     pub saves: u64,
     /// Bytes handed to the store since the app began.
     pub bytes_saved: u64,
-    /// Bytes that the store really wrote since the app began, with its log and what it writes again to tidy up; `None` if
-    /// the backend does not know.
+    /// Bytes that the store wrote since the app began, including its log and compaction; `None` if the backend does not know.
     pub bytes_written: Option<u64>,
-    /// Time the commits took.
+    /// The total time of the commits.
     pub save_time: Duration,
-    /// Things that regions handed out and the store does not have yet.
+    /// Things that regions handed out and that are not in the store yet.
     pub unsaved: usize,
-    /// What the store's tiers hold, and what moves between them.
+    /// The contents of the store's tiers, and the movement between them.
     pub tiers: TierStatistics,
-    /// Whether the world waits for the store.
+    /// How far the world waits for the store.
     pub backlog: Backlog,
     /// Every open dimension, by its number.
     pub dimensions: Vec<DimensionStatistics>,
     /// Every region, by dimension and id.
     pub regions: Vec<RegionStatistics>,
-    /// Where viewers are.
+    /// The dimension, column and load radius of each viewer.
     pub viewers: Vec<(DimensionId, ColumnPos, u32)>,
-    /// Columns to a section, as a power of two.
+    /// Columns per section side, as a power of two.
     pub section_shift: u32,
 }
 
@@ -148,19 +146,19 @@ impl WorldStatistics {
         self.regions.iter().find(|region| region.dimension == dimension && region.contains(section))
     }
 
-    /// The least ticks a second of all regions that are to tick, over five seconds; `None` before there is enough to
-    /// count.
+    /// The lowest tick rate (ticks per second over five seconds) of all regions that are neither halted nor paused; `None`
+    /// before there is enough to count.
     pub fn slowest_tps(&self) -> Option<f64> {
         let ticking = self.regions.iter().filter(|region| !region.halted && !region.paused);
         ticking.filter_map(RegionStatistics::ticks_per_second).min_by(f64::total_cmp)
     }
 
-    /// How many bytes the store wrote for each that was saved; `None` before anything was saved, or if it does not know.
+    /// The bytes that the store wrote per saved byte; `None` before the first save, or if the backend does not know.
     pub fn written_per_saved(&self) -> Option<f64> {
         self.bytes_written.filter(|_| self.bytes_saved > 0).map(|written| written as f64 / self.bytes_saved as f64)
     }
 
-    /// The median of the regions' ticks a second, over five seconds.
+    /// The median of the regions' ticks per second, over five seconds.
     pub fn median_tps(&self) -> Option<f64> {
         let mut rates: Vec<f64> = self.regions.iter().filter_map(RegionStatistics::ticks_per_second).collect();
         rates.sort_by(f64::total_cmp);
@@ -168,61 +166,61 @@ impl WorldStatistics {
     }
 }
 
-/// One dimension in the [`WorldStatistics`].
+/// The statistics of one dimension in the [`WorldStatistics`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DimensionStatistics {
     /// Its number in the world.
     pub dimension: DimensionId,
-    /// How its time passes, whoever said so.
+    /// The clock settings in force.
     pub clock: DimensionClock,
-    /// What its clock shows.
+    /// The time of its clock.
     pub now: Duration,
-    /// How its ground is generated, whoever said so.
+    /// The generation settings in force.
     pub generation: DimensionGeneration,
-    /// The columns within the viewers' radii, and how many of them are not in regions yet. Where the discs of several
-    /// viewers overlap, the missing ones are an estimate, as if they were spread evenly; it is 0 if and only if none was
-    /// missing when they were counted. That is done each time, or, if there are so many viewers that it would take more
-    /// than a twentieth of the coordinator's time, less often.
+    /// The columns within the viewers' radii, and how many of them are not in regions yet. Where the discs of several viewers
+    /// overlap, the missing ones are an estimate that assumes an even spread. It is 0 if and only if no column was missing
+    /// at the last count. Counts happen each time, or less often if so many viewers would take more than a twentieth of the
+    /// coordinator's time.
     pub to_load: Completion,
-    /// The columns within the viewers' generation radii, and how many of them are not generated yet: also those that
-    /// failed. An estimate as `to_load`.
+    /// The columns within the viewers' generation radii, and how many of them are not generated yet, failed ones included. An
+    /// estimate like `to_load`.
     pub to_generate: Completion,
-    /// Columns of it that are generated or loaded at this moment.
+    /// Columns of the dimension that are being generated or loaded.
     pub in_flight: usize,
-    /// Columns generated a second, over the last ten seconds; `None` if there were none, or not for a second yet.
+    /// Columns generated per second, over the last ten seconds; `None` without any, or before a second has passed.
     pub generated_per_second: Option<f64>,
-    /// How long it takes to generate the rest, if it goes on like this; what is set aside does not count.
+    /// The time to generate the rest at this rate; columns that are set aside do not count.
     pub time_left: Option<Duration>,
-    /// Columns that could not be generated and wait for another try.
+    /// Columns that failed to generate and wait for another try.
     pub failing: usize,
-    /// Columns that could not be generated and wait for a [`RetryColumns`](super::RetryColumns).
+    /// Columns that failed to generate and wait for a [`RetryColumns`](super::RetryColumns).
     pub set_aside: u64,
-    /// The last 64 of these at most, those that were set aside first.
+    /// The failed columns, at most the last 64.
     pub failures: Arc<[FailedColumn]>,
 }
 
-/// One region in the [`WorldStatistics`].
+/// The statistics of one region in the [`WorldStatistics`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct RegionStatistics {
     /// Its dimension.
     pub dimension: DimensionId,
     /// Its id.
     pub region: RegionId,
-    /// What it may do.
+    /// The state in the regionizer.
     pub state: RegionState,
-    /// Its tick panicked, or it is held by a region whose tick did.
+    /// `true` if its tick panicked, or if a region whose tick panicked holds it.
     pub halted: bool,
-    /// Why it halted, if it did.
+    /// The reason of its halt.
     pub fault: Option<Arc<RegionFault>>,
-    /// It was told to pause, or its dimension was.
+    /// `true` if it or its dimension is paused.
     pub paused: bool,
-    /// It was told to pause itself, whatever its dimension does.
+    /// `true` if the region itself is paused, regardless of its dimension.
     pub paused_itself: bool,
-    /// Its own ticks a second, if it was told to have such.
+    /// Its own tick rate in ticks per second, if it has one.
     pub tick_rate: Option<f64>,
-    /// How long its task has been running, if that is over the watchdog's limit.
+    /// How long its task has been running, if that exceeds the watchdog's limit.
     pub hung: Option<Duration>,
-    /// The last marker that it passed, if it is hung: a step of ours, or the game's schedule that runs.
+    /// The last marker that a hung task passed: a step of the crate, or the game's schedule that is running.
     pub hung_in: Option<String>,
     /// The regions that it is coupled with, directly or through others.
     pub coupled: Vec<(DimensionId, RegionId)>,
@@ -232,19 +230,19 @@ pub struct RegionStatistics {
     pub entities: usize,
     /// Viewers in it.
     pub viewers: usize,
-    /// Ticks since it was created. A part that splits off counts on from those of the region that it was a part of.
+    /// Ticks since it was created. A part that splits off continues the count of its old region.
     pub ticks: u64,
     /// Its ticks over 5 seconds, 15 seconds and one minute.
     ///
-    /// The region that goes on after a merge keeps its own, if it has ticked before; a part that splits off begins with a
-    /// copy of those of the region that it was a part of.
+    /// The surviving region of a merge keeps its own if it has ticked before. A part that splits off begins with a copy of its
+    /// old region's.
     pub windows: [TickWindow; 3],
-    /// Its sections, sorted, buffer and dead ones included.
+    /// Its sections, sorted, including buffer and dead sections.
     pub sections: Arc<[SectionPos]>,
 }
 
 impl RegionStatistics {
-    /// A region of which nothing is known yet.
+    /// A region without any figures yet.
     pub fn new(dimension: DimensionId, region: RegionId) -> Self {
         Self {
             dimension,
@@ -272,12 +270,12 @@ impl RegionStatistics {
         &self.windows[window as usize]
     }
 
-    /// Its ticks a second over five seconds; `None` before there is enough to count.
+    /// Its ticks per second over five seconds; `None` before there is enough to count.
     pub fn ticks_per_second(&self) -> Option<f64> {
         self.windows[0].ticks_per_second
     }
 
-    /// The lowest and the highest section on both axes; `None` if it has none.
+    /// The lowest and the highest section on both axes; `None` without sections.
     pub fn bounds(&self) -> Option<(SectionPos, SectionPos)> {
         Self::bounds_of(self.sections.iter().copied())
     }
@@ -290,27 +288,27 @@ impl RegionStatistics {
         })
     }
 
-    /// Whether the section is one of its own.
+    /// Returns `true` if the section belongs to the region.
     pub fn contains(&self, section: SectionPos) -> bool {
         self.sections.binary_search(&section).is_ok()
     }
 }
 
-/// What the tiers hold, and what moves between them, in the [`WorldStatistics`](crate::view::WorldStatistics).
+/// The contents of the tiers and the movement between them, in the [`WorldStatistics`](crate::view::WorldStatistics).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TierStatistics {
-    /// About how much is stored in each tier, the hottest first: chunks, groups of 4 x 4 x 4, cubes of 16 x 16 x 16; zero if the
-    /// backend cannot tell.
+    /// The approximate size of each tier, hottest first: chunks, groups of 4 x 4 x 4, cubes of 16 x 16 x 16. Zero if the
+    /// backend does not know.
     pub sizes: [FamilySize; 3],
-    /// Groups that became hot by being loaded, warm and cold since the app began. Those that became hot by being saved do not
-    /// count.
+    /// The groups that became hot by loading, warm, and cold since the app began. Groups that became hot by saving are not
+    /// counted.
     pub moved: [u64; 3],
-    /// Bytes of the chunks that were moved, before compression.
+    /// Bytes of the moved chunks, before compression.
     pub moved_bytes: u64,
-    /// Bytes that were written for that.
+    /// Bytes written for these moves.
     pub written_bytes: u64,
-    /// Groups that could not be moved: too large, or in a damaged cluster.
+    /// Groups that could not be moved because they are too large or in a damaged cluster.
     pub left: u64,
-    /// Groups that have not been loaded for so long that they are to move, as far as they were counted: up to 1,024 a tier.
+    /// Groups that are due to move because they have not been loaded for long; counted up to 1,024 a tier.
     pub remaining: usize,
 }

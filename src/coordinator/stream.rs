@@ -1,4 +1,4 @@
-//! Finds the nearest ground that viewers miss and orders it; finds what nobody needs any more.
+//! Finds and orders the nearest missing ground of viewers; finds ground that is no longer needed.
 
 use super::clocks::clock::Clock;
 use super::dimension::column_state::{ColumnState, Rest};
@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 use std::mem;
 use std::time::Duration;
 
-/// Lets viewers and letters have what is due to them now, and what failed be tried again.
+/// Refills the allowances of viewers and letters, and retries failed columns that are due.
 pub fn renew(
     config: Res<CoordinatorConfig>,
     clock: Res<Clock>,
@@ -33,7 +33,7 @@ pub fn renew(
     let in_flight = orders.in_flight();
     orders.limit.update(clock.now, in_flight);
     for dimension in dimensions.open.values_mut() {
-        // Letters that wait in a dimension that closes come back.
+        // Letters that wait in a closing dimension come back.
         if !dimension.is_closing() {
             dimension.hold_for_letters(config.letters.places);
         }
@@ -56,12 +56,12 @@ impl Dimension {
         self.to_complete.extend(rests);
     }
 
-    /// Reads the columns of a halted region again that a live one took over.
+    /// Reads columns again that a live region took over from a halted one.
     fn reload(&mut self, saves: &mut Saves, post: &mut Post) {
         self.settle_orphans(saves);
         let lost = self.columns.lost();
         if lost.is_empty() && !self.columns.is_reading_again() {
-            // Whoever has not come back with the columns that were read again does not come back.
+            // Entities that did not come back with the reloaded columns are gone.
             for letter in mem::take(&mut self.recalled) {
                 let gone = Undeliverable::DimensionNotOpen(self.id);
                 let reason = letter.entity().map_or(gone, Undeliverable::NoSuchEntity);
@@ -74,7 +74,7 @@ impl Dimension {
         }
     }
 
-    /// A viewer whose region halted holds the ground around it as far as the store knows one; another is no more.
+    /// Keeps a viewer whose region halted as a holder if the store has it; removes it otherwise.
     fn settle_orphans(&mut self, saves: &Saves) {
         let due: Vec<_> = self.orphans.extract_if(.., |(_, until)| saves.is_stored(*until)).collect();
         if due.is_empty() {
@@ -100,8 +100,8 @@ impl Dimension {
         }
     }
 
-    /// Columns for which letters wait in regions that are idle. Given up before the next tick, they would be loaded again
-    /// for these letters, over and over.
+    /// Columns for which letters wait in idle regions. If they were given up before the next tick, these letters would make them
+    /// load again, over and over.
     fn columns_with_letters(&mut self, deadlines: &Deadlines, soon: Duration) -> FxHashSet<ColumnPos> {
         let mut found = FxHashSet::default();
         if self.unneeded.is_empty() || !self.may_be_idle() {
@@ -117,7 +117,7 @@ impl Dimension {
     }
 }
 
-/// Columns that nobody holds are to be given up by the regions that own them.
+/// Asks the owning regions to give up columns without a holder.
 pub fn give_up_unneeded(
     config: Res<CoordinatorConfig>,
     clock: Res<Clock>,
@@ -146,7 +146,7 @@ pub fn give_up_unneeded(
                     dimension.inbox(region).give_up.push(column);
                     dimension.columns.leave(column);
                 }
-                // Something of it has not come yet, or letters wait for it.
+                // Part of it has not arrived yet, or letters wait for it.
                 Some(
                     ColumnState::Fetched(_)
                     | ColumnState::Owned(_)
@@ -164,13 +164,13 @@ pub fn give_up_unneeded(
 }
 
 impl Dimension {
-    /// Whether what the store says of the column is all that the next one to ask for it will get.
+    /// Returns `true` if the store alone decides what the next request for the column gets.
     fn is_away(&self, column: ColumnPos) -> bool {
         !self.columns.is_under_way(column) && !self.departed().contains(column)
     }
 }
 
-/// Leaves entities to the store that wait for ground which nobody has loaded.
+/// Leaves entities that wait for unloaded ground to the store, once it has them.
 pub fn leave_to_store(
     mut dimensions: ResMut<Dimensions>,
     saves: Res<Saves>,

@@ -1,4 +1,4 @@
-//! What the ends of regions' tasks and jobs have to do with.
+//! The coordinator's data that the ends of tasks and jobs use.
 
 use super::clocks::clock::Clock;
 use super::config::CoordinatorConfig;
@@ -13,7 +13,7 @@ use super::travel::letters::{Directory, Post};
 use bevy::ecs::system::SystemParam;
 use bevy::prelude::*;
 
-/// What the end of a task or a job may touch of the coordinator's world.
+/// The coordinator's data that the end of a task or a job may change.
 #[derive(SystemParam)]
 pub struct Surroundings<'w> {
     pub config: Res<'w, CoordinatorConfig>,

@@ -1,12 +1,12 @@
-//! What goes wrong many times over is told once a second at most: in one line, with a count.
+//! Logs repeated problems at most once a second: in one line, with a count.
 
 use std::fmt::Display;
 use std::time::Duration;
 
-/// So long it is counted before it is told.
+/// The time between the first problem and its line.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// Counts what went wrong since it was told last, and keeps the first of it.
+/// Counts the problems since the last line, and keeps the first of them.
 #[derive(Debug, Default)]
 pub struct Tally {
     count: u64,
@@ -15,7 +15,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// It went wrong once more.
+    /// Notes a problem.
     pub fn note(&mut self, now: Duration, what: impl Display) {
         if self.count == 0 {
             self.first = what.to_string();
@@ -24,7 +24,7 @@ impl Tally {
         self.count += 1;
     }
 
-    /// The line that is to be told now, if any is: the first of what went wrong, and how many `others` followed.
+    /// The line to log now, if any: the first problem, and how many `others` followed.
     pub fn take(&mut self, now: Duration, others: &str) -> Option<String> {
         if self.count == 0 || now < self.due {
             return None;

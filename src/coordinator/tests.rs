@@ -1,4 +1,4 @@
-//! The coordinator without a main world: what it keeps in memory.
+//! The memory of a coordinator without a main world.
 
 mod bounds;
 
@@ -24,7 +24,7 @@ use uuid::Uuid;
 const VIEWER: Entity = Entity::from_raw_u32(1).unwrap();
 const DIMENSION: Entity = Entity::from_raw_u32(2).unwrap();
 
-/// A coordinator in lockstep with one dimension of air and a viewer in it, and a main world that looks at nothing.
+/// A coordinator in lockstep with one dimension of air and a viewer in it, and a main world that never looks.
 struct Unwatched {
     app: SubApp,
     link: MainLink,
@@ -152,7 +152,7 @@ fn a_main_world_that_looks_at_nothing_is_told_no_more_than_what_is_there() {
     assert!(published.columns.values().all(|update| matches!(update, ColumnUpdate::Loaded { is_new: true, .. })));
     assert_eq!(published.columns.len(), loaded);
 
-    // Of those that it knows it is told once that they are gone, and of no others.
+    // The main world is told once that the columns it knows are gone, and nothing about others.
     for x in 0..40 {
         unwatched.look_from(x * 10 + 5);
         unwatched.pass(10);
@@ -192,7 +192,7 @@ fn what_comes_and_goes_while_nobody_looks_is_not_told() {
     publisher.mirrors(vec![shown(1)]);
     let seen = take(&mut publisher);
     assert_eq!((seen.columns.len(), seen.mirrors.len()), (1, 1));
-    // It has them, so it must hear of the end, also if they come and go once more.
+    // The main world has them, so it must be told of the end, even if they come and go once more.
     for _ in 0..2 {
         publisher.unloaded(id.0, id.1);
         publisher.mirrors(vec![gone(1)]);

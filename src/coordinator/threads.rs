@@ -22,19 +22,19 @@ use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// Channels to the threads, and what joins them.
+/// The channels and handles of the threads.
 #[derive(Resource)]
 pub struct Threads {
     pub regions: RegionThreads,
-    /// For what the main world asks of the store: columns that are loaded do not wait for it.
+    /// Answers the main world's questions to the store, so that loading columns does not wait for them.
     answers: TaskPool,
     pub storage: StorageThread,
     pub teller: Teller,
     pub template: RegionTemplate,
     pub store: Arc<WorldStore>,
-    /// Long work stops as soon as it may.
+    /// Stops long work as soon as possible.
     pub ending: Stop,
-    /// Threads with long work on the store.
+    /// The threads with long work on the store.
     long_work: Vec<JoinHandle<()>>,
     is_lockstep: bool,
 }
@@ -70,11 +70,11 @@ impl Threads {
         Ok((threads, columns))
     }
 
-    /// Lets the threads end when their work is done.
+    /// Ends the threads when their work is done.
     pub fn join(&mut self) {
         self.ending.stop();
         self.regions.join();
-        // It stops within moments, but for a backup and what jobs do with files. The store must not be in use when the app
+        // Long work stops within moments, except backups and file operations of jobs. The store must not be in use when the app
         // is gone.
         for thread in self.long_work.drain(..) {
             let _ = thread.join();

@@ -1,4 +1,4 @@
-//! What is on its way between worlds: letters, entities whose ground is not there, and players.
+//! Everything in flight between worlds: letters, entities whose ground is not loaded, and players.
 
 pub(super) mod letter_limits;
 pub(super) mod letters;

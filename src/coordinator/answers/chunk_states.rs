@@ -1,4 +1,4 @@
-//! Tells the main world what chunks are, with their versions, also where nothing is loaded.
+//! Tells the main world the states and versions of chunks, loaded or not.
 
 use super::question::{AskChunks, AskError, ChunkState};
 use crate::block::{BlockId, BlockRegistry};
@@ -17,13 +17,13 @@ use std::sync::Arc;
 
 struct KnownChunk {
     pos: ChunkPos,
-    /// As it is published, or on its way into the store.
+    /// The published chunk, or the one on its way into the store.
     newest: Option<Arc<Chunk>>,
-    /// Its column is generated, whether the store knows that or not.
+    /// `true` if its column is generated, even if the store does not know that yet.
     is_generated: bool,
 }
 
-/// Chunks that are published come along.
+/// Answers the question. Published chunks are passed along.
 pub(crate) fn ask_chunks(
     In((ask, published)): In<(AskChunks, Vec<Option<Arc<Chunk>>>)>,
     dimensions: Res<Dimensions>,
@@ -63,7 +63,7 @@ fn read(
     chunks: &[KnownChunk],
 ) -> Vec<(ChunkPos, Result<Option<ChunkState>, AskError>)> {
     let positions: Vec<ChunkPos> = chunks.iter().map(|chunk| chunk.pos).collect();
-    // Before the chunks: what is stored meanwhile must not look like air of a stored column.
+    // The marks are read before the chunks: a chunk stored in between must not look like the air of a stored column.
     let mut marks = BTreeMap::new();
     for column in positions.iter().map(|chunk| chunk.column()) {
         marks.entry(column).or_insert_with(|| store.is_stored(dimension, column));
@@ -81,17 +81,17 @@ struct Reader<'a> {
     blocks: &'a BlockRegistry,
     dimension: DimensionId,
     is_sparse: bool,
-    /// Whether columns are stored.
+    /// The columns, each with whether it is stored.
     marks: BTreeMap<ColumnPos, Result<bool, StoreError>>,
 }
 
 impl Reader<'_> {
-    /// Whether what is not stored of the column is air.
+    /// Returns `true` if unstored chunks of the column are air.
     fn is_air(&self, column: ColumnPos) -> Result<bool, StoreError> {
         if self.is_sparse { Ok(false) } else { self.marks.get(&column).cloned().unwrap_or(Ok(false)) }
     }
 
-    /// `None` if there is no such chunk.
+    /// Returns `None` if there is no such chunk.
     fn state(
         &self,
         chunk: &KnownChunk,
@@ -110,12 +110,12 @@ impl Reader<'_> {
             Ok(Some((version, stored))) if stored == bytes => (version, true),
             Ok(Some((version, _))) => (version.saturating_add(1), false),
             Ok(None) => {
-                // It is stored as air, or nothing of its column is stored.
+                // The chunk is stored as air, or nothing of its column is stored.
                 let (was_air, is_air) =
                     (self.is_air(chunk.pos.column())?, newest.uniform_block() == Some(BlockId::AIR));
                 (u64::from(was_air && !is_air), was_air && is_air)
             }
-            // What is in memory takes its place with the next save, with a version that no count of changes has reached.
+            // The chunk in memory replaces it with the next save, with a version that no count of changes has reached.
             Err(error) if error.is_damage() => (1 << 32, false),
             Err(error) => return Err(error),
         };

@@ -1,4 +1,4 @@
-//! Tells the main world which blocks are opaque, also where nothing is loaded.
+//! Tells the main world which blocks are opaque, loaded or not.
 
 use super::question::{AskError, AskOpacity};
 use crate::chunk::Column;
@@ -10,7 +10,7 @@ use crate::coordinator::threads::Threads;
 use bevy::prelude::*;
 use std::sync::Arc;
 
-/// Columns that are published come along.
+/// Answers the question. Published columns are passed along.
 pub(crate) fn ask_opacity(
     In((ask, loaded)): In<(AskOpacity, Vec<Column>)>,
     dimensions: Res<Dimensions>,
@@ -23,7 +23,7 @@ pub(crate) fn ask_opacity(
         let opacity = Err(AskError::NotOpen);
         return publisher.event(OpacityAnswer { request, entity, batch, opacity });
     };
-    // What the store does not have yet; what is published is newer still.
+    // Unsaved columns are newer than the store, and published columns are newer still.
     let unwritten: Vec<_> = batch.columns().map(|column| (column, saves.unwritten(dimension, column))).collect();
     threads.ask(
         None,

@@ -1,17 +1,17 @@
-//! What the main world can ask of the ground.
+//! The main world's questions about the ground.
 
 use crate::coordinator::threads::work_error::WorkError;
 use crate::space::{BatchPos, ChunkPos};
 use bevy::prelude::*;
 use std::sync::Arc;
 
-/// Asks which blocks of 64 x 64 block columns are opaque, loaded or not: how high the ground is, what is covered, from where
-/// the sky can be seen. An [`OpacityAnswer`](crate::view::OpacityAnswer) with the same number tells.
+/// Asks which blocks of 64 x 64 block columns are opaque, loaded or not: the height of the ground, covered places, places
+/// that see the sky. An [`OpacityAnswer`](crate::view::OpacityAnswer) with the same number answers it.
 ///
-/// It is read from the store's opacity map on a loading thread; what is not saved yet, and what is published, is in it.
+/// A loading thread reads it from the store's opacity map. The answer includes unsaved and published changes.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AskOpacity {
-    /// A number of the game's choice, to know the answer by.
+    /// A number of the game's choice that identifies the answer.
     pub request: u64,
     /// The dimension's entity.
     pub dimension: Entity,
@@ -19,23 +19,24 @@ pub struct AskOpacity {
     pub batch: BatchPos,
 }
 
-/// Why a question of the main world about the ground has no answer.
+/// The reason why a question about the ground has no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AskError {
     /// The dimension is not open.
     #[error("the dimension is not open")]
     NotOpen,
-    /// No thread could look, or the store cannot be read.
+    /// No thread was available, or the store cannot be read.
     #[error(transparent)]
     Work(#[from] WorkError),
 }
 
-/// Asks what chunks are and which versions they have, loaded or not. A [`ChunksAnswer`](crate::view::ChunksAnswer) with the same asker tells.
+/// Asks for the contents and versions of chunks, loaded or not. A [`ChunksAnswer`](crate::view::ChunksAnswer) with the same
+/// asker answers it.
 ///
-/// They are read from the store on a loading thread; what is not saved yet, and what is published, counts.
+/// A loading thread reads them from the store. The answer includes unsaved and published changes.
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct AskChunks {
-    /// An entity of the game's choice, to know the answer by.
+    /// An entity of the game's choice that identifies the answer.
     pub asker: Entity,
     /// The dimension's entity.
     pub dimension: Entity,
@@ -43,16 +44,16 @@ pub struct AskChunks {
     pub chunks: Vec<ChunkPos>,
 }
 
-/// What a chunk is at the moment.
+/// The current state of a chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChunkState {
-    /// How often it was saved changed: 0 as generated. If it is not saved as it is now, the version that it will have.
+    /// The number of saves that changed it: 0 as generated. With unsaved changes, the version that it will have.
     pub version: u64,
-    /// Whether it is saved as it is now.
+    /// `true` if the current state is saved.
     pub is_saved: bool,
-    /// The CRC-32 of its bytes: two histories of a world may have the same version of a chunk.
+    /// The CRC-32 of its bytes, because two histories of a world may give a chunk the same version.
     pub checksum: u32,
-    /// Its bytes, in the [chunk format](mod@crate::chunk::format), with the numbers of the world.
+    /// Its bytes, in the [chunk format](mod@crate::chunk::format), with the ids of the world.
     pub bytes: Arc<[u8]>,
 }
 

@@ -1,4 +1,4 @@
-//! Moves all clocks on.
+//! Advances all clocks.
 
 use super::clock::Clock;
 use crate::coordinator::config::CoordinatorConfig;

@@ -3,10 +3,10 @@
 use bevy::prelude::*;
 use std::time::{Duration, Instant};
 
-/// A region whose next tick is further away than this is not left alone until then: an autosave does not wait so long.
+/// A region whose next tick is further away is dispatched in between, because an autosave does not wait so long.
 pub const LONG_WAIT: Duration = Duration::from_secs(1);
 
-/// The coordinator's clock: the time since it began; in lockstep one tick a pass.
+/// The coordinator's clock: the time since its start; in lockstep it advances one tick per pass.
 #[derive(Resource)]
 pub struct Clock {
     pub now: Duration,
@@ -19,20 +19,20 @@ impl Default for Clock {
     }
 }
 
-/// How the time of a dimension passes: a component of its entity in the main world.
+/// How time passes in a dimension: a component of its entity in the main world.
 ///
-/// Without it the plugin's tick rate holds. In lockstep every region ticks once an update whatever the rates are, but
-/// pauses and steps hold there too.
+/// A dimension without it has the plugin's tick rate. In lockstep every region ticks once per update whatever the rates are,
+/// but pauses and steps still apply.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Reflect)]
 #[type_path = "bevy_terrane"]
 #[reflect(Component, Clone)]
 pub struct DimensionClock {
-    /// Ticks of each region in a second of the dimension's clock.
+    /// Ticks of each region per second of the dimension's clock.
     pub ticks_per_second: f64,
-    /// Seconds of the dimension's clock in a real second: 2 ticks twice as often, with the same `Time::delta`. What is
-    /// not a positive number counts as 1.
+    /// Seconds of the dimension's clock per real second: 2 ticks twice as often, with the same `Time::delta`. A value that is not
+    /// a positive number counts as 1.
     pub rate: f64,
-    /// The clock stands still, and no region ticks but for a [`StepDimension`](crate::view::StepDimension).
+    /// Stops the clock. Regions tick only for a [`StepDimension`](crate::view::StepDimension).
     pub paused: bool,
 }
 
@@ -43,13 +43,13 @@ impl Default for DimensionClock {
 }
 
 impl DimensionClock {
-    /// The time between two ticks on the dimension's clock. What is not a positive number counts as 20 ticks a second.
+    /// The time between two ticks on the dimension's clock. A rate that is not a positive number counts as 20 ticks a second.
     pub fn period(&self) -> Duration {
         period(self.ticks_per_second).unwrap_or(Duration::from_millis(50))
     }
 }
 
-/// The time between two ticks at so many a second, if that is a positive number.
+/// The time between two ticks at this rate, if it is a positive number.
 pub fn period(ticks_per_second: f64) -> Option<Duration> {
     let seconds = 1.0 / ticks_per_second;
     (ticks_per_second > 0.0 && seconds > 0.0).then(|| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
@@ -60,7 +60,7 @@ pub fn period(ticks_per_second: f64) -> Option<Duration> {
 pub struct DimensionTime {
     pub settings: DimensionClock,
     pub now: Duration,
-    /// Single steps granted since it was opened; each region keeps count of those that it has made.
+    /// Single steps granted since it was opened; each region counts the steps that it has made.
     pub steps: u64,
 }
 
@@ -69,9 +69,9 @@ impl DimensionTime {
         Self::resumed(settings, Duration::ZERO)
     }
 
-    /// Goes on where an earlier session ended.
+    /// Continues where an earlier session ended.
     pub fn resumed(settings: DimensionClock, before: Duration) -> Self {
-        // A whole period lies before the first tick.
+        // The first tick comes after a whole period.
         Self { settings, now: before.saturating_add(settings.period()), steps: 0 }
     }
 
@@ -86,7 +86,7 @@ impl DimensionTime {
         Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX).max(Duration::from_nanos(1))
     }
 
-    /// Whether a region has long waits between its ticks.
+    /// Returns `true` if a region waits long between its ticks.
     pub fn is_slow(&self, own_rate: Option<f64>) -> bool {
         self.real_period(own_rate) > LONG_WAIT
     }
@@ -107,7 +107,7 @@ impl DimensionTime {
         self.now = self.now.saturating_add(passed);
     }
 
-    /// Lets each region make so many ticks though the clock stands still.
+    /// Lets each region tick this many times although the clock stands still.
     pub fn step(&mut self, ticks: u32) {
         self.steps += u64::from(ticks);
         self.now = self.now.saturating_add(self.settings.period().saturating_mul(ticks));

@@ -1,4 +1,4 @@
-//! Orders of the main world: how time passes in a dimension, and for one region.
+//! Carries out the main world's orders for clocks and regions.
 
 use super::clock::DimensionClock;
 use super::orders::{ControlError, ControlRegion, RegionOrder, StepDimension};
@@ -18,7 +18,7 @@ pub(crate) fn set_clock(
     let Some(dimension) = dimensions.by_entity(dimension) else { return };
     let was_paused = std::mem::replace(&mut dimension.time.settings, clock).paused;
     if was_paused && !clock.paused {
-        // Steps that a region has not made when the clock runs again are not made up for in the next pause.
+        // Steps that a region still owes when the clock runs again are not made up in the next pause.
         let steps = Some(dimension.time.steps);
         for region in dimension.regionizer.regions() {
             if let Some(slot) = deadlines.slot_mut(dimension, region) {
@@ -38,7 +38,7 @@ pub(crate) fn step_dimension(
     let Some(dimension) = dimensions.by_entity(step.dimension) else {
         return publisher.event(StepRefused { request: step, error: ControlError::NotOpen });
     };
-    // A clock that runs makes its ticks anyway.
+    // A running clock ticks anyway.
     if dimension.time.settings.paused {
         dimension.time.step(step.ticks);
         deadlines.replan_all(dimension);
@@ -70,7 +70,7 @@ pub(crate) fn control_region(
         RegionOrder::Resume => {
             slot.control.paused = false;
             slot.last_clock = None;
-            // The dimension's steps meanwhile were not for it.
+            // The dimension's steps in the meantime were not for this region.
             slot.made_steps = Some(steps);
         }
         RegionOrder::Step(ticks) => slot.control.steps = slot.control.steps.saturating_add(ticks),
@@ -78,7 +78,7 @@ pub(crate) fn control_region(
             slot.control.ticks_per_second = rate;
             dimension.has_idle_regions = true;
         }
-        // After the halts that were ordered before.
+        // Halts that were ordered earlier come first.
         RegionOrder::Restart if deadlines.is_to_halt(dimension, region) => return deadlines.to_halt.push(control),
         RegionOrder::Restart => return deadlines.restart(dimension, region, &directory, &mut publisher),
     }
@@ -94,14 +94,14 @@ impl Publisher {
 }
 
 impl Deadlines {
-    /// Whether the region, or one that merged into it, was ordered to halt and has not.
+    /// Returns `true` if the region, or one that merged into it, was ordered to halt and has not halted yet.
     pub fn is_to_halt(&self, dimension: &Dimension, region: RegionId) -> bool {
         let is_it =
             |order: &ControlRegion| (order.dimension, dimension.successor(order.region)) == (dimension.id, region);
         self.to_halt.iter().any(|order| order.order == RegionOrder::Halt && is_it(order))
     }
 
-    /// A region that halted begins again from the store.
+    /// Starts a halted region again from the store.
     pub fn restart(
         &mut self,
         dimension: &mut Dimension,
@@ -121,10 +121,10 @@ impl Deadlines {
         dimension.regionizer.regions().into_iter().for_each(|region| self.replan(dimension, region));
     }
 
-    /// A region is due no later than what it is told now allows.
+    /// Makes a region due no later than its new orders allow.
     fn replan(&mut self, dimension: &mut Dimension, region: RegionId) {
         let (id, now) = (dimension.id, dimension.real_now);
-        // One that runs is planned when it ends.
+        // A running region is planned when its tick ends.
         if let Some(running) = self.running.get_mut(&(id, region)) {
             running.slot.hasten(&dimension.time, now);
         } else if let Some(slot) = dimension.regionizer.data_mut(region) {

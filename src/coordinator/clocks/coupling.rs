@@ -1,4 +1,4 @@
-//! Regions that tick together on purpose.
+//! Regions that tick together by wish.
 
 use crate::coordinator::dimension::Dimensions;
 use crate::region::RegionId;
@@ -6,10 +6,10 @@ use crate::space::{BlockPos, DimensionId};
 use bevy::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Couples the regions at two places, as the two ends of a portal: spawn it in the main world, despawn it to let go.
+/// Couples the regions at two places, such as the two ends of a portal. Spawn it in the main world; despawning it ends it.
 ///
 /// The regions keep their worlds, and tick one after the other on the same thread, lowest dimension and region first.
-/// What the first sends to the second is there within the same pair of ticks. They may lie in different dimensions; if
+/// Letters from the first to the second arrive within the same pair of ticks. The regions may be in different dimensions; if
 /// one ticks less often than the other, they tick together whenever both are due.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Coupling {
@@ -17,7 +17,7 @@ pub struct Coupling {
     pub ends: [(Entity, BlockPos); 2],
 }
 
-/// A coupling of the main world is new, has changed, or is no more.
+/// Adds, changes or removes a coupling of the main world.
 pub(crate) fn couple(In((entity, coupling)): In<(Entity, Option<Coupling>)>, mut couplings: ResMut<Couplings>) {
     match coupling {
         Some(coupling) => drop(couplings.places.insert(entity, coupling)),
@@ -35,13 +35,13 @@ pub struct Couplings {
 }
 
 impl Couplings {
-    /// The regions that are coupled with this one, directly or through others, itself included.
+    /// The regions that are coupled with this one, directly or through others, including itself.
     pub fn group(&self, dimensions: &Dimensions, dimension: DimensionId, region: RegionId) -> Group {
         let group = Group::from([(dimension, region)]);
         if self.places.is_empty() { group } else { join(group, &mut self.pairs(dimensions)) }
     }
 
-    /// All regions that are coupled with another, in groups.
+    /// All coupled regions, in groups.
     pub fn groups(&self, dimensions: &Dimensions) -> Vec<Group> {
         let mut pairs = self.pairs(dimensions);
         pairs.retain(|[one, other]| one != other);
@@ -62,7 +62,7 @@ impl Couplings {
     }
 }
 
-/// Takes all pairs that hang together with the group into it.
+/// Adds all pairs that are connected with the group.
 fn join(mut group: Group, pairs: &mut Vec<[(DimensionId, RegionId); 2]>) -> Group {
     loop {
         let before = pairs.len();

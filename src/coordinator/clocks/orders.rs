@@ -1,56 +1,56 @@
-//! What the main world can order of regions and of clocks.
+//! The main world's orders for regions and clocks.
 
 use crate::region::RegionId;
 use crate::space::DimensionId;
 use bevy::prelude::*;
 use thiserror::Error;
 
-/// Lets every region of a paused dimension tick so many times, each with the dimension's tick period as its `Time`'s delta.
-/// [`StepRefused`](crate::view::StepRefused) answers if that cannot be.
+/// Lets every region of a paused dimension tick this many times, each with the dimension's tick period as its `Time`'s delta.
+/// A step that is not possible is answered by [`StepRefused`](crate::view::StepRefused).
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepDimension {
     /// The dimension's entity.
     pub dimension: Entity,
-    /// How many ticks.
+    /// The number of ticks.
     pub ticks: u32,
 }
 
 /// An order for one region from the main world.
 ///
-/// It holds for the region with this id, or for the one that took over from it in a merge a moment ago. Parts that split
-/// off begin as the region is; what merges keeps the orders of the region that goes on, and is paused only if both are.
-/// A region that has not ticked yet has no say in that. [`ControlRefused`](crate::view::ControlRefused) answers what comes to nothing, and
-/// nothing answers what is so already.
+/// It applies to the region with this id, or to the one that absorbed it a moment ago. A part that splits off starts with the
+/// region's orders. After a merge the surviving region's orders apply, and the result is paused only if both were; a region
+/// that has not ticked yet does not count. An impossible order is answered by [`ControlRefused`](crate::view::ControlRefused),
+/// and an order that changes nothing has no answer.
 #[derive(Message, Clone, Copy, Debug, PartialEq)]
 pub struct ControlRegion {
     /// Its dimension.
     pub dimension: DimensionId,
     /// The region.
     pub region: RegionId,
-    /// What it is to do.
+    /// The order.
     pub order: RegionOrder,
 }
 
-/// What a region can be told to do.
+/// An order that a region can carry out.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RegionOrder {
-    /// Stop to tick. It is saved, and takes in and gives up columns, as before; those that a letter waits for are held.
+    /// Stop ticking. The region still saves, receives and gives up columns, except columns that a letter waits for.
     Pause,
     /// Tick again.
     Resume,
-    /// Tick so many times while it is paused; one that runs ticks anyway.
+    /// Tick this many times while paused. A region that is not paused ticks anyway.
     Step(u32),
-    /// Tick so many times a second of its dimension's clock; `None` for the dimension's rate.
+    /// Tick this many times per second of the dimension's clock; `None` for the dimension's rate.
     TickRate(Option<f64>),
-    /// Begin again from the store after it halted. Letters that waited for it, and entities on their way into it, are
-    /// handed over when the columns that they are for are there again.
+    /// Start a halted region again from the store. Letters that wait for it and entities on their way into it are delivered when
+    /// their columns are loaded again.
     Restart,
-    /// Halt as if its tick had panicked, when the tick that runs has ended: what was not saved is lost. A region that
-    /// waits to merge cannot.
+    /// Halt as if the tick had panicked, once the current tick has ended; unsaved changes are lost. A region that waits to merge
+    /// cannot halt.
     Halt,
 }
 
-/// Why an order for a region or for the clock of a dimension comes to nothing.
+/// The reason why an order for a region or for the clock of a dimension is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ControlError {
     /// The dimension is not open.
@@ -59,7 +59,7 @@ pub enum ControlError {
     /// The region is gone.
     #[error("the region is gone")]
     Gone,
-    /// The region cannot halt, since it waits to merge with another one.
+    /// The region cannot halt because it waits to merge with another one.
     #[error("the region waits to merge with another one")]
     Merging,
 }

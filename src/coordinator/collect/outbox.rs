@@ -1,4 +1,4 @@
-//! What regions send: each part of an outbox goes to whoever it is for.
+//! Distributes the outboxes of regions.
 
 use crate::coordinator::dimension::Dimension;
 use crate::coordinator::publish::Publisher;
@@ -14,7 +14,7 @@ use bevy::prelude::*;
 use uuid::Uuid;
 
 impl Surroundings<'_> {
-    /// Sends on what a region put in its outbox. Gives back the parts of a split.
+    /// Distributes a region's outbox. Returns the parts of a split.
     pub fn route(&mut self, id: DimensionId, region: RegionId, outbox: Box<Outbox>) -> Vec<(RegionId, Inbox)> {
         let Outbox {
             changed,
@@ -38,11 +38,11 @@ impl Surroundings<'_> {
             worked,
         } = *outbox;
         self.directory.note_region(id, region, &appeared, &gone);
-        // Whoever hears of it knows by then who is there no more.
+        // The receivers of these answers must already know which entities are gone.
         worked.into_iter().for_each(Answer::tell);
         if let Some(dimension) = self.dimensions.open.get_mut(&id) {
             let (saves, publisher) = (&mut *self.saves, &mut *self.publisher);
-            // Before what was changed in them since.
+            // Fetched columns come before the changes in them.
             fetched.into_iter().for_each(|fetched| dimension.take_fetched(fetched, saves, publisher));
             publisher.chunks(id, changed);
             publisher.mirrors(mirrors);
@@ -70,7 +70,7 @@ impl Surroundings<'_> {
         parts
     }
 
-    /// Gives the ids of all who are on their way.
+    /// Notes the journeys, and returns the ids of all travelling entities.
     fn note_journeys<'a>(&mut self, travellers: impl Iterator<Item = &'a Traveller>) -> Vec<Uuid> {
         let mut departed = Vec::new();
         for traveller in travellers {
@@ -80,7 +80,7 @@ impl Surroundings<'_> {
         departed
     }
 
-    /// Who left a region goes to the dimension of its new place, or waits in the store.
+    /// Sends an entity that left a region to the dimension of its new place, or leaves it to the store.
     fn send_traveller(&mut self, from: DimensionId, mut traveller: Traveller) {
         let to = traveller.position.dimension;
         if let Some(record) = traveller.record.take() {
@@ -88,7 +88,7 @@ impl Surroundings<'_> {
             self.saves.pending.entities.insert(record.id, Some(record));
         }
         if self.dimensions.removed.contains(&to) {
-            // Whoever is in a dimension that is removed goes with it.
+            // Entities in a removed dimension are removed with it.
             self.saves.pending.entities.extend(traveller.ids.iter().map(|id| (*id, None)));
         }
         if to != from
@@ -100,7 +100,7 @@ impl Surroundings<'_> {
             Some(dimension) if !dimension.is_closing() => dimension.send_traveller(traveller),
             not_open => {
                 if let Some(closing) = not_open.and_then(|dimension| dimension.closing.as_mut()) {
-                    // Whoever opens it again, or removes it, finds the entity in the store.
+                    // The entity must be in the store before the dimension is reopened or removed.
                     closing.until = None;
                 }
                 warn!("entity {} went to {to}, which is not open: it waits in the store", traveller.id);
@@ -127,7 +127,7 @@ impl Dimension {
         }
     }
 
-    /// Columns that the region gave up are held until the store has them.
+    /// Holds columns that the region gave up until the store has them.
     fn take_left(
         &mut self,
         left: Vec<LoadedColumn>,

@@ -1,4 +1,4 @@
-//! What the regionizer did, and what follows from it.
+//! Handles the events of the regionizer.
 
 use crate::coordinator::deadlines::Deadlines;
 use crate::coordinator::dimension::{Dimension, Dimensions};
@@ -9,7 +9,7 @@ use crate::coordinator::travel::letters::Directory;
 use crate::region::RegionEvent;
 use bevy::prelude::*;
 
-/// Tells what became of regions since columns came or went.
+/// Handles the region events since columns came or went.
 pub fn tell_region_events(
     mut dimensions: ResMut<Dimensions>,
     mut deadlines: ResMut<Deadlines>,
@@ -23,7 +23,7 @@ pub fn tell_region_events(
 }
 
 impl Dimension {
-    /// Tells the main world what the regionizer did, and plans the first ticks of new regions.
+    /// Reports the regionizer's events to the main world, and plans the first ticks of new regions.
     pub fn note_region_events(
         &mut self,
         deadlines: &mut Deadlines,
@@ -51,11 +51,11 @@ impl Dimension {
                     saves.merged(id, from, into);
                     publisher.event(RegionMerged { dimension: id, from, into });
                     let Some(slot) = self.regionizer.data_mut(into) else { continue };
-                    // It does not wait out the period of a slower one.
+                    // It does not wait for the period of a slower region.
                     slot.hasten(&self.time, now);
                     deadlines.plan(slot.due, id, into);
                     if slot.halted.is_none() {
-                        // It may have taken over from a halted one.
+                        // It may have absorbed a halted region.
                         self.revive(into, |id| directory.knows(id));
                     }
                 }

@@ -1,4 +1,4 @@
-//! What the main world asks of regions: viewers hold ground, edits change blocks.
+//! Requests of the main world to regions: viewers hold ground, edits change blocks.
 
 use crate::coordinator::clocks::clock::Clock;
 use crate::coordinator::dimension::Dimensions;
@@ -9,14 +9,14 @@ use crate::simulation::{BlockAccessError, SetBlock, ViewerRadii};
 use crate::space::ChunkPos;
 use bevy::prelude::*;
 
-/// Edits that wait for one region at most. In a tick it makes more than are sent in a frame; one that does not tick must
-/// not gather them without end.
+/// The maximum number of waiting edits per region. A tick makes more edits than a frame sends, but a region that does not tick
+/// must not gather them without end.
 const MAX_EDITS: usize = 1 << 18;
 
-/// Where a viewer of the main world is: its dimension's entity, the chunk and how far it reaches.
+/// The place of a viewer of the main world: its dimension's entity, its chunk and its radii.
 pub(crate) type ViewerPlace = (Entity, ChunkPos, ViewerRadii);
 
-/// Viewers of the main world are somewhere else now, or are no more.
+/// Moves or removes viewers of the main world.
 pub(crate) fn move_viewers(In(moves): In<Vec<(Entity, Option<ViewerPlace>)>>, mut dimensions: ResMut<Dimensions>) {
     for (viewer, place) in moves {
         let viewer = Holder::Main(viewer);
@@ -27,7 +27,7 @@ pub(crate) fn move_viewers(In(moves): In<Vec<(Entity, Option<ViewerPlace>)>>, mu
         let Some(id) = dimensions.by_entity(entity).filter(|open| !open.is_closing()).map(|open| open.id) else {
             continue;
         };
-        // A viewer holds ground in one dimension only.
+        // A viewer holds ground in only one dimension.
         for (other, dimension) in &mut dimensions.open {
             match *other == id {
                 true => dimension.hold(viewer, chunk, radii),
@@ -37,7 +37,7 @@ pub(crate) fn move_viewers(In(moves): In<Vec<(Entity, Option<ViewerPlace>)>>, mu
     }
 }
 
-/// Edits go to the inboxes of the regions that own their places.
+/// Hands edits to the inboxes of the regions that own their places.
 pub(crate) fn edit_blocks(
     In(edits): In<Vec<SetBlock>>,
     mut dimensions: ResMut<Dimensions>,

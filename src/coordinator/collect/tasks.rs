@@ -1,4 +1,4 @@
-//! What the end of a region's task means for the regionizer.
+//! Ends the tasks of regions in the regionizer.
 
 use crate::coordinator::deadlines::Running;
 use crate::coordinator::exchange::Inbound;
@@ -58,7 +58,7 @@ impl Surroundings<'_> {
             if let Some(waiting) = dimension.waiting.get().remove(&region) {
                 inbox.append(waiting);
             }
-            // What was sent to columns that the region gave up meanwhile goes where they go.
+            // Letters and entities for columns that the region gave up in the meantime follow these columns.
             let astray = inbox.split_off(|column| left.contains(&column));
             let refused = dimension.send_on(astray);
             self.publisher.refuse_all(dimension.real_now, refused);
@@ -76,7 +76,7 @@ impl Surroundings<'_> {
         self.deadlines.note_tick_share(slot.note_tick_share(took, period));
     }
 
-    /// What the world of a region that split held for each part.
+    /// Hands each part of a split its share of the world.
     fn hand_to_parts(&mut self, id: DimensionId, parts: Vec<(RegionId, Inbox)>) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         for (part, inbox) in parts {
@@ -87,7 +87,7 @@ impl Surroundings<'_> {
         }
     }
 
-    /// A region that came back, and the parts of its split, which waited with it: nothing of theirs has run.
+    /// Returns a region that came back together with the parts of its split, which waited with it and have not run.
     fn with_parts(
         &mut self,
         id: DimensionId,
@@ -99,19 +99,19 @@ impl Surroundings<'_> {
         [(region, slot)].into_iter().chain(parts.into_iter().filter_map(slot_of)).collect()
     }
 
-    /// Gives a region back to the regionizer, plans its next tick, and begins to take apart what split.
+    /// Gives a region back to the regionizer, plans its next tick, and begins a split.
     fn end_tick(&mut self, id: DimensionId, region: RegionId, mut slot: RegionSlot) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         if dimension.regionizer.columns(region).next().is_none() {
             let letters = mem::take(&mut slot.parked.get().inbox.letters);
-            // What it wrote to itself came back to it.
+            // Letters to itself came back to it.
             let back = dimension.waiting.get().remove(&region).map(|inbox| inbox.letters).unwrap_or_default();
             end_letters(id, letters, back, &mut self.post);
         }
         let split_off = match dimension.regionizer.end_tick(region, slot) {
             Ok(split_off) => split_off,
             Err(error) => {
-                // Only what was begun is ended, so this is a defect of ours.
+                // Only begun ticks are ended, so this is a bug of the crate.
                 error!("{id}, {region}: {error}");
                 return;
             }
@@ -127,7 +127,7 @@ impl Surroundings<'_> {
         }
     }
 
-    /// Neither the region nor its parts tick or change before their worlds are apart: for the regionizer they tick.
+    /// Begins a split. Until the worlds are apart, the region and its parts count as ticking, so they neither tick nor change.
     fn begin_split(&mut self, id: DimensionId, region: RegionId, split_off: Vec<RegionId>) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         let Some(mut slot) = dimension.regionizer.try_begin_tick(region) else { return };
@@ -144,13 +144,13 @@ impl Surroundings<'_> {
             self.deadlines.running.insert((id, region), running);
             return self.split_inbox(id, region, inbox, parts);
         }
-        // Which letters go with which part is known when it is known which entities do.
+        // Which letters go with which part depends on the entities, so the letters wait.
         let letters = mem::take(&mut parked.inbox.letters);
         dimension.inbox(region).letters.extend(letters);
         self.deadlines.begin(dimension, region, running, Task::Split { parts }, &mut self.saves);
     }
 
-    /// A region that never ticked is only an inbox: it is divided here.
+    /// Divides a region that never ticked and is only an inbox.
     fn split_inbox(&mut self, id: DimensionId, region: RegionId, mut inbox: Inbox, parts: Vec<RegionPart>) {
         for part in parts {
             let mut taken = inbox.split_off(|column| part.contains(column));
@@ -167,14 +167,14 @@ impl Surroundings<'_> {
     }
 }
 
-/// A region ends with this tick, and whoever wrote to it must hear of that.
+/// Returns or forwards letters to a region that ends with this tick.
 fn end_letters(id: DimensionId, letters: Vec<Letter>, back: Vec<Letter>, post: &mut Post) {
     for letter in letters {
         let reason = match (letter.column(), letter.entity()) {
             (_, Some(entity)) => Undeliverable::NoSuchEntity(entity),
             (Some((_, column)), _) => Undeliverable::Unloaded(column),
             (None, None) if letter.returned.is_some() => Undeliverable::DimensionNotOpen(id),
-            // It was for all regions that there are.
+            // The letter was for all regions that exist.
             (None, None) => continue,
         };
         post.give_back(letter, reason);

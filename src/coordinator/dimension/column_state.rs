@@ -2,21 +2,21 @@
 //!
 //! | | ordered | for the store | failed | fetched | owned | leaving | halted | lost |
 //! |---|---|---|---|---|---|---|---|---|
-//! | a viewer or a letter wants it | | ordered | ordered, when it is due | | more slabs on order | | | |
+//! | a viewer or a letter needs it | | ordered | ordered, when it is due | | more slabs on order | | | |
 //! | its order is answered | owned | gone | | owned | owned | | | |
 //! | its order fails | failed | failed | | its rest failed | the slabs failed | | | |
 //! | its order is taken back | gone | gone | | the rest on order anew | as before | | | |
 //! | a region fetches it within a tick | fetched | fetched | fetched | | | owned | | fetched, the rest later |
-//! | nobody wants some of its slabs | | | | | these leave | | | |
-//! | nobody holds it | | | gone | | leaving, if nothing else happens to it | | gone, when its last changes are stored | |
+//! | some slabs are not needed any more | | | | | these leave | | | |
+//! | it loses its last holder | | | gone | | leaving, unless a part changes | | gone, once its last changes are stored | |
 //! | its region gives it up, or those slabs | | | | | owned | gone | | |
 //! | its region keeps it | | | | | owned | owned | | |
 //! | its region halts | | | | halted | halted | halted | | |
 //! | its region is restarted, or merges with a live one | | | | | | | lost | |
-//! | the store has the last changes of it | | | | the rest is ordered | | | | ordered |
+//! | the store has its last changes | | | | the rest is ordered | | | | ordered |
 //!
-//! Gone is a column without a state: it is only in the store, or was never generated. An empty field is no change. A column that
-//! was tried often enough is gone too: `streaming::failed_columns` has those that are set aside.
+//! "Gone" is a column without a state: it is only in the store, or was never generated. An empty field means no change. A
+//! column that ran out of tries is gone too: `streaming::failed_columns` has the columns that are set aside.
 //!
 //! A column comes and goes in slabs: the whole column is one, or, in a sparse dimension, 16 chunks of it. Entities and scheduled
 //! ticks belong to the column, and come with the first slab.
@@ -30,97 +30,96 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Where a column is in its life.
+/// The state of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnState {
-    /// It is on its way to the region of its place.
+    /// On its way to the region of its place.
     Ordered(Order),
-    /// It is generated to be stored, for no region.
+    /// Being generated only for the store, without a region.
     ForStore(Order),
-    /// It could not be read or, if it is not stored, generated.
+    /// Failed to be read or, if it is not stored, to be generated.
     Failed(Failure),
-    /// A region fetched it: its blocks are in that world, and the rest of it is still to come.
+    /// Fetched by a region, which has its blocks; the rest of it is still to come.
     Fetched(Rest),
-    /// In its region's inbox or world, with all that belongs to it.
+    /// In its region's inbox or world, complete.
     Owned(Rest),
-    /// Its region was asked to give it up.
+    /// Asked to be given up by its region.
     Leaving,
-    /// It went with the world of a halted region, whose last changes are in this commit.
+    /// Lost with the world of a halted region, whose last changes are in this commit.
     Halted {
         /// The number of the commit.
         until: u64,
-        /// It was lost before, and was to be read again.
+        /// `true` if it was lost before and was to be read again.
         again: bool,
     },
-    /// A live region has its place, and waits for it to be read again as soon as the store has this commit.
+    /// In the place of a live region, which waits for it to be read again once the store has this commit.
     Lost {
         /// The number of the commit.
         until: u64,
     },
 }
 
-/// An order for a column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Order {
-    /// Its number; 0 until it is given.
+    /// Its number; 0 until it is assigned.
     pub claim: u64,
-    /// How often the column could not be read or generated before.
+    /// The number of earlier failures of the column.
     pub attempts: u32,
-    /// The column was lost, and is read again.
+    /// `true` if the column was lost and is read again.
     pub again: bool,
 }
 
-/// A column could not be read or generated.
+/// A failure to read or generate a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// So often.
+    /// The number of failed attempts.
     pub attempts: u32,
-    /// The column was lost, and was to be read again.
+    /// `true` if the column was lost and was to be read again.
     pub again: bool,
-    /// When it is tried again. `Duration::MAX` once it may be ordered again, also if these are slabs.
+    /// The time of the next try. `Duration::MAX` once it may be ordered again, also for slabs.
     pub due: Duration,
 }
 
-/// The change that a part of a column goes through while its region has the column. The part is its entities and scheduled ticks if it
-/// was fetched, and otherwise some of its slabs.
+/// The change of a part of a column while its region has the column. The part is its entities and scheduled ticks if the
+/// column was fetched, and some of its slabs otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rest {
     /// No part changes.
     None,
-    /// It is on its way.
+    /// The part is in flight.
     Ordered(Order),
-    /// It could not be read or generated.
+    /// The part failed to be read or generated.
     Failed(Failure),
     /// The column was lost, and its region fetched it before the store had this commit.
     After {
         /// The number of the commit.
         until: u64,
     },
-    /// The region was asked to give these slabs up.
+    /// The region was asked to give up these slabs.
     Leaving,
 }
 
-/// The chunk heights of a column of a sparse dimension that are there.
+/// The loaded chunk heights of a column in a sparse dimension.
 #[derive(Debug, Default)]
 pub struct Heights {
-    /// The chunk heights that are with its region.
+    /// The chunk heights that its region has.
     pub loaded: HeightSet,
-    /// Those that are not stored, and were not generated since generation was paused.
+    /// The heights that are not stored, and were not generated because generation was paused.
     pub ungenerated: HeightSet,
 }
 
 impl ColumnState {
-    /// Whether it is in its region's inbox or world, or was until that halted.
+    /// Returns `true` if it is in its region's inbox or world, or was until the region halted.
     pub fn is_in_region(self) -> bool {
         matches!(self, Self::Fetched(_) | Self::Owned(_) | Self::Leaving | Self::Halted { .. } | Self::Lost { .. })
     }
 
-    /// Whether an order for it is out, or it is with a region.
+    /// Returns `true` if it is on order or with a region.
     pub fn is_under_way(self) -> bool {
         !matches!(self, Self::Failed(_))
     }
 
-    /// The same state with something else happening to a part of it, if its region has it.
+    /// The same state with another change of a part, if its region has it.
     fn with(self, rest: Rest) -> Option<Self> {
         match self {
             Self::Fetched(_) => Some(Self::Fetched(rest)),
@@ -129,12 +128,12 @@ impl ColumnState {
         }
     }
 
-    /// Whether it went with a halted region, and has not been read again.
+    /// Returns `true` if it was lost with a halted region and has not been read again.
     pub fn is_lost(self) -> bool {
         matches!(self, Self::Halted { .. } | Self::Lost { .. } | Self::Fetched(Rest::After { .. }))
     }
 
-    /// Whether its region has some of it, and lives.
+    /// Returns `true` if a live region has at least part of it.
     fn is_there(self) -> bool {
         matches!(self, Self::Fetched(_) | Self::Owned(_) | Self::Leaving)
     }
@@ -148,12 +147,12 @@ impl ColumnState {
         }
     }
 
-    /// How often the column could not be had, if it failed.
+    /// The number of failed attempts, if it failed.
     fn failed_attempts(self) -> u32 {
         if let Self::Failed(failure) = self { failure.attempts } else { 0 }
     }
 
-    /// The column, or the rest of it, could not be had.
+    /// The failure of the column or of the rest of it.
     fn failure(&mut self) -> Option<&mut Failure> {
         match self {
             Self::Failed(failure) => Some(failure),
@@ -162,7 +161,7 @@ impl ColumnState {
         }
     }
 
-    /// The commit that the store must have before it is read again.
+    /// The commit that the store must have before the column is read again.
     fn lost_until(self) -> Option<u64> {
         match self {
             Self::Lost { until } | Self::Fetched(Rest::After { until }) => Some(until),
@@ -175,13 +174,13 @@ impl ColumnState {
 #[derive(Debug, Default)]
 pub struct Columns {
     states: FxHashMap<ColumnPos, ColumnState>,
-    /// What of those that are with a region is there, if the dimension is sparse.
+    /// The loaded heights of columns that are with a region, if the dimension is sparse.
     heights: FxHashMap<ColumnPos, Heights>,
-    /// Columns that failed, and perhaps others.
+    /// All failed columns, and possibly others.
     failed: BTreeSet<ColumnPos>,
-    /// No failure is due before this time.
+    /// The earliest time at which a failure can be due.
     next_due: Duration,
-    /// Columns that halted or are lost, and perhaps others.
+    /// All halted and lost columns, and possibly others.
     lost: BTreeSet<ColumnPos>,
     /// Columns that are being read again.
     again: BTreeSet<ColumnPos>,
@@ -208,12 +207,12 @@ impl Columns {
         self.get(column).is_some_and(ColumnState::is_in_region)
     }
 
-    /// Whether the column is with a region, or on its way to one.
+    /// Returns `true` if the column is with a region, or on its way to one.
     pub fn is_resident(&self, column: ColumnPos) -> bool {
         self.get(column).is_some_and(|state| state.is_in_region() || matches!(state, ColumnState::Ordered(_)))
     }
 
-    /// Gives a column its next state; `None` if it is gone.
+    /// Sets the next state of a column; `None` means that it is gone.
     fn set(&mut self, column: ColumnPos, state: Option<ColumnState>) {
         if !state.is_some_and(ColumnState::is_there) {
             self.heights.remove(&column);
@@ -243,8 +242,8 @@ impl Columns {
         self.states.insert(column, state);
     }
 
-    /// Somebody wants the column, or more slabs of it. `true` if that is to be ordered, `false` if it comes from an order for the
-    /// store.
+    /// Notes that the column, or more slabs of it, are needed. Returns `true` if they must be ordered, `false` if an order
+    /// for the store delivers them.
     pub fn want(&mut self, column: ColumnPos) -> bool {
         let (order, is_new) = match self.get(column) {
             Some(ColumnState::Owned(rest)) => {
@@ -259,25 +258,25 @@ impl Columns {
         is_new
     }
 
-    /// The column is generated to be stored.
+    /// Notes that the column is generated for the store.
     pub fn make(&mut self, column: ColumnPos, claim: u64) {
         let attempts = self.get(column).map_or(0, ColumnState::failed_attempts);
         self.set(column, Some(ColumnState::ForStore(Order { claim, attempts, ..Order::default() })));
     }
 
-    /// The order for the column, or for the rest of it, has this number.
+    /// Sets the number of the order for the column, or for the rest of it.
     pub fn number(&mut self, column: ColumnPos, claim: u64) {
         if let Some(order) = self.states.get_mut(&column).and_then(ColumnState::order) {
             order.claim = claim;
         }
     }
 
-    /// Where the column is that this order is for; `None` if the order does not count any more.
+    /// The state of the column that this order is for; `None` if the order is obsolete.
     pub fn awaits(&self, column: ColumnPos, claim: u64) -> Option<ColumnState> {
         self.get(column).filter(|state| { *state }.order().is_some_and(|order| order.claim == claim))
     }
 
-    /// Whether the order for the column does not come from its nearest viewer: a region or the game has waited for it before.
+    /// Returns `true` if a region or the game already waits for the column, so that its urgency does not depend on viewers.
     pub fn is_urgent(&self, column: ColumnPos) -> bool {
         match self.get(column) {
             Some(ColumnState::Fetched(_)) => true,
@@ -286,12 +285,12 @@ impl Columns {
         }
     }
 
-    /// The column is with its region, with all that there is of it.
+    /// Notes that the complete column is with its region.
     pub fn deliver(&mut self, column: ColumnPos) {
         self.set(column, Some(ColumnState::Owned(Rest::None)));
     }
 
-    /// A region fetched the column's blocks.
+    /// Notes that a region fetched the column's blocks.
     pub fn fetch(&mut self, column: ColumnPos) {
         let rest = match self.get(column) {
             None | Some(ColumnState::ForStore(_) | ColumnState::Failed(_)) => Rest::Ordered(Order::default()),
@@ -303,22 +302,22 @@ impl Columns {
         self.set(column, Some(ColumnState::Fetched(rest)));
     }
 
-    /// The region is asked to give the column up.
+    /// Notes that the region is asked to give up the column.
     pub fn leave(&mut self, column: ColumnPos) {
         self.set(column, Some(ColumnState::Leaving));
     }
 
-    /// The region is asked to give some of its slabs up.
+    /// Notes that the region is asked to give up some of its slabs.
     pub fn leave_in_part(&mut self, column: ColumnPos) {
         self.set(column, Some(ColumnState::Owned(Rest::Leaving)));
     }
 
-    /// Whether the region was asked to give the column up, or some of its slabs.
+    /// Returns `true` if the region was asked to give up the column or some of its slabs.
     pub fn is_leaving(&self, column: ColumnPos) -> bool {
         matches!(self.get(column), Some(ColumnState::Leaving | ColumnState::Owned(Rest::Leaving)))
     }
 
-    /// Whether more slabs of the column may be ordered now.
+    /// Returns `true` if more slabs of the column may be ordered now.
     pub fn may_lack_slabs(&self, column: ColumnPos) -> bool {
         match self.get(column) {
             Some(ColumnState::Owned(Rest::Failed(failure))) => failure.due == Duration::MAX,
@@ -326,18 +325,18 @@ impl Columns {
         }
     }
 
-    /// The column's region halted.
+    /// Notes that the column's region halted.
     pub fn halt(&mut self, column: ColumnPos, until: u64) {
         let again = self.again.contains(&column) || self.get(column).is_some_and(|state| state.lost_until().is_some());
         self.set(column, Some(ColumnState::Halted { until, again }));
     }
 
-    /// The column is to be read again.
+    /// Notes that the column must be read again.
     pub fn lose(&mut self, column: ColumnPos, until: u64) {
         self.set(column, Some(ColumnState::Lost { until }));
     }
 
-    /// Those of the halted columns that have a live region now are lost. Gives them.
+    /// Turns halted columns that have a live region into lost ones, and returns them.
     pub fn revive(&mut self, is_alive: impl Fn(ColumnPos) -> bool) -> FxHashSet<ColumnPos> {
         let halted = self.lost.iter().filter(|column| is_alive(**column));
         let halted = halted.filter_map(|column| match self.get(*column) {
@@ -349,13 +348,13 @@ impl Columns {
         halted.into_iter().map(|(column, _)| column).collect()
     }
 
-    /// The column is gone.
+    /// Notes that the column is gone.
     pub fn forget(&mut self, column: ColumnPos) {
         self.set(column, None);
     }
 
-    /// The column, or the rest of it, could not be had once more, and is tried again after a wait. While the store does not work,
-    /// that is no fault of the column, and does not count. Gives the attempts and the wait.
+    /// Notes that the column, or the rest of it, failed again, to be tried again after a wait. A store outage does not count as
+    /// an attempt. Returns the attempts and the wait.
     pub fn fail(&mut self, column: ColumnPos, now: Duration, is_outage: bool) -> (u32, Duration) {
         let mut state = self.get(column);
         let Order { attempts, again, .. } = state.as_mut().and_then(ColumnState::order).copied().unwrap_or_default();
@@ -368,7 +367,7 @@ impl Columns {
         (attempts, wait)
     }
 
-    /// Columns that could not be read, or of which something could not, in order, with the failure of each.
+    /// Columns that failed as a whole or in part, in order, each with its failure.
     fn failures(&mut self) -> Vec<(ColumnPos, ColumnState, Failure)> {
         let Self { failed, states, .. } = self;
         let mut failures = Vec::new();
@@ -381,14 +380,14 @@ impl Columns {
         failures
     }
 
-    /// Columns that could not be had, without those of which a region has something; of each when it is tried again, or
+    /// Columns that failed, without those that are partly with a region, each with the time of its next try, or
     /// `Duration::MAX` if it may be ordered.
     pub fn failed(&mut self) -> impl Iterator<Item = (ColumnPos, Duration)> {
         let failed = self.failures().into_iter().filter(|(_, state, _)| !state.is_there());
         failed.map(|(column, _, failure)| (column, failure.due))
     }
 
-    /// Whether one more may have failed. Makes room by forgetting those that may be ordered again and were not since.
+    /// Returns `true` if one more column may fail. Makes room by forgetting columns that may be ordered again and were not.
     pub fn has_room_for_failures(&mut self) -> bool {
         if self.failed.len() <= MAX_RETRIED {
             return true;
@@ -398,8 +397,8 @@ impl Columns {
         waiting.len() <= MAX_RETRIED
     }
 
-    /// Retries the failures that are due. Gives the columns that may be ordered again, as a whole or in more slabs, and those whose
-    /// rest must be ordered now.
+    /// Retries the failures that are due. Returns the columns that may be ordered again, as a whole or in more slabs, and those
+    /// whose rest must be ordered now.
     pub fn retry(&mut self, now: Duration) -> (Vec<ColumnPos>, Vec<ColumnPos>) {
         let (mut columns, mut rests) = (Vec::new(), Vec::new());
         if self.next_due > now {
@@ -424,7 +423,7 @@ impl Columns {
         (columns, rests)
     }
 
-    /// The dimension closes: what could not be read is not tried again.
+    /// Ends the retries when the dimension closes.
     pub fn end_failures(&mut self) {
         for (column, state, _) in self.failures() {
             match state.is_there() {
@@ -434,7 +433,7 @@ impl Columns {
         }
     }
 
-    /// Whether the column, or some of it, could not be had and waits for another try, or is tried once more.
+    /// Returns `true` if the column, or part of it, failed and waits for another try or is being tried again.
     pub fn has_failed(&self, column: ColumnPos) -> bool {
         let Some(mut state) = self.get(column) else { return false };
         state.failure().is_some_and(|failure| failure.due < Duration::MAX)
@@ -453,30 +452,30 @@ impl Columns {
         found
     }
 
-    /// A lost column is read again; if a region has its blocks, the rest is.
+    /// Orders a lost column again; if a region has its blocks, only the rest.
     pub fn read_again(&mut self, column: ColumnPos) {
         let order = Order { again: true, ..Order::default() };
         let rest = self.get(column).and_then(|state| state.with(Rest::Ordered(order)));
         self.set(column, Some(rest.unwrap_or(ColumnState::Ordered(order))));
     }
 
-    /// Whether lost columns are being read again, or will be when their region, which halted once more, lives again.
+    /// Returns `true` if lost columns are being read again, or will be once their region, which halted again, is revived.
     pub fn is_reading_again(&self) -> bool {
         !self.again.is_empty()
     }
 
-    /// What of a column of a sparse dimension is there, if its region has some of it.
+    /// The loaded heights of a column in a sparse dimension, if its region has some of it.
     pub fn heights(&self, column: ColumnPos) -> Option<&Heights> {
         self.heights.get(&column)
     }
 
-    /// The same, of a column that is with its region.
+    /// The same for changes, of a column that is with its region.
     pub fn heights_mut(&mut self, column: ColumnPos) -> Option<&mut Heights> {
         self.get(column).filter(|state| state.is_there())?;
         Some(self.heights.entry(column).or_default())
     }
 
-    /// Generation goes on: what was left out is wanted again. Gives the columns.
+    /// Makes left-out heights wanted again when generation resumes. Returns their columns.
     pub fn resume(&mut self) -> Vec<ColumnPos> {
         let left_out = self.heights.iter_mut().filter(|(_, heights)| !heights.ungenerated.is_empty());
         left_out.map(|(column, heights)| (*column, heights.ungenerated = HeightSet::new()).0).collect()

@@ -1,4 +1,4 @@
-//! The life of a dimension's columns, and of what fails of them.
+//! The life of a dimension's columns, and their failures.
 
 use super::Dimension;
 use super::column_state::ColumnState;
@@ -9,8 +9,8 @@ use crate::space::ColumnPos;
 use bevy::prelude::*;
 
 impl Dimension {
-    /// Whether the column is in the world of a region that has told who is in it: `None` while the region ticks, and nobody
-    /// knows yet.
+    /// Returns whether the column is in the world of a region that has reported its entities. `None` while the region ticks and
+    /// that is unknown.
     pub fn has_reported(&mut self, column: ColumnPos) -> Option<bool> {
         let Some(region) = self.owner(column) else { return Some(false) };
         if self.has_halted(column) {
@@ -20,7 +20,7 @@ impl Dimension {
         Some(!inbox.columns.iter().any(|loaded| loaded.column.pos() == column))
     }
 
-    /// Whether all that is known of the column is with its region, which may have halted.
+    /// Returns `true` if the complete column is with its region, which may have halted.
     pub fn is_whole(&self, column: ColumnPos) -> bool {
         matches!(
             self.columns.get(column),
@@ -28,13 +28,13 @@ impl Dimension {
         )
     }
 
-    /// The region that has all of the column, and keeps it.
+    /// The region that has the complete column and keeps it.
     pub fn owner(&self, column: ColumnPos) -> Option<RegionId> {
         let is_owned = self.is_whole(column) && self.columns.get(column) != Some(ColumnState::Leaving);
         self.regionizer.region_at(column).filter(|_| is_owned)
     }
 
-    /// Whether the column went with the world of its region, or came for a region without one.
+    /// Returns `true` if the column was lost with its region's world, or came for a region without one.
     pub fn has_halted(&mut self, column: ColumnPos) -> bool {
         let is_halted = matches!(self.columns.get(column), Some(ColumnState::Halted { .. }));
         let Some(region) = self.regionizer.region_at(column) else { return false };
@@ -42,7 +42,7 @@ impl Dimension {
         slot.is_some_and(|slot| slot.halted.is_some() && (is_halted || slot.parked.get().worlds.is_empty()))
     }
 
-    /// The column can be generated again.
+    /// Allows the column to be generated again.
     pub fn release_generation(&mut self, column: ColumnPos) {
         if self.stored.release(column) {
             self.viewers.values_mut().for_each(|viewer| viewer.to_generate.reopened(column));
@@ -50,7 +50,7 @@ impl Dimension {
         }
     }
 
-    /// Who comes to a place again does not wait for what failed there before.
+    /// Forgets failures of columns that lost their holders, so that a returning viewer does not wait for them.
     pub fn forget_left_failures(&mut self) {
         for column in std::mem::take(&mut self.left_failures) {
             let has_failed = matches!(self.columns.get(column), Some(ColumnState::Failed(_)));
@@ -60,13 +60,13 @@ impl Dimension {
         }
     }
 
-    /// Whether somebody wants the column loaded, or generated.
+    /// Returns `true` if a holder needs the column loaded or generated.
     fn is_wanted(&self, column: ColumnPos) -> bool {
         let is_reached = || self.viewers.values().any(|viewer| viewer.reaches(column));
         self.is_held(column) || (!self.stored.is_completed(column) && is_reached())
     }
 
-    /// A column that failed may be tried again, or more slabs of one. How often it failed is forgotten if nobody wants it.
+    /// Lets a failed column, or more slabs of one, be tried again. Its failures are forgotten if it is not needed any more.
     pub fn reopen(&mut self, column: ColumnPos) {
         if matches!(self.columns.get(column), Some(ColumnState::Owned(_))) {
             self.revised.insert(column);
@@ -82,7 +82,7 @@ impl Dimension {
         }
     }
 
-    /// Nobody else begins to generate the column.
+    /// Claims the column so that it is generated only once.
     pub fn claim_generation(&mut self, column: ColumnPos) {
         if self.stored.is_claimed(column) {
             return;
@@ -93,29 +93,29 @@ impl Dimension {
         }
     }
 
-    /// The column is stored now, without an order of those who hold it: they can have it loaded.
+    /// Notes that the column is stored without an order of its holders, so that they can have it loaded.
     pub fn end_waiting(&mut self, column: ColumnPos) {
         if self.resident.release(column) {
             self.note_reopened(column);
         }
     }
 
-    /// The column is to be loaded again, for those who want it.
+    /// Notes that the column must be loaded again for its holders.
     fn note_reopened(&mut self, column: ColumnPos) {
-        // Whoever has it in range holds it.
+        // Every viewer that has it in range holds it.
         if self.is_held(column) {
             self.viewers.values_mut().for_each(|viewer| viewer.to_load.reopened(column));
             self.wanting = None;
         }
     }
 
-    /// The column is not resident any more; viewers that want it look again.
+    /// Removes the column from the resident columns; viewers that need it look again.
     pub fn forget(&mut self, column: ColumnPos, publisher: &mut Publisher) {
         self.columns.forget(column);
         self.take_out(column, publisher);
     }
 
-    /// No region has the column any more, and no order for it is out.
+    /// Removes the column once no region has it and no order for it is out.
     pub fn take_out(&mut self, column: ColumnPos, publisher: &mut Publisher) {
         publisher.unloaded(self.id, column);
         self.unneeded.remove(&column);
@@ -131,12 +131,12 @@ impl Dimension {
         self.note_reopened(column);
     }
 
-    /// Delivers a column to the region that owns its place, with all that waited for it. Says whether there is one.
+    /// Delivers a column and everything that waited for it to the region that owns its place. Returns `false` if there is none.
     pub fn deliver(&mut self, mut loaded: LoadedColumn) -> bool {
         let position = loaded.column.pos();
         let Some(region) = self.regionizer.region_at(position) else { return false };
         if matches!(self.columns.get(position), Some(ColumnState::Owned(_))) {
-            // More slabs of it: its entities came with the first one.
+            // These are more slabs; the entities came with the first one.
             loaded.entities.clear();
         }
         let travellers = self.transit.take(position);
@@ -157,7 +157,7 @@ impl Dimension {
         true
     }
 
-    /// The region keeps a column that it was asked to give up, or slabs of it; what waited for its return goes to the region.
+    /// Lets the region keep a column or slabs that it was asked to give up, and hands it everything that waited for their return.
     pub fn keep(&mut self, column: ColumnPos) {
         self.columns.deliver(column);
         self.revised.insert(column);

@@ -1,4 +1,4 @@
-//! What goes to a dimension's regions: entities, letters, and what waited for columns that are gone.
+//! Sends entities and letters to a dimension's regions, and sends on everything that waited for columns that are gone.
 
 use super::Dimension;
 use super::column_state::Heights;
@@ -12,7 +12,7 @@ use rustc_hash::FxHashSet;
 use uuid::Uuid;
 
 impl Dimension {
-    /// Where what is sent to the region waits: its inbox, or beside it while it ticks.
+    /// The region's inbox, or its stand-in while the region ticks.
     pub fn inbox(&mut self, region: RegionId) -> &mut Inbox {
         match self.regionizer.data_mut(region) {
             Some(slot) => &mut slot.parked.get().inbox,
@@ -20,7 +20,7 @@ impl Dimension {
         }
     }
 
-    /// What waits for the entities in a column that comes.
+    /// The letters that wait for the entities of a loaded column.
     pub(super) fn recalled_to(&mut self, loaded: &LoadedColumn) -> Vec<Letter> {
         let recalled = &mut self.recalled;
         if recalled.is_empty() {
@@ -30,11 +30,11 @@ impl Dimension {
         recalled.extract_if(.., |letter| letter.entity().is_some_and(|id| ids.contains(&id))).collect()
     }
 
-    /// A region that had halted lives again: its columns are read again, and what waits in it for them and their entities waits
-    /// for that. Letters to entities that are known wait in it for its next tick as before.
+    /// Revives a halted region: its columns are read again, and everything in it that waits for them or their entities keeps
+    /// waiting. Letters to known entities wait for its next tick as before.
     pub fn revive(&mut self, region: RegionId, is_known: impl Fn(Uuid) -> bool) {
         let Self { columns, regionizer, .. } = self;
-        // Parts that split off in the same moment may have some of the columns that it took over.
+        // Parts that split off at the same moment may have some of the columns that it took over.
         let slot = regionizer.data(region);
         let regions: Vec<_> =
             slot.into_iter().flat_map(|slot| &slot.parts).map(|part| part.id).chain([region]).collect();
@@ -52,11 +52,11 @@ impl Dimension {
         }
     }
 
-    /// A letter goes to the region that owns its place, or waits for the column, which is loaded for it: at once, or in its turn
-    /// if a game sent it.
+    /// Sends a letter to the region that owns its place, or lets it wait for the column. The column is loaded for it at once, or
+    /// in turn for a letter of the game.
     pub fn send_letter(&mut self, column: ColumnPos, letter: Letter) {
         let place = self.letter_place(column, &letter);
-        // Behind those that wait already, while what the store has of a fetched column is being read.
+        // While the stored part of a fetched column is being read, the letter queues behind those that already wait.
         match self.owner(column).filter(|_| self.has_height(column, place.y)) {
             Some(region) => self.inbox(region).letters.push(letter),
             None => {
@@ -69,7 +69,7 @@ impl Dimension {
         }
     }
 
-    /// Has ground loaded for letters, for so many places at a time.
+    /// Loads ground for letters, for at most this many places at a time.
     pub fn hold_for_letters(&mut self, most: usize) {
         let Self { columns, holds, generation, stored, letter_places, .. } = self;
         let is_stuck = |place: ChunkPos| match place.column() {
@@ -81,7 +81,7 @@ impl Dimension {
             }
         };
         let is_left = |column: ColumnPos| columns.is_resident(column) && !holds.contains_key(&column);
-        // With what was loaded around it.
+        // Includes the ground that was loaded around it.
         let around = |column: ColumnPos| disc_difference((column, i64::from(HOLD_MARGIN)), None);
         let is_leaving = |column| around(column).any(is_left);
         for place in letter_places.next(most, is_stuck, is_leaving) {
@@ -89,13 +89,13 @@ impl Dimension {
         }
     }
 
-    /// The chunk that is loaded for a letter; any of the column unless the dimension is sparse.
+    /// The chunk that is loaded for a letter; any chunk of the column unless the dimension is sparse.
     fn letter_place(&self, column: ColumnPos, letter: &Letter) -> ChunkPos {
         let height = letter.block().filter(|_| self.is_sparse()).map_or(0, |block| block.chunk().y);
         column.chunk(height)
     }
 
-    /// The letters that wait for the column, as far as the heights that they go to are loaded.
+    /// The letters that wait for the column, for those heights that are loaded.
     pub fn take_letters(&mut self, column: ColumnPos) -> Vec<Letter> {
         let letters = self.letters.remove(&column).unwrap_or_default();
         let mut there = Vec::with_capacity(letters.len());
@@ -112,7 +112,7 @@ impl Dimension {
         there
     }
 
-    /// Sends on what waited for columns that are gone. Gives back the edits, which are refused.
+    /// Sends on everything that waited for columns that are gone. Returns the edits, which are refused.
     pub fn send_on(&mut self, astray: Inbox) -> Vec<SetBlock> {
         astray.travellers.into_iter().for_each(|traveller| self.send_traveller(traveller));
         for letter in astray.letters {
@@ -124,13 +124,13 @@ impl Dimension {
         astray.edits
     }
 
-    /// An entity goes to whoever owns its place now, or waits for the column.
+    /// Sends an entity to the region that owns its place now, or lets it wait for the column.
     pub fn send_traveller(&mut self, traveller: Traveller) {
         let column = traveller.position.column();
         for (viewer, radii) in &traveller.viewers {
             self.hold(Holder::Region(*viewer), traveller.position.block.chunk(), *radii);
         }
-        // What the store has of a fetched column is still being read: whoever comes now could be among it.
+        // The stored part of a fetched column is still being read and may contain this entity.
         match self.regionizer.region_at(column).filter(|_| self.is_whole(column)) {
             Some(region) => self.inbox(region).travellers.push(traveller),
             None => self.transit.push(traveller),

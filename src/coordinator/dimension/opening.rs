@@ -1,4 +1,4 @@
-//! Opens dimensions as soon as nothing stands in the way.
+//! Opens dimensions once nothing blocks them.
 
 use super::{Dimension, Dimensions, Opening, Unopened};
 use crate::coordinator::clocks::clock::Clock;
@@ -16,7 +16,7 @@ use crate::storage::{EntityRecord, StoreError};
 use bevy::prelude::*;
 use std::mem;
 
-/// A dimension was spawned in the main world.
+/// Opens a dimension that was spawned in the main world.
 pub(crate) fn open_dimension(
     In(spec): In<DimensionSpec>,
     config: Res<CoordinatorConfig>,
@@ -30,8 +30,8 @@ pub(crate) fn open_dimension(
     open_waiting(config, clock, dimensions, saves, threads, publisher);
 }
 
-/// Opens the dimensions that wait, unless another of the same name is being closed or erased, or the store lacks something of it.
-/// What is stored of those that were removed meanwhile is erased.
+/// Opens the waiting dimensions, unless one of the same name is being closed or erased, or the store lacks data of it. Erases
+/// the stored data of those that were removed in the meantime.
 pub fn open_waiting(
     config: Res<CoordinatorConfig>,
     clock: Res<Clock>,
@@ -61,7 +61,7 @@ pub fn open_waiting(
         };
         match opened {
             Err(DimensionError::Store(StoreError::BeingRemoved { .. })) => {
-                // The app ended in the middle of it.
+                // The app ended in the middle of erasing it.
                 remove_stored(entity, name, dimensions, &mut threads);
                 dimensions.unopened.push(waiting);
             }
@@ -72,7 +72,7 @@ pub fn open_waiting(
                 rebuild(id, &name, dimensions, &mut threads);
                 dimensions.unopened.push(waiting);
             }
-            // What it opens with would lack whoever went there and is not stored yet.
+            // The opened dimension would lack entities that went there and are not stored yet.
             Ok(Opening::Open(dimension, _)) if saves.has_unwritten_entities(dimension.id) => {
                 dimensions.unopened.push(Unopened { until: saves.stored_with(), ..waiting });
                 saves.request_commit();
@@ -87,7 +87,7 @@ pub fn open_waiting(
 }
 
 impl Dimensions {
-    /// A dimension that was opened is there from now on.
+    /// Adds an opened dimension.
     fn begin(&mut self, mut dimension: Dimension, viewers: &[EntityRecord], publisher: &mut Publisher) {
         let entity = dimension.spec.entity;
         publisher.event(DimensionOpened {
@@ -96,7 +96,7 @@ impl Dimensions {
             stored_columns: dimension.stored.completed_count(),
             viewers: viewers.iter().map(|record| record.viewers().count()).sum(),
         });
-        // They held their ground when they were saved. Loading it brings them back.
+        // These viewers held ground when they were saved. Loading that ground brings them back.
         for (viewer, block, radii) in viewers.iter().flat_map(EntityRecord::viewers) {
             dimension.hold(Holder::Region(viewer), block.chunk(), ViewerRadii::from(radii));
         }
@@ -104,8 +104,7 @@ impl Dimensions {
         self.open.insert(dimension.id, dimension);
     }
 
-    /// The dimensions that waited for this name are not opened. It would fail again and again: whoever wants it can ask
-    /// again.
+    /// Fails the dimensions that waited for this name, because they would fail again and again. The game can ask again.
     pub fn fail_waiting(&mut self, name: &str, error: &DimensionError, publisher: &mut Publisher) {
         for waiting in self.unopened.extract_if(.., |waiting| waiting.spec.name == name) {
             publisher.fail_dimension(waiting.spec.entity, error.clone());

@@ -1,4 +1,4 @@
-//! What the game says of a dimension, and why that cannot be had.
+//! The game's description of a dimension, and the errors of opening it.
 
 use crate::coordinator::clocks::clock::DimensionClock;
 use crate::coordinator::streaming::generation_control::DimensionGeneration;
@@ -15,22 +15,22 @@ use std::sync::Arc;
 pub struct DimensionSpec {
     /// Its entity in the main world.
     pub entity: Entity,
-    /// Its name: the store knows it by this.
+    /// Its name in the store.
     pub name: String,
     /// Its heights, in blocks.
     pub heights: Range<i64>,
-    /// What makes its ground.
+    /// The generator of its ground.
     pub generator: Arc<dyn Generator>,
-    /// How its time passes; `None` for the coordinator's own rate.
+    /// Its clock; `None` for the coordinator's default.
     pub clock: Option<DimensionClock>,
-    /// How its ground is generated; `None` for the coordinator's own settings.
+    /// How its ground is generated; `None` for the coordinator's default.
     pub generation: Option<DimensionGeneration>,
 }
 
-/// Why a dimension could not be opened.
+/// The reason why a dimension could not be opened.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum DimensionError {
-    /// It has no heights.
+    /// The height range is empty.
     #[error("dimension {name:?} has the height range {low}..{high}: it must hold at least one block")]
     Heights {
         /// The dimension.
@@ -40,26 +40,26 @@ pub enum DimensionError {
         /// The first y above it.
         high: i64,
     },
-    /// There is one of that name already.
+    /// A dimension of this name is already open.
     #[error("dimension {name:?} is open already: give each Dimension a name of its own")]
     AlreadyOpen {
         /// The dimension.
         name: String,
     },
-    /// The regionizer's settings are wrong.
+    /// The regionizer's settings are invalid.
     #[error(transparent)]
     Regionizer(#[from] RegionizerConfigError),
-    /// It was made by something else.
+    /// The dimension was made by another generator.
     #[error("the dimension {name:?} was made by {stored}, but {wanted} is wanted; give it another name")]
     MadeOtherwise {
         /// The dimension.
         name: String,
-        /// What it was made by.
+        /// The generator that made it.
         stored: String,
-        /// What it should be made by now.
+        /// The generator that the game wants now.
         wanted: String,
     },
-    /// The store does not know it as it is now, or cannot be read.
+    /// The stored dimension does not match, or the store cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The store cannot be read.
@@ -67,26 +67,26 @@ pub enum DimensionError {
     Read {
         /// The dimension.
         name: String,
-        /// What the store said.
+        /// The store's error.
         source: StoreError,
     },
-    /// One of its name had to be erased before, and could not be.
+    /// A removed dimension of the same name could not be erased first.
     #[error("dimension {name:?} is not opened, since one of that name could not be removed before: {source}")]
     NotRemoved {
         /// The dimension.
         name: String,
-        /// Why.
+        /// The reason.
         source: WorkError,
     },
-    /// What the store says of its stored columns is lost or damaged, and could not be made anew.
+    /// The stored graph is lost or damaged, and could not be rebuilt.
     #[error("dimension {name:?}: the graph of its stored columns is lost and cannot be made anew: {source}")]
     NotRebuilt {
         /// The dimension.
         name: String,
-        /// Why.
+        /// The reason.
         source: WorkError,
     },
-    /// What the store says of its stored columns was made anew just now, and cannot be read again.
+    /// The stored graph was just rebuilt and cannot be read again.
     #[error("dimension {name:?}: the graph of its stored columns was made anew and is damaged again")]
     DamagedAgain {
         /// The dimension.

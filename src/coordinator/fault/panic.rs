@@ -1,4 +1,4 @@
-//! Where a panic on a region thread was raised: the payload does not say, only the panic hook learns it.
+//! Finds the place where a panic on a region thread was raised. Only the panic hook knows it; the payload does not.
 
 use super::region_fault::RegionFault;
 use crate::work::panic_message;
@@ -10,12 +10,12 @@ use std::sync::Once;
 
 thread_local! {
     static WATCHED: Cell<bool> = const { Cell::new(false) };
-    /// The last panic: those before it were caught. Its backtrace is read only if the game does not catch it too: that takes
-    /// milliseconds.
+    /// The last panic; the ones before it were caught. Its backtrace takes milliseconds to read, so it is read only if the game
+    /// does not catch the panic.
     static RAISED: RefCell<Option<(RegionFault, Backtrace)>> = const { RefCell::new(None) };
 }
 
-/// Runs `work`, and tells of its panic where that was raised, with what to go on panicking with.
+/// Runs `work`. A panic is returned as a fault with the place where it was raised, and with the payload to resume it.
 pub fn catch<T>(work: impl FnOnce() -> T) -> Result<T, (RegionFault, Box<dyn Any + Send>)> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -31,7 +31,7 @@ pub fn catch<T>(work: impl FnOnce() -> T) -> Result<T, (RegionFault, Box<dyn Any
     let raised = RAISED.take();
     result.map_err(|payload| {
         let reason = panic_message(&*payload);
-        // What was raised on another thread, or goes on after it was caught, is not the last one of this thread.
+        // A panic of another thread, or one that resumed after it was caught, is not the last one raised on this thread.
         let raised = raised.filter(|(raised, _)| raised.reason == reason);
         let (location, system) = match (system_of_error(&reason), raised) {
             (Some(system), _) => (None, Some(system)),
@@ -51,9 +51,9 @@ fn note(info: &PanicHookInfo) {
     RAISED.set(Some((raised, Backtrace::force_capture())));
 }
 
-/// The function that Bevy called as a system: in a backtrace, the last one of the game before Bevy's that call it.
+/// The function that Bevy called as a system: in a backtrace, the game's last function before Bevy's calling functions.
 ///
-/// What was inlined has a name without a path, but its file stands in the line below.
+/// An inlined function has a name without a path, but the line below names its file.
 fn system_in(backtrace: &str) -> Option<String> {
     let mut system = None;
     let mut lines = backtrace.lines().peekable();
@@ -78,7 +78,7 @@ fn system_in(backtrace: &str) -> Option<String> {
     None
 }
 
-/// The system whose error Bevy's own handler made a panic of, and what it returned. The place of that panic says nothing.
+/// The system whose returned error Bevy's handler turned into a panic. The place of such a panic is meaningless.
 fn system_of_error(reason: &str) -> Option<String> {
     let (_, rest) = reason.split_once("Encountered an error in ")?;
     let (_, name) = rest.split_once('`')?;
@@ -116,7 +116,7 @@ mod tests {
         assert_eq!(last.reason, "not caught");
         assert!(last.location.is_some_and(|at| at.contains(&format!("panic.rs:{line}:"))));
 
-        // One that goes on after another was caught meanwhile: no place is better than a wrong one.
+        // A panic that resumes after another one was caught: no place is better than a wrong one.
         let goes_on = catch::<()>(|| {
             let first = catch_unwind(|| panic!("first")).unwrap_err();
             let _ = caught_before();

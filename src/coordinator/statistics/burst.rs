@@ -1,30 +1,31 @@
-//! When a burst of regions and columns is over, the system gets the memory back that it took.
+//! Detects the end of a burst of regions and columns, so that its memory returns to the system.
 
-/// What a region's world takes about, and a column. Measured with a small game and [`Hills`](crate::generation::Hills).
+/// The approximate bytes of a region's world and of a column, measured with a small game and
+/// [`Hills`](crate::generation::Hills).
 const REGION_BYTES: usize = 256 << 10;
 const COLUMN_BYTES: usize = 4 << 10;
-/// Less is not worth the time that it takes.
+/// Smaller amounts are not worth the time.
 const LEAST_BYTES: usize = 32 << 20;
-/// A burst is over when it has not become less for so many statistics, which is a second.
+/// A burst is over after this many statistics (one second) without a decrease.
 const CALM: u32 = 4;
 
-/// How much was in use lately. A plain data structure.
+/// The recent memory use. A plain data structure.
 #[derive(Debug, Default)]
 pub struct Burst {
-    /// The most since the system got something back.
+    /// The maximum since memory was last returned.
     most: usize,
     last: usize,
-    /// For how many looks it has not become less.
+    /// The number of statistics without a decrease.
     calm: u32,
 }
 
 impl Burst {
-    /// Takes in how many regions and columns there are now. Says whether at least half of what was in use is free.
+    /// Notes the current number of regions and columns. Returns `true` if at least half of the memory is free again.
     pub fn is_over(&mut self, regions: usize, columns: usize) -> bool {
         self.is_over_at(regions * REGION_BYTES + columns * COLUMN_BYTES)
     }
 
-    /// Takes in how many bytes are in use now. Says whether at least half of what was in use is free.
+    /// Notes the bytes in use now. Returns `true` if at least half of the memory is free again.
     fn is_over_at(&mut self, now: usize) -> bool {
         self.calm = if now < self.last { 0 } else { self.calm.saturating_add(1) };
         self.last = now;
@@ -43,7 +44,7 @@ mod tests {
 
     const MEBIBYTE: usize = 1 << 20;
 
-    /// How often a burst is over, with so many mebibytes in use each time.
+    /// Counts the ends of bursts, with so many mebibytes in use each time.
     fn ends(burst: &mut Burst, mebibytes: impl IntoIterator<Item = usize>) -> usize {
         mebibytes.into_iter().filter(|now| burst.is_over_at(now * MEBIBYTE)).count()
     }

@@ -1,8 +1,8 @@
 //! The record of a region's ticks over the last minute, small enough for ten thousand regions.
 //!
-//! Time is cut into slots of one second of the coordinator's clock. A slot knows how many ticks ended in it, how long
-//! the region ticked in it, and the longest of those ticks; a sample of the ticks' times stands in one ring for all
-//! slots. All of it takes 4 KiB at most, at any tick rate.
+//! Time is cut into slots of one second of the coordinator's clock. A slot knows how many ticks ended in it, how long the
+//! region ticked in it, and its longest tick. Samples of the tick times are in one ring for all slots. A history takes at
+//! most 4 KiB, at any tick rate.
 
 #[cfg(test)]
 mod tests;
@@ -11,16 +11,16 @@ use crate::simulation::SplitMix64;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// The slots that a minute can touch: its 60 seconds, and the one that has just begun.
+/// The slots that a minute can touch: 60 seconds, and the one that has just begun.
 const SLOTS: usize = 61;
-/// Ticks of one second whose times are kept. At 20 ticks a second, a few more than there are.
+/// The tick times that are kept per second: slightly more than there are at 20 ticks a second.
 const SAMPLES_PER_SLOT: usize = 24;
 const MAX_SAMPLES: usize = SLOTS * SAMPLES_PER_SLOT;
-/// The ring of samples begins with this room.
+/// The initial capacity of the ring of samples.
 const FIRST_SAMPLES: usize = 32;
 
 const NANOS_PER_SECOND: u32 = 1_000_000_000;
-/// Rates over less than this say nothing.
+/// The shortest time for a meaningful rate.
 const LEAST_HISTORY: Duration = Duration::from_millis(500);
 
 /// How far back a [`TickWindow`] looks.
@@ -35,10 +35,10 @@ pub enum TimeWindow {
 }
 
 impl TimeWindow {
-    /// All windows, the shortest first: the order in which a region has them.
+    /// All windows, shortest first: the order in which a region has them.
     pub const ALL: [Self; 3] = [Self::FiveSeconds, Self::FifteenSeconds, Self::OneMinute];
 
-    /// How long it is at most.
+    /// Its maximum length.
     pub const fn length(self) -> Duration {
         Duration::from_secs(match self {
             Self::FiveSeconds => 5,
@@ -47,7 +47,7 @@ impl TimeWindow {
         })
     }
 
-    /// How long its cached state serves before it is computed again.
+    /// The age at which its cached state is computed again.
     const fn refresh_period(self) -> Duration {
         Duration::from_secs(match self {
             Self::FiveSeconds => 1,
@@ -59,75 +59,73 @@ impl TimeWindow {
 
 /// A region's ticks over one window.
 ///
-/// A window begins at a whole second of the clock, so it is up to one second shorter than its name says, and rates are
-/// over its real length: in it, counts and the time spent are exact, and a region that stopped as long ago as the
-/// window's name says has none in it. Times of ticks are kept with 11 significant bits, which is within 0.05 %. Up to 24
-/// ticks of each second are kept; of more, a random choice stands for that second in the median and the 95th percentile.
-/// The worst tick is never missed.
+/// A window begins at a whole second of the clock, so it is up to one second shorter than its name says, and rates use its
+/// real length. Counts and busy time are exact. A region that stopped as long ago as the window's name says has no ticks in
+/// it. Tick times have 11 significant bits, which is within 0.05 %. Up to 24 ticks of each second are kept; of more ticks, a
+/// random sample stands for that second in the median and the 95th percentile. The worst tick is never missed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TickWindow {
-    /// Ticks a second, over the window or, in a younger region, since the end of its first tick; `None` before there
-    /// is half a second of that.
+    /// Ticks per second over the window or, for a younger region, since the end of its first tick; `None` before half a second
+    /// has passed.
     pub ticks_per_second: Option<f64>,
-    /// The median time of a tick; zero if there was none. Of an even number of ticks the upper one of the middle two.
+    /// The median tick time; zero without ticks. For an even number of ticks, the upper one of the middle two.
     pub median: Duration,
-    /// The time that 95 of 100 ticks did not exceed; zero if there was none.
+    /// The 95th percentile of the tick times; zero without ticks.
     pub p95: Duration,
-    /// The longest time of a tick; zero if there was none.
+    /// The longest tick time; zero without ticks.
     pub worst: Duration,
-    /// The share of the time that was spent ticking, 0 to 1. Of a tick that began before the window only what is
-    /// inside counts.
+    /// The share of the time spent ticking, 0 to 1. A tick that began before the window counts only with its part inside.
     pub utilisation: f64,
     /// Ticks that ended in the window.
     pub ticks: u32,
 }
 
-/// A region's ticks over the last minute, and how many there were in all. A part of a split region begins with a copy.
+/// A region's ticks over the last minute, and their total number. A part of a split region begins with a copy.
 ///
-/// The clock need not be a good one: if it jumps ahead, that was idle time; if it jumps back, everything happens at the
-/// latest time that was seen, until the clock is there again.
+/// The clock may be unreliable. If it jumps ahead, the gap counts as idle time. If it jumps back, everything happens at the
+/// latest time seen so far, until the clock reaches it again.
 #[derive(Clone, Debug, Default)]
 pub struct TickHistory {
     total: u64,
-    /// When the first tick ended, and when the last one did; `None` before the first.
+    /// The end of the first tick and of the last one; `None` before the first.
     span: Option<(Duration, Duration)>,
-    /// The newest slots without a gap between them, the newest last; never more than [`SLOTS`].
+    /// The newest slots without gaps, newest last; at most [`SLOTS`].
     slots: VecDeque<Slot>,
-    /// The slots' samples in the slots' order; in each slot's share of them there is no order.
+    /// The samples in the order of their slots; within a slot they are unordered.
     samples: VecDeque<u16>,
     windows: [TickWindow; 3],
-    /// When each of the windows is to be computed again; `None` before it was the first time.
+    /// The time at which each window is next computed; `None` before the first time.
     due: [Option<Duration>; 3],
-    /// By which part of their periods the windows are computed earlier than others', in 2^32ths: without it, regions
-    /// that were made together would cost nothing for seconds, and then all in the same pass.
+    /// How much earlier than others its windows are computed, in 2^32ths of their periods. Otherwise regions that were made
+    /// together would all be computed in the same pass every few seconds.
     phase: u32,
 }
 
-/// One second.
+/// A slot of one second.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
-    /// The time spent ticking, in nanoseconds: at most the whole second.
+    /// The time spent ticking, in nanoseconds; at most the whole second.
     busy: u32,
-    /// Ticks that ended in it.
+    /// The number of ticks that ended in it.
     ticks: u32,
     /// The longest of them.
     worst: u16,
-    /// How many of `samples` are its own.
+    /// The number of its samples in `samples`.
     sampled: u16,
 }
 
 impl TickHistory {
-    /// Ticks since the region was made.
+    /// The number of ticks since the region was made.
     pub fn ticks(&self) -> u64 {
         self.total
     }
 
-    /// Takes in a tick that ended at this time of the coordinator's clock.
+    /// Notes a tick that ended at this time of the coordinator's clock.
     pub fn push(&mut self, ended: Duration, took: Duration) {
         self.total = self.total.saturating_add(1);
         let (before, first, last) = match self.span {
             None => {
-                // The time it took has noise down to the nanosecond, though many may end in one pass.
+                // The duration varies by nanoseconds even if many ticks end in one pass.
                 self.phase = SplitMix64::new((ended.as_nanos() ^ took.as_nanos()) as u64).next_u64() as u32;
                 (ended, ended, ended)
             }
@@ -139,8 +137,8 @@ impl TickHistory {
         self.count(quantised(took));
     }
 
-    /// The window that ends now. Takes time in proportion to the ticks in it, though never more than to those that are
-    /// kept of a minute; [`windows`](Self::windows) has a recent one at hand.
+    /// Computes the window that ends now, in time proportional to its kept ticks, at most those of a minute.
+    /// [`windows`](Self::windows) returns recent windows without computing.
     pub fn window(&self, now: Duration, window: TimeWindow) -> TickWindow {
         let Some((first, last)) = self.span else { return TickWindow::default() };
         let now = now.max(last);
@@ -157,7 +155,7 @@ impl TickHistory {
             busy += u64::from(slot.busy);
             sampled += usize::from(slot.sampled);
         }
-        // Time begins to count at the end of the first tick, so that one is none of the ticks of that time.
+        // Time counts from the end of the first tick, so the first tick is not counted.
         let counted = all.ticks.saturating_sub(u32::from(is_young));
         let rate = (length >= LEAST_HISTORY).then(|| f64::from(counted) / length.as_secs_f64());
         let share = if length.is_zero() { 0.0 } else { Duration::from_nanos(busy).div_duration_f64(length) };
@@ -172,8 +170,8 @@ impl TickHistory {
         }
     }
 
-    /// Computes again the cached windows that are old: the shortest once a second, the next every two, the longest
-    /// every five. Says whether there was one.
+    /// Recomputes the cached windows that are old: the shortest once a second, the next every two seconds, the longest every
+    /// five. Returns `true` if there was one.
     pub fn refresh(&mut self, now: Duration) -> bool {
         if self.span.is_none() {
             return false;
@@ -181,7 +179,7 @@ impl TickHistory {
         let mut refreshed = false;
         for (index, window) in TimeWindow::ALL.into_iter().enumerate() {
             let period = window.refresh_period();
-            // If the clock jumped back, what is cached would otherwise stay until it is there again.
+            // After a jump back of the clock, cached windows would otherwise stay until the clock reaches that time again.
             if self.due[index].is_none_or(|due| now >= due || due.saturating_sub(now) > period) {
                 self.windows[index] = self.window(now, window);
                 self.due[index] = Some(self.next_due(now, period));
@@ -191,24 +189,24 @@ impl TickHistory {
         refreshed
     }
 
-    /// The windows as they were when they were last [refreshed](Self::refresh), in the order of [`TimeWindow::ALL`].
+    /// The windows at their last [refresh](Self::refresh), in the order of [`TimeWindow::ALL`].
     pub fn windows(&self) -> &[TickWindow; 3] {
         &self.windows
     }
 
-    /// The next time after `now` at which something is due that is due once in each period.
+    /// The next time after `now` for something that is due once per period.
     fn next_due(&self, now: Duration, period: Duration) -> Duration {
         let (period, phase) = (period.as_nanos(), u128::from(self.phase));
         let since_due = (now.as_nanos() + ((period * phase) >> u32::BITS)) % period;
         now.saturating_add(Duration::from_nanos((period - since_due) as u64))
     }
 
-    /// Begins the slots of this many more seconds.
+    /// Appends slots for this many more seconds.
     fn advance(&mut self, seconds: u64) {
         if self.slots.is_empty() {
             self.slots.push_back(Slot::default());
         }
-        // After so many nothing is left of what was there before.
+        // After this many, no old slot is left.
         for _ in 0..seconds.min(SLOTS as u64) {
             if self.slots.len() == SLOTS
                 && let Some(oldest) = self.slots.pop_front()
@@ -219,9 +217,9 @@ impl TickHistory {
         }
     }
 
-    /// Adds the time between the two to the slots that it lies in; `end` lies in the newest one.
+    /// Adds the time between the two to the slots that it covers; `end` is in the newest slot.
     fn spend(&mut self, start: Duration, end: Duration) {
-        // A region's ticks do not overlap, so over all of them each slot is visited once, and once more a tick.
+        // A region's ticks do not overlap, so in total each slot is visited once, plus once per tick.
         let seconds = end.as_secs().saturating_sub(start.as_secs());
         for (slot, age) in self.slots.iter_mut().rev().zip(0..=seconds) {
             let from = if age == seconds { start.subsec_nanos() } else { 0 };
@@ -241,8 +239,8 @@ impl TickHistory {
             self.samples.push_back(time);
             return;
         }
-        // Each tick of the slot shall be kept with the same probability: the n-th takes one of n places at random, and
-        // only the first few of these exist.
+        // Each tick of the slot must be kept with the same probability: the n-th takes one of n places at random, and only the
+        // first few of these exist.
         let place = SplitMix64::new(self.total).below(slot.ticks) as usize;
         if place < SAMPLES_PER_SLOT
             && let Some(sample) = self.samples.iter_mut().rev().nth(place)
@@ -265,12 +263,12 @@ impl TickHistory {
     }
 }
 
-/// The number of the first whole second that is not before this time.
+/// The number of the first whole second at or after this time.
 fn first_edge_from(time: Duration) -> u64 {
     time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0))
 }
 
-/// Makes room for one more sample; unlike what happens by itself, never for more than there can be.
+/// Makes room for one more sample, unlike automatic growth never beyond the maximum.
 fn make_room(samples: &mut VecDeque<u16>) {
     let length = samples.len();
     if length == samples.capacity() {
@@ -282,11 +280,11 @@ fn make_room(samples: &mut VecDeque<u16>) {
 fn quantised(time: Duration) -> u16 {
     let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let shift = nanos.checked_ilog2().unwrap_or(0).saturating_sub(10);
-    // The highest of the 11 bits is always set where there is a shift, and so adds one to it.
+    // With a shift, the highest of the 11 bits is always set and so adds one to it.
     (u64::from(shift << 10) + (nanos >> shift)) as u16
 }
 
-/// The middle of the times that are quantised so.
+/// The middle of the times that are quantised to this value.
 fn expanded(time: u16) -> Duration {
     let shift = u64::from(time >> 10).saturating_sub(1);
     let significant = u64::from(time) - (shift << 10);

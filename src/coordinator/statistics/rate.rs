@@ -1,21 +1,21 @@
-//! How many a second, over the last ten seconds.
+//! A rate per second, over the last ten seconds.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// The span that is looked back over.
+/// The span of the rate.
 const SPAN: Duration = Duration::from_secs(10);
-/// Rates over less than this say nothing.
+/// The shortest time for a meaningful rate.
 const LEAST: Duration = Duration::from_secs(1);
 
-/// How many there were in all at which time. A plain data structure.
+/// The totals at recent times. A plain data structure.
 #[derive(Clone, Debug, Default)]
 pub struct RecentRate(VecDeque<(Duration, u64)>);
 
 impl RecentRate {
-    /// There are so many now. A span without new ones does not count.
+    /// Notes the current total. A span without an increase does not count.
     pub fn push(&mut self, now: Duration, total: u64) {
-        // The one at the far edge of the span stays.
+        // The entry at the far edge of the span stays.
         while self.0.get(1).is_some_and(|(at, _)| *at + SPAN <= now) {
             self.0.pop_front();
         }
@@ -29,7 +29,7 @@ impl RecentRate {
         self.0.clear();
     }
 
-    /// How many a second; `None` if there were no new ones in the whole span, or not for long enough to say.
+    /// The rate per second; `None` without an increase in the whole span, or before there is enough time.
     pub fn per_second(&self) -> Option<f64> {
         let ((first, before), (last, total)) = (self.0.front()?, self.0.back()?);
         let span = last.saturating_sub(*first);
@@ -41,7 +41,7 @@ impl RecentRate {
 mod tests {
     use super::*;
 
-    /// Four looks a second, at a stream of so many a second.
+    /// Pushes four times a second for a constant stream.
     fn watch(rate: &mut RecentRate, seconds: std::ops::Range<u64>, total: &mut u64, each_look: u64) -> Option<f64> {
         for look in seconds.start * 4..seconds.end * 4 {
             *total += each_look;

@@ -18,7 +18,7 @@ use bevy::prelude::*;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Takes the statistics, four times a second.
+/// Takes the statistics four times a second.
 pub fn take_statistics(
     config: Res<CoordinatorConfig>,
     clock: Res<Clock>,
@@ -38,7 +38,7 @@ pub fn take_statistics(
     }
     totals.due = now.saturating_add(PERIOD);
     let began = Instant::now();
-    // In lockstep it must not depend on the time.
+    // In lockstep the count must not depend on time.
     if config.mode.is_lockstep() || totals.count_at.is_none_or(|due| due <= began) {
         dimensions.open.values_mut().for_each(Dimension::count_progress);
         totals.count_at = count_again_at(began, Instant::now());
@@ -128,7 +128,7 @@ impl Dimension {
         let mut sections: Vec<_> = self.regionizer.sections(region).collect();
         sections.sort_unstable();
         let sections = Arc::<[SectionPos]>::from(sections);
-        // A region that ticks keeps its sections, but its slot is away: they are listed again the next time.
+        // The slot of a ticking region is away, so its sections are listed again the next time.
         if let Some(slot) = self.regionizer.data_mut(region) {
             slot.listed_sections = Some(sections.clone());
         }

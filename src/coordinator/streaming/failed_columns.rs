@@ -1,4 +1,4 @@
-//! Columns that could not be had: how long each waits for another try, and which are set aside.
+//! Columns that failed: how long each waits for another try, and which are set aside.
 
 use crate::coordinator::tally::Tally;
 use crate::generation::DistanceGraph;
@@ -10,46 +10,46 @@ use std::time::Duration;
 pub const FIRST_RETRY: Duration = Duration::from_secs(1);
 /// The longest wait after a failure.
 pub const LAST_RETRY: Duration = Duration::from_secs(60);
-/// The wait while the store does not work, which is no fault of the column.
+/// The wait during a store outage, which is not the column's fault.
 pub const OUTAGE_RETRY: Duration = Duration::from_secs(2);
-/// No more is asked of the store for so long when it does not work.
+/// The pause in requests to the store during an outage.
 pub const OUTAGE_PAUSE: Duration = Duration::from_secs(1);
-/// Columns that failed and are remembered. A generator that fails everywhere has the others set aside at their first failure.
+/// The maximum number of failed columns that are retried. Beyond it, columns are set aside at their first failure.
 pub const MAX_RETRIED: usize = 4_096;
-/// Columns of which the reason is still known: the last ones that failed.
+/// The number of recent failures whose reason is kept.
 const MAX_LISTED: usize = 64;
-/// Bytes of a reason that are kept.
+/// The maximum bytes of a kept reason.
 const LONGEST_REASON: usize = 400;
 
-/// A column that could not be generated.
+/// A column that failed to generate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedColumn {
     /// The column.
     pub column: ColumnPos,
-    /// How often it was tried.
+    /// The number of tries.
     pub attempts: u32,
     /// The text of the last [`ColumnError`](crate::simulation::ColumnError), shortened.
     pub error: String,
-    /// It is not tried again before somebody asks for it.
+    /// `true` if the column is tried again only on demand.
     pub given_up: bool,
 }
 
-/// The wait after so many failures.
+/// The wait after this many failures.
 pub fn wait_after(attempts: u32) -> Duration {
     FIRST_RETRY.saturating_mul(1 << attempts.saturating_sub(1).min(10)).min(LAST_RETRY)
 }
 
-/// Columns of a dimension that are tried again only on demand, and the reasons of the last failures. A plain data
-/// structure, of bounded size but for one bit for each column.
+/// The columns of a dimension that are tried again only on demand, and the reasons of the last failures. A plain data
+/// structure of bounded size, apart from one bit for each column.
 #[derive(Default)]
 pub struct Failures {
     set_aside: DistanceGraph,
-    /// The last failures, the oldest first.
+    /// The last failures, oldest first.
     listed: VecDeque<FailedColumn>,
 }
 
 impl Failures {
-    /// A column failed once more.
+    /// Notes another failure of a column.
     pub fn note(&mut self, failed: FailedColumn) {
         if failed.given_up {
             self.set_aside.mark_completed(failed.column);
@@ -61,41 +61,41 @@ impl Failures {
         self.listed.push_back(FailedColumn { error: shortened(&failed.error), ..failed });
     }
 
-    /// The column is there, however that came, or begins anew. Says whether it was set aside.
+    /// Forgets a column that now exists or is tried from the beginning. Returns `true` if it was set aside.
     pub fn forget(&mut self, column: ColumnPos) -> bool {
         self.listed.retain(|failed| failed.column != column);
         self.set_aside.unmark(column)
     }
 
-    /// All columns that are set aside begin anew.
+    /// Forgets all columns, and returns those that were set aside.
     pub fn forget_all(&mut self) -> Vec<ColumnPos> {
         std::mem::take(self).set_aside.completed_columns().collect()
     }
 
-    /// Whether the column is set aside.
+    /// Returns `true` if the column is set aside.
     pub fn has(&self, column: ColumnPos) -> bool {
         self.set_aside.is_completed(column)
     }
 
-    /// How many are set aside.
+    /// The number of columns set aside.
     pub fn set_aside(&self) -> u64 {
         self.set_aside.completed_count()
     }
 
-    /// The last failures, the newest first.
+    /// The last failures, newest first.
     pub fn list(&self) -> Vec<FailedColumn> {
         self.listed.iter().rev().cloned().collect()
     }
 }
 
-/// What is to be logged of columns that could not be had.
+/// Failed columns, for the log.
 #[derive(Default)]
 pub struct ColumnComplaints {
-    /// Those that are generated once more.
+    /// Columns that are tried again.
     pub retried: Tally,
-    /// Those that are not.
+    /// Columns that were set aside.
     pub set_aside: Tally,
-    /// Those that could not be read, and parts of columns.
+    /// Columns that could not be read, and parts of columns.
     pub unread: Tally,
 }
 

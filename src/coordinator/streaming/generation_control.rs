@@ -1,4 +1,4 @@
-//! How ground is generated in a dimension: settings of the game, and what the coordinator keeps to go by them.
+//! How ground is generated in a dimension: the game's settings, and the coordinator's state for them.
 
 use super::failed_columns::Failures;
 use super::token_bucket::TokenBucket;
@@ -8,24 +8,24 @@ use crate::space::ColumnPos;
 use bevy::prelude::*;
 use std::time::Duration;
 
-/// How ground is generated in a dimension: a component of its entity in the main world, which can be changed at any time.
+/// How ground is generated in a dimension: a component of its entity in the main world that can be changed at any time.
 ///
-/// Without it the plugin's settings hold.
+/// A dimension without it uses the plugin's settings.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Reflect)]
 #[type_path = "bevy_terrane"]
 #[reflect(Component, Clone)]
 pub struct DimensionGeneration {
-    /// Nothing new is generated. What is stored is loaded as before, and what a thread has begun is finished. A system
-    /// of a region that asks for a column within its tick gets it all the same.
+    /// Stops the generation of new columns. Stored columns are still loaded, and columns that a thread has begun are finished.
+    /// A system of a region that asks for a column within its tick still gets it.
     pub paused: bool,
-    /// Columns that may be begun in a second of the coordinator's clock, on the average; a quarter of that at once.
-    /// `None` for as many as can be done; what is not a positive number lets nothing through.
+    /// The average number of columns that may be begun per second of the coordinator's clock; at most a quarter of it at
+    /// once. `None` means no limit. A value that is not a positive number allows no column.
     pub columns_per_second: Option<f64>,
-    /// How much it counts where a viewer is heading, 0 to 1. Work is near to a viewer if it is near to where it is, or to
-    /// where it will be in four seconds; the way there counts as distance, less this part of it. With 0 only the place
-    /// counts, with 1 both places count alike.
+    /// How much a viewer's heading counts, 0 to 1. The distance to a viewer is measured from its place and from the place where
+    /// it will be in four seconds. The way there is added as distance, less this part of it. With 0 only the current place
+    /// counts; with 1 both places count alike.
     pub heading_weight: f64,
-    /// How often a column is tried before it is set aside and tried again on demand only; at least once.
+    /// The number of tries, at least one, before a column is set aside and tried again only on demand.
     pub attempts: u32,
 }
 
@@ -35,23 +35,22 @@ impl Default for DimensionGeneration {
     }
 }
 
-/// Has columns that could not be generated tried again at once, those that wait for another try and those that were set
-/// aside.
+/// Retries failed columns immediately: those that wait for another try and those that were set aside.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryColumns {
     /// The dimension's entity.
     pub dimension: Entity,
-    /// The column; `None` for all of the dimension that failed.
+    /// The column; `None` for all failed columns of the dimension.
     pub column: Option<ColumnPos>,
 }
 
-/// What the coordinator keeps for the generation of one dimension.
+/// The coordinator's state of the generation of one dimension.
 #[derive(Default)]
 pub struct GenerationState {
     pub settings: DimensionGeneration,
     pub turns: Turns,
     pub failures: Failures,
-    /// Columns that were generated since it was opened.
+    /// Columns that were generated since the dimension was opened.
     pub generated: u64,
     pub rate: RecentRate,
     pub bucket: TokenBucket,
@@ -62,7 +61,7 @@ impl GenerationState {
         Self { settings, ..Self::default() }
     }
 
-    /// How many columns more may be begun now.
+    /// The number of columns that may still be begun now.
     pub fn allowance(&mut self, now: Duration) -> usize {
         let available = self.bucket.available(self.settings.columns_per_second, now);
         if self.settings.paused { 0 } else { available }

@@ -1,4 +1,4 @@
-//! The game changes how ground is generated.
+//! The game's changes of how ground is generated.
 
 use super::generation_control::{DimensionGeneration, RetryColumns};
 use super::orders::Orders;
@@ -7,7 +7,7 @@ use crate::coordinator::dimension::Dimensions;
 use crate::coordinator::dimension::column_state::ColumnState;
 use bevy::prelude::*;
 
-/// How the ground of the dimension with this entity is generated from now on.
+/// Sets how the ground of the dimension with this entity is generated.
 pub(crate) fn set_generation(
     In((dimension, settings)): In<(Entity, DimensionGeneration)>,
     mut dimensions: ResMut<Dimensions>,
@@ -17,7 +17,7 @@ pub(crate) fn set_generation(
     if !settings.paused {
         dimension.revised.extend(dimension.columns.resume());
     }
-    // What is not begun is taken back if it is paused.
+    // A pause takes back the orders that have not begun.
     dimension.has_moved_viewers |= settings.paused;
 }
 
@@ -25,7 +25,7 @@ pub(crate) fn set_pacing(In(pacing): In<Pacing>, mut orders: ResMut<Orders>) {
     orders.limit.settings = pacing;
 }
 
-/// Columns that failed are tried again.
+/// Retries failed columns.
 pub(crate) fn retry_columns(In(retry): In<RetryColumns>, mut dimensions: ResMut<Dimensions>) {
     let Some(dimension) = dimensions.by_entity(retry.dimension) else { return };
     let columns: Vec<_> = match retry.column {

@@ -1,19 +1,19 @@
-//! Where a viewer is heading, found out from its moves.
+//! Estimates where a viewer is heading from its moves.
 
 use crate::space::ColumnPos;
 use std::time::Duration;
 
-/// The time for which a viewer is taken to go on as it goes.
+/// The time ahead for which a viewer is expected to keep its course, in seconds.
 const LEAD: f64 = 4.0;
-/// How much of the speed that is known a new move replaces.
+/// The share of a new move in the smoothed speed.
 const SMOOTHING: f64 = 0.5;
-/// A move of more columns than this is no walk: where it leads says nothing.
+/// A longer move, in columns, is a jump and says nothing about the heading.
 const LEAP: u128 = 16;
 
-/// For so many milliseconds a viewer that does not move is taken to go on as it went.
+/// The time in milliseconds for which a viewer that stopped is still expected to move on, and the step of that estimate.
 const STEP: u128 = 250;
 
-/// The speed of a viewer, in columns a second. A plain data structure.
+/// The speed of a viewer, in columns per second. A plain data structure.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Heading {
     speed: (f64, f64),
@@ -21,14 +21,14 @@ pub struct Heading {
 }
 
 impl Heading {
-    /// The viewer went from one column to another.
+    /// Notes that the viewer went from one column to another.
     pub fn note(&mut self, from: ColumnPos, to: ColumnPos, now: Duration) {
         let Some(before) = self.moved_at.replace(now) else { return };
         if from.distance_squared(to) > LEAP * LEAP {
             self.speed = (0.0, 0.0);
             return;
         }
-        // Two moves in the same moment are one; a step over a corner is two of them.
+        // Two moves at the same moment are one; a step over a corner consists of two.
         let seconds = now.saturating_sub(before).as_secs_f64().max(0.05);
         let part = |old: f64, from: i64, to: i64| {
             let new = to.wrapping_sub(from) as f64 / seconds;
@@ -37,10 +37,10 @@ impl Heading {
         self.speed = (part(self.speed.0, from.x, to.x), part(self.speed.1, from.z, to.z));
     }
 
-    /// Where it will be in a few seconds, at most `most` columns from here; `None` if that is here. Who has not moved for
-    /// a while is no faster than a column in that time.
+    /// The expected place in a few seconds, at most `most` columns from here; `None` if that is here. A viewer that has not moved
+    /// for a while has a speed of at most one column in that time.
     pub fn ahead(&self, center: ColumnPos, now: Duration, most: u32) -> Option<ColumnPos> {
-        // In steps, so that what was found from there is not searched for anew each time.
+        // Time advances in steps, so that the work around the place ahead is not searched for anew each time.
         let still = (now.saturating_sub(self.moved_at?).as_millis() / STEP) as f64 * STEP as f64 / 1000.0;
         let speed = self.speed.0.hypot(self.speed.1);
         let likely = if still > 0.0 { speed.min(1.0 / still) } else { speed };
@@ -62,7 +62,7 @@ mod tests {
         Duration::from_secs_f64(seconds)
     }
 
-    /// Walks along x with so many columns a second for ten seconds, and gives where it is and when.
+    /// Walks along x at this speed in columns per second for ten seconds. Returns the place and the time.
     fn walk(heading: &mut Heading, speed: i64) -> (ColumnPos, Duration) {
         let mut place = ColumnPos::new(0, 0);
         let mut now = Duration::ZERO;

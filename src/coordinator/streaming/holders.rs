@@ -1,4 +1,4 @@
-//! Who keeps ground loaded, and which.
+//! The holders that keep ground loaded, and the ground of each.
 
 use super::heading::Heading;
 use super::outlook::Outlook;
@@ -7,10 +7,10 @@ use crate::space::{BATCH_SIZE, ChunkPos, ColumnPos};
 use bevy::prelude::Entity;
 use uuid::Uuid;
 
-/// Columns are let go so many columns beyond where they are asked for, so that a step back loads nothing again.
+/// Columns are released this many columns beyond the radius at which they are loaded, so that a step back loads nothing again.
 pub const HOLD_MARGIN: u32 = 2;
 
-/// What keeps columns loaded.
+/// A holder that keeps columns loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Holder {
     /// A viewer of the main world.
@@ -24,34 +24,34 @@ pub enum Holder {
 #[derive(Clone, Debug)]
 pub struct ViewerState {
     pub center: ColumnPos,
-    /// In chunks; 0 unless the dimension is sparse.
+    /// The height in chunks; 0 unless the dimension is sparse.
     pub height: i64,
     pub radii: ViewerRadii,
     pub heading: Heading,
-    /// What is to be loaded in its range.
+    /// The columns to load in its range.
     pub to_load: Outlook,
-    /// What is to be generated in its range.
+    /// The columns to generate in its range.
     pub to_generate: Outlook,
-    /// The turn in which something was ordered in its range last.
+    /// The last turn in which something was ordered in its range.
     pub served: u64,
 }
 
 impl ViewerState {
-    /// How far columns are loaded for it together with others of their batch.
+    /// The radius within which columns are loaded for it together with others of their batch.
     ///
-    /// A batch is read as a whole, also for a single column of it. A viewer that walks would have each batch read four times
-    /// if it did not take along what it keeps anyway. But around a disc smaller than a batch that is most of the ground:
-    /// seven columns more, on average, for the one column of radius 0.
+    /// A batch is read as a whole, even for a single column of it. A walking viewer would have each batch read four times if
+    /// it did not take along the columns that it keeps anyway. But around a disc smaller than a batch, that would be most of
+    /// the ground: seven more columns, on average, for the one column of radius 0.
     pub fn takes_along(&self) -> u32 {
         self.radii.load + if self.radii.load < BATCH_SIZE as u32 { 0 } else { HOLD_MARGIN }
     }
 
-    /// Whether it wants the column generated.
+    /// Returns `true` if it needs the column generated.
     pub fn reaches(&self, column: ColumnPos) -> bool {
         column.distance_squared(self.center) <= u128::from(self.radii.generation).pow(2)
     }
 
-    /// Whether it has ground generated that is not loaded for it.
+    /// Returns `true` if it generates ground beyond its load radius.
     pub fn generates_further(&self) -> bool {
         self.radii.generation > self.radii.load
     }

@@ -1,4 +1,4 @@
-//! Viewers and letters hold columns, and let them go.
+//! Viewers and letters hold and release columns.
 
 use super::holders::{HOLD_MARGIN, Holder, ViewerState, disc_difference};
 use super::outlook::Outlook;
@@ -8,7 +8,7 @@ use crate::simulation::ViewerRadii;
 use crate::space::{ChunkPos, ColumnPos};
 
 impl Dimension {
-    /// The holder wants the columns around `center`, and none that it wanted before.
+    /// Makes the holder hold the columns around `center`, and none that it held before.
     pub fn hold(&mut self, holder: Holder, place: ChunkPos, radii: ViewerRadii) {
         let (center, height) = (place.column(), if self.is_sparse() { place.y } else { 0 });
         let radii = self.caps.limits.cut(radii);
@@ -22,7 +22,7 @@ impl Dimension {
             || Outlook::new(center, radii.generation),
             |viewer| viewer.to_generate.moved(center, radii.generation),
         );
-        // Who is new comes first: everybody else was served before.
+        // A new viewer comes first, because all others were served before.
         let served = known.map_or(0, |viewer| viewer.served);
         let before = known.map(|viewer| (viewer.center, viewer.radii.load));
         heading.note(before.map_or(center, |(before, _)| before), center, self.real_now);
@@ -50,12 +50,12 @@ impl Dimension {
         self.coverage = None;
     }
 
-    /// Lets viewers have what time has brought them.
+    /// Refills the viewers' allowances.
     pub fn refill_caps(&mut self) {
         self.caps.refill(self.real_now, |holder| self.viewers.contains_key(holder));
     }
 
-    /// The holder wants nothing any more.
+    /// Releases everything that the holder holds.
     pub fn release(&mut self, holder: Holder) {
         if let Some(viewer) = self.viewers.remove(&holder) {
             let disc = (viewer.center, i64::from(viewer.radii.load + HOLD_MARGIN));
@@ -65,7 +65,7 @@ impl Dimension {
         }
     }
 
-    /// Something else may be wanted of the columns of this disc than before.
+    /// Notes that the wanted slabs of this disc may have changed.
     fn revise_disc(&mut self, disc: (ColumnPos, i64)) {
         if self.is_sparse() {
             let columns = disc_difference(disc, None).filter(|column| self.columns.is_under_way(*column));
@@ -93,13 +93,13 @@ impl Dimension {
         }
     }
 
-    /// How far the column is from the nearest viewer, in columns.
+    /// The distance of the column from the nearest viewer, in columns.
     pub fn distance(&self, column: ColumnPos) -> f64 {
         let squared = self.viewers.values().map(|viewer| column.distance_squared(viewer.center)).min();
         squared.map_or(f64::INFINITY, |squared| (squared as f64).sqrt())
     }
 
-    /// Viewers, and no places that letters wait for.
+    /// The viewers, without places that letters wait for.
     pub fn real_viewers(&self) -> impl Iterator<Item = &ViewerState> {
         let viewers = self.viewers.iter().filter(|(holder, _)| !matches!(holder, Holder::Letters(_)));
         viewers.map(|(_, viewer)| viewer)

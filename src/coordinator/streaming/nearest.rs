@@ -1,5 +1,4 @@
-//! Orders the nearest work: over all viewers of a dimension, over what is to be loaded and what is to be generated, and
-//! over the dimensions by turns.
+//! Orders the nearest work: over all viewers of a dimension, over loading and generating, and over the dimensions by turns.
 
 #[cfg(test)]
 mod tests;
@@ -20,14 +19,14 @@ use std::collections::binary_heap::PeekMut;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;
 
-/// Whether a batch is to be loaded or generated; of equally near ones those to be loaded come first.
+/// Whether a batch is to be loaded or generated. Of equally near batches, those to be loaded come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Load,
     Generate,
 }
 
-/// What the next order of a dimension goes by.
+/// The data that decides the next order of a dimension.
 struct Field<'a> {
     viewers: &'a mut BTreeMap<Holder, ViewerState>,
     resident: &'a mut DistanceGraph,
@@ -38,13 +37,13 @@ struct Field<'a> {
     now: Duration,
 }
 
-/// Work of one kind for one viewer. It is not nearer than its distance, and may be farther.
+/// Work of one kind for one viewer. Its distance is a lower bound.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     distance: f64,
     holder: Holder,
     kind: Kind,
-    /// Comes before the distance.
+    /// Compared before the distance.
     rank: u64,
 }
 
@@ -70,7 +69,7 @@ impl PartialEq for Candidate {
 impl Eq for Candidate {}
 
 impl Field<'_> {
-    /// What may be nearest, of every one of these viewers that may want something.
+    /// The possibly nearest work of each of these viewers.
     fn candidates(&self, holders: &[Holder]) -> impl Iterator<Item = Candidate> {
         let viewers = holders.iter().filter_map(|holder| Some((holder, self.viewers.get(holder)?)));
         viewers.flat_map(|(holder, viewer)| {
@@ -98,7 +97,7 @@ impl Field<'_> {
         Some(Lead { center, weight })
     }
 
-    /// Whether the viewer may have more ground of this kind now.
+    /// Returns `true` if the viewer may have more ground of this kind now.
     fn is_served(&self, holder: Holder, kind: Kind) -> bool {
         let Some(viewer) = self.viewers.get(&holder) else { return false };
         match kind {
@@ -117,7 +116,7 @@ impl Field<'_> {
         }
     }
 
-    /// What comes first of all. Only what may come first is looked for.
+    /// The first work of all. Searches only where it may be.
     fn first(&mut self, heap: &mut BinaryHeap<Reverse<Candidate>>, may_generate: bool) -> Option<Choice> {
         loop {
             let mut first = heap.peek_mut()?;
@@ -134,7 +133,7 @@ impl Field<'_> {
     }
 }
 
-/// What is ordered next, and for whom.
+/// The next order and its viewer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Choice {
     holder: Holder,
@@ -142,7 +141,7 @@ struct Choice {
     near: Near,
 }
 
-/// What the viewers of one dimension want next, in one pass.
+/// The next work of one dimension's viewers, in one pass.
 struct Candidates {
     dimension: DimensionId,
     holders: Vec<Holder>,
@@ -157,7 +156,7 @@ impl Candidates {
         candidates
     }
 
-    /// What these viewers want.
+    /// The work of these viewers.
     fn of(dimension: DimensionId, field: &Field, holders: &[Holder]) -> Self {
         let found: Vec<_> = field.candidates(holders).map(|candidate| Candidate { rank: 0, ..candidate }).collect();
         let mut holders: Vec<_> = found.iter().map(|candidate| candidate.holder).collect();
@@ -165,18 +164,18 @@ impl Candidates {
         Self { dimension, holders, by_distance: found.into_iter().map(Reverse).collect() }
     }
 
-    /// Whose turn it is, and what is ordered for it.
+    /// Chooses the next viewer and its work.
     fn choose(&mut self, field: &mut Field, may_generate: bool) -> Option<Choice> {
         match field.turns.is_round() {
-            // In another order, which is that of this turn alone.
+            // This turn has an order of its own.
             true => field.first(&mut field.candidates(&self.holders).map(Reverse).collect(), may_generate),
             false => field.first(&mut self.by_distance, may_generate),
         }
     }
 }
 
-/// Orders as much as may be in flight, unless the store is behind. The dimension with the least in flight comes first each time,
-/// of equal ones the one that has waited longest, so that none takes what another one needs.
+/// Orders as many columns as may be in flight, unless the store is behind. The dimension with the least in flight comes first
+/// each time, and of equal ones the one that has waited longest, so that none starves another.
 pub fn order_nearest(
     mut dimensions: ResMut<Dimensions>,
     mut orders: ResMut<Orders>,
@@ -198,14 +197,14 @@ pub fn order_nearest(
         let has_ordered = dimension
             .is_some_and(|dimension| dimension.order_next(&mut candidates[place], room, &mut orders, &mut publisher));
         if !has_ordered {
-            // It wants nothing that there is room for.
+            // There is no room for any work of this dimension.
             candidates.remove(place);
         }
     }
 }
 
 impl Dimension {
-    /// Orders what is nearest in the dimension. Says whether there was something.
+    /// Orders the nearest work of the dimension. Returns `false` if there is none.
     fn order_next(
         &mut self,
         candidates: &mut Candidates,
@@ -225,8 +224,8 @@ impl Dimension {
         true
     }
 
-    /// Has what is stored of the batch loaded, and more slabs of what a region has; the rest is claimed, and waits until it is
-    /// generated.
+    /// Orders loading of the stored columns of the batch, and of more slabs of resident ones. The others are claimed, and
+    /// wait until they are generated.
     fn order_loading(
         &mut self,
         holder: Holder,
@@ -247,7 +246,7 @@ impl Dimension {
             if !is_loaded_along(column) {
                 self.resident.release(column);
             } else if self.columns.is_resident(column) {
-                // Any other state than that of one that may lack slabs brings it here again when it ends.
+                // Columns in any other state come here again when that state ends.
                 self.resident.mark_completed(column);
                 let may_order = self.columns.may_lack_slabs(column);
                 if may_order && generates && slabs == allowance {
@@ -271,7 +270,7 @@ impl Dimension {
         orders.take_back_or_order(self, near.batch, stored, publisher);
     }
 
-    /// Has as much of the batch generated as is allowed: what is awaited comes to its region, the rest is stored.
+    /// Orders generation of as much of the batch as is allowed. Held columns go to their region, the others only to the store.
     fn order_generation(
         &mut self,
         holder: Holder,
@@ -312,7 +311,7 @@ impl Dimension {
 }
 
 impl Dimension {
-    /// Whether a viewer has a column of the batch loaded, if others of the batch are.
+    /// Returns a test for whether a viewer loads a column of the batch along with others of the batch.
     fn loaders(&self, batch: BatchPos) -> impl Fn(ColumnPos) -> bool + use<> {
         /// More than the diagonal of a batch.
         const BATCH: u32 = 5;
@@ -332,7 +331,7 @@ impl Dimension {
         Field { viewers, resident, stored, turns, caps, heading_weight, now: *now }
     }
 
-    /// Something was ordered, which serves the viewers in whose range this column lies.
+    /// Notes an order, which serves the viewers that have this column in range.
     fn serve(&mut self, column: Option<ColumnPos>) {
         let (turn, Some(column)) = (self.generation.turns.end_turn(), column) else { return };
         self.viewers.values_mut().filter(|viewer| viewer.reaches(column)).for_each(|viewer| viewer.served = turn);

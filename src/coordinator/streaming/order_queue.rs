@@ -1,32 +1,32 @@
-//! Orders that no thread has begun: a thread takes the nearest at the last moment, and what is far by then can be taken
-//! back.
+//! Orders that no thread has begun. A thread takes the nearest order at the last moment, and orders that are far by then can
+//! be taken back.
 
 use crate::coordinator::threads::columns::ColumnOrder;
 use crate::space::DimensionId;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How urgent an order is, and whether it may be taken back.
+/// The urgency of an order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Urgency {
-    /// How far it is from the nearest viewer, in columns.
+    /// The distance from the nearest viewer, in columns.
     pub distance: f64,
-    /// How far it was when it was ordered; `None` if it may not be taken back.
+    /// The distance when it was ordered; `None` if it may not be taken back.
     pub ordered_at: Option<f64>,
 }
 
 impl Urgency {
-    /// Somebody waits for it wherever viewers are.
+    /// The urgency of an order that is awaited wherever viewers are.
     pub const AT_ONCE: Self = Self { distance: 0.0, ordered_at: None };
-    /// Nobody waits for it.
+    /// The urgency of an order that is not awaited.
     pub const WHEN_IDLE: Self = Self { distance: f64::INFINITY, ordered_at: None };
 
-    /// As urgent as it is near to a viewer.
+    /// The urgency of an order at this distance from a viewer.
     pub fn at(distance: f64) -> Self {
         Self { distance, ordered_at: Some(distance) }
     }
 }
 
-/// Columns that an order may have gone away from the viewers before it is taken back.
+/// How many columns farther from the viewers an order may be than at first before it is taken back.
 const SLACK: f64 = 4.0;
 
 #[derive(Clone, Default)]
@@ -41,7 +41,7 @@ impl OrderQueue {
         self.orders().push(order);
     }
 
-    /// The nearest order; of equally near ones the oldest.
+    /// The nearest order; the oldest of equally near ones.
     pub fn pop(&self) -> Option<ColumnOrder> {
         let mut orders = self.orders();
         let nearer = |(_, a): &(usize, &ColumnOrder), (_, b): &(usize, &ColumnOrder)| {
@@ -51,8 +51,8 @@ impl OrderQueue {
         Some(orders.swap_remove(place))
     }
 
-    /// Viewers of a dimension moved: `distance` says how far an order is from the nearest now. Gives the orders that were
-    /// nearer when they were made, oldest first: they are not done.
+    /// Updates the distances after viewers of a dimension moved; `distance` returns the new distance of an order. Returns
+    /// the orders that were nearer when they were made, oldest first, and drops them.
     pub fn revise(&self, dimension: DimensionId, distance: impl Fn(&ColumnOrder) -> f64) -> Vec<ColumnOrder> {
         let mut orders = self.orders();
         let is_too_far = |order: &mut ColumnOrder| {
@@ -67,7 +67,7 @@ impl OrderQueue {
         far
     }
 
-    /// Nothing of it is begun any more.
+    /// Drops all orders.
     pub fn clear(&self) {
         self.orders().clear();
     }
@@ -112,7 +112,7 @@ mod tests {
         }
         queue.push(order(4, 0, Urgency::AT_ONCE));
         queue.push(order(5, 1, Urgency::at(1.0)));
-        // The viewer is 20 columns further along x.
+        // The viewer is 20 columns farther along x.
         let distance = |order: &ColumnOrder| (order.columns[0].x - 20).abs() as f64;
         assert_eq!(claims(queue.revise(DimensionId(0), distance)), [1, 3]);
         assert_eq!(claims(std::iter::from_fn(|| queue.pop())), [4, 5, 2]);

@@ -1,4 +1,4 @@
-//! Columns that are on order: how many there may be, and what is told to the threads that generate and load them.
+//! Orders of columns: their limit, and their way to the threads that generate and load.
 
 use super::order_queue::Urgency;
 use super::pacing::InFlightLimit;
@@ -11,29 +11,28 @@ use crate::space::{BatchPos, ColumnPos, HeightSet};
 use bevy::prelude::*;
 use std::collections::BTreeMap;
 
-/// Columns for loading that may be in flight beside those that are generated, at least: what is stored does not wait for
-/// a slow generator.
+/// The minimum of columns that may be loaded beside those that are generated, so that stored columns do not wait for a slow
+/// generator.
 const LEAST_LOADING: usize = 16;
 
-/// How many columns more may be ordered.
+/// How many more columns may be ordered.
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
     pub load: usize,
     pub generate: usize,
 }
 
-/// The orders that are out.
 #[derive(Resource)]
 pub struct Orders {
     pub threads: ColumnThreads,
     pub limit: InFlightLimit,
-    /// The pass in which each was made.
+    /// The pass of each order, by its claim.
     pub claims: BTreeMap<u64, u64>,
     last_claim: u64,
-    /// The pass that runs.
+    /// The number of the current pass.
     pub pass: u64,
     in_flight: usize,
-    /// Those of them that are generated.
+    /// The number of columns in flight that are generated.
     generating: usize,
 }
 
@@ -42,13 +41,13 @@ impl Orders {
         Self { threads, limit, claims: BTreeMap::new(), last_claim: 0, pass: 0, in_flight: 0, generating: 0 }
     }
 
-    /// Columns that are on order.
+    /// The number of columns on order.
     pub fn in_flight(&self) -> usize {
         self.in_flight
     }
 
-    /// How many columns more may be ordered: loading has a quarter more than generation. Jobs wait for viewers, not viewers for
-    /// jobs: what `jobs` have on order does not count.
+    /// How many more columns may be ordered: for loading a quarter more than for generation. Jobs wait for viewers, but
+    /// viewers do not wait for jobs, so the `jobs` columns on order for jobs do not count.
     pub fn room(&self, jobs: usize) -> Room {
         let limit = self.limit.columns();
         let with_loading = limit + (limit / 4).max(LEAST_LOADING);
@@ -57,7 +56,7 @@ impl Orders {
         Room { load, generate: limit.saturating_sub(generating).min(load) }
     }
 
-    /// Counts an order of so many columns, and gives its claim.
+    /// Counts an order of so many columns, and returns its claim.
     fn begin(&mut self, dimension: &mut Dimension, columns: usize, generates: bool) -> u64 {
         self.last_claim += 1;
         self.claims.insert(self.last_claim, self.pass);
@@ -68,8 +67,8 @@ impl Orders {
         self.last_claim
     }
 
-    /// The answer to an order came, or it was taken back. Its dimension may have been closed meanwhile, or opened again, and know
-    /// nothing of it.
+    /// Notes that an order was answered or taken back. Its dimension may have been closed or reopened in the meantime, and
+    /// not know the order.
     pub fn note_answered(&mut self, dimension: Option<&mut Dimension>, claim: u64, columns: usize, generates: bool) {
         self.claims.remove(&claim);
         self.in_flight = self.in_flight.saturating_sub(columns);
@@ -81,14 +80,14 @@ impl Orders {
         }
     }
 
-    /// Has columns of one batch loaded or generated.
+    /// Orders columns of one batch to be loaded or generated.
     pub fn order(&mut self, dimension: &mut Dimension, batch: BatchPos, columns: Vec<ColumnPos>) {
         let (stored, new): (Vec<_>, Vec<_>) =
             columns.into_iter().partition(|column| dimension.stored.is_completed(*column));
         let loaded = dimension.by_source(stored, false).into_iter().map(|order| (order, false));
         let generated = dimension.by_source(new, true).into_iter().map(|order| (order, true));
         for ((columns, source), generates) in loaded.chain(generated) {
-            // What is read for a region that has the blocks already is not ordered by the nearest viewer.
+            // Parts that are read for a region with the blocks are not ordered by distance.
             let is_urgent = columns.iter().any(|column| dimension.columns.is_urgent(*column));
             let urgency = match columns.first().filter(|_| !is_urgent) {
                 Some(first) => Urgency::at(dimension.distance(*first)),
@@ -101,8 +100,8 @@ impl Orders {
         }
     }
 
-    /// Hands columns that are marked as resident to the region of their place: those that it gave up a moment ago as they
-    /// are, the others when they are loaded or generated.
+    /// Hands columns that are marked as resident to the region of their place: recently departed ones as they are, the
+    /// others when they are loaded or generated.
     pub fn take_back_or_order(
         &mut self,
         dimension: &mut Dimension,
@@ -122,7 +121,7 @@ impl Orders {
                 continue;
             }
             if let Err(error) = dimension.regionizer.add_column(column) {
-                // Resident columns and the regionizer's are the same.
+                // The resident columns and the regionizer's columns are the same, so this cannot happen.
                 error!("{}: {error}", dimension.id);
                 continue;
             }
@@ -141,15 +140,15 @@ impl Orders {
         self.order(dimension, batch, missing);
     }
 
-    /// Has columns of one batch generated and stored, without loading them. Those that are stored already, or on their way
-    /// there, are left out. They wait until everything that viewers want is begun.
+    /// Orders columns of one batch to be generated for the store without loading them, except those that are stored or in
+    /// flight to the store. They wait until everything that viewers need has begun.
     pub fn order_for_store(&mut self, dimension: &mut Dimension, batch: BatchPos, columns: Vec<ColumnPos>) {
-        // Of sparse ground what lies around sea level.
+        // In a sparse dimension, the ground around sea level.
         let heights = dimension.ground.window(0, Viewer::DEFAULT_VERTICAL_RADIUS);
         self.order_apart(dimension, batch, columns, heights, Urgency::WHEN_IDLE);
     }
 
-    /// The same for columns that a viewer is near to.
+    /// Orders columns near to a viewer for the store.
     pub fn order_nearby_for_store(&mut self, dimension: &mut Dimension, batch: BatchPos, columns: Vec<ColumnPos>) {
         let Some(first) = columns.first().copied() else { return };
         let (heights, distance) = (dimension.slabs_to_generate(first), dimension.distance(first));
@@ -178,7 +177,7 @@ impl Orders {
         self.threads.order(ColumnOrder { claim, ground, batch, columns, source, generates: true, urgency });
     }
 
-    /// An order that no thread has begun is taken back, as if it had never been made.
+    /// Takes back an order that no thread has begun, as if it had never been made.
     fn undo(&mut self, dimension: &mut Dimension, order: ColumnOrder, publisher: &mut Publisher) {
         let may_generate = order.may_generate();
         let ColumnOrder { claim, columns, generates, .. } = order;
@@ -190,12 +189,12 @@ impl Orders {
             match dimension.columns.awaits(column, claim) {
                 Some(ColumnState::Ordered(_)) => dimension.forget(column, publisher),
                 Some(ColumnState::ForStore(_)) => dimension.columns.forget(column),
-                // More slabs of it: they are ordered again if they are wanted.
+                // These are more slabs, which are ordered again if they are needed.
                 Some(ColumnState::Owned(_)) => {
                     dimension.generation.bucket.give_back(may_generate.into());
                     dimension.keep(column);
                 }
-                // A region fetched its blocks meanwhile, and waits for the rest.
+                // A region fetched its blocks in the meantime, and waits for the rest.
                 Some(_) => dimension.to_complete.push(column),
                 None => {}
             }
@@ -206,11 +205,11 @@ impl Orders {
     }
 }
 
-/// If viewers moved: orders that no thread has begun are in the order of the new distances, and those that are much further now
-/// than they were are taken back, so that nearer ones take their place in this pass.
+/// After moves of viewers, sorts the orders that no thread has begun by their new distances, and takes back those that are much
+/// farther now, so that nearer ones take their place in this pass.
 pub fn recall(mut dimensions: ResMut<Dimensions>, mut orders: ResMut<Orders>, mut publisher: ResMut<Publisher>) {
     for dimension in dimensions.open.values_mut() {
-        // In lockstep it would depend on the threads what is taken back.
+        // In lockstep, thread timing must not decide which orders are taken back.
         if !std::mem::take(&mut dimension.has_moved_viewers) || orders.limit.is_lockstep() {
             continue;
         }
@@ -225,7 +224,7 @@ pub fn recall(mut dimensions: ResMut<Dimensions>, mut orders: ResMut<Orders>, mu
 }
 
 impl Dimension {
-    /// The columns of an order by where they come from; in a sparse dimension by the slabs that are wanted of each.
+    /// Groups the columns of an order by source; in a sparse dimension by the wanted slabs of each.
     fn by_source(&self, columns: Vec<ColumnPos>, generates: bool) -> Vec<(Vec<ColumnPos>, Source)> {
         if columns.is_empty() {
             return Vec::new();

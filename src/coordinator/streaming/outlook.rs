@@ -1,8 +1,8 @@
-//! What is known of the nearest work around a viewer, so that it is not searched for again when nothing has changed.
+//! Remembers the nearest work around a viewer, so that it is searched for again only after a change.
 //!
-//! Marks and claims only take work away: what is nearest can then only be farther. So a distance that was right once is
-//! one that nothing is nearer than, until a column is missing again. A viewer that moves comes so much nearer to
-//! everything as it moved, and no more. The exact answer is needed only of the viewer for whom something may be nearest.
+//! Marks and claims only remove work, so the nearest work can only get farther. A distance that was once right stays a lower
+//! bound until a column is missing again. A viewer that moves comes nearer to everything by at most the length of its move.
+//! The exact answer is needed only for the viewer that may have the nearest work of all.
 
 use crate::generation::DistanceGraph;
 use crate::space::{BatchPos, ColumnPos};
@@ -11,9 +11,9 @@ use crate::space::{BatchPos, ColumnPos};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Near {
     pub batch: BatchPos,
-    /// In columns; work ahead of a viewer that moves is nearer than it is.
+    /// The distance in columns; work ahead of a moving viewer counts as nearer.
     pub distance: f64,
-    /// The place that it is near to.
+    /// The place that the distance is measured from.
     pub center: ColumnPos,
 }
 
@@ -31,32 +31,32 @@ impl Lead {
     }
 }
 
-/// What is known of a viewer's work of one kind.
+/// The known bounds of a viewer's work of one kind.
 #[derive(Clone, Copy, Debug)]
 pub struct Outlook {
     here: Sight,
-    /// What was seen last from where it was heading, since it moved last.
+    /// The last sight from the place ahead, since the viewer's last move.
     ahead: Option<Sight>,
 }
 
 impl Outlook {
-    /// Nothing is known.
+    /// An outlook without any knowledge.
     pub fn new(center: ColumnPos, radius: u32) -> Self {
         Self { here: Sight { center, radius, at_least: 0.0, found: None }, ahead: None }
     }
 
-    /// What is still known in another place, or with another radius.
+    /// The knowledge that remains valid at another place or with another radius.
     pub fn moved(&self, center: ColumnPos, radius: u32) -> Self {
         Self { here: self.here.moved(center, radius), ahead: None }
     }
 
-    /// The column is missing again, and nobody has claimed it.
+    /// Notes that the column is missing again and unclaimed.
     pub fn reopened(&mut self, column: ColumnPos) {
         self.here.reopened(column);
         self.ahead.iter_mut().for_each(|ahead| ahead.reopened(column));
     }
 
-    /// Nothing is nearer than this; `None` if there is nothing in range.
+    /// The lower bound of the distance; `None` if there is nothing in range.
     pub fn at_least(&self, lead: Option<&Lead>) -> Option<f64> {
         let here = self.here.at_least()?;
         Some(lead.map_or(here, |lead| here.min(self.ahead_at_least(lead))))
@@ -69,18 +69,18 @@ impl Outlook {
         from_there + way * (1.0 - lead.weight)
     }
 
-    /// What is known of the place ahead; `None` if that was another one the last time.
+    /// The sight from the place ahead; `None` if that was another place the last time.
     fn ahead_sight(&self, lead: &Lead, way: f64) -> Option<Sight> {
         let radius = self.radius_ahead(way);
         self.ahead.filter(|ahead| (ahead.center, ahead.radius) == (lead.center, radius))
     }
 
-    /// So that what is found there lies in the viewer's range too.
+    /// The radius ahead, reduced so that work found there is in the viewer's range too.
     fn radius_ahead(&self, way: f64) -> u32 {
         self.here.radius.saturating_sub(way.ceil() as u32)
     }
 
-    /// The work that is nearest to where the viewer is, or to where it is heading.
+    /// The nearest work to the viewer's place, or to the place ahead.
     pub fn nearest(&mut self, graph: &mut DistanceGraph, lead: Option<&Lead>) -> Option<Near> {
         let here = self.here.look(graph)?;
         let Some(lead) = lead.filter(|lead| self.ahead_at_least(lead) < here.distance) else { return Some(here) };
@@ -94,14 +94,14 @@ impl Outlook {
     }
 }
 
-/// What is known of the work around one place. Of what lies beyond the radius it says nothing.
+/// The known bounds of the work around one place, within the radius.
 #[derive(Clone, Copy, Debug)]
 struct Sight {
     center: ColumnPos,
     radius: u32,
-    /// Nothing is nearer than this; infinite if there is nothing.
+    /// A lower bound of the distance; infinite if there is no work.
     at_least: f64,
-    /// What was nearest when it was searched for, and the square of its distance.
+    /// The nearest batch of the last search, and the square of its distance.
     found: Option<(BatchPos, u128)>,
 }
 
@@ -113,7 +113,7 @@ impl Sight {
         if (center, radius) == (self.center, self.radius) {
             return *self;
         }
-        // What was out of range may be there, and comes nearer too.
+        // Work that was out of range may be there, and comes nearer too.
         let known = self.at_least.min(self.radius.into());
         let at_least = (known - distance(center.distance_squared(self.center)) - SLACK).max(0.0);
         Self { center, radius, at_least, found: None }
@@ -130,7 +130,7 @@ impl Sight {
         (self.at_least <= self.radius.into()).then_some(self.at_least)
     }
 
-    /// The nearest work, searched for if it may be another one than the last time.
+    /// The nearest work, searched for again if it may have changed.
     fn look(&mut self, graph: &mut DistanceGraph) -> Option<Near> {
         let is_current = |(batch, squared): &(BatchPos, u128)| {
             distance(*squared) <= self.at_least && nearest_in(graph, *batch, self.center) == Some(*squared)
@@ -147,7 +147,7 @@ impl Sight {
     }
 }
 
-/// The square of the distance of the nearest column of the batch that is missing and unclaimed.
+/// The squared distance of the nearest column of the batch that is missing and unclaimed.
 fn nearest_in(graph: &DistanceGraph, batch: BatchPos, center: ColumnPos) -> Option<u128> {
     let taken = graph.completed_in_batch(batch) | graph.claimed_in_batch(batch);
     let free = (0..16).filter(|bit| taken >> bit & 1 == 0);

@@ -2,31 +2,30 @@
 //!
 //! Additive increase, multiplicative decrease, as TCP finds the speed of a line that it shares with others (Chiu and
 //! Jain 1989, "Analysis of the increase and decrease algorithms for congestion avoidance in computer networks"; RFC 5681).
-//! What is shared here are the cores: too much generation shows as longer frames and longer ticks. Two more rules are
-//! TCP's as well: after a decrease nothing is decided until its effect can be seen, and a limit that is not made use of
-//! does not grow (RFC 7661), since nobody has tried whether it is bearable. Nor does it fall while nothing is in flight.
+//! The shared resource is the cores: too much generation shows as longer frames and longer ticks. Two more rules come from
+//! TCP: after a decrease, nothing changes until the effect can be seen, and an unused limit does not grow (RFC 7661),
+//! because it is untested. The limit does not fall while nothing is in flight.
 
 use bevy::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Between which bounds and towards which goals the number of columns in flight adapts: a resource of the main world
-/// that can be changed at any time.
+/// The bounds and goals by which the number of columns in flight adapts: a resource of the main world that can be changed at
+/// any time.
 ///
-/// While frames and ticks keep within their budgets, a batch of 16 columns more is allowed every quarter of a second;
-/// when they do not, the number falls by three tenths. In lockstep the number is always `most`.
+/// While frames and ticks keep within their budgets, the limit grows by a batch of 16 columns every quarter of a second.
+/// Otherwise it falls by three tenths. In lockstep the limit is always `most`.
 #[derive(Resource, Clone, Copy, Debug, PartialEq)]
 pub struct Pacing {
-    /// Columns that may be in flight however slow everything is; at least one. With this equal to `most` nothing adapts.
+    /// The limit however slow everything is; at least one. If it equals `most`, nothing adapts.
     pub least: usize,
-    /// Columns that may be in flight if everything is fast.
+    /// The limit if everything is fast.
     pub most: usize,
-    /// The time that the main world may take for a frame, from `First` to `Last`. What it waits between two frames does
-    /// not count.
+    /// The time that the main world may take for a frame, from `First` to `Last`. Waiting between frames does not count.
     pub frame_budget: Duration,
-    /// The part of its period that the slowest region may take for a tick, averaged over its last ticks: 0.8 are 40 ms
-    /// at 20 ticks a second.
+    /// The part of its period that the slowest region's tick may take, averaged over its last ticks: 0.8 means 40 ms at
+    /// 20 ticks a second.
     pub tick_share: f64,
 }
 
@@ -37,7 +36,7 @@ impl Default for Pacing {
 }
 
 impl Pacing {
-    /// Always the same number of columns in flight.
+    /// A constant number of columns in flight.
     pub fn fixed(columns: usize) -> Self {
         Self { least: columns.max(1), most: columns.max(1), ..default() }
     }
@@ -49,12 +48,12 @@ impl Pacing {
 
 /// The time between two decisions.
 const PERIOD: Duration = Duration::from_millis(250);
-/// The time after a decrease in which nothing is decided: ticks are averaged over about as long.
+/// The pause between a decrease and the next decision; tick times are averaged over about as long.
 const REACTION: Duration = Duration::from_millis(500);
 const INCREASE: f64 = 16.0;
 const DECREASE: f64 = 0.7;
 
-/// What the main world's frames took since somebody asked last.
+/// The times of the main world's frames since the last call of `take`.
 #[derive(Debug, Default)]
 pub struct FrameTimes {
     nanoseconds: AtomicU64,
@@ -68,7 +67,7 @@ impl FrameTimes {
         self.frames.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The mean. A frame that is noted at this moment may count with one number only, which moves a mean of many a little.
+    /// The mean. A frame noted at the same moment may count in only one of the two sums, which hardly moves a mean of many.
     fn take(&self) -> Option<Duration> {
         let frames = self.frames.swap(0, Ordering::Relaxed);
         let nanoseconds = self.nanoseconds.swap(0, Ordering::Relaxed);
@@ -76,20 +75,20 @@ impl FrameTimes {
     }
 }
 
-/// How many columns may be in flight, and what that is decided by. It is told of times, and measures none.
+/// The limit of columns in flight, and the data that it follows. It receives times and measures none.
 pub struct InFlightLimit {
     pub settings: Pacing,
     limit: f64,
-    /// When it is decided anew.
+    /// The time of the next decision.
     decide_at: Duration,
     frames: Arc<FrameTimes>,
-    /// The part of its period that the slowest region took for a tick since the last decision.
+    /// The largest part of its period that a region took for a tick since the last decision.
     slowest: f64,
     is_lockstep: bool,
 }
 
 impl InFlightLimit {
-    /// Begins with the most that is allowed: whatever is not bearable falls below half of that within a second.
+    /// Begins with the maximum; an unbearable load falls below half of it within a second.
     pub fn new(settings: Pacing, is_lockstep: bool, frames: Arc<FrameTimes>) -> Self {
         let limit = settings.most.max(1) as f64;
         Self { settings, limit, decide_at: Duration::ZERO, frames, slowest: 0.0, is_lockstep }
@@ -99,22 +98,22 @@ impl InFlightLimit {
         self.is_lockstep
     }
 
-    /// The columns that may be in flight now.
+    /// The current limit.
     pub fn columns(&self) -> usize {
         match self.is_lockstep {
-            // What depends on how fast something was cannot be repeated.
+            // Lockstep must be repeatable, so speed has no influence.
             true => self.settings.most.max(1),
             false => self.limit as usize,
         }
     }
 
-    /// A region took this part of its period for a tick.
+    /// Notes that a region took this part of its period for a tick.
     pub fn note_tick(&mut self, share: f64) {
         self.slowest = self.slowest.max(share);
     }
 
-    /// Decides anew when that is due, by what was measured since the last time: the mean time of a frame, if there was one, and the
-    /// part of its period that the slowest region took for a tick.
+    /// Decides if that is due, by the measurements since the last decision: the mean frame time, if there was a frame, and the
+    /// part of its period that the slowest region's tick took.
     pub fn update(&mut self, now: Duration, in_flight: usize) {
         if self.is_lockstep || now < self.decide_at {
             return;
@@ -124,7 +123,7 @@ impl InFlightLimit {
         let most = (self.settings.most.max(1) as f64).max(least);
         let mut wait = PERIOD;
         if in_flight == 0 {
-            // Whatever is slow, this is not what makes it so.
+            // Nothing is in flight, so generation is not what makes it slow.
         } else if self.settings.is_too_slow(frame, slowest) {
             self.limit *= DECREASE;
             wait = REACTION;
@@ -140,7 +139,7 @@ impl InFlightLimit {
 mod tests {
     use super::*;
 
-    /// Runs a world in which a frame takes `base`, and `each` more for each column in flight.
+    /// Simulates a world in which a frame takes `base`, plus `each` for every column in flight.
     fn settle(pacing: &Pacing, base: Duration, each: Duration, seconds: u64) -> Vec<usize> {
         let frames = Arc::<FrameTimes>::default();
         let mut limit = InFlightLimit::new(*pacing, false, frames.clone());
@@ -195,10 +194,10 @@ mod tests {
             now += PERIOD;
         }
         assert_eq!(limit.columns(), 16 + 4 * 16);
-        // Hardly anything is in flight: what would be bearable is not known.
+        // Hardly anything is in flight, so the bearable limit is unknown.
         limit.update(now, 20);
         assert_eq!(limit.columns(), 16 + 4 * 16);
-        // Nothing is in flight: it is not the reason why anything is slow.
+        // Nothing is in flight, so generation is not what makes it slow.
         limit.note_tick(5.0);
         limit.update(now + PERIOD, 0);
         assert_eq!(limit.columns(), 16 + 4 * 16);

@@ -1,4 +1,4 @@
-//! How far loading and generating have come around the viewers of a dimension.
+//! The progress of loading and generating around the viewers of a dimension.
 
 use super::shares::{Share, shares};
 use crate::coordinator::dimension::Dimension;
@@ -9,8 +9,8 @@ use crate::space::ColumnArea;
 use std::time::{Duration, Instant};
 
 impl Dimension {
-    /// Counts how far loading and generating have come. Takes time in proportion to the number of viewers and to what is
-    /// open within their radii.
+    /// Counts the progress of loading and generating, in time proportional to the number of viewers and of missing columns within
+    /// their radii.
     pub fn count_progress(&mut self) {
         let viewers = &self.viewers;
         let [load, generation] = self.coverage.get_or_insert_with(|| {
@@ -20,7 +20,7 @@ impl Dimension {
         });
         let to_generate = completion(&self.stored, generation);
         let mut to_load = completion(&self.resident, load);
-        // What is on order, or cannot be read for now, is not there yet.
+        // Columns on order, and those that cannot be read for now, still count as missing.
         let is_awaited = |(column, state): &(_, _)| match state {
             ColumnState::Ordered(_) => true,
             ColumnState::Failed(_) => self.resident.is_completed(*column),
@@ -68,17 +68,17 @@ fn completion(graph: &DistanceGraph, shares: &[Share]) -> Completion {
     let missing = |share: &Share| {
         let disc = ColumnArea::Disc { center: share.center, radius: share.radius };
         let missing = graph.count_missing_in(&disc);
-        // Something is missing until nothing is.
+        // Rounded up: the result is 0 only if nothing is missing.
         (missing as f64 * (share.columns as f64 / share.all as f64)).ceil() as u64
     };
     let total = shares.iter().map(|share| share.columns).sum();
     Completion { missing: shares.iter().map(missing).sum(), total }
 }
 
-/// Counting may take one of so many parts of the time.
+/// Counting may take one part in this many of the time.
 const SHARE: u32 = 20;
 
-/// When it is counted again, if it was counted from `began` to `now`.
+/// The time of the next count, after one from `began` to `now`.
 pub fn count_again_at(began: Instant, now: Instant) -> Option<Instant> {
     now.checked_add(now.saturating_duration_since(began).saturating_mul(SHARE - 1))
 }
@@ -103,7 +103,7 @@ mod tests {
         }
         let share = counting.as_secs_f64() / (now - start).as_secs_f64();
         assert!((0.03..=0.051).contains(&share), "{share}");
-        // What takes next to nothing is counted each time.
+        // A fast count is repeated each time.
         let due = count_again_at(now, now + Duration::from_micros(500)).unwrap();
         assert!(due <= now + Duration::from_millis(250));
     }

@@ -1,8 +1,7 @@
-//! Finds out which columns the store has of a dimension, when what it says of that is lost or damaged.
+//! Rebuilds the stored graph of a dimension when it is lost or damaged.
 //!
-//! That takes as long as it takes to read all that is stored of the dimension. So it is done on a thread of its own, and
-//! the dimension is opened when that is done; others tick and are saved meanwhile. Until then the dimension waits as one
-//! does whose name is taken by another that is being closed.
+//! A rebuild reads everything that is stored of the dimension. So it runs on its own thread, and the dimension opens when it
+//! is done, while others tick and are saved. Until then the dimension waits, as for a closing one of the same name.
 
 use crate::coordinator::dimension::Dimensions;
 use crate::coordinator::dimension::spec::DimensionError;
@@ -16,10 +15,10 @@ use crate::work::{Progress, Stop};
 use bevy::prelude::*;
 use std::time::{Duration, Instant};
 
-/// The time between two lines in the log about a search.
+/// The time between two log lines about a search.
 const REPORT_PERIOD: Duration = Duration::from_secs(5);
 
-/// Searches for the stored columns of a dimension; `None` if one of these stops it.
+/// Searches for the stored columns of a dimension; `None` if one of the `stops` ends it.
 fn search(
     store: &WorldStore,
     dimension: DimensionId,
@@ -37,7 +36,7 @@ fn search(
     })
 }
 
-/// How far a search is, as the log tells it.
+/// The progress of a search, for the log.
 fn report(progress: &Progress, elapsed: Duration) -> String {
     let entries = progress.done;
     let rate = entries as f64 / elapsed.as_secs_f64().max(f64::EPSILON);
@@ -48,7 +47,7 @@ fn report(progress: &Progress, elapsed: Duration) -> String {
     format!("{entries} entries read, {rate:.0} a second{}", left.unwrap_or_default())
 }
 
-/// Begins to search for the columns of a dimension, which waits until that is done.
+/// Begins the rebuild of a dimension, which waits until it is done.
 pub fn rebuild(dimension: DimensionId, name: &str, dimensions: &mut Dimensions, threads: &mut Threads) {
     warn!("dimension {name:?}: the graph of its stored columns is lost or damaged, and is made anew from the columns");
     let (stop, name) = (Stop::default(), name.to_owned());
@@ -62,7 +61,7 @@ pub fn rebuild(dimension: DimensionId, name: &str, dimensions: &mut Dimensions, 
 }
 
 impl Dimensions {
-    /// One that waited for the search is closed or removed before: nobody else may want to know.
+    /// Stops the search when the waiting dimension is closed or removed, if no other dimension waits for it.
     pub fn stop_rebuild(&mut self, name: &str, is_removed: bool) {
         let is_wanted = self.unopened.iter().any(|waiting| waiting.spec.name == name);
         if let Some(stop) = self.rebuilding.get(name).filter(|_| is_removed || !is_wanted) {
@@ -71,7 +70,7 @@ impl Dimensions {
     }
 }
 
-/// Takes in what a search has found; `None` if it was stopped.
+/// Handles the result of a search; `None` if it was stopped.
 fn end_rebuild(
     In((name, columns)): In<(String, Result<Option<u64>, WorkError>)>,
     mut dimensions: ResMut<Dimensions>,

@@ -1,8 +1,8 @@
-//! How much of each of several discs is not covered by those before it.
+//! Computes how much of each of several discs is not covered by the discs before it.
 //!
-//! With that, what is missing in all discs together can be told from what is missing in each, without a walk over their
-//! columns: exactly where they do not overlap, and as an estimate where they do, as if what is missing was spread
-//! evenly. It is 0 if and only if nothing is missing.
+//! With these shares, the missing columns of all discs together follow from those of each disc, without a walk over all
+//! columns. The result is exact where discs do not overlap. Where they do, it is an estimate that assumes an even spread of
+//! missing columns. It is 0 if and only if nothing is missing.
 
 use crate::space::ColumnPos;
 use std::collections::BTreeMap;
@@ -12,18 +12,18 @@ use std::collections::BTreeMap;
 pub struct Share {
     pub center: ColumnPos,
     pub radius: u32,
-    /// Its columns.
+    /// The number of its columns.
     pub all: u64,
-    /// Those of them that no disc before it covers.
+    /// The number of its columns that no disc before it covers.
     pub columns: u64,
 }
 
-/// The discs in this order; those that others cover are left out.
+/// The shares of the discs, largest disc first, without those that others cover.
 pub fn shares(discs: impl IntoIterator<Item = (ColumnPos, u32)>) -> Vec<Share> {
-    // For each z the stretches of x that are covered: disjoint, not touching, sorted; both ends included.
+    // For each z the covered stretches of x: disjoint, not touching, sorted, both ends included.
     let mut covered: BTreeMap<i64, Vec<(i64, i64)>> = BTreeMap::new();
     let mut discs: Vec<_> = discs.into_iter().collect();
-    // The largest first: most of the others lie in them.
+    // The largest come first, since most others lie in them.
     discs.sort_by_key(|(center, radius)| (std::cmp::Reverse(*radius), *center));
     discs.dedup();
     let mut shares = Vec::new();
@@ -48,7 +48,7 @@ fn rows(radius: u32) -> impl Iterator<Item = (i64, i64)> {
     (-radius..=radius).map(move |z| (z, (radius * radius - z * z).isqrt()))
 }
 
-/// Adds a stretch to those of a row; answers how many columns of it are new.
+/// Adds a stretch to those of a row. Returns how many of its columns are new.
 fn add(stretches: &mut Vec<(i64, i64)>, from: i64, to: i64) -> u64 {
     let length = |(from, to): (i64, i64)| to.abs_diff(from) + 1;
     let first = stretches.partition_point(|(_, end)| end.saturating_add(1) < from);

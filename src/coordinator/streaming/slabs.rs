@@ -1,9 +1,9 @@
-//! The slabs of a sparse dimension's columns: of each column only those are loaded that are near to viewers above and below.
+//! The slabs of a sparse dimension's columns: only the slabs near to viewers above and below are loaded of each column.
 //!
-//! A column comes with the slabs that viewers want of it. As they move up and down, more slabs are generated or loaded and added to
-//! it, and others are cut from it and saved, while the column stays with its region. A column that lacks slabs is missing in the
-//! [`DistanceGraph`](crate::generation::DistanceGraph) of what is resident, like one that is not there at all. What was generated is
-//! what is stored, chunk by chunk, also air; so slabs that were ordered and are not needed any more can be dropped.
+//! A column comes with the slabs that viewers need. As viewers climb and fall, more slabs are generated or loaded and added to
+//! it, and others are cut from it and saved, while the column stays with its region. A column that lacks slabs counts as
+//! missing in the resident [`DistanceGraph`](crate::generation::DistanceGraph), like an absent column. All generated chunks
+//! are stored, even those of air, so slabs that were ordered and are not needed any more can be dropped.
 
 use super::holders::ViewerState;
 use crate::chunk::Column;
@@ -15,11 +15,11 @@ use crate::simulation::LoadedColumn;
 use crate::space::{ColumnPos, HeightSet};
 use std::mem;
 
-/// How much further away, in chunks up and down, slabs are let go than they are loaded.
+/// How many chunks farther up and down slabs are given up than they are loaded.
 const SLACK: u32 = 4;
 
 impl Dimension {
-    /// The chunk heights that are to be ordered of a column; all of them if the dimension is not sparse.
+    /// The chunk heights to order of a column; all of them if the dimension is not sparse.
     pub fn slabs_to_order(&self, column: ColumnPos) -> HeightSet {
         if !self.is_sparse() {
             return HeightSet::from(self.chunk_heights());
@@ -29,18 +29,18 @@ impl Dimension {
         }
         let mut wanted = self.viewed_slabs(column, 0, 0);
         if wanted.is_empty() {
-            // It is held on the rim, where nothing is asked for.
+            // It is held on the rim, where no slabs are requested.
             wanted = self.viewed_slabs(column, 2, 0);
         }
         if let Some(heights) = self.columns.heights(column) {
-            // A region fetched it: what else is stored of that is to come.
+            // A region fetched these heights; the rest of the stored data of them is to come.
             wanted.insert_all(&heights.loaded);
         }
         wanted
     }
 
-    /// The slabs around those viewers that have the column in their load radius and `rim` columns more, `slack` chunks further up
-    /// and down.
+    /// The slabs around the viewers that have the column in their load radius plus `rim` columns, `slack` chunks farther up and
+    /// down.
     fn viewed_slabs(&self, column: ColumnPos, rim: u32, slack: u32) -> HeightSet {
         let mut heights = HeightSet::new();
         for ViewerState { center, height, radii, .. } in self.viewers.values() {
@@ -51,7 +51,7 @@ impl Dimension {
         heights
     }
 
-    /// What viewers want of a column beside what its region has.
+    /// The slabs that viewers need and the column's region does not have.
     fn lacking_slabs(&self, column: ColumnPos) -> HeightSet {
         let mut lacking = self.viewed_slabs(column, 0, 0);
         if let Some(Heights { loaded, ungenerated }) = self.columns.heights(column) {
@@ -61,19 +61,19 @@ impl Dimension {
         lacking
     }
 
-    /// Around the height of the viewer that is nearest to the column.
+    /// The slabs around the height of the viewer that is nearest to the column.
     pub fn slabs_to_generate(&self, column: ColumnPos) -> HeightSet {
         let nearest = self.viewers.values().min_by_key(|viewer| column.distance_squared(viewer.center));
         let around = |viewer: &ViewerState| self.ground.window(viewer.height, viewer.radii.vertical);
         nearest.map(around).unwrap_or_default()
     }
 
-    /// Columns that lack slabs by now are missing, as far as they may be generated, and regions are asked to give up slabs that nobody
-    /// wants any more.
+    /// Marks columns that lack slabs as missing, if these may be generated, and asks regions to give up slabs that are not needed
+    /// any more.
     pub fn revise_slabs(&mut self) {
         let may_extend = self.generation.settings.paused || self.generation.allowance(self.real_now) > 0;
         for column in mem::take(&mut self.revised) {
-            // Another state brings it here again when it ends.
+            // A column in another state comes here again when that state ends.
             if !self.is_sparse() || !self.columns.may_lack_slabs(column) || self.has_halted(column) || self.is_closing()
             {
                 continue;
@@ -104,7 +104,7 @@ impl Dimension {
         }
     }
 
-    /// Slabs that a region let go of.
+    /// Takes slabs that a region gave up.
     pub fn take_cut(&mut self, cut: Vec<LoadedColumn>, saves: &Saves, publisher: &mut Publisher) {
         let until = saves.stored_with();
         for loaded in cut {
@@ -125,7 +125,7 @@ impl Dimension {
         }
     }
 
-    /// Whether the chunk height of a loaded column is loaded too; one that the dimension does not have counts as that.
+    /// Returns `true` if the chunk height of a loaded column is loaded, or if the dimension does not have this height.
     pub fn has_height(&self, column: ColumnPos, height: i64) -> bool {
         let is_there = |known: &Heights| known.loaded.contains(height);
         !self.is_sparse()
@@ -133,18 +133,18 @@ impl Dimension {
             || self.columns.heights(column).is_some_and(is_there)
     }
 
-    /// Of these heights of a column, those that its region has not.
+    /// The heights out of these that the column's region does not have.
     pub fn unloaded(&self, column: ColumnPos, heights: &HeightSet) -> HeightSet {
         self.columns.heights(column).map_or_else(|| heights.clone(), |known| heights.difference(&known.loaded))
     }
 
-    /// What of these slabs of a column is not loaded yet, if there is something.
+    /// The part of these slabs of a column that is not loaded yet, if any.
     pub fn new_slabs(&self, slabs: &Column) -> Option<Column> {
         let new = self.unloaded(slabs.pos(), slabs.loaded()?);
         (!new.is_empty()).then(|| slabs.clone().cut(&new))
     }
 
-    /// A column or some slabs of one are with its region.
+    /// Notes that a column, or some slabs of one, are with its region.
     pub fn note_loaded(&mut self, slabs: &Column) {
         if let (true, Some(heights)) = (self.is_sparse(), slabs.loaded())
             && let Some(known) = self.columns.heights_mut(slabs.pos())
@@ -155,7 +155,7 @@ impl Dimension {
         }
     }
 
-    /// No more and no less of the column is with its region.
+    /// Sets the slabs that the region has to exactly those of the column.
     pub fn correct_slabs(&mut self, column: &Column) {
         if let (Some(heights), Some(known)) = (column.loaded(), self.columns.heights_mut(column.pos())) {
             known.loaded = heights.clone();
@@ -163,7 +163,7 @@ impl Dimension {
         }
     }
 
-    /// What is not stored is not missing, unless it may be generated by now.
+    /// Notes heights that are neither stored nor missing while generation is paused.
     pub fn leave_out(&mut self, column: ColumnPos, heights: &HeightSet) {
         let is_left_out = self.generation.settings.paused && !heights.is_empty();
         if let Some(known) = self.columns.heights_mut(column).filter(|_| is_left_out) {
@@ -171,7 +171,7 @@ impl Dimension {
         }
     }
 
-    /// The region of these columns lives again, or has others than before: something may have been missed meanwhile.
+    /// Examines all columns again after a region was revived or its columns changed, as changes may have been missed.
     pub fn revise_all(&mut self) {
         if self.is_sparse() {
             self.revised.extend(self.columns.iter().map(|(column, _)| column));

@@ -1,11 +1,11 @@
-//! A token bucket: so many a second on the average, and only a few at once.
+//! A token bucket: limits a rate per second on average, and the number at once.
 
 use std::time::Duration;
 
-/// The part of a second for which tokens are kept: what was not used for longer is not made up for.
+/// The part of a second for which unused tokens are kept.
 const BURST: f64 = 0.25;
 
-/// How many more may begin now, if only so many a second are allowed.
+/// The number of things that may begin now under a rate limit.
 #[derive(Clone, Debug, Default)]
 pub struct TokenBucket {
     tokens: f64,
@@ -13,31 +13,30 @@ pub struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// The tokens there are at `now`; as many as can be counted without a limit. What is not a positive number lets
-    /// nothing through.
+    /// The tokens at `now`; unlimited without a limit. A limit that is not a positive number gives none.
     pub fn available(&mut self, per_second: Option<f64>, now: Duration) -> usize {
         let Some(per_second) = per_second else {
             self.filled = None;
             return usize::MAX;
         };
         let per_second = if per_second > 0.0 { per_second } else { 0.0 };
-        // Of a slow stream a token and the begun part of the next one.
+        // A slow stream keeps one token and the begun part of the next.
         let most = (per_second * BURST).max(2.0);
         let before = self.filled.replace(now);
-        // A limit that has just been set begins with a full bucket.
+        // A new limit begins with a full bucket.
         let gained = before.map_or(most, |before| per_second * now.saturating_sub(before).as_secs_f64());
         self.tokens = if per_second > 0.0 { (self.tokens + gained).min(most) } else { 0.0 };
         self.tokens as usize
     }
 
-    /// So many have begun.
+    /// Takes tokens for things that began.
     pub fn take(&mut self, tokens: usize) {
         if self.filled.is_some() {
             self.tokens -= tokens as f64;
         }
     }
 
-    /// So many that had begun came to nothing.
+    /// Returns tokens for things that began and were cancelled.
     pub fn give_back(&mut self, tokens: usize) {
         if self.filled.is_some() {
             self.tokens += tokens as f64;

@@ -1,11 +1,11 @@
-//! Who is served next: the nearest work over all viewers, and now and then whoever has waited longest.
+//! The turns of viewers: the nearest work over all viewers comes first, and now and then the viewer that has waited longest.
 //!
-//! The nearest work alone would let a crowd that keeps moving starve a lone viewer whose ground is further away. So every
-//! [`ROUND`]th order goes to the viewer that has waited longest. An order serves every viewer in whose range it lies, so a
-//! crowd in one place takes one turn together. With n viewers that want something, each is served at least once in
-//! n times [`ROUND`] orders, however near the work of the others is; viewers who share their range count as one in that.
+//! With the nearest work alone, a crowd that keeps moving would starve a lone viewer whose ground is farther away. So every
+//! [`ROUND`]th order goes to the viewer that has waited longest. An order serves every viewer that has it in range, so a crowd
+//! in one place takes one turn together. Of n viewers with work, each is served at least once in n times [`ROUND`] orders,
+//! however near the work of the others is; viewers that share their range count as one.
 
-/// One of so many orders goes to whoever has waited longest.
+/// One out of this many orders goes to the viewer that has waited longest.
 const ROUND: u64 = 4;
 
 /// The turns of one dimension. A plain data structure.
@@ -15,18 +15,18 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// Whether the next turn is that of whoever has waited longest.
+    /// Returns `true` if the next turn goes to the viewer that has waited longest.
     pub fn is_round(&self) -> bool {
         (self.turn + 1).is_multiple_of(ROUND)
     }
 
-    /// Of those who want something, whoever has the least of this is served next; of equal ones, whoever is nearest.
-    /// `served` is the turn in which one was served last.
+    /// The rank of a viewer with work: the lowest is served next, and the nearest of equal ones. `served` is the turn in
+    /// which it was last served.
     pub fn rank(&self, served: u64) -> u64 {
         if self.is_round() { served } else { 0 }
     }
 
-    /// Something was ordered. Gives the number of this turn: whoever it serves notes it.
+    /// Ends a turn with an order. Returns the turn's number, which the served viewers note.
     pub fn end_turn(&mut self) -> u64 {
         self.turn += 1;
         self.turn
@@ -37,7 +37,7 @@ impl Turns {
 mod tests {
     use super::*;
 
-    /// Serves so many turns; `wants` says how far the work of each is, `serves` whom an order for one serves.
+    /// Runs so many turns; `wants` has the distance of each viewer's work, and `serves` tells which viewers an order serves.
     fn serve(turns: u64, wants: &[f64], serves: impl Fn(usize, usize) -> bool) -> Vec<u64> {
         let mut order = Turns::default();
         let mut served = vec![0; wants.len()];
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn a_crowd_in_one_place_takes_one_turn_together() {
-        // A hundred with work at their feet, and one whose work is far.
+        // A hundred viewers with work at their feet, and one with work far away.
         let mut wants = vec![1.0; 100];
         wants.push(70.0);
         let count = serve(800, &wants, |chosen, other| (chosen < 100) == (other < 100));

@@ -1,9 +1,9 @@
-//! How much ground a viewer may have loaded and generated, however fast it moves: a bound for each second, and one in total.
+//! How much ground a viewer may have loaded and generated, however fast it moves: a limit per second, and one in total.
 //!
-//! Each viewer fills two buckets, one with what is loaded and one with what is generated for it. They run out at the allowed
-//! rates. A bucket has room for all that the viewer sees, twice, and for a second's worth: a player who comes, and one who is
-//! teleported at once, waits for nothing. A viewer whose bucket is full has no turn. What others order for the same ground does
-//! not count for it. So a viewer slows down nobody but itself.
+//! Each viewer has two leaky buckets, one for its loaded and one for its generated columns. They drain at the allowed rates.
+//! A bucket has room for twice the viewer's disc and for a second's worth, so that a new player and one who teleports at once
+//! need not wait. A viewer with a full bucket gets no turn. Orders of other holders for the same ground do not count. So a
+//! viewer slows down only itself.
 
 use super::holders::Holder;
 use crate::simulation::ViewerRadii;
@@ -11,29 +11,29 @@ use crate::space::disc_radius;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How much ground a viewer may have loaded and generated in a dimension, so that a client whose viewer jumps about the world
-/// cannot fill memory and disk. What a viewer misses beyond that comes later, as time allows; nothing fails.
+/// How much ground a viewer may have loaded and generated in a dimension, so that a client whose viewer jumps around the
+/// world cannot fill memory and disk. Ground beyond the limit comes later, as time allows; nothing fails.
 ///
-/// A viewer may have all that it sees twice at once, and a second's worth: only one that moves on and on feels the bound for a
-/// second. A player at 60 blocks a second who sees 32 columns far needs 250 new ones a second. A rate that is not a positive
-/// number allows only what is allowed at once, and nothing later.
+/// A viewer may have twice its disc at once, plus a second's worth; only a viewer that keeps moving reaches the rates. A
+/// player at 60 blocks a second who sees 32 columns far needs 250 new columns a second. A rate that is not a positive number
+/// allows only the amount at once, and nothing later.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ViewerLimits {
-    /// Columns that are loaded from the store for it in a second, on average.
+    /// Columns loaded from the store for a viewer per second, on average.
     pub loaded_per_second: f64,
-    /// Columns that are generated for it in a second, on average.
+    /// Columns generated for a viewer per second, on average.
     pub generated_per_second: f64,
-    /// Columns within its load radius: a larger radius is made smaller. What lies up to two columns farther is kept as ever
-    /// ([`Viewer::radius`](crate::simulation::Viewer::radius)), and does not count.
+    /// Columns within its load radius; a larger radius is reduced. The margin of two columns in which columns stay loaded
+    /// ([`Viewer::radius`](crate::simulation::Viewer::radius)) does not count.
     pub loaded: u32,
-    /// Columns that are generated for it in all, as long as it is there. After these, none is generated for it any more; what is
-    /// stored is still loaded. A warning says so.
+    /// Columns generated for a viewer in total while it exists. After these, no column is generated for it and a warning is
+    /// logged; stored columns are still loaded.
     pub generated: u64,
 }
 
 impl Default for ViewerLimits {
-    /// 1,024 loaded and 512 generated columns a second; 1,048,576 loaded at a time, more than [`Viewer`] allows; 16,777,216
-    /// generated in all, more than the largest generation radius has.
+    /// 1,024 loaded and 512 generated columns per second; 1,048,576 loaded at a time, more than [`Viewer`] allows; 16,777,216
+    /// generated in total, more than the largest generation radius contains.
     ///
     /// [`Viewer`]: crate::simulation::Viewer
     fn default() -> Self {
@@ -42,19 +42,19 @@ impl Default for ViewerLimits {
 }
 
 impl ViewerLimits {
-    /// The radii as far as so many columns may be loaded.
+    /// Reduces the load radius to the allowed number of columns.
     pub fn cut(&self, radii: ViewerRadii) -> ViewerRadii {
         ViewerRadii { load: radii.load.min(disc_radius(self.loaded.into())), ..radii }
     }
 }
 
-/// Columns of a disc, or a few more.
+/// The number of columns in a disc, or slightly more.
 fn columns(radius: u32) -> f64 {
-    // As for `disc_radius`.
+    // The same formula as `disc_radius`.
     std::f64::consts::PI * (f64::from(radius) + std::f64::consts::FRAC_1_SQRT_2).powi(2)
 }
 
-/// What was done for a viewer lately, and what was generated for it in all.
+/// The columns recently loaded and generated for a viewer, and all that were ever generated for it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Spent {
     loaded: f64,
@@ -63,7 +63,7 @@ struct Spent {
     is_told: bool,
 }
 
-/// What the viewers of a dimension may still have. A plain data structure: it is told of times, and measures none.
+/// The remaining allowances of a dimension's viewers. A plain data structure: it receives times and measures none.
 #[derive(Debug, Default)]
 pub struct ViewerCaps {
     pub limits: ViewerLimits,
@@ -76,8 +76,8 @@ impl ViewerCaps {
         Self { limits, ..Self::default() }
     }
 
-    /// What time has brought. What a viewer had spent when it went is remembered until it has run out, so that it gains nothing
-    /// by going and coming back.
+    /// Drains the buckets. The bucket of a viewer that went is kept until it is empty, so that a viewer gains nothing by leaving
+    /// and coming back.
     pub fn refill(&mut self, now: Duration, is_here: impl Fn(&Holder) -> bool) {
         let elapsed = now.saturating_sub(self.now).as_secs_f64();
         self.now = now;
@@ -93,26 +93,26 @@ impl ViewerCaps {
         });
     }
 
-    /// Whether columns may be loaded for it now.
+    /// Returns `true` if columns may be loaded for it now.
     pub fn may_load(&self, holder: Holder, radii: ViewerRadii) -> bool {
         let spent = self.spent.get(&holder).map_or(0.0, |spent| spent.loaded);
         spent < at_once(radii.load, self.limits.loaded_per_second)
     }
 
-    /// Whether columns may be generated for it now.
+    /// Returns `true` if columns may be generated for it now.
     pub fn may_generate(&self, holder: Holder, radii: ViewerRadii) -> bool {
         let Spent { generated, total, .. } = self.spent.get(&holder).copied().unwrap_or_default();
         total < self.limits.generated && generated < at_once(radii.generation, self.limits.generated_per_second)
     }
 
-    /// So many columns are loaded for it.
+    /// Notes that columns are loaded for it.
     pub fn note_loaded(&mut self, holder: Holder, columns: usize) {
         if let Some(spent) = self.spent_by(holder) {
             spent.loaded += columns as f64;
         }
     }
 
-    /// So many columns are generated for it.
+    /// Notes that columns are generated for it.
     pub fn note_generated(&mut self, holder: Holder, columns: usize) {
         let most = self.limits.generated;
         let Some(spent) = self.spent_by(holder) else { return };
@@ -126,14 +126,14 @@ impl ViewerCaps {
         }
     }
 
-    /// Letters are bounded where they are sent.
+    /// Letters have limits at their sender.
     fn spent_by(&mut self, holder: Holder) -> Option<&mut Spent> {
         let is_viewer = !matches!(holder, Holder::Letters(_));
         is_viewer.then(|| self.spent.entry(holder).or_default())
     }
 }
 
-/// What may be done at once for a viewer that sees this far.
+/// The number of columns at once for a viewer with this radius.
 fn at_once(radius: u32, per_second: f64) -> f64 {
     2.0 * columns(radius) + if per_second > 0.0 { per_second } else { 0.0 }
 }
@@ -150,7 +150,7 @@ mod tests {
         ViewerRadii::new(radius, radius, 0)
     }
 
-    /// Columns generated for a viewer that always wants more, in batches, in so many seconds.
+    /// Counts the columns generated in so many seconds for a viewer that always wants more, in batches.
     fn greedy(caps: &mut ViewerCaps, radii: ViewerRadii, from: u64, seconds: u64, is_here: bool) -> usize {
         let mut generated = 0;
         for step in from * 20..(from + seconds) * 20 {
@@ -170,12 +170,12 @@ mod tests {
         let mut caps = ViewerCaps::new(limits);
         let first = greedy(&mut caps, radii(12), 1, 60, true);
         assert!((6_000 + 2 * 441..6_000 + 2 * 500 + 150).contains(&first), "{first}");
-        // Gone and back at once: nothing is gained.
+        // Leaving and coming back gains nothing.
         caps.refill(Duration::from_secs(61), |_| false);
         let again = greedy(&mut caps, radii(12), 61, 10, true);
         assert!((960..1_050).contains(&again), "{again}");
         assert!(caps.may_load(VIEWER, radii(12)), "it loads as before");
-        // After a while without wishes, everything is as in the beginning.
+        // After a while without orders, all buckets are empty.
         caps.refill(Duration::from_secs(600), |_| false);
         assert!(caps.spent.is_empty());
     }

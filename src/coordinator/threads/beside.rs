@@ -1,5 +1,5 @@
-//! Work beside the coordinator: what takes its time is done elsewhere. What is asked is always answered, but for idle work: that
-//! is asked again, and if it panics, never.
+//! Work beside the coordinator: slow work is done on other threads. Every question is answered, except idle work: that is asked
+//! again, and never answered if it panics.
 
 use super::Threads;
 use super::work_error::{WorkError, caught};
@@ -11,7 +11,7 @@ use std::thread::Builder;
 
 type Answer<T> = Box<dyn FnOnce(&mut World, Result<T, WorkError>) + Send>;
 
-/// The answer to work, which is given once.
+/// The answer to a question, given once.
 struct Question<T: Send + 'static> {
     answer: Option<Answer<T>>,
     teller: Teller,
@@ -26,13 +26,13 @@ impl<T: Send + 'static> Question<T> {
 }
 
 impl<T: Send + 'static> Drop for Question<T> {
-    /// Work that is dropped was begun by no thread.
+    /// Work that is dropped never began.
     fn drop(&mut self) {
         self.answer(Err(WorkError::NoThread));
     }
 }
 
-/// Has a system of the coordinator handle what came of work.
+/// Runs a system of the coordinator with the result of work.
 pub fn hand_to<T: 'static, M: 'static>(world: &mut World, system: impl IntoSystem<In<T>, (), M> + 'static, result: T) {
     if let Err(error) = world.run_system_cached_with(system, result) {
         error!("what came of work beside the coordinator could not be handled: {error}");
@@ -40,9 +40,9 @@ pub fn hand_to<T: 'static, M: 'static>(world: &mut World, system: impl IntoSyste
 }
 
 impl Threads {
-    /// Has work done: on a thread of its own with this name if it may take minutes, since ground must be loaded meanwhile, and
-    /// otherwise on a thread for short work; in lockstep here and now, so that its answer is there with the next pass. What came of it is
-    /// handed to `answer` in the coordinator's world.
+    /// Runs work: on its own thread with this name if it may take minutes, since ground must be loaded meanwhile, and
+    /// otherwise on a thread for short work. In lockstep it runs at once, so that the next pass has the answer. `answer`
+    /// receives the result in the coordinator's world.
     pub fn ask<T: Send + 'static>(
         &mut self,
         thread: Option<&'static str>,
@@ -65,8 +65,8 @@ impl Threads {
         }
     }
 
-    /// Has the storage thread do work when there is nothing to save, or, in lockstep, does it here and now. What came of it is
-    /// handed to `answer` in the coordinator's world. Says whether that was possible.
+    /// Runs work on the storage thread when there is nothing to save, or at once in lockstep. `answer` receives the result in the
+    /// coordinator's world. Returns `false` if that was not possible.
     pub fn ask_when_idle<T: Send + 'static>(
         &self,
         work: impl FnOnce(&WorldStore) -> T + Send + 'static,

@@ -1,4 +1,4 @@
-//! Pools for generation and loading: columns that are wanted, and what came of it.
+//! Pools for generating and loading columns.
 
 use super::ready::ColumnsReady;
 use crate::coordinator::exchange::{Event, Teller};
@@ -12,31 +12,30 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Columns that are wanted.
+/// An order of columns.
 pub struct ColumnOrder {
     pub claim: u64,
-    /// Their dimension's.
+    /// The source of their dimension.
     pub ground: Arc<ColumnSource>,
     pub batch: BatchPos,
     pub columns: Vec<ColumnPos>,
     pub source: Source,
-    /// It counts among what is being generated.
+    /// `true` if it counts as generation.
     pub generates: bool,
     pub urgency: Urgency,
 }
 
-/// Where columns come from.
+/// The source of ordered columns.
 #[derive(Clone)]
 pub enum Source {
-    /// They are stored: they are read, and chunks made anew that are damaged, if they may be.
+    /// Stored columns are read. Damaged chunks are generated anew if that is allowed.
     Store,
-    /// They are new: they are generated.
+    /// New columns are generated.
     Generator,
-    /// Of a sparse dimension: what of these slabs is stored is read, the rest is generated, if it may be.
+    /// In a sparse dimension, the stored chunks of these slabs are read, and the others generated if that is allowed.
     Slabs { heights: HeightSet, may_generate: bool },
 }
 
-/// The pools.
 pub struct ColumnThreads {
     generation: TaskPool,
     loading: TaskPool,
@@ -52,20 +51,20 @@ impl ColumnThreads {
         Self { generation, loading, to_generate: OrderQueue::default(), to_load: OrderQueue::default(), teller, store }
     }
 
-    /// Nothing that was ordered is begun any more.
+    /// Drops all orders that have not begun.
     pub fn clear(&self) {
         self.to_generate.clear();
         self.to_load.clear();
     }
 
-    /// Viewers of a dimension moved: gives back what is too far now and was not begun.
+    /// Updates the orders after viewers of a dimension moved. Returns the orders that are too far now and have not begun.
     pub fn revise(&self, dimension: DimensionId, distance: impl Fn(&ColumnOrder) -> f64) -> Vec<ColumnOrder> {
         let mut far = self.to_load.revise(dimension, &distance);
         far.extend(self.to_generate.revise(dimension, distance));
         far
     }
 
-    /// Has columns generated or loaded; an event tells when they are there.
+    /// Starts an order; an event reports when its columns are ready.
     pub fn order(&self, order: ColumnOrder) {
         let (teller, store) = (self.teller.clone(), self.store.clone());
         let (pool, queue) = match order.source {
@@ -74,7 +73,7 @@ impl ColumnThreads {
         };
         queue.push(order);
         pool.spawn(async move {
-            // Not the order that this task was made for, but the nearest there is by now; none if one was taken back.
+            // Takes the nearest order by now, instead of the one that this task was made for; none if one was taken back.
             let Some(order) = queue.pop() else { return };
             teller.send(Event::ColumnsReady(order.fill(&store)));
         })
@@ -93,7 +92,7 @@ impl ColumnOrder {
         self.ground.dimension
     }
 
-    /// Whether something of it may be generated.
+    /// Returns `true` if part of it may be generated.
     pub fn may_generate(&self) -> bool {
         !matches!(self.source, Source::Store | Source::Slabs { may_generate: false, .. })
     }
@@ -101,7 +100,7 @@ impl ColumnOrder {
     /// Loads or generates its columns.
     fn fill(self, store: &WorldStore) -> ColumnsReady {
         let ground = &self.ground;
-        // Entities may have gone to ground that was not there yet: of new columns only those are read.
+        // New columns are read only for entities that went there before the ground existed.
         let heights = if let Source::Store = self.source { ground.chunk_heights.clone() } else { 0..0 };
         let read = load(store, ground, self.batch, self.columns, heights).into_iter();
         let ready = |read: LoadedColumn| self.source.finish(ground, read);
@@ -111,7 +110,7 @@ impl ColumnOrder {
 }
 
 impl Source {
-    /// A column of which that is read which is always read.
+    /// Completes a column after the read that every order needs.
     fn finish(&self, ground: &ColumnSource, read: LoadedColumn) -> Result<FetchedColumn, ColumnError> {
         let column = read.column.pos();
         match self {
@@ -129,7 +128,7 @@ impl Source {
     }
 }
 
-/// What the game's code says, also if it panics.
+/// Runs the game's code and turns a panic into an error.
 fn caught<T>(column: ColumnPos, work: impl FnOnce() -> Result<T, ColumnError>) -> Result<T, ColumnError> {
     catch_unwind(AssertUnwindSafe(work))
         .unwrap_or_else(|payload| Err(ColumnError::Panicked { column, message: panic_message(&*payload) }))

@@ -1,9 +1,9 @@
-//! Columns that threads have made or read.
+//! Columns that threads generated or read.
 
 use crate::simulation::{ColumnError, FetchedColumn};
 use crate::space::{ColumnPos, DimensionId};
 
-/// Columns that are there, or the reason why not.
+/// The columns of an order, or the reasons why they failed.
 pub struct ColumnsReady {
     pub claim: u64,
     pub dimension: DimensionId,

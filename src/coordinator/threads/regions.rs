@@ -1,4 +1,4 @@
-//! Region threads: they take jobs in the order in which these were handed over, and what ended waits for the coordinator.
+//! Region threads: they take jobs in the order of handover, and ended tasks wait for the coordinator.
 
 use crate::coordinator::exchange::{Event, Teller};
 use crate::coordinator::fault::{panic, region_fault::RegionFault};
@@ -15,14 +15,14 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Tasks of coupled regions that a region thread does one after the other; most often a single one. What one of the
-/// regions sends to a later one is there when that begins.
+/// Tasks of coupled regions that a region thread runs one after the other; usually a single one. Letters from one of the regions
+/// to a later one arrive before that one begins.
 pub type RegionJob = VecDeque<Assignment>;
 
-/// Tasks that ended and that the coordinator has not seen. It is woken only by the first of them.
+/// Ended tasks that the coordinator has not seen. Only the first of them wakes it.
 #[derive(Default)]
 pub struct FinishedTasks {
-    /// Somebody waits until there are so many as the number says.
+    /// The tasks, and the number of tasks that a waiting thread needs.
     waiting: Mutex<(Vec<TaskDone>, usize)>,
     all: Condvar,
 }
@@ -36,7 +36,7 @@ impl FinishedTasks {
         mem::take(&mut self.waiting().0)
     }
 
-    /// Waits until there are so many, and takes them.
+    /// Waits for this many tasks, and takes them.
     fn take_all(&self, tasks: usize) -> Vec<TaskDone> {
         let mut waiting = self.waiting();
         waiting.1 = tasks;
@@ -67,15 +67,14 @@ pub struct TaskDone {
     pub outcome: Result<(Vec<RegionWorld>, Box<Outbox>), Fault>,
 }
 
-/// A task that panicked, and what is left of it.
+/// A task that panicked, and its remains.
 pub struct Fault {
     pub fault: RegionFault,
-    /// What to go on panicking with; `None` if it was no panic but an order.
+    /// The payload to resume the panic; `None` if the halt was ordered.
     pub payload: Option<Box<dyn Any + Send>>,
     pub salvage: Box<Salvage>,
 }
 
-/// The region threads.
 pub struct RegionThreads {
     jobs: Option<Sender<RegionJob>>,
     finished: Arc<FinishedTasks>,
@@ -102,7 +101,7 @@ impl RegionThreads {
         Ok(Self { jobs: Some(jobs), finished, threads, template: template.clone(), wake: wake.clone() })
     }
 
-    /// Hands regions to the threads.
+    /// Hands tasks to the threads.
     pub fn run(&self, job: impl Into<RegionJob>) {
         if let Some(jobs) = &self.jobs
             && let Err(refused) = jobs.send(job.into())
@@ -113,17 +112,17 @@ impl RegionThreads {
         }
     }
 
-    /// Waits until so many tasks have ended, and takes them.
+    /// Waits until this many tasks have ended, and takes them.
     pub fn wait_for(&self, tasks: usize) -> Vec<TaskDone> {
         self.finished.take_all(tasks)
     }
 
-    /// Runs a region on this thread.
+    /// Runs a region on the current thread.
     pub fn run_here(&self, task: Assignment) -> TaskDone {
         run_task(task, &self.template)
     }
 
-    /// Lets the threads end when their work is done. Those that hang are left alone.
+    /// Joins the threads that have ended. Hung threads are left alone.
     pub(super) fn join(&mut self) {
         self.jobs = None;
         for thread in self.threads.drain(..).filter(JoinHandle::is_finished) {
@@ -133,7 +132,7 @@ impl RegionThreads {
     }
 }
 
-/// The next job; while there is none, fresh worlds are made.
+/// The next job. Makes fresh worlds while there is none.
 fn next_job(jobs: &Receiver<RegionJob>, template: &RegionTemplate) -> Option<RegionJob> {
     loop {
         match jobs.try_recv() {
@@ -159,7 +158,7 @@ fn run_job(mut tasks: RegionJob, template: &RegionTemplate, mut push: impl FnMut
     }
 }
 
-/// Hands letters to the regions that tick next on this thread. What these do not have goes through the coordinator.
+/// Hands letters to the regions that tick next on this thread. Other letters go through the coordinator.
 fn pass_letters(outbox: &mut Outbox, tasks: &mut RegionJob) {
     for letter in mem::take(&mut outbox.letters) {
         let has_target = |task: &&mut Assignment| task.worlds.first().is_some_and(|world| world.has_target(&letter));
@@ -186,7 +185,7 @@ fn run_task(mut assignment: Assignment, template: &RegionTemplate) -> TaskDone {
     TaskDone { dimension, region, took: started.elapsed(), outcome }
 }
 
-/// What is left of a task that panicked. What it holds may panic once more as it is dropped.
+/// The remains of a task that panicked. Dropping its contents may panic again.
 fn salvage(mut assignment: Assignment) -> Box<Salvage> {
     let salvaged = panic::catch(|| assignment.salvage()).map(Box::new);
     let dropped = panic::catch(|| drop(assignment));

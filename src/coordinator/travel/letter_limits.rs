@@ -1,5 +1,5 @@
-//! How many letters may be on their way: bounds in bytes for each sender and for all together, and a bound for the ground that
-//! is loaded for them. Plain data structures.
+//! How many letters may be in flight: limits in bytes for each sender and for all senders together, and a limit of the ground
+//! that is loaded for letters. Plain data structures.
 
 use crate::coordinator::tally::Tally;
 use crate::region::RegionId;
@@ -11,22 +11,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// How much memory the letters that a game sends may take while they are on their way, and for how many of them ground is loaded
-/// at a time. A letter is on its way until it is handed over, comes back or is lost.
+/// How much memory a game's letters may take in flight, and for how many of them ground is loaded at a time. A letter is in
+/// flight until it is delivered, comes back or is lost.
 ///
-/// A letter that exceeds a bound in bytes comes back to its sender as
-/// [`Undeliverable::TooManyLetters`](crate::simulation::Undeliverable::TooManyLetters), and a closure is reported as lost. A
-/// letter counts with its own bytes and those of the message or closure in it, without what that has elsewhere in memory: one
-/// with a small message counts about 200.
+/// A letter beyond a limit in bytes comes back to its sender as
+/// [`Undeliverable::TooManyLetters`](crate::simulation::Undeliverable::TooManyLetters); a closure is reported as lost. A
+/// letter's size is its own bytes and those of its message or closure, without memory that these point to: about 200 bytes
+/// with a small message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LetterLimits {
-    /// Bytes of the letters of one sender: the main world, or a region.
+    /// The maximum bytes of one sender's letters; a sender is the main world or a region.
     pub sender_bytes: usize,
-    /// Bytes of the letters of all senders.
+    /// The maximum bytes of all letters.
     pub bytes: usize,
-    /// Places of a dimension for which ground is loaded at a time, at least one, so that letters to far places do not load the
-    /// whole world. Letters to other places where nothing is loaded wait for their turn. A place whose ground cannot be had takes
-    /// nobody's turn, as long as there are no more than sixteen times as many of them.
+    /// The number of places in a dimension for which ground is loaded at a time, at least one, so that letters to far places do
+    /// not load the whole world. Letters to other unloaded places wait for their turn. A place whose ground cannot be loaded
+    /// takes no turn, up to sixteen times this number of such places.
     pub places: usize,
 }
 
@@ -37,7 +37,7 @@ impl Default for LetterLimits {
     }
 }
 
-/// The main world, or a region by the name that it had when it sent.
+/// The main world, or a region by its id when it sent.
 type Sender = Option<(DimensionId, RegionId)>;
 
 fn sender(letter: &Letter) -> Sender {
@@ -47,21 +47,21 @@ fn sender(letter: &Letter) -> Sender {
     }
 }
 
-/// What one sender has on its way.
+/// The letters of one sender.
 #[derive(Default)]
 struct Share {
     bytes: usize,
-    /// Bytes of its letters that have arrived since the last [`settle`](LetterBacklog::settle).
+    /// Bytes of its letters that arrived since the last [`settle`](LetterBacklog::settle).
     returned: Arc<AtomicUsize>,
 }
 
-/// The letters that are on their way, by their senders.
+/// The letters in flight, by sender.
 #[derive(Default)]
 pub struct LetterBacklog {
     limits: LetterLimits,
     shares: FxHashMap<Sender, Share>,
     bytes: usize,
-    /// Letters that came back, to be logged.
+    /// Letters that came back, for the log.
     pub refused: Tally,
 }
 
@@ -70,14 +70,14 @@ impl LetterBacklog {
         Self { limits, ..Self::default() }
     }
 
-    /// Bytes that are on their way.
+    /// The bytes in flight.
     #[cfg(test)]
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Stops counting what was handed over since the last call. It happens only here, so that in lockstep it does not depend on
-    /// threads which letter is one too many.
+    /// Subtracts the letters that arrived since the last call. Only this method does so: in lockstep, thread timing must not
+    /// decide which letter exceeds a limit.
     pub fn settle(&mut self) {
         let all = &mut self.bytes;
         self.shares.retain(|_, share| {
@@ -86,25 +86,25 @@ impl LetterBacklog {
             *all -= returned;
             share.bytes > 0
         });
-        // After a burst of many senders.
+        // Frees memory after a burst of many senders.
         if self.shares.capacity() > 4 * self.shares.len() + 64 {
             self.shares.shrink_to_fit();
         }
     }
 
-    /// Bytes that the sender of this letter has on their way.
+    /// The bytes in flight from the sender of this letter.
     fn of_its_sender(&self, letter: &Letter) -> usize {
         self.shares.get(&sender(letter)).map_or(0, |share| share.bytes)
     }
 
-    /// Whether so many copies of the letter may be sent.
+    /// Returns `true` if this many copies of the letter may be sent.
     pub fn has_room(&self, letter: &Letter, copies: usize) -> bool {
         let more = letter.bytes.saturating_mul(copies);
         let LetterLimits { sender_bytes, bytes, .. } = self.limits;
         self.of_its_sender(letter).saturating_add(more) <= sender_bytes && self.bytes.saturating_add(more) <= bytes
     }
 
-    /// Notes that there is no room for the letter.
+    /// Notes that the letter was refused.
     pub fn note_refused(&mut self, letter: &Letter, now: Duration) {
         let (from, own, all) = (letter.from, self.of_its_sender(letter), self.bytes);
         self.refused.note(
@@ -115,7 +115,7 @@ impl LetterBacklog {
         );
     }
 
-    /// Counts the letter from now on until it is handed over or dropped.
+    /// Counts the letter until it is delivered or dropped.
     pub fn stamp(&mut self, mut letter: Letter) -> Letter {
         let share = self.shares.entry(sender(&letter)).or_default();
         letter.stamp = Some(Stamp { bytes: letter.bytes, returned: share.returned.clone() });
@@ -125,27 +125,25 @@ impl LetterBacklog {
     }
 }
 
-/// The places that letters wait for. Ground is loaded for some of them at a time, in the order in which each got its first
-/// letter.
+/// The places that letters wait for. Ground is loaded for some of them at a time, in the sequence of their first letters.
 #[derive(Default)]
 pub struct LetterPlaces {
     queue: BTreeMap<u64, ChunkPos>,
     numbers: FxHashMap<ChunkPos, u64>,
     last: u64,
-    /// Ground is loaded for these.
+    /// The places for which ground is loaded.
     held: FxHashSet<ChunkPos>,
-    /// Loaded for letters that were delivered since, and perhaps not unloaded yet.
+    /// Columns that were loaded for delivered letters and may still be loaded.
     leaving: FxHashSet<ColumnPos>,
 }
 
-/// A place that is held though its ground cannot be had takes no other place's turn, up to so many times as many as may be
-/// loaded.
+/// The limit of held places, stuck ones included, as a multiple of the limit of loading places.
 const STUCK: usize = 16;
-/// So many waiting places are looked at in a pass.
+/// The maximum number of waiting places examined in a pass.
 const LOOKS: usize = 1_024;
 
 impl LetterPlaces {
-    /// A letter waits for the place.
+    /// Notes that a letter waits for the place.
     pub fn wait(&mut self, place: ChunkPos) {
         if self.held.contains(&place) || self.numbers.contains_key(&place) {
             return;
@@ -155,7 +153,7 @@ impl LetterPlaces {
         self.queue.insert(self.last, place);
     }
 
-    /// No letter waits for the place any more.
+    /// Notes that no letter waits for the place any more.
     pub fn end(&mut self, place: ChunkPos) {
         if let Some(number) = self.numbers.remove(&place) {
             self.queue.remove(&number);
@@ -165,9 +163,9 @@ impl LetterPlaces {
         }
     }
 
-    /// The places whose turn has come, if no more than `most` are loaded at a time. A place whose ground cannot be had
-    /// (`is_stuck`) takes no other place's turn; if that is so when its own comes, it waits behind the others. What was loaded for
-    /// letters counts until it is gone, or is kept by others (`is_leaving` says for what neither is true).
+    /// Returns the places whose turn has come, so that at most `most` are loaded at a time. A place whose ground cannot be loaded
+    /// (`is_stuck`) takes no other place's turn; if it is stuck at its own turn, it waits behind the others. Ground that was
+    /// loaded for letters counts while it is loaded for no other holder (`is_leaving`).
     pub fn next(
         &mut self,
         most: usize,
@@ -175,7 +173,7 @@ impl LetterPlaces {
         is_leaving: impl Fn(ColumnPos) -> bool,
     ) -> Vec<ChunkPos> {
         self.leaving.retain(|column| is_leaving(*column));
-        // After a burst of many places.
+        // Frees memory after a burst of many places.
         if self.numbers.capacity() > 4 * self.numbers.len() + 64 {
             self.numbers.shrink_to_fit();
         }
@@ -230,13 +228,13 @@ mod tests {
         assert_eq!(sent.len(), 3);
         let others: Vec<_> = std::iter::from_fn(|| send(&mut backlog, other)).collect();
         assert_eq!((others.len(), backlog.bytes()), (2, 5 * size));
-        // One is handed over: it counts until the next look.
+        // A delivered letter counts until the next `settle`.
         drop(sent.pop());
         assert!(send(&mut backlog, other).is_none());
         backlog.settle();
         let last = send(&mut backlog, other);
         assert!(last.is_some() && send(&mut backlog, other).is_none() && send(&mut backlog, main).is_none());
-        // A letter that comes back does not count, and what was refused leaves nothing behind.
+        // A letter that comes back does not count, and refused letters leave nothing behind.
         let returned = last.map(|letter| letter.give_back(crate::simulation::Undeliverable::TooManyLetters));
         drop((sent, others));
         backlog.settle();
@@ -255,13 +253,13 @@ mod tests {
         assert_eq!(places.next(3, never_stuck, never), [0, 1, 2].map(place));
         places.wait(place(1));
         assert!(places.next(3, never_stuck, never).is_empty());
-        // Delivered, and not unloaded yet; one has a viewer by now, and one that failed is nobody's turn.
+        // Place 0 is delivered and not unloaded yet, later a viewer has it; place 3, which failed, takes no turn.
         places.end(place(0));
         places.end(place(3));
         assert!(places.next(3, never_stuck, |_| true).is_empty());
         assert_eq!(places.next(3, never_stuck, never), [place(4)]);
         assert_eq!(places.next(3, |place| place.x == 2, never), [place(5)]);
-        // Those that cannot be had when their turn comes wait behind the others.
+        // Places that are stuck at their turn wait behind the others.
         assert_eq!(places.next(2, |place| place.x < 9, never), [place(9), place(10)]);
         (0..1_000).for_each(|x| places.end(place(x)));
         assert!(places.next(3, never_stuck, never).is_empty());

@@ -1,7 +1,6 @@
-//! Sends letters on: to the region that owns a place now, to wherever an entity is, to the main world, to all regions.
+//! Sends letters on: to the region that owns a place now, to an entity's current world, to the main world, to all regions.
 //!
-//! Whoever has a letter to send queues it in the [`Post`]. The letters are sorted several times in a pass, in the order in which
-//! they were queued.
+//! Letters are queued in the [`Post`] and sorted several times in a pass, in the order of the queue.
 
 use super::letter_limits::{LetterBacklog, LetterLimits};
 use crate::coordinator::clocks::clock::Clock;
@@ -18,21 +17,21 @@ use std::collections::VecDeque;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// Where each entity with a stable id is.
+/// The whereabouts of each entity with a stable id.
 #[derive(Resource, Default)]
 pub struct Directory {
     places: FxHashMap<Uuid, Whereabouts>,
-    /// Somebody of whom it was known where he is may be nowhere any more.
+    /// `true` if entities with known whereabouts may be gone.
     pub has_lost: bool,
-    /// Who was in a region and is not any more, since somebody took this.
+    /// Entities that left a region since this was last taken.
     pub left: FxHashSet<Uuid>,
     pub sightings: Sightings,
 }
 
-/// Where an entity is.
+/// The whereabouts of an entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whereabouts {
-    /// In the world of this region, or of the one that it merged into.
+    /// In the world of this region, or of the one that absorbed it.
     Region(DimensionId, RegionId),
     /// On its way to this column: in its region's inbox, or waiting for the column.
     OnTheWay(DimensionId, ColumnPos),
@@ -53,7 +52,7 @@ impl Directory {
         }
     }
 
-    /// Takes in what a region says of itself. What left it for another place is noted after this.
+    /// Notes a region's report. Entities that left it for another place are noted after this.
     pub fn note_region(&mut self, dimension: DimensionId, region: RegionId, appeared: &[Uuid], gone: &[Uuid]) {
         for id in appeared {
             self.places.insert(*id, Whereabouts::Region(dimension, region));
@@ -61,22 +60,22 @@ impl Directory {
         self.has_lost |= !gone.is_empty();
         self.left.extend(gone);
         for id in gone {
-            // It may have been reported by the region that this one absorbed, or by nobody yet.
+            // The absorbed region may have reported it, or no region yet.
             self.places.remove(id);
         }
     }
 
-    /// Whether it is known where the entity is.
+    /// Returns `true` if the entity's whereabouts are known.
     pub fn knows(&self, id: Uuid) -> bool {
         self.places.contains_key(&id)
     }
 
-    /// Whether the entity is in the world of a region, as far as is known.
+    /// Returns `true` if the entity is known to be in the world of a region.
     pub fn is_in_region(&self, id: Uuid) -> bool {
         matches!(self.places.get(&id), Some(Whereabouts::Region(..)))
     }
 
-    /// What was in a halted region, or had just arrived there, is in no region any more. Gives its ids.
+    /// Forgets the entities that were in a halted region or had just arrived there, and returns their ids.
     pub fn forget_fallen(&mut self, dimension: DimensionId, is_gone: impl Fn(&Uuid, Whereabouts) -> bool) -> Vec<Uuid> {
         self.has_lost = true;
         let is_here = |at: &Whereabouts| match at {
@@ -94,13 +93,13 @@ impl Directory {
 }
 
 impl Dimensions {
-    /// How many regions there are, in one dimension or in all.
+    /// The number of regions, in one dimension or in all.
     fn count_regions(&self, only: Option<DimensionId>) -> usize {
         let open = self.open.iter().filter(|(id, _)| only.is_none_or(|only| only == **id));
         open.map(|(_, dimension)| dimension.regionizer.regions().len()).sum()
     }
 
-    /// The inbox of the region with this entity, or the entity itself while it waits for a column.
+    /// The letters of the region with this entity, or of the entity itself while it waits for a column.
     fn letters_for(&mut self, place: Whereabouts, id: Uuid) -> Option<&mut Vec<Letter>> {
         match place {
             Whereabouts::Region(dimension, region) => {
@@ -120,25 +119,26 @@ impl Dimensions {
     }
 }
 
-/// Letters that are to be sorted.
+/// The letters to be sorted.
 #[derive(Resource)]
 pub struct Post {
     queue: VecDeque<Mail>,
     pub backlog: LetterBacklog,
-    /// Those who were to come into the world and did not reach their place.
+    /// Entities that were to enter the world and did not reach their place.
     pub lost_arrivals: Vec<(Uuid, Undeliverable)>,
 }
 
 enum Mail {
-    /// A game sent it.
+    /// A new letter of the game.
     New(Letter),
-    /// It is on its way.
+    /// A letter in flight.
     Underway(Letter),
-    /// It goes back to its sender.
+    /// A letter on its way back to its sender.
     Undeliverable(Letter, Undeliverable),
 }
 
-/// Letters of the main world. One to a place comes with the dimension's entity, since the main world does not know its number.
+/// Accepts letters of the main world. A letter to a place comes with the dimension's entity, since the main world may not know
+/// the dimension's id.
 pub(crate) fn post_letters(
     In(letters): In<Vec<(Option<(Entity, BlockPos)>, Letter)>>,
     mut post: ResMut<Post>,
@@ -156,7 +156,7 @@ pub(crate) fn post_letters(
     }
 }
 
-/// Sorts the letters that wait.
+/// Sorts the waiting letters.
 pub fn sort_letters(
     mut post: ResMut<Post>,
     mut dimensions: ResMut<Dimensions>,
@@ -172,22 +172,22 @@ impl Post {
         Self { queue: VecDeque::new(), backlog: LetterBacklog::new(limits), lost_arrivals: Vec::new() }
     }
 
-    /// Takes a letter that a game sent. It comes back if there are too many.
+    /// Takes a letter of the game. It comes back if there are too many.
     pub fn accept(&mut self, letter: Letter) {
         self.queue.push_back(Mail::New(letter));
     }
 
-    /// Takes a letter of the crate's own, or one that was accepted before.
+    /// Takes a letter of the crate, or one that was accepted before.
     pub fn send(&mut self, letter: Letter) {
         self.queue.push_back(Mail::Underway(letter));
     }
 
-    /// Takes a letter that cannot be delivered. It goes back to its sender, or is reported as lost.
+    /// Takes an undeliverable letter. It goes back to its sender, or is reported as lost.
     pub fn give_back(&mut self, letter: Letter, reason: Undeliverable) {
         self.queue.push_back(Mail::Undeliverable(letter, reason));
     }
 
-    /// An entity on its way goes no further: what is stored of it stays, its mirror and its letters do not.
+    /// Ends an entity's journey: its stored data stays, its mirror goes, and its letters come back.
     pub fn drop_traveller(
         &mut self,
         traveller: Traveller,
@@ -227,7 +227,7 @@ impl Post {
         publisher: &mut Publisher,
         now: Duration,
     ) {
-        // There is room for a copy for each region, or none is sent; each counts by itself.
+        // All copies for the regions must fit, or none is sent; each copy counts by itself.
         let (copies, is_copied) = match letter.to {
             Address::Regions(only) => (dimensions.count_regions(only), true),
             Address::Place(..) | Address::Entity(_) | Address::Main => (1, false),
@@ -275,7 +275,7 @@ impl Post {
         }
     }
 
-    /// Back to the sender; what nobody waits for is reported.
+    /// Returns a letter to its sender, or reports it as lost.
     fn return_letter(
         &mut self,
         letter: Letter,
@@ -297,7 +297,7 @@ impl Post {
     }
 }
 
-/// To the sender's region, the one that took over from it, or the one that owns its place now.
+/// Returns a letter to the sender's region, the one that absorbed it, or the one that owns its place now.
 fn post_back(letter: Letter, dimensions: &mut Dimensions, publisher: &mut Publisher) {
     let LetterSender::Region { dimension: id, region, column } = letter.from else {
         return publisher.letter(letter);
@@ -313,8 +313,8 @@ fn post_back(letter: Letter, dimensions: &mut Dimensions, publisher: &mut Publis
     }
 }
 
-/// A letter came back to a region that is gone. What it says was meant for systems there, so it is told of, and not handed to the
-/// main world in its place.
+/// Reports a letter that came back to a region that is gone. The main world does not get it instead, because its content was
+/// meant for systems of that region.
 fn lose(letter: Letter, publisher: &mut Publisher) {
     if let Some(reason) = letter.returned {
         report(LetterLost { what: letter.name(), to: letter.to, reason }, publisher);
@@ -330,7 +330,8 @@ fn report(lost: LetterLost, publisher: &mut Publisher) {
 }
 
 impl Dimension {
-    /// Letters that wait for a region follow what has left it: entities, or after a split places too. Gives them, to be sent on.
+    /// Letters that wait for a region follow the entities that left it and, after a split, the places. Returns them to be
+    /// sent on.
     pub fn letters_to_follow(&mut self, region: RegionId, travellers: &[Uuid], is_split: bool) -> Vec<Letter> {
         let Some(inbox) = self.waiting.get().get_mut(&region) else { return Vec::new() };
         let left = |letter: &mut Letter| {

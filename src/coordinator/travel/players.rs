@@ -1,8 +1,7 @@
-//! Players: who is in the world, who comes, who has gone.
+//! The players that are in the world, come or have gone.
 //!
-//! A name is found in the pending save or else in the store, read on a loading thread. What brings the player in is a
-//! letter to its place: the ground is loaded for it, and it follows merges and waits for a region that halted like any
-//! other letter.
+//! A name is looked up in the pending save, or else in the store, on a loading thread. A letter to the player's place
+//! brings it in, so the ground is loaded, and the arrival follows merges and waits for a halted region like any letter.
 
 use super::letters::{Directory, Post};
 use super::log_in::{LONGEST_NAME, LogIn, LogInError, LogOut};
@@ -21,18 +20,18 @@ use std::collections::BTreeMap;
 use std::mem;
 use uuid::Uuid;
 
-/// Who is in the world or on the way into it, by name.
+/// The players in the world or on their way into it, by name.
 #[derive(Resource, Default)]
 pub struct Players {
     present: BTreeMap<String, Presence>,
-    /// Some may be there whom nobody was told of.
+    /// `true` if players may have arrived that are not reported yet.
     is_somebody_coming: bool,
-    /// New ones since the app began.
+    /// The number of new players since the app began.
     made: u64,
 }
 
 enum Presence {
-    /// The store is asked; a new one would begin there.
+    /// The store is asked. A new player would begin at `first_place`.
     Asked {
         first_place: Option<(Entity, BlockPos)>,
     },
@@ -89,7 +88,7 @@ fn send_out(id: Uuid, post: &mut Post) {
     post.send(Letter::run_on(id, LetterSender::Main, Box::new(leave), None));
 }
 
-/// Has the player of this name looked for in the store.
+/// Looks for the player in the store.
 fn read_player(name: String, threads: &mut Threads) {
     let wanted = name.clone();
     let read = move |store: &WorldStore, _: &_| {
@@ -110,15 +109,15 @@ fn read_player(name: String, threads: &mut Threads) {
     });
 }
 
-/// The player of this name as it is pending.
+/// The player of this name in the pending save.
 fn unwritten_player(saves: &Saves, name: &str) -> Option<EntityRecord> {
     let records = saves.unwritten_batches().flat_map(|batch| batch.entities.values().flatten());
     let found = records.into_iter().find(|record| record.player().as_deref() == Some(name))?;
-    // Of the newest of its records, which may say that it is no more.
+    // The newest record of its id counts; it may say that the player is gone.
     saves.unwritten_entity(found.id).cloned().flatten()
 }
 
-/// The store has said what it knows of a name, and whether the dimension where that player was is removed.
+/// Handles the store's answer about a name. `is_homeless`: the dimension where the player was is removed.
 fn end_reading(
     In((name, found, is_homeless)): In<(String, Result<Option<EntityRecord>, WorkError>, bool)>,
     mut players: ResMut<Players>,
@@ -131,7 +130,7 @@ fn end_reading(
     let Some(&Presence::Asked { first_place }) = players.present.get(&name) else { return };
     let find = || {
         let record = found?;
-        // It may be dead, and the store not know of it yet.
+        // The player may be dead without the store knowing it yet.
         let known = record.filter(|record| saves.unwritten_entity(record.id).is_none_or(Option::is_some));
         let Some((entity, block)) = first_place.filter(|_| known.is_none() || is_homeless) else {
             return known.map(|record| (record, false)).ok_or(LogInError::UnknownName);
@@ -141,7 +140,7 @@ fn end_reading(
         let Some(record) = known else {
             return Ok((Player::new_record(players.new_id(threads.template.seed), &name, place), true));
         };
-        // It begins again where a new one would, with all that it had.
+        // A homeless player begins where a new one would, with everything that it had.
         let record = EntityRecord { dimension, block, offset: place.offset.to_array(), ..record };
         saves.pending.entities.insert(record.id, Some(record.clone()));
         Ok((record, false))
@@ -159,7 +158,7 @@ impl Players {
         uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid()
     }
 
-    /// Brings the player to its place.
+    /// Sends the player to its place.
     fn admit(
         &mut self,
         name: &str,
@@ -187,7 +186,7 @@ impl Players {
         publisher.event(LogInRefused { name, reason });
     }
 
-    /// What was to bring a player in did not reach its place.
+    /// Reports that a player did not reach its place.
     fn lose_arrival(&mut self, lost: Uuid, reason: Undeliverable, publisher: &mut Publisher) {
         let is_lost = |presence: &Presence| matches!(presence, Presence::Coming { id, .. } if *id == lost);
         let name = self.present.iter().find(|(_, presence)| is_lost(presence)).map(|(name, _)| name.clone());
@@ -197,7 +196,7 @@ impl Players {
     }
 }
 
-/// Tells of those who came and of those who went.
+/// Reports the players that arrived and those that left.
 pub fn tend_players(
     mut players: ResMut<Players>,
     mut directory: ResMut<Directory>,
@@ -218,7 +217,7 @@ pub fn tend_players(
         Presence::Coming { id, place: (dimension, block), is_new, logs_out } => {
             let has_come = directory.knows(id);
             if !has_come && left.contains(&id) {
-                // It died as it came.
+                // It died on arrival.
                 let reason = LogInError::Lost(Undeliverable::NoSuchEntity(id));
                 publisher.event(LogInRefused { name: name.clone(), reason });
                 return false;

@@ -1,18 +1,18 @@
-//! Entities on their way to columns that are not there.
+//! Entities on their way to columns that are not loaded.
 //!
 //! A viewer holds the ground that it goes to, and is delivered with it. Any other entity is left to the store, as if it had
-//! stood on that ground when it was given up: whoever loads or generates the column takes it in.
+//! stood on that ground when it was given up, and comes back when the column is loaded or generated.
 
 use crate::simulation::Traveller;
 use crate::space::{ColumnPos, DimensionId};
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
-/// Who waits for the columns of a dimension.
+/// The entities that wait for columns of a dimension.
 #[derive(Default)]
 pub struct Transit {
     columns: BTreeMap<ColumnPos, Vec<Traveller>>,
-    /// The last commit that the store had when it was looked for those who are stored; `None` if somebody came since.
+    /// The last commit at which stored entities were looked for; `None` if an entity has come since.
     looked_at: Option<u64>,
 }
 
@@ -26,12 +26,12 @@ impl Transit {
         self.columns.values().flatten()
     }
 
-    /// The one that has this stable id, or takes along who has it.
+    /// The traveller with this stable id, or with a follower that has it.
     pub fn find(&mut self, column: ColumnPos, id: Uuid) -> Option<&mut Traveller> {
         self.columns.get_mut(&column)?.iter_mut().find(|traveller| traveller.ids.contains(&id))
     }
 
-    /// Those who wait for the column.
+    /// The travellers that wait for the column.
     pub fn take(&mut self, column: ColumnPos) -> Vec<Traveller> {
         self.columns.remove(&column).unwrap_or_default()
     }
@@ -40,9 +40,9 @@ impl Transit {
         std::mem::take(&mut self.columns).into_values().flatten().collect()
     }
 
-    /// Those whom the next one to read their place from the store finds there: `last` is the last commit that the store has, and
-    /// `next` the one with which it has all that was handed out up to now. `is_away` says that nobody is reading a
-    /// column, or has read it and not been told of them.
+    /// Takes the travellers that the next read of their place finds in the store. `last` is the store's last commit, and
+    /// `next` the one with everything handed out so far. `is_away` returns `true` if no thread is reading a column, and no
+    /// unreported read of it exists.
     pub fn take_stored(
         &mut self,
         last: u64,

@@ -12,7 +12,7 @@ fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// A region that ticks at this rate from `from` to `until`, in seconds.
+/// Ticks at this rate from `from` to `until`, in seconds.
 fn tick(history: &mut TickHistory, per_second: u64, from: u64, until: u64, took: impl Fn(u64) -> Duration) {
     for number in 1..=(until - from) * per_second {
         let since = Duration::from_nanos(1_000_000_000 * number / per_second);
@@ -20,7 +20,7 @@ fn tick(history: &mut TickHistory, per_second: u64, from: u64, until: u64, took:
     }
 }
 
-/// What the history takes in memory.
+/// The memory use of the history.
 fn bytes(history: &TickHistory) -> usize {
     size_of::<TickHistory>()
         + history.slots.capacity() * size_of::<Slot>()
@@ -72,7 +72,7 @@ fn a_young_regions_rates_are_over_its_age() {
             assert!((found.utilisation - 0.2).abs() < 1e-9, "{found:?}");
         }
     }
-    // Then it has no more to do, and grows older all the same.
+    // The history ages even without further ticks.
     let found = history.window(first + seconds(20.0), TimeWindow::OneMinute);
     assert!((found.ticks_per_second.unwrap() - 2.0).abs() < 1e-9, "{found:?}");
 }
@@ -90,7 +90,7 @@ fn idle_time_counts() {
     let found = window(30.0, TimeWindow::OneMinute);
     assert!((found.ticks_per_second.unwrap() - 10.0).abs() < 0.02, "{found:?}");
     assert_eq!(window(61.0, TimeWindow::OneMinute).ticks, 0);
-    // And a region that goes on after that begins with empty seconds.
+    // A region that resumes after that begins with empty seconds.
     tick(&mut history, 20, 200, 201, |_| millis(5));
     let found = history.window(seconds(201.0), TimeWindow::FiveSeconds);
     assert_eq!((found.ticks, found.ticks_per_second), (20, Some(4.0)));
@@ -106,9 +106,9 @@ fn a_long_tick_keeps_its_region_busy_all_the_time() {
     assert_eq!((found.ticks, found.utilisation), (1, 1.0));
     assert!(is_near(found.worst, seconds(30.5)));
     let found = history.window(seconds(70.5), TimeWindow::OneMinute);
-    // It began before the minute: 29.5 of its seconds are in the 59.5.
+    // The tick began before the minute: 29.5 of its seconds are in the window of 59.5.
     assert!((found.utilisation - 29.5 / 59.5).abs() < 1e-9, "{found:?}");
-    // One that is longer than all that is kept.
+    // A tick that is longer than the whole history.
     history.push(seconds(1000.25), seconds(900.0));
     let found = history.window(seconds(1000.25), TimeWindow::OneMinute);
     assert!(found.utilisation > 0.999_999 && found.ticks == 1);
@@ -123,7 +123,7 @@ fn slow_and_fast_regions_are_counted_exactly() {
             let length = window.length().as_secs();
             let found = history.window(seconds(90.0), window);
             assert_eq!(u64::from(found.ticks), length * per_second + 1, "{per_second} {window:?}");
-            // The second that is cut by the window's edge is left out, and it is that much shorter.
+            // The second that the window's edge cuts is left out, so the window is that much shorter.
             let found = history.window(seconds(90.9), window);
             assert_eq!(u64::from(found.ticks), (length - 1) * per_second + 1, "{per_second} {window:?}");
             let rate = f64::from(found.ticks) / (length as f64 - 0.1);
@@ -136,7 +136,7 @@ fn slow_and_fast_regions_are_counted_exactly() {
 #[test]
 fn a_random_choice_of_many_ticks_stands_for_all() {
     let mut history = TickHistory::default();
-    // From 1 to 100 ms, each as often, in an order that has nothing to do with seconds; one of them much longer.
+    // From 1 to 100 ms, each equally often, in an order independent of seconds; one of them is much longer.
     tick(
         &mut history,
         1000,
@@ -213,7 +213,7 @@ fn regions_that_were_made_together_are_not_all_refreshed_together() {
         let now = seconds(10.0) + millis(50) * pass;
         most = most.max(histories.iter_mut().filter_map(|history| history.refresh(now).then_some(())).count());
     }
-    // 20 passes to a second: each refreshes the shortest window of 50, and longer ones of 25 and 10.
+    // There are 20 passes per second: each refreshes the shortest window of 50 regions, and longer ones of 25 and 10.
     assert!((60..150).contains(&most), "{most}");
 }
 
@@ -230,7 +230,7 @@ fn a_copy_goes_its_own_way() {
     assert!(part.windows()[0].worst > history.windows()[0].worst);
 }
 
-/// Everything that a history may forget or round.
+/// A list of all ticks, unrounded.
 #[derive(Default)]
 struct Model(Vec<(Duration, Duration)>);
 
@@ -276,7 +276,7 @@ fn any_time() -> impl Strategy<Value = Duration> {
 }
 
 proptest! {
-    /// Ticks at any rate that leaves none out of the samples, with pauses, against a list of all of them.
+    /// Compares ticks at any rate that keeps all samples, with pauses, with a list of all of them.
     #[test]
     fn windows_agree_with_a_list_of_all_ticks(
         start in 0..5000_u64,
@@ -286,7 +286,7 @@ proptest! {
         let (mut history, mut model) = (TickHistory::default(), Model::default());
         let mut now = millis(start);
         for (gap, share, pause) in gaps {
-            // Never more than 24 in a second, and never longer than since the last tick.
+            // At most 24 ticks per second, and never longer than the time since the last tick.
             now += millis(gap + pause);
             let took = millis(gap) * share as u32 / 1000;
             history.push(now, took);
