@@ -1,14 +1,14 @@
-//! Captures and restores of a box of the running world: the jobs that work column by column.
+//! Captures and restores of a box of the running world: jobs that work column by column.
 //!
-//! A job sends its work as letters to the columns, so regions may merge and split meanwhile, and columns that are not loaded
-//! are loaded for it and let go again. A few columns are under way at a time; the regions do the work at the end of their
-//! ticks, and send back what does not fit into the budget. A restore goes in phases, each when the one before is done:
-//! the blocks and whoever stood there, in the order that it was asked for, then the entities of the snapshot, and with them
-//! the word that a column is done. A capture looks again, at its end, for entities that have crossed from columns that were
-//! still to come into such as were captured; a restore removes those who have crossed so.
+//! A job sends its work to the columns as letters, so regions may merge and split meanwhile. Columns that are not loaded
+//! are loaded for the job and evicted afterwards. Only a few columns are in flight at a time. The regions do the work at the
+//! end of their ticks and send back the part that exceeds their budget. A restore runs in phases: first the blocks are
+//! restored in the requested sequence and the entities in the box are removed, then the entities of the snapshot are added
+//! and the columns are reported as done. At its end, a capture looks again for entities that crossed from a column that was
+//! not captured yet into one that was. A restore removes such entities.
 //!
-//! A restore is remembered on disk before it changes anything, until all that it changed is saved (see [`records`]): what the
-//! end of the process cuts short goes on, or is taken back, when its dimension is opened again.
+//! A restore is recorded on disk from before its first change until all of its changes are saved (see [`records`]). A restore
+//! that the end of the process interrupts is continued or undone when its dimension is opened again.
 
 pub(super) mod error;
 mod files;
@@ -30,7 +30,7 @@ pub use order::{
 pub use outcome::{ColumnOutcome, ColumnResult, JobOutcome};
 pub(super) use records::{RestoreRecords, remove as remove_record};
 
-/// All that a restore changed is saved.
+/// Removes the record of a restore whose changes are all saved.
 pub fn forget_restore(record: PathBuf, threads: &mut Threads) {
     let path = record.clone();
     threads.ask(
