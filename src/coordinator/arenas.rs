@@ -1,7 +1,7 @@
-//! Arenas: boxes with a name whose snapshots are on disk, created, reverted and removed by orders from any world or thread.
+//! Arenas: named boxes with a snapshot on disk, which any world or thread can create, revert and remove.
 //!
-//! What may be done when is in [`book`]; what is done are jobs, which this waits for. Each arena has the folder
-//! `arenas/NAME` within that of the snapshots: a stored snapshot with what [`owner_data`] says.
+//! The rules are in [`book`]; the work is done by jobs. Each arena has the folder `arenas/NAME` within the folder of the
+//! snapshots: a stored snapshot with the [`owner_data`] of the arena.
 
 pub(super) mod arena;
 mod book;
@@ -23,10 +23,10 @@ use std::path::PathBuf;
 pub use arena::{Arena, ArenaError, ArenaOrder, ArenaSettings, ArenaState, ArenaStatus};
 pub(super) use book::ArenaBook;
 
-/// Arenas. Messages in the main world tell what came of it: [`ArenaCreated`], [`ArenaReverted`], [`ArenaRemoved`], and
-/// [`ArenaRefused`] for what is not done.
+/// Arenas. The results are messages in the main world: [`ArenaCreated`], [`ArenaReverted`], [`ArenaRemoved`], and
+/// [`ArenaRefused`] for orders that are refused or fail.
 impl Jobs {
-    /// Captures the arena as it is now, and stores it.
+    /// Captures the arena as it is now, and stores its snapshot.
     ///
     /// ```
     /// use bevy_terrane::prelude::*;
@@ -51,12 +51,12 @@ impl Jobs {
         self.teller.request(create_arena, arena);
     }
 
-    /// Makes the arena what it was when it was created.
+    /// Restores the arena to its state at creation.
     pub fn revert_arena(&self, name: impl Into<String>) {
         self.teller.request(revert_arena, name.into());
     }
 
-    /// Forgets the arena and its snapshot. The ground stays as it is.
+    /// Removes the arena and its snapshot. The blocks in the world stay.
     pub fn remove_arena(&self, name: impl Into<String>) {
         self.teller.request(remove_arena, name.into());
     }
@@ -107,7 +107,7 @@ fn remove_arena(
     mut publisher: ResMut<Publisher>,
 ) {
     let removable = book.removable(&name).and_then(|(entry, folder)| {
-        // One that was cut short goes on without the arena being reverted by anybody.
+        // A revert that was interrupted resumes although no order has reverted the arena.
         if jobs.restores_from(&folder) {
             return Err(ArenaError::Busy { name: name.clone(), state: ArenaState::Reverting });
         }
@@ -135,7 +135,7 @@ fn remove_arena(
     }
 }
 
-/// Has what is stored of an arena removed.
+/// Removes the files of an arena on another thread.
 fn remove_stored(
     threads: &mut Threads,
     folder: PathBuf,
@@ -148,7 +148,7 @@ fn remove_stored(
     );
 }
 
-/// Takes in what came of the jobs, and tells how the arenas are.
+/// Handles finished jobs, and publishes the status of the arenas.
 pub fn tend_arenas(
     clock: Res<Clock>,
     mut book: ResMut<ArenaBook>,
@@ -201,7 +201,7 @@ pub fn tend_arenas(
     }
 }
 
-/// Why a job has not done all that it should.
+/// The reason why a job is incomplete.
 fn failure(state: JobState, outcome: &JobOutcome) -> Option<JobError> {
     let failed = outcome.columns.iter().find_map(|column| match &column.result {
         ColumnResult::Failed(error) => Some(error.clone().into()),

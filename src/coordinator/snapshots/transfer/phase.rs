@@ -47,11 +47,11 @@ const FILES: Option<&str> = Some("terrane snapshot");
 /// | `Idle` | none: other jobs come first, or this one cannot continue | when it is the job's turn |
 /// | `Read` | a stored snapshot is read | when it is in memory |
 /// | `Capture` | each column is captured | when all have answered |
-/// | `Look` | each region with captured columns looks for entities that were missed | when each such region has answered or halted |
+/// | `Look` | regions with captured columns look for entities that were missed | when each of them has answered or halted |
 /// | `Store` | the captured snapshot is stored | when its files are synced |
 /// | `Record` | a restore is recorded on disk | when its record is synced |
 /// | `Blocks` | blocks are restored and entities are removed | when all have answered; once for each step of the sequence |
-/// | `Clear` | regions with restored columns remove entities that crossed into them | when each such region has answered or halted |
+/// | `Clear` | regions with restored columns remove entities that crossed into them | when each of them has answered or halted |
 /// | `Find` | the stored places of the snapshot's entities are looked up | when they are known |
 /// | `Entities` | entities are added, and each column is told that it is restored | when all have answered |
 ///
