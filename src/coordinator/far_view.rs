@@ -1,10 +1,10 @@
-//! Sends to far views what generated columns look like, near to far, coarser with distance, under a cap of bytes: jobs without
-//! an end.
+//! Sends summaries of generated columns to far views, near to far, coarser with distance, under a cap of bytes. Far views are
+//! jobs without an end.
 //!
-//! A listener's [`Tracker`] chooses columns from the dimension's graph of stored columns. Their newest summaries come from
-//! what is not stored yet, all others from the store, on the loading threads; they are sent in the order of the choices as
-//! its [`Budget`] allows. Everything that waits is bounded: choices ahead of what is sent, and messages that the main world
-//! has not taken.
+//! A listener's [`Tracker`] chooses columns from the dimension's stored graph. The newest summaries of columns in the pending
+//! save come from there; all others are read from the store on the loading threads. Summaries are sent in the order in which
+//! their columns were chosen, as the listener's [`Budget`] allows. Both queues are bounded: columns chosen ahead, and messages
+//! that the main world has not taken.
 
 pub(super) mod news;
 mod read;
@@ -36,21 +36,21 @@ use std::sync::Arc;
 use std::time::Duration;
 use tracker::{Choice, Tracker};
 
-/// Messages of a listener that the main world has not taken, at most.
+/// The limit for messages of a listener that the main world has not taken.
 const MAX_UNTAKEN: usize = 4096;
-/// Columns of one order.
+/// The number of columns in one order.
 const ORDER_COLUMNS: usize = 64;
-/// Columns are chosen ahead of what is sent: what can be sent in this time, within [`AHEAD_COLUMNS`].
+/// Columns are chosen ahead for as much as can be sent in this time, up to [`AHEAD_COLUMNS`].
 const AHEAD: Duration = Duration::from_millis(500);
 const AHEAD_COLUMNS: std::ops::RangeInclusive<usize> = 16..=2048;
 
-/// Somebody who listens.
+/// The listener of a far view.
 pub struct Listener {
     view: FarView,
-    /// Where it is: the dimension's entity in the main world, and the column. `None` for a listener that follows a viewer.
+    /// The position: the dimension's entity in the main world, and the column. `None` for a listener that follows a viewer.
     at: Option<(Entity, ColumnPos)>,
     budget: Budget,
-    /// What a message with a summary takes, on the average of the last ones.
+    /// The average size of the last messages with a summary, in bytes.
     average_bytes: f64,
     untaken: usize,
     /// The number of the last order.
@@ -58,19 +58,19 @@ pub struct Listener {
     place: Option<Place>,
 }
 
-/// What a listener has to do with the dimension that it is in.
+/// The state of a listener in its present dimension.
 struct Place {
     dimension: DimensionId,
     tracker: Tracker,
-    /// Columns whose summaries are being read, by the number of the order: in which pass they were ordered, and the answers.
+    /// Columns whose summaries are being read, by the number of the order: the pass of the order, and the answers.
     orders: BTreeMap<u64, (u64, Option<Vec<(Choice, Answer)>>)>,
-    /// Summaries that wait for bytes, in the order of their choices.
+    /// Summaries that wait for the byte budget, in the order of their choices.
     ready: VecDeque<(Choice, Answer)>,
-    /// Nothing is read before this time, because the store did not work.
+    /// Nothing is read before this time because the store has failed.
     rests_until: Duration,
 }
 
-/// Columns that look different from afar than before.
+/// Notes columns whose summaries may have changed.
 pub fn note_edits<'a>(world: &mut Surroundings, listeners: impl Iterator<Item = &'a mut Listener>) {
     let mut places: Vec<&mut Place> = listeners.filter_map(|listener| listener.place.as_mut()).collect();
     for dimension in world.dimensions.open.values_mut() {
@@ -87,25 +87,25 @@ impl Listener {
         Self { view, at, budget: Budget::new(now), average_bytes: 64.0, untaken: 0, claims: 0, place: None }
     }
 
-    /// It wants something else, or is elsewhere.
+    /// Changes the settings or the position of the listener.
     pub fn aim(&mut self, view: FarView, at: Option<(Entity, ColumnPos)>) {
         (self.view, self.at) = (view, at);
     }
 
-    /// The main world has taken so many messages.
+    /// Notes that the main world has taken so many messages.
     pub fn taken(&mut self, updates: usize) {
         self.untaken = self.untaken.saturating_sub(updates);
     }
 
-    /// How far it is: columns that it has, of those that its disc holds.
+    /// Measures the progress: the columns that the listener has, out of those in its disc.
     pub fn measure(&self, progress: &mut JobProgress) {
         let disc = ColumnArea::Disc { center: ColumnPos::new(0, 0), radius: self.view.reach() };
         let (known, total) = (self.place.as_ref().map_or(0, |place| place.tracker.len() as u64), disc.columns());
-        // It keeps columns that lie a little farther.
+        // The listener also keeps columns a little beyond the disc.
         (progress.done, progress.total) = (u64::try_from(total).map_or(known, |total| known.min(total)), total);
     }
 
-    /// It listens no more, or elsewhere.
+    /// Leaves the dimension.
     pub fn leave(&mut self, dimensions: &mut Dimensions) {
         if let Some(place) = self.place.take()
             && let Some(dimension) = dimensions.open.get_mut(&place.dimension)
@@ -115,13 +115,13 @@ impl Listener {
     }
 
     fn take_answers(&mut self, claim: u64, answers: Vec<(Choice, Answer)>) {
-        // Without an order the listener left meanwhile.
+        // Without an order, the listener has left since.
         if let Some((_, answered)) = self.place.as_mut().and_then(|place| place.orders.get_mut(&claim)) {
             *answered = Some(answers);
         }
     }
 
-    /// Leaves the dimension that it was in if it is elsewhere now, or if that closes.
+    /// Leaves the old dimension if the listener is now elsewhere or the dimension closes.
     pub fn move_on(&mut self, id: JobId, world: &mut Surroundings) {
         let Some(left) = self.place.as_ref().map(|place| place.dimension) else { return };
         if self.center(&world.dimensions).is_none_or(|(id, _)| left != id) {
@@ -130,7 +130,7 @@ impl Listener {
         }
     }
 
-    /// Tells what is new, as far as it may, and orders more.
+    /// Sends the news that the limits allow, and orders more summaries.
     pub fn serve(&mut self, id: JobId, world: &mut Surroundings) {
         self.budget.refill(world.clock.now, self.view.bytes_per_second);
         let Some((dimension, center)) = self.center(&world.dimensions) else { return };
@@ -144,7 +144,7 @@ impl Listener {
         self.place = Some(place);
     }
 
-    /// The dimension and the column that the listener is in; `None` while there is no such place.
+    /// The dimension and the column of the listener; `None` while they are unknown.
     fn center(&self, dimensions: &Dimensions) -> Option<(DimensionId, ColumnPos)> {
         let open = &dimensions.open;
         if let Some((dimension, column)) = self.at {
@@ -255,7 +255,7 @@ impl Listener {
         }
     }
 
-    /// How many columns may be chosen and not sent.
+    /// How many columns may be chosen ahead.
     fn columns_ahead(&self) -> usize {
         if self.view.bytes_per_second == 0 {
             return 0;
@@ -276,7 +276,7 @@ impl Place {
         }
     }
 
-    /// Takes in what was read, in the order of the claims; in lockstep exactly what is due in this pass.
+    /// Takes the summaries that were read, in the order of the claims; in lockstep exactly those that are due in this pass.
     fn take_due(&mut self, pass: Option<u64>) {
         let has_waited = |ordered: u64| pass.is_none_or(|pass| ordered + LOCKSTEP_LATENCY <= pass);
         while let Some(mut order) = self.orders.first_entry()
@@ -290,7 +290,7 @@ impl Place {
 }
 
 impl Saves {
-    /// What a column looks like, if the store may not know it yet.
+    /// The summary of a column, if the store may not have its newest state yet.
     pub(super) fn unwritten_summary(&self, dimension: DimensionId, column: ColumnPos) -> Option<Arc<ColumnSummary>> {
         self.unwritten_batches().find_map(|batch| batch.summaries.get(&(dimension, column)).cloned())
     }

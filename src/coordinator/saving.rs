@@ -1,4 +1,4 @@
-//! How the world gets to disk and stays there: saves, backups, tiers, and what is saved before the end of a dimension or the app.
+//! Everything that keeps the world on disk: saves, backups, tiers, and the last saves of a dimension or the app.
 
 pub(super) mod autosave;
 pub(super) mod backup;
