@@ -21,7 +21,7 @@ pub struct ControlJob {
 /// A job has ended: a message, and an event that is triggered on the job's entity.
 #[derive(Message, EntityEvent, Clone, Debug)]
 pub struct JobEnded {
-    /// The job's entity, unless it was despawned. After a capture or a restore it is despawned when this frame's observers have run.
+    /// The job's entity, unless it was despawned. It is despawned when this frame's observers of a capture or a restore have run.
     pub entity: Entity,
     /// The job.
     pub job: Job,
