@@ -201,8 +201,8 @@ impl TerranePlugin {
         self
     }
 
-    /// Runs the systems of a region with at least so many entities with a stable id in parallel, on the app's compute
-    /// threads; by default none does. This pays off where the systems of a crowded region take milliseconds and frames leave
+    /// Sets the number of entities with a stable id from which a region runs its systems in parallel, on the app's compute
+    /// threads; by default no region does. This pays off where the systems of a crowded region take milliseconds and frames leave
     /// time on the compute threads.
     pub fn with_parallel_systems_from(mut self, entities: usize) -> Self {
         self.parallel_from = entities.max(1);

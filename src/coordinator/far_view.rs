@@ -92,7 +92,7 @@ impl Listener {
         (self.view, self.at) = (view, at);
     }
 
-    /// Notes that the main world has taken so many messages.
+    /// Notes that the main world has taken `updates` messages.
     pub fn taken(&mut self, updates: usize) {
         self.untaken = self.untaken.saturating_sub(updates);
     }

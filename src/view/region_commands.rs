@@ -61,7 +61,7 @@ pub trait RegionCommands {
     /// Sends a message to each region of a dimension, or of all dimensions.
     fn send_to_regions<M: RegionMessage>(&mut self, only: Option<DimensionId>, message: M) -> &mut Self;
 
-    /// Schedules a [`BlockTick`](crate::simulation::BlockTick) of `kind` for a block, so many ticks after its region
+    /// Schedules a [`BlockTick`](crate::simulation::BlockTick) of `kind` for a block, `delay` ticks after its region
     /// receives the command. The block tick is stored with the block's chunk.
     fn schedule_block_tick(
         &mut self,

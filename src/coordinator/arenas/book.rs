@@ -38,7 +38,7 @@ pub struct Entry {
     /// When a running revert is cancelled, or the next one may begin.
     pub until: Duration,
     stored: Option<Arc<StoredSnapshot>>,
-    /// The status that the main world was told last.
+    /// The status that was last published to the main world.
     pub told: Option<ArenaStatus>,
 }
 

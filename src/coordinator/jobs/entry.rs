@@ -28,7 +28,7 @@ pub struct Entry {
     progress: JobProgress,
     rate: RecentRate,
     last_pass: Option<Duration>,
-    /// When the main world was told last; `None` to tell it in this pass.
+    /// When the last report was sent to the main world; `None` to send one in this pass.
     told: Option<Duration>,
 }
 

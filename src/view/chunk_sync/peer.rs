@@ -115,7 +115,6 @@ impl ChunkSyncPeer {
     /// # Errors
     /// Fails without any change if the message is malformed, or comes before the client was sent anything. Such a client is
     /// another program.
-    /// a thing is another program.
     pub fn receive(&mut self, message: &[u8]) -> Result<(), SyncError> {
         self.server.as_mut().ok_or(SyncError::Early)?.receive(message)
     }

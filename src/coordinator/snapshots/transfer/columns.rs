@@ -57,7 +57,7 @@ pub enum Turn {
 pub struct Columns {
     todo: VecDeque<Piece>,
     under_way: BTreeMap<ColumnPos, Piece>,
-    /// Those pieces' columns that are loaded for the job.
+    /// The columns of these pieces that are loaded for the job.
     loading: BTreeSet<ColumnPos>,
     /// Pieces that wait, and until when.
     again: BTreeMap<(Duration, ColumnPos), Piece>,
