@@ -1,4 +1,4 @@
-//! Whoever leaves a region arrives exactly once where it went, whatever regions do and whenever the power fails.
+//! An entity that leaves a region arrives exactly once, despite merges, splits and power failures.
 
 use crate::support::*;
 use bevy_terrane::prelude::*;
@@ -14,7 +14,7 @@ use uuid::Uuid;
 /// Half of the area in which the entities jump about, in columns.
 const AREA: i64 = 32;
 
-/// An entity that jumps, with luggage that nobody may touch.
+/// An entity that jumps, with luggage that must not change.
 #[derive(Component, Clone, PartialEq, Debug, Serialize, Deserialize, TypePath)]
 struct Jumper {
     number: u64,
