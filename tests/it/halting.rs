@@ -398,7 +398,7 @@ fn what_comes_back_to_a_region_that_is_gone_is_told_of() {
     in_region(&mut app, dimension, HERE, move |region| {
         region.resource_mut::<Post>().send(Address::Entity(nobody), Note(1));
     });
-    // A later answer proves a later letter: the closure waits in the region by then, and runs in its last task.
+    // The closure was sent before the save, so it waits in the region by then, and runs in its last task.
     save(&mut app);
     app.world_mut().despawn(dimension);
     update_until(&mut app, "it is closed", |world| !world.resource::<Heard<DimensionClosed>>().0.is_empty());

@@ -450,7 +450,7 @@ fn what_waits_for_a_block_outlasts_a_halt_of_its_region() {
     assert_eq!(*ticked.lock().unwrap(), [block]);
 }
 
-/// What is built at random heights, while viewers jump up and down, the world is saved, the app ends or crashes.
+/// Builds at random heights, while viewers jump up and down, the world is saved, and the app ends or crashes.
 #[test]
 fn whatever_is_built_at_any_height_is_there_again() {
     for seed in 0..rounds(3) {
@@ -476,7 +476,7 @@ fn shaft(seed: u64) {
             let y = anchors[random.below(5) as usize] + random.below(120) as i64;
             lift(&mut app, camera, y);
             app.world_mut().get_mut::<Position>(camera).unwrap().block.x = 16 * random.below(2) as i64;
-            // Often before the ground is there.
+            // Often before the chunks are loaded.
             update(&mut app, random.below(12) as usize);
             for camera in cameras {
                 let at = app.world().get::<Position>(camera).unwrap().block;
@@ -490,7 +490,7 @@ fn shaft(seed: u64) {
                 app.update();
                 match seen(&app, dimension, block) {
                     Some(found) if found == to => drop(model.insert(block, to)),
-                    // It was let go of in the same moment, and the edit was refused or is on its way.
+                    // It was unloaded at the same moment, and the edit was refused or is in flight.
                     _ => {
                         lift(&mut app, camera, block.y);
                         update(&mut app, 20);
@@ -520,7 +520,7 @@ fn a_dimension_that_was_boundless_has_no_holes_when_it_is_lower_and_one_that_gro
     for (run, heights) in heights.into_iter().enumerate() {
         let mut app = game(lockstep_on(&disk));
         let dimension = app.world_mut().spawn(Dimension::new("shaft", strata.clone()).with_height(heights)).id();
-        // At the third time where nobody ever was.
+        // In the third run at a place without any viewer before.
         let x = if run < 2 { 0 } else { 160 };
         let camera = viewer_at(&mut app, dimension, here.offset(x, 0, 0));
         start(&mut app);
@@ -541,7 +541,7 @@ fn a_dimension_that_was_boundless_has_no_holes_when_it_is_lower_and_one_that_gro
 
 #[test]
 fn a_part_that_cannot_be_made_is_tried_again_and_nothing_else_waits_for_it() {
-    /// Fails above a height until it is told not to, and tells when it has.
+    /// Fails above a height until it is told otherwise, and reports a failure.
     #[derive(Clone)]
     struct Ceiling(Strata, Arc<AtomicBool>, Arc<AtomicBool>);
 
