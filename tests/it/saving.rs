@@ -287,7 +287,7 @@ fn a_region_that_hangs_does_not_keep_others_from_being_saved() {
     });
 }
 
-/// Like a process that a script starts with `&` or `nohup`: signals that the parent ignores, every game ignores, with any plugins.
+/// Like a process that a script starts with `&` or `nohup`: every game ignores the signals that its parent ignores.
 ///
 /// Promise, crashes: When the app ends by SIGINT or SIGTERM, everything is saved.
 #[cfg(unix)]

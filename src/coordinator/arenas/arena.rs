@@ -40,7 +40,7 @@ pub struct ArenaSettings {
     pub sequence: Option<RestoreSequence>,
     /// How entities are treated.
     pub entities: EntityRestore,
-    /// How a revert is handled that the end of the process interrupts.
+    /// How a revert is handled if the end of the process interrupts it.
     pub after_crash: AfterCrash,
     /// The time after a revert before the next one is allowed.
     pub cooldown: Duration,

@@ -131,7 +131,7 @@ impl Tracker {
         }
     }
 
-    /// Notes that a column changed. The graph has been told already.
+    /// Notes that a column changed, after the graph was told.
     pub fn edited(&mut self, column: ColumnPos) {
         self.awaited.remove(&column);
         if self.sent.get(column).is_some() {

@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// How long a commit waits for a hung region at most.
+/// How long the state of the other regions waits for a hung one, at most.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The wait after a failed commit.
 const RETRY: Duration = Duration::from_secs(1);

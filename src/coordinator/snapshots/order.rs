@@ -39,7 +39,7 @@ pub struct StoreSnapshot {
 }
 
 impl StoreSnapshot {
-    /// Stores the snapshot in a folder, at level 6. That compresses better than the default level, since nothing waits for it.
+    /// Stores the snapshot in a folder, at level 6. Nothing waits for it, so that is above the default for stored snapshots.
     pub fn at(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into(), level: 6, owner_data: BTreeMap::new() }
     }
@@ -134,8 +134,8 @@ impl From<Arc<StoredSnapshot>> for SnapshotSource {
     }
 }
 
-/// How a restore is handled that was interrupted by the end of the process or of its dimension. If the world is on disk, the
-/// restore is never left half done: it is handled when the dimension is opened again.
+/// The handling of a restore that the end of the process or of its dimension interrupts. It takes place when the dimension is
+/// opened again. If the world is on disk, a restore never stays half done, except with [`Leave`](Self::Leave).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AfterCrash {
     /// The restore runs again. Columns that were restored already do not change.
