@@ -1,24 +1,24 @@
 #![doc = include_str!("../README.md")]
 //!
-//! # Rooms
+//! # Modules
 //!
-//! | room | what is in it |
+//! | module | contents |
 //! |---|---|
 //! | [`space`] | positions and conversions between them |
-//! | [`work`] | how far long work is, what stops it, what the system refused |
+//! | [`work`] | progress, cancellation and errors of long work |
 //! | [`block`] | block types, their components and their ids |
 //! | [`chunk`] | chunks, columns, and their binary format |
 //! | [`region`] | the state machine of regions: a plain data structure |
-//! | [`generation`] | generators, and the graph that knows the nearest missing ground |
+//! | [`generation`] | generators, and the graph that finds the nearest missing column |
 //! | [`object_store`] | one portable file of versioned objects |
-//! | [`chunk_sync`] | what a multiplayer client and its server say of chunks, and the client's cache |
+//! | [`chunk_sync`] | the chunk protocol of multiplayer clients and servers, and the client's cache |
 //! | [`storage`] | key-value stores, keys, the world on disk |
-//! | [`snapshot`] | parts of a world as they were, to be put back there or elsewhere |
-//! | [`simulation`] | region worlds: what your systems run in |
-//! | [`entity`] | entities as they are stored |
+//! | [`snapshot`] | saved parts of a world, to be restored there or elsewhere |
+//! | [`simulation`] | region worlds, in which your systems run |
+//! | [`entity`] | stored entities |
 //! | `coordinator` | collect, stream, deliver, dispatch, publish, save |
 //! | [`view`] | the main world's side |
-//! | [`plugin`] | [`TerranePlugin`](plugin::TerranePlugin): puts the rooms together |
+//! | [`plugin`] | [`TerranePlugin`](plugin::TerranePlugin): assembles the modules |
 #![cfg_attr(feature = "render", doc = "| [`render`] | meshes for the main world |")]
 #![cfg_attr(feature = "overlay", doc = "| [`overlay`] | the egui overlay |")]
 #![cfg_attr(feature = "testing", doc = "| [`testing`] | a harness for tests of a game |")]
@@ -47,9 +47,9 @@ pub mod object_store {
     };
 }
 
-/// Parts of a world as they were, to be put back there or elsewhere.
+/// Saved parts of a world, to be restored there or elsewhere.
 ///
-/// A game reads a file on a thread of its own, and has a snapshot job put it into the running world:
+/// A game reads a file on its own thread, and lets a snapshot job place it in the running world:
 ///
 /// ```
 /// use bevy_terrane::prelude::*;
@@ -82,7 +82,7 @@ pub mod snapshot {
     pub use terrane_world::snapshot::*;
 }
 
-/// What a game imports, together with `bevy::prelude`.
+/// The usual imports of a game, together with `bevy::prelude`.
 pub mod prelude {
     pub use crate::block::{BlockComponent, BlockId, BlockRegistry, BlockStates, BlockType};
     pub use crate::chunk::{Chunk, Column};

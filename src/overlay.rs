@@ -1,11 +1,10 @@
-//! The egui overlay: what the simulation does at this moment.
+//! The egui overlay: the current state of the simulation.
 //!
-//! A window with a summary, the clocks of the dimensions, a map of the regions, and a table of them, a log of what
-//! happened to them, the jobs, which can be paused, resumed and cancelled, or the far views. A click on a
-//! region opens another one with all that is known of it, and with what it can be told to do: pause, step, tick at a
-//! rate of its own, halt, restart. Below the clocks stands how far the ground of a dimension is generated, and what
-//! failed; it can be capped, held, and told to try again. All of it goes through [`view`](crate::view), as a game would
-//! do it. F3 shows and hides the overlay, and so does the resource [`Overlay`].
+//! Its window has a summary, the clocks of the dimensions, a map of the regions, and one of these lists: a table of the
+//! regions, a log of their events, the jobs, which can be paused, resumed and cancelled, or the far views. A click on a
+//! region opens another window with its details and its controls: pause, step, tick rate, halt, restart. Below the clocks
+//! are the progress and the failures of each dimension's generation, which can be capped, held and retried. All of it
+//! uses [`view`](crate::view), as a game would. F3 shows and hides the overlay, and so does the resource [`Overlay`].
 //!
 //! ```no_run
 //! use bevy_terrane::overlay::OverlayPlugin;
@@ -16,10 +15,10 @@
 //! app.add_plugins(OverlayPlugin);
 //! ```
 //!
-//! On the map, x points to the right and z down. Every square is a section in its region's color, a faint one a section
+//! On the map, x points to the right and z down. Every square is a section in its region's color. A faint square is a section
 //! without columns, which keeps other regions at a distance. Dots are viewers, circles their radii.
 //!
-//! It is drawn by the primary egui context, which `bevy_egui` puts on the first camera.
+//! The overlay is drawn by the primary egui context, which `bevy_egui` puts on the first camera.
 
 mod clocks;
 mod color;
@@ -48,36 +47,35 @@ use map::Map;
 use selected::RateOrder;
 use table::Table;
 
-/// A region, as the overlay names it.
 type RegionKey = (DimensionId, RegionId);
 
-/// Adds the overlay, and `EguiPlugin` if the app does not have it. It is added after `DefaultPlugins`. It is hidden at first,
-/// unless the game inserts an [`Overlay`] that is visible.
+/// Adds the overlay, and `EguiPlugin` if the app does not have it. Add it after `DefaultPlugins`. The overlay is hidden at
+/// first, unless the game inserts an [`Overlay`] that is visible.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OverlayPlugin;
 
-/// Whether the overlay is shown, and which region it shows more of.
+/// The visibility of the overlay, and its selected region.
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overlay {
-    /// F3 switches it.
+    /// `true` if the overlay is shown. F3 toggles it.
     pub visible: bool,
-    /// The region that the map highlights, with a window of its own. A click selects it, and it follows a merge.
+    /// The region that the map highlights and that has its own window. A click selects it, and it follows a merge.
     pub selected: Option<(DimensionId, RegionId)>,
-    /// What the lower part of its window lists.
+    /// The list in the lower part of the window.
     pub list: OverlayList,
 }
 
-/// What the lower part of the overlay's window lists.
+/// A list in the lower part of the overlay's window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OverlayList {
     /// The regions, as a table.
     #[default]
     Regions,
-    /// What happened to regions, the newest first.
+    /// The events of regions, newest first.
     Log,
     /// The pre-generations, captures and restores.
     Jobs,
-    /// What listeners are told of ground that is far away.
+    /// The far views and their traffic.
     FarViews,
 }
 
@@ -94,7 +92,7 @@ impl Plugin for OverlayPlugin {
         let has_world = resource_exists::<PublishedColumns>;
         app.init_resource::<RegionLog>()
             .init_resource::<jobs::Traffic>()
-            // What happens is noted while the overlay is hidden too.
+            // Events are logged while the overlay is hidden too.
             .add_systems(Update, (log::note, jobs::note_traffic).run_if(has_world))
             .add_systems(Update, toggle.run_if(resource_exists::<ButtonInput<KeyCode>>))
             .add_systems(
@@ -110,7 +108,7 @@ fn toggle(keys: Res<ButtonInput<KeyCode>>, mut overlay: ResMut<Overlay>) {
     }
 }
 
-/// What there is to show.
+/// The data that the overlay shows.
 #[derive(SystemParam)]
 struct View<'w, 's> {
     statistics: Res<'w, WorldStatistics>,
@@ -130,8 +128,8 @@ struct View<'w, 's> {
 }
 
 impl View<'_, '_> {
-    /// The entity and the name of an open dimension, and the clock that the game gave it. One that is being closed has no
-    /// entity any more.
+    /// The entity and the name of an open dimension, and the clock that the game gave it. A dimension that is closing no longer
+    /// has an entity.
     fn dimension(&self, id: DimensionId) -> Option<(Entity, &str, Option<DimensionClock>)> {
         let mut dimensions = self.dimensions.iter();
         let (entity, dimension, _, clock) =
@@ -143,13 +141,13 @@ impl View<'_, '_> {
         self.dimension(id).map_or_else(|| id.0.to_string(), |(_, name, _)| name.to_owned())
     }
 
-    /// Whether it has to be said of which dimension something is told.
+    /// Returns `true` if texts must name the dimension.
     fn has_dimensions(&self) -> bool {
         self.statistics.dimensions.len() > 1
     }
 }
 
-/// What the windows remember from frame to frame.
+/// The state of the windows between frames.
 #[derive(Default)]
 struct Remembered {
     map: Map,
@@ -159,7 +157,7 @@ struct Remembered {
 }
 
 impl Remembered {
-    /// Takes in new statistics.
+    /// Applies new statistics.
     fn update(&mut self, view: &View) {
         let shift = view.statistics.section_shift;
         let occupied = view.published.iter().map(|(dimension, column)| (dimension, column.pos().section(shift)));
@@ -181,12 +179,12 @@ fn show(
     }
     let mut shown = *overlay;
     windows(context, &view, &mut remembered, &mut shown, &mut commands);
-    // The resource is not to look changed in every frame.
+    // Set only if different, so that change detection stays useful.
     overlay.set_if_neq(shown);
     Ok(())
 }
 
-/// Shows the windows. A click changes what the overlay shows, or tells the simulation something, as any game would.
+/// Shows the windows. A click changes the selection, or sends the simulation a request, as any game would.
 fn windows(
     context: &egui::Context,
     view: &View,
@@ -212,7 +210,7 @@ fn windows(
     selected::show(context, view, &mut remembered.ordered, &mut overlay.selected, commands);
 }
 
-/// A part of the window that can be folded.
+/// A collapsible part of the window.
 fn section(ui: &mut egui::Ui, title: &str, contents: impl FnOnce(&mut egui::Ui)) {
     egui::CollapsingHeader::new(title).default_open(true).show_unindented(ui, contents);
 }
@@ -291,7 +289,7 @@ mod tests {
         }
     }
 
-    /// Shows the overlay on a small screen, six frames long. Gives the last frame, and where the windows were.
+    /// Shows the overlay on a small screen for six frames. Returns the last frame, and the places of the windows.
     fn show_a_while(statistics: WorldStatistics, selected: RegionKey) -> (egui::FullOutput, Vec<[egui::Rect; 2]>) {
         let mut world = World::new();
         world.insert_resource(statistics);
@@ -341,7 +339,7 @@ mod tests {
     fn only_the_rows_that_are_seen_are_laid_out() {
         let shapes = |regions| {
             let mut statistics = statistics(regions);
-            // The map is not what is measured here.
+            // The map is not measured here.
             statistics.regions.iter_mut().for_each(|region| region.sections = Vec::new().into());
             statistics.viewers.clear();
             show_a_while(statistics, (DimensionId(1), RegionId::new(3))).0.shapes.len()

@@ -1,4 +1,4 @@
-//! [`TerranePlugin`]: puts the rooms together.
+//! [`TerranePlugin`]: assembles the modules.
 
 mod app_ext;
 mod setup;
@@ -35,7 +35,7 @@ pub struct TerranePlugin {
 }
 
 impl Default for TerranePlugin {
-    /// A world in the folder `world`, or in memory without the feature `rocksdb`; 20 ticks a second; a save
+    /// A world in the folder `world`, or in memory without the feature `rocksdb`; 20 ticks per second; a save
     /// every five seconds.
     fn default() -> Self {
         Self {
@@ -53,12 +53,12 @@ impl Default for TerranePlugin {
 }
 
 impl TerranePlugin {
-    /// A world in the folder at `path`, made if there is none.
+    /// A world in the folder at `path`, created if necessary.
     pub fn at(path: impl Into<std::path::PathBuf>) -> Self {
         Self { storage: StorageConfig::Path(path.into()), ..default() }
     }
 
-    /// A world that is gone with the app.
+    /// A world in memory, which ends with the app.
     pub fn in_memory() -> Self {
         Self { storage: StorageConfig::Memory, ..default() }
     }
@@ -68,13 +68,13 @@ impl TerranePlugin {
         Self { storage, ..default() }
     }
 
-    /// How regions and frames relate.
+    /// Sets how regions and frames relate.
     pub fn with_tick_mode(mut self, mode: TickMode) -> Self {
         self.config.mode = mode;
         self
     }
 
-    /// Ticks a second of each region; 20 by default. What is not a positive number is ignored.
+    /// Sets the ticks per second of each region; 20 by default. Values that are not positive numbers are ignored.
     pub fn with_ticks_per_second(mut self, ticks: f64) -> Self {
         if ticks.is_finite() && ticks > 0.0 {
             self.config.clock.ticks_per_second = ticks;
@@ -82,146 +82,146 @@ impl TerranePlugin {
         self
     }
 
-    /// Threads that run regions, at least one. By default as many as there are cores, and at least two.
+    /// Sets the number of threads that run regions, at least one. By default as many as there are cores, and at least two.
     pub fn with_region_threads(mut self, threads: usize) -> Self {
         self.config.region_threads = threads.max(1);
         self
     }
 
-    /// Threads that generate columns, at least one. By default half of the cores.
+    /// Sets the number of threads that generate columns, at least one. By default half of the cores.
     pub fn with_generation_threads(mut self, threads: usize) -> Self {
         self.config.generation_threads = threads.max(1);
         self
     }
 
-    /// So many columns may be generated at a time, whatever frames and ticks take, and a quarter more may be loaded. By
-    /// default it adapts between 16 and 256.
+    /// Sets the number of columns that may be generated at a time, regardless of frame and tick times; a quarter more may be
+    /// loaded. By default the number adapts between 16 and 256.
     pub fn with_columns_in_flight(self, columns: usize) -> Self {
         self.with_pacing(Pacing::fixed(columns))
     }
 
-    /// Between which bounds the number of columns in flight adapts, and to what. The resource [`Pacing`] changes it while
-    /// the app runs.
+    /// Sets how the number of columns in flight adapts, and its bounds. The resource [`Pacing`] changes this while the app
+    /// runs.
     pub fn with_pacing(mut self, pacing: Pacing) -> Self {
         self.config.pacing = pacing;
         self
     }
 
-    /// How ground is generated in dimensions without a [`DimensionGeneration`] of their own.
+    /// Sets how columns are generated in dimensions without a [`DimensionGeneration`] of their own.
     pub fn with_generation(mut self, generation: DimensionGeneration) -> Self {
         self.config.generation = generation;
         self
     }
 
-    /// How much ground a viewer may have loaded and generated, however fast it moves.
+    /// Limits the columns that a viewer may have loaded and generated, however fast it moves.
     pub fn with_viewer_limits(mut self, limits: ViewerLimits) -> Self {
         self.config.viewers = limits;
         self
     }
 
-    /// How many letters may be on their way, and for how many places ground is loaded at a time.
+    /// Limits the letters in transit, and the places that are loaded for letters at a time.
     pub fn with_letter_limits(mut self, limits: LetterLimits) -> Self {
         self.config.letters = limits;
         self
     }
 
-    /// How much snapshot jobs may take of the world.
+    /// Sets the limits for snapshot jobs.
     pub fn with_snapshots(mut self, config: SnapshotConfig) -> Self {
         self.config.snapshots = config;
         self
     }
 
-    /// Columns that pre-generation may have on order at a time, where viewers leave room; by default 64 for each
+    /// Sets the number of columns that pre-generations may have in flight, where viewers leave room; by default 64 for each
     /// generation thread.
     pub fn with_pregeneration_in_flight(mut self, columns: usize) -> Self {
         self.config.pregeneration_in_flight = Some(columns.max(1));
         self
     }
 
-    /// What changed is saved after this time, two ticks and the time that the disk takes, at the latest; five seconds by
-    /// default. Regions are saved in turns, spread over the period.
+    /// Sets the autosave period; five seconds by default. Changes are saved after this time, two ticks and the time that the
+    /// disk takes, at the latest. Regions are saved in turns, spread over the period.
     pub fn with_autosave_period(mut self, period: Duration) -> Self {
         self.config.autosave_period = period;
         self
     }
 
-    /// When chunks that nobody needs move to colder tiers of the store, and when they come back.
+    /// Sets when unneeded chunks move to colder tiers of the store, and when they come back.
     pub fn with_tiers(mut self, config: TierConfig) -> Self {
         self.config.tiers = config;
         self
     }
 
-    /// When what was saved survives a loss of power too; by default at once.
+    /// Sets when saved changes survive a loss of power; by default at once.
     pub fn with_save_durability(mut self, durability: SaveDurability) -> Self {
         self.config.save_durability = durability;
         self
     }
 
-    /// With so many things (chunks, entities and so on; at least one) on their way into a store that cannot keep up, no new
-    /// ground is ordered; with twice as many the regions do not tick until it has caught up. 65,536 by default.
+    /// Sets how many things (chunks, entities and so on; at least one) may be on their way into a slow store before no new
+    /// columns are ordered. At twice as many, the regions do not tick until the store has caught up. 65,536 by default.
     pub fn with_unsaved_limit(mut self, things: usize) -> Self {
         self.config.unsaved_limit = things.max(1);
         self
     }
 
-    /// How long the end of the app waits for regions that are still ticking; ten seconds by default. What those changed since
-    /// their last save is lost then; edits that waited for them are made in what was saved.
+    /// Sets how long the end of the app waits for regions that are still ticking; ten seconds by default. After that, their
+    /// changes since the last save are lost; edits that waited for them are applied to the saved state.
     pub fn with_shutdown_patience(mut self, patience: Duration) -> Self {
         self.config.shutdown_patience = patience;
         self
     }
 
-    /// A region whose tick takes longer than this is named in the log and in a `RegionHung`; five seconds by default.
+    /// Sets the tick time beyond which a region is reported in the log and by a `RegionHung`; five seconds by default.
     pub fn with_watchdog_limit(mut self, limit: Duration) -> Self {
         self.config.watchdog_limit = limit;
         self
     }
 
-    /// A chunk that is stored but damaged is generated anew and stored at once, and what was changed in it is lost. What can be
-    /// read of the damaged value is [kept aside](crate::storage::WorldStore::set_aside).
+    /// Generates and stores damaged chunks anew at once. The changes in them are lost, but the readable part of a damaged
+    /// value is [set aside](crate::storage::WorldStore::set_aside).
     ///
-    /// By default its column is not loaded: a `ColumnFailed` says so, and loading is tried again. It can still be restored from a
-    /// backup.
+    /// By default a column with a damaged chunk is not loaded: a `ColumnFailed` reports it, and loading is retried. The column
+    /// can still be restored from a backup.
     pub fn with_damaged_ground_regenerated(mut self) -> Self {
         self.config.regenerates_damaged = true;
         self
     }
 
-    /// What it means that a region's tick panics; by default only this region halts.
+    /// Sets the consequence of a panic in a region's tick; by default only this region halts.
     pub fn with_region_faults(mut self, faults: RegionFaults) -> Self {
         self.config.faults = faults;
         self
     }
 
-    /// Makes every access of a system to a block outside of its region an error that says who owns the place, even if
-    /// the system ignores what it is told: for development. The error goes to the error handler, which by default
-    /// panics, and the region halts.
+    /// Makes every access of a system to a block outside of its region an error that names the owner, even if the system
+    /// ignores the result: for development. The error goes to the error handler, which by default panics, and the region
+    /// halts.
     pub fn with_strict_regions(mut self) -> Self {
         self.config.strict = true;
         self
     }
 
-    /// A region with so many entities that have a stable id, or more, runs its systems in parallel, on the app's compute
-    /// threads; by default none does. It pays where the systems of a crowded region take milliseconds, and frames leave
-    /// the compute threads time.
+    /// Sets the number of entities with a stable id from which a region runs its systems in parallel, on the app's compute
+    /// threads; by default no region does. This pays off where the systems of a crowded region take milliseconds and frames leave
+    /// time on the compute threads.
     pub fn with_parallel_systems_from(mut self, entities: usize) -> Self {
         self.parallel_from = entities.max(1);
         self
     }
 
-    /// When regions merge and split.
+    /// Sets when regions merge and split.
     pub fn with_regionizer(mut self, config: RegionizerConfig) -> Self {
         self.config.regionizer = config;
         self
     }
 
-    /// Where random numbers and the entities' ids come from.
+    /// Sets the seed of random numbers and of the entities' ids.
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// Leaves out the basic blocks (`terrane:stone` and so on), which the generators use unless told otherwise.
+    /// Omits the basic blocks (`terrane:stone` and so on), which the generators use by default.
     pub fn without_basic_blocks(mut self) -> Self {
         self.basic_blocks = false;
         self
@@ -265,10 +265,10 @@ impl Plugin for TerranePlugin {
             }
         }
         if !app.world().contains_resource::<Jobs>() {
-            // Nothing begins without a world; the game's systems run once more until the app ends.
+            // Without a world no job begins. The game's systems run once more until the app ends.
             app.insert_resource(MainLink::to_nowhere().jobs());
         }
-        // Only now it is known whether there is a log, and what all plugins added.
+        // Only now the log exists, and all plugins have added their systems.
         setup::tell_of_systems_that_never_run(app);
         setup::end_if_failed(app);
     }

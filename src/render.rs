@@ -1,6 +1,6 @@
-//! Meshes for the columns that are published to the main world.
+//! Meshes for the columns that the main world sees.
 //!
-//! [`ChunkRenderPlugin`] gives every chunk that shows a face one entity with one vertex-colored mesh, in the colors of
+//! [`ChunkRenderPlugin`] gives every chunk with a visible face one entity with one vertex-colored mesh, in the colors of
 //! the [`BlockType`](crate::block::BlockType)s. Meshes are made on Bevy's `AsyncComputeTaskPool`, the chunks nearest to
 //! a camera or a main-world viewer first, and follow every change of a block.
 //!
@@ -13,23 +13,23 @@
 //! app.add_plugins(ChunkRenderPlugin::default());
 //! ```
 //!
-//! * A column is meshed once the eight columns around it are published, so the outermost ring of what is loaded stays
-//!   unseen. Faces between two chunks, faces of ground that is enclosed on all sides, and the underside of the world
+//! * A column is meshed once the eight columns around it are published, so the outermost ring of loaded columns stays
+//!   invisible. Faces between two chunks, faces of blocks that are enclosed on all sides, and the underside of the world
 //!   cost nothing.
 //! * Block types that are not opaque are not drawn, and hide nothing.
-//! * Colors are baked with a little light by direction and a little shade in corners. Lights, shadows, fog and the sky
-//!   are the game's.
-//! * What a frame's columns changed can be seen in that frame: meshes are made and shown in `PreUpdate`.
+//! * A little directional light and a little shade in corners are baked into the colors. Lights, shadows, fog and the sky
+//!   are up to the game.
+//! * Changes of a frame's columns can be visible in the same frame: meshes are made and shown in `PreUpdate`.
 //! * All chunks share one material, [`ChunkMaterial`], which the game may replace.
-//! * Without `Assets<Mesh>`, as in a server without a renderer, the plugin says so in the log and does nothing.
+//! * Without `Assets<Mesh>`, as on a server without a renderer, the plugin logs this and does nothing.
 //!
-//! [`FarRenderPlugin`] draws what is generated and not loaded: what the [`FarView`](crate::view::FarView)s know.
+//! [`FarRenderPlugin`] draws generated columns that are not loaded, from the [`FarView`](crate::view::FarView)s.
 //!
 //! # Far from the origin
 //!
 //! An entity stands at its chunk's lowest block, as `f32`. Within 2^20 blocks of the origin positions are exact to a
 //! sixteenth of a block; from 2^24 on, blocks can no longer be told apart. A game with a larger world keeps its camera
-//! near [`RenderOrigin`] and moves that along.
+//! near [`RenderOrigin`] and moves the origin along.
 
 mod far;
 mod looks;
@@ -46,24 +46,24 @@ use bevy::prelude::*;
 use bevy::transform::TransformSystems;
 use systems::{ChunkMesher, apply, dispatch, hear, move_meshes};
 
-/// Makes and shows meshes for the columns that are published to the main world. See the [module](self).
+/// Makes and shows meshes for the published columns. See the [module](self).
 ///
-/// It is added after `DefaultPlugins`.
+/// Add it after `DefaultPlugins`.
 #[derive(Clone, Debug, Default)]
 pub struct ChunkRenderPlugin {
     dimensions: Option<Vec<String>>,
 }
 
 impl ChunkRenderPlugin {
-    /// Only the dimensions with these names. All of them by default.
+    /// Limits the plugin to the dimensions with these names. By default it draws all of them.
     pub fn with_dimensions<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.dimensions = Some(names.into_iter().map(Into::into).collect());
         self
     }
 }
 
-/// The mesh of a chunk. The entity also has `Mesh3d`, `MeshMaterial3d` and a `Transform`; it comes and goes as the
-/// chunk does.
+/// The mesh of a chunk. The entity also has `Mesh3d`, `MeshMaterial3d` and a `Transform`, and exists as long as the chunk
+/// has a mesh.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChunkMesh {
     /// The chunk's dimension.
@@ -72,47 +72,47 @@ pub struct ChunkMesh {
     pub chunk: ChunkPos,
 }
 
-/// How far the meshes are. Nothing is queued before the first column arrives, nor at the outermost ring of what is
-/// loaded; so the view is complete when the simulation has no columns
-/// [remaining](crate::view::WorldStatistics::remaining) and this says [`is_done`](Self::is_done).
+/// The progress of the meshes. Nothing is queued before the first column arrives, nor in the outermost ring of loaded
+/// columns. So the view is complete when the simulation has no columns
+/// [remaining](crate::view::WorldStatistics::remaining) and [`is_done`](Self::is_done) returns `true`.
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChunkMeshProgress {
-    /// Chunks that wait for a mesh; some of them may turn out to need none.
+    /// The number of chunks that wait for a mesh; some of them may turn out to need none.
     pub queued: usize,
-    /// Meshes in the making, or made and not shown yet.
+    /// The number of meshes that are being made or are not shown yet.
     pub in_flight: usize,
-    /// Meshes that are shown.
+    /// The number of meshes that are shown.
     pub meshes: usize,
 }
 
 impl ChunkMeshProgress {
-    /// Whether nothing is queued and nothing in flight.
+    /// Returns `true` if nothing is queued or in flight.
     pub fn is_done(&self) -> bool {
         self.queued == 0 && self.in_flight == 0
     }
 }
 
-/// The block that is at the origin of the main world's space. Set it to move all meshes.
+/// The block at the origin of the main world's space. Set it to move all meshes.
 ///
-/// Viewers of the main world that are placed by a `Transform` alone are not moved with it: give them a
+/// Viewers of the main world that have only a `Transform` do not move with it: give them a
 /// [`Position`].
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq, Deref, DerefMut)]
 pub struct RenderOrigin(pub BlockPos);
 
 impl RenderOrigin {
-    /// At the lowest corner of a block.
+    /// The transform of a block's lowest corner.
     fn place(self, block: BlockPos) -> Transform {
         let corner = Position { dimension: default(), block, offset: Vec3::ZERO };
         Transform::from_translation(corner.relative_to(self.0))
     }
 }
 
-/// The material of all chunks: white, rough, colored by the vertices. Insert it before the app starts, or change the
-/// asset, to have another one.
+/// The material of all chunks: white, rough, colored by the vertices. To use another one, insert the resource before the
+/// app starts, or change the asset.
 #[derive(Resource, Clone, Debug, Default, PartialEq, Eq, Deref)]
 pub struct ChunkMaterial(pub Handle<StandardMaterial>);
 
-/// Adds the material of all chunks, if the game has not inserted one. Without a renderer this says so, and returns `false`.
+/// Adds the material of all chunks, if the game has not inserted one. Logs a missing renderer, and returns `false` then.
 fn add_material(app: &mut App, plugin: &str) -> bool {
     if !app.world().contains_resource::<Assets<Mesh>>() {
         error!("there is no `Assets<Mesh>`, so {plugin} draws nothing: it needs a renderer; without one, leave it out");
@@ -135,7 +135,7 @@ impl Plugin for ChunkRenderPlugin {
         app.init_resource::<ChunkMeshProgress>().init_resource::<RenderOrigin>();
     }
 
-    /// Here every other plugin has added its assets.
+    /// Runs when every other plugin has added its assets.
     fn finish(&self, app: &mut App) {
         if add_material(app, "ChunkRenderPlugin") {
             let moved = resource_changed::<RenderOrigin>;

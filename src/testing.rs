@@ -1,8 +1,8 @@
-//! A harness for tests of a game, which the crate's own tests use too: an app in lockstep, waiting with clear words,
-//! questions to regions, and worlds that are saved and opened again. What goes wrong panics.
+//! A harness for tests of a game, which the crate's own tests use too: an app in lockstep, waits with clear messages,
+//! queries of regions, and worlds that are saved and reopened. Failures panic.
 //!
 //! For the feature `testing` in a game's `dev-dependencies`. A test builds the game's app on [`lockstep`] or [`lockstep_on`],
-//! spawns what it needs, and calls [`start`]:
+//! spawns its entities, and calls [`start`]:
 //!
 //! ```
 //! use bevy_terrane::prelude::*;
@@ -29,8 +29,8 @@
 //! assert_ne!(below.unwrap(), BlockId::AIR);
 //! ```
 //!
-//! [`MemoryStore::snapshot`](crate::storage::MemoryStore::snapshot) is what a crash at this moment leaves, for a world that
-//! is opened on it. A store of the game's own is checked by [`conformance`](crate::storage::conformance).
+//! [`MemoryStore::snapshot`](crate::storage::MemoryStore::snapshot) is the state that a crash at this moment leaves; a new
+//! world can be opened on it. To check a store of the game's own, use [`conformance`](crate::storage::conformance).
 
 use crate::block::BlockId;
 use crate::coordinator::{RegionStatistics, TickMode};
@@ -51,37 +51,37 @@ use std::sync::mpsc::{TryRecvError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A world in memory in which each update ticks each region once: nothing depends on how fast the machine is.
+/// A world in memory in which each update ticks each region once, so nothing depends on the speed of the machine.
 pub fn lockstep() -> TerranePlugin {
     TerranePlugin::in_memory().with_tick_mode(TickMode::Lockstep)
 }
 
-/// The same in a store that outlives the app, so that another one can go on with the world.
+/// The same as [`lockstep`] on a store that outlives the app, so that another app can continue the world.
 pub fn lockstep_on<S: KeyValueStore + 'static>(store: &Arc<S>) -> TerranePlugin {
     let storage = StorageConfig::Custom(store.clone());
     TerranePlugin::stored_in(storage).with_tick_mode(TickMode::Lockstep)
 }
 
-/// An app without a window and with this world; nothing runs before [`start`].
+/// An app without a window, with this world; nothing runs before [`start`].
 pub fn headless(plugin: TerranePlugin) -> App {
     let mut app = App::new();
     app.add_plugins((MinimalPlugins, plugin));
     app
 }
 
-/// Ends the set-up of an app that is updated by hand.
+/// Finishes the set-up of an app that is updated by hand.
 pub fn start(app: &mut App) {
     app.finish();
     app.cleanup();
 }
 
-/// Drops the app, which saves its world, and only then opens the next one.
+/// Drops the app, which saves its world, and then opens the next one.
 pub fn reopen<T>(app: App, open: impl FnOnce() -> T) -> T {
     drop(app);
     open()
 }
 
-/// A dimension called `overworld` with [`Flat`] ground, whose top is at y = 0.
+/// Spawns a dimension called `overworld` with [`Flat`] terrain, whose top is at y = 0.
 pub fn flat(app: &mut App) -> Entity {
     app.world_mut().spawn(Dimension::new("overworld", Flat::new())).id()
 }
@@ -92,7 +92,7 @@ pub fn dimension_id(app: &App, dimension: Entity) -> DimensionId {
     app.world().get::<DimensionOpen>(dimension).expect("the dimension is not open yet").id
 }
 
-/// A viewer of the main world at a block.
+/// Spawns a viewer of the main world at a block.
 pub fn viewer(app: &mut App, dimension: Entity, x: f32, z: f32, radius: u32) -> Entity {
     let place = Transform::from_xyz(x, 0.0, z);
     app.world_mut().spawn((Viewer::in_dimension(dimension).with_radius(radius), place)).id()
@@ -104,40 +104,40 @@ pub fn move_viewer(app: &mut App, viewer: Entity, x: f32, z: f32) {
     app.world_mut().get_mut::<Transform>(viewer).expect("no such viewer").translation = Vec3::new(x, 0.0, z);
 }
 
-/// Updates the app so many times.
+/// Updates the app `times` times.
 pub fn update(app: &mut App, times: usize) {
     (0..times).for_each(|_| app.update());
 }
 
-/// How something is waited for.
+/// The limits of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// So long.
+    /// The longest wait.
     pub limit: Duration,
-    /// So much time from one update to the next, if an update does not take longer. In lockstep it does not count.
+    /// The time from one update to the next, unless an update takes longer. Ignored in lockstep.
     pub frame: Duration,
 }
 
 impl Default for Patience {
-    /// Half a minute, a millisecond a frame.
+    /// Half a minute, with a millisecond per frame.
     fn default() -> Self {
         Self { limit: Duration::from_secs(30), frame: Duration::from_millis(1) }
     }
 }
 
-/// Updates until `done` says so. After half a minute it panics with `what`, which follows the word "until".
+/// Updates until `done` returns `true`. After half a minute it panics with `what`, which follows the word "until".
 #[track_caller]
 pub fn update_until(app: &mut App, what: &str, done: impl FnMut(&mut World) -> bool) {
     update_until_within(app, Patience::default(), what, done);
 }
 
-/// As [`update_until`], with more patience, or with less.
+/// The same as [`update_until`], with other limits.
 #[track_caller]
 pub fn update_until_within(app: &mut App, patience: Patience, what: &str, mut done: impl FnMut(&mut World) -> bool) {
     let Patience { limit, frame } = patience;
     let is_lockstep = app.get_added_plugins::<TerranePlugin>().iter().any(|plugin| plugin.is_lockstep());
     let frame = if is_lockstep { Duration::ZERO } else { frame };
-    // Meshes are made on threads that no tick waits for, and those have to get their turn.
+    // Meshes are made on threads that no tick waits for, so these need some time.
     let moment = Duration::from_millis(1);
     let start = Instant::now();
     while !done(app.world_mut()) {
@@ -151,7 +151,7 @@ pub fn update_until_within(app: &mut App, patience: Patience, what: &str, mut do
     }
 }
 
-/// What there is, and what may be the reason that something is waited for in vain.
+/// The state of the app, with possible reasons for an endless wait.
 fn state(world: &mut World) -> String {
     let mut closed = world.query_filtered::<&Dimension, Without<DimensionOpen>>();
     let closed: Vec<_> = closed.iter(world).map(|it| format!("dimension {} is not open", it.name())).collect();
@@ -170,10 +170,10 @@ fn state(world: &mut World) -> String {
     std::iter::once(state).chain(closed).chain(halted).collect::<Vec<_>>().join("; ")
 }
 
-/// Saves everything, and waits until it is durable.
+/// Saves everything, and updates until it is durable.
 #[track_caller]
 pub fn save(app: &mut App) {
-    // No number that a game counts to.
+    // A game's own numbers stay below.
     static REQUESTS: AtomicU64 = AtomicU64::new(u64::MAX / 2);
     let request = REQUESTS.fetch_add(1, Ordering::Relaxed);
     let mut saved = app.world().resource::<Messages<WorldSaved>>().get_cursor_current();
@@ -194,16 +194,16 @@ pub fn spawn_in_region(app: &mut App, dimension: Entity, block: BlockPos, bundle
     app.world_mut().flush();
 }
 
-/// Has a closure run in the region that owns the block, with the next update; the place is loaded for it.
+/// Runs a closure in the region that owns the block, with the next update; the place is loaded if necessary.
 pub fn in_region(app: &mut App, dimension: Entity, block: BlockPos, run: impl FnOnce(&mut World) + Send + 'static) {
     app.world_mut().commands().run_in_region(dimension, block, run);
     app.world_mut().flush();
 }
 
-/// Updates until a system has run in the region that owns the block, and gives what it returned. The main world sees what it
-/// changed after one update more.
+/// Updates until a system has run in the region that owns the block, and returns its result. Its changes are visible in the
+/// main world one update later.
 ///
-/// It is any system that needs no input, so also a closure that takes [`RegionBlocks`](crate::simulation::RegionBlocks),
+/// Any system without input works, so also a closure that takes [`RegionBlocks`](crate::simulation::RegionBlocks),
 /// queries or `&mut World`. If it panics, its region halts; in lockstep the test ends with that panic.
 #[track_caller]
 pub fn ask_region<T: Send + 'static, M>(
@@ -214,7 +214,7 @@ pub fn ask_region<T: Send + 'static, M>(
 ) -> T {
     let (sender, answers) = channel();
     in_region(app, dimension, block, move |region: &mut World| {
-        // Nobody listens any more if the test was impatient.
+        // The receiver is gone if the test has stopped waiting.
         let _ = sender.send(region.run_system_once(ask).map_err(|error| error.to_string()));
     });
     let mut answer = Err(TryRecvError::Empty);
@@ -229,26 +229,26 @@ pub fn ask_region<T: Send + 'static, M>(
     }
 }
 
-/// The block at a place, as it was published last; `None` where nothing is loaded.
+/// The published block at a place; `None` if it is not loaded.
 pub fn block_at(world: &World, dimension: Entity, position: BlockPos) -> Option<BlockId> {
     let id = world.get::<DimensionOpen>(dimension)?.id;
     Some(world.resource::<PublishedColumns>().column(id, position.column())?.block(position))
 }
 
-/// The number of the block with this name, after [`start`].
+/// The id of the block with this name, after [`start`].
 #[track_caller]
 pub fn id_of(world: &World, name: &str) -> BlockId {
     let id = world.resource::<BlockTypes>().id(name);
     id.unwrap_or_else(|| panic!("no block is called {name}"))
 }
 
-/// The region that owns the column, as the newest statistics know it: in lockstep they come every fifth update.
+/// The region that owns the column, from the newest statistics, which come every fifth update in lockstep.
 pub fn region_at(world: &World, dimension: Entity, column: ColumnPos) -> Option<RegionStatistics> {
     let id = world.get::<DimensionOpen>(dimension)?.id;
     world.resource::<WorldStatistics>().region_at(id, column).cloned()
 }
 
-/// Gives an order to the region that owns the column, as far as [`region_at`] knows.
+/// Gives an order to the region that owns the column, according to [`region_at`].
 #[track_caller]
 pub fn order(app: &mut App, dimension: Entity, column: ColumnPos, order: RegionOrder) {
     let region = region_at(app.world(), dimension, column).unwrap_or_else(|| panic!("no region is known at {column}"));
@@ -256,11 +256,11 @@ pub fn order(app: &mut App, dimension: Entity, column: ColumnPos, order: RegionO
     app.world_mut().write_message(ControlRegion { dimension, region, order });
 }
 
-/// Every message of one kind since [`listen`].
+/// All messages of one kind since [`listen`].
 #[derive(Resource)]
 pub struct Heard<M: Message>(pub Vec<M>);
 
-/// From now on every message of this kind is kept.
+/// Keeps all messages of this kind from now on.
 pub fn listen<M: Message + Clone>(app: &mut App) {
     app.insert_resource(Heard::<M>(Vec::new()))
         .add_systems(Update, |mut reader: MessageReader<M>, mut heard: ResMut<Heard<M>>| {
@@ -268,7 +268,7 @@ pub fn listen<M: Message + Clone>(app: &mut App) {
         });
 }
 
-/// Every message of this kind since [`listen`].
+/// All messages of this kind since [`listen`].
 #[track_caller]
 pub fn heard<M: Message>(app: &App) -> &[M] {
     match app.world().get_resource::<Heard<M>>() {

@@ -1,6 +1,6 @@
-//! The main world's side: what the game says and sees.
+//! The main world's side: the requests and the view of the game.
 //!
-//! Once a frame, requests go to the coordinator ([`ViewSystems::Send`], in `Last`) and what it published is taken in
+//! Once a frame, requests go to the coordinator ([`ViewSystems::Send`], in `Last`), and its published state is applied
 //! ([`ViewSystems::Receive`], in `First`). Neither waits for the simulation.
 
 mod arenas;
@@ -46,20 +46,20 @@ use crate::simulation::RegionComponents;
 use bevy::prelude::*;
 use std::sync::Arc;
 
-/// When the main world and the coordinator exchange.
+/// The system sets of the exchange between the main world and the coordinator.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ViewSystems {
-    /// Takes in what was published. In `First`.
+    /// Applies the published state. In `First`.
     Receive,
     /// Sends viewers, edits and other requests. In `Last`; in lockstep every region ticks here.
     Send,
 }
 
-/// The mirrored components' functions, for the main world.
+/// The functions of the mirrored components.
 #[derive(Resource, Clone)]
 pub(crate) struct Components(pub Arc<RegionComponents>);
 
-/// Adds the main world's side of a simulation that is reached through `link`.
+/// Adds the main world's side of a simulation, which is connected by `link`.
 pub(crate) fn build(app: &mut App) {
     app.init_resource::<PublishedColumns>()
         .init_resource::<WorldStatistics>()
@@ -91,7 +91,7 @@ fn exchange_each_frame(app: &mut App) {
         .add_systems(
             Last,
             (
-                // Before its dimension is opened, so that it is known which of those that are stored are wanted.
+                // Before its dimension is opened, so that the wanted ones among the stored jobs are known.
                 jobs::send,
                 dimension::open,
                 viewers::send_viewers,

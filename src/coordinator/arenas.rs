@@ -1,7 +1,7 @@
-//! Arenas: named boxes with snapshots on disk, created, reverted and removed by orders from any world or thread.
+//! Arenas: named boxes with a snapshot on disk, which any world or thread can create, revert and remove.
 //!
-//! [`book`] decides which orders are allowed; jobs carry them out. Each arena has the folder `arenas/NAME` within the
-//! folder of the snapshots: a stored snapshot with [`owner_data`].
+//! The rules are in [`book`]; the work is done by jobs. Each arena has the folder `arenas/NAME` within the folder of the
+//! snapshots: a stored snapshot with the [`owner_data`] of the arena.
 
 pub(super) mod arena;
 mod book;
@@ -23,10 +23,10 @@ use std::path::PathBuf;
 pub use arena::{Arena, ArenaError, ArenaOrder, ArenaSettings, ArenaState, ArenaStatus};
 pub(super) use book::ArenaBook;
 
-/// Arenas. Messages in the main world report the results: [`ArenaCreated`], [`ArenaReverted`], [`ArenaRemoved`], and
-/// [`ArenaRefused`] for a refused order.
+/// Arenas. The results are messages in the main world: [`ArenaCreated`], [`ArenaReverted`], [`ArenaRemoved`], and
+/// [`ArenaRefused`] for orders that are refused or fail.
 impl Jobs {
-    /// Captures the arena in its current state and stores it.
+    /// Captures the arena as it is now, and stores its snapshot.
     ///
     /// ```
     /// use bevy_terrane::prelude::*;
@@ -56,7 +56,7 @@ impl Jobs {
         self.teller.request(revert_arena, name.into());
     }
 
-    /// Removes the arena and its snapshot. The ground stays as it is.
+    /// Removes the arena and its snapshot. The blocks in the world stay.
     pub fn remove_arena(&self, name: impl Into<String>) {
         self.teller.request(remove_arena, name.into());
     }
@@ -107,7 +107,7 @@ fn remove_arena(
     mut publisher: ResMut<Publisher>,
 ) {
     let removable = book.removable(&name).and_then(|(entry, folder)| {
-        // An interrupted restore may resume without a revert of the arena.
+        // A revert that was interrupted resumes although no order has reverted the arena.
         if jobs.restores_from(&folder) {
             return Err(ArenaError::Busy { name: name.clone(), state: ArenaState::Reverting });
         }
@@ -135,7 +135,7 @@ fn remove_arena(
     }
 }
 
-/// Removes the stored files of an arena.
+/// Removes the files of an arena on another thread.
 fn remove_stored(
     threads: &mut Threads,
     folder: PathBuf,
@@ -148,7 +148,7 @@ fn remove_stored(
     );
 }
 
-/// Handles the results of the jobs, and publishes the states of the arenas.
+/// Handles finished jobs, and publishes the status of the arenas.
 pub fn tend_arenas(
     clock: Res<Clock>,
     mut book: ResMut<ArenaBook>,

@@ -1,9 +1,10 @@
-//! Sends summaries of generated columns to far views, near to far, coarser with distance, under a cap of bytes: jobs without
-//! an end.
+//! Sends summaries of generated columns to far views, near to far, coarser with distance, under a cap of bytes. Far views are
+//! jobs without an end.
 //!
-//! A listener's [`Tracker`] chooses columns from the dimension's stored graph. Unsaved summaries come from memory, all others
-//! from the store on the loading threads. They are sent in the order of the choices as far as the [`Budget`] allows.
-//! Everything that waits is bounded: choices ahead of the sent ones, and messages that the main world has not taken.
+//! A listener's [`Tracker`] chooses columns from the dimension's stored graph. The newest summaries of columns in the pending
+//! save come from there; all others are read from the store on the loading threads. Summaries are sent in the order in which
+//! their columns were chosen, as the listener's [`Budget`] allows. Both queues are bounded: columns chosen ahead, and messages
+//! that the main world has not taken.
 
 pub(super) mod news;
 mod read;
@@ -35,21 +36,21 @@ use std::sync::Arc;
 use std::time::Duration;
 use tracker::{Choice, Tracker};
 
-/// The maximum number of a listener's messages that the main world has not taken.
+/// The limit for messages of a listener that the main world has not taken.
 const MAX_UNTAKEN: usize = 4096;
-/// The columns of one order.
+/// The number of columns in one order.
 const ORDER_COLUMNS: usize = 64;
-/// Columns are chosen as far ahead as this time allows to send, within [`AHEAD_COLUMNS`].
+/// Columns are chosen ahead for as much as can be sent in this time, up to [`AHEAD_COLUMNS`].
 const AHEAD: Duration = Duration::from_millis(500);
 const AHEAD_COLUMNS: std::ops::RangeInclusive<usize> = 16..=2048;
 
-/// A far view's listener.
+/// The listener of a far view.
 pub struct Listener {
     view: FarView,
-    /// The dimension's entity in the main world, and the column. `None` for a listener that follows a viewer.
+    /// The position: the dimension's entity in the main world, and the column. `None` for a listener that follows a viewer.
     at: Option<(Entity, ColumnPos)>,
     budget: Budget,
-    /// The average size of the last messages with a summary.
+    /// The average size of the last messages with a summary, in bytes.
     average_bytes: f64,
     untaken: usize,
     /// The number of the last order.
@@ -57,19 +58,19 @@ pub struct Listener {
     place: Option<Place>,
 }
 
-/// A listener's state in its current dimension.
+/// The state of a listener in its present dimension.
 struct Place {
     dimension: DimensionId,
     tracker: Tracker,
-    /// The summaries that are being read, by the number of the order: the pass of the order, and the answers.
+    /// Columns whose summaries are being read, by the number of the order: the pass of the order, and the answers.
     orders: BTreeMap<u64, (u64, Option<Vec<(Choice, Answer)>>)>,
-    /// Summaries that wait for bytes, in the order of their choices.
+    /// Summaries that wait for the byte budget, in the order of their choices.
     ready: VecDeque<(Choice, Answer)>,
-    /// No summary is read before this time, after a store outage.
+    /// Nothing is read before this time because the store has failed.
     rests_until: Duration,
 }
 
-/// Tells the listeners of columns whose look from afar has changed.
+/// Notes columns whose summaries may have changed.
 pub fn note_edits<'a>(world: &mut Surroundings, listeners: impl Iterator<Item = &'a mut Listener>) {
     let mut places: Vec<&mut Place> = listeners.filter_map(|listener| listener.place.as_mut()).collect();
     for dimension in world.dimensions.open.values_mut() {
@@ -86,25 +87,25 @@ impl Listener {
         Self { view, at, budget: Budget::new(now), average_bytes: 64.0, untaken: 0, claims: 0, place: None }
     }
 
-    /// Changes the listener's view or place.
+    /// Changes the settings or the position of the listener.
     pub fn aim(&mut self, view: FarView, at: Option<(Entity, ColumnPos)>) {
         (self.view, self.at) = (view, at);
     }
 
-    /// Notes that the main world has taken messages.
+    /// Notes that the main world has taken `updates` messages.
     pub fn taken(&mut self, updates: usize) {
         self.untaken = self.untaken.saturating_sub(updates);
     }
 
-    /// The progress: the number of its columns, out of those in its disc.
+    /// Measures the progress: the columns that the listener has, out of those in its disc.
     pub fn measure(&self, progress: &mut JobProgress) {
         let disc = ColumnArea::Disc { center: ColumnPos::new(0, 0), radius: self.view.reach() };
         let (known, total) = (self.place.as_ref().map_or(0, |place| place.tracker.len() as u64), disc.columns());
-        // The listener keeps columns slightly beyond its disc.
+        // The listener also keeps columns a little beyond the disc.
         (progress.done, progress.total) = (u64::try_from(total).map_or(known, |total| known.min(total)), total);
     }
 
-    /// Leaves its dimension.
+    /// Leaves the dimension.
     pub fn leave(&mut self, dimensions: &mut Dimensions) {
         if let Some(place) = self.place.take()
             && let Some(dimension) = dimensions.open.get_mut(&place.dimension)
@@ -114,13 +115,13 @@ impl Listener {
     }
 
     fn take_answers(&mut self, claim: u64, answers: Vec<(Choice, Answer)>) {
-        // Without an order, the listener left in the meantime.
+        // Without an order, the listener has left since.
         if let Some((_, answered)) = self.place.as_mut().and_then(|place| place.orders.get_mut(&claim)) {
             *answered = Some(answers);
         }
     }
 
-    /// Leaves its dimension if the listener is elsewhere now, or if the dimension closes.
+    /// Leaves the old dimension if the listener is now elsewhere or the dimension closes.
     pub fn move_on(&mut self, id: JobId, world: &mut Surroundings) {
         let Some(left) = self.place.as_ref().map(|place| place.dimension) else { return };
         if self.center(&world.dimensions).is_none_or(|(id, _)| left != id) {
@@ -129,7 +130,7 @@ impl Listener {
         }
     }
 
-    /// Sends news as far as the budget allows, and orders more.
+    /// Sends the news that the limits allow, and orders more summaries.
     pub fn serve(&mut self, id: JobId, world: &mut Surroundings) {
         self.budget.refill(world.clock.now, self.view.bytes_per_second);
         let Some((dimension, center)) = self.center(&world.dimensions) else { return };
@@ -143,7 +144,7 @@ impl Listener {
         self.place = Some(place);
     }
 
-    /// The listener's dimension and column; `None` while it has no such place.
+    /// The dimension and the column of the listener; `None` while they are unknown.
     fn center(&self, dimensions: &Dimensions) -> Option<(DimensionId, ColumnPos)> {
         let open = &dimensions.open;
         if let Some((dimension, column)) = self.at {
@@ -254,7 +255,7 @@ impl Listener {
         }
     }
 
-    /// The number of columns that may be chosen ahead of the sent ones.
+    /// How many columns may be chosen ahead.
     fn columns_ahead(&self) -> usize {
         if self.view.bytes_per_second == 0 {
             return 0;
@@ -275,7 +276,7 @@ impl Place {
         }
     }
 
-    /// Takes the answers in the order of the claims; in lockstep exactly those that are due in this pass.
+    /// Takes the summaries that were read, in the order of the claims; in lockstep exactly those that are due in this pass.
     fn take_due(&mut self, pass: Option<u64>) {
         let has_waited = |ordered: u64| pass.is_none_or(|pass| ordered + LOCKSTEP_LATENCY <= pass);
         while let Some(mut order) = self.orders.first_entry()
@@ -289,7 +290,7 @@ impl Place {
 }
 
 impl Saves {
-    /// The summary of a column, if it is not stored yet.
+    /// The summary of a column, if the store may not have its newest state yet.
     pub(super) fn unwritten_summary(&self, dimension: DimensionId, column: ColumnPos) -> Option<Arc<ColumnSummary>> {
         self.unwritten_batches().find_map(|batch| batch.summaries.get(&(dimension, column)).cloned())
     }

@@ -1,9 +1,9 @@
-//! Jobs: captures, restores, pre-generations and far views. All of them begin, take turns, pause, are cancelled and report
-//! in the same way.
+//! Jobs: captures, restores, pre-generations and far views. All of them share one path for starting, taking turns, pausing,
+//! cancelling and reporting.
 //!
-//! [`Jobs`] hands a job to the coordinator, from any world or thread; [`JobBook`] has all jobs. In each pass
-//! [`work_on_jobs`] lets every job receive its results, shares the room that viewers leave among the jobs whose turn it is,
-//! ends finished jobs, and reports the progress of the others to the main world and the store.
+//! [`Jobs`] hands a job to the coordinator, from any world or thread; [`JobBook`] holds all jobs. In each pass
+//! [`work_on_jobs`] gives every job the results of its work, shares the room that viewers leave among the jobs that have a
+//! turn, ends the finished ones, and reports the progress of the others to the main world and the store.
 
 mod entry;
 pub(super) mod job;
@@ -37,14 +37,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Columns that may be on order for each generation thread by default.
+/// Columns in flight for each generation thread, unless a setting says otherwise.
 const IN_FLIGHT_PER_THREAD: usize = 64;
 
-/// Begins and controls jobs, and creates, reverts and removes arenas: a resource of the main world and of every region,
-/// which can be cloned for any thread.
+/// Starts and controls jobs, and creates, reverts and removes arenas, from the main world, from a region's systems or from any
+/// thread. It is a resource in each of these worlds and can be cloned.
 ///
-/// Each job has an entity in the main world with a [`Job`](crate::view::Job) and its
-/// [`JobProgress`](crate::view::JobProgress) while it exists.
+/// While a job lasts, the main world has an entity with its [`Job`](crate::view::Job) and
+/// [`JobProgress`](crate::view::JobProgress).
 #[derive(Resource, Clone)]
 pub struct Jobs {
     pub(super) teller: Teller,
@@ -52,32 +52,32 @@ pub struct Jobs {
 }
 
 impl Jobs {
-    /// Begins a capture.
+    /// Starts a capture.
     pub fn capture(&self, capture: CaptureSnapshot) -> JobId {
         self.begin(|book, id, _| book.transfer_entry(id, SnapshotOrder::Capture(capture)))
     }
 
-    /// Begins a restore.
+    /// Starts a restore.
     pub fn restore(&self, restore: RestoreSnapshot) -> JobId {
         self.begin(|book, id, _| book.transfer_entry(id, SnapshotOrder::Restore(restore)))
     }
 
-    /// Begins a pre-generation that was spawned in the main world.
+    /// Starts a pre-generation that was spawned in the main world.
     pub(crate) fn pregenerate(&self, order: Pregeneration) -> JobId {
         self.begin(move |_, id, _| Entry::pregeneration(id, order))
     }
 
-    /// Begins a far view for a listener.
+    /// Starts a far view.
     pub(crate) fn listen(&self, view: FarView, at: Option<(Entity, ColumnPos)>) -> JobId {
         self.begin(move |_, id, now| Entry::far_view(id, Listener::new(view, at, now)))
     }
 
-    /// Runs `tell` on a listener.
+    /// Calls a function with the listener of a far view.
     pub(crate) fn to_listener(&self, job: JobId, tell: impl FnOnce(&mut Listener) + Send + 'static) {
         self.teller.tell(move |world| _ = world.resource_mut::<JobBook>().listener(job).map(tell));
     }
 
-    /// Gives a job an order.
+    /// Pauses, resumes or cancels a job.
     pub fn control(&self, job: JobId, order: JobOrder) {
         self.teller.tell(move |world| world.resource_mut::<JobBook>().control(job, order));
     }
@@ -99,7 +99,6 @@ impl Jobs {
 }
 
 impl MainLink {
-    /// The handle that begins jobs.
     pub fn jobs(&self) -> Jobs {
         Jobs { teller: self.teller.clone(), last: self.last_job.clone() }
     }
@@ -109,20 +108,20 @@ impl MainLink {
 pub struct JobBook {
     handle: Jobs,
     entries: BTreeMap<JobId, Entry>,
-    /// The last number of a stored pre-generation, by dimension.
+    /// The last number under which a pre-generation of each dimension was stored.
     numbers: BTreeMap<DimensionId, u64>,
-    /// The folder of restore records; `None` if restores are not recorded.
+    /// The records of running restores; `None` if restores are not recorded.
     records: Option<RestoreRecords>,
-    /// The records of finished restores that are not saved yet, and for which no save was requested.
+    /// The records of finished restores for which no save was requested yet.
     pub done: Vec<PathBuf>,
-    /// The earliest time of the next such request.
+    /// When the next save is requested for them.
     save_at: Duration,
     /// The jobs that ended in this pass.
     pub ended: Vec<JobStatus>,
 }
 
 impl JobBook {
-    /// Resumes the unfinished restores of earlier sessions.
+    /// Loads the restores that earlier sessions did not finish.
     pub fn open(handle: Jobs, records: Option<(RestoreRecords, Vec<Record>)>, store: &WorldStore) -> Self {
         let (records, found) = records.unzip();
         let (entries, numbers, done, ended) = Default::default();
@@ -142,6 +141,7 @@ impl JobBook {
         book
     }
 
+    /// Starts a capture or a restore.
     pub fn start(&mut self, order: SnapshotOrder) -> JobId {
         let id = self.handle.next_id();
         let entry = self.transfer_entry(id, order);
@@ -159,7 +159,7 @@ impl JobBook {
         Entry::transfer(id, order, record)
     }
 
-    /// Resumes an interrupted restore once its dimension is open.
+    /// Resumes an interrupted restore when its dimension is open.
     fn resume(&mut self, record: Record) {
         let order = SnapshotOrder::Restore(record.restore.clone());
         let id = self.handle.next_id();
@@ -181,7 +181,7 @@ impl JobBook {
         self.entries.get_mut(&id)?.listener()
     }
 
-    /// Returns `true` if a restore needs the snapshot in the folder, now or when it resumes.
+    /// Returns `true` if a restore needs the snapshot in this folder, now or when it resumes.
     pub fn restores_from(&self, folder: &Path) -> bool {
         self.entries
             .values()
@@ -193,7 +193,7 @@ impl JobBook {
         mem::take(&mut self.done).into_iter().map(SaveRequest::Restore)
     }
 
-    /// Resumes the stored pre-generations of open dimensions, and numbers new ones.
+    /// Begins the pre-generations of open dimensions: stored ones continue, and new ones get their numbers.
     fn begin_sweeps(&mut self, dimensions: &mut Dimensions, saves: &mut Saves) {
         for (id, dimension) in dimensions.open.iter_mut().filter(|(_, open)| !open.is_closing()) {
             for (number, stored) in mem::take(&mut dimension.stored_jobs) {
@@ -222,8 +222,8 @@ impl JobBook {
         }
     }
 
-    /// The job of a stored pre-generation: the one from before its dimension was closed, a new request of the game for the same
-    /// area, or a new job.
+    /// The job for a stored pre-generation: the one from before its dimension was closed, one that the game has just ordered for
+    /// the same area, or a new one.
     fn stored_sweep(&mut self, place: (DimensionId, u64), order: Pregeneration) -> &mut Entry {
         let find = |is_it: &dyn Fn(&sweep::Sweep) -> bool| {
             let found = self.entries.iter().find(|(_, entry)| entry.sweep().is_some_and(is_it));
@@ -232,14 +232,14 @@ impl JobBook {
         let before = find(&|sweep| sweep.place == Some(place));
         let wanted = find(&|sweep| sweep.place.is_none() && sweep.order == order);
         let id = wanted.or(before).unwrap_or_else(|| self.handle.next_id());
-        // The game's new request is the same job, and its earlier orders still apply.
+        // The game has ordered it again: that is the same job, and earlier orders still count.
         let replaced = before.filter(|before| *before != id).and_then(|before| self.entries.remove(&before));
         let entry = self.entries.entry(id).or_insert_with(|| Entry::pregeneration(id, order));
         replaced.into_iter().for_each(|replaced| entry.take_over(&replaced));
         entry
     }
 
-    /// Ends the pre-generations of an erased dimension, and the restores that wait for it.
+    /// Ends the jobs of a dimension whose store is erased: its pre-generations end, and restores no longer wait for it.
     pub fn end_jobs_of(
         &mut self,
         id: DimensionId,
@@ -257,7 +257,8 @@ impl JobBook {
         }
     }
 
-    /// Hands the answers of the regions to their jobs; in lockstep in the same order on every machine.
+    /// Gives each job the results of its work. In lockstep their order is the same on every machine, regardless of which region
+    /// was first.
     fn take_answers(&mut self, world: &mut Surroundings, answers: &mut Answers) {
         let now = world.clock.now;
         for (id, take) in mem::take(&mut answers.elsewhere) {
@@ -274,7 +275,7 @@ impl JobBook {
         }
         note_edits(world, self.entries.values_mut().filter_map(Entry::listener));
         for (id, entry) in &mut self.entries {
-            // Paused jobs too, since their place may be another one when they resume.
+            // Paused jobs too: the dimension may be another one when the job resumes.
             entry.listener().into_iter().for_each(|listener| listener.move_on(*id, world));
             if let Work::Sweep(sweep) = &mut entry.work
                 && let Some((id, _)) = sweep.place
@@ -297,14 +298,14 @@ impl JobBook {
         }
     }
 
-    /// Lets the jobs that have a turn work. Returns those that ended.
+    /// Runs the jobs that have a turn. Returns the finished ones.
     fn work(&mut self, world: &mut Surroundings) -> Vec<Entry> {
         let turns = self.entries.values_mut().filter(|entry| entry.has_turn());
         let (mut sharing, others): (Vec<&mut Entry>, Vec<_>) = turns.partition(|entry| entry.takes_room());
         let mut sharers = sharing.len();
         let mut room = if sharers == 0 { 0 } else { room_for_jobs(world) };
         if sharers > 0 {
-            // The first job gets the remainder; it is a different job in each pass.
+            // The first job gets the remainder, and each pass another job is first.
             sharing.rotate_left((world.orders.pass % sharers as u64) as usize);
         }
         let mut over = Vec::new();
@@ -318,17 +319,18 @@ impl JobBook {
         over.into_iter().filter_map(|id| self.entries.remove(&id)).collect()
     }
 
+    /// Ends a job.
     fn end(&mut self, mut entry: Entry, world: &mut Surroundings) {
         let status = entry.end(&mut world.dimensions, &mut world.saves);
         if let Work::Transfer(transfer) = &mut entry.work {
-            // An interrupted capture still has its watch.
+            // A capture that was interrupted still has its watch.
             drop(world.directory.sightings.end(entry.job.id));
             if let Some(record) = transfer.take_record() {
                 match status.outcome.as_ref().and_then(|outcome| outcome.error.as_ref()) {
                     None => self.done.push(record.path),
                     Some(JobError::NotOpen(id)) if world.dimensions.removed.contains(id) => self.done.push(record.path),
                     Some(JobError::NotOpen(_)) => self.resume(record),
-                    // The next session tries it again.
+                    // The next session tries again.
                     Some(_) => {}
                 }
             }
@@ -338,26 +340,26 @@ impl JobBook {
     }
 }
 
-/// The number of columns that may be ordered for the store now; none while viewers use up their limit, as they want more.
+/// The number of columns that jobs may order now. If viewers have reached their limit, jobs get no room.
 fn room_for_jobs(world: &Surroundings) -> usize {
     let Surroundings { config, orders, saves, dimensions, .. } = world;
     if saves.is_behind() || orders.room(dimensions.in_flight_for_jobs()).generate == 0 {
         return 0;
     }
-    // In lockstep the number is the same on every machine.
+    // In lockstep the number must be the same on every machine.
     let threads = if config.mode.is_lockstep() { 1 } else { config.generation_threads.max(1) };
     let usual = IN_FLIGHT_PER_THREAD * threads;
     config.pregeneration_in_flight.unwrap_or(usual).max(1).saturating_sub(orders.in_flight())
 }
 
 impl Dimensions {
-    /// Columns that the jobs of all dimensions have on order.
+    /// The number of columns that the jobs of all dimensions have in flight.
     pub fn in_flight_for_jobs(&self) -> usize {
         self.open.values().map(|dimension| dimension.for_jobs.len()).sum()
     }
 }
 
-/// Lets the jobs receive their results, order more and report.
+/// Processes the results of all jobs, orders more work, and publishes their progress.
 pub fn work_on_jobs(mut world: Surroundings, mut book: ResMut<JobBook>, mut answers: ResMut<Answers>) {
     let (world, book) = (&mut world, &mut *book);
     book.begin_sweeps(&mut world.dimensions, &mut world.saves);
@@ -372,7 +374,7 @@ pub fn work_on_jobs(mut world: Surroundings, mut book: ResMut<JobBook>, mut answ
             world.publisher.job(status);
         }
     }
-    // One save per period for all, because a save asks every region.
+    // Once a period for all restores together, since a save asks every region.
     let now = world.clock.now;
     if !book.done.is_empty() && now >= book.save_at {
         book.save_at = now.saturating_add(world.config.autosave_period);
@@ -380,7 +382,7 @@ pub fn work_on_jobs(mut world: Surroundings, mut book: ResMut<JobBook>, mut answ
     }
 }
 
-/// Saves the jobs for the next session.
+/// Saves the jobs, so that the next session continues them.
 pub fn keep_jobs(mut book: ResMut<JobBook>, mut dimensions: ResMut<Dimensions>, mut saves: ResMut<Saves>) {
     book.begin_sweeps(&mut dimensions, &mut saves);
     book.entries.values().for_each(|entry| entry.save(&mut dimensions, &mut saves));

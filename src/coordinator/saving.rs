@@ -1,4 +1,4 @@
-//! Saves, backups, tiers, and the last save of a dimension or the app.
+//! Everything that keeps the world on disk: saves, backups, tiers, and the last saves of a dimension or the app.
 
 pub(super) mod autosave;
 pub(super) mod backup;

@@ -1,14 +1,14 @@
-//! Captures and restores of a box of the running world: the jobs that work column by column.
+//! Captures and restores of a box of the running world: jobs that work column by column.
 //!
-//! A job sends its work as letters to the columns, so regions may merge and split meanwhile, and unloaded columns are loaded
-//! for it and unloaded again. A few columns are in flight at a time. The regions do the work at the end of their ticks, and
-//! send back whatever exceeds the budget. A restore goes in phases, each after the one before: first the blocks and the
-//! entities that stood there, in the requested order, then the entities of the snapshot together with the word that a column
-//! is done. At its end, a capture looks again for entities that crossed from columns not captured yet into captured ones; a
-//! restore removes such entities.
+//! A job sends its work to the columns as letters, so regions may merge and split meanwhile. Columns that are not loaded
+//! are loaded for the job and evicted afterwards. Only a few columns are in flight at a time. The regions do the work at the
+//! end of their ticks and send back the part that exceeds their budget. A restore runs in phases: first the blocks are
+//! restored in the requested sequence and the entities in the box are removed, then the entities of the snapshot are added
+//! and the columns are reported as done. At its end, a capture looks again for entities that crossed from a column that was
+//! not captured yet into one that was. A restore removes such entities.
 //!
-//! A restore is recorded on disk before it changes anything, until all its changes are saved (see [`records`]). If the
-//! process ends in between, the restore resumes or is taken back when its dimension is opened again.
+//! A restore is recorded on disk from before its first change until all of its changes are saved (see [`records`]). A restore
+//! that the end of the process interrupts is continued or undone when its dimension is opened again.
 
 pub(super) mod error;
 mod files;

@@ -6,10 +6,10 @@ use crate::coordinator::{DimensionClock, DimensionStatistics, StepDimension};
 use bevy::prelude::{Commands, Entity};
 use bevy_egui::egui::{Button, DragValue, Grid, RichText, ScrollArea, Ui};
 
-/// Points that the dimensions take at most; more of them scroll.
+/// The maximum height of the list of dimensions, in points; a longer list scrolls.
 const GREATEST_HEIGHT: f32 = 110.0;
 
-/// The clocks of the dimensions, one a row, and how far their ground is generated.
+/// Shows the clocks of the dimensions, one per row, and the progress of their generation.
 pub(super) fn show(ui: &mut Ui, view: &View, commands: &mut Commands) {
     let dimensions = &view.statistics.dimensions;
     let area = ScrollArea::vertical().id_salt("dimensions").max_height(GREATEST_HEIGHT).auto_shrink([false, true]);
@@ -31,7 +31,7 @@ fn row(ui: &mut Ui, dimension: &DimensionStatistics, view: &View, commands: &mut
     let clock = own_clock.unwrap_or(dimension.clock);
     let changed = controls(ui, entity, clock, commands);
     if changed != clock {
-        // It may have gone in this frame.
+        // The entity may have been despawned in this frame.
         commands.entity(entity).try_insert(changed);
     }
 }

@@ -4,10 +4,9 @@ use crate::region::RegionId;
 use bevy_egui::egui::Color32;
 use bevy_egui::egui::ecolor::Hsva;
 
-/// The color of a region, always the same for the same id. Regions that were created one after the other lie far apart
-/// on the color wheel.
+/// The color of a region, always the same for the same id. Consecutively created regions have very different hues.
 pub(super) fn region_color(region: RegionId) -> Color32 {
-    /// The golden ratio's fraction, of 2^64: wrapping keeps the fraction of every multiple.
+    /// The fractional part of the golden ratio, times 2^64. Wrapping multiplication keeps the fraction of every multiple.
     const GOLDEN_RATIO: u64 = 0x9E37_79B9_7F4A_7C15;
     let turn = region.index().wrapping_mul(GOLDEN_RATIO) >> 40;
     let hue = turn as f32 / (1 << 24) as f32;
@@ -15,7 +14,7 @@ pub(super) fn region_color(region: RegionId) -> Color32 {
     Hsva::new(hue, saturation, 0.85, 1.0).into()
 }
 
-/// The color of sections without columns: those that keep a region's distance.
+/// The color of sections without columns, which keep other regions at a distance.
 pub(super) fn buffer_color(region: RegionId) -> Color32 {
     region_color(region).gamma_multiply(0.28)
 }

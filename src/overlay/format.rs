@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Stands for what is not known yet.
+/// The text for unknown values.
 pub(super) const UNKNOWN: &str = "–";
 
 /// `1,234,567`.
@@ -26,7 +26,7 @@ pub(super) fn bytes(bytes: u64) -> String {
     }
     let mut amount = bytes as f64 / 1024.0;
     let mut unit = 0;
-    // What would be rounded to 1024.0 is one of the next unit.
+    // Amounts that would be rounded to 1024.0 use the next unit.
     while amount >= 1023.95 && unit + 1 < UNITS.len() {
         amount /= 1024.0;
         unit += 1;
@@ -76,7 +76,7 @@ pub(super) fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-/// `1,234 of 2,000 (61 %)`: only what is done is told as such.
+/// `1,234 of 2,000 (61 %)`. Rounded down, so that only finished work shows 100 %.
 pub(super) fn done(done: u64, all: u64) -> String {
     let share = (u128::from(done) * 100).checked_div(all.into()).unwrap_or(100);
     format!("{} of {} ({share} %)", count(done), count(all))
@@ -91,7 +91,7 @@ pub(super) fn pace(per_second: Option<f64>, left: Option<Duration>) -> String {
     }
 }
 
-/// `8, 9, 12 more`: eight of them at most.
+/// `8, 9, 12 more`: at most eight items.
 pub(super) fn list<T>(all: &[T], name: impl Fn(&T) -> String) -> String {
     const MOST: usize = 8;
     let mut names: Vec<_> = all.iter().take(MOST).map(name).collect();
@@ -101,7 +101,7 @@ pub(super) fn list<T>(all: &[T], name: impl Fn(&T) -> String) -> String {
     names.join(", ")
 }
 
-/// Ticks a second: `20.0`.
+/// Ticks per second: `20.0`.
 pub(super) fn rate(ticks_per_second: Option<f64>) -> String {
     ticks_per_second.map_or_else(|| UNKNOWN.to_owned(), |rate| format!("{rate:.1}"))
 }

@@ -1,4 +1,4 @@
-//! How far the ground of a dimension is, what failed, and its cap.
+//! The progress, the failures and the cap of a dimension's generation.
 
 use super::View;
 use super::format::{count, done, pace};
@@ -6,10 +6,10 @@ use crate::coordinator::{DimensionGeneration, DimensionStatistics, FailedColumn,
 use bevy::prelude::{Commands, Entity};
 use bevy_egui::egui::{DragValue, Label, RichText, Ui};
 
-/// Failed columns that are listed for a dimension at most.
+/// The number of failed columns that are listed for a dimension, at most.
 const MAX_LISTED: usize = 8;
 
-/// How far a dimension's ground is generated, what is told to go on or to wait, and what failed.
+/// Shows the progress of a dimension's generation, its controls, and its failures.
 pub(super) fn show(ui: &mut Ui, dimension: &DimensionStatistics, view: &View, commands: &mut Commands) {
     let Some((entity, name, _)) = view.dimension(dimension.dimension) else { return };
     ui.horizontal(|ui| {
@@ -70,7 +70,7 @@ fn show_failures(ui: &mut Ui, entity: Entity, dimension: &DimensionStatistics, c
     }
 }
 
-/// `column [3, 4]: no ground here (5 tries)`: the error names the column.
+/// `column [3, 4]: no ground here (5 tries)`. The column is part of the error.
 fn line(failed: &FailedColumn) -> String {
     let reason = failed.error.lines().next().unwrap_or_default();
     format!("{reason} ({} tries)", failed.attempts)

@@ -1,4 +1,4 @@
-//! What runs beside the regions, one thing a row: jobs and far views.
+//! The lists of jobs and of far views, one per row.
 
 use super::View;
 use super::format::{self, UNKNOWN, bytes, count, duration};
@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// The jobs, the oldest first.
+/// Shows the jobs, oldest first.
 pub(super) fn show(ui: &mut Ui, view: &View, commands: &mut Commands) {
     if view.jobs.is_empty() {
         ui.weak("Nothing is pre-generated, captured or restored.");
@@ -32,7 +32,7 @@ fn list(ui: &mut Ui, id: &str, rows: impl FnOnce(&mut Ui)) {
     });
 }
 
-/// A row: what it is, its state, figures with what each of them means, buttons, and where it is.
+/// Shows a row: the name, the state, figures with their meanings, buttons, and the place.
 fn row<const FIGURES: usize>(
     ui: &mut Ui,
     title: String,
@@ -65,7 +65,7 @@ fn show_job(
     let (what, area) = match kind {
         JobKind::Capture { dimension, area } => (format!("capture in {}", view.name(dimension)), area.to_string()),
         JobKind::Restore { dimension, area, .. } => (format!("restore in {}", view.name(dimension)), area.to_string()),
-        // They have a list of their own.
+        // Far views have their own list.
         JobKind::FarView => return,
         JobKind::Pregeneration(Pregeneration { dimension, area }) => {
             let dimension = view.dimensions.get(dimension).map_or(UNKNOWN, |(_, dimension, ..)| dimension.name());
@@ -107,7 +107,7 @@ fn done(progress: &JobProgress) -> String {
     }
 }
 
-/// `120/s, 6.4 s left`, while it runs.
+/// `120/s, 6.4 s left`, while the job runs.
 fn pace(progress: &JobProgress) -> String {
     match progress.state {
         JobState::Running => format::pace(progress.per_second, progress.time_left()),
@@ -115,7 +115,7 @@ fn pace(progress: &JobProgress) -> String {
     }
 }
 
-/// `1,234 chunks changed, 12.0 ms worked`, of what it did in regions.
+/// `1,234 chunks changed, 12.0 ms worked`: the work in regions.
 fn work_time(progress: &JobProgress) -> String {
     let changed = match progress.chunks_changed {
         0 => String::new(),
@@ -124,7 +124,7 @@ fn work_time(progress: &JobProgress) -> String {
     if progress.worked.is_zero() { changed } else { format!("{changed}{} worked", duration(progress.worked)) }
 }
 
-/// The far views, the oldest first.
+/// Shows the far views, oldest first.
 pub(super) fn show_far_views(ui: &mut Ui, view: &View) {
     if view.far_views.is_empty() {
         ui.weak("Nobody listens to a far view.");
@@ -158,10 +158,10 @@ fn traffic_text(view: &FarView, bytes_per_second: u64) -> String {
     }
 }
 
-/// What a listener got is told over this time.
+/// The time over which a listener's traffic is averaged.
 const WINDOW: Duration = Duration::from_secs(5);
 
-/// What each far view's listener got of late; noted while the overlay is hidden too.
+/// The recent traffic of each far view's listener, noted while the overlay is hidden too.
 #[derive(Resource, Default)]
 pub(super) struct Traffic {
     received: VecDeque<(Duration, Entity, u64)>,

@@ -1,4 +1,4 @@
-//! What happened to regions.
+//! The log of region events.
 
 use super::color::region_color;
 use super::format::{count, list, time};
@@ -17,10 +17,10 @@ use egui_extras::Column;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Entries that are kept; the oldest goes first.
+/// The number of entries that are kept. The oldest is removed first.
 const MAX_ENTRIES: usize = 512;
 
-/// What happened to regions lately, also while the overlay was hidden.
+/// The recent events of regions, including those while the overlay was hidden.
 #[derive(Resource, Default)]
 pub(super) struct RegionLog {
     entries: VecDeque<Entry>,
@@ -28,17 +28,17 @@ pub(super) struct RegionLog {
 
 #[derive(Debug)]
 struct Entry {
-    /// On the coordinator's clock, as the newest statistics know it.
+    /// The time on the coordinator's clock, according to the newest statistics.
     at: Duration,
     dimension: DimensionId,
-    /// The region to which it happened, and the others that had to do with it.
+    /// The region of the event, and other regions that are involved.
     regions: Vec<RegionId>,
-    /// How the region is then, if it is a fault or the end of one.
+    /// The region's new condition, if the event is a fault or the end of one.
     fault: Option<Condition>,
     text: String,
 }
 
-/// Which entries are shown.
+/// The filter of the entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Filter {
     #[default]
@@ -49,7 +49,7 @@ pub(super) enum Filter {
 
 impl RegionLog {
     fn push(&mut self, entry: Entry) {
-        // The watchdog tells again and again of the same tick.
+        // The watchdog reports the same tick again and again.
         if entry.fault == Some(Condition::Hung)
             && let Some(known) = self.entries.iter_mut().rev().find(|known| known.key() == entry.key())
             && known.fault == entry.fault
@@ -63,7 +63,7 @@ impl RegionLog {
         self.entries.push_back(entry);
     }
 
-    /// The newest first.
+    /// The matching entries, newest first.
     fn filtered(&self, filter: Filter, selected: Option<RegionKey>) -> Vec<&Entry> {
         let is_shown = |entry: &&Entry| match filter {
             Filter::All => true,
@@ -81,7 +81,7 @@ impl Entry {
     }
 }
 
-/// Writes down what the simulation told in this frame. What is selected in the overlay follows a merge.
+/// Logs the events of this frame. The overlay's selection follows a merge.
 pub(super) fn note(
     mut log: ResMut<RegionLog>,
     mut overlay: ResMut<Overlay>,
@@ -125,7 +125,7 @@ pub(super) fn note(
     }
 }
 
-/// The buttons that choose what is shown.
+/// Shows the filter buttons.
 pub(super) fn filters(ui: &mut Ui, filter: &mut Filter) {
     // From right to left.
     ui.selectable_value(filter, Filter::Selected, "selected region");
@@ -133,7 +133,7 @@ pub(super) fn filters(ui: &mut Ui, filter: &mut Filter) {
     ui.selectable_value(filter, Filter::All, "all");
 }
 
-/// The log, the newest entry on top. A click on one selects its region.
+/// Shows the log, newest entry first. A click on an entry selects its region.
 pub(super) fn show(ui: &mut Ui, view: &View, filter: Filter, selected: &mut Option<RegionKey>) {
     let entries = view.log.filtered(filter, *selected);
     if entries.is_empty() {

@@ -12,21 +12,21 @@ use bevy_egui::egui::{
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
-/// Points between the map's edge and the outermost sections.
+/// The distance between the map's edge and the outermost sections, in points.
 const MARGIN: f32 = 10.0;
-/// Points that a section's side has at most: a lone region would fill the map.
+/// The maximum side length of a section, in points. Otherwise a lone region would fill the map.
 const LARGEST_SECTION: f32 = 26.0;
-/// From this size on, sections are drawn apart.
+/// Sections of at least this size are drawn with gaps.
 const SEPARATE_SECTIONS: f32 = 4.0;
-/// Viewers that get a circle at most; the others are dots.
+/// The number of viewers with a circle, at most; the others are dots only.
 const MAX_CIRCLES: usize = 200;
 
-/// Where sections are on the screen: x to the right, z down.
+/// The mapping of sections to the screen: x to the right, z down.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct MapTransform {
     origin: SectionPos,
     corner: Pos2,
-    /// Points to a section.
+    /// Points per section.
     scale: f32,
 }
 
@@ -73,14 +73,14 @@ fn distance(from: i64, to: i64) -> f64 {
     (i128::from(to) - i128::from(from)) as f64
 }
 
-/// What the map shows of the newest statistics.
+/// The map's state, from the newest statistics.
 #[derive(Default)]
 pub(super) struct Map {
-    /// The dimension to show, where the simulation has several.
+    /// The dimension to show, if there are several.
     dimension: DimensionId,
-    /// The region whose dimension was shown last because it was selected.
+    /// The selected region whose dimension was shown last for that reason.
     followed: Option<RegionKey>,
-    /// Sections of all dimensions in rows along z that look the same.
+    /// Rows of equal sections along z, for all dimensions.
     runs: Vec<Run>,
 }
 
@@ -93,7 +93,7 @@ struct Run {
 }
 
 impl Map {
-    /// Takes in new statistics; `occupied` are the sections with columns.
+    /// Applies new statistics; `occupied` are the sections with columns.
     pub fn update(&mut self, statistics: &WorldStatistics, occupied: &FxHashSet<(DimensionId, SectionPos)>) {
         self.runs.clear();
         for region in &statistics.regions {
@@ -114,7 +114,7 @@ impl Map {
         }
     }
 
-    /// The map. A click selects a region.
+    /// Shows the map. A click selects a region.
     pub fn show(&mut self, ui: &mut Ui, view: &View, selected: &mut Option<RegionKey>) {
         let available = ui.available_size();
         self.choose_dimension(ui, view, *selected);
@@ -151,7 +151,7 @@ impl Map {
         }
     }
 
-    /// The dimension is the one that was chosen, or that of a region that was selected since, as long as it is open.
+    /// Chooses the dimension: the selected one, or that of a region that was selected later, as long as it is open.
     fn choose_dimension(&mut self, ui: &mut Ui, view: &View, selected: Option<RegionKey>) {
         if let Some((dimension, _)) = selected.filter(|_| self.followed != selected) {
             self.dimension = dimension;
@@ -172,14 +172,14 @@ impl Map {
         }
     }
 
-    /// Those of the dimension that is shown.
+    /// The runs of the shown dimension.
     fn runs(&self) -> impl Iterator<Item = &Run> {
         self.runs.iter().filter(|run| run.dimension == self.dimension)
     }
 
     fn paint_sections(&self, painter: &Painter, transform: MapTransform) {
         let mut squares = Mesh::default();
-        // What is far away from everything else stays visible.
+        // Sections far away from all others stay visible.
         let least = |rect: Rect| Rect::from_center_size(rect.center(), rect.size().max(Vec2::splat(1.5)));
         for run in self.runs() {
             if transform.scale >= SEPARATE_SECTIONS {
@@ -209,7 +209,7 @@ impl Map {
     }
 }
 
-/// What is told of the region under the pointer.
+/// Shows the hint for the region under the pointer.
 fn hint(ui: &mut Ui, region: &RegionStatistics, section: SectionPos) {
     ui.horizontal(|ui| {
         swatch(ui, region_color(region.region));
@@ -222,7 +222,7 @@ fn hint(ui: &mut Ui, region: &RegionStatistics, section: SectionPos) {
     ui.label(format!("{columns} columns, {entities} entities, section {section}"));
 }
 
-/// A dark line under a light one, to be seen on every color.
+/// Paints a dark line under a light one, visible on every color.
 fn paint_outline(painter: &Painter, transform: MapTransform, region: &RegionStatistics) {
     for (width, color) in [(4.0, Color32::BLACK), (2.0, Color32::WHITE)] {
         for (section, side) in outline(region) {
@@ -238,7 +238,7 @@ fn paint_outline(painter: &Painter, transform: MapTransform, region: &RegionStat
     }
 }
 
-/// Where the region ends: its sections, and the way to one beside that is none of them.
+/// The border of the region: its sections, each with the direction to an adjacent section of another owner or none.
 fn outline(region: &RegionStatistics) -> impl Iterator<Item = (SectionPos, (i64, i64))> {
     region.sections.iter().flat_map(|section| {
         let is_inside = |(x, z): (i64, i64)| {
@@ -312,7 +312,7 @@ mod tests {
             for section in sections {
                 let square = transform.section(section);
                 prop_assert!(rect.contains_rect(square), "{square:?} is not in {rect:?}");
-                // The corners of the square are rounded, each to the grain of its coordinate.
+                // The corners of the square are rounded to the precision of their coordinates.
                 prop_assert!((square.width() - transform.scale).abs() < 1e-3 && square.width() > 0.0);
                 prop_assert_eq!(transform.section_at(square.center()), section);
             }

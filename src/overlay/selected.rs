@@ -11,13 +11,13 @@ use bevy::prelude::Commands;
 use bevy_egui::egui::{Button, Context, Frame, Grid, Id, Label, RichText, Stroke, Ui, Window};
 use std::time::Duration;
 
-/// The statistics tell of an order within this time; until then the overlay shows what was ordered.
+/// The statistics reflect an order within this time. Until then the overlay shows the ordered value.
 const ANSWER_TIME: Duration = Duration::from_secs(1);
 
 /// The tick rate that was given to a region, and when.
 pub(super) type RateOrder = (RegionKey, Option<f64>, Duration);
 
-/// The window of the region that is selected. Closing it selects none.
+/// Shows the window of the selected region. Closing it clears the selection.
 pub(super) fn show(
     context: &Context,
     view: &View,
@@ -77,7 +77,7 @@ fn contents(
     tick_rate(ui, region, view, ordered, &mut give);
 }
 
-/// Its own tick rate, instead of its dimension's.
+/// Shows the region's own tick rate, which replaces its dimension's.
 fn tick_rate(
     ui: &mut Ui,
     region: &RegionStatistics,
@@ -103,7 +103,7 @@ fn tick_rate(
     }
 }
 
-/// What happened, and where.
+/// Shows the cause and the place of a fault.
 fn show_fault(ui: &mut Ui, fault: &RegionFault) {
     let color = ui.visuals().error_fg_color;
     Frame::group(ui.style()).stroke(Stroke::new(1.0, color)).show(ui, |ui| {
@@ -142,7 +142,7 @@ fn block_bounds(low: i64, high: i64, section_shift: u32) -> [i128; 2] {
     [i128::from(low) * side, (i128::from(high) + 1) * side - 1]
 }
 
-/// Its ticks over all three windows.
+/// Shows the tick times over all three windows.
 fn times(ui: &mut Ui, windows: &[TickWindow; 3]) {
     let time = |window: &TickWindow, time| match window.ticks {
         0 => UNKNOWN.to_owned(),

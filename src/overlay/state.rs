@@ -1,4 +1,4 @@
-//! What a region does, in a word.
+//! The condition of a region, in a word.
 
 use super::format::list;
 use crate::coordinator::RegionStatistics;
@@ -6,14 +6,14 @@ use crate::region::{RegionId, RegionState};
 use crate::space::DimensionId;
 use bevy_egui::egui::{Color32, Ui};
 
-/// What a region does, the most pressing first: regions are sorted by it.
+/// The condition of a region, the most urgent first, which is also the sort order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Condition {
     Halted,
     Hung,
     Paused,
     Waiting,
-    /// It ticks, or will as soon as it is due: that changes all the time.
+    /// The region ticks, or will as soon as a tick is due. The two alternate all the time.
     Alive,
 }
 
@@ -56,7 +56,7 @@ pub(super) fn text(region: &RegionStatistics) -> String {
     text
 }
 
-/// `28, 4 of nether`: the regions that one in `here` is coupled with.
+/// `28, 4 of nether`: the regions that a region in `here` is coupled with.
 pub(super) fn coupled(
     regions: &[(DimensionId, RegionId)],
     here: DimensionId,

@@ -1,10 +1,10 @@
-//! What is true of the whole simulation.
+//! Figures of the whole simulation.
 
 use super::format::{bytes, count, duration, rate};
 use crate::coordinator::{Backlog, WorldStatistics};
 use bevy_egui::egui::{Grid, RichText, Ui};
 
-/// What is true of the whole simulation, in three columns of names and values.
+/// Shows figures of the whole simulation, in three columns of names and values.
 pub(super) fn show(ui: &mut Ui, statistics: &WorldStatistics) {
     let size = |number: usize| count(number as u64);
     let tick = |time| if statistics.ticks == 0 { super::format::UNKNOWN.to_owned() } else { duration(time) };
@@ -35,7 +35,7 @@ pub(super) fn show(ui: &mut Ui, statistics: &WorldStatistics) {
     figures(ui, "summary", &entries, 3, 62.0);
 }
 
-/// Names and values, so many in a row, each at least so wide.
+/// Shows names and values, `in_row` of them per row, each at least `width` wide.
 pub(super) fn figures(ui: &mut Ui, id: &str, entries: &[(&str, String)], in_row: usize, width: f32) {
     Grid::new(id).num_columns(2 * in_row).spacing([10.0, 3.0]).min_col_width(width).show(ui, |ui| {
         for row in entries.chunks(in_row) {
@@ -48,13 +48,13 @@ pub(super) fn figures(ui: &mut Ui, id: &str, entries: &[(&str, String)], in_row:
     });
 }
 
-/// The bytes that were saved, and how many were written for each.
+/// The saved bytes, and how many were written for each.
 fn saved(statistics: &WorldStatistics) -> String {
     let bytes = bytes(statistics.bytes_saved);
     statistics.written_per_saved().map_or(bytes.clone(), |written| format!("{bytes}, written × {written:.1}"))
 }
 
-/// What waits for the store, and what waits with it if the store cannot keep up.
+/// The backlog of the store, and what it holds back if the store cannot keep up.
 fn unsaved(statistics: &WorldStatistics) -> String {
     let unsaved = count(statistics.unsaved as u64);
     match statistics.backlog {

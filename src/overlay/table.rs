@@ -9,7 +9,7 @@ use bevy_egui::egui::{Align, Color32, Layout, Response, RichText, Sense, TextSty
 use egui_extras::{Column, TableBuilder, TableRow};
 use std::cmp::Ordering;
 
-/// What the rows are sorted by: the columns of the table.
+/// The column by which the table is sorted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum SortBy {
     Region,
@@ -26,7 +26,7 @@ pub(super) enum SortBy {
     Busy,
 }
 
-/// Each column's title, what that means, and its width in points. A width of 0 takes what the others leave.
+/// The title, the meaning and the width in points of each column. A width of 0 takes the remaining space.
 const COLUMNS: [(SortBy, &str, &str, f32); 11] = [
     (SortBy::Region, "region", "the region's number", 52.0),
     (SortBy::Dimension, "dimension", "the dimension that it lies in", 60.0),
@@ -41,12 +41,12 @@ const COLUMNS: [(SortBy, &str, &str, f32); 11] = [
     (SortBy::Busy, "busy", "utilisation: the share of the time spent ticking", 38.0),
 ];
 
-/// What the table remembers.
+/// The state of the table.
 pub(super) struct Table {
     pub sort_by: SortBy,
     pub is_reversed: bool,
     pub window: TimeWindow,
-    /// The regions' places in the statistics, in the order of the rows.
+    /// The indices of the regions in the statistics, in the order of the rows.
     order: Vec<usize>,
 }
 
@@ -57,7 +57,7 @@ impl Default for Table {
 }
 
 impl SortBy {
-    /// What asks for attention comes first: the large, the slow.
+    /// The most urgent first: the large, the slow.
     fn compare(self, window: TimeWindow, a: &RegionStatistics, b: &RegionStatistics) -> Ordering {
         let rate = |region: &RegionStatistics| region.window(window).ticks_per_second.unwrap_or(f64::INFINITY);
         let (ticks_of_a, ticks_of_b) = (a.window(window), b.window(window));
@@ -78,7 +78,7 @@ impl SortBy {
 }
 
 impl Table {
-    /// Takes in new statistics: only then are the rows sorted.
+    /// Applies new statistics. The rows are sorted only then.
     pub fn update(&mut self, statistics: &WorldStatistics) {
         let regions = &statistics.regions;
         self.order.clear();
@@ -86,12 +86,12 @@ impl Table {
         let Self { sort_by, is_reversed, window, .. } = *self;
         self.order.sort_unstable_by(|a, b| {
             let order = sort_by.compare(window, &regions[*a], &regions[*b]);
-            // The statistics list them by dimension and id.
+            // The statistics are ordered by dimension and id.
             (if is_reversed { order.reverse() } else { order }).then(a.cmp(b))
         });
     }
 
-    /// The buttons that choose how far back the times look.
+    /// Shows the buttons that choose the time window.
     pub fn windows(&mut self, ui: &mut Ui, statistics: &WorldStatistics) {
         let before = self.window;
         for (window, name) in TimeWindow::ALL.into_iter().zip(WINDOW_NAMES).rev() {
@@ -102,7 +102,7 @@ impl Table {
         }
     }
 
-    /// The regions, one a row. A click on a title sorts by it, a second one turns the order round; a click on a row
+    /// Shows the regions, one per row. A click on a title sorts by it, a second one reverses the order; a click on a row
     /// selects its region.
     pub fn show(&mut self, ui: &mut Ui, view: &View, selected: &mut Option<RegionKey>) {
         let height = ui.text_style_height(&TextStyle::Body);
@@ -176,10 +176,10 @@ impl Table {
     }
 }
 
-/// In the order of [`TimeWindow::ALL`].
+/// The names in the order of [`TimeWindow::ALL`].
 pub(super) const WINDOW_NAMES: [&str; 3] = ["5 s", "15 s", "1 min"];
 
-/// Words to the left, numbers to the right.
+/// Aligns words to the left and numbers to the right.
 fn aligned(ui: &mut Ui, by: SortBy, contents: impl FnOnce(&mut Ui)) {
     match by {
         SortBy::Region | SortBy::Dimension | SortBy::State => contents(ui),
@@ -187,9 +187,9 @@ fn aligned(ui: &mut Ui, by: SortBy, contents: impl FnOnce(&mut Ui)) {
     }
 }
 
-/// A table that fills what is left of the window, and whose rows can be clicked.
+/// A table that fills the rest of the window, with clickable rows.
 pub(super) fn clickable_table<'a>(ui: &'a mut Ui, id: &str) -> TableBuilder<'a> {
-    // A click on a text is one on its row.
+    // A click on a text counts as a click on its row.
     ui.style_mut().interaction.selectable_labels = false;
     let table = TableBuilder::new(ui).id_salt(id).sense(Sense::click()).auto_shrink(false);
     let table = table.min_scrolled_height(0.0).max_scroll_height(f32::INFINITY);

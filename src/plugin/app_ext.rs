@@ -1,4 +1,4 @@
-//! [`TerraneAppExt`]: what a game registers while its app is built.
+//! [`TerraneAppExt`]: registrations while the app is built.
 
 use super::setup::{Setup, fail};
 use crate::block::{BlockComponent, BlockComponentId, BlockId, BlockRegistryError, BlockStates, BlockType, Schema};
@@ -9,72 +9,71 @@ use bevy::ecs::relationship::Relationship;
 use bevy::prelude::*;
 use std::sync::Arc;
 
-/// What a game says of its regions and blocks, while its app is built.
+/// Registers a game's blocks and the contents of its regions while the app is built.
 pub trait TerraneAppExt {
-    /// Registers a block type and gives its id, which never changes in this world. Call it after
+    /// Registers a block type and returns its id, which never changes in this world. Call it after
     /// [`TerranePlugin`](super::TerranePlugin) was added.
     ///
     /// # Errors
-    /// An invalid or a taken name, and a call when the app runs already.
+    /// Fails if the name is invalid or taken, or if the app runs already.
     fn register_block(&mut self, block: BlockType) -> Result<BlockId, BlockRegistryError>;
 
-    /// Registers all states of a block type, and gives their ids, the default's first. As
-    /// [`register_block`](Self::register_block) otherwise.
+    /// Registers all states of a block type, and returns their ids, the default state first. Otherwise the same as
+    /// [`register_block`](Self::register_block).
     fn register_block_states(&mut self, states: BlockStates) -> Result<Vec<BlockId>, BlockRegistryError>;
 
     /// Registers a block component, before the blocks that have it. Call it after
     /// [`TerranePlugin`](super::TerranePlugin) was added.
     ///
     /// # Errors
-    /// An invalid or a taken name. If the world has values in a version or of a size that the game cannot read, the world is
-    /// not opened either: the app gets a [`WorldFailure`](super::WorldFailure) and ends at its first update.
+    /// Fails if the name is invalid or taken. A world with values in a version or of a size that the game cannot read is not
+    /// opened: the app gets a [`WorldFailure`](super::WorldFailure) and ends at its first update.
     fn register_block_component(&mut self, component: BlockComponent) -> Result<BlockComponentId, BlockRegistryError>;
 
-    /// `template` runs once for every region world that is made: add systems, plugins, resources, messages, observers.
+    /// Runs `template` once for every new region world, to add systems, plugins, resources, messages and observers.
     fn add_region_plugins(&mut self, template: impl Fn(&mut SubApp) + Send + Sync + 'static) -> &mut Self;
 
-    /// Entities take their `T` along when they move from one region to another.
+    /// Registers a component that entities keep when they move from one region to another.
     ///
-    /// Every component on an entity that can travel (one with a `Position`, and whatever hangs on it) must be registered
-    /// or left behind by [`leave_region_component_behind`](Self::leave_region_component_behind): otherwise the region's
-    /// error handler is told at the end of the tick in which it first appears.
+    /// Every component on an entity that can travel (one with a `Position`) and on its followers must be registered or left
+    /// behind by [`leave_region_component_behind`](Self::leave_region_component_behind). Otherwise the region's error handler is
+    /// called at the end of the tick in which the component first appears.
     ///
-    /// References to entities (`#[entities]`) point to the same entities afterwards if these moved along, and are
-    /// `Entity::PLACEHOLDER` otherwise: keep a [`StableId`](crate::simulation::StableId) to find an entity again that may
-    /// part. What changed since its region's last tick began counts as changed where it arrives, what is older does not;
-    /// a component that cannot change counts as added.
+    /// References to entities (`#[entities]`) still point to the same entities if these moved too, and are
+    /// `Entity::PLACEHOLDER` otherwise. Keep a [`StableId`](crate::simulation::StableId) of an entity that may be in another
+    /// region. Changes since the old region's last tick began count as changes in the new region, and older ones do not; an
+    /// immutable component counts as added.
     fn register_region_component<T: Component>(&mut self) -> &mut Self;
 
-    /// Relationships `R` stay between entities that move together, in the order in which their target has them. One to
-    /// an entity that stays behind ends. If the target takes its sources along into death (`linked_spawn`), these also
-    /// follow it wherever it goes. `ChildOf` is built in.
+    /// Keeps relationships `R` between entities that move together, in the order of their target. A relationship to an
+    /// entity that stays behind ends. If despawning the target also despawns its sources (`linked_spawn`), the sources follow
+    /// the target wherever it goes. `ChildOf` is built in.
     fn register_region_relationship<R: Relationship>(&mut self) -> &mut Self;
 
-    /// Regions join their `R` when they merge, and divide it when they split. Of any other resource the larger region's
-    /// stays, and the smaller one's is dropped.
+    /// Registers a resource that regions combine when they merge, and divide when they split. Of any other resource the larger
+    /// region's value stays, and the smaller region's is dropped.
     fn register_region_resource<R: RegionResource>(&mut self) -> &mut Self;
 
-    /// The component of the type with this full path (as `std::any::type_name` gives it) stays behind when its entity
-    /// moves from one region to another, and nobody complains.
+    /// Leaves the component of the type with this full path (as in `std::any::type_name`) behind when its entity moves from
+    /// one region to another, without an error.
     fn leave_region_component_behind(&mut self, type_path: &str) -> &mut Self;
 
-    /// Entities take their `T` along, and it is stored with them, under its
+    /// Registers a component that travels with its entities and is stored with them, under its
     /// [`TypePath`](SavedComponent). An entity is stored if it has at least one such component.
     ///
-    /// A stored value that cannot be read is named in the log, and stays in the store as it is. References to entities are
-    /// `Entity::PLACEHOLDER` after loading: what must be found again, a [`StableId`](crate::simulation::StableId) names.
+    /// A stored value that cannot be read is logged, and stays in the store unchanged. References to entities are
+    /// `Entity::PLACEHOLDER` after loading; use a [`StableId`](crate::simulation::StableId) to find an entity again.
     fn register_saved_component<T: SavedComponent>(&mut self) -> &mut Self;
 
-    /// The same for a `T` whose stored form has a version, or whose type path was another before
-    /// ([`Schema::formerly`]). Stored values of older versions are migrated; if there is no
-    /// migration from a version that the world has, the world is not opened: the app gets a
-    /// [`WorldFailure`](super::WorldFailure). The bytes are postcard's.
+    /// Registers a saved component whose stored form has a version, or whose type path was different before
+    /// ([`Schema::formerly`]). Stored values of older versions are migrated. If the world has a version without a migration,
+    /// it is not opened: the app gets a [`WorldFailure`](super::WorldFailure). The stored bytes are postcard.
     fn register_saved_component_with<T: SavedComponent>(&mut self, schema: Schema) -> &mut Self;
 
-    /// `T` can be read on the entity's [`Mirror`](crate::view::Mirror) in the main world.
+    /// Mirrors a component on the entity's [`Mirror`](crate::view::Mirror) in the main world.
     fn mirror_region_component<T: Component<Mutability = Mutable> + Clone + PartialEq>(&mut self) -> &mut Self;
 
-    /// `M` can be sent with [`Post`](crate::simulation::Post), and read as [`Received<M>`] in the regions and in the main world.
+    /// Registers a message for [`Post`](crate::simulation::Post), read as [`Received<M>`] in the regions and in the main world.
     fn register_region_message<M: RegionMessage>(&mut self) -> &mut Self;
 }
 
@@ -105,7 +104,7 @@ impl TerraneAppExt for App {
         if let Err(error) = &registered
             && error.is_schema_mismatch()
         {
-            // Nothing may be read or written: the world is closed again.
+            // A failed world must not be read or written, so it is closed again.
             setup.store = None;
             fail(self, error.clone().into());
         }

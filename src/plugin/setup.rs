@@ -1,4 +1,4 @@
-//! How the world is opened and the simulation prepared, and what becomes of an app that has none.
+//! Opens the world and prepares the simulation, or ends an app whose world failed.
 
 use super::TerranePlugin;
 use crate::block::{BlockComponent, BlockRegistry, BlockRegistryError, BlockType};
@@ -14,7 +14,7 @@ use std::io;
 use std::mem;
 use std::sync::Arc;
 
-/// Why there is no world. The app that has this resource ends at its first update.
+/// Why the world could not be opened. An app with this resource ends at its first update.
 #[derive(Resource, Debug, thiserror::Error)]
 pub enum WorldFailure {
     /// The world's folder cannot be used.
@@ -23,10 +23,10 @@ pub enum WorldFailure {
     /// The store cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The lists of blocks and block components in the store are damaged, or the game cannot read what they stand for.
+    /// The lists of blocks and block components in the store are damaged, or the game cannot read their contents.
     #[error("the world's blocks cannot be used: {0}")]
     Blocks(#[from] BlockRegistryError),
-    /// Ids that were given out do not hold in this world.
+    /// Ids that were returned before the world was opened are different in this world.
     #[error(
         "{name} was registered before TerranePlugin was added, but has another id in this world: add TerranePlugin first"
     )]
@@ -34,24 +34,24 @@ pub enum WorldFailure {
         /// The first block or block component whose id changed.
         name: String,
     },
-    /// The region worlds cannot be made, or the world has entities that the game cannot read.
+    /// The region worlds cannot be created, or the world has entities that the game cannot read.
     #[error(transparent)]
     Template(#[from] RegionTemplateError),
     /// A thread could not be started.
     #[error("the simulation's threads cannot be started: {0}")]
     Threads(#[from] io::Error),
-    /// Which arenas there are is not known, or which restores were cut short.
+    /// The arenas or the interrupted restores cannot be listed.
     #[error("{0}; without, ground could stay half restored, or an arena be made over another")]
     Snapshots(#[from] FileError),
 }
 
-/// What the game registers before it runs.
+/// The game's registrations before it runs.
 #[derive(Resource)]
 pub(super) struct Setup {
     pub plugins: Vec<Arc<dyn Fn(&mut SubApp) + Send + Sync>>,
     pub components: RegionComponents,
     pub blocks: BlockRegistry,
-    /// What was registered before the world was opened is registered again in the order of that.
+    /// Registrations from before the world was opened. They are repeated in its registry, in the same order.
     pub registered_components: Vec<BlockComponent>,
     pub registered: Vec<BlockType>,
     /// The opened world.
@@ -72,7 +72,7 @@ impl Default for Setup {
 }
 
 impl Setup {
-    /// Registers once more, in the registry of the world, what was registered before it was opened.
+    /// Repeats the registrations from before the world was opened in its registry.
     fn open(&mut self, mut blocks: BlockRegistry) -> Result<(), WorldFailure> {
         for component in mem::take(&mut self.registered_components) {
             let name = component.name().to_owned();
@@ -115,7 +115,7 @@ impl TerranePlugin {
         let setup = app.world_mut().remove_resource::<Setup>().unwrap_or_default();
         let (blocks, components) = (Arc::new(setup.blocks), Arc::new(setup.components));
         app.insert_resource(BlockTypes(blocks.clone())).insert_resource(view::Components(components.clone()));
-        // Without a world the game's systems find the blocks all the same, until the app ends.
+        // Without a world the game's systems still find the blocks until the app ends.
         let Some(store) = setup.store else { return Ok(()) };
         let stored = store.registry_lists()?;
         let lists = RegistryLists {
@@ -139,7 +139,7 @@ impl TerranePlugin {
         };
         template.check()?;
         let (mut coordinator, link) = coordinator_app::<WorldFailure>(self.config.clone(), template, store)?;
-        // The main world gets it when the coordinator runs.
+        // The main world gets the link when the coordinator runs.
         coordinator.insert_resource(link);
         app.insert_sub_app(CoordinatorApp, coordinator);
         Ok(())
@@ -147,14 +147,14 @@ impl TerranePlugin {
 }
 
 pub(super) fn fail(app: &mut App, failure: WorldFailure) {
-    // What failed first is the reason for what follows.
+    // The first failure is the reason for later ones.
     if !app.world().contains_resource::<WorldFailure>() {
         app.insert_resource(failure);
     }
 }
 
-/// Without a world the app ends at its first update. What it has besides its main world does not begin: a renderer that
-/// is cut short while it compiles shaders may crash as the process ends.
+/// Ends an app without a world at its first update. Its sub-apps do not start: a renderer that is interrupted while it
+/// compiles shaders may crash when the process ends.
 pub(super) fn end_if_failed(app: &mut App) {
     let Some(failure) = app.world().get_resource::<WorldFailure>() else { return };
     match app.is_plugin_added::<LogPlugin>() {

@@ -1,4 +1,4 @@
-//! Signals that ask the process to end have the app end in order, so that the world is saved.
+//! Ends the app in order when the process gets a signal to end, so that the world is saved.
 
 use bevy::app::{TerminalCtrlCHandlerPlugin, ctrlc};
 use bevy::prelude::*;
@@ -11,7 +11,7 @@ pub(super) fn handle(app: &mut App) {
             app.add_systems(Update, TerminalCtrlCHandlerPlugin::exit_on_flag);
         }
         Ok(()) => {}
-        // Bevy's plugin sees to it, or the game does, or some are ignored.
+        // Bevy's plugin or the game handles the signals, or some are ignored.
         Err(_) => handle_each(app),
     }
 }
@@ -19,8 +19,8 @@ pub(super) fn handle(app: &mut App) {
 #[cfg(not(unix))]
 fn handle_each(_: &mut App) {}
 
-/// `ctrlc` handles all three signals or none, and none if one of them is ignored, as SIGINT and SIGHUP are in a process
-/// that a script began in the background or with `nohup`. So each is handled by itself then that nobody else handles.
+/// Handles each signal that has no other handler. `ctrlc` handles all three signals or none, and none if one of them is
+/// ignored, as SIGINT and SIGHUP are in a process that a script started in the background or with `nohup`.
 #[cfg(unix)]
 fn handle_each(app: &mut App) {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -32,10 +32,10 @@ fn handle_each(app: &mut App) {
 
     let ends = ENDS.get_or_init(|| {
         let ends = Arc::<AtomicBool>::default();
-        // Systems that do not tell who handles what are left as they are.
+        // Systems that do not tell which signals have handlers are left alone.
         let Ok(status) = std::fs::read_to_string("/proc/self/status") else { return ends };
         for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_taken(&status, *signal)) {
-            // A second one ends the process at once: it comes first, so that it does not see what the first one sets.
+            // A second signal ends the process at once. This handler comes first, so it does not see the flag of its own signal.
             let twice = signal_hook::flag::register_conditional_shutdown(signal, EXIT_CODE.into(), ends.clone());
             if let Err(error) = twice.and_then(|_| signal_hook::flag::register(signal, ends.clone())) {
                 warn!("signal {signal} ends the process without a last save: {error}");
@@ -51,7 +51,7 @@ fn handle_each(app: &mut App) {
     });
 }
 
-/// Whether the process ignores the signal or handles it already, by what Linux says of it.
+/// Returns `true` if the process ignores or handles the signal already, according to Linux.
 #[cfg(unix)]
 fn is_taken(status: &str, signal: i32) -> bool {
     let mask = |name| status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix(name)?.trim(), 16).ok());
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn ignored_and_handled_signals_are_left_alone() {
-        // As `nohup` and a shell's `&` leave it, with a handler for SIGUSR1.
+        // The state after `nohup` and a shell's `&`, with a handler for SIGUSR1.
         let status = "Name:\tgame\nSigBlk:\tffffffffffffffff\nSigIgn:\t0000000000001007\nSigCgt:\t0000000000000200\n";
         let taken = [1, 2, 3, 10, 13, 15].map(|signal| is_taken(status, signal));
         assert_eq!(taken, [true, true, true, true, true, false]);

@@ -1,4 +1,4 @@
-//! Meshes for what is seen from afar.
+//! Meshes for far views.
 
 mod ground;
 mod mesher;
@@ -11,35 +11,35 @@ use bevy::prelude::*;
 use bevy::transform::TransformSystems;
 use systems::{FarMesher, apply, dispatch, hear, hide_drawn, move_meshes};
 
-/// Draws what the [`FarView`](crate::view::FarView)s of the main world know: a top for each cell and walls between them, in
-/// the colors of the block types, one mesh for 8 x 8 columns.
+/// Draws the summaries of the main world's [`FarView`](crate::view::FarView)s: a top for each cell and walls between them, in
+/// the colors of the block types, with one mesh for 8 x 8 columns.
 ///
-/// It is added after `DefaultPlugins` and [`ChunkRenderPlugin`](super::ChunkRenderPlugin). A column is hidden while its own
-/// chunks are drawn; at a seam where the cells are one block wide, both meet without a step. So let the
-/// [`detail_radius`](crate::view::FarView::detail_radius) reach two columns further than what is loaded, at least.
+/// Add it after `DefaultPlugins` and [`ChunkRenderPlugin`](super::ChunkRenderPlugin). A column is hidden while its own
+/// chunks are drawn; at a seam where the cells are one block wide, both meet without a step. So the
+/// [`detail_radius`](crate::view::FarView::detail_radius) should reach at least two columns further than the loaded columns.
 ///
-/// What has no top that is opaque, such as water that can be seen through, is drawn as if it was opaque. Trees are as wide
-/// down to the ground as from above.
+/// Cells without an opaque top, such as transparent water, are drawn as if they were opaque. Trees are as wide at the
+/// bottom as seen from above.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FarRenderPlugin;
 
-/// A mesh of what is seen from afar. The entity also has `Mesh3d`, `MeshMaterial3d`, a `Transform` and a `Visibility`, and
-/// comes and goes as the tile or column does.
+/// A mesh of a far view. The entity also has `Mesh3d`, `MeshMaterial3d`, a `Transform` and a `Visibility`, and exists as
+/// long as its tile or column.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FarMesh {
-    /// Its dimension.
+    /// The dimension.
     pub dimension: DimensionId,
-    /// The column, if it is the mesh of a single one.
+    /// The column, if the mesh has only one.
     pub column: Option<ColumnPos>,
-    /// The block that the mesh counts from: the lowest of its tile along x and z, at the height of the tile's lowest cell.
+    /// The origin of the mesh: the lowest block of its tile along x and z, at the height of the tile's lowest cell.
     pub corner: BlockPos,
 }
 
-/// What this entity's [`FarView`](crate::view::FarView) knows is not drawn: in an app that both draws and serves others.
+/// Marks a [`FarView`](crate::view::FarView) that is not drawn, in an app that both draws and serves clients.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HiddenFarView;
 
-/// How far the meshes of what is seen from afar are: tiles that are queued or in flight, and meshes, shown or hidden.
+/// The progress of the far views' meshes: tiles that are queued or in flight, and meshes, shown or hidden.
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq, Deref)]
 pub struct FarMeshProgress(pub ChunkMeshProgress);
 
@@ -48,7 +48,7 @@ impl Plugin for FarRenderPlugin {
         app.init_resource::<FarMeshProgress>().init_resource::<RenderOrigin>();
     }
 
-    /// Here every other plugin has added its assets.
+    /// Runs when every other plugin has added its assets.
     fn finish(&self, app: &mut App) {
         if add_material(app, "FarRenderPlugin") {
             let moved = resource_changed::<RenderOrigin>;

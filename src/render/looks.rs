@@ -1,18 +1,18 @@
-//! How each type of block is drawn.
+//! The look of each block type.
 
 use crate::block::{BlockId, BlockRegistry};
 use bevy::prelude::*;
 
-/// How a type of block is drawn.
+/// The look of a block type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Look {
-    /// Whether it is drawn, and hides what lies behind it.
+    /// `true` if the block is drawn and hides the blocks behind it.
     pub opaque: bool,
-    /// Linear, as vertex colors are.
+    /// The linear color, as vertex colors are linear.
     pub color: Vec3,
 }
 
-/// The looks of all types of a world, ready to be read from any thread.
+/// The looks of all block types of a world, readable from any thread.
 pub(super) struct BlockLooks {
     looks: Vec<Look>,
     unknown: Look,
@@ -51,7 +51,7 @@ mod tests {
         assert!(!looks.is_opaque(BlockId::AIR));
         let look = looks.of(grey);
         assert!(look.opaque);
-        // 188 of sRGB is half of the light.
+        // 188 in sRGB is half of the light.
         assert!((look.color - Vec3::new(0.5, 0.5, 0.0)).abs().max_element() < 0.01, "{:?}", look.color);
         assert_eq!(looks.of(BlockId::new(u32::MAX)), Look { opaque: true, color: Vec3::new(1.0, 0.0, 1.0) });
     }

@@ -1,4 +1,4 @@
-//! From blocks to triangles.
+//! Turns blocks into triangles.
 
 use super::looks::BlockLooks;
 use super::neighborhood::{Neighborhood, PADDED_VOLUME, PaddedShape, VoxelCell};
@@ -10,7 +10,7 @@ use block_mesh::{RIGHT_HANDED_Y_UP_CONFIG, UnorientedQuad};
 use block_mesh_bgm::{BinaryGreedyQuadsBuffer, binary_greedy_quads_ao_safe};
 use std::cell::RefCell;
 
-/// The faces of a chunk as triangles. Positions count from the chunk's lowest corner.
+/// The faces of a chunk as triangles. Positions are relative to the chunk's lowest corner.
 #[derive(Debug, Default)]
 pub(super) struct Geometry {
     pub positions: Vec<[f32; 3]>,
@@ -19,11 +19,11 @@ pub(super) struct Geometry {
     pub indices: Vec<u32>,
 }
 
-/// The axes of a face that point along its normal, its width and its height, for the faces of
+/// The axes along the normal, the width and the height of a face, for the faces of
 /// [`RIGHT_HANDED_Y_UP_CONFIG`]: three that look to lower coordinates, then three that look to higher ones.
 const FACE_AXES: [[usize; 3]; 3] = [[0, 2, 1], [1, 2, 0], [2, 0, 1]];
 
-/// The light that a corner gets, by how open it is: 0 between two walls, 3 in the open.
+/// The light of a corner by its openness: 0 between two walls, 3 in the open.
 pub(super) const CORNER_LIGHT: [f32; 4] = [0.5, 0.68, 0.84, 1.0];
 
 thread_local! {
@@ -65,27 +65,27 @@ impl Geometry {
         let block = cells[PaddedShape::linearize(quad.minimum) as usize].block();
         let color = looks.of(block).color * face_light(face);
         let colors = corner_openness(face, quad, cells).map(|open| (color * CORNER_LIGHT[open]).extend(1.0).to_array());
-        // From lowest, along the width, along the height, both.
+        // The order of the corners: lowest, along the width, along the height, both.
         let is_counterclockwise = oriented.quad_mesh_indices(0)[..3] == [0, 1, 2];
         let order = if is_counterclockwise { [0, 1, 3, 2] } else { [0, 2, 3, 1] };
         let [normal, ..] = oriented.quad_mesh_normals();
         self.push_quad(order.map(|corner| corners[corner]), normal, order.map(|corner| colors[corner]));
     }
 
-    /// A face with this normal, its corners counterclockwise as seen from its front.
+    /// Adds a face with this normal and its corners counterclockwise as seen from the front.
     pub fn push_quad(&mut self, corners: [[f32; 3]; 4], normal: [f32; 3], colors: [[f32; 4]; 4]) {
         let start = self.positions.len() as u32;
         self.positions.extend(corners);
         self.normals.extend([normal; 4]);
         let light = |corner: usize| colors[corner][0] + colors[corner][1] + colors[corner][2];
-        // Light runs along the diagonal: the brighter one keeps a dark corner a corner.
+        // The face is divided along the brighter diagonal, so that a dark corner stays a corner.
         let triangles =
             if light(0) + light(2) >= light(1) + light(3) { [0, 1, 2, 0, 2, 3] } else { [0, 1, 3, 1, 2, 3] };
         self.colors.extend(colors);
         self.indices.extend(triangles.map(|corner| start + corner));
     }
 
-    /// Kept by the renderer only.
+    /// The mesh, kept by the renderer only.
     pub fn into_mesh(self) -> Mesh {
         Mesh::new(PrimitiveTopology::TriangleList, RenderAssetUsages::RENDER_WORLD)
             .with_inserted_attribute(Mesh::ATTRIBUTE_POSITION, self.positions)
@@ -95,7 +95,7 @@ impl Geometry {
     }
 }
 
-/// A little of the sun's light is in the colors, so that shapes show in the shade too.
+/// A part of the sun's light is baked into the colors, so that shapes are visible in the shade too.
 pub(super) fn face_light(face: usize) -> f32 {
     match face {
         4 => 1.0,
@@ -105,11 +105,11 @@ pub(super) fn face_light(face: usize) -> f32 {
     }
 }
 
-/// How open each corner of a face is, from 0 to 3, by the cells that touch it in the layer in front.
+/// The openness of each corner of a face, from 0 to 3, by the cells that touch it in the layer in front.
 fn corner_openness(face: usize, quad: &UnorientedQuad, cells: &[VoxelCell; PADDED_VOLUME]) -> [usize; 4] {
     let [normal, width, height] = FACE_AXES[face % 3];
     let forward = if face < 3 { -1 } else { 1 };
-    // Lowest, along the width, along the height, both: the order of the corners of a face.
+    // The order of a face's corners: lowest, along the width, along the height, both.
     [(-1, -1), (1, -1), (-1, 1), (1, 1)].map(|(along_width, along_height)| {
         let mut front = quad.minimum.map(|axis| axis as i32);
         front[normal] += forward;
@@ -274,7 +274,7 @@ mod tests {
     }
 
     proptest! {
-        /// The area of all faces by direction is the number of block faces that a walk over all blocks finds.
+        /// The area of all faces by direction equals the number of block faces that a walk over all blocks finds.
         #[test]
         fn the_faces_are_those_of_a_walk_over_all_blocks(
             seed in any::<u64>(), fill in 1u64..8, around in prop::collection::vec(any::<bool>(), 27),

@@ -1,4 +1,4 @@
-//! A chunk with what lies around it, as the mesher needs it.
+//! A chunk with its surroundings, as input of the mesher.
 
 use super::looks::BlockLooks;
 use crate::block::BlockId;
@@ -15,19 +15,19 @@ pub(super) type PaddedShape = ConstShape3u32<18, 18, 18>;
 /// The cells of a [`PaddedShape`].
 pub(super) const PADDED_VOLUME: usize = PaddedShape::USIZE;
 
-/// What stands in one of the 27 places around a chunk.
+/// The content of one of the 27 places around a chunk.
 #[derive(Clone, Debug)]
 pub(super) enum Near {
     /// Nothing.
     Air,
-    /// Something that hides everything: what lies below the world.
+    /// Solid blocks that hide everything: the space below the world.
     Solid,
     /// A chunk.
     Chunk(Arc<Chunk>),
 }
 
 impl Near {
-    /// Whether nothing in it is drawn. `false` if that is not known at once.
+    /// Returns `true` if nothing in it is drawn, and `false` if that is not known at once.
     fn is_empty(&self, looks: &BlockLooks) -> bool {
         match self {
             Self::Air => true,
@@ -36,7 +36,7 @@ impl Near {
         }
     }
 
-    /// Whether it hides everything behind it. `false` if that is not known at once.
+    /// Returns `true` if it hides everything behind it, and `false` if that is not known at once.
     fn is_opaque(&self, looks: &BlockLooks) -> bool {
         match self {
             Self::Air => false,
@@ -46,13 +46,13 @@ impl Near {
     }
 }
 
-/// A chunk and the 26 around it, as they were at one moment.
+/// A chunk and the 26 around it at one moment.
 pub(super) struct Neighborhood([Near; 27]);
 
-/// Nothing is drawn for it, and it hides nothing.
+/// A cell that is not drawn and hides nothing.
 const EMPTY: VoxelCell = VoxelCell(0);
 
-/// Hides what lies behind it; itself in the padding, so never drawn.
+/// A cell that hides the blocks behind it. It occurs only in the padding, so it is never drawn.
 const SOLID: VoxelCell = VoxelCell(u32::MAX);
 
 /// A block as the mesher sees it: the number of an opaque block plus one.
@@ -88,7 +88,7 @@ impl MergeVoxel for VoxelCell {
 }
 
 impl Neighborhood {
-    /// Asks for what stands at each offset of -1..=1 on each axis.
+    /// Calls `near` for each offset of -1..=1 on each axis.
     pub fn from_fn(mut near: impl FnMut([i64; 3]) -> Near) -> Self {
         Self(std::array::from_fn(|place| near(offset(place))))
     }
@@ -97,7 +97,7 @@ impl Neighborhood {
         &self.0[((x + 1) * 9 + (y + 1) * 3 + z + 1) as usize]
     }
 
-    /// Whether it can be told without meshing that the chunk in the middle shows no face.
+    /// Returns `true` if the chunk in the middle certainly has no visible face, without meshing it.
     pub fn shows_nothing(&self, looks: &BlockLooks) -> bool {
         const SIDES: [[i64; 3]; 6] = [[-1, 0, 0], [1, 0, 0], [0, -1, 0], [0, 1, 0], [0, 0, -1], [0, 0, 1]];
         let middle = self.at([0; 3]);
@@ -127,7 +127,7 @@ impl Neighborhood {
                     let mut blocks = [BlockId::AIR; CHUNK_VOLUME];
                     chunk.copy_into(&mut blocks);
                     let mut blocks = blocks.iter();
-                    // The loops above go in the order of a chunk's blocks.
+                    // The loops above follow the order of a chunk's blocks.
                     fill(&mut |_| blocks.next().map_or(EMPTY, |block| VoxelCell::new(*block, looks)));
                 }
                 Near::Chunk(chunk) => fill(&mut |position| VoxelCell::new(chunk.block(position), looks)),
@@ -141,7 +141,7 @@ fn offset(place: usize) -> [i64; 3] {
     [place / 9, place / 3 % 3, place % 3].map(|axis| axis as i64 - 1)
 }
 
-/// The blocks of a chunk at this offset that lie in the chunk in the middle or touch it, along one axis.
+/// The blocks of a chunk at this offset that are in or next to the chunk in the middle, along one axis.
 fn overlap(offset: i64) -> Range<usize> {
     match offset {
         ..0 => CHUNK_SIZE - 1..CHUNK_SIZE,
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn every_cell_comes_from_its_own_place() {
-        // 27 chunks, each of two blocks that name the chunk; a checkerboard tells neighbouring cells apart.
+        // 27 chunks, each of two blocks that identify it; a checkerboard tells neighboring cells apart.
         let blocks = {
             let mut blocks = BlockRegistry::new();
             for index in 0..54 {

@@ -1,4 +1,4 @@
-//! Which chunks are meshed next: the nearest first.
+//! The queue of chunks to mesh, nearest first.
 
 use super::neighborhood::{Near, Neighborhood};
 use crate::block::BlockId;
@@ -13,34 +13,34 @@ use std::sync::Arc;
 /// A column of one of the dimensions.
 pub(super) type ColumnKey = (DimensionId, ColumnPos);
 
-/// Knows which chunks need a new mesh. A column's turn comes when the eight around it are there. Once it has come, the column is
-/// finished though some of them go: half a column would be drawn both by its chunks and from afar.
+/// The chunks that need a new mesh. A column's turn comes when the eight columns around it are loaded. From then on the column
+/// is finished even if some of them go: a half meshed column would be drawn both by its chunks and by the far view.
 #[derive(Default)]
 pub(super) struct MeshQueue {
     columns: FxHashMap<ColumnKey, Tracked>,
-    /// Columns with something to do now.
+    /// Columns with chunks to mesh now.
     ready: FxHashSet<ColumnKey>,
-    /// Counts how often a column was drawn for the first time, or was drawn and left.
+    /// Incremented when a column was drawn for the first time, and when a drawn column left.
     drawn_changes: u64,
 }
 
 struct Tracked {
-    /// As it was when it was last looked at: to find out what a change touches.
+    /// The state at the last check, to find the cells that a change touches.
     seen: Column,
-    /// How many of the eight around it are there.
+    /// The number of loaded columns among the eight around it.
     neighbors: usize,
-    /// Chunks, by height, whose mesh is not that of the newest blocks; `None` for all.
+    /// The heights of chunks whose mesh is outdated; `None` for all.
     stale: Option<BTreeSet<i64>>,
     running: BTreeSet<i64>,
     entities: BTreeMap<i64, Entity>,
-    /// Its meshes are all shown, but for changes since.
+    /// `true` once all of its meshes have been shown. Later changes do not reset it.
     is_drawn: bool,
 }
 
 const AROUND: [(i64, i64); 8] = [(-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1)];
 
 impl MeshQueue {
-    /// A column is there, or is another one than before.
+    /// Adds a column, or replaces its state.
     pub fn load(&mut self, dimension: DimensionId, column: &Column) {
         let key = (dimension, column.pos());
         let mut neighbors = 0;
@@ -72,7 +72,7 @@ impl MeshQueue {
         self.refresh(key);
     }
 
-    /// A column is gone. Returns the entities of its meshes.
+    /// Removes a column. Returns the entities of its meshes.
     pub fn unload(&mut self, key: ColumnKey) -> impl Iterator<Item = Entity> + use<> {
         let gone = self.columns.remove(&key);
         if let Some(gone) = &gone {
@@ -88,7 +88,7 @@ impl MeshQueue {
         gone.into_iter().flat_map(|tracked| tracked.entities.into_values())
     }
 
-    /// A part of a column came or went at these chunk heights.
+    /// Updates a column of which these chunk heights were loaded or unloaded.
     pub fn resize(&mut self, dimension: DimensionId, column: &Column, heights: &HeightSet) {
         let key = (dimension, column.pos());
         let Some(tracked) = self.columns.get_mut(&key) else { return };
@@ -97,7 +97,7 @@ impl MeshQueue {
         around(key).chain([key]).for_each(|key| self.touch(key, touched()));
     }
 
-    /// A chunk is another one than before: it needs a new mesh, and so do those around that touch what changed.
+    /// Updates a chunk. It needs a new mesh, and so do the chunks around it that touch the change.
     pub fn change(&mut self, dimension: DimensionId, position: ChunkPos, chunk: &Arc<Chunk>) {
         let Some(tracked) = self.columns.get_mut(&(dimension, position.column())) else { return };
         let before = tracked.seen.set_chunk(position.y, chunk.clone()).unwrap_or_default();
@@ -109,7 +109,7 @@ impl MeshQueue {
         }
     }
 
-    /// The meshes at these heights are not those of the newest blocks.
+    /// Marks the meshes at these heights as outdated.
     fn touch(&mut self, key: ColumnKey, heights: impl Iterator<Item = i64>) {
         let Some(tracked) = self.columns.get_mut(&key) else { return };
         if let Some(stale) = &mut tracked.stale {
@@ -118,17 +118,17 @@ impl MeshQueue {
         self.refresh(key);
     }
 
-    /// Chunks that wait, in columns whose turn has come.
+    /// The number of waiting chunks in columns whose turn has come.
     pub fn queued(&self) -> usize {
         self.ready.iter().filter_map(|key| self.columns.get(key)).map(Tracked::stale_count).sum()
     }
 
-    /// Meshes that are shown.
+    /// The number of meshes that are shown.
     pub fn meshes(&self) -> usize {
         self.columns.values().map(|tracked| tracked.entities.len()).sum()
     }
 
-    /// The columns with something to do, nearest first, at most this many.
+    /// The columns with chunks to mesh, nearest first, at most `most`.
     pub fn nearest(&self, most: usize, distance: impl Fn(ColumnPos) -> u128) -> Vec<ColumnKey> {
         nearest(self.ready.iter().map(|key| (distance(key.1), *key)).collect(), most)
     }
@@ -145,8 +145,8 @@ impl MeshQueue {
         waiting
     }
 
-    /// A chunk and what is around it now; below the chunk heights of the dimension, and where something around it is not
-    /// loaded, everything is solid.
+    /// A chunk and its present surroundings. The space below the chunk heights of the dimension, and places around the chunk that
+    /// are not loaded, are solid.
     pub fn neighborhood(&self, (dimension, column): ColumnKey, y: i64, heights: &Range<i64>) -> Neighborhood {
         let columns: [[Option<&Column>; 3]; 3] = [-1, 0, 1].map(|dx| {
             [-1, 0, 1].map(|dz| self.columns.get(&(dimension, column.offset(dx, dz))).map(|tracked| &tracked.seen))
@@ -158,14 +158,14 @@ impl MeshQueue {
             }
             let beside = columns[(dx + 1) as usize][(dz + 1) as usize];
             if heights.contains(&height) && beside.is_some_and(|column| !column.is_loaded(height)) {
-                // Of what is not loaded itself nothing is drawn.
+                // Nothing is drawn of a chunk that is not loaded itself.
                 return if [dx, dy, dz] == [0; 3] { Near::Air } else { Near::Solid };
             }
             beside.and_then(|column| column.chunk(height)).map_or(Near::Air, |chunk| Near::Chunk(chunk.clone()))
         })
     }
 
-    /// A mesh of the newest blocks of a chunk is being made.
+    /// Begins a mesh of the newest blocks of a chunk.
     pub fn begin(&mut self, key: ColumnKey, y: i64) {
         let Some(tracked) = self.columns.get_mut(&key) else { return };
         if let Some(stale) = &mut tracked.stale {
@@ -175,8 +175,8 @@ impl MeshQueue {
         self.refresh(key);
     }
 
-    /// The mesh that [`begin`](Self::begin) announced is there. `show` gets the entity of the one before, and says which
-    /// entity has it; none if there is nothing to see. If the chunk changed meanwhile it still waits for its turn.
+    /// Finishes the mesh that [`begin`](Self::begin) announced. `show` gets the entity of the old mesh, and returns the entity of
+    /// the new one, or `None` if nothing is visible. If the chunk changed meanwhile, it still waits for its turn.
     pub fn finish(&mut self, key: ColumnKey, y: i64, show: impl FnOnce(Option<Entity>) -> Option<Entity>) {
         let Some(tracked) = self.columns.get_mut(&key) else { return };
         tracked.running.remove(&y);
@@ -186,17 +186,17 @@ impl MeshQueue {
         self.refresh(key);
     }
 
-    /// Whether a column is there. One that left has no mesh in the making.
+    /// Returns `true` if the column is loaded. A column that left has no mesh in the making.
     pub fn contains(&self, key: ColumnKey) -> bool {
         self.columns.contains_key(&key)
     }
 
-    /// Whether all of a column is shown, as it is or, if it changed a moment ago, as it was.
+    /// Returns `true` if all of a column is shown, in its present state or, just after a change, the one before.
     pub fn is_drawn(&self, key: ColumnKey) -> bool {
         self.columns.get(&key).is_some_and(|tracked| tracked.is_drawn)
     }
 
-    /// Another number than before if [`is_drawn`](Self::is_drawn) may say something else.
+    /// A number that changes whenever [`is_drawn`](Self::is_drawn) may have changed.
     pub fn drawn_changes(&self) -> u64 {
         self.drawn_changes
     }
@@ -216,12 +216,12 @@ impl MeshQueue {
 }
 
 impl Tracked {
-    /// Whether every mesh is that of the newest blocks.
+    /// Returns `true` if every mesh is up to date.
     fn is_settled(&self) -> bool {
         self.running.is_empty() && self.stale.as_ref().is_some_and(BTreeSet::is_empty)
     }
 
-    /// Whether a mesh is to be begun now.
+    /// Returns `true` if a mesh is to be begun now.
     fn is_ready(&self) -> bool {
         let is_begun = !self.running.is_empty() || !self.entities.is_empty();
         (self.neighbors == AROUND.len() || is_begun && !self.is_drawn)
@@ -233,7 +233,7 @@ impl Tracked {
     }
 }
 
-/// Of places with their distances the nearest, at most this many.
+/// The nearest of these places, at most `most`.
 pub(super) fn nearest(mut places: Vec<(u128, ColumnKey)>, most: usize) -> Vec<ColumnKey> {
     if places.len() > most {
         places.select_nth_unstable(most);
@@ -247,7 +247,7 @@ fn around((dimension, column): ColumnKey) -> impl Iterator<Item = ColumnKey> {
     AROUND.into_iter().map(move |(x, z)| (dimension, column.offset(x, z)))
 }
 
-/// The box around all cells that differ, `None` if none does.
+/// The box around all cells that differ; `None` if there are none.
 fn changed_cells(before: &Chunk, after: &Chunk) -> Option<[RangeInclusive<usize>; 3]> {
     let (mut old, mut new) = ([BlockId::AIR; CHUNK_VOLUME], [BlockId::AIR; CHUNK_VOLUME]);
     before.copy_into(&mut old);
@@ -264,7 +264,7 @@ fn changed_cells(before: &Chunk, after: &Chunk) -> Option<[RangeInclusive<usize>
     (low[0] != usize::MAX).then(|| [0, 1, 2].map(|axis| low[axis]..=high[axis]))
 }
 
-/// The chunks, as offsets along one axis, whose own blocks or borders hold some of these cells.
+/// The chunks that contain or border on some of these cells, as offsets along one axis.
 fn touched_offsets(cells: RangeInclusive<usize>) -> RangeInclusive<i64> {
     -i64::from(*cells.start() == 0)..=i64::from(*cells.end() == CHUNK_SIZE - 1)
 }
@@ -298,7 +298,7 @@ mod tests {
         queue
     }
 
-    /// Begins and finishes everything that waits; what it did.
+    /// Begins and finishes everything that waits. Returns the chunks that were meshed.
     fn settle(queue: &mut MeshQueue) -> BTreeSet<(ColumnKey, i64)> {
         let mut done = BTreeSet::new();
         loop {

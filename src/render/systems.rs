@@ -1,4 +1,4 @@
-//! Each frame: what changed is queued, meshes are begun, and shown.
+//! The systems that queue, make and show meshes in each frame.
 
 use super::looks::BlockLooks;
 use super::queue::{ColumnKey, MeshQueue};
@@ -12,17 +12,17 @@ use bevy::tasks::futures::check_ready;
 use bevy::tasks::{AsyncComputeTaskPool, Task, TaskPool};
 use std::sync::Arc;
 
-/// Columns that are looked through in one frame at most: most of their chunks need no mesh, but that has to be found
-/// out.
+/// The number of columns that are checked in one frame, at most. Most of their chunks need no mesh, but finding that out
+/// takes time.
 const COLUMNS_A_FRAME: usize = 128;
-/// Meshes in the making at a time, at most.
+/// The number of meshes that are made at a time, at most.
 const TASKS: usize = 256;
-/// Finished meshes that are shown in one frame at most.
+/// The number of finished meshes that are shown in one frame, at most.
 const MESHES_A_FRAME: usize = 128;
 
 #[derive(Resource)]
 pub(super) struct ChunkMesher {
-    /// The names of those that get meshes; `None` for all.
+    /// The names of the dimensions that get meshes; `None` for all.
     dimensions: Option<Vec<String>>,
     pub queue: MeshQueue,
     /// Meshes in the making, by column and height.
@@ -41,7 +41,7 @@ fn with_id<'a>(dimensions: &'a Dimensions, id: DimensionId) -> Option<&'a Dimens
     dimensions.iter().find(|(_, open)| open.id == id).map(|(dimension, _)| dimension)
 }
 
-/// From where the main world is looked at.
+/// The points from which the main world is seen.
 #[derive(SystemParam)]
 pub(super) struct Eyes<'w, 's> {
     eyes: Query<
@@ -54,7 +54,7 @@ pub(super) struct Eyes<'w, 's> {
 }
 
 impl Eyes<'_, '_> {
-    /// Tells how far a column is from the nearest of them, squared.
+    /// Returns a function for the squared distance of a column from the nearest of them.
     pub fn distance(&self) -> impl Fn(ColumnPos) -> u128 + use<> {
         let column = |(position, transform): (Option<&Position>, Option<&GlobalTransform>)| match (position, transform)
         {
@@ -83,7 +83,7 @@ pub(super) fn hear(
         wanted.as_ref().is_none_or(|wanted| name().is_some_and(|name| wanted.iter().any(|it| it == name)))
     };
     for &ColumnChanged { dimension, column: position, ref change } in changed.read() {
-        // What is published now counts: newer changes may have come since.
+        // The published state counts, since newer changes may have come since.
         let Some(column) = published.column(dimension, position) else {
             queue.unload((dimension, position)).for_each(|entity| commands.entity(entity).try_despawn());
             continue;
@@ -111,7 +111,7 @@ pub(super) fn apply(
     let ChunkMesher { queue, running, .. } = &mut *mesher;
     show_finished(running, MESHES_A_FRAME, |(key, y), mesh| {
         queue.finish(key, y, |before| {
-            // The game may have despawned it.
+            // The game may have despawned the entity.
             let before = before.filter(|entity| commands.get_entity(*entity).is_ok());
             let Some(mesh) = mesh else {
                 before.into_iter().for_each(|entity| commands.entity(entity).try_despawn());
@@ -133,7 +133,7 @@ pub(super) fn apply(
     });
 }
 
-/// Takes out what is finished, until `budget` is spent by what `show` says that each takes of it.
+/// Removes finished tasks until `budget` is used up by the costs that `show` returns.
 pub(super) fn show_finished<Key: Copy, Made>(
     running: &mut Vec<(Key, Task<Made>)>,
     budget: usize,

@@ -1,4 +1,4 @@
-//! Arenas in the main world: an entity each.
+//! Arenas in the main world: an entity for each.
 
 use crate::coordinator::{Arena, ArenaStatus};
 use bevy::prelude::*;
@@ -7,7 +7,7 @@ pub(super) fn build(app: &mut App) {
     app.register_type::<ArenaStatus>();
 }
 
-/// Takes in how an arena is; without a status it is gone.
+/// Applies the status of an arena; without a status the arena is gone.
 pub(super) fn apply(world: &mut World, arena: Arena, status: Option<ArenaStatus>) {
     let mut known = world.query::<(Entity, &Arena)>();
     let known = known.iter(world).find(|(_, known)| known.name == arena.name).map(|(entity, _)| entity);

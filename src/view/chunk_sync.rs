@@ -1,4 +1,4 @@
-//! Keeps multiplayer clients up to date: [`ChunkSyncPeer`] on the server, [`ChunkSyncClient`] on the client.
+//! Chunk sync for multiplayer clients: [`ChunkSyncPeer`] on the server, [`ChunkSyncClient`] on the client.
 
 mod client;
 mod peer;

@@ -1,4 +1,4 @@
-//! Dimensions, as a game spawns them.
+//! Dimensions and their components in the main world.
 
 use super::expected_plugin::expect_plugin_hook;
 use crate::coordinator::{DimensionClock, DimensionGeneration, DimensionSpec, MainLink, requests};
@@ -10,16 +10,16 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A dimension of the world: spawn it in the main world, and columns around its [`Viewer`](crate::simulation::Viewer)s
+/// A dimension of the world. Spawn it in the main world, and columns around its [`Viewer`](crate::simulation::Viewer)s
 /// are generated, loaded, simulated and saved.
 ///
-/// Despawning it saves and closes it while the app runs; [`DimensionClosed`](super::DimensionClosed) tells when that is
-/// done, and spawning a dimension of the same name, in the same frame already, goes on with it. [`RemoveDimension`]
-/// erases what is stored of it too. A [`DimensionClock`] beside it changes how its time passes, a
-/// [`DimensionGeneration`] how its ground is generated.
+/// Despawning it saves and closes the dimension while the app runs; [`DimensionClosed`](super::DimensionClosed) reports
+/// the end. Spawning a dimension of the same name continues it, even in the same frame. [`RemoveDimension`] also erases its
+/// stored data. A [`DimensionClock`] on the same entity controls how its time passes, and a [`DimensionGeneration`] how its
+/// columns are generated.
 ///
-/// Its entity gets a [`DimensionOpen`] once it is open; [`DimensionFailed`](super::DimensionFailed) tells if it cannot
-/// be.
+/// Its entity gets a [`DimensionOpen`] once it is open; [`DimensionFailed`](super::DimensionFailed) reports that it cannot
+/// be opened.
 #[derive(Component, Clone)]
 #[component(on_insert = expect_plugin_hook)]
 pub struct Dimension {
@@ -29,31 +29,31 @@ pub struct Dimension {
 }
 
 impl Dimension {
-    /// The heights of a dimension that says nothing else, in blocks.
+    /// The default height range, in blocks.
     pub const DEFAULT_HEIGHTS: Range<i64> = -64..320;
 
-    /// A dimension that the store knows by `name`, with ground made by `generator`.
+    /// A dimension with a name in the store, and a generator for its columns.
     pub fn new(name: impl Into<String>, generator: impl Generator) -> Self {
         Self { name: name.into(), heights: Self::DEFAULT_HEIGHTS, generator: Arc::new(generator) }
     }
 
-    /// The same dimension with other heights, in blocks; up to all of `i64`.
+    /// Sets the height range, in blocks; up to all of `i64`.
     ///
-    /// Up to 16,384 blocks, all of a column is generated, stored and loaded together. A dimension with more is *sparse*,
-    /// and stays so if it gets less later: of each column only the chunks within the vertical radius of a
-    /// [`Viewer`](crate::simulation::Viewer) are generated and loaded. A block that is not loaded is an error for whoever
-    /// asks for it in a region. Entities are loaded with their column at any height.
+    /// Up to 16,384 blocks, whole columns are generated, stored and loaded. A taller dimension is *sparse*, and remains so if
+    /// its height is reduced later: of each column only the chunks within the vertical radius of a
+    /// [`Viewer`](crate::simulation::Viewer) are generated and loaded. Accessing a block that is not loaded is an error in a
+    /// region. Entities are loaded with their column at any height.
     pub fn with_height(mut self, heights: Range<i64>) -> Self {
         self.heights = heights;
         self
     }
 
-    /// Its name.
+    /// The name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its heights, in blocks.
+    /// The height range, in blocks.
     pub fn heights(&self) -> Range<i64> {
         self.heights.clone()
     }
@@ -65,24 +65,24 @@ impl fmt::Debug for Dimension {
     }
 }
 
-/// Closes a dimension, and erases all that is stored of it: blocks, entities, everything. A
-/// [`DimensionRemoved`](super::DimensionRemoved) tells when that is done; in lockstep it is done within an update. The
-/// number of a removed dimension is never given again.
+/// Closes a dimension, and erases everything that is stored of it, blocks and entities included. A
+/// [`DimensionRemoved`](super::DimensionRemoved) reports the end; in lockstep it comes within one update. The number of a
+/// removed dimension is never reused.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemoveDimension {
     /// The dimension's entity.
     pub dimension: Entity,
 }
 
-/// A dimension that is open.
+/// Marks a dimension that is open.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DimensionOpen {
-    /// Its number in the world.
+    /// The number of the dimension in the world.
     pub id: DimensionId,
 }
 
-/// New dimensions with the name, or on the entity, of one that goes in the same frame: they are opened after all that
-/// was sent to the old one, and after its end.
+/// New dimensions with the name or the entity of one that closes in the same frame. They are opened after the old one has
+/// received everything that was sent to it and has closed.
 #[derive(Resource, Default)]
 pub(super) struct Reopening(pub Vec<DimensionSpec>);
 
@@ -114,7 +114,7 @@ pub(super) fn open(
             clock: clock.copied(),
             generation: generation.copied(),
         };
-        // The end of the old one is told by the entity, which may be the new one's too.
+        // The end of the old dimension is reported on the entity, which may also be the new one's.
         match going.contains(&entity) || going_names.contains(name) {
             true => reopening.0.push(spec),
             false => link.request(requests::open_dimension, spec),

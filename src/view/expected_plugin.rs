@@ -1,14 +1,14 @@
-//! An app that uses this crate without [`TerranePlugin`](crate::plugin::TerranePlugin) is told so.
+//! Reports an app that uses this crate without [`TerranePlugin`](crate::plugin::TerranePlugin).
 
 use super::PublishedColumns;
 use bevy::ecs::{lifecycle::HookContext, world::DeferredWorld};
 use bevy::prelude::*;
 
-/// Whether the plugin is there will be checked, or was.
+/// Marks that the check for the plugin is scheduled or done.
 #[derive(Resource)]
 struct Expected;
 
-/// Complains at the app's first update if the plugin is not there by then.
+/// Logs an error at the app's first update if the plugin is missing by then.
 pub(crate) fn expect_plugin(world: &mut World) {
     if world.contains_resource::<PublishedColumns>() || world.contains_resource::<Expected>() {
         return;
@@ -19,7 +19,7 @@ pub(crate) fn expect_plugin(world: &mut World) {
     }
 }
 
-/// As [`expect_plugin`], for what is spawned.
+/// The same as [`expect_plugin`], as a hook for spawned components.
 pub(super) fn expect_plugin_hook(mut world: DeferredWorld, _: HookContext) {
     if !world.contains_resource::<PublishedColumns>() {
         world.commands().queue(expect_plugin);

@@ -1,4 +1,4 @@
-//! What generated columns look like from afar, in the main world.
+//! Summaries of generated columns in the main world.
 
 use super::Dimension;
 use super::jobs::JobIndex;
@@ -12,9 +12,9 @@ use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// A listener is told what a column looks like, which replaces what it was told before, or that what it knows of the column does
-/// not hold any more: it is too far away, the listener is in another dimension, or the dimension closes. Of a column that
-/// changed just beyond the radius it is told so too. A listener that is despawned is not told.
+/// A listener receives the summary of a column, which replaces an older one, or loses the column: it is too far away, the
+/// listener is in another dimension, or the dimension closes. A column that changed just beyond the radius is lost too. A
+/// despawned listener gets no messages.
 #[derive(Message, Clone, Debug)]
 pub struct FarColumnChanged {
     /// The entity with the [`FarView`].
@@ -23,13 +23,13 @@ pub struct FarColumnChanged {
     pub dimension: DimensionId,
     /// The column.
     pub column: ColumnPos,
-    /// What it looks like; `None` if it is gone.
+    /// The summary; `None` if the column is gone.
     pub summary: Option<Arc<ColumnSummary>>,
-    /// What it took of the listener's cap, in bytes.
+    /// The number of bytes that the message used of the listener's cap.
     pub bytes: u64,
 }
 
-/// What each listener knows now.
+/// The present columns of each listener.
 #[derive(Resource, Debug, Default)]
 pub struct FarColumns {
     listeners: BTreeMap<Entity, Known>,
@@ -38,29 +38,29 @@ pub struct FarColumns {
 #[derive(Debug)]
 struct Known {
     job: JobId,
-    /// What it wants, and where it is.
+    /// The settings and the position that were sent last.
     sent: (FarView, Option<(Entity, ColumnPos)>),
     columns: FxHashMap<(DimensionId, ColumnPos), Arc<ColumnSummary>>,
 }
 
 impl FarColumns {
-    /// What the listener with this entity knows of a column.
+    /// The summary of a column that the listener with this entity has.
     pub fn column(&self, listener: Entity, dimension: DimensionId, column: ColumnPos) -> Option<&Arc<ColumnSummary>> {
         self.listeners.get(&listener)?.columns.get(&(dimension, column))
     }
 
-    /// All that the listener with this entity knows, in no particular order.
+    /// All summaries that the listener with this entity has, in no particular order.
     pub fn iter(&self, listener: Entity) -> impl Iterator<Item = (DimensionId, ColumnPos, &Arc<ColumnSummary>)> {
         let columns = self.listeners.get(&listener).into_iter().flat_map(|known| &known.columns);
         columns.map(|((dimension, column), summary)| (*dimension, *column, summary))
     }
 
-    /// How many columns the listener with this entity knows.
+    /// The number of columns that the listener with this entity has.
     pub fn len(&self, listener: Entity) -> usize {
         self.listeners.get(&listener).map_or(0, |known| known.columns.len())
     }
 
-    /// Whether the listener with this entity knows nothing.
+    /// Returns `true` if the listener with this entity has no columns.
     pub fn is_empty(&self, listener: Entity) -> bool {
         self.len(listener) == 0
     }
@@ -121,7 +121,7 @@ pub(super) fn send_far_views(
 }
 
 impl FarColumns {
-    /// Takes in what one listener is told, and appends what became of its columns.
+    /// Applies one update of a listener, and appends the changes of its columns.
     fn take(
         &mut self,
         listener: Entity,
@@ -142,7 +142,7 @@ impl FarColumns {
             FarNews::AllGone => {
                 let all = known.columns.extract_if(|(of, _), _| *of == dimension).map(|((_, column), _)| column);
                 let mut all: Vec<_> = all.collect();
-                // Not in the order of a hash map.
+                // So that the order does not depend on a hash map.
                 all.sort_unstable();
                 told.extend(all.into_iter().map(gone));
             }
@@ -150,7 +150,7 @@ impl FarColumns {
     }
 }
 
-/// Takes in what listeners are told, and says so: then they are told more.
+/// Applies the updates of listeners, and confirms them, so that more are sent.
 pub(super) fn apply(world: &mut World, updates: &mut VecDeque<(JobId, DimensionId, FarNews)>) {
     if updates.is_empty() {
         return;

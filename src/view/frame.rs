@@ -1,10 +1,10 @@
-//! The frame of the main world: how long it takes, the coordinator's pass in lockstep, and the end of the app.
+//! The frame of the main world: its duration, the coordinator's pass in lockstep, and the end of the app.
 
 use crate::coordinator::{CoordinatorHandle, MainLink};
 use bevy::prelude::*;
 use std::time::Instant;
 
-/// When the main world's frame began.
+/// When the current frame of the main world began.
 #[derive(Resource, Default)]
 pub(super) struct FrameBegan(Option<Instant>);
 
@@ -27,7 +27,7 @@ pub(super) fn update_lockstep(world: &mut World) {
     world.resource_mut::<CoordinatorHandle>().update_inline();
 }
 
-/// The process may end right after the app: everything is saved before.
+/// Saves everything at the end of the app, since the process may end right after it.
 pub(super) fn end_with_app(world: &mut World) {
     if !world.resource::<Messages<AppExit>>().is_empty() {
         world.resource_mut::<CoordinatorHandle>().shut_down();

@@ -1,4 +1,4 @@
-//! Jobs in the main world: an entity for each, with orders for it and news of its end.
+//! Jobs in the main world: an entity, orders and results for each.
 
 use super::Dimension;
 use crate::coordinator::{
@@ -12,35 +12,35 @@ use std::sync::Arc;
 /// An order for one [`Job`].
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ControlJob {
-    /// Its entity.
+    /// The entity of the job.
     pub entity: Entity,
-    /// What it is to do.
+    /// The order.
     pub order: JobOrder,
 }
 
-/// A job has come to its end: a message, and an event that is triggered on the job's entity.
+/// A job has ended: a message, and an event that is triggered on the job's entity.
 #[derive(Message, EntityEvent, Clone, Debug)]
 pub struct JobEnded {
-    /// Its entity, if nobody despawned it. That of a capture or a restore is despawned after this frame's observers have run.
+    /// The job's entity, unless it was despawned. It is despawned when this frame's observers of a capture or a restore have run.
     pub entity: Entity,
     /// The job.
     pub job: Job,
-    /// How far it came.
+    /// The last progress.
     pub progress: JobProgress,
     /// The outcome of a capture or a restore, column by column, with the captured snapshot.
     pub outcome: Arc<JobOutcome>,
 }
 
-/// The entity of each job, until it has come to its end.
+/// The entity of each job that has not ended.
 #[derive(Resource, Default)]
 pub(super) struct JobIndex {
     jobs: FxHashMap<JobId, (Entity, JobKind)>,
-    /// Jobs that an entity may not be any more.
+    /// Jobs whose entities may have lost them.
     dropped: Vec<JobId>,
 }
 
 impl JobIndex {
-    /// A job begins on this entity.
+    /// Notes that a job begins on this entity.
     pub fn begin(&mut self, id: JobId, entity: Entity, kind: JobKind) -> Job {
         self.jobs.insert(id, (entity, kind));
         Job { id, kind }
@@ -50,12 +50,12 @@ impl JobIndex {
         self.jobs.get(&id).map(|(entity, _)| *entity)
     }
 
-    /// Whether the entity is a pre-generation.
+    /// Returns `true` if the entity is a pre-generation.
     pub fn is_pregeneration(&self, entity: Entity) -> bool {
         self.jobs.values().any(|(of, kind)| *of == entity && matches!(kind, JobKind::Pregeneration(_)))
     }
 
-    /// The job that this entity is.
+    /// The job of this entity.
     fn of(&self, entity: Entity) -> Option<JobId> {
         self.jobs.iter().find(|(_, (of, _))| *of == entity).map(|(id, _)| *id)
     }
@@ -75,7 +75,7 @@ fn note_dropped(dropped: On<Discard, Job>, jobs: Query<&Job>, mut index: ResMut<
     }
 }
 
-/// Begins pre-generations that were spawned, cancels jobs whose entities were despawned, and sends orders. A pre-generation that is
+/// Begins spawned pre-generations, cancels jobs whose entities were despawned, and sends orders. A pre-generation that is
 /// despawned in the same frame as its dimension is not cancelled.
 pub(super) fn send(
     jobs: Res<Jobs>,
@@ -104,7 +104,7 @@ pub(super) fn send(
         }
     }
     for (entity, order) in &spawned {
-        // One that came with its job is that.
+        // The entity was spawned for a job that runs already.
         if known.get(entity).is_ok_and(|job| job.kind == JobKind::Pregeneration(*order)) {
             continue;
         }
@@ -120,27 +120,27 @@ pub(super) fn send(
     }
 }
 
-/// Takes in how far a job is.
+/// Applies the status of a job.
 pub(super) fn apply(world: &mut World, status: JobStatus) {
     let JobStatus { job, progress, outcome } = status;
     let known = world.resource::<JobIndex>().entity(job.id);
     let entity = match (known, job.kind) {
         (Some(entity), _) => entity,
-        // It goes with its dimension.
+        // The job ends with its dimension.
         (None, JobKind::Pregeneration(order)) if world.get::<Dimension>(order.dimension).is_none() => return,
         (None, JobKind::Pregeneration(order)) => world.spawn((job, order)).id(),
         (None, JobKind::FarView) => return,
         (None, JobKind::Capture { .. } | JobKind::Restore { .. }) => world.spawn(job).id(),
     };
     world.resource_mut::<JobIndex>().begin(job.id, entity, job.kind);
-    // It may be another one meanwhile.
+    // The entity may have another job by now.
     let is_its = |entity: &EntityWorldMut| entity.get::<Job>().is_some_and(|current| current.id == job.id);
     if let Some(mut entity) = world.get_entity_mut(entity).ok().filter(is_its) {
         entity.insert(progress.clone());
         if let JobKind::Pregeneration(order) = job.kind
             && entity.get::<Job>() != Some(&job)
         {
-            // Its dimension was opened again with another entity.
+            // Its dimension was opened again on another entity.
             entity.insert((job, order));
         }
     }
@@ -158,7 +158,7 @@ pub(super) fn apply(world: &mut World, status: JobStatus) {
     }
 }
 
-/// The pre-generations of a dimension that was closed wait for it, or are gone with its entity.
+/// Removes the pre-generations of a closed dimension whose entity is gone; others wait for it to open again.
 pub(super) fn close(world: &mut World, closed: &DimensionClosed) {
     if world.get::<Dimension>(closed.entity).is_some() {
         return;

@@ -6,18 +6,18 @@ use rustc_hash::FxHashMap;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// The image of an entity that lives in a region: one in the main world for each, read-only.
+/// The image of an entity that lives in a region. The main world has one for each such entity, and it is read-only.
 ///
 /// It has the mirrored components and the [`Position`] of the newest tick; writing to them changes nothing in the
-/// region. A mirrored component that the entity lost stays on the mirror as it was last. It is there while its entity goes
-/// from one region to another, and is gone when the entity is left to the store.
+/// region. If the entity loses a mirrored component, the mirror keeps its last value. The mirror stays while its entity
+/// crosses from one region to another, and is despawned when the entity is unloaded.
 #[derive(Component, Clone, Copy, Debug, PartialEq)]
 pub struct Mirror {
     /// The stable id of the entity.
     pub id: Uuid,
-    /// Where it was at the update before, and the dimension's clock there.
+    /// The position at the previous update, and the dimension's clock at that time.
     pub previous: (Position, Duration),
-    /// Where it is, and the dimension's clock there.
+    /// The present position, and the dimension's clock at that time.
     pub current: (Position, Duration),
 }
 
@@ -33,12 +33,12 @@ impl MirrorIndex {
         self.entities.get(&id).copied()
     }
 
-    /// How many mirrors there are.
+    /// The number of mirrors.
     pub fn len(&self) -> usize {
         self.entities.len()
     }
 
-    /// Whether there is no mirror.
+    /// Returns `true` if there is no mirror.
     pub fn is_empty(&self) -> bool {
         self.entities.is_empty()
     }

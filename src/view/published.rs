@@ -1,4 +1,4 @@
-//! The columns that are published: what the main world sees of blocks.
+//! The published columns: the blocks that the main world sees.
 
 use super::DimensionOpen;
 use crate::block::BlockId;
@@ -8,7 +8,7 @@ use bevy::ecs::system::SystemParam;
 use bevy::prelude::*;
 use rustc_hash::FxHashMap;
 
-/// The columns as the regions published them last. Their chunks are shared with the regions until one side changes
+/// The columns as the regions published them last. Their chunks are shared with the regions until either side changes
 /// them.
 #[derive(Resource, Debug, Default)]
 pub struct PublishedColumns {
@@ -26,18 +26,18 @@ impl PublishedColumns {
         self.columns.iter().map(|((dimension, _), column)| (*dimension, column))
     }
 
-    /// How many columns are published.
+    /// The number of published columns.
     pub fn len(&self) -> usize {
         self.columns.len()
     }
 
-    /// Whether no column is published.
+    /// Returns `true` if no column is published.
     pub fn is_empty(&self) -> bool {
         self.columns.is_empty()
     }
 }
 
-/// Reads blocks in the main world, as they were published last. It never waits for a region.
+/// Reads published blocks in the main world. It never waits for a region.
 ///
 /// ```
 /// use bevy_terrane::prelude::*;
@@ -60,13 +60,13 @@ pub struct PublishedBlocks<'w, 's> {
 }
 
 impl PublishedBlocks<'_, '_> {
-    /// The block at `position` in the dimension with this entity; `None` where nothing is loaded.
+    /// The block at `position` in the dimension with this entity; `None` if it is not loaded.
     pub fn block(&self, dimension: Entity, position: BlockPos) -> Option<BlockId> {
         let column = self.column(dimension, position.column())?;
         column.is_loaded(position.chunk().y).then(|| column.block(position))
     }
 
-    /// The highest block at `x`, `z` that is not air; `None` where nothing is loaded.
+    /// The highest block at `x`, `z` that is not air; `None` if the column is not loaded.
     pub fn surface(&self, dimension: Entity, x: i64, z: i64) -> Option<BlockPos> {
         let place = BlockPos::new(x, 0, z);
         let [in_x, _, in_z] = place.in_chunk();
@@ -81,28 +81,27 @@ impl PublishedBlocks<'_, '_> {
     }
 }
 
-/// Something of a published column is another than before. [`PublishedColumns`] has what is there
-/// now, which may be newer than what is told here.
+/// A published column has changed. [`PublishedColumns`] has its present state, which may be newer than this message.
 #[derive(Message, Clone, Debug)]
 pub struct ColumnChanged {
-    /// Its dimension.
+    /// The column's dimension.
     pub dimension: DimensionId,
     /// The column.
     pub column: ColumnPos,
-    /// What became of it.
+    /// The change.
     pub change: ColumnChange,
 }
 
-/// What became of a column in the main world.
+/// A change of a column in the main world.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ColumnChange {
-    /// It can be read.
+    /// The column was loaded.
     Loaded,
-    /// Its chunk at this height is another one.
+    /// The chunk at this height changed.
     Chunk(i64),
-    /// In a sparse dimension: it can be read, or cannot be read any more, at these chunk heights;
-    /// [`Column::is_loaded`](crate::chunk::Column::is_loaded) tells them apart.
+    /// In a sparse dimension: the chunks at these heights were loaded or unloaded;
+    /// [`Column::is_loaded`](crate::chunk::Column::is_loaded) tells which.
     Heights(HeightSet),
-    /// It cannot be read any more.
+    /// The column was unloaded.
     Unloaded,
 }

@@ -1,4 +1,4 @@
-//! What was published, applied a part a frame.
+//! Applies the published state, a part in each frame.
 
 use super::far_view;
 use super::{
@@ -10,7 +10,7 @@ use bevy::platform::cell::SyncCell;
 use bevy::prelude::*;
 use std::mem;
 
-/// Columns and chunks that are applied in one frame at most; the rest waits for the next.
+/// The maximum number of columns and chunks that are applied in one frame; the rest waits for the next.
 const MAX_A_FRAME: usize = 1_024;
 
 pub(super) fn receive(world: &mut World) {
@@ -29,7 +29,7 @@ fn apply(world: &mut World, backlog: &mut Published) {
     if let Some(payload) = backlog.panic.take() {
         std::panic::resume_unwind(SyncCell::to_inner(payload));
     }
-    // Before a dimension is told to be closed, and they with it.
+    // Before a dimension and its jobs are reported as closed.
     for status in mem::take(&mut backlog.jobs).into_values() {
         jobs::apply(world, status);
     }
@@ -38,7 +38,7 @@ fn apply(world: &mut World, backlog: &mut Published) {
     }
     mem::take(&mut backlog.events).into_iter().for_each(|event| tell(world, event));
     for letter in mem::take(&mut backlog.letters) {
-        // None to an entity goes to the main world.
+        // A letter without an entity goes to the main world.
         letter.hand_over(world, None);
     }
     let dropped = mem::take(&mut backlog.dropped_events);
@@ -78,7 +78,7 @@ fn apply_columns(world: &mut World, backlog: &mut Published) {
         };
         world.write_message(ColumnChanged { dimension, column, change });
     }
-    // A chunk's column comes first.
+    // Columns are applied before their chunks.
     while budget > 0
         && let Some(((dimension, chunk), blocks)) = backlog.chunks.pop_first()
     {
@@ -123,17 +123,17 @@ fn apply_mirror(world: &mut World, MirrorUpdate { id, position, components, .. }
     }
 }
 
-/// An event becomes a message; a dimension that is open says so on its entity too.
+/// Turns an event into a message; an opened dimension is also marked on its entity.
 fn tell(world: &mut World, event: WorldEvent) {
     match &event {
         WorldEvent::DimensionOpened(opened) => {
             if let Ok(mut dimension) = world.get_entity_mut(opened.entity) {
-                // It may have had another one: what was said of that is said again.
+                // The entity may have had another dimension. A new component makes its viewers send their places again.
                 dimension.remove::<DimensionOpen>().insert(DimensionOpen { id: opened.dimension });
             }
         }
         WorldEvent::DimensionClosed(closed) => {
-            // The entity may have got another one meanwhile.
+            // The entity may have another dimension by now.
             if let Ok(mut dimension) = world.get_entity_mut(closed.entity)
                 && dimension.get::<DimensionOpen>().is_some_and(|open| open.id == closed.dimension)
             {

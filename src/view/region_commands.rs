@@ -1,4 +1,4 @@
-//! What the main world sends to regions: messages, closures, entities.
+//! Messages, closures and entities from the main world to regions.
 
 use crate::coordinator::{MainLink, requests};
 use crate::simulation::{Address, Letter, LetterSender, Position, RegionInfo, RegionMessage, Undeliverable, schedule};
@@ -8,18 +8,18 @@ use std::mem;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// What the main world can send to regions: the same as they send to each other with
+/// Commands of the main world to regions: the same as regions send to each other with
 /// [`Post`](crate::simulation::Post), and entities to spawn and despawn.
 ///
-/// It is sent at the end of the frame, in the order of the calls, and delivered before the next tick of whoever owns the
-/// target then. A place is loaded if it is not; what waits for its place when the app ends is dropped. Nothing of it is
-/// stored while it is on its way: a crash loses it.
+/// Commands are sent at the end of the frame, in the order of the calls, and delivered before the next tick of the region
+/// that owns the target at that time. A place is loaded if necessary; commands that still wait for their place when the app
+/// ends are dropped. Nothing is stored in transit, so a crash loses it.
 ///
-/// What was handed over in a tick that panics comes back, or is reported, as
-/// [`Undeliverable::Halted`](crate::simulation::Undeliverable::Halted); edits of that tick as
-/// [`BlockRefused`](super::BlockRefused). What still waited in the region waits for its restart.
+/// Commands that were delivered for a tick that panics come back, or are reported, as
+/// [`Undeliverable::Halted`](crate::simulation::Undeliverable::Halted), and edits of that tick as
+/// [`BlockRefused`](super::BlockRefused). Commands still waiting in the region wait for its restart.
 ///
-/// What exceeds [`LetterLimits`](crate::plugin::LetterLimits) comes back or is reported as
+/// Commands beyond the [`LetterLimits`](crate::plugin::LetterLimits) come back or are reported as
 /// [`Undeliverable::TooManyLetters`](crate::simulation::Undeliverable::TooManyLetters).
 pub trait RegionCommands {
     /// Runs `run` once in the region world that owns `block`.
@@ -32,8 +32,8 @@ pub trait RegionCommands {
         self.run_in_region_after(dimension, block, 0, run)
     }
 
-    /// Runs `run` once in the region world that owns `block` then, `delay` of its ticks after its next one. If the place
-    /// is unloaded meanwhile, it is dropped, and a [`LetterLost`](super::LetterLost) says so.
+    /// Runs `run` once in the region world that then owns `block`, `delay` of its ticks after its next one. If the place
+    /// is unloaded meanwhile, the closure is dropped and reported by a [`LetterLost`](super::LetterLost).
     fn run_in_region_after(
         &mut self,
         dimension: Entity,
@@ -42,8 +42,8 @@ pub trait RegionCommands {
         run: impl FnOnce(&mut World) + Send + 'static,
     ) -> &mut Self;
 
-    /// Runs `run` on the entity with this stable id, in whatever region it is, `delay` of its ticks after the next one.
-    /// If it is gone or not loaded then, `retired` runs in the main world instead.
+    /// Runs `run` on the entity with this stable id, in its present region, `delay` ticks of that after the next one.
+    /// If the entity is gone or not loaded then, `retired` runs in the main world instead.
     fn run_on_region_entity(
         &mut self,
         id: Uuid,
@@ -58,11 +58,11 @@ pub trait RegionCommands {
     /// Sends a message to an entity by its stable id.
     fn send_to_entity<M: RegionMessage>(&mut self, id: Uuid, message: M) -> &mut Self;
 
-    /// Sends a message to each region of a dimension, or of all.
+    /// Sends a message to each region of a dimension, or of all dimensions.
     fn send_to_regions<M: RegionMessage>(&mut self, only: Option<DimensionId>, message: M) -> &mut Self;
 
-    /// Schedules a [`BlockTick`](crate::simulation::BlockTick) of `kind` for a block, so many ticks after its region has
-    /// heard of it. It is stored with the block's chunk.
+    /// Schedules a [`BlockTick`](crate::simulation::BlockTick) of `kind` for a block, `delay` ticks after its region
+    /// receives the command. The block tick is stored with the block's chunk.
     fn schedule_block_tick(
         &mut self,
         dimension: Entity,
@@ -74,8 +74,8 @@ pub trait RegionCommands {
         self.run_in_region(dimension, block, move |region: &mut World| schedule(region, block, kind, delay))
     }
 
-    /// Spawns an entity in the middle of the floor of `block`. A [`StableId`](crate::simulation::StableId) in the bundle
-    /// says what it can be found by.
+    /// Spawns an entity in the middle of the floor of `block`. Add a [`StableId`](crate::simulation::StableId) to the bundle
+    /// to find the entity again.
     fn spawn_in_region(&mut self, dimension: Entity, block: BlockPos, bundle: impl Bundle) -> &mut Self {
         self.run_in_region(dimension, block, move |region: &mut World| {
             let dimension = region.resource::<RegionInfo>().dimension;
@@ -83,8 +83,8 @@ pub trait RegionCommands {
         })
     }
 
-    /// Despawns the entity with this stable id, with its children, in whatever region it is. If there is none, nothing
-    /// happens.
+    /// Despawns the entity with this stable id and its children, in its present region. Does nothing if there is no such
+    /// entity.
     fn despawn_in_region(&mut self, id: Uuid) -> &mut Self {
         self.run_on_region_entity(id, 0, |entity| entity.despawn(), |_, _| {})
     }
@@ -127,7 +127,7 @@ impl RegionCommands for Commands<'_, '_> {
     }
 }
 
-/// The coordinator knows the dimension's number and puts it in.
+/// An address without a dimension: the coordinator knows its number and fills it in.
 fn to_place(block: BlockPos) -> Address {
     Address::Place(DimensionId(0), block)
 }
@@ -141,8 +141,8 @@ fn post<'a, 'w, 's>(
     commands
 }
 
-/// What is sent to regions at the end of the frame, after the frame's new dimensions; with the dimension's entity and the block
-/// if it goes to a place.
+/// Letters that are sent to regions at the end of the frame, after the frame's new dimensions; with the dimension's entity and
+/// the block if they go to a place.
 #[derive(Resource, Default)]
 pub(super) struct Outgoing(Vec<(Option<(Entity, BlockPos)>, Letter)>);
 

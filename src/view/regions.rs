@@ -1,4 +1,4 @@
-//! What the main world knows of regions.
+//! The main world's view of regions.
 
 use super::{DimensionOpen, WorldStatistics};
 use crate::coordinator::RegionStatistics;
@@ -7,10 +7,10 @@ use crate::space::{BlockPos, DimensionId};
 use bevy::ecs::system::SystemParam;
 use bevy::prelude::*;
 
-/// What the main world knows of all regions: as the coordinator published it last, four times a second.
+/// The state of all regions as the coordinator published it last, four times a second.
 ///
-/// Regions tick on while this is read, and what lies beside a ticking region may belong to a transient one for the
-/// moment. To ask the region that owns a place then and there, send it a message or a closure.
+/// Regions tick on while this is read, and sections beside a ticking region may belong to a transient region for the
+/// moment. To reach the region that owns a place at that very time, send it a message or a closure.
 ///
 /// ```
 /// use bevy_terrane::prelude::*;

@@ -1,4 +1,4 @@
-//! What the main world asks of the simulation.
+//! Requests of the main world to the simulation.
 
 use super::dimension::Reopening;
 use super::{
@@ -95,7 +95,7 @@ pub(super) fn send_closings(
     reopening.0.drain(..).for_each(|spec| link.request(requests::open_dimension, spec));
 }
 
-/// What is published goes along: the store may not have it yet.
+/// Sends the questions together with the published chunks, since the store may not have those yet.
 pub(super) fn send_questions(
     link: Res<MainLink>,
     mut asks: MessageReader<AskOpacity>,

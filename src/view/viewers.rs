@@ -1,4 +1,4 @@
-//! Where the viewers of the main world are.
+//! The positions of the main world's viewers.
 
 use super::{Dimension, DimensionOpen, Mirror};
 use crate::coordinator::{MainLink, requests};
@@ -8,7 +8,7 @@ use bevy::ecs::query::QueryData;
 use bevy::prelude::*;
 use rustc_hash::FxHashMap;
 
-/// Where an entity of the main world is, by its position or else by its transform.
+/// The place of an entity of the main world, from its position or else its transform.
 #[derive(QueryData)]
 pub(super) struct Place {
     position: Option<&'static Position>,
@@ -18,14 +18,14 @@ pub(super) struct Place {
 }
 
 impl PlaceItem<'_, '_> {
-    /// In which dimension it is, if it has a position, which says so.
+    /// The entity's dimension, if it has a position, which names it.
     pub fn dimension(&self) -> Option<DimensionId> {
         self.position.map(|position| position.dimension)
     }
 
     pub fn position(&self) -> Option<Position> {
         let translation = match (self.is_child, self.transform, self.global) {
-            // A root's own transform is this frame's; its global one may be the last frame's.
+            // A root's own transform is current; its global transform may be the last frame's.
             (false, Some(transform), _) | (true, Some(transform), None) => Some(transform.translation),
             (_, _, global) => global.map(GlobalTransform::translation),
         };
@@ -45,7 +45,7 @@ pub(super) fn send_viewers(
     mut removed: RemovedComponents<Viewer>,
     mut sent: Local<FxHashMap<Entity, (Entity, ChunkPos, ViewerRadii)>>,
 ) {
-    // What was said of a dimension that had to wait until it could be opened is said again.
+    // Viewers of a dimension that had to wait until it could be opened are sent again.
     sent.retain(|_, (dimension, ..)| !opened.contains(*dimension));
     let gone = removed.read().filter(|viewer| sent.remove(viewer).is_some());
     let mut moves: Vec<_> = gone.map(|viewer| (viewer, None)).collect();

@@ -71,12 +71,11 @@ fn collect_rust_files(directory: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// `region/state.rs` becomes `["region", "state"]`.
 fn module_path(file: &Path) -> Vec<String> {
     file.with_extension("").iter().map(|part| part.to_str().unwrap().to_owned()).collect()
 }
 
-/// Everything wrong in one file, as `line: what`. `lib.rs` puts the rooms together and may name them all.
+/// The errors in one file, as `line: message`. `lib.rs` assembles the rooms and may name them all.
 fn check(module: &[String], text: &str) -> Vec<String> {
     let room = module[0].as_str();
     if room == "lib" {
@@ -268,7 +267,7 @@ mod scanner {
         check(&module_path(Path::new(file)), text)
     }
 
-    /// The lines on which something is wrong.
+    /// The lines with errors.
     fn lines(file: &str, text: &str) -> Vec<usize> {
         findings(file, text).iter().map(|finding| finding.split(':').next().unwrap().parse().unwrap()).collect()
     }

@@ -94,7 +94,7 @@ fn code_sent_to_a_place_that_is_not_loaded_runs_there_once() {
     let runs = runs.0.lock().unwrap();
     assert_eq!(runs.len(), 1);
     assert!(runs[0].1, "the column is loaded when the code runs");
-    // Nobody needs the place any more.
+    // No viewer holds the place any more.
     assert_eq!(block_at(app.world_mut(), dimension, far), None);
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 const GROUND: ChunkPos = ChunkPos::new(0, -1, 0);
 const SKY: ChunkPos = ChunkPos::new(0, 3, 0);
 
-/// A game that saves only when it is told to.
+/// A game that saves only on demand.
 fn world(disk: &Arc<MemoryStore>) -> (App, Entity) {
     let mut app = game(lockstep_on(disk).with_autosave_period(Duration::from_secs(1_000_000)));
     listen::<ChunksAnswer>(&mut app);
@@ -48,7 +48,7 @@ fn a_version_counts_saved_changes() {
     viewer(&mut app, dimension, 0.0, 0.0, 1);
     start(&mut app);
     update(&mut app, 20);
-    // Whether the ground or the air over it: as generated.
+    // Both the ground and the air above it are as generated.
     assert_eq!(version(&mut app, dimension, GROUND).0, 0);
     assert_eq!(version(&mut app, dimension, SKY).0, 0);
     save(&mut app);
@@ -69,7 +69,7 @@ fn a_version_counts_saved_changes() {
     assert_eq!(version(&mut app, dimension, GROUND), (3, true));
     drop(app);
 
-    // Of the next session, and where nothing is loaded.
+    // Versions in the next session, and of chunks that are not loaded.
     let (mut app, dimension) = world(&disk);
     viewer(&mut app, dimension, 10_000.0, 0.0, 1);
     start(&mut app);

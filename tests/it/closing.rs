@@ -1,17 +1,17 @@
-//! A dimension that closes is saved, and goes on under its name.
+//! A dimension that closes is saved, and continues under its name.
 
 use crate::support::gate::Gate;
 use crate::support::*;
 use bevy_terrane::prelude::*;
 use bevy_terrane::view::{DimensionClosed, DimensionRemoved, LetterLost};
 
-/// Letters of the game that is closed.
+/// A letter of the game that is closed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Note(pub u32);
 
 pub const DUG: BlockPos = BlockPos::new(3, 9, 3);
 
-/// Nothing is saved but at a close: what is there again was saved by that.
+/// Saves happen only at a close, so anything that is restored was saved by it.
 pub fn closing(plugin: TerranePlugin) -> App {
     let mut app = game(plugin.with_autosave_period(std::time::Duration::from_secs(3_600)));
     app.register_region_message::<Note>();
@@ -28,7 +28,7 @@ pub fn named(app: &mut App, name: &str) -> Entity {
     app.world_mut().spawn(Dimension::new(name, Flat::new())).id()
 }
 
-/// Two dimensions with ground around a viewer in each.
+/// Two dimensions with columns around a viewer in each.
 pub fn two_dimensions(app: &mut App) -> [Entity; 2] {
     let dimensions = ["overworld", "other"].map(|name| named(app, name));
     for dimension in dimensions {
@@ -53,7 +53,7 @@ pub fn wait_closed(app: &mut App, times: usize) {
     update_until(app, "it is closed", |world| world.resource::<Heard<DimensionClosed>>().0.len() >= times);
 }
 
-/// Puts the walker that is in the region at `HERE` into another dimension.
+/// Moves the walker in the region at `HERE` to another dimension.
 pub fn send_off(app: &mut App, from: Entity, to: Position) {
     in_region(app, from, HERE, move |region: &mut World| {
         let mut walker = region.query_filtered::<&mut Position, With<Walker>>().single_mut(region).unwrap();
@@ -104,7 +104,7 @@ fn the_same_name_can_be_spawned_in_the_frame_of_the_despawn() {
     for plugin in [lockstep(), TerranePlugin::in_memory()] {
         let mut app = closing(plugin);
         let [first, _] = two_dimensions(&mut app);
-        // What was ordered in the frame itself is done before.
+        // Orders from the same frame are carried out first.
         let block = id_of(app.world(), "terrane:stone");
         app.world_mut().write_message(SetBlock { dimension: first, position: DUG, block });
         app.world_mut().despawn(first);
@@ -117,7 +117,7 @@ fn the_same_name_can_be_spawned_in_the_frame_of_the_despawn() {
         let region = |world: &mut World| region_at(world, second, HERE.column());
         update_until(&mut app, "its clock is known too", |world| region(world).is_some_and(|region| region.paused));
 
-        // One that still waits for its name goes as it came.
+        // A dimension that still waits for its name disappears without a trace.
         app.world_mut().despawn(second);
         let third = named(&mut app, "overworld");
         app.update();
@@ -136,7 +136,7 @@ fn viewers_of_regions_and_entities_in_transit_are_there_again_when_it_is_opened_
     let [first, _] = two_dimensions(&mut app);
     let far = BlockPos::new(16 * 100, 5, 0);
     spawn_in_region(&mut app, first, far, (walker("scout", 0.0), Viewer::new().with_radius(1)));
-    // Out of all loaded ground within a few ticks: it waits where nothing is.
+    // It leaves all loaded columns within a few ticks, and waits where nothing is loaded.
     spawn_in_region(&mut app, first, HERE, walker("runner", 40.0));
     update(&mut app, 30);
     assert_eq!(names(&mut app), ["runner", "scout"]);
@@ -200,12 +200,12 @@ fn letters_of_a_dimension_that_closes_come_back_or_are_reported() {
         .commands()
         .run_in_region_after(first, HERE, 1_000, |_| panic!("not in this test"))
         .run_on_region_entity(bob, 1_000, |_| panic!("nor this"), move |_, reason| sender.send(reason).unwrap())
-        // To ground that is not there yet.
+        // To columns that are not there yet.
         .send_to_place(first, BlockPos::new(9_000, 0, 0), Note(1));
     update(&mut app, 2);
     app.world_mut().despawn(first);
     app.update();
-    // While it closes and afterwards, from here and from the regions of others.
+    // During and after the close, from the main world and from other regions.
     app.world_mut().commands().send_to_place(first, HERE, Note(2));
     let (sender, returned) = channel();
     in_region(&mut app, other, HERE, move |region| {

@@ -9,7 +9,7 @@ use std::thread;
 const SIDE: i64 = 256;
 const TRIALS: usize = 300;
 
-/// Whose columns these are: how the work is divided decides how often two threads meet in one batch.
+/// Decides which thread completes a column: the division determines how often two threads meet in one batch.
 type Share = fn(ColumnPos) -> [bool; 2];
 
 const SHARES: [Share; 5] = [
@@ -39,7 +39,7 @@ fn two_threads_in_the_same_batches_lose_no_mark() {
             }
             start.wait();
             while working.load(Ordering::Acquire) > 0 {
-                // What is found is given back, with the columns of its batch that are completed by now.
+                // The work is returned together with the columns of its batch that are completed by now.
                 let mut graph = graph.lock().unwrap();
                 if let Some(work) = graph.find_work(ColumnPos::new(SIDE / 2, SIDE / 2), 256) {
                     graph.release_batch(work.batch(), u16::MAX);

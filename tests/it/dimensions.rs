@@ -1,4 +1,4 @@
-//! Columns come to where viewers are, and go when they leave.
+//! Columns are loaded where viewers are, and unloaded when they leave.
 
 use crate::support::*;
 use bevy_terrane::prelude::*;

@@ -1,4 +1,4 @@
-//! A disk that tests can look at, stop, fill, disturb, and copy as a crash would leave it.
+//! A disk that tests can inspect, stop, fill, disturb, and copy in the state that a crash would leave.
 
 use crate::support::gate::Gate;
 use bevy_terrane::prelude::*;
@@ -30,10 +30,10 @@ struct Inner {
     copies: Mutex<Vec<MemoryStore>>,
 }
 
-/// Something that was asked of the disk.
+/// A write to the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wrote {
-    /// Puts and deletes; none if it was only a sync.
+    /// The number of puts and deletes; 0 for a sync only.
     pub changes: usize,
     pub is_synced: bool,
 }
@@ -47,47 +47,47 @@ impl Disk {
         StorageConfig::Custom(Arc::new(self.clone()))
     }
 
-    /// A disk with this on it.
+    /// A disk with this content.
     pub fn with(store: MemoryStore) -> Self {
         Self(Arc::new(Inner { store, ..Inner::default() }))
     }
 
-    /// What it holds now, on a disk of its own.
+    /// A separate disk with the present content.
     pub fn copy(&self) -> Self {
         Self::with(self.0.store.snapshot())
     }
 
-    /// Whoever writes waits at it.
+    /// The gate at which writes wait.
     pub fn gate(&self) -> &Gate {
         &self.0.gate
     }
 
-    /// While it is full, nothing can be written.
+    /// Sets whether the disk is full, so that writes fail.
     pub fn set_full(&self, is_full: bool) {
         self.0.is_full.store(is_full, Ordering::SeqCst);
     }
 
-    /// While it is unreadable, no range of it can be read; single keys can, as a commit does.
+    /// Sets whether ranges are unreadable. Single keys stay readable, as a commit needs them.
     pub fn set_unreadable(&self, is_unreadable: bool) {
         self.0.is_unreadable.store(is_unreadable, Ordering::SeqCst);
     }
 
-    /// From now on it is remembered what it holds after each write.
+    /// Keeps a copy of the content after each write from now on.
     pub fn keep_copies(&self) {
         self.0.keeps_copies.store(true, Ordering::SeqCst);
     }
 
-    /// What it held after each write since the last call.
+    /// The copies after each write since the last call.
     pub fn take_copies(&self) -> Vec<Self> {
         self.0.copies.lock().unwrap().drain(..).map(Self::with).collect()
     }
 
-    /// What was asked of it since the last call.
+    /// The writes since the last call.
     pub fn take_log(&self) -> Vec<Wrote> {
         self.0.log.lock().unwrap().drain(..).collect()
     }
 
-    /// Has this called with what was read of many keys at once: it may change it, or fail.
+    /// Sets a function that is called with the results of reads of many keys. It may change them, or fail.
     pub fn on_read(
         &self,
         on_read: impl Fn(Family, &[&[u8]], &mut [Option<Vec<u8>>]) -> Result<(), StoreError> + Send + Sync + 'static,
@@ -95,7 +95,7 @@ impl Disk {
         assert!(self.0.on_read.set(Box::new(on_read)).is_ok());
     }
 
-    /// Has this called before a range is read, with the limit of what is wanted of it: it may wait, or fail.
+    /// Sets a function that is called before a range is read, with the read's limit. It may wait, or fail.
     pub fn on_scan(
         &self,
         on_scan: impl Fn(Family, &Range<&[u8]>, usize) -> Result<(), StoreError> + Send + Sync + 'static,
@@ -103,7 +103,7 @@ impl Disk {
         assert!(self.0.on_scan.set(Box::new(on_scan)).is_ok());
     }
 
-    /// Whether anybody else has a handle to it.
+    /// Returns `true` if there is another handle to the disk.
     pub fn is_in_use(&self) -> bool {
         Arc::strong_count(&self.0) > 1
     }

@@ -1,4 +1,4 @@
-//! A store that cannot write for a while loses nothing: what was to be saved is saved later.
+//! A store that cannot write for a while loses nothing: everything is saved later.
 
 use crate::disk::Disk;
 use crate::support::gate::Gate;
@@ -9,7 +9,7 @@ use bevy_terrane::storage::WorldStore;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// How many saves failed since the last call.
+/// The number of saves that failed since the last call.
 fn failures(app: &mut App) -> usize {
     app.world_mut().resource_mut::<Heard<SaveFailed>>().0.drain(..).count()
 }
@@ -41,7 +41,7 @@ fn what_could_not_be_written_is_written_when_there_is_room_again() {
     let dimension = flat(&mut app);
     update_until(&mut app, "it is open", |world| world.get::<DimensionOpen>(dimension).is_some());
 
-    // The ground is generated while nothing can be written.
+    // The columns are generated while nothing can be written.
     disk.set_full(true);
     failures(&mut app);
     let camera = viewer(&mut app, dimension, 0.0, 0.0, 1);
@@ -52,7 +52,7 @@ fn what_could_not_be_written_is_written_when_there_is_room_again() {
     let stone = id_of(app.world(), "terrane:stone");
     app.world_mut().write_message(SetBlock { dimension, position, block: stone });
     app.world_mut().write_message(SaveWorld { request: 7 });
-    // Far away, so that what nobody holds any more is given up before it could be written; then back again.
+    // Far away, so that unneeded columns are evicted before they could be written; then back again.
     move_viewer(&mut app, camera, 8_000.0, 0.0);
     update(&mut app, 30);
     move_viewer(&mut app, camera, 0.0, 0.0);

@@ -1,4 +1,4 @@
-//! In lockstep a run can be repeated, bit for bit.
+//! In lockstep a run can be repeated exactly.
 
 use crate::support::*;
 use bevy_terrane::chunk::format::encode;
@@ -7,7 +7,7 @@ use bevy_terrane::region::RegionizerConfig;
 use bevy_terrane::view::{RegionMerged, RegionSplit};
 use std::time::Duration;
 
-/// Hills that take their time, never the same.
+/// Hills that take a random time to generate.
 struct Sleepy(Hills);
 
 impl Generator for Sleepy {
@@ -34,7 +34,7 @@ fn dig(mut blocks: RegionBlocks, mut random: ResMut<RegionRandom>, mut walkers: 
     }
 }
 
-/// Grass dies here and there, wherever the region's random numbers say.
+/// Grass dies at random places, according to the region's random numbers.
 fn wither(mut blocks: RegionBlocks, mut random: ResMut<RegionRandom>, types: Res<BlockTypes>) {
     let dirt = types.id("terrane:dirt").expect("a basic block");
     let count = blocks.columns().len() as u32;
@@ -47,7 +47,7 @@ fn wither(mut blocks: RegionBlocks, mut random: ResMut<RegionRandom>, types: Res
     }
 }
 
-/// Everything that can be seen after 500 updates, as text and bytes.
+/// The entire visible state after 500 updates, as text and bytes.
 fn run(region_threads: usize) -> (String, Vec<u8>) {
     let config = RegionizerConfig { recalculation_section_count: 8, max_dead_section_percent: 0.1, ..default() };
     let plugin = lockstep()

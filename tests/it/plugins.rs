@@ -20,7 +20,7 @@ struct Drop;
 #[derive(Event)]
 struct Thunder;
 
-/// What the region's systems saw.
+/// The observations of the region's systems.
 #[derive(Resource, Clone, Default)]
 struct Log(Arc<Mutex<Seen>>);
 
@@ -34,7 +34,7 @@ struct Seen {
     child_moved: bool,
 }
 
-/// A plugin as another crate would write it: it knows nothing of regions.
+/// A plugin from another crate, which does not know regions.
 struct RainPlugin(Log);
 
 impl Plugin for RainPlugin {

@@ -1,5 +1,5 @@
-//! Schematics in and out of running worlds; and what they take from memory: little more than their chunks, whichever way the
-//! values of a file are ordered.
+//! Schematics in running worlds; and the memory that they take: little more than their chunks, in whatever order the values of a
+//! file come.
 
 use crate::meter::peak_bytes;
 use crate::support::*;
@@ -31,7 +31,7 @@ fn uniform(side: u32) -> Schematic {
     schematic
 }
 
-/// The file, and the most memory that writing it took beyond the file itself.
+/// The file, and the peak memory of writing it, without the file itself.
 fn written(schematic: &Schematic) -> (Vec<u8>, usize) {
     let mut file = Vec::with_capacity(8 * MEGABYTE);
     let peak = peak_bytes(|| schematic.write(&mut file, &WriteOptions { version: 3, level: 1 }).unwrap());
@@ -66,7 +66,7 @@ fn a_billion_blocks_that_are_alike_take_next_to_nothing() {
     assert_eq!(again.blocks.block([992, 999, 992]), BlockId::AIR);
 }
 
-/// A file of version 2 whose size and palette come after its blocks: so many zeros.
+/// A file of version 2 whose size and palette come after its blocks, which are `side` cubed zeros.
 fn late_size(side: u16) -> Vec<u8> {
     let volume = u32::from(side).pow(3);
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
@@ -137,7 +137,7 @@ fn block_entity(x: u32, data: &[u8]) -> Vec<u8> {
     [&head.concat(), data, b"\0"].concat()
 }
 
-/// Reading never takes more than the limit, and a file that would take much less is not refused.
+/// Reading never takes more than the limit, and a file that takes much less is not refused.
 ///
 /// Promise, snapshots: The memory that reading a schematic may take is limited.
 #[test]
@@ -183,8 +183,8 @@ fn what_is_left_out_takes_nothing() {
     assert!(peak < MEGABYTE, "reading took {peak} bytes");
 }
 
-/// A file that another program made. They are no part of the project: they are in the folder `TERRANE_SCHEMATICS`, or in
-/// `../shared/schematics`. Tests of them are ignored; `cargo xtask test` runs them where there are such files.
+/// A file made by another program. Such files are not part of the project: they are in the folder `TERRANE_SCHEMATICS`, or in
+/// `../shared/schematics`. Tests of them are ignored; `cargo xtask test` runs them if there are such files.
 pub fn real_file(name: &str) -> std::path::PathBuf {
     let folder = std::env::var_os("TERRANE_SCHEMATICS").map(std::path::PathBuf::from);
     let beside = || std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/schematics");
@@ -214,7 +214,7 @@ fn a_file_of_another_program_stands_in_a_running_world_and_is_written_as_what_it
     let (id, registry) = (dimension_id(&app, dimension), app.world().resource::<BlockTypes>().clone());
     let options = TranslationOptions::default();
     let (snapshot, report) = Snapshot::from_schematic(original.clone(), id, &registry, &options).unwrap();
-    // It has an entity that is far from its box.
+    // It contains an entity far outside its box.
     let outside = TranslationReport { entities: 1, ..TranslationReport::default() };
     assert_eq!(TranslationReport { placeholders: 0, ..report.clone() }, outside);
     assert!(report.placeholders > 500);
@@ -233,7 +233,7 @@ fn a_file_of_another_program_stands_in_a_running_world_and_is_written_as_what_it
     ended(&mut app, jobs.restore(RestoreSnapshot::new(id, snapshot)));
     update(&mut app, 5);
     let placeholder = id_of(app.world(), PLACEHOLDER);
-    // The first corner of the box is air, as most of it.
+    // The first corner of the box is air, like most of it.
     let [width, height, length] = original.size().map(i64::from);
     let cells =
         (0..height).flat_map(|y| (0..length).flat_map(move |z| (0..width).map(move |x| BlockPos::new(x, y, z))));

@@ -1,4 +1,4 @@
-//! Messages and closures reach whoever owns their target, once and in order, whatever regions do meanwhile.
+//! Messages and closures reach the owner of their target, once and in order, during merges and splits too.
 
 use crate::support::*;
 use bevy_terrane::plugin::LetterLimits;
@@ -9,14 +9,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use uuid::Uuid;
 
-/// A numbered message from a sender that counts its own.
+/// A numbered message; each sender counts its own.
 #[derive(Clone, Debug, PartialEq)]
 struct Note {
     sender: u32,
     number: u32,
 }
 
-/// What arrived: for each target what it received, in order, and what came back.
+/// The arrivals: the messages that each target received, in order, and the returned ones.
 #[derive(Resource, Clone, Default)]
 struct Ledger(Arc<Mutex<Records>>);
 
@@ -40,7 +40,7 @@ fn keep_ledger(
     records.returned.extend(returned.read().map(|note| (note.message.clone(), note.reason)));
 }
 
-/// A game whose regions write down what they receive; so does the main world, in a ledger of its own.
+/// A game whose regions record what they receive; the main world has a ledger of its own.
 fn talking(plugin: TerranePlugin) -> (App, Ledger, Ledger) {
     let (regions, main) = (Ledger::default(), Ledger::default());
     let mut app = game(plugin);
@@ -187,7 +187,7 @@ fn a_sender_of_too_many_letters_has_the_rest_back() {
         let arrived = received.iter().map(|(.., note)| note).filter(|note| note.sender == round);
         let back = returned.iter().map(|(note, _)| note).filter(|note| note.sender == round);
         let (arrived, back): (Vec<_>, Vec<_>) = (arrived.collect(), back.collect());
-        // Each time as many go as there is room for, the first ones, and none is lost.
+        // Each time the first ones are sent, as far as there is room, and none is lost.
         assert!((150..600).contains(&arrived.len()), "{} in round {round}", arrived.len());
         assert!(arrived.iter().chain(&back).map(|note| note.number).eq(0..2_000));
     }
@@ -239,7 +239,7 @@ fn a_message_type_that_was_not_registered_is_an_early_error() {
     assert!(reason.contains("Unheard") && reason.contains("register_region_message"), "{reason}");
 }
 
-/// Entities that are sent to jump about while everybody writes to them.
+/// Makes entities jump about while messages are sent to them.
 fn jump(mut random: ResMut<RegionRandom>, mut walkers: Query<&mut Position, With<Walker>>) {
     for mut position in &mut walkers {
         if random.0.below(10) == 0 {
@@ -249,7 +249,7 @@ fn jump(mut random: ResMut<RegionRandom>, mut walkers: Query<&mut Position, With
     }
 }
 
-/// Each entity writes to the others and to some places, and numbers what it writes to each.
+/// Each entity writes to the others and to some places, and numbers its messages to each.
 #[derive(Component, Clone, Default)]
 struct Pen(BTreeMap<u128, u32>);
 
@@ -274,7 +274,7 @@ fn write(mut post: ResMut<Post>, mut random: ResMut<RegionRandom>, mut pens: Que
 }
 
 const ENTITIES: u128 = 16;
-/// The width of the area that they jump about in, in columns.
+/// The width of the area in which they jump about, in columns.
 const AREA: u32 = 100;
 
 /// Promise, messages: Messages arrive in order before the target region's next tick, whatever merges, splits or walks off.

@@ -1,4 +1,4 @@
-//! The harness that users have for tests of their games.
+//! The public harness for tests of games.
 
 use bevy::time::TimePlugin;
 use bevy_terrane::prelude::*;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 const HERE: BlockPos = BlockPos::new(3, 9, 3);
 
-/// An app with flat ground here.
+/// An app with flat terrain at the origin.
 fn open(plugin: TerranePlugin) -> (App, Entity) {
     let mut app = headless(plugin);
     let dimension = flat(&mut app);
@@ -19,7 +19,7 @@ fn open(plugin: TerranePlugin) -> (App, Entity) {
     (app, dimension)
 }
 
-/// What somebody says who panics.
+/// The message of a panic.
 fn last_words<T>(run: impl FnOnce() -> T) -> String {
     let Err(panic) = catch_unwind(AssertUnwindSafe(run)) else { panic!("it did not panic") };
     panic.downcast_ref::<String>().cloned().unwrap_or_else(|| panic.downcast_ref::<&str>().unwrap().to_string())

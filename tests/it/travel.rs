@@ -1,4 +1,4 @@
-//! Whatever an entity is made of goes with it, and what a region holds is joined and divided with it.
+//! Entities travel with all of their parts, and the contents of regions are joined and divided with them.
 
 use crate::support::*;
 use bevy_terrane::prelude::*;
@@ -33,11 +33,11 @@ impl RegionResource for Wool {
     }
 }
 
-/// What the regions tell the test, whatever thread they run on.
+/// The reports of the regions to the test, from any thread.
 #[derive(Resource, Clone, Default)]
 struct Told(Arc<Mutex<Vec<(uuid::Uuid, MoveCause, Vec<String>)>>>);
 
-/// The names of what the entity refers to, and of what refers to it.
+/// The names of the entities that the entity refers to, and of those that refer to it.
 fn bonds(entity: Entity, world: &World) -> Vec<String> {
     let name = |entity: Entity| world.get::<Name>(entity).map_or("nobody".to_owned(), |name| name.to_string());
     let targets = world.get::<Target>(entity).into_iter().map(|target| name(target.0));
@@ -91,7 +91,7 @@ fn settle(app: &mut App, dimension: Entity, column: i64) {
     app.world_mut().flush();
 }
 
-/// What `look` sees in the region that owns the column.
+/// The result of `look` in the region that owns the column.
 fn look<T: Send + 'static, M>(
     app: &mut App,
     dimension: Entity,
@@ -191,7 +191,7 @@ fn those_who_cross_together_stay_together_and_the_others_are_forgotten() {
     expected.sort_by_key(|(id, _)| *id);
     assert_eq!(moved, expected);
 
-    // The dog follows, alone: who was nobody stays nobody.
+    // The dog follows, alone: its lost references stay lost.
     look(&mut app, dimension, 0, |region: &mut World| {
         let mut all = region.query::<(&Name, &mut Position)>();
         for (_, mut place) in all.iter_mut(region).filter(|(name, _)| name.as_str() == "dog") {

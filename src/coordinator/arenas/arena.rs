@@ -1,4 +1,4 @@
-//! What an arena is, and how it is.
+//! Arenas, their settings, their status and their errors.
 
 use crate::coordinator::jobs::job::JobId;
 use crate::coordinator::snapshots::error::JobError;
@@ -11,23 +11,23 @@ use std::time::Duration;
 use thiserror::Error;
 
 /// A box of a dimension with a name and a snapshot on disk, to which it can be reverted again and again. The main world has an
-/// entity for each, with its [`ArenaStatus`]: a query lists them.
+/// entity for each arena, with its [`ArenaStatus`], so a query lists them.
 #[derive(Component, Clone, Debug, PartialEq)]
 #[component(immutable)]
 #[require(ArenaStatus)]
 pub struct Arena {
-    /// Its name: 3 to 32 letters, digits, `-` and `_` of ASCII. Names that differ only in case are the same.
+    /// The name: 3 to 32 ASCII letters, digits, `-` and `_`. Case is ignored when names are compared.
     pub name: String,
     /// The dimension.
     pub dimension: DimensionId,
-    /// The box, which no other arena reaches into.
+    /// The box, which must not overlap another arena.
     pub area: BlockBox,
-    /// How it is reverted.
+    /// How the arena is reverted.
     pub settings: ArenaSettings,
 }
 
 impl Arena {
-    /// An arena that is reverted as the default says.
+    /// An arena with the default settings.
     pub fn new(name: impl Into<String>, dimension: DimensionId, area: BlockBox) -> Self {
         Self { name: name.into(), dimension, area, settings: ArenaSettings::default() }
     }
@@ -36,20 +36,20 @@ impl Arena {
 /// How an arena is reverted.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ArenaSettings {
-    /// In which sequence; `None` for all columns as soon as may be.
+    /// The sequence of the restore; `None` for all columns as soon as possible.
     pub sequence: Option<RestoreSequence>,
-    /// What becomes of entities.
+    /// How entities are treated.
     pub entities: EntityRestore,
-    /// What becomes of a revert that the end of the process cuts short.
+    /// How a revert is handled if the end of the process interrupts it.
     pub after_crash: AfterCrash,
-    /// After a revert the next one has to wait so long.
+    /// The time after a revert before the next one is allowed.
     pub cooldown: Duration,
-    /// A revert that takes longer is cancelled.
+    /// The time after which a revert is cancelled.
     pub timeout: Duration,
 }
 
 impl Default for ArenaSettings {
-    /// All columns at once; entities are replaced; a revert goes on after a crash; 5 s of cooldown, 30 s of timeout.
+    /// All columns at once; entities are replaced; an interrupted revert continues; 5 s of cooldown, 30 s of timeout.
     fn default() -> Self {
         Self {
             sequence: None,
@@ -61,132 +61,132 @@ impl Default for ArenaSettings {
     }
 }
 
-/// What an arena does at the moment.
+/// The state of an arena.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Reflect)]
 #[type_path = "bevy_terrane"]
 pub enum ArenaState {
-    /// It is being captured and stored.
+    /// The arena is being captured and stored.
     #[default]
     Creating,
-    /// It can be reverted.
+    /// The arena can be reverted.
     Ready,
-    /// It is being reverted.
+    /// The arena is being reverted.
     Reverting,
-    /// It was reverted a moment ago.
+    /// The arena was reverted a moment ago.
     CoolingDown,
-    /// It is being removed.
+    /// The arena is being removed.
     Removing,
 }
 
-/// How an arena is, as it was told last.
+/// The latest published status of an arena.
 #[derive(Component, Clone, Debug, Default, PartialEq, Reflect)]
 #[type_path = "bevy_terrane"]
 #[reflect(Component, Clone, Default)]
 pub struct ArenaStatus {
-    /// What it does.
+    /// The state.
     pub state: ArenaState,
-    /// The job that creates or reverts it.
+    /// The job that creates or reverts the arena.
     pub job: Option<JobId>,
-    /// Columns of its snapshot.
+    /// The number of columns in the snapshot.
     pub columns: usize,
-    /// Bytes that its snapshot takes on disk.
+    /// The size of the snapshot on disk, in bytes.
     pub bytes: u64,
-    /// How often it was reverted since the world was opened.
+    /// The number of reverts since the world was opened.
     pub reverts: u64,
 }
 
-/// What was asked of an arena.
+/// An action on an arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Reflect)]
 #[type_path = "bevy_terrane"]
 pub enum ArenaOrder {
-    /// To create it.
+    /// Create the arena.
     Create,
-    /// To revert it.
+    /// Revert the arena.
     Revert,
-    /// To remove it.
+    /// Remove the arena.
     Remove,
 }
 
-/// Why something that was asked of an arena is not done.
+/// Why an order for an arena was refused or failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ArenaError {
-    /// The world is not on disk, and no other folder for snapshots is set.
+    /// The world is in memory, and no other folder for snapshots is set.
     #[error("arenas need a folder: the world is in memory, and `SnapshotConfig::folder` is not set")]
     NoFolder,
-    /// The name cannot be one of an arena.
+    /// The name is not valid for an arena.
     #[error("{name:?} is no name of an arena: expected 3 to 32 letters, digits, `-` and `_`")]
     Name {
         /// The name.
         name: String,
     },
-    /// There is one of this name.
+    /// An arena of this name exists.
     #[error("there is an arena {name} already")]
     Exists {
         /// The name.
         name: String,
     },
-    /// There is none of this name.
+    /// No arena has this name.
     #[error("there is no arena {name}")]
     Unknown {
         /// The name.
         name: String,
     },
-    /// The box is empty, or too long.
+    /// The box is empty or too long.
     #[error("the box of arena {name} is {side} blocks long, expected 1 to {limit}")]
     Size {
         /// The name.
         name: String,
-        /// Blocks along its longest side; 0 if it is empty.
+        /// The length of the longest side in blocks; 0 if the box is empty.
         side: u128,
-        /// The most that is possible.
+        /// The limit.
         limit: u64,
     },
-    /// It would reach into another one.
+    /// The box overlaps another arena.
     #[error("arena {name} would reach into arena {other}")]
     Overlap {
         /// The name.
         name: String,
-        /// That of the other one.
+        /// The name of the other arena.
         other: String,
     },
-    /// Something else is done with it.
+    /// Another action on the arena is still running.
     #[error("arena {name} is busy: {state:?}")]
     Busy {
         /// The name.
         name: String,
-        /// What is done with it.
+        /// The state of the arena.
         state: ArenaState,
     },
-    /// It was reverted a moment ago.
+    /// The arena was reverted a moment ago.
     #[error("arena {name} can be reverted again in {left:?}")]
     CoolingDown {
         /// The name.
         name: String,
-        /// How long it has to wait.
+        /// The rest of the cooldown.
         left: Duration,
     },
-    /// What is stored of it cannot be used.
+    /// The stored snapshot of the arena cannot be used.
     #[error("arena {name} is damaged: {source}")]
     Damaged {
         /// The name.
         name: String,
-        /// What is wrong.
+        /// The error.
         source: Box<StoredSnapshotError>,
     },
-    /// It took longer than it may.
+    /// The revert took longer than allowed.
     #[error("arena {name} was not reverted within {timeout:?}")]
     TimedOut {
         /// The name.
         name: String,
-        /// How long it may take.
+        /// The allowed time.
         timeout: Duration,
     },
-    /// It was tried, and failed.
+    /// The job failed.
     #[error("arena {name}: {source}")]
     Failed {
         /// The name.
         name: String,
-        /// Why.
+        /// The error.
         source: Box<JobError>,
     },
 }

@@ -1,4 +1,4 @@
-//! The arenas of a world, and what may be done with them when.
+//! The arenas of a world, and the rules for creating, reverting and removing them.
 
 #[cfg(test)]
 mod tests;
@@ -20,14 +20,14 @@ use std::{fs, io};
 
 const NAME_LENGTHS: RangeInclusive<usize> = 3..=32;
 
-/// All arenas of a world by name. Two never overlap, and with each only one thing is done at a time.
+/// All arenas of a world by name. Two arenas never overlap, and each arena does only one thing at a time.
 #[derive(Resource, Debug)]
 pub struct ArenaBook {
-    /// `None` if there is no folder for them.
+    /// `None` if the world has no folder for arenas.
     folder: Option<PathBuf>,
-    /// Blocks along each side at the most.
+    /// The maximum length of each side, in blocks.
     most_side: u64,
-    /// Those that cannot be read have what is damaged.
+    /// The arenas; an error for each arena that cannot be read.
     entries: BTreeMap<String, Result<Entry, StoredSnapshotError>>,
 }
 
@@ -35,14 +35,13 @@ pub struct ArenaBook {
 pub struct Entry {
     pub arena: Arena,
     pub status: ArenaStatus,
-    /// When the revert is cancelled, or the next one may begin.
+    /// When a running revert is cancelled, or the next one may begin.
     pub until: Duration,
     stored: Option<Arc<StoredSnapshot>>,
-    /// What the main world was told.
+    /// The status that was last published to the main world.
     pub told: Option<ArenaStatus>,
 }
 
-/// The name under which an arena is kept.
 fn key(name: &str) -> String {
     name.to_ascii_lowercase()
 }
@@ -56,7 +55,7 @@ impl ArenaBook {
     /// Finds the arenas in the folder of all snapshots.
     ///
     /// # Errors
-    /// They cannot be listed: a new one could be made over one that is there.
+    /// Fails if the arenas cannot be listed, since a new arena could then overwrite an existing one.
     pub fn open(snapshots: Option<&Path>, most_side: u64) -> Result<Self, FileError> {
         let folder = snapshots.map(|snapshots| snapshots.join("arenas"));
         let found = match &folder {
@@ -77,7 +76,7 @@ impl ArenaBook {
         Ok(Self { folder, most_side, entries })
     }
 
-    /// Those that can be read.
+    /// The arenas that can be read.
     pub fn entries(&mut self) -> impl Iterator<Item = &mut Entry> {
         self.entries.values_mut().flatten()
     }
@@ -86,7 +85,7 @@ impl ArenaBook {
         self.folder.as_ref().map(|folder| folder.join(key(name))).ok_or(ArenaError::NoFolder)
     }
 
-    /// Gives the folder of an arena that may be created.
+    /// Checks that the arena may be created, and returns its folder.
     pub fn check(&self, arena: &Arena) -> Result<PathBuf, ArenaError> {
         let folder = self.folder(&arena.name)?;
         let name = || arena.name.clone();
@@ -110,14 +109,14 @@ impl ArenaBook {
         }
     }
 
-    /// It is being created by this job.
+    /// Adds an arena that the job creates.
     pub fn begin(&mut self, arena: Arena, job: JobId) {
         let status = ArenaStatus { job: Some(job), ..ArenaStatus::default() };
         let name = key(&arena.name);
         self.entries.insert(name, Ok(Entry { arena, status, until: Duration::ZERO, stored: None, told: None }));
     }
 
-    /// Gives the arena with its snapshot, if it may be reverted.
+    /// The arena and its snapshot, if the arena may be reverted.
     pub fn revertible(&mut self, name: &str, now: Duration) -> Result<(&mut Entry, Arc<StoredSnapshot>), ArenaError> {
         let entry = self.idle(name)?;
         let name = entry.arena.name.clone();
@@ -130,7 +129,7 @@ impl ArenaBook {
         }
     }
 
-    /// Whether an arena may be removed: gives its folder, and its entry unless it is damaged.
+    /// Checks that the arena may be removed. Returns its folder, and its entry unless it is damaged.
     pub fn removable(&mut self, name: &str) -> Result<(Option<&mut Entry>, PathBuf), ArenaError> {
         let folder = self.folder(name)?;
         match self.entries.get(&key(name)) {
@@ -139,7 +138,7 @@ impl ArenaBook {
         }
     }
 
-    /// What is stored of an arena is gone, or not. Gives the arena that is no more.
+    /// Handles the end of a removal, and returns the arena if it is gone.
     pub fn end_removal(&mut self, name: &str, is_gone: bool) -> Option<Arena> {
         if is_gone {
             return self.remove(name);
@@ -174,14 +173,14 @@ impl Entry {
         entry
     }
 
-    /// It was captured and stored.
+    /// Handles the end of the creation.
     pub fn end_creation(&mut self, stored: Arc<StoredSnapshot>) {
         let (columns, bytes) = (stored.columns().len(), stored.bytes());
         self.status = ArenaStatus { state: ArenaState::Ready, job: None, columns, bytes, reverts: 0 };
         self.stored = Some(stored);
     }
 
-    /// The job that reverts it is over, well or not. Gives what the game is told if not.
+    /// Handles the end of the job that reverts the arena. Returns the error for the game if the revert failed.
     pub fn end_revert(&mut self, state: JobState, failure: Option<JobError>, now: Duration) -> Option<ArenaError> {
         let name = self.arena.name.clone();
         let is_late = state == JobState::Cancelled && now >= self.until;
@@ -225,7 +224,7 @@ fn damaged(path: PathBuf, what: String) -> StoredSnapshotError {
     StoredSnapshotError::Damaged { path, what }
 }
 
-/// Removes what is stored of an arena, damaged or not.
+/// Removes the files of an arena, damaged or not.
 pub fn remove_folder(folder: &Path) -> Result<(), StoredSnapshotError> {
     match StoredSnapshot::open(folder) {
         Ok(stored) => stored.remove(),
@@ -233,7 +232,7 @@ pub fn remove_folder(folder: &Path) -> Result<(), StoredSnapshotError> {
     }
 }
 
-/// Blocks along the longest side; 0 if the box is empty.
+/// The length of the longest side in blocks; 0 if the box is empty.
 fn longest_side(area: &BlockBox) -> u128 {
     if area.is_empty() {
         return 0;

@@ -1,4 +1,4 @@
-//! What is stored of an arena beside its snapshot, as texts by name.
+//! The data of an arena that is stored beside its snapshot, as texts by name.
 
 use crate::coordinator::arenas::arena::{Arena, ArenaSettings};
 use crate::coordinator::snapshots::order::{AfterCrash, EntityRestore};

@@ -1,23 +1,23 @@
-//! What a listener of a far view is told.
+//! Messages to the listener of a far view.
 
 use crate::chunk::ColumnSummary;
 use crate::space::ColumnPos;
 use std::sync::Arc;
 
-/// What a listener is told.
+/// A message to a listener.
 #[derive(Clone, Debug)]
 pub enum FarNews {
-    /// What a column looks like; it replaces what was sent before.
+    /// The summary of a column. It replaces the one that was sent before.
     Column {
         /// The column.
         column: ColumnPos,
-        /// What it looks like.
+        /// The summary.
         summary: Arc<ColumnSummary>,
-        /// The bytes of the cap that it took.
+        /// The number of bytes that it used of the cap.
         bytes: u64,
     },
-    /// The column changed or is too far away: the listener is told nothing more of it.
+    /// The column changed or is too far away. The listener gets no further changes of it.
     Gone(ColumnPos),
-    /// That holds for all columns of the dimension: the listener left it, or it closes.
+    /// All columns of the dimension are gone: the listener left it, or it closes.
     AllGone,
 }

@@ -1,4 +1,4 @@
-//! Summaries that are read from the store for far views.
+//! Reads summaries from the store for far views.
 
 use super::sent::Sent;
 use super::tracker::Choice;
@@ -10,22 +10,22 @@ use bevy::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What a message takes besides a summary's binary form: the column's two coordinates.
+/// The size of a message besides the binary form of the summary: the two coordinates of the column.
 pub const PLACE_BYTES: u64 = 16;
 
 pub enum Answer {
-    /// As fine as it is wanted.
+    /// The summary in the requested detail.
     Summary { summary: Arc<ColumnSummary>, bytes: u64, sent: Sent },
-    /// It looks like what the listener has.
+    /// The summary equals the one that the listener has.
     Unchanged,
     /// Neither the summary nor the column can be read.
     Unreadable,
-    /// The store does not work at the moment.
+    /// The store fails at present.
     NotNow,
 }
 
-/// Reads summaries that are wanted, but for those whose newest state comes along since the store may not have it yet. Never panics,
-/// and answers for every column, in their order.
+/// Reads the requested summaries, except for columns whose newest state is passed along because the store may not have it
+/// yet. Never panics, and answers for every column, in the same order.
 pub fn read_summaries(
     store: &WorldStore,
     dimension: DimensionId,
@@ -49,7 +49,7 @@ fn summaries(
     chunk_heights: &Range<i64>,
     columns: &[ColumnPos],
 ) -> Vec<Result<ColumnSummary, Answer>> {
-    // What a column looks like, if that is not stored.
+    // Computes a summary that is not stored.
     let make_anew = |column: &ColumnPos| {
         let read = || store.load_batch(dimension, column.batch(), &[*column], chunk_heights.clone());
         match attempt(read) {
@@ -66,7 +66,7 @@ fn summaries(
             let found = found.into_iter().zip(columns);
             found.map(|(summary, column)| summary.map_or_else(|| make_anew(column), Ok)).collect()
         }
-        // One that is damaged must not take the others with it.
+        // A damaged column must not make the others fail.
         Err(_) if columns.len() > 1 => {
             columns.chunks(1).flat_map(|column| summaries(store, dimension, chunk_heights, column)).collect()
         }
@@ -101,7 +101,7 @@ fn is_outage(error: &WorkError) -> bool {
     matches!(error, WorkError::Store(error) if error.is_outage())
 }
 
-/// A panic of the store is an error like another.
+/// Turns a panic of the store into an error.
 fn attempt<T>(read: impl FnOnce() -> Result<T, StoreError>) -> Result<T, WorkError> {
     Ok(caught(read)??)
 }

@@ -1,25 +1,25 @@
-//! What a listener was sent of each column.
+//! The summaries that a listener was sent.
 
 use crate::chunk::Detail;
 use crate::space::ColumnPos;
 use std::collections::BTreeMap;
 
-/// Columns along a side of a tile.
+/// The number of columns along a side of a tile.
 const SIDE: i64 = 16;
 
-/// What a listener has, four bytes a column: how fine it is, and what it looks like.
+/// The columns that a listener has, with the detail and the checksum of each summary, in four bytes per column.
 #[derive(Debug, Default)]
 pub struct SentColumns {
-    /// By z and x in steps of [`SIDE`] columns, and how many columns of it are there.
+    /// The tiles by z and x in steps of [`SIDE`] columns, each with the number of its columns.
     tiles: BTreeMap<(i64, i64), (Box<[u32; (SIDE * SIDE) as usize]>, u16)>,
 }
 
-/// What a listener has of a column.
+/// The state of a column at a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
     /// A summary of this detail, with the lower [`Sent::CHECKSUM_BITS`] of its checksum.
     Summary(Detail, u32),
-    /// Nothing: it cannot be read.
+    /// No summary, since it cannot be read.
     Unreadable,
 }
 
@@ -32,7 +32,7 @@ impl Sent {
         checksum & ((1 << Self::CHECKSUM_BITS) - 1)
     }
 
-    /// Never 0, which stands for a column that is not there.
+    /// Never 0, which stands for a missing column.
     fn pack(self) -> u32 {
         match self {
             Self::Summary(detail, checksum) => Self::shortened(checksum) << 3 | (u32::from(detail.level()) + 1),
@@ -59,7 +59,7 @@ fn column((z, x): (i64, i64), index: usize) -> ColumnPos {
 }
 
 impl SentColumns {
-    /// How many columns there are.
+    /// The number of columns.
     pub fn len(&self) -> usize {
         self.tiles.values().map(|(_, count)| usize::from(*count)).sum()
     }
@@ -89,13 +89,13 @@ impl SentColumns {
         Some(sent)
     }
 
-    /// Columns beyond the disc, at most `most` of them. Tiles that lie within it are not looked through.
+    /// Columns outside of the disc, at most `most` of them. Tiles within the disc are skipped.
     pub fn beyond(&self, center: ColumnPos, radius: u32, most: usize) -> Vec<ColumnPos> {
         let limit = u128::from(radius).pow(2);
         let corners = |tile: (i64, i64)| {
             [0, SIDE - 1, SIDE * (SIDE - 1), SIDE * SIDE - 1].map(|index| column(tile, index as usize))
         };
-        // A disc is convex: it holds a tile if it holds its corners.
+        // A disc is convex, so it contains a tile if it contains its corners.
         let is_within = |tile| corners(tile).iter().all(|corner| corner.distance_squared(center) <= limit);
         let beyond = self.tiles.iter().filter(|(tile, _)| !is_within(**tile)).flat_map(|(tile, (columns, _))| {
             let there = columns.iter().enumerate().filter(|(_, packed)| **packed != 0);

@@ -1,4 +1,4 @@
-//! What one listener has in one dimension, and what comes next.
+//! The columns that one listener has in one dimension, and the next ones to send.
 
 use super::sent::{Sent, SentColumns};
 use super::view::FarView;
@@ -8,37 +8,37 @@ use crate::space::ColumnPos;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 
-/// What one listener has in one dimension, and what it is to be sent next.
+/// The columns that one listener has in one dimension, and the next ones to send.
 ///
-/// Each detail has a ring: a disc within which columns are to be at least so fine, and a listener of the graph of stored
-/// columns, which was given what was chosen so fine or finer and did not change since. What is chosen for one ring counts
-/// as given to all coarser ones, so only what lies between two rings is left to the outer one, and coming near gives a
-/// column to the inner one. What a ring was given does not depend on its radius, which may change at any time.
+/// Each detail has a ring: a disc within which columns are sent at least that fine, and a listener of the stored graph. That
+/// listener has been given all columns that were chosen in this detail or finer and have not changed since. A choice for one
+/// ring counts as given to all coarser rings, so the outer of two rings gets only the columns between them, and moving closer
+/// gives a column to the inner one. The given columns do not depend on the ring's radius, which may change at any time.
 pub struct Tracker {
     reach: FarView,
     center: ColumnPos,
-    /// By detail, finest first, those too that the reach has no ring for: they go on knowing what was given.
+    /// The rings by detail, finest first, including details beyond the reach, which still remember their columns.
     rings: [ListenerId; DETAILS],
     sent: SentColumns,
     /// Columns that were chosen and not sent yet, by the number of the choice.
     awaited: FxHashMap<ColumnPos, u64>,
     /// Columns that changed since they were sent.
     outdated: BTreeSet<ColumnPos>,
-    /// There may be columns that are too far away.
+    /// `true` if some columns may be too far away.
     has_moved: bool,
     choices: u64,
 }
 
-/// How many details there are.
+/// The number of details.
 const DETAILS: usize = Detail::COARSEST.level() as usize + 1;
 
-/// A column that is to be sent.
+/// A column that was chosen to be sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Choice {
     pub column: ColumnPos,
-    /// How fine.
+    /// The detail.
     pub detail: Detail,
-    /// What the listener has of it.
+    /// The state of the column at the listener.
     pub sent: Option<Sent>,
     number: u64,
 }
@@ -57,18 +57,18 @@ impl Tracker {
         }
     }
 
-    /// The listener is here now, and wants so much.
+    /// Sets the position and the reach of the listener.
     pub fn aim(&mut self, center: ColumnPos, reach: FarView) {
         self.has_moved |= (center, reach) != (self.center, self.reach);
         (self.center, self.reach) = (center, reach);
     }
 
-    /// Where the listener is.
+    /// The position of the listener.
     pub fn center(&self) -> ColumnPos {
         self.center
     }
 
-    /// The columns that are to be sent next, at most `most`: those of finer rings first, and within a ring near to far.
+    /// The next columns to send, at most `most`: those of finer rings first, and within a ring near to far.
     pub fn choose(&mut self, graph: &mut DistanceGraph, most: usize) -> Vec<Choice> {
         let mut choices = Vec::new();
         let mut columns = Vec::new();
@@ -94,27 +94,27 @@ impl Tracker {
         choices
     }
 
-    /// How many columns the listener has.
+    /// The number of columns that the listener has.
     pub fn len(&self) -> usize {
         self.sent.len()
     }
 
-    /// How many columns were chosen and not sent yet.
+    /// The number of columns that were chosen and not sent yet.
     pub fn awaited(&self) -> usize {
         self.awaited.len()
     }
 
-    /// Whether the choice still holds: the column neither changed nor left meanwhile.
+    /// Returns `true` if the choice still holds: the column has neither changed nor left since.
     pub fn awaits(&self, choice: &Choice) -> bool {
         self.awaited.get(&choice.column) == Some(&choice.number)
     }
 
-    /// Whether a chosen column is still near enough to be sent.
+    /// Returns `true` if a chosen column is still near enough to be sent.
     pub fn keeps(&self, column: ColumnPos) -> bool {
         self.reach.keeps(self.center, column)
     }
 
-    /// A chosen column is not sent: it is chosen again when it is in range.
+    /// Drops a chosen column without sending it. It is chosen again when it is in range.
     pub fn give_up(&mut self, graph: &mut DistanceGraph, column: ColumnPos) {
         self.awaited.remove(&column);
         for ring in self.rings {
@@ -122,7 +122,7 @@ impl Tracker {
         }
     }
 
-    /// The listener has a chosen column now; `None` if it has the same of it already.
+    /// Notes that a chosen column was sent; `None` if the listener already had the same summary.
     pub fn settle(&mut self, column: ColumnPos, sent: Option<Sent>) {
         self.awaited.remove(&column);
         self.outdated.remove(&column);
@@ -131,7 +131,7 @@ impl Tracker {
         }
     }
 
-    /// A column changed, and the graph was told of it.
+    /// Notes that a column changed, after the graph was told.
     pub fn edited(&mut self, column: ColumnPos) {
         self.awaited.remove(&column);
         if self.sent.get(column).is_some() {
@@ -139,9 +139,9 @@ impl Tracker {
         }
     }
 
-    /// Columns that the listener has and that it is to be told of as gone, at most `most`.
+    /// Columns that the listener has and that must be reported as gone, at most `most`.
     pub fn gone(&mut self, most: usize) -> Vec<ColumnPos> {
-        // Beyond the radius it is not sent again, and must not stay as it was.
+        // Beyond the radius the column is not sent again, and the old summary must not stay.
         let is_stuck = |column: &&ColumnPos| !self.reach.contains(self.center, **column);
         let mut gone: Vec<_> = self.outdated.iter().filter(is_stuck).copied().take(most).collect();
         if self.has_moved && gone.len() < most {
@@ -153,19 +153,19 @@ impl Tracker {
         gone
     }
 
-    /// There may be more columns that are gone than were told of.
+    /// Notes that more columns may be gone than were reported.
     pub fn gone_again(&mut self) {
         self.has_moved = true;
     }
 
-    /// The listener has nothing of this column any more. Answers what it had.
+    /// Removes a column from the listener. Returns its state before.
     pub fn forget(&mut self, graph: &mut DistanceGraph, column: ColumnPos) -> Option<Sent> {
         self.give_up(graph, column);
         self.outdated.remove(&column);
         self.sent.remove(column)
     }
 
-    /// The listener is no more, or elsewhere.
+    /// Removes the listener from the graph.
     pub fn leave(self, graph: &mut DistanceGraph) {
         for ring in self.rings {
             graph.remove_listener(ring);
@@ -183,26 +183,26 @@ mod tests {
     /// Columns, and how often each changed.
     type World = BTreeMap<ColumnPos, u32>;
 
-    /// The tracker with a graph and a world, and what a listener was told.
+    /// The tracker with a graph and a world, and the messages of its listener.
     struct Scene {
         graph: DistanceGraph,
         world: World,
         tracker: Tracker,
         center: ColumnPos,
         reach: FarView,
-        /// Chosen, with the column as it was then.
+        /// Choices in flight, each with the column's state at that time.
         on_the_way: VecDeque<(Choice, u32)>,
-        /// What the listener has: how fine, and as of which change.
+        /// The columns that the listener has: the detail, and the number of changes.
         has: BTreeMap<ColumnPos, (Detail, u32)>,
     }
 
     #[derive(Clone, Debug)]
     enum Step {
         Generate(i64, i64),
-        /// The whole square around a column.
+        /// Generates the whole square around a column.
         GenerateAround(i64, i64),
         Edit(i64, i64),
-        /// An edit that nobody can see.
+        /// Edits a column without a visible change.
         EditUnseen(i64, i64),
         Move(i64, i64),
         Aim(u32, u32),
@@ -256,14 +256,14 @@ mod tests {
             self.tracker.aim(self.center, self.reach);
         }
 
-        /// As fine as the plain rule says, or the listener has it so already.
+        /// Checks that the choice has the detail of the plain rule, or that the listener already has it that fine.
         fn check_choice(&self, choice: &Choice) {
             let wanted = self.wanted(choice.column).expect("it is in range");
             assert_eq!(choice.detail, wanted);
             assert_eq!(choice.sent.is_some(), self.has.contains_key(&choice.column));
         }
 
-        /// How fine a column is to be, by a walk over all rings.
+        /// The detail that a column should have, by a walk over all rings.
         fn wanted(&self, column: ColumnPos) -> Option<Detail> {
             let FarView { radius, detail_radius, .. } = self.reach;
             let within = |radius: u32| column.distance_squared(self.center) <= u128::from(radius).pow(2);
@@ -280,7 +280,7 @@ mod tests {
             if !self.tracker.keeps(column) {
                 return self.tracker.give_up(&mut self.graph, column);
             }
-            // As the reader of summaries does it.
+            // The reader of summaries does the same.
             if matches!(sent, Some(Sent::Summary(fine, checksum)) if fine <= detail && checksum == changes) {
                 return self.tracker.settle(column, None);
             }
@@ -297,7 +297,7 @@ mod tests {
             }
         }
 
-        /// Lets everything that is due happen, and holds it against the plain rule.
+        /// Lets all pending work finish, and compares the result with the plain rule.
         fn settle(&mut self) {
             self.tracker.aim(self.center, self.reach);
             self.tracker.gone_again();

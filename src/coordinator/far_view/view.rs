@@ -1,29 +1,29 @@
-//! How far a listener sees, how fine, and around what.
+//! The radius, the detail and the centre of a far view.
 
 use crate::chunk::Detail;
 use crate::space::ColumnPos;
 use bevy::prelude::*;
 use uuid::Uuid;
 
-/// How far beyond its radius a far view keeps what it has, in columns: a step back sends nothing again.
+/// How far beyond its radius a far view keeps its columns, in columns, so that a step back sends nothing again.
 pub const LET_GO: u32 = 4;
 
-/// Listens to what generated columns look like from afar, loaded or not: near to far, coarser with distance, and no more
-/// than so many bytes a second.
+/// Listens to summaries of generated columns, loaded or not: near to far, coarser with distance, and limited in bytes per
+/// second.
 ///
-/// It stands beside a [`Viewer`](crate::simulation::Viewer) of the main world, on any entity with a `Transform` or a
+/// A far view stands beside a [`Viewer`](crate::simulation::Viewer) of the main world, on any entity with a `Transform` or a
 /// [`Position`](crate::simulation::Position) ([`in_dimension`](Self::in_dimension)), or follows a viewer that lives in
-/// the regions ([`of_viewer`](Self::of_viewer)): one for a camera, one for each connected player. All of its fields may
-/// be changed at any time. What it gets are [`FarColumnChanged`](crate::view::FarColumnChanged)s;
-/// [`FarColumns`](crate::view::FarColumns) has what is there now.
+/// the regions ([`of_viewer`](Self::of_viewer)). Use one for a camera, or one for each connected player. All of its fields may
+/// be changed at any time. Its results are [`FarColumnChanged`](crate::view::FarColumnChanged) messages;
+/// [`FarColumns`](crate::view::FarColumns) holds the present columns.
 ///
-/// It is a [`Job`](crate::view::Job) that has no end, with its [`JobProgress`](crate::view::JobProgress) beside it, until it is
-/// removed. Cancelling the job removes it.
+/// Until it is removed, it is a [`Job`](crate::view::Job) without an end, with its
+/// [`JobProgress`](crate::view::JobProgress) beside it. Cancelling the job removes it.
 ///
-/// Each column comes once, and again when it looks different, or finer when the listener comes near; what was sent finer
-/// than it has to be is not sent coarser. A change is told of when it is handed out to be saved, with the autosave at the
-/// latest. A listener whose messages nobody takes in (the app stands still) gets no more until they are; a game that cannot
-/// pass them on sets [`bytes_per_second`](Self::bytes_per_second) to 0 meanwhile.
+/// Each column is sent once, and again when it looks different, or finer when the listener comes near. A column that was sent
+/// finer than necessary is not sent again coarser. A change is reported when it is handed out to be saved, with the autosave at
+/// the latest. While the app does not take a listener's messages (because it stands still), the listener gets no more. A
+/// game that cannot pass them on sets [`bytes_per_second`](Self::bytes_per_second) to 0 meanwhile.
 ///
 /// ```
 /// # use bevy_terrane::prelude::*;
@@ -37,71 +37,71 @@ pub const LET_GO: u32 = 4;
 #[type_path = "bevy_terrane"]
 #[reflect(Component, Clone)]
 pub struct FarView {
-    /// Columns are sent within this distance, in columns (a disc), and told of as gone four columns further out. At
+    /// The radius of the disc within which columns are sent, in columns. They are reported as gone four columns further out. At
     /// most [`MAX_RADIUS`](Self::MAX_RADIUS) counts; 64 by default.
     pub radius: u32,
-    /// Within this distance, in columns, a cell is one block wide; each doubling of the distance doubles the cells, up
+    /// The distance, in columns, within which a cell is one block wide. Each doubling of the distance doubles the cells, up
     /// to one for a whole column. 16 by default.
     pub detail_radius: u32,
-    /// What may be sent, in bytes a second: the binary form of a summary, and 16 bytes for its place; a mebibyte by default.
-    /// 0 pauses it.
+    /// The cap, in bytes per second, on the binary form of each summary plus 16 bytes for its position; one mebibyte by default.
+    /// 0 pauses the far view.
     pub bytes_per_second: u64,
-    /// Around what.
+    /// The centre.
     // Stable ids are reflected only with some of Bevy's features.
     #[reflect(ignore)]
     pub(crate) target: Target,
 }
 
-/// Where the middle of a far view is.
+/// The centre of a far view.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// Where the viewer is that it stands beside.
+    /// The viewer on the same entity.
     #[default]
     Beside,
-    /// Where its entity is, in that dimension.
+    /// The far view's own entity, in this dimension.
     Dimension(Entity),
-    /// Where the viewer with this stable id is, in the regions.
+    /// The viewer in the regions with this stable id.
     Viewer(Uuid),
 }
 
 impl FarView {
-    /// The largest radius, in columns: what is asked for beyond it is cut.
+    /// The largest radius, in columns. Larger values are clamped.
     pub const MAX_RADIUS: u32 = 1024;
 
     const fn at(target: Target) -> Self {
         Self { radius: 64, detail_radius: 16, bytes_per_second: 1 << 20, target }
     }
 
-    /// For an entity with a [`Viewer`](crate::simulation::Viewer): in its dimension.
+    /// A far view for an entity with a [`Viewer`](crate::simulation::Viewer), in its dimension.
     pub const fn new() -> Self {
         Self::at(Target::Beside)
     }
 
-    /// For an entity with a `Transform` or a [`Position`](crate::simulation::Position), in the dimension of the entity
+    /// A far view for an entity with a `Transform` or a [`Position`](crate::simulation::Position), in the dimension of the entity
     /// `dimension`.
     pub const fn in_dimension(dimension: Entity) -> Self {
         Self::at(Target::Dimension(dimension))
     }
 
-    /// For any entity: around the viewer in the regions with this [stable id](crate::simulation::StableId), in whatever
-    /// dimension that is. While there is none, it stays where it was.
+    /// A far view for any entity: around the viewer in the regions with this [stable id](crate::simulation::StableId), in its
+    /// dimension. While there is no such viewer, the far view stays at its last place.
     pub const fn of_viewer(id: Uuid) -> Self {
         Self::at(Target::Viewer(id))
     }
 
-    /// The same with another radius, in columns.
+    /// Sets the radius, in columns.
     pub const fn with_radius(mut self, radius: u32) -> Self {
         self.radius = radius;
         self
     }
 
-    /// The same with another detail radius, in columns.
+    /// Sets the detail radius, in columns.
     pub const fn with_detail_radius(mut self, radius: u32) -> Self {
         self.detail_radius = radius;
         self
     }
 
-    /// The same with another cap, in bytes a second.
+    /// Sets the cap, in bytes per second.
     pub const fn with_bytes_per_second(mut self, bytes: u64) -> Self {
         self.bytes_per_second = bytes;
         self
@@ -120,7 +120,7 @@ impl FarView {
         self.radius.min(Self::MAX_RADIUS)
     }
 
-    /// The details that are used, finest first, each with the radius within which columns are to be at least so fine.
+    /// The details in use, finest first, each with the radius within which columns are sent at least that fine.
     pub(super) fn rings(self) -> impl Iterator<Item = (Detail, u32)> {
         let radius = self.reach();
         let mut is_whole = false;
@@ -133,17 +133,17 @@ impl FarView {
         })
     }
 
-    /// Whether a column is to be sent.
+    /// Returns `true` if the column is to be sent.
     pub(super) fn contains(self, center: ColumnPos, column: ColumnPos) -> bool {
         center.distance_squared(column) <= u128::from(self.reach()).pow(2)
     }
 
-    /// The radius beyond which a column is told of as gone.
+    /// The radius beyond which a column is reported as gone.
     pub(super) fn keeps_within(self) -> u32 {
         self.reach() + LET_GO
     }
 
-    /// Whether a column may stay with a listener that has it.
+    /// Returns `true` if a listener may keep the column.
     pub(super) fn keeps(self, center: ColumnPos, column: ColumnPos) -> bool {
         center.distance_squared(column) <= u128::from(self.keeps_within()).pow(2)
     }

@@ -1,4 +1,4 @@
-//! One job: its turns, how far it is, and what the main world and the store are told of it.
+//! One job: its turns, its progress, and its reports to the main world and the store.
 
 use super::job::{Job, JobId, JobKind, JobOrder, JobProgress, JobState, JobStatus, Pregeneration};
 use super::sweep::Sweep;
@@ -28,7 +28,7 @@ pub struct Entry {
     progress: JobProgress,
     rate: RecentRate,
     last_pass: Option<Duration>,
-    /// When the main world was told last; `None` if it is to be told with this pass.
+    /// When the last report was sent to the main world; `None` to send one in this pass.
     told: Option<Duration>,
 }
 
@@ -48,8 +48,8 @@ impl Entry {
         Self { job: Job { id, kind }, work, is_paused, is_cancelled, progress, rate, last_pass, told }
     }
 
-    /// A capture; or a restore, with its record if it is remembered on disk. If the record is written already, the job resumes a
-    /// restore that was cut short.
+    /// A capture, or a restore with its record if it is recorded on disk. If the record is written already, the job resumes an
+    /// interrupted restore.
     pub fn transfer(id: JobId, order: SnapshotOrder, record: Option<Record>) -> Self {
         let transfer = Transfer::new(id, order, record);
         Self::new(id, transfer.kind(), Work::Transfer(Box::new(transfer)))
@@ -77,20 +77,20 @@ impl Entry {
         }
     }
 
-    /// It is the job that another one was before its dimension was closed.
+    /// Takes over the state of the same job from before its dimension was closed.
     pub fn take_over(&mut self, before: &Self) {
         self.is_cancelled |= before.is_cancelled;
     }
 
-    /// Whether it restores something in this dimension.
+    /// Returns `true` if the job restores something in this dimension.
     pub fn is_restore_in(&self, id: DimensionId) -> bool {
         matches!(self.job.kind, JobKind::Restore { dimension, .. } if dimension == id)
     }
 
-    /// Begins a pre-generation in its dimension, which is open now, or continues one that the store remembers.
+    /// Begins a pre-generation in its dimension, which is now open, or continues a stored one.
     pub fn begin_sweep(&mut self, dimension: &Dimension, number: u64, stored: Option<StoredPregeneration>) {
         let Work::Sweep(sweep) = &mut self.work else { return };
-        // What it was told since it was stored counts.
+        // Orders since then still count.
         self.is_paused |= sweep.place.is_none() && stored.is_some_and(|stored| stored.is_paused);
         self.progress.elapsed = stored.map_or(self.progress.elapsed, |stored| stored.elapsed);
         sweep.begin(dimension, number, stored.map(|stored| stored.cursor).unwrap_or_default());
@@ -105,7 +105,7 @@ impl Entry {
             JobOrder::Cancel => {
                 self.is_cancelled = true;
                 if let Work::Transfer(transfer) = &mut self.work {
-                    // What is under way is still answered.
+                    // Work in flight is still answered.
                     transfer.task.outcome.error = Some(JobError::Cancelled);
                 }
             }
@@ -113,8 +113,8 @@ impl Entry {
         self.told = None;
     }
 
-    /// Its place in the order of turns: jobs that have begun come first, then restores that were cut short. Pre-generations come
-    /// in the order of their numbers.
+    /// The job's place in line: jobs that have begun come first, then interrupted restores. Pre-generations are ordered by
+    /// number.
     pub fn rank(&self) -> (bool, bool, u64) {
         match &self.work {
             Work::Transfer(transfer) => (!transfer.has_begun, !transfer.task.is_resumed, 0),
@@ -123,9 +123,9 @@ impl Entry {
         }
     }
 
-    /// Whether it may run now, beside those that `running` counts: captures and restores, of which so many run at a time, under
-    /// `None`, and pre-generations, of which one does, under their dimension. The others wait in their order. Pre-generations and
-    /// restores that were cut short wait for their dimension; any other capture or restore fails if its dimension is not open.
+    /// Returns `true` if the job may run now. `running` counts the running jobs: captures and restores under `None`, up to a
+    /// limit, and pre-generations under their dimension, one in each. The others wait in line. Pre-generations and interrupted
+    /// restores wait for their dimension; any other capture or restore fails if its dimension is not open.
     pub fn takes_turn(
         &self,
         is_open: impl Fn(DimensionId) -> bool,
@@ -151,7 +151,7 @@ impl Entry {
         *running <= most
     }
 
-    /// Whether it works in this pass. A cancelled job does, even without a turn.
+    /// Returns `true` if the job works in this pass. A cancelled job does so even without a turn.
     pub fn has_turn(&self) -> bool {
         self.progress.state == JobState::Running || self.is_cancelled
     }
@@ -177,18 +177,18 @@ impl Entry {
         }
     }
 
-    /// Whether it orders columns for the store.
+    /// Returns `true` if the job orders columns for the store.
     pub fn takes_room(&self) -> bool {
         matches!(self.work, Work::Sweep(_)) && !self.is_cancelled
     }
 
-    /// Orders the work that can be done now; columns for the store only as far as there is room for them. Says whether the job
-    /// has come to its end.
+    /// Orders the work that can be done now, and columns for the store only as far as there is room. Returns `true` at the end
+    /// of the job.
     pub fn advance(&mut self, world: &mut Surroundings, room: &mut usize, share: usize) -> bool {
         let sweep = match &mut self.work {
             Work::Transfer(transfer) => return transfer.advance(world),
             Work::FarView(listener) => {
-                // It has no end of its own.
+                // A far view has no end of its own.
                 listener.serve(self.job.id, world);
                 return self.is_cancelled;
             }
@@ -200,7 +200,7 @@ impl Entry {
         sweep.is_finished(&dimension.stored)
     }
 
-    /// Gives what the main world is to be told, if it is time, and puts the same into the pending save.
+    /// Returns the job's status if a report to the main world is due, and adds the job to the pending save.
     pub fn tell(&mut self, world: &mut Surroundings) -> Option<JobStatus> {
         let now = world.clock.now;
         if let Work::Sweep(sweep) = &mut self.work
@@ -221,7 +221,6 @@ impl Entry {
         Some(self.status())
     }
 
-    /// Measures how far it has come.
     fn status(&mut self) -> JobStatus {
         match &self.work {
             Work::Transfer(transfer) => transfer.task.measure(&mut self.progress),
@@ -235,8 +234,8 @@ impl Entry {
         JobStatus { job: self.job, progress: self.progress.clone(), outcome: None }
     }
 
-    /// Puts the job into the pending save as it is now; a job that has come to its end is removed from the store. A dimension
-    /// that closes waits for that save.
+    /// Adds the present state of the job to the pending save; a finished job is removed from the store. A dimension that closes
+    /// waits for that save.
     pub fn save(&self, dimensions: &mut Dimensions, saves: &mut Saves) {
         let Work::Sweep(sweep) = &self.work else { return };
         let Some((id, number)) = sweep.place else { return };
@@ -250,7 +249,7 @@ impl Entry {
         saves.pending.pregenerations.insert((id, number), stored);
     }
 
-    /// Ends the job, and gives its outcome.
+    /// Ends the job, and returns its outcome.
     pub fn end(&mut self, dimensions: &mut Dimensions, saves: &mut Saves) -> JobStatus {
         let (state, outcome) = match &mut self.work {
             Work::FarView(listener) => {

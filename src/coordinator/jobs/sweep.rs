@@ -1,7 +1,7 @@
 //! Pre-generations: areas that are generated and stored without being loaded into a region.
 //!
-//! A pre-generation walks over the batches of its area, nearest to the centre first, and orders the columns that are missing in
-//! the stored graph.
+//! A pre-generation walks over the batches of its area, nearest to the centre first, and orders the columns that the stored
+//! graph misses.
 
 use super::job::{JobProgress, Pregeneration};
 use crate::coordinator::dimension::Dimension;
@@ -17,35 +17,35 @@ use std::collections::BTreeMap;
 use std::mem;
 use std::time::Duration;
 
-/// Batches that a pre-generation looks at in one pass, at most.
+/// The number of batches that a pre-generation looks at in one pass, at most.
 const MAX_LOOKED_AT: usize = 1 << 14;
 /// How often a column is tried before it counts as failed.
 const TRIES: u32 = 3;
-/// The wait after the first failure; it doubles each time. Also the wait for columns that are on order for others.
+/// The wait after the first failure, doubled after each further one. Also the wait for columns that others have ordered.
 const RETRY: Duration = Duration::from_secs(1);
-/// While this many columns wait to be tried again, no new ones are tried.
+/// While this many columns wait for a retry, no new ones are tried.
 const MAX_WAITING: usize = 1_024;
-/// Failed columns that are logged; messages alone tell of later ones.
+/// The number of failed columns that are logged; later ones are reported by messages only.
 const MAX_COMPLAINTS: u32 = 10;
 
-/// One pre-generation. Every stored column counts as done, also one that was generated for a viewer. So if the process ends at
-/// any moment, only the place of the walk is lost.
+/// One pre-generation. Every stored column counts as done, even one that was generated for a viewer. So if the process ends at
+/// any moment, only the position of the walk is lost.
 pub struct Sweep {
-    /// The area that is generated, and where.
+    /// The order, with the area and the dimension.
     pub order: Pregeneration,
-    /// Under which dimension and number it is stored, once its dimension was open.
+    /// The dimension and the number under which it is stored, once its dimension has been open.
     pub place: Option<(DimensionId, u64)>,
     batches: AreaBatches,
-    /// The walk has come to its end.
+    /// `true` once the walk has reached its end.
     is_swept: bool,
-    /// Columns on order, and how often each has failed.
+    /// The columns in flight, and how often each has failed.
     in_flight: BTreeMap<ColumnPos, u32>,
-    /// Columns to look at again, when, and how often each has failed.
+    /// The columns that wait for a retry: when, and how often each has failed.
     waiting: BTreeMap<(Duration, ColumnPos), u32>,
     total: u128,
     done: u64,
     failed: u64,
-    /// How many columns the stored graph had completed when `done` was right.
+    /// The number of completed columns in the stored graph when `done` was last correct.
     counted_at: Option<u64>,
     complaints: u32,
 }
@@ -68,7 +68,7 @@ impl Sweep {
         }
     }
 
-    /// Begins in a dimension that was opened, or goes on there.
+    /// Begins or continues in a dimension that was opened.
     pub fn begin(&mut self, dimension: &Dimension, number: u64, cursor: AreaCursor) {
         let order = Pregeneration { dimension: dimension.spec.entity, ..self.order };
         let batches = AreaBatches::from_cursor(order.area, cursor);
@@ -76,7 +76,7 @@ impl Sweep {
         self.recount(&dimension.stored);
     }
 
-    /// The record that the store keeps: with the place of the nearest batch that is not settled.
+    /// The record for the store, with the position of the nearest batch that is not settled.
     pub fn to_stored(&self, is_paused: bool, elapsed: Duration) -> StoredPregeneration {
         let area = self.order.area;
         let open = self.in_flight.keys().chain(self.waiting.keys().map(|(_, column)| column));
@@ -85,7 +85,6 @@ impl Sweep {
         StoredPregeneration { area, cursor, is_paused, elapsed }
     }
 
-    /// How far it is.
     pub fn measure(&self, progress: &mut JobProgress) {
         (progress.done, progress.total, progress.failed) = (self.done, self.total, self.failed);
     }
@@ -98,7 +97,7 @@ impl Sweep {
         self.complaints <= MAX_COMPLAINTS
     }
 
-    /// Looks at the columns on order. Tells of those that failed for good, and why.
+    /// Checks the columns in flight. Reports those that failed for good, with the reason.
     pub fn settle(&mut self, dimension: &mut Dimension, publisher: &mut Publisher) {
         let Dimension { id, real_now: now, stored, columns, for_jobs, .. } = dimension;
         let is_settled = |column: &ColumnPos| stored.is_completed(*column) || !columns.is_under_way(*column);
@@ -109,7 +108,7 @@ impl Sweep {
                 self.done += 1;
                 self.counted_at = self.counted_at.map(|counted| counted + 1);
             } else if error.as_ref().is_some_and(ColumnError::is_outage) {
-                // No fault of the column.
+                // The column itself did not fail.
                 self.waiting.insert((now.saturating_add(RETRY), column), failed);
             } else if failed + 1 < TRIES {
                 self.waiting.insert((now.saturating_add(RETRY * (1 << failed)), column), failed + 1);
@@ -124,7 +123,7 @@ impl Sweep {
         }
     }
 
-    /// Orders up to `share` columns, nearest first; says how many it has ordered.
+    /// Orders up to `share` columns, nearest first. Returns how many it ordered.
     pub fn order(&mut self, dimension: &mut Dimension, share: usize, orders: &mut Orders) -> usize {
         let share = share.min(dimension.generation.allowance(dimension.real_now));
         let (mut ordered, mut looks) = (0, MAX_LOOKED_AT);
@@ -139,12 +138,12 @@ impl Sweep {
         ordered
     }
 
-    /// Gives up its columns on order, since it has come to its end, or its dimension has.
+    /// Gives up the columns in flight at the end of the job or of its dimension.
     pub fn leave(&mut self, dimension: &mut Dimension) {
         mem::take(&mut self.in_flight).keys().for_each(|column| _ = dimension.for_jobs.remove(column));
     }
 
-    /// The columns to be ordered next: of one batch, nearest first. Looks at `looks` batches at most.
+    /// The next columns to order: of one batch, nearest first. Looks at `looks` batches at most.
     fn next_order(&mut self, ground: &Dimension, looks: &mut usize) -> Option<(BatchPos, Vec<ColumnPos>)> {
         if let Some((column, failures)) = self.next_retry(ground) {
             self.in_flight.insert(column, failures);
@@ -180,7 +179,7 @@ impl Sweep {
         }
     }
 
-    /// Those columns of the batch that nobody has ordered, nearest first. The others are looked at again later.
+    /// The columns of the batch that are not ordered yet, nearest first. The others are checked again later.
     fn take_free(&mut self, ground: &Dimension, batch: BatchPos, missing: u16) -> Vec<ColumnPos> {
         let missing = (0..16).filter(|bit| missing >> bit & 1 == 1).map(|bit| batch.column(bit));
         let (busy, mut free): (Vec<_>, Vec<_>) = missing.partition(|column| ground.columns.is_under_way(*column));
@@ -191,7 +190,7 @@ impl Sweep {
         free
     }
 
-    /// Whether nothing is left to do. If columns that the walk went past are missing, the walk begins again.
+    /// Returns `true` if nothing is left to do. If columns behind the walk are missing, the walk begins again.
     pub fn is_finished(&mut self, stored: &DistanceGraph) -> bool {
         if !self.is_swept || !self.in_flight.is_empty() || !self.waiting.is_empty() {
             return false;
@@ -200,19 +199,19 @@ impl Sweep {
         if self.total.saturating_sub(self.done.into()) <= self.failed.into() {
             return true;
         }
-        // They were unmarked meanwhile, or were on their way when an earlier session ended.
+        // They were unmarked meanwhile, or were in flight when an earlier session ended.
         self.batches = self.order.area.batches();
         self.is_swept = false;
         self.failed = 0;
         false
     }
 
-    /// Whether others have completed columns of its dimension.
+    /// Returns `true` if columns of the dimension were completed since the last count.
     pub fn is_outdated(&self, stored: &DistanceGraph) -> bool {
         self.counted_at != Some(stored.completed_count())
     }
 
-    /// Counts the stored columns of the area anew: others complete some of them too.
+    /// Recounts the stored columns of the area, since others complete some of them too.
     pub fn recount(&mut self, stored: &DistanceGraph) {
         self.done = stored.count_completed_in(&self.order.area);
         self.counted_at = Some(stored.completed_count());

@@ -1,18 +1,18 @@
-//! When regions hand out by themselves what is unsaved: in turns, spread over the autosave period.
+//! Schedules autosaves: regions hand out their unsaved state in turns, spread over the autosave period.
 //!
-//! Each region has a place of its own within a cycle of seven eighths of the period, and what they hand out is
-//! committed at least each eighth of it. So nothing stays unsaved for longer than the period, and neither the
-//! coordinator nor the disk is given more than a part of the world at a time.
+//! Each region has its own place in a cycle of seven eighths of the period. The pending save is committed at least once in
+//! each eighth of the period. So nothing stays unsaved for longer than the period, and neither the coordinator nor the disk
+//! receives more than a part of the world at a time.
 
 use crate::region::RegionId;
 use crate::space::DimensionId;
 use std::time::Duration;
 
-/// When regions have their turns.
+/// The schedule of the regions' turns.
 #[derive(Debug, Default)]
 pub struct Autosave {
     cycle: Duration,
-    /// The time within which what was handed out is committed.
+    /// The time within which the pending save is committed.
     pub commit_within: Duration,
 }
 
@@ -26,14 +26,14 @@ impl Autosave {
         Self { cycle: period.saturating_sub(commit_within), commit_within }
     }
 
-    /// Whether the region has its turn; one that had none yet gets it with the first look.
+    /// Returns `true` if it is the region's turn. A region without a turn gets one at the first call.
     pub fn is_due(&self, due: &mut Option<Duration>, region: (DimensionId, RegionId), now: Duration) -> bool {
         *due.get_or_insert_with(|| self.next_turn(region, now)) <= now
     }
 
     /// The region's next turn, if it hands out everything now.
     pub fn next_turn(&self, (dimension, region): (DimensionId, RegionId), now: Duration) -> Duration {
-        // Each dimension begins with regions of the same numbers.
+        // The regions of each dimension start with the same numbers.
         let place = (region.index().wrapping_add(dimension.0 << 40).wrapping_mul(GOLDEN)) >> u32::BITS;
         let (now, cycle) = (now.as_nanos(), self.cycle.as_nanos().max(1));
         let offset = (cycle * u128::from(place)) >> u32::BITS;
@@ -54,7 +54,7 @@ mod tests {
         (DimensionId(7), RegionId::new(number as u64))
     }
 
-    /// Has all turns taken as the clock goes on by `step` up to `end`. Gives how many there were at each step.
+    /// Takes all turns while the clock advances by `step` up to `end`. Returns the number of turns at each step.
     fn run(
         autosave: &Autosave,
         turns: &mut [Option<Duration>],
@@ -85,7 +85,7 @@ mod tests {
             let autosave = Autosave::new(PERIOD);
             let mut turns = vec![None; regions];
             run(&autosave, &mut turns, Duration::ZERO, Duration::from_millis(50), Duration::from_secs(7));
-            // Seven seconds are a cycle; in steps of 50 ms there are 140 of them.
+            // A cycle of seven seconds has 140 steps of 50 ms.
             let end = Duration::from_secs(14);
             let counts = run(&autosave, &mut turns, Duration::from_secs(7), Duration::from_millis(50), end);
             assert_eq!(counts.iter().sum::<usize>(), regions);
@@ -95,14 +95,14 @@ mod tests {
     }
 
     proptest! {
-        /// However regions come, merge and split, what changed is handed out within seven eighths of the period.
+        /// Every change is handed out within seven eighths of the period, even if regions are created, merge and split.
         #[test]
         fn no_region_waits_longer_than_a_cycle(
             steps in proptest::collection::vec((0..4_u8, any::<prop::sample::Index>(), 1..400_u64), 1..200),
         ) {
             let autosave = Autosave::new(PERIOD);
             let mut now = Duration::ZERO;
-            // Each with its number and the time since which it has something that it has not handed out.
+            // Each region with its number and the time of its first change that was not handed out.
             let mut regions = vec![(None, 0, now)];
             let mut made = 0;
             for (kind, index, millis) in steps {
@@ -124,7 +124,7 @@ mod tests {
                         *turn = Some(autosave.next_turn(region(*number), now));
                         *since = now;
                     }
-                    // It looks each 400 ms at the latest.
+                    // A region checks at least every 400 ms.
                     prop_assert!(now - *since <= Duration::from_millis(7_000 + 400));
                 }
                 now += Duration::from_millis(millis);

@@ -1,6 +1,6 @@
-//! Backups of the running world: everything is saved first, then a thread of its own makes the backup while the game goes on.
-//! The game asks for them by a message, and the program `terrane` by a file in the world's folder, which the storage thread
-//! looks for each second.
+//! Backups of the running world: everything is saved first, then a thread of its own makes the backup while the game runs.
+//! The game asks for backups by a message, and the program `terrane` by a file in the world's folder, which the storage thread
+//! checks every second.
 
 use super::request::{BackupWorld, SaveError, SaveRequest, SaveWorld};
 use crate::coordinator::clocks::clock::Clock;
@@ -19,7 +19,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The time between two looks for requests.
+/// The time between two checks for requests.
 const LOOK_PERIOD: Duration = Duration::from_secs(1);
 
 pub(crate) fn save_world(In(SaveWorld { request }): In<SaveWorld>, mut saves: ResMut<Saves>) {
@@ -30,7 +30,7 @@ pub(crate) fn back_up_world(In(backup): In<BackupWorld>, mut saves: ResMut<Saves
     saves.requested.push(SaveRequest::Backup(backup));
 }
 
-/// Tells the game what came of its backup.
+/// Sends the result of a backup to the game.
 fn tell_game(request: u64, made: Result<Backup, SaveError>, publisher: &mut Publisher) {
     match made {
         Ok(Backup { number, bytes, .. }) => publisher.event(WorldBackedUp { request, number, bytes }),
@@ -38,7 +38,7 @@ fn tell_game(request: u64, made: Result<Backup, SaveError>, publisher: &mut Publ
     }
 }
 
-/// Tells another process what came of its backup.
+/// Sends the result of a backup to another process.
 fn tell_process(found: FoundRequest, made: &Result<Backup, SaveError>) {
     match made {
         Ok(backup) => info!("backup {} was made in {}", backup.number, found.folder.display()),
@@ -60,7 +60,7 @@ pub fn look_for_requests(clock: Res<Clock>, threads: Res<Threads>, mut saves: Re
     }
 }
 
-/// Looks for backups that other processes ask for.
+/// Finds the requests of other processes.
 fn find_requests(store: &WorldStore) -> Vec<FoundRequest> {
     store.folder().map_or(Ok(Vec::new()), FoundRequest::find).unwrap_or_else(|error| {
         warn!("nobody can ask for a backup of the running world: {error}");
@@ -68,7 +68,7 @@ fn find_requests(store: &WorldStore) -> Vec<FoundRequest> {
     })
 }
 
-/// Makes a backup of what is stored.
+/// Makes a backup of the store.
 fn back_up(
     folder: PathBuf,
     keep: Option<NonZeroU32>,
@@ -83,7 +83,7 @@ fn back_up(
 }
 
 impl Saves {
-    /// Everything that was asked to be saved is durable.
+    /// Answers the requests for which everything is durable.
     pub fn answer(&mut self, threads: &mut Threads, publisher: &mut Publisher) {
         for request in mem::take(&mut self.answered) {
             match request {
@@ -99,7 +99,7 @@ impl Saves {
         }
     }
 
-    /// Not everything could be saved.
+    /// Fails the requests, since not everything could be saved.
     pub fn fail(&mut self, requests: Vec<SaveRequest>, error: SaveError, publisher: &mut Publisher) {
         let mut numbers = Vec::new();
         for request in requests {

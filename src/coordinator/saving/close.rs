@@ -1,4 +1,4 @@
-//! Closes dimensions while the app runs: everything of them is saved, then they are gone from memory.
+//! Closes dimensions while the app runs: everything in them is saved, then they are removed from memory.
 
 use super::save::Saves;
 use crate::coordinator::deadlines::Deadlines;
@@ -19,11 +19,11 @@ use bevy::prelude::*;
 use std::mem;
 use std::time::{Duration, Instant};
 
-/// The time between two lines in the log about a removal.
+/// The time between two log lines about a removal.
 const REMOVAL_REPORT: Duration = Duration::from_secs(5);
 
-/// Erases what is stored of a dimension that is not open, in the background; an event tells when it is done. It goes on after a
-/// restart if the app ends before.
+/// Erases the stored data of a dimension that is not open, in the background. An event reports the end. If the app ends
+/// before, the removal continues after a restart.
 pub fn remove_stored(entity: Entity, name: String, dimensions: &mut Dimensions, threads: &mut Threads) {
     if !dimensions.removing.insert(name.clone()) {
         return;
@@ -43,7 +43,7 @@ pub fn remove_stored(entity: Entity, name: String, dimensions: &mut Dimensions, 
     threads.ask(Some("terrane removal"), remove, move |world, removed| {
         let (entries, error) = match removed.flatten() {
             Ok(Some(entries)) => (entries, None),
-            // The rest is removed when a dimension of this name is asked for again.
+            // The rest is removed when a dimension of this name is requested again.
             Ok(None) => return,
             Err(error) => (0, Some(error)),
         };
@@ -51,8 +51,8 @@ pub fn remove_stored(entity: Entity, name: String, dimensions: &mut Dimensions, 
     });
 }
 
-/// Closes the dimension of this entity, and removes what is stored of it if that is asked for too. Nothing new begins in it;
-/// what it holds is handed out as its regions end their ticks.
+/// Closes the dimension of this entity, and removes its stored data if requested. Nothing new begins in the dimension; its
+/// regions hand out their contents when they end their ticks.
 pub(crate) fn close_dimension(
     In((entity, remove)): In<(Entity, bool)>,
     mut dimensions: ResMut<Dimensions>,
@@ -60,7 +60,7 @@ pub(crate) fn close_dimension(
     mut saves: ResMut<Saves>,
     mut post: ResMut<Post>,
 ) {
-    // It may be one that still waits until it can be opened.
+    // The dimension may still be waiting to be opened.
     let is_it = |waiting: &mut Unopened| waiting.spec.entity == entity && !waiting.is_removed;
     let waiting: Vec<_> = dimensions.unopened.extract_if(.., is_it).collect();
     for waiting in waiting {
@@ -77,12 +77,12 @@ pub(crate) fn close_dimension(
     dimension.closing = Some(Closing { remove, until: None });
     let holders: Vec<Holder> = dimension.viewers.keys().copied().collect();
     holders.into_iter().for_each(|holder| dimension.release(holder));
-    // What cannot be read is not waited for: it stays in the store as it is.
+    // Unreadable columns are not waited for: they stay in the store unchanged.
     dimension.columns.end_failures();
     dimension.return_letters(&mut post);
 }
 
-/// Closes the dimensions that are empty by now.
+/// Removes the closing dimensions that are empty.
 pub fn close(
     mut dimensions: ResMut<Dimensions>,
     mut deadlines: ResMut<Deadlines>,
@@ -131,23 +131,23 @@ pub fn close(
 }
 
 impl Dimensions {
-    /// What waits to be opened is to be erased: that is what is stored under this name when it would be opened.
+    /// Removes a dimension that waits to be opened: the data stored under its name at the time when it would open is erased.
     fn remove_unopened(&mut self, waiting: Unopened, store: &WorldStore, saves: &mut Saves) {
         let name = &waiting.spec.name;
         let closing = self.open.values_mut().find(|open| open.spec.name == *name);
         if let Some(closing) = closing.and_then(|open| open.closing.as_mut()) {
             closing.remove = true;
         }
-        // Whoever goes there from now on goes with it, and whoever went there before is stored and erased.
+        // Entities that go there from now on are removed with it, and those that went before are stored and erased.
         let stored = store.dimensions().unwrap_or_default();
         self.removed.extend(stored.iter().find(|stored| stored.name == *name).map(|stored| stored.id));
         saves.request_commit();
-        // Before others of its name, which are opened when all is gone.
+        // It comes before others of its name, which open when everything is gone.
         self.unopened.insert(0, Unopened { until: saves.stored_with(), is_removed: true, ..waiting });
     }
 }
 
-/// What was stored of a dimension is erased, or could not be.
+/// Handles the end of a removal, successful or not.
 fn end_removal(
     In(removed): In<DimensionRemoved>,
     mut dimensions: ResMut<Dimensions>,
@@ -169,7 +169,7 @@ fn end_removal(
 }
 
 impl Dimension {
-    /// What waits for columns of a dimension that closes is not delivered any more.
+    /// Returns letters that wait for columns of a closing dimension.
     fn return_letters(&mut self, post: &mut Post) {
         let mut letters: Vec<_> = mem::take(&mut self.letters).into_values().flatten().collect();
         letters.append(&mut self.recalled);
@@ -178,7 +178,7 @@ impl Dimension {
         }
     }
 
-    /// Each region hands out all that it has, and gives up all of its columns.
+    /// Makes each region hand out everything and give up all of its columns.
     fn empty_regions(
         &mut self,
         deadlines: &mut Deadlines,
@@ -194,7 +194,7 @@ impl Dimension {
             let columns = self.columns_of(region);
             let (lost, mut columns): (Vec<_>, Vec<_>) =
                 columns.into_iter().partition(|column| self.has_halted(*column));
-            // Those that are read again, or that lack what is on its way to them, go when that is there.
+            // Columns that are being read again, or that miss data in flight, leave when they are complete.
             columns.retain(|column| self.is_whole(*column));
             for column in lost {
                 self.let_go_halted(region, column, saves, directory, post, publisher);
@@ -207,7 +207,7 @@ impl Dimension {
         }
     }
 
-    /// Whether nothing is left in memory, and all of it is stored.
+    /// Returns `true` if nothing is left in memory and everything is stored.
     fn is_empty(&mut self, deadlines: &Deadlines, saves: &mut Saves) -> bool {
         let is_away = deadlines.running.range((self.id, RegionId::new(0))..).next();
         if is_away.is_some_and(|((of, _), _)| *of == self.id) || !self.columns.is_empty() {

@@ -1,4 +1,4 @@
-//! What can be asked of saving, and why it is not done.
+//! Requests to save or back up the world, and their errors.
 
 use crate::coordinator::threads::work_error::WorkError;
 use crate::region::RegionId;
@@ -10,59 +10,59 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Saves everything, and makes a backup of it while the game goes on. [`WorldBackedUp`](crate::view::WorldBackedUp) or [`BackupFailed`](crate::view::BackupFailed) with the same
-/// number answers.
+/// Saves everything, and makes a backup while the game continues. [`WorldBackedUp`](crate::view::WorldBackedUp) or
+/// [`BackupFailed`](crate::view::BackupFailed) with the same number answers.
 ///
-/// An app that ends meanwhile waits for the backup, which then takes as long as it takes to copy what changed.
+/// An app that ends meanwhile waits for the backup, which takes as long as copying the changes takes.
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct BackupWorld {
-    /// A number of the game's choice, to know the answer by.
+    /// A number of the game's choice, which the answer repeats.
     pub request: u64,
-    /// The folder of backups; it is made if it is not there. What did not change since the last backup in it takes no room.
+    /// The folder of backups, created if necessary. Data that did not change since the last backup in it takes no space.
     pub folder: PathBuf,
-    /// Of the backups in the folder all but so many of the newest are removed; `None` keeps all.
+    /// How many of the newest backups in the folder are kept; the others are removed. `None` keeps all.
     pub keep: Option<NonZeroU32>,
 }
 
-/// Saves everything now. [`WorldSaved`](crate::view::WorldSaved) with the same number answers when it is durable, or [`SaveFailed`](crate::view::SaveFailed) if a region halted
-/// before it had handed out what was unsaved.
+/// Saves everything now. [`WorldSaved`](crate::view::WorldSaved) with the same number answers when it is durable, or
+/// [`SaveFailed`](crate::view::SaveFailed) if a region halted with unsaved changes.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SaveWorld {
-    /// A number of the game's choice, to know the answer by.
+    /// A number of the game's choice, which the answer repeats.
     pub request: u64,
 }
 
-/// Why not everything is saved, or there is no backup of it.
+/// Why a save is incomplete, or has no backup.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SaveError {
     /// The store could not write.
     #[error(transparent)]
     Commit(#[from] StoreError),
-    /// A region halted before it had handed out what was to be saved.
+    /// A region halted before it handed out its unsaved changes.
     #[error("{region} of {dimension} halted: what it changed since its last save is lost")]
     Halted {
-        /// Its dimension.
+        /// The region's dimension.
         dimension: DimensionId,
         /// The region.
         region: RegionId,
     },
-    /// There was no time for it.
+    /// The app ended first.
     #[error("the app ended before all was saved")]
     Ended,
-    /// All is saved, and the backup could not be made.
+    /// Everything is saved, but the backup failed.
     #[error(transparent)]
     Backup(#[from] WorkError),
 }
 
-/// Whom a save is for.
+/// The origin of a save request.
 #[derive(Debug)]
 pub enum SaveRequest {
-    /// A message with this number answers it.
+    /// A message. The answer has the same number.
     Message(u64),
-    /// A backup follows it, for the game.
+    /// A backup for the game, which follows the save.
     Backup(BackupWorld),
-    /// A backup follows it, for another process.
+    /// A backup for another process, which follows the save.
     ProcessBackup(FoundRequest),
-    /// A restore is done, whose record is there.
+    /// A finished restore, with its record.
     Restore(PathBuf),
 }

@@ -1,9 +1,9 @@
-//! Saving: one pending save over all regions, committed as a whole.
+//! Saving: one pending save for all regions, committed as a whole.
 //!
-//! Regions hand out what is unsaved at the end of a tick, in turns (see `autosave`). What leaves a region in between
-//! brings the region's unsaved state along, so the pending save is consistent at any time, and whenever it is
-//! committed, as a whole, a crash finds nothing twice and loses nothing that was stored before. A save that the game asks
-//! for asks every region, and is answered when all have answered, and what they handed out survives a loss of power.
+//! Regions hand out their unsaved state at the end of a tick, in turns (see `autosave`). Entities and columns that leave a
+//! region in between bring its unsaved state along. So the pending save is consistent at any time, and since each commit
+//! writes all of it, a crash never duplicates anything and loses nothing that was stored before. A save that the game
+//! requests asks every region. It is answered when all regions have answered and their state survives a loss of power.
 //!
 //! A store that cannot keep up slows the world down before memory grows: first nothing new is ordered and the regions are
 //! not asked, then they do not tick.
@@ -29,11 +29,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// What the others handed out does not wait longer for a region that hangs.
+/// How long the state of the other regions waits for a hung one, at most.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The wait after a failed commit.
 const RETRY: Duration = Duration::from_secs(1);
-/// The time within which commits are synced by [`SaveDurability::EachSecond`].
+/// The time within which commits are synced with [`SaveDurability::EachSecond`].
 const SYNC_WITHIN: Duration = Duration::from_secs(1);
 
 #[derive(Resource, Default)]
@@ -41,47 +41,47 @@ pub struct Saves {
     pub pending: SaveBatch,
     pub autosave: Autosave,
     durability: SaveDurability,
-    /// With so many things on their way into the store it is behind; with twice as many the regions do not tick.
+    /// The number of unwritten things at which the store counts as behind; at twice that number the regions do not tick.
     limit: usize,
-    /// Saves that the game asked for and that have not begun.
+    /// Saves that the game requested and that have not begun.
     pub requested: Vec<SaveRequest>,
-    /// Rounds of asking the regions that are not finished, oldest first.
+    /// Unfinished rounds of asking the regions, oldest first.
     rounds: Vec<Round>,
     last_round: u64,
     is_commit_requested: bool,
     /// The number of the last commit that was handed to the storage thread.
     commits: u64,
-    /// The number of the last commit that the store has.
+    /// The number of the last commit that the store has confirmed.
     acknowledged: u64,
-    /// The commit in flight, and whether it is synced, and all before it with it.
+    /// The commit in flight, and whether it and all commits before it are synced.
     sent: Option<(Arc<SaveBatch>, bool)>,
-    /// The store has commits that a loss of power may take back.
+    /// `true` if the store has commits that a loss of power may take back.
     is_unsynced: bool,
-    /// Requests that are answered by the next commit that is synced.
+    /// Requests that the next synced commit answers.
     pub answers: Vec<SaveRequest>,
-    /// Those for whom everything is durable, and who were not told.
+    /// Requests whose data is durable and that were not answered yet.
     pub answered: Vec<SaveRequest>,
     /// The records of restores whose changes could not be saved.
     pub unsaved_restores: Vec<PathBuf>,
-    /// What is pending is committed then.
+    /// When the pending save is committed.
     commit_at: Duration,
-    /// What is not synced is synced then, if each second is.
+    /// When unsynced commits are synced, with [`SaveDurability::EachSecond`].
     sync_at: Duration,
     retry_at: Duration,
-    /// Then the storage thread looks for backups that other processes ask for.
+    /// When the storage thread next looks for backup requests of other processes.
     pub next_look: Duration,
     pub bytes: u64,
     pub time: Duration,
     pub count: u64,
 }
 
-/// One round of asking every region for what is unsaved.
+/// One round of asking every region for its unsaved state.
 struct Round {
     number: u64,
-    /// The regions that have not handed it out.
+    /// The regions that have not answered.
     wanted: BTreeSet<(DimensionId, RegionId)>,
     since: Duration,
-    /// Nobody waits for it but those who asked for it.
+    /// `true` if only the round's own requests still wait for it.
     overdue: bool,
     requests: Vec<SaveRequest>,
 }
@@ -94,17 +94,17 @@ impl Saves {
         Self { autosave, durability, limit, commit_at, ..Self::default() }
     }
 
-    /// The number of the commit with which the store has everything that was handed out up to now.
+    /// The number of the commit with which everything handed out so far is stored.
     pub fn stored_with(&self) -> u64 {
         if self.pending.is_empty() { self.commits } else { self.commits + 1 }
     }
 
-    /// The last commit that the store has.
+    /// The last commit that the store has confirmed.
     pub fn last_stored(&self) -> u64 {
         self.acknowledged
     }
 
-    /// Whether the store has that commit. A loss of power may take back the last ones, in their order, unless they are synced.
+    /// Returns `true` if the store has that commit. Unless they are synced, a loss of power may take back the last commits.
     pub fn is_stored(&self, commit: u64) -> bool {
         commit <= self.acknowledged
     }
@@ -112,7 +112,7 @@ impl Saves {
     /// The chunks of a column that are on their way into the store.
     pub fn unwritten(&self, dimension: DimensionId, column: ColumnPos) -> SavedChunks {
         let mut newest = BTreeMap::new();
-        // Chunks are sorted by x first: these are those of a row of columns.
+        // Chunks are sorted by x first, so this range holds a row of columns.
         let [low, high] = [i64::MIN, i64::MAX].map(|end| (dimension, ChunkPos::new(column.x, end, end)));
         for batch in self.unwritten_batches() {
             let found = batch.chunks.range(low..=high).filter(|((_, chunk), _)| chunk.column() == column);
@@ -123,23 +123,23 @@ impl Saves {
         newest.into_iter().collect()
     }
 
-    /// What is on its way into the store, the newest first.
+    /// The batches on their way into the store, newest first.
     pub fn unwritten_batches(&self) -> impl Iterator<Item = &SaveBatch> {
         [Some(&self.pending), self.sent.as_ref().map(|(batch, _)| &**batch)].into_iter().flatten()
     }
 
-    /// The newest of what is on its way into the store of an entity: its record, or that it is no more.
+    /// The newest unwritten state of an entity: its record, or `None` within if it was removed.
     pub fn unwritten_entity(&self, id: Uuid) -> Option<&Option<EntityRecord>> {
         self.unwritten_batches().find_map(|batch| batch.entities.get(&id))
     }
 
-    /// Whether entities are on their way into the store that are in this dimension.
+    /// Returns `true` if entities of this dimension are on their way into the store.
     pub fn has_unwritten_entities(&self, dimension: DimensionId) -> bool {
         let mut records = self.unwritten_batches().flat_map(|batch| batch.entities.values().flatten());
         records.any(|record| record.dimension == dimension)
     }
 
-    /// How many things are on their way into the store.
+    /// The number of things on their way into the store.
     pub fn unwritten_len(&self) -> usize {
         self.unwritten_batches().map(SaveBatch::len).sum()
     }
@@ -153,52 +153,52 @@ impl Saves {
         }
     }
 
-    /// Whether the store cannot keep up: nothing new is ordered.
+    /// Returns `true` if the store cannot keep up. Nothing new is ordered then.
     pub fn is_behind(&self) -> bool {
         self.backlog() != Backlog::None
     }
 
-    /// Whether the store is so far behind that regions do not tick.
+    /// Returns `true` if the store is so far behind that regions do not tick.
     pub fn holds_ticks(&self) -> bool {
         self.backlog() == Backlog::TicksWait
     }
 
-    /// What was asked for and is not answered, when nothing more will be saved.
+    /// Takes all unanswered requests, when nothing more will be saved.
     pub fn take_requests(&mut self) -> Vec<SaveRequest> {
         let asked = self.rounds.drain(..).flat_map(|round| round.requests);
         self.answers.drain(..).chain(asked).chain(self.requested.drain(..)).collect()
     }
 
-    /// Whether the region is to hand out what is unsaved though nobody asks for it.
+    /// Returns `true` if the region is due to hand out its unsaved state for an autosave.
     pub fn is_due(&self, due: &mut Option<Duration>, region: (DimensionId, RegionId), now: Duration) -> bool {
-        // What is unsaved costs nothing as long as the region has it.
+        // Unsaved state costs nothing while the region holds it.
         self.autosave.is_due(due, region, now) && !self.is_behind()
     }
 
-    /// What is pending is written as soon as it may be; nobody is asked for more.
+    /// Commits the pending save as soon as possible, without asking the regions.
     pub fn request_commit(&mut self) {
         self.is_commit_requested = true;
     }
 
-    /// The newest round for which the region is to hand out what is unsaved, if there is one.
+    /// The newest round that waits for the region.
     pub fn wants(&self, dimension: DimensionId, region: RegionId) -> Option<u64> {
         let wanted = |round: &&Round| round.wanted.contains(&(dimension, region));
         self.rounds.iter().rev().find(wanted).map(|round| round.number)
     }
 
-    /// The region has handed out what was unsaved, in a task that began in round `until`: older ones have it too.
+    /// Notes that the region handed out its unsaved state in a task that began in round `until`. That answers older rounds too.
     pub fn answered(&mut self, dimension: DimensionId, region: RegionId, until: u64) {
         for round in self.rounds.iter_mut().filter(|round| round.number <= until) {
             round.wanted.remove(&(dimension, region));
         }
     }
 
-    /// The region has nothing any more.
+    /// Removes a region that has nothing left from all rounds.
     pub fn gone(&mut self, dimension: DimensionId, region: RegionId) {
         self.answered(dimension, region, u64::MAX);
     }
 
-    /// The region's unsaved state is lost. Gives the requests of the game that were to save it: they have failed.
+    /// Handles a region whose unsaved state is lost. Returns the game's requests for it, which have failed.
     pub fn halted(&mut self, dimension: DimensionId, region: RegionId) -> Vec<SaveRequest> {
         let mut failed = Vec::new();
         for round in &mut self.rounds {
@@ -206,12 +206,12 @@ impl Saves {
                 failed.append(&mut round.requests);
             }
         }
-        // Nobody was asked for these yet, so the region cannot have handed anything out for them.
+        // No region was asked for these requests yet, so this one cannot have handed out anything for them.
         failed.append(&mut self.requested);
         failed
     }
 
-    /// What `from` did not hand out is with `into` now.
+    /// Notes that `into` now holds the unsaved state of `from`.
     pub fn merged(&mut self, dimension: DimensionId, from: RegionId, into: RegionId) {
         for round in &mut self.rounds {
             if round.wanted.remove(&(dimension, from)) {
@@ -220,7 +220,7 @@ impl Saves {
         }
     }
 
-    /// What `from` did not hand out is with its parts too.
+    /// Notes that the parts of `from` now hold its unsaved state too.
     pub fn split(&mut self, dimension: DimensionId, from: RegionId, into: &[RegionId]) {
         for round in &mut self.rounds {
             if round.wanted.contains(&(dimension, from)) {
@@ -230,7 +230,7 @@ impl Saves {
     }
 }
 
-/// Asks the regions for what is unsaved, if the game asked for that.
+/// Asks the regions for their unsaved state if the game requested a save.
 pub fn begin_save(clock: Res<Clock>, mut saves: ResMut<Saves>, mut dimensions: ResMut<Dimensions>) {
     if saves.requested.is_empty() || saves.rounds.iter().any(|round| !round.overdue) {
         return;
@@ -238,7 +238,7 @@ pub fn begin_save(clock: Res<Clock>, mut saves: ResMut<Saves>, mut dimensions: R
     let mut wanted = BTreeSet::new();
     for (id, dimension) in &mut dimensions.open {
         for region in dimension.regionizer.regions() {
-            // A world that a halted region holds is as it was.
+            // A halted region may still hold its worlds, which are intact.
             let slot = dimension.regionizer.data_mut(region);
             if slot.is_none_or(|slot| slot.halted.is_none() || !slot.parked.get().worlds.is_empty()) {
                 wanted.insert((*id, region));
@@ -273,7 +273,7 @@ pub fn commit(
 }
 
 impl Saves {
-    /// Whether what is pending is to be written now.
+    /// Returns `true` if the pending save is to be committed now.
     fn is_commit_due(&mut self, now: Duration) -> bool {
         if self.sent.is_some() || now < self.retry_at {
             return false;
@@ -297,9 +297,9 @@ impl Saves {
         submit
     }
 
-    /// Hands what is pending to the storage thread, and has it synced if it must be or `sync` says so.
+    /// Hands the pending save to the storage thread, and has it synced if that is necessary or `sync` is set.
     pub fn submit(&mut self, sync: bool, dimensions: &Dimensions, threads: &Threads, now: Duration) {
-        // A request for a save is answered only when the store has confirmed it.
+        // A save request is answered only when the store has confirmed a synced commit.
         let is_asked = !self.answers.is_empty();
         let sync = sync || is_asked || self.durability.is_sync_due(now >= self.sync_at);
         if self.pending.is_empty() && !is_asked && !(sync && self.is_unsynced) {
@@ -317,16 +317,16 @@ impl Saves {
                     self.sync_at = now.saturating_add(SYNC_WITHIN);
                 }
             }
-            // Only one commit is under way at a time, so this means that the thread has ended.
+            // Only one commit is in flight at a time, so a refusal means that the thread has ended.
             Err(refused) => {
-                // So that the batch has one owner, and is not copied.
+                // Dropped so that the batch has one owner and is not copied.
                 drop(batch);
                 self.pending = Arc::unwrap_or_clone(refused);
             }
         }
     }
 
-    /// Whether everything that was handed out is in the store and survives a loss of power.
+    /// Returns `true` if everything handed out is in the store and survives a loss of power.
     pub fn is_all_synced(&self) -> bool {
         self.pending.is_empty() && self.sent.is_none() && !self.is_unsynced
     }
@@ -338,7 +338,7 @@ impl Saves {
         publisher: &mut Publisher,
         now: Duration,
     ) {
-        // It may have come in already, with other events, and not be handled yet.
+        // The confirmation may have arrived with other events and not be handled yet.
         self.finish_commits(inbound, dimensions, publisher, now);
         while self.sent.is_some() && inbound.wait_until(None) {
             self.finish_commits(inbound, dimensions, publisher, now);
@@ -373,11 +373,11 @@ impl Saves {
                     }
                 }
                 Err(error) => {
-                    // So that the batch has one owner, and is not copied.
+                    // Dropped so that the batch has one owner and is not copied.
                     drop(sent);
                     error!("saving failed, it is tried again: {error}");
                     publisher.event(SaveFailed { error: error.into(), requests: Vec::new() });
-                    // What changed since is newer.
+                    // Later changes are newer.
                     let newer = mem::replace(&mut self.pending, Arc::unwrap_or_clone(batch));
                     self.pending.merge(newer);
                     self.retry_at = now.saturating_add(RETRY);
@@ -389,7 +389,7 @@ impl Saves {
 }
 
 impl Dimensions {
-    /// What sparse ground looks like from afar is made of all that is stored of it, and so it is known only now.
+    /// Notes new sparse columns. Their summaries are computed from everything that is stored of them, so they are known only now.
     fn note_new_sparse_ground(&mut self, stored: Option<&SaveBatch>) {
         let is_sparse = |id: &DimensionId| self.open.get(id).is_some_and(|open| open.is_sparse());
         let chunks = stored.into_iter().flat_map(|batch| batch.chunks.keys()).filter(|(id, _)| is_sparse(id));

@@ -1,4 +1,4 @@
-//! The end: nothing that a region holds is lost.
+//! The shutdown. It saves everything that a region holds.
 
 use super::save::Saves;
 use super::tiers::note_resident;
@@ -27,17 +27,17 @@ use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Tries of the last commit, before it is reported as failed.
+/// Attempts of the last commit before it is reported as failed.
 const LAST_COMMIT_TRIES: u32 = 5;
-/// The wait after the first of them, which grows: all together they last longer than a disk takes to be opened again.
+/// The wait after the first attempt. It grows, and all waits together are longer than it takes to reopen a disk.
 const LAST_COMMIT_WAIT: Duration = Duration::from_millis(200);
 
 /// How often the regions can still answer each other.
 const LAST_ROUNDS: u32 = 8;
 
-/// Ends the simulation: waits for ticking regions, takes what is unsaved from all, commits it, ends the threads.
+/// Ends the simulation: waits for ticking regions, takes the unsaved state of all, commits it, and ends the threads.
 pub fn shut_down(world: &mut World) {
-    // What was sent before the end is done.
+    // Orders that were sent before the end are carried out.
     world.resource_mut::<Inbound>().receive();
     do_work(world);
     let mut last = Schedule::default();
@@ -58,13 +58,13 @@ pub fn shut_down(world: &mut World) {
             .chain(),
     );
     last.run(world);
-    // What other threads answered until they ended: another process may wait for its backup.
+    // Handles the last answers of other threads: another process may be waiting for its backup.
     world.resource_mut::<Inbound>().receive();
     do_work(world);
 }
 
 fn wait_for_regions(mut inbound: ResMut<Inbound>, mut world: Surroundings) {
-    // A patience beyond what a clock can tell is for ever.
+    // A patience beyond the clock's range is endless.
     let until = Instant::now().checked_add(world.config.shutdown_patience);
     loop {
         world.finish_all(mem::take(inbound.tasks.get()));
@@ -81,13 +81,13 @@ fn wait_for_regions(mut inbound: ResMut<Inbound>, mut world: Surroundings) {
     }
 }
 
-/// What was generated and not delivered yet need not be generated again.
+/// Saves generated columns that were not delivered yet, so that they need not be generated again.
 fn keep_generated(mut inbound: ResMut<Inbound>, mut dimensions: ResMut<Dimensions>, mut saves: ResMut<Saves>) {
     inbound.receive();
     for ColumnsReady { dimension: id, generated, columns, .. } in mem::take(&mut inbound.columns) {
         let Some(dimension) = dimensions.open.get_mut(&id).filter(|_| generated) else { continue };
         for (column, ready) in columns.into_iter().filter_map(|(column, result)| Some((column, result.ok()?))) {
-            // A region may have fetched it meanwhile, and what it made of it is newer.
+            // A region may have fetched the column meanwhile, and its state is newer.
             if dimension.stored.is_completed(column) {
                 continue;
             }
@@ -96,13 +96,13 @@ fn keep_generated(mut inbound: ResMut<Inbound>, mut dimensions: ResMut<Dimension
     }
 }
 
-/// Edits that wait for regions which are still ticking are made in the ground as it was saved last.
+/// Applies edits that wait for regions which are still ticking to the columns as they were saved last.
 fn keep_edits(mut dimensions: ResMut<Dimensions>, mut deadlines: ResMut<Deadlines>, mut saves: ResMut<Saves>) {
     let mut edits: BTreeMap<(DimensionId, ColumnPos), Vec<SetBlock>> = BTreeMap::new();
     for (&(id, region), running) in &mut deadlines.running {
         let Some(dimension) = dimensions.open.get_mut(&id) else { continue };
         let beside = dimension.waiting.get().get_mut(&region).map(|inbox| mem::take(&mut inbox.edits));
-        // What waits in a part of a region that is being split.
+        // Edits that wait in a part of a region that is being split.
         let own = mem::take(&mut running.slot.parked.get().inbox.edits);
         for edit in own.into_iter().chain(beside.unwrap_or_default()) {
             edits.entry((id, edit.position.column())).or_default().push(edit);
@@ -153,8 +153,8 @@ fn edit_stored(
     Ok(())
 }
 
-/// Every region hands out all that it has. What they send to each other with that is handed over too, unless they
-/// never come to an end with it.
+/// Makes every region hand out everything. Messages that the regions send each other meanwhile are delivered too, up to
+/// [`LAST_ROUNDS`] times.
 fn save_regions(mut world: Surroundings) {
     for round in 0..LAST_ROUNDS {
         let has_closed = world.close_regions(round == 0);
@@ -172,7 +172,7 @@ fn save_regions(mut world: Surroundings) {
 }
 
 impl Surroundings<'_> {
-    /// The last task of each region that has something to do. Says whether there was one.
+    /// Runs the last task of each region that has something to do. Returns `true` if there was one.
     fn close_regions(&mut self, is_first: bool) -> bool {
         let mut has_closed = false;
         for (id, region) in self.dimensions.regions() {
@@ -187,7 +187,7 @@ impl Surroundings<'_> {
             let Inbox { edits, letters, .. } = &parked.inbox;
             let has_work = !is_halted && (!edits.is_empty() || !letters.is_empty());
             if !has_work && (parked.worlds.is_empty() || !is_first) {
-                // Its columns are in the store or pending, its entities have records.
+                // Its columns are in the store or pending, and its entities have records.
                 *slot.parked.get() = parked;
                 continue;
             }
@@ -230,7 +230,7 @@ fn letters_left(dimensions: &mut Dimensions) -> usize {
     left
 }
 
-/// The clocks, and when chunks were in use last: also if nothing else is saved any more. What is saved is synced after it.
+/// Saves the clocks and the last access times of chunks, even if nothing else is saved any more. The last commit syncs them.
 fn save_clocks(threads: Res<Threads>, dimensions: Res<Dimensions>) {
     let clocks = SaveBatch { clocks: dimensions.clocks().collect(), ..SaveBatch::default() };
     if let Err(error) = threads.store.commit(&clocks, Durability::Process) {
@@ -250,7 +250,7 @@ fn last_commit(
     let now = clock.now;
     jobs.done.append(&mut saves.unsaved_restores);
     saves.requested.extend(jobs.take_done());
-    // One that is on its way already; what it could not write comes back.
+    // A commit that is in flight already; its data comes back if it fails.
     saves.wait_for_commit(&mut inbound, &mut dimensions, &mut publisher, now);
     saves.answers = saves.take_requests();
     for attempt in 1..=LAST_COMMIT_TRIES {
@@ -268,7 +268,7 @@ fn last_commit(
     }
 }
 
-/// A save or a backup that was asked for and that the last commit did not answer has failed.
+/// Fails the requested saves and backups that the last commit did not answer.
 fn fail_last_saves(mut saves: ResMut<Saves>, mut publisher: ResMut<Publisher>) {
     let requests = saves.take_requests();
     if !requests.is_empty() {

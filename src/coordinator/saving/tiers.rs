@@ -1,8 +1,9 @@
-//! Has chunks that nobody needs moved to colder tiers, by the storage thread when it has nothing to save.
+//! Moves unneeded chunks to colder tiers, on the storage thread when it has nothing to save.
 //!
-//! The store knows which groups of chunks wait longest; who needs ground only the coordinator knows. So it goes step by step: the
-//! storage thread makes the moves that were decided and names the next groups, and the coordinator decides on these. What is
-//! decided may be out of date when it is done: then a group is loaded from where it lies, and nothing else comes of it.
+//! The store knows which groups of chunks have waited longest, and only the coordinator knows which columns are needed. So the
+//! work goes in steps: the storage thread makes the moves that were decided and names the next groups, and the coordinator
+//! decides on these. A decision may be outdated when it is carried out. Then a group is loaded from its new tier, without
+//! further consequences.
 
 #[cfg(test)]
 mod tests;
@@ -22,58 +23,58 @@ use bevy::prelude::*;
 use std::mem;
 use std::time::Duration;
 
-/// Groups that are looked at in a step.
+/// The number of groups per step.
 const STEP: usize = 64;
 /// The wait when there is nothing to do.
 const REST: Duration = Duration::from_secs(1);
 /// The wait after an error.
 const RETRY: Duration = Duration::from_secs(10);
-/// The time between two walks over all warm groups, for those that viewers have left far behind.
+/// The time between two walks over all warm groups, which find those that viewers have left far behind.
 const WALK_PERIOD: Duration = Duration::from_secs(60);
-/// Accesses wait no longer than this for something that is saved.
+/// The longest time that accesses wait for the next save.
 const HEAT_PERIOD: Duration = Duration::from_secs(60);
-/// Groups that wait are counted up to here.
+/// The limit up to which waiting groups are counted.
 const COUNTED: usize = 1_024;
 
-/// The work on the tiers, and what has come of it.
+/// The work on the tiers, and its results.
 #[derive(Resource, Default)]
 pub struct Tiers {
     is_asked: bool,
     done: Option<Result<StepDone, StoreError>>,
     next_at: Duration,
     decided: Vec<(ChunkGroup, Tier)>,
-    /// When the next walk over all warm groups begins, and where the one that goes on is.
+    /// When the next walk over all warm groups begins, and where the running one is.
     walk_at: Duration,
     cursor: Option<Vec<u8>>,
     heat_saved: Duration,
     pub statistics: TierStatistics,
 }
 
-/// What the storage thread is to do.
+/// A task of the storage thread.
 #[derive(Default)]
 struct Step {
     now: Duration,
     config: TierConfig,
     moves: Vec<(ChunkGroup, Tier)>,
-    /// It names what may move next.
+    /// `true` if it also names the groups that may move next.
     looks: bool,
     walks: bool,
     cursor: Option<Vec<u8>>,
     saves_heat: bool,
 }
 
-/// What it has done.
+/// The result of a step.
 #[derive(Default)]
 struct StepDone {
     moves: TierMoves,
     /// Groups that may move next.
     candidates: Vec<CoolingGroup>,
-    /// Where the walk goes on.
+    /// Where the walk continues.
     cursor: Option<Vec<u8>>,
-    /// What it saw of all that is stored, if it looked.
+    /// The sizes of everything stored, if the step looked.
     sizes: Option<[FamilySize; 3]>,
     remaining: usize,
-    /// There is more to do than what it names.
+    /// `true` if there is more to do than the step names.
     has_more: bool,
 }
 
@@ -127,14 +128,14 @@ pub fn tend_tiers(
             Ok(done) => tiers.take_step(done, now, &config.tiers, store, &dimensions),
             Err(error) => {
                 warn!("chunks could not be moved to other tiers: {error}; the next try is in {RETRY:?}");
-                // They are found again.
+                // The groups are found again.
                 tiers.decided.clear();
                 (tiers.walk_at, tiers.cursor) = (Duration::ZERO, None);
                 tiers.next_at = now.saturating_add(RETRY);
             }
         }
     }
-    // What was loaded and is to be hot again does not wait.
+    // Groups that were loaded and are to be hot again do not wait.
     if !tiers.is_asked && (now >= tiers.next_at || store.has_promotions()) {
         let step = tiers.next_step(now, &config.tiers, store);
         let answer = |world: &mut World, done| world.resource_mut::<Tiers>().done = Some(done);
@@ -184,7 +185,7 @@ impl Tiers {
         let play_time = store.play_time();
         for CoolingGroup { group, tier, accessed } in candidates {
             let open = dimensions.open.get(&group.dimension());
-            // Some column of the batch is loaded, or on its way.
+            // A column of the batch is loaded or in flight.
             if open.is_some_and(|open| group.batch().columns().any(|column| open.columns.is_under_way(column))) {
                 store.note_accesses([group]);
                 continue;
@@ -202,14 +203,14 @@ impl Tiers {
     }
 }
 
-/// How many blocks lie between a group and the nearest viewer of its dimension, if there is one.
+/// The distance in blocks from a group to the nearest viewer of its dimension, if there is one.
 fn nearest_viewer(dimension: &Dimension, group: ChunkGroup) -> Option<u64> {
     let is_sparse = dimension.is_sparse();
     let distance = |viewer: &ViewerState| blocks_between(group, viewer.center, is_sparse.then_some(viewer.height));
     dimension.real_viewers().map(distance).min()
 }
 
-/// All that is loaded was in use up to now, however long ago it was loaded.
+/// Notes an access to everything that is loaded, however long ago it was loaded.
 pub fn note_resident(clock: Res<Clock>, threads: Res<Threads>, dimensions: Res<Dimensions>) {
     let store = &*threads.store;
     store.set_session_time(clock.now);
@@ -225,9 +226,9 @@ pub fn note_resident(clock: Res<Clock>, threads: Res<Threads>, dimensions: Res<D
     }
 }
 
-/// The blocks between a group and a viewer's chunk; up and down they count only if its height is known.
+/// The distance in blocks from a group to a viewer's chunk. The vertical distance counts only if the viewer's height is known.
 fn blocks_between(group: ChunkGroup, viewer: ColumnPos, height: Option<i64>) -> u64 {
-    // From the first chunk of the group to the last one, three further.
+    // The group spans the first chunk and three more.
     let gap = |first: i64, at: i64| {
         let last = first.saturating_add(3);
         if at < first { first.abs_diff(at) } else { at.saturating_sub(last).max(0) as u64 }

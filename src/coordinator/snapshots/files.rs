@@ -1,4 +1,4 @@
-//! What jobs do with files, on a thread of its own.
+//! File operations of jobs, on a thread of their own.
 
 use crate::block::BlockRegistry;
 use crate::coordinator::snapshots::error::JobError;
@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A world whose folder was deleted or moved is not begun anew with what should be a part of it.
+/// Fails if the world's folder was deleted or moved, so that no new folder is created for a part of it.
 pub fn expect_place(store: &WorldStore, path: &Path) -> Result<(), WorkError> {
     match store.folder() {
         Some(world) if path.starts_with(world) && !world.is_dir() => {
@@ -33,8 +33,8 @@ pub fn store(
     Ok(Arc::new(StoredSnapshot::create(&folder, captured, blocks, &options, owner_data, tell)?))
 }
 
-/// Reads all columns on two threads, and counts those that are done: mostly they are inflated, and the other cores have a world
-/// to run.
+/// Reads all columns on two threads and counts the finished ones. Most of the time goes into decompression, and the other
+/// cores are needed by the world.
 pub fn read(
     stored: &StoredSnapshot,
     blocks: &BlockRegistry,
@@ -58,7 +58,7 @@ pub fn read(
         let beside = scope.spawn(|| read_part(second));
         (read_part(first), beside.join())
     });
-    // What panicked there goes on here.
+    // Propagates a panic of the second thread.
     let second = second.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     let mut snapshot = stored.without_columns();
     for (pos, column) in first?.into_iter().chain(second?) {

@@ -1,4 +1,4 @@
-//! What a snapshot job is to do.
+//! Orders for snapshot jobs.
 
 use crate::snapshot::{BlockFilter, RestoreSequence, Snapshot, SnapshotParts, StoredSnapshot};
 use crate::space::{BlockBox, ColumnPos, DimensionId};
@@ -8,76 +8,76 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A part of the world to be captured.
+/// An order to capture a part of the world.
 #[derive(Clone, Debug)]
 pub struct CaptureSnapshot {
     /// The dimension.
     pub dimension: DimensionId,
     /// The box.
     pub area: BlockBox,
-    /// What is captured of it.
+    /// The parts of the snapshot to capture.
     ///
-    /// An entity that is in the box from the beginning to the end is in the snapshot once, wherever it goes meanwhile. One that comes
-    /// or goes meanwhile may be in it.
+    /// An entity that stays in the box for the whole capture is in the snapshot exactly once, even if it moves. An entity that
+    /// enters or leaves the box meanwhile may be in it.
     pub parts: SnapshotParts,
-    /// Whether columns that were never generated are left out: they are missing in the snapshot, and are left alone when it is
-    /// restored. If `false`, they are generated and captured.
+    /// `true` if columns that were never generated are left out: they are missing from the snapshot, and a restore does not
+    /// change them. If `false`, they are generated and captured.
     pub leaves_ungenerated: bool,
-    /// Where it is stored in the end; `None` if it stays in memory.
+    /// Where the finished snapshot is stored; `None` keeps it in memory only.
     pub store: Option<StoreSnapshot>,
 }
 
-/// Where a snapshot is stored, and how.
+/// How and where a snapshot is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreSnapshot {
-    /// The folder, which must not be there yet.
+    /// The folder, which must not exist yet.
     pub folder: PathBuf,
-    /// How much time is spent on making it small: 0 for none at all to 9.
+    /// The compression level, from 0 (none) to 9.
     pub level: u32,
-    /// What the game wants to know of it when it is [opened](StoredSnapshot::owner_data).
+    /// Data of the game's own, available when the snapshot is [opened](StoredSnapshot::owner_data).
     pub owner_data: BTreeMap<String, String>,
 }
 
 impl StoreSnapshot {
-    /// Into a folder, at level 6: smaller than a snapshot is stored by default, as nothing waits for it.
+    /// Stores the snapshot in a folder, at level 6. Nothing waits for it, so that is above the default for stored snapshots.
     pub fn at(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into(), level: 6, owner_data: BTreeMap::new() }
     }
 }
 
 impl CaptureSnapshot {
-    /// All that is in a box, with what is generated for it.
+    /// Captures everything in a box, and generates columns that are missing.
     pub fn new(dimension: DimensionId, area: BlockBox) -> Self {
         Self { dimension, area, parts: SnapshotParts::ALL, leaves_ungenerated: false, store: None }
     }
 }
 
-/// A snapshot to be restored where it lies. To restore it elsewhere, rotated or mirrored, place it first:
-/// [`Snapshot::placed`].
+/// An order to restore a snapshot at its original place. To restore it elsewhere, rotated or mirrored, call
+/// [`Snapshot::placed`] first.
 #[derive(Clone, Debug)]
 pub struct RestoreSnapshot {
     /// The dimension.
     pub dimension: DimensionId,
-    /// What is to be there.
+    /// The snapshot.
     pub snapshot: SnapshotSource,
-    /// The part of it that is restored; `None` for all.
+    /// The part of the box that is restored; `None` for all of it.
     pub area: Option<BlockBox>,
-    /// Which blocks take part.
+    /// Which blocks are restored.
     pub filter: BlockFilter,
-    /// In which sequence, phase by phase, each when the one before is done; `None` for all columns as soon as may be.
+    /// The sequence of the restore, phase by phase, each when the one before is done; `None` for all columns as soon as possible.
     pub sequence: Option<RestoreSequence>,
-    /// What becomes of entities.
+    /// How entities are treated.
     pub entities: EntityRestore,
-    /// What becomes of it if the process ends before it is done.
+    /// How an interrupted restore is handled in the next session.
     pub after_crash: AfterCrash,
 }
 
-/// Where a restore has its snapshot from.
+/// The source of a restored snapshot.
 #[derive(Clone, Debug)]
 pub enum SnapshotSource {
-    /// From memory.
+    /// A snapshot in memory.
     Held(Arc<Snapshot>),
-    /// From its files. All of them are read, and their checksums verified, before anything in the world changes.
+    /// A stored snapshot. All of its files are read, and their checksums verified, before anything in the world changes.
     Stored(Arc<StoredSnapshot>),
 }
 
@@ -90,7 +90,7 @@ impl SnapshotSource {
         }
     }
 
-    /// Where it is stored, if it is.
+    /// The folder of a stored snapshot.
     pub(super) fn folder(&self) -> Option<&Path> {
         match self {
             Self::Held(_) => None,
@@ -98,7 +98,7 @@ impl SnapshotSource {
         }
     }
 
-    /// The columns that are in a box too, ascending.
+    /// The columns that are also in `area`, ascending.
     pub(super) fn columns_in(&self, area: &BlockBox) -> Vec<ColumnPos> {
         let columns: Vec<ColumnPos> = match self {
             Self::Held(snapshot) => snapshot.columns().map(|(column, _)| column).collect(),
@@ -134,21 +134,21 @@ impl From<Arc<StoredSnapshot>> for SnapshotSource {
     }
 }
 
-/// What becomes of a restore that the end of the process, or of its dimension, cuts short: when the dimension is opened again
-/// it is never left half done, if the world is on disk.
+/// The handling of a restore that the end of the process or of its dimension interrupts. It takes place when the dimension is
+/// opened again. If the world is on disk, a restore never stays half done, except with [`Leave`](Self::Leave).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AfterCrash {
-    /// It is done once more: what is restored already differs no more.
+    /// The restore runs again. Columns that were restored already do not change.
     #[default]
     Continue,
-    /// The box is restored as it was before. For that it is captured and stored before anything changes.
+    /// The previous contents of the box come back. For that, the box is captured and stored before the restore begins.
     Undo,
-    /// What was restored stays, and the rest is left as it is. Nothing has to be stored.
+    /// The restored part stays, and the rest is not changed. Nothing has to be stored.
     Leave,
 }
 
 impl RestoreSnapshot {
-    /// All of it, blocks and entities, column by column.
+    /// Restores blocks and entities, column by column.
     pub fn new(dimension: DimensionId, snapshot: impl Into<SnapshotSource>) -> Self {
         Self {
             dimension,
@@ -161,27 +161,27 @@ impl RestoreSnapshot {
         }
     }
 
-    /// The box that it changes.
+    /// The box that the restore changes.
     pub fn restored_area(&self) -> BlockBox {
         let whole = self.snapshot.area();
         self.area.map_or(whole, |part| part.intersection(&whole))
     }
 }
 
-/// What a restore does with entities. Players are left alone in any case.
+/// How a restore treats entities. Players are never touched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EntityRestore {
-    /// Those that are stored with their components and stand in the box go, and those of the snapshot come, unless they are
-    /// alive elsewhere.
+    /// Entities that are stored with their components and stand in the box are removed. Entities of the snapshot are added
+    /// unless they are alive elsewhere.
     #[default]
     Replace,
-    /// Nobody goes. Those of the snapshot come that are not alive anywhere.
+    /// No entity is removed. Entities of the snapshot are added unless they are alive anywhere.
     Add,
-    /// Nobody comes or goes.
+    /// No entity is added or removed.
     Keep,
 }
 
-/// What a job is to do.
+/// An order for a capture or a restore.
 #[derive(Clone, Debug)]
 pub enum SnapshotOrder {
     /// A capture.
@@ -208,37 +208,37 @@ impl SnapshotOrder {
     }
 }
 
-/// How much snapshot jobs may take of the world.
+/// Limits for snapshot jobs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SnapshotConfig {
-    /// Jobs that run at a time; the others wait in their order.
+    /// The number of jobs that run at a time. The others wait in line.
     pub jobs: usize,
-    /// Columns that a job has under way at a time. Work on one waits for a tick of its region, so with few of them a job takes
-    /// many ticks, however little there is to do.
+    /// The number of columns that a job has in flight. Each takes at least a tick of its region, so a small number makes a job
+    /// take many ticks even if there is little to do.
     pub columns: usize,
-    /// Those of them that nobody had loaded: so many are held loaded for a job.
+    /// How many of these columns may be loaded only for the job.
     pub loading: usize,
-    /// The part of a region's tick that work on columns may take, from 0 to 1. The first column of a tick is worked on in any
-    /// case. In lockstep it does not count.
+    /// The share of a region's tick that may be spent on columns, from 0 to 1. At least one column is processed per tick. The
+    /// share is ignored in lockstep.
     pub tick_share: f64,
-    /// Chunks that may be changed in a region's tick.
+    /// The number of chunks that may be changed in one tick of a region.
     pub chunks: usize,
-    /// Where arenas are stored, and restores remembered that are under way; `None` for the folder `snapshots` in that of the world. A world
-    /// that is not on disk has none of both without a folder.
+    /// The folder for arenas and for the records of running restores; `None` for the folder `snapshots` of the world. An
+    /// in-memory world has neither unless a folder is set.
     pub folder: Option<PathBuf>,
-    /// Blocks along each side of an arena at the most.
+    /// The maximum length of each side of an arena, in blocks.
     pub arena_side: u64,
 }
 
 impl Default for SnapshotConfig {
-    /// One job at a time, 1,024 columns and 128 that are loaded for it, 60 % of a tick, 4,096 chunks; arenas of 1,024 blocks a side.
+    /// One job at a time, 1,024 columns in flight with 128 loaded for the job, 60 % of a tick, 4,096 chunks, 1,024 blocks a side.
     fn default() -> Self {
         Self { jobs: 1, columns: 1_024, loading: 128, tick_share: 0.6, chunks: 4_096, folder: None, arena_side: 1_024 }
     }
 }
 
 impl SnapshotConfig {
-    /// Where snapshots of a world are.
+    /// The folder for the snapshots of a world.
     pub(in crate::coordinator) fn folder_in(&self, store: &WorldStore) -> Option<PathBuf> {
         self.folder.clone().or_else(|| store.snapshot_folder())
     }

@@ -1,4 +1,4 @@
-//! What has come of a job.
+//! Results of jobs.
 
 use crate::coordinator::snapshots::error::JobError;
 use crate::simulation::ColumnError;
@@ -6,41 +6,41 @@ use crate::snapshot::{Snapshot, StoredSnapshot};
 use crate::space::ColumnPos;
 use std::sync::Arc;
 
-/// What came of one column.
+/// The result for one column, with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnOutcome {
     /// The column.
     pub column: ColumnPos,
-    /// What came of it.
+    /// The result.
     pub result: ColumnResult,
-    /// The heights of the chunks that were changed, in chunks, ascending.
+    /// The heights of the changed chunks, in chunks, ascending.
     pub changed: Vec<i64>,
 }
 
-/// What came of a column.
+/// The result for one column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ColumnResult {
-    /// All that was to be done is done.
+    /// The column is done.
     Done,
-    /// The job ended before all was done. The chunks that are named as changed are restored, the others as they were.
+    /// The job ended first. The chunks that are listed as changed are restored, the others are not changed.
     Unfinished,
-    /// It was not generated, and so left out.
+    /// The column was not generated, and was left out.
     LeftOut,
-    /// It could not be done.
+    /// The column failed.
     Failed(ColumnError),
 }
 
-/// What has come of a capture or a restore; it is empty for other jobs.
+/// The result of a capture or a restore; empty for other jobs.
 #[derive(Clone, Debug, Default)]
 pub struct JobOutcome {
-    /// What was captured, also if it is not all.
+    /// The captured snapshot, even if it is incomplete.
     pub snapshot: Option<Arc<Snapshot>>,
-    /// Where it was stored, if that was asked for.
+    /// The stored snapshot, if the order asked for one.
     pub stored: Option<Arc<StoredSnapshot>>,
-    /// What came of each column, in the order of their positions.
+    /// The result for each column, ordered by position.
     pub columns: Vec<ColumnOutcome>,
-    /// Entities of the snapshot that were not brought back, since they are alive elsewhere.
+    /// The number of entities of the snapshot that were not added because they are alive elsewhere.
     pub alive_elsewhere: usize,
-    /// Why it failed, if it did.
+    /// The error of a failed job.
     pub error: Option<JobError>,
 }

@@ -1,13 +1,13 @@
-//! Restores that are under way, on disk: so that the next session can go on where this one ended, or take it back.
+//! Records of running restores on disk, so that the next session can continue or undo them.
 //!
-//! Each has a folder, `restores/NUMBER`, from before its first change until all of its changes are saved:
+//! Each restore has a folder, `restores/NUMBER`, from before its first change until all of its changes are saved:
 //!
 //! | name | what |
 //! |---|---|
 //! | `restore` | the line `bevy_terrane restore 1`, a CRC-32 of the rest, little-endian, and [`Content`] in postcard |
-//! | `snapshot` | what is to be restored, unless that is stored elsewhere |
+//! | `snapshot` | the snapshot to restore, unless it is stored elsewhere |
 //!
-//! It is put together as `NUMBER.new`. A folder without the file `restore` is one that is being removed.
+//! The folder is prepared as `NUMBER.new`. A folder without the file `restore` is being removed.
 
 use crate::block::BlockRegistry;
 use crate::bytes;
@@ -28,21 +28,21 @@ const SIGNATURE: &[u8] = b"bevy_terrane restore 1\n";
 const RECORD: &str = "restore";
 const SNAPSHOT: &str = "snapshot";
 const UNFINISHED: &str = "new";
-/// A record is not longer: a filter takes a bit for each block.
+/// The maximum size of a record: a filter takes a bit for each block.
 const MAX_BYTES: u64 = 1 << 24;
-/// It lives for moments.
+/// A record is short-lived, so it is compressed little.
 const OPTIONS: StoreOptions = StoreOptions { level: 1, sync: true };
 
 /// The record of a restore.
 #[derive(Clone)]
 pub struct Record {
     pub path: PathBuf,
-    /// What the next session does.
+    /// The restore that the next session runs.
     pub restore: RestoreSnapshot,
     pub is_written: bool,
 }
 
-/// What is restored.
+/// The content of a record.
 #[derive(Serialize, Deserialize)]
 struct Content {
     dimension: DimensionId,
@@ -51,11 +51,11 @@ struct Content {
     sequence: Option<RestoreSequence>,
     entities: EntityRestore,
     after_crash: AfterCrash,
-    /// The folder of the snapshot, from that of all snapshots if it is in there; `None` if it is beside the record.
+    /// The folder of the snapshot, relative if it is in the folder of all snapshots; `None` if it is beside the record.
     snapshot: Option<PathBuf>,
 }
 
-/// Where the records are.
+/// All records of a world.
 #[derive(Clone, Debug)]
 pub struct RestoreRecords {
     /// The folder of all snapshots.
@@ -64,11 +64,11 @@ pub struct RestoreRecords {
 }
 
 impl RestoreRecords {
-    /// Finds the records in the folder of all snapshots, in their order, and removes what is left of others. One that cannot be
-    /// read stays as it is.
+    /// Finds the records in the folder of all snapshots, in their order, and removes leftovers of others. Unreadable records
+    /// are kept.
     ///
     /// # Errors
-    /// They cannot be listed: what is half restored would stay so.
+    /// Fails if the records cannot be listed, since a restore would then stay half done.
     pub fn open(snapshots: PathBuf) -> Result<(Self, Vec<Record>), FileError> {
         let mut records = Self { snapshots, next: 0 };
         let mut next = 0;
@@ -84,7 +84,7 @@ impl RestoreRecords {
         Ok((records, found))
     }
 
-    /// The numbers of records; from `next` on, numbers are free.
+    /// The numbers of the records. Raises `next` above numbers whose leftovers cannot be removed.
     fn numbers(&self, next: &mut u64) -> io::Result<Vec<u64>> {
         let entries = match fs::read_dir(self.folder()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -98,10 +98,10 @@ impl RestoreRecords {
                 Some(number) => (number, true),
                 None => (name, false),
             };
-            // What has another name is not ours.
+            // Folders with other names are not ours.
             let Ok(number) = number.parse::<u64>() else { continue };
             if is_unfinished || !path.join(RECORD).exists() {
-                // It had not begun, or is over: it may stay, but for its number.
+                // The restore has not begun, or is over. A folder that cannot be removed stays, and only blocks its number.
                 if let Err(error) = fs::remove_dir_all(&path) {
                     warn!("{}: cannot be removed: {error}", path.display());
                     *next = number.saturating_add(1).max(*next);
@@ -118,7 +118,7 @@ impl RestoreRecords {
         self.snapshots.join("restores")
     }
 
-    /// The next record, which is to be written.
+    /// Creates the next record in memory.
     pub fn next(&mut self, restore: RestoreSnapshot) -> Record {
         let path = self.path(self.next);
         self.next += 1;
@@ -139,7 +139,7 @@ impl RestoreRecords {
     }
 }
 
-/// Writes the record of a restore, with its snapshot if that is not stored, so that a loss of power does not take it back.
+/// Writes the record of a restore durably, with its snapshot if that is not stored.
 pub fn write(
     path: &Path,
     restore: &RestoreSnapshot,
@@ -148,7 +148,7 @@ pub fn write(
 ) -> Result<(), StoredSnapshotError> {
     let failed = FileError::of(path, "write");
     let unfinished = path.with_extension(UNFINISHED);
-    // Of an attempt that failed.
+    // Leftovers of a failed attempt.
     drop(fs::remove_dir_all(&unfinished));
     fs::create_dir_all(&unfinished).map_err(&failed)?;
     let snapshot = match &restore.snapshot {
@@ -184,7 +184,7 @@ pub fn write(
     Ok(path.parent().map_or(Ok(()), sync_folder)?)
 }
 
-/// All that the restore changed is saved, or nobody wants it any more.
+/// Removes the record of a restore whose changes are all saved or no longer wanted.
 pub fn remove(path: &Path) -> io::Result<()> {
     fs::remove_file(path.join(RECORD))?;
     fs::remove_dir_all(path)

@@ -1,9 +1,9 @@
-//! Who leaves a region and is in a box that is captured at the time.
+//! Entities that leave a region while they are in a box that is being captured.
 //!
-//! Columns are captured one after the other, so an entity that walks from one that is still to come into one that was captured is
-//! in neither. At the end of a capture each region looks once at all of its columns in the box. Whoever is in no region at
-//! that moment was seen as they left the last one: on their way to another region, or with ground that was given up. So
-//! nobody is missed, as in the global snapshots of Chandy and Lamport.
+//! Columns are captured one after the other, so an entity that walks from a column that was not captured yet into one that was
+//! is in neither. At the end of a capture each region looks once at all of its columns in the box. An entity that is in no
+//! region at that moment was seen when it left its last one: on its way to another region, or with evicted columns.
+//! So no entity is missed, as in the global snapshots of Chandy and Lamport.
 
 use crate::coordinator::jobs::job::JobId;
 use crate::space::{BlockBox, DimensionId};
@@ -11,14 +11,14 @@ use crate::storage::EntityRecord;
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
-/// Whom the running captures have not heard of yet.
+/// Entities that left a region and that running captures have not seen.
 #[derive(Default)]
 pub struct Sightings(BTreeMap<JobId, Watch>);
 
 struct Watch {
     dimension: DimensionId,
     area: BlockBox,
-    /// Those who left a region and were in the box by then.
+    /// Entities that left a region and were in the box at that moment.
     left: BTreeMap<Uuid, EntityRecord>,
 }
 
@@ -27,20 +27,20 @@ impl Sightings {
         self.0.insert(job, Watch { dimension, area, left: BTreeMap::new() });
     }
 
-    /// Some of them are seen by others.
+    /// Forgets the entities that were seen elsewhere.
     pub fn forget(&mut self, job: JobId, is_seen: impl Fn(Uuid) -> bool) {
         if let Some(watch) = self.0.get_mut(&job) {
             watch.left.retain(|id, _| !is_seen(*id));
         }
     }
 
-    /// Who left a region and was in the box by then.
+    /// Ends the watch, and returns the entities that left a region and were in the box at that moment.
     pub fn end(&mut self, job: JobId) -> impl Iterator<Item = EntityRecord> + use<> {
         let watch = self.0.remove(&job);
         watch.into_iter().flat_map(|watch| watch.left.into_values())
     }
 
-    /// Somebody left a region, and is there now.
+    /// Notes an entity that left a region at its present place.
     pub fn note(&mut self, entity: &EntityRecord) {
         for watch in self.0.values_mut() {
             let is_inside = entity.dimension == watch.dimension && watch.area.contains(entity.block);

@@ -1,4 +1,4 @@
-//! One capture or restore: what it orders next, and what came of what it ordered.
+//! One capture or restore: its next orders, and the results of earlier ones.
 
 mod columns;
 pub(in crate::coordinator) mod phase;
@@ -18,14 +18,14 @@ use std::path::Path;
 use std::time::Duration;
 use task::Task;
 
-/// What ends before all is done waits no longer for a region that does not tick.
+/// How long a job that ends early waits for regions that do not tick.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 pub struct Transfer {
     pub task: Task,
     pub phase: Phase,
     pub has_begun: bool,
-    /// Since when the job waits for the rest of what is under way, as it ends before all is done.
+    /// Since when a job that ends early waits for the work in flight.
     ending: Option<Duration>,
 }
 
@@ -42,18 +42,18 @@ impl Transfer {
         }
     }
 
-    /// Whether it needs what is stored there, or will when it goes on after it was cut short.
+    /// Returns `true` if the restore needs the snapshot in this folder, now or when it resumes after an interruption.
     pub fn restores_from(&self, folder: &Path) -> bool {
         let record = self.task.record.as_ref();
         record.is_some_and(|record| record.restore.snapshot.folder() == Some(folder))
     }
 
-    /// The record of a restore that has changed something, at its end.
+    /// Takes the record of a restore that has changed something, at its end.
     pub fn take_record(&mut self) -> Option<Record> {
         self.task.record.take_if(|record| record.is_written)
     }
 
-    /// Orders what can be done now; says whether the job has come to its end.
+    /// Orders the work that can be done now. Returns `true` at the end of the job.
     pub fn advance(&mut self, world: &mut Surroundings) -> bool {
         let (now, dimension) = (world.clock.now, self.task.dimension);
         self.has_begun = true;
@@ -72,16 +72,16 @@ impl Transfer {
         self.wind_up(now)
     }
 
-    /// The job ends before all is done: with what is under way, as long as that may take.
+    /// Ends the job early. The work in flight is waited for, up to [`PATIENCE`].
     fn wind_up(&mut self, now: Duration) -> bool {
         self.task.is_void.stop();
         let since = *self.ending.get_or_insert(now);
-        // A region that is halted or hangs does nothing of it later.
+        // A halted or hung region never does its part.
         let is_late = now >= since.saturating_add(PATIENCE);
         self.phase.is_answered(&self.task) && (is_late || !self.phase.has_columns_under_way())
     }
 
-    /// What came of a column, and how long a region worked on it.
+    /// Takes the answer for a column, and the time that its region spent on it.
     pub fn take(&mut self, column: ColumnPos, answer: ColumnAnswer, took: Duration, now: Duration) {
         self.task.worked += took;
         if let Some(answer) = self.phase.take(column, answer, now) {

@@ -1,7 +1,7 @@
-//! Makes the ground of summaries visible: a top for each cell, and a wall wherever the ground beside it is lower.
+//! Makes faces from summaries: a top for each cell, and a wall down to each lower cell beside it.
 //!
-//! Between two columns of different detail each wall ends at the very cell beside it, so nothing is open there. Where
-//! nothing is known of the ground beside, a short wall hides that the ground is thin.
+//! Between two columns of different detail each wall ends exactly at the cell beside it, so there are no gaps. Where the
+//! column beside it is unknown, a short wall hides that the mesh is thin.
 
 use super::super::looks::BlockLooks;
 use super::super::mesher::{CORNER_LIGHT, Geometry, face_light};
@@ -11,15 +11,15 @@ use crate::space::CHUNK_SIZE;
 use bevy::prelude::*;
 
 const SIZE: i64 = CHUNK_SIZE as i64;
-/// How far a wall reaches down beside what is not known, in blocks.
+/// The height of a wall beside an unknown column, in blocks.
 const SKIRT: i64 = 8;
 
-/// The four sides of a cell: the way there, the axis along the edge (0 for x, 1 for z), and which face of a block it is.
+/// The four sides of a cell: the direction, the axis along the edge (0 for x, 1 for z), and the face of a block.
 const SIDES: [([i64; 2], usize, usize); 4] = [([-1, 0], 1, 0), ([0, -1], 0, 2), ([1, 0], 1, 3), ([0, 1], 0, 5)];
 const TOP: usize = 4;
 
-/// The faces of one column of the tile, by its offset from the tile's lowest one. Positions count from the tile's lowest
-/// block at the height `base`.
+/// Adds the faces of one column of the tile, by its offset from the tile's lowest one. Positions are relative to the tile's
+/// lowest block at the height `base`.
 pub(super) fn add_column(
     geometry: &mut Geometry,
     ground: &FarGround,
@@ -37,13 +37,13 @@ struct ColumnMesher<'a> {
     geometry: &'a mut Geometry,
     ground: &'a FarGround,
     column: &'a ColumnSummary,
-    /// The column's lowest block, from the tile's lowest one.
+    /// The column's lowest block, relative to the tile's lowest one.
     corner: [i64; 2],
     base: i64,
     looks: &'a BlockLooks,
 }
 
-/// A wall: along its edge from one block to another, from the lower to the upper height.
+/// A wall along an edge from one block to another, from the lower to the upper height.
 #[derive(Clone, Copy, PartialEq)]
 struct Wall {
     from: i64,
@@ -61,12 +61,12 @@ impl ColumnMesher<'_> {
         self.column.detail().cells() as i64
     }
 
-    /// The lowest block of a cell of this column, from the tile's lowest one.
+    /// The lowest block of a cell of this column, relative to the tile's lowest one.
     fn block(&self, cell: [i64; 2]) -> [i64; 2] {
         [0, 1].map(|axis| self.corner[axis] + cell[axis] * self.cell_size())
     }
 
-    /// What is seen of a cell; beyond the column, of the ground where the cell would be.
+    /// The visible surface of a cell; beyond the column, of the neighbor at that place.
     fn surface(&self, [x, z]: [i64; 2]) -> Option<SummaryCell> {
         let within = 0..self.cells();
         if within.contains(&x) && within.contains(&z) {
@@ -93,7 +93,7 @@ impl ColumnMesher<'_> {
                 x += 1;
                 let Some(surface) = self.surface([first, z]) else { continue };
                 let light = self.corner_light([first, z], surface);
-                // A row of cells that look alike is one face.
+                // A row of equal cells becomes one face.
                 let is_alike = |next: i64| {
                     self.surface([next, z]) == Some(surface) && self.corner_light([next, z], surface) == [1.0; 4]
                 };
@@ -113,8 +113,8 @@ impl ColumnMesher<'_> {
         self.geometry.push_quad(corners, [0.0, 1.0, 0.0], colors);
     }
 
-    /// The light in the corners of a cell, in the order of its top's corners: darker the higher the ground beside it is, up
-    /// to as high as a cell is wide.
+    /// The light in the corners of a cell, in the order of its top's corners. It is darker the higher the cells beside it are, up
+    /// to the width of a cell.
     fn corner_light(&self, [x, z]: [i64; 2], surface: SummaryCell) -> [f32; 4] {
         let closed = |dx: i64, dz: i64| {
             let beside = self.surface([x + dx, z + dz]).map_or(surface.height, |beside| beside.height);
@@ -128,7 +128,7 @@ impl ColumnMesher<'_> {
         })
     }
 
-    /// The walls on one side of all cells.
+    /// Adds the walls on one side of all cells.
     fn add_walls(&mut self, side: ([i64; 2], usize, usize)) {
         let (_, along, _) = side;
         for row in 0..self.cells() {
@@ -150,7 +150,7 @@ impl ColumnMesher<'_> {
         }
     }
 
-    /// The walls on one side of one cell: one for each cell that lies beside it.
+    /// The walls on one side of one cell, one for each cell beside it.
     fn walls(&self, cell: [i64; 2], (way, along, _): ([i64; 2], usize, usize)) -> Vec<Wall> {
         let Some(top) = self.surface(cell) else { return Vec::new() };
         let size = self.cell_size();
@@ -185,7 +185,7 @@ impl ColumnMesher<'_> {
         };
         let corners = [corner(ends[0], low), corner(ends[1], low), corner(ends[1], high), corner(ends[0], high)];
         let light = face_light(face);
-        // The foot lies in the corner between two faces.
+        // The foot is in the corner between two faces.
         let foot = self.color(wall.top, light * CORNER_LIGHT[2]);
         let head = self.color(wall.top, light);
         self.geometry.push_quad(corners, [way[0] as f32, 0.0, way[1] as f32], [foot, foot, head, head]);
@@ -210,7 +210,7 @@ mod tests {
         BlockLooks::new(&blocks)
     }
 
-    /// Ground of these heights, by the offset from the tile's lowest block.
+    /// Summaries with these details and heights, by the offset from the tile's lowest block.
     fn ground(detail: impl Fn(i64, i64) -> Option<Detail>, height: impl Fn(i64, i64) -> i64) -> FarGround {
         FarGround::from_fn(|x, z| {
             let mut column = Column::new(ColumnPos::new(x, z));
@@ -267,8 +267,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
 
-        /// Over every block of the tile lies one face at the height that the summary says, and between any two blocks
-        /// side by side the wall is as high as they differ, whatever the details are: nothing is open, nothing double.
+        /// Over every block of the tile there is one face at the height of the summary, and between any two adjacent blocks the
+        /// wall is as high as their difference, for any details. So there are no gaps and no double faces.
         #[test]
         fn nothing_is_open(details in details(), rough in 0..9i64, seed in any::<u32>()) {
             let height = |x: i64, z: i64| {
@@ -278,7 +278,7 @@ mod tests {
             let ground = ground(|x, z| Some(Detail::new(details[((x + 1) * 10 + z + 1) as usize])), height);
             let geometry = mesh(&ground);
             let mut tops = vec![0.0; 128 * 128];
-            // By the block on the lower side: x walls, z walls.
+            // Indexed by the block on the lower side: x walls, z walls.
             let mut walls = [vec![0.0; 130 * 130], vec![0.0; 130 * 130]];
             for quad in geometry.positions.chunks(4) {
                 let low = quad.iter().fold(Vec3::MAX, |low, place| low.min(Vec3::from(*place)));
@@ -295,7 +295,7 @@ mod tests {
             let at = |x: i64, z: i64| ground.surface(x, z).unwrap().height as f32;
             for (x, z) in (0..128i64).flat_map(|x| (0..128i64).map(move |z| (x, z))) {
                 prop_assert_eq!(tops[(x * 128 + z) as usize], at(x, z) + 1.0);
-                // Walls at the tile's rim that look inwards belong to the next tile.
+                // Inward walls at the tile's rim belong to the next tile.
                 if x > 0 {
                     prop_assert_eq!(walls[0][(x * 130 + z) as usize], (at(x, z) - at(x - 1, z)).abs(), "x {} {}", x, z);
                 }

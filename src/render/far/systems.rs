@@ -1,4 +1,4 @@
-//! Each frame: which tiles are made, and shown.
+//! The systems that make and show the tiles in each frame.
 
 use super::super::looks::BlockLooks;
 use super::super::mesher::Geometry;
@@ -16,17 +16,17 @@ use bevy::tasks::{AsyncComputeTaskPool, Task, TaskPool};
 use std::mem;
 use std::sync::Arc;
 
-/// Tiles whose meshes are in the making at a time, at most.
+/// The number of tiles whose meshes are being made at a time, at most.
 const TASKS: usize = 32;
-/// Finished meshes that are shown in one frame at most, up to those of one tile more.
+/// The number of finished meshes that are shown in one frame; the last tile may exceed it.
 const MESHES_A_FRAME: usize = 256;
 
 #[derive(Resource, Default)]
 pub(super) struct FarMesher {
     tiles: FarTiles,
-    /// The meshes of tiles in the making.
+    /// Tiles whose meshes are being made.
     running: Vec<(ColumnKey, Task<Vec<(FarMesh, Mesh)>>)>,
-    /// What was drawn of chunks when single columns were hidden last.
+    /// The queue's `drawn_changes` when single columns were hidden last.
     drawn_changes: Option<u64>,
 }
 
@@ -50,13 +50,13 @@ pub(super) fn hear(
     }
     for (dimension, column) in columns {
         let seen = listeners.iter().filter_map(|listener| known.column(listener, dimension, column));
-        // The finest that is known of it.
+        // The finest summary of all listeners.
         let summary = seen.min_by_key(|summary| summary.detail()).cloned();
         tiles.set((dimension, column), summary);
     }
     for ColumnChanged { dimension, column, change } in changed.read() {
         if let ColumnChange::Loaded | ColumnChange::Unloaded = change {
-            // What is published now counts: newer changes may have come since.
+            // The published state counts, since newer changes may have come since.
             tiles.set_loaded((*dimension, *column), published.column(*dimension, *column).is_some());
         }
     }
@@ -89,13 +89,13 @@ pub(super) fn apply(
     });
 }
 
-/// A column whose own chunks are drawn is not seen from afar.
+/// A column whose own chunks are drawn is hidden.
 fn visibility(chunks: Option<&ChunkMesher>, far: &FarMesh) -> Visibility {
     let is_drawn = |column: ColumnPos| chunks.is_some_and(|chunks| chunks.queue.is_drawn((far.dimension, column)));
     if far.column.is_some_and(is_drawn) { Visibility::Hidden } else { Visibility::Inherited }
 }
 
-/// Hides the columns whose chunks are drawn since this frame, and shows those whose chunks are not any more.
+/// Hides the columns whose chunks are newly drawn, and shows those whose chunks are no longer drawn.
 pub(super) fn hide_drawn(
     mut mesher: ResMut<FarMesher>,
     chunks: Option<Res<ChunkMesher>>,
@@ -131,7 +131,7 @@ pub(super) fn dispatch(
     progress.set_if_neq(FarMeshProgress(ChunkMeshProgress { queued, in_flight, meshes }));
 }
 
-/// One mesh for the tile, or one for each of its columns.
+/// Makes one mesh for the tile, or one for each of its columns.
 fn make(
     (dimension, lowest): ColumnKey,
     ground: &FarGround,

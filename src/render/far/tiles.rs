@@ -1,4 +1,4 @@
-//! Meshes of tiles of columns that are seen from afar.
+//! Tiles of far columns, and their meshes.
 
 use super::super::queue::{ColumnKey, nearest};
 use super::ground::{FarGround, TILE};
@@ -8,26 +8,26 @@ use bevy::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
-/// The tile that a column lies in, a square of [`TILE`] columns a side: it is named by its lowest column.
+/// The tile of a column, a square of [`TILE`] columns a side that is identified by its lowest column.
 pub(super) fn tile_of((dimension, column): ColumnKey) -> ColumnKey {
     (dimension, column.offset(-column.x.rem_euclid(TILE), -column.z.rem_euclid(TILE)))
 }
 
 /// A tile waits until it has not changed for so many frames..
 const CALM: u64 = 3;
-/// ..or for so long.
+/// ..or until it has waited for so many.
 const PATIENCE: u64 = 20;
 
-/// Knows what is seen from afar, which tiles have a mesh, and which need a new one.
+/// The far columns, the tiles with a mesh, and the tiles that need a new one.
 ///
-/// A tile without a loaded column has one mesh. One with loaded columns is split: each column has a mesh of its own, so
-/// that it can be hidden in the very frame in which its chunks are drawn, and shown in the one in which they go.
+/// A tile without a loaded column has one mesh. A tile with loaded columns is split: each column has its own mesh, so
+/// that it can be hidden in the frame in which its chunks are drawn, and shown in the frame in which they go.
 #[derive(Default)]
 pub(super) struct FarTiles {
     columns: FxHashMap<ColumnKey, Arc<ColumnSummary>>,
-    /// Loaded columns, seen from afar or not.
+    /// Loaded columns, with or without a summary.
     loaded: FxHashSet<ColumnKey>,
-    /// By their lowest columns.
+    /// The tiles by their lowest columns.
     tiles: FxHashMap<ColumnKey, Tile>,
     stale: FxHashMap<ColumnKey, Stale>,
     frame: u64,
@@ -35,11 +35,10 @@ pub(super) struct FarTiles {
 
 #[derive(Default)]
 struct Tile {
-    /// How many of its columns are seen from afar.
+    /// The number of its columns with a summary.
     columns: usize,
     loaded: usize,
     is_running: bool,
-    /// The entities of its meshes.
     shown: Vec<Entity>,
 }
 
@@ -50,7 +49,7 @@ struct Stale {
 }
 
 impl FarTiles {
-    /// What a column looks like; `None` if nothing is known of it any more.
+    /// Sets the summary of a column; `None` removes it.
     pub fn set(&mut self, key: ColumnKey, summary: Option<Arc<ColumnSummary>>) {
         let before = match summary {
             Some(summary) => self.columns.insert(key, summary),
@@ -67,7 +66,7 @@ impl FarTiles {
         beside.collect::<FxHashSet<_>>().into_iter().for_each(|tile| self.touch(tile));
     }
 
-    /// A column was loaded or unloaded.
+    /// Notes that a column was loaded or unloaded.
     pub fn set_loaded(&mut self, key: ColumnKey, is_loaded: bool) {
         let has_changed = if is_loaded { self.loaded.insert(key) } else { self.loaded.remove(&key) };
         if !has_changed {
@@ -97,27 +96,27 @@ impl FarTiles {
         }
     }
 
-    /// A frame begins.
+    /// Begins a frame.
     pub fn next_frame(&mut self) {
         self.frame += 1;
     }
 
-    /// All columns that something is known of.
+    /// All columns with a summary.
     pub fn columns(&self) -> impl Iterator<Item = ColumnKey> {
         self.columns.keys().copied()
     }
 
-    /// Tiles that wait for a mesh.
+    /// The number of tiles that wait for a mesh.
     pub fn queued(&self) -> usize {
         self.stale.len()
     }
 
-    /// Meshes that are there, shown or hidden.
+    /// The number of meshes, shown or hidden.
     pub fn meshes(&self) -> usize {
         self.tiles.values().map(|tile| tile.shown.len()).sum()
     }
 
-    /// The tiles whose turn it is, nearest first, at most this many.
+    /// The tiles whose turn it is, nearest first, at most `most`.
     pub fn nearest(&self, most: usize, distance: impl Fn(ColumnPos) -> u128) -> Vec<ColumnKey> {
         let is_due = |(key, stale): &(&ColumnKey, &Stale)| {
             let has_waited = self.frame >= stale.changed + CALM || self.frame >= stale.since + PATIENCE;
@@ -128,8 +127,7 @@ impl FarTiles {
         nearest(due.collect(), most)
     }
 
-    /// The mesh of a tile is being made, of what is known now: of this ground, and, if the second is true, one mesh for each
-    /// column.
+    /// Begins the meshes of a tile. Returns its present summaries, and `true` if each column gets a mesh of its own.
     pub fn begin(&mut self, key: ColumnKey) -> Option<(FarGround, bool)> {
         self.stale.remove(&key);
         let tile = self.tiles.get_mut(&key)?;
@@ -139,7 +137,7 @@ impl FarTiles {
         Some((ground, is_split))
     }
 
-    /// The meshes that [`begin`](Self::begin) announced are these. Answers with those that they replace.
+    /// Sets the meshes that [`begin`](Self::begin) announced. Returns those that they replace.
     pub fn finish(&mut self, key: ColumnKey, meshes: Vec<Entity>) -> Vec<Entity> {
         let Some(tile) = self.tiles.get_mut(&key) else { return meshes };
         tile.is_running = false;

@@ -1,4 +1,4 @@
-//! The client's side: what the server sends is published as if it were the world's.
+//! The client's side: chunks from the server are published as if they were the app's own.
 
 use super::worker::{self, FromWorker, ToWorker};
 use crate::chunk_sync::{SyncArea, SyncProgress};
@@ -15,18 +15,18 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
-/// A client's view of a dimension of a server: what is around this entity is in
-/// [`PublishedColumns`](crate::view::PublishedColumns), with the messages and meshes that come of it, as if the dimension were
-/// of this app. What the cache has of it is there at once, before the server has said a word; the rest follows, nearest first.
+/// A client's view of a dimension on a server. The chunks around this entity are in
+/// [`PublishedColumns`](crate::view::PublishedColumns), with the usual messages and meshes, as if the dimension were in this
+/// app. Chunks in the cache appear at once, before the server has answered; the others follow, nearest first.
 ///
 /// The entity needs a `Transform` or a [`Position`](crate::simulation::Position); its [`DimensionOpen`] has the number
-/// that was chosen for the dimension. It has no transport: the game hands it what the server's
-/// [`ChunkSyncPeer`](super::ChunkSyncPeer) sent ([`receive`](Self::receive)), and sends to that what is to be sent
+/// that was chosen for the dimension. The component has no transport: the game passes it the messages of the server's
+/// [`ChunkSyncPeer`](super::ChunkSyncPeer) ([`receive`](Self::receive)), and sends its messages to that
 /// ([`take_messages`](Self::take_messages)), reliably and in order. The app needs a
-/// [`TerranePlugin`](crate::plugin::TerranePlugin), in memory if there is no other world; blocks are matched by their
-/// names, and those that the app does not know are seen as placeholders.
+/// [`TerranePlugin`](crate::plugin::TerranePlugin), in memory if there is no other world. Blocks are matched by name;
+/// blocks that the app does not know appear as placeholders.
 ///
-/// Disk and decoding are on a thread of their own. Despawn it to leave the server; the cache is then written.
+/// Disk access and decoding run on a thread of their own. Despawn the entity to leave the server; the cache is then written.
 ///
 /// ```
 /// use bevy_terrane::prelude::*;
@@ -40,31 +40,31 @@ use std::thread::JoinHandle;
 /// ```
 #[derive(Component, Debug)]
 pub struct ChunkSyncClient {
-    /// Of two that an entity has one after the other, which.
+    /// Tells apart two clients that an entity has one after the other.
     life: u64,
     dimension: DimensionId,
     radius: u32,
     vertical: u32,
-    /// The file, and its greatest size.
+    /// The cache file, and its maximum size in bytes.
     cache: Option<(PathBuf, u64)>,
-    /// The ends of its channels: orders, and what it told.
+    /// The ends of the worker's channels: orders, and results.
     worker: Option<(Sender<ToWorker>, Receiver<FromWorker>)>,
     looked: Option<SyncArea>,
-    /// For which chunks its progress is.
+    /// The area that the progress refers to.
     known: Option<SyncArea>,
-    /// For the worker.
+    /// Orders that wait for the worker.
     orders: Vec<ToWorker>,
     outgoing: Vec<Vec<u8>>,
     progress: SyncProgress,
 }
 
-/// The threads of all workers, those too whose clients have left and that may still write.
+/// The threads of all workers, including those that still write the cache of a removed client.
 #[derive(Resource, Default)]
 pub(in crate::view) struct SyncThreads(Vec<JoinHandle<()>>);
 
 impl ChunkSyncClient {
-    /// A view of 12 columns around, and 8 chunks above and below in tall dimensions, without a cache. Its dimension has this
-    /// number in this app, which no other may have: those of an own world begin at 0.
+    /// A view with a radius of 12 columns, and of 8 chunks vertically in tall dimensions, without a cache. `dimension` is the
+    /// number in this app and must be unused; the dimensions of the app's own world have numbers from 0.
     pub fn new(dimension: DimensionId) -> Self {
         static LIVES: AtomicU64 = AtomicU64::new(0);
         Self {
@@ -82,20 +82,20 @@ impl ChunkSyncClient {
         }
     }
 
-    /// Columns up to this distance are seen. The server may allow less.
+    /// Sets the radius, in columns. The server may allow less.
     pub fn with_radius(mut self, columns: u32) -> Self {
         self.radius = columns;
         self
     }
 
-    /// In a dimension of more than 64 chunks of height, chunks up to this distance above and below are seen.
+    /// Sets the vertical radius, in chunks. It applies in dimensions of more than 64 chunks of height.
     pub fn with_vertical_radius(mut self, chunks: u32) -> Self {
         self.vertical = chunks;
         self
     }
 
-    /// Chunks are remembered in this file until the client comes again: one for each dimension of each server. It is made if there
-    /// is none. The file takes about `most_bytes` at the most, and at least 1 MiB; when it is full, what is farthest away goes first.
+    /// Keeps chunks in this file for the client's next visit. Each dimension of each server needs its own file, which is created
+    /// if necessary. It takes about `most_bytes` at most, and at least 1 MiB; a full file evicts the farthest chunks first.
     pub fn with_cache(mut self, path: impl Into<PathBuf>, most_bytes: u64) -> Self {
         self.cache = Some((path.into(), most_bytes));
         self
@@ -106,43 +106,43 @@ impl ChunkSyncClient {
         self.dimension
     }
 
-    /// Takes in a message of the server.
+    /// Takes a message of the server.
     pub fn receive(&mut self, message: impl Into<Vec<u8>>) {
         self.orders.push(ToWorker::Message(message.into()));
     }
 
-    /// What is to be sent to the server, in this order.
+    /// The messages for the server, in order.
     pub fn take_messages(&mut self) -> Vec<Vec<u8>> {
         mem::take(&mut self.outgoing)
     }
 
-    /// The connection is lost. What is seen stays, and is brought up to date over the next one.
+    /// Notes that the connection is lost. The view stays, and is brought up to date over the next connection.
     pub fn disconnected(&mut self) {
         self.outgoing.clear();
         self.orders.push(ToWorker::Disconnected);
     }
 
-    /// How far it is, and what the cache saved. What it counts may be some frames old.
+    /// The progress, and the savings of the cache. It may be some frames old.
     pub fn progress(&self) -> SyncProgress {
         self.progress
     }
 
-    /// Whether the server has answered for all that is near where it is now.
+    /// Returns `true` if the server has answered for everything near the present position.
     pub fn is_complete(&self) -> bool {
         let SyncProgress { wanted, answered, .. } = self.progress;
         self.known.is_some() && self.known == self.looked && wanted > 0 && answered == wanted
     }
 
-    /// Hands over what the worker must know.
+    /// Sends the worker its orders.
     fn tell_worker(&mut self) {
         if let Some((orders, _)) = &self.worker {
-            // It ends only with this.
+            // The worker ends only with this client.
             self.orders.drain(..).for_each(|order| _ = orders.send(order));
         }
     }
 }
 
-/// Starts workers; the blocks are known when the app runs.
+/// Starts workers. They start in the running app, when the blocks are known.
 pub(in crate::view) fn start_clients(
     mut clients: Query<&mut ChunkSyncClient>,
     blocks: Option<Res<BlockTypes>>,
@@ -165,7 +165,7 @@ pub(in crate::view) fn start_clients(
     }
 }
 
-/// Tells workers where their clients are, and what the server sent.
+/// Sends workers the positions of their clients, and the server's messages.
 pub(in crate::view) fn follow_clients(mut clients: Query<(&mut ChunkSyncClient, Place)>) {
     for (mut client, place) in &mut clients {
         if let Some(position) = place.position() {
@@ -179,7 +179,7 @@ pub(in crate::view) fn follow_clients(mut clients: Query<(&mut ChunkSyncClient, 
     }
 }
 
-/// Puts what workers tell to what is published.
+/// Adds the workers' results to the published state.
 pub(in crate::view) fn take_in(
     mut clients: Query<(Entity, &mut ChunkSyncClient)>,
     mut backlog: ResMut<Published>,
@@ -191,7 +191,7 @@ pub(in crate::view) fn take_in(
     known.retain(|entity, (life, dimension)| {
         let is_here = clients.get(*entity).is_ok_and(|(_, client)| client.life == *life);
         if !is_here {
-            // What waits of its ground is not told any more.
+            // Results of the old client that wait are dropped.
             backlog.columns.retain(|(of, _), _| *of != *dimension);
             backlog.chunks.retain(|(of, _), _| *of != *dimension);
             news.append(unloaded(&published, *dimension));
@@ -222,14 +222,14 @@ pub(in crate::view) fn take_in(
     }
 }
 
-/// All columns of a dimension go.
+/// Unloads all columns of a dimension.
 fn unloaded(published: &PublishedColumns, dimension: DimensionId) -> Published {
     let columns = published.iter().filter(|(of, _)| *of == dimension);
     let columns = columns.map(|(of, column)| ((of, column.pos()), ColumnUpdate::Unloaded)).collect();
     Published { columns, ..default() }
 }
 
-/// The process may end right after the app: caches are written before.
+/// Waits until the caches are written, since the process may end right after the app.
 pub(in crate::view) fn end_clients(
     mut clients: Query<&mut ChunkSyncClient>,
     mut threads: ResMut<SyncThreads>,
@@ -239,6 +239,6 @@ pub(in crate::view) fn end_clients(
         return;
     }
     clients.iter_mut().for_each(|mut client| drop(client.worker.take()));
-    // Whatever one panicked with was printed.
+    // The panic message of a worker was printed already.
     threads.0.drain(..).for_each(|thread| _ = thread.join());
 }

@@ -1,4 +1,4 @@
-//! The server's side: one component a client.
+//! The server's side: one component per client.
 
 use crate::block::BlockId;
 use crate::chunk::Chunk;
@@ -15,28 +15,28 @@ use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Chunks of one client that are looked up at a time.
+/// The number of chunks that are looked up for one client at a time.
 const MAX_LOOKED_UP: usize = 256;
-/// An answer that has not come by now was dropped.
+/// An answer that takes longer was dropped.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Columns that a client keeps beyond its radius, so that a step back asks for nothing again.
+/// The columns that a client keeps beyond its radius, so that a step back requests nothing again.
 const MARGIN: u32 = 2;
-/// Columns beyond its viewer's reach that a client may be told of: the two are not always in the same place.
+/// The columns beyond its viewer's reach that a client may receive, since the two are not always in the same place.
 const SLACK: u32 = 4;
 
-/// A connected client of a server, which is told of the chunks around it: what it does not have, nearest first, within so many
-/// bytes a second, and whatever changes later.
+/// A connected client of a server. It receives the chunks around it that it lacks, nearest first and limited in bytes per
+/// second, and all later changes.
 ///
-/// It has no transport: the game hands it what the client sent ([`receive`](Self::receive)), and sends to the client what is to
-/// be sent ([`take_messages`](Self::take_messages)), reliably and in order. When the client is gone, despawn it. It loads no
-/// ground: that is what a [`Viewer`] where the player is does. Ground that is generated and not loaded is told from the store.
+/// The component has no transport: the game passes it the client's messages ([`receive`](Self::receive)), and sends its
+/// messages to the client ([`take_messages`](Self::take_messages)), reliably and in order. Despawn it when the client is gone.
+/// It loads no columns; a [`Viewer`] at the player's place does. Generated columns that are not loaded are read from the store.
 ///
-/// Whatever a client asks for, it is told only of what its viewer sees: of columns within the viewer's generation radius, and
-/// four more. The viewer is the peer's own entity unless [`with_viewer`](Self::with_viewer) names another one; a peer that is
-/// [untied](Self::untied) has none. Questions about ground beyond that are answered when the viewer comes near.
+/// A client receives only what its viewer sees: columns within the viewer's generation radius, and four more. The viewer is
+/// on the peer's own entity unless [`with_viewer`](Self::with_viewer) names another one; an [untied](Self::untied) peer has
+/// none. Requests for columns further out are answered when the viewer comes near.
 ///
-/// A client that sends without end and never reads takes no more memory than [`SyncLimits::chunks`] allows, and some hundred
-/// KiB: nothing more is looked up for it, and no more messages are made.
+/// A client that sends without end and never reads takes no more memory than [`SyncLimits::chunks`] allows and a few hundred
+/// KiB: no more lookups are made for it, and no more messages.
 ///
 /// ```
 /// # use bevy_terrane::prelude::*;
@@ -64,14 +64,14 @@ pub struct ChunkSyncPeer {
     limits: SyncLimits,
     tie: Tie,
     server: Option<SyncServer>,
-    /// The dimension that it is for, and the limits that it has.
+    /// The present dimension and limits of the client.
     known: Option<(DimensionId, SyncLimits)>,
     outgoing: Vec<Vec<u8>>,
     began: Instant,
     asked: Option<Instant>,
 }
 
-/// Whose sight bounds what a client is told of.
+/// Limits what a client may receive.
 #[derive(Clone, Copy, Debug)]
 enum Tie {
     Own,
@@ -80,27 +80,26 @@ enum Tie {
 }
 
 impl ChunkSyncPeer {
-    /// A client that is to be told of this dimension, where the [`Viewer`] of the peer's own entity is.
+    /// A client of this dimension, around the [`Viewer`] of the peer's own entity.
     pub fn new(dimension: Entity) -> Self {
         let (limits, outgoing, tie) = (SyncLimits::default(), Vec::new(), Tie::Own);
         Self { dimension, limits, tie, server: None, known: None, outgoing, began: Instant::now(), asked: None }
     }
 
-    /// The client is told of what this entity of the main world sees. It has a [`Viewer`], or is the
-    /// [`Mirror`](crate::view::Mirror) of an entity that has one in a region: around a mirror the limits say how far.
+    /// Sends the client what this entity of the main world sees. The entity has a [`Viewer`], or is the
+    /// [`Mirror`](crate::view::Mirror) of an entity that has one in a region. Around a mirror the limits set the radius.
     pub fn with_viewer(mut self, viewer: Entity) -> Self {
         self.tie = Tie::Viewer(viewer);
         self
     }
 
-    /// The client is told of ground wherever it looks, as far as it is generated: for games whose clients may see the whole
-    /// world.
+    /// Sends the client generated columns wherever it looks, for games whose clients may see the whole world.
     pub fn untied(mut self) -> Self {
         self.tie = Tie::Untied;
         self
     }
 
-    /// What it may ask for, and how many bytes a second it is sent.
+    /// Sets the limits of the client's requests, and the bytes per second that it is sent.
     pub fn with_limits(mut self, limits: SyncLimits) -> Self {
         self.limits = limits;
         self
@@ -111,35 +110,35 @@ impl ChunkSyncPeer {
         self.dimension
     }
 
-    /// Takes in a message of the client.
+    /// Takes a message of the client.
     ///
     /// # Errors
-    /// A message that is none, or that comes before the client was sent anything; nothing changes then. A client that sends such
-    /// a thing is another program.
+    /// Fails without any change if the message is malformed, or comes before the client was sent anything. Such a client is
+    /// another program.
     pub fn receive(&mut self, message: &[u8]) -> Result<(), SyncError> {
         self.server.as_mut().ok_or(SyncError::Early)?.receive(message)
     }
 
-    /// What is to be sent to the client, in this order. While it is not taken, nothing more is made: a game whose client does not
-    /// read leaves it here.
+    /// The messages for the client, in order. While they are not taken, no more are made, so a game leaves them here while its
+    /// client does not read.
     pub fn take_messages(&mut self) -> Vec<Vec<u8>> {
         mem::take(&mut self.outgoing)
     }
 
-    /// What was done for the client.
+    /// The work done for the client.
     pub fn progress(&self) -> SyncServerProgress {
         self.server.as_ref().map(SyncServer::progress).unwrap_or_default()
     }
 }
 
-/// Takes in answers, and what changed.
+/// Handles answers and changes.
 pub(in crate::view) fn hear(
     mut peers: Query<&mut ChunkSyncPeer>,
     mut answers: MessageReader<ChunksAnswer>,
     mut changed: MessageReader<ColumnChanged>,
 ) {
     for ChunksAnswer { asker, chunks, .. } in answers.read() {
-        // While the dimension is closed nobody can tell.
+        // A closed dimension cannot answer.
         let is_open = !chunks.iter().any(|(_, state)| matches!(state, Err(AskError::NotOpen)));
         let Ok(mut peer) = peers.get_mut(*asker) else { continue };
         let peer = &mut *peer;
@@ -155,7 +154,7 @@ pub(in crate::view) fn hear(
             server.found(*chunk, found);
         }
     }
-    // What changed just before its column was unloaded is told by that alone.
+    // A change just before the column was unloaded is reported only by the unloading.
     let (mut columns, mut chunks) = (FxHashSet::default(), FxHashSet::default());
     for ColumnChanged { dimension, column, change } in changed.read() {
         match change {
@@ -174,7 +173,7 @@ pub(in crate::view) fn hear(
     }
 }
 
-/// What the client of `peer` may be told of around its viewer; `None` if there is no such viewer in the dimension.
+/// The area that the client of `peer` may receive around its viewer; `None` if the dimension has no such viewer.
 fn sight(
     viewer: Result<(Option<&Viewer>, PlaceItem), QueryEntityError>,
     peer: &ChunkSyncPeer,
@@ -195,14 +194,14 @@ fn sight(
     Some(SyncArea { center, radius, vertical }.grown(SLACK))
 }
 
-/// The limits within which a client may ask for no more than its viewer sees, so that all its questions are answered.
+/// Limits the client's requests to what its viewer sees, so that all of them can be answered.
 fn within_sight(limits: SyncLimits, sight: Option<SyncArea>) -> SyncLimits {
     let Some(SyncArea { radius, vertical, .. }) = sight else { return limits };
     let reach = |most: u32, seen: u32| most.min(seen - SLACK + MARGIN);
     SyncLimits { radius: reach(limits.radius, radius), vertical: reach(limits.vertical, vertical), ..limits }
 }
 
-/// Asks for what clients want to know, and makes their messages.
+/// Looks up the chunks that clients request, and makes their messages.
 pub(in crate::view) fn send(
     mut peers: Query<(Entity, &mut ChunkSyncPeer)>,
     viewers: Query<(Option<&Viewer>, Place)>,
@@ -232,8 +231,8 @@ pub(in crate::view) fn send(
             }
         };
         let limits = within_sight(peer.limits, sight);
-        // A viewer that sees farther or less far than before begins with another first message; but not while chunks are looked
-        // up, since the next server would take that answer for its own.
+        // If the viewer's range changes, the client gets a new first message. That waits until no chunks are being looked up,
+        // since the next server would take that answer for its own.
         let is_looking = peer.asked.is_some();
         if peer.known.is_none_or(|(id, known)| id != open.id || (known != limits && !is_looking)) {
             (peer.known, peer.server, peer.asked) = (Some((open.id, limits)), None, None);
@@ -260,7 +259,7 @@ pub(in crate::view) fn send(
     }
 }
 
-/// What is published goes along: the store may not have it yet.
+/// Sends the questions together with the published chunks, since the store may not have those yet.
 pub(in crate::view) fn ask(
     link: Res<MainLink>,
     mut asks: MessageReader<AskChunks>,
@@ -295,7 +294,7 @@ mod tests {
             let center = ChunkPos::default();
             Some(SyncArea { center, radius, vertical }.grown(SLACK))
         };
-        // A client keeps what is two columns farther away than it looks.
+        // A client keeps chunks up to two columns beyond its radius.
         assert_eq!(most(sight(8, 4)), (10, 6));
         assert_eq!(most(sight(100, u32::MAX)), (32, 16));
         assert_eq!(most(None), (32, 16));

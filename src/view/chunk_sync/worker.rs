@@ -1,4 +1,4 @@
-//! What a client of a server does beside the frames: it reads and writes the cache, decodes chunks, and puts columns together.
+//! The work of a client beside the frames: it reads and writes the cache, decodes chunks, and assembles columns.
 
 use crate::block::{BlockId, BlockRegistry, PLACEHOLDER};
 use crate::chunk::{Chunk, Column, Renumbering, format};
@@ -13,15 +13,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// After so long without news the cache is written.
+/// The cache is written after this time without news.
 const QUIET: Duration = Duration::from_millis(500);
 
-/// News after which it is looked whether there is something else to do: what the cache has may be a lot.
+/// The number of news items between two checks for other work. The cache may contain many.
 const NEWS_AT_ONCE: usize = 256;
-/// Whoever had the cache before may still be writing it.
+/// How long another worker may still be writing the cache.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What the client's entity tells the worker.
+/// A message from the client's entity to the worker.
 #[derive(Debug)]
 pub(super) enum ToWorker {
     Look(SyncArea),
@@ -29,21 +29,21 @@ pub(super) enum ToWorker {
     Disconnected,
 }
 
-/// What the worker tells the client's entity.
+/// A message from the worker to the client's entity.
 pub(super) enum FromWorker {
-    /// A column came, changed or went.
+    /// A column was loaded, changed or unloaded.
     Column(ColumnPos, ColumnUpdate),
-    /// A chunk of a column that is there changed.
+    /// A chunk of a loaded column changed.
     Chunk(ChunkPos, Arc<Chunk>),
-    /// To be sent to the server.
+    /// A message for the server.
     Message(Vec<u8>),
-    /// Something the server sent is no message.
+    /// A message from the server was malformed.
     Nonsense(SyncError),
-    /// How far it is with these chunks.
+    /// The progress with these chunks.
     Progress(Option<SyncArea>, SyncProgress),
 }
 
-/// Runs until nobody listens any more.
+/// Runs until the client is gone.
 pub(super) fn run(
     cache: Option<(PathBuf, u64)>,
     blocks: Arc<BlockRegistry>,
@@ -111,19 +111,19 @@ fn open(path: &Path, most_bytes: u64, patience: Duration) -> Option<ChunkCache> 
     }
 }
 
-/// The columns as the game sees them.
+/// The columns that the game sees.
 struct ShownColumns {
-    /// Those of the game.
+    /// The blocks of the game.
     blocks: Arc<BlockRegistry>,
     server: Option<Numbers>,
-    /// What is known of columns, by height; `None` where there is no chunk.
+    /// The known chunks of columns, by height; `None` where there is no chunk.
     known: FxHashMap<ColumnPos, FxHashMap<i64, Option<Arc<Chunk>>>>,
-    /// Columns that the game was told of.
+    /// The columns that were reported to the game.
     shown: FxHashSet<ColumnPos>,
     has_named_unknown: bool,
 }
 
-/// What the server's numbers mean.
+/// The meaning of the server's numbers.
 struct Numbers {
     welcome: SyncWelcome,
     registry: BlockRegistry,
@@ -144,7 +144,7 @@ impl ShownColumns {
                 Err(reason) => warn!("chunk {chunk} cannot be shown: {reason}"),
             },
             SyncNews::Gone(chunk) => self.put(chunk, None, told),
-            // In place of ground that nobody knows there is nothing; what is known stays.
+            // A chunk that was never known counts as missing; a known one stays.
             SyncNews::Unreadable(chunk) => {
                 if !self.knows(chunk) {
                     self.put(chunk, None, told);
@@ -188,7 +188,7 @@ impl ShownColumns {
         self.known.get(&chunk.column()).is_some_and(|known| known.contains_key(&chunk.y))
     }
 
-    /// A chunk as it is now; `None` if there is none.
+    /// Sets the present state of a chunk; `None` if there is none.
     fn put(&mut self, chunk: ChunkPos, blocks: Option<Arc<Chunk>>, told: &Sender<FromWorker>) {
         let Some(Numbers { welcome, .. }) = &self.server else { return };
         let column = chunk.column();
@@ -202,7 +202,7 @@ impl ShownColumns {
                 let _ = told.send(FromWorker::Chunk(chunk, blocks));
                 return;
             }
-            // Of a column that is told as a whole, the game hears when all of it is known.
+            // A whole column is reported only when all of it is known.
             _ if welcome.has_whole_columns() => {
                 let is_known = known.len() as u64 >= welcome.chunk_heights.end.abs_diff(welcome.chunk_heights.start);
                 is_known.then(|| whole(column, known)).flatten()
@@ -222,7 +222,7 @@ impl ShownColumns {
         }
     }
 
-    /// It is too far away.
+    /// Removes a chunk that is too far away.
     fn let_go(&mut self, chunk: ChunkPos, told: &Sender<FromWorker>) {
         let column = chunk.column();
         let is_whole = self.server.as_ref().is_none_or(|server| server.welcome.has_whole_columns());
@@ -240,7 +240,7 @@ impl ShownColumns {
     }
 }
 
-/// A column of which all is known: those of its heights that are there; `None` if none is.
+/// A column that is completely known, with the heights that have a chunk; `None` if none has.
 fn whole(column: ColumnPos, known: &FxHashMap<i64, Option<Arc<Chunk>>>) -> Option<ColumnUpdate> {
     let mut blocks = match known.values().all(Option::is_some) {
         true => Column::new(column),
@@ -255,7 +255,7 @@ fn whole(column: ColumnPos, known: &FxHashMap<i64, Option<Arc<Chunk>>>) -> Optio
     is_there.then_some(ColumnUpdate::Loaded { blocks, is_new: false })
 }
 
-/// One more height of a column.
+/// An update for one more height of a column.
 fn part(column: ColumnPos, height: HeightSet, blocks: Arc<Chunk>, is_shown: bool) -> ColumnUpdate {
     let mut gained = Column::partial(column, height.clone());
     height.iter().for_each(|y| _ = gained.set_chunk(y, blocks.clone()));
@@ -273,7 +273,7 @@ mod tests {
 
     const COLUMN: ColumnPos = ColumnPos::new(3, 4);
 
-    /// The ground of a dimension with these heights, and what the game is told of it.
+    /// The columns of a dimension with these heights, and the messages to the game.
     struct Seen {
         ground: ShownColumns,
         told: Sender<FromWorker>,
@@ -320,7 +320,7 @@ mod tests {
             self.take_in(SyncNews::Chunk { chunk: COLUMN.chunk(y), bytes, is_cached: false });
         }
 
-        /// The blocks of the chunks at these heights; `None` for what is not there.
+        /// The blocks of the chunks at these heights; `None` for a missing chunk.
         fn found(&self, heights: std::ops::Range<i64>) -> Vec<Option<u32>> {
             let block = |y| {
                 let column = self.column.as_ref().filter(|column| column.is_loaded(y))?;

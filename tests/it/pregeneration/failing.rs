@@ -27,7 +27,7 @@ fn columns_that_fail_are_tried_again_then_told_of_and_stop_nothing() {
         for (column, calls) in generator.calls() {
             assert_eq!(calls, if bad.contains(&column) { 3 } else { 1 }, "{column}");
         }
-        // They are missing, not done: the next job tries them again.
+        // They are missing, not done, so the next job tries them again.
         generator.bad.lock().unwrap().clear();
         let job = pregenerate(&mut app, overworld, area);
         wait_for(&mut app, job, JobState::Finished);

@@ -1,4 +1,4 @@
-//! What a capture leaves out is left alone by the restore.
+//! Parts that a capture leaves out are not changed by the restore.
 
 use super::*;
 use bevy_terrane::snapshot::SnapshotParts;
@@ -6,7 +6,7 @@ use bevy_terrane::snapshot::SnapshotParts;
 const AREA: BlockBox = BlockBox { min: at(0, 16, 0), max: at(31, 47, 15) };
 const PLACE: BlockPos = at(3, 20, 3);
 
-/// A stone and a guard are captured in part, and then replaced by another one each. What is there after the restore?
+/// Captures some parts of a stone and a guard, replaces both, and restores them. Returns the state after the restore.
 fn restored(parts: SnapshotParts) -> (bool, Vec<String>) {
     let (mut app, dimension, id) = world(lockstep());
     let [stone, grass] = ["terrane:stone", "terrane:grass"].map(|name| id_of(app.world(), name));

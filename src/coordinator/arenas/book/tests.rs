@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use std::ops::ControlFlow;
 
 const NAMES: [&str; 4] = ["one", "two", "ONE", "3x3"];
-/// Some of them overlap, and the last is too long.
+/// Some of the areas overlap, and the last one is too long.
 const AREAS: [[i64; 2]; 5] = [[0, 9], [5, 14], [10, 19], [20, 20], [30, 62]];
 const MAX_SIDE: u64 = 32;
 
@@ -31,7 +31,7 @@ fn stored() -> Arc<StoredSnapshot> {
 #[derive(Clone, Debug)]
 enum Do {
     Create(usize, usize),
-    /// Whatever is under way with it comes to its end.
+    /// Ends the running action on an arena.
     End(usize),
     Revert(usize),
     Remove(usize),
@@ -48,7 +48,7 @@ fn what() -> impl Strategy<Value = Do> {
     ]
 }
 
-/// An arena as a slow model has it.
+/// An arena in the slow model.
 #[derive(Clone, Debug)]
 struct Model {
     name: String,

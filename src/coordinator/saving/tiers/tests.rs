@@ -1,4 +1,4 @@
-//! Which groups are asked about.
+//! The choice of groups to move.
 
 use super::*;
 use crate::space::ChunkPos;

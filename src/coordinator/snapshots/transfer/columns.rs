@@ -1,4 +1,4 @@
-//! What regions do for a job: something with each column, a few at a time, or all of them something at once.
+//! Work of regions for a job: on single columns, a few at a time, or on all columns of a region at once.
 
 use super::phase::Answers;
 use super::task::Task;
@@ -14,11 +14,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// How often work that was lost is sent again: a region that halts is restarted by somebody, or not.
+/// How often lost work is sent again. A halted region may or may not be restarted.
 const TRIES: u32 = 10;
-/// The wait before that.
+/// The wait before each retry.
 const RETRY: Duration = Duration::from_millis(500);
-/// How often it is asked again whether somebody is alive, and the wait in between: a tick ends soon.
+/// How often a region is asked again whether an entity is alive. In between it ends a tick.
 const LOOKS: u32 = 100;
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
@@ -26,10 +26,10 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 #[derive(Clone, Debug)]
 pub struct Piece {
     pub column: ColumnPos,
-    /// In chunks.
+    /// The chunk heights.
     pub heights: RangeInclusive<i64>,
     tries: u32,
-    /// How often it was looked whether its entities are alive.
+    /// How often its entities were looked up.
     looks: u32,
 }
 
@@ -38,13 +38,13 @@ impl Piece {
         Self { column, heights, tries: 0, looks: 0 }
     }
 
-    /// Whether it can be waited until it is known who is alive.
+    /// Returns `true` if the piece can wait until it is known which entities are alive.
     pub const fn may_wait(&self) -> bool {
         self.looks < LOOKS
     }
 }
 
-/// What is to be done with a piece.
+/// The next step for a piece.
 pub enum Turn {
     Work(ColumnWork),
     /// Nothing has to be done.
@@ -53,13 +53,13 @@ pub enum Turn {
     Wait,
 }
 
-/// The pieces of a phase that are not done.
+/// The unfinished pieces of a phase.
 pub struct Columns {
     todo: VecDeque<Piece>,
     under_way: BTreeMap<ColumnPos, Piece>,
-    /// Those of them that are loaded for it.
+    /// The columns of these pieces that are loaded for the job.
     loading: BTreeSet<ColumnPos>,
-    /// What has to wait, and until when.
+    /// Pieces that wait, and until when.
     again: BTreeMap<(Duration, ColumnPos), Piece>,
 }
 
@@ -72,7 +72,7 @@ impl Columns {
         !self.under_way.is_empty()
     }
 
-    /// Orders the next pieces, as far as there is room for them; says whether all are done.
+    /// Orders the next pieces as far as there is room. Returns `true` if all are done.
     pub fn order(
         &mut self,
         task: &mut Task,
@@ -114,7 +114,7 @@ impl Columns {
         self.todo.is_empty() && self.under_way.is_empty() && self.again.is_empty()
     }
 
-    /// Takes in what came of a column; gives it back unless the column is worked on once more.
+    /// Takes the answer for a column. Returns it unless the column is retried.
     pub fn take(&mut self, column: ColumnPos, answer: ColumnAnswer, now: Duration) -> Option<ColumnAnswer> {
         let mut piece = self.under_way.remove(&column)?;
         self.loading.remove(&column);
@@ -130,12 +130,12 @@ impl Columns {
     }
 }
 
-/// Something that each region with columns of a snapshot does to all of them at once.
+/// Work that each region with columns of a snapshot does for all of them at once.
 #[derive(Default)]
 pub struct Round {
-    /// The columns whose region has not had its turn.
+    /// The columns whose region was not asked yet.
     unseen: BTreeSet<ColumnPos>,
-    /// The columns by which regions were asked that have not answered.
+    /// The columns whose region was asked and has not answered.
     asked: BTreeSet<ColumnPos>,
 }
 
@@ -150,15 +150,15 @@ impl Round {
         !self.asked.is_empty()
     }
 
-    /// Asks the regions whose turn it is; says whether all have had it.
+    /// Asks the remaining regions. Returns `true` if all have answered.
     pub fn order(&mut self, task: &Task, world: &mut Surroundings, work: impl Fn() -> ColumnWork) -> bool {
         let Some(open) = world.dimensions.open.get(&task.dimension) else { return true };
-        // Nobody walks about in a halted region; its entities are as they are stored.
+        // Entities do not move in a halted region, so the stored ones are up to date.
         self.asked.retain(|column| !is_halted(open, *column));
         if !self.asked.is_empty() {
             return false;
         }
-        // The entities of a column that was given up have been seen with it.
+        // The entities of an evicted column were seen when it left its region.
         self.unseen.retain(|column| open.columns.is_in_region(*column) && !is_halted(open, *column));
         let mut regions = FxHashSet::default();
         let of_new_region =
@@ -171,14 +171,13 @@ impl Round {
         self.asked.is_empty()
     }
 
-    /// Takes in what came of a region; gives it back unless the region is asked again.
+    /// Takes the answer of a region. Returns it unless the region is asked again.
     pub fn take(&mut self, column: ColumnPos, answer: ColumnAnswer) -> Option<ColumnAnswer> {
         if !self.asked.remove(&column) {
             return None;
         }
         let columns = match &answer {
             ColumnAnswer::Seen { columns, .. } | ColumnAnswer::Cleared { columns, .. } => columns,
-            // The region may have halted.
             _ => return None,
         };
         for column in columns.iter().chain([&column]) {
@@ -199,7 +198,7 @@ fn is_loaded(open: Option<&Dimension>, column: ColumnPos) -> bool {
 }
 
 impl Task {
-    /// Sends work to the region of a column. In a sparse dimension the ground around the chunk is loaded for it.
+    /// Sends work to the region of a column. In a sparse dimension the chunks around `at` are loaded for it.
     fn send(&self, at: ChunkPos, work: ColumnWork, world: &mut Surroundings) {
         let (id, column, teller) = (self.id, at.column(), world.threads.teller.clone());
         let tell = move |answer, took| {

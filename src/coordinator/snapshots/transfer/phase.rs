@@ -1,4 +1,4 @@
-//! The phases of a job, and the order in which they come.
+//! The phases of a job, and their order.
 
 use super::columns::{Columns, Round};
 use super::task::{StoredPlaces, Task};
@@ -25,54 +25,54 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// What came of that which jobs asked for, until they take it in.
+/// Answers for jobs that were not taken yet.
 #[derive(Resource, Default)]
 pub struct Answers {
-    /// What regions did with columns, and how long they worked on them.
+    /// The results of regions for columns, and the time that each took.
     pub columns: Vec<(JobId, ColumnPos, ColumnAnswer, Duration)>,
-    /// What was done elsewhere.
+    /// The results of work done elsewhere.
     pub elsewhere: Vec<(JobId, SyncCell<Take>)>,
 }
 
-/// The job takes in what was done for it.
+/// Hands a result to its job.
 pub type Take = Box<dyn FnOnce(&mut Task, &mut Phase) + Send>;
 
-/// The thread on which work on files is done.
+/// The thread for work on files.
 const FILES: Option<&str> = Some("terrane snapshot");
 
-/// What a job does at the moment, and what it needs only for that.
+/// The current phase of a job, with the data that only this phase needs.
 ///
-/// | phase | what is done | it is over |
+/// | phase | work | ends |
 /// |---|---|---|
-/// | `Idle` | nothing: other jobs come first, or this one cannot go on | when it is the job's turn |
+/// | `Idle` | none: other jobs come first, or this one cannot continue | when it is the job's turn |
 /// | `Read` | a stored snapshot is read | when it is in memory |
 /// | `Capture` | each column is captured | when all have answered |
-/// | `Look` | each region looks who is in the box and was not caught | when each region with captured columns has answered, or halted |
-/// | `Store` | what was captured is stored | when its files are synced |
-/// | `Record` | a restore is remembered on disk | when its record is synced |
-/// | `Blocks` | the blocks of columns are restored, and whoever stands there goes | when all have answered; once for each step of the sequence |
-/// | `Clear` | whoever has crossed into a restored column goes | when each region with such columns has answered, or halted |
-/// | `Find` | where the snapshot's entities are stored is looked up | when that is known |
-/// | `Entities` | entities come, and each column hears that it is restored | when all have answered |
+/// | `Look` | regions with captured columns look for entities that were missed | when each of them has answered or halted |
+/// | `Store` | the captured snapshot is stored | when its files are synced |
+/// | `Record` | a restore is recorded on disk | when its record is synced |
+/// | `Blocks` | blocks are restored and entities are removed | when all have answered; once for each step of the sequence |
+/// | `Clear` | regions with restored columns remove entities that crossed into them | when each of them has answered or halted |
+/// | `Find` | the stored places of the snapshot's entities are looked up | when they are known |
+/// | `Entities` | entities are added, and each column is told that it is restored | when all have answered |
 ///
-/// [`Phase::next`] goes from one to the next:
+/// [`Phase::next`] chooses the next phase:
 ///
 /// | job | phases |
 /// |---|---|
-/// | a capture | `Capture`, `Look` if entities are captured, `Store` if it is to be stored |
-/// | a restore from memory | `Record`, `Blocks`, `Clear` if somebody may have crossed, `Find`, `Entities` |
-/// | a restore from disk | `Read`, and then as from memory |
-/// | a restore that may be undone | `Capture` and `Look` before `Record` |
-/// | a restore that goes on after it was cut short | as from disk, without `Record` and what comes before that for the undo |
+/// | a capture | `Capture`, `Look` if entities are captured, `Store` if the snapshot is to be stored |
+/// | a restore from memory | `Record`, `Blocks`, `Clear` if an entity may have crossed, `Find`, `Entities` |
+/// | a restore from disk | `Read`, then the same as from memory |
+/// | a restore that can be undone | `Capture` and `Look` before `Record` |
+/// | a restore that resumes after an interruption | the same as from disk, without `Record` and the phases for the undo |
 ///
-/// Without a folder for records, or with `AfterCrash::Leave`, there is no `Record`. Nobody is looked for if entities are kept.
+/// Without a folder for records, or with `AfterCrash::Leave`, there is no `Record`. Entities that are kept are not looked for.
 #[derive(Default)]
 pub enum Phase {
     #[default]
     Idle,
     Read,
     Capture(Columns),
-    /// And who was caught before.
+    /// With the entities that were captured before.
     Look(Round, Arc<FxHashSet<Uuid>>),
     Store,
     Record,
@@ -83,7 +83,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// The phase after one that is over; `None` at the end of the job.
+    /// The phase after a finished one; `None` at the end of the job.
     pub fn next(self, task: &mut Task, world: &mut Surroundings) -> Option<Self> {
         use SnapshotOrder::{Capture, Restore};
         if let Self::Look(..) = self {
@@ -103,7 +103,7 @@ impl Phase {
             }
             (Restore(_), Self::Idle | Self::Read) if task.wants_undo() => task.begin_capture(world),
             (Restore(_), Self::Capture(_)) => task.begin_look(world),
-            // What goes on after it was cut short has its record.
+            // A resumed restore has its record already.
             (Restore(_), Self::Idle | Self::Read | Self::Look(..)) if task.wants_record() => task.begin_record(world),
             (Restore(_), Self::Idle | Self::Read | Self::Look(..) | Self::Record) => task.begin_blocks(),
             (Restore(_), Self::Blocks(_)) if !task.steps.is_empty() => task.begin_blocks(),
@@ -118,7 +118,7 @@ impl Phase {
         Some(next)
     }
 
-    /// Orders what can be done of the phase now; says whether it is over.
+    /// Orders the work of this phase that can be done now. Returns `true` if the phase is over.
     pub fn work(&mut self, task: &mut Task, world: &mut Surroundings) -> bool {
         let area = task.area;
         match self {
@@ -136,7 +136,7 @@ impl Phase {
         }
     }
 
-    /// Whether no answer is awaited that has to do with files or with the store.
+    /// Returns `true` if no answer from files or from the store is outstanding.
     pub fn is_answered(&self, task: &Task) -> bool {
         match self {
             Self::Read => task.snapshot.is_some(),
@@ -155,7 +155,7 @@ impl Phase {
         }
     }
 
-    /// Takes in what came of a column; gives it back unless the column is worked on once more.
+    /// Takes the answer for a column. Returns it unless the column is retried.
     pub fn take(&mut self, column: ColumnPos, answer: ColumnAnswer, now: Duration) -> Option<ColumnAnswer> {
         match self {
             Self::Capture(columns) | Self::Blocks(columns) | Self::Entities(columns, _) => {
@@ -167,7 +167,7 @@ impl Phase {
     }
 }
 
-/// How phases begin.
+/// The beginnings of the phases.
 impl Task {
     fn begin_capture(&self, world: &mut Surroundings) -> Phase {
         if self.captured.parts().entities {
@@ -177,7 +177,7 @@ impl Task {
     }
 
     fn begin_look(&self, world: &mut Surroundings) -> Phase {
-        // An entity in a region is seen there, or as it leaves.
+        // Entities in a region are seen there, or when they leave it.
         let mut sightings = mem::take(&mut world.directory.sightings);
         sightings.forget(self.id, |id| world.directory.is_in_region(id));
         world.directory.sightings = sightings;
@@ -247,7 +247,7 @@ impl Task {
         Phase::Find(None)
     }
 
-    /// Has something done elsewhere, and the job take what came of it.
+    /// Starts work elsewhere, and hands its result to the job.
     fn ask<T: Send + 'static>(
         &self,
         world: &mut Surroundings,
@@ -260,7 +260,7 @@ impl Task {
             let take = move |task: &mut Task, phase: &mut Phase| match result.map_err(JobError::from).flatten() {
                 Ok(value) => take(task, phase, value),
                 Err(error) => {
-                    // What was asked elsewhere has no answer.
+                    // Work elsewhere has failed, so its answer never comes.
                     *phase = Phase::Idle;
                     task.give_up(error);
                 }
@@ -269,7 +269,7 @@ impl Task {
         });
     }
 
-    /// Counts the columns that the work on files has done, and ends it when it is void.
+    /// Counts the columns that work on files has done, and stops that work when the job is void.
     fn tell_files(&self) -> impl FnMut(&Progress) -> ControlFlow<()> + Send + use<> {
         let (is_void, done, mut before) = (self.is_void.clone(), self.done.clone(), 0);
         move |progress: &Progress| {

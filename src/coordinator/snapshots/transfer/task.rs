@@ -1,4 +1,4 @@
-//! What a job is about, and what has come of it up to now: what all its phases need.
+//! The state of a job that all of its phases share.
 
 use super::columns::{Columns, Piece};
 use crate::coordinator::jobs::job::{JobId, JobProgress, JobState};
@@ -20,45 +20,45 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use uuid::Uuid;
 
-/// Where entities are stored.
+/// The stored places of entities.
 pub type StoredPlaces = BTreeMap<Uuid, (DimensionId, ColumnPos)>;
 
-/// A job of more columns is refused: 1,024 by 1,024.
+/// The largest number of columns of a job: 1,024 by 1,024.
 const MAX_COLUMNS: u128 = 1 << 20;
-/// A restore in a sequence of more chunk heights is refused.
+/// The largest number of chunk heights of a restore in a sequence.
 const MAX_HEIGHTS: u64 = 4_096;
 
 pub struct Task {
     pub id: JobId,
     pub dimension: DimensionId,
     pub area: BlockBox,
-    /// It is a restore that was cut short before.
+    /// `true` for a restore that resumes after an interruption.
     pub is_resumed: bool,
     pub order: Arc<SnapshotOrder>,
-    /// How a restore is remembered, until all that it changed is saved.
+    /// The record of a restore until all of its changes are saved.
     pub record: Option<Record>,
-    /// What is restored, once it is in memory.
+    /// The snapshot to restore, once it is in memory.
     pub snapshot: Option<Arc<Snapshot>>,
     pub filter: Arc<BlockFilter>,
-    /// What is restored one after the other.
+    /// The steps of the sequence that remain.
     pub steps: VecDeque<Vec<Piece>>,
-    /// What was captured up to now, to be kept or to undo a restore.
+    /// The captured part so far, for a capture or for the undo of a restore.
     pub captured: Arc<Snapshot>,
-    /// Who was in the box and was removed.
+    /// The entities that were removed from the box.
     pub removed: BTreeSet<Uuid>,
     /// The ticks in which columns were restored.
     ticks: BTreeSet<(RegionId, u64)>,
-    /// The columns are those of the job, ascending; an error ends it before all is done.
+    /// The result, with the columns of the job in ascending order. An error ends the job early.
     pub outcome: JobOutcome,
-    /// Chunks that were changed.
+    /// The number of changed chunks.
     chunks_changed: usize,
-    /// The time that regions have worked for it within their ticks.
+    /// The time that regions spent on the job within their ticks.
     pub worked: Duration,
-    /// Pieces of work in all.
+    /// The total number of pieces of work.
     total: usize,
-    /// Pieces of work that are done; threads that work on files count them here.
+    /// The number of finished pieces of work; threads that work on files count theirs here.
     pub done: Arc<AtomicUsize>,
-    /// Nothing of what is under way and has not begun is wanted any more.
+    /// Set if work that was ordered and has not begun is no longer wanted.
     pub is_void: Stop,
 }
 
@@ -99,7 +99,7 @@ impl Task {
         task
     }
 
-    /// Finds out the columns, and how much there is to do.
+    /// Determines the columns and the total number of pieces of work.
     fn plan(&mut self) -> Result<(), JobError> {
         let order = self.order.clone();
         let area = self.area;
@@ -133,7 +133,7 @@ impl Task {
         Ok(())
     }
 
-    /// All columns at all heights of the box.
+    /// All columns, at all heights of the box.
     pub fn whole_columns(&self) -> Columns {
         let heights = self.heights();
         let columns = self.outcome.columns.iter();
@@ -144,25 +144,25 @@ impl Task {
         self.area.chunk_heights().unwrap_or(0..=0)
     }
 
-    /// Whether a restore is still to be remembered.
+    /// Returns `true` if the restore has not been recorded yet and must be.
     pub fn wants_record(&self) -> bool {
         self.record.as_ref().is_some_and(|record| !record.is_written)
     }
 
-    /// Whether what is there is captured before, so that the next session can restore that.
+    /// Returns `true` if the box is captured before the restore, so that the next session can restore the old state.
     pub fn wants_undo(&self) -> bool {
         let undoes = matches!(&*self.order, SnapshotOrder::Restore(restore) if restore.after_crash == AfterCrash::Undo);
         undoes && self.wants_record()
     }
 
-    /// Whether somebody may have crossed into a column that was restored already. Within a tick nobody moves.
+    /// Returns `true` if an entity may have crossed into a column that was restored already. Entities do not move within a tick.
     pub fn wants_clear(&self) -> bool {
         let replaces =
             matches!(&*self.order, SnapshotOrder::Restore(restore) if restore.entities == EntityRestore::Replace);
         replaces && self.ticks.len() > 1
     }
 
-    /// What the next session does is what the order says, or its undo.
+    /// Prepares the record: the next session runs the same restore or its undo.
     pub fn prepare_record(&mut self) {
         let undoes = self.wants_undo();
         let (Some(record), SnapshotOrder::Restore(restore)) = (&mut self.record, &*self.order) else { return };
@@ -176,12 +176,11 @@ impl Task {
         }
     }
 
-    /// The job cannot go on. What is under way is still answered.
+    /// Ends the job with an error. Work in flight is still answered.
     pub fn give_up(&mut self, error: impl Into<JobError>) {
         self.outcome.error.get_or_insert(error.into());
     }
 
-    /// So many pieces of work are done.
     pub fn count(&self, pieces: usize) {
         self.done.fetch_add(pieces, Ordering::Relaxed);
     }
@@ -192,7 +191,7 @@ impl Task {
         Some(&mut columns[place])
     }
 
-    /// What came of a column.
+    /// Notes the answer for a column.
     pub fn note(&mut self, column: ColumnPos, answer: ColumnAnswer) {
         match answer {
             ColumnAnswer::Seen { entities, .. } => {
@@ -229,7 +228,7 @@ impl Task {
         }
     }
 
-    /// All regions have looked. Entities that none of them found are added where they were last seen.
+    /// Adds the entities that no region found at the places where they were last seen.
     pub fn add_seen(&mut self, world: &mut Surroundings) {
         let captured = Arc::make_mut(&mut self.captured);
         for entity in world.directory.sightings.end(self.id) {
@@ -239,20 +238,19 @@ impl Task {
         }
     }
 
-    /// How far the job is.
     pub fn measure(&self, progress: &mut JobProgress) {
         (progress.done, progress.total) = (self.done.load(Ordering::Relaxed) as u64, self.total as u128);
         (progress.worked, progress.chunks_changed) = (self.worked, self.chunks_changed);
     }
 
-    /// What has come of the job.
+    /// Ends the job, and returns its state and its result.
     pub fn end(&mut self) -> (JobState, JobOutcome) {
         let state = match self.outcome.error.take_if(|error| *error == JobError::Cancelled) {
             Some(_) => JobState::Cancelled,
             None if self.outcome.error.is_some() => JobState::Failed,
             None => JobState::Finished,
         };
-        // There is nothing to be written of columns that were left out.
+        // Columns that were left out are not written, so they were not counted.
         if state == JobState::Finished {
             self.done.store(self.total, Ordering::Relaxed);
         }
@@ -267,7 +265,7 @@ impl Task {
     }
 }
 
-/// The pieces that are restored one after the other; those of a step at the same time.
+/// The pieces to restore, step by step; the pieces of a step run at the same time.
 fn steps(restore: &RestoreSnapshot, area: &BlockBox, columns: &[ColumnPos]) -> Result<VecDeque<Vec<Piece>>, JobError> {
     let Some(heights) = area.chunk_heights() else { return Ok(VecDeque::new()) };
     let Some(sequence) = restore.sequence else {

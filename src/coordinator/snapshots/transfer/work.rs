@@ -1,4 +1,4 @@
-//! What is to be done with the columns of a job, one by one; and who is alive: a restore makes nobody a second time.
+//! The work on single columns of a job, and whether an entity is alive: a restore never duplicates an entity.
 
 use super::columns::{Piece, Turn};
 use super::task::{StoredPlaces, Task};
@@ -39,7 +39,7 @@ impl Task {
         })
     }
 
-    /// The entities of a column come into the world, but for players and whoever is alive.
+    /// Adds the entities of a column, except players and entities that are alive.
     pub fn place_entities(&mut self, piece: &Piece, stored: &StoredPlaces, world: &mut Surroundings) -> Turn {
         let SnapshotOrder::Restore(restore) = &*self.order else { return Turn::Skip };
         let (Piece { column, .. }, area) = (piece, self.area);
@@ -57,8 +57,8 @@ impl Task {
         Turn::Work(ColumnWork::PlaceEntities { column: *column, area, entities })
     }
 
-    /// Whether somebody is alive: in a region, on a journey, or stored where nothing is loaded. Who is stored where the column is
-    /// loaded, and was not reported by its region, has died. `None` until a region has ended its tick.
+    /// Returns `true` if the entity is alive: in a region, in transit, or stored in a column that is not loaded. An entity that
+    /// is stored in a loaded column and was not reported by its region has died. `None` until a region has ended its tick.
     fn is_alive(&self, id: Uuid, stored: &StoredPlaces, world: &mut Surroundings) -> Option<bool> {
         if world.directory.knows(id) {
             return Some(true);
