@@ -15,9 +15,9 @@ use uuid::Uuid;
 pub struct Salvage {
     /// Intact worlds that were waiting to be absorbed.
     pub worlds: Vec<RegionWorld>,
-    /// Input that the world had not received completely: letters that wait for their delay and entities that had not arrived. Also
-    /// all edits of this task, applied or not, because the panic undoes them. Columns are not included, since the store may have
-    /// newer ones.
+    /// Input that the world had not received completely: letters that wait for their delay and entities that had not
+    /// arrived. Also all edits of this task, applied or not, because the panic undoes them. Columns are not included,
+    /// since the store may have newer ones.
     pub inbox: Inbox,
     /// Letters that could not be delivered, and those delivered in this task, whose effects are undone.
     pub undelivered: Vec<(Letter, Undeliverable)>,

@@ -9,8 +9,8 @@ use bevy::ecs::schedule::{InternedScheduleLabel, MultiThreadedExecutor, Schedule
 use bevy::prelude::*;
 use std::mem;
 
-/// The schedule state that [`simulate`] keeps outside the world: looking up a resource, removing it and inserting it again would be
-/// most of the cost of a small tick.
+/// The schedule state that [`simulate`] keeps outside the world: looking up a resource, removing it and inserting it
+/// again would be most of the cost of a small tick.
 pub struct TickSchedules {
     /// The startup schedules first.
     order: Vec<InternedScheduleLabel>,

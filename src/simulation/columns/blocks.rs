@@ -337,8 +337,8 @@ impl RegionColumns {
         &self.ticks
     }
 
-    /// Schedules a [`BlockTick`](crate::simulation::BlockTick) of `kind` for a block of this region, `delay` ticks from now. A waiting
-    /// tick of the same kind is left unchanged. Returns `true` if the tick was scheduled.
+    /// Schedules a [`BlockTick`](crate::simulation::BlockTick) of `kind` for a block of this region, `delay` ticks from
+    /// now. A waiting tick of the same kind is left unchanged. Returns `true` if the tick was scheduled.
     pub fn schedule_tick(
         &mut self,
         position: BlockPos,

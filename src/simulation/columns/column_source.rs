@@ -195,8 +195,8 @@ const SLAB: i64 = 16;
 
 /// A column that was loaded or generated, or a part of one.
 pub struct FetchedColumn {
-    /// The column as it was fetched. If a region fetched it during a tick, its stored entities arrive separately. In a dimension that
-    /// is not sparse, its scheduled ticks do so too.
+    /// The column as it was fetched. If a region fetched it during a tick, its stored entities arrive separately. In a
+    /// dimension that is not sparse, its scheduled ticks do so too.
     pub loaded: LoadedColumn,
     /// The chunk heights that are new and not stored yet. In a dimension that is not sparse, only set for a region's own columns.
     pub made: HeightSet,
@@ -265,8 +265,8 @@ impl ColumnSource {
         HeightSet::from(low.max(start)..(high + 1).min(end))
     }
 
-    /// The part of a column of a sparse dimension at these chunk heights: stored chunks, replaced by newer ones. Other heights are
-    /// generated or left out.
+    /// The part of a column of a sparse dimension at these chunk heights: stored chunks, replaced by newer ones. Other
+    /// heights are generated or left out.
     pub fn gather(
         &self,
         column: ColumnPos,

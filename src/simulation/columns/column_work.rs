@@ -1,7 +1,8 @@
 //! Work on columns at the end of a region's tick: capturing and restoring them, within a budget of the tick.
 //!
-//! Work arrives as a letter to the column, so it finds its region through merges and splits, and the column is loaded for it. It is
-//! done after the game's systems in the tick in which it arrives, or returns as postponed. A region never keeps any of it.
+//! Work arrives as a letter to the column, so it finds its region through merges and splits, and the column is loaded for
+//! it. It is done after the game's systems in the tick in which it arrives, or returns as postponed. A region never keeps
+//! any of it.
 
 use super::column_source::ColumnError;
 use crate::chunk::Column;
