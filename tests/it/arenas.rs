@@ -1,4 +1,4 @@
-//! Arenas: what may be done with them when, what comes of it, and that they are there in the next session.
+//! Arenas: which orders are allowed when, their results, and that arenas survive the session.
 
 use crate::disk::Disk;
 use crate::snapshots::{at, blocks, set, world, world_with};
@@ -66,7 +66,7 @@ impl Hall {
         });
     }
 
-    /// What is refused last.
+    /// The last refused order.
     fn refused(&mut self) -> (ArenaOrder, ArenaError) {
         let before = heard::<ArenaRefused>(&self.app).len();
         if before == 0 {
@@ -142,7 +142,7 @@ fn arenas_keep_apart_and_names_are_names() {
     }
     hall.create(Arena::new("FIRST", id, one(40)));
     assert_eq!(hall.refused().1, ArenaError::Exists { name: "FIRST".into() });
-    // Even while the other one is being created.
+    // Works even while the other one is being created.
     hall.create(Arena::new("second", id, one(20)));
     assert_eq!(hall.refused().1, ArenaError::Overlap { name: "second".into(), other: "first".into() });
     hall.create(Arena::new("third", id, BlockBox::new(at(100, 0, 0), at(100, 0, 1_024))));
@@ -155,7 +155,7 @@ fn arenas_keep_apart_and_names_are_names() {
     assert_eq!(hall.refused(), (ArenaOrder::Remove, ArenaError::Unknown { name: "nobody".into() }));
 
     hall.wait_until("first", ArenaState::Ready);
-    // The same box in another dimension, and beside the first one.
+    // The same box in another dimension, and a box beside the first one.
     hall.create(Arena::new("beside", id, one(21)));
     hall.wait_until("beside", ArenaState::Ready);
     hall.create(Arena::new("nowhere", DimensionId(99), AREA));
@@ -170,7 +170,7 @@ fn arenas_keep_apart_and_names_are_names() {
 #[test]
 fn a_revert_waits_for_the_one_before_and_is_ended_when_it_takes_too_long() {
     let (disk, folder) = (Disk::default(), TempDir::new().unwrap());
-    // A chunk a tick.
+    // One chunk per tick.
     let mut hall = hall(&disk, folder.path(), SnapshotConfig { chunks: 1, ..SnapshotConfig::default() });
     let settings = ArenaSettings {
         cooldown: Duration::from_millis(1_000),
@@ -206,7 +206,7 @@ fn a_revert_waits_for_the_one_before_and_is_ended_when_it_takes_too_long() {
     assert!((2..27).contains(&changed), "{changed}");
     hall.revert("slow");
     assert!(matches!(hall.refused().1, ArenaError::CoolingDown { left, .. } if left <= settings.cooldown));
-    // Again and again it comes to its end.
+    // It succeeds every time.
     for _ in 0..4 {
         hall.wait_until("slow", ArenaState::Ready);
         hall.revert("slow");
@@ -226,7 +226,7 @@ fn a_region_orders_too_and_a_damaged_arena_changes_nothing() {
     hall.wait_until("ours", ArenaState::Ready);
     hall.build("terrane:stone", 3);
     let built = blocks(&mut hall.app, hall.dimension, &AREA);
-    // One column's file is not what was written.
+    // One column's file is damaged.
     let arena = folder.path().join("arenas/ours");
     let files = arena.read_dir().unwrap().map(|entry| entry.unwrap().path());
     let column: PathBuf = files.filter(|path| path.extension().is_some_and(|ending| ending == "schem")).max().unwrap();
@@ -241,7 +241,7 @@ fn a_region_orders_too_and_a_damaged_arena_changes_nothing() {
     assert_eq!(blocks(&mut hall.app, hall.dimension, &AREA), built);
     drop(hall);
 
-    // Without its index it cannot be listed; its name is kept until it is removed.
+    // An arena without its index cannot be listed, but its name stays reserved until it is removed.
     let index = arena.read_dir().unwrap().map(|entry| entry.unwrap().path());
     index.filter(|path| path.extension().is_none_or(|ending| ending != "schem")).for_each(|index| {
         std::fs::write(index, "nothing").unwrap();
@@ -261,7 +261,7 @@ fn a_region_orders_too_and_a_damaged_arena_changes_nothing() {
 #[test]
 fn a_migration_that_panics_while_an_arena_is_read_ends_that_revert_and_no_other_one() {
     let folder = TempDir::new().unwrap();
-    // Each time another world: one that has values of the old version itself needs no migration to read them.
+    // Each time a new world: a world that has values of the old version needs no migration to read them.
     let with_chests = |schema: Schema| {
         hall_with(&Disk::default(), folder.path(), SnapshotConfig { jobs: 1, ..SnapshotConfig::default() }, |app| {
             let lock = BlockComponent::fixed::<u32>("game:lock").with_schema(schema);

@@ -1,4 +1,4 @@
-//! What a game can know of its regions, from outside and from within.
+//! Queries about regions, from outside and from within.
 
 use crate::support::*;
 use bevy::ecs::system::RunSystemOnce;
@@ -27,7 +27,7 @@ fn the_main_world_sees_all_regions_and_who_owns_a_place() {
         assert!(regions.at(dimension, BlockPos::new(16 * 50, 0, 0)).is_none());
         assert_eq!(regions.get(there.dimension, there.region), Some(there));
         assert_eq!((here.entities, here.viewers, there.entities, there.viewers), (0, 0, 1, 1));
-        // A disc of radius 2 and the two columns beyond it at most.
+        // A disc of radius 2 and at most the two columns beyond it.
         assert!((13..=49).contains(&there.columns), "{}", there.columns);
         let (low, high) = there.bounds().unwrap();
         assert!(low.x <= 100 >> 2 && 100 >> 2 <= high.x && low.z <= 0 && 0 <= high.z);
@@ -67,7 +67,7 @@ fn a_column_of_an_owned_section_is_there_within_the_tick() {
         (changed.dimension, changed.column, &changed.change) == (id, beside.column(), &ColumnChange::Loaded)
     }));
     assert_eq!(block_at(app.world_mut(), dimension, beside), Some(BlockId::AIR), "as it was changed within the tick");
-    // Nobody holds it, so it goes again; what was changed in it stays.
+    // No viewer keeps it loaded, so it is evicted. The change stays.
     update(&mut app, 40);
     assert_eq!(block_at(app.world_mut(), dimension, beside), None);
     viewer(&mut app, dimension, 16.0 * 3.0, 0.0, 1);
@@ -88,7 +88,7 @@ fn a_column_fetched_within_a_tick_has_its_newest_blocks_and_its_entities_once() 
     app.world_mut().commands().spawn_in_region(dimension, beside, bundle);
     app.world_mut().write_message(SetBlock { dimension, position: beside, block: BlockId::AIR });
     update(&mut app, 3);
-    // The column is given up, and nothing has been saved since.
+    // The column is evicted, and nothing has been saved since.
     app.world_mut().despawn(camera);
     update(&mut app, 20);
     assert_eq!(block_at(app.world_mut(), dimension, beside), None);
@@ -106,7 +106,7 @@ fn a_column_fetched_within_a_tick_has_its_newest_blocks_and_its_entities_once() 
     assert_eq!(block_at(app.world_mut(), dimension, beside), Some(BlockId::AIR));
 }
 
-/// Asks for ground and remembers what it got.
+/// Requests ground and records the answers.
 #[derive(Resource, Clone, Default)]
 struct Found(Arc<Mutex<Vec<String>>>);
 
@@ -154,7 +154,7 @@ fn in_strict_mode_an_access_outside_of_the_region_is_an_error_that_names_the_own
         let found = Found::default();
         let seen = found.clone();
         app.world_mut().commands().run_in_region(dimension, HERE, move |region: &mut World| {
-            // The system ignores what it is told.
+            // The system ignores the error.
             let error = region.resource::<RegionColumns>().block(THERE).unwrap_err();
             seen.0.lock().unwrap().push(error.to_string());
         });

@@ -1,4 +1,4 @@
-//! Saves by themselves: spread over the period, none late, synced as the game says, and the world waits for a slow disk.
+//! Autosaves: spread over the period, never late, synced as configured, and throttling the world when the disk is slow.
 
 use crate::disk::Disk;
 use crate::support::*;
@@ -12,15 +12,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 const REGIONS: i64 = 24;
-/// Updates in lockstep: 20 are a second.
+/// The period in updates in lockstep, 20 per second.
 const PERIOD: usize = 80;
 
-/// The block around which a region lies.
+/// The block in the middle of a region.
 fn place(number: i64) -> BlockPos {
     BlockPos::new(number * 16 * 200, 5, 0)
 }
 
-/// Something that is another in every tick: it rises.
+/// Changes an entity in every tick by moving it up.
 fn rise(mut walkers: Query<(&Walker, &mut Position)>) {
     for (walker, mut position) in &mut walkers {
         if walker.name == "riser" {
@@ -29,7 +29,7 @@ fn rise(mut walkers: Query<(&Walker, &mut Position)>) {
     }
 }
 
-/// A world in lockstep with a riser in each of its regions.
+/// A world in lockstep with a rising entity in each of its regions.
 fn risers(plugin: TerranePlugin) -> (App, Entity) {
     let plugin = plugin.with_tick_mode(TickMode::Lockstep);
     let mut app = game(plugin);
@@ -59,10 +59,10 @@ fn the_saves_of_a_period_are_spread_over_it() {
     disk.take_log();
     let periods = 10;
     update(&mut app, periods * PERIOD);
-    // The clock of the dimension goes along with each.
+    // Each commit includes the clock of the dimension.
     let changes: Vec<_> = disk.take_log().iter().map(|wrote| wrote.changes - 1).collect();
-    // All that changes are the risers: one put for each that a region hands out, and each region does so once in seven
-    // eighths of a period. Commits come each eighth: so 3 or 4 of the 24 are due, and two more if they meet badly.
+    // Only the risers change: each region hands out one put per riser once in seven eighths of a period. Commits come
+    // each eighth, so 3 or 4 of the 24 are due, or two more with unlucky timing.
     let most = changes.iter().max().copied().unwrap_or_default();
     assert!(most <= REGIONS as usize / 7 + 3, "{changes:?}");
     let commits = changes.len();
@@ -91,12 +91,12 @@ fn nothing_is_unsaved_for_longer_than_the_period_and_two_ticks() {
             oldest = oldest.max(age);
         }
     }
-    // The mirrors come with the next update.
+    // The mirrors arrive with the next update.
     assert!(oldest <= PERIOD as i64 + 2, "{oldest} ticks");
     assert!(oldest >= PERIOD as i64 / 2, "the test sees what is unsaved");
 }
 
-/// Updates so often. Gives the number of the updates after which something was synced, and how many saves there were.
+/// Runs updates. Returns the numbers of the updates after which the disk was synced, and the number of saves.
 fn synced(app: &mut App, disk: &Disk, updates: usize) -> (Vec<usize>, usize) {
     let (mut synced, mut saves) = (Vec::new(), 0);
     disk.take_log();
@@ -134,10 +134,10 @@ fn saves_are_synced_once_a_second_by_a_setting_also_the_last_one() {
     let (times, saves) = synced(&mut app, &disk, 200);
     assert!(times.len() * 3 <= saves * 2, "{} syncs for {saves} saves", times.len());
     for pair in times.windows(2) {
-        // A save may be due only up to an eighth of the period after the second is over.
+        // A save may be due up to an eighth of the period after the second is over.
         assert!((20..=31).contains(&(pair[1] - pair[0])), "{times:?}");
     }
-    // Everybody stands still: what was saved last is synced too, though nothing is saved any more.
+    // Nothing moves any more. The last save is synced too, although no further save follows.
     let dimensions: Vec<_> = app.world_mut().query_filtered::<Entity, With<Dimension>>().iter(app.world()).collect();
     for dimension in dimensions {
         clock(&mut app, dimension, DimensionClock { paused: true, ..default() });
@@ -159,7 +159,7 @@ fn only_the_end_and_a_save_that_is_asked_for_are_synced_by_a_setting() {
     let (times, saves) = synced(&mut app, &disk, 2 * PERIOD);
     assert!(times.is_empty() && saves >= 14, "{times:?} of {saves}");
 
-    // The second one finds nothing to write if nobody moves, and is answered when the first one's neighbours are synced.
+    // The second request finds nothing to write if nothing moves. It is answered when the saves around it are synced.
     for request in 0..5 {
         app.world_mut().write_message(SaveWorld { request });
         let mut is_synced = false;
@@ -193,7 +193,7 @@ fn a_save_that_finds_nothing_unsaved_is_answered_when_the_saves_before_it_are_sy
     let log = disk.take_log();
     assert_eq!(app.world().resource::<WorldStatistics>().unsaved, 0, "the new ground is saved");
     assert!(log.iter().any(|wrote| wrote.changes > 0));
-    // The second time all is synced already; the store is asked all the same, since its disk may be gone by then.
+    // The second time everything is synced already. The store is still asked, since its disk may have failed by then.
     for request in [1, 2] {
         app.world_mut().write_message(SaveWorld { request });
         update(&mut app, 5);
@@ -204,10 +204,10 @@ fn a_save_that_finds_nothing_unsaved_is_answered_when_the_saves_before_it_are_sy
 }
 
 const LIMIT: usize = 200;
-/// New entities in each tick that leave for the other region.
+/// The number of new entities in each tick that leave for the other region.
 const EMIGRANTS: u64 = 10;
 
-/// How many were born.
+/// The number of spawned entities.
 #[derive(Resource, Clone, Default)]
 struct Births(Arc<AtomicU64>);
 
@@ -246,7 +246,7 @@ fn the_world_waits_for_a_disk_that_stands_still_and_goes_on_with_it_and_nothing_
     let stone = id_of(app.world(), "terrane:stone");
     let mut edits = Vec::new();
     let (mut most, mut slowed) = (0, false);
-    // A player edits and another one flies on, while the disk stands still.
+    // A player edits and another one keeps flying while the disk is blocked.
     let mut go_on = |world: &mut World, edits: &mut Vec<BlockPos>| {
         let number = edits.len() as i64;
         let position = BlockPos::new(number % 16, 10 + number / 16 % 50, 3);
@@ -259,7 +259,7 @@ fn the_world_waits_for_a_disk_that_stands_still_and_goes_on_with_it_and_nothing_
         statistics.backlog
     };
     update_until(&mut app, "the world waits", |world| go_on(world, &mut edits) == Backlog::TicksWait);
-    // What was ticking has ended by then.
+    // Ticks that were running have ended by then.
     run_for(&mut app, Duration::from_millis(500));
     let (born, ticks) = (births.0.load(Ordering::SeqCst), app.world().resource::<WorldStatistics>().ticks);
     let end = Instant::now() + Duration::from_millis(300);
@@ -269,7 +269,7 @@ fn the_world_waits_for_a_disk_that_stands_still_and_goes_on_with_it_and_nothing_
     });
     assert_eq!(births.0.load(Ordering::SeqCst), born);
     assert_eq!(app.world().resource::<WorldStatistics>().ticks, ticks);
-    // Beyond twice the limit there is only what was under way: a tick of each region, and the columns in flight.
+    // Twice the limit can be exceeded only by work in flight: one tick of each region, and the columns in flight.
     let under_way = 16 * 6 + 3 * EMIGRANTS as usize;
     assert!(slowed && most > 2 * LIMIT && most <= 2 * LIMIT + under_way, "{most}");
 

@@ -1,4 +1,4 @@
-//! Backups of a running world, and worlds of them.
+//! Backups of a running world, and worlds made from them.
 
 #![cfg(feature = "rocksdb")]
 
@@ -34,7 +34,7 @@ fn a_running_world_is_saved_and_backed_up_while_it_goes_on() {
     let block = BlockPos::new(3, 70, 3);
     update_until(&mut app, "the ground is there", |world| block_at(world, dimension, block).is_some());
     let stone = id_of(app.world(), "terrane:stone");
-    // Two at once into one folder are made one after the other.
+    // Two backups into one folder at once are made one after the other.
     for request in [11, 12] {
         app.world_mut().write_message(BackupWorld { request, folder: folder.path().join("both"), keep: None });
     }
@@ -59,7 +59,7 @@ fn a_running_world_is_saved_and_backed_up_while_it_goes_on() {
         heard::<WorldBackedUp>(&app).iter().map(|made| (made.request, made.number)).collect();
     assert_eq!(numbers, [(1, 1), (2, 2), (3, 3)]);
 
-    // One that cannot be made is told, and the world goes on.
+    // A backup that fails is reported, and the world continues.
     std::fs::write(folder.path().join("file"), "mine").unwrap();
     app.world_mut().write_message(BackupWorld { request: 9, folder: folder.path().join("file"), keep: None });
     update_until(&mut app, "the backup fails", |world| !world.resource::<Heard<BackupFailed>>().0.is_empty());
@@ -67,7 +67,7 @@ fn a_running_world_is_saved_and_backed_up_while_it_goes_on() {
     assert_eq!(failed.request, 9);
     assert!(matches!(failed.error, SaveError::Backup(WorkError::Store(_))), "{}", failed.error);
 
-    // The second one has the second block and not the third.
+    // The second backup has the second block, but not the third.
     let listed: Vec<u32> = RocksStore::backups(&backups).unwrap().iter().map(|backup| backup.number).collect();
     assert_eq!(listed, [2, 3]);
     restore_world(&backups, Some(2), &restored, &Stop::default()).unwrap();

@@ -1,5 +1,5 @@
-//! Blocks have layers and components, in regions, in the store and in the next version of the game; and it is known what
-//! is opaque.
+//! Layers and components of blocks, in regions, in the store and in the next version of the game; and the opacity of
+//! blocks.
 
 use crate::support::*;
 use bevy_terrane::block::{BlockComponentId, Schema};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 const CHEST: BlockPos = BlockPos::new(3, 10, -5);
 
-/// A game with chests, which have a lock and items, and with water.
+/// A game with water, and with chests that have a lock and items.
 fn chests(disk: &Arc<MemoryStore>, ground: impl Generator) -> (App, Entity) {
     let mut app = game(lockstep_on(disk));
     app.register_block_component(BlockComponent::fixed::<u32>("game:lock")).unwrap();
@@ -33,7 +33,7 @@ fn components(types: &BlockTypes) -> [BlockComponentId; 2] {
     ["game:lock", "game:items"].map(|name| types.component(name).expect("a component"))
 }
 
-/// The block, its lock, its items and the number of its layers.
+/// The block, its lock, its items and its number of layers.
 type Found = (BlockId, Option<u32>, Option<Vec<u8>>, usize);
 
 fn look(app: &mut App, dimension: Entity, place: BlockPos) -> Found {
@@ -70,12 +70,12 @@ fn layers_and_components_that_a_region_sets_are_there_after_a_restart() {
     play(&mut app, dimension);
     let expected = (chest, Some(77), Some(b"a map and a spade".to_vec()), 2);
     assert_eq!(look(&mut app, dimension, CHEST), expected);
-    // The main world sees them as well.
+    // The main world sees them too.
     let id = dimension_id(&app, dimension);
     let lock = app.world().resource::<BlockTypes>().component("game:lock").unwrap();
     let column = app.world().resource::<PublishedColumns>().column(id, CHEST.column()).unwrap();
     assert_eq!(column.chunk(CHEST.chunk().y).unwrap().component_as(CHEST.in_chunk(), 0, lock), Ok(Some(77_u32)));
-    // Another block has none of it.
+    // Another block has none of these components.
     let above = ask_region(&mut app, dimension, CHEST, |mut blocks: RegionBlocks, types: Res<BlockTypes>| {
         blocks.set_block(CHEST, types.id("terrane:stone").unwrap()).unwrap();
         blocks.remove_block(CHEST, 0).unwrap();
@@ -118,7 +118,7 @@ fn what_does_not_fit_is_an_error_and_changes_nothing() {
     assert_eq!(look(&mut app, dimension, CHEST).1, Some(0));
 }
 
-/// Flat ground with a chest in each column, whose lock is set and whose items are not.
+/// Flat ground with a chest in each column. The lock is set, and the items are empty.
 struct Treasure(Flat);
 
 impl Generator for Treasure {
@@ -176,7 +176,7 @@ fn a_later_version_of_the_game_finds_migrated_values_or_is_told_which_it_cannot_
     drop(app);
 
     let later = |refused: u8| {
-        // What a migration refuses is not damaged: another version of the game may read it.
+        // A value rejected by a migration does not count as damaged: another version of the game may read it.
         let mut app = game(lockstep_on(&disk).with_damaged_ground_regenerated());
         let schema = Schema::new(1).with_migration(0, move |old| match old {
             [first, ..] if *first == refused => Err("the key is lost".into()),
@@ -247,13 +247,13 @@ fn the_main_world_is_told_what_is_opaque_also_where_nothing_is_loaded_any_more()
     };
     let highest = |app: &mut App, request| ask(app, request, dimension).unwrap().highest(3, 5);
     assert_eq!(highest(&mut app, 1), Some(0));
-    // Neither saved nor known to the store.
+    // The chest is neither saved nor known to the store.
     let position = BlockPos::new(3, 40, 5);
     let block = id_of(app.world(), "terrane:stone");
     app.world_mut().write_message(SetBlock { dimension, position, block });
     update(&mut app, 3);
     assert_eq!(highest(&mut app, 2), Some(40));
-    // Nobody is there any more.
+    // No viewer is left.
     let mut viewers = app.world_mut().query_filtered::<Entity, With<Viewer>>();
     let viewer = viewers.single(app.world()).unwrap();
     move_viewer(&mut app, viewer, 10_000.0, 0.0);

@@ -1,11 +1,11 @@
-//! Scheduled ticks of blocks: once, at their time, stored with their chunk.
+//! Scheduled block ticks: they fire once and on time, and are stored with their chunk.
 
 use crate::support::*;
 use bevy_terrane::prelude::*;
 use bevy_terrane::view::{RegionMerged, RegionSplit};
 use std::sync::{Arc, Mutex};
 
-/// What came: the region's tick, the block, the kind.
+/// The ticks that fired: the region's tick, the block, the kind.
 #[derive(Resource, Clone, Default)]
 struct Grown(Arc<Mutex<Vec<(u64, BlockPos, String)>>>);
 
@@ -48,7 +48,7 @@ fn a_block_ticks_when_its_time_has_come_and_again_if_it_says_so() {
     assert_eq!(*grown, expected.map(|(after, kind)| (first + after, HERE, kind.to_owned())));
 }
 
-/// When the tick comes, and how many there are; the second time it is taken back.
+/// The remaining time of the tick and the number of ticks; and whether cancelling it succeeded.
 #[derive(Resource, Clone, Default)]
 struct Seen(Arc<Mutex<Vec<(Option<u64>, usize, bool)>>>);
 
@@ -119,7 +119,7 @@ fn scheduled_ticks_outlive_the_app_and_come_once() {
     assert_eq!(came, [0, 1, 0]);
 }
 
-/// Chains of ticks over two areas that merge and split: none is lost, none comes twice.
+/// Chains of ticks over two areas that merge and split: none is lost, and none fires twice.
 #[test]
 fn ticks_go_with_their_blocks_when_regions_merge_and_split() {
     let (mut app, grown) = growing(lockstep().with_regionizer(parting_soon()));
@@ -145,7 +145,7 @@ fn ticks_go_with_their_blocks_when_regions_merge_and_split() {
     assert!(merges > 2 && splits > 2, "{merges} merges, {splits} splits");
     for block in blocks {
         let came = grown.0.lock().unwrap().iter().filter(|(_, at, _)| *at == block).count();
-        // One in five ticks; a region that splits or waits for a merge leaves a few of its ticks out.
+        // One in five ticks. A region that splits or waits for a merge skips a few ticks.
         assert!((110..=121).contains(&came), "{came} at {block}");
     }
 }

@@ -1,4 +1,4 @@
-//! Blocks are read and changed in the regions and from the main world.
+//! Reading and changing blocks in regions and from the main world.
 
 use crate::support::*;
 use bevy_terrane::prelude::*;
@@ -94,7 +94,7 @@ fn code_sent_to_a_place_that_is_not_loaded_runs_there_once() {
     let runs = runs.0.lock().unwrap();
     assert_eq!(runs.len(), 1);
     assert!(runs[0].1, "the column is loaded when the code runs");
-    // Nobody needs the place any more.
+    // The place is not needed any more.
     assert_eq!(block_at(app.world_mut(), dimension, far), None);
 }
 

@@ -1,4 +1,4 @@
-//! Clients of a server see its ground, and are sent only what they do not have.
+//! Clients of a server see its ground, and receive only chunks that they do not have.
 
 use crate::support::*;
 use bevy_terrane::chunk_sync::SyncLimits;
@@ -26,7 +26,7 @@ fn server(heights: std::ops::Range<i64>) -> Server {
 }
 
 impl Server {
-    /// A client that may look wherever it wants.
+    /// A client that may look anywhere.
     fn connect(&mut self) -> Entity {
         let peer = self.peer().untied();
         self.app.world_mut().spawn(peer).id()
@@ -55,7 +55,7 @@ struct Client {
     peer: Option<Entity>,
 }
 
-/// A client whose blocks have other numbers than the server's.
+/// A client whose block ids differ from the server's.
 fn client(cache: &Path, radius: u32) -> Client {
     let mut app = App::new();
     app.add_plugins((MinimalPlugins, lockstep().without_basic_blocks()));
@@ -82,7 +82,7 @@ impl Client {
         self.app.update();
     }
 
-    /// Hands messages over until `done`.
+    /// Exchanges messages until `done`.
     fn talk(&mut self, server: &mut Server, what: &str, mut done: impl FnMut(&mut Self) -> bool) {
         let peer = *self.peer.get_or_insert_with(|| server.connect());
         update_until(&mut server.app, what, |world| {
@@ -94,9 +94,9 @@ impl Client {
         });
     }
 
-    /// Until the server has answered for all that is near.
+    /// Waits until the server has sent everything near the client.
     fn settle(&mut self, server: &mut Server) {
-        // So that it has seen where it is.
+        // One update, so that the client knows its position.
         self.app.update();
         self.talk(server, "all is answered", |client| client.view().is_complete());
         update(&mut self.app, 20);
@@ -110,7 +110,7 @@ fn names(app: &App, dimension: DimensionId, column: ColumnPos, blocks: impl Iter
     blocks.map(|block| types.block(column.block(block)).name().to_owned()).collect()
 }
 
-/// Some blocks of each column are the same, by their names.
+/// Compares some blocks of each column by name.
 fn assert_same(server: &Server, client: &Client, radius: i64) {
     let id = dimension_id(&server.app, server.dimension);
     for column in (-radius..=radius).flat_map(|x| (-radius..=radius).map(move |z| ColumnPos::new(x, z))) {
@@ -135,7 +135,7 @@ fn a_client_sees_the_ground_of_the_server_and_every_change() {
     client.settle(&mut server);
     assert_eq!(client.columns(), 29);
     assert_same(&server, &client, 3);
-    // Built while it looks on.
+    // Built while the client watches.
     let high = BlockPos::new(5, 100, 5);
     server.build(high);
     client.talk(&mut server, "the block is seen", |client| {
@@ -143,11 +143,11 @@ fn a_client_sees_the_ground_of_the_server_and_every_change() {
     });
     let progress = client.view().progress();
     assert_eq!(progress.received, 29 * 24 + 1);
-    // It walks, and what is behind it goes.
+    // The client walks, and the ground behind it is removed.
     client.app.world_mut().get_mut::<Transform>(client.view).unwrap().translation.x = -200.0;
     client.settle(&mut server);
     assert!(client.app.world().resource::<PublishedColumns>().column(REMOTE, ColumnPos::new(3, 0)).is_none());
-    // It leaves.
+    // The client leaves.
     client.app.world_mut().despawn(client.view);
     update(&mut client.app, 3);
     assert_eq!(client.columns(), 0);
@@ -168,7 +168,7 @@ fn the_second_time_the_cache_is_seen_at_once_and_only_changes_are_sent() {
     server.build(high);
 
     let mut second = client(&cache, 3);
-    // Nothing has passed between the two.
+    // No message has passed between the two.
     update_until(&mut second.app, "the cache is seen", |world| world.resource::<PublishedColumns>().len() == 29);
     assert_eq!(names(&second.app, REMOTE, high.column(), [high].into_iter()), ["terrane:air"]);
     second.settle(&mut server);
@@ -195,7 +195,7 @@ fn ground_that_is_not_loaded_is_told_from_the_store_and_new_ground_when_it_comes
     client.settle(&mut server);
     assert_eq!(client.columns(), 29);
     assert_eq!(names(&client.app, REMOTE, high.column(), [high].into_iter()), ["terrane:stone"]);
-    // Nobody was there yet.
+    // New ground.
     client.app.world_mut().get_mut::<Transform>(client.view).unwrap().translation.x = -2_000.0;
     client.settle(&mut server);
     assert_eq!(client.columns(), 0);
@@ -212,7 +212,7 @@ fn a_client_is_told_of_what_its_viewer_sees_and_of_nothing_else() {
     let (viewer, dimension, high) = (server.viewer(), server.dimension, BlockPos::new(5, 100, 5));
     move_viewer(&mut server.app, viewer, 10_000.0, 0.0);
     update_until(&mut server.app, "the ground is given up", |world| block_at(world, dimension, high).is_none());
-    // It looks at ground that is in the store, but far from its viewer.
+    // The client looks at stored ground that is far from its viewer.
     let mut client = client(&folder.path().join("cache"), 20);
     let peer = server.peer();
     server.app.world_mut().entity_mut(viewer).insert(peer);
@@ -223,12 +223,12 @@ fn a_client_is_told_of_what_its_viewer_sees_and_of_nothing_else() {
         client.view().progress().wanted > 0 && rounds > 100
     });
     assert_eq!((client.view().progress().answered, client.columns()), (0, 0));
-    // It is cut to what the viewer sees, and has all of that when the viewer is there.
+    // The view is limited to that of the viewer, and is complete once the viewer is there.
     move_viewer(&mut server.app, viewer, 0.0, 0.0);
     client.settle(&mut server);
     assert_eq!(client.columns(), 49);
     assert_same(&server, &client, 4);
-    // The game lets the player see farther.
+    // The game increases the player's viewing distance.
     server.app.world_mut().get_mut::<Viewer>(viewer).unwrap().radius = 6;
     client.talk(&mut server, "it sees farther too", |client| client.columns() == 113);
     client.settle(&mut server);
@@ -248,7 +248,7 @@ fn of_a_tall_dimension_the_heights_around_are_seen() {
     };
     let seen = column(&client).unwrap();
     assert!(seen.is_loaded(2) && seen.is_loaded(-2) && !seen.is_loaded(5));
-    // Far below there is nothing yet.
+    // No chunks exist far below.
     client.app.world_mut().get_mut::<Transform>(client.view).unwrap().translation.y = -5_000.0;
     client.settle(&mut server);
     assert_eq!(column(&client), None);
@@ -275,7 +275,7 @@ fn a_client_that_comes_back_at_once_finds_its_cache() {
     let mut server = server(-64..320);
     let mut client = client(&cache, 3);
     client.settle(&mut server);
-    // Another one takes its place: the old one may still be writing.
+    // A new client takes its place while the old one may still be writing.
     let again = |dimension| ChunkSyncClient::new(dimension).with_radius(3).with_cache(&cache, 64 << 20);
     const OTHER: DimensionId = DimensionId(1 << 33);
     client.app.world_mut().entity_mut(client.view).insert(again(OTHER));

@@ -1,4 +1,4 @@
-//! Every chunk has a version: 0 as generated, one more with each saved change.
+//! Every chunk has a version: 0 as generated, incremented by each saved change.
 
 use crate::support::*;
 use bevy_terrane::prelude::*;
@@ -10,7 +10,7 @@ use std::time::Duration;
 const GROUND: ChunkPos = ChunkPos::new(0, -1, 0);
 const SKY: ChunkPos = ChunkPos::new(0, 3, 0);
 
-/// A game that saves only when it is told to.
+/// A game that saves only on request.
 fn world(disk: &Arc<MemoryStore>) -> (App, Entity) {
     let mut app = game(lockstep_on(disk).with_autosave_period(Duration::from_secs(1_000_000)));
     listen::<ChunksAnswer>(&mut app);
@@ -48,7 +48,7 @@ fn a_version_counts_saved_changes() {
     viewer(&mut app, dimension, 0.0, 0.0, 1);
     start(&mut app);
     update(&mut app, 20);
-    // Whether the ground or the air over it: as generated.
+    // Both ground and the air over it are as generated.
     assert_eq!(version(&mut app, dimension, GROUND).0, 0);
     assert_eq!(version(&mut app, dimension, SKY).0, 0);
     save(&mut app);
@@ -69,7 +69,7 @@ fn a_version_counts_saved_changes() {
     assert_eq!(version(&mut app, dimension, GROUND), (3, true));
     drop(app);
 
-    // Of the next session, and where nothing is loaded.
+    // In the next session, and without any loaded column.
     let (mut app, dimension) = world(&disk);
     viewer(&mut app, dimension, 10_000.0, 0.0, 1);
     start(&mut app);
@@ -77,7 +77,7 @@ fn a_version_counts_saved_changes() {
     assert_eq!(version(&mut app, dimension, GROUND), (3, true));
     assert_eq!(version(&mut app, dimension, SKY), (3, true));
     assert_eq!(version(&mut app, dimension, ChunkPos::new(0, 4, 0)), (0, true));
-    // Nothing was generated there.
+    // This chunk was never generated.
     assert_eq!(states(&mut app, dimension, &[ChunkPos::new(50, 0, 50)]), [Ok(None)]);
     let nobody = app.world_mut().spawn_empty().id();
     assert_eq!(states(&mut app, nobody, &[GROUND]), [Err(AskError::NotOpen)]);

@@ -17,7 +17,7 @@ const THERE: BlockPos = BlockPos::new(16 * 100, 5, 0);
 
 const PAUSED: DimensionClock = DimensionClock { ticks_per_second: 20.0, rate: 1.0, paused: true };
 
-/// A game in lockstep with a region here and one there, and a diary of their ticks.
+/// A game in lockstep with a region at each of two places, and a diary of their ticks.
 fn two_regions(plugin: TerranePlugin) -> (App, Entity, [Entity; 2], Diary) {
     let mut app = game(plugin);
     let diary = keep_diary(&mut app);
@@ -29,7 +29,7 @@ fn two_regions(plugin: TerranePlugin) -> (App, Entity, [Entity; 2], Diary) {
     (app, dimension, viewers, diary)
 }
 
-/// How often each region ticked.
+/// The number of ticks of each region.
 fn counts(ticks: &[SeenTick]) -> BTreeMap<RegionId, usize> {
     let mut counts = BTreeMap::new();
     ticks.iter().for_each(|tick| *counts.entry(tick.region).or_default() += 1);
@@ -40,7 +40,7 @@ fn step(app: &mut App, dimension: Entity, ticks: u32) {
     app.world_mut().write_message(StepDimension { dimension, ticks });
 }
 
-/// Walks a viewer along x, a column an update, until it stands in this column.
+/// Walks a viewer along x, one column per update, until it reaches this column.
 fn walk_to(app: &mut App, viewer: Entity, column: i64) {
     loop {
         let x = app.world().get::<Transform>(viewer).unwrap().translation.x;
@@ -208,7 +208,7 @@ fn one_region_is_paused_stepped_and_resumed_while_others_go_on() {
 #[test]
 fn a_paused_region_that_merges_with_a_running_one_runs_and_sees_no_long_tick() {
     let (mut app, dimension, [_, walking], diary) = two_regions(lockstep().with_regionizer(parting_soon()));
-    // The larger one goes on.
+    // The larger one continues.
     viewer(&mut app, dimension, -16.0 * 16.0, 0.0, 16);
     update(&mut app, 30);
     let at_home = region_at(app.world(), dimension, HERE.column()).unwrap().region;
@@ -229,7 +229,7 @@ fn a_region_that_merges_with_a_slower_one_does_not_wait_out_its_period() {
     let mut app = game(TerranePlugin::in_memory());
     let dimension = flat(&mut app);
     let [_, walking] = [HERE, THERE].map(|block| viewer(&mut app, dimension, block.x as f32, 0.0, 2));
-    // The larger one goes on.
+    // The larger one continues.
     viewer(&mut app, dimension, -16.0 * 16.0, 0.0, 16);
     start(&mut app);
     let known = |world: &World, block: BlockPos| region_at(world, dimension, block.column());
@@ -303,10 +303,10 @@ fn a_paused_region_is_saved_at_once_without_a_tick() {
     assert_eq!(diary.take().len(), 0);
 }
 
-/// How often what depends on real time is measured: one good window is enough.
+/// The number of measurements that depend on real time. One good window is enough.
 const WINDOWS: usize = 8;
 
-/// Ticks of each dimension in a window of a few seconds, and the median of what `Time` said between two.
+/// The ticks of each dimension in a window of a few seconds, and the median of the time between two ticks.
 fn measure(app: &mut App, diary: &Diary, dimension: Entity) -> (f64, Duration) {
     let id = dimension_id(app, dimension);
     let all = diary.0.lock().unwrap().clone();
@@ -324,7 +324,7 @@ fn rates_hold_for_a_dimension_and_for_a_region_and_a_multiplier_changes_how_ofte
     let mut app = game(TerranePlugin::in_memory());
     let diary = keep_diary(&mut app);
     let clock = |ticks_per_second, rate| DimensionClock { ticks_per_second, rate, paused: false };
-    // What each dimension's regions are to do: ticks a real second, and milliseconds of `Time` in each.
+    // The expected values for each dimension's regions: ticks per real second, and milliseconds of `Time` per tick.
     let plans = [
         ("plain", clock(20.0, 1.0), None, 20.0, 50_u32),
         ("quick", clock(40.0, 1.0), None, 40.0, 25),
@@ -346,7 +346,7 @@ fn rates_hold_for_a_dimension_and_for_a_region_and_a_multiplier_changes_how_ofte
         order(&mut app, *dimension, HERE.column(), RegionOrder::TickRate(*own_rate));
     }
     run_for(&mut app, Duration::from_millis(400));
-    // A machine that is busy with something else spoils some windows of a dimension, a wrong rate spoils all.
+    // Other load on the machine spoils some windows of a dimension, but a wrong rate spoils all.
     let mut bad: BTreeMap<usize, Vec<(f64, Duration)>> = (0..plans.len()).map(|plan| (plan, Vec::new())).collect();
     for _ in 0..WINDOWS {
         diary.take();
@@ -365,7 +365,7 @@ fn rates_hold_for_a_dimension_and_for_a_region_and_a_multiplier_changes_how_ofte
     panic!("ticks a second and deltas, by the number of the plan: {bad:?}");
 }
 
-/// Sleeps in the tick as long as the walkers in the region say, in milliseconds.
+/// Sleeps in the tick for the number of milliseconds that the walkers in the region say.
 fn dawdle(walkers: Query<&Walker>) {
     let millis = walkers.iter().filter_map(|walker| walker.name.parse().ok()).max();
     std::thread::sleep(Duration::from_millis(millis.unwrap_or(0)));
@@ -390,7 +390,7 @@ fn regions_that_are_too_much_for_one_thread_are_late_alike() {
         viewer(&mut app, dimension, place.x as f32, 0.0, 1);
     }
     start(&mut app);
-    // One is much slower than the others: it takes the thread for longer than they have between two ticks.
+    // One is much slower than the others and occupies the thread for longer than their period.
     for (place, millis) in places.iter().zip(["120", "15", "15", "15", "15"]) {
         spawn_in_region(&mut app, dimension, *place, walker(millis, 0.0));
     }
@@ -402,7 +402,7 @@ fn regions_that_are_too_much_for_one_thread_are_late_alike() {
         let ticks = diary.take();
         let mut counts: Vec<_> = counts(&ticks).into_values().collect();
         counts.sort_unstable();
-        // Earliest deadline first: all of them once a round of 180 ms.
+        // Earliest deadline first: each of them once per round of 180 ms.
         if counts.len() == 5 && counts[0] >= 5 && counts[4] <= counts[0] + 3 {
             return;
         }
@@ -430,7 +430,7 @@ fn a_late_region_skips_ticks_and_makes_up_for_them_in_time_alone() {
             assert_eq!(pair[1].elapsed - pair[0].elapsed, pair[1].delta, "no time is lost");
         }
         let (late, tick) = ticks.iter().enumerate().max_by_key(|(_, tick)| tick.delta).unwrap();
-        // The clock is read when a tick is given out: the sleep is between that of the tick that slept and the next one.
+        // The clock is read at dispatch, so the sleep lies between the tick that slept and the next one.
         assert!(tick.delta > Duration::from_millis(1_300), "{:?}", tick.delta);
         let soon = ticks[late..].iter().filter(|after| after.at - tick.at < Duration::from_millis(500)).count();
         measured.push(soon);
@@ -451,14 +451,14 @@ fn windows_of_statistics_tell_rates_times_and_utilisation() {
         let window = region.window(window);
         let rate = window.ticks_per_second.unwrap();
         assert!((rate - 20.0).abs() < 0.5, "{rate} ticks a second over {seconds} s");
-        // A window begins at a whole second, and its cached state is up to five seconds old.
+        // A window begins at a whole second, and its cached state may be up to five seconds old.
         assert!(window.ticks <= 20 * seconds + 1 && window.ticks >= 20 * (seconds - 1) - 1, "{window:?}");
         assert!(window.median <= window.p95 && window.p95 <= window.worst, "{window:?}");
         assert!(window.median > Duration::ZERO && window.utilisation > 0.0 && window.utilisation < 0.5, "{window:?}");
     }
     assert!(region.ticks >= 20 * 70 && region.ticks <= 20 * 70 + 31, "{}", region.ticks);
 
-    // Every tenth tick is slow: that is more than one in twenty, and no more than one in two.
+    // Every tenth tick is slow: more than one in twenty, and no more than one in two.
     let ticks_before = region.ticks;
     for number in 0..20 * 6 {
         if number % 10 == 0 {
@@ -491,7 +491,7 @@ fn a_merge_keeps_the_statistics_of_the_region_that_goes_on_and_parts_begin_with_
     let since = ((app.world().resource::<WorldStatistics>().clock - began).as_millis() / 50) as u64;
     let merged = region_at(app.world(), dimension, HERE.column()).unwrap();
     assert_eq!(app.world().resource::<WorldStatistics>().regions.len(), 1);
-    // The two ids tell whose the count is: that of the region that goes on, never the sum.
+    // The two ids tell which region the count belongs to: the one that continues. It is never the sum.
     let (own, most) = if merged.region == at_home.region { (at_home, since - 100) } else { (walker, since) };
     assert!(merged.ticks > own.ticks && merged.ticks <= own.ticks + most, "{} of {}", merged.ticks, own.ticks);
 

@@ -1,17 +1,17 @@
-//! A dimension that closes is saved, and goes on under its name.
+//! A dimension that closes is saved, and continues when it is opened under its name again.
 
 use crate::support::gate::Gate;
 use crate::support::*;
 use bevy_terrane::prelude::*;
 use bevy_terrane::view::{DimensionClosed, DimensionRemoved, LetterLost};
 
-/// Letters of the game that is closed.
+/// Letters of the closed game.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Note(pub u32);
 
 pub const DUG: BlockPos = BlockPos::new(3, 9, 3);
 
-/// Nothing is saved but at a close: what is there again was saved by that.
+/// A game that saves only when a dimension closes.
 pub fn closing(plugin: TerranePlugin) -> App {
     let mut app = game(plugin.with_autosave_period(std::time::Duration::from_secs(3_600)));
     app.register_region_message::<Note>();
@@ -53,7 +53,7 @@ pub fn wait_closed(app: &mut App, times: usize) {
     update_until(app, "it is closed", |world| world.resource::<Heard<DimensionClosed>>().0.len() >= times);
 }
 
-/// Puts the walker that is in the region at `HERE` into another dimension.
+/// Moves the walker in the region at `HERE` into another dimension.
 pub fn send_off(app: &mut App, from: Entity, to: Position) {
     in_region(app, from, HERE, move |region: &mut World| {
         let mut walker = region.query_filtered::<&mut Position, With<Walker>>().single_mut(region).unwrap();
@@ -104,7 +104,7 @@ fn the_same_name_can_be_spawned_in_the_frame_of_the_despawn() {
     for plugin in [lockstep(), TerranePlugin::in_memory()] {
         let mut app = closing(plugin);
         let [first, _] = two_dimensions(&mut app);
-        // What was ordered in the frame itself is done before.
+        // Orders of the frame itself are carried out first.
         let block = id_of(app.world(), "terrane:stone");
         app.world_mut().write_message(SetBlock { dimension: first, position: DUG, block });
         app.world_mut().despawn(first);
@@ -117,7 +117,7 @@ fn the_same_name_can_be_spawned_in_the_frame_of_the_despawn() {
         let region = |world: &mut World| region_at(world, second, HERE.column());
         update_until(&mut app, "its clock is known too", |world| region(world).is_some_and(|region| region.paused));
 
-        // One that still waits for its name goes as it came.
+        // A dimension that still waits for its name is removed without a trace.
         app.world_mut().despawn(second);
         let third = named(&mut app, "overworld");
         app.update();
@@ -136,7 +136,7 @@ fn viewers_of_regions_and_entities_in_transit_are_there_again_when_it_is_opened_
     let [first, _] = two_dimensions(&mut app);
     let far = BlockPos::new(16 * 100, 5, 0);
     spawn_in_region(&mut app, first, far, (walker("scout", 0.0), Viewer::new().with_radius(1)));
-    // Out of all loaded ground within a few ticks: it waits where nothing is.
+    // It leaves all loaded ground within a few ticks and waits where no column is loaded.
     spawn_in_region(&mut app, first, HERE, walker("runner", 40.0));
     update(&mut app, 30);
     assert_eq!(names(&mut app), ["runner", "scout"]);
@@ -200,12 +200,12 @@ fn letters_of_a_dimension_that_closes_come_back_or_are_reported() {
         .commands()
         .run_in_region_after(first, HERE, 1_000, |_| panic!("not in this test"))
         .run_on_region_entity(bob, 1_000, |_| panic!("nor this"), move |_, reason| sender.send(reason).unwrap())
-        // To ground that is not there yet.
+        // To ground that does not exist yet.
         .send_to_place(first, BlockPos::new(9_000, 0, 0), Note(1));
     update(&mut app, 2);
     app.world_mut().despawn(first);
     app.update();
-    // While it closes and afterwards, from here and from the regions of others.
+    // While it closes and afterwards, from here and from other regions.
     app.world_mut().commands().send_to_place(first, HERE, Note(2));
     let (sender, returned) = channel();
     in_region(&mut app, other, HERE, move |region| {
@@ -258,7 +258,7 @@ fn a_dimension_closes_after_its_slow_region_and_with_a_halted_one() {
     update_until(&mut app, "it is saved", |world| !world.resource::<Heard<WorldSaved>>().0.is_empty());
     spawn_in_region(&mut app, first, HERE, walker("bomb", 0.0));
     update_until(&mut app, "one halted", |world| !world.resource::<Heard<RegionHalted>>().0.is_empty());
-    // It waits for a restart that does not come.
+    // The letter waits for a restart that never comes.
     app.world_mut().commands().send_to_place(first, HERE, Note(1));
     let block = id_of(app.world(), "terrane:stone");
     let dug = BlockPos::new(far.x, 9, 0);

@@ -1,5 +1,5 @@
-//! A column's life, step by step: absent, claimed, waiting in an inbox, owned, leaving, taken back or read again. Whatever
-//! the store has by then, its newest blocks and its entities are there once.
+//! A column's life, step by step: absent, claimed, waiting in an inbox, owned, leaving, taken back or read again. In every
+//! state of the store, its newest blocks and its entities exist exactly once.
 
 use crate::disk::Disk;
 use crate::support::*;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 const BLOCK: BlockPos = BlockPos::new(3, 9, 3);
 const AWAY: f32 = 16_000.0;
-/// So many updates after it was ordered, a column is delivered in lockstep; from memory it comes at once.
+/// The number of updates from ordering a column to its delivery in lockstep. Columns in memory arrive at once.
 const LATENCY: usize = 4;
 
 fn on_demand(disk: &Disk) -> TerranePlugin {
@@ -20,7 +20,7 @@ fn on_demand(disk: &Disk) -> TerranePlugin {
 fn world(disk: &Disk) -> (App, Entity, Entity) {
     let mut app = game(on_demand(disk).with_tick_mode(TickMode::Lockstep));
     let dimension = flat(&mut app);
-    // The ground there stays.
+    // The ground there stays loaded.
     let viewers = [0; 2].map(|_| viewer(&mut app, dimension, AWAY, 0.0, 0));
     start(&mut app);
     update(&mut app, 10);
@@ -85,7 +85,7 @@ fn a_column_that_waits_in_the_inbox_of_a_paused_region_is_seen_edited_and_stored
     come(&mut app, viewer, 10);
     order(&mut app, dimension, BLOCK.column(), RegionOrder::Pause);
     update(&mut app, 3);
-    // Beside the one column that the region has.
+    // A column beside the only one of the region.
     app.world_mut().get_mut::<Viewer>(viewer).unwrap().radius = 1;
     update(&mut app, LATENCY + 4);
     let beside = BlockPos::new(BLOCK.x + 16, BLOCK.y, BLOCK.z);
@@ -161,7 +161,7 @@ fn a_column_that_comes_back_while_it_is_being_written_has_its_newest_blocks() {
 
     set(&mut app, "terrane:stone");
     disk.gate().close();
-    // The first blocks are being written; newer ones leave with the column, and wait behind them.
+    // The first blocks are being written. Newer ones leave with the column and wait behind them.
     app.world_mut().write_message(SaveWorld { request: 1 });
     update_until(&mut app, "it is being written", |world| world.resource::<WorldStatistics>().unsaved > 0);
     set(&mut app, "terrane:dirt");

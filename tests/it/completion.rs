@@ -1,4 +1,4 @@
-//! What is generated stays generated: through crashes, and when what the store says of it is lost or damaged.
+//! Generated ground stays generated: through crashes, and when the store's records of it are lost or damaged.
 
 use crate::support::ground::{self, Watched};
 use crate::support::{block_at, heard, id_of, listen, lockstep_on, start, update, update_until};
@@ -8,15 +8,15 @@ use bevy_terrane::view::{DimensionGeneration, DimensionStatistics};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Columns within it are generated and stored.
+/// The radius in which columns are generated and stored.
 const RADIUS: u32 = 6;
-/// Columns within it are loaded too.
+/// The radius in which columns are loaded too.
 const LOADED: u32 = 3;
 const EDITED: BlockPos = BlockPos::new(20, 30, -5);
 
 fn open(disk: &Arc<MemoryStore>, generator: &Watched) -> (App, Entity) {
     let mut app = App::new();
-    // Not all at once, so that a crash finds it half done.
+    // A limited rate, so that a crash interrupts the work.
     let settings = DimensionGeneration { columns_per_second: Some(100.0), ..default() };
     app.add_plugins((MinimalPlugins, lockstep_on(disk).with_generation(settings)));
     listen::<DimensionOpened>(&mut app);
@@ -27,7 +27,7 @@ fn open(disk: &Arc<MemoryStore>, generator: &Watched) -> (App, Entity) {
     (app, dimension)
 }
 
-/// All near the viewer is loaded, and all around it is generated.
+/// Returns `true` if everything near the viewer is loaded, and everything around it is generated.
 fn is_done(world: &World) -> bool {
     let statistics = world.resource::<WorldStatistics>();
     let is_generated =
@@ -82,8 +82,8 @@ fn a_damaged_graph_is_made_anew_from_the_columns() {
     }
 }
 
-/// What is on the disk at any moment has no column that the graph calls stored and that is not there, and what is
-/// stored is not generated again.
+/// At any moment the disk has all columns that the graph calls stored, and stored columns are not generated
+/// again.
 #[test]
 fn a_crash_leaves_no_hole_and_repeats_no_finished_work() {
     let (disk, generator) = (Arc::new(MemoryStore::new()), Watched::default());

@@ -1,4 +1,4 @@
-//! Several threads complete columns of one distance graph, and nothing is lost.
+//! Several threads complete columns of one distance graph without losing any.
 
 use bevy_terrane::generation::DistanceGraph;
 use bevy_terrane::space::{ColumnArea, ColumnPos};
@@ -9,7 +9,7 @@ use std::thread;
 const SIDE: i64 = 256;
 const TRIALS: usize = 300;
 
-/// Whose columns these are: how the work is divided decides how often two threads meet in one batch.
+/// Divides the columns between the threads. The division decides how often two threads meet in one batch.
 type Share = fn(ColumnPos) -> [bool; 2];
 
 const SHARES: [Share; 5] = [
@@ -39,7 +39,7 @@ fn two_threads_in_the_same_batches_lose_no_mark() {
             }
             start.wait();
             while working.load(Ordering::Acquire) > 0 {
-                // What is found is given back, with the columns of its batch that are completed by now.
+                // Found columns are returned together with the completed columns of their batch.
                 let mut graph = graph.lock().unwrap();
                 if let Some(work) = graph.find_work(ColumnPos::new(SIDE / 2, SIDE / 2), 256) {
                     graph.release_batch(work.batch(), u16::MAX);

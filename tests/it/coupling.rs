@@ -1,4 +1,4 @@
-//! Coupled regions tick one after the other on one thread, and letters pass between them at once.
+//! Coupled regions tick one after the other on one thread, and letters pass between them within that time.
 
 use crate::support::*;
 use bevy_terrane::prelude::*;
@@ -10,15 +10,15 @@ use std::time::{Duration, Instant};
 const THERE: BlockPos = BlockPos::new(16 * 100, 5, 0);
 const BEYOND: BlockPos = BlockPos::new(16 * 200, 5, 0);
 
-/// One tick, numbered by the region that sends it to another place.
+/// One tick, numbered by the sending region.
 #[derive(Clone, Debug, PartialEq)]
 struct Ping(u64);
 
-/// Where a region writes to in each of its ticks.
+/// The address to which a region writes in each of its ticks.
 #[derive(Resource, Clone)]
 struct PenPal(Address);
 
-/// How many ticks after it was sent each message was read, in ticks of the dimension's clock.
+/// The delay of each message until it is read, in ticks of the dimension's clock.
 #[derive(Resource, Clone, Default)]
 struct Delays(Arc<Mutex<Vec<u64>>>);
 
@@ -75,12 +75,12 @@ fn region_of(app: &App, (dimension, block): (Entity, BlockPos)) -> (DimensionId,
     (region.dimension, region.region)
 }
 
-/// The ticks of these regions, in the order in which they ran.
+/// The ticks of these regions, in execution order.
 fn ticks_of(diary: &Diary, regions: &[(DimensionId, RegionId)]) -> Vec<SeenTick> {
     diary.take().into_iter().filter(|tick| regions.contains(&(tick.dimension, tick.region))).collect()
 }
 
-/// Whether the ticks are groups of all of these regions, lowest first, each group on one thread.
+/// Returns `true` if the ticks are groups of all of these regions, lowest first, each group on one thread.
 fn are_groups(ticks: &[SeenTick], regions: &[(DimensionId, RegionId)]) -> bool {
     let mut sorted = regions.to_vec();
     sorted.sort();
@@ -117,7 +117,7 @@ fn coupled_regions_of_one_and_of_two_dimensions_tick_back_to_back_and_mail_passe
         assert_eq!(ticks.len(), 200);
         assert!(are_groups(&ticks, &regions), "{ticks:?}");
         let told = std::mem::take(&mut *delays.0.lock().unwrap());
-        // To the second within the pair, to the first with its next tick.
+        // The second of the pair reads it at once, and the first one in its next tick.
         assert_eq!(told.iter().filter(|delay| **delay == 0).count(), 100, "{told:?}");
         assert_eq!(told.iter().filter(|delay| **delay == 1).count(), 100, "{told:?}");
 
@@ -144,7 +144,7 @@ fn a_chain_of_three_is_one_group_and_a_letter_reaches_its_end_within_it() {
     couple(&mut app, [places[1], places[2]]);
     let mut regions = places.map(|place| region_of(&app, place));
     regions.sort();
-    // The first of the group writes to the last one, which it is not coupled with itself.
+    // The first of the group writes to the last one, to which it is only indirectly coupled.
     let first = places.into_iter().find(|place| region_of(&app, *place) == regions[0]).unwrap();
     let last = places.into_iter().find(|place| region_of(&app, *place) == regions[2]).unwrap();
     let pal = PenPal(Address::Place(dimension_id(&app, last.0), last.1));
@@ -171,7 +171,7 @@ fn on_real_threads_a_pair_ticks_at_its_rate_and_together() {
     let ends = two_ends(&mut app, [low, high]);
     couple(&mut app, ends);
     let regions = ends.map(|end| region_of(&app, end));
-    // From two tasks that were under way apart until they are in step.
+    // From two separate tasks in flight until they are in step.
     update_until(&mut app, "they tick together", |_| {
         let ticks = diary.0.lock().unwrap();
         ticks.len() >= 8 && are_groups(&ticks[ticks.len() - 4..], &regions)
@@ -224,7 +224,7 @@ fn a_slow_end_and_a_quick_one_keep_their_rates_and_tick_together_when_both_are_d
             .filter(|pair| is_slow(&pair[0]) != is_slow(&pair[1]) && are_groups(pair, &regions))
             .count();
         measured.push((slow, quick, together));
-        // A busy machine slows both: what one makes of the other holds all the same.
+        // Other load slows both, but their ratio stays the same.
         let ratio = quick as f64 / slow.max(1) as f64;
         if slow >= 10 && (3.6..=4.4).contains(&ratio) && together + 1 >= slow {
             return;

@@ -1,4 +1,4 @@
-//! Whoever leaves a region arrives exactly once where it went, whatever regions do and whenever the power fails.
+//! An entity that leaves a region arrives exactly once, whatever regions do and whenever the power fails.
 
 use crate::support::*;
 use bevy_terrane::prelude::*;
@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// Half of the area in which the entities jump about, in columns.
+/// Half of the area in which the entities jump around, in columns.
 const AREA: i64 = 32;
 
-/// An entity that jumps, with luggage that nobody may touch.
+/// An entity that jumps, with luggage that must not change.
 #[derive(Component, Clone, PartialEq, Debug, Serialize, Deserialize, TypePath)]
 struct Jumper {
     number: u64,
@@ -32,7 +32,7 @@ impl Jumper {
     }
 }
 
-/// Jumps within the dimension and now and then into the other one, to loaded ground or not.
+/// Jumps within the dimension and occasionally into the other one, to loaded ground or not.
 fn jump(mut random: ResMut<RegionRandom>, mut jumpers: Query<(&StableId, &mut Jumper, &mut Position)>) {
     let mut jumpers: Vec<_> = jumpers.iter_mut().collect();
     jumpers.sort_by_key(|(id, ..)| **id);
@@ -54,7 +54,7 @@ fn world(disk: &Arc<dyn KeyValueStore>, seed: u64) -> (App, [Entity; 2]) {
     let plugin = TerranePlugin::stored_in(StorageConfig::Custom(disk.clone()))
         .with_tick_mode(TickMode::Lockstep)
         .with_seed(seed)
-        // Saved often, they are left to the store while the ground that they went to is coming.
+        // With frequent saves, entities are left to the store while the ground at their destination is loading.
         .with_autosave_period(Duration::from_millis([100, 500, 2_000][seed as usize % 3]))
         .with_columns_in_flight(10_000)
         .with_regionizer(parting_soon());
@@ -64,7 +64,7 @@ fn world(disk: &Arc<dyn KeyValueStore>, seed: u64) -> (App, [Entity; 2]) {
     (app, dimensions)
 }
 
-/// How often regions merged and split.
+/// Runs the scenario. Returns the number of merges and splits.
 fn jump_about(entities: u64, ticks: u64, seed: u64, ticks_to_crash: u64) -> usize {
     let mut random = SplitMix64::new(seed);
     let memory = Arc::new(MemoryStore::new());
@@ -85,7 +85,7 @@ fn jump_about(entities: u64, ticks: u64, seed: u64, ticks_to_crash: u64) -> usiz
     };
     let (mut app, dimensions, mut viewers) = open(&disk, 0);
     for number in 0..entities {
-        // Some hold their ground wherever they go.
+        // Some of them keep the ground around them loaded.
         let (id, jumper) = (StableId(Uuid::from_u128(u128::from(number) + 1)), Jumper::new(number));
         let mut commands = app.world_mut().commands();
         match number % 100 {
@@ -110,7 +110,7 @@ fn jump_about(entities: u64, ticks: u64, seed: u64, ticks_to_crash: u64) -> usiz
         }
         app.update();
         if tick == next_crash {
-            // The power fails: nothing that the old app writes from now on reaches the new one's disk.
+            // The power fails: later writes of the old app do not reach the new one's disk.
             next_crash += 1 + u64::from(random.below(2 * ticks_to_crash as u32));
             crashes += 1;
             changes += heard::<RegionMerged>(&app).len() + heard::<RegionSplit>(&app).len();
@@ -147,7 +147,7 @@ fn jump_about(entities: u64, ticks: u64, seed: u64, ticks_to_crash: u64) -> usiz
 /// Promise, crashes: A crash neither loses nor doubles what moved between regions.
 #[test]
 fn a_thousand_entities_jump_about_and_are_there_once_at_the_end() {
-    // `TERRANE_ROUNDS=10` has 10,000 ticks.
+    // `TERRANE_ROUNDS=10` runs 10,000 ticks.
     let ticks = 1_000 * rounds(1).min(10);
     let changes = jump_about(1_000, ticks, 1, 400);
     assert!(changes as u64 > ticks / 40, "regions merged and split only {changes} times");

@@ -1,5 +1,5 @@
-//! What is damaged on a disk, or by a sudden end, is told and never spreads: everything else stays readable, and nothing
-//! is thrown away.
+//! Damage on a disk, or from a sudden end, is reported and never spreads: everything else stays readable, and no data
+//! is deleted.
 
 #![cfg(feature = "rocksdb")]
 
@@ -42,7 +42,7 @@ fn chunk(seed: u64) -> Arc<Chunk> {
     Arc::new(Chunk::from_fn(|_| BlockId::new((next() >> 40) as u32 % 16)))
 }
 
-/// One change of everything that a world holds: what a round of saves writes.
+/// A change of everything that a world contains: one round of saves.
 fn round(number: u32) -> SaveBatch {
     let mut batch = SaveBatch::default();
     let column = ColumnPos::new(0, 0);
@@ -50,7 +50,7 @@ fn round(number: u32) -> SaveBatch {
     batch.chunks.insert((OVERWORLD, column.chunk(0)), chunk(number.into()));
     batch.chunks.insert((OVERWORLD, ChunkPos::new(i64::from(number % 50), 1, 3)), chunk(number.into()));
     let tick = StoredBlockTick { block: place, kind: "flow".into(), remaining: number.into() };
-    // All heights, since the tick may have been elsewhere.
+    // At all heights, since the previous tick may have been at another one.
     let ticks = |y| if place.chunk().y == y { vec![tick.clone()] } else { Vec::new() };
     batch.block_ticks = (0..4).map(|y| ((OVERWORLD, column.chunk(y)), ticks(y))).collect();
     let entity = EntityRecord {
@@ -70,14 +70,14 @@ fn round(number: u32) -> SaveBatch {
     batch
 }
 
-/// Every file below `path` with its contents; what RocksDB writes for people to read is left out.
+/// Every file below `path` with its contents, except for RocksDB's log files for people.
 fn files(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = folder::files(path);
     found.retain(|path, _| !path.file_name().unwrap().to_str().unwrap().starts_with("LOG"));
     found
 }
 
-/// The files of its database of this kind, by size.
+/// The database files of this kind, by size.
 fn database_files(path: &Path, kind: &str) -> Vec<PathBuf> {
     let mut found: Vec<_> =
         files(path).into_iter().filter(|(file, _)| file.extension().is_some_and(|e| e == kind)).collect();
@@ -85,13 +85,13 @@ fn database_files(path: &Path, kind: &str) -> Vec<PathBuf> {
     found.into_iter().map(|(file, _)| file).collect()
 }
 
-/// The last round that was saved, as its entity says.
+/// The last saved round, according to its entity.
 fn stored_round(world: &WorldStore) -> Option<u32> {
     let entity = world.entity(Uuid::from_u128(5)).unwrap()?;
     Some(u32::from_le_bytes(entity.components[0].1[..].try_into().unwrap()))
 }
 
-/// The numbers in the lines that begin with this word.
+/// The numbers in lines that begin with this word.
 fn numbers(lines: impl Iterator<Item = String>, word: &str) -> impl Iterator<Item = u32> {
     lines.filter_map(move |line| line.strip_prefix(word)?.trim().parse().ok())
 }

@@ -1,4 +1,4 @@
-//! Columns come to where viewers are, and go when they leave.
+//! Columns are loaded around viewers, and evicted when the viewers leave.
 
 use crate::support::*;
 use bevy_terrane::prelude::*;

@@ -1,4 +1,4 @@
-//! A disk that tests can look at, stop, fill, disturb, and copy as a crash would leave it.
+//! A disk that tests can inspect, block, fill, disturb, and copy as a crash would leave it.
 
 use crate::support::gate::Gate;
 use bevy_terrane::prelude::*;
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 type OnRead = Box<dyn Fn(Family, &[&[u8]], &mut [Option<Vec<u8>>]) -> Result<(), StoreError> + Send + Sync>;
 type OnScan = Box<dyn Fn(Family, &Range<&[u8]>, usize) -> Result<(), StoreError> + Send + Sync>;
 
-/// A handle to a store in memory that outlives the world on it.
+/// A handle to a store in memory that outlives its world.
 #[derive(Clone, Default)]
 pub struct Disk(Arc<Inner>);
 
@@ -30,10 +30,10 @@ struct Inner {
     copies: Mutex<Vec<MemoryStore>>,
 }
 
-/// Something that was asked of the disk.
+/// A recorded request to the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wrote {
-    /// Puts and deletes; none if it was only a sync.
+    /// The number of puts and deletes; 0 if it was only a sync.
     pub changes: usize,
     pub is_synced: bool,
 }
@@ -47,47 +47,47 @@ impl Disk {
         StorageConfig::Custom(Arc::new(self.clone()))
     }
 
-    /// A disk with this on it.
+    /// A disk with this store on it.
     pub fn with(store: MemoryStore) -> Self {
         Self(Arc::new(Inner { store, ..Inner::default() }))
     }
 
-    /// What it holds now, on a disk of its own.
+    /// A copy of its current contents, as a separate disk.
     pub fn copy(&self) -> Self {
         Self::with(self.0.store.snapshot())
     }
 
-    /// Whoever writes waits at it.
+    /// The gate at which writes wait.
     pub fn gate(&self) -> &Gate {
         &self.0.gate
     }
 
-    /// While it is full, nothing can be written.
+    /// Makes all writes fail, or work again.
     pub fn set_full(&self, is_full: bool) {
         self.0.is_full.store(is_full, Ordering::SeqCst);
     }
 
-    /// While it is unreadable, no range of it can be read; single keys can, as a commit does.
+    /// Makes all reads of ranges fail, or work again. Single keys stay readable, as for a commit.
     pub fn set_unreadable(&self, is_unreadable: bool) {
         self.0.is_unreadable.store(is_unreadable, Ordering::SeqCst);
     }
 
-    /// From now on it is remembered what it holds after each write.
+    /// From now on, keeps a copy of the contents after each write.
     pub fn keep_copies(&self) {
         self.0.keeps_copies.store(true, Ordering::SeqCst);
     }
 
-    /// What it held after each write since the last call.
+    /// The contents after each write since the last call.
     pub fn take_copies(&self) -> Vec<Self> {
         self.0.copies.lock().unwrap().drain(..).map(Self::with).collect()
     }
 
-    /// What was asked of it since the last call.
+    /// The requests since the last call.
     pub fn take_log(&self) -> Vec<Wrote> {
         self.0.log.lock().unwrap().drain(..).collect()
     }
 
-    /// Has this called with what was read of many keys at once: it may change it, or fail.
+    /// Sets a hook on reads of many keys at once. It may change the values, or fail.
     pub fn on_read(
         &self,
         on_read: impl Fn(Family, &[&[u8]], &mut [Option<Vec<u8>>]) -> Result<(), StoreError> + Send + Sync + 'static,
@@ -95,7 +95,7 @@ impl Disk {
         assert!(self.0.on_read.set(Box::new(on_read)).is_ok());
     }
 
-    /// Has this called before a range is read, with the limit of what is wanted of it: it may wait, or fail.
+    /// Sets a hook that runs before a range is read, with the requested limit. It may wait, or fail.
     pub fn on_scan(
         &self,
         on_scan: impl Fn(Family, &Range<&[u8]>, usize) -> Result<(), StoreError> + Send + Sync + 'static,
@@ -103,7 +103,7 @@ impl Disk {
         assert!(self.0.on_scan.set(Box::new(on_scan)).is_ok());
     }
 
-    /// Whether anybody else has a handle to it.
+    /// Returns `true` if other handles to it exist.
     pub fn is_in_use(&self) -> bool {
         Arc::strong_count(&self.0) > 1
     }

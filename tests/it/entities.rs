@@ -91,13 +91,13 @@ fn an_entity_that_jumps_to_another_region_arrives_whole_and_once() {
 
 #[test]
 fn an_entity_that_walks_to_where_nothing_is_loaded_waits_there() {
-    // Once it is saved, it is left to the store.
+    // Once saved, it is left to the store.
     let mut app = game(lockstep().with_autosave_period(Duration::from_secs(3_600)));
     let dimension = flat(&mut app);
     let camera = viewer(&mut app, dimension, 0.0, 0.0, 1);
     start(&mut app);
     update(&mut app, 20);
-    // Sixteen blocks a tick: beyond the loaded ground within a few ticks.
+    // Sixteen blocks a tick, so it leaves the loaded ground within a few ticks.
     spawn_in_region(&mut app, dimension, BlockPos::new(0, 5, 0), walker("runner", 16.0));
     update(&mut app, 20);
     let gone = walkers(app.world_mut())[0].1.column();
@@ -161,7 +161,7 @@ fn an_entity_without_a_viewer_that_walks_to_where_nothing_is_loaded_is_left_to_t
 #[test]
 fn an_entity_that_goes_to_ground_while_that_comes_or_goes_is_there_once() {
     let there = BlockPos::new(16 * 50, 5, 0);
-    // The ground is new or stored, and the viewer comes before, with and after the save.
+    // The ground is new or stored, and the viewer arrives before, during or after the save.
     for (was_there, delay) in
         [false, true].into_iter().flat_map(|was_there| (0..14).map(move |delay| (was_there, delay)))
     {
@@ -180,7 +180,7 @@ fn an_entity_that_goes_to_ground_while_that_comes_or_goes_is_there_once() {
         });
         update(&mut app, delay);
         let traveller = viewer(&mut app, dimension, there.x as f32, 0.0, 1);
-        // Gone again before the ground is there, and back.
+        // Away again before the ground is loaded, and back.
         update(&mut app, 2);
         move_viewer(&mut app, traveller, 0.0, 0.0);
         update(&mut app, delay);
@@ -293,7 +293,7 @@ fn a_viewer_that_hangs_on_a_parent_holds_ground_again_after_a_restart() {
                 region.spawn((walker("captain", 0.0), Viewer::new().with_radius(2), ChildOf(boat)));
             });
         }
-        // Long enough for what nobody holds to be given up.
+        // Long enough for the eviction of ground without viewers.
         update(&mut app, 100);
         assert!(block_at(app.world_mut(), dimension, place).is_some(), "run {run}");
         assert_eq!(walkers(app.world_mut()).iter().filter(|(name, _)| name == "boat").count(), 1, "run {run}");
@@ -367,7 +367,7 @@ fn after_a_restart_mirrors_show_the_time_of_their_dimension_that_has_gone_on() {
         let first = clocks.single(app.world()).unwrap().current.1;
         assert!(first > last, "session {session}: {first:?} after {last:?}");
         assert!(first < last + Duration::from_secs(5), "session {session}: {first:?} after {last:?}");
-        // A tick is 50 ms of it.
+        // A tick takes 50 ms of it.
         update(&mut app, 200);
         last = clocks.single(app.world()).unwrap().current.1;
         assert!(last >= first + Duration::from_secs(9), "session {session}: {last:?} after {first:?}");

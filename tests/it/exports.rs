@@ -1,4 +1,4 @@
-//! A dimension goes into files and comes into another game's world, also if the process is killed on the way.
+//! A dimension is exported into files and imported into another game's world, even if the process is killed meanwhile.
 
 use crate::support::*;
 use bevy_terrane::object_store::ObjectStore;
@@ -20,7 +20,7 @@ fn go_on(_: &Progress) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
-/// A game with chests that have items, which registers these blocks before.
+/// A game that registers these blocks first, and then chests with items.
 fn with_chests(disk: &Arc<MemoryStore>, before: &[&'static str]) -> (App, Entity) {
     let mut app = game(lockstep_on(disk));
     for name in before {
@@ -32,7 +32,7 @@ fn with_chests(disk: &Arc<MemoryStore>, before: &[&'static str]) -> (App, Entity
     (app, dimension)
 }
 
-/// The names of three blocks and of the one above the second, and the items of the chest.
+/// The names of three blocks and of the one above the second, and the chest's items.
 fn look(app: &mut App, dimension: Entity) -> (Vec<String>, Vec<u8>) {
     ask_region(app, dimension, CHEST, |blocks: RegionBlocks, types: Res<BlockTypes>| {
         let name = |block| types.block(block).name().to_owned();
@@ -70,7 +70,7 @@ fn what_was_built_in_one_game_stands_in_another_that_has_other_numbers() {
     let exported = world.export_dimension("overworld", &path, &ExportOptions::default(), go_on).unwrap();
     assert!(exported.finished && exported.entities == 1 && exported.columns > 10, "{exported:?}");
 
-    // The other game has been played, elsewhere, and knows no statues.
+    // The other game has been played elsewhere, and has no statues.
     let names = ["game:door", "game:lamp", "game:fence"];
     let (mut app, dimension) = with_chests(&other, &names);
     viewer(&mut app, dimension, 1_600.0, 0.0, 1);
@@ -93,7 +93,7 @@ fn what_was_built_in_one_game_stands_in_another_that_has_other_numbers() {
     assert_eq!(walkers(app.world_mut()).iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["Ada"]);
 }
 
-/// All objects of an export's files, but for what tells worlds apart.
+/// All objects of an export's files, without those that identify the world.
 fn objects(path: &Path) -> BTreeMap<String, (u64, Vec<u8>)> {
     let store = ObjectStore::open_to_read(path, EXPORT_SIGNATURE).unwrap();
     let keys = store.with_prefix("").map(|(key, _)| key.to_owned()).filter(|key| key != "export");
@@ -145,7 +145,7 @@ mod killed {
     use bevy_terrane::block::BlockRecord;
     use bevy_terrane::storage::{Access, Durability, RegistryLists, SaveBatch};
 
-    /// Columns with a chunk of noise each: some megabytes.
+    /// Makes columns with a chunk of noise each, some megabytes in all.
     fn make_world(path: &Path) {
         let world = WorldStore::open(&StorageConfig::Path(path.into())).unwrap();
         let record = |number| BlockRecord { name: format!("noise:block_{number}"), components: Vec::new() };
@@ -189,7 +189,7 @@ mod killed {
         assert!(report.finished);
     }
 
-    /// Runs only in the processes that the test below starts and kills; by itself it does nothing.
+    /// Runs only in the processes that the test below starts and kills. On its own it does nothing.
     #[test]
     fn process_that_is_killed() {
         let Some(folder) = here() else { return };
@@ -214,7 +214,7 @@ mod killed {
         let mut kills = 0;
         while !at(folder, "imported").exists() {
             let (mut process, lines) = process("exports::killed::process_that_is_killed", folder);
-            // An export is not written at each step, so that a process comes a little further than the one before.
+            // Not every step of an export writes, so each process gets a little further than the one before.
             let steps = lines.filter(|line| line.ends_with("step")).take(40 + 10 * kills).count();
             kill(&mut process);
             kills += 1;

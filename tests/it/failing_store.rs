@@ -1,4 +1,4 @@
-//! A store that cannot write for a while loses nothing: what was to be saved is saved later.
+//! A store that cannot write for a while loses nothing: the data is saved later.
 
 use crate::disk::Disk;
 use crate::support::gate::Gate;
@@ -9,7 +9,7 @@ use bevy_terrane::storage::WorldStore;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// How many saves failed since the last call.
+/// The number of failed saves since the last call.
 fn failures(app: &mut App) -> usize {
     app.world_mut().resource_mut::<Heard<SaveFailed>>().0.drain(..).count()
 }
@@ -33,7 +33,7 @@ fn what_could_not_be_written_is_written_when_there_is_room_again() {
     disk.set_full(true);
     let refused = flat(&mut app);
     update(&mut app, 60);
-    // Its number could not be stored, so it is not open.
+    // Its number could not be stored, so the dimension is not open.
     assert!(app.world().get::<DimensionOpen>(refused).is_none());
     assert_eq!(heard::<DimensionFailed>(&app).len(), 1);
     app.world_mut().despawn(refused);
@@ -41,7 +41,7 @@ fn what_could_not_be_written_is_written_when_there_is_room_again() {
     let dimension = flat(&mut app);
     update_until(&mut app, "it is open", |world| world.get::<DimensionOpen>(dimension).is_some());
 
-    // The ground is generated while nothing can be written.
+    // The ground is generated while the disk is full.
     disk.set_full(true);
     failures(&mut app);
     let camera = viewer(&mut app, dimension, 0.0, 0.0, 1);
@@ -52,7 +52,7 @@ fn what_could_not_be_written_is_written_when_there_is_room_again() {
     let stone = id_of(app.world(), "terrane:stone");
     app.world_mut().write_message(SetBlock { dimension, position, block: stone });
     app.world_mut().write_message(SaveWorld { request: 7 });
-    // Far away, so that what nobody holds any more is given up before it could be written; then back again.
+    // Far away, so that ground without viewers is evicted before it could be written, and then back again.
     move_viewer(&mut app, camera, 8_000.0, 0.0);
     update(&mut app, 30);
     move_viewer(&mut app, camera, 0.0, 0.0);
@@ -88,7 +88,7 @@ fn the_end_comes_also_when_a_commit_ends_while_it_waits_for_a_region() {
     });
     let patience = Duration::from_secs(60);
     assert_eq!(ended.recv_timeout(patience), Ok(()), "the app was not made");
-    // Both are waited for: first the commit ends, then the tick.
+    // The app waits for both: first the commit ends, then the tick.
     for gate in [disk.gate(), &ticks] {
         assert!(ended.recv_timeout(Duration::from_millis(200)).is_err(), "it does not wait");
         gate.open();
@@ -96,7 +96,7 @@ fn the_end_comes_also_when_a_commit_ends_while_it_waits_for_a_region() {
     assert_eq!(ended.recv_timeout(Duration::from_secs(20)), Ok(()), "the end hangs");
 }
 
-/// An app whose region waits in a tick, and its storage thread in a commit.
+/// An app with a region that waits in a tick, and a storage thread that waits in a commit.
 fn with_a_tick_and_a_commit_under_way(ticks: Gate, disk: Disk) -> App {
     let mut app = headless(disk.plugin().with_autosave_period(Duration::from_millis(1)));
     let gate = ticks.clone();

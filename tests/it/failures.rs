@@ -1,4 +1,4 @@
-//! A world that cannot be opened is refused with what and where, and stays as it is.
+//! A world that cannot be opened is refused with a reason and its path, and is left unchanged.
 
 #![cfg(feature = "rocksdb")]
 
@@ -11,11 +11,11 @@ use bevy_terrane::view::Jobs;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What the app says of the world at this path, as it ends at once.
+/// The error of the app for the world at this path. The app ends at once.
 fn refusal(path: &Path) -> String {
     let mut app = game(TerranePlugin::at(path).with_tick_mode(TickMode::Lockstep));
     flat(&mut app);
-    // What a game's systems ask for is there without a world too.
+    // Resources of a game's systems exist without a world too.
     app.add_systems(Update, |_: Res<Jobs>| {});
     start(&mut app);
     app.update();
@@ -23,7 +23,7 @@ fn refusal(path: &Path) -> String {
     app.world().resource::<WorldFailure>().to_string()
 }
 
-/// A folder with a world that has been played in.
+/// A folder with a played world.
 fn played(folder: &Path) -> PathBuf {
     let path = folder.join("world");
     let mut app = game(TerranePlugin::at(&path).with_tick_mode(TickMode::Lockstep));
@@ -101,7 +101,7 @@ fn seeds_in_messages_are_those_that_the_game_gave() {
     assert!(error.contains("with seed 42 ") && error.contains("with seed 7 "), "{error}");
 }
 
-/// A renderer that begins and is cut short at once may crash in its driver as the process ends, and then the exit status is
+/// A renderer that is interrupted right after its start may crash in its driver as the process ends. Then the exit status is
 /// that of a signal.
 #[test]
 fn without_a_world_nothing_beside_the_main_world_begins() {

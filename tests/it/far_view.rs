@@ -1,4 +1,4 @@
-//! What generated columns look like is sent to far views: near to far, coarser with distance, under a cap.
+//! Far views receive summaries of generated columns: near to far, coarser with distance, under a cap.
 
 use crate::disk::Disk;
 use crate::support::*;
@@ -11,9 +11,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Told of a column as gone so much further out.
+/// The additional distance, in columns, beyond which a column is reported as gone.
 const HYSTERESIS: i64 = 4;
-/// Updates after which everything in these small worlds has been sent.
+/// The number of updates after which everything in these small worlds has been sent.
 const ENOUGH: usize = 60;
 
 fn far_game(plugin: TerranePlugin) -> App {
@@ -36,12 +36,12 @@ fn listener(app: &mut App, dimension: Entity, view: FarView, x: f32) -> Entity {
     app.world_mut().spawn((view, beside, Transform::from_xyz(x, 0.0, 0.0))).id()
 }
 
-/// A listener that keeps nothing loaded itself.
+/// A listener that keeps no columns loaded.
 fn lone(app: &mut App, view: FarView, x: f32) -> Entity {
     app.world_mut().spawn((view, Transform::from_xyz(x, 0.0, 0.0))).id()
 }
 
-/// What the listener was told of each column in the end, and how often: by a walk over all messages.
+/// The last message about each column to the listener, and their number, from all messages.
 fn received(app: &App, listener: Entity) -> Vec<&FarColumnChanged> {
     let told = heard::<FarColumnChanged>(app).iter();
     told.filter(|message| message.listener == listener && message.summary.is_some()).collect()
@@ -51,7 +51,7 @@ fn summary(message: &FarColumnChanged) -> &ColumnSummary {
     message.summary.as_ref().expect("it was received")
 }
 
-/// What was told to be gone, to whomever.
+/// The messages about columns that are gone, to any listener.
 fn gone(app: &App) -> Vec<&FarColumnChanged> {
     heard::<FarColumnChanged>(app).iter().filter(|message| message.summary.is_none()).collect()
 }
@@ -78,7 +78,7 @@ fn detail_at(column: (i64, i64), center: (i64, i64), detail_radius: i64) -> Deta
     Detail::new((0..4).find(|level| squared <= (detail_radius << level).pow(2)).unwrap_or(4))
 }
 
-/// An app whose world has the columns within `generated` of the origin, and nobody who listens.
+/// An app whose world has the columns within `generated` of the origin, without listeners.
 fn generated(plugin: TerranePlugin, generated: u32) -> (App, Entity) {
     let mut app = far_game(plugin);
     let dimension = app.world_mut().spawn(Dimension::new("overworld", Hills::seeded(3))).id();
@@ -109,7 +109,7 @@ fn all_columns_in_range_arrive_once_and_near_to_far() {
         assert_eq!(summary(message).detail(), detail_at(column, (0, 0), 3), "{column:?}");
     }
     assert!(messages.is_sorted_by_key(|message| summary(message).detail()), "finer ones are nearer");
-    // Batches come near to far, so a column may be farther than the next one by a batch.
+    // Batches arrive near to far, so a column may be farther than the next one by a batch.
     let far = |column: &(i64, i64)| ((column.0.pow(2) + column.1.pow(2)) as f64).sqrt();
     for detail in messages.chunk_by(|a, b| summary(a).detail() == summary(b).detail()) {
         let mut farthest = 0.0_f64;
@@ -188,7 +188,7 @@ fn nothing_more_comes_than_the_cap_allows() {
     }
     let all: u64 = bytes.iter().sum();
     assert!((cap * 9..=cap * 11).contains(&all), "ten seconds bring what they may: {all}");
-    // The settings hold from the next update.
+    // The settings apply from the next update.
     let mut set = |bytes: u64| {
         app.world_mut().get_mut::<FarView>(listener).unwrap().bytes_per_second = bytes;
         update(&mut app, 2);
@@ -240,7 +240,7 @@ fn edits_arrive_and_those_that_nobody_sees_do_not() {
         app.world_mut().write_message(SetBlock { dimension, position, block });
     };
     set(&mut app, BlockPos::new(5, 30, 5), stone);
-    // Under the surface, and too small for cells of four blocks.
+    // Below the surface, and too small for cells of four blocks.
     set(&mut app, BlockPos::new(5, -20, 25), BlockId::AIR);
     set(&mut app, BlockPos::new(16 * 3, 1, 0), stone);
     update(&mut app, ENOUGH);
@@ -291,7 +291,7 @@ fn several_listeners_in_several_dimensions_each_get_their_own() {
         assert_eq!(places(&received(&app, listener)).len(), disc((0, 0), radius).len());
         assert_eq!(keys(&known(&app, listener)), disc((0, 0), radius));
     }
-    // From one dimension to the other: everything of the first is gone.
+    // From one dimension to the other: all columns of the first are gone.
     let [one, two] = dimensions.map(|dimension| dimension_id(&app, dimension));
     forget_messages(&mut app);
     app.world_mut().entity_mut(near).insert(FarView::in_dimension(dimensions[1]).with_radius(2));
@@ -303,7 +303,7 @@ fn several_listeners_in_several_dimensions_each_get_their_own() {
     assert!(received(&app, near).iter().all(|message| message.dimension == two));
     assert_eq!(keys(&known(&app, near)), disc((0, 0), 2));
 
-    // A dimension that closes takes all of it along; one that opens again brings it back.
+    // All columns of a dimension that closes are gone, and return when it opens again.
     app.world_mut().despawn(dimensions[1]);
     update(&mut app, ENOUGH);
     assert!(known(&app, near).is_empty() && known(&app, elsewhere).is_empty());
@@ -328,12 +328,12 @@ fn a_far_view_is_a_job_that_pauses_ends_and_begins_again() {
     let progress = app.world().get::<JobProgress>(one).unwrap();
     assert_eq!((progress.state, progress.done, progress.total), (JobState::Running, 13, 13));
 
-    // Taken away and given back within a frame.
+    // Removed and inserted again within a frame.
     app.world_mut().entity_mut(one).remove::<FarView>().insert(view);
     update(&mut app, ENOUGH);
     assert_eq!(keys(&known(&app, one)), all);
 
-    // A paused one hears nothing new, but that its dimension closes; in the next one it disturbs nobody.
+    // A paused view receives nothing new except that its dimension closes. In the next dimension it disturbs no other view.
     app.world_mut().write_message(ControlJob { entity: one, order: JobOrder::Pause });
     update(&mut app, 5);
     assert_eq!(app.world().get::<JobProgress>(one).unwrap().state, JobState::Paused);
@@ -401,7 +401,7 @@ fn two_runs_send_the_same_in_the_same_order() {
     assert!(run() == run());
 }
 
-/// Makes what is on a disk unreadable.
+/// Makes data on a disk unreadable.
 #[derive(Default)]
 struct Damage {
     is_damaged: AtomicBool,
@@ -410,12 +410,12 @@ struct Damage {
 }
 
 impl Damage {
-    /// Summaries are the only values of this family that are read many at a time.
+    /// Summaries are the only values of this family that are read many at once.
     fn on_read(&self, family: Family, keys: &[&[u8]], values: &mut [Option<Vec<u8>>]) -> Result<(), StoreError> {
         self.check("read", Some(family))?;
         if family == Family::Meta && self.is_damaged.load(Ordering::SeqCst) {
             self.asked.fetch_add(1, Ordering::SeqCst);
-            // One is damaged, one lost, one whole, and so on.
+            // One is damaged, one lost, one intact, and so on.
             for (key, value) in keys.iter().zip(values) {
                 match key.last().copied().unwrap_or_default() % 3 {
                     0 => value.iter_mut().flat_map(|value| value.last_mut()).for_each(|byte| *byte ^= 1),

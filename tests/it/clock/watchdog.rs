@@ -1,4 +1,4 @@
-//! The watchdog: regions that hang are named, with what they do.
+//! The watchdog names regions that hang and their current step.
 
 use super::*;
 use crate::support::gate::Gate;
@@ -49,7 +49,7 @@ fn the_watchdog_names_a_region_that_hangs_its_place_and_what_it_does() {
     let other = region_at(app.world(), dimension, THERE.column()).unwrap();
     assert_eq!((other.hung, other.hung_in), (None, None));
 
-    // New ground beside it becomes a transient region, which waits for it.
+    // New ground beside it becomes a transient region that waits for it.
     move_viewer(&mut app, there, 16.0 * 12.0, 0.0);
     update_until(&mut app, "a region waits for it", |world| {
         world.resource::<Heard<RegionHung>>().0.iter().any(|hung| !hung.waiting.is_empty())

@@ -1,10 +1,10 @@
-//! Files of a database that are missing, or are others than when the world was closed.
+//! Database files that are missing, or that changed since the world was closed.
 
 use super::*;
 use crate::support::folder::copy_folder;
 use bevy_terrane::storage::StoreError;
 
-/// What is noted of a database's files beside them.
+/// The list of the database's files, stored beside them.
 const LIST: &str = "db/files.terrane";
 
 fn damaged_file(path: &Path) -> PathBuf {
@@ -14,7 +14,7 @@ fn damaged_file(path: &Path) -> PathBuf {
     }
 }
 
-/// A chunk for a blob file beside what a round saves.
+/// Saves a round and a chunk for a blob file.
 fn save(world: &WorldStore, number: u32) {
     world.commit(&round(number), Durability::Sync).unwrap();
     let groups = [ColumnPos::new(0, 0), ColumnPos::new(i64::from(number % 50), 3)].map(|column| column.chunk(0));
@@ -97,7 +97,7 @@ fn worlds_without_a_list_or_with_one_that_does_not_hold_open_as_those_that_were_
     save(&open(&path).unwrap(), 0);
     let list = fs::read(path.join(LIST)).unwrap();
 
-    // Closed by a program that knows no lists.
+    // Closed by a program that does not write lists.
     fs::remove_file(path.join(LIST)).unwrap();
     save(&open(&path).unwrap(), 1);
     // A flipped bit in the list itself.
@@ -110,7 +110,7 @@ fn worlds_without_a_list_or_with_one_that_does_not_hold_open_as_those_that_were_
             assert_eq!(stored_round(&open(&path).unwrap()), Some(1), "byte {at}");
         }
     }
-    // Opened, changed, and closed or killed by a program that leaves the list as it is.
+    // Opened, changed, and closed or killed by a program that does not update the list.
     let world = open(&path).unwrap();
     save(&world, 2);
     let killed = folder.path().join("killed");

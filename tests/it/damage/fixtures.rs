@@ -1,7 +1,7 @@
-//! Worlds of every format that there was are read.
+//! Worlds of every past format can be read.
 //!
-//! A fixture is a world as text, a line for each entry: family, key and value, the last two in hexadecimal digits. How one
-//! is made is written in `tests/fixtures/README.md`.
+//! A fixture is a world as text, a line for each entry: family, key and value, the last two in hexadecimal digits.
+//! `tests/fixtures/README.md` explains how to make one.
 
 use super::*;
 use bevy_terrane::block::{BlockComponentId, BlockComponentRecord, BlockRecord, BlockRegistry};
@@ -12,7 +12,7 @@ use bevy_terrane::storage::{
 use std::fmt::Write;
 use std::time::Duration;
 
-/// The formats that there is a fixture of, and the one of new worlds.
+/// The formats with a fixture, including the one of new worlds.
 const FORMATS: [u32; 1] = [1];
 const NETHER: DimensionId = DimensionId(1);
 
@@ -53,7 +53,7 @@ fn write(store: &MemoryStore) -> String {
     text
 }
 
-/// What the fixture of format 1 holds. It never changes; a later format has a function of its own beside it.
+/// The contents of the fixture of format 1. They never change; a later format gets its own function.
 fn content_of_format_1() -> (RegistryLists, SaveBatch) {
     let block = |name: &str, components: &[u64]| BlockRecord { name: name.into(), components: components.to_vec() };
     let lists = RegistryLists {
@@ -114,7 +114,7 @@ fn content_of_format_1() -> (RegistryLists, SaveBatch) {
     let (cursor, elapsed) = (Default::default(), Duration::from_millis(1_234));
     let job = StoredPregeneration { area, cursor, is_paused: true, elapsed };
     batch.pregenerations.insert((OVERWORLD, 6), Some(job));
-    // In a sparse dimension air is stored as well.
+    // In a sparse dimension air is stored too.
     batch.chunks.insert((NETHER, ChunkPos::new(1, 1 << 40, 1)), Arc::new(Chunk::uniform(BlockId::AIR)));
     (lists, batch)
 }
@@ -123,7 +123,7 @@ fn types(lists: &RegistryLists) -> BlockRegistry {
     BlockRegistry::from_records(lists.blocks.clone(), lists.components.clone()).unwrap()
 }
 
-/// The chunk with locks and items in its chests, which differ from chest to chest.
+/// The chunk with locks and items in its chests, different for each chest.
 fn furnished(chunk: Chunk, types: &BlockRegistry) -> Chunk {
     let mut chunk = chunk.with_all_components(types).unwrap().unwrap_or(chunk);
     let (lock, items) = (BlockComponentId::new(0), BlockComponentId::new(1 << 63 | 1));
@@ -136,7 +136,7 @@ fn furnished(chunk: Chunk, types: &BlockRegistry) -> Chunk {
     chunk
 }
 
-/// Makes a world with this in it, in the format of new worlds.
+/// Makes a world with these contents, in the format of new worlds.
 fn make(lists: &RegistryLists, batch: &SaveBatch) -> MemoryStore {
     let store = Arc::new(MemoryStore::new());
     let world = WorldStore::from_store(store.clone()).unwrap();
@@ -152,7 +152,7 @@ fn make(lists: &RegistryLists, batch: &SaveBatch) -> MemoryStore {
     store.snapshot()
 }
 
-/// Everything in the world is what was put there.
+/// Checks that the world has exactly these contents.
 fn check(store: MemoryStore, lists: &RegistryLists, batch: &SaveBatch) {
     let world = WorldStore::from_store(Arc::new(store)).unwrap();
     assert_eq!(world.session(), 2);
@@ -202,7 +202,8 @@ fn a_world_of_each_format_is_read_in_full() {
     }
 }
 
-/// Writes the fixture of today's format if `TERRANE_WRITE_FIXTURE` is set; without, a world as text is a world again.
+/// Writes the fixture of the current format if `TERRANE_WRITE_FIXTURE` is set. Otherwise only converts a world to text and
+/// back.
 #[test]
 fn a_fixture_of_new_worlds_can_be_made() {
     let (lists, batch) = content_of_format_1();

@@ -1,4 +1,4 @@
-//! Wherever a bit flips in a world's files: every value is what it was, or verifying the world names the damage.
+//! After any bit flip in a world's files, every value is unchanged, or verifying the world reports the damage.
 
 use super::*;
 use crate::support::folder::copy_folder;
@@ -6,7 +6,7 @@ use crate::support::{noise, rounds};
 use bevy_terrane::storage::{Access, ChunkGroup, Family, KeyValue, KeyValueStore, RocksStore, Tier};
 use std::ops::ControlFlow;
 
-/// Columns of the worlds: 24 groups in 8 cubes, some of a chunk and some of 12.
+/// The chunks of the worlds: 24 groups in 8 cubes, some of one chunk and some of 12.
 fn chunks() -> impl Iterator<Item = ChunkPos> {
     (0..24_i64).flat_map(|group| {
         let (x, z) = (group % 8 * 16 + group / 8 * 4, 0);
@@ -33,13 +33,13 @@ fn move_to_tiers(world: &WorldStore) {
     assert!(moves.groups[1] > 0 && moves.groups[2] > 0 && left == 0, "{moves:?}");
 }
 
-/// Everything that is stored.
+/// All stored entries.
 fn contents(path: &Path) -> Vec<Vec<KeyValue>> {
     let store = RocksStore::open_to_read(&path.join("db")).unwrap();
     Family::ALL.map(|family| store.scan(family, &[]..&[0xff; 100], usize::MAX).unwrap()).into()
 }
 
-/// Whether verifying the world finds damage in it.
+/// Returns `true` if verifying the world finds damage.
 fn is_named(path: &Path) -> bool {
     match WorldStore::open_existing(&StorageConfig::Path(path.into()), Access::Read) {
         Err(error) => {
@@ -54,7 +54,7 @@ fn is_named(path: &Path) -> bool {
     }
 }
 
-/// Flips bits of one file after the other, and puts each back.
+/// Flips bits in one file after another, and restores each file.
 fn flip(path: &Path, flips: impl IntoIterator<Item = (PathBuf, usize, u8)>) -> u64 {
     let whole = contents(path);
     let mut named = 0;
@@ -73,7 +73,7 @@ fn flip(path: &Path, flips: impl IntoIterator<Item = (PathBuf, usize, u8)>) -> u
     named
 }
 
-/// Each file is as likely to be hit as another, however large it is.
+/// Random bits. Each file is equally likely, whatever its size.
 fn anywhere(path: &Path, count: u64, seed: u64) -> Vec<(PathBuf, usize, u8)> {
     let files: Vec<_> = files(path).into_iter().filter(|(_, bytes)| !bytes.is_empty()).collect();
     let mut next = noise(seed);

@@ -1,4 +1,4 @@
-//! What a game sees of a damaged chunk.
+//! A damaged chunk from the view of a game.
 
 use super::*;
 use crate::support::*;
@@ -26,7 +26,7 @@ fn open(disk: &Arc<MemoryStore>, regenerates: bool) -> (App, Entity) {
     (app, dimension)
 }
 
-/// A world with two edits, of which the chunk of the first is damaged then. Gives its key and its damaged value.
+/// A world with two edits, in which the chunk of the first is then damaged. Returns its key and its damaged value.
 fn damaged(disk: &Arc<MemoryStore>) -> (Vec<u8>, Vec<u8>) {
     let (mut app, dimension) = open(disk, false);
     let stone = id_of(app.world(), "terrane:stone");
@@ -78,7 +78,7 @@ fn by_a_setting_a_damaged_chunk_is_made_anew_and_kept_aside() {
     let (mut app, dimension) = open(&disk, true);
     update_until(&mut app, "it is there", |world| block_at(world, dimension, BAD).is_some());
     let [stone, air] = ["terrane:stone", "terrane:air"].map(|name| id_of(app.world(), name));
-    // As it was generated: what was changed there is lost, and nothing beside it.
+    // As generated: the edits of this chunk are lost, but no others.
     assert_eq!(block_at(app.world_mut(), dimension, BAD), Some(air));
     assert_eq!(block_at(app.world_mut(), dimension, GOOD), Some(stone));
     let below = |position: BlockPos| BlockPos { y: -1, ..position };
@@ -94,7 +94,7 @@ fn by_a_setting_a_damaged_chunk_is_made_anew_and_kept_aside() {
     let world = WorldStore::open(&StorageConfig::Custom(disk.clone())).unwrap();
     assert_eq!(world.set_aside(), Ok(vec![Entry { family: Family::Chunks, key, value: Some(value) }]));
     drop(world);
-    // It is stored, so it is whole from now on.
+    // The chunk is stored again, so it is intact from now on.
     let (mut app, dimension) = open(&disk, false);
     update_until(&mut app, "it is loaded", |world| block_at(world, dimension, BAD).is_some());
     assert!(heard::<ColumnFailed>(&app).is_empty() && heard::<GroundRegenerated>(&app).is_empty());

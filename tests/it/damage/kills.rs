@@ -3,7 +3,7 @@ use crate::support::process::{here, process};
 use crate::support::rounds;
 use std::time::Duration;
 
-/// Runs only in the process that the test below starts and kills; by itself it does nothing.
+/// Runs only in the process that the test below starts and kills. On its own it does nothing.
 #[test]
 fn process_that_is_killed() {
     let Some(path) = here() else { return };
@@ -30,7 +30,7 @@ fn after_any_kill_each_acknowledged_save_is_there_in_all_families_at_once() {
     for kill in 0..rounds(20) {
         let (mut process, lines) = process("damage::kills::process_that_is_killed", &path);
         let mut acknowledged = numbers(lines, "acknowledged");
-        // From the middle of the first save on to dozens of saves later.
+        // Between the middle of the first save and dozens of saves later.
         let mut last = acknowledged.by_ref().take((kill % 5) as usize).last();
         std::thread::sleep(Duration::from_micros(kill * 7_919 % 23_000));
         process.kill().unwrap();
@@ -54,7 +54,7 @@ fn after_any_kill_each_acknowledged_save_is_there_in_all_families_at_once() {
         assert_eq!(world.stored_tiles(OVERWORLD).unwrap(), [(TilePos::new(0, 0), [found as u16; 64])], "kill {kill}");
         let summary = world.summaries(OVERWORLD, &[column]).unwrap().remove(0);
         assert_eq!(summary.as_ref(), Some(&*expected.summaries[&(OVERWORLD, column)]), "kill {kill}");
-        // And every chunk of every round before decodes, and is that of its last round.
+        // Every chunk of every earlier round decodes, and has the contents of its last round.
         for x in 0..50_u32 {
             let newest = (0..=found).rev().take(50).find(|number| number % 50 == x);
             let column = ColumnPos::new(x.into(), 3);

@@ -2,7 +2,7 @@ use super::*;
 use crate::support::process::{here, process};
 use std::io::Write;
 
-/// Runs only in the process that the tests below start; by itself it does nothing.
+/// Runs only in the process that the tests below start. On its own it does nothing.
 #[test]
 fn process_that_has_the_world_open() {
     let Some(path) = here() else { return };
@@ -19,7 +19,7 @@ fn a_world_that_another_process_has_open_is_refused_with_its_number_and_untouche
     let path = folder.path().join("world");
     for is_killed in [false, true] {
         let (mut process, lines) = process("damage::locked::process_that_has_the_world_open", &path);
-        // Kept until the process has ended: it writes a last line.
+        // Kept until the process has ended, because it writes a last line.
         let mut opened = numbers(lines, "opened");
         assert_eq!(opened.next(), Some(process.id()));
         let before = files(&path);
@@ -33,7 +33,7 @@ fn a_world_that_another_process_has_open_is_refused_with_its_number_and_untouche
             false => writeln!(process.stdin.take().unwrap()).unwrap(),
         }
         process.wait().unwrap();
-        // However it ended, the world is free.
+        // The world is unlocked, however the process ended.
         let world = open(&path).unwrap();
         assert_eq!(world.entity(Uuid::from_u128(5)).unwrap(), round(1).entities[&Uuid::from_u128(5)]);
     }

@@ -1,4 +1,4 @@
-//! The log of a world that was killed: up to its torn end everything counts, and any other damage is told.
+//! The log of a killed world: everything before its torn end is valid, and any other damage is reported.
 
 use super::*;
 use crate::support::folder::copy_folder;
@@ -7,7 +7,7 @@ use bevy_terrane::storage::StoreError;
 
 const ROUNDS: u32 = 40;
 
-/// A world that was killed after so many saves, which are all in its log, and the name of that.
+/// A world that was killed after this many saves, all of them in its log, and the log's name.
 fn killed_world(folder: &Path) -> (PathBuf, PathBuf) {
     let (path, killed) = (folder.join("world"), folder.join("killed"));
     let world = open(&path).unwrap();
@@ -17,7 +17,7 @@ fn killed_world(folder: &Path) -> (PathBuf, PathBuf) {
     (killed, log)
 }
 
-/// Everything of the world is of one round: that of its entity.
+/// Checks that the whole world is of one round, that of its entity.
 fn expect_whole_save(world: &WorldStore) -> Option<u32> {
     let last = stored_round(world)?;
     let column = ColumnPos::new(0, 0);
@@ -37,7 +37,7 @@ fn a_flipped_bit_in_the_log_is_refused_with_its_place_and_nothing_is_touched() {
     let flips = rounds(40);
     for flip in 0..flips {
         let mut bytes = whole.clone();
-        // The last byte as well.
+        // Includes the last byte.
         let at = (bytes.len() - 1) * flip as usize / (flips - 1) as usize;
         bytes[at] ^= 1 << (flip % 8);
         fs::write(&log, bytes).unwrap();
@@ -76,7 +76,7 @@ fn a_log_that_was_cut_ends_with_a_whole_save() {
         drop(file);
         let world = open(&copy).unwrap();
         found.extend(expect_whole_save(&world));
-        // And it goes on from there.
+        // The world can be continued.
         world.commit(&round(ROUNDS), Durability::Sync).unwrap();
         drop(world);
         assert_eq!(expect_whole_save(&open(&copy).unwrap()), Some(ROUNDS));

@@ -1,4 +1,4 @@
-//! Worlds that RocksDB refuses to open, or that are no worlds by their marker.
+//! Worlds that RocksDB refuses to open, or whose marker is not that of a world.
 
 use super::*;
 use crate::support::folder::copy_folder;
@@ -14,7 +14,7 @@ fn contents(world: &Path) -> Contents {
     Family::ALL.into_iter().flat_map(|family| entries(family).map(move |(key, value)| ((family, key), value))).collect()
 }
 
-/// Some rounds of saves, as a process that is killed leaves them, or in tables. Cold ground is in blob files.
+/// Makes a world with some rounds of saves, in the log like after a kill, or in tables. Cold ground is in blob files.
 fn make_world(path: &Path, is_killed: bool) {
     let open_path = path.with_extension("open");
     let world = open(&open_path).unwrap();
@@ -54,7 +54,7 @@ fn expect_clean(world: &Path, what: &str) {
     assert!(report.finished && report.damage.is_empty(), "{what}: {:?}", report.damage.first);
 }
 
-/// The files of the database that hold what is stored, or say where that is.
+/// The database files with stored data or with references to it.
 fn parts(world: &Path) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = files(&world.join("db")).into_keys().collect();
     let is_part = |name: &str| {
@@ -132,7 +132,7 @@ fn of_each_file_that_is_lost_or_damaged_all_others_are_salvaged() {
                 }
                 let new = folder.path().join(format!("new {name} {number}"));
                 let Ok(report) = salvage_world(&world, &new, |_| ControlFlow::Continue(())) else {
-                    // The world was all in one log.
+                    // The whole world was in one log.
                     assert!(is_killed && name.ends_with(".log"), "{what}");
                     assert!(!new.exists(), "{what}");
                     fs::write(&part, &whole).unwrap();
@@ -142,7 +142,7 @@ fn of_each_file_that_is_lost_or_damaged_all_others_are_salvaged() {
                     assert!(is_named(&report, &part), "{what}: {:?}", report.damage);
                 }
                 let found = contents(&new);
-                // The torn end of a log is no damage.
+                // A torn end of a log does not count as damage.
                 assert!(!report.damage.is_empty() || name.ends_with(".log") || found == expected, "{what}");
                 let has_types = found.get(&(Family::Registry, b"blocks".to_vec())).is_some_and(|list| !list.is_empty());
                 if has_types {
@@ -179,11 +179,11 @@ fn what_was_never_a_world_is_not_salvaged() {
         );
         assert!(!new.exists());
     }
-    // One of a later version is another program's.
+    // The marker of a later version belongs to another program.
     fs::write(other.join("world.terrane"), "bevy_terrane world\nformat = 9\n").unwrap();
     assert!(salvage_world(&other, &new, go_on).unwrap_err().to_string().contains("format 9"));
     assert!(!new.exists());
-    // The database knows its own format, so here the marker is wrong.
+    // The database recognizes its own format, so here the marker is wrong.
     let world = folder.path().join("world");
     make_world(&world, false);
     fs::write(world.join("world.terrane"), "bevy_terrane world\nformat = 9\n").unwrap();

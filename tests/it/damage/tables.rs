@@ -1,11 +1,11 @@
-//! Damage in the files of the database themselves.
+//! Damage in the database's own files.
 
 use super::*;
 use crate::support::folder::copy_folder;
 use crate::support::rounds;
 use bevy_terrane::storage::{StoreError, StoredItem};
 
-/// Columns along each side of the ground.
+/// The side length of the ground, in columns.
 const SIDE: i64 = 16;
 
 fn columns() -> impl Iterator<Item = ColumnPos> {
@@ -16,7 +16,7 @@ fn seed(column: ColumnPos) -> u64 {
     (column.x + SIDE * column.z) as u64
 }
 
-/// A world with all of it in tables.
+/// Makes a world that is entirely in tables.
 fn make_world(path: &Path) {
     let world = open(path).unwrap();
     let chunks = columns().map(|column| ((OVERWORLD, column.chunk(0)), chunk(seed(column)))).collect();
@@ -34,7 +34,7 @@ fn a_flipped_bit_in_a_table_takes_no_more_than_the_chunks_of_its_block() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("world");
     make_world(&path);
-    // The largest one is that of the chunks.
+    // The largest table is that of the chunks.
     let table = database_files(&path, "sst").pop().unwrap();
     let whole = fs::read(&table).unwrap();
     let flips = rounds(12);
@@ -47,7 +47,7 @@ fn a_flipped_bit_in_a_table_takes_no_more_than_the_chunks_of_its_block() {
         let world = match open(&path) {
             Ok(world) => world,
             Err(error) => {
-                // What the table says of itself is at its end.
+                // The table's metadata is at its end.
                 assert!(matches!(error, WorldOpenError::Database { .. }), "{error}");
                 refused += 1;
                 continue;
@@ -65,21 +65,21 @@ fn a_flipped_bit_in_a_table_takes_no_more_than_the_chunks_of_its_block() {
                 Err(error) => panic!("byte {at}: {error}"),
             }
         }
-        // A block is 16 KiB, and a chunk 2.
+        // A block has 16 KiB, and a chunk 2.
         assert!(damaged.len() <= 9, "byte {at}: {damaged:?}");
         with_damage += u64::from(!damaged.is_empty());
         assert!(world.entity(Uuid::from_u128(5)).unwrap().is_some());
-        // The world can be saved, also over what cannot be read.
+        // The world can be saved, even over unreadable data.
         let Some(column) = damaged.first().copied() else { continue };
         let batch = SaveBatch { chunks: [((OVERWORLD, column.chunk(0)), chunk(seed(column)))].into(), ..round(1) };
-        // The damaged table may fail to be compacted at any time; then it is tried again, as the storage thread does.
+        // Compacting the damaged table may fail at any time. Then it is retried, as the storage thread does.
         let mut tries = (0..10).map(|_| world.commit(&batch, Durability::Sync));
         let report = tries.find_map(Result::ok).expect("it can be saved");
         assert!(report.replaced.iter().any(|error| matches!(error, StoreError::Damaged { .. })), "{report:?}");
         assert_eq!(load(&world, column), Ok(chunk(seed(column))));
     }
     assert!(with_damage * 4 > flips * 3, "of {flips} flips {with_damage} did damage, and {refused} the whole table");
-    // Nothing was thrown away: without the damage everything is there.
+    // No data was deleted: without the damage everything is readable.
     fs::write(&table, &whole).unwrap();
     let world = open(&path).unwrap();
     columns().for_each(|column| assert_eq!(load(&world, column), Ok(chunk(seed(column)))));
@@ -111,7 +111,7 @@ fn a_missing_file_is_told_and_nothing_else_is_touched() {
         for (file, bytes) in &before {
             assert!(name(file) == "world.lock" || after.get(file) == Some(bytes), "{} was changed", name(file));
         }
-        // So whoever has the file can put it back.
+        // A user who has the file can put it back.
         fs::copy(&needed, &file).unwrap();
         let world = open(&copy).unwrap();
         columns().for_each(|column| assert_eq!(load(&world, column), Ok(chunk(seed(column)))));
