@@ -13,10 +13,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// In a region of its own.
+/// In a separate region.
 pub const THERE: BlockPos = BlockPos::new(16 * 200, 5, 0);
 
-/// Whether bombs go off.
+/// Whether bombs explode.
 #[derive(Resource, Clone)]
 pub struct Armed(Arc<AtomicBool>);
 
@@ -26,24 +26,24 @@ impl Armed {
     }
 }
 
-/// A bomb goes off on the near side of x = 1,000, when it has arrived there.
+/// Panics while armed if a bomb has arrived at x < 1,000.
 fn go_off(armed: Res<Armed>, columns: Res<RegionColumns>, walkers: Query<(&Walker, &Position)>) {
     let is_here = |position: &Position| position.block.x < 1_000 && columns.contains(position.column());
     let goes_off = walkers.iter().any(|(walker, position)| walker.name == "bomb" && is_here(position));
     assert!(!armed.0.load(Ordering::SeqCst) || !goes_off, "a bomb went off");
 }
 
-/// Nothing is saved but on demand.
+/// Saves only on request.
 pub fn plugin() -> TerranePlugin {
     TerranePlugin::in_memory().with_autosave_period(Duration::from_secs(3_600))
 }
 
-/// A game with one region here and one there, in which bombs go off.
+/// A game with a region at each of two places, in which bombs explode.
 pub fn two_regions(plugin: TerranePlugin) -> (App, Entity, [Entity; 2], Armed) {
     two_regions_with(plugin, |_| {})
 }
 
-/// The same game with something more in it.
+/// The same game with additions.
 pub fn two_regions_with(plugin: TerranePlugin, more: impl FnOnce(&mut App)) -> (App, Entity, [Entity; 2], Armed) {
     let mut app = game(plugin);
     more(&mut app);
@@ -77,7 +77,7 @@ pub fn set(app: &mut App, dimension: Entity, position: BlockPos, name: &str) {
 
 pub fn wait_halted(app: &mut App, times: usize) {
     update_until(app, "a region halted", |world| world.resource::<Heard<RegionHalted>>().0.len() >= times);
-    // Until the statistics say so too.
+    // Until the statistics include it.
     let halted = heard::<RegionHalted>(app)[times - 1].region;
     update_until(app, "the statistics know it", |world| {
         let regions = &world.resource::<WorldStatistics>().regions;
@@ -100,7 +100,7 @@ pub fn restart(app: &mut App, dimension: Entity) {
     });
 }
 
-/// Puts the walker of this name, which is in the region at `from`, somewhere else.
+/// Moves the walker of this name, which is in the region at `from`, to another place.
 pub fn jump(app: &mut App, dimension: Entity, from: BlockPos, name: &'static str, to: BlockPos) {
     in_region(app, dimension, from, move |region| {
         let dimension = region.resource::<RegionInfo>().dimension;
@@ -170,7 +170,7 @@ fn an_error_that_a_system_returns_halts_its_region_with_the_systems_name() {
 /// Promise, clocks and faults: `RegionHalted` gives the source location of the panic that ended the tick.
 #[test]
 fn the_location_is_that_of_the_panic_that_ended_the_tick() {
-    /// As a library may panic within, and say nothing of it.
+    /// Panics and recovers silently, like some libraries do.
     fn recover() {
         let caught = catch_unwind(|| panic!("caught in time"));
         assert!(caught.is_err());
@@ -277,7 +277,7 @@ fn an_order_to_halt_ends_no_app_in_lockstep() {
     assert!(block_at(app.world_mut(), dimension, HERE).is_some());
 }
 
-/// Two regions, in one of which somebody is.
+/// Two regions, one of which has a walker.
 fn with_a_walker(place: BlockPos, name: &str) -> (App, Entity, Armed) {
     let (mut app, dimension, _, armed) = two_regions(plugin());
     spawn_in_region(&mut app, dimension, place, walker(name, 0.0));
@@ -301,7 +301,7 @@ fn an_entity_on_its_way_into_a_halted_region_waits_and_arrives_once() {
 #[test]
 fn an_entity_that_arrives_in_the_tick_that_panics_is_not_lost() {
     let (mut app, dimension, armed) = with_a_walker(THERE, "bomb");
-    // It was never saved: what leaves a region is stored with it.
+    // It was never saved before: an entity that leaves a region is stored on the way.
     jump(&mut app, dimension, THERE, "bomb", HERE);
     wait_halted(&mut app, 1);
     order(&mut app, dimension, HERE.column(), RegionOrder::Restart);
@@ -366,7 +366,7 @@ fn a_viewer_that_walks_into_a_halted_region_finds_what_was_saved() {
     bomb(&mut app, dimension);
     armed.set(false);
     update_until(&mut app, "the guest is there", |world| is_at(world, "guest", THERE));
-    // By itself, since the guest holds its ground too.
+    // On its own, since the guest keeps its ground loaded too.
     app.world_mut().despawn(walking);
     let mut at = THERE;
     for column in [100, 50, 25, 12, 8, 4] {
@@ -394,7 +394,7 @@ fn a_halted_region_lets_go_its_ground_when_nobody_wants_it_and_comes_back_as_it_
     set(&mut app, dimension, saved, "terrane:stone");
     save(&mut app);
     let region = region_at(app.world(), dimension, HERE.column()).unwrap().region;
-    // Its ground is asked back by the very tick that panics.
+    // The tick that panics is also told to evict its ground.
     app.world_mut().despawn(here);
     spawn_in_region(&mut app, dimension, HERE, walker("bomb", 0.0));
     update_until(&mut app, "it halted", |world| !world.resource::<Heard<RegionHalted>>().0.is_empty());
@@ -411,7 +411,7 @@ fn a_halted_region_lets_go_its_ground_when_nobody_wants_it_and_comes_back_as_it_
 /// Between the two regions.
 const BESIDE: BlockPos = BlockPos::new(16 * 60, 5, 0);
 
-/// A viewer leaves a guest where it walks from, and walks until the halted region here takes the other one in.
+/// A viewer leaves a guest at its starting point, and walks until the halted region merges with the other one.
 fn walk_up_to_the_halted_region(app: &mut App, dimension: Entity, walking: Entity) {
     move_viewer(app, walking, BESIDE.x as f32, 0.0);
     update_until(app, "it has ground there", |world| block_at(world, dimension, BESIDE).is_some());
@@ -467,7 +467,7 @@ fn what_is_held_by_a_halted_region_is_saved_all_the_same() {
     save(&mut app);
     assert_eq!(stored(), 1, "the guest is in the store");
 
-    // And by the end of its dimension, in which nobody restarts it.
+    // It also ends with its dimension, without a restart.
     listen::<DimensionClosed>(&mut app);
     app.world_mut().despawn(dimension);
     update_until(&mut app, "it is closed", |world| !world.resource::<Heard<DimensionClosed>>().0.is_empty());
@@ -487,7 +487,7 @@ fn a_save_that_was_asked_for_before_a_region_halts_fails_by_its_number() {
         panic!("too late for a save");
     });
     update_until(&mut app, "it ticks", |_| gate.waiting() == 1);
-    // The second one waits until the first has an answer.
+    // The second request waits until the first has an answer.
     for request in [7, 8] {
         app.world_mut().write_message(SaveWorld { request });
         run_for(&mut app, Duration::from_millis(100));

@@ -1,8 +1,8 @@
-//! A disk that fails under the database: the game is told and goes on in memory, nothing is lost, and when the disk works
-//! again, so does the store.
+//! A disk that fails under the database: the error is reported and the game continues in memory, nothing is lost, and
+//! the store recovers with the disk.
 //!
-//! The disk is made to fail in a process of its own, by a small library in C that is put in front of the system calls.
-//! Whoever can build RocksDB has what that takes.
+//! The disk fails in a separate process, through a small C library that intercepts system calls. The tools for building
+//! RocksDB can build it too.
 
 #![cfg(all(target_os = "linux", feature = "rocksdb"))]
 
@@ -19,12 +19,12 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// In the process with the disk: where everything is. The world is below `world`, which is on the faulty disk.
+/// The folder of the process with the faulty disk. The world is in its subfolder `world`, which is on that disk.
 const FOLDER: &str = "TERRANE_TEST_FOLDER";
-/// What happens to the disk there.
+/// The fault of the disk.
 const FAULT: &str = "TERRANE_TEST_FAULT";
 
-/// System calls that fail, with the number and the name of the error.
+/// The system calls that fail, with the number and the name of the error.
 const FULL: (&str, u32, &str) = ("write", 28, "No space left on device");
 const BROKEN: (&str, u32, &str) = ("write", 5, IO_ERROR);
 const UNSYNCED: (&str, u32, &str) = ("sync", 5, IO_ERROR);
@@ -32,7 +32,7 @@ const FULL_FOR_TABLES: (&str, u32, &str) = ("table", 28, "No space left on devic
 const GONE: (&str, u32, &str) = ("open,read,write,sync", 5, IO_ERROR);
 const IO_ERROR: &str = "Input/output error";
 
-/// Runs one test of this file as a process of its own, on a disk that can be made to fail.
+/// Runs one test of this file in a separate process, on a disk that can be made to fail.
 fn on_faulty_disk(test: &str, (calls, number, text): (&str, u32, &str)) {
     let folder = tempfile::tempdir().unwrap();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/faulty_disk/faulty_disk.c");
@@ -54,13 +54,13 @@ fn on_faulty_disk(test: &str, (calls, number, text): (&str, u32, &str)) {
     assert!(said[0].contains("1 passed"), "{}", said[0]);
 }
 
-/// The faulty disk, in the process that is on it.
+/// The faulty disk, as seen by the process that uses it.
 struct Disk {
     folder: PathBuf,
     calls: Vec<String>,
     number: u32,
     text: String,
-    /// The calls that fail, and below which folder.
+    /// The calls that fail, each with the folder in which they do.
     faults: Mutex<BTreeSet<(String, PathBuf)>>,
 }
 
@@ -81,7 +81,7 @@ impl Disk {
         self.calls.iter().for_each(|call| self.fails_at(call, &self.path(), fails));
     }
 
-    /// Whether this call fails below a folder.
+    /// Makes this call fail in a folder, or work again.
     fn fails_at(&self, call: &str, path: &Path, fails: bool) {
         let mut faults = self.faults.lock().unwrap();
         let fault = (call.to_owned(), path.to_owned());
@@ -94,7 +94,7 @@ impl Disk {
         fs::rename(self.folder.join("new"), self.folder.join("switch")).unwrap();
     }
 
-    /// What the system says of the fault.
+    /// The system's text for the fault.
     fn text(&self) -> &str {
         &self.text
     }
@@ -129,7 +129,7 @@ fn is_saved(world: &World, round: u64) -> bool {
     world.resource::<Heard<WorldSaved>>().0.iter().any(|saved| saved.request == round)
 }
 
-/// How often the chunk of all places was saved changed.
+/// The version of the chunk that contains all the places.
 fn version(app: &mut App, dimension: Entity) -> u64 {
     let asker = app.world_mut().spawn_empty().id();
     let version = |world: &World| {
@@ -142,7 +142,7 @@ fn version(app: &mut App, dimension: Entity) -> u64 {
     version(app.world()).unwrap()
 }
 
-/// Runs only in the process that the tests below start; by itself it does nothing.
+/// Runs only in the process that the tests below start. On its own it does nothing.
 #[test]
 fn process_of_a_game() {
     let Some(disk) = Disk::here() else { return };
@@ -162,7 +162,7 @@ fn process_of_a_game() {
         assert!(first.contains(disk.text()) && first.contains(&disk.path().display().to_string()), "{first}");
         assert!(failed.iter().all(|failed| failed.requests.is_empty()), "nobody is told that it will not be saved");
         assert!(!is_saved(app.world(), failing));
-        // The world goes on.
+        // The world continues.
         let stone = id_of(app.world(), "terrane:stone");
         assert_eq!(block_at(app.world_mut(), dimension, place(failing)), Some(stone));
         disk.fails(false);
@@ -193,7 +193,7 @@ fn a_game_on_a_disk_with_errors_goes_on_and_saves_when_they_end() {
     on_faulty_disk("process_of_a_game", UNSYNCED);
 }
 
-/// Runs only in the process that the test below starts; by itself it does nothing.
+/// Runs only in the process that the test below starts. On its own it does nothing.
 #[test]
 fn process_of_a_game_that_loses_its_disk() {
     let Some(disk) = Disk::here() else { return };
@@ -202,14 +202,14 @@ fn process_of_a_game_that_loses_its_disk() {
     let camera = viewer(&mut app, dimension, far.x as f32, 0.0, 1);
     update_until(&mut app, "the ground far away is there", |world| block_at(world, dimension, far).is_some());
     app.world_mut().despawn(camera);
-    // All is in tables now, and has to be read from the disk.
+    // Everything is in tables now, and must be read from the disk.
     let (mut app, dimension) = reopen(app, || open(&disk.path()));
     listen::<PlayerLoggedIn>(&mut app);
     listen::<LogInRefused>(&mut app);
     disk.fails(true);
     edit_and_ask_to_save(&mut app, dimension, 1);
     viewer(&mut app, dimension, far.x as f32, 0.0, 1);
-    // A save is tried each second.
+    // A save is attempted each second.
     update_until(&mut app, "it was tried and failed for seconds", |world| {
         world.resource::<Heard<SaveFailed>>().0.len() >= 5
     });
@@ -238,7 +238,7 @@ fn batch(round: u32, bytes: usize) -> WriteBatch {
     let mut batch = WriteBatch::default();
     let mut state = u64::from(round);
     for family in Family::ALL {
-        // It must not compress.
+        // Must not be compressible.
         let noise = (0..bytes).map(|_| {
             state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
             (state >> 56) as u8
@@ -248,7 +248,7 @@ fn batch(round: u32, bytes: usize) -> WriteBatch {
     batch
 }
 
-/// Every value of a round, in every family, is there and whole.
+/// Returns `true` if every value of a round is present and intact in every family.
 fn has(store: &RocksStore, round: u32, bytes: usize) -> bool {
     let stored = |change: bevy_terrane::storage::Entry| {
         let value = store.get(change.family, &change.key).unwrap();
@@ -260,7 +260,7 @@ fn has(store: &RocksStore, round: u32, bytes: usize) -> bool {
     stored[0]
 }
 
-/// Writes until it fails, reads meanwhile, and writes again when the disk works again.
+/// Writes until a write fails, reads in the meantime, and writes again when the disk works again.
 fn fail_and_recover(bytes: usize, tries: u32, times: u32) {
     let Some(disk) = Disk::here() else { return };
     let store = RocksStore::open(&disk.path(), true).unwrap();
@@ -280,7 +280,7 @@ fn fail_and_recover(bytes: usize, tries: u32, times: u32) {
                 Err(error) => errors.push(error),
             }
             round += 1;
-            // Whatever was written before can be read at any time.
+            // All earlier writes can be read at any time.
             assert!(has(&store, written[written.len() - 1], bytes) && has(&store, 0, bytes));
             if errors.len() >= 20 {
                 break;
@@ -305,17 +305,17 @@ fn fail_and_recover(bytes: usize, tries: u32, times: u32) {
     drop(store);
     let store = RocksStore::open(&disk.path(), false).unwrap();
     assert!(written.iter().all(|round| has(&store, *round, bytes)));
-    // Whether a write that failed is there nobody knows, but it is never there by half.
+    // A failed write may or may not be present, but never in part.
     (0..round).for_each(|round| _ = has(&store, round, bytes));
 }
 
-/// Runs only in the process that the tests below start; by itself it does nothing.
+/// Runs only in the process that the tests below start. On its own it does nothing.
 #[test]
 fn process_that_writes() {
     fail_and_recover(3_000, 40, 3);
 }
 
-/// As the one above, but with enough that tables are written beside it.
+/// As above, but with enough data that tables are written at the same time.
 #[test]
 fn process_that_writes_much() {
     fail_and_recover(400_000, 800, 1);
@@ -346,8 +346,8 @@ fn order_of(calls: &[String], number: usize) -> Vec<String> {
         .collect()
 }
 
-/// Calls begin to fail one after the other, and end to fail one after the other; then everything works again, and all that
-/// was acknowledged is there.
+/// Calls start to fail one after the other, and stop failing one after the other. Then everything works again, and all
+/// acknowledged writes are present.
 fn fail_in_order(disk: &Disk, number: usize) {
     const BYTES: usize = 3_000;
     let (path, order) = (disk.path().join(format!("{number:02}")), order_of(&disk.calls, number));
@@ -356,7 +356,7 @@ fn fail_in_order(disk: &Disk, number: usize) {
     let store = RocksStore::open(&path, true).unwrap();
     (0..3).for_each(|round| write(&store, round).unwrap());
     drop(store);
-    // What was written is in tables now, and has to be read from the disk.
+    // The written data is in tables now, and must be read from the disk.
     let store = RocksStore::open(&path, false).unwrap();
     let (mut written, mut round) = (vec![0, 1, 2], 3);
     let mut use_it = |steps| {
@@ -365,7 +365,7 @@ fn fail_in_order(disk: &Disk, number: usize) {
                 written.push(round);
             }
             round += 1;
-            // It may fail. What it gives is right.
+            // It may fail, but must not return wrong data.
             _ = store.get(Family::Chunks, &(round % 3).to_be_bytes());
             thread::sleep(Duration::from_millis(50));
         }
@@ -380,7 +380,7 @@ fn fail_in_order(disk: &Disk, number: usize) {
         disk.fails_at(call, &path, false);
     }
     let patience = Instant::now() + Duration::from_secs(20);
-    // Those who read need no one who writes.
+    // Reading recovers without writes.
     while let Err(error) = store.get(Family::Chunks, &0_u32.to_be_bytes()) {
         assert!(Instant::now() < patience, "after {order:?} it cannot be read again: {error}");
         thread::sleep(Duration::from_millis(50));
@@ -397,7 +397,7 @@ fn fail_in_order(disk: &Disk, number: usize) {
     (0..round).for_each(|round| _ = has(&store, round, BYTES));
 }
 
-/// Runs only in the process that the test below starts; by itself it does nothing.
+/// Runs only in the process that the test below starts. On its own it does nothing.
 #[test]
 fn process_that_fails_in_every_order() {
     let Some(disk) = Disk::here() else { return };

@@ -1,4 +1,4 @@
-//! A column that a system fetches within its tick, while something else happens to it.
+//! A column that a system fetches during its tick, while other events affect it.
 
 use crate::disk::Disk;
 use crate::support::*;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// In the section of the column of `HERE`, which a viewer without a radius does not load.
+/// In the same section as the column of `HERE`. A viewer without a radius does not load it.
 const BESIDE: BlockPos = BlockPos::new(16 * 3, 9, 0);
 const DUG: BlockPos = BlockPos::new(16 * 3 + 2, 9, 0);
 
@@ -18,7 +18,7 @@ fn plugin(disk: &Disk) -> TerranePlugin {
     disk.plugin().with_autosave_period(Duration::from_secs(3_600))
 }
 
-/// A region whose column beside that of the viewer was saved with an entity in it, and is unloaded.
+/// A region with a column beside the viewer's, saved with an entity in it and unloaded.
 fn with_ann_beside(plugin: TerranePlugin) -> (App, Entity) {
     with_ann_beside_and(plugin, |_| {})
 }
@@ -42,14 +42,14 @@ fn with_ann_beside_and(plugin: TerranePlugin, more: impl FnOnce(&mut App)) -> (A
     update_until(&mut app, "she is saved", |world| !world.resource::<Heard<WorldSaved>>().0.is_empty());
     app.world_mut().despawn(camera);
     update_until(&mut app, "she is unloaded", |world| block_at(world, dimension, BESIDE).is_none());
-    // What was given up is durable: it is read from the store.
+    // The evicted column is durable: it is read from the store.
     app.world_mut().write_message(SaveWorld { request: 1 });
     update_until(&mut app, "it is saved", |world| world.resource::<Heard<WorldSaved>>().0.len() > 1);
     assert_eq!(walkers(app.world_mut()).len(), 0);
     (app, dimension)
 }
 
-/// Fetches the column and changes it.
+/// Fetches and changes the column.
 fn fetch(region: &mut World, block: BlockId) {
     let mut blocks = region.resource_mut::<RegionColumns>();
     assert!(!blocks.contains(BESIDE.column()));
@@ -85,7 +85,7 @@ fn what_is_on_order_and_fetched_at_the_same_time_comes_once_with_the_newest_bloc
             }
         });
         update(&mut app, 20);
-        // It is ordered with the first update, and delivered four later.
+        // It is ordered in the first update, and delivered four updates later.
         assert_eq!(has_run.try_recv().is_ok(), passes < 4, "{passes}");
         assert!(is_ann_there_once(&mut app, dimension), "{passes}");
         let dug = if passes < 4 { stone } else { BlockId::AIR };
@@ -105,7 +105,7 @@ fn new_ground_that_is_on_order_and_fetched_at_the_same_time_keeps_what_was_made_
     in_region(&mut app, dimension, HERE, move |region| fetch(region, stone));
     update(&mut app, 20);
     assert_eq!(block_at(app.world_mut(), dimension, DUG), Some(stone));
-    // Also in the store.
+    // The store has it too.
     app.world_mut().despawn(camera);
     update(&mut app, 200);
     assert_eq!(block_at(app.world_mut(), dimension, DUG), None);
@@ -167,7 +167,7 @@ fn what_cannot_be_read_of_a_fetched_column_is_tried_again() {
         fetch(region, stone);
         bad.set_unreadable(true);
     });
-    // The order of the viewer may have been read before.
+    // The viewer's order may have been read earlier.
     update(&mut app, 10);
     assert_eq!(block_at(app.world_mut(), dimension, DUG), Some(stone), "it has its blocks");
     disk.set_unreadable(false);
@@ -262,7 +262,7 @@ fn a_dimension_that_closes_waits_for_the_commit_that_has_all_of_it_however_often
     update_until(&mut app, "both saves are answered", |world| answers(world) >= 4);
 }
 
-/// Notes when scheduled ticks come, on the dimension's clock.
+/// Records when scheduled ticks fire, on the dimension's clock.
 fn note_ticks(app: &mut App) -> std::sync::mpsc::Receiver<Duration> {
     let (sender, came) = channel();
     app.add_region_plugins(move |region| {
@@ -288,7 +288,7 @@ fn a_paused_region_takes_in_and_gives_up_scheduled_ticks_by_the_dimensions_clock
     update(&mut app, 2);
     order(&mut app, dimension, HERE.column(), RegionOrder::Pause);
     update(&mut app, 20);
-    // Given up without a tick: 40 are left, and its time stands still.
+    // Evicted without a tick: 40 ticks remain, and time stops for it.
     app.world_mut().despawn(camera);
     update(&mut app, 40);
     assert_eq!(block_at(app.world_mut(), dimension, BESIDE), None);

@@ -1,5 +1,5 @@
-//! Whatever bytes a decoder is given, it reads them or refuses them: it does not panic, and it takes no more memory than it
-//! says. Each decoder gets 2,000 inputs, and with `TERRANE_ROUNDS=10` ten times as many.
+//! Every decoder reads or refuses arbitrary bytes: it does not panic, and it stays within its memory limit. Each decoder gets
+//! 2,000 inputs, and with `TERRANE_ROUNDS=10` ten times as many.
 
 use crate::meter::peak_bytes;
 use crate::support::*;
@@ -27,7 +27,7 @@ use uuid::Uuid;
 
 const MEBIBYTE: usize = 1 << 20;
 
-/// Numbers that follow from the seed alone.
+/// Numbers that depend only on the seed.
 struct Chance(TestRunner);
 
 impl Chance {
@@ -46,11 +46,11 @@ impl Chance {
         (self.number() % limit.max(1) as u64) as usize
     }
 
-    /// Damages bytes in the ways that find most: single bits and bytes, lengths and counts at their edges, cuts,
-    /// repetitions, and parts of another input.
+    /// Damages bytes in the most effective ways: single bits and bytes, extreme lengths and counts, cuts, repetitions, and
+    /// parts of another input.
     fn damage(&mut self, bytes: &mut Vec<u8>, others: &[Vec<u8>]) {
         for _ in 0..1 + self.below(4) {
-            // Most of what matters is at the beginning.
+            // Most of the structure is at the beginning.
             let reach = if self.below(2) == 0 { bytes.len().min(64) } else { bytes.len() };
             let at = self.below(reach);
             match self.below(7) {
@@ -82,7 +82,7 @@ impl Chance {
     }
 }
 
-/// Gives the decoder damaged inputs.
+/// Passes damaged inputs to the decoder.
 fn fuzz(name: &str, limit: usize, seeds: &[Vec<u8>], mut decode: impl FnMut(&[u8])) {
     let mut chance = Chance::new(name);
     for seed in seeds {
@@ -220,7 +220,7 @@ fn opacity_of_any_bytes_is_read_or_refused() {
         tile.encode(&mut bytes);
         bytes
     };
-    // The runs that a tile may have at most, three times over.
+    // Three times the maximum number of runs in a tile.
     let limit = 3 * 16 * (1 << 24) + 16 * MEBIBYTE;
     fuzz("opacity", limit, &[tile(0), tile(-(1 << 40))], |bytes| {
         if let Ok(tile) = BatchOpacity::decode(bytes) {
@@ -231,7 +231,7 @@ fn opacity_of_any_bytes_is_read_or_refused() {
     });
 }
 
-/// A schematic with something of everything.
+/// A schematic with every kind of content.
 fn schematic(size: [u32; 3]) -> Schematic {
     let (blocks, ..) = blocks();
     let data = Compound(vec![("Items".to_owned(), Nbt::List(NbtKind::Int, vec![Nbt::Int(1), Nbt::Int(2)]))]);
@@ -258,7 +258,7 @@ fn schematics_of_any_bytes_are_read_or_refused_and_what_is_read_can_be_written()
         std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&packed[..]), &mut plain).unwrap();
         [packed, plain]
     });
-    // Reading takes half of it, reading what was written as much again.
+    // Reading takes half of it, and reading the written file as much again.
     fuzz("schematic", 24 * MEBIBYTE, seeds.as_flattened(), |bytes| {
         for salvage in [false, true] {
             let (schematic, report) =
@@ -294,20 +294,20 @@ fn a_batch_that_names_many_keys_takes_little_memory_when_an_index_is_made_anew()
     batch.write("kept", 1, *b"one").delete("gone");
     (0..200_000_u32).for_each(|number| _ = batch.delete(format!("{number:x}")));
     store.apply(&batch).unwrap();
-    // As a crash leaves it.
+    // As after a crash.
     std::fs::copy(&path, &crashed).unwrap();
     let peak = peak_bytes(|| {
         let store = ObjectStore::open_to_read(&crashed, "fuzz 1").unwrap();
         assert!(store.recovery().is_some());
         assert_eq!(store.with_prefix("").collect::<Vec<_>>(), [("kept", 1)]);
     });
-    // Each of them by itself would take a string.
+    // Each value on its own would take a string.
     assert!(peak < 200_000 * size_of::<String>(), "it took {peak} bytes");
 }
 
 const HERE: DimensionId = DimensionId(0);
 
-/// A world with something of everything that is stored.
+/// A world with every kind of stored data.
 fn stored_world() -> Arc<MemoryStore> {
     let store = Arc::new(MemoryStore::new());
     let world = WorldStore::from_store(store.clone()).unwrap();
@@ -351,7 +351,7 @@ fn stored_world() -> Arc<MemoryStore> {
     store
 }
 
-/// Reads all that a world may hold. What it says of it does not matter.
+/// Reads everything that a world may contain. The results do not matter.
 fn read_everything(store: &Arc<MemoryStore>) {
     let Ok(world) = WorldStore::from_store(Arc::new(store.snapshot())) else { return };
     let _ = world.registry_lists();
@@ -387,7 +387,7 @@ fn stored_values_of_any_bytes_are_read_or_refused() {
     for round in 0..rounds(2_000) {
         let (family, (key, value)) = &entries[chance.below(entries.len())];
         let mut damaged = value.clone();
-        // Behind the right checksum, half of the time.
+        // With a correct checksum in half of the cases.
         let sealed = envelope::open(value).map(|(version, payload)| (version, payload.to_vec()));
         match sealed {
             Ok((version, mut payload)) if chance.below(2) == 0 => {

@@ -1,4 +1,4 @@
-//! Ground is generated nearest first, as far and as fast as is asked for; what fails holds up nothing.
+//! Ground is generated nearest first, as far and as fast as requested. Failures hold up nothing.
 
 use crate::support::ground::{Watched, disc};
 use crate::support::*;
@@ -47,7 +47,7 @@ fn what_lies_between_the_radii_is_generated_and_stored_and_not_loaded() {
     let loaded: BTreeSet<_> = app.world().resource::<PublishedColumns>().iter().map(|(_, it)| it.pos()).collect();
     assert!(loaded.is_superset(&disc(HOME, 2)) && loaded.is_subset(&disc(HOME, 4)), "{loaded:?}");
 
-    // Both radii can be changed at any time. What was generated is loaded, not made again.
+    // Both radii can be changed at any time. Generated ground is then loaded, not generated again.
     let mut changed = app.world_mut().get_mut::<Viewer>(viewer).unwrap();
     (changed.radius, changed.generation_radius) = (5, 14);
     update(&mut app, 10);
@@ -88,7 +88,7 @@ fn a_crowd_that_moves_on_and_on_does_not_starve_a_lone_viewer() {
     let lone = ColumnPos::new(-10_000, 0);
     further_viewer(&mut app, dimension, -160_000.0, 0, 40);
     start(&mut app);
-    // What is left for it is further away than anything that the crowd wants.
+    // The remaining columns of this viewer are further away than those of the crowd.
     update(&mut app, 60);
     watched.take_calls();
     let crowd: Vec<_> = (0..20).map(|_| viewer(&mut app, dimension, 0.0, 0.0, 4)).collect();
@@ -131,7 +131,7 @@ fn work_ahead_of_a_viewer_that_moves_counts_as_nearer() {
         start(&mut app);
         let mut ahead = 0_i64;
         for step in 0..100 {
-            // Two columns a second.
+            // Two columns per second.
             let x = step as f32 * 1.6;
             move_viewer(&mut app, walker, x, 0.0);
             app.update();
@@ -218,7 +218,7 @@ fn after_a_leap_the_first_columns_are_near_the_new_place() {
 #[test]
 fn a_column_that_fails_is_tried_again_set_aside_and_tried_on_demand() {
     let watched = Watched::default();
-    // An error and a panic where it is to be loaded, an error where it is only to be stored.
+    // An error and a panic where columns are loaded, and an error where they are only stored.
     let failing = [ColumnPos::new(0, 0), ColumnPos::new(1, 1), ColumnPos::new(6, 0)];
     watched.fail(&failing);
     let settings = DimensionGeneration { attempts: 3, ..default() };
@@ -228,7 +228,7 @@ fn a_column_that_fails_is_tried_again_set_aside_and_tried_on_demand() {
     further_viewer(&mut app, dimension, 8.0, 3, 8);
     start(&mut app);
     update(&mut app, 15);
-    // The others did not wait.
+    // The other columns did not wait.
     let others = disc(HOME, 3).into_iter().filter(|column| !failing.contains(column));
     let id = dimension_id(&app, dimension);
     others.for_each(|column| assert!(app.world().resource::<PublishedColumns>().column(id, column).is_some()));
@@ -248,7 +248,7 @@ fn a_column_that_fails_is_tried_again_set_aside_and_tried_on_demand() {
         assert_eq!(tries, [(1, false), (2, false), (3, true)], "{column}");
     }
 
-    // Nobody tries them before he is asked to.
+    // Failed columns are not tried again before a request.
     watched.fail(&failing[1..2]);
     watched.take_calls();
     update(&mut app, 200);
@@ -278,13 +278,13 @@ fn a_column_that_fails_for_a_viewer_and_for_a_pregeneration_is_generated_as_soon
     let viewer = further_viewer(&mut app, dimension, 8.0, 2, 9);
     app.world_mut().spawn(Pregeneration { dimension, area: ColumnArea::Disc { center: HOME, radius: 12 } });
     start(&mut app);
-    // Both have tried them, the pregeneration for the last time.
+    // Both have tried them, and the pre-generation has given up.
     update(&mut app, 200);
     watched.fail(&[]);
     update_until(&mut app, "all is generated", |world| is_generated(world, dimension));
     update_until(&mut app, "all is loaded", |world| world.resource::<WorldStatistics>().remaining == 0);
 
-    // What failed on the rim of a viewer that is gone is not in the way of a letter.
+    // Failed columns at the edge of a removed viewer's radius do not block a letter.
     let far = ColumnPos::new(100 + 9, 0);
     watched.fail(&[far]);
     move_viewer(&mut app, viewer, 16.0 * 100.0, 0.0);
@@ -319,10 +319,10 @@ fn a_generator_that_fails_everywhere_comes_to_rest_and_is_never_done() {
 /// Promise, worlds: `Pacing` keeps generation no faster than frames and ticks can bear.
 #[test]
 fn the_number_of_columns_in_flight_follows_the_settings_of_the_main_world() {
-    // Nothing is too slow.
+    // Nothing counts as too slow.
     let pacing = Pacing { frame_budget: Duration::MAX, tick_share: f64::INFINITY, ..default() };
     let mut app = game(TerranePlugin::in_memory().with_pacing(pacing));
-    // Something is in flight all the time.
+    // There is always a column in flight.
     let watched = Watched::default();
     watched.close_gate_after(0);
     let dimension = app.world_mut().spawn(watched.dimension("overworld")).id();
@@ -330,7 +330,7 @@ fn the_number_of_columns_in_flight_follows_the_settings_of_the_main_world() {
     start(&mut app);
     let limit = |world: &World| world.resource::<WorldStatistics>().in_flight_limit;
     update_until(&mut app, "it begins with the most", |world| limit(world) == 256);
-    // No frame is that short.
+    // Every frame exceeds this budget.
     let pacing = Pacing { least: 40, frame_budget: Duration::ZERO, ..default() };
     app.insert_resource(pacing);
     update_until(&mut app, "it falls", |world| limit(world) == 40);

@@ -1,4 +1,4 @@
-//! What is on its way into a region, or between two, when that halts: it waits, comes back, or is told of.
+//! Letters and entities on their way into a region, or between two, when that region halts: they wait, return, or are reported.
 
 use crate::disk::Disk;
 use crate::faults::*;
@@ -17,7 +17,7 @@ use uuid::Uuid;
 #[derive(Clone, Debug, PartialEq)]
 struct Note(u32);
 
-/// What regions read: received, or returned for a reason.
+/// Reports what regions read: notes that were received, or returned for a reason.
 #[derive(Resource, Clone)]
 struct Reader(Sender<(u32, Option<Undeliverable>)>);
 
@@ -148,7 +148,7 @@ fn what_a_coupled_region_passed_on_comes_back_to_it_or_waits() {
     }
 }
 
-/// Panics as an entity arrives.
+/// Panics when an entity arrives.
 fn refuse_arrivals(app: &mut App, armed: Arc<AtomicBool>) {
     app.add_region_plugins(move |region| {
         let armed = armed.clone();
@@ -184,7 +184,7 @@ fn letters_to_who_arrives_in_the_tick_that_panics_reach_it_after_the_restart() {
     });
     wait_halted(&mut app, 1);
     armed.store(false, Ordering::SeqCst);
-    // Nothing of it was saved, so it does not come back, and that is known.
+    // None of it was saved, so it does not return, and the game is told.
     in_region(&mut app, dimension, THERE, move |region| {
         region.resource_mut::<Post>().send(Address::Entity(unsaved), Note(2));
     });
@@ -223,7 +223,7 @@ fn the_ground_of_a_viewer_that_died_unsaved_is_let_go_and_that_of_a_saved_one_is
     }
 }
 
-/// Loads a column in each tick in which it is told to, and tells what it found there.
+/// Loads a column in each requested tick, and reports its contents.
 #[derive(Resource, Clone)]
 struct Loader {
     is_on: Arc<AtomicBool>,
@@ -274,7 +274,7 @@ fn a_column_of_a_halted_region_that_is_fetched_has_what_was_saved_though_it_is_n
     assert_eq!(heard::<RegionHalted>(&app).len(), 1);
 }
 
-/// Panics as an entity of the game is taken out of a region's world, or only as it moves to another one.
+/// Panics when an entity of the game is removed from a region's world, or only when it moves to another one.
 fn refuse_departures(app: &mut App, armed: Arc<AtomicBool>) {
     app.add_region_plugins(move |region| {
         let armed = armed.clone();
@@ -297,11 +297,11 @@ fn a_panic_of_an_observer_in_a_save_without_a_tick_stays_there_and_what_was_save
     order(&mut app, dimension, HERE.column(), RegionOrder::Pause);
     update_until(&mut app, "it is paused", |world| region_at(world, dimension, HERE.column()).unwrap().paused);
     let (sender, ran) = channel();
-    // Not to bob's own column, which would be held for it.
+    // Not to bob's own column, because the letter would keep it loaded.
     in_region(&mut app, dimension, BlockPos::new(16, 5, 0), move |_| sender.send(()).unwrap());
     run_for(&mut app, Duration::from_millis(100));
     armed.store(true, Ordering::SeqCst);
-    // Its ground is given up in a task without a tick.
+    // Its ground is evicted in a task without a tick.
     app.world_mut().despawn(here);
     update_until(&mut app, "it halted", |world| !world.resource::<Heard<RegionHalted>>().0.is_empty());
     assert_eq!(heard::<RegionHalted>(&app)[0].fault.reason, "nobody leaves");
@@ -333,7 +333,7 @@ fn a_panic_of_an_observer_in_a_split_loses_nothing() {
         two_regions_with(plugin().with_regionizer(parting_soon()), |app| refuse_departures(app, trap));
     bombs.set(false);
     listen::<RegionSplit>(&mut app);
-    // A viewer between them joins the two.
+    // A viewer between them merges the two.
     let east = BlockPos::new(16 * 40, 5, 0);
     move_viewer(&mut app, viewers[1], east.x as f32, 0.0);
     let bridge = viewer(&mut app, dimension, 16.0 * 20.0, 0.0, 19);
@@ -398,7 +398,7 @@ fn what_comes_back_to_a_region_that_is_gone_is_told_of() {
     in_region(&mut app, dimension, HERE, move |region| {
         region.resource_mut::<Post>().send(Address::Entity(nobody), Note(1));
     });
-    // What is answered later was sent later: the closure waits in the region by then, and runs in its last task.
+    // A later answer implies a later request: the closure waits in the region by then, and runs in its last task.
     save(&mut app);
     app.world_mut().despawn(dimension);
     update_until(&mut app, "it is closed", |world| !world.resource::<Heard<DimensionClosed>>().0.is_empty());
@@ -416,7 +416,7 @@ fn who_was_not_saved_and_walks_into_a_halted_region_goes_on_with_the_live_one() 
     let kept = Arc::new(Mutex::new(0));
     spawn_in_region(&mut app, dimension, THERE, walker("unsaved", 0.0));
     update_until(&mut app, "it is there", |world| is_at(world, "unsaved", THERE));
-    // Its ground stays held while the viewer comes near to the halted region, column by column.
+    // Its ground stays loaded while the viewer approaches the halted region, column by column.
     viewer(&mut app, dimension, THERE.x as f32, 0.0, 1);
     for column in (4..200).rev().step_by(3) {
         move_viewer(&mut app, walking, 16.0 * column as f32, 0.0);

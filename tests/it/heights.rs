@@ -1,4 +1,4 @@
-//! Sparse dimensions: of a column only what is near to viewers above and below is generated, stored and loaded.
+//! Sparse dimensions: only the part of a column near viewers above and below is generated, stored and loaded.
 
 use crate::support::*;
 use bevy_terrane::chunk::Chunk;
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 const TRILLION: i64 = 1_000_000_000_000;
 
-/// Layers of stone, air and dirt, each a chunk high. It counts how often each chunk was made.
+/// Layers of stone, air and dirt, each a chunk high. Counts how often each chunk was generated.
 #[derive(Clone, Default)]
 struct Strata(Arc<Mutex<BTreeMap<ChunkPos, u32>>>);
 
@@ -41,7 +41,7 @@ fn layer(y: i64) -> Option<&'static str> {
 }
 
 impl Strata {
-    /// The lowest and the highest chunk that was made of a column, and whether each was made once.
+    /// The lowest and the highest generated chunk of a column, and whether each was generated once.
     fn made(&self, column: ColumnPos) -> (i64, i64, bool) {
         let made = self.0.lock().unwrap();
         let of_column: Vec<_> = made.iter().filter(|(chunk, _)| chunk.column() == column).collect();
@@ -202,7 +202,7 @@ fn a_region_knows_what_of_its_columns_is_not_there_and_can_have_it_within_the_ti
         region.run_system_cached_with(look_up, (far, stone)).unwrap();
     });
     update(&mut app, 1);
-    // Nobody holds it, so it is let go of again.
+    // No viewer keeps it loaded, so it is evicted again.
     update(&mut app, 10);
     assert_eq!(seen(&app, dimension, far), None);
     lift(&mut app, camera, TRILLION);
@@ -235,7 +235,7 @@ fn a_part_that_is_on_order_and_fetched_at_the_same_time_keeps_what_was_made_of_i
         update(&mut app, 20);
         fetched += usize::from(has_fetched.try_recv().unwrap());
         assert_eq!(seen(&app, dimension, far), Some(stone), "{passes}");
-        // Also in the store.
+        // The store has it too.
         lift(&mut app, camera, here.y);
         update(&mut app, 20);
         app.world_mut().write_message(SaveWorld { request: 1 });
@@ -258,11 +258,11 @@ fn look_up(In((far, stone)): In<(BlockPos, BlockId)>, mut blocks: RegionBlocks) 
     assert!(blocks.contains(far));
     blocks.set_block(far, stone).unwrap();
     assert_eq!(blocks.block(far), Ok(stone));
-    // Not at a height that a dimension does not have.
+    // Outside the dimension's heights everything is air.
     assert_eq!(blocks.block(BlockPos::new(0, i64::MAX, 0)), Ok(BlockId::AIR));
 }
 
-/// The blocks whose scheduled ticks came.
+/// The blocks whose scheduled ticks fired.
 fn keep_block_ticks(app: &mut App) -> Arc<Mutex<Vec<BlockPos>>> {
     let ticked = Arc::<Mutex<Vec<BlockPos>>>::default();
     let kept = ticked.clone();
@@ -364,7 +364,7 @@ fn a_message_to_another_height_of_a_loaded_column_waits_for_that() {
     update(&mut app, 20);
     let found: BTreeMap<_, _> = found.try_iter().collect();
     assert_eq!(found, places.map(|place| (place, Ok(layer_at(&app, place.y)))).into());
-    // When nobody waits any more, it is let go of.
+    // When nothing waits for it any more, it is evicted.
     update(&mut app, 20);
     assert_eq!(seen(&app, dimension, places[0]), None);
 }
@@ -404,7 +404,7 @@ fn what_a_region_builds_where_it_loads_more_is_seen_by_a_main_world_that_looks_l
     start(&mut app);
     update_until(&mut app, "the ground is there", |world| block_at(world, dimension, here).is_some());
     let stone = id_of(app.world(), "terrane:stone");
-    // In the same section: one column that is not here, and another height of one that is.
+    // In the same section: a column that is not loaded, and another height of one that is.
     let places = [BlockPos::new(20, 40, 0), BlockPos::new(0, 400, 0)];
     for place in places {
         viewer_at(&mut app, dimension, place);
@@ -414,7 +414,7 @@ fn what_a_region_builds_where_it_loads_more_is_seen_by_a_main_world_that_looks_l
             blocks.set_block(place, stone).unwrap();
         });
     }
-    // Both the edit and what was on order come before the next frame.
+    // Both the edit and the columns on order arrive before the next frame.
     std::thread::sleep(Duration::from_millis(300));
     update_until(&mut app, "both are seen", |world| {
         places.iter().all(|place| block_at(world, dimension, *place) == Some(stone))
@@ -437,7 +437,7 @@ fn what_waits_for_a_block_outlasts_a_halt_of_its_region() {
     update_until(&mut app, "the region is known", |world| statistics(world).is_some());
     app.world_mut().write_message(SaveWorld { request: 1 });
     update_until(&mut app, "it is saved", |world| !world.resource::<Heard<WorldSaved>>().0.is_empty());
-    // Of this the store hears only now: its chunk is on its way there when the region halts.
+    // The store learns of this only now: the chunk is on its way there when the region halts.
     let stone = id_of(app.world(), "terrane:stone");
     set(&mut app, dimension, block, stone);
     update_until(&mut app, "it is built", |world| block_at(world, dimension, block) == Some(stone));
@@ -450,7 +450,7 @@ fn what_waits_for_a_block_outlasts_a_halt_of_its_region() {
     assert_eq!(*ticked.lock().unwrap(), [block]);
 }
 
-/// What is built at random heights, while viewers jump up and down, the world is saved, the app ends or crashes.
+/// Building at random heights, while viewers jump up and down, the world is saved, and the app ends or crashes.
 #[test]
 fn whatever_is_built_at_any_height_is_there_again() {
     for seed in 0..rounds(3) {
@@ -476,7 +476,7 @@ fn shaft(seed: u64) {
             let y = anchors[random.below(5) as usize] + random.below(120) as i64;
             lift(&mut app, camera, y);
             app.world_mut().get_mut::<Position>(camera).unwrap().block.x = 16 * random.below(2) as i64;
-            // Often before the ground is there.
+            // Often before the ground is loaded.
             update(&mut app, random.below(12) as usize);
             for camera in cameras {
                 let at = app.world().get::<Position>(camera).unwrap().block;
@@ -490,7 +490,7 @@ fn shaft(seed: u64) {
                 app.update();
                 match seen(&app, dimension, block) {
                     Some(found) if found == to => drop(model.insert(block, to)),
-                    // It was let go of in the same moment, and the edit was refused or is on its way.
+                    // It was evicted at the same moment, and the edit was refused or is on its way.
                     _ => {
                         lift(&mut app, camera, block.y);
                         update(&mut app, 20);
@@ -520,7 +520,7 @@ fn a_dimension_that_was_boundless_has_no_holes_when_it_is_lower_and_one_that_gro
     for (run, heights) in heights.into_iter().enumerate() {
         let mut app = game(lockstep_on(&disk));
         let dimension = app.world_mut().spawn(Dimension::new("shaft", strata.clone()).with_height(heights)).id();
-        // At the third time where nobody ever was.
+        // The third run is at a new place.
         let x = if run < 2 { 0 } else { 160 };
         let camera = viewer_at(&mut app, dimension, here.offset(x, 0, 0));
         start(&mut app);
@@ -541,7 +541,7 @@ fn a_dimension_that_was_boundless_has_no_holes_when_it_is_lower_and_one_that_gro
 
 #[test]
 fn a_part_that_cannot_be_made_is_tried_again_and_nothing_else_waits_for_it() {
-    /// Fails above a height until it is told not to, and tells when it has.
+    /// Fails above a height until it is told not to, and reports when it has failed.
     #[derive(Clone)]
     struct Ceiling(Strata, Arc<AtomicBool>, Arc<AtomicBool>);
 

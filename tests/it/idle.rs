@@ -1,4 +1,4 @@
-//! Regions that do not tick for a while: paused, or so slow that nobody waits for the next tick.
+//! Regions that do not tick for a while because they are paused or very slow.
 
 use crate::support::gate::Gate;
 use crate::support::*;
@@ -36,7 +36,7 @@ fn times_loaded(app: &App, block: BlockPos) -> usize {
     changed.filter(|changed| changed.change == ColumnChange::Loaded).count()
 }
 
-/// Sends a closure there that tells when it runs.
+/// Sends a closure there that reports when it runs.
 fn send(app: &mut App, dimension: Entity, block: BlockPos) -> Receiver<()> {
     let (sender, receiver) = channel();
     in_region(app, dimension, block, move |_| sender.send(()).unwrap());
@@ -53,7 +53,7 @@ fn a_letter_to_ground_of_a_paused_dimension_loads_it_once_and_holds_it_until_the
     let letters = [NEARBY, FAR].map(|block| send(&mut app, dimension, block));
     update(&mut app, 100);
     assert_eq!([NEARBY, FAR].map(|block| times_loaded(&app, block)), [1, 1]);
-    // One more finds the ground as it is.
+    // Another letter finds the ground loaded already.
     let more = send(&mut app, dimension, FAR);
     update(&mut app, 30);
     assert_eq!(times_loaded(&app, FAR), 1);
@@ -93,7 +93,7 @@ fn a_region_of_a_very_slow_rate_is_saved_and_gives_up_columns_between_its_ticks(
     update_until(&mut app, "it is slow", |world| {
         region_at(world, dimension, HERE.column()).is_some_and(|region| region.tick_rate == Some(0.001))
     });
-    // What ticked has ended when that is answered.
+    // Running ticks have ended when this is answered.
     app.world_mut().write_message(SaveWorld { request: 0 });
     update_until(&mut app, "all is saved", |world| !world.resource::<Heard<WorldSaved>>().0.is_empty());
     let later = app.world().resource::<WorldStatistics>().clock + Duration::from_millis(500);

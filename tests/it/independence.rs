@@ -1,4 +1,4 @@
-//! No region waits for another one, or for a frame.
+//! No region waits for another region or for a frame.
 
 use crate::support::*;
 use bevy_terrane::prelude::*;
@@ -18,11 +18,11 @@ fn ticks(app: &App) -> Vec<u64> {
     app.world().resource::<WorldStatistics>().regions.iter().map(|region| region.ticks).collect()
 }
 
-/// Windows that are measured until one is as it should be: a machine that is busy with something else spoils some, a
-/// region that waits for another spoils all.
+/// The number of windows that are measured until one is good: other load on the machine spoils some windows, but a region that
+/// waits for another spoils all.
 const WINDOWS: usize = 4;
 
-/// Ticks a second of each region while the app is updated for `span`, with a frame every `frame`.
+/// The ticks per second of each region while the app is updated for `span`, with a frame every `frame`.
 fn rates(app: &mut App, span: Duration, frame: Duration) -> Vec<f64> {
     let (before, since) = (ticks(app), app.world().resource::<WorldStatistics>().clock);
     let end = Instant::now() + span;
@@ -39,7 +39,7 @@ fn is_steady(rate: &f64) -> bool {
     (19.0..21.5).contains(rate)
 }
 
-/// Measures windows until the regions' rates, slowest first, are good in one.
+/// Measures windows until the regions' rates, slowest first, are good in one of them.
 fn some_window(app: &mut App, frame: Duration, is_good: impl Fn(&[f64; 3]) -> bool) {
     let mut measured = Vec::new();
     for _ in 0..WINDOWS {

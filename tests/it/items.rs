@@ -1,5 +1,5 @@
-//! The classic: a player puts an item into a chest and walks into another region while the process is killed. Whatever is
-//! saved first, and whoever halts in between, the item is there once.
+//! The classic duplication bug: a player puts an item into a chest and walks into another region while the process is killed.
+//! Whichever region is saved first, and whichever halts in between, the item exists exactly once.
 
 use crate::disk::Disk;
 use crate::faults::THERE;
@@ -12,28 +12,28 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// What a player has with it. It has two items: one that it puts into a chest, and one that it lays beside it.
+/// The player's inventory. It has two items: one goes into a chest, the other on the ground beside it.
 #[derive(Component, Clone, Debug, PartialEq, Serialize, Deserialize, TypePath)]
 struct Inventory {
     coin: bool,
     apple: bool,
 }
 
-/// An item that lies about.
+/// An item on the ground.
 #[derive(Component, Clone, Debug, PartialEq, Serialize, Deserialize, TypePath)]
 struct Item;
 
-/// Whether the player plays.
+/// Whether the player is active.
 #[derive(Resource, Clone, Default)]
 struct Plays(Arc<AtomicBool>);
 
-/// The chest of each region, as a block that says whether something is in it.
+/// The chest of each region: a block that says whether it contains the item.
 fn chest(player: &Position) -> BlockPos {
     let BlockPos { x, y, z } = if player.block.x < 1_000 { HERE } else { THERE };
     BlockPos::new(x + 1, y, z)
 }
 
-/// In each tick the player does one thing and walks into the other region: it puts down what it has, or takes what it finds.
+/// In each tick the player puts down its items, or takes those that it finds, and walks into the other region.
 fn play(
     plays: Res<Plays>,
     types: Res<BlockTypes>,
@@ -89,7 +89,7 @@ fn world(plugin: TerranePlugin) -> (App, Entity, Plays) {
     (app, dimension, plays)
 }
 
-/// How often the coin and the apple are there, if the player is there.
+/// The numbers of coins and apples, if the player is there.
 fn count(world: &mut World, dimension: Entity) -> Option<(usize, usize)> {
     let player = world.query_filtered::<&Inventory, With<Mirror>>().single(world).ok()?.clone();
     let full = world.resource::<BlockTypes>().id("game:full_chest")?;
@@ -102,22 +102,22 @@ fn count(world: &mut World, dimension: Entity) -> Option<(usize, usize)> {
     Some((coins, usize::from(player.apple) + apples))
 }
 
-/// A new world with a player in it that has both items.
+/// Spawns a player with both items in a new world.
 fn begin(app: &mut App, dimension: Entity) {
     let player = (Inventory { coin: true, apple: true }, Viewer::new().with_radius(0));
     app.world_mut().commands().spawn_in_region(dimension, HERE, player);
     app.world_mut().flush();
 }
 
-/// What a disk holds at this moment is a whole world.
+/// Checks that the current contents of a disk are a complete world.
 fn check(disk: &Disk, when: &str) {
     let (mut app, dimension, _) = world(disk.plugin().with_tick_mode(TickMode::Lockstep));
     update(&mut app, 16);
     assert_eq!(count(app.world_mut(), dimension), Some((1, 1)), "{when}");
 }
 
-/// Plays in lockstep, with the turns of the regions and the commits at other moments for each seed. Now and then a region
-/// halts and is restarted from the store. Gives how many moments were looked at.
+/// Plays in lockstep, with a different timing of regions and commits for each seed. Sometimes a region halts and is restarted
+/// from the store. Returns the number of moments that were checked.
 fn play_on(seed: u64, halts: bool) -> u64 {
     let disk = Disk::default();
     let mut random = bevy_terrane::simulation::SplitMix64::new(seed);
@@ -185,16 +185,16 @@ mod killed {
     use super::*;
     use crate::support::process::{here, kill, process};
 
-    /// What the process writes when it has counted, with what it found.
+    /// The line that the process writes after counting the items.
     const FOUND: &str = "found";
 
     /// Runs only in the process that `a_player_that_walks_between_regions_is_killed_and_each_item_is_there_once` starts and
-    /// kills; by itself it does nothing.
+    /// kills. On its own it does nothing.
     #[test]
     fn process_that_plays() {
         let Some(path) = here() else { return };
         let is_new = !path.exists();
-        // Regions are saved often, and in turns: now the one that gives comes first, now the one that receives.
+        // Regions are saved often, in varying order: sometimes the sending region is first, sometimes the receiving one.
         let plugin = TerranePlugin::at(&path).with_autosave_period(Duration::from_millis(40));
         let (mut app, dimension, plays) =
             world(plugin.with_ticks_per_second(200.0).with_save_durability(SaveDurability::AtShutdown));
@@ -206,7 +206,7 @@ mod killed {
             app.world_mut().write_message(SaveWorld { request: 0 });
             update_until(&mut app, "it is saved", |world| !world.resource::<Heard<WorldSaved>>().0.is_empty());
         }
-        // Whoever may come twice has come by then.
+        // Any duplicate has arrived by then.
         let ticks = app.world().resource::<WorldStatistics>().ticks;
         update_until(&mut app, "all regions ticked", |world| world.resource::<WorldStatistics>().ticks > ticks + 10);
         let (coins, apples) = count(app.world_mut(), dimension).expect("the player is there");

@@ -1,4 +1,4 @@
-//! In lockstep a run can be repeated, bit for bit.
+//! In lockstep a run is reproducible, bit for bit.
 
 use crate::support::*;
 use bevy_terrane::chunk::format::encode;
@@ -7,7 +7,7 @@ use bevy_terrane::region::RegionizerConfig;
 use bevy_terrane::view::{RegionMerged, RegionSplit};
 use std::time::Duration;
 
-/// Hills that take their time, never the same.
+/// Hills that take a different time to generate in every run.
 struct Sleepy(Hills);
 
 impl Generator for Sleepy {
@@ -34,7 +34,7 @@ fn dig(mut blocks: RegionBlocks, mut random: ResMut<RegionRandom>, mut walkers: 
     }
 }
 
-/// Grass dies here and there, wherever the region's random numbers say.
+/// Grass dies at random places.
 fn wither(mut blocks: RegionBlocks, mut random: ResMut<RegionRandom>, types: Res<BlockTypes>) {
     let dirt = types.id("terrane:dirt").expect("a basic block");
     let count = blocks.columns().len() as u32;
@@ -47,7 +47,7 @@ fn wither(mut blocks: RegionBlocks, mut random: ResMut<RegionRandom>, types: Res
     }
 }
 
-/// Everything that can be seen after 500 updates, as text and bytes.
+/// The whole observable state after 500 updates, as text and bytes.
 fn run(region_threads: usize) -> (String, Vec<u8>) {
     let config = RegionizerConfig { recalculation_section_count: 8, max_dead_section_percent: 0.1, ..default() };
     let plugin = lockstep()
@@ -129,7 +129,7 @@ fn each_update_ticks_each_region_once() {
     start(&mut app);
     update(&mut app, 41);
     let ticks = |app: &App| app.world().resource::<WorldStatistics>().ticks;
-    // Statistics come every fifth update.
+    // Statistics arrive every fifth update.
     let before = ticks(&app);
     update(&mut app, 50);
     assert_eq!(ticks(&app) - before, 100);

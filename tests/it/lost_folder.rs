@@ -1,5 +1,5 @@
-//! A world's folder that is moved or deleted while the world is open, or that another one takes the place of; and a process
-//! that has no file handles left.
+//! A world's folder that is moved, deleted or replaced by another one while the world is open; and a process without free
+//! file handles.
 
 #![cfg(all(unix, feature = "rocksdb"))]
 
@@ -43,7 +43,7 @@ fn is_saved(world: &World, round: u64) -> bool {
     world.resource::<Heard<WorldSaved>>().0.iter().any(|saved| saved.request == round)
 }
 
-/// Waits for so many failed saves, each of which says that the folder is lost.
+/// Waits for this many failed saves, each of which reports the lost folder.
 fn expect_lost(app: &mut App, path: &Path, times: usize) {
     let before = heard::<SaveFailed>(app).len();
     update_until(app, "saving fails", |world| world.resource::<Heard<SaveFailed>>().0.len() >= before + times);
@@ -88,7 +88,7 @@ fn a_deleted_folder_is_told_by_every_save_and_nothing_of_it_comes_back() {
     ask_to_save(&mut app, 0);
     update_until(&mut app, "the first save", |world| is_saved(world, 0));
     fs::remove_dir_all(&path).unwrap();
-    // Also if nothing has changed since.
+    // Even if nothing has changed since.
     ask_to_save(&mut app, 1);
     expect_lost(&mut app, &path, 2);
     edit(&mut app, dimension, 1);
@@ -119,7 +119,7 @@ fn a_folder_that_took_the_place_of_the_world_is_left_alone() {
     drop(app);
     fs::rename(&path, &other).unwrap();
     assert!(files(&other) == before, "the other world is as it was");
-    // The first one is whole.
+    // The first folder is intact.
     drop(open(&away));
 }
 
@@ -129,7 +129,7 @@ fn batch(round: u32) -> WriteBatch {
     batch
 }
 
-/// Runs only in the process that the test below starts; by itself it does nothing.
+/// Runs only in the process that the test below starts. On its own it does nothing.
 #[test]
 fn process_without_file_handles() {
     let Some(path) = here() else { return };
@@ -151,7 +151,7 @@ fn process_without_file_handles() {
         }
     };
     take_all(&mut held);
-    // Its files are open; a compaction needs new ones, and so does all that follows.
+    // Its files are open. A compaction needs new ones, and so do all further operations.
     assert!(store.compact(Family::Chunks).is_err());
     let end = Instant::now() + Duration::from_secs(4);
     let mut errors = Vec::new();
@@ -159,7 +159,7 @@ fn process_without_file_handles() {
         errors.extend(write(&mut written).err());
         let pause = Instant::now() + Duration::from_millis(50);
         while Instant::now() < pause {
-            // Also what the store gives back when it closes what has failed.
+            // Includes the handles that the store frees when it closes after the failure.
             take_all(&mut held);
         }
     }
@@ -167,7 +167,7 @@ fn process_without_file_handles() {
     assert!(errors.iter().any(is_of_handles), "{errors:?}");
     drop(held);
     let patience = Instant::now() + Duration::from_secs(20);
-    // Those who read need no one who writes.
+    // Reading recovers without writes.
     while let Err(error) = store.get(Family::Chunks, &0_u32.to_be_bytes()) {
         assert!(Instant::now() < patience, "it cannot be read again: {error}");
         std::thread::sleep(Duration::from_millis(50));

@@ -1,4 +1,4 @@
-//! Integration tests, through the public API: one binary, a module a behaviour.
+//! Integration tests through the public API: one binary, with one module per behaviour.
 
 mod architecture;
 mod arenas;

@@ -1,5 +1,5 @@
-//! Memory comes back: what a burst of regions and viewers took is given back when they are gone, and what a viewer keeps
-//! loaded is what its radius says.
+//! Memory is freed: the memory of a burst of regions and viewers is returned when they are gone, and a viewer keeps only
+//! the columns within its radius loaded.
 
 use crate::meter::live_bytes;
 use crate::support::ground::disc;
@@ -12,9 +12,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Regions at the height of a burst, beside the one that stays.
+/// The number of regions at the peak of a burst, besides the one that stays.
 const REGIONS: usize = 150;
-/// Columns from one of them to the next: with one viewer halfway they merge.
+/// The distance between two of them in columns. With one viewer halfway they merge.
 const SPACING: i64 = 32;
 
 fn columns(app: &App) -> BTreeSet<ColumnPos> {
@@ -29,7 +29,7 @@ fn middle(column: ColumnPos) -> (f32, f32) {
 #[test]
 fn a_viewer_loads_what_lies_within_its_radius_and_keeps_two_columns_more() {
     for radius in [0, 1, 3, 5] {
-        // A larger disc takes along some of what it keeps.
+        // A larger disc includes some columns that are only kept loaded.
         let is_exact = radius < 4;
         for start_at in [ColumnPos::new(0, 0), ColumnPos::new(2, 1)] {
             let mut app = game(lockstep());
@@ -71,7 +71,7 @@ fn a_viewer_loads_what_lies_within_its_radius_and_keeps_two_columns_more() {
     }
 }
 
-/// Waits until there are so many regions, all with a world that has ticked.
+/// Waits until there are this many regions, each with a world that has ticked.
 fn until_regions(app: &mut App, count: usize) {
     let patience = Patience { limit: Duration::from_secs(120), ..Patience::default() };
     update_until_within(app, patience, &format!("{count} regions tick"), |world| {
@@ -80,7 +80,7 @@ fn until_regions(app: &mut App, count: usize) {
     });
 }
 
-/// Viewers in a row along x, so far from each other, the first one so far from the origin.
+/// Viewers in a row along x, starting at `first`.
 fn row(app: &mut App, dimension: Entity, first: i64, count: usize) -> Vec<Entity> {
     let place = |number: usize| middle(ColumnPos::new(first + SPACING * number as i64, 4));
     let places: Vec<_> = (0..count).map(place).collect();
@@ -93,7 +93,7 @@ fn despawn(app: &mut App, viewers: Vec<Entity>) {
     }
 }
 
-/// Regions come, merge into one, part again and go.
+/// Regions appear, merge into one, split again and disappear.
 fn burst(app: &mut App, dimension: Entity, mut at_the_height: impl FnMut(&mut App)) {
     const FIRST: i64 = 1_000;
     let viewers = row(app, dimension, FIRST, REGIONS);
@@ -121,11 +121,10 @@ fn world(plugin: TerranePlugin) -> (App, Entity) {
     (app, dimension)
 }
 
-/// Bytes that the process holds while the world stands still, after each of some bursts; first before all, and at the
-/// height of the first.
+/// The bytes that the process holds: in the idle world before the bursts, at the highest peak, and after each of three bursts.
 fn held_by_bursts(plugin: impl Fn(&Arc<MemoryStore>) -> TerranePlugin) -> [usize; 5] {
     let disk = Arc::<MemoryStore>::default();
-    // The ground and those who live there are stored before anything is counted.
+    // The ground and its entities are stored before the first measurement.
     let (mut app, dimension) = world(plugin(&disk));
     burst(&mut app, dimension, |app| {
         for number in 0..REGIONS {
@@ -146,7 +145,7 @@ fn held_by_bursts(plugin: impl Fn(&Arc<MemoryStore>) -> TerranePlugin) -> [usize
     [before, height, after[0], after[1], after[2]]
 }
 
-/// Fails if a burst of regions leaves more behind than a sixteenth of what it took, or another one more than the first.
+/// Fails if the first burst of regions leaves behind more than a sixteenth of its memory, or later bursts more than 1/64.
 fn assert_that_memory_comes_back(plugin: impl Fn(&Arc<MemoryStore>) -> TerranePlugin) {
     let held = held_by_bursts(plugin);
     println!("live bytes before, at the height, after three bursts: {held:?}");
@@ -157,7 +156,7 @@ fn assert_that_memory_comes_back(plugin: impl Fn(&Arc<MemoryStore>) -> TerranePl
     assert!(third.saturating_sub(first) <= taken / 64, "each burst leaves something behind: {held:?}");
 }
 
-/// Runs a test of this file as a process of its own, where nothing else is counted.
+/// Runs a test of this file in a separate process, where nothing else is counted.
 fn alone(test: &str, run: impl FnOnce()) {
     if here().is_some() {
         return run();
@@ -169,7 +168,7 @@ fn alone(test: &str, run: impl FnOnce()) {
     assert!(process.wait().unwrap().success(), "{}", said.join("\n"));
 }
 
-/// Bytes of the process that are in memory.
+/// The resident memory of the process in bytes.
 #[cfg(target_os = "linux")]
 fn resident_bytes() -> usize {
     let counts = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap();

@@ -1,10 +1,10 @@
-//! What a piece of code takes from memory: on its own thread, or the whole process.
+//! Measures the memory use of code, on its own thread or in the whole process.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicIsize, Ordering};
 
-/// The system's allocator, and a count of what each thread has taken more than it gave back, and of what the process holds.
+/// The system's allocator, with counts of the net allocation of each thread and of the whole process.
 struct Meter;
 
 #[global_allocator]
@@ -19,45 +19,45 @@ thread_local! {
 
 fn count(bytes: isize) {
     LIVE.fetch_add(bytes, Ordering::Relaxed);
-    // Neither needs memory or has anything to drop, so they are there as long as their thread allocates.
+    // Neither allocates or needs to be dropped, so they exist as long as their thread allocates.
     let held = HELD.get() + bytes;
     HELD.set(held);
     PEAK.set(PEAK.get().max(held));
 }
 
-// SAFETY: Every call is passed on to the system's allocator as it is, and its answer passed back.
+// SAFETY: Every call is forwarded to the system's allocator unchanged, and its result returned.
 unsafe impl GlobalAlloc for Meter {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
-        // SAFETY: The caller promises what the system's allocator asks for.
+        // SAFETY: The caller upholds the contract of the system's allocator.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
-        // SAFETY: The caller promises what the system's allocator asks for.
+        // SAFETY: The caller upholds the contract of the system's allocator.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         count(-(layout.size() as isize));
-        // SAFETY: The caller promises what the system's allocator asks for.
+        // SAFETY: The caller upholds the contract of the system's allocator.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(size as isize - layout.size() as isize);
-        // SAFETY: The caller promises what the system's allocator asks for.
+        // SAFETY: The caller upholds the contract of the system's allocator.
         unsafe { System.realloc(pointer, layout, size) }
     }
 }
 
-/// How many bytes the process holds. It says something of a test only in a process of its own.
+/// The number of bytes that the process holds. Meaningful only in a test that runs in a separate process.
 pub fn live_bytes() -> usize {
     usize::try_from(LIVE.load(Ordering::Relaxed)).unwrap_or_default()
 }
 
-/// Runs it, and tells how many bytes this thread had taken at the most beyond those that it had before.
+/// Runs the closure and returns the peak of the bytes that this thread allocated beyond its earlier ones.
 pub fn peak_bytes(run: impl FnOnce()) -> usize {
     let before = HELD.get();
     PEAK.set(before);

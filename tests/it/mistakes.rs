@@ -1,4 +1,4 @@
-//! Mistakes that are easily made speak: one clear message each, and not one each frame.
+//! Common mistakes are reported with one clear message each, and not once per frame.
 
 use crate::support::process::{output, program};
 use crate::support::*;
@@ -8,7 +8,7 @@ use bevy_terrane::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-/// Which mistake the process makes that [`log_of`] starts.
+/// The mistake made by the process that [`log_of`] starts.
 const MISTAKE: &str = "TERRANE_TEST_MISTAKE";
 
 const MISTAKES: [(&str, fn()); 9] = [
@@ -38,7 +38,7 @@ fn lines_with(mistake: &str, text: &str) -> Vec<String> {
     log_of(mistake).into_iter().filter(|line| line.contains(text)).collect()
 }
 
-/// Runs only in the processes that the tests below start; by itself it does nothing.
+/// Runs only in the processes that the tests below start. On its own it does nothing.
 #[test]
 fn process_that_makes_a_mistake() {
     let Ok(wanted) = std::env::var(MISTAKE) else { return };
@@ -127,7 +127,7 @@ fn a_generator_that_fails() {
     update(&mut app, THREE_SECONDS);
 }
 
-/// A generator that uses a block that nobody registered.
+/// A generator that uses an unregistered block.
 struct Nothing;
 
 impl Generator for Nothing {
@@ -140,7 +140,7 @@ impl Generator for Nothing {
     }
 }
 
-/// A game without a mistake, and what looks like one: mirrors of viewers, dimensions before the plugin.
+/// A game without a mistake, but with unusual features: mirrors of viewers, dimensions before the plugin.
 fn none() {
     let mut app = App::new();
     let dimension = flat(&mut app);
@@ -190,7 +190,7 @@ fn a_name_that_finds_nothing_is_told_with_the_nearest_one() {
 #[test]
 fn refused_edits_are_told_once_a_second_at_most() {
     let lines = lines_with("refused edits", "SetBlock");
-    // Each second, and the rest at the end.
+    // One line per second, and the rest at the end.
     assert!((1..=4).contains(&lines.len()), "{lines:?}");
     assert!(lines[0].contains("more edits were refused"), "{lines:?}");
 }
@@ -199,7 +199,7 @@ fn refused_edits_are_told_once_a_second_at_most() {
 #[test]
 fn a_generators_error_is_one_line_with_a_count() {
     let lines = lines_with("a generator that fails", "game:nothing");
-    // Each second, as long as further columns are tried for the first time, and the rest at the end.
+    // One line per second while further columns are tried for the first time, and the rest at the end.
     assert!((1..=4).contains(&lines.len()), "{lines:?}");
     assert!(lines[0].contains("more columns failed"), "{lines:?}");
 }
@@ -211,7 +211,7 @@ fn a_game_without_a_mistake_is_told_nothing() {
     assert_eq!(complaints.collect::<Vec<_>>(), [""; 0]);
 }
 
-/// What an app says as it panics in its first updates.
+/// The message of an app that panics in its first updates.
 fn panic_of(mut app: App) -> String {
     let payload = catch_unwind(AssertUnwindSafe(|| update(&mut app, 3))).expect_err("it panics");
     payload.downcast_ref::<String>().cloned().unwrap_or_default()
@@ -237,7 +237,7 @@ fn published_blocks_without_the_plugin_are_told() {
     assert!(reason.contains("TerranePlugin"), "{reason}");
 }
 
-/// Why the app does not begin.
+/// The error of an app that does not start.
 fn refusal(template: impl Fn(&mut SubApp) + Send + Sync + 'static) -> String {
     let mut app = game(lockstep());
     app.add_region_plugins(template);

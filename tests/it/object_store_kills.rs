@@ -1,5 +1,5 @@
-//! A process that writes to an object store is killed, again and again, on one file: whatever was acknowledged is there, and
-//! what was under way is there as a whole or not at all.
+//! A process that writes to an object store is killed repeatedly, always on the same file: acknowledged steps are present, and
+//! the interrupted step is present completely or not at all.
 
 use crate::support::process::{here, kill, program, start};
 use crate::support::rounds;
@@ -8,25 +8,25 @@ use bevy_terrane::simulation::SplitMix64;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
-/// The round, which says what the process does.
+/// The round, which determines the steps of the process.
 const ROUND: &str = "TERRANE_TEST_ROUND";
 const SIGNATURE: &str = "kills 1";
 
-/// What a store should hold.
+/// The expected contents of a store.
 type Model = BTreeMap<String, Object>;
 
-/// What is done with a store. It does not depend on what is in it.
+/// A change of a store. It does not depend on the contents.
 enum Step {
     Write(String, Object),
     Delete(String),
-    /// Of each key what it becomes; `None` if it is deleted.
+    /// The new object of each key; `None` deletes the key.
     ObjectBatch(BTreeMap<String, Option<Object>>),
     Sync,
     WriteIndex,
     Compact,
 }
 
-/// The steps of a round, always the same.
+/// The deterministic steps of a round.
 struct Steps(SplitMix64);
 
 impl Iterator for Steps {
@@ -54,13 +54,13 @@ impl Steps {
 
     fn key(&mut self) -> String {
         match self.0.below(12) {
-            // As long as can be.
+            // The maximum length.
             0 => "k".repeat(512),
             number => format!("chunk/{number}/blocks"),
         }
     }
 
-    /// Of up to six blocks; some can be compressed.
+    /// An object of up to six blocks. Some are compressible.
     fn object(&mut self) -> Object {
         let length = [0, 100, 4_000, 20_000][self.0.below(4) as usize];
         let length = length + self.0.below(500);
@@ -104,7 +104,7 @@ impl Step {
     }
 }
 
-/// Runs only in the process that `whatever_a_killed_process_was_told_is_written_is_there` starts and kills; by itself it does
+/// Runs only in the process that `whatever_a_killed_process_was_told_is_written_is_there` starts and kills. On its own it does
 /// nothing.
 #[test]
 fn process_that_writes_objects() {
@@ -124,7 +124,7 @@ fn process_that_writes_objects() {
     }
 }
 
-/// Lets a process write for a while; gives how many of its steps were acknowledged when it was killed.
+/// Lets a process write for a while, then kills it. Returns the number of acknowledged steps.
 fn kill_one(path: &Path, round: u64, random: &mut SplitMix64) -> usize {
     let mut command = program();
     command.env(ROUND, round.to_string());
@@ -139,7 +139,7 @@ fn kill_one(path: &Path, round: u64, random: &mut SplitMix64) -> usize {
     heard + lines.count()
 }
 
-/// What is in the file, which stays as it is.
+/// The contents of the file, which is left unchanged.
 fn contents(store: &ObjectStore) -> Model {
     let keys = store.with_prefix("").map(|(key, _)| key.to_owned());
     keys.map(|key| (key.clone(), store.read(&key).unwrap().unwrap())).collect()
@@ -163,7 +163,7 @@ fn whatever_a_killed_process_was_told_is_written_is_there() {
         let mut with_next = model.clone();
         steps.next().unwrap().imagine(&mut with_next);
 
-        // It stays as the process left it, for the next one to open.
+        // Opened for reading only, so that the next process opens the file as the killed one left it.
         let store = ObjectStore::open_to_read(&path, SIGNATURE).unwrap();
         let found = contents(&store);
         assert!(found == model || found == with_next, "round {round}, {count} steps: {:?}", store.recovery());

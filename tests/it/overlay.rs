@@ -1,4 +1,4 @@
-//! What is clicked in the overlay has its effect in the simulation.
+//! Clicks in the overlay take effect in the simulation.
 
 #![cfg(all(feature = "overlay", feature = "render"))]
 
@@ -24,7 +24,7 @@ use std::time::Duration;
 const THERE: BlockPos = BlockPos::new(16 * 100, 5, 0);
 const SCREEN: Rect = Rect { min: Pos2::ZERO, max: Pos2::new(1280.0, 720.0) };
 
-/// Every text that was drawn in the last frame, and where.
+/// Every text that was drawn in the last frame, with its place.
 #[derive(Resource, Default)]
 struct Seen(Vec<(String, Rect)>);
 
@@ -47,7 +47,7 @@ fn go_off(walkers: Query<&Walker>) {
     assert!(walkers.iter().all(|walker| walker.name != "bomb"), "a bomb went off");
 }
 
-/// A game with the overlay on a screen that nobody sees, a region here and one there.
+/// A game with the overlay on an off-screen target, and two regions.
 fn two_regions(plugin: TerranePlugin) -> (App, Entity) {
     let mut app = game(plugin);
     app.add_region_plugins(|region| {
@@ -117,13 +117,13 @@ fn press(place: Pos2, pressed: bool) -> Event {
     Event::PointerButton { pos: place, button: egui::PointerButton::Primary, pressed, modifiers: default() }
 }
 
-/// Where the table shows a region: its number stands at the left, and nothing else of the overlay is a number there.
+/// The row of a region in the table: its number is at the left, and nothing else in the overlay is a number there.
 fn row_of(app: &App, region: RegionId) -> Pos2 {
     let rows = places(app, &region.index().to_string());
     rows.iter().find(|place| place.left() < 60.0).expect("a row").center()
 }
 
-/// Clicks on the last of the texts that say this: those of the region's window are drawn after the others.
+/// Clicks on the last occurrence of the text, because those of the region's window are drawn last.
 fn click(app: &mut App, text: &str) {
     frame(app, Vec::new());
     let place = places(app, text).last().unwrap_or_else(|| panic!("{text} is not on the screen")).center();
@@ -134,11 +134,11 @@ fn click_at(app: &mut App, place: Pos2) {
     frame(app, vec![Event::PointerMoved(place)]);
     frame(app, vec![press(place, true)]);
     frame(app, vec![press(place, false)]);
-    // Hints go away when the pointer does.
+    // Hints disappear when the pointer leaves.
     frame(app, vec![Event::PointerMoved(Pos2::new(1_270.0, 710.0))]);
 }
 
-/// Drags the number that is shown as this text to the right.
+/// Drags the number with this text to the right.
 fn drag(app: &mut App, text: &str) {
     frame(app, Vec::new());
     let place = places(app, text).last().unwrap_or_else(|| panic!("{text} is not on the screen")).center();
@@ -215,7 +215,7 @@ fn a_region_is_selected_in_the_table_on_the_map_and_in_the_log() {
     click(&mut app, "log");
     click(&mut app, &format!("{} created", ids[0].1.index()));
     assert_eq!(selected(&app), Some(ids[0]));
-    // The two regions stand at both ends of the map.
+    // The two regions are at both ends of the map.
     let map = places(&app, "map")[0];
     frame(&mut app, vec![Event::PointerMoved(Pos2::new(300.0, map.bottom() + 60.0))]);
     let at = (0..60).map(|step| Pos2::new(580.0 - step as f32, map.bottom() + 75.0)).collect::<Vec<_>>();
@@ -342,7 +342,7 @@ fn generation_is_held_and_goes_on_and_what_failed_is_told_in_the_panel() {
     let mut statistics = app.world().resource::<WorldStatistics>().clone();
     let told = statistics.dimensions.iter_mut().find(|told| told.dimension == id).expect("it is open");
     (told.set_aside, told.failures) = (1, vec![failed].into());
-    // What the simulation itself says may come in between, four times a second.
+    // Messages of the simulation itself may appear in between, four times a second.
     let is_told = (0..20).any(|_| {
         app.insert_resource(statistics.clone());
         frame(&mut app, Vec::new());

@@ -1,4 +1,4 @@
-//! Players come with a log-in and go with a log-out, and are where they left, whatever happened in between.
+//! Players appear at log-in and disappear at log-out, always at the place where they left.
 
 use crate::disk::Disk;
 use crate::support::*;
@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 const SPAWN: BlockPos = BlockPos::new(8, 5, 8);
 
-/// A world in lockstep that nothing but players holds loaded, and that is saved on demand.
+/// A world in lockstep in which only players keep ground loaded, and which is saved on request.
 fn world(disk: &Disk) -> (App, Entity) {
     let plugin = disk.plugin().with_autosave_period(Duration::from_secs(3_600));
     let mut app = game(plugin.with_tick_mode(TickMode::Lockstep));
@@ -57,7 +57,7 @@ fn refused(app: &mut App, name: &str, first_place: Option<(Entity, BlockPos)>) -
     reason
 }
 
-/// The players that the main world sees, and where.
+/// The players in the main world, with their positions.
 fn seen(app: &mut App) -> Vec<(String, BlockPos)> {
     let mut players = app.world_mut().query_filtered::<(&Player, &Position), With<Mirror>>();
     let mut found: Vec<_> = players.iter(app.world()).map(|(it, at)| (it.name().to_owned(), at.block)).collect();
@@ -86,7 +86,7 @@ fn a_player_that_logs_out_is_gone_and_comes_back_where_it_left_with_what_it_had(
     assert!(first.is_new);
     assert_eq!((first.dimension, first.block), (dimension_id(&app, dimension), SPAWN));
     assert_eq!(seen(&mut app), [("Zoë".to_owned(), SPAWN)]);
-    // Through many columns, and its ground with it.
+    // Through many columns, taking its loaded ground along.
     walk_on(&mut app, first.id, 2.0);
     update(&mut app, 200);
     walk_on(&mut app, first.id, 0.0);
@@ -98,7 +98,7 @@ fn a_player_that_logs_out_is_gone_and_comes_back_where_it_left_with_what_it_had(
     update(&mut app, 60);
     assert_eq!(block_at(app.world_mut(), dimension, there), None, "it holds no ground any more");
 
-    // At once from what is pending, later from the store, and by another session.
+    // First from the pending save, later from the store, and in another session.
     for session in 0..3 {
         if session == 2 {
             drop(app);
@@ -129,7 +129,7 @@ fn after_a_crash_a_player_comes_back_where_it_was_saved_last() {
     walk_on(&mut app, first.id, 1.0);
     let crashed = disk.copy();
     let (mut app, dimension) = world(&crashed);
-    // Whoever comes to its place finds nobody there.
+    // The player's place is empty.
     viewer(&mut app, dimension, SPAWN.x as f32 + 30.0, 8.0, 3);
     update(&mut app, 30);
     assert!(seen(&mut app).is_empty());
@@ -154,7 +154,7 @@ fn a_name_is_in_the_world_once_and_the_answer_to_others_is_clear() {
 
     let bob = log_in(&mut app, "bob", place);
     assert_eq!(refused(&mut app, "bob", place), LogInError::AlreadyThere);
-    // Two at once: one of them comes.
+    // Two log-ins at once: one of them succeeds.
     for _ in 0..2 {
         send_in(&mut app, "eve", place);
     }
@@ -164,7 +164,7 @@ fn a_name_is_in_the_world_once_and_the_answer_to_others_is_clear() {
     assert_eq!(seen(&mut app).len(), 2);
     app.world_mut().resource_mut::<Heard<LogInRefused>>().0.clear();
 
-    // A name whose player died is a new one, whether the store knows of the death already or not.
+    // The name of a dead player starts anew, whether the death is stored already or not.
     for saves in [false, true] {
         let bob = heard::<PlayerLoggedIn>(&app).iter().rfind(|it| it.name == "bob").unwrap().id;
         save(&mut app);
@@ -198,7 +198,7 @@ fn a_player_whose_dimension_is_not_open_waits_for_it_in_the_store() {
 fn a_player_of_a_halted_region_logs_in_again_and_comes_when_that_is_restarted() {
     let disk = Disk::default();
     let (mut app, dimension) = world(&disk);
-    // Somebody else holds the ground.
+    // Another viewer keeps the ground loaded.
     viewer(&mut app, dimension, 8.0, 8.0, 1);
     let bob = log_in(&mut app, "bob", Some((dimension, SPAWN)));
     save(&mut app);
@@ -255,7 +255,7 @@ fn what_a_player_lays_down_as_it_logs_out_is_there_once_after_a_crash() {
     walk_on(&mut app, bob.id, 0.0);
     save(&mut app);
     disk.keep_copies();
-    // What it had is a component of it, and becomes an entity of its region.
+    // One of its components becomes an entity of its region.
     on_player(&mut app, bob.id, |mut player| {
         let place = *player.get::<Position>().unwrap();
         let had = player.take::<Walker>().unwrap();

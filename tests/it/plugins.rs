@@ -20,7 +20,7 @@ struct Drop;
 #[derive(Event)]
 struct Thunder;
 
-/// What the region's systems saw.
+/// The observations of the region's systems.
 #[derive(Resource, Clone, Default)]
 struct Log(Arc<Mutex<Seen>>);
 
@@ -34,7 +34,7 @@ struct Seen {
     child_moved: bool,
 }
 
-/// A plugin as another crate would write it: it knows nothing of regions.
+/// A plugin like one of another crate: it does not know regions.
 struct RainPlugin(Log);
 
 impl Plugin for RainPlugin {
@@ -119,7 +119,7 @@ fn a_clock_of_its_own_is_refused_with_a_hint() {
     assert_eq!(app.should_exit(), Some(AppExit::error()));
 }
 
-/// Names of systems, in the order in which they ran.
+/// Names of systems in execution order.
 #[derive(Resource, Clone, Default)]
 struct Order(Arc<Mutex<Vec<&'static str>>>);
 

@@ -1,4 +1,4 @@
-//! Areas are generated and stored without being loaded, and go on where they were.
+//! Areas are generated and stored without being loaded, and continue after an interruption.
 
 mod area;
 mod control;
@@ -17,13 +17,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Flat ground that counts how often each column is asked for, and fails where it is told to.
+/// Flat ground that counts the requests for each column, and fails on demand.
 #[derive(Clone, Default)]
 struct Counting {
     calls: Arc<Mutex<BTreeMap<ColumnPos, u32>>>,
     order: Arc<Mutex<Vec<ColumnPos>>>,
     bad: Arc<Mutex<BTreeSet<ColumnPos>>>,
-    /// So often a bad column fails before it comes after all.
+    /// The number of failures of a bad column before it succeeds.
     failures: Option<u32>,
     pace: Duration,
 }
@@ -68,14 +68,14 @@ fn disc(radius: u32) -> ColumnArea {
     ColumnArea::Disc { center: CENTER, radius }
 }
 
-/// Every column of an area, by its definition.
+/// Every column of an area, computed from its definition.
 fn columns(area: ColumnArea) -> BTreeSet<ColumnPos> {
     let (min, max) = area.bounds().expect("columns");
     let all = (min.z..=max.z).flat_map(|z| (min.x..=max.x).map(move |x| ColumnPos::new(x, z)));
     all.filter(|column| area.contains(*column)).collect()
 }
 
-/// A world in this store, or as it was left there.
+/// A world in this store, new or stored.
 fn app(plugin: TerranePlugin) -> App {
     let mut app = game(plugin);
     listen::<JobEnded>(&mut app);
@@ -116,14 +116,14 @@ fn wait_for(app: &mut App, job: Entity, state: JobState) {
     });
 }
 
-/// Updates until so many columns are done at least.
+/// Updates until at least this many columns are done.
 fn wait_for_done(app: &mut App, job: Entity, done: u64) {
     update_until(app, &format!("{done} are done"), |world| {
         world.get::<JobProgress>(job).is_some_and(|progress| progress.done >= done)
     });
 }
 
-/// Which columns the store says that it holds.
+/// The columns in the store.
 fn stored(store: &MemoryStore) -> BTreeSet<ColumnPos> {
     let world = WorldStore::from_store(Arc::new(store.snapshot())).unwrap();
     let mut columns = BTreeSet::new();
@@ -135,13 +135,13 @@ fn stored(store: &MemoryStore) -> BTreeSet<ColumnPos> {
     columns
 }
 
-/// The jobs that the store remembers.
+/// The number of remembered jobs in the store.
 fn remembered(store: &MemoryStore) -> usize {
     let world = WorldStore::from_store(Arc::new(store.snapshot())).unwrap();
     world.pregenerations(DimensionId(0)).unwrap().len()
 }
 
-/// The one job that there is, once there is one.
+/// The only job, once it exists.
 fn found_job(app: &mut App) -> Entity {
     let mut found = None;
     update_until(app, "the job is found", |world| {

@@ -36,7 +36,7 @@ fn it_generates_an_area_goes_on_and_refuses_what_cannot_be() {
     assert_eq!((&summary["done"], &summary["failed"], &summary["generated"]), (&113.into(), &0.into(), &113.into()));
     assert!(summary["stored_bytes"].as_u64().unwrap() > 10_000);
 
-    // A larger one around it has only the rest to do.
+    // A larger area around it only generates the rest.
     let larger = ["--shape", "square", "--radius", "6", "--center=-3,100"];
     let summary = run(&world, &[&larger, &hills[..]].concat()).unwrap();
     assert_eq!((&summary["done"], &summary["generated"]), (&169.into(), &56.into()));

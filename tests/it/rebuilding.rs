@@ -1,4 +1,4 @@
-//! What is stored of a dimension is searched for while everybody else goes on.
+//! The stored columns of a dimension are searched while everything else continues.
 
 use crate::disk::Disk;
 use crate::support::gate::Gate;
@@ -15,11 +15,11 @@ const LOST: &str = "lost";
 const SOUND: &str = "sound";
 const LOST_ID: DimensionId = DimensionId(0);
 
-/// A disk at whose gate whoever reads all of the first dimension waits.
+/// A disk with a gate at which full scans of the first dimension wait.
 struct SlowDisk {
     disk: Disk,
     gate: Gate,
-    /// Parts of it that were read.
+    /// The number of pages of the scan that were read.
     pages: Arc<AtomicUsize>,
 }
 
@@ -33,7 +33,7 @@ impl SlowDisk {
                 Family::Meta => keys::dimension_range(keys::SUMMARY, LOST_ID),
                 _ => return Ok(()),
             };
-            // One look whether there is something is no search.
+            // A check for existence, with a limit of 1, is not a scan.
             if limit > 1 && range.end == all.end {
                 pages.fetch_add(1, Ordering::SeqCst);
                 gate.pass();
@@ -61,7 +61,7 @@ fn is_open(world: &World, dimension: Entity) -> bool {
     world.get::<DimensionOpen>(dimension).is_some()
 }
 
-/// A world of two dimensions, where the graph of the first one is lost.
+/// A world of two dimensions in which the graph of the first one is lost.
 fn damaged() -> SlowDisk {
     let disk = SlowDisk::new();
     let mut app = app(&disk);
@@ -88,7 +88,7 @@ fn lose_graph(disk: &SlowDisk) {
     disk.disk.write(gone, Durability::Sync).unwrap();
 }
 
-/// Puts so many columns of air into the first dimension.
+/// Puts this many columns of air into the first dimension.
 fn add_columns(disk: &SlowDisk, columns: i64) {
     let mut batch = WriteBatch::default();
     for x in 0..columns {

@@ -1,4 +1,4 @@
-//! Regions merge and split with what is in them.
+//! Regions merge and split with their contents.
 
 use crate::support::*;
 use bevy_terrane::prelude::*;

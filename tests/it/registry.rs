@@ -1,4 +1,4 @@
-//! A game changes its types, opens its old world, and everything in it is what it was; or it does not open, and says why.
+//! A game changes its types and opens its old world: everything in it is unchanged, or the world is refused with a reason.
 
 use crate::support::*;
 use bevy_terrane::block::{BlockLayout, BlockRegistryError, Schema};
@@ -7,12 +7,12 @@ use bevy_terrane::storage::{Family, KeyValueStore, MemoryStore, StorageConfig, W
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// All that is stored of types.
+/// All stored data about types.
 fn registry(disk: &MemoryStore) -> Vec<(Vec<u8>, Vec<u8>)> {
     disk.scan(Family::Registry, &[]..&[0xff], usize::MAX).unwrap()
 }
 
-/// Starts a game whose types are registered, and waits for the ground around the origin.
+/// Starts a game with registered types, and waits for the ground around the origin.
 fn play(app: &mut App) -> Entity {
     let dimension = flat(app);
     viewer(app, dimension, 0.0, 0.0, 1);
@@ -22,7 +22,7 @@ fn play(app: &mut App) -> Entity {
     dimension
 }
 
-/// What the app says as it ends at once.
+/// The error of an app that ends at once.
 fn refusal(mut app: App) -> String {
     flat(&mut app);
     start(&mut app);
@@ -83,7 +83,7 @@ fn every_block_is_what_it_was_when_types_are_reordered_added_renamed_and_dropped
     assert!(types.placeholders().eq(types.id("game:gone")));
     drop(app);
 
-    // The aliases are not needed any more, and what was dropped comes back.
+    // The aliases are not needed any more, and removed types return.
     let mut app = game(lockstep_on(&disk));
     app.register_block(BlockType::new("game:gone").with_color([1; 3])).unwrap();
     assert_eq!(built(&mut app, names.len()), expected);
@@ -119,7 +119,7 @@ fn a_region_finds_states_and_tags() {
     assert_eq!(block_at(app.world_mut(), dimension, place(0)), Some(turned));
 }
 
-/// A game with a chest, which has a lock of so many bytes.
+/// A game with a chest that has a lock of this size.
 fn with_chest(app: &mut App, lock: BlockComponent) -> Result<BlockId, BlockRegistryError> {
     app.register_block_component(BlockComponent::variable("game:items"))?;
     app.register_block_component(lock)?;
@@ -153,12 +153,12 @@ fn a_block_component_of_another_schema_is_migrated_or_the_world_does_not_open() 
     assert_eq!(built(&mut app, 1), ["game:chest"]);
     let types = app.world().resource::<BlockTypes>();
     assert_eq!(types.successor(chest), Some(current));
-    // The lock has a newer number by now, but that of what has no fixed size is higher.
+    // The lock has a newer number by now, but components of variable size are numbered after it.
     let upgraded = types.upgrade(chest, &[&[7, 1], b"three apples"]).unwrap();
     assert_eq!(upgraded.1, [&[7, 1, 0, 0][..], b"three apples"]);
     drop(app);
 
-    // A game that knows nothing of it can still tell where each value ends.
+    // A game that does not know the component can still tell where each value ends.
     let mut app = game(lockstep_on(&disk));
     play(&mut app);
     let types = app.world().resource::<BlockTypes>();
@@ -194,7 +194,7 @@ fn what_is_registered_before_the_world_is_opened_is_registered_in_it() {
     refusal(app);
 }
 
-/// As a game knew its mobs once.
+/// The mobs of an earlier version of the game.
 mod before {
     use super::*;
 
@@ -212,7 +212,7 @@ const OLD_PATH: &str = "it::registry::before::Mob";
 
 fn name_them(old: &[u8]) -> Result<Vec<u8>, bevy_terrane::block::MigrationFailure> {
     let [health] = old else { return Err("one byte was expected".into()) };
-    // As postcard writes it: a number below 128, the length of a text, the text.
+    // In postcard's format: a number below 128, the length of a text, the text.
     Ok([&[*health, 3], &b"bob"[..]].concat())
 }
 
@@ -257,7 +257,7 @@ fn a_saved_component_of_another_version_is_migrated_or_the_world_does_not_open()
     assert_eq!(mobs(&mut app, dimension), std::slice::from_ref(&bob));
     drop(app);
 
-    // Without the game's mobs: what is stored stays as it is.
+    // Without the game's mobs, the stored data is unchanged.
     let mut app = game(lockstep_on(&disk));
     let dimension = play(&mut app);
     spawn_in_region(&mut app, dimension, place(0), walker("alice", 0.0));

@@ -1,4 +1,4 @@
-//! A dimension that is removed leaves nothing, and its name is free.
+//! A removed dimension leaves nothing behind, and its name is free again.
 
 use crate::closing::*;
 use crate::disk::Disk;
@@ -50,7 +50,7 @@ fn removing_a_dimension_erases_all_of_it_and_frees_its_name() {
         assert!(removed.error.is_none() && removed.entries > 0, "{removed:?}");
         assert_eq!(heard::<DimensionClosed>(&app).len(), 1);
 
-        // Another generator would be refused if anything of the old one were left.
+        // Another generator would be refused if any data of the old one remained.
         let second = app.world_mut().spawn(Dimension::new("overworld", Void)).id();
         viewer(&mut app, second, 0.0, 0.0, 1);
         update_until(&mut app, "it is loaded", |world| block_at(world, second, DUG).is_some());
@@ -148,7 +148,7 @@ fn what_waits_until_those_who_went_there_are_stored_can_be_removed_and_takes_the
 #[test]
 fn a_removal_that_fails_is_told_of_and_not_tried_for_ever() {
     let disk = Disk::default();
-    // One that has something in it, so that a removal can be broken off.
+    // A dimension with contents, so that its removal can be interrupted.
     let mut app = closing(disk.plugin());
     let first = named(&mut app, "overworld");
     viewer(&mut app, first, 0.0, 0.0, 1);

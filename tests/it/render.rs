@@ -37,14 +37,14 @@ fn published(world: &World) -> BTreeSet<(i64, i64)> {
     world.resource::<PublishedColumns>().iter().map(|(_, column)| (column.pos().x, column.pos().z)).collect()
 }
 
-/// The columns that have all eight around them, by a look at every one that is published.
+/// The published columns with eight published neighbours, computed from scratch.
 fn inner(world: &World) -> BTreeSet<(i64, i64)> {
     let published = published(world);
     let is_inner = |(x, z): &(i64, i64)| (-1..=1).all(|dx| (-1..=1).all(|dz| published.contains(&(x + dx, z + dz))));
     published.iter().copied().filter(is_inner).collect()
 }
 
-/// Waits until all that the viewer asks for is there and meshed, and returns the columns that are meshed.
+/// Waits until everything around the viewer is loaded and meshed, and returns the meshed columns.
 fn settle(app: &mut App) -> BTreeSet<(i64, i64)> {
     let disc = (-3i64..=3).flat_map(|x| (-3i64..=3).map(move |z| (x, z))).filter(|(x, z)| x * x + z * z <= 9);
     let disc: BTreeSet<_> = disc.collect();
@@ -60,7 +60,7 @@ fn meshes_come_follow_edits_and_go() {
     let (mut app, dimension, viewer) = app(ChunkRenderPlugin::default(), true);
     let inner = settle(&mut app);
     assert!(inner.len() >= 9);
-    // The ground's top is at y = 0; nothing of it shows below, at the sides or beyond.
+    // The top of the ground is at y = 0. Nothing of it is visible below, at the sides or beyond.
     let surface: BTreeSet<_> = inner.iter().map(|(x, z)| (*x, 0, *z)).collect();
     assert_eq!(chunks(app.world_mut()), surface);
     let world = app.world_mut();
@@ -72,7 +72,7 @@ fn meshes_come_follow_edits_and_go() {
         assert_eq!(shared.0, material);
     }
 
-    // A block in the air beside, at the corner of four columns.
+    // A block in the air, at the corner of four columns.
     let stone = world.resource::<BlockTypes>().id("terrane:stone").unwrap();
     world.write_message(SetBlock { dimension, position: BlockPos::new(0, 40, 0), block: stone });
     update_until(&mut app, "the block has a mesh", |world| chunks(world).contains(&(0, 2, 0)));
@@ -121,7 +121,7 @@ fn an_app_without_meshes_runs_on() {
     assert!(chunks(app.world_mut()).is_empty());
 }
 
-/// An app that draws what is seen from afar too: ten columns around the viewer, of which five are loaded.
+/// An app that also draws summaries: ten columns around the viewer, of which five are loaded.
 fn far_app() -> (App, Entity, Entity) {
     let mut app = App::new();
     app.add_plugins((MinimalPlugins, AssetPlugin::default(), lockstep(), ChunkRenderPlugin::default()))
@@ -149,8 +149,8 @@ fn update_until_calm(app: &mut App) {
     });
 }
 
-/// Where each column is shown: whether its own chunks are drawn, and whether it is seen from afar. In flat worlds every
-/// column has something to show.
+/// The columns drawn from their chunks, and those drawn from their summaries. In flat worlds every column has something
+/// to show.
 fn shown(world: &mut World) -> (BTreeSet<(i64, i64)>, BTreeSet<(i64, i64)>) {
     let drawn = chunks(world).into_iter().map(|(x, _, z)| (x, z)).collect();
     let mut far = BTreeSet::new();
@@ -174,7 +174,7 @@ fn shown(world: &mut World) -> (BTreeSet<(i64, i64)>, BTreeSet<(i64, i64)>) {
 fn a_column_is_seen_from_afar_exactly_while_its_chunks_are_not_drawn() {
     let (mut app, _, viewer) = far_app();
     update_until_calm(&mut app);
-    // On a busy machine it is calm before the first ground has come.
+    // On a busy machine nothing happens before the first ground has arrived.
     update_until(&mut app, "the first chunks are drawn", |world| shown(world).0.len() >= 9);
     update_until_calm(&mut app);
     let disc = |radius: i64, center: i64| {
@@ -186,7 +186,7 @@ fn a_column_is_seen_from_afar_exactly_while_its_chunks_are_not_drawn() {
     assert!(drawn.is_disjoint(&far), "both: {:?}", drawn.intersection(&far).collect::<Vec<_>>());
     assert!(disc(10, 0).all(|column| drawn.contains(&column) || far.contains(&column)), "there is no hole");
 
-    // Nor is there one while the viewer walks: a column has its mesh from afar in the frame in which its chunks go.
+    // No gap while the viewer walks either: a column's summary is drawn in the same frame in which its chunks disappear.
     for step in 0..40 {
         move_viewer(&mut app, viewer, (step * 3) as f32, 0.0);
         app.update();

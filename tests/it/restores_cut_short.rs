@@ -1,4 +1,4 @@
-//! Restores that a crash cuts short: the next session ends them, or takes them back, and nothing stays half restored.
+//! Restores that a crash interrupts: the next session completes them or takes them back, and nothing stays half restored.
 
 use crate::disk::Disk;
 use crate::snapshots::{at, blocks, ended, jobs, set, world};
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 /// Not aligned to chunks, over nine columns and two heights.
 const AREA: BlockBox = BlockBox { min: BlockPos::new(-5, 34, -7), max: BlockPos::new(20, 60, 21) };
 
-/// What crashes leave: the store and the folder of snapshots.
+/// The data that survives crashes: the store and the folder of snapshots.
 struct Machine {
     disk: Disk,
     folder: TempDir,
@@ -29,27 +29,27 @@ impl Machine {
         Self { disk, folder: TempDir::new().unwrap() }
     }
 
-    /// What a crash at this moment leaves.
+    /// A copy of the data, as after a crash at this moment.
     fn crash(&self) -> Self {
         let crashed = Self::new(self.disk.copy());
         copy_folder(self.folder.path(), crashed.folder.path());
         crashed
     }
 
-    /// Saves each tick, and restores a column in each.
+    /// Saves in each tick, and restores one column in each.
     fn plugin(&self) -> TerranePlugin {
         let folder = Some(self.folder.path().to_owned());
         let config = SnapshotConfig { chunks: 1, folder, ..SnapshotConfig::default() };
         self.disk.plugin().with_snapshots(config).with_autosave_period(Duration::ZERO)
     }
 
-    /// Restores that are remembered.
+    /// The number of remembered restores.
     fn records(&self) -> usize {
         fs::read_dir(self.folder.path().join("restores")).map_or(0, Iterator::count)
     }
 }
 
-/// All blocks in and around the box, and who is there.
+/// All blocks in and around the box, and its entities.
 type Scene = (BTreeMap<BlockPos, BlockId>, Vec<String>);
 
 fn scene(app: &mut App, dimension: Entity) -> Scene {
@@ -57,7 +57,7 @@ fn scene(app: &mut App, dimension: Entity) -> Scene {
     (blocks(app, dimension, &AREA), names)
 }
 
-/// A world whose box was captured and then torn down, with both scenes.
+/// A world whose box was captured and then demolished, with both scenes.
 fn torn(machine: &Machine) -> (App, Entity, Arc<Snapshot>, [Scene; 2]) {
     let (mut app, dimension, id) = world(machine.plugin());
     let stone = id_of(app.world(), "terrane:stone");
@@ -83,7 +83,7 @@ fn torn(machine: &Machine) -> (App, Entity, Arc<Snapshot>, [Scene; 2]) {
     (app, dimension, snapshot, [whole, torn])
 }
 
-/// What the next session makes of it.
+/// The scene after the next session.
 fn after(crashed: &Machine) -> Scene {
     let is_remembered = crashed.records() > 0;
     let (mut app, dimension, _) = world(crashed.plugin());
@@ -103,7 +103,7 @@ fn is_resumed(ended: &JobEnded) -> bool {
     matches!(ended.job.kind, JobKind::Restore { is_resumed: true, .. })
 }
 
-/// Crashes after each update while a restore runs: gives the scenes that the next session made of it, and those before and after.
+/// Crashes after each update of a restore. Returns the scenes after each next session, and those before and after the restore.
 fn scenes_after_crashes(after_crash: AfterCrash) -> (Vec<Scene>, [Scene; 2]) {
     let machine = Machine::new(Disk::default());
     let (mut app, dimension, snapshot, [whole, torn]) = torn(&machine);
@@ -131,7 +131,7 @@ fn scenes_after_crashes(after_crash: AfterCrash) -> (Vec<Scene>, [Scene; 2]) {
 fn it_goes_on_wherever_it_was_cut_short() {
     let (scenes, [whole, torn]) = scenes_after_crashes(AfterCrash::Continue);
     assert!(scenes.iter().all(|scene| *scene == whole || *scene == torn));
-    // Only before it began nothing happened.
+    // Only crashes before its start have no effect.
     let begun = scenes.iter().position(|scene| *scene == whole).unwrap();
     assert!(begun < 4 && scenes[begun..].iter().all(|scene| *scene == whole), "{begun}");
 }

@@ -1,4 +1,4 @@
-//! What was acknowledged as saved is there after a crash, and the end of the app loses nothing.
+//! Acknowledged saves survive a crash, and ending the app loses nothing.
 
 #![cfg(feature = "rocksdb")]
 
@@ -16,14 +16,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-/// What the process writes when its save was acknowledged.
+/// The line that the process writes when its save is acknowledged.
 const ACKNOWLEDGED: &str = "acknowledged";
 
 fn at(path: &Path) -> TerranePlugin {
     TerranePlugin::at(path).with_autosave_period(Duration::from_secs(3_600))
 }
 
-/// The block that round `round` puts at each of its places.
+/// The blocks that a round sets.
 fn edits(round: u32) -> impl Iterator<Item = BlockPos> {
     (0..40).map(move |number| BlockPos::new(number * 3 - 60, 10 + i64::from(round), (number % 7) * 5 - 15))
 }
@@ -42,7 +42,7 @@ fn open_with(plugin: TerranePlugin, more: impl FnOnce(&mut App)) -> (App, Entity
     let far = BlockPos::new(-60, 10, -15);
     let columns = disc(ColumnPos::new(0, 0), 6).len();
     update_until(&mut app, "the ground is loaded", |world| {
-        // Statistics from before anything was asked for have nothing remaining either.
+        // Statistics from before the request report nothing remaining either.
         let statistics = world.resource::<WorldStatistics>();
         let is_there = statistics.remaining == 0 && statistics.columns >= columns;
         is_there && block_at(world, dimension, far).is_some()
@@ -57,7 +57,7 @@ fn edit(app: &mut App, dimension: Entity, round: u32) {
     }
 }
 
-/// Runs only in the process that `what_was_acknowledged_survives_a_kill` starts and kills; by itself it does nothing.
+/// Runs only in the process that `what_was_acknowledged_survives_a_kill` starts and kills. On its own it does nothing.
 #[test]
 fn process_that_is_killed() {
     let Some(path) = here() else { return };
@@ -85,7 +85,7 @@ fn what_was_acknowledged_survives_a_kill() {
         let acknowledged =
             lines.by_ref().filter_map(|line| line.strip_prefix(ACKNOWLEDGED)?.trim().parse::<u32>().ok());
         let last = acknowledged.take(wanted as usize).last().expect("the process saved");
-        // In the middle of the next round, whatever it does then.
+        // In the middle of the next round, at a random step.
         thread::sleep(Duration::from_millis(u64::from(number * 13 % 60)));
         kill(&mut process);
 
@@ -100,7 +100,7 @@ fn what_was_acknowledged_survives_a_kill() {
     }
 }
 
-/// Runs only in the processes that the tests below start; by itself it does nothing.
+/// Runs only in the processes that the tests below start. On its own it does nothing.
 #[test]
 fn process_that_is_terminated() {
     let Some(path) = here() else { return };
@@ -122,14 +122,14 @@ fn end_by_signal(mut app: App, dimension: Entity) {
     edit(&mut app, dimension, 0);
     app.update();
     println!("\n{ACKNOWLEDGED} 0");
-    // The parent may be gone without a word.
+    // The parent may have died silently.
     let end = Instant::now() + DEADLINE;
     while app.should_exit().is_none() && Instant::now() < end {
         app.update();
     }
 }
 
-/// Runs the process under a parent that ignores some signals, sends it these, and looks at what it saved.
+/// Runs the process under a parent that ignores some signals, sends it these signals, and checks its saved data.
 #[cfg(unix)]
 fn end_by_signals(test: &str, ignored: &[&str], signals: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
@@ -139,7 +139,7 @@ fn end_by_signals(test: &str, ignored: &[&str], signals: &[&str]) {
     for signal in signals {
         process.signal(signal);
         if ignored.contains(signal) {
-            // Time to end, if it was to.
+            // Enough time to end, if the signal has an effect.
             thread::sleep(Duration::from_millis(200));
             assert!(process.try_wait().unwrap().is_none(), "{test}: {signal} was to be ignored");
         }
@@ -174,7 +174,7 @@ fn the_end_of_the_app_saves_blocks_and_entities() {
     let (mut app, dimension) = open(at(&path));
     edit(&mut app, dimension, 0);
     spawn_in_region(&mut app, dimension, BlockPos::new(1, 5, 1), walker("bob", 0.0));
-    // Not even a tick: what was sent is done before the end.
+    // Without another tick: edits are applied before the end.
     app.update();
     drop(app);
 
@@ -197,7 +197,7 @@ fn the_order_to_end_the_app_saves_everything_within_the_update() {
     edit(&mut app, dimension, 0);
     app.world_mut().write_message(AppExit::Success);
     app.update();
-    // The app is still there: nothing is left to its end.
+    // The app is still there: the data was saved before its end.
     let (mut again, dimension) = open(disk.copy().plugin());
     let stone = id_of(app.world(), "terrane:stone");
     assert!(edits(0).all(|position| block_at(again.world_mut(), dimension, position) == Some(stone)));
@@ -206,7 +206,7 @@ fn the_order_to_end_the_app_saves_everything_within_the_update() {
 /// A region far from the slow one.
 const THERE: BlockPos = BlockPos::new(4_000, 9, 0);
 
-/// A game with a region in whose tick the gate is waited at, which is closed, and another one there.
+/// A game with a region at `THERE`, and another one that waits in its tick at the closed gate.
 fn with_a_slow_region(plugin: TerranePlugin) -> (App, Entity, Gate) {
     fn dawdle(gate: Res<Gate>, walkers: Query<&Walker>) {
         if !walkers.is_empty() {
@@ -287,7 +287,8 @@ fn a_region_that_hangs_does_not_keep_others_from_being_saved() {
     });
 }
 
-/// As a script's `&` and `nohup` begin a process: what the parent ignores, every game ignores, whatever plugins it has.
+/// Like processes started by a shell's `&` or by `nohup`: every game ignores the signals that its parent ignores, whatever
+/// plugins it has.
 ///
 /// Promise, crashes: When the app ends by SIGINT or SIGTERM, everything is saved.
 #[cfg(unix)]

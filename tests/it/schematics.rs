@@ -1,5 +1,5 @@
-//! Schematics in and out of running worlds; and what they take from memory: little more than their chunks, whichever way the
-//! values of a file are ordered.
+//! Importing schematics into running worlds, exporting them, and the memory that takes: little more than their chunks, whatever
+//! the order of the values in a file.
 
 use crate::meter::peak_bytes;
 use crate::support::*;
@@ -31,7 +31,7 @@ fn uniform(side: u32) -> Schematic {
     schematic
 }
 
-/// The file, and the most memory that writing it took beyond the file itself.
+/// The file, and the peak memory of writing it beyond the file itself.
 fn written(schematic: &Schematic) -> (Vec<u8>, usize) {
     let mut file = Vec::with_capacity(8 * MEGABYTE);
     let peak = peak_bytes(|| schematic.write(&mut file, &WriteOptions { version: 3, level: 1 }).unwrap());
@@ -66,7 +66,7 @@ fn a_billion_blocks_that_are_alike_take_next_to_nothing() {
     assert_eq!(again.blocks.block([992, 999, 992]), BlockId::AIR);
 }
 
-/// A file of version 2 whose size and palette come after its blocks: so many zeros.
+/// A file of version 2 with only zeros as blocks, whose size and palette come after the blocks.
 fn late_size(side: u16) -> Vec<u8> {
     let volume = u32::from(side).pow(3);
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
@@ -131,13 +131,13 @@ fn with_items(name: &str, count: u32, item: impl Fn(u32) -> Vec<u8>) -> Vec<u8> 
     encoder.finish().unwrap()
 }
 
-/// A block entity at `x`, with more values.
+/// A block entity at `x`, with further values.
 fn block_entity(x: u32, data: &[u8]) -> Vec<u8> {
     let head = [&b"\x0b\0\x03Pos\0\0\0\x03"[..], &x.to_be_bytes(), &[0; 8], b"\x08\0\x02Id\0\x07a:chest"];
     [&head.concat(), data, b"\0"].concat()
 }
 
-/// Reading never takes more than the limit, and a file that would take much less is not refused.
+/// Reading never exceeds the limit, and a file that needs much less is not refused.
 ///
 /// Promise, snapshots: The memory that reading a schematic may take is limited.
 #[test]
@@ -162,7 +162,7 @@ fn the_limit_of_memory_is_that_of_what_is_held() {
             matches!(strict, Some(Some(SchematicError::TooLarge { what: "bytes of memory", .. }))),
             "{what}: {strict:?}"
         );
-        // The meter does not see the allocator's overhead for each value.
+        // The meter does not include the allocator's overhead for each value.
         assert!((LIMIT / 3..LIMIT + MEGABYTE).contains(&peak), "{what}: refused at {peak} bytes");
         let peak = peak_bytes(|| {
             let (_, report) = Schematic::read(&file[..], &options(true)).unwrap();
@@ -183,8 +183,8 @@ fn what_is_left_out_takes_nothing() {
     assert!(peak < MEGABYTE, "reading took {peak} bytes");
 }
 
-/// A file that another program made. They are no part of the project: they are in the folder `TERRANE_SCHEMATICS`, or in
-/// `../shared/schematics`. Tests of them are ignored; `cargo xtask test` runs them where there are such files.
+/// The path of a file from another program. These files are not part of the project; they are in the folder
+/// `TERRANE_SCHEMATICS`, or in `../shared/schematics`. Their tests are ignored; `cargo xtask test` runs them if the files exist.
 pub fn real_file(name: &str) -> std::path::PathBuf {
     let folder = std::env::var_os("TERRANE_SCHEMATICS").map(std::path::PathBuf::from);
     let beside = || std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/schematics");
@@ -214,7 +214,7 @@ fn a_file_of_another_program_stands_in_a_running_world_and_is_written_as_what_it
     let (id, registry) = (dimension_id(&app, dimension), app.world().resource::<BlockTypes>().clone());
     let options = TranslationOptions::default();
     let (snapshot, report) = Snapshot::from_schematic(original.clone(), id, &registry, &options).unwrap();
-    // It has an entity that is far from its box.
+    // It has an entity far outside its box.
     let outside = TranslationReport { entities: 1, ..TranslationReport::default() };
     assert_eq!(TranslationReport { placeholders: 0, ..report.clone() }, outside);
     assert!(report.placeholders > 500);
@@ -233,7 +233,7 @@ fn a_file_of_another_program_stands_in_a_running_world_and_is_written_as_what_it
     ended(&mut app, jobs.restore(RestoreSnapshot::new(id, snapshot)));
     update(&mut app, 5);
     let placeholder = id_of(app.world(), PLACEHOLDER);
-    // The first corner of the box is air, as most of it.
+    // The first corner of the box is air, like most of it.
     let [width, height, length] = original.size().map(i64::from);
     let cells =
         (0..height).flat_map(|y| (0..length).flat_map(move |z| (0..width).map(move |x| BlockPos::new(x, y, z))));

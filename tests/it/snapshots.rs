@@ -1,4 +1,4 @@
-//! Captures and restores of a running world: what comes back, what stays as it is, and how much of a tick it takes.
+//! Captures and restores in a running world: the restored data, the data left alone, and the share of a tick.
 
 mod crossing;
 mod life;
@@ -26,7 +26,7 @@ pub fn world(plugin: TerranePlugin) -> (App, Entity, DimensionId) {
     world_with(plugin, |_| {})
 }
 
-/// The same, after the game has registered what it has of its own.
+/// The same, with further registrations of the game.
 pub fn world_with(plugin: TerranePlugin, register: impl FnOnce(&mut App)) -> (App, Entity, DimensionId) {
     let mut app = game(plugin.with_tick_mode(TickMode::Lockstep));
     register(&mut app);
@@ -45,7 +45,7 @@ pub fn jobs(app: &App) -> Jobs {
     app.world().resource::<Jobs>().clone()
 }
 
-/// What came of the job, once it has ended.
+/// The result of the job, once it has ended.
 pub fn ended(app: &mut App, job: JobId) -> JobEnded {
     update_until(app, "the job has ended", |world| {
         world.resource::<Heard<JobEnded>>().0.iter().any(|ended| ended.job.id == job)
@@ -74,7 +74,7 @@ pub fn set(app: &mut App, dimension: Entity, blocks: impl IntoIterator<Item = (B
     update(app, 4);
 }
 
-/// Walkers never leave these x.
+/// Turns walkers around at both limits of x.
 fn turn_round<const LOW: i64, const HIGH: i64>(mut walkers: Query<(&mut Walker, &mut Position)>) {
     for (mut walker, mut position) in &mut walkers {
         let inside = position.block.x.clamp(LOW, HIGH);
@@ -114,7 +114,7 @@ fn what_was_torn_down_is_as_it_was_and_nothing_around_it_changes() {
     assert!(snapshot.is_complete() && snapshot.columns().len() == 9);
     let before = blocks(&mut app, dimension, &area);
 
-    // Torn down, within the box and around it; the guard dies, and another one comes.
+    // Demolished, within the box and around it. The guard dies, and another one arrives.
     let ruins = (-8..24).flat_map(|x| (-4..40).step_by(7).map(move |y| (at(x, y, 5), BlockId::AIR)));
     set(&mut app, dimension, ruins);
     set(&mut app, dimension, [(at(22, 3, 3), grass), (at(4, 4, 4), grass)]);
@@ -172,7 +172,7 @@ fn a_part_a_filter_and_an_order_restore_what_they_say() {
     restore(&mut app, RestoreSnapshot { filter, ..RestoreSnapshot::new(id, snapshot.clone()) });
     update(&mut app, 3);
     assert_eq!(now(&mut app), [grass, stone, stone]);
-    // From the bottom up: what is higher is never there before what is lower.
+    // From the bottom up: upper chunks are never restored before lower ones.
     clear(&mut app, BlockId::AIR);
     let job = jobs(&app)
         .restore(RestoreSnapshot { sequence: Some(RestoreSequence::BottomUp), ..RestoreSnapshot::new(id, snapshot) });
@@ -203,7 +203,7 @@ fn ground_that_nobody_holds_is_loaded_for_it_and_let_go_again() {
     update(&mut app, 100);
     assert_eq!(block_at(app.world_mut(), dimension, block), None, "it is let go");
 
-    // Somebody builds there, leaves, and all of it is restored with nobody there.
+    // A visitor builds there and leaves, and everything is restored without a viewer there.
     let visitor = viewer(&mut app, dimension, 1_610.0, 40.0, 2);
     update_until(&mut app, "the ground is there", |world| block_at(world, dimension, block).is_some());
     set(&mut app, dimension, [(block, stone), (at(1_610, 40, 40), stone)]);
@@ -231,7 +231,7 @@ fn nobody_is_there_twice() {
     update(&mut app, 5);
     let snapshot = capture(&mut app, CaptureSnapshot::new(id, area));
     assert_eq!(snapshot.entities().count(), 2);
-    // One of them leaves the box, and is alive elsewhere.
+    // One of them leaves the box and lives on elsewhere.
     app.world_mut().commands().run_in_region(dimension, at(3, 10, 3), |region: &mut World| {
         let mut walkers = region.query::<(&Walker, &mut Position)>();
         for (walker, mut position) in walkers.iter_mut(region) {
@@ -246,7 +246,7 @@ fn nobody_is_there_twice() {
     let found: Vec<_> = walkers(app.world_mut()).into_iter().map(|(name, at)| (name, at.block.x)).collect();
     assert_eq!(found, [("runs".to_owned(), 40), ("stays".to_owned(), 5)]);
     assert_eq!(outcome.alive_elsewhere, 1);
-    // Added to who is there, nobody comes; kept, nobody goes.
+    // `Add` spawns no duplicates, and `Keep` removes nothing.
     for entities in [EntityRestore::Add, EntityRestore::Keep] {
         restore(&mut app, RestoreSnapshot { entities, ..RestoreSnapshot::new(id, snapshot.clone()) });
         update(&mut app, 5);
@@ -254,7 +254,7 @@ fn nobody_is_there_twice() {
     }
 }
 
-/// A cart that a horse takes along, also into death; each is stored by itself.
+/// A cart that follows a horse and is despawned with it. Each is stored by itself.
 #[derive(Component)]
 #[relationship(relationship_target = Pulls)]
 struct PulledBy(Entity);
@@ -304,7 +304,7 @@ fn no_more_ground_is_loaded_for_a_job_at_a_time_than_it_may() {
         assert!(ended(&mut app, job).outcome.snapshot.clone().unwrap().is_complete());
         updates
     };
-    // In lockstep, ground comes four updates after it was ordered.
+    // In lockstep, ground arrives four updates after it was ordered.
     let [one, all] = [1, 25].map(updates);
     assert!(one >= 25 * 4 && all < 25, "{one} and {all} updates");
 }
@@ -336,11 +336,11 @@ fn a_job_takes_no_more_of_a_tick_than_it_may_and_can_be_cancelled() {
     let ended = ended(&mut app, job);
     assert_eq!(ended.progress.state, JobState::Cancelled);
     update(&mut app, 4);
-    // A column has two of these chunks: that is a tick's budget.
+    // A column has two of these chunks, which is the budget of a tick.
     assert!(left.windows(2).all(|pair| pair[0] - pair[1] <= 2), "{left:?}");
     let restored = 18 - there(&mut app);
     assert!((2..18).contains(&restored), "{restored}");
-    // Each chunk is old or new, and is said to be.
+    // Each chunk is old or new, and reported correctly.
     let said: BTreeSet<_> =
         ended.outcome.columns.iter().flat_map(|it| it.changed.iter().map(|y| it.column.chunk(*y))).collect();
     let is: BTreeSet<_> = torn
@@ -350,7 +350,7 @@ fn a_job_takes_no_more_of_a_tick_than_it_may_and_can_be_cancelled() {
         .collect();
     assert_eq!(said, is);
     assert!(ended.outcome.columns.iter().any(|column| column.result == ColumnResult::Unfinished));
-    // The rest is restored by the same job once more.
+    // A second run of the same job restores the rest.
     restore(&mut app, RestoreSnapshot::new(id, snapshot));
     update(&mut app, 4);
     assert_eq!(there(&mut app), 0);
@@ -376,7 +376,7 @@ fn regions_and_any_thread_queue_jobs_that_run_in_their_order_and_end_with_their_
     update(&mut app, 20);
     let order: Vec<_> = heard::<JobEnded>(&app).iter().map(|ended| ended.job.id).collect();
     assert_eq!(order, *queued.lock().unwrap());
-    // Observers hear of it as well.
+    // Observers are notified too.
     let heard_of = Arc::new(Mutex::new(0));
     let counted = heard_of.clone();
     app.add_observer(move |_: On<JobEnded>| *counted.lock().unwrap() += 1);

@@ -1,6 +1,6 @@
-//! A folder of a world that an earlier version of this crate wrote is opened, and all that is in it is there.
+//! The folder of a world that an earlier version of this crate wrote can be opened, and is complete.
 //!
-//! How the folder in `tests/fixtures` was made is written in `tests/fixtures/README.md`.
+//! `tests/fixtures/README.md` explains how to make the folder in `tests/fixtures`.
 
 use crate::support::folder::{copy_folder, files};
 use crate::support::*;
@@ -26,16 +26,16 @@ const CHEST: BlockPos = BlockPos::new(3, 10, -5);
 const LAMP: BlockPos = BlockPos::new(1, 40, 1);
 const GUARD: Uuid = Uuid::from_u128(7);
 const ARENA: BlockBox = BlockBox { min: BlockPos::new(-2, 20, -2), max: BlockPos::new(6, 26, 6) };
-/// Stands in the arena as it was stored, and not in the world.
+/// In the arena's snapshot, but not in the world.
 const PILLAR: BlockPos = BlockPos::new(2, 22, 2);
 const AREA: ColumnArea = ColumnArea::Square { center: ColumnPos::new(9, -9), radius: 6 };
 
-/// Its name in the world is the same in whatever program this file is.
+/// Its stored name is the same in any program that includes this file.
 #[derive(Component, Clone, Debug, PartialEq, Serialize, Deserialize, TypePath)]
 #[type_path = "game"]
 struct Guard(String);
 
-/// The game whose world it is.
+/// The game of the world.
 struct Game {
     app: App,
     overworld: Entity,
@@ -98,7 +98,7 @@ impl Game {
         });
     }
 
-    /// The pre-generation, once it is known.
+    /// The pre-generation, once it is in this state.
     fn pregeneration(&mut self, state: JobState) -> JobProgress {
         let mut found = None;
         update_until(&mut self.app, &format!("the pre-generation is {state:?}"), |world| {
@@ -123,7 +123,7 @@ fn stored_snapshot(folder: &Path) -> PathBuf {
     folder.join("snapshots/before")
 }
 
-/// Makes the world that the fixture is.
+/// Makes the world of the fixture.
 fn make(folder: &Path) {
     let mut game = Game::start(folder);
     let (overworld, tower) = (game.overworld, game.tower);
@@ -167,7 +167,7 @@ fn make(folder: &Path) {
     save(&mut game.app);
 }
 
-/// The columns that the world has, as its graph says.
+/// The columns of the world according to its graph.
 fn stored(world: &WorldStore, dimension: DimensionId) -> BTreeSet<ColumnPos> {
     let tiles = world.stored_tiles(dimension).unwrap();
     let batches = tiles.iter().flat_map(|(tile, masks)| tile.batches().zip(*masks));
@@ -187,7 +187,7 @@ fn fixture() -> tempfile::TempDir {
     folder
 }
 
-/// A game goes on with the world.
+/// Continues the world with a game.
 fn check_with_game(folder: &Path) {
     let mut game = Game::start(folder);
     let (overworld, tower) = (game.overworld, game.tower);
@@ -222,7 +222,7 @@ fn check_with_game(folder: &Path) {
     assert!(stored(&world, OVERWORLD).iter().filter(|column| AREA.contains(**column)).count() == 169);
 }
 
-/// Nothing is damaged, and nothing is there that is not in the world.
+/// Checks that nothing is damaged, and that nothing was added to the world.
 fn check_without_game(folder: &Path) {
     let world = WorldStore::open_existing(&StorageConfig::Path(folder.into()), Access::Read).unwrap();
     let verified = world.verify(|_| ControlFlow::Continue(())).unwrap();
@@ -267,7 +267,7 @@ fn check_without_game(folder: &Path) {
     assert_eq!(snapshot.owner_data()["of"], "the hall");
 }
 
-/// What flat ground has at this height.
+/// The block of flat ground at this height.
 fn flat_block(y: i64) -> &'static str {
     match y {
         1.. => "terrane:air",
@@ -288,12 +288,12 @@ fn a_game_goes_on_with_the_folder_of_an_earlier_version() {
     check_with_game(fixture().path());
 }
 
-/// Writes the fixture if `TERRANE_WRITE_FIXTURE` is set; without, a folder that would be one passes the same checks.
+/// Writes the fixture if `TERRANE_WRITE_FIXTURE` is set. Otherwise checks a newly made folder in the same way.
 #[test]
 fn the_folder_that_is_a_fixture_can_be_made() {
     let folder = tempfile::tempdir().unwrap();
     make(folder.path());
-    // They say nothing of the world, or are made anew.
+    // Files without data of the world, or that are created again.
     let is_needless = |name: &str| ["LOG", "LOCK", "world.lock"].contains(&name) || name.starts_with("OPTIONS-");
     for (path, _) in files(folder.path()) {
         if is_needless(path.file_name().unwrap().to_str().unwrap()) {

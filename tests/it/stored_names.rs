@@ -1,4 +1,4 @@
-//! Names in a world are those that the game gives, or type paths that it chooses: no module has to keep its name.
+//! Stored names are given by the game, or are type paths that it chooses, so modules can be renamed.
 
 use crate::support::*;
 use bevy_terrane::prelude::*;
@@ -13,10 +13,10 @@ use std::path::Path;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// What a player was called in the store before names were chosen.
+/// The stored name of a player before names were chosen.
 const OLD_PLAYER: &str = "bevy_terrane::simulation::player::Player";
 
-/// Its name in the store is not what the compiler calls it.
+/// A component whose stored name differs from the compiler's.
 #[derive(Component, Clone, Debug, PartialEq, Serialize, Deserialize, TypePath)]
 #[type_path = "my_game"]
 struct Sheep(u8);
@@ -61,7 +61,7 @@ fn record(id: u128, name: &str, value: Vec<u8>) -> EntityRecord {
     }
 }
 
-/// A world as it was when types had the names that the compiler gives them.
+/// A world from the time when stored names were those of the compiler.
 fn old_world() -> Arc<MemoryStore> {
     let disk = Arc::new(MemoryStore::new());
     let mut app = sheep_game(&disk);
@@ -72,7 +72,7 @@ fn old_world() -> Arc<MemoryStore> {
     let entity_types = [OLD_PLAYER, type_name::<Sheep>()].map(str::to_owned).to_vec();
     world.save_registry_lists(&RegistryLists { entity_types, ..lists }).unwrap();
     let mut batch = SaveBatch::default();
-    // As postcard writes them: a length and a text, one byte.
+    // In postcard's format: a length and a text, one byte.
     let records =
         [record(1, OLD_PLAYER, [&[4][..], "Zoë".as_bytes()].concat()), record(2, type_name::<Sheep>(), vec![7])];
     batch.entities.extend(records.map(|record| (record.id, Some(record))));
@@ -91,7 +91,7 @@ fn a_world_with_the_names_that_the_compiler_gave_opens_and_is_saved_with_those_o
         assert_eq!(sheep(&mut app), [Sheep(7)], "session {session}");
         let zoe = log_in(&mut app, dimension);
         assert_eq!((zoe.id, zoe.is_new), (Uuid::from_u128(1), false), "session {session}");
-        // Whatever changes is saved.
+        // Changed data is saved.
         ask_region(&mut app, dimension, HERE, |mut sheep: Query<&mut Sheep>| {
             sheep.iter_mut().for_each(|mut sheep| sheep.set_changed());
         });
@@ -132,7 +132,7 @@ fn no_stored_name_has_a_module_of_ours_in_it() {
     assert!(found >= 2, "the player is in a list and in a record");
 }
 
-/// The first path in the text that leads through a module of this crate.
+/// The first path in the text that contains a module of this crate.
 fn module_of_ours(text: &str) -> Option<&str> {
     let ours = ["bevy_terrane::", "terrane_objects::", "terrane_storage::", "terrane_world::"];
     let mut paths = ours.iter().flat_map(|root| text.match_indices(root)).map(|(at, root)| &text[at + root.len()..]);

@@ -1,4 +1,4 @@
-//! What the tests share beside the harness that users have: a game in a few lines.
+//! Shared by the tests, in addition to the public harness: a game in a few lines.
 
 pub mod folder;
 pub mod gate;
@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
-/// Something that lives in a region: it walks along x.
+/// An entity of a region that walks along x.
 #[derive(Component, Clone, Debug, PartialEq, Serialize, Deserialize, TypePath)]
 pub struct Walker {
     pub name: String,
@@ -52,7 +52,7 @@ pub fn walkers(world: &mut World) -> Vec<(String, Position)> {
     found
 }
 
-/// One tick of a region, as a system in it saw it.
+/// One tick of a region, as seen by a system in it.
 #[derive(Clone, Debug)]
 pub struct SeenTick {
     pub dimension: DimensionId,
@@ -63,18 +63,18 @@ pub struct SeenTick {
     pub delta: Duration,
 }
 
-/// All ticks of all regions, in the order in which they ran.
+/// All ticks of all regions, in execution order.
 #[derive(Resource, Clone, Default)]
 pub struct Diary(pub Arc<Mutex<Vec<SeenTick>>>);
 
 impl Diary {
-    /// What was written since the last call.
+    /// Takes the entries since the last call.
     pub fn take(&self) -> Vec<SeenTick> {
         mem::take(&mut *self.0.lock().unwrap())
     }
 }
 
-/// Has every region write down its ticks, before the game's own systems run in them.
+/// Makes every region record its ticks before the game's own systems run.
 pub fn keep_diary(app: &mut App) -> Diary {
     fn write(diary: Res<Diary>, info: Res<RegionInfo>, time: Res<Time>) {
         diary.0.lock().unwrap().push(SeenTick {
@@ -98,12 +98,12 @@ pub fn clock(app: &mut App, dimension: Entity, clock: DimensionClock) {
     app.world_mut().entity_mut(dimension).insert(clock);
 }
 
-/// How often a long test repeats itself: `few` times, or as many times as often as `TERRANE_ROUNDS` says.
+/// The number of repetitions of a long test: `few`, multiplied by `TERRANE_ROUNDS` if that is set.
 pub fn rounds(few: u64) -> u64 {
     few * std::env::var("TERRANE_ROUNDS").ok().and_then(|times| times.parse().ok()).unwrap_or(1_u64)
 }
 
-/// Numbers that look random, so that what is made of them does not compress; the same ones for the same seed.
+/// Numbers that look random, so that they do not compress; reproducible from the seed.
 pub fn noise(seed: u64) -> impl FnMut() -> u64 {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     move || {

@@ -1,4 +1,4 @@
-//! Messages and closures reach whoever owns their target, once and in order, whatever regions do meanwhile.
+//! Messages and closures reach the owner of their target, once and in order, whatever regions do in the meantime.
 
 use crate::support::*;
 use bevy_terrane::plugin::LetterLimits;
@@ -9,14 +9,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use uuid::Uuid;
 
-/// A numbered message from a sender that counts its own.
+/// A message numbered by its sender.
 #[derive(Clone, Debug, PartialEq)]
 struct Note {
     sender: u32,
     number: u32,
 }
 
-/// What arrived: for each target what it received, in order, and what came back.
+/// The received messages of each target, in order, and the returned ones.
 #[derive(Resource, Clone, Default)]
 struct Ledger(Arc<Mutex<Records>>);
 
@@ -40,7 +40,7 @@ fn keep_ledger(
     records.returned.extend(returned.read().map(|note| (note.message.clone(), note.reason)));
 }
 
-/// A game whose regions write down what they receive; so does the main world, in a ledger of its own.
+/// A game whose regions record received messages. The main world does so too, in a separate ledger.
 fn talking(plugin: TerranePlugin) -> (App, Ledger, Ledger) {
     let (regions, main) = (Ledger::default(), Ledger::default());
     let mut app = game(plugin);
@@ -187,7 +187,7 @@ fn a_sender_of_too_many_letters_has_the_rest_back() {
         let arrived = received.iter().map(|(.., note)| note).filter(|note| note.sender == round);
         let back = returned.iter().map(|(note, _)| note).filter(|note| note.sender == round);
         let (arrived, back): (Vec<_>, Vec<_>) = (arrived.collect(), back.collect());
-        // Each time as many go as there is room for, the first ones, and none is lost.
+        // Each time the first ones that fit within the limit arrive, and none is lost.
         assert!((150..600).contains(&arrived.len()), "{} in round {round}", arrived.len());
         assert!(arrived.iter().chain(&back).map(|note| note.number).eq(0..2_000));
     }
@@ -239,7 +239,7 @@ fn a_message_type_that_was_not_registered_is_an_early_error() {
     assert!(reason.contains("Unheard") && reason.contains("register_region_message"), "{reason}");
 }
 
-/// Entities that are sent to jump about while everybody writes to them.
+/// Moves entities around while all of them exchange messages.
 fn jump(mut random: ResMut<RegionRandom>, mut walkers: Query<&mut Position, With<Walker>>) {
     for mut position in &mut walkers {
         if random.0.below(10) == 0 {
@@ -249,7 +249,7 @@ fn jump(mut random: ResMut<RegionRandom>, mut walkers: Query<&mut Position, With
     }
 }
 
-/// Each entity writes to the others and to some places, and numbers what it writes to each.
+/// Each entity writes to the others and to some places, with a sequence number for each target.
 #[derive(Component, Clone, Default)]
 struct Pen(BTreeMap<u128, u32>);
 
@@ -261,7 +261,7 @@ fn write(mut post: ResMut<Post>, mut random: ResMut<RegionRandom>, mut pens: Que
         let number = pen.0.entry(target).or_default();
         *number += 1;
         let to = match target {
-            // Some targets are places that are loaded and unloaded all the time.
+            // Some targets are places that are loaded and evicted all the time.
             0..4 => {
                 let x = target as i64 * 100 - 200;
                 Address::Place(DimensionId(0), BlockPos::new(x, 0, 0))
@@ -274,7 +274,7 @@ fn write(mut post: ResMut<Post>, mut random: ResMut<RegionRandom>, mut pens: Que
 }
 
 const ENTITIES: u128 = 16;
-/// The width of the area that they jump about in, in columns.
+/// The width of the area in which they jump around, in columns.
 const AREA: u32 = 100;
 
 /// Promise, messages: Messages arrive in order before the target region's next tick, whatever merges, splits or walks off.
@@ -319,7 +319,7 @@ fn messages_arrive_once_and_in_order_across_merges_splits_and_journeys() {
             }
         }
         arrived += records.received.len();
-        // All of them are somewhere all the time.
+        // Every entity exists at all times.
         assert_eq!(records.returned, [], "seed {seed}");
     }
     assert!(changes as u64 > 10 * seeds, "regions merged and split only {changes} times");

@@ -1,4 +1,4 @@
-//! The program `terrane`, from its command line to what it prints.
+//! The program `terrane`, from its command line to its output.
 
 #![cfg(feature = "rocksdb")]
 
@@ -61,7 +61,7 @@ fn ending(outcome: &Outcome) -> &str {
     outcome.json["outcome"].as_str().unwrap()
 }
 
-/// A square of columns around the middle, a chunk of noise each, and an entity in each tenth.
+/// A square of columns around the middle with a chunk of noise each, and an entity in each tenth.
 fn make_world(path: &Path, radius: i64) {
     let world = WorldStore::open(&StorageConfig::Path(path.into())).unwrap();
     let origin = GeneratorIdentity { name: "noise".into(), version: 1, seed: 3 };
@@ -95,7 +95,7 @@ fn id_at(column: ColumnPos) -> Uuid {
     Uuid::from_u64_pair(column.x as u64, column.z as u64)
 }
 
-/// Every file below `path` that is not a lock.
+/// Every file below `path` except locks.
 fn files(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = folder::files(path);
     found.retain(|path, _| path.extension().is_none_or(|extension| extension != "lock") && !path.ends_with("LOCK"));
@@ -204,7 +204,7 @@ fn copies_and_salvaged_worlds_are_whole_or_not_there() {
     }
     assert_eq!(ending(&run(&["salvage", &world, &salvaged])), "finished");
     assert_eq!(run(&["verify", &salvaged]).json["entries"], copied.json["entries"]);
-    // It can be played.
+    // A game can open it.
     assert_eq!(WorldStore::open(&StorageConfig::Path(salvaged.into())).unwrap().session(), 2);
 }
 
@@ -235,7 +235,7 @@ fn damage_on_disk_is_found_told_and_left_out() {
     make_world(Path::new(&world), 12);
     run(&["compact", &world]);
     let whole = run(&["verify", &world]).json["entries"].as_u64().unwrap();
-    // Of the largest table, a byte of its blocks.
+    // A byte in the data blocks of the largest table.
     let tables = fs::read_dir(Path::new(&world).join("db")).unwrap().map(|entry| entry.unwrap().path());
     let tables = tables.filter(|path| path.extension().is_some_and(|extension| extension == "sst"));
     let table = tables.max_by_key(|path| fs::metadata(path).unwrap().len()).unwrap();
@@ -249,7 +249,7 @@ fn damage_on_disk_is_found_told_and_left_out() {
     assert_eq!(found.json["damages"][0]["kind"], "unreadable", "{}", found.text());
     assert_eq!(found.json["damaged"], 1, "{}", found.text());
     let read = found.json["entries"].as_u64().unwrap();
-    // One block of 16 KB holds a few chunks of noise, which takes 2 KB each.
+    // One block of 16 KB holds a few chunks of noise, which take 2 KB each.
     assert!((1..=16).contains(&(whole - read)), "{read} of {whole}");
     let saved = run(&["salvage", &world, &salvaged]);
     assert_eq!((ending(&saved), saved.json["entries"].as_u64()), ("damaged", Some(read)), "{}", saved.text());
@@ -274,17 +274,17 @@ fn a_backup_is_restored_by_its_number() {
     assert!(try_run(&["restore", &backups, &restored, "--number", "1"], false).unwrap_err().contains("backup 1"));
     assert_eq!(try_run(&["restore", &backups, &restored], true).unwrap().end.code(), 130);
     assert!(!Path::new(&restored).exists());
-    // As it is left when a restore is ended at once.
+    // As after a restore that was killed.
     fs::create_dir_all(Path::new(&restored).join("db.unfinished")).unwrap();
     fs::write(Path::new(&restored).join("world.lock"), "process = 1").unwrap();
     assert_eq!(run(&["restore", &backups, &restored, "--number", "2"]).json["number"], 2);
     assert_eq!(run(&["verify", &restored]).json["entries"], run(&["verify", &world]).json["entries"]);
     assert!(try_run(&["restore", &backups, &restored], false).unwrap_err().contains("is a world already"));
-    // A backup is no session.
+    // A backup does not count as a session.
     assert_eq!(run(&["info", &world]).json["sessions"], 1);
 }
 
-/// K6, and what is pruned is made anew by a game.
+/// K6, and pruned ground is generated again by a game.
 ///
 /// Promise, upkeep: `terrane prune` deletes what lies outside a shape, and gives its room back.
 /// Promise, upkeep: A game can call `verify`, `prune`, `compact` and `back_up` itself.
@@ -301,7 +301,7 @@ fn pruning_gives_the_room_back_and_the_ground_comes_anew() {
     assert_eq!(pruned.json["chunks"], 61 * 61 - 27 * 27);
     let verified = run(&["verify", &world]);
     assert_eq!((ending(&verified), &verified.json["stale_keys"]), ("finished", &0.into()), "{}", verified.text());
-    // The live bytes: a copy of what is left.
+    // The live bytes are those of a copy of the rest.
     run(&["copy", &world, &copy]);
     run(&["compact", &copy]);
     let size = |path: &str| {
@@ -391,7 +391,7 @@ fn a_game_is_asked_for_a_backup_of_the_world_that_it_has_open() {
         update_until(&mut app, "the program has its answer", |_| asked.is_finished());
         assert_eq!(asked.join().unwrap().unwrap().json["number"], number);
     }
-    // What cannot be made is told, and the world goes on.
+    // A backup that fails is reported, and the world continues.
     fs::write(folder.path().join("file"), "mine").unwrap();
     let (path, file) = (paths[0].clone(), folder.path().join("file").to_str().unwrap().to_owned());
     let refused = std::thread::spawn(move || try_run(&["backup", &path, &file], false));
@@ -456,7 +456,7 @@ fn a_dimension_is_exported_and_imported_into_another_world() {
     let chunk = |world: &str, x: &str| run(&["inspect", world, "chunk", "overworld", x, "0", "2"]).json;
     assert_eq!(chunk(&new, "-3")["blocks"], chunk(&from, "-3")["blocks"]);
 
-    // A box of it once more, beside it.
+    // A box of it is also exported, to a file beside it.
     let part = path("part.objects");
     let area = ["--from", "-16,-16", "--to", "15,15", "--objects-per-file", "1"];
     let exported = run(&[&["export", &from, &part, "-d", "overworld"][..], &area].concat());
@@ -471,7 +471,7 @@ fn a_dimension_is_exported_and_imported_into_another_world() {
     let again = run(&["import", &part, &new, "--existing", "keep", "--dimension", "overworld"]);
     assert_eq!((&again.json["columns"], &again.json["left"]), (&0.into(), &4.into()), "{}", again.text());
 
-    // What is damaged is named, and the rest comes if that is asked for.
+    // Damage is reported, and the rest is imported on request.
     let mut bytes = fs::read(&file).unwrap();
     let place = bytes.len() / 2;
     bytes[place..place + 4_096].fill(7);

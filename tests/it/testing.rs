@@ -1,4 +1,4 @@
-//! The harness that users have for tests of their games.
+//! The public harness for tests of games.
 
 use bevy::time::TimePlugin;
 use bevy_terrane::prelude::*;
@@ -19,7 +19,7 @@ fn open(plugin: TerranePlugin) -> (App, Entity) {
     (app, dimension)
 }
 
-/// What somebody says who panics.
+/// The message of a panic.
 fn last_words<T>(run: impl FnOnce() -> T) -> String {
     let Err(panic) = catch_unwind(AssertUnwindSafe(run)) else { panic!("it did not panic") };
     panic.downcast_ref::<String>().cloned().unwrap_or_else(|| panic.downcast_ref::<&str>().unwrap().to_string())

@@ -1,4 +1,4 @@
-//! Chunks move between the store's tiers while the world runs, and whatever happens each is in exactly one of them.
+//! Chunks move between the store's tiers while the world runs, and each is always in exactly one of them.
 
 #![cfg(feature = "rocksdb")]
 
@@ -19,7 +19,7 @@ use std::time::Duration;
 
 const DIMENSION: DimensionId = DimensionId(0);
 
-/// In lockstep, where an update is 50 ms of the clock; ground is warm after 5 s, and cold after 30 s or beyond 320 blocks.
+/// In lockstep, where an update is 50 ms of the clock. Ground becomes warm after 5 s, and cold after 30 s or beyond 320 blocks.
 fn plugin(disk: &Arc<MemoryStore>, promotes_on_load: bool) -> TerranePlugin {
     let settings = TierConfig {
         promotes_on_load,
@@ -32,7 +32,7 @@ fn plugin(disk: &Arc<MemoryStore>, promotes_on_load: bool) -> TerranePlugin {
 }
 
 fn tier(disk: &MemoryStore, block: BlockPos) -> Option<Tier> {
-    // A copy, so that the running world's session is left alone.
+    // A copy, because opening the original would start another session.
     let world = WorldStore::from_store(Arc::new(disk.snapshot())).unwrap();
     world.tier(ChunkGroup::of(DIMENSION, block.chunk())).unwrap()
 }
@@ -75,7 +75,7 @@ fn ground_that_was_left_cools_down_by_time_and_distance_and_loaded_ground_does_n
     move_viewer(&mut app, viewer, FAR.x as f32, 0.0);
     seconds(&mut app, 12);
     assert_eq!((tier(&disk, NEAR), tier(&disk, FAR)), (Some(Tier::Cold), Some(Tier::Hot)), "the viewer is far away");
-    // It comes back as it was, from where it lies, and becomes hot when it is changed.
+    // It is loaded unchanged from its tier, and becomes hot when it is changed.
     move_viewer(&mut app, viewer, 0.0, 0.0);
     seconds(&mut app, 2);
     assert_eq!(block_at(app.world_mut(), dimension, HOME), Some(stone));
@@ -169,7 +169,7 @@ fn moves_take_no_more_bytes_a_second_than_they_may() {
     update(&mut app, 3);
     let area = ColumnArea::Square { center: ColumnPos::new(0, 0), radius: 24 };
     app.world_mut().spawn(Pregeneration { dimension, area });
-    // When how much had been moved.
+    // The amount that had been moved at each time.
     let mut steps = vec![(Duration::ZERO, 0)];
     update_until(&mut app, "three steps are made", |world| {
         let statistics = world.resource::<WorldStatistics>();
@@ -182,7 +182,7 @@ fn moves_take_no_more_bytes_a_second_than_they_may() {
     for step in 1..3 {
         let bytes = steps[step].1 - steps[step - 1].1;
         let waited = steps[step + 1].0 - steps[step].0;
-        // Statistics come four times a second.
+        // Statistics arrive four times a second.
         let least = Duration::from_millis(bytes * 1_000 / RATE).saturating_sub(Duration::from_millis(300));
         assert!(waited >= least, "after {bytes} bytes it waited {waited:?}");
     }
@@ -203,11 +203,11 @@ fn pregenerated_ground_starts_cold() {
 }
 
 fn positions() -> impl Iterator<Item = ChunkPos> {
-    // Groups of several cubes, some below zero.
+    // Groups of several cubes, some with negative coordinates.
     (0..240).map(|n| ChunkPos::new(n % 6 * 3 - 9, n / 36 % 7 * 3 - 10, n / 6 % 6 * 4 - 12))
 }
 
-/// The block of a chunk after a round; every chunk changes in every seventh round.
+/// The block of a chunk after a round. Every chunk changes in every seventh round.
 fn block(n: usize, round: u64) -> BlockId {
     BlockId::new(1 + (round.saturating_sub(n as u64 % 7) / 7) as u32)
 }
@@ -253,7 +253,7 @@ fn a_kill_during_moves_leaves_every_chunk_in_one_tier() {
     }
 }
 
-/// Each chunk is there once, and as it was in the same round as those that changed with it.
+/// Checks that each chunk exists once, and is from the same round as those that changed with it.
 fn check_world(path: &Path) {
     let world = WorldStore::open(&StorageConfig::Path(path.to_owned())).unwrap();
     let mut found = BTreeMap::new();
@@ -264,7 +264,7 @@ fn check_world(path: &Path) {
         assert_eq!(*tiers.entry(group).or_insert(tier), tier, "{pos} is not where its group is");
         found.insert(pos, chunk);
     }
-    // It finds groups that are in two tiers.
+    // `verify` finds groups that are in two tiers.
     let report = world.verify(|_| ControlFlow::Continue(())).unwrap();
     assert!(report.damage.is_empty(), "{:?}", report.damage);
     let mut rounds: [Option<BlockId>; 7] = [None; 7];

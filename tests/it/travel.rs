@@ -1,4 +1,4 @@
-//! Whatever an entity is made of goes with it, and what a region holds is joined and divided with it.
+//! An entity travels with everything attached to it, and the resources of regions are joined and divided.
 
 use crate::support::*;
 use bevy_terrane::prelude::*;
@@ -19,7 +19,7 @@ struct InHerd(Entity);
 #[relationship_target(relationship = InHerd)]
 struct Herd(Vec<Entity>);
 
-/// Wool by the column of the sheep that gave it.
+/// Wool by the column of its sheep.
 #[derive(Resource, Default)]
 struct Wool(BTreeMap<ColumnPos, u32>);
 
@@ -33,11 +33,11 @@ impl RegionResource for Wool {
     }
 }
 
-/// What the regions tell the test, whatever thread they run on.
+/// The regions' reports to the test, from any thread.
 #[derive(Resource, Clone, Default)]
 struct Told(Arc<Mutex<Vec<(uuid::Uuid, MoveCause, Vec<String>)>>>);
 
-/// The names of what the entity refers to, and of what refers to it.
+/// The names of the entities that the entity refers to, and of those that refer to it.
 fn bonds(entity: Entity, world: &World) -> Vec<String> {
     let name = |entity: Entity| world.get::<Name>(entity).map_or("nobody".to_owned(), |name| name.to_string());
     let targets = world.get::<Target>(entity).into_iter().map(|target| name(target.0));
@@ -73,7 +73,7 @@ fn pasture() -> (App, Entity, Told) {
     (app, dimension, told)
 }
 
-/// A shepherd with a dog and three sheep that stands in the column.
+/// A shepherd with a dog and three sheep in the column.
 fn settle(app: &mut App, dimension: Entity, column: i64) {
     let block = BlockPos::new(column * 16, 5, 0);
     app.world_mut().commands().run_in_region(dimension, block, move |region: &mut World| {
@@ -91,7 +91,7 @@ fn settle(app: &mut App, dimension: Entity, column: i64) {
     app.world_mut().flush();
 }
 
-/// What `look` sees in the region that owns the column.
+/// The result of `look` in the region that owns the column.
 fn look<T: Send + 'static, M>(
     app: &mut App,
     dimension: Entity,
@@ -131,7 +131,7 @@ fn bonds_and_resources_outlast_a_merge_and_a_split() {
     };
     assert_eq!(wool(&mut app, 0), [0]);
 
-    // A viewer between them joins the two.
+    // A viewer between them merges the two.
     let bridge = viewer(&mut app, dimension, 16.0 * 20.0, 0.0, 19);
     update(&mut app, 40);
     assert!(!heard::<RegionMerged>(&app).is_empty());
@@ -191,7 +191,7 @@ fn those_who_cross_together_stay_together_and_the_others_are_forgotten() {
     expected.sort_by_key(|(id, _)| *id);
     assert_eq!(moved, expected);
 
-    // The dog follows, alone: who was nobody stays nobody.
+    // The dog follows alone. References to entities that stayed behind stay empty.
     look(&mut app, dimension, 0, |region: &mut World| {
         let mut all = region.query::<(&Name, &mut Position)>();
         for (_, mut place) in all.iter_mut(region).filter(|(name, _)| name.as_str() == "dog") {

@@ -1,4 +1,4 @@
-//! An id that no block type is registered under is not set, whoever wants it: it would become what the game registers next.
+//! An unregistered block id is never set, because it could later be assigned to another type that the game registers.
 
 use crate::support::*;
 use bevy_terrane::prelude::*;
@@ -8,7 +8,7 @@ use bevy_terrane::storage::{MemoryStore, StorageConfig};
 use bevy_terrane::view::{ColumnResult, JobEnded, Jobs, RestoreSnapshot};
 use std::sync::Arc;
 
-/// No game registers so many types.
+/// An id beyond the number of types of any game.
 const NOBODYS: BlockId = BlockId::new(4_000_000_000);
 
 fn world(plugin: TerranePlugin) -> (App, Entity) {
@@ -50,7 +50,7 @@ fn the_main_world_is_told_that_an_id_is_not_registered() {
     assert_eq!(block_at(app.world(), dimension, HERE), Some(BlockId::AIR));
 }
 
-/// An edit that waits for a region which never ends its tick is made in what was saved, when the app ends.
+/// An edit that waits for a region which never ends its tick is applied to the saved data when the app ends.
 #[test]
 fn the_last_edits_cannot_set_it_either() {
     use crate::support::gate::Gate;
@@ -104,7 +104,7 @@ fn a_restore_of_an_id_that_nobody_registered_fails_and_changes_nothing() {
     assert_eq!(block_at(app.world(), dimension, HERE), Some(BlockId::AIR));
 }
 
-/// Level ground with one block in it that is none.
+/// Level ground with one block of an unregistered id.
 struct Careless;
 
 impl Generator for Careless {

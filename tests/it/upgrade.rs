@@ -1,4 +1,4 @@
-//! The example `upgrade`: what it makes of a file, and of one that it was killed over.
+//! The example `upgrade` and the files it produces, also after a kill.
 
 // Its `main` is not called here, and it shares files with another example.
 #[allow(dead_code, clippy::duplicate_mod)]
@@ -18,7 +18,7 @@ fn owner(number: usize) -> Vec<u8> {
     format!("player {number}").into_bytes()
 }
 
-/// As the next version has it.
+/// The value in the next version's format.
 fn claim(owner: &[u8]) -> Vec<u8> {
     [&[0; 4], owner].concat()
 }
@@ -27,7 +27,7 @@ fn key(number: usize, ending: &str) -> String {
     format!("chunk/{},0,{}/game:{ending}", number % 40, number / 40)
 }
 
-/// A file with so many old objects and some others.
+/// A file with this many old objects and some others.
 fn make(path: &Path, count: usize) {
     let mut store =
         ObjectStore::create(path, SIGNATURE, ObjectStoreOptions { sync: false, ..Default::default() }).unwrap();
@@ -43,14 +43,14 @@ fn contents(path: &Path) -> BTreeMap<String, Object> {
     store.with_prefix("").map(|(key, _)| (key.to_owned(), store.read(key).unwrap().unwrap())).collect()
 }
 
-/// What such a file holds when it is upgraded.
+/// The contents of such a file after the upgrade.
 fn upgraded(count: usize) -> BTreeMap<String, Object> {
     let new = |number: usize| (key(number, "claim"), Object { version: number as u64, data: claim(&owner(number)) });
     let other = ("chunk/0,0,0/blocks".to_owned(), Object { version: 4, data: b"of another kind".to_vec() });
     (0..count).map(new).chain([other]).collect()
 }
 
-/// Runs it on a file.
+/// Runs the example on a file.
 pub fn run(path: &Path, arguments: &[&str]) -> Result<tool::Outcome, String> {
     let line = ["upgrade", path.to_str().unwrap()].into_iter().chain(arguments.iter().copied());
     tool::run(&tool::Arguments::try_parse_from(line).map_err(|error| error.to_string())?)
@@ -64,7 +64,7 @@ fn all_keys_of_one_ending_get_another_one_with_their_values_and_versions() {
     make(&path, 1_000);
     assert_eq!(run(&path, &[]), Ok(tool::Outcome { upgraded: 1_000, ..Default::default() }));
     assert_eq!(contents(&path), upgraded(1_000));
-    // There is nothing left to do.
+    // Nothing is left to do.
     assert_eq!(run(&path, &[]), Ok(tool::Outcome::default()));
     assert_eq!(contents(&path), upgraded(1_000));
     assert!(run(&folder.path().join("nothing"), &[]).unwrap_err().contains("cannot open"));
@@ -106,7 +106,7 @@ fn wherever_an_upgrade_is_killed_each_object_is_there_once_and_the_next_run_goes
         tool::Endings::new("/game:owner", "/game:claim").unwrap(),
         |old| Ok(claim(old)),
         |done, all| {
-            // What a kill would leave at this moment: the index is not written.
+            // The state after a kill at this moment: the index is not written.
             fs::copy(&path, &killed).unwrap();
             let found = contents(&killed);
             assert_eq!(found.len(), expected.len());

@@ -1,4 +1,4 @@
-//! What is generated, in which order, and beside whom.
+//! The generated columns and their order, alone and beside other work.
 
 use super::*;
 use bevy_terrane::view::JobKind;
@@ -108,7 +108,7 @@ fn jobs_of_a_dimension_run_one_after_the_other_and_dimensions_beside_each_other(
     assert_eq!([jobs[0], jobs[1], beside].map(|job| state(&app, job)), [Running, Waiting, Running]);
     let (here, there) = (first.count(), second.count());
     assert!(there > here / 2 && here > there / 2, "{here} and {there}");
-    // The second sees what the first does for it.
+    // The second job counts the work that the first one does for it.
     update(&mut app, 6);
     assert!(progress(&app, jobs[1]).done >= 100);
 
@@ -146,7 +146,7 @@ fn viewers_come_first() {
     let last = order.iter().rposition(|column| near.contains(*column)).unwrap();
     let between = order[..last].iter().filter(|column| !near.contains(**column)).count();
     assert_eq!(wanted, columns(near).len());
-    // What was on order already, what was ordered until the coordinator heard of the viewer, and what fills the last gap.
+    // Columns already on order, those ordered until the coordinator knew of the viewer, and those that fill the last gap.
     assert!(between <= 200, "{between} columns of the job came before {wanted} of the viewer");
     wait_for_done(&mut app, job, 200);
 }
@@ -193,7 +193,7 @@ fn a_store_that_cannot_keep_up_holds_it_back() {
     });
     update(&mut app, 20);
     let held = progress(&app, job);
-    // 65,536 things may wait for the store: here a column is a chunk and a summary.
+    // 65,536 values may wait for the store. Here a column has a chunk and a summary.
     assert!((20_000..50_000).contains(&held.done), "{}", held.done);
     disk.set_full(false);
     wait_for_done(&mut app, job, held.done + 1_000);

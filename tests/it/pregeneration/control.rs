@@ -26,14 +26,14 @@ fn progress_rises_and_tells_how_long_it_takes() {
     assert!(told.is_sorted_by(|a, b| a.done <= b.done && a.elapsed <= b.elapsed));
     let last = told.last().unwrap();
     assert_eq!((u128::from(last.done), last.failed), (total, 0));
-    // It cannot be faster than its generator; how much slower depends on the machine.
+    // The rate cannot exceed that of the generator. The lower bound depends on the machine.
     let rates: Vec<_> = told.iter().filter_map(|progress| progress.per_second).collect();
     assert!(!rates.is_empty() && rates.iter().all(|rate| *rate < 4_000.0), "{rates:?}");
     assert!(!left.is_empty() && left.last() < left.first(), "{left:?}");
     assert!(last.elapsed > Duration::from_secs(1), "{:?}", last.elapsed);
 }
 
-/// Updates until no column was made in 20 updates in a row.
+/// Updates until no column was generated in 20 updates in a row.
 fn wait_until_nothing_is_made(app: &mut App, generator: &Counting) {
     let (mut calls, mut still) = (generator.count(), 0);
     update_until(app, "nothing is made", |_| {
@@ -55,7 +55,7 @@ fn it_pauses_resumes_and_is_cancelled() {
         wait_for_done(&mut app, job, 100);
         control(&mut app, job, JobOrder::Pause);
         wait_for(&mut app, job, JobState::Paused);
-        // What was on its way comes.
+        // Columns in flight still arrive.
         wait_until_nothing_is_made(&mut app, &generator);
         let (paused, calls) = (progress(&app, job), generator.count());
         assert_eq!(paused.per_second, None);
@@ -73,7 +73,7 @@ fn it_pauses_resumes_and_is_cancelled() {
         wait_until_nothing_is_made(&mut app, &generator);
         assert_eq!(generator.count(), calls);
         assert_eq!(heard::<JobEnded>(&app).len(), 1);
-        // There is nothing left to be told.
+        // The job is gone, so this has no effect.
         control(&mut app, job, JobOrder::Resume);
         update(&mut app, 5);
         assert_eq!(state(&app, job), JobState::Cancelled);
@@ -142,7 +142,7 @@ fn an_entity_whose_job_ended_can_be_another_and_one_that_is_a_job_cannot() {
     let states = heard::<JobEnded>(&app).iter().map(|ended| (ended.entity, ended.progress.state)).collect::<Vec<_>>();
     assert!(states.iter().all(|(_, state)| *state == JobState::Finished), "{states:?}");
     assert_eq!(states.iter().filter(|(entity, _)| *entity == job).count(), 2);
-    // The far view begins when the entity is free.
+    // The far view starts when the entity is free.
     update(&mut app, 10);
     let jobs = app.world_mut().query::<&Job>().iter(app.world()).map(|job| job.kind).collect::<Vec<_>>();
     assert_eq!(jobs, [JobKind::FarView]);

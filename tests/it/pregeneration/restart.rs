@@ -1,4 +1,4 @@
-//! Jobs go on after a restart or a crash, wait with their dimension, and survive damage.
+//! Jobs continue after a restart or a crash, wait with their dimension, and survive damage.
 
 use super::*;
 use bevy_terrane::view::RemoveDimension;
@@ -8,7 +8,7 @@ use bevy_terrane::view::RemoveDimension;
 fn it_goes_on_after_a_restart_paused_or_not() {
     let area = disc(20);
     let total = columns(area).len() as u64;
-    // Progress is told four times a second: not so fast that it is over before that is seen.
+    // Progress is reported four times a second, so the job must run long enough for a report.
     for (mode, pace) in [(TickMode::Lockstep, Duration::ZERO), (TickMode::Independent, Duration::from_millis(2))] {
         for spawns_again in [false, true] {
             let store = Arc::new(MemoryStore::new());
@@ -52,7 +52,7 @@ fn it_goes_on_after_a_restart_paused_or_not() {
             assert!(progress(&third, job).done >= total * 2 / 3);
             wait_for(&mut third, job, JobState::Finished);
             drop(third);
-            // What was being generated when a session ended is generated again, and nothing else.
+            // Only columns in flight at the end of a session are generated again.
             let calls = generator.calls();
             assert!(calls.values().sum::<u32>() <= columns(area).len() as u32 + 2 * 64, "{mode:?}");
             for (durable, before) in durable {
@@ -139,7 +139,7 @@ fn it_waits_with_its_dimension_and_goes_with_it() {
     }
 }
 
-/// A world whose dimension was told to close while nothing can be stored, with a job that is not done, and its disk.
+/// A world whose dimension should close while the disk is full, with an unfinished job, and its disk.
 fn closing_with_a_job(mode: TickMode) -> (App, Entity, Disk) {
     let disk = Disk::default();
     let mut app = app(disk.plugin().with_tick_mode(mode).with_pregeneration_in_flight(16));
@@ -155,7 +155,7 @@ fn closing_with_a_job(mode: TickMode) -> (App, Entity, Disk) {
     (app, job, disk)
 }
 
-/// Lets the dimension close and opens it again. Gives what jobs there are then.
+/// Lets the dimension close and opens it again. Returns the jobs that exist then.
 fn jobs_when_opened_again(app: &mut App, disk: &Disk) -> Vec<JobState> {
     disk.set_full(false);
     update_until(app, "it is closed", |world| !world.resource::<Heard<DimensionClosed>>().0.is_empty());
@@ -228,7 +228,7 @@ fn a_damaged_job_is_forgotten_and_its_ground_is_not() {
     let job = found_job(&mut second);
     assert_eq!(second.world().get::<Pregeneration>(job).unwrap().area, disc(40));
     wait_for_done(&mut second, job, 200);
-    // A new one does not get the number of one that is there.
+    // A new job never gets the number of an existing one.
     pregenerate(&mut second, overworld, disc(50));
     update(&mut second, 10);
     drop(second);

@@ -1,4 +1,4 @@
-//! Entities that move about while their box is captured column by column.
+//! Entities that move around while their box is captured column by column.
 
 use super::*;
 use bevy_terrane::snapshot::SnapshotParts;
@@ -7,7 +7,7 @@ use uuid::Uuid;
 /// A row of eleven columns around the middle one.
 const ROW: BlockBox = BlockBox { min: at(-80, 0, 0), max: at(95, 31, 15) };
 
-/// A world in lockstep that captures one column at a time; walkers may turn round at both ends of the row.
+/// A world in lockstep that captures one column at a time. Walkers may turn around at both ends of the row.
 fn walked_world(turns: bool) -> (App, Entity, DimensionId) {
     let config = SnapshotConfig { columns: 1, ..SnapshotConfig::default() };
     let mut app = game(lockstep().with_snapshots(config));
@@ -35,7 +35,7 @@ fn walk_from(app: &mut App, dimension: Entity, id: u128, x: i64, blocks_a_tick: 
 #[test]
 fn who_walks_towards_a_capture_and_passes_it_is_caught_once() {
     let (mut app, dimension, id) = walked_world(true);
-    // Some pass from one column into the next between its capture and that of their own, whatever the pace of the job is.
+    // Some pass from one column into the next between the two captures, whatever the speed of the job.
     let starts: Vec<i64> = (0..16).map(|step| 94 - step * 3).collect();
     for (number, x) in (1..).zip(&starts) {
         walk_from(&mut app, dimension, number, *x, -9.0);
@@ -61,7 +61,7 @@ fn however_many_walk_however_fast_each_is_caught_once() {
         let snapshot = capture(&mut app, CaptureSnapshot::new(id, ROW));
         assert!(caught(&snapshot).into_iter().eq(1..=count), "{round}: {:?}", caught(&snapshot));
     }
-    // Half of the row, and nobody else's business.
+    // Half of the row, without effects outside of it.
     let half = BlockBox { max: at(7, 31, 15), ..ROW };
     let snapshot = capture(&mut app, CaptureSnapshot::new(id, half));
     assert!(snapshot.entities().all(|entity| half.contains(entity.block)));

@@ -1,4 +1,4 @@
-//! Jobs in the middle of life: regions merge, split and halt, and players build, while columns are captured and restored.
+//! Jobs in a busy world: regions merge, split and halt, and players build, while columns are captured and restored.
 
 use super::*;
 use crate::faults::{bomb, restart, two_regions_with};
@@ -15,7 +15,7 @@ fn few(columns: usize, chunks: usize) -> SnapshotConfig {
     SnapshotConfig { columns, chunks, ..SnapshotConfig::default() }
 }
 
-/// A world without ground, and regions that part soon.
+/// A world without ground, with regions that split soon.
 fn empty_world(plugin: TerranePlugin) -> (App, Entity, DimensionId) {
     let mut app = game(plugin.with_regionizer(parting_soon()));
     listen::<JobEnded>(&mut app);
@@ -37,7 +37,7 @@ fn wanderers(app: &mut App, dimension: Entity) -> [Entity; 2] {
     [0.0, 600.0].map(|x| viewer(app, dimension, x, 8.0, 1))
 }
 
-/// Two viewers come together and part again.
+/// Moves two viewers together and apart again.
 fn wander(world: &mut World, wanderers: [Entity; 2], step: i64) {
     let distance = (step % 100 - 50).abs() as f32 * 6.0;
     for (viewer, sign) in wanderers.into_iter().zip([-1.0, 1.0]) {
@@ -45,7 +45,7 @@ fn wander(world: &mut World, wanderers: [Entity; 2], step: i64) {
     }
 }
 
-/// Sets blocks whose ground is loaded for it.
+/// Sets blocks. Their ground is loaded for it.
 fn build(app: &mut App, dimension: Entity, blocks: impl IntoIterator<Item = (BlockPos, BlockId)>) {
     let (sender, built) = channel();
     let mut left = 0;
@@ -63,7 +63,7 @@ fn build(app: &mut App, dimension: Entity, blocks: impl IntoIterator<Item = (Blo
     });
 }
 
-/// Whether both hold the same, blocks and entities.
+/// Returns `true` if both have the same blocks and entities.
 fn is_same(one: &Snapshot, other: &Snapshot) -> bool {
     one.is_complete() && other.is_complete() && EditHistory::new(usize::MAX).record(one, other) == Recorded::Unchanged
 }
@@ -224,7 +224,7 @@ fn while_players_build_in_the_box_each_chunk_is_old_new_or_built_and_nothing_out
             };
             assert!(is_right, "{place} is {block}, was {was}, and {wanted:?} is wanted");
         }
-        // Once more, with nobody building.
+        // Once more, without any building.
         restore(&mut app, RestoreSnapshot::new(id, snapshot.clone()));
         let after = capture(&mut app, CaptureSnapshot::new(id, area));
         assert!(is_same(&snapshot, &after));
@@ -295,7 +295,7 @@ fn what_a_region_restored_before_it_halted_stays_and_the_rest_follows_when_it_is
     });
     save(&mut app);
     let job = jobs(&app).restore(RestoreSnapshot::new(id, snapshot.clone()));
-    // The first column has two chunks that differ, and is all that a tick may do.
+    // The first column has two changed chunks, which is the budget of a tick.
     update_until(&mut app, "a column is restored", |world| block_at(world, dimension, places[0]) == Some(BlockId::AIR));
     assert_eq!(block_at(app.world_mut(), dimension, places[5]), Some(stone));
     bomb(&mut app, dimension);
@@ -332,7 +332,7 @@ fn a_region_that_halts_when_it_was_captured_does_not_hold_the_job_up() {
 
 #[test]
 fn who_is_stored_with_a_column_that_is_just_being_fetched_is_alive() {
-    /// In the section of the first column, and not held by the viewer there.
+    /// In the section of the first column, but outside the viewer's radius.
     const BESIDE: BlockPos = at(16 * 3, 9, 0);
     let (mut app, dimension, id) = empty_world(lockstep());
     viewer(&mut app, dimension, 0.0, 0.0, 0);

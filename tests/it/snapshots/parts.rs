@@ -1,4 +1,4 @@
-//! What a capture leaves out is left alone by the restore.
+//! The parts left out of a capture are left alone by the restore.
 
 use super::*;
 use bevy_terrane::snapshot::SnapshotParts;
@@ -6,7 +6,7 @@ use bevy_terrane::snapshot::SnapshotParts;
 const AREA: BlockBox = BlockBox { min: at(0, 16, 0), max: at(31, 47, 15) };
 const PLACE: BlockPos = at(3, 20, 3);
 
-/// A stone and a guard are captured in part, and then replaced by another one each. What is there after the restore?
+/// Captures parts of a stone and a guard, replaces both, and restores. Returns the contents after the restore.
 fn restored(parts: SnapshotParts) -> (bool, Vec<String>) {
     let (mut app, dimension, id) = world(lockstep());
     let [stone, grass] = ["terrane:stone", "terrane:grass"].map(|name| id_of(app.world(), name));

@@ -1,4 +1,4 @@
-//! Edits of a running world are undone and done again, blocks and entities.
+//! Edits of a running world are undone and redone, blocks and entities.
 
 use super::*;
 use bevy_terrane::snapshot::{EditHistory, Recorded};
@@ -21,7 +21,7 @@ fn what_was_built_and_who_died_in_an_edit_is_undone_and_done_again() {
     let before = capture(&mut app, CaptureSnapshot::new(id, area));
     let blocks_before = blocks(&mut app, dimension, &area);
 
-    // The edit: a house, a death, a birth, and somebody who goes to the next column.
+    // The edit: a house, a death, a spawn, and an entity that moves to the next column.
     set(&mut app, dimension, house.iter().map(|place| (*place, stone)));
     in_region(&mut app, dimension, at(3, 20, 3), |region| {
         let mut walkers = region.query::<(Entity, &Walker, &mut Position)>();
@@ -42,7 +42,7 @@ fn what_was_built_and_who_died_in_an_edit_is_undone_and_done_again() {
     let mut history = EditHistory::new(1 << 20);
     assert_eq!(history.record(&before, &after), Recorded::Kept);
 
-    // Later somebody else comes, and a hut is built that is not part of the edit.
+    // Later a guest arrives, and a hut is built that is not part of the edit.
     spawn(&mut app, "guest", 5, 7);
     let hut = at(-10, 40, -10);
     set(&mut app, dimension, [(hut, grass)]);

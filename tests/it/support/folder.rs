@@ -1,4 +1,4 @@
-//! Folders as a whole.
+//! Reading and copying whole folders.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ pub fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// Copies all that is in a folder into another one, which is made if there is none.
+/// Copies the contents of a folder into another one, which is created if missing.
 pub fn copy_folder(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {

@@ -1,10 +1,10 @@
-//! A gate that holds up threads, in place of sleeps.
+//! A gate that blocks threads, instead of sleeps.
 
 use bevy::prelude::Resource;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-/// Who comes to it while it is closed waits until it is opened; whoever tests sees that somebody waits. It begins open.
+/// Threads wait at the gate while it is closed, and the test can see that they wait. It starts open.
 #[derive(Resource, Clone, Default)]
 pub struct Gate(Arc<Inner>);
 
@@ -20,7 +20,7 @@ struct State {
     waiting: usize,
 }
 
-/// A test that failed may leave it closed, and a thread that waits at it must end all the same.
+/// A failed test may leave it closed. A waiting thread must end anyway.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 impl Gate {
@@ -33,12 +33,12 @@ impl Gate {
         self.0.opened.notify_all();
     }
 
-    /// How many wait at it.
+    /// The number of waiting threads.
     pub fn waiting(&self) -> usize {
         self.0.state.lock().unwrap().waiting
     }
 
-    /// Goes through, as soon as it is open.
+    /// Waits until the gate is open.
     pub fn pass(&self) {
         let mut state = self.0.state.lock().unwrap();
         state.waiting += 1;

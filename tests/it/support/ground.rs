@@ -1,4 +1,4 @@
-//! Ground that is looked at while it comes.
+//! Ground that is observed while it is generated.
 
 use bevy_terrane::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-/// Level ground that knows who asked for it, fails where it is told to, and waits at a gate.
+/// Level ground that records requests, fails on demand, and waits at a gate.
 #[derive(Clone, Default)]
 pub struct Watched(Arc<Inner>);
 
@@ -15,7 +15,7 @@ struct Inner {
     asked: Mutex<Vec<ColumnPos>>,
     failing: Mutex<BTreeSet<ColumnPos>>,
     fails_everywhere: AtomicBool,
-    /// How many columns more may pass; `None` for all.
+    /// The number of columns that may still pass; `None` for all.
     gate: Mutex<Option<usize>>,
     opened: Condvar,
 }
@@ -25,7 +25,7 @@ impl Watched {
         self.0.asked.lock().unwrap().clone()
     }
 
-    /// How often each column was asked for since the last call.
+    /// The number of requests for each column since the last call.
     pub fn take_calls(&self) -> BTreeMap<ColumnPos, usize> {
         let mut calls = BTreeMap::new();
         for column in std::mem::take(&mut *self.0.asked.lock().unwrap()) {
@@ -65,7 +65,7 @@ impl Generator for Watched {
         let column = request.column;
         self.0.asked.lock().unwrap().push(column);
         let closed = |gate: &mut Option<usize>| *gate == Some(0);
-        // A test that failed may leave it closed.
+        // A failed test may leave it closed.
         let wait = self.0.opened.wait_timeout_while(self.0.gate.lock().unwrap(), Duration::from_secs(120), closed);
         let (mut gate, _) = wait.unwrap();
         if let Some(left) = &mut *gate {
@@ -81,7 +81,7 @@ impl Generator for Watched {
     }
 }
 
-/// The columns within the radius, by its definition.
+/// The columns within the radius, computed from the definition.
 pub fn disc(center: ColumnPos, radius: i64) -> BTreeSet<ColumnPos> {
     let square = (-radius..=radius).flat_map(|z| (-radius..=radius).map(move |x| (x, z)));
     let inside = square.filter(|(x, z)| x * x + z * z <= radius * radius);

@@ -1,5 +1,5 @@
-//! Tests that run as processes of their own, to be killed or to be listened to. Every wait for one has a deadline: a process
-//! that hangs fails its test, and no run of all tests hangs with it.
+//! Tests in separate processes that are killed or observed. Every wait for a process has a deadline: a process that hangs fails
+//! its test, and does not block the whole test run.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::ops::{Deref, DerefMut};
@@ -9,18 +9,18 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Where the process works.
+/// The folder of the process.
 const PLACE: &str = "TERRANE_TEST_PLACE";
 
-/// What a process may take for its next line, or for its end.
+/// The time limit for a process's next line, or for its end.
 pub const DEADLINE: Duration = Duration::from_secs(120);
 
-/// Where this process works, if it was started by [`process`]; the test that is run in it does nothing otherwise.
+/// The folder of this process if [`process`] started it. Otherwise the test in it does nothing.
 pub fn here() -> Option<PathBuf> {
     std::env::var_os(PLACE).map(PathBuf::from)
 }
 
-/// This program.
+/// A command that runs this program.
 pub fn program() -> Command {
     Command::new(std::env::current_exe().unwrap())
 }
@@ -29,14 +29,14 @@ pub fn program() -> Command {
 #[cfg(unix)]
 pub const ENDING: [(i32, &str); 3] = [(1, "-HUP"), (2, "-INT"), (15, "-TERM")];
 
-/// The command under a parent that ignores these of the [`ENDING`] signals, and no others: whatever the test's own parent
-/// does.
+/// Runs the command under a parent that ignores these of the [`ENDING`] signals and no others, regardless of the test's own
+/// parent.
 #[cfg(unix)]
 pub fn ignoring(mut command: Command, ignored: &[&str]) -> Command {
     use std::os::unix::process::CommandExt;
 
     unsafe extern "C" {
-        /// Of the system's C library.
+        /// From the system's C library.
         fn signal(number: i32, handler: usize) -> usize;
     }
     const DEFAULT: usize = 0;
@@ -49,16 +49,16 @@ pub fn ignoring(mut command: Command, ignored: &[&str]) -> Command {
         }
         Ok(())
     };
-    // SAFETY: the closure does no more than that.
+    // SAFETY: the closure only calls that function.
     unsafe { command.pre_exec(set) };
     command
 }
 
-/// Another process, which ends with the test at the latest.
+/// A separate process, which ends with the test at the latest.
 pub struct Process(Child);
 
 impl Process {
-    /// Waits until it has ended; one that does not is killed, and fails the test.
+    /// Waits for its end. A process that does not end is killed, and fails the test.
     #[track_caller]
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         self.wait_within(DEADLINE)
@@ -66,7 +66,7 @@ impl Process {
 
     #[track_caller]
     pub fn wait_within(&mut self, limit: Duration) -> io::Result<ExitStatus> {
-        // It may wait for the end of what it is told.
+        // It may wait for the end of its input.
         drop(self.0.stdin.take());
         let end = Instant::now() + limit;
         while Instant::now() < end {
@@ -81,7 +81,7 @@ impl Process {
         panic!("process {number} had not ended after {limit:?}");
     }
 
-    /// Sends it a signal, by the name that `kill` knows.
+    /// Sends a signal, named as for `kill`.
     #[cfg(unix)]
     pub fn signal(&self, name: &str) {
         let sent = output(Command::new("kill").args([name, &self.0.id().to_string()]));
@@ -105,7 +105,7 @@ impl DerefMut for Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It has ended, but where the test failed.
+        // It is still running only if the test failed.
         if let Ok(None) = self.0.try_wait() {
             drop(self.0.kill());
             drop(self.0.wait());
@@ -113,24 +113,24 @@ impl Drop for Process {
     }
 }
 
-/// Runs one test of this program as a process of its own, which works at `path`. Gives what it writes, line by line.
+/// Runs one test of this program in a separate process, with its folder at `path`. Returns its output, line by line.
 pub fn process(test: &str, path: &Path) -> (Process, Lines) {
     start(program(), test, path)
 }
 
-/// The same through another command, which takes the arguments of the program.
+/// The same through another command, which gets the arguments of the program.
 pub fn start(mut command: Command, test: &str, path: &Path) -> (Process, Lines) {
     command.args(["--exact", test, "--nocapture"]).env(PLACE, path);
     let mut process =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("a process");
     let lines = BufReader::new(process.stdout.take().expect("it is piped")).lines().map_while(Result::ok);
     let (sender, receiver) = channel();
-    // Reads to the end, also what nobody wants any more: the process writes a last line.
+    // Reads to the end, even if the lines are no longer used, because the process writes a last line.
     thread::spawn(move || lines.for_each(|line| drop(sender.send(line))));
     (Process(process), Lines(receiver))
 }
 
-/// What a process writes, until it ends. The next line comes within the deadline, or the test fails.
+/// The lines that a process writes until it ends. The test fails if the next line misses the deadline.
 pub struct Lines(Receiver<String>);
 
 impl Iterator for Lines {
@@ -151,13 +151,13 @@ pub fn kill(process: &mut Process) {
     process.wait().unwrap();
 }
 
-/// Runs a command to its end, with all that it writes.
+/// Runs a command to its end, and returns its output.
 #[track_caller]
 pub fn output(command: &mut Command) -> Output {
     output_within(command, DEADLINE)
 }
 
-/// The same for one that may take longer.
+/// The same for a command that may take longer.
 #[track_caller]
 pub fn output_within(command: &mut Command, limit: Duration) -> Output {
     let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -175,7 +175,7 @@ pub fn output_within(command: &mut Command, limit: Duration) -> Output {
     Output { status, stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap() }
 }
 
-/// Processes that would never end by themselves: an endless wait for one fails, and leaves none behind.
+/// Tests with processes that would never end: waiting for one fails, and leaves none behind.
 #[cfg(unix)]
 mod tests {
     use super::*;

@@ -1,4 +1,4 @@
-//! How commands end: exit codes, messages, files left behind, and permissions needed.
+//! The ends of commands: exit codes, messages, files left behind, and permissions needed.
 
 use super::*;
 use bevy_terrane::storage::WorldOpenError;
@@ -125,7 +125,7 @@ fn a_schematic_of_an_unknown_version_is_no_damage_wherever_the_version_stands() 
 fn an_import_that_fails_leaves_nothing_of_the_world_that_it_made() {
     let made = Damaged::make();
     let (export, deep, empty) = (made.path("world.objects"), made.path("a/b/c"), made.path("empty"));
-    // Damage in the middle, which is found only when a part of the export is already in the world.
+    // Damage in the middle, which is found only when a part of the export has been imported.
     let mut bytes = fs::read(&export).unwrap();
     let place = bytes.len() * 3 / 4;
     bytes[place..place + 20].fill(7);
@@ -136,12 +136,12 @@ fn an_import_that_fails_leaves_nothing_of_the_world_that_it_made() {
     }
     assert!(!Path::new(&made.path("a")).exists());
     assert_eq!(fs::read_dir(&empty).unwrap().count(), 0);
-    // A world that was there before stays.
+    // An existing world stays.
     let world = made.path("world");
     let sessions = run(&["info", &world]).json["sessions"].as_u64();
     assert_eq!(exit(&["import", &export, &world, "--create", "--dimension", "other"]).0, 3);
     assert!(run(&["info", &world]).json["sessions"].as_u64() > sessions);
-    // Also a world that has lost its marker.
+    // Even a world without its marker.
     fs::remove_file(Path::new(&world).join("world.terrane")).unwrap();
     assert_ne!(exit(&["import", &export, &world, "--create", "--dimension", "other"]).0, 0);
     assert!(Path::new(&world).join("db/CURRENT").exists());
@@ -239,7 +239,7 @@ fn read_everything(from: &Path, to: &Path) {
     }
 }
 
-/// Does nothing but in the process that the test below starts.
+/// Runs only in the process that the test below starts. On its own it does nothing.
 #[test]
 fn process_that_reads_what_cannot_be_written() {
     let Some(folder) = process::here() else { return };
@@ -249,7 +249,7 @@ fn process_that_reads_what_cannot_be_written() {
     println!("\nread all of it");
 }
 
-/// Reads from a mount without write permission, if this process may make one. Otherwise only checks that nothing is changed.
+/// Reads from a mount without write permission, if this process may create one. Otherwise only checks that nothing is changed.
 ///
 /// Promise, upkeep: Commands of `terrane` that only read need no permission to write, and several can run at once.
 #[test]
@@ -263,7 +263,7 @@ fn what_only_reads_needs_no_permission_to_write() {
     names.iter().map(|name| (made.folder.path().join(name), from.join(name))).for_each(|(made, from)| {
         fs::rename(made, from).unwrap();
     });
-    // A world that never had a lock is read too.
+    // A world that never had a lock can be read too.
     fs::remove_file(from.join("damaged/world.lock")).unwrap();
     let before = folder::files(&from);
     let script = "mount --bind \"$0\" \"$0\" && mount -o remount,ro,bind \"$0\" && exec timeout 300 \"$@\"";
@@ -284,7 +284,7 @@ fn what_only_reads_needs_no_permission_to_write() {
         read_everything(&from, &to);
     }
     let mut after = folder::files(&from);
-    // If a lock can be made, it keeps games away meanwhile.
+    // If a lock can be created, it keeps games away in the meantime.
     after.retain(|path, _| before.contains_key(path) || !path.ends_with("world.lock"));
     assert!(after == before);
 }

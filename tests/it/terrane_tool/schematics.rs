@@ -50,7 +50,7 @@ fn a_box_is_exported_and_imported_elsewhere() {
     let partly = import(&["--at", "80,0,80", "--only-generated", "--turn", "1", "--flip", "z"]).unwrap();
     assert_eq!((ending(&partly), &partly.json["ungenerated"]), ("finished", &3.into()), "{}", partly.text());
 
-    // Of a damaged file whole layers are taken, and only if that is asked for.
+    // Whole layers of a damaged file are imported, but only on request.
     let bytes = fs::read(&file).unwrap();
     fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
     let refused = import(&["--at", "-40,1,-40"]).unwrap();
