@@ -32,7 +32,7 @@ pub struct Arguments {
     #[arg(long, short, value_name = "X,Z", default_value = "0,0", value_parser = column, allow_hyphen_values = true)]
     pub center: ColumnPos,
 
-    /// The corner column of a box with the lowest coordinates, instead of a radius
+    /// Generate a box instead of a shape: its corner column with the lowest coordinates
     #[arg(long, value_name = "X,Z", value_parser = column, requires = "to", allow_hyphen_values = true)]
     pub from: Option<ColumnPos>,
 

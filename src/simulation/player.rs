@@ -45,7 +45,7 @@ fn on_discard_player(mut world: DeferredWorld, _: HookContext) {
     }
 }
 
-/// Added to a [`Player`], it saves and removes the player and all its children at the end of the tick.
+/// Added to a [`Player`], it saves and removes the player and everything attached to it at the end of the tick.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LoggedOut;
 

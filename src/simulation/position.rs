@@ -62,7 +62,7 @@ impl Position {
     }
 }
 
-/// Keeps the columns around an entity loaded, such as a camera, a player or a bot.
+/// Keeps the columns around an entity (a camera, a player, a bot) loaded.
 ///
 /// In the main world the entity also needs a `Transform` (one unit is one block), and the viewer names its dimension. In a
 /// region world the entity's [`Position`] says where it is.

@@ -48,7 +48,7 @@ fn a_block_ticks_when_its_time_has_come_and_again_if_it_says_so() {
     assert_eq!(*grown, expected.map(|(after, kind)| (first + after, HERE, kind.to_owned())));
 }
 
-/// The remaining time of the tick and the number of ticks; and whether cancelling it succeeded.
+/// The remaining time of the tick, the number of ticks, and whether the system cancelled it.
 #[derive(Resource, Clone, Default)]
 struct Seen(Arc<Mutex<Vec<(Option<u64>, usize, bool)>>>);
 

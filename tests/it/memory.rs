@@ -29,7 +29,7 @@ fn middle(column: ColumnPos) -> (f32, f32) {
 #[test]
 fn a_viewer_loads_what_lies_within_its_radius_and_keeps_two_columns_more() {
     for radius in [0, 1, 3, 5] {
-        // A larger disc includes some columns that are only kept loaded.
+        // With a larger disc, some columns beyond the radius are loaded along with others of their batch.
         let is_exact = radius < 4;
         for start_at in [ColumnPos::new(0, 0), ColumnPos::new(2, 1)] {
             let mut app = game(lockstep());

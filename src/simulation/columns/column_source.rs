@@ -198,7 +198,8 @@ pub struct FetchedColumn {
     /// The column as it was fetched. If a region fetched it during a tick, its stored entities arrive separately. In a
     /// dimension that is not sparse, its scheduled ticks do so too.
     pub loaded: LoadedColumn,
-    /// The chunk heights that are new and not stored yet. In a dimension that is not sparse, only set for a region's own columns.
+    /// The chunk heights that are new and not stored yet. In a dimension that is not sparse, set only if a region fetched
+    /// the column itself.
     pub made: HeightSet,
     /// In a sparse dimension, the heights that are not stored and were not to be generated.
     pub left_out: HeightSet,
