@@ -71,7 +71,6 @@ impl RunningArena {
         self.update_until("the time is over", |_| Instant::now() >= end);
     }
 
-    /// Runs a restore.
     pub fn restore(&mut self, order: impl FnOnce(DimensionId) -> RestoreSnapshot) -> Took {
         let id = dimension_id(&self.app, self.dimension);
         let began = Instant::now();
@@ -82,7 +81,6 @@ impl RunningArena {
         Took { wall: began.elapsed(), worked, chunks_changed }
     }
 
-    /// Captures the arena.
     pub fn capture(&mut self) -> (Arc<Snapshot>, Took) {
         let id = dimension_id(&self.app, self.dimension);
         let began = Instant::now();

@@ -6,7 +6,6 @@ use bevy_terrane::prelude::*;
 
 /// The name of the dimension in the world.
 pub const DIMENSION: &str = "coliseum";
-/// The name of the arena.
 pub const ARENA: &str = "coliseum";
 /// The arena, including everything that explosions can destroy.
 pub const AREA: BlockBox = BlockBox { min: BlockPos::new(-64, -8, -64), max: BlockPos::new(63, 47, 63) };
@@ -19,7 +18,6 @@ const WALL: f64 = 50.0;
 const TOP: i64 = 24;
 const ARCHES: f64 = 28.0;
 
-/// Registers the block types of the arena.
 pub fn register(app: &mut App) -> Result<(), BlockRegistryError> {
     for (name, color) in [
         ("coliseum:sandstone", [203, 178, 132]),

@@ -12,7 +12,6 @@ use std::f64::consts::TAU;
 #[derive(Component, Clone, Debug, PartialEq, Serialize, Deserialize, TypePath)]
 #[type_path = "arena"]
 pub struct Bot {
-    /// Its number, from 0.
     pub number: u32,
     /// The direction in radians.
     heading: f64,
@@ -41,7 +40,6 @@ impl Plugin for FightPlugin {
 #[derive(Resource)]
 pub struct Random(SplitMix64);
 
-/// Spawns the bots in a new arena.
 pub fn spawn_bots(commands: &mut Commands, dimension: Entity, arguments: &Arguments) {
     for number in 0..arguments.bots {
         let around = DVec2::from_angle(TAU * f64::from(number) / f64::from(arguments.bots)) * 13.0;

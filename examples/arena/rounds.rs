@@ -22,7 +22,6 @@ const BREAK: Duration = Duration::from_secs(3);
 /// The time limit of a step.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Plays the rounds.
 pub struct RoundsPlugin;
 
 impl Plugin for RoundsPlugin {
@@ -60,7 +59,6 @@ struct Round {
     figures: Figures,
 }
 
-/// The figures of all rounds.
 #[derive(Default, Serialize)]
 struct Figures {
     rounds: u32,

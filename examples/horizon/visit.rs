@@ -91,7 +91,6 @@ pub fn visit(
     }
 }
 
-/// Prints the figures.
 pub fn print_at_end(sight: Sight, run: Res<Run>) {
     if !sight.columns.is_empty() {
         run.print(&sight.figures());

@@ -13,7 +13,6 @@ use std::f64::consts::TAU;
 #[derive(Component, Clone, Debug, PartialEq, Serialize, Deserialize, TypePath)]
 #[type_path = "jacksboro"]
 pub struct Bot {
-    /// Its number, from 0.
     pub number: u32,
     /// Its home, in blocks along x and z.
     home: [f64; 2],

@@ -34,7 +34,6 @@ impl Plugin for HeadlessPlugin {
     }
 }
 
-/// The phase of the demo.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
     /// The dimension is being opened.

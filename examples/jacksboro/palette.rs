@@ -10,7 +10,6 @@ pub const LEAVES: [&str; 4] =
 const CAIRN: &str = "jacksboro:cairn";
 const BEACON: &str = "jacksboro:beacon";
 
-/// Registers the demo's block types.
 pub fn register(app: &mut App) -> Result<(), BlockRegistryError> {
     let blocks = [
         BlockType::new(MEADOW).with_color([130, 152, 80]),

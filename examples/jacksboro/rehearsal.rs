@@ -39,7 +39,6 @@ impl Rehearsing<'_, '_> {
         regions.get(1).or(regions.first()).copied()
     }
 
-    /// The region at this block.
     pub fn region_at(&self, dimension: Entity, block: BlockPos) -> Option<(DimensionId, RegionId)> {
         self.regions.at(dimension, block).map(|region| (region.dimension, region.region))
     }

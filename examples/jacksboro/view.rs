@@ -11,7 +11,6 @@ pub const CENTRE: I64Vec2 = I64Vec2::new(190, 160);
 /// The radius in columns for which the places below are chosen.
 const RADIUS: f32 = 24.0;
 
-/// The viewpoints.
 #[derive(Resource, Clone, Copy)]
 pub struct Viewpoints {
     /// Over the lake, looking north-west along the fault.

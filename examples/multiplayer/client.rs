@@ -74,7 +74,6 @@ fn send(mut client: ResMut<RenetClient>, view: Single<(&mut ChunkSyncClient, &mu
     }
 }
 
-/// The steps of a visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     /// The cache is shown. The server has not sent anything yet.
@@ -83,7 +82,6 @@ enum Step {
     /// The server answers.
     Sync,
     Building,
-    /// Everything is there.
     There,
 }
 

@@ -65,7 +65,6 @@ pub fn listen(address: SocketAddr) -> Result<(RenetServer, NetcodeServerTranspor
     Ok((RenetServer::new(ConnectionConfig::default()), transport, address))
 }
 
-/// Connects to the server.
 pub fn connect(server: SocketAddr, name: &str) -> Result<(RenetClient, NetcodeClientTransport), Box<dyn Error>> {
     let mut hasher = DefaultHasher::new();
     name.hash(&mut hasher);

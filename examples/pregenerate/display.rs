@@ -42,7 +42,6 @@ impl Display {
         }
     }
 
-    /// Shows the newest progress.
     pub fn show(&mut self, progress: &JobProgress) {
         self.measure();
         if !self.progress.is_due() {
@@ -92,7 +91,6 @@ impl Display {
     }
 }
 
-/// Bytes in millions.
 pub fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1e6
 }

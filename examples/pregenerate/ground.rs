@@ -3,7 +3,6 @@
 use super::arguments::{Arguments, Ground};
 use bevy_terrane::prelude::*;
 
-/// The dimension described by the arguments.
 pub fn dimension(arguments: &Arguments) -> Result<Dimension, String> {
     let (name, seed) = (arguments.dimension.as_str(), arguments.seed);
     let dimension = match (arguments.generator, &arguments.heightmap) {

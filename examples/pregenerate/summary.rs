@@ -20,7 +20,6 @@ const STOPPED: u8 = 124;
 pub struct Summary {
     /// `finished`, `interrupted` by Ctrl-C, `stopped` by `--seconds`, or `incomplete`, if columns failed.
     pub outcome: &'static str,
-    /// The generated areas.
     pub areas: Vec<String>,
     pub columns: u128,
     /// Stored columns, including earlier runs.

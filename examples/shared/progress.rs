@@ -27,7 +27,6 @@ impl Progress {
         self.shown.elapsed() >= Duration::from_secs(if self.bar.is_hidden() { 5 } else { 1 })
     }
 
-    /// Shows that `done` of `all` are done.
     pub fn show(&mut self, done: u64, all: u64, text: String) {
         self.shown = Instant::now();
         if self.bar.is_hidden() {

@@ -75,7 +75,6 @@ pub fn fail(error: impl Display, exit: &mut MessageWriter<AppExit>) {
     exit.write(AppExit::error());
 }
 
-/// Ends the app after `--seconds`.
 pub fn end_in_time(time: Res<Time<Real>>, run: Res<Run>, mut exit: MessageWriter<AppExit>) {
     if run.is_over(time.elapsed()) {
         exit.write(AppExit::Success);

@@ -67,7 +67,6 @@ pub fn say(message: impl Display) {
     }
 }
 
-/// Prints an error.
 pub fn report(error: impl Display) {
     say(format_args!("error: {error}"));
 }

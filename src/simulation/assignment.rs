@@ -105,7 +105,6 @@ pub enum Task {
 }
 
 impl RegionWorld {
-    /// Begins a task.
     fn begin(
         &mut self,
         region: RegionId,

@@ -165,7 +165,6 @@ impl Viewer {
         self
     }
 
-    /// The radii of the viewer, within the limits.
     pub(crate) fn radii(&self) -> ViewerRadii {
         ViewerRadii::new(self.radius, self.generation_radius, self.vertical_radius)
     }

@@ -268,7 +268,6 @@ mod scanner {
         check(&module_path(Path::new(file)), text)
     }
 
-    /// The lines with errors.
     fn lines(file: &str, text: &str) -> Vec<usize> {
         findings(file, text).iter().map(|finding| finding.split(':').next().unwrap().parse().unwrap()).collect()
     }

@@ -66,7 +66,6 @@ impl Hall {
         });
     }
 
-    /// The last refused order.
     fn refused(&mut self) -> (ArenaOrder, ArenaError) {
         let before = heard::<ArenaRefused>(&self.app).len();
         if before == 0 {

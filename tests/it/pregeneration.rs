@@ -123,7 +123,6 @@ fn wait_for_done(app: &mut App, job: Entity, done: u64) {
     });
 }
 
-/// The columns in the store.
 fn stored(store: &MemoryStore) -> BTreeSet<ColumnPos> {
     let world = WorldStore::from_store(Arc::new(store.snapshot())).unwrap();
     let mut columns = BTreeSet::new();

@@ -45,7 +45,6 @@ pub fn jobs(app: &App) -> Jobs {
     app.world().resource::<Jobs>().clone()
 }
 
-/// The result of the job, once it has ended.
 pub fn ended(app: &mut App, job: JobId) -> JobEnded {
     update_until(app, "the job has ended", |world| {
         world.resource::<Heard<JobEnded>>().0.iter().any(|ended| ended.job.id == job)

@@ -106,7 +106,6 @@ pub enum Command {
     },
 }
 
-/// The commands for schematics.
 #[derive(Subcommand, Clone, Debug)]
 pub enum SchematicCommand {
     /// Shows the contents: size, blocks, entities. Changes nothing
@@ -121,7 +120,6 @@ pub enum SchematicCommand {
     Import(ImportArguments),
 }
 
-/// The arguments of `schematic export`.
 #[derive(Args, Clone, Debug)]
 pub struct ExportArguments {
     /// The world's folder
@@ -151,7 +149,6 @@ pub struct ExportArguments {
     pub level: u32,
 }
 
-/// The arguments of `schematic import`.
 #[derive(Args, Clone, Debug)]
 pub struct ImportArguments {
     /// The world's folder
@@ -196,7 +193,6 @@ type Corner = (i64, Option<i64>, i64);
 const EXISTING: [(&str, ExistingGround); 3] =
     [("refuse", ExistingGround::Refuse), ("keep", ExistingGround::Keep), ("replace", ExistingGround::Replace)];
 
-/// The arguments of `export`.
 #[derive(Args, Clone, Debug)]
 pub struct ExportWorldArguments {
     /// The world's folder
@@ -226,7 +222,6 @@ pub struct ExportWorldArguments {
     pub leave_damaged: bool,
 }
 
-/// The arguments of `import`.
 #[derive(Args, Clone, Debug)]
 pub struct ImportWorldArguments {
     /// The first file of the export
@@ -284,7 +279,6 @@ pub enum Inspected {
     },
 }
 
-/// The arguments of `prune`.
 #[derive(Args, Clone, Debug)]
 pub struct PruneArguments {
     /// The world's folder
@@ -331,7 +325,6 @@ impl Command {
 }
 
 impl ExportWorldArguments {
-    /// The box.
     pub fn area(&self) -> Result<BlockBox, Failure> {
         let (Some(from), Some(to)) = (self.from, self.to) else { return Ok(BlockBox::ALL) };
         let (low, high) = match (from.1, to.1) {

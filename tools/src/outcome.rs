@@ -41,7 +41,6 @@ impl Failure {
         if self.code == End::Damaged.code() { self.with_hint(hint) } else { self }
     }
 
-    /// The exit code.
     pub fn code(&self) -> u8 {
         self.code
     }
@@ -92,7 +91,6 @@ from_errors_that_know_damage!(StoreError, WorldOpenError, UpkeepError);
 /// The result of a command.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// The kind of end.
     pub end: End,
     /// The figures.
     pub json: Value,

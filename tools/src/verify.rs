@@ -26,7 +26,6 @@ pub fn run(world: &Path, stop: &Stop) -> Result<Outcome> {
     Ok(Outcome::new(End::of(report.finished, report.damage.is_empty()), json).with_notes(notes))
 }
 
-/// The listed damage.
 pub fn damages(list: &Listed<Damage>) -> Value {
     let kind = |damage: &Damage| match damage {
         Damage::Value { .. } => "value",

@@ -191,7 +191,6 @@ impl RegionColumns {
         self.ground.as_ref().map_or(0..0, |ground| ground.chunk_heights.clone())
     }
 
-    /// The block types of the world.
     pub(crate) fn block_types(&self) -> Option<&BlockRegistry> {
         self.ground.as_ref().map(|ground| &*ground.blocks)
     }

@@ -16,7 +16,6 @@ fn seed(column: ColumnPos) -> u64 {
     (column.x + SIDE * column.z) as u64
 }
 
-/// Makes a world that is entirely in tables.
 fn make_world(path: &Path) {
     let world = open(path).unwrap();
     let chunks = columns().map(|column| ((OVERWORLD, column.chunk(0)), chunk(seed(column)))).collect();

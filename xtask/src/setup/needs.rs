@@ -4,7 +4,6 @@ use super::machine::Machine;
 
 /// A requirement of the build or the demo.
 pub struct Need {
-    /// Its purpose.
     pub purpose: &'static str,
     /// The Debian and Ubuntu package.
     pub package: &'static str,
