@@ -19,7 +19,7 @@ use uuid::Uuid;
 pub trait RegionMessage: Clone + Send + Sync + 'static {}
 impl<M: Clone + Send + Sync + 'static> RegionMessage for M {}
 
-/// Where a message or a closure goes.
+/// The destination of a message or a closure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Address {
     /// To the region that owns the block's column at the moment of delivery. The column is loaded for it.

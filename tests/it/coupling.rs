@@ -218,7 +218,7 @@ fn a_slow_end_and_a_quick_one_keep_their_rates_and_tick_together_when_both_are_d
         let is_slow = |tick: &SeenTick| (tick.dimension, tick.region) == regions[0];
         let slow = ticks.iter().filter(|tick| is_slow(tick)).count();
         let quick = ticks.len() - slow;
-        // Whenever the slow one ticks, the quick one does on the same thread, lowest first.
+        // Whenever the slow region ticks, the quick one ticks on the same thread, lowest first.
         let together = ticks
             .windows(2)
             .filter(|pair| is_slow(&pair[0]) != is_slow(&pair[1]) && are_groups(pair, &regions))

@@ -449,7 +449,7 @@ fn stored_in(disk: &Disk) -> TerranePlugin {
     disk.plugin().with_tick_mode(TickMode::Lockstep)
 }
 
-/// Everything that a listener at the origin gets of what is stored.
+/// The stored summaries that a listener at the origin receives.
 fn look(disk: &Disk, radius: u32) -> BTreeMap<(i64, i64), Arc<ColumnSummary>> {
     let mut app = far_game(stored_in(disk));
     let dimension = app.world_mut().spawn(Dimension::new("overworld", Hills::seeded(3))).id();
@@ -504,7 +504,7 @@ fn a_main_world_that_stands_still_is_sent_no_more_than_it_can_hold() {
     update_until(&mut app, "everything is generated", |world| world.resource::<PublishedColumns>().len() >= wanted);
     let listener = lone(&mut app, FarView::in_dimension(dimension).with_radius(40).with_bytes_per_second(1 << 30), 0.0);
     app.update();
-    // The app stands still, the coordinator does not: it may go on to its limit, and no further.
+    // The app is idle, but the coordinator is not: it may continue up to its limit.
     std::thread::sleep(Duration::from_millis(500));
     app.update();
     let first = received(&app, listener).len();

@@ -408,7 +408,7 @@ fn a_halted_region_lets_go_its_ground_when_nobody_wants_it_and_comes_back_as_it_
     update_until(&mut app, "it is loaded again", |world| block_at(world, dimension, saved) == Some(stone));
 }
 
-/// Between the two regions.
+/// A place between the two regions.
 const BESIDE: BlockPos = BlockPos::new(16 * 60, 5, 0);
 
 /// A viewer leaves a guest at its starting point, and walks until the halted region merges with the other one.

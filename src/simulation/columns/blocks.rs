@@ -27,7 +27,7 @@ pub enum BlockAccessError {
         /// The region that owns its column.
         owner: RegionId,
     },
-    /// The dimension is sparse, and the column is here, but not at this height.
+    /// The dimension is sparse, and the column is loaded, but not at this height.
     #[error("block {0} lies at a height of its column that is not loaded")]
     UnloadedHeight(BlockPos),
     /// Too many edits are waiting for the region that owns the block, because it does not tick: it is paused, it hangs, or the

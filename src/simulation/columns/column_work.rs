@@ -59,7 +59,7 @@ pub enum ColumnAnswer {
         /// The entities in the box, without players.
         entities: Vec<EntityRecord>,
     },
-    /// It was restored.
+    /// The column was restored.
     Restored {
         /// The heights of the chunks that changed, in chunks, ascending.
         chunks: Vec<i64>,

@@ -77,7 +77,7 @@ struct Known {
 
 struct Model {
     entities: BTreeMap<Uuid, Known>,
-    /// In the order of each parent's children.
+    /// Children are in the order of their parent's list.
     order: Vec<Uuid>,
     /// The region of each column.
     regions: Vec<u64>,
