@@ -1,12 +1,12 @@
-//! K5: bytes written to disk for each byte that changed. K7: what saving costs the coordinator and the main thread. `cargo
-//! bench --all-features --bench saves` prints the figures; an argument names the one to run.
+//! K5: bytes written to disk per changed byte. K7: the cost of saving for the coordinator and the main thread. `cargo bench
+//! --all-features --bench saves` prints the figures; an argument names the one to run.
 //!
-//! K5, beside the same changes written as plain puts: ten minutes on a simulated clock: 100 bots, each on ground of its own, walk about and place a block in every other
-//! tick. All the ground that they come to see is generated before. Nothing is unsaved for longer than ten seconds. What
-//! counts as changed are the encoded bytes of the distinct chunks that changed in each ten seconds; what counts as written
-//! is the database's log, its tables, and what it writes again.
+//! K5, compared with the same changes written as plain puts: ten minutes on a simulated clock. 100 bots, each on its own
+//! ground, walk around and place a block in every other tick. All ground that they see is generated before. Nothing is unsaved
+//! for longer than ten seconds. The changed bytes are the encoded bytes of the distinct chunks that changed in each ten
+//! seconds. The written bytes are the database's log, its tables, and rewrites of them.
 //!
-//! K7, on the real clock: 44 players around each of whom a block is changed in every one of 225 columns within five seconds,
+//! K7, on the real clock: 44 players, around each of whom a block is changed in every one of 225 columns within five seconds:
 //! once with an autosave period of five seconds, so that 2,000 columns are saved each second, and once with one of an hour.
 
 #[path = "shared/choose.rs"]
@@ -29,18 +29,18 @@ const BOTS: i64 = 100;
 const MINUTES: u64 = 10;
 const TICKS_A_SECOND: u64 = 20;
 const WINDOW: u64 = 10 * TICKS_A_SECOND;
-/// The blocks on a side of what a bot walks over.
+/// The side length of a bot's ground, in blocks.
 const SIDE: i64 = 64;
-/// Everything is saved after the period, two ticks and the time of a commit.
+/// Everything is saved after the period, two ticks and the duration of a commit.
 const PERIOD: Duration = Duration::from_millis(9_900);
 
-/// A bot walks over its ground and builds.
+/// A bot that walks over its ground and builds.
 #[derive(Component, Clone)]
 struct Bot {
     home: BlockPos,
 }
 
-/// The chunks that changed since they were asked for.
+/// The chunks that changed since the last query.
 #[derive(Resource, Clone, Default)]
 struct Changed(Arc<Mutex<BTreeSet<ChunkPos>>>);
 
@@ -73,14 +73,14 @@ fn build(
     }
 }
 
-/// A player in the middle of columns of which one after another is changed.
+/// A player in the middle of columns that are changed one after another.
 #[derive(Component, Clone)]
 struct Builder {
     home: BlockPos,
 }
 
 const BUILDERS: i64 = 44;
-/// Columns around a builder, to each side.
+/// The number of columns around a builder in each direction.
 const REACH: i64 = 7;
 const SECONDS_A_ROUND: u64 = 5;
 static COLUMNS_CHANGED: AtomicU64 = AtomicU64::new(0);
@@ -95,7 +95,7 @@ fn build_around(region: Res<RegionInfo>, types: Res<BlockTypes>, mut blocks: Reg
             let [x, z] = [number % side, number / side].map(|at| (at as i64 - REACH) * 16);
             let place = BlockPos::new(builder.home.x + x, builder.home.y, builder.home.z + z);
             let kind = kinds[(round % 2) as usize];
-            // What is not loaded yet is changed in the next round.
+            // Columns that are not loaded yet are changed in the next round.
             let is_changed = blocks.set_block(place, kind).is_ok_and(|old| old != kind);
             COLUMNS_CHANGED.fetch_add(is_changed.into(), Ordering::Relaxed);
         }
@@ -104,17 +104,17 @@ fn build_around(region: Res<RegionInfo>, types: Res<BlockTypes>, mut blocks: Reg
 
 const SECONDS_MEASURED: u64 = 30;
 
-/// What a world with builders costs; times as median and p99.
+/// The cost of a world with builders; times as median and p99.
 struct Cost {
-    /// The coordinator's pass: of the second in the middle of all, by its p99.
+    /// The coordinator's pass, in the median second by p99.
     pass: [Duration; 2],
     /// The main thread's update.
     main: [Duration; 2],
-    /// What of it was spent on a core, and not waiting for one.
+    /// The part of it spent on a core, without waiting for one.
     main_on_a_core: [Duration; 2],
-    /// Columns changed a second.
+    /// Columns changed per second.
     changed: f64,
-    /// Commits a second.
+    /// Commits per second.
     saves: f64,
 }
 
@@ -142,7 +142,7 @@ fn builders(autosave_period: Duration) -> Cost {
                 own_times.push(processor_time().saturating_sub(own));
                 std::thread::sleep(Duration::from_millis(15));
             }
-            // Of the last 1,024 passes, which is about a second.
+            // Covers the last 1,024 passes, about one second.
             passes.push(app.world().resource::<WorldStatistics>().pass_times);
         }
         times.sort_unstable();
@@ -152,7 +152,7 @@ fn builders(autosave_period: Duration) -> Cost {
             (COLUMNS_CHANGED.swap(0, Ordering::Relaxed), app.world().resource::<WorldStatistics>().saves);
         (times, own_times, passes[passes.len() / 2], changed, saves)
     };
-    // The ground is generated and saved first.
+    // First, the ground is generated and saved.
     let (.., before) = run(40);
     let (times, own_times, pass, changed, saves) = run(SECONDS_MEASURED);
     let at = |times: &[Duration], percent: usize| times[(times.len() - 1) * percent / 100];
@@ -167,7 +167,7 @@ fn builders(autosave_period: Duration) -> Cost {
     }
 }
 
-/// K7: the cost of saving to those who should not notice it.
+/// K7: the cost of saving for the coordinator and the main thread.
 fn unnoticed() {
     let idle = builders(Duration::from_secs(3_600));
     let busy = builders(Duration::from_secs(SECONDS_A_ROUND));
@@ -209,7 +209,7 @@ fn bytes_written() {
         let home = home(number);
         let radius = SIDE as u32 / 16 + 1;
         spawn_in_region(&mut app, dimension, home, (Bot { home }, Viewer::new().with_radius(radius)));
-        // All that a bot comes to see is there before: new ground is no change.
+        // All ground that a bot sees is generated before, because new ground does not count as a change.
         let middle = BlockPos::new(home.x + SIDE / 2, home.y, home.z + SIDE / 2);
         let wide = Viewer::new().with_radius(radius + SIDE as u32 / 32 + 1);
         spawn_in_region(&mut app, dimension, middle, wide);
@@ -218,7 +218,7 @@ fn bytes_written() {
     while app.world().resource::<WorldStatistics>().remaining > 0 {
         update(&mut app, 20);
     }
-    // The new ground is saved and what it left to tidy up is done.
+    // The new ground is saved, and the resulting compactions are done.
     update(&mut app, 3 * WINDOW as usize);
     let id = dimension_id(&app, dimension);
 
@@ -249,7 +249,7 @@ fn bytes_written() {
             plain.write(batch, Durability::Sync).expect("a write");
         }
     }
-    // What was changed last is saved, as it is counted.
+    // The last changes are saved, since they are counted.
     update(&mut app, 2);
     let after = statistics(&app);
     let took = began.elapsed();

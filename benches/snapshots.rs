@@ -1,7 +1,7 @@
 //! The workloads S of snapshots: `cargo bench --profile dev --all-features --bench snapshots`.
 //!
-//! The arena is terrain42: 24 x 24 columns, 384 blocks high. A filter as an argument chooses workloads by their names. Times
-//! are wall-clock on one core; each round goes over all columns, and the operations on single columns are told as minimum,
+//! The arena is terrain42: 24 x 24 columns, 384 blocks high. A filter as an argument selects workloads by name. Times are
+//! wall-clock on one core. Each round goes over all columns, and operations on single columns are reported as minimum,
 //! average, median, 95 % and maximum of all rounds.
 
 #[path = "worlds/running_arena.rs"]
@@ -27,7 +27,7 @@ const ROUNDS: usize = 10;
 
 type World = BTreeMap<ColumnPos, Column>;
 
-/// Every chunk of the arena has an `Arc` of its own, air too: as if somebody had built everywhere.
+/// The arena, in which every chunk has its own `Arc`, even of air, as if players had built everywhere.
 fn terrain() -> World {
     let blocks = terrain::generate();
     let mut world = World::new();
@@ -58,7 +58,7 @@ fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// One line for all columns of all rounds, and one for the rounds.
+/// Prints one line for all columns of all rounds, and one for the rounds.
 fn tell(name: &str, goal: f64, mut rounds: Vec<Vec<Duration>>) {
     let totals: Vec<f64> = rounds.iter().map(|round| milliseconds(round.iter().sum())).collect();
     let mut all: Vec<f64> = rounds.drain(..).flatten().map(milliseconds).collect();
@@ -77,7 +77,7 @@ fn tell(name: &str, goal: f64, mut rounds: Vec<Vec<Duration>>) {
     println!("{name}: all columns: best {best:.2} ms (goal {goal}), rounds {} ms", totals.join(" "));
 }
 
-/// S1: the arena is captured, and the capture before is let go outside of the time.
+/// S1: captures the arena. The previous capture is dropped outside of the measured time.
 fn capture(world: &World) {
     let mut rounds = Vec::new();
     for _ in 0..ROUNDS {
@@ -94,7 +94,7 @@ fn capture(world: &World) {
     tell("S1 capture", 1.0, rounds);
 }
 
-/// S2: a changed world becomes the captured one again. What was there is let go within the time.
+/// S2: restores a changed world to the captured one. The measured time includes dropping the replaced blocks.
 fn restore(world: &World) {
     let snapshot = captured(world);
     let filter = BlockFilter::default();
@@ -145,7 +145,7 @@ fn restore(world: &World) {
     }
 }
 
-/// Bytes of the chunks of a snapshot that nobody else holds, and of those that others hold too.
+/// The bytes of a snapshot's chunks that only the snapshot holds, and of those that are shared.
 fn own_and_shared(snapshot: &Snapshot) -> [usize; 2] {
     let mut held: BTreeMap<*const Chunk, (usize, &Arc<Chunk>)> = BTreeMap::new();
     for (_, chunk) in snapshot.columns().flat_map(|(_, column)| column.chunks()) {
@@ -155,12 +155,12 @@ fn own_and_shared(snapshot: &Snapshot) -> [usize; 2] {
     for (count, chunk) in held.into_values() {
         bytes[usize::from(Arc::strong_count(chunk) > count)] += size_of::<Chunk>() + chunk.heap_bytes() + 16;
     }
-    // A place in a list for each.
+    // Each chunk also takes an entry in a list.
     bytes[0] += snapshot.columns().map(|(_, column)| 150 + 16 * column.chunks().len()).sum::<usize>();
     bytes
 }
 
-/// S3: what a captured arena takes of the memory, with the world and without it.
+/// S3: the memory of a captured arena, with and without the world.
 fn memory(world: &World) {
     let copy: World = world
         .iter()
@@ -179,7 +179,7 @@ fn memory(world: &World) {
     println!("S3 memory, alone: {own:.2} MB (goal 16), {shared:.2} MB shared");
 }
 
-/// Without a goal: the arena is put elsewhere.
+/// Without a goal: places the arena elsewhere.
 fn place(world: &World) {
     let snapshot = captured(world);
     let registry = terrain::registry();
@@ -196,7 +196,7 @@ fn place(world: &World) {
     }
 }
 
-/// S6: the arena is restored from disk in a running world with default budgets, at 20 ticks a second.
+/// S6: restores the arena from disk in a running world with default budgets, at 20 ticks a second.
 fn running(world: &World) {
     let mut arena = running_arena::RunningArena::new(arena(), &terrain::NAMES);
     let ids: Vec<BlockId> = terrain::NAMES.iter().map(|name| arena.id(name)).collect();
@@ -228,7 +228,7 @@ fn running(world: &World) {
         };
     let (built, flat) = (store("built", &snapshot), store("flat", &flat));
     let restore = |arena: &mut running_arena::RunningArena, what: &str, path: &Path| {
-        // The index is read within the time, too.
+        // The time includes reading the index.
         let took = arena.restore(|dimension| {
             let stored = StoredSnapshot::open(path).expect("it was written");
             RestoreSnapshot::new(dimension, Arc::new(stored))
@@ -245,7 +245,7 @@ fn running(world: &World) {
         println!("S6 the longest tick then: {:.1} ms", milliseconds(arena.worst_tick()));
         restore(&mut arena, "nothing changed", &built);
         let columns: Vec<ColumnPos> = world.keys().copied().collect();
-        // One block in a hundred, in one chunk of twenty.
+        // Changes one block in a hundred, in one chunk of twenty.
         arena.change(columns, |columns, column| {
             let place = column.x * EDGE + column.z;
             for y in (0..EDGE).filter(|y| (place * EDGE + y) % 20 == 7) {
@@ -263,7 +263,7 @@ fn running(world: &World) {
     }
 }
 
-/// The reading half of S6: the arena is stored, and read again from disk by one thread and by two.
+/// The reading half of S6: the arena is stored, and read from disk again by one thread and by two.
 fn stored(world: &World) {
     let snapshot = captured(world);
     let registry = terrain::registry();

@@ -1,7 +1,7 @@
-//! The workloads T: region ticks, the whole plugin, headless. `cargo bench --all-features --bench ticks` prints each
+//! The workloads T: region ticks with the whole plugin, headless. `cargo bench --all-features --bench ticks` prints each
 //! figure beside its goal; an argument names the ones to run.
 //!
-//! These are measurements of a running system, not of a function: each prints what it saw over several seconds.
+//! These are measurements of a running system, not of a function: each prints figures over several seconds.
 
 #[path = "shared/choose.rs"]
 mod choose;
@@ -19,7 +19,7 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// So far apart that regions never merge, in blocks.
+/// A distance at which regions never merge, in blocks.
 const APART: i64 = 16 * 32;
 
 fn main() {
@@ -33,7 +33,7 @@ fn main() {
     ]);
 }
 
-/// CPU time of this process so far, in seconds.
+/// The CPU time of this process so far, in seconds.
 fn cpu_time() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
@@ -62,7 +62,7 @@ fn five_systems(region: &mut SubApp) {
     region.add_systems(RegionTick, (age::<1>, age::<2>, age::<3>, age::<4>, age::<5>));
 }
 
-/// An app with this many regions in a grid, each with one column and so many creatures.
+/// An app with this many regions in a grid, each with one column and this many creatures.
 fn regions(plugin: TerranePlugin, count: i64, creatures: u32, systems: fn(&mut SubApp)) -> (App, Entity) {
     let mut app = headless(plugin.with_columns_in_flight(4_096));
     app.register_region_component::<Creature>().add_region_plugins(systems);
@@ -93,7 +93,7 @@ fn run_for(app: &mut App, seconds: f64) {
     }
 }
 
-/// Ticks a second over five seconds: of the slowest region, and of the one in the middle.
+/// Ticks per second over five seconds, of the slowest region and of the median region.
 fn rates(app: &App) -> (f64, f64) {
     let regions = &app.world().resource::<WorldStatistics>().regions;
     let mut rates: Vec<f64> =
@@ -102,7 +102,7 @@ fn rates(app: &App) -> (f64, f64) {
     (rates.first().copied().unwrap_or_default(), rates.get(rates.len() / 2).copied().unwrap_or_default())
 }
 
-/// Dispatch, run and collect against calling the same schedules in a loop.
+/// Dispatch, run and collect, compared with calling the same schedules in a loop.
 fn overhead() {
     const REGIONS: i64 = 1_000;
     let plugin = TerranePlugin::in_memory().with_tick_mode(TickMode::Lockstep).with_region_threads(1);
@@ -159,7 +159,7 @@ fn scaling() {
     report("T2 scaling", format!("{:.2} x ({one:.0} and {two:.0} ticks a second)", two / one), "1.9 x");
 }
 
-/// One region sleeps in its tick, then the main world in its frame.
+/// A region sleeps in its tick, then the main world in its frame.
 fn independence() {
     static SLEEPY: AtomicU64 = AtomicU64::new(0);
     fn systems(region: &mut SubApp) {
@@ -196,7 +196,7 @@ fn independence() {
     report("T3 independence", ours, "worst 5-second window >= 19.5 TPS");
 }
 
-/// A player of world D, as an entity of its region: one column further every 75 ticks.
+/// A player of world D as an entity of its region, which moves one column every 75 ticks.
 #[derive(Component, Clone)]
 struct Walking {
     number: u64,
@@ -216,7 +216,7 @@ fn walk(mut players: Query<(&mut Walking, &mut Position)>) {
     }
 }
 
-/// How long each half of the main world's exchange took.
+/// The durations of each half of the main world's exchange.
 #[derive(Resource, Default)]
 struct Exchanges {
     began: Option<Instant>,
@@ -233,7 +233,7 @@ fn end_exchange(mut exchanges: ResMut<Exchanges>) {
     }
 }
 
-/// World D with its players as entities in the region worlds: a flat world of one chunk a column.
+/// World D, with its players as entities in the region worlds: a flat world with one chunk per column.
 fn crowd() {
     const SIDE: u64 = 2_000;
     let plugin = TerranePlugin::in_memory().with_region_threads(2).with_columns_in_flight(8_192);
@@ -315,7 +315,7 @@ fn heavy<const N: usize>(mut parts: Query<&mut Part<N>>) {
     }
 }
 
-/// A single crowded region with four heavy systems: one after the other, and in parallel.
+/// A single crowded region with four heavy systems, sequential and parallel.
 fn crowded_region() {
     const CREATURES: u32 = 20_000;
     fn systems(region: &mut SubApp) {

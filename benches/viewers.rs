@@ -1,7 +1,7 @@
 //! The coordinator's work for many viewers, in a running system. `cargo bench --all-features --bench viewers` prints each
 //! figure; an argument names the ones to run.
 //!
-//! Beside each there is the one with a single viewer, so that the figures can be compared on any machine.
+//! Each figure is printed beside the one for a single viewer, so that results are comparable on any machine.
 
 #[path = "shared/choose.rs"]
 mod choose;
@@ -16,7 +16,7 @@ fn main() {
     choose::run(&[("standing", standing), ("walking", walking), ("waiting", waiting), ("riding", riding)]);
 }
 
-/// CPU time of the coordinator's thread so far.
+/// The CPU time of the coordinator's thread so far.
 fn coordinator_time() -> Duration {
     let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let nanoseconds = tasks.filter_map(|task| {
@@ -29,7 +29,7 @@ fn coordinator_time() -> Duration {
     Duration::from_nanos(nanoseconds.sum())
 }
 
-/// An app with so many viewers in a crowd 60 columns wide, that load next to nothing and generate far.
+/// An app with this many viewers in a crowd 60 columns wide. They load next to nothing and generate far.
 fn crowd(viewers: usize) -> (App, Vec<Entity>) {
     let mut app = headless(TerranePlugin::in_memory().with_columns_in_flight(256));
     let dimension = app.world_mut().spawn(Dimension::new("void", Void).with_height(0..16)).id();
@@ -55,7 +55,7 @@ fn settle(app: &mut App) {
     });
 }
 
-/// Updates for so long; `each` is called before each update.
+/// Updates the app for `time`; `each` is called before each update.
 fn run_for(app: &mut App, time: Duration, mut each: impl FnMut(&mut World)) {
     let start = Instant::now();
     while start.elapsed() < time {
@@ -65,7 +65,7 @@ fn run_for(app: &mut App, time: Duration, mut each: impl FnMut(&mut World)) {
     }
 }
 
-/// What the coordinator needs for each column that is generated for viewers who stand.
+/// The coordinator's time per column generated for standing viewers.
 fn standing() {
     let mut alone = None;
     for viewers in [1, 30, 300, 1_000] {
@@ -78,7 +78,7 @@ fn standing() {
     }
 }
 
-/// What it needs of its time while everybody walks four columns a second, from ground that is there to ground that is not.
+/// The coordinator's load while all viewers walk four columns a second, from generated to new ground.
 fn walking() {
     let mut alone = None;
     for viewers in [1, 30, 300, 1_000] {
@@ -102,7 +102,7 @@ fn walking() {
     }
 }
 
-/// What it needs of its time when nothing is left to do.
+/// The coordinator's load when nothing is left to do.
 fn waiting() {
     for viewers in [1, 1_000] {
         let (mut app, _) = crowd(viewers);
@@ -114,11 +114,11 @@ fn waiting() {
     }
 }
 
-/// How far riders see ahead of them: in lockstep, with so much new ground in a second as they need, a little less, and more.
+/// The distance that riders see ahead, in lockstep, with as much new ground per second as they need, a little less, and more.
 fn riding() {
     const RIDERS: usize = 20;
     const RADIUS: u32 = 8;
-    /// Columns a second.
+    /// Speed in columns per second.
     const SPEED: f32 = 4.0;
     for each in [40.0, 60.0, 80.0, 120.0] {
         for heading_weight in [0.0, 0.5, 1.0] {
@@ -141,7 +141,7 @@ fn riding() {
             let (mut samples, mut ahead, mut blind) = (0.0, 0.0, 0.0);
             for step in 0..1_200 {
                 for (number, (rider, heading)) in riders.iter_mut().enumerate() {
-                    // Each turns once in six seconds.
+                    // Each rider turns once in six seconds.
                     if (step + number * 6) % 120 == 0 {
                         *heading = turn();
                     }

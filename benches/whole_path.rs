@@ -1,5 +1,5 @@
 //! The workloads V: the whole path, headless, on disk. `cargo bench --all-features --bench whole_path` prints each figure
-//! beside its goal; an argument names the ones to run. V1 beside its peer is in `benches/peers`.
+//! beside its goal; an argument names the ones to run. The comparison of V1 with its peer is in `benches/peers`.
 
 #[path = "shared/choose.rs"]
 mod choose;
@@ -28,7 +28,7 @@ fn folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("a folder for the world")
 }
 
-/// V1 and V2: the same ground from nothing, and from the store.
+/// V1 and V2: the same ground from nothing, and then from the store.
 fn square_twice() {
     let folder = folder();
     let Seen { after: made, meshes } = watch(&mut terrane(folder.path()));
@@ -38,8 +38,8 @@ fn square_twice() {
     report("V2 from the store", format!("{loaded:.2?}, {meshes} meshes: V1 takes {ratio:.1} x as long"), "5 x");
 }
 
-/// How long the main schedule takes, frame by frame, for so long; `each` is called before each frame with the seconds since
-/// the last one.
+/// The duration of the main schedule, frame by frame, during `time`; `each` is called before each frame with the seconds
+/// since the last one.
 fn frames(app: &mut App, time: Duration, mut each: impl FnMut(&mut World, f32)) -> Vec<Duration> {
     let start = Instant::now();
     let mut last = start;
@@ -79,7 +79,7 @@ fn flight() {
     report("V3 frames of a flight", format!("p99 {flying:.2?}, {standing:.2?} at rest: {more:+.2} ms"), "+ 1 ms");
 }
 
-/// A bot of world S, as an entity of its region: 4.3 blocks a second, one way after the other.
+/// A bot of world S, as an entity of its region. It moves 4.3 blocks a second, in one direction after the other.
 #[derive(Component, Clone)]
 struct Bot {
     number: u64,
@@ -87,9 +87,9 @@ struct Bot {
     random: u64,
 }
 
-/// Blocks a tick.
+/// Speed in blocks per tick.
 const PACE: f32 = 4.3 / 20.0;
-/// Ticks that a column takes.
+/// The number of ticks per column.
 const COLUMN: u64 = 75;
 
 fn walk(mut bots: Query<(&mut Bot, &mut Position)>) {
@@ -103,7 +103,7 @@ fn walk(mut bots: Query<(&mut Bot, &mut Position)>) {
     }
 }
 
-/// An app in which so many bots walk over world S.
+/// An app in which this many bots walk over world S.
 fn world_s(path: &Path, bots: u64) -> App {
     const SIDE: u64 = 20_000;
     let mut app = headless(TerranePlugin::at(path));
@@ -124,7 +124,7 @@ fn world_s(path: &Path, bots: u64) -> App {
     app
 }
 
-/// Until all ground around the bots is there.
+/// Waits until all ground around the bots is loaded.
 fn settle(app: &mut App) {
     let start = Instant::now();
     loop {
@@ -137,12 +137,12 @@ fn settle(app: &mut App) {
     }
 }
 
-/// V4: bots that walk over ground that was generated in an earlier session, at the default settings.
+/// V4: bots that walk over ground generated in an earlier session, with default settings.
 fn bots() {
     const BOTS: u64 = 500;
     const WALK: Duration = Duration::from_secs(30);
     let folder = folder();
-    // The same steps a first time, for somewhat longer, so that nothing is generated while it is measured.
+    // A first run takes the same steps for somewhat longer, so that nothing is generated during the measurement.
     let mut app = world_s(folder.path(), BOTS);
     settle(&mut app);
     frames(&mut app, WALK + Duration::from_secs(30), |_, _| ());

@@ -1,14 +1,14 @@
 //! Region worlds: where the game's own systems run.
 //!
-//! A region world is a Bevy [`SubApp`](bevy::app::SubApp) that owns its columns and entities outright. It comes to a
-//! region thread with an inbox, runs one tick, and goes back to the coordinator with an outbox:
+//! A region world is a Bevy [`SubApp`](bevy::app::SubApp) that owns its columns and entities outright. It arrives on a
+//! region thread with an inbox, runs one tick, and returns to the coordinator with an outbox:
 //!
-//! 1. `receive`: loaded columns, entities, edits and letters are taken in;
-//! 2. [`RegionMain`]: the schedules of the game run, [`RegionTick`] among them;
-//! 3. `send`: changed chunks, entities that walked out, columns that nobody needs, mirrored components, and what is to be saved
-//!    go into the outbox.
+//! 1. `receive`: inserts loaded columns and entities, applies edits and delivers letters;
+//! 2. [`RegionMain`]: runs the game's schedules, [`RegionTick`] among them;
+//! 3. `send`: puts changed chunks, entities that left the region, evicted columns, mirrored components and everything to be
+//!    saved into the outbox.
 //!
-//! What a system in a region can touch is what is in its world, so there is no lock and no shared mutable state.
+//! A system in a region can only touch its own world, so there is no lock and no shared mutable state.
 
 mod assignment;
 mod columns;
@@ -50,7 +50,7 @@ pub use travel::messages::PlacedMessage;
 pub use travel::resources::RegionResource;
 pub use travel::saved_type::SavedComponent;
 
-// What the coordinator and the plugin need of region worlds.
+// Used by the coordinator and the plugin.
 pub(crate) use crate::storage::LoadedColumn;
 pub(crate) use assignment::{Assignment, Task};
 pub(crate) use columns::column_source::{ColumnSource, DepartedColumns, FetchedColumn, SavedChunks};

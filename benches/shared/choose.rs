@@ -1,6 +1,6 @@
-//! Workloads by their names.
+//! Selecting workloads by name.
 
-/// Runs the workloads that the command line names, or all.
+/// Runs the workloads named on the command line, or all.
 pub fn run(workloads: &[(&str, fn())]) {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     for (name, run) in workloads {

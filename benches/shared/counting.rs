@@ -1,21 +1,21 @@
-//! An allocator that counts, where it is asked to.
+//! An allocator that counts on request.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-/// Counts what is allocated and not yet freed while [`COUNTING`] is set.
+/// Counts allocated bytes that are not freed yet while [`COUNTING`] is set.
 struct CountingAllocator;
 
 static COUNTING: AtomicBool = AtomicBool::new(false);
 static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: every call goes to the system's allocator with the arguments as they came, and its answer goes back as it is.
+// SAFETY: every call is forwarded to the system's allocator with unchanged arguments, and returns its result unchanged.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if COUNTING.load(Relaxed) {
             ALLOCATED.fetch_add(layout.size(), Relaxed);
         }
-        // SAFETY: the caller keeps the contract of this same function.
+        // SAFETY: the caller upholds the contract of this same function.
         unsafe { System.alloc(layout) }
     }
 
@@ -23,7 +23,7 @@ unsafe impl GlobalAlloc for CountingAllocator {
         if COUNTING.load(Relaxed) {
             ALLOCATED.fetch_sub(layout.size(), Relaxed);
         }
-        // SAFETY: the caller keeps the contract of this same function, and `alloc` took the pointer from `System`.
+        // SAFETY: the caller upholds the contract of this same function, and `alloc` took the pointer from `System`.
         unsafe { System.dealloc(pointer, layout) }
     }
 
@@ -32,7 +32,7 @@ unsafe impl GlobalAlloc for CountingAllocator {
             ALLOCATED.fetch_add(new_size, Relaxed);
             ALLOCATED.fetch_sub(layout.size(), Relaxed);
         }
-        // SAFETY: the caller keeps the contract of this same function, and `alloc` took the pointer from `System`.
+        // SAFETY: the caller upholds the contract of this same function, and `alloc` took the pointer from `System`.
         unsafe { System.realloc(pointer, layout, new_size) }
     }
 }
@@ -40,7 +40,7 @@ unsafe impl GlobalAlloc for CountingAllocator {
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-/// What it makes, and how many bytes that holds.
+/// Calls `make` and returns the bytes that its result holds, with the result.
 pub fn held_by<T>(make: impl FnOnce() -> T) -> (usize, T) {
     ALLOCATED.store(0, Relaxed);
     COUNTING.store(true, Relaxed);

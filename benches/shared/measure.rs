@@ -1,15 +1,15 @@
-//! Criterion measures, and every run is kept for a table of its own.
+//! Measurements by criterion, with every run kept for a separate table.
 
 use criterion::{BenchmarkId, Criterion, Throughput};
 use std::time::{Duration, Instant};
 
-/// Ten samples in so much time.
+/// Ten samples within this time.
 pub fn criterion(measured: Duration, warm_up: Duration) -> Criterion {
     Criterion::default().configure_from_args().sample_size(10).measurement_time(measured).warm_up_time(warm_up)
 }
 
-/// Measures runs of so many operations each; `run` answers how long its timed part took. Gives the nanoseconds an
-/// operation of each run, in order of size: none if a filter left it out.
+/// Measures runs with this many operations each; `run` returns the duration of its timed part. Returns the nanoseconds per
+/// operation of each run, sorted; empty if a filter excluded the benchmark.
 pub fn runs(
     criterion: &mut Criterion,
     group: &str,
@@ -36,12 +36,12 @@ pub fn runs(
     runs
 }
 
-/// The one in the middle.
+/// The median of sorted runs.
 pub fn median(runs: &[f64]) -> Option<f64> {
     runs.get(runs.len() / 2).copied()
 }
 
-/// How long it takes, and what it gives.
+/// Calls `run` and returns its duration and result.
 pub fn timed<R>(run: impl FnOnce() -> R) -> (Duration, R) {
     let start = Instant::now();
     let result = run();

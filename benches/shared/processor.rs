@@ -1,8 +1,8 @@
-//! Time that does not depend on what else the machine does.
+//! Time that does not depend on other load on the machine.
 
 use std::time::Duration;
 
-/// How long this thread has had a processor so far; zero where the system does not tell.
+/// The processor time of this thread so far; zero where it is unknown.
 pub fn processor_time() -> Duration {
     let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanoseconds = statistics.split_whitespace().next().and_then(|first| first.parse().ok());

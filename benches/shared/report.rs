@@ -1,6 +1,6 @@
 //! Figures of a running system.
 
-/// A figure beside its goal.
+/// Prints a figure beside its goal.
 pub fn report(name: &str, ours: String, goal: &str) {
     println!("{name:<28} {ours:<64} goal: {goal}");
 }

@@ -19,11 +19,11 @@ pub struct RunningArena {
     area: BlockBox,
 }
 
-/// What a job took.
+/// The costs of a job.
 pub struct Took {
-    /// From the order until the main world hears of the end.
+    /// The time from the order until the main world receives the end.
     pub wall: Duration,
-    /// Within the ticks of regions.
+    /// The time within the ticks of regions.
     pub worked: Duration,
     pub chunks_changed: usize,
 }
@@ -47,17 +47,17 @@ impl RunningArena {
             let columns = world.resource::<PublishedColumns>();
             area.columns().all(|column| columns.column(open.id, column).is_some())
         });
-        // Whatever is still saved and generated around it is none of the workload's business.
+        // Saving and generating the surroundings is not part of the workload.
         arena.run_for(8);
         arena
     }
 
-    /// Its blocks.
+    /// The block types of the world.
     pub fn blocks(&self) -> &BlockRegistry {
         self.app.world().resource::<BlockTypes>()
     }
 
-    /// The number of a block here.
+    /// The id of a block in this world.
     pub fn id(&self, name: &str) -> BlockId {
         self.blocks().id(name).unwrap_or_default()
     }
@@ -71,7 +71,6 @@ impl RunningArena {
         self.update_until("the time is over", |_| Instant::now() >= end);
     }
 
-    /// Restores what is ordered.
     pub fn restore(&mut self, order: impl FnOnce(DimensionId) -> RestoreSnapshot) -> Took {
         let id = dimension_id(&self.app, self.dimension);
         let began = Instant::now();
@@ -82,7 +81,6 @@ impl RunningArena {
         Took { wall: began.elapsed(), worked, chunks_changed }
     }
 
-    /// Captures the arena.
     pub fn capture(&mut self) -> (Arc<Snapshot>, Took) {
         let id = dimension_id(&self.app, self.dimension);
         let began = Instant::now();
@@ -92,7 +90,7 @@ impl RunningArena {
         (ended.outcome.snapshot.clone().expect("it is a capture"), took)
     }
 
-    /// The longest tick of the last seconds.
+    /// The longest recent tick.
     pub fn worst_tick(&mut self) -> Duration {
         self.run_for(1);
         self.app.world().resource::<WorldStatistics>().tick_time_worst
@@ -108,7 +106,7 @@ impl RunningArena {
         ended.expect("it has ended")
     }
 
-    /// Changes each of these columns by hand.
+    /// Changes each of these columns directly.
     pub fn change(&mut self, columns: impl IntoIterator<Item = ColumnPos>, change: fn(&mut RegionColumns, ColumnPos)) {
         let (sender, changed) = channel();
         let mut left = 0;
@@ -117,7 +115,7 @@ impl RunningArena {
             let place = column.chunk(0).min_block();
             in_region(&mut self.app, self.dimension, place, move |region| {
                 change(&mut region.resource_mut::<RegionColumns>(), column);
-                // Nobody waits for it if the workload has ended.
+                // The receiver is gone if the workload has ended.
                 let _ = sender.send(());
             });
             left += 1;

@@ -6,23 +6,23 @@ use bevy_terrane::prelude::{ChunkRenderPlugin, Dimension, Hills, TerranePlugin, 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Blocks from the viewer to the sides of the square.
+/// The distance from the viewer to the sides of the square, in blocks.
 pub const HALF: f32 = 256.0;
-/// Half of the heights of the ground.
+/// Half of the height of the ground, in blocks.
 pub const HEIGHT: i64 = 64;
-/// Columns that a disc needs for the corners of the square, and for those around these, without which nothing is meshed.
+/// The radius in columns that includes the corners of the square and their neighbours, which the mesher needs.
 const RADIUS: u32 = 25;
 const FRAME: Duration = Duration::from_micros(16_667);
-/// If so long no mesh came, all are there.
+/// Without a mesh for this long, all meshes are done.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// When the last mesh within the square came.
+/// The time of the last mesh within the square.
 pub struct Seen {
     pub after: Duration,
     pub meshes: usize,
 }
 
-/// An app without a window that has all that meshes want.
+/// An app without a window that has everything needed for meshes.
 pub fn app() -> App {
     let mut app = App::new();
     app.add_plugins((MinimalPlugins, AssetPlugin::default(), TransformPlugin));
@@ -30,7 +30,7 @@ pub fn app() -> App {
     app
 }
 
-/// The ground in a world of ours at this path, with a viewer in its middle.
+/// The ground in a world of bevy_terrane at this path, with a viewer in its middle.
 pub fn terrane(path: &Path) -> App {
     let mut app = app();
     app.add_plugins((TerranePlugin::at(path), ChunkRenderPlugin::default()));
@@ -51,7 +51,7 @@ pub fn watch(app: &mut App) -> Seen {
         assert!(start.elapsed() < Duration::from_secs(300), "the ground did not come");
         let began = Instant::now();
         app.update();
-        // The corner of a chunk may stand a block beside it.
+        // The corner of a mesh may be one block outside its chunk.
         let is_inside = |place: &&Transform| {
             let corner = place.translation + 1.0;
             corner.x >= -HALF && corner.x < HALF && corner.z >= -HALF && corner.z < HALF

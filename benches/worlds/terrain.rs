@@ -1,9 +1,9 @@
 //! terrain42 as chunks.
 
-// Each takes what it needs.
+// Each user needs only a part.
 #![allow(dead_code)]
 
-// A copy of the project's shared workload, kept as it is so that figures stay comparable.
+// A copy of the project's shared workload, unchanged so that figures stay comparable.
 #[allow(missing_docs, clippy::all)]
 pub mod terrain42;
 
@@ -17,12 +17,12 @@ use terrane_world::space::ChunkPos;
 /// Chunks along an edge.
 pub const EDGE: i64 = terrain42::W as i64 / 16;
 
-/// Where a block lies among those that are generated.
+/// The index of a block in the generated blocks.
 pub fn index([x, y, z]: [usize; 3]) -> usize {
     x + z * terrain42::W + y * terrain42::W * terrain42::L
 }
 
-/// One chunk of the blocks that were generated.
+/// One chunk of the generated blocks.
 pub fn chunk(blocks: &[u8], chunk: ChunkPos) -> Chunk {
     let corner = [chunk.x, chunk.y, chunk.z].map(|at| at as usize * 16);
     Chunk::from_fn(|cell| {
@@ -31,7 +31,7 @@ pub fn chunk(blocks: &[u8], chunk: ChunkPos) -> Chunk {
     })
 }
 
-/// Its types of blocks.
+/// The block types of terrain42.
 pub fn registry() -> BlockRegistry {
     let mut registry = BlockRegistry::new();
     for name in &NAMES[1..] {
@@ -40,7 +40,7 @@ pub fn registry() -> BlockRegistry {
     registry
 }
 
-/// All of it as a schematic.
+/// The whole of terrain42 as a schematic.
 pub fn schematic() -> Schematic {
     let blocks = generate();
     let mut schematic = Schematic::new([terrain42::W, terrain42::H, terrain42::L].map(|size| size as u32));

@@ -1,4 +1,4 @@
-//! What the user can choose.
+//! The command line.
 
 use crate::FOLDER;
 use crate::tell::Run;
@@ -6,27 +6,27 @@ use bevy::prelude::Resource;
 use clap::Parser;
 use std::path::PathBuf;
 
-/// An arena that is torn down while bots run through it, and restored.
+/// Demolishes an arena with explosions while bots run through it, and restores it.
 ///
-/// With a display it opens a window and goes on round after round. Without one, or with --headless, it leaves a picture
-/// from before, of the ruins and from after, and says whether every block is what it was: of a single round, or of all that
-/// begin within --seconds.
+/// With a display it opens a window and plays round after round. Without one, or with --headless, it plays a single round,
+/// or all rounds that start within --seconds. It saves pictures of the arena before, of the ruins, and after, and reports
+/// whether every block was restored.
 #[derive(Parser, Resource, Clone, Debug)]
 #[command(name = "arena", verbatim_doc_comment)]
 pub struct Arguments {
-    /// The world's folder; it is made if there is none
+    /// The world's folder; created if missing
     #[arg(long, default_value = "target/examples/arena/world")]
     pub world: PathBuf,
 
-    /// How many bots run through the arena
+    /// The number of bots that run through the arena
     #[arg(long, default_value_t = 24)]
     pub bots: u32,
 
-    /// Explosions in a round
+    /// The number of explosions in a round
     #[arg(long, default_value_t = 400)]
     pub explosions: u32,
 
-    /// The folder of the pictures that are taken without a window
+    /// The folder for pictures of a run without a window
     #[arg(long, default_value = FOLDER)]
     pub pictures: PathBuf,
 

@@ -1,4 +1,4 @@
-//! The arena: an oval of seats around sand, as a generator makes it.
+//! The arena and its generator: an oval of seats around sand.
 
 use bevy_terrane::block::BlockRegistryError;
 use bevy_terrane::generation::{GenerateError, GenerateRequest, Generator, GeneratorIdentity};
@@ -6,20 +6,18 @@ use bevy_terrane::prelude::*;
 
 /// The name of the dimension in the world.
 pub const DIMENSION: &str = "coliseum";
-/// The name of the arena.
 pub const ARENA: &str = "coliseum";
-/// The arena with all that can be torn down.
+/// The arena, including everything that explosions can destroy.
 pub const AREA: BlockBox = BlockBox { min: BlockPos::new(-64, -8, -64), max: BlockPos::new(63, 47, 63) };
 
 /// Blocks from the middle to the sand's edge, to the highest seats, and to the outer face of the wall.
 const SAND: f64 = 26.0;
 const SEATS: f64 = 46.0;
 const WALL: f64 = 50.0;
-/// How high the wall is.
+/// The height of the wall.
 const TOP: i64 = 24;
 const ARCHES: f64 = 28.0;
 
-/// Registers what it is made of.
 pub fn register(app: &mut App) -> Result<(), BlockRegistryError> {
     for (name, color) in [
         ("coliseum:sandstone", [203, 178, 132]),
@@ -32,7 +30,7 @@ pub fn register(app: &mut App) -> Result<(), BlockRegistryError> {
     Ok(())
 }
 
-/// Makes the arena in a meadow.
+/// Generates the arena in a meadow.
 pub struct Coliseum;
 
 impl Generator for Coliseum {
@@ -65,23 +63,23 @@ impl Generator for Coliseum {
     }
 }
 
-/// How far out a place is: the arena is longer along x than along z.
+/// The distance of a place from the middle, scaled because the arena is longer along x than along z.
 fn radius(x: i64, z: i64) -> f64 {
     let (x, z) = (x as f64 + 0.5, z as f64 + 0.5);
     (x * x * 0.82 + z * z * 1.1).sqrt()
 }
 
-/// What stands above the sand.
+/// The block above the sand.
 fn building(x: i64, y: i64, z: i64) -> Option<&'static str> {
     let out = radius(x, z);
     let turn = (z as f64 + 0.5).atan2(x as f64 + 0.5) / std::f64::consts::TAU * ARCHES;
-    // Where between two pillars of the wall, from -0.5 to 0.5.
+    // The position between two pillars of the wall, from -0.5 to 0.5.
     let across = turn - turn.round();
     match out {
         _ if out < SAND - 1.0 => obelisk(x, y, z),
         // A marble edge around the sand.
         _ if out < SAND => (y <= 3).then_some("coliseum:marble"),
-        // Seats, a step of a block every block and a half, on vaults that one can run through.
+        // Seats that rise by one block every block and a half, on vaults that are open to bots.
         _ if out < SEATS => {
             let seat = 3 + ((out - SAND) / 1.4) as i64;
             let is_vault = across.abs() < 0.28 && y < seat - 3 && y < 6 && out > SAND + 7.0;

@@ -1,4 +1,4 @@
-//! Bots that run, and explosions.
+//! Running bots and explosions.
 
 use crate::arguments::Arguments;
 use crate::coliseum::AREA;
@@ -8,22 +8,21 @@ use bevy_terrane::simulation::{RegionColumns, SplitMix64};
 use serde::{Deserialize, Serialize};
 use std::f64::consts::TAU;
 
-/// Somebody who runs through the arena: an entity of its region, stored with it, and seen in the main world.
+/// A bot that runs through the arena: an entity of its region, saved there, and mirrored in the main world.
 #[derive(Component, Clone, Debug, PartialEq, Serialize, Deserialize, TypePath)]
 #[type_path = "arena"]
 pub struct Bot {
-    /// Its number, from 0.
     pub number: u32,
-    /// Where it looks, in radians.
+    /// The direction in radians.
     heading: f64,
 }
 
-/// Blocks a second.
+/// Speed in blocks per second.
 const SPEED: f64 = 7.0;
-/// Bots keep so near to the middle.
+/// The maximum distance of bots from the middle.
 const COURT: f64 = 56.0;
 
-/// Registers the bots, and lets them run.
+/// Registers the bots and their movement.
 pub struct FightPlugin;
 
 impl Plugin for FightPlugin {
@@ -37,11 +36,10 @@ impl Plugin for FightPlugin {
     }
 }
 
-/// Where explosions come from.
+/// The random numbers for explosions.
 #[derive(Resource)]
 pub struct Random(SplitMix64);
 
-/// Brings the bots into a new arena.
 pub fn spawn_bots(commands: &mut Commands, dimension: Entity, arguments: &Arguments) {
     for number in 0..arguments.bots {
         let around = DVec2::from_angle(TAU * f64::from(number) / f64::from(arguments.bots)) * 13.0;
@@ -51,7 +49,7 @@ pub fn spawn_bots(commands: &mut Commands, dimension: Entity, arguments: &Argume
     }
 }
 
-/// An explosion somewhere in the arena.
+/// Explodes a random place in the arena.
 pub fn explode(commands: &mut Commands, dimension: Entity, random: &mut Random) {
     let mut between = |low: i64, count: u32| low + i64::from(random.0.below(count));
     let center = BlockPos::new(between(-52, 104), between(1, 25), between(-46, 92));
@@ -59,7 +57,7 @@ pub fn explode(commands: &mut Commands, dimension: Entity, random: &mut Random) 
     commands.run_in_region(dimension, center, move |region: &mut World| tear(region, center, reach));
 }
 
-/// Takes the blocks around a place away, and whoever stands there.
+/// Removes the blocks around a place, and the bots that stand there.
 fn tear(region: &mut World, center: BlockPos, reach: i64) {
     let is_near = |block: BlockPos| {
         let away = [block.x - center.x, block.y - center.y, block.z - center.z];
@@ -70,7 +68,7 @@ fn tear(region: &mut World, center: BlockPos, reach: i64) {
         for y in -reach..=reach {
             for z in -reach..=reach {
                 let block = center.offset(x, y, z);
-                // What the region does not have stays, and so does what lies outside of the arena.
+                // Blocks outside the region or the arena stay.
                 if is_near(block) && AREA.contains(block) && block.y > AREA.min.y {
                     let _ = columns.set_block(block, BlockId::AIR);
                 }
@@ -85,7 +83,7 @@ fn tear(region: &mut World, center: BlockPos, reach: i64) {
     }
 }
 
-/// Bots run straight on, climb what is not too high, and turn where there is a wall, a hole or the end of the court.
+/// Moves bots straight on and up low steps, and turns them at walls, holes and the edge of the court.
 fn run(
     time: Res<Time>,
     blocks: RegionBlocks,
@@ -109,7 +107,7 @@ fn run(
     }
 }
 
-/// The height of the feet of somebody who comes from this height: a step up or down, or a fall.
+/// The height of the feet of a bot that comes from this height, after a step up or down or a fall.
 fn footing(blocks: &RegionBlocks, from: BlockPos) -> Option<i64> {
     let is_free = |y: i64| blocks.block(BlockPos { y, ..from }).is_ok_and(|block| block == BlockId::AIR);
     let feet = (AREA.min.y..=from.y + 1).rev().find(|y| !is_free(y - 1))?;

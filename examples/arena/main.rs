@@ -1,24 +1,24 @@
-//! An arena that explosions tear down while bots run through it, and that is restored, round after round.
+//! An arena that explosions demolish while bots run through it, and that is restored, round after round.
 //!
-//! `cargo run --example arena` runs it, with `-- --help` it lists what it can do.
+//! Run it with `cargo run --example arena`; add `-- --help` for the options.
 //!
 //! | file | what it shows |
 //! |---|---|
-//! | `rounds.rs` | an arena: created, reverted, and what came of it |
+//! | `rounds.rs` | an arena: creating and reverting it, and the results |
 //! | `fight.rs` | bots in a region, and closures that run where the explosions are |
-//! | `coliseum.rs` | a generator of one's own, and blocks |
+//! | `coliseum.rs` | a custom generator, and blocks |
 //! | `scene.rs` | camera and viewer |
 //! | `arguments.rs` | the command line |
 //!
-//! What it has in common with other examples lies beside it, in `../shared`:
+//! Files shared with other examples, in `../shared`:
 //!
 //! | file | what it shows |
 //! |---|---|
-//! | `start.rs` | Bevy with a window, or without one |
-//! | `picture.rs`, `watch.rs` | pictures of a run without a window, when all has come to rest |
+//! | `start.rs` | Bevy with or without a window |
+//! | `picture.rs`, `watch.rs` | pictures of a run without a window, once nothing changes any more |
 //! | `sky.rs` | light and sky |
-//! | `bodies.rs` | bodies for what regions mirror |
-//! | `tell.rs` | the arguments that all examples have, errors and figures told |
+//! | `bodies.rs` | bodies for mirrors |
+//! | `tell.rs` | the common arguments, error messages and figures |
 
 mod arguments;
 #[path = "../shared/bodies.rs"]
@@ -43,7 +43,7 @@ use bevy_terrane::prelude::*;
 use std::error::Error;
 use std::process::ExitCode;
 
-/// Where the world and the pictures go.
+/// The folder for the world and the pictures.
 const FOLDER: &str = "target/examples/arena";
 
 fn main() -> ExitCode {

@@ -1,4 +1,4 @@
-//! The game: an arena is created once, then torn down and reverted, round after round.
+//! The game: an arena is created once, then demolished and reverted, round after round.
 
 use crate::arguments::Arguments;
 use crate::coliseum::{AREA, ARENA};
@@ -17,12 +17,11 @@ use std::time::{Duration, Instant};
 
 /// The time between two explosions.
 const FUSE: Duration = Duration::from_millis(25);
-/// The time that everybody has to look at the arena in a window.
+/// The pause for viewing the arena in a window.
 const BREAK: Duration = Duration::from_secs(3);
-/// How long a step may take.
+/// The time limit of a step.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Plays.
 pub struct RoundsPlugin;
 
 impl Plugin for RoundsPlugin {
@@ -33,13 +32,13 @@ impl Plugin for RoundsPlugin {
     }
 }
 
-/// What happens at the moment.
+/// The current step of a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Step {
-    /// The ground is generated or loaded.
+    /// The ground is being generated or loaded.
     #[default]
     Ground,
-    /// The arena is created, or reverted for the first round.
+    /// The arena is being created, or reverted for the first round.
     Opening,
     Before,
     Fight,
@@ -53,14 +52,13 @@ struct Round {
     step: Step,
     watch: Watch,
     explosions: u32,
-    /// The arena as it was before.
+    /// The original blocks of the arena.
     before: Vec<Column>,
-    /// When the first round began.
+    /// The start of the first round.
     began: Option<Instant>,
     figures: Figures,
 }
 
-/// What all rounds did.
 #[derive(Default, Serialize)]
 struct Figures {
     rounds: u32,
@@ -68,7 +66,7 @@ struct Figures {
     columns_torn: usize,
     chunks_reverted: usize,
     revert_seconds: f64,
-    /// That are not what they were before.
+    /// Columns that differ from the original.
     columns_lost: usize,
 }
 
@@ -87,7 +85,7 @@ impl Round {
     }
 }
 
-/// Says what came of the orders.
+/// Handles the results of arena orders.
 fn hear(
     mut round: ResMut<Round>,
     mut created: MessageReader<ArenaCreated>,
@@ -171,7 +169,7 @@ fn play(
         Step::Ruins if is_calm && show(&mut pictures, "ruins", elapsed) => {
             let (torn, left, explosions) = (changed(), bots.iter().count(), round.explosions);
             say(format_args!("{explosions} explosions: {torn} columns are torn, {left} bots are left"));
-            // The last revert may have been a moment ago.
+            // The previous revert may have ended only just now.
             if arenas.iter().any(|(arena, status)| arena.name == ARENA && status.state == ArenaState::Ready) {
                 round.figures.rounds += 1;
                 round.figures.explosions += explosions;
@@ -193,7 +191,7 @@ fn play(
     }
 }
 
-/// Without a window a picture is taken, with one there is time to look. Says whether that is over.
+/// Takes a picture without a window, or pauses for viewing with one. Returns `true` when that is done.
 fn show(pictures: &mut Option<ResMut<Pictures>>, name: &str, elapsed: Duration) -> bool {
     match pictures {
         Some(pictures) => pictures.take(name),

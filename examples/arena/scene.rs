@@ -6,10 +6,10 @@ use crate::sky;
 use bevy_terrane::prelude::*;
 use std::f32::consts::TAU;
 
-/// From where the camera looks, in blocks.
+/// The position of the camera, in blocks.
 const AWAY: f32 = 92.0;
 const HEIGHT: f32 = 62.0;
-/// Turns a second, in a window.
+/// Turns per second, with a window.
 const SPEED: f32 = 0.06;
 
 fn place(turn: f32) -> Transform {
@@ -28,7 +28,7 @@ pub fn circle(time: Res<Time>, mut camera: Single<&mut Transform, With<Camera3d>
     **camera = place(time.elapsed_secs() * SPEED * TAU);
 }
 
-/// Bots fit through the arches.
+/// The body of a bot. It fits through the arches.
 pub fn body(bot: &Bot) -> Vec<Part> {
     vec![(Vec3::new(0.9, 1.9, 0.9), color(bot.number))]
 }

@@ -1,12 +1,12 @@
-//! The land: a height map, and what the ground is made of.
+//! The land: a height map, and the blocks of the ground.
 
 use crate::fault;
 use bevy_terrane::generation::{HeightBand, HeightmapError};
 use bevy_terrane::prelude::*;
 
-/// The whole map is as wide as the far view: a sample is 74 m by 93 m.
+/// The whole map is as wide as the far view. A sample is 74 m by 93 m.
 const BLOCKS_PER_SAMPLE: [f32; 2] = [8.0, 10.0];
-/// Twice as high as in nature.
+/// Twice the natural height.
 const BLOCKS_PER_METRE: f32 = 0.22;
 
 pub fn land() -> Result<Heightmap, HeightmapError> {

@@ -1,24 +1,24 @@
-//! Terrain to the horizon: 12 columns around the camera are loaded, 128 are seen.
+//! Terrain to the horizon: 12 columns around the camera are loaded, 128 are visible.
 //!
-//! `cargo run --example horizon` runs it, with `-- --help` it lists what it can do.
+//! Run it with `cargo run --example horizon`; add `-- --help` for the options.
 //!
 //! | file | what it shows |
 //! |---|---|
-//! | `main.rs` | a `FarView` beside a `Viewer` that generates as far, and what draws it |
+//! | `main.rs` | a `FarView` beside a `Viewer` that generates as far, and the plugin that draws it |
 //! | `land.rs` | a height map |
-//! | `visit.rs` | a run without a window, until all is there |
+//! | `visit.rs` | a run without a window, until everything is loaded |
 //! | `arguments.rs` | the command line |
 //!
-//! What it has in common with other examples lies beside it, in `../shared`:
+//! Files shared with other examples, in `../shared`:
 //!
 //! | file | what it shows |
 //! |---|---|
-//! | `start.rs` | Bevy with a window, or without one |
-//! | `picture.rs`, `watch.rs` | pictures of a run without a window, when all has come to rest |
+//! | `start.rs` | Bevy with or without a window |
+//! | `picture.rs`, `watch.rs` | pictures of a run without a window, once nothing changes any more |
 //! | `sky.rs` | light, sky, and haze that hides the end of the land |
-//! | `fly.rs` | a camera that flies |
+//! | `fly.rs` | a flying camera |
 //! | `fault.rs` | the map of a real place |
-//! | `tell.rs` | the arguments that all examples have, errors and figures told |
+//! | `tell.rs` | the common arguments, error messages and figures |
 
 mod arguments;
 #[path = "../shared/fault.rs"]
@@ -44,7 +44,7 @@ use picture::PicturePlugin;
 use std::error::Error;
 use std::process::ExitCode;
 
-/// Where the world and the pictures go.
+/// The folder for the world and the pictures.
 const FOLDER: &str = "target/examples/horizon";
 
 fn main() -> ExitCode {
@@ -74,7 +74,7 @@ fn build(arguments: Arguments) -> Result<App, Box<dyn Error>> {
 #[derive(Resource)]
 struct Land(Heightmap);
 
-/// Around the camera chunks are loaded; beyond, it is told what they look like.
+/// Spawns the camera. Chunks are loaded around it, and summaries are received beyond.
 fn spawn_camera(
     mut commands: Commands,
     dimension: Single<Entity, With<Dimension>>,
@@ -86,7 +86,7 @@ fn spawn_camera(
         sky::camera(reach * 0.3..reach * 0.99),
         place(&arguments, &land.0),
         fly::Flying { speed: 60.0 },
-        // What is to be seen must be there: it is generated and stored, and only the middle of it is loaded.
+        // All visible land is generated and stored, but only the middle of it is loaded.
         Viewer::in_dimension(*dimension).with_radius(arguments.radius).with_generation_radius(arguments.far_radius),
         FarView::new()
             .with_radius(arguments.far_radius)
@@ -95,7 +95,7 @@ fn spawn_camera(
     ));
 }
 
-/// The place that the user chose.
+/// The camera position from the arguments.
 fn place(arguments: &Arguments, land: &Heightmap) -> Transform {
     let [x, above, z] = arguments.from[..] else { unreachable!("three numbers") };
     let [east, down] = arguments.look[..] else { unreachable!("two numbers") };

@@ -1,4 +1,4 @@
-//! Without a window: waits until everything is there, and takes a picture. What is there is told at the end of every run.
+//! Without a window: waits until everything is loaded, and takes a picture. Every run ends with figures about the land.
 
 use crate::arguments::Arguments;
 use crate::picture::Pictures;
@@ -13,12 +13,12 @@ use serde::Serialize;
 use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
-/// How long the land may take.
+/// The time limit for the land.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// The time between two lines that say how far it is.
+/// The time between two lines of progress.
 const LINE_PERIOD: Duration = Duration::from_secs(1);
 
-/// What can be seen.
+/// The visible land.
 #[derive(SystemParam)]
 pub struct Sight<'w, 's> {
     camera: Single<'w, 's, Entity, With<Camera3d>>,
@@ -29,7 +29,7 @@ pub struct Sight<'w, 's> {
     time: Res<'w, Time<Real>>,
 }
 
-/// What is there.
+/// Figures about the visible land.
 #[derive(Serialize)]
 struct Figures {
     columns_loaded: usize,
@@ -91,7 +91,6 @@ pub fn visit(
     }
 }
 
-/// Prints the figures.
 pub fn print_at_end(sight: Sight, run: Res<Run>) {
     if !sight.columns.is_empty() {
         run.print(&sight.figures());

@@ -9,39 +9,38 @@ use bevy_terrane::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::f64::consts::TAU;
 
-/// Somebody who rides through the land. It is stored with its place, and seen in the main world.
+/// A bot that rides through the land. It is saved with its position, and mirrored in the main world.
 #[derive(Component, Clone, Debug, PartialEq, Serialize, Deserialize, TypePath)]
 #[type_path = "jacksboro"]
 pub struct Bot {
-    /// Its number, from 0.
     pub number: u32,
-    /// Where it lives, in blocks along x and z.
+    /// Its home, in blocks along x and z.
     home: [f64; 2],
-    /// Where it is heading to.
+    /// Its current destination.
     goal: [f64; 2],
     errand: Errand,
 }
 
-/// How a bot finds its next goal.
+/// The way in which a bot chooses its next goal.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 enum Errand {
-    /// Anywhere within this many blocks of its home.
+    /// A random place within this many blocks of its home.
     Wander(f64),
-    /// To and fro between its home and this place, where its partner comes near.
+    /// Back and forth between its home and this place, where it comes near its partner.
     Meet([f64; 2]),
 }
 
-/// How far a bot sees, in columns.
+/// The viewing distance of a bot, in columns.
 const RADIUS: u32 = 3;
-/// Regions merge when bots come within some 30 columns of each other: partners live further apart than that, and meet
-/// nearer to each other; other pairs stay away.
+/// Regions merge when bots come within about 30 columns of each other. Partners live further apart than that and meet at a
+/// shorter distance; other pairs stay away.
 const PARTNERS_APART: f64 = 40.0 * 16.0;
 const MEETING_APART: f64 = 24.0 * 16.0;
 const PAIRS_APART: f64 = 36.0 * 16.0;
-/// Between two cairns, in blocks.
+/// The distance between two cairns, in blocks.
 const CAIRNS_APART: f64 = 24.0;
 
-/// Spawns and stores bots, and lets them ride.
+/// Spawns, saves and moves bots.
 pub struct BotPlugin;
 
 impl Plugin for BotPlugin {
@@ -55,21 +54,21 @@ impl Plugin for BotPlugin {
     }
 }
 
-/// Bots of earlier runs come back by themselves.
+/// Spawns the bots that no earlier run has saved.
 fn spawn_missing(mut commands: Commands, mut opened: MessageReader<DimensionOpened>, arguments: Res<Arguments>) {
     for DimensionOpened { entity, viewers, .. } in opened.read() {
         for number in *viewers as u32..arguments.viewers {
             let bot = Bot::new(number, arguments.radius);
             let [x, z] = bot.home.map(|blocks| blocks as i64);
             let start = BlockPos::new(x, 0, z);
-            // How high the ground is, `ride` finds out in the next tick.
+            // `ride` puts the bot on the ground in the next tick.
             commands.spawn_in_region(*entity, start, (bot, Viewer::new().with_radius(RADIUS)));
         }
     }
 }
 
 impl Bot {
-    /// One in six wanders where the camera is. The others live in pairs on rings around it.
+    /// One bot in six wanders near the camera. The others live in pairs on rings around it.
     fn new(number: u32, camera_radius: u32) -> Self {
         let camera = f64::from(camera_radius) * 16.0;
         if number % 6 == 5 {
@@ -93,18 +92,18 @@ impl Bot {
         Self { number, home, goal: meeting, errand: Errand::Meet(meeting) }
     }
 
-    /// Blocks a second. Pairs differ, so that they do not all meet at the same time.
+    /// Speed in blocks per second. Pairs differ, so that they do not all meet at the same time.
     fn speed(&self) -> f64 {
         10.0 + f64::from(self.number / 2 % 5)
     }
 }
 
-/// A trunk and a head: what a bot looks like in the main world.
+/// A bot's body in the main world: a trunk and a head.
 pub fn body(bot: &Bot) -> Vec<Part> {
     vec![(Vec3::new(1.6, 2.2, 1.6), color(bot.number)), (Vec3::splat(1.1), Color::srgb(0.93, 0.85, 0.74))]
 }
 
-/// Moves each bot over the ground, and waits where the land is not there yet.
+/// Moves each bot over the ground, or waits until the land is loaded.
 fn ride(
     time: Res<Time>,
     blocks: RegionBlocks,
@@ -127,7 +126,7 @@ fn ride(
                 }
             };
         }
-        // Nobody rides in a straight line.
+        // The path sways instead of being a straight line.
         let sway = 0.7 * (time.elapsed_secs_f64() * 0.8 + f64::from(bot.number)).sin();
         let step = DVec2::from_angle(sway).rotate((DVec2::from_array(bot.goal) - here).normalize_or_zero())
             * bot.speed()
@@ -142,7 +141,7 @@ fn ride(
     }
 }
 
-/// The highest block there that one can stand on, trees left aside; `None` where the region has no land.
+/// The highest block to stand on, ignoring trees; `None` where the region has no land.
 fn ground(blocks: &RegionBlocks, palette: &Palette, place: BlockPos) -> Option<BlockPos> {
     let mut ground = blocks.surface(place.x, place.z)?;
     loop {
@@ -154,7 +153,7 @@ fn ground(blocks: &RegionBlocks, palette: &Palette, place: BlockPos) -> Option<B
     }
 }
 
-/// Hooves turn turf into dirt.
+/// Turns turf under hooves into dirt.
 fn trample(mut blocks: RegionBlocks, palette: Res<Palette>, bots: Query<&Position, With<Bot>>) -> Result {
     for position in &bots {
         let ground = position.block.offset(0, -1, 0);
@@ -165,7 +164,7 @@ fn trample(mut blocks: RegionBlocks, palette: Res<Palette>, bots: Query<&Positio
     Ok(())
 }
 
-/// Now and then a bot piles up stones where there are none yet, and they are recorded as a landmark.
+/// Lets bots pile up stones where there are none yet, recorded as landmarks.
 fn build_cairns(
     mut commands: Commands,
     mut blocks: RegionBlocks,

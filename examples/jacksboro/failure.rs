@@ -1,11 +1,11 @@
-//! What goes wrong while the demo runs: one clear line each.
+//! Errors while the demo runs, in one clear line each.
 
 use crate::rehearsal::Rehearsal;
 use crate::tell::report;
 use bevy_terrane::prelude::*;
 use std::time::Duration;
 
-/// Tells what the simulation complains about.
+/// Reports errors of the simulation.
 pub struct FailurePlugin;
 
 impl Plugin for FailurePlugin {
@@ -30,7 +30,7 @@ fn report_trouble(
     }
 }
 
-/// Reports failed columns in one line a second at most: an error that one column has, many have.
+/// Reports failed columns in at most one line per second, because many columns fail with the same error.
 fn report_columns(
     mut columns: MessageReader<ColumnFailed>,
     time: Res<Time<Real>>,
@@ -38,7 +38,7 @@ fn report_columns(
     mut others: Local<u32>,
     mut due: Local<Duration>,
 ) {
-    // Further tries fail like the first one.
+    // Retries fail like the first attempt.
     for failed in columns.read().filter(|failed| failed.attempts == 1) {
         if first.is_some() {
             *others += 1;

@@ -1,12 +1,12 @@
-//! Grass that spreads: what the bots trample down grows again.
+//! Spreading grass: it grows again where bots have trampled it down.
 
 use crate::palette::Palette;
 use bevy_terrane::prelude::*;
 
-/// One place is looked at each tick for this many columns: bare ground beside turf lies bare for a minute or so.
+/// The number of columns for each place checked in a tick. Bare ground beside turf stays bare for about a minute.
 const COLUMNS_PER_LOOK: usize = 4;
 
-/// In random places of the region, dirt under open sky takes on the turf that grows beside it.
+/// Turns dirt under the open sky, at random places of the region, into the turf that grows beside it.
 pub fn spread_grass(mut blocks: RegionBlocks, palette: Res<Palette>, mut random: ResMut<RegionRandom>) -> Result {
     let RegionRandom(random) = &mut *random;
     for _ in 0..blocks.columns().len().div_ceil(COLUMNS_PER_LOOK) {

@@ -1,4 +1,4 @@
-//! Without a window: simulate, save, take three pictures, end.
+//! A run without a window: simulate, save, take three pictures, exit.
 
 use crate::arguments::Arguments;
 use crate::landmarks::LandmarkChecks;
@@ -14,14 +14,14 @@ use bevy_terrane::render::ChunkMeshProgress;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How long to simulate, unless the user says so.
+/// The default duration of the simulation.
 const SECONDS: u64 = 30;
-/// How long columns, a save and meshes may take.
+/// The time limit for columns, a save and meshes.
 const PATIENCE: Duration = Duration::from_secs(180);
-/// How long statistics may be behind, and regions need to come back to life.
+/// The delay of statistics, and the time in which restarted regions come back to life.
 const MOMENT: Duration = Duration::from_millis(500);
 
-/// Goes through the phases, and leaves pictures in this folder.
+/// Runs the phases, and saves pictures in this folder.
 pub struct HeadlessPlugin(pub PathBuf);
 
 impl Plugin for HeadlessPlugin {
@@ -34,20 +34,19 @@ impl Plugin for HeadlessPlugin {
     }
 }
 
-/// What the demo does at the moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
     /// The dimension is being opened.
     Opening,
-    /// Regions tick; no frame is drawn that would take their time.
+    /// Regions tick; no frame is drawn, which would take time from them.
     Simulating,
-    /// Everything around the camera is to be there.
+    /// Waits until everything around the camera is published.
     Completing,
-    /// Everything is to be stored.
+    /// Waits until everything is stored.
     Saving,
-    /// The statistics are to tell of that save.
+    /// Waits until the statistics include that save.
     Counting,
-    /// Everything that is published is to have a mesh.
+    /// Waits until everything that is published has a mesh.
     Meshing,
     /// The picture of the land is taken.
     Land,
@@ -57,7 +56,7 @@ enum Phase {
     Rehearsing,
     /// The picture of those regions is taken.
     Halted,
-    /// They live again.
+    /// Waits until the regions run again.
     Leaving,
 }
 
@@ -73,7 +72,7 @@ impl Stage {
     }
 }
 
-/// The viewer flies over the land; the camera stays where the pictures are taken from.
+/// The viewer that flies over the land, while the camera stays where the pictures are taken.
 #[derive(Component)]
 struct Glider;
 
@@ -85,18 +84,18 @@ fn spawn_camera(
 ) {
     let radius = arguments.radius;
     commands.spawn((Glider, Viewer::in_dimension(*dimension).with_radius(radius), glider_at(0.0)));
-    // The camera stands at the rim of what is loaded and looks to the other side.
+    // The camera stands at the edge of the loaded land and looks across it.
     commands.spawn((view::camera(radius as f32 * 16.0 * 1.95), viewpoints.over_the_lake, PrimaryEguiContext));
 }
 
-/// From the south-east to the middle of the pictures.
+/// The viewer's position, from the south-east to the middle of the pictures.
 fn glider_at(part: f32) -> Transform {
     let end = view::CENTRE.as_vec2();
     let place = end + Vec2::new(160.0, 120.0) * (1.0 - part.clamp(0.0, 1.0));
     Transform::from_xyz(place.x, 100.0, place.y)
 }
 
-/// It arrives when two thirds of the time are over.
+/// Moves the viewer. It arrives after two thirds of the time.
 fn glide(stage: Res<Stage>, run: Res<Run>, mut glider: Single<&mut Transform, With<Glider>>) {
     let part = match stage.phase {
         Phase::Opening => 0.0,
@@ -136,7 +135,7 @@ fn go_on(
             say("taking pictures ...");
             stage.go_to(Phase::Meshing);
         }
-        // Bots go on loading land far away, so there may always be some mesh under way.
+        // Bots keep loading distant land, so a few meshes may always be in flight.
         Phase::Meshing if is_late || meshes.queued + meshes.in_flight < 16 => stage.go_to(Phase::Land),
         Phase::Land if pictures.take("jacksboro") => {
             **camera = viewpoints.from_above;
@@ -161,7 +160,7 @@ fn go_on(
     }
 }
 
-/// Whether all columns around the camera are published.
+/// Returns `true` if all columns around the camera are published.
 fn is_complete(blocks: &PublishedBlocks, dimension: Entity, centre: BlockPos, radius: u32) -> bool {
     let disc = ColumnArea::Disc { center: centre.column(), radius };
     let mut columns = disc.batches().flat_map(|(batch, _)| batch.columns()).filter(|column| disc.contains(*column));

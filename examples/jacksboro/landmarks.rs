@@ -1,5 +1,5 @@
-//! Landmarks: stones that bots pile up, and a beacon. Each is recorded by a saved entity, so that a later run can look
-//! whether every block is still where it was put.
+//! Landmarks: stones piled up by bots, and a beacon. A saved entity records each landmark, so that a later run can check
+//! that every block is still in its place.
 
 use crate::palette::Palette;
 use bevy::platform::collections::{HashMap, HashSet};
@@ -7,11 +7,11 @@ use bevy_terrane::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// The record of a pile of blocks that stands at the entity's place.
+/// The record of a pile of blocks at the entity's position.
 #[derive(Component, Clone, Debug, PartialEq, Serialize, Deserialize, TypePath)]
 #[type_path = "jacksboro"]
 pub struct Landmark {
-    /// How many blocks high it is.
+    /// The height in blocks.
     pub height: u32,
     /// The run that built it.
     pub run: u64,
@@ -24,15 +24,15 @@ impl Landmark {
     }
 }
 
-/// The number of this run: the time of its beginning, in milliseconds.
+/// The number of this run: its start time, in milliseconds.
 #[derive(Resource, Clone, Copy)]
 pub struct Run(pub u64);
 
-/// Where the beacon stands; its height is that of the ground.
+/// The position of the beacon, whose height is that of the ground.
 pub const BEACON: BlockPos = BlockPos::new(326, 0, 258);
 const BEACON_HEIGHT: u32 = 20;
 
-/// Looks after landmarks.
+/// Builds and checks landmarks.
 pub struct LandmarkPlugin;
 
 impl Plugin for LandmarkPlugin {
@@ -59,7 +59,7 @@ enum BeaconWork {
     Done,
 }
 
-/// In a new world the main world builds a beacon, block by block, and has it recorded once it stands.
+/// Builds a beacon block by block from the main world if the world is new, and records it when it is complete.
 fn build_beacon(
     mut work: Local<BeaconWork>,
     mut opened: MessageReader<DimensionOpened>,
@@ -96,7 +96,7 @@ fn build_beacon(
     }
 }
 
-/// What is known of the landmarks that are or were loaded in this run.
+/// The state of the landmarks that were loaded in this run.
 #[derive(Resource, Default)]
 pub struct LandmarkChecks {
     built: HashSet<StableId>,
@@ -111,7 +111,7 @@ struct Incomplete {
     since: Instant,
 }
 
-/// Entities and blocks are published apart from each other: this much later both are here.
+/// Entities and blocks are published separately. After this time both are there.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 fn check(
@@ -151,17 +151,17 @@ impl LandmarkChecks {
         self.built.len()
     }
 
-    /// Blocks of earlier runs that were found in their places.
+    /// The number of blocks of earlier runs that were found in their places.
     pub fn found(&self) -> u64 {
         self.blocks_found
     }
 
-    /// Blocks of earlier runs that are not in their places.
+    /// The number of blocks of earlier runs that are missing.
     pub fn lost(&self) -> u64 {
         self.incomplete().map(|landmark| landmark.missing).sum()
     }
 
-    /// Where landmarks of earlier runs are incomplete.
+    /// The places of incomplete landmarks of earlier runs.
     pub fn lost_places(&self) -> Vec<BlockPos> {
         let mut places: Vec<_> = self.incomplete().map(|landmark| landmark.foot).collect();
         places.sort_unstable();

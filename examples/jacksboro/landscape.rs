@@ -9,12 +9,12 @@ use bevy_terrane::generation::{
 };
 use bevy_terrane::prelude::*;
 
-/// A sample of the map is 74 m by 93 m: this keeps the proportions seen from above.
+/// A sample of the map is 74 m by 93 m. This keeps the horizontal proportions.
 const BLOCKS_PER_SAMPLE: [f32; 2] = [4.0, 5.0];
-/// Three times as high as in nature, as panoramas are drawn.
+/// Three times the natural height, as in panoramas.
 const BLOCKS_PER_METRE: f32 = 1.0 / 6.0;
 
-/// The height map that the user wants, with the demo's scale and ground.
+/// The selected height map, with the demo's scale and ground.
 pub fn heightmap(arguments: &Arguments) -> Result<Heightmap, HeightmapError> {
     let file = arguments.heightmap.clone().unwrap_or_else(fault::file);
     fault::land(&file)?
@@ -32,30 +32,30 @@ pub fn heightmap(arguments: &Arguments) -> Result<Heightmap, HeightmapError> {
         .with_cliffs(1.45, "terrane:stone")
 }
 
-/// The land with its woods.
+/// The land with its forests.
 pub fn woods(ground: Heightmap, seed: u64) -> Result<Layers, FeatureError> {
     let places = Placement::seeded(seed).with_spacing(3).with_soil(["terrane:grass", MEADOW, HEATH]);
     let tree = MountainTree { ground: ground.clone() };
     Ok(Layers::new(ground).with(Features::new(places).with(tree, 1)?))
 }
 
-/// A tree where the mountains let one grow: broad-leaved in the valley, the more spruces the higher.
+/// A tree, depending on the mountains: broad-leaved in the valley, and more spruces higher up.
 struct MountainTree {
     ground: Heightmap,
 }
 
-/// Crowns reach this far from the trunk.
+/// The distance that crowns reach from the trunk.
 const CROWN: i64 = 2;
-/// The shortest trunk, and how many lengths there are.
+/// The shortest trunk, and the number of lengths.
 const TRUNKS: (i64, u32) = (3, 3);
-/// Leaves above the trunk.
+/// The number of leaves above the trunk.
 const TIP: i64 = 2;
-/// The beacon's place stays open for so many blocks.
+/// The radius in blocks that stays open around the beacon.
 const CLEARING: i64 = 8;
 
 impl Feature for MountainTree {
     fn identity(&self) -> GeneratorIdentity {
-        // The ground is told by the generator below.
+        // The generator below identifies the ground.
         GeneratorIdentity::new("jacksboro:mountain_tree", 1, 0)
     }
 
@@ -84,7 +84,7 @@ impl Feature for MountainTree {
 }
 
 impl MountainTree {
-    /// How likely a tree is: none by the shore and on cliffs, few in the valley, most on the slopes of the mountains.
+    /// The likelihood of a tree: none at the shore and on cliffs, low in the valley, highest on the slopes of the mountains.
     fn density(&self, foot: BlockPos) -> f32 {
         let slope = self.ground.slope_at(foot.x, foot.z);
         let by_height = match foot.y {
@@ -94,14 +94,14 @@ impl MountainTree {
             _ => 0.2,
         };
         let by_slope = if slope > 1.35 { 0.0 } else { 0.35 + slope.min(0.65) };
-        // Groves and clearings, some hundred blocks wide.
+        // Groves and clearings, a few hundred blocks wide.
         let (x, z) = (foot.x as f32, foot.z as f32);
         let grove = 0.65 + 0.45 * ((x * 0.031).sin() * (z * 0.027).cos() + (x * 0.011 + z * 0.017).sin()) * 0.5;
         by_height * by_slope * grove * 1.6
     }
 }
 
-/// A trunk with a crown: round, or pointed.
+/// Grows a trunk with a round or pointed crown.
 fn grow(canvas: &mut FeatureCanvas<'_, '_>, height: i64, is_conifer: bool, wood: BlockId, leaves: BlockId) {
     let top = height + TIP;
     for y in 2..=top {
@@ -113,7 +113,7 @@ fn grow(canvas: &mut FeatureCanvas<'_, '_>, height: i64, is_conifer: bool, wood:
             (false, _) => continue,
         };
         for (x, z) in (-reach..=reach).flat_map(|x| (-reach..=reach).map(move |z| (x, z))) {
-            // Without its corners a square looks round.
+            // A square without its corners looks round.
             if reach == 0 || x.abs() + z.abs() < 2 * reach {
                 canvas.set_in_air([x, y, z], leaves);
             }

@@ -1,12 +1,12 @@
 //! The demo: real terrain, a camera, and bots that ride over it.
 //!
-//! `cargo xtask demo` runs it, `cargo xtask demo --help` lists what it can do. It is a small game in a dozen files, in
-//! an order to read them in:
+//! Run it with `cargo xtask demo`; add `--help` for the options. It is a small game in a dozen files, listed in
+//! reading order:
 //!
 //! | file | what it shows |
 //! |---|---|
-//! | `main.rs` | how the plugins come together |
-//! | `palette.rs` | block types of one's own |
+//! | `main.rs` | combining the plugins |
+//! | `palette.rs` | custom block types |
 //! | `landscape.rs` | a height map, and a generator around a generator |
 //! | `bots.rs`, `grass.rs` | game logic: ordinary systems in the regions' `RegionTick` |
 //! | `landmarks.rs` | edits from the main world, saved entities, mirrors of them |
@@ -14,19 +14,19 @@
 //! | `status.rs`, `summary.rs` | the statistics of the simulation |
 //! | `headless.rs` | a run without a window that leaves pictures |
 //! | `rehearsal.rs` | orders to regions: halt, restart, pause |
-//! | `arguments.rs`, `failure.rs` | the command line, and what can go wrong |
+//! | `arguments.rs`, `failure.rs` | the command line, and error messages |
 //!
-//! What it has in common with other examples lies beside it, in `../shared`:
+//! Files shared with other examples, in `../shared`:
 //!
 //! | file | what it shows |
 //! |---|---|
-//! | `start.rs` | Bevy with a window, or without one |
+//! | `start.rs` | Bevy with or without a window |
 //! | `picture.rs` | pictures of a run without a window |
 //! | `sky.rs` | light, sky, and haze that hides the end of the land |
-//! | `bodies.rs` | bodies for what regions mirror |
-//! | `fly.rs` | a camera that flies |
+//! | `bodies.rs` | bodies for mirrors |
+//! | `fly.rs` | a flying camera |
 //! | `fault.rs` | the map of a real place |
-//! | `tell.rs`, `progress.rs` | the arguments that all examples have, errors and figures told, and how far it is |
+//! | `tell.rs`, `progress.rs` | the common arguments, error messages and figures, and progress |
 
 mod arguments;
 #[path = "../shared/bodies.rs"]
@@ -65,7 +65,7 @@ use palette::Palette;
 use std::error::Error;
 use std::process::ExitCode;
 
-/// Where the world and the pictures go.
+/// The folder for the world and the pictures.
 const FOLDER: &str = "target/examples/jacksboro";
 
 fn main() -> ExitCode {
@@ -73,12 +73,12 @@ fn main() -> ExitCode {
 }
 
 fn build(arguments: Arguments) -> Result<App, Box<dyn Error>> {
-    // Read before the world is opened: a wrong map leaves no trace.
+    // Read before the world is opened, so that a wrong map leaves no trace.
     let ground = landscape::heightmap(&arguments)?;
     let mut app = App::new();
 
     app.add_plugins(TerranePlugin::at(&arguments.world).with_regionizer(RegionizerConfig {
-        // Bots make small regions: what they leave behind is removed soon, so that regions split within seconds.
+        // Bots create small regions. Dead sections are removed early, so that regions split within seconds.
         recalculation_section_count: 16,
         max_dead_section_percent: 0.05,
         ..default()

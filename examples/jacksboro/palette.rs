@@ -1,4 +1,4 @@
-//! The block types of the demo, beside the crate's basic ones.
+//! The demo's block types, in addition to the crate's basic ones.
 
 use bevy_terrane::block::BlockRegistryError;
 use bevy_terrane::prelude::*;
@@ -10,7 +10,6 @@ pub const LEAVES: [&str; 4] =
 const CAIRN: &str = "jacksboro:cairn";
 const BEACON: &str = "jacksboro:beacon";
 
-/// Registers the demo's own block types.
 pub fn register(app: &mut App) -> Result<(), BlockRegistryError> {
     let blocks = [
         BlockType::new(MEADOW).with_color([130, 152, 80]),
@@ -24,7 +23,7 @@ pub fn register(app: &mut App) -> Result<(), BlockRegistryError> {
     blocks.into_iter().try_for_each(|block| app.register_block(block).map(drop))
 }
 
-/// The ids that the demo's systems ask for, looked up once a world.
+/// The ids used by the demo's systems, looked up once per world.
 #[derive(Resource, Clone, Copy)]
 pub struct Palette {
     pub dirt: BlockId,
@@ -52,17 +51,17 @@ impl FromWorld for Palette {
 }
 
 impl Palette {
-    /// Whether it is ground that plants cover.
+    /// Returns `true` for ground that plants cover.
     pub fn is_turf(&self, block: BlockId) -> bool {
         self.turf.contains(&block)
     }
 
-    /// Whether it is a part of a tree.
+    /// Returns `true` for parts of trees.
     pub fn is_tree(&self, block: BlockId) -> bool {
         self.tree.contains(&block)
     }
 
-    /// Whether it is a mark that a later run looks for.
+    /// Returns `true` for blocks of landmarks, which later runs check.
     pub fn is_landmark(&self, block: BlockId) -> bool {
         block == self.cairn || block == self.beacon
     }

@@ -1,14 +1,14 @@
-//! For the last picture: one region halts and is restarted, a second one halts, a third one pauses.
+//! For the last picture: one region halts and restarts, a second one halts, a third one pauses.
 
 use bevy::ecs::system::SystemParam;
 use bevy_terrane::prelude::*;
 use bevy_terrane::view::{ControlRegion, RegionOrder, RegionStatistics};
 use std::time::Duration;
 
-/// How long an order may take until the picture is taken all the same: regions merge and end when they like.
+/// The time limit of an order, after which the picture is taken anyway: regions may merge or end at any time.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What happens to regions on purpose.
+/// The regions that are halted or paused on purpose.
 #[derive(Resource, Debug, Default)]
 pub struct Rehearsal {
     regions: Vec<(DimensionId, RegionId)>,
@@ -17,13 +17,13 @@ pub struct Rehearsal {
 }
 
 impl Rehearsal {
-    /// Whether regions halt on purpose now.
+    /// Returns `true` while regions halt on purpose.
     pub fn is_on(&self) -> bool {
         !self.regions.is_empty()
     }
 }
 
-/// What it takes to give orders and to see what they do.
+/// Gives orders to regions and observes the effects.
 #[derive(SystemParam)]
 pub struct Rehearsing<'w, 's> {
     rehearsal: ResMut<'w, Rehearsal>,
@@ -33,18 +33,17 @@ pub struct Rehearsing<'w, 's> {
 }
 
 impl Rehearsing<'_, '_> {
-    /// The region that is halted on the picture.
+    /// The halted region in the picture.
     pub fn halted(&self) -> Option<(DimensionId, RegionId)> {
         let regions = &self.rehearsal.regions;
         regions.get(1).or(regions.first()).copied()
     }
 
-    /// The region at this block.
     pub fn region_at(&self, dimension: Entity, block: BlockPos) -> Option<(DimensionId, RegionId)> {
         self.regions.at(dimension, block).map(|region| (region.dimension, region.region))
     }
 
-    /// Goes on, an order a step. Says whether all regions are as the picture is to show them.
+    /// Takes the next step of the orders. Returns `true` when all regions are in the state for the picture.
     pub fn is_set(&mut self, dimension: Entity, camera: BlockPos) -> bool {
         if self.rehearsal.step == 0 {
             self.cast(dimension, camera);
@@ -64,13 +63,13 @@ impl Rehearsing<'_, '_> {
         false
     }
 
-    /// Lets all of them live again.
+    /// Restarts all of them.
     pub fn end(&mut self) {
         self.order(1, RegionOrder::Restart);
         self.order(2, RegionOrder::Resume);
     }
 
-    /// The three largest regions but the camera's.
+    /// The three largest regions other than the camera's.
     fn cast(&mut self, dimension: Entity, camera: BlockPos) {
         let own = self.regions.at(dimension, camera).map(|region| region.region);
         let others = self.regions.of_dimension(dimension).filter(|region| Some(region.region) != own);

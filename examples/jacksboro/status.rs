@@ -1,4 +1,4 @@
-//! One line in the terminal that says how it goes.
+//! A status line in the terminal.
 
 use crate::arguments::Arguments;
 use crate::bots::Bot;

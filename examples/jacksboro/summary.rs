@@ -1,4 +1,4 @@
-//! What the run did, told at its end.
+//! A summary at the end of the run.
 
 use crate::arguments::Arguments;
 use crate::landmarks::LandmarkChecks;
@@ -11,19 +11,19 @@ use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Collects figures while the demo runs, and prints them when it ends.
+/// Collects figures while the demo runs, and prints them at the end.
 pub struct SummaryPlugin;
 
 impl Plugin for SummaryPlugin {
     fn build(&self, app: &mut App) {
         app.init_resource::<Record>()
             .add_systems(Update, record)
-            // When everything is saved.
+            // Runs after everything is saved.
             .add_systems(Last, print_at_end.after(ViewSystems::Send).run_if(start::at_end));
     }
 }
 
-/// Samples of the statistics, one a second.
+/// Samples of the statistics, one per second.
 #[derive(Resource, Default)]
 pub struct Record {
     stored_before: Option<u64>,
@@ -32,7 +32,7 @@ pub struct Record {
     worst_rate: Option<f64>,
     median_times: Vec<Duration>,
     worst_time: Duration,
-    /// The figures, once nothing is to be counted any more.
+    /// The final figures, once counting has ended.
     frozen: Option<Summary>,
 }
 
@@ -62,7 +62,7 @@ pub struct Summary {
 }
 
 impl Record {
-    /// Nothing that happens from now on belongs to the summary.
+    /// Stops counting: later events do not belong to the summary.
     pub fn freeze(&mut self, statistics: &WorldStatistics, checks: &LandmarkChecks) {
         self.frozen.get_or_insert(self.summary(statistics, checks));
     }
@@ -117,7 +117,7 @@ fn record(mut record: ResMut<Record>, mut opened: MessageReader<DimensionOpened>
     record.worst_time = record.worst_time.max(statistics.tick_time_worst);
 }
 
-/// Prints the summary, and lets the demo fail if something that an earlier run built is not there any more.
+/// Prints the summary, and makes the demo fail if a block of an earlier run is missing.
 fn print_at_end(
     record: Res<Record>,
     statistics: Res<WorldStatistics>,

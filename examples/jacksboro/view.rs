@@ -1,41 +1,40 @@
-//! From where the demo looks at the land.
+//! The viewpoints of the demo.
 
 use crate::sky;
 use bevy::math::I64Vec2;
 use bevy_terrane::prelude::*;
 
-/// The middle of what the camera keeps loaded in the end, in blocks along x and z: the corner where the fault, the
+/// The middle of the land that the camera finally keeps loaded, in blocks along x and z: the corner where the fault, the
 /// mountains and the plateau meet.
 pub const CENTRE: I64Vec2 = I64Vec2::new(190, 160);
 
-/// The radius, in columns, that the places below are meant for.
+/// The radius in columns for which the places below are chosen.
 const RADIUS: f32 = 24.0;
 
-/// Places to look from.
 #[derive(Resource, Clone, Copy)]
 pub struct Viewpoints {
     /// Over the lake, looking north-west along the fault.
     pub over_the_lake: Transform,
-    /// Lower, and nearer to the beacon: where the camera begins to fly.
+    /// Lower and nearer to the beacon: the start of the camera's flight.
     pub by_the_lake: Transform,
     /// From high above the middle.
     pub from_above: Transform,
 }
 
-/// A camera that sees the land up to `distance` blocks away.
+/// A camera that sees land up to `distance` blocks away.
 pub fn camera(distance: f32) -> impl Bundle {
     sky::camera(distance * 0.55..distance)
 }
 
 impl Viewpoints {
-    /// The places over this land, near enough to the middle for a camera with this radius.
+    /// The viewpoints over this land, near enough to the middle for a camera with this radius.
     pub fn new(land: &Heightmap, radius: u32) -> Self {
         let part = (radius as f32 / RADIUS).min(1.0);
         let middle = CENTRE.as_vec2();
         let near = |x: f32, z: f32| middle + (Vec2::new(x, z) - middle) * part;
         let look = |from: [f32; 3], to: [f32; 3]| {
             let (place, goal) = (near(from[0], from[2]), near(to[0], to[2]));
-            // Other land than that around the fault may be higher.
+            // A custom map may be higher than the land around the fault.
             let ground = land.height_at(place.x as i64, place.y as i64) as f32;
             let lift = (ground + 25.0 - from[1] * part).max(0.0);
             Transform::from_xyz(place.x, from[1] * part + lift, place.y)

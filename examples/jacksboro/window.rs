@@ -1,4 +1,4 @@
-//! With a window: a camera that flies, and hands that break and place blocks.
+//! With a window: a flying camera, and hands that break and place blocks.
 
 use crate::arguments::Arguments;
 use crate::fly::{Flying, fly, turn};
@@ -8,10 +8,10 @@ use bevy_egui::PrimaryEguiContext;
 use bevy_egui::input::{egui_wants_any_keyboard_input, egui_wants_any_pointer_input};
 use bevy_terrane::prelude::*;
 
-/// How far hands reach, in blocks.
+/// The reach of the hands, in blocks.
 const REACH: f32 = 200.0;
 
-/// Flies, digs and builds.
+/// Lets the player fly, dig and build.
 pub struct HandsPlugin;
 
 impl Plugin for HandsPlugin {
@@ -26,7 +26,7 @@ impl Plugin for HandsPlugin {
     }
 }
 
-/// The camera is the viewer: what is around it is loaded.
+/// Spawns the camera, which is the viewer that keeps the land around it loaded.
 fn spawn_camera(
     mut commands: Commands,
     dimension: Single<Entity, With<Dimension>>,
@@ -62,7 +62,7 @@ fn use_hands(
     let (camera, transform) = *camera;
     let pointed_at = window.cursor_position().and_then(|cursor| camera.viewport_to_world(transform, cursor).ok());
     let Some((hit, before)) = pointed_at.and_then(|ray| first_block(ray, &blocks, *dimension)) else { return };
-    // Landmarks stay: the next run looks for them.
+    // Landmarks cannot be broken, because the next run checks them.
     let is_landmark = blocks.block(*dimension, hit).is_some_and(|block| palette.is_landmark(block));
     if breaks && !is_landmark {
         edits.write(SetBlock { dimension: *dimension, position: hit, block: BlockId::AIR });
@@ -72,8 +72,8 @@ fn use_hands(
     }
 }
 
-/// The first block on the ray that is not air, and the place before it. It goes from one border between blocks to the
-/// next, so no block is missed.
+/// The first block on the ray that is not air, and the position before it. The search steps from one block boundary to the
+/// next, so it misses no block.
 fn first_block(ray: Ray3d, blocks: &PublishedBlocks, dimension: Entity) -> Option<(BlockPos, BlockPos)> {
     let direction = ray.direction.as_vec3();
     let mut cell = ray.origin.floor();

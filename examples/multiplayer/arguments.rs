@@ -1,4 +1,4 @@
-//! What the user can choose.
+//! The command line.
 
 use crate::FOLDER;
 use crate::rehearsal::Rehearsal;
@@ -8,10 +8,11 @@ use clap::{Args, Parser, Subcommand};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// A server and its clients: what a client has in its cache is seen at once, and only what changed is sent.
+/// A server and its clients: cached chunks are visible at once, and only changed chunks are sent.
 ///
-/// Without a command it plays that through: a server, Ada who looks around and leaves, Bob who builds a tower, and Ada who comes
-/// back. It says what was sent each time, and leaves pictures. --seconds is how long each of them stays, connected, at the most.
+/// Without a command it plays a whole scenario: a server, Ada who looks around and leaves, Bob who builds a tower, and Ada
+/// who comes back. It prints the amount of data sent each time, and saves pictures. --seconds limits how long each client
+/// stays connected.
 #[derive(Parser, Debug)]
 #[command(name = "multiplayer", verbatim_doc_comment)]
 pub struct Arguments {
@@ -22,53 +23,53 @@ pub struct Arguments {
     pub run: Run,
 }
 
-/// What this process is.
+/// The role of this process.
 #[derive(Subcommand, Clone, Debug)]
 pub enum Role {
-    /// Play it through, in processes of its own
+    /// Play the whole scenario, in separate processes
     Rehearse(Rehearsal),
-    /// Be the server
+    /// Run the server
     Serve(Serve),
-    /// Be a client; without a window it shows the cache, connects, and leaves when all is there, with a picture of each
+    /// Run a client; without a window it shows the cache, connects, and leaves when everything is there, with a picture of each
     Join(Join),
 }
 
-/// A server.
+/// Options of the server.
 #[derive(Args, Resource, Clone, Debug)]
 pub struct Serve {
-    /// Where to listen; port 0 takes any that is free, and the first line printed says which
+    /// The address to listen on; port 0 takes any free port, which the first printed line names
     #[arg(long, default_value = "127.0.0.1:5700")]
     pub listen: SocketAddr,
 
-    /// The world's folder; it is made if there is none
+    /// The world's folder; created if missing
     #[arg(long, default_value = "target/examples/multiplayer/world")]
     pub world: PathBuf,
 
-    /// Bytes a second that a client is sent at the most
+    /// The maximum number of bytes per second sent to a client
     #[arg(long, default_value_t = 1 << 20)]
     pub bytes_per_second: u64,
 
-    /// End when so many clients have left
+    /// Exit after this many clients have left
     #[arg(long)]
     pub visits: Option<usize>,
 }
 
-/// A client.
+/// Options of a client.
 #[derive(Args, Resource, Clone, Debug)]
 pub struct Join {
-    /// The server
+    /// The server's address
     #[arg(long, default_value = "127.0.0.1:5700")]
     pub server: SocketAddr,
 
-    /// The player: another one for each client at a time
+    /// The player's name; clients that are connected at the same time need different names
     #[arg(long, default_value = "Ada")]
     pub name: String,
 
-    /// The folder of the cache; it is made if there is none
+    /// The folder of the cache; created if missing
     #[arg(long, default_value = "target/examples/multiplayer/caches")]
     pub caches: PathBuf,
 
-    /// Columns that are seen around; the server keeps 12 loaded
+    /// The radius of the visible columns; the server keeps 12 loaded
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=12))]
     pub radius: u32,
 
@@ -76,7 +77,7 @@ pub struct Join {
     #[arg(long)]
     pub build: bool,
 
-    /// The folder of the pictures that are taken without a window
+    /// The folder for pictures of a run without a window
     #[arg(long, default_value = FOLDER)]
     pub pictures: PathBuf,
 }

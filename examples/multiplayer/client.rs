@@ -1,4 +1,4 @@
-//! A client: what its cache has is seen at once; the server sends the rest.
+//! A client: cached chunks are visible at once, and the server sends the rest.
 
 use crate::arguments::Join;
 use crate::network::{self, CHUNKS, DEEDS, Deed, Unsent};
@@ -17,22 +17,22 @@ use std::error::Error;
 use std::fmt::{self, Display, Formatter};
 use std::time::{Duration, Instant};
 
-/// The number of the server's dimension here: an own world would begin at 0.
+/// The number of the server's dimension on the client, whose own dimensions would start at 0.
 pub const OVERWORLD: DimensionId = DimensionId(1 << 32);
-/// Bytes of the cache at the most.
+/// The maximum size of the cache in bytes.
 const MAX_CACHED: u64 = 256 << 20;
-/// Blocks of the tower.
+/// The height of the tower in blocks.
 const TOWER: i64 = 24;
-/// How long a step may take.
+/// The time limit of a step.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// What everybody looks at.
+/// The point that all cameras look at.
 const MIDDLE: Vec3 = Vec3::new(8.0, 12.0, 8.0);
-/// From where, in blocks.
+/// The position of the camera, in blocks.
 const AWAY: Vec3 = Vec3::new(70.0, 62.0, 100.0);
 
-/// A client that has not connected yet.
+/// Builds a client that has not connected yet.
 pub fn build(arguments: Join, run: &Run) -> Result<App, Box<dyn Error>> {
-    // A cache for each server.
+    // One cache per server.
     let cache = arguments.caches.join(format!("{} at {}", arguments.name, arguments.server).replace(':', " port "));
     let mut app = App::new();
     app.add_plugins(TerranePlugin::in_memory());
@@ -46,7 +46,7 @@ pub fn build(arguments: Join, run: &Run) -> Result<App, Box<dyn Error>> {
         .add_systems(Last, print_at_end.run_if(start::at_end));
     if run.is_headless() {
         let folder = arguments.pictures.clone();
-        // A new cache is empty.
+        // A new cache shows no land.
         app.add_plugins(PicturePlugin { folder, size: UVec2::new(1_280, 720), shows_land: false });
     }
     let view = ChunkSyncClient::new(OVERWORLD).with_radius(arguments.radius).with_cache(cache, MAX_CACHED);
@@ -74,16 +74,14 @@ fn send(mut client: ResMut<RenetClient>, view: Single<(&mut ChunkSyncClient, &mu
     }
 }
 
-/// How far the visit is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// The cache is shown; nothing was sent yet.
+    /// The cache is shown. The server has not sent anything yet.
     Cache,
     Connecting,
     /// The server answers.
     Sync,
     Building,
-    /// All is there.
     There,
 }
 
@@ -93,7 +91,7 @@ struct Visit {
     watch: Watch,
     began: Instant,
     connected: Option<Instant>,
-    /// When the first ground was seen.
+    /// The time at which ground was first visible.
     first_seen: Option<Duration>,
 }
 
@@ -109,7 +107,7 @@ impl Visit {
     }
 }
 
-/// Without a window it ends when all is there.
+/// Runs the steps of a visit. Without a window it exits when everything is there.
 fn visit(
     mut commands: Commands,
     mut visit: ResMut<Visit>,
@@ -157,7 +155,7 @@ fn visit(
             visit.go_on(Step::Sync);
         }
         Step::Sync | Step::Building if is_over => visit.go_on(Step::There),
-        // Ground that nobody has seen yet is generated first, and told when it is there.
+        // New ground must be generated first, and is announced when it is ready.
         Step::Sync if is_calm && columns.len() as f32 > 3.0 * (arguments.radius as f32).powi(2) => {
             if arguments.build {
                 for block in tower(&columns) {
@@ -174,7 +172,7 @@ fn visit(
     }
 }
 
-/// A tower on the ground in the middle.
+/// The blocks of a tower on the ground in the middle.
 fn tower(columns: &PublishedColumns) -> Vec<BlockPos> {
     let ground = columns.column(OVERWORLD, ColumnPos::new(0, 0)).and_then(|column| column.surface(8, 8)).unwrap_or(0);
     (1..=TOWER)
@@ -183,24 +181,24 @@ fn tower(columns: &PublishedColumns) -> Vec<BlockPos> {
         .collect()
 }
 
-/// Whether the tower is seen: its builder is told of it like everybody else.
+/// Returns `true` if the tower is visible. Its builder sees it like everyone else, through the server.
 fn stands(columns: &PublishedColumns) -> bool {
     let column = columns.column(OVERWORLD, ColumnPos::new(0, 0));
     let height = |x, z| column.and_then(|column| column.surface(x, z));
     height(6, 6).zip(height(8, 8)).is_some_and(|(wall, inside)| wall - inside >= TOWER)
 }
 
-/// What the visit took; the rehearsal reads it too.
+/// The figures of a visit, which the rehearsal reads too.
 #[derive(Serialize, Deserialize)]
 pub struct Figures {
     name: String,
-    /// Until the first ground was seen.
+    /// The time until ground was first visible.
     seconds: f64,
     chunks: usize,
     chunks_cached: u64,
     pub chunks_sent: u64,
     pub bytes_sent: u64,
-    /// That the cache saved: the server said that they are current.
+    /// Cached chunks that were not sent, because the server confirmed that they are current.
     chunks_saved: u64,
     bytes_saved: u64,
 }

@@ -1,25 +1,25 @@
-//! A server and its clients: what a client has in its cache is seen at once, and only what changed is sent.
+//! A server and its clients: cached chunks are visible at once, and only changed chunks are sent.
 //!
-//! `cargo run --example multiplayer --features multiplayer` plays it through with processes of its own: a server, Ada who looks
-//! around and leaves, Bob who builds a tower, and Ada who comes back. With `-- --help` it lists how to run server and clients
-//! by hand.
+//! `cargo run --example multiplayer --features multiplayer` plays a whole scenario in separate processes: a server, Ada who
+//! looks around and leaves, Bob who builds a tower, and Ada who comes back. Add `-- --help` for how to run the server and
+//! clients by hand.
 //!
 //! | file | what it shows |
 //! |---|---|
 //! | `server.rs` | a `ChunkSyncPeer` and a viewer for each player that connects |
-//! | `client.rs` | a `ChunkSyncClient` with a cache, and what came of it |
-//! | `network.rs` | renet: sockets, channels, and what players say besides |
-//! | `rehearsal.rs` | the processes, one after the other |
+//! | `client.rs` | a `ChunkSyncClient` with a cache, and its results |
+//! | `network.rs` | renet: sockets, channels, and the messages of players |
+//! | `rehearsal.rs` | running the processes one after the other |
 //! | `arguments.rs` | the command line |
 //!
-//! What it has in common with other examples lies beside it, in `../shared`:
+//! Files shared with other examples, in `../shared`:
 //!
 //! | file | what it shows |
 //! |---|---|
-//! | `start.rs` | Bevy with a window, or without one |
-//! | `picture.rs`, `watch.rs` | pictures of a run without a window, when all has come to rest |
+//! | `start.rs` | Bevy with or without a window |
+//! | `picture.rs`, `watch.rs` | pictures of a run without a window, once nothing changes any more |
 //! | `sky.rs` | light and sky |
-//! | `tell.rs` | the arguments that all examples have, errors and figures told |
+//! | `tell.rs` | the common arguments, error messages and figures |
 
 mod arguments;
 mod client;
@@ -41,7 +41,7 @@ use arguments::{Arguments, Role};
 use rehearsal::Rehearsal;
 use std::process::ExitCode;
 
-/// Where the world, the caches and the pictures go.
+/// The folder for the world, the caches and the pictures.
 const FOLDER: &str = "target/examples/multiplayer";
 
 fn main() -> ExitCode {

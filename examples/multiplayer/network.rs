@@ -1,6 +1,6 @@
-//! How server and clients reach each other: renet, over UDP.
+//! The connection between server and clients: renet, over UDP.
 //!
-//! Here anybody may connect, without encryption. A server that others can reach gives its players connect tokens
+//! Anyone may connect here, without encryption. A public server must give its players connect tokens
 //! (`ServerAuthentication::Secure`).
 
 use bevy::prelude::*;
@@ -17,22 +17,22 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, SystemTime};
 
-/// Another number for each version of this protocol.
+/// The protocol version. Must change with each version of the protocol.
 const PROTOCOL: u64 = 1;
-/// Players at a time.
+/// The maximum number of connected players.
 const MAX_PLAYERS: usize = 16;
 
-/// Chunks: reliable and in order.
+/// The channel for chunks: reliable and in order.
 pub const CHUNKS: DefaultChannel = DefaultChannel::ReliableOrdered;
-/// What players do: reliable, and not behind chunks.
+/// The channel for players' actions: reliable, and never delayed by chunks.
 pub const DEEDS: DefaultChannel = DefaultChannel::ReliableUnordered;
 
-/// What a player does.
+/// An action of a player.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug)]
 pub enum Deed {
-    /// Is here now.
+    /// The player's new position.
     Walk(BlockPos),
-    /// Sets a block of stone.
+    /// Places a block of stone.
     Build(BlockPos),
 }
 
@@ -50,7 +50,7 @@ fn now() -> Result<Duration, Box<dyn Error>> {
     Ok(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?)
 }
 
-/// Listens. Gives the address too: port 0 is any that is free.
+/// Opens the server socket. Also returns the address, because port 0 takes any free port.
 pub fn listen(address: SocketAddr) -> Result<(RenetServer, NetcodeServerTransport, SocketAddr), Box<dyn Error>> {
     let socket = UdpSocket::bind(address).map_err(|error| format!("cannot listen at {address}: {error}"))?;
     let address = socket.local_addr()?;
@@ -65,7 +65,6 @@ pub fn listen(address: SocketAddr) -> Result<(RenetServer, NetcodeServerTranspor
     Ok((RenetServer::new(ConnectionConfig::default()), transport, address))
 }
 
-/// Connects.
 pub fn connect(server: SocketAddr, name: &str) -> Result<(RenetClient, NetcodeClientTransport), Box<dyn Error>> {
     let mut hasher = DefaultHasher::new();
     name.hash(&mut hasher);
@@ -80,12 +79,12 @@ pub fn connect(server: SocketAddr, name: &str) -> Result<(RenetClient, NetcodeCl
     Ok((RenetClient::new(ConnectionConfig::default()), transport))
 }
 
-/// Messages that wait until the channel has room: renet ends a connection whose channel is full.
+/// Messages that wait for room in the channel: renet disconnects if a channel is full.
 #[derive(Component, Default)]
 pub struct Unsent(VecDeque<Vec<u8>>);
 
 impl Unsent {
-    /// Whether more may be added.
+    /// Returns `true` if more messages may be added.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -94,7 +93,7 @@ impl Unsent {
         self.0.extend(messages);
     }
 
-    /// The next message, if `has_room` for its length.
+    /// Removes the next message if `has_room` for its length.
     pub fn next(&mut self, has_room: impl Fn(usize) -> bool) -> Option<Vec<u8>> {
         self.0.pop_front_if(|message| has_room(message.len()))
     }

@@ -1,4 +1,4 @@
-//! Plays it through: a server, and clients one after the other, each a process of its own.
+//! Plays the whole scenario: a server, and clients one after the other, each in its own process.
 
 use crate::FOLDER;
 use crate::client::Figures;
@@ -12,15 +12,15 @@ use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-/// A server, Ada who looks around and leaves, Bob who builds a tower, and Ada who comes back.
+/// Options of the scenario: a server, Ada who looks around and leaves, Bob who builds a tower, and Ada who comes back.
 #[derive(Args, Clone, Debug)]
 pub struct Rehearsal {
-    /// The folder of the world, the caches and the pictures; what a rehearsal left there is removed first
+    /// The folder of the world, the caches and the pictures; files of an earlier rehearsal are removed first
     #[arg(long, default_value = FOLDER)]
     pub folder: PathBuf,
 }
 
-/// Ends the server with the rehearsal.
+/// Stops the server when the rehearsal ends.
 struct Server(Child);
 
 impl Drop for Server {
@@ -31,7 +31,7 @@ impl Drop for Server {
 }
 
 impl Rehearsal {
-    /// Gives success if Ada was sent next to nothing the second time.
+    /// Plays the scenario. It succeeds if Ada's second visit transfers next to nothing.
     pub fn play(&self, run: &Run) -> Result<AppExit, Box<dyn Error>> {
         for left in ["world", "caches"].map(|name| self.folder.join(name)) {
             match std::fs::remove_dir_all(&left) {
@@ -70,7 +70,7 @@ impl Rehearsal {
         };
         run.print(&visits);
         let (first, third) = (visits.first.chunks_sent, visits.third.chunks_sent);
-        // Somebody who had to leave early was not sent everything.
+        // A client that had to leave early did not receive everything.
         match server.0.wait()?.success() && (run.seconds.is_some() || third > 0 && third * 50 < first) {
             true => Ok(AppExit::Success),
             false => Err("that is not what this example is to show".into()),

@@ -1,4 +1,4 @@
-//! The server: no window, a world on disk, and a peer for each player that is connected.
+//! The server: no window, a world on disk, and a peer for each connected player.
 
 use crate::arguments::Serve;
 use crate::network::{self, CHUNKS, DEEDS, Deed, Unsent};
@@ -17,10 +17,10 @@ use std::error::Error;
 use std::io::Write;
 use std::time::Duration;
 
-/// Columns that are kept loaded around a player, and so generated.
+/// The radius in columns that is kept loaded, and therefore generated, around a player.
 const LOADED: u32 = 12;
 
-/// The server, listening.
+/// Builds a listening server.
 pub fn build(arguments: Serve, run: Run) -> Result<App, Box<dyn Error>> {
     let mut app = App::new();
     app.add_plugins(MinimalPlugins.set(ScheduleRunnerPlugin::run_loop(Duration::from_secs_f64(1.0 / 60.0))))
@@ -42,7 +42,7 @@ pub fn build(arguments: Serve, run: Run) -> Result<App, Box<dyn Error>> {
     Ok(app)
 }
 
-/// The players that are here.
+/// The connected players.
 #[derive(Resource, Default)]
 struct Players {
     entities: HashMap<ClientId, Entity>,
@@ -97,7 +97,7 @@ fn receive(
         }
         while let Some(message) = server.receive_message(*player, DEEDS) {
             match Deed::decode(&message) {
-                // A game asks here whether the player can be there, and may build that.
+                // A real game checks here that the player can be at this position and may build.
                 Some(Deed::Walk(BlockPos { x, y, z })) => place.translation = Vec3::new(x as f32, y as f32, z as f32),
                 Some(Deed::Build(position)) => {
                     let block = blocks.id("terrane:stone").unwrap_or_default();

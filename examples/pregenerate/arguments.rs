@@ -1,4 +1,4 @@
-//! What the user can choose.
+//! The command line.
 
 use super::tell::Run;
 use bevy_terrane::prelude::*;
@@ -8,19 +8,19 @@ use std::path::PathBuf;
 
 /// Generates an area of a world and stores it, nearest to its centre first.
 ///
-/// What is stored already is not generated again. Ctrl-C and --seconds stop and save; the next run goes on, with the same
-/// area or, if none is given, with what the world remembers.
+/// Columns that are already stored are skipped. Ctrl-C and --seconds stop and save. The next run continues with the same
+/// area or, if none is given, with the unfinished areas of the world.
 ///
-/// Exit codes: 0 all is stored, 1 an error, 2 wrong arguments, 3 some columns could not be generated, 124 stopped by
+/// Exit codes: 0 everything is stored, 1 an error, 2 wrong arguments, 3 some columns could not be generated, 124 stopped by
 /// --seconds, 130 stopped by Ctrl-C.
 #[derive(Parser, Resource, Clone, Debug)]
 #[command(name = "pregenerate", verbatim_doc_comment)]
 pub struct Arguments {
-    /// The world's folder; it is made if there is none
+    /// The world's folder; created if missing
     #[arg(default_value = "target/examples/pregenerate/world")]
     pub world: PathBuf,
 
-    /// How far the area reaches from its centre, in columns of 16 blocks
+    /// The radius of the area around its centre, in columns of 16 blocks
     #[arg(long, short, conflicts_with_all = ["from", "to"])]
     pub radius: Option<u32>,
 
@@ -32,11 +32,11 @@ pub struct Arguments {
     #[arg(long, short, value_name = "X,Z", default_value = "0,0", value_parser = column, allow_hyphen_values = true)]
     pub center: ColumnPos,
 
-    /// A box instead: the column with the lowest coordinates
+    /// Generate a box instead of a shape: its corner column with the lowest coordinates
     #[arg(long, value_name = "X,Z", value_parser = column, requires = "to", allow_hyphen_values = true)]
     pub from: Option<ColumnPos>,
 
-    /// The column of the box with the highest coordinates, included
+    /// The corner column of the box with the highest coordinates, included
     #[arg(long, value_name = "X,Z", value_parser = column, requires = "from", allow_hyphen_values = true)]
     pub to: Option<ColumnPos>,
 
@@ -44,7 +44,7 @@ pub struct Arguments {
     #[arg(long, short, default_value = "overworld")]
     pub dimension: String,
 
-    /// What makes the ground; a world goes on only with the generator and the seed that it was begun with
+    /// The generator of the ground; a world can only be continued with the same generator and seed
     #[arg(long, short, value_enum, default_value_t = Ground::Hills)]
     pub generator: Ground,
 
@@ -56,15 +56,15 @@ pub struct Arguments {
     #[arg(long, value_name = "PNG", required_if_eq("generator", "heightmap"))]
     pub heightmap: Option<PathBuf>,
 
-    /// The dimension's heights in blocks, the last one excluded
+    /// The dimension's range of heights in blocks, the last one excluded
     #[arg(long, value_name = "LOW..HIGH", default_value = "-64..320", value_parser = heights, allow_hyphen_values = true)]
     pub heights: HeightRange,
 
-    /// Threads that generate [default: half of the cores]
+    /// The number of threads that generate [default: half of the cores]
     #[arg(long, short, value_parser = clap::value_parser!(u16).range(1..=1_024))]
     pub threads: Option<u16>,
 
-    /// What all examples have.
+    /// The arguments that all examples share.
     #[command(flatten)]
     pub run: Run,
 }
@@ -76,7 +76,7 @@ pub enum Shape {
     Square,
 }
 
-/// The generators to choose from.
+/// The available generators.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ground {
     Hills,
@@ -85,12 +85,12 @@ pub enum Ground {
     Void,
 }
 
-/// Heights as the command line has them.
+/// A range of heights as given on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeightRange(pub Range<i64>);
 
 impl Arguments {
-    /// The area to be generated; `None` to go on with what the world remembers.
+    /// The area to generate; `None` to continue the unfinished areas of the world.
     pub fn area(&self) -> Option<ColumnArea> {
         if let (Some(min), Some(max)) = (self.from, self.to) {
             return Some(ColumnArea::Box { min, max });

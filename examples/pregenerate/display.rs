@@ -1,4 +1,4 @@
-//! How far it is, and how much memory and disk that takes.
+//! The progress, and the memory and disk space in use.
 
 use super::progress::Progress;
 use super::tell::{self, say};
@@ -10,9 +10,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The time between two looks at the memory and the size of the world.
+/// The time between two measurements of the memory and the size of the world.
 const MEASURE_PERIOD: Duration = Duration::from_secs(1);
-/// Complaints that are shown; the rest is counted in the summary.
+/// The maximum number of error messages that are shown. The summary counts the rest.
 const MAX_COMPLAINTS: u32 = 20;
 
 /// Shows the progress on the standard error.
@@ -32,7 +32,7 @@ impl Display {
         Self { progress, world: world.to_path_buf(), measured: None, memory: 0, peak_memory: 0, complaints: 0 }
     }
 
-    /// A line that says what is wrong, unless there were many.
+    /// Shows an error message, unless there were many.
     pub fn complain(&mut self, message: impl Text) {
         self.complaints += 1;
         match self.complaints {
@@ -42,7 +42,6 @@ impl Display {
         }
     }
 
-    /// The newest progress.
     pub fn show(&mut self, progress: &JobProgress) {
         self.measure();
         if !self.progress.is_due() {
@@ -65,14 +64,14 @@ impl Display {
         self.progress.show(progress.done, u64::try_from(progress.total).unwrap_or(u64::MAX), text);
     }
 
-    /// Makes room for the summary.
+    /// Clears the line for the summary.
     pub fn end(&mut self) {
         tell::clear();
         self.measured = None;
         self.measure();
     }
 
-    /// The most memory that was in use, in bytes; 0 where that cannot be told.
+    /// The peak memory use in bytes; 0 where it is unknown.
     pub fn peak_memory(&self) -> u64 {
         self.peak_memory
     }
@@ -92,12 +91,11 @@ impl Display {
     }
 }
 
-/// In millions of bytes.
 pub fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1e6
 }
 
-/// What the process has in memory, as Linux tells it.
+/// The resident memory of the process, on Linux.
 fn resident_memory() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
@@ -109,7 +107,7 @@ fn folder_size(folder: &Path) -> u64 {
     let size = |entry: fs::DirEntry| match entry.metadata() {
         Ok(metadata) if metadata.is_dir() => folder_size(&entry.path()),
         Ok(metadata) => metadata.len(),
-        // A file of the database that is gone again.
+        // A file that the database has just removed.
         Err(_) => 0,
     };
     entries.flatten().map(size).sum()

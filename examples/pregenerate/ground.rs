@@ -1,9 +1,8 @@
-//! The generators to choose from.
+//! The available generators.
 
 use super::arguments::{Arguments, Ground};
 use bevy_terrane::prelude::*;
 
-/// The dimension that the arguments describe.
 pub fn dimension(arguments: &Arguments) -> Result<Dimension, String> {
     let (name, seed) = (arguments.dimension.as_str(), arguments.seed);
     let dimension = match (arguments.generator, &arguments.heightmap) {

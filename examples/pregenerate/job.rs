@@ -1,4 +1,4 @@
-//! An app without a window that runs pre-generations to their end.
+//! An app without a window that runs pre-generations until they end.
 
 use super::arguments::Arguments;
 use super::display::Display;
@@ -10,14 +10,14 @@ use bevy_terrane::prelude::*;
 use bevy_terrane::view::{ControlJob, JobOrder, JobProgress, JobState, Pregeneration};
 use std::time::Duration;
 
-/// The time between two looks at the progress.
+/// The time between two checks of the progress.
 const FRAME: Duration = Duration::from_millis(50);
 
-/// What went wrong, for the one line that says so.
+/// The error that ends the run, if any.
 #[derive(Resource, Default)]
 struct Trouble(Option<String>);
 
-/// Opens the world, generates, and comes back when all is saved.
+/// Opens the world, generates, and returns when everything is saved.
 pub fn run(arguments: &Arguments) -> Result<Summary, String> {
     if arguments.area().is_none() && !arguments.world.exists() {
         return Err(nothing_to_do(arguments));
@@ -42,7 +42,7 @@ pub fn run(arguments: &Arguments) -> Result<Summary, String> {
         .insert_resource(Display::new(&arguments.world))
         .init_resource::<Trouble>()
         .add_systems(Update, (begin, fail, show, complain, end).chain())
-        // When everything is saved.
+        // Runs after everything is saved.
         .add_systems(Last, sum_up.after(ViewSystems::Send).run_if(on_message::<AppExit>));
     let _ = app.run();
     record.take()
@@ -53,7 +53,7 @@ fn nothing_to_do(arguments: &Arguments) -> String {
     format!("the world {world} has nothing to go on with; give a --radius, or --from and --to")
 }
 
-/// Without an area there must be something to go on with.
+/// Starts the job. Without an area there must be an unfinished one.
 fn begin(
     mut opened: MessageReader<DimensionOpened>,
     jobs: Query<&Pregeneration>,
@@ -98,7 +98,7 @@ fn complain(
     }
 }
 
-/// A job that was paused when the world was left goes on: that is what the tool is for.
+/// Resumes a job that was paused when the world was closed, since that is the purpose of the tool.
 fn end(
     jobs: Query<(Entity, &JobProgress), With<Pregeneration>>,
     mut orders: MessageWriter<ControlJob>,

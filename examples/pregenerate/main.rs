@@ -1,18 +1,18 @@
-//! Generates and stores an area of a world before anybody walks there: a tool for the command line.
+//! Generates and stores an area of a world before players arrive: a command-line tool.
 //!
-//! `cargo run --example pregenerate -- --help` lists what it can do. It can be stopped at any time, by Ctrl-C too, and
-//! the next run goes on where it was.
+//! `cargo run --example pregenerate -- --help` lists the options. It can be stopped at any time, by Ctrl-C too, and the
+//! next run continues.
 //!
 //! | file | what it shows |
 //! |---|---|
 //! | `main.rs` | exit codes |
 //! | `arguments.rs` | the command line |
-//! | `ground.rs` | generators to choose from |
-//! | `job.rs` | an app without a window that runs a `Pregeneration` to its end |
+//! | `ground.rs` | the available generators |
+//! | `job.rs` | an app without a window that runs a `Pregeneration` until it ends |
 //! | `display.rs` | its `JobProgress` as a bar, or as lines |
-//! | `summary.rs` | what the run did |
+//! | `summary.rs` | a summary of the run |
 //! | `../shared/progress.rs` | a bar, or lines |
-//! | `../shared/tell.rs` | the arguments that all examples have, errors and figures told |
+//! | `../shared/tell.rs` | the common arguments, error messages and figures |
 
 mod arguments;
 mod display;
@@ -37,7 +37,7 @@ fn main() -> ExitCode {
     }))
 }
 
-/// All that the tool does but for the command line and the exit code.
+/// Runs the tool, without the command line and the exit code.
 pub fn run(arguments: &Arguments) -> Result<Summary, String> {
     job::run(arguments)
 }

@@ -1,4 +1,4 @@
-//! What the run did, told at its end.
+//! A summary at the end of the run.
 
 use super::display::{Display, megabytes};
 use super::tell::Run;
@@ -10,9 +10,9 @@ use std::mem;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The exit code of a run that Ctrl-C ended, as shells have it.
+/// The exit code after Ctrl-C, as in shells.
 const INTERRUPTED: u8 = 130;
-/// That of a run that `--seconds` ended, as the command `timeout` has it.
+/// The exit code after `--seconds`, as for the command `timeout`.
 const STOPPED: u8 = 124;
 
 /// The figures of a run.
@@ -20,18 +20,17 @@ const STOPPED: u8 = 124;
 pub struct Summary {
     /// `finished`, `interrupted` by Ctrl-C, `stopped` by `--seconds`, or `incomplete`, if columns failed.
     pub outcome: &'static str,
-    /// What was to be generated.
     pub areas: Vec<String>,
     pub columns: u128,
-    /// Stored, earlier runs included.
+    /// Stored columns, including earlier runs.
     pub done: u64,
     pub failed: u64,
-    /// Generated in this run.
+    /// Columns generated in this run.
     pub generated: u64,
-    /// How long this run has taken, and all runs together have been generating.
+    /// The duration of this run, and the generation time of all runs together.
     pub seconds: f64,
     pub seconds_in_all: f64,
-    /// Over this run.
+    /// The average of this run.
     pub columns_per_second: f64,
     pub peak_memory_bytes: u64,
     pub stored_bytes: u64,
@@ -93,7 +92,7 @@ impl fmt::Display for Summary {
     }
 }
 
-/// Carries the summary out of the app.
+/// Transfers the summary out of the app.
 #[derive(Resource, Clone, Default)]
 pub struct Record(Arc<Mutex<Option<Result<Summary, String>>>>);
 

@@ -1,11 +1,11 @@
-//! Bodies for those who live in regions: the main world has mirrors of them.
+//! Bodies for entities of regions, which have mirrors in the main world.
 
 use bevy_terrane::prelude::*;
 
-/// A box of a body: its size and its colour. The first one stands on the ground, each other on the one before.
+/// A box of a body: its size and its colour. The first box stands on the ground, and each other on the one before.
 pub type Part = (Vec3, Color);
 
-/// Gives the mirrors of all that have the component a body.
+/// Gives a body to every mirror that has the component.
 pub struct BodyPlugin<Of>(pub fn(&Of) -> Vec<Part>);
 
 impl<Of: Component> Plugin for BodyPlugin<Of> {
@@ -17,7 +17,7 @@ impl<Of: Component> Plugin for BodyPlugin<Of> {
 #[derive(Resource)]
 struct Plan<Of>(fn(&Of) -> Vec<Part>);
 
-/// Another colour for each number.
+/// A different colour for each number.
 pub fn color(number: u32) -> Color {
     Color::hsl((number as f32 * 137.5) % 360.0, 0.75, 0.5)
 }
@@ -45,7 +45,7 @@ fn give_bodies<Of: Component>(
     }
 }
 
-/// Regions tick less often than frames are drawn: bodies glide to the newest place.
+/// Moves bodies smoothly to their newest position, because regions tick less often than frames are drawn.
 fn glide<Of: Component>(time: Res<Time>, mut bodies: Query<(&Mirror, &mut Transform), With<Of>>) {
     let part = 1.0 - (-12.0 * time.delta_secs()).exp();
     for (mirror, mut transform) in &mut bodies {

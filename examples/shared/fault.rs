@@ -5,22 +5,22 @@ use bevy_terrane::prelude::*;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// The level of Norris Lake as the survey saw it, in metres: y = 0 in the world.
+/// The survey's level of Norris Lake, in metres. It becomes y = 0 in the world.
 const LAKE: f32 = 314.0;
 
-/// The map's file, wherever the example is started.
+/// The map's file, independent of the current directory.
 pub fn file() -> PathBuf {
     let asset = Path::new("assets/jacksboro_fault_dem.png");
     let in_project = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(asset);
     if in_project.exists() { in_project } else { asset.to_owned() }
 }
 
-/// A map of heights in metres, with the lake.
+/// The height map in metres, with the lake.
 pub fn land(file: &Path) -> Result<Heightmap, HeightmapError> {
     Heightmap::open(file)?.with_sea_level(LAKE)?.with_water(LAKE, "terrane:water")
 }
 
-/// From below the lowest place to above the highest trees.
+/// The range from below the lowest place to above the highest trees.
 pub fn heights(land: &Heightmap) -> Range<i64> {
     let surface = land.surface_heights();
     surface.start() - 20..surface.end() + 20

@@ -1,17 +1,17 @@
-//! A camera that flies.
+//! A flying camera.
 
 use bevy::input::mouse::AccumulatedMouseMotion;
 use bevy::prelude::*;
 
-/// How many times faster the control key makes it.
+/// The speed factor of the control key.
 const FASTER: f32 = 4.0;
-/// Radians for each pixel that the mouse moves.
+/// Radians per pixel of mouse movement.
 const TURN: f32 = 0.003;
 
-/// Flies at the wish of the keyboard and the mouse.
+/// Makes a camera fly with the keyboard and the mouse.
 #[derive(Component)]
 pub struct Flying {
-    /// Blocks a second.
+    /// Speed in blocks per second.
     pub speed: f32,
 }
 

@@ -10,16 +10,16 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Frames drawn before a picture is taken, for shaders to arrive and an overlay to find its size.
+/// The number of frames before a picture is taken, so that shaders load and an overlay finds its size.
 const WARM_UP: u32 = 3;
-/// How long a picture may take.
+/// The time limit of a picture.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Takes pictures of this size with the camera, and puts them into a folder.
+/// Takes pictures of this size with the camera, and saves them in a folder.
 pub struct PicturePlugin {
     pub folder: PathBuf,
     pub size: UVec2,
-    /// Whether there is land on each picture: one on which nothing can be seen yet is taken again.
+    /// Whether every picture shows land. If so, a picture without visible land is taken again.
     pub shows_land: bool,
 }
 
@@ -28,19 +28,19 @@ impl Plugin for PicturePlugin {
         let Self { size, shows_land, .. } = *self;
         let folder = self.folder.clone();
         let pictures = Pictures { folder, size, shows_land, wanted: None, taken: Vec::new() };
-        // After `Startup` there is a camera.
+        // The camera exists after `Startup`.
         app.insert_resource(pictures).add_systems(PostStartup, prepare).add_systems(Update, draw);
     }
 }
 
-/// The picture that is wanted, and those that are there.
+/// The requested picture, and those already taken.
 #[derive(Resource)]
 pub struct Pictures {
     folder: PathBuf,
     size: UVec2,
     shows_land: bool,
     wanted: Option<Wanted>,
-    /// In the order in which they were taken.
+    /// The pictures in the order in which they were taken.
     pub taken: Vec<PathBuf>,
 }
 
@@ -48,12 +48,12 @@ struct Wanted {
     path: PathBuf,
     since: Instant,
     frames: u32,
-    /// Where the camera stands.
+    /// The position of the camera.
     place: Transform,
 }
 
 impl Pictures {
-    /// Asks for a picture from where the camera stands; says whether it is there.
+    /// Requests a picture from the camera's current position. Returns `true` once it is saved.
     pub fn take(&mut self, name: &str) -> bool {
         let path = self.folder.join(format!("{name}.png"));
         if self.taken.contains(&path) {
@@ -64,10 +64,10 @@ impl Pictures {
         false
     }
 
-    /// Whether the picture is written: it is not if nothing can be seen on it yet.
+    /// Saves the picture unless no land is visible on it yet. Returns `true` if it was saved.
     fn store(&mut self, captured: &ScreenshotCaptured) -> Result<bool, Box<dyn Error>> {
         let image = captured.image.clone().try_into_dynamic()?.to_rgb8();
-        // Sky alone has few colours below the middle.
+        // Below the middle, sky alone has few colours.
         let mut colors: Vec<_> = image.pixels().skip(image.len() / 6).step_by(997).map(|pixel| pixel.0).collect();
         colors.sort_unstable();
         colors.dedup();
@@ -85,7 +85,7 @@ impl Pictures {
 #[derive(Resource)]
 struct Canvas(Handle<Image>);
 
-/// Nothing is drawn before a picture is wanted.
+/// Redirects the camera to an image, and turns it off until a picture is requested.
 fn prepare(
     mut commands: Commands,
     mut images: ResMut<Assets<Image>>,
@@ -99,8 +99,8 @@ fn prepare(
     commands.insert_resource(Canvas(canvas));
 }
 
-/// Where a processor does the work of a graphics card, a frame takes seconds: no more than it takes is drawn, and the frames
-/// before it are of the sky.
+/// Draws only the frames needed for a picture, and only the sky before that: without a graphics card, a frame takes
+/// seconds.
 fn draw(
     mut commands: Commands,
     mut pictures: ResMut<Pictures>,

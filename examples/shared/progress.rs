@@ -1,4 +1,4 @@
-//! How far it is: a line that is drawn anew in a terminal, line after line elsewhere.
+//! Progress: a line that is redrawn in a terminal, and separate lines elsewhere.
 
 use super::tell::{self, BAR};
 use bevy::prelude::Resource;
@@ -13,7 +13,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// What the line in a terminal looks like, `indicatif`'s templates say.
+    /// Creates the progress line. `template` is an `indicatif` template for terminals.
     pub fn new(template: &str) -> Self {
         let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
         let bar = BAR.get_or_init(|| ProgressBar::new(0));
@@ -22,12 +22,11 @@ impl Progress {
         Self { bar, shown: Instant::now() }
     }
 
-    /// Whether it is time to show it: after a second in a terminal, after five elsewhere.
+    /// Returns `true` if an update is due: after one second in a terminal, after five elsewhere.
     pub fn is_due(&self) -> bool {
         self.shown.elapsed() >= Duration::from_secs(if self.bar.is_hidden() { 5 } else { 1 })
     }
 
-    /// Shows that so many of so many are done.
     pub fn show(&mut self, done: u64, all: u64, text: String) {
         self.shown = Instant::now();
         if self.bar.is_hidden() {

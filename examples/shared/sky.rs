@@ -10,12 +10,12 @@ use std::ops::Range;
 /// The colour of the sky at the horizon, into which the land fades.
 const HAZE: Color = Color::linear_rgb(0.80, 1.00, 1.20);
 const ZENITH: Color = Color::linear_rgb(0.07, 0.27, 0.85);
-/// How far away the sky is, in blocks: behind all land that can be seen.
+/// The distance of the sky in blocks, behind all visible land.
 const DISTANCE: f32 = 15_000.0;
 
-/// Lights the land.
+/// Adds light and sky.
 pub struct SkyPlugin {
-    /// How far away shadows are seen, in blocks.
+    /// The maximum distance of shadows, in blocks.
     pub shadows: f32,
 }
 
@@ -30,7 +30,7 @@ impl Plugin for SkyPlugin {
     }
 }
 
-/// A camera that sees land, clearly up to the haze and not at all beyond it.
+/// A camera with haze: land is clear up to its start and invisible beyond its end.
 pub fn camera(haze: Range<f32>) -> impl Bundle {
     (
         Camera3d::default(),
@@ -44,7 +44,7 @@ pub fn camera(haze: Range<f32>) -> impl Bundle {
     )
 }
 
-/// A low sun in the south-west: ridges throw shadows.
+/// A low sun in the south-west, so that ridges cast shadows.
 fn sun(shadows: f32) -> impl Bundle {
     (
         DirectionalLight {

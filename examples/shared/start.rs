@@ -1,4 +1,4 @@
-//! How examples start: with a window where there is a display, and without one elsewhere.
+//! Starting an example: with a window if there is a display, and without one otherwise.
 
 use super::tell::{self, Run};
 use bevy::app::ScheduleRunnerPlugin;
@@ -19,20 +19,20 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// What is logged: examples say the rest in their own words.
+/// The log filter. Examples print the rest themselves.
 const LOGGED: &str = "error,bevy_terrane::coordinator::collect=off,wgpu_hal::vulkan::instance=off,\
                       bevy_render::view::window::screenshot=off";
 
-/// All that `main` does in an example that draws.
+/// The body of `main` for examples that draw.
 pub fn main<Arguments: Parser>(run: impl FnOnce(Arguments) -> Result<AppExit, Box<dyn Error>>) -> ExitCode {
     #[cfg(target_os = "linux")]
     silence_wayland();
     tell::end(run(tell::arguments()))
 }
 
-/// Mesa's Vulkan layer for choosing a graphics card looks for a Wayland display, and libwayland writes an error to the standard
-/// error if this variable names no folder. In a folder that does not exist it finds no display, and is silent. Changing the
-/// environment of a running process is unsafe, so the process replaces itself with the same program in another environment.
+/// Mesa's Vulkan layer for choosing a graphics card looks for a Wayland display, and libwayland prints an error if this
+/// variable names no folder. With a folder that does not exist, it silently finds no display. Changing the environment of a
+/// running process is unsafe, so the process replaces itself with the same program in another environment.
 #[cfg(target_os = "linux")]
 fn silence_wayland() {
     use std::os::unix::process::CommandExt;
@@ -41,20 +41,20 @@ fn silence_wayland() {
     if env::var_os(VARIABLE).is_none_or(|folder| !Path::new(&folder).is_absolute())
         && let Ok(program) = env::current_exe()
     {
-        // Returns only if it fails: then there is one more error to read.
+        // Returns only on failure, which costs one more error message.
         let _ = Command::new(program).args(env::args_os().skip(1)).env(VARIABLE, "/nonexistent").exec();
     }
 }
 
 impl Run {
-    /// Whether there is no window: the user wants none, or there is nothing to open one on.
+    /// Returns `true` if there is no window, because of `--headless` or because there is no display.
     pub fn is_headless(&self) -> bool {
         let is_set = |name: &&str| env::var_os(name).is_some_and(|value| !value.is_empty());
         self.headless || cfg!(target_os = "linux") && !["DISPLAY", "WAYLAND_DISPLAY"].iter().any(is_set)
     }
 }
 
-/// An error if the world in this folder could not be opened. Ends the app if it turns out not to fit.
+/// Fails if the world in this folder could not be opened. Ends the app later if a dimension cannot be opened.
 pub fn check_world(app: &mut App, world: &Path) -> Result<(), String> {
     if let Some(failure) = app.world().get_resource::<WorldFailure>() {
         return Err(failure.to_string());
@@ -69,34 +69,33 @@ pub fn check_world(app: &mut App, world: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Says what went wrong, and ends the app with an error.
+/// Prints the error, and ends the app with it.
 pub fn fail(error: impl Display, exit: &mut MessageWriter<AppExit>) {
     tell::report(error);
     exit.write(AppExit::error());
 }
 
-/// Ends the app when the user's seconds have passed.
 pub fn end_in_time(time: Res<Time<Real>>, run: Res<Run>, mut exit: MessageWriter<AppExit>) {
     if run.is_over(time.elapsed()) {
         exit.write(AppExit::Success);
     }
 }
 
-/// The condition of what happens once, when the app ends.
+/// The run condition of systems that run once at the end of the app.
 pub fn at_end(mut exits: MessageReader<AppExit>, mut has_ended: Local<bool>) -> bool {
     exits.read().count() > 0 && !mem::replace(&mut *has_ended, true)
 }
 
-/// Bevy's own plugins, with a window of this title or without one; an error says why nothing can be seen.
+/// Adds Bevy's plugins, with a window of this title or without one. Fails if nothing can be drawn.
 pub fn add_bevy(app: &mut App, title: &str, run: &Run) -> Result<(), String> {
     let headless = run.is_headless();
     let log = LogPlugin { level: Level::ERROR, filter: LOGGED.to_owned(), ..default() };
-    // A picture that is taken once must not miss what is still being compiled.
+    // A single picture must not miss objects whose shaders are still being compiled.
     let mut render = RenderPlugin { synchronous_pipeline_compilation: headless, ..default() };
     let mut window =
         WindowPlugin { primary_window: Some(Window { title: title.to_owned(), ..default() }), ..default() };
     if headless {
-        // OpenGL wants a display, and complains without one.
+        // OpenGL needs a display, and prints errors without one.
         let backends = Backends::from_env().or(Some(Backends::PRIMARY));
         render.render_creation = WgpuSettings { backends, ..default() }.into();
         window = WindowPlugin { primary_window: None, exit_condition: ExitCondition::DontExit, ..default() };
@@ -121,7 +120,7 @@ pub fn add_bevy(app: &mut App, title: &str, run: &Run) -> Result<(), String> {
     }
 }
 
-/// Some of Bevy's plugins panic where there is no display or no graphics adapter: this makes it an error.
+/// Turns panics of Bevy's plugins, which happen without a display or graphics adapter, into errors.
 fn catch<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     let hook = panic::take_hook();
     panic::set_hook(Box::new(|_| {}));

@@ -1,4 +1,4 @@
-//! How examples hear what they are to do, and tell what becomes of it.
+//! The common arguments of examples, and their messages.
 
 use bevy_terrane::prelude::Resource;
 use clap::{Args, Parser};
@@ -9,17 +9,17 @@ use std::process::{self, ExitCode, Termination};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// The line that is drawn anew, if there is one: `progress.rs` draws it, and everything else goes above it.
+/// The progress line, if there is one. `progress.rs` draws it, and all other messages appear above it.
 pub static BAR: OnceLock<ProgressBar> = OnceLock::new();
 
-/// The arguments that all examples have.
+/// The arguments that all examples share.
 #[derive(Args, Resource, Clone, Debug)]
 pub struct Run {
-    /// Open no window; an example that draws leaves pictures
+    /// Open no window; examples that draw save pictures instead
     #[arg(long, global = true)]
     pub headless: bool,
 
-    /// How many seconds to run; loading, saving and taking pictures come on top
+    /// How many seconds to run, plus the time for loading, saving and taking pictures
     #[arg(long, global = true, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub seconds: Option<u64>,
 
@@ -29,7 +29,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Whether the user's seconds have passed; never if the user gave none.
+    /// Returns `true` if `--seconds` have passed; never if they were not given.
     pub fn is_over(&self, elapsed: Duration) -> bool {
         self.seconds.is_some_and(|seconds| elapsed >= Duration::from_secs(seconds))
     }
@@ -45,21 +45,21 @@ impl Run {
     }
 }
 
-/// What the command line says. Help ends the process, and so does what is wrong: in one line.
+/// Parses the command line. Exits after printing help, or after an error in one line.
 pub fn arguments<Arguments: Parser>() -> Arguments {
     Arguments::try_parse().unwrap_or_else(|error| {
         if !error.use_stderr() {
             error.exit();
         }
         let text = error.to_string();
-        // An empty line divides it from the usage.
+        // An empty line separates the reason from the usage.
         let reason: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
         say(format_args!("{}; --help lists all arguments", reason.join(" ")));
         process::exit(2)
     })
 }
 
-/// A line on the standard error.
+/// Prints a line on the standard error.
 pub fn say(message: impl Display) {
     match BAR.get() {
         Some(bar) => bar.suspend(|| eprintln!("{message}")),
@@ -67,19 +67,18 @@ pub fn say(message: impl Display) {
     }
 }
 
-/// Says what went wrong.
 pub fn report(error: impl Display) {
     say(format_args!("error: {error}"));
 }
 
-/// Makes room on the terminal for what is printed at the end.
+/// Clears the progress line for the final output.
 pub fn clear() {
     if let Some(bar) = BAR.get() {
         bar.finish_and_clear();
     }
 }
 
-/// The exit status of all that `main` does; an error is said in one line.
+/// The exit status of `main`. Prints an error in one line.
 pub fn end<Status: Termination>(ended: Result<Status, impl Display>) -> ExitCode {
     clear();
     match ended {

@@ -1,8 +1,8 @@
-//! Runs that go on by themselves have to know when to go on.
+//! Finding out when an automatic run can continue.
 
 use std::time::{Duration, Instant};
 
-/// Frames that nothing may change before all has come to rest.
+/// The number of frames without changes after which everything counts as settled.
 const CALM: u32 = 20;
 
 /// Watches a step of a run.
@@ -18,12 +18,12 @@ impl Default for Watch {
 }
 
 impl Watch {
-    /// How long the step takes.
+    /// The duration of the step so far.
     pub fn elapsed(&self) -> Duration {
         self.began.elapsed()
     }
 
-    /// To be asked each frame: whether all has been done for some time.
+    /// Returns `true` if `is_done` has been true for some time. Must be called in each frame.
     pub fn is_calm(&mut self, is_done: bool) -> bool {
         self.calm = if is_done { self.calm + 1 } else { 0 };
         self.calm >= CALM

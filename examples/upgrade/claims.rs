@@ -1,7 +1,7 @@
-//! What this game upgrades: it has kept with a chunk who claimed it, under `chunk/x,y,z/game:owner`, the bytes of a name. Its next
-//! version wants to know on which day too, and calls that `chunk/x,y,z/game:claim`: a `u32`, little-endian, and the name.
+//! The upgrade of this game: it stores the owner of a chunk under `chunk/x,y,z/game:owner`, as the bytes of a name. Its next
+//! version also stores the day, under `chunk/x,y,z/game:claim`: a `u32`, little-endian, followed by the name.
 
-/// Of older claims nobody knows the day.
+/// Converts a value. The day of older claims is unknown.
 pub fn claim_of(owner: &[u8]) -> Result<Vec<u8>, String> {
     match str::from_utf8(owner) {
         Ok(name) => Ok([&0_u32.to_le_bytes(), name.as_bytes()].concat()),

@@ -1,17 +1,17 @@
-//! The upgrade of any keys. A batch writes the new objects and deletes the old ones: whenever it is killed, each object is
-//! there once.
+//! Upgrading arbitrary keys. A batch writes the new objects and deletes the old ones, so each object exists exactly once,
+//! even if the upgrade is killed.
 
 use bevy_terrane::object_store::{MAX_KEY_BYTES, Object, ObjectBatch, ObjectStore, ObjectStoreError};
 use serde::Serialize;
 use std::fmt::{self, Display, Formatter};
 use std::ops::ControlFlow;
 
-/// Objects of a batch at the most, and the bytes of their values beyond which it is applied: this is how much work a kill
-/// costs, and about how much memory it takes.
+/// The maximum number of objects in a batch, and the number of value bytes after which it is applied. They limit the work lost
+/// when killed, and roughly the memory use.
 const MAX_OBJECTS: usize = 256;
 const MANY_BYTES: usize = 4 << 20;
 
-/// What the keys end with before and after.
+/// The ending of the keys before and after the upgrade.
 #[derive(Clone, Copy, Debug)]
 pub struct Endings<'a> {
     from: &'a str,
@@ -19,7 +19,7 @@ pub struct Endings<'a> {
 }
 
 impl<'a> Endings<'a> {
-    /// What is upgraded must be told from what is not.
+    /// Checks the endings: upgraded keys must be distinguishable from old ones.
     pub fn new(from: &'a str, to: &'a str) -> Result<Self, String> {
         match from.is_empty() || to.ends_with(from) {
             true => Err(format!("keys that end with {to:?} would be upgraded again, for they end with {from:?}")),
@@ -28,14 +28,14 @@ impl<'a> Endings<'a> {
     }
 }
 
-/// What came of it.
+/// The result of the upgrade.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Outcome {
-    /// Objects that have the new ending now.
+    /// The number of objects that were upgraded.
     pub upgraded: usize,
-    /// Keys that stay as they are, and why.
+    /// The keys that were left unchanged, with the reason.
     pub left: Vec<(String, String)>,
-    /// Whether `progress` broke it off.
+    /// Whether `progress` stopped the upgrade.
     pub stopped: bool,
 }
 
@@ -46,7 +46,7 @@ impl Display for Outcome {
     }
 }
 
-/// Upgrades all that have the old ending. `progress` hears how many of how many objects are done, and may break it off.
+/// Upgrades all keys with the old ending. `progress` gets the number of finished objects and the total, and may stop the upgrade.
 pub fn upgrade(
     store: &mut ObjectStore,
     Endings { from, to }: Endings<'_>,
@@ -59,7 +59,7 @@ pub fn upgrade(
     for (done, key) in (1..).zip(&keys) {
         let new_key = [key.strip_suffix(from).unwrap_or(key), to].concat();
         match upgraded(store, key, &new_key, &convert)? {
-            // Its version counts how often the object changed: it did not.
+            // The version counts changes of the object by the game, and this is none.
             Ok(Object { version, data }) => {
                 bytes += data.len();
                 batch.write(new_key, version, data).delete(key);
@@ -79,7 +79,7 @@ pub fn upgrade(
     Ok(outcome)
 }
 
-/// What becomes of an object, or why nothing does. What is damaged or in the way is no reason to stop.
+/// The upgraded object, or the reason why it is left unchanged. Damaged or conflicting objects do not stop the upgrade.
 fn upgraded(
     store: &ObjectStore,
     key: &str,

@@ -1,22 +1,22 @@
-//! Upgrades a game's own objects in an export: all keys of one ending become keys of another, with new values.
+//! Upgrades a game's own objects in an export: all keys with one ending get another ending and new values.
 //!
 //! ```sh
 //! cargo run --example upgrade                    # makes a file to show it with
 //! cargo run --example upgrade -- world.objects   # the first file of an export, and those that belong to it
 //! ```
 //!
-//! The format of a value is part of its key: so both can be in one file, and whoever reads it sees which it has. The upgrade can
-//! be killed at any time; the next run goes on where it was, for what is upgraded has the other ending by then.
+//! The format of a value is part of its key, so both formats can be in one file and are easy to tell apart. The upgrade can be
+//! killed at any time. The next run continues, because upgraded keys already have the new ending.
 //!
 //! | file | what it shows |
 //! |---|---|
 //! | `main.rs` | the files of an export, and exit codes |
 //! | `arguments.rs` | the command line |
-//! | `claims.rs` | what this game upgrades |
+//! | `claims.rs` | the upgrade of this game's values |
 //! | `keys.rs` | the upgrade of any keys, in atomic batches |
-//! | `rehearsal.rs` | a file to show it with |
-//! | `../shared/progress.rs` | how far it is, as a bar or as lines |
-//! | `../shared/tell.rs` | the arguments that all examples have, errors and figures told |
+//! | `rehearsal.rs` | a sample file |
+//! | `../shared/progress.rs` | progress as a bar or as lines |
+//! | `../shared/tell.rs` | the common arguments, error messages and figures |
 
 mod arguments;
 mod claims;
@@ -38,7 +38,7 @@ use std::time::Instant;
 pub use arguments::Arguments;
 pub use keys::{Endings, Outcome, upgrade};
 
-/// Objects that are named that cannot be upgraded; of others there is only their number.
+/// The maximum number of unchanged objects that are listed. Further ones are only counted.
 const MAX_NAMED: usize = 20;
 
 fn main() -> ExitCode {
@@ -56,7 +56,7 @@ fn main() -> ExitCode {
     }))
 }
 
-/// All that the tool does but for the command line and the exit code.
+/// Runs the tool, without the command line and the exit code.
 pub fn run(arguments: &Arguments) -> Result<Outcome, String> {
     let endings = Endings::new(&arguments.from, &arguments.to)?;
     let began = Instant::now();
@@ -71,13 +71,13 @@ pub fn run(arguments: &Arguments) -> Result<Outcome, String> {
 /// Upgrades all files of an export.
 fn upgrade_all(first: &Path, endings: Endings<'_>, is_over: impl Fn() -> bool) -> Result<Outcome, ObjectStoreError> {
     let (mut all, mut of_first) = (Outcome::default(), None);
-    // The first one must be there.
+    // The first file must exist.
     for path in (1..).map(|number| export_file(first, number)).take_while(|path| path == first || path.exists()) {
         if of_first.is_some() && is_over() {
             all.stopped = true;
             break;
         }
-        // Whatever kind of object store it is.
+        // Accepts any kind of object store.
         let signature = ObjectStore::signature_of(&path)?;
         let mut store = ObjectStore::open(&path, &signature, ObjectStoreOptions::default())?;
         let export = store.read("export")?.map(|object| object.data);

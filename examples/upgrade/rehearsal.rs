@@ -1,10 +1,10 @@
-//! A file to show the upgrade with.
+//! A sample file for the upgrade.
 
 use super::{Endings, Outcome, tell, upgrade_all};
 use bevy_terrane::object_store::{ObjectBatch, ObjectStore, ObjectStoreError, ObjectStoreOptions};
 use std::path::Path;
 
-/// Upgrades a file that is made for it, and shows a part of it before and after.
+/// Upgrades a sample file, and shows a part of it before and after.
 pub fn rehearse(endings: Endings<'_>, is_over: impl Fn() -> bool) -> Result<Outcome, ObjectStoreError> {
     let path = std::env::temp_dir().join(format!("upgrade-{}.objects", std::process::id()));
     let mut store = ObjectStore::create(&path, "a game's claims", ObjectStoreOptions::default())?;
@@ -18,7 +18,7 @@ pub fn rehearse(endings: Endings<'_>, is_over: impl Fn() -> bool) -> Result<Outc
     let upgraded = show(&path)
         .and_then(|()| upgrade_all(&path, endings, is_over))
         .and_then(|outcome| show(&path).map(|()| outcome));
-    // It is not needed any more, whatever became of it.
+    // The file is removed whether the upgrade succeeded or not.
     let _ = std::fs::remove_file(&path);
     upgraded
 }

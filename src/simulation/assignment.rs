@@ -20,31 +20,31 @@ use crate::region::{RegionId, RegionPart};
 use bevy::prelude::*;
 use std::{mem, sync::Arc, time::Duration};
 
-/// A region world with what it is to do: handed to a region thread, and back with an [`Outbox`].
+/// A region world and its task. It goes to a region thread and returns with an [`Outbox`].
 pub struct Assignment {
     /// The region.
     pub region: RegionId,
-    /// Where it is.
+    /// The source of the region's columns.
     pub ground: Arc<ColumnSource>,
-    /// Its world, made on the region thread if there is none, and behind it those of regions that merged into it: they are
-    /// absorbed first.
+    /// The region's world, made on the region thread if there is none, followed by the worlds of regions that merged into it,
+    /// which are absorbed first.
     pub worlds: Vec<RegionWorld>,
-    /// What waits for it.
+    /// The region's inbox.
     pub inbox: Inbox,
-    /// What is to be done.
+    /// The task.
     pub task: Task,
-    /// The number of this assignment, never used twice while the world is open: random numbers and new entities' ids
-    /// come from it.
+    /// The number of this assignment, never used twice while the world is open. It seeds random numbers and the ids of new
+    /// entities.
     pub number: u64,
-    /// The dimension's clock now, and the region's period on it: also a task without a tick counts time with them.
+    /// The dimension's clock now, and the region's period on it. A task without a tick counts time with them too.
     pub clock: (Duration, Duration),
-    /// Where the region thread says what it is doing.
+    /// The progress that the region thread reports.
     pub progress: Arc<TaskProgress>,
 }
 
 impl Assignment {
-    /// Does the work. The world is the only one of [`worlds`](Self::worlds) then. A panic of a game's system is passed on to
-    /// the caller, who can [`salvage`](Self::salvage) after it.
+    /// Runs the task. Afterwards [`worlds`](Self::worlds) holds a single world. A panic in a game's system propagates to
+    /// the caller, who can [`salvage`](Self::salvage) afterwards.
     pub fn run(&mut self, template: &RegionTemplate) -> Result<Box<Outbox>, RegionTemplateError> {
         let Self { region, ground, worlds, inbox, task, number, clock, progress } = self;
         progress.begin();
@@ -55,13 +55,13 @@ impl Assignment {
             worlds.push(world);
         }
         let world = &mut worlds[0];
-        // What waits for a time in this world, or comes in now, counts from this clock.
+        // Delays of letters that wait in this world, or arrive now, count from this clock.
         let clock = (if let Task::Tick { clock, .. } = task { *clock } else { clock.0 }, clock.1);
         world.begin(*region, *number, clock, matches!(task, Task::Tick { .. }), progress);
         world.contents.inbox = mem::take(inbox);
         progress.pass(TaskStep::Absorbing);
         while worlds.len() > 1 {
-            // Each waits where a panic of the game does not reach it until it is taken in.
+            // Each world stays out of reach of a panic in the game until it is absorbed.
             let other = worlds.remove(1);
             let world = &mut worlds[0];
             absorb(world.app.world_mut(), &mut world.contents, other);
@@ -69,9 +69,9 @@ impl Assignment {
         Ok(worlds[0].run(task, progress))
     }
 
-    /// What is left after a panic.
+    /// Collects what is left after a panic.
     pub fn salvage(&mut self) -> Salvage {
-        // The first one is dropped with this: that may panic once more.
+        // The first world is dropped with `self`. That may panic once more.
         let worlds = self.worlds.split_off(self.worlds.len().min(1));
         let mut found = self.worlds.first_mut().map(|world| world.salvage(self.region)).unwrap_or_default();
         let Inbox { travellers, resources, edits, letters, .. } = mem::take(&mut self.inbox);
@@ -80,32 +80,31 @@ impl Assignment {
     }
 }
 
-/// What a region thread is to do with a region world.
+/// The task of a region thread for a region world.
 #[derive(Clone, Debug, Default)]
 pub enum Task {
     /// Run one tick.
     Tick {
         /// The dimension's clock at this tick.
         clock: Duration,
-        /// The time since the tick before, as the game is to see it: pauses are not part of it.
+        /// The time since the tick before, as the game sees it, without pauses.
         delta: Duration,
-        /// Whether everything unsaved is to be handed out.
+        /// Whether to hand out everything unsaved.
         save: bool,
     },
-    /// Take in what waits and hand out everything unsaved, without a tick.
+    /// Receive the inbox and hand out everything unsaved, without a tick.
     #[default]
     Save,
-    /// The last task of a world: do the same, run the closures that wait, and give up columns also below viewers.
+    /// The last task of a world: as `Save`, but also run the waiting closures and evict columns even around viewers.
     Close,
-    /// Do the same, then hand over what lies in the parts' sections.
+    /// As `Save`, then hand over the contents of the parts' sections.
     Split {
-        /// The parts that leave.
+        /// The parts that split off.
         parts: Vec<RegionPart>,
     },
 }
 
 impl RegionWorld {
-    /// A task begins.
     fn begin(
         &mut self,
         region: RegionId,
@@ -125,15 +124,15 @@ impl RegionWorld {
         let mut info = world.resource_mut::<RegionInfo>();
         info.progress = progress.clone();
         let is_other = mem::replace(&mut info.region, region) != region;
-        // Before anything comes in: hooks and observers of an arrival may draw.
+        // Set before anything arrives: hooks and observers of an arrival may draw random numbers.
         let mut random = SplitMix64::from_parts([contents.seed, number]);
         let mut index = world.resource_mut::<EntityIndex>();
         index.seed([random.next_u64(), random.next_u64()]);
         if is_other {
-            // A region that never ticked took over this world: whoever asks must learn where its entities are.
+            // A region that never ticked took over this world, and the coordinator must learn where its entities are.
             index.touch_all();
         }
-        // A crowded region runs its systems in parallel; one that is half empty again does not.
+        // A crowded region runs its systems in parallel, until it has fallen to half of the threshold again.
         let from = if contents.is_parallel { contents.parallel_from / 2 } else { contents.parallel_from };
         let is_parallel = index.len() >= from;
         world.resource_mut::<RegionRandom>().0 = random;
@@ -158,7 +157,7 @@ impl RegionWorld {
         world.check_change_ticks();
         if let Task::Split { parts } = task {
             progress.pass(TaskStep::Splitting);
-            // What was handed out is whole, whatever hooks of the game do now.
+            // The outbox is complete, whatever hooks of the game do from here on.
             contents.is_handed_out = true;
             split(world, contents, parts);
         }
@@ -167,7 +166,7 @@ impl RegionWorld {
         let mut index = world.resource_mut::<EntityIndex>();
         (outbox.appeared, outbox.gone) = index.take_touched();
         outbox.entities = index.len();
-        // It has ended well.
+        // The task has ended without a panic.
         (contents.edits, contents.handed_over, contents.is_handed_out) = (Vec::new(), Vec::new(), false);
         outbox
     }

@@ -1,4 +1,4 @@
-//! The ground of a region: what game systems read and write of it, and what becomes of that.
+//! A region's ground: how game systems read and edit it, and how changes are saved.
 
 pub(super) mod block_data;
 pub(super) mod block_ticks;

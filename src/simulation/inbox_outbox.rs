@@ -1,4 +1,4 @@
-//! What goes into a region world with its tick, and what comes out.
+//! The input and the output of a region's tick.
 
 use super::columns::blocks::BlockAccessError;
 use super::columns::column_source::FetchedColumn;
@@ -20,76 +20,76 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::{sync::Arc, time::Duration};
 use uuid::Uuid;
 
-/// An entity between two region worlds: its components taken off, all that follows it with it.
+/// An entity between two region worlds, with its components and followers.
 pub struct Traveller {
     /// Its stable id.
     pub id: Uuid,
-    /// Where it goes.
+    /// Its destination.
     pub position: Position,
-    /// The viewers among it and what follows it, each with its radii.
+    /// The viewers among the entity and its followers, each with its radii.
     pub viewers: Vec<(Uuid, ViewerRadii)>,
-    /// How it is stored while it is on its way, if it crosses and has a saved component.
+    /// The stored form while in transit, if it crosses and has a saved component.
     pub record: Option<EntityRecord>,
-    /// The commit with which the store has it, once that is known.
+    /// The commit that stored it, once that is known.
     pub stored_with: Option<u64>,
-    /// Where it and what follows it are stored while they are on their way: a follower with a position of its own is stored
-    /// there.
+    /// The columns in which it and its followers are stored while in transit. A follower with a position of its own is stored
+    /// at that position.
     pub stored_in: Vec<(DimensionId, ColumnPos)>,
-    /// What waits for it and for all that follows it.
+    /// The letters that wait for it and its followers.
     pub letters: Vec<Letter>,
-    /// The stable ids of it and of all that follows it.
+    /// The stable ids of it and its followers.
     pub ids: Vec<Uuid>,
-    /// The same for all that left a world together, and for no others: references among them survive.
+    /// The same number for all travellers that left a world together, and only for those: references among them survive.
     pub(super) origin: u64,
     pub(super) cause: MoveCause,
-    /// Itself first.
+    /// The entity itself comes first.
     pub(super) followers: Vec<Passenger>,
 }
 
 /// One entity of a traveller, between two worlds.
 pub(super) struct Passenger {
-    /// Who it was in the world that it left.
+    /// The entity in the world that it left.
     pub entity: Entity,
     pub components: Vec<TakenComponent>,
-    /// What leads to it.
+    /// The relationships that point to it.
     pub relationships: Vec<TakenRelationship>,
 }
 
-/// Changes a block of a region from the main world. It is applied before the region's next tick, and can be read when
-/// that is published; `BlockRefused` comes back if it cannot be.
+/// Changes a block of a region from the main world. The edit is applied before the region's next tick and becomes readable
+/// when that tick is published. A failed edit returns as `BlockRefused`.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SetBlock {
     /// The dimension's entity.
     pub dimension: Entity,
-    /// Where.
+    /// The position of the block.
     pub position: BlockPos,
-    /// What is to be there.
+    /// The new block.
     pub block: BlockId,
 }
 
-/// What waits for a region: taken in before its next tick. A region without a world is nothing else.
+/// The input of a region's next tick. A region without a world consists only of its inbox.
 #[derive(Default)]
 pub struct Inbox {
     /// Columns that were loaded or generated for it.
     pub columns: Vec<LoadedColumn>,
-    /// Entities that walked in.
+    /// Entities that arrive.
     pub travellers: Vec<Traveller>,
-    /// What a split gave this region of the resources of the one that it was a part of.
+    /// The resources that a split assigned to this region.
     pub resources: Vec<TakenResource>,
-    /// Columns that nobody needs any more.
+    /// Columns to evict.
     pub give_up: Vec<ColumnPos>,
-    /// Parts of columns that nobody needs any more.
+    /// Parts of columns to evict.
     pub cut: Vec<(ColumnPos, HeightSet)>,
     /// Blocks to change.
     pub edits: Vec<SetBlock>,
     /// Messages and closures, in the order in which they were sent.
     pub letters: Vec<Letter>,
-    /// Sections of a region that has no world yet: that world's own from its begin.
+    /// Sections of a region that has no world yet. Its world takes them over as soon as it begins.
     pub sections: FxHashSet<SectionPos>,
 }
 
 impl Inbox {
-    /// Takes over all that waits in `other`.
+    /// Moves the contents of `other` to the end of this inbox.
     pub fn append(&mut self, mut other: Self) {
         self.columns.append(&mut other.columns);
         self.travellers.append(&mut other.travellers);
@@ -101,13 +101,13 @@ impl Inbox {
         self.sections.extend(other.sections);
     }
 
-    /// Divides the resources that wait: for a region that splits before it ever ticked.
+    /// Divides the waiting resources, for a region that splits before its first tick.
     pub fn split_resources(&mut self, part: &RegionPart) -> Vec<TakenResource> {
         self.resources.iter_mut().map(|(origin, resource)| (*origin, resource.divide(part))).collect()
     }
 
-    /// Takes out what lies in columns that `wanted` names; letters to entities go along with these. Resources stay:
-    /// [`split_resources`](Self::split_resources) divides them.
+    /// Takes out everything that lies in columns for which `wanted` returns `true`. Letters to an entity stay with the entity.
+    /// Resources are left: [`split_resources`](Self::split_resources) divides them.
     pub fn split_off(&mut self, wanted: impl Fn(ColumnPos) -> bool) -> Self {
         let mut travellers: Vec<_> =
             self.travellers.extract_if(.., |traveller| wanted(traveller.position.column())).collect();
@@ -135,60 +135,60 @@ impl Inbox {
 pub struct MirrorUpdate {
     /// Its stable id.
     pub id: Uuid,
-    /// The main world was never told of it, or that it was gone since: known only where it is published.
+    /// `true` if the main world does not know the entity, or was told since that it is gone. Set only when published.
     pub is_new: bool,
-    /// Where it is, and the dimension's clock at that tick; `None` if it is gone.
+    /// Its position, and the dimension's clock at that tick; `None` if the entity is gone.
     pub position: Option<(Position, Duration)>,
-    /// Changed mirrored components, by the number of their registration.
+    /// The changed mirrored components by registration number.
     pub components: FxHashMap<usize, BoxedComponent>,
 }
 
 impl MirrorUpdate {
-    /// The entity is not to be seen any more.
+    /// An update that removes the entity's mirror.
     pub fn gone(id: Uuid) -> Self {
         Self { id, is_new: false, position: None, components: FxHashMap::default() }
     }
 }
 
-/// What a region world sends after a tick or another task.
+/// The output of a region world after a tick or another task.
 #[derive(Default)]
 pub struct Outbox {
-    /// The newest chunks of all that changed.
+    /// The newest version of every changed chunk.
     pub changed: Vec<(ChunkPos, Arc<Chunk>)>,
     /// Entities that left the region's columns.
     pub travellers: Vec<Traveller>,
-    /// Columns that were given up.
+    /// Evicted columns.
     pub left: Vec<LoadedColumn>,
-    /// Columns that were to be given up and stay, since a viewer stands in them.
+    /// Columns that were due for eviction but stay because a viewer stands in them.
     pub kept: Vec<ColumnPos>,
-    /// Parts of columns that were given up, without entities.
+    /// Evicted parts of columns, without entities.
     pub cut: Vec<LoadedColumn>,
-    /// What is to be saved: everything unsaved, if the task asked for it or if something left the region.
+    /// The data to save: everything unsaved, if the task asked for it or if something left the region.
     pub save: SaveBatch,
     /// Mirrored entities that changed or are gone.
     pub mirrors: Vec<MirrorUpdate>,
-    /// All viewers of the region by their stable ids, sorted: where each is, and how far it reaches.
+    /// All viewers of the region by their stable ids, sorted, with position and radii.
     pub viewers: Vec<(Uuid, Position, ViewerRadii)>,
-    /// Viewers that are no more.
+    /// Viewers that no longer exist.
     pub viewers_gone: Vec<Uuid>,
-    /// Edits that could not be made, with the reason.
+    /// Edits that failed, with the reason.
     pub refused: Vec<(SetBlock, BlockAccessError)>,
     /// The stable ids that are new in this region since its last outbox, sorted: spawned, loaded, arrived, absorbed.
     pub appeared: Vec<Uuid>,
-    /// The stable ids that are here no longer, for whatever reason, sorted.
+    /// The stable ids that have left or disappeared from the region for any reason, sorted.
     pub gone: Vec<Uuid>,
     /// Columns that the region has loaded, for the statistics.
     pub columns: usize,
     /// Entities in the region, for the statistics.
     pub entities: usize,
-    /// Columns that systems loaded or generated within the tick, as they were then.
+    /// Columns that systems loaded or generated during the tick, as they were at that moment.
     pub fetched: Vec<FetchedColumn>,
-    /// What systems of the region sent, in order.
+    /// Letters from systems of the region, in order.
     pub letters: Vec<Letter>,
-    /// What reached the region and could not be handed over.
+    /// Letters that reached the region and could not be delivered.
     pub undelivered: Vec<(Letter, Undeliverable)>,
-    /// What the parts of a split take with them, by the part's region.
+    /// The contents of the parts of a split, by the part's region.
     pub parts: Vec<(RegionId, Inbox)>,
-    /// Work on columns that was done.
+    /// Completed work on columns.
     pub worked: Vec<Answer>,
 }

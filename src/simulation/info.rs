@@ -1,4 +1,4 @@
-//! Where a region is.
+//! Information about a region for its systems.
 
 use super::task_progress::TaskProgress;
 use crate::region::RegionId;
@@ -7,19 +7,19 @@ use bevy::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What a system can know about the region that it runs in.
+/// Information about the region in which a system runs.
 #[derive(Resource, Clone, Debug, Default)]
 pub struct RegionInfo {
-    /// The region. After a merge it is the one that took over.
+    /// The region. After a merge it is the region that absorbed the other.
     pub region: RegionId,
     /// The dimension that the region is a part of.
     pub dimension: DimensionId,
     /// The dimension's heights, in blocks.
     pub heights: Range<i64>,
-    /// Columns to a section, as a power of two.
+    /// The number of columns along the side of a section, as a power of two.
     pub section_shift: u32,
-    /// How many ticks this region world has run.
+    /// The number of ticks that this region world has run.
     pub ticks: u64,
-    /// Where it is told which schedule runs.
+    /// Receives the current schedule.
     pub(super) progress: Arc<TaskProgress>,
 }

@@ -14,12 +14,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use uuid::Uuid;
 
-/// What can be sent from world to world, after `register_region_message` was called for it. It is cloned for each region if it
-/// goes to all, and, to come back, if a tick panics after it was handed over.
+/// A type that can be sent between worlds once `register_region_message` has been called for it. A message to all regions is
+/// cloned for each of them, and a message that a panicking tick had received is cloned to return it.
 pub trait RegionMessage: Clone + Send + Sync + 'static {}
 impl<M: Clone + Send + Sync + 'static> RegionMessage for M {}
 
-/// Where a message or a closure goes.
+/// The destination of a message or a closure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Address {
     /// To the region that owns the block's column at the moment of delivery. The column is loaded for it.
@@ -28,7 +28,7 @@ pub enum Address {
     Entity(Uuid),
     /// To the main world.
     Main,
-    /// To each region of a dimension, or of all, that exists when the coordinator passes it on.
+    /// To each region of a dimension, or of all dimensions, that exists when the coordinator forwards the letter.
     Regions(Option<DimensionId>),
 }
 
@@ -44,7 +44,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// Who sent a message.
+/// The sender of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LetterSender {
     /// The main world.
@@ -52,11 +52,11 @@ pub enum LetterSender {
     Main,
     /// A region.
     Region {
-        /// Its dimension.
+        /// The region's dimension.
         dimension: DimensionId,
-        /// The region, as it was called when it sent.
+        /// The region's id at the time of sending.
         region: RegionId,
-        /// One of its columns: whoever owns that later stands in for a region that is no more.
+        /// One of the region's columns. If the region no longer exists, the current owner of this column stands in for it.
         column: Option<ColumnPos>,
     },
 }
@@ -70,83 +70,83 @@ impl fmt::Display for LetterSender {
     }
 }
 
-/// Why something did not reach its target.
+/// The reason why a message or closure did not reach its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Undeliverable {
-    /// No entity with this stable id is in a region or on its way to one: it is gone, or not loaded.
+    /// No entity with this stable id is in a region or on its way to one: it is despawned or not loaded.
     #[error("no entity {0} is loaded")]
     NoSuchEntity(Uuid),
     /// The dimension is not open.
     #[error("{0} is not open")]
     DimensionNotOpen(DimensionId),
-    /// This entity of the main world is no open dimension.
+    /// This entity of the main world is not an open dimension.
     #[error("{0} is no open dimension")]
     NotADimension(Entity),
     /// The column was unloaded before the delay was over.
     #[error("column {0} was unloaded before the delay was over")]
     Unloaded(ColumnPos),
-    /// The region halted in the tick in which it was handed over: what it did there is undone.
+    /// The region halted in the tick that received the letter. The effects of that tick are undone.
     #[error("{0} halted in the tick in which it was handed over")]
     Halted(RegionId),
-    /// Letters of its sender, or of all senders, that are on their way take as much as they may
-    /// (`TerranePlugin::with_letter_limits`): some must arrive first.
+    /// The letters in flight from this sender, or from all senders, have reached their limit
+    /// (`TerranePlugin::with_letter_limits`). Some must arrive first.
     #[error("too many letters are on their way")]
     TooManyLetters,
 }
 
-/// A message that came from another world or from this one. Read it with `MessageReader<Received<M>>`.
+/// A message from another world or from this one. Read it with `MessageReader<Received<M>>`.
 #[derive(Message, Clone, Debug, PartialEq)]
 pub struct Received<M: RegionMessage> {
-    /// What was sent.
+    /// The message.
     pub message: M,
-    /// To whom.
+    /// The address it was sent to.
     pub to: Address,
-    /// The target in this world, if it was sent to an entity.
+    /// The target entity in this world, if the message was sent to an entity.
     pub entity: Option<Entity>,
-    /// By whom.
+    /// The sender.
     pub from: LetterSender,
 }
 
-/// A message that this world sent and that could not be delivered. Read it with `MessageReader<Returned<M>>`.
+/// A message from this world that could not be delivered. Read it with `MessageReader<Returned<M>>`.
 #[derive(Message, Clone, Debug, PartialEq)]
 pub struct Returned<M: RegionMessage> {
-    /// What was sent.
+    /// The message.
     pub message: M,
-    /// To whom.
+    /// The address it was sent to.
     pub to: Address,
-    /// Why it came back.
+    /// The reason why it was returned.
     pub reason: Undeliverable,
 }
 
 /// A closure that runs once in a world.
 pub type RunInWorld = Box<dyn FnOnce(&mut World) + Send>;
-/// A closure that runs once in the world that sent another one, if that cannot be run.
+/// A closure that runs once in the sender's world if the closure that was sent cannot run.
 pub type RunIfRetired = Box<dyn FnOnce(&mut World, Undeliverable) + Send>;
 /// A closure that runs once on an entity, wherever it is.
 pub type RunOnEntity = Box<dyn FnOnce(EntityWorldMut) + Send>;
 
-/// A message or a closure on its way.
+/// A message or a closure in flight.
 pub struct Letter {
-    /// Where it goes.
+    /// The destination.
     pub to: Address,
-    /// Where it comes from.
+    /// The sender.
     pub from: LetterSender,
-    /// How many ticks of its target it waits there; 0 for the next tick.
+    /// The number of ticks of the target's region that the letter waits there; 0 for the next tick.
     pub delay: u64,
     pub(super) content: Content,
-    /// Why it is on its way back to its sender, if it is.
+    /// The reason for the return, if the letter is on its way back to its sender.
     pub returned: Option<Undeliverable>,
-    /// What it takes in memory, without what its message or closure has elsewhere.
+    /// Its size in memory in bytes, without heap data of its message or closure.
     pub bytes: usize,
-    /// A game sent it, whose letters are bounded.
+    /// Set if a game sent the letter. Letters of a game are limited.
     pub stamp: Option<Stamp>,
 }
 
-/// What a letter takes of its sender's share while it is on its way: given back when the letter is handed over or dropped,
-/// wherever that is.
+/// The letter's share of its sender's limit. Dropping the stamp, when the letter is delivered or dropped, gives the share
+/// back.
 pub struct Stamp {
     pub bytes: usize,
-    /// To what they are added then.
+    /// The counter to which `bytes` is added on drop.
     pub returned: Arc<AtomicUsize>,
 }
 
@@ -156,24 +156,24 @@ impl Drop for Stamp {
     }
 }
 
-/// What a letter brings. The last three are this crate's own.
+/// The content of a letter. The last three variants are internal.
 pub(super) enum Content {
-    /// Shared by the copies for several regions, so that the game's `Clone` runs where the message is handed over.
+    /// Shared by the copies for several regions, so that the game's `Clone` runs where the message is delivered.
     Message(Arc<dyn Parcel>),
     Run(SyncCell<RunInWorld>),
     RunOn(SyncCell<RunOnEntity>, Option<SyncCell<RunIfRetired>>),
-    /// A player comes into the world.
+    /// A player who logs in.
     Player(Box<EntityRecord>),
-    /// To be done at the end of the tick.
+    /// Work for the end of the tick.
     Work(SyncCell<Box<OrderedWork>>),
-    /// What it brought has been handed over: what that is called, and where it is if it is a message.
+    /// Content that has been delivered: its name and, for a message, its place.
     Spent(&'static str, Option<Written>),
 }
 
-/// Where a message is that was handed over: its number among all of its type in this world, and what looks for it and clones it.
+/// The place of a delivered message: its number among all of its type in this world, and the function that finds and clones it.
 pub type Written = (usize, fn(&World, usize) -> Option<Arc<dyn Parcel>>);
 
-/// A message whose type is forgotten.
+/// A type-erased message.
 pub trait Parcel: Send + Sync {
     fn deliver(
         self: Arc<Self>,
@@ -211,7 +211,7 @@ impl<M: RegionMessage> Parcel for M {
     }
 }
 
-/// Gives the message's number.
+/// Writes the message and returns its number.
 fn write<T: Message>(world: &mut World, message: T) -> Option<usize> {
     match world.get_resource_mut::<Messages<T>>() {
         Some(mut messages) => Some(messages.write(message).id),
@@ -228,43 +228,43 @@ impl Letter {
         Self { to, from, delay: 0, content, returned: None, bytes, stamp: None }
     }
 
-    /// A message.
+    /// A letter with a message.
     pub fn message<M: RegionMessage>(to: Address, from: LetterSender, message: M) -> Self {
         Self::new(to, from, Content::Message(Arc::new(message)), size_of::<M>())
     }
 
-    /// A closure for whoever gets it.
+    /// A letter with a closure for the world at `to`.
     pub fn run(to: Address, from: LetterSender, run: RunInWorld) -> Self {
         let bytes = size_of_val(&*run);
         Self::new(to, from, Content::Run(SyncCell::new(run)), bytes)
     }
 
-    /// A closure for an entity, and one for the sender if the entity cannot be found.
+    /// A letter with a closure for an entity, and one for the sender if the entity cannot be found.
     pub fn run_on(id: Uuid, from: LetterSender, run: RunOnEntity, retired: Option<RunIfRetired>) -> Self {
         let bytes = size_of_val(&*run) + retired.as_ref().map_or(0, |retired| size_of_val(&**retired));
         let content = Content::RunOn(SyncCell::new(run), retired.map(SyncCell::new));
         Self::new(Address::Entity(id), from, content, bytes)
     }
 
-    /// A player, who comes into the world where it was when it left.
+    /// A letter with a player, who appears where it last left the world.
     pub fn player(record: EntityRecord) -> Self {
         let to = Address::Place(record.dimension, record.block);
         Self::new(to, LetterSender::Main, Content::Player(Box::new(record)), size_of::<EntityRecord>())
     }
 
-    /// Work for the region of a block's column.
+    /// A letter with work for the region that owns a block's column.
     pub fn work(dimension: DimensionId, block: BlockPos, work: OrderedWork) -> Self {
         let content = Content::Work(SyncCell::new(Box::new(work)));
         Self::new(Address::Place(dimension, block), LetterSender::Main, content, size_of::<OrderedWork>())
     }
 
-    /// The same letter, handed over so many ticks later.
+    /// The same letter, delivered this many ticks later.
     pub fn with_delay(mut self, ticks: u64) -> Self {
         self.delay = ticks;
         self
     }
 
-    /// Who comes into the world with it, if somebody does.
+    /// The player that the letter carries, if any.
     pub fn brings(&self) -> Option<Uuid> {
         match &self.content {
             Content::Player(record) => Some(record.id),
@@ -272,7 +272,7 @@ impl Letter {
         }
     }
 
-    /// The block that it goes to, if it goes to a place.
+    /// The destination block, if the letter goes to a place.
     pub fn block(&self) -> Option<BlockPos> {
         match self.to {
             Address::Place(_, block) if self.returned.is_none() => Some(block),
@@ -280,7 +280,7 @@ impl Letter {
         }
     }
 
-    /// The column that it goes to, if it goes to a place.
+    /// The destination column, if the letter goes to a place.
     pub fn column(&self) -> Option<(DimensionId, ColumnPos)> {
         match self.to {
             Address::Place(dimension, _) => Some((dimension, self.block()?.column())),
@@ -288,7 +288,7 @@ impl Letter {
         }
     }
 
-    /// The entity that it goes to, if it goes to one.
+    /// The destination entity, if the letter goes to one.
     pub fn entity(&self) -> Option<Uuid> {
         match self.to {
             Address::Entity(id) if self.returned.is_none() => Some(id),
@@ -296,7 +296,7 @@ impl Letter {
         }
     }
 
-    /// The same letter on its way back; `None` if nobody would hear of it there.
+    /// The same letter on its way back; `None` if the sender would not be notified.
     pub fn give_back(mut self, reason: Undeliverable) -> Option<Self> {
         let is_heard_of = matches!(self.content, Content::Message(_) | Content::RunOn(_, Some(_)));
         if self.returned.is_some() || !is_heard_of {
@@ -308,7 +308,7 @@ impl Letter {
         Some(self)
     }
 
-    /// One more of the same kind; `None` for what is not a message, which is done once.
+    /// A copy of a message letter; `None` for all other letters, which are delivered only once.
     pub fn copy(&self) -> Option<Self> {
         let Content::Message(message) = &self.content else { return None };
         Some(self.with_content(Content::Message(message.clone())))
@@ -319,8 +319,8 @@ impl Letter {
         Self { to, from, delay, content, returned, bytes, stamp: None }
     }
 
-    /// What is left of it when it is handed over: if the tick panics, what it did is undone, and its sender is told. A
-    /// closure does nothing any more; a message is looked for where it was [`written`](Self::note_written).
+    /// The letter that replaces this one on delivery. If the tick panics, its effects are undone and the trace tells the sender.
+    /// The trace of a closure does nothing; a message is looked up where it was [`written`](Self::note_written).
     pub(super) fn trace(&mut self) -> Option<Self> {
         let name = self.name();
         let content = match &mut self.content {
@@ -332,21 +332,21 @@ impl Letter {
                 Content::Spent(name, None)
             }
             Content::Player(record) => Content::Player(record.clone()),
-            // It tells by itself.
+            // The work reports by itself.
             Content::Work(_) => return None,
         };
         Some(self.with_content(content))
     }
 
-    /// This is the trace of a message that is there.
+    /// Notes in this trace where its message was written.
     pub(super) fn note_written(&mut self, written: Written) {
         if let Content::Spent(_, place) = &mut self.content {
             *place = Some(written);
         }
     }
 
-    /// The trace of a message that was handed over in this world is a letter with that message again, unless a system took it
-    /// out or the game's `Clone` panics.
+    /// Turns the trace of a message that was delivered in this world back into a letter with that message, unless a system has
+    /// removed the message or the game's `Clone` panics.
     pub(super) fn recover(mut self, world: &World) -> Self {
         if let Content::Spent(_, Some((number, find))) = self.content
             && let Ok(Some(message)) = catch_unwind(AssertUnwindSafe(|| find(world, number)))
@@ -356,7 +356,7 @@ impl Letter {
         self
     }
 
-    /// What it is, for messages about it.
+    /// The letter's name for log messages.
     pub fn name(&self) -> &'static str {
         match &self.content {
             Content::Message(message) => (**message).name(),
@@ -367,7 +367,7 @@ impl Letter {
         }
     }
 
-    /// Hands it over in the world that it has reached; with the entity, if it was sent to one. Says where a message is now.
+    /// Delivers the letter in its destination world, to `entity` if it was sent to one. Returns the place of a message.
     pub fn hand_over(self, world: &mut World, entity: Option<Entity>) -> Option<Written> {
         let Self { to, from, content, returned, .. } = self;
         match (content, returned) {

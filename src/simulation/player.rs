@@ -1,4 +1,4 @@
-//! Players: entities that come with a log-in and go with a log-out, wherever they are.
+//! Players: entities that appear at log-in, wherever they last were, and disappear at log-out.
 
 use super::position::{Position, Viewer};
 use super::travel::entities::{EntityIndex, StableId};
@@ -9,13 +9,12 @@ use bevy::prelude::*;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// A player, by its name: an entity that a `LogIn` brought into the world, where it was when it left. It is stored by
-/// itself and not with the column that it stands in: after a restart of the app or of a halted region it is not there
-/// before its next log-in.
+/// A player with a name. A `LogIn` spawns the player's entity where it last left the world. A player is stored separately from
+/// the column that it stands in: after a restart of the app or of a halted region it is absent until its next log-in.
 ///
-/// It holds ground loaded as its [`Viewer`] says. Where its region does not tick and nobody holds its ground any more, it
-/// leaves the world as if it had logged out. It hangs on no other entity: one that is made a child is set free again at the
-/// end of the tick. When it is despawned it is dead: its name is new again.
+/// The player's [`Viewer`] keeps ground loaded. If its region does not tick and nothing else keeps its ground loaded, the player
+/// leaves the world as if logged out. A player cannot be a child: the parent is removed again at the end of the tick. Despawning
+/// a player kills it, and the next log-in under its name starts a new player.
 #[derive(Component, Clone, Debug, PartialEq, Eq, Serialize, Deserialize, TypePath)]
 #[type_path = "bevy_terrane"]
 #[require(StableId, Viewer)]
@@ -25,12 +24,12 @@ pub struct Player {
 }
 
 impl Player {
-    /// The player's name. No two players of a world have the same.
+    /// The player's name, unique within the world.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// One who has never been in the world, as it is stored.
+    /// The stored record of a player who has never been in the world.
     pub(crate) fn new_record(id: Uuid, name: &str, position: Position) -> EntityRecord {
         let Position { dimension, block, offset } = position;
         let components = vec![player_component(name)];
@@ -39,14 +38,14 @@ impl Player {
     }
 }
 
-/// Who dies must not come back from the store while what it left behind is there too.
+/// A dead player must not return from the store while the items that it dropped are there too.
 fn on_discard_player(mut world: DeferredWorld, _: HookContext) {
     if let Some(mut index) = world.get_resource_mut::<EntityIndex>() {
         index.has_lost_player = true;
     }
 }
 
-/// Put on a [`Player`], it is saved and leaves the world at the end of the tick, with all that hangs on it.
+/// Added to a [`Player`], it saves and removes the player and everything attached to it at the end of the tick.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LoggedOut;
 

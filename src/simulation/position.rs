@@ -1,24 +1,24 @@
-//! Where entities are, and how far viewers see.
+//! The positions of entities, and the viewing distances of viewers.
 
 use super::StableId;
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use crate::storage::ViewerRecord;
 use bevy::prelude::*;
 
-/// Where an entity is: a dimension, a block, and the offset within that block (0..1 on each axis).
+/// The position of an entity: a dimension, a block, and the offset within that block (0..1 on each axis).
 ///
-/// A block position in `i64` and a small offset stay exact at any distance from the origin, where one `f32` a
-/// coordinate would not. An entity whose position leaves its region's columns travels to the region that owns the new
-/// place, children included.
+/// A block position in `i64` and a small offset stay exact at any distance from the origin, unlike one `f32` per
+/// coordinate. An entity whose position leaves its region's columns travels to the region that owns the new
+/// place, together with its children.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Reflect)]
 #[type_path = "bevy_terrane"]
 #[require(StableId)]
 #[reflect(opaque)]
 #[reflect(Component, Default, Clone)]
 pub struct Position {
-    /// The dimension it is in.
+    /// The entity's dimension.
     pub dimension: DimensionId,
-    /// The block it is in.
+    /// The entity's block.
     pub block: BlockPos,
     /// The offset from that block's lowest corner, in blocks, 0..1 on each axis.
     pub offset: Vec3,
@@ -37,7 +37,7 @@ impl Position {
         position
     }
 
-    /// Moves by `blocks`. What is not a finite number leaves the position where it is.
+    /// Moves by `blocks`. A vector that is not finite leaves the position unchanged.
     pub fn translate(&mut self, blocks: Vec3) {
         if !blocks.is_finite() {
             return;
@@ -49,12 +49,12 @@ impl Position {
         self.offset = (moved - whole).min(Vec3::splat(1.0 - f32::EPSILON));
     }
 
-    /// The column it is in.
+    /// The column of the block.
     pub fn column(&self) -> ColumnPos {
         self.block.column()
     }
 
-    /// The vector from the lowest corner of `origin` to here, in blocks: what a camera near `origin` renders with.
+    /// The vector from the lowest corner of `origin` to this position, in blocks, for rendering with a camera near `origin`.
     pub fn relative_to(&self, origin: BlockPos) -> Vec3 {
         let axis = |to: i64, from: i64| (i128::from(to) - i128::from(from)) as f32;
         Vec3::new(axis(self.block.x, origin.x), axis(self.block.y, origin.y), axis(self.block.z, origin.z))
@@ -62,43 +62,43 @@ impl Position {
     }
 }
 
-/// Keeps the columns around an entity loaded: a camera, a player, a bot.
+/// Keeps the columns around an entity (a camera, a player, a bot) loaded.
 ///
-/// In the main world it stands beside a `Transform` (one unit is one block) and names its dimension; in a region world
-/// it stands beside a [`Position`], which says where it is.
+/// In the main world the entity also needs a `Transform` (one unit is one block), and the viewer names its dimension. In a
+/// region world the entity's [`Position`] says where it is.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq, Reflect)]
 #[type_path = "bevy_terrane"]
 #[require(StableId)]
 #[reflect(Component, Clone)]
 pub struct Viewer {
-    /// Columns are loaded within this distance, in columns (a disc), and let go two columns further out. With a radius of
-    /// 4 or more, some of the columns in between are loaded along with others of their batch. At most
-    /// [`MAX_RADIUS`](Self::MAX_RADIUS) counts.
+    /// The distance within which columns are loaded, in columns (a disc). Columns are evicted two columns further out. With a
+    /// radius of 4 or more, some of the columns in between are loaded along with others of their batch. Capped at
+    /// [`MAX_RADIUS`](Self::MAX_RADIUS).
     pub radius: u32,
-    /// Columns within this distance, in columns, are generated and stored; those beyond [`radius`](Self::radius) are not
-    /// loaded. What is less than `radius` counts as that. At most
-    /// [`MAX_GENERATION_RADIUS`](Self::MAX_GENERATION_RADIUS) counts. In a sparse dimension those columns beyond `radius`
-    /// are left alone of which something is stored at any height.
+    /// The distance within which columns are generated and stored, in columns; columns beyond [`radius`](Self::radius) are not
+    /// loaded. Values below `radius` count as `radius`, and values above
+    /// [`MAX_GENERATION_RADIUS`](Self::MAX_GENERATION_RADIUS) as that. In a sparse dimension, a column beyond `radius` is skipped
+    /// if any part of it is stored, at any height.
     pub generation_radius: u32,
-    /// In a sparse dimension chunks are generated and loaded up to this distance above and below, in chunks; in others
-    /// all of a column is. At most [`MAX_RADIUS`](Self::MAX_RADIUS) counts.
+    /// In a sparse dimension, the distance above and below within which chunks are generated and loaded, in chunks. Other
+    /// dimensions load whole columns. Capped at [`MAX_RADIUS`](Self::MAX_RADIUS).
     pub vertical_radius: u32,
     dimension: Option<Entity>,
 }
 
-/// How far a [`Viewer`] reaches, in columns, within the limits.
+/// The radii of a [`Viewer`] in columns, within the limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ViewerRadii {
-    /// Columns are loaded within this distance.
+    /// The distance within which columns are loaded.
     pub load: u32,
-    /// Columns are generated within this distance: at least the one for loading.
+    /// The distance within which columns are generated, at least `load`.
     pub generation: u32,
-    /// Chunks of a sparse dimension are generated and loaded up to this distance above and below, in chunks.
+    /// The distance above and below within which chunks of a sparse dimension are generated and loaded, in chunks.
     pub vertical: u32,
 }
 
 impl ViewerRadii {
-    /// These radii, as far as they count.
+    /// These radii, clamped to the limits.
     pub fn new(load: u32, generation: u32, vertical: u32) -> Self {
         let load = load.min(Viewer::MAX_RADIUS);
         let generation = generation.min(Viewer::MAX_GENERATION_RADIUS).max(load);
@@ -119,16 +119,16 @@ impl From<ViewerRecord> for Viewer {
 }
 
 impl Viewer {
-    /// The radius of a viewer that says nothing else, in columns.
+    /// The default radius, in columns.
     pub const DEFAULT_RADIUS: u32 = 8;
-    /// The largest radius, in columns: what is asked for beyond it is cut.
+    /// The largest radius, in columns. Larger values are clamped.
     pub const MAX_RADIUS: u32 = 512;
-    /// The largest generation radius, in columns: what is asked for beyond it is cut. It is 32 km in every direction and
-    /// 13 million columns, hours of work and tens of gigabytes in the store: more than anybody sees, and as much as one
-    /// component should be able to order by a slip.
+    /// The largest generation radius, in columns. Larger values are clamped. It is 32 km in every direction and 13 million
+    /// columns, which take hours of work and tens of gigabytes in the store: farther than any player sees, and as much as one
+    /// mistyped component should be able to cause.
     pub const MAX_GENERATION_RADIUS: u32 = 2_048;
 
-    /// The vertical radius of a viewer that says nothing else, in chunks.
+    /// The default vertical radius, in chunks.
     pub const DEFAULT_VERTICAL_RADIUS: u32 = 16;
 
     /// A viewer for an entity of a region world, at its [`Position`].
@@ -165,7 +165,6 @@ impl Viewer {
         self
     }
 
-    /// How far it reaches.
     pub(crate) fn radii(&self) -> ViewerRadii {
         ViewerRadii::new(self.radius, self.generation_radius, self.vertical_radius)
     }
@@ -175,7 +174,7 @@ impl Viewer {
         ViewerRecord { radius, generation_radius, vertical_radius }
     }
 
-    /// The dimension's entity in the main world, where one was given.
+    /// The dimension's entity in the main world, if one was given.
     pub const fn dimension(&self) -> Option<Entity> {
         self.dimension
     }

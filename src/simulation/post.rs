@@ -1,4 +1,4 @@
-//! What a region sends, and what waits in it for its time.
+//! Sending letters from a region, and the letters that wait in it.
 
 use super::RegionColumns;
 use super::letter::{Address, Letter, LetterSender, Received, RegionMessage, Returned, Undeliverable};
@@ -13,17 +13,17 @@ use uuid::Uuid;
 
 /// Sends messages and closures to places, entities, the main world and all regions, wherever these are.
 ///
-/// What is sent is delivered before the next tick of whoever owns the target then: in order for one sender and one
-/// target, also across merges, splits and journeys. A message whose target is not there comes back to the sender as
-/// [`Returned`](super::Returned), and so does one that was handed over in a tick that panics. If the sender's region is
-/// gone too, the main world gets a `LetterLost`.
+/// A letter is delivered before the next tick of the region that owns the target at that time. Letters of one sender to one
+/// target arrive in order, even across merges, splits and journeys. A message returns to its sender as
+/// [`Returned`](super::Returned) if its target does not exist or if the tick that received it panics. If the sender's region
+/// is gone too, the main world gets a `LetterLost`.
 ///
-/// [`LetterLimits`](crate::plugin::LetterLimits) say how many bytes of a region's letters may be on their way, and for how many
-/// far places ground is loaded at a time. What is too much comes back as `Undeliverable::TooManyLetters`.
+/// [`LetterLimits`](crate::plugin::LetterLimits) limit the bytes of a region's letters in flight, and the number of far places
+/// for which ground is loaded at a time. Letters beyond the limits return as `Undeliverable::TooManyLetters`.
 ///
-/// Messages and closures are not stored, neither on their way nor while they wait for their time: a crash loses them,
-/// though the sender's state of that tick may be saved already, and so does the end of the app if their place is not
-/// loaded or their delay is not over. What carries value should be an entity that goes there, or a block tick.
+/// Messages and closures are never stored, neither in flight nor while they wait for their delay. A crash loses them, although
+/// the sender's state of that tick may already be saved. Closing the app loses them if their place is not loaded or their
+/// delay is not over. To send something of value, use an entity that travels there, or a block tick.
 ///
 /// ```
 /// use bevy_terrane::prelude::*;
@@ -51,11 +51,11 @@ use uuid::Uuid;
 #[derive(Resource, Default)]
 pub struct Post {
     out: Vec<Letter>,
-    /// The message types that can be sent.
+    /// The registered message types.
     known: FxHashSet<TypeId>,
     sender: LetterSender,
     dimension: DimensionId,
-    /// Types that were sent and are not registered.
+    /// Types that were sent without being registered.
     unknown: Vec<&'static str>,
 }
 
@@ -65,7 +65,7 @@ impl Post {
         self.sender = LetterSender::Region { dimension, region, column };
     }
 
-    /// Sends `message`. It is not stored: a crash loses what is on its way.
+    /// Sends `message`. It is not stored: a crash loses messages in flight.
     pub fn send<M: RegionMessage>(&mut self, to: Address, message: M) {
         if !self.known.contains(&TypeId::of::<M>()) {
             self.unknown.push(type_name::<M>());
@@ -80,7 +80,7 @@ impl Post {
         self.send(Address::Place(self.dimension, block), message);
     }
 
-    /// Runs `run` in the region that owns `block` then, in this dimension: at its next tick, or `delay` ticks later.
+    /// Runs `run` in the region that owns `block` at that time, in this dimension: at its next tick, or `delay` ticks later.
     ///
     /// The place is loaded for it. If it is unloaded before the delay is over, the closure is dropped, and the main
     /// world gets a `LetterLost`.
@@ -91,7 +91,7 @@ impl Post {
     }
 
     /// Runs `run` on the entity with this stable id, wherever it is: at the next tick of its region, or `delay` ticks
-    /// later. If it is gone or not loaded then, `retired` runs in this region instead.
+    /// later. If the entity is despawned or not loaded at that time, `retired` runs in this region instead.
     pub fn run_on(
         &mut self,
         id: Uuid,
@@ -103,15 +103,15 @@ impl Post {
         self.out.push(letter);
     }
 
-    /// Schedules a [`BlockTick`](super::BlockTick) of `kind` for a block of this dimension, in whatever region it is, so
-    /// many ticks after the closure that does it has reached that.
+    /// Schedules a [`BlockTick`](super::BlockTick) of `kind` for a block of this dimension, in whatever region it is. The delay
+    /// counts from the tick in which that region receives the request.
     pub fn schedule_block_tick(&mut self, block: BlockPos, kind: impl Into<Arc<str>>, delay: u64) {
         let kind = kind.into();
         self.run_at(block, 0, move |region: &mut World| schedule(region, block, kind, delay));
     }
 
-    /// Asks for a column of this dimension. When it is loaded, the region that owns it then, most often this one, gets a
-    /// [`Received<ColumnReady>`](super::Received).
+    /// Requests a column of this dimension. When it is loaded, the region that owns it at that time, most often this one, gets
+    /// a [`Received<ColumnReady>`](super::Received).
     pub fn request_column(&mut self, column: ColumnPos) {
         self.send_to_place(column.min_block(0), ColumnReady { column });
     }
@@ -133,20 +133,20 @@ impl Post {
     }
 }
 
-/// Makes `M` a message that can be sent and read in the region.
+/// Registers `M` as a message that can be sent and read in the region.
 pub(crate) fn register_message<M: RegionMessage>(region: &mut SubApp) {
     region.add_message::<Received<M>>().add_message::<Returned<M>>();
     region.world_mut().resource_mut::<Post>().known.insert(TypeId::of::<M>());
 }
 
-/// A column that was asked for with [`Post::request_column`] is loaded.
+/// Reports that a column requested with [`Post::request_column`] is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ColumnReady {
     /// The column.
     pub column: ColumnPos,
 }
 
-/// In the region that has the block.
+/// Schedules a block tick in the region that owns the block.
 pub(crate) fn schedule(region: &mut World, block: BlockPos, kind: Arc<str>, delay: u64) {
     if let Err(error) = region.resource_mut::<RegionColumns>().schedule_tick(block, kind.clone(), delay) {
         error!("no block tick {kind:?} was scheduled: {error}");

@@ -1,18 +1,18 @@
-//! Random numbers: the same for the same seed.
+//! Reproducible random numbers.
 
 use bevy::prelude::*;
 
-/// The SplitMix64 generator (Steele, Lea and Flood, 2014): small, fast, the same everywhere. Not for secrets.
+/// The SplitMix64 generator (Steele, Lea and Flood, 2014): small, fast, identical on every platform. Not for secrets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SplitMix64(u64);
 
 impl SplitMix64 {
-    /// A generator that starts at `seed`.
+    /// A generator with this seed.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// A generator whose start depends on every one of `parts`.
+    /// A generator whose seed depends on every element of `parts`.
     pub fn from_parts(parts: impl IntoIterator<Item = u64>) -> Self {
         let mut state = Self(0);
         for part in parts {
@@ -42,8 +42,8 @@ impl SplitMix64 {
     }
 }
 
-/// Random numbers for the systems of a region: started anew each tick from the world's seed and the number of the tick
-/// among those of all regions, so that in lockstep the same run gives the same numbers.
+/// Random numbers for the systems of a region. They are reseeded each tick from the world's seed and the number of the tick
+/// among the ticks of all regions, so that identical runs in lockstep draw identical numbers.
 #[derive(Resource, Debug)]
 pub struct RegionRandom(pub SplitMix64);
 

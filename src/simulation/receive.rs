@@ -1,4 +1,4 @@
-//! The beginning of a task: what waits in the inbox is taken in.
+//! The beginning of a task: receiving the inbox.
 
 use super::columns::blocks::RegionColumns;
 use super::info::RegionInfo;
@@ -17,8 +17,8 @@ use bevy::prelude::*;
 use std::mem;
 use std::time::Duration;
 
-/// Takes in what waits, in this order: columns with their entities, entities on a journey, edits, letters. What is not
-/// taken out of the inbox yet survives a panic of the game's hooks and observers.
+/// Receives columns with their entities, then entities on a journey, edits and letters, in this order. Whatever is still in
+/// the inbox survives a panic of the game's hooks and observers.
 pub fn receive(world: &mut World, contents: &mut RegionContents, task: &Task) {
     let mut owned = world.resource_mut::<RegionColumns>();
     owned.sections.extend(mem::take(&mut contents.inbox.sections));
@@ -41,13 +41,13 @@ pub fn receive(world: &mut World, contents: &mut RegionContents, task: &Task) {
     make_edits(world, contents);
     let letters = mem::take(&mut contents.inbox.letters);
     contents.take_in_letters(letters);
-    // What is handed over in a task without a tick could leave with its entity before anyone reads it.
+    // In a task without a tick, a delivered message could leave with its entity before any system reads it.
     match *task {
         Task::Tick { clock, .. } => hand_over(world, contents, clock),
         Task::Close => hand_over(world, contents, Duration::ZERO),
         Task::Save | Task::Split { .. } => {}
     }
-    // What is to be given up stays until the end of the tick, when it is known who is still there.
+    // Evictions wait until the end of the tick, when the remaining entities are known.
 }
 
 /// Brings the world's time to the dimension's clock. A pause moves the clock, but no system sees it as a long tick.
@@ -69,7 +69,7 @@ fn take_in_columns(world: &mut World, contents: &mut RegionContents) {
         let owned = world.resource_mut::<RegionColumns>().into_inner();
         owned.awaiting.remove(&column.pos());
         let is_part = column.loaded().is_some();
-        // What is here of it may have been edited since, and its ticks may have come due.
+        // The part that is already loaded may have been edited since, and its ticks may have come due.
         if let Some(new) = owned.take_in(column).filter(|_| is_part) {
             block_ticks.retain(|tick| new.contains(tick.block.chunk().y));
         }
@@ -100,7 +100,7 @@ fn hand_over(world: &mut World, contents: &mut RegionContents, clock: Duration) 
             contents.outbox.undelivered.push((letter, Undeliverable::NoSuchEntity(id)));
             continue;
         }
-        // Before it is: it may panic.
+        // Noted first, because the delivery may panic.
         contents.handed_over.extend(letter.trace());
         match letter.content {
             Content::Work(work) => contents.column_work.push(*SyncCell::to_inner(work)),

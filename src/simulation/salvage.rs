@@ -1,4 +1,4 @@
-//! What can be had of a world whose task panicked, before it is dropped.
+//! Salvaging the world of a panicked task before it is dropped.
 
 use super::columns::blocks::RegionColumns;
 use super::inbox_outbox::{Inbox, Outbox};
@@ -10,27 +10,27 @@ use rustc_hash::FxHashSet;
 use std::mem;
 use uuid::Uuid;
 
-/// What is left of a task that panicked. What the world held is gone with it, but nothing that was only on its way.
+/// The remains of a panicked task. The contents of the world are lost, but nothing that was only in transit.
 #[derive(Default)]
 pub struct Salvage {
-    /// Worlds that were to be absorbed and are whole.
+    /// Intact worlds that were waiting to be absorbed.
     pub worlds: Vec<RegionWorld>,
-    /// What the world had not made its own: letters that wait for their time, and entities that had not arrived; and edits
-    /// that had been made in this task, or were to be: they are undone. Columns are not among it, since the store may have
-    /// newer ones.
+    /// Input that the world had not received completely: letters that wait for their delay and entities that had not
+    /// arrived. Also all edits of this task, applied or not, because the panic undoes them. Columns are not included,
+    /// since the store may have newer ones.
     pub inbox: Inbox,
-    /// What could not be handed over, and what was handed over in this task: what it did is undone.
+    /// Letters that could not be delivered, and those delivered in this task, whose effects are undone.
     pub undelivered: Vec<(Letter, Undeliverable)>,
-    /// The columns that the world had.
+    /// The columns that the world had loaded.
     pub columns: FxHashSet<ColumnPos>,
-    /// The viewers that the coordinator believes to be in the world.
+    /// The viewers that the coordinator expects in the world.
     pub viewers: Vec<Uuid>,
-    /// What the world had handed out before the panic, if it came so late that this is whole.
+    /// The outbox, if it was complete before the panic.
     pub outbox: Option<Box<Outbox>>,
 }
 
 impl Salvage {
-    /// Takes over what is left of another world that goes with this one.
+    /// Adds the remains of another world that goes down with this one.
     pub fn append(&mut self, other: Self) {
         self.worlds.extend(other.worlds);
         self.inbox.append(other.inbox);
@@ -41,8 +41,8 @@ impl Salvage {
 }
 
 impl RegionWorld {
-    /// Takes it out of the world of this region, in the middle of a task or between two. What the region holds survives a panic; what a system
-    /// had in its hands does not.
+    /// Collects the remains of this region's world, during a task or between two. The region's own data survives a panic; values
+    /// that a system had taken out of the world do not.
     pub fn salvage(&mut self, region: RegionId) -> Salvage {
         let Self { app, contents, .. } = self;
         let mut salvage = Salvage::default();
@@ -55,7 +55,7 @@ impl RegionWorld {
         let mut letters = contents.take_waiting(|_| true);
         let (inbox, outbox) = (mem::take(&mut contents.inbox), mem::take(&mut contents.outbox));
         if contents.is_handed_out {
-            // All that was done in the task is in it.
+            // The outbox contains the results of the whole task.
             salvage.inbox.letters = letters;
             salvage.outbox = Some(outbox);
             return salvage;

@@ -9,8 +9,8 @@ use bevy::ecs::schedule::{InternedScheduleLabel, MultiThreadedExecutor, Schedule
 use bevy::prelude::*;
 use std::mem;
 
-/// What [`simulate`] keeps out of the world: to look up a resource, to take it out and to put it back is most of what a small
-/// tick costs.
+/// The schedule state that [`simulate`] keeps outside the world: looking up a resource, removing it and inserting it
+/// again would be most of the cost of a small tick.
 pub struct TickSchedules {
     /// The startup schedules first.
     order: Vec<InternedScheduleLabel>,
@@ -21,7 +21,7 @@ pub struct TickSchedules {
 }
 
 impl FromWorld for TickSchedules {
-    /// What the plugins made of the order.
+    /// Takes the order that the plugins left.
     fn from_world(world: &mut World) -> Self {
         let MainScheduleOrder { labels, startup_labels } = world.resource::<MainScheduleOrder>();
         let order = startup_labels.iter().chain(labels).copied().collect();
@@ -30,7 +30,7 @@ impl FromWorld for TickSchedules {
     }
 }
 
-/// Runs what one tick consists of; the startup schedules only in the first one.
+/// Runs the schedules of one tick, with the startup schedules only in the first one.
 pub fn simulate(world: &mut World, mut schedules: Local<TickSchedules>) {
     let progress = world.resource::<RegionInfo>().progress.clone();
     let TickSchedules { order, startup, has_started, .. } = &mut *schedules;
@@ -41,21 +41,21 @@ pub fn simulate(world: &mut World, mut schedules: Local<TickSchedules>) {
             schedules.update_messages(world);
         }
         progress.pass_schedule(number);
-        // A schedule that nobody added a system to does not exist.
+        // A schedule without systems does not exist.
         let _ = world.try_run_schedule(schedules.order[number]);
     }
     progress.pass(TaskStep::Sending);
 }
 
 impl TickSchedules {
-    /// Forgets messages that had their two ticks.
+    /// Drops messages that are two ticks old.
     fn update_messages(&mut self, world: &mut World) {
-        // Registered by the plugins, or by a system since.
+        // Contains message types registered by plugins, or by a system since then.
         self.messages.extend(world.remove_resource::<MessageRegistry>());
         for registry in &mut self.messages {
             registry.run_updates(world, self.last_update);
         }
-        // What the first system of this tick writes must be newer.
+        // Messages from the first system of this tick must be newer.
         self.last_update = world.increment_change_tick();
     }
 }
@@ -76,8 +76,8 @@ pub fn tick_order(region_tick: impl ScheduleLabel) -> MainScheduleOrder {
     }
 }
 
-/// Which executor runs the region's schedules. The parallel one spreads systems over the frame's compute threads and
-/// waits for them: worth it only where there is much to do.
+/// Selects the executor of the region's schedules. The parallel one spreads systems over the frame's compute threads and
+/// waits for them, which pays off only in a crowded region.
 pub fn set_executors(world: &mut World, parallel: bool) {
     for (_, schedule) in world.resource_mut::<Schedules>().iter_mut() {
         match parallel {

@@ -1,4 +1,4 @@
-//! The end of a task: what leaves the region, and what changed, goes into the outbox.
+//! The end of a task: filling the outbox with changes and with everything that leaves the region.
 
 use super::columns::blocks::RegionColumns;
 use super::columns::column_work::Answer;
@@ -21,10 +21,10 @@ use rustc_hash::FxHashSet;
 use std::mem;
 use uuid::Uuid;
 
-/// Fills the outbox, and lets go what leaves the region: entities that walked out, columns that nobody needs. What the task
-/// has put into the outbox survives a panic: what leaves may have hooks.
+/// Fills the outbox, and removes entities that walked out and evicted columns. The outbox as filled so far survives a panic,
+/// because leaving entities may have hooks.
 pub fn send(world: &mut World, contents: &mut RegionContents, task: &Task) {
-    // Before anything leaves.
+    // Runs before anything leaves.
     raise_faults(world, contents);
     tend_players(world, contents);
     report_viewers(world, contents);
@@ -32,7 +32,7 @@ pub fn send(world: &mut World, contents: &mut RegionContents, task: &Task) {
     let walked_out = walked_out(world, contents);
     let leaving = leaving_columns(world, contents, task);
     let cut = mem::take(&mut contents.inbox.cut);
-    // Whatever leaves takes along all that is unsaved: a crash never sees one side without the other.
+    // All unsaved data goes along with anything that leaves, so a crash never loses only one side.
     let is_wanted = must_save(world, contents, task);
     if is_wanted || !walked_out.is_empty() || !leaving.is_empty() || !cut.is_empty() {
         note_ticks(world, &leaving, &cut);
@@ -51,7 +51,7 @@ pub fn send(world: &mut World, contents: &mut RegionContents, task: &Task) {
     contents.outbox.changed = changed.into_iter().map(|chunk| (chunk, owned.chunk(chunk))).collect();
 }
 
-/// What the game's systems did wrong is an error as if they had returned it.
+/// Raises mistakes of the game's systems as if they had returned an error.
 fn raise_faults(world: &mut World, contents: &mut RegionContents) {
     if let Some(error) = contents.seen_archetypes.look(world, &contents.components) {
         raise(world, error);
@@ -73,7 +73,7 @@ fn raise(world: &mut World, error: impl Into<BevyError>) {
     handler(error.into(), context);
 }
 
-/// Where the viewers are; one without a position of its own is where that is what it hangs on.
+/// Reports the positions of the viewers. A viewer without a position of its own has that of its parent.
 fn report_viewers(world: &mut World, contents: &mut RegionContents) {
     let RegionContents { components, viewer_query, outbox, viewers: known, .. } = contents;
     for (entity, id, viewer) in viewer_query.query(world) {
@@ -91,7 +91,7 @@ fn report_viewers(world: &mut World, contents: &mut RegionContents) {
     *known = now;
 }
 
-/// What changed of the mirrored entities since the last time.
+/// Reports changes of the mirrored entities since the last call.
 fn mirror(world: &mut World, contents: &mut RegionContents) {
     let RegionContents { components, mirrored_query, outbox, mirrored, last_send, .. } = contents;
     if !components.mirrors_anything() {
@@ -106,7 +106,7 @@ fn mirror(world: &mut World, contents: &mut RegionContents) {
         }
         shown.insert(id.0);
         let new = !mirrored.contains(&id.0);
-        // Of what the main world has not seen yet, everything is new.
+        // Every component of an entity that the main world has not seen yet counts as changed.
         let last = if new { Tick::new(now.get().wrapping_sub(Tick::MAX.get())) } else { *last_send };
         let components = components.read_mirrored(entity, last, now);
         let moved = position.last_changed().is_newer_than(last, now);
@@ -123,7 +123,7 @@ fn mirror(world: &mut World, contents: &mut RegionContents) {
     (*mirrored, *last_send) = (shown, world.increment_change_tick());
 }
 
-/// The entities that are not on the region's ground any more.
+/// The entities that are no longer on the region's ground.
 fn walked_out(world: &mut World, contents: &mut RegionContents) -> Vec<Entity> {
     let RegionContents { components, position_query, last_look, .. } = contents;
     let now = world.increment_change_tick();
@@ -131,19 +131,19 @@ fn walked_out(world: &mut World, contents: &mut RegionContents) -> Vec<Entity> {
     let dimension = world.resource::<RegionInfo>().dimension;
     let owned = world.resource::<RegionColumns>();
     let outside = |position: &Position| position.dimension != dimension || !owned.contains(position.column());
-    // Those that stood still need not be read.
+    // Entities that did not move are skipped.
     let everywhere = owned.look_everywhere;
     let may_be_outside = |position: &Ref<Position>| everywhere || position.last_changed().is_newer_than(last, now);
     let anyone = position_query.iter(world).any(|position| may_be_outside(&position) && outside(&position));
     let found = if anyone { roots(world, components, outside) } else { Vec::new() };
     if anyone != everywhere {
-        // Not all of them leave now: what hangs on another one may be let go of later.
+        // Not all of them leave now: a child may be detached from its parent later.
         world.resource_mut::<RegionColumns>().look_everywhere = anyone;
     }
     found
 }
 
-/// The columns that are to be given up and that no viewer stands in; below viewers too when the world is closed.
+/// The columns to evict in which no viewer stands. When the world closes, viewers do not matter.
 fn leaving_columns(world: &World, contents: &mut RegionContents, task: &Task) -> FxHashSet<ColumnPos> {
     let give_up = mem::take(&mut contents.inbox.give_up);
     if give_up.is_empty() {
@@ -158,7 +158,7 @@ fn leaving_columns(world: &World, contents: &mut RegionContents, task: &Task) ->
     give_up.into_iter().filter(|column| owned.contains(*column)).collect()
 }
 
-/// Has those scheduled ticks saved that go with what leaves.
+/// Marks the scheduled ticks of leaving columns and parts for saving.
 fn note_ticks(world: &mut World, leaving: &FxHashSet<ColumnPos>, cut: &[(ColumnPos, HeightSet)]) {
     let is_cut =
         |chunk: ChunkPos| cut.iter().any(|(column, heights)| *column == chunk.column() && heights.contains(chunk.y));
@@ -168,9 +168,9 @@ fn note_ticks(world: &mut World, leaving: &FxHashSet<ColumnPos>, cut: &[(ColumnP
     }
 }
 
-/// Whether all that is unsaved is handed out though nothing may leave: it was asked for, or letters are sent, or a player
-/// is no more, or something was restored: who was removed here may come back elsewhere, and a region that halts undoes
-/// nothing of it.
+/// Whether all unsaved data must be handed out even if nothing leaves: because the task asks for it, letters are sent, a player
+/// has died, or columns were restored. A restored column's removed entities may reappear elsewhere, and halting the region does
+/// not undo that.
 fn must_save(world: &mut World, contents: &RegionContents, task: &Task) -> bool {
     let is_asked = !matches!(task, Task::Tick { save: false, .. });
     let has_lost_player = mem::take(&mut world.resource_mut::<EntityIndex>().has_lost_player);
@@ -186,7 +186,7 @@ fn give_up_columns(
     let mut records = give_up_entities(world, contents, leaving);
     let dimension = world.resource::<RegionInfo>().dimension;
     let mut owned = world.resource_mut::<RegionColumns>();
-    // Hooks and observers of those who left may have built something.
+    // Hooks and observers of entities that left may have changed blocks.
     collect_chunks(&mut owned, dimension, |column| leaving.contains(&column), &mut contents.outbox.save);
     let mut columns = owned.split_off(|column| leaving.contains(&column));
     for loaded in &mut columns {
@@ -195,7 +195,7 @@ fn give_up_columns(
     columns
 }
 
-/// Lets go of parts of columns.
+/// Removes parts of columns.
 fn cut_columns(world: &mut World, contents: &mut RegionContents, cut: Vec<(ColumnPos, HeightSet)>) {
     if cut.is_empty() {
         return;
@@ -203,7 +203,7 @@ fn cut_columns(world: &mut World, contents: &mut RegionContents, cut: Vec<(Colum
     let dimension = world.resource::<RegionInfo>().dimension;
     let mut owned = world.resource_mut::<RegionColumns>();
     for (position, heights) in cut {
-        // Hooks and observers of those who left may have built something.
+        // Hooks and observers of entities that left may have changed blocks.
         collect_chunks(&mut owned, dimension, |column| column == position, &mut contents.outbox.save);
         let Some(column) = owned.cut(position, &heights) else { continue };
         let is_cut = |chunk: ChunkPos| chunk.column() == position && heights.contains(chunk.y);

@@ -1,13 +1,13 @@
-//! What a region thread is doing at this moment, for whoever watches over it.
+//! The progress of a region thread's current task, for monitoring.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How far a region's task has come. The region thread writes it, the coordinator reads it.
+/// The progress of a region's task. The region thread writes it, the coordinator reads it.
 #[derive(Debug, Default)]
 pub struct TaskProgress {
-    /// Nanoseconds from `ORIGIN` to the task's begin; 0 while it waits for a thread.
+    /// Nanoseconds from `ORIGIN` to the task's start; 0 while it waits for a thread.
     began: AtomicU64,
     step: AtomicU8,
     schedules: OnceLock<Vec<String>>,
@@ -16,11 +16,11 @@ pub struct TaskProgress {
 /// A point in time before every task.
 static ORIGIN: OnceLock<Instant> = OnceLock::new();
 
-/// The steps before and after the game's schedules, by their numbers.
+/// The names of the steps before and after the game's schedules, by number.
 const STEPS: [&str; 6] =
     ["waiting for a thread", "making the region's world", "absorbing", "receiving", "sending", "splitting"];
 
-/// The last of our markers that a task has passed, but for the game's schedules.
+/// The crate's own steps of a task, without the game's schedules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TaskStep {
     Waiting,
@@ -33,11 +33,11 @@ pub(super) enum TaskStep {
 
 impl TaskProgress {
     pub(super) fn pass(&self, step: TaskStep) {
-        // Only for people to read: no other memory depends on it.
+        // Only shown to people: no other memory depends on it.
         self.step.store(step as u8, Ordering::Relaxed);
     }
 
-    /// The schedule with this number in the tick's order begins.
+    /// Reports that the schedule with this number in the tick's order begins.
     pub(super) fn pass_schedule(&self, number: usize) {
         let number = u8::try_from(number + STEPS.len()).unwrap_or(u8::MAX);
         self.step.store(number, Ordering::Relaxed);
@@ -48,7 +48,7 @@ impl TaskProgress {
         self.began.store(u64::try_from(since).unwrap_or(u64::MAX).max(1), Ordering::Relaxed);
     }
 
-    /// To be called before the task is handed to a region thread.
+    /// Resets the progress. Must be called before the task goes to a region thread.
     pub fn reset(&self) {
         self.began.store(0, Ordering::Relaxed);
         self.pass(TaskStep::Waiting);
@@ -58,7 +58,7 @@ impl TaskProgress {
         self.schedules.get_or_init(names);
     }
 
-    /// How long the task has been running; zero while it waits for a thread.
+    /// The running time of the task; zero while it waits for a thread.
     pub fn running_for(&self) -> Duration {
         let began = Duration::from_nanos(self.began.load(Ordering::Relaxed));
         if began.is_zero() {
@@ -67,7 +67,7 @@ impl TaskProgress {
         ORIGIN.get_or_init(Instant::now).elapsed().saturating_sub(began)
     }
 
-    /// What it is doing.
+    /// The name of the current step.
     pub fn step(&self) -> String {
         let number = usize::from(self.step.load(Ordering::Relaxed));
         let schedule = |number: usize| self.schedules.get()?.get(number).cloned();

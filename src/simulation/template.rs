@@ -1,4 +1,4 @@
-//! How region worlds are made: the game's plugins, its registrations, and our systems around them.
+//! How region worlds are built: the game's plugins, its registrations, and this crate's systems around them.
 
 use super::columns::blocks::RegionColumns;
 use super::info::RegionInfo;
@@ -19,34 +19,34 @@ use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The game's schedule in a region world: run once a tick, between `FixedUpdate` and `Update`.
+/// The game's schedule in a region world. It runs once a tick, between `FixedUpdate` and `Update`.
 #[derive(ScheduleLabel, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RegionTick;
 
-/// The schedule that a region thread runs for a tick, between taking in what waits and collecting what goes out. It holds the
-/// three [`RegionSystems`], chained.
+/// The schedule that a region thread runs for a tick, after the inbox was received and before the outbox is collected. It
+/// holds the three [`RegionSystems`], chained.
 #[derive(ScheduleLabel, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RegionMain;
 
 /// The parts of a region's tick, in this order, in [`RegionMain`].
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RegionSystems {
-    /// What waited has been taken in: merged regions, columns, entities, edits, letters. The game's schedules have not run yet.
+    /// The inbox has been received: merged regions, columns, entities, edits, letters. The game's schedules have not run yet.
     Receive,
     /// Runs First, PreUpdate, FixedUpdate, [`RegionTick`], Update, PostUpdate and Last.
     Simulate,
-    /// The game's schedules have run. Then it is collected what goes out: changed chunks, entities that left, mirrors, what is
-    /// to be saved.
+    /// The game's schedules have run. After this set, the outbox is collected: changed chunks, entities that left, mirrors and
+    /// everything to be saved.
     Send,
 }
 
-/// A block registry that systems can ask for, in the main world and in regions.
+/// The block registry as a resource, in the main world and in regions.
 #[derive(Resource, Clone, Deref)]
 pub struct BlockTypes(pub Arc<BlockRegistry>);
 
 impl BlockTypes {
-    /// The id of the type with this name, as [`BlockRegistry::id`] gives it. In debug builds, a name that no type has is
-    /// logged once, with the name that may have been meant.
+    /// The id of the type with this name, as [`BlockRegistry::id`] returns it. In debug builds an unknown name is logged once,
+    /// with the closest known name.
     pub fn id(&self, name: &str) -> Option<BlockId> {
         let found = self.0.id(name);
         if cfg!(debug_assertions) && found.is_none() {
@@ -56,7 +56,7 @@ impl BlockTypes {
     }
 
     fn tell_unknown(&self, name: &str) {
-        /// So many names are told; a game may look for what it makes up.
+        // The number of unknown names that are logged. The limit matters for games that look up generated names.
         const MOST: usize = 32;
         static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
         let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
@@ -69,29 +69,29 @@ impl BlockTypes {
 
 type RegionPlugins = Arc<dyn Fn(&mut SubApp) + Send + Sync>;
 
-/// How every region world is made: what the game registered on its app before it ran.
+/// The blueprint of every region world: the game's registrations on its app before it ran.
 #[derive(Clone)]
 pub struct RegionTemplate {
-    /// What `add_region_plugins` was given, in order.
+    /// The plugins given to `add_region_plugins`, in order.
     pub plugins: Vec<RegionPlugins>,
-    /// The components that travel, are saved, are mirrored.
+    /// The components that travel, are saved, or are mirrored.
     pub components: Arc<RegionComponents>,
     /// The block types of the world.
     pub blocks: Arc<BlockRegistry>,
     /// The app's type registry, shared.
     pub types: AppTypeRegistry,
-    /// The app's error handler, if it has set one.
+    /// The app's error handler, if the app has set one.
     pub error_handler: Option<FallbackErrorHandler>,
-    /// From how many entities on a region runs its systems in parallel, on the app's compute threads.
+    /// The number of entities from which a region runs its systems in parallel, on the app's compute threads.
     pub parallel_from: usize,
-    /// Where the random numbers and the entities' ids come from.
+    /// The seed of the random numbers and of the entities' ids.
     pub seed: u64,
-    /// Worlds that were made while a thread had nothing else to do. One that has ticked never comes back here: what it held
-    /// cannot be told from what a game's plugin put there.
+    /// Worlds that a thread made while it was idle. A world that has ticked never returns to this list, because its contents
+    /// cannot be told apart from the additions of a game's plugin.
     pub fresh: Arc<Mutex<Vec<RegionWorld>>>,
 }
 
-/// So many worlds are made in advance.
+/// The number of worlds made in advance.
 const FRESH_WORLDS: usize = 8;
 
 impl RegionTemplate {
@@ -99,26 +99,26 @@ impl RegionTemplate {
         self.fresh.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A world for a region: one that was made in advance, or a new one.
+    /// A world for a region: one made in advance, or a new one.
     pub(super) fn take(&self) -> Result<RegionWorld, RegionTemplateError> {
         let fresh = self.fresh().pop();
         fresh.map_or_else(|| self.build(), Ok)
     }
 
-    /// Makes one more world in advance, if there is room for it. Says whether it did.
+    /// Makes one more world in advance if there is room for it. Returns `true` if it did.
     pub fn refill(&self) -> bool {
         if self.fresh().len() >= FRESH_WORLDS {
             return false;
         }
-        // The region that needs a world reports what is wrong with the template.
+        // The region that needs a world reports the errors of the template.
         let made = self.build().map(|world| self.fresh().push(world));
         made.is_ok()
     }
 
-    /// A region world that has not ticked yet, and does not know of which region it will be.
+    /// Builds a region world that has not ticked yet and is not assigned to a region.
     fn build(&self) -> Result<RegionWorld, RegionTemplateError> {
         let mut app = SubApp::new();
-        // Only to update messages, which TickSchedules does.
+        // It only updates messages, which `TickSchedules` does.
         app.world_mut().resource_mut::<Schedules>().remove(First);
         app.insert_resource(self.types.clone())
             .insert_resource(BlockTypes(self.blocks.clone()))
@@ -155,15 +155,15 @@ impl RegionTemplate {
         Ok(RegionWorld { app, main: main.unwrap_or_else(|| Schedule::new(RegionMain)), contents })
     }
 
-    /// Makes one region world and drops it: what is wrong with the template shows before the first region ticks.
+    /// Makes one region world and drops it, so that errors of the template show before the first region ticks.
     pub fn check(&self) -> Result<(), RegionTemplateError> {
         self.components.check()?;
         check_threads(self.build()?.app.world_mut())
     }
 }
 
-/// Whether nothing in the world belongs to one thread. Only for a world that is not used any more: systems are made ready for
-/// it.
+/// Checks that nothing in the world is bound to one thread. It initializes systems for the world, so the world must not be
+/// used afterwards.
 fn check_threads(world: &mut World) -> Result<(), RegionTemplateError> {
     let bound = world.storages().non_sends.iter().find(|(_, data)| data.is_present());
     if let Some((id, _)) = bound {
@@ -172,7 +172,7 @@ fn check_threads(world: &mut World) -> Result<(), RegionTemplateError> {
     }
     let mut schedules = mem::take(&mut *world.resource_mut::<Schedules>());
     for (_, schedule) in schedules.iter_mut() {
-        // One that cannot be made ready says so when it is run: that halts a region, and not the app.
+        // A schedule that fails to initialize fails again when it runs: that halts a region, but not the app.
         if !matches!(catch_unwind(AssertUnwindSafe(|| schedule.initialize(world))), Ok(Ok(_))) {
             continue;
         }

@@ -122,7 +122,7 @@ impl Regions {
         self.run(region, Inbox::default(), Task::Save)
     }
 
-    /// A region with its two columns, that ticked.
+    /// Opens a region with its two columns and runs one tick.
     fn open(&mut self, region: u64) -> &mut World {
         let x = region as i64 * 10;
         self.tick_with(region, Inbox { columns: vec![loaded(x), loaded(x + 1)], ..Inbox::default() });
@@ -152,7 +152,7 @@ impl Regions {
         self.tick_with(into, inbox)
     }
 
-    /// Who left in the tick goes to `into`.
+    /// Runs a tick and moves the entities that left to `into`.
     fn cross(&mut self, from: u64, into: u64) -> Outbox {
         let travellers = self.tick(from).travellers;
         self.arrive(into, travellers)
@@ -162,7 +162,7 @@ impl Regions {
         self.tick_with(into, Inbox { travellers, ..Inbox::default() })
     }
 
-    /// Brings all that stands in column 10 from region 1 to region 2, which ticks once with it.
+    /// Moves everything in column 10 from region 1 to region 2, which ticks once with it.
     fn move_all(&mut self, cause: MoveCause) -> Outbox {
         match cause {
             MoveCause::Merge => self.merge(1, 2),

@@ -1,4 +1,4 @@
-//! How entities, and what else a region holds, get into a region world and out of it: from and to other regions, and the store.
+//! Moving entities, and the region's other data, between region worlds and between region worlds and the store.
 
 pub(super) mod arrival;
 pub(super) mod components;

@@ -1,4 +1,4 @@
-//! The world of one region, and what of the region no system can reach.
+//! The world of one region, and its data that no system can reach.
 
 use super::columns::block_ticks::{due_after, ticks_until};
 use super::columns::blocks::RegionColumns;
@@ -24,16 +24,16 @@ use std::collections::BTreeMap;
 use std::{sync::Arc, time::Duration};
 use uuid::Uuid;
 
-/// The world of one region, with all that is the region's.
+/// The world of one region and all its data.
 pub struct RegionWorld {
     pub(super) app: SubApp,
-    /// [`RegionMain`](super::RegionMain): nobody else runs it, so it need not be taken out of the world for each tick.
+    /// [`RegionMain`](super::RegionMain). Only this crate runs it, so it need not be taken out of the world for each tick.
     pub(super) main: Schedule,
     pub(super) contents: RegionContents,
 }
 
-/// What of a region only its ends touch, where it receives and sends. It lies beside the world: a resource that a tick looks
-/// for costs as much as a small system.
+/// Data that is used only when the region receives and sends. It is kept outside the world because a resource lookup in each
+/// tick costs as much as a small system.
 #[derive(FromWorld)]
 pub(super) struct RegionContents {
     pub components: Arc<RegionComponents>,
@@ -44,57 +44,57 @@ pub(super) struct RegionContents {
     /// The dimension's clock at the last tick, and the time from one tick to the next.
     pub clock: Duration,
     pub period: Duration,
-    /// From how many entities on the systems run in parallel, and whether they do.
+    /// The number of entities from which the systems run in parallel, and whether they do now.
     pub parallel_from: usize,
     pub is_parallel: bool,
-    /// What came in and is not taken in yet.
+    /// Input that has not been received yet.
     pub inbox: Inbox,
-    /// What goes out, as far as this task has come.
+    /// The output of the task so far.
     pub outbox: Box<Outbox>,
-    /// Letters that wait for their time: by the dimension's clock, then in the order of arrival.
+    /// Letters that wait for their delay, by due time on the dimension's clock, then in the order of arrival.
     pub waiting: BTreeMap<(Duration, u64), Letter>,
-    /// Letters that have arrived.
+    /// The number of letters that have arrived.
     pub(super) arrivals: u64,
-    /// What was handed over in this task, as its senders are told of it if that panics.
+    /// Traces of the letters delivered in this task, for notifying their senders if it panics.
     pub handed_over: Vec<Letter>,
-    // What every tick looks for is found by queries that remember where they looked.
+    // The queries of every tick are cached, since they remember the matching archetypes.
     pub viewer_query: QueryState<(Entity, &'static StableId, &'static Viewer)>,
     pub mirrored_query: QueryState<(EntityRef<'static>, &'static StableId, Ref<'static, Position>)>,
-    /// Of disabled entities too: they travel like others.
+    /// Includes disabled entities, which travel like others.
     pub position_query: QueryState<Ref<'static, Position>, Allow<Disabled>>,
-    /// Players who have to leave or who hang on something.
+    /// Players who must leave or who are children of another entity.
     pub player_query: QueryState<Entity, (With<Player>, Or<(With<LoggedOut>, With<ChildOf>)>)>,
-    /// When mirrors were sent the last time, in change ticks.
+    /// The change tick of the last sending of mirrors.
     pub last_send: Tick,
-    /// When it was looked last for entities outside, in change ticks.
+    /// The change tick of the last search for entities outside the region.
     pub last_look: Tick,
-    /// Where the search for components that cannot travel goes on.
+    /// The point from which the search for components that cannot travel continues.
     pub seen_archetypes: SeenArchetypes,
-    /// When the last tick of this world began, in change ticks.
+    /// The change tick at which the last tick of this world began.
     pub began: Option<Tick>,
-    /// When the last tick whose systems have run began: what arrives and is no newer, they have seen.
+    /// The change tick at which the last tick whose systems ran began. Its systems have seen any arrival that is not newer.
     pub seen: Option<Tick>,
-    /// When what is unsaved was collected the last time.
+    /// The change tick of the last collection of unsaved data.
     pub last_collect: Option<Tick>,
-    /// The entities that the main world has mirrors of.
+    /// The entities that have mirrors in the main world.
     pub mirrored: FxHashSet<Uuid>,
-    /// The viewers that the coordinator believes to be here.
+    /// The viewers that the coordinator expects in this world.
     pub viewers: FxHashSet<Uuid>,
-    /// The columns of a world whose entities are being absorbed: if that panics, they are lost with this world.
+    /// The columns of a world whose entities are being absorbed. If that panics, they are lost with this world.
     pub absorbing: Vec<ColumnPos>,
-    /// The edits that were made in this task.
+    /// The edits applied in this task.
     pub edits: Vec<SetBlock>,
-    /// Columns to be captured and restored at the end of this tick.
+    /// Columns to capture or restore at the end of this tick.
     pub column_work: Vec<OrderedWork>,
-    /// The outbox of this task is whole.
+    /// `true` once the outbox of this task is complete.
     pub is_handed_out: bool,
 }
 
 impl RegionContents {
-    /// Keeps letters until their time.
+    /// Stores letters until they are due.
     pub fn take_in_letters(&mut self, letters: impl IntoIterator<Item = Letter>) {
         for letter in letters {
-            // Those without a delay stay in the order of their arrival, whatever the clock was.
+            // Letters without a delay stay in the order of arrival, whatever the clock is.
             let due = match letter.delay {
                 0 => Duration::ZERO,
                 delay => due_after(delay, self.clock, self.period),
@@ -108,14 +108,13 @@ impl RegionContents {
         self.waiting.insert((due, self.arrivals), letter);
     }
 
-    /// Takes out the next letter that is due. If it panics as it is handed over, the others are still here.
+    /// Takes out the next letter that is due. The others survive a panic in its delivery.
     pub fn next_due(&mut self, clock: Duration) -> Option<Letter> {
         let next = self.waiting.first_entry().filter(|next| next.key().0 <= clock)?;
         Some(next.remove())
     }
 
-    /// Takes out the letters that `wanted` names and whose time has not come, each with the ticks that it still has to
-    /// wait.
+    /// Takes out the waiting letters for which `wanted` returns `true`, each with its remaining ticks.
     pub fn take_waiting(&mut self, mut wanted: impl FnMut(&Letter) -> bool) -> Vec<Letter> {
         let taken = self.waiting.extract_if(.., |_, letter| wanted(letter));
         taken.map(|((due, _), letter)| letter.with_delay(ticks_until(due, self.clock, self.period))).collect()
@@ -123,7 +122,7 @@ impl RegionContents {
 }
 
 impl RegionWorld {
-    /// The world becomes that of a region.
+    /// Assigns the world to a region.
     pub(super) fn settle(&mut self, region: RegionId, ground: &Arc<ColumnSource>) {
         let world = self.app.world_mut();
         let mut info = world.resource_mut::<RegionInfo>();
@@ -132,28 +131,28 @@ impl RegionWorld {
         world.resource_mut::<RegionColumns>().settle(ground);
     }
 
-    /// The sections that are the region's own.
+    /// The sections that the region owns.
     pub fn sections(&mut self) -> &mut FxHashSet<SectionPos> {
         &mut self.app.world_mut().resource_mut::<RegionColumns>().into_inner().sections
     }
 
-    /// The region whose world this was in its last task.
+    /// The region that the world belonged to in its last task.
     pub fn region(&self) -> RegionId {
         self.app.world().resource::<RegionInfo>().region
     }
 
-    /// The columns that the region has loaded.
+    /// The positions of the region's loaded columns.
     pub fn column_positions(&self) -> &[ColumnPos] {
         self.app.world().resource::<RegionColumns>().columns()
     }
 
-    /// The columns that the region has loaded.
+    /// The region's loaded columns.
     pub fn columns(&self) -> impl Iterator<Item = &Column> {
         let columns = self.app.world().resource::<RegionColumns>();
         columns.columns().iter().filter_map(|position| columns.column(*position))
     }
 
-    /// Whether the target of the letter is in this world as far as it knows.
+    /// Returns `true` if the target of the letter is in this world, as far as the world knows.
     pub fn has_target(&self, letter: &Letter) -> bool {
         let world = self.app.world();
         let place = letter.column().is_some_and(|(dimension, column)| {

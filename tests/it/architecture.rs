@@ -1,11 +1,11 @@
-//! The arrows between the rooms (the top-level modules of `bevy_terrane` and of `terrane_world`) point down only: read from the
-//! source text, so that a wrong `use` fails a test instead of waiting for a reviewer. Cargo keeps the arrows between crates.
+//! Dependencies between the rooms (the top-level modules of `bevy_terrane` and of `terrane_world`) point down only. The source
+//! text is checked, so that a wrong `use` fails a test instead of waiting for a reviewer. Cargo checks those between crates.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The rooms from top to bottom. A room may name only rooms of the levels below its own. Rooms of lower crates, which
-/// `bevy_terrane` re-exports, stand among them.
+/// The rooms from top to bottom. A room may name only rooms of the levels below its own. The list includes the rooms of lower
+/// crates, which `bevy_terrane` re-exports.
 const LEVELS: &[&[&str]] = &[
     &["testing"],
     &["plugin"],
@@ -105,12 +105,12 @@ fn level_of(room: &str) -> Option<usize> {
     LEVELS.iter().position(|level| level.contains(&room))
 }
 
-/// The names that follow `crate::`, or as many `super::` as lead to the crate's root from a module `depth` deep.
+/// The names after `crate::`, or after enough `super::` to reach the crate's root from a module at `depth`.
 fn named_rooms<'a>(tokens: &[Token<'a>], depth: usize) -> Vec<Token<'a>> {
     let mut rooms = Vec::new();
     let mut supers = 0;
     let mut braces = 0;
-    // How many braces were open where each enclosing inline module began.
+    // The number of open braces where each enclosing inline module began.
     let mut inline_modules = Vec::new();
     for (index, &(_, token)) in tokens.iter().enumerate() {
         match token {
@@ -166,7 +166,7 @@ fn heads<'a>(tokens: &[Token<'a>], root: usize) -> Vec<Token<'a>> {
 /// A line number, from 1, and the text of a word, of `::` or of one other character.
 type Token<'a> = (usize, &'a str);
 
-/// Splits Rust source text into tokens. Comments, strings and characters are left out, since they name nothing.
+/// Splits Rust source text into tokens, without comments, strings and characters.
 fn tokens(text: &str) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
     let mut line = 1;
@@ -194,7 +194,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// The length of the space, comment, string, character or lifetime that `text` starts with, or 0.
+/// The length of the whitespace, comment, string, character or lifetime at the start of `text`, or 0.
 fn skipped(text: &str) -> usize {
     let until = |end: &str, from: usize| text[from..].find(end).map_or(text.len(), |at| from + at + end.len());
     if text.starts_with("//") {
@@ -227,7 +227,7 @@ fn skipped(text: &str) -> usize {
     text.find(|c: char| !c.is_whitespace()).unwrap_or(text.len())
 }
 
-/// The length of a block comment, which may hold others.
+/// The length of a block comment, which may be nested.
 fn block_comment(text: &str) -> usize {
     let mut open = 0;
     let mut at = 0;
@@ -296,7 +296,7 @@ mod scanner {
     fn grouped_uses_are_found() {
         let text = "use crate::{\n    space::{BlockPos, ChunkPos},\n    storage::{self, Store},\n    view,\n};";
         assert_eq!(lines("chunk/format.rs", text), [3, 4]);
-        // Below the first level of a group nothing is a room.
+        // Names below the first level of a group are not rooms.
         assert_eq!(lines("view.rs", "use crate::{space::{plugin, render::x}, coordinator};"), [0; 0]);
     }
 

@@ -142,7 +142,7 @@ fn arenas_keep_apart_and_names_are_names() {
     }
     hall.create(Arena::new("FIRST", id, one(40)));
     assert_eq!(hall.refused().1, ArenaError::Exists { name: "FIRST".into() });
-    // Even while the other one is being created.
+    // Works even while the other one is being created.
     hall.create(Arena::new("second", id, one(20)));
     assert_eq!(hall.refused().1, ArenaError::Overlap { name: "second".into(), other: "first".into() });
     hall.create(Arena::new("third", id, BlockBox::new(at(100, 0, 0), at(100, 0, 1_024))));

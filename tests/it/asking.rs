@@ -88,7 +88,7 @@ fn a_column_fetched_within_a_tick_has_its_newest_blocks_and_its_entities_once() 
     app.world_mut().commands().spawn_in_region(dimension, beside, bundle);
     app.world_mut().write_message(SetBlock { dimension, position: beside, block: BlockId::AIR });
     update(&mut app, 3);
-    // The column is given up, and nothing has been saved since.
+    // The column is evicted, and nothing has been saved since.
     app.world_mut().despawn(camera);
     update(&mut app, 20);
     assert_eq!(block_at(app.world_mut(), dimension, beside), None);

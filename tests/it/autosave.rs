@@ -29,7 +29,7 @@ fn rise(mut walkers: Query<(&Walker, &mut Position)>) {
     }
 }
 
-/// A world in lockstep with a riser in each of its regions.
+/// A world in lockstep with a rising entity in each of its regions.
 fn risers(plugin: TerranePlugin) -> (App, Entity) {
     let plugin = plugin.with_tick_mode(TickMode::Lockstep);
     let mut app = game(plugin);

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 const CHEST: BlockPos = BlockPos::new(3, 10, -5);
 
-/// A game with chests, which have a lock and items, and with water.
+/// A game with water, and with chests that have a lock and items.
 fn chests(disk: &Arc<MemoryStore>, ground: impl Generator) -> (App, Entity) {
     let mut app = game(lockstep_on(disk));
     app.register_block_component(BlockComponent::fixed::<u32>("game:lock")).unwrap();
@@ -33,7 +33,7 @@ fn components(types: &BlockTypes) -> [BlockComponentId; 2] {
     ["game:lock", "game:items"].map(|name| types.component(name).expect("a component"))
 }
 
-/// The block, its lock, its items and the number of its layers.
+/// The block, its lock, its items and its number of layers.
 type Found = (BlockId, Option<u32>, Option<Vec<u8>>, usize);
 
 fn look(app: &mut App, dimension: Entity, place: BlockPos) -> Found {

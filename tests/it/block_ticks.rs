@@ -1,4 +1,4 @@
-//! Scheduled ticks of blocks: once, at their time, stored with their chunk.
+//! Scheduled block ticks: they fire once and on time, and are stored with their chunk.
 
 use crate::support::*;
 use bevy_terrane::prelude::*;

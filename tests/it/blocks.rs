@@ -1,4 +1,4 @@
-//! Blocks are read and changed in the regions and from the main world.
+//! Reading and changing blocks in regions and from the main world.
 
 use crate::support::*;
 use bevy_terrane::prelude::*;

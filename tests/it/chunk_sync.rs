@@ -228,7 +228,7 @@ fn a_client_is_told_of_what_its_viewer_sees_and_of_nothing_else() {
     client.settle(&mut server);
     assert_eq!(client.columns(), 49);
     assert_same(&server, &client, 4);
-    // The game lets the player see farther.
+    // The game increases the player's viewing distance.
     server.app.world_mut().get_mut::<Viewer>(viewer).unwrap().radius = 6;
     client.talk(&mut server, "it sees farther too", |client| client.columns() == 113);
     client.settle(&mut server);

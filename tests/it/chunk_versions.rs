@@ -1,4 +1,4 @@
-//! Every chunk has a version: 0 as generated, one more with each saved change.
+//! Every chunk has a version: 0 as generated, incremented by each saved change.
 
 use crate::support::*;
 use bevy_terrane::prelude::*;
@@ -77,7 +77,7 @@ fn a_version_counts_saved_changes() {
     assert_eq!(version(&mut app, dimension, GROUND), (3, true));
     assert_eq!(version(&mut app, dimension, SKY), (3, true));
     assert_eq!(version(&mut app, dimension, ChunkPos::new(0, 4, 0)), (0, true));
-    // Nothing was generated there.
+    // This chunk was never generated.
     assert_eq!(states(&mut app, dimension, &[ChunkPos::new(50, 0, 50)]), [Ok(None)]);
     let nobody = app.world_mut().spawn_empty().id();
     assert_eq!(states(&mut app, nobody, &[GROUND]), [Err(AskError::NotOpen)]);

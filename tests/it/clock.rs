@@ -451,7 +451,7 @@ fn windows_of_statistics_tell_rates_times_and_utilisation() {
         let window = region.window(window);
         let rate = window.ticks_per_second.unwrap();
         assert!((rate - 20.0).abs() < 0.5, "{rate} ticks a second over {seconds} s");
-        // A window begins at a whole second, and its cached state is up to five seconds old.
+        // A window begins at a whole second, and its cached state may be up to five seconds old.
         assert!(window.ticks <= 20 * seconds + 1 && window.ticks >= 20 * (seconds - 1) - 1, "{window:?}");
         assert!(window.median <= window.p95 && window.p95 <= window.worst, "{window:?}");
         assert!(window.median > Duration::ZERO && window.utilisation > 0.0 && window.utilisation < 0.5, "{window:?}");

@@ -258,7 +258,7 @@ fn a_dimension_closes_after_its_slow_region_and_with_a_halted_one() {
     update_until(&mut app, "it is saved", |world| !world.resource::<Heard<WorldSaved>>().0.is_empty());
     spawn_in_region(&mut app, first, HERE, walker("bomb", 0.0));
     update_until(&mut app, "one halted", |world| !world.resource::<Heard<RegionHalted>>().0.is_empty());
-    // It waits for a restart that does not come.
+    // The letter waits for a restart that never comes.
     app.world_mut().commands().send_to_place(first, HERE, Note(1));
     let block = id_of(app.world(), "terrane:stone");
     let dug = BlockPos::new(far.x, 9, 0);

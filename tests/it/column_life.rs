@@ -161,7 +161,7 @@ fn a_column_that_comes_back_while_it_is_being_written_has_its_newest_blocks() {
 
     set(&mut app, "terrane:stone");
     disk.gate().close();
-    // The first blocks are being written; newer ones leave with the column, and wait behind them.
+    // The first blocks are being written. Newer ones leave with the column and wait behind them.
     app.world_mut().write_message(SaveWorld { request: 1 });
     update_until(&mut app, "it is being written", |world| world.resource::<WorldStatistics>().unsaved > 0);
     set(&mut app, "terrane:dirt");

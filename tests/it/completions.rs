@@ -1,4 +1,4 @@
-//! Several threads complete columns of one distance graph, and nothing is lost.
+//! Several threads complete columns of one distance graph without losing any.
 
 use bevy_terrane::generation::DistanceGraph;
 use bevy_terrane::space::{ColumnArea, ColumnPos};

@@ -1,4 +1,4 @@
-//! Coupled regions tick one after the other on one thread, and letters pass between them at once.
+//! Coupled regions tick one after the other on one thread, and letters pass between them within that time.
 
 use crate::support::*;
 use bevy_terrane::prelude::*;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const THERE: BlockPos = BlockPos::new(16 * 100, 5, 0);
 const BEYOND: BlockPos = BlockPos::new(16 * 200, 5, 0);
 
-/// One tick, numbered by the region that sends it to another place.
+/// One tick, numbered by the sending region.
 #[derive(Clone, Debug, PartialEq)]
 struct Ping(u64);
 
@@ -75,7 +75,7 @@ fn region_of(app: &App, (dimension, block): (Entity, BlockPos)) -> (DimensionId,
     (region.dimension, region.region)
 }
 
-/// The ticks of these regions, in the order in which they ran.
+/// The ticks of these regions, in execution order.
 fn ticks_of(diary: &Diary, regions: &[(DimensionId, RegionId)]) -> Vec<SeenTick> {
     diary.take().into_iter().filter(|tick| regions.contains(&(tick.dimension, tick.region))).collect()
 }

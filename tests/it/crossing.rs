@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// Half of the area in which the entities jump about, in columns.
+/// Half of the area in which the entities jump around, in columns.
 const AREA: i64 = 32;
 
 /// An entity that jumps, with luggage that must not change.
@@ -147,7 +147,7 @@ fn jump_about(entities: u64, ticks: u64, seed: u64, ticks_to_crash: u64) -> usiz
 /// Promise, crashes: A crash neither loses nor doubles what moved between regions.
 #[test]
 fn a_thousand_entities_jump_about_and_are_there_once_at_the_end() {
-    // `TERRANE_ROUNDS=10` has 10,000 ticks.
+    // `TERRANE_ROUNDS=10` runs 10,000 ticks.
     let ticks = 1_000 * rounds(1).min(10);
     let changes = jump_about(1_000, ticks, 1, 400);
     assert!(changes as u64 > ticks / 40, "regions merged and split only {changes} times");

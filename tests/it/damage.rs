@@ -91,7 +91,7 @@ fn stored_round(world: &WorldStore) -> Option<u32> {
     Some(u32::from_le_bytes(entity.components[0].1[..].try_into().unwrap()))
 }
 
-/// The numbers in the lines that begin with this word.
+/// The numbers in lines that begin with this word.
 fn numbers(lines: impl Iterator<Item = String>, word: &str) -> impl Iterator<Item = u32> {
     lines.filter_map(move |line| line.strip_prefix(word)?.trim().parse().ok())
 }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 type OnRead = Box<dyn Fn(Family, &[&[u8]], &mut [Option<Vec<u8>>]) -> Result<(), StoreError> + Send + Sync>;
 type OnScan = Box<dyn Fn(Family, &Range<&[u8]>, usize) -> Result<(), StoreError> + Send + Sync>;
 
-/// A handle to a store in memory that outlives the world on it.
+/// A handle to a store in memory that outlives its world.
 #[derive(Clone, Default)]
 pub struct Disk(Arc<Inner>);
 

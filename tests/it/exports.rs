@@ -20,7 +20,7 @@ fn go_on(_: &Progress) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
-/// A game with chests that have items, which registers these blocks before.
+/// A game that registers these blocks first, and then chests with items.
 fn with_chests(disk: &Arc<MemoryStore>, before: &[&'static str]) -> (App, Entity) {
     let mut app = game(lockstep_on(disk));
     for name in before {
@@ -32,7 +32,7 @@ fn with_chests(disk: &Arc<MemoryStore>, before: &[&'static str]) -> (App, Entity
     (app, dimension)
 }
 
-/// The names of three blocks and of the one above the second, and the items of the chest.
+/// The names of three blocks and of the one above the second, and the chest's items.
 fn look(app: &mut App, dimension: Entity) -> (Vec<String>, Vec<u8>) {
     ask_region(app, dimension, CHEST, |blocks: RegionBlocks, types: Res<BlockTypes>| {
         let name = |block| types.block(block).name().to_owned();
@@ -189,7 +189,7 @@ mod killed {
         assert!(report.finished);
     }
 
-    /// Runs only in the processes that the test below starts and kills; by itself it does nothing.
+    /// Runs only in the processes that the test below starts and kills. On its own it does nothing.
     #[test]
     fn process_that_is_killed() {
         let Some(folder) = here() else { return };

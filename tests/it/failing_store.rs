@@ -33,7 +33,7 @@ fn what_could_not_be_written_is_written_when_there_is_room_again() {
     disk.set_full(true);
     let refused = flat(&mut app);
     update(&mut app, 60);
-    // Its number could not be stored, so it is not open.
+    // Its number could not be stored, so the dimension is not open.
     assert!(app.world().get::<DimensionOpen>(refused).is_none());
     assert_eq!(heard::<DimensionFailed>(&app).len(), 1);
     app.world_mut().despawn(refused);
@@ -88,7 +88,7 @@ fn the_end_comes_also_when_a_commit_ends_while_it_waits_for_a_region() {
     });
     let patience = Duration::from_secs(60);
     assert_eq!(ended.recv_timeout(patience), Ok(()), "the app was not made");
-    // Both are waited for: first the commit ends, then the tick.
+    // The app waits for both: first the commit ends, then the tick.
     for gate in [disk.gate(), &ticks] {
         assert!(ended.recv_timeout(Duration::from_millis(200)).is_err(), "it does not wait");
         gate.open();
@@ -96,7 +96,7 @@ fn the_end_comes_also_when_a_commit_ends_while_it_waits_for_a_region() {
     assert_eq!(ended.recv_timeout(Duration::from_secs(20)), Ok(()), "the end hangs");
 }
 
-/// An app whose region waits in a tick, and its storage thread in a commit.
+/// An app with a region that waits in a tick, and a storage thread that waits in a commit.
 fn with_a_tick_and_a_commit_under_way(ticks: Gate, disk: Disk) -> App {
     let mut app = headless(disk.plugin().with_autosave_period(Duration::from_millis(1)));
     let gate = ticks.clone();

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// How much further out columns are reported as gone.
 const HYSTERESIS: i64 = 4;
-/// Updates after which everything in these small worlds has been sent.
+/// The number of updates after which everything in these small worlds has been sent.
 const ENOUGH: usize = 60;
 
 fn far_game(plugin: TerranePlugin) -> App {
@@ -240,7 +240,7 @@ fn edits_arrive_and_those_that_nobody_sees_do_not() {
         app.world_mut().write_message(SetBlock { dimension, position, block });
     };
     set(&mut app, BlockPos::new(5, 30, 5), stone);
-    // Under the surface, and too small for cells of four blocks.
+    // Below the surface, and too small for cells of four blocks.
     set(&mut app, BlockPos::new(5, -20, 25), BlockId::AIR);
     set(&mut app, BlockPos::new(16 * 3, 1, 0), stone);
     update(&mut app, ENOUGH);
@@ -410,7 +410,7 @@ struct Damage {
 }
 
 impl Damage {
-    /// Summaries are the only values of this family that are read many at a time.
+    /// Summaries are the only values of this family that are read many at once.
     fn on_read(&self, family: Family, keys: &[&[u8]], values: &mut [Option<Vec<u8>>]) -> Result<(), StoreError> {
         self.check("read", Some(family))?;
         if family == Family::Meta && self.is_damaged.load(Ordering::SeqCst) {

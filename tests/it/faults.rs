@@ -16,7 +16,7 @@ use std::time::Duration;
 /// A place in a region of its own.
 pub const THERE: BlockPos = BlockPos::new(16 * 200, 5, 0);
 
-/// Whether bombs go off.
+/// Whether bombs explode.
 #[derive(Resource, Clone)]
 pub struct Armed(Arc<AtomicBool>);
 
@@ -487,7 +487,7 @@ fn a_save_that_was_asked_for_before_a_region_halts_fails_by_its_number() {
         panic!("too late for a save");
     });
     update_until(&mut app, "it ticks", |_| gate.waiting() == 1);
-    // The second one waits until the first has an answer.
+    // The second request waits until the first has an answer.
     for request in [7, 8] {
         app.world_mut().write_message(SaveWorld { request });
         run_for(&mut app, Duration::from_millis(100));

@@ -24,7 +24,7 @@ const FOLDER: &str = "TERRANE_TEST_FOLDER";
 /// The fault of the disk there.
 const FAULT: &str = "TERRANE_TEST_FAULT";
 
-/// System calls that fail, with the number and the name of the error.
+/// The system calls that fail, with the number and the name of the error.
 const FULL: (&str, u32, &str) = ("write", 28, "No space left on device");
 const BROKEN: (&str, u32, &str) = ("write", 5, IO_ERROR);
 const UNSYNCED: (&str, u32, &str) = ("sync", 5, IO_ERROR);
@@ -32,7 +32,7 @@ const FULL_FOR_TABLES: (&str, u32, &str) = ("table", 28, "No space left on devic
 const GONE: (&str, u32, &str) = ("open,read,write,sync", 5, IO_ERROR);
 const IO_ERROR: &str = "Input/output error";
 
-/// Runs one test of this file as a process of its own, on a disk that can be made to fail.
+/// Runs one test of this file in a separate process, on a disk that can be made to fail.
 fn on_faulty_disk(test: &str, (calls, number, text): (&str, u32, &str)) {
     let folder = tempfile::tempdir().unwrap();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/faulty_disk/faulty_disk.c");
@@ -54,7 +54,7 @@ fn on_faulty_disk(test: &str, (calls, number, text): (&str, u32, &str)) {
     assert!(said[0].contains("1 passed"), "{}", said[0]);
 }
 
-/// The faulty disk, in the process that is on it.
+/// The faulty disk, as seen by the process that uses it.
 struct Disk {
     folder: PathBuf,
     calls: Vec<String>,

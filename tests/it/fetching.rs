@@ -49,7 +49,7 @@ fn with_ann_beside_and(plugin: TerranePlugin, more: impl FnOnce(&mut App)) -> (A
     (app, dimension)
 }
 
-/// Fetches the column and changes it.
+/// Fetches and changes the column.
 fn fetch(region: &mut World, block: BlockId) {
     let mut blocks = region.resource_mut::<RegionColumns>();
     assert!(!blocks.contains(BESIDE.column()));

@@ -330,7 +330,7 @@ fn the_number_of_columns_in_flight_follows_the_settings_of_the_main_world() {
     start(&mut app);
     let limit = |world: &World| world.resource::<WorldStatistics>().in_flight_limit;
     update_until(&mut app, "it begins with the most", |world| limit(world) == 256);
-    // No frame is that short.
+    // Every frame exceeds this budget.
     let pacing = Pacing { least: 40, frame_budget: Duration::ZERO, ..default() };
     app.insert_resource(pacing);
     update_until(&mut app, "it falls", |world| limit(world) == 40);

@@ -297,7 +297,7 @@ fn a_panic_of_an_observer_in_a_save_without_a_tick_stays_there_and_what_was_save
     order(&mut app, dimension, HERE.column(), RegionOrder::Pause);
     update_until(&mut app, "it is paused", |world| region_at(world, dimension, HERE.column()).unwrap().paused);
     let (sender, ran) = channel();
-    // Not to bob's own column, which would be held for it.
+    // Not to bob's own column, because the letter would keep it loaded.
     in_region(&mut app, dimension, BlockPos::new(16, 5, 0), move |_| sender.send(()).unwrap());
     run_for(&mut app, Duration::from_millis(100));
     armed.store(true, Ordering::SeqCst);
@@ -333,7 +333,7 @@ fn a_panic_of_an_observer_in_a_split_loses_nothing() {
         two_regions_with(plugin().with_regionizer(parting_soon()), |app| refuse_departures(app, trap));
     bombs.set(false);
     listen::<RegionSplit>(&mut app);
-    // A viewer between them joins the two.
+    // A viewer between them merges the two.
     let east = BlockPos::new(16 * 40, 5, 0);
     move_viewer(&mut app, viewers[1], east.x as f32, 0.0);
     let bridge = viewer(&mut app, dimension, 16.0 * 20.0, 0.0, 19);

@@ -262,7 +262,7 @@ fn look_up(In((far, stone)): In<(BlockPos, BlockId)>, mut blocks: RegionBlocks) 
     assert_eq!(blocks.block(BlockPos::new(0, i64::MAX, 0)), Ok(BlockId::AIR));
 }
 
-/// The blocks whose scheduled ticks came.
+/// The blocks whose scheduled ticks fired.
 fn keep_block_ticks(app: &mut App) -> Arc<Mutex<Vec<BlockPos>>> {
     let ticked = Arc::<Mutex<Vec<BlockPos>>>::default();
     let kept = ticked.clone();

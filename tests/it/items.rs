@@ -102,7 +102,7 @@ fn count(world: &mut World, dimension: Entity) -> Option<(usize, usize)> {
     Some((coins, usize::from(player.apple) + apples))
 }
 
-/// A new world with a player in it that has both items.
+/// Spawns a player with both items in a new world.
 fn begin(app: &mut App, dimension: Entity) {
     let player = (Inventory { coin: true, apple: true }, Viewer::new().with_radius(0));
     app.world_mut().commands().spawn_in_region(dimension, HERE, player);

@@ -129,7 +129,7 @@ fn each_update_ticks_each_region_once() {
     start(&mut app);
     update(&mut app, 41);
     let ticks = |app: &App| app.world().resource::<WorldStatistics>().ticks;
-    // Statistics come every fifth update.
+    // Statistics arrive every fifth update.
     let before = ticks(&app);
     update(&mut app, 50);
     assert_eq!(ticks(&app) - before, 100);

@@ -82,7 +82,6 @@ fn two_regions(plugin: TerranePlugin) -> (App, Entity) {
     (app, dimension)
 }
 
-/// One frame with these events.
 fn frame(app: &mut App, events: Vec<Event>) {
     let time = app.world().resource::<Time<Real>>().elapsed_secs_f64();
     let mut input = app.world_mut().query::<&mut EguiInput>();

@@ -119,7 +119,7 @@ fn a_clock_of_its_own_is_refused_with_a_hint() {
     assert_eq!(app.should_exit(), Some(AppExit::error()));
 }
 
-/// Names of systems, in the order in which they ran.
+/// Names of systems in execution order.
 #[derive(Resource, Clone, Default)]
 struct Order(Arc<Mutex<Vec<&'static str>>>);
 

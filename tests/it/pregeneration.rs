@@ -68,7 +68,7 @@ fn disc(radius: u32) -> ColumnArea {
     ColumnArea::Disc { center: CENTER, radius }
 }
 
-/// Every column of an area, by its definition.
+/// Every column of an area, computed from its definition.
 fn columns(area: ColumnArea) -> BTreeSet<ColumnPos> {
     let (min, max) = area.bounds().expect("columns");
     let all = (min.z..=max.z).flat_map(|z| (min.x..=max.x).map(move |x| ColumnPos::new(x, z)));

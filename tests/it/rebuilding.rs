@@ -61,7 +61,7 @@ fn is_open(world: &World, dimension: Entity) -> bool {
     world.get::<DimensionOpen>(dimension).is_some()
 }
 
-/// A world of two dimensions, where the graph of the first one is lost.
+/// A world of two dimensions in which the graph of the first one is lost.
 fn damaged() -> SlowDisk {
     let disk = SlowDisk::new();
     let mut app = app(&disk);

@@ -131,7 +131,7 @@ fn with_items(name: &str, count: u32, item: impl Fn(u32) -> Vec<u8>) -> Vec<u8> 
     encoder.finish().unwrap()
 }
 
-/// A block entity at `x`, with more values.
+/// A block entity at `x`, with further values.
 fn block_entity(x: u32, data: &[u8]) -> Vec<u8> {
     let head = [&b"\x0b\0\x03Pos\0\0\0\x03"[..], &x.to_be_bytes(), &[0; 8], b"\x08\0\x02Id\0\x07a:chest"];
     [&head.concat(), data, b"\0"].concat()
@@ -162,7 +162,7 @@ fn the_limit_of_memory_is_that_of_what_is_held() {
             matches!(strict, Some(Some(SchematicError::TooLarge { what: "bytes of memory", .. }))),
             "{what}: {strict:?}"
         );
-        // The meter does not see the allocator's overhead for each value.
+        // The meter does not include the allocator's overhead for each value.
         assert!((LIMIT / 3..LIMIT + MEGABYTE).contains(&peak), "{what}: refused at {peak} bytes");
         let peak = peak_bytes(|| {
             let (_, report) = Schematic::read(&file[..], &options(true)).unwrap();

@@ -231,7 +231,7 @@ fn nobody_is_there_twice() {
     update(&mut app, 5);
     let snapshot = capture(&mut app, CaptureSnapshot::new(id, area));
     assert_eq!(snapshot.entities().count(), 2);
-    // One of them leaves the box, and is alive elsewhere.
+    // One of them leaves the box and lives on elsewhere.
     app.world_mut().commands().run_in_region(dimension, at(3, 10, 3), |region: &mut World| {
         let mut walkers = region.query::<(&Walker, &mut Position)>();
         for (walker, mut position) in walkers.iter_mut(region) {

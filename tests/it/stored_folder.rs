@@ -180,7 +180,6 @@ fn in_package() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(FIXTURE)
 }
 
-/// A copy of the fixture.
 fn fixture() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     copy_folder(&in_package(), folder.path());

@@ -52,7 +52,7 @@ pub fn walkers(world: &mut World) -> Vec<(String, Position)> {
     found
 }
 
-/// One tick of a region, as a system in it saw it.
+/// One tick of a region, as seen by a system in it.
 #[derive(Clone, Debug)]
 pub struct SeenTick {
     pub dimension: DimensionId,
@@ -63,7 +63,7 @@ pub struct SeenTick {
     pub delta: Duration,
 }
 
-/// All ticks of all regions, in the order in which they ran.
+/// All ticks of all regions, in execution order.
 #[derive(Resource, Clone, Default)]
 pub struct Diary(pub Arc<Mutex<Vec<SeenTick>>>);
 

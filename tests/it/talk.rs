@@ -261,7 +261,7 @@ fn write(mut post: ResMut<Post>, mut random: ResMut<RegionRandom>, mut pens: Que
         let number = pen.0.entry(target).or_default();
         *number += 1;
         let to = match target {
-            // Some targets are places that are loaded and unloaded all the time.
+            // Some targets are places that are loaded and evicted all the time.
             0..4 => {
                 let x = target as i64 * 100 - 200;
                 Address::Place(DimensionId(0), BlockPos::new(x, 0, 0))
@@ -319,7 +319,7 @@ fn messages_arrive_once_and_in_order_across_merges_splits_and_journeys() {
             }
         }
         arrived += records.received.len();
-        // All of them are somewhere all the time.
+        // Every entity exists at all times.
         assert_eq!(records.returned, [], "seed {seed}");
     }
     assert!(changes as u64 > 10 * seeds, "regions merged and split only {changes} times");

@@ -95,7 +95,7 @@ fn id_at(column: ColumnPos) -> Uuid {
     Uuid::from_u64_pair(column.x as u64, column.z as u64)
 }
 
-/// Every file below `path` that is not a lock.
+/// Every file below `path` except locks.
 fn files(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = folder::files(path);
     found.retain(|path, _| path.extension().is_none_or(|extension| extension != "lock") && !path.ends_with("LOCK"));
@@ -284,7 +284,7 @@ fn a_backup_is_restored_by_its_number() {
     assert_eq!(run(&["info", &world]).json["sessions"], 1);
 }
 
-/// K6, and what is pruned is made anew by a game.
+/// K6, and pruned ground is generated again by a game.
 ///
 /// Promise, upkeep: `terrane prune` deletes what lies outside a shape, and gives its room back.
 /// Promise, upkeep: A game can call `verify`, `prune`, `compact` and `back_up` itself.

@@ -182,7 +182,7 @@ fn moves_take_no_more_bytes_a_second_than_they_may() {
     for step in 1..3 {
         let bytes = steps[step].1 - steps[step - 1].1;
         let waited = steps[step + 1].0 - steps[step].0;
-        // Statistics come four times a second.
+        // Statistics arrive four times a second.
         let least = Duration::from_millis(bytes * 1_000 / RATE).saturating_sub(Duration::from_millis(300));
         assert!(waited >= least, "after {bytes} bytes it waited {waited:?}");
     }
@@ -207,7 +207,7 @@ fn positions() -> impl Iterator<Item = ChunkPos> {
     (0..240).map(|n| ChunkPos::new(n % 6 * 3 - 9, n / 36 % 7 * 3 - 10, n / 6 % 6 * 4 - 12))
 }
 
-/// The block of a chunk after a round; every chunk changes in every seventh round.
+/// The block of a chunk after a round. Every chunk changes in every seventh round.
 fn block(n: usize, round: u64) -> BlockId {
     BlockId::new(1 + (round.saturating_sub(n as u64 % 7) / 7) as u32)
 }

@@ -19,7 +19,7 @@ struct InHerd(Entity);
 #[relationship_target(relationship = InHerd)]
 struct Herd(Vec<Entity>);
 
-/// Wool by the column of the sheep that gave it.
+/// Wool by the column of its sheep.
 #[derive(Resource, Default)]
 struct Wool(BTreeMap<ColumnPos, u32>);
 
@@ -73,7 +73,7 @@ fn pasture() -> (App, Entity, Told) {
     (app, dimension, told)
 }
 
-/// A shepherd with a dog and three sheep that stands in the column.
+/// A shepherd with a dog and three sheep in the column.
 fn settle(app: &mut App, dimension: Entity, column: i64) {
     let block = BlockPos::new(column * 16, 5, 0);
     app.world_mut().commands().run_in_region(dimension, block, move |region: &mut World| {
@@ -131,7 +131,7 @@ fn bonds_and_resources_outlast_a_merge_and_a_split() {
     };
     assert_eq!(wool(&mut app, 0), [0]);
 
-    // A viewer between them joins the two.
+    // A viewer between them merges the two.
     let bridge = viewer(&mut app, dimension, 16.0 * 20.0, 0.0, 19);
     update(&mut app, 40);
     assert!(!heard::<RegionMerged>(&app).is_empty());

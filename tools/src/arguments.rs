@@ -1,4 +1,4 @@
-//! What the user can choose.
+//! The command line.
 
 use super::outcome::Failure;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -10,15 +10,15 @@ use terrane_world::snapshot::Turn;
 use terrane_world::space::{BlockBox, BlockPos, ColumnArea, ColumnPos};
 use uuid::Uuid;
 
-/// Looks after the stored worlds of games made with bevy_terrane.
+/// Maintains the stored worlds of games made with bevy_terrane.
 ///
-/// A world that a running game has open is refused, with the number of its process; but for a backup the game is asked.
+/// A world that a running game has open is refused, with the game's process number. For a backup the game is asked instead.
 ///
-/// Exit codes: 0 all is well, 1 an error, 2 wrong arguments, 3 damage was found, 130 stopped by Ctrl-C.
+/// Exit codes: 0 success, 1 an error, 2 wrong arguments, 3 damage was found, 130 stopped by Ctrl-C.
 #[derive(Parser, Clone, Debug)]
 #[command(name = "terrane", version, verbatim_doc_comment)]
 pub struct Arguments {
-    /// What is to be done
+    /// The command to run
     #[command(subcommand)]
     pub command: Command,
 
@@ -27,10 +27,10 @@ pub struct Arguments {
     pub json: bool,
 }
 
-/// What is to be done.
+/// The commands.
 #[derive(Subcommand, Clone, Debug)]
 pub enum Command {
-    /// Tells what is in a world: sizes, dimensions, types, history. Changes nothing
+    /// Shows the contents of a world: sizes, dimensions, types, history. Changes nothing
     Info {
         /// The world's folder
         world: PathBuf,
@@ -43,40 +43,40 @@ pub enum Command {
         #[command(subcommand)]
         what: Inspected,
     },
-    /// Reads and checks every value of a world, and lists what is damaged. Changes nothing
+    /// Reads and checks every value of a world, and lists the damage. Changes nothing
     Verify {
         /// The world's folder
         world: PathBuf,
     },
-    /// Makes a new world of all that can still be read of a damaged one, which stays as it is
+    /// Makes a new world from everything that is still readable in a damaged one, which stays as it is
     Salvage {
         /// The damaged world's folder
         world: PathBuf,
-        /// The new world's folder, which must be empty or not there
+        /// The new world's folder, which must be empty or missing
         new: PathBuf,
     },
     /// Makes an exact copy of a world
     Copy {
         /// The world's folder
         world: PathBuf,
-        /// The copy's folder, which must be empty or not there
+        /// The copy's folder, which must be empty or missing
         new: PathBuf,
     },
-    /// Adds a backup of a world to a folder of backups. What did not change since the last one takes no room
+    /// Adds a backup of a world to a folder of backups. Data that has not changed since the last backup takes no space
     Backup {
         /// The world's folder
         world: PathBuf,
-        /// The folder of backups; it is made if it is not there
+        /// The folder of backups; created if missing
         folder: PathBuf,
-        /// Remove all but so many of the newest backups
+        /// Remove all but this many of the newest backups
         #[arg(long, value_name = "NUMBER")]
         keep: Option<NonZeroU32>,
     },
-    /// Makes a world of a backup
+    /// Makes a world from a backup
     Restore {
         /// The folder of backups
         folder: PathBuf,
-        /// The world's folder, which must be empty or not there
+        /// The world's folder, which must be empty or missing
         #[arg(required_unless_present = "list")]
         world: Option<PathBuf>,
         /// The backup's number [default: the newest]
@@ -86,48 +86,46 @@ pub enum Command {
         #[arg(long, conflicts_with_all = ["world", "number"])]
         list: bool,
     },
-    /// Deletes what lies outside a shape, and gives the room back. It is generated anew when somebody comes there
+    /// Deletes everything outside a shape, and frees its space. Deleted ground is generated again when a player comes there
     Prune(PruneArguments),
-    /// Gives back the room of what was deleted and replaced
+    /// Frees the space of deleted and replaced data
     Compact {
         /// The world's folder
         world: PathBuf,
     },
-    /// Writes a dimension, or a box of it, into a portable file: ground, entities, types. Given again after Ctrl-C or a crash, it
-    /// goes on. Of a world that a game has open, export a backup
+    /// Writes a dimension, or a box of it, into a portable file: ground, entities, types. Run the same command again
+    /// after Ctrl-C or a crash to continue. If a game has the world open, export a backup
     Export(ExportWorldArguments),
-    /// Takes an export into a world. Given again after Ctrl-C or a crash, it goes on
+    /// Imports an export into a world. Run the same command again after Ctrl-C or a crash to continue
     Import(ImportWorldArguments),
-    /// Looks at a schematic, the file of a piece of a world, and takes it in or out of one
+    /// Shows a schematic, the file of a piece of a world, or imports it into a world, or exports it from one
     Schematic {
-        /// What is to be done with it
+        /// The command to run on the schematic
         #[command(subcommand)]
         what: SchematicCommand,
     },
 }
 
-/// What is to be done with a schematic.
 #[derive(Subcommand, Clone, Debug)]
 pub enum SchematicCommand {
-    /// Tells what is in it: size, blocks, entities. Changes nothing
+    /// Shows the contents: size, blocks, entities. Changes nothing
     Info {
         /// The file
         file: PathBuf,
     },
     /// Writes a box of a world into a schematic. The world stays as it is
     Export(ExportArguments),
-    /// Puts a schematic into a world. Each square of 4 x 4 columns is written as a whole; after a crash or Ctrl-C the same
-    /// command does the rest. Ground that was never generated is left alone
+    /// Places a schematic in a world. Each square of 4 x 4 columns is written as a whole; after a crash or Ctrl-C the same
+    /// command does the rest. Ground that was never generated stays as it is
     Import(ImportArguments),
 }
 
-/// What is to be exported.
 #[derive(Args, Clone, Debug)]
 pub struct ExportArguments {
     /// The world's folder
     pub world: PathBuf,
 
-    /// The file, which must not be there yet
+    /// The file, which must not exist yet
     pub file: PathBuf,
 
     /// The dimension's name
@@ -146,12 +144,11 @@ pub struct ExportArguments {
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(2..=3))]
     pub version: u8,
 
-    /// How much time is spent on making it small
+    /// The compression level: higher levels are slower and make smaller files
     #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u32).range(0..=9))]
     pub level: u32,
 }
 
-/// What is to be imported.
 #[derive(Args, Clone, Debug)]
 pub struct ImportArguments {
     /// The world's folder
@@ -164,7 +161,7 @@ pub struct ImportArguments {
     #[arg(long, short)]
     pub dimension: String,
 
-    /// Where its lowest corner goes, as it is when it is turned [default: where the file says that it was]
+    /// The place of its lowest corner, after flipping and turning [default: the original place, from the file]
     #[arg(long, value_name = "X,Y,Z", value_parser = block, allow_hyphen_values = true)]
     pub at: Option<BlockPos>,
 
@@ -172,37 +169,36 @@ pub struct ImportArguments {
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=3))]
     pub turn: u8,
 
-    /// Change the direction of an axis, before it is turned
+    /// Flip along this axis, before turning
     #[arg(long, value_parser = one_of([("x", Turn::FLIP_X), ("z", Turn::FLIP_Z)]))]
     pub flip: Option<Turn>,
 
-    /// Take what can be read of a damaged file: whole layers from the bottom up. The rest of the world stays as it is
+    /// Import the readable part of a damaged file: whole layers from the bottom up. The rest of the world stays as it is
     #[arg(long)]
     pub salvage: bool,
 
-    /// Leave out ground that was never generated, instead of refusing all of it
+    /// Skip ground that was never generated, instead of refusing the whole import
     #[arg(long)]
     pub only_generated: bool,
 
-    /// Remove the entities that are already in the box, instead of leaving them there. Players stay
+    /// Remove the entities that are already in the box. Players stay
     #[arg(long)]
     pub replace_entities: bool,
 }
 
-/// A corner of a box: x, y and z. Without a height it has all of them.
+/// A corner of a box: x, y and z. Without a height the box has all heights.
 type Corner = (i64, Option<i64>, i64);
 
-/// What may become of ground that is there already.
+/// The treatment of ground that already exists.
 const EXISTING: [(&str, ExistingGround); 3] =
     [("refuse", ExistingGround::Refuse), ("keep", ExistingGround::Keep), ("replace", ExistingGround::Replace)];
 
-/// What of a world is exported.
 #[derive(Args, Clone, Debug)]
 pub struct ExportWorldArguments {
     /// The world's folder
     pub world: PathBuf,
 
-    /// The file. If there are more, they are beside it with .2, .3 behind its name
+    /// The file. Further files are placed beside it, with .2, .3 appended to the name
     pub file: PathBuf,
 
     /// The dimension's name
@@ -217,16 +213,15 @@ pub struct ExportWorldArguments {
     #[arg(long, value_name = "X[,Y],Z", value_parser = corner, requires = "from", allow_hyphen_values = true)]
     pub to: Option<Corner>,
 
-    /// How many objects are in a file
+    /// The maximum number of objects in a file
     #[arg(long, value_name = "NUMBER", default_value = "100000")]
     pub objects_per_file: NonZeroUsize,
 
-    /// Leave out columns of which something is damaged
+    /// Skip columns with damage
     #[arg(long)]
     pub leave_damaged: bool,
 }
 
-/// What comes into a world.
 #[derive(Args, Clone, Debug)]
 pub struct ImportWorldArguments {
     /// The first file of the export
@@ -235,36 +230,36 @@ pub struct ImportWorldArguments {
     /// The world's folder
     pub world: PathBuf,
 
-    /// The name of the dimension, which is made if it is not there [default: the one it had]
+    /// The name of the dimension, created if missing [default: its name in the export]
     #[arg(long, short)]
     pub dimension: Option<String>,
 
-    /// Make the world if it is not there
+    /// Create the world if it is missing
     #[arg(long)]
     pub create: bool,
 
-    /// How far it is moved, in blocks: multiples of 16
+    /// The distance by which it is moved, in blocks: multiples of 16
     #[arg(long, value_name = "X,Y,Z", default_value = "0,0,0", value_parser = block, allow_hyphen_values = true)]
     pub r#move: BlockPos,
 
-    /// Ground that is there already: change nothing and say so, let it stay, or replace it
+    /// Ground that already exists: refuse the whole import, keep the ground, or replace it
     #[arg(long, default_value = "refuse", value_parser = one_of(EXISTING))]
     pub existing: ExistingGround,
 
-    /// Leave out columns that were never generated, if the export has only a part of their heights
+    /// Skip columns that were never generated, if the export has only a part of their heights
     #[arg(long)]
     pub only_generated: bool,
 
-    /// Leave out columns of which something is damaged
+    /// Skip columns with damage
     #[arg(long)]
     pub leave_damaged: bool,
 
-    /// Forget an import of this export that was stopped: what it brought is then ground that is there already
+    /// Forget a stopped import of this export: the ground that it imported then counts as ground that already exists
     #[arg(long)]
     pub anew: bool,
 }
 
-/// What is to be shown.
+/// The things that `inspect` can show.
 #[derive(Subcommand, Clone, Debug)]
 pub enum Inspected {
     /// A chunk of 16 x 16 x 16 blocks
@@ -272,7 +267,7 @@ pub enum Inspected {
     Chunk {
         /// The dimension's name
         dimension: String,
-        /// The chunk's place: the block's, divided by 16
+        /// The chunk's position: that of a block, divided by 16
         x: i64,
         y: i64,
         z: i64,
@@ -284,7 +279,6 @@ pub enum Inspected {
     },
 }
 
-/// What is to be pruned.
 #[derive(Args, Clone, Debug)]
 pub struct PruneArguments {
     /// The world's folder
@@ -294,7 +288,7 @@ pub struct PruneArguments {
     #[arg(long, short)]
     pub dimension: String,
 
-    /// Keep the columns of 16 blocks that are so near to the centre
+    /// Keep the columns of 16 blocks within this distance of the centre
     #[arg(long, short, conflicts_with_all = ["from", "to"], required_unless_present = "from")]
     pub radius: Option<u32>,
 
@@ -306,32 +300,31 @@ pub struct PruneArguments {
     #[arg(long, short, value_name = "X,Z", default_value = "0,0", value_parser = column, allow_hyphen_values = true)]
     pub center: ColumnPos,
 
-    /// Keep a box instead: the column with the lowest coordinates
+    /// Keep a box instead of a shape: its corner column with the lowest coordinates
     #[arg(long, value_name = "X,Z", value_parser = column, requires = "to", allow_hyphen_values = true)]
     pub from: Option<ColumnPos>,
 
-    /// The column of the box with the highest coordinates, included
+    /// The corner column of the box with the highest coordinates, included
     #[arg(long, value_name = "X,Z", value_parser = column, requires = "from", allow_hyphen_values = true)]
     pub to: Option<ColumnPos>,
 
-    /// Only count what would be deleted
+    /// Only count the data that would be deleted
     #[arg(long)]
     pub dry_run: bool,
 
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     pub yes: bool,
 }
 
 impl Command {
-    /// Whether it only looks at something, for moments.
+    /// Returns `true` if the command only reads, and only for moments.
     pub fn only_looks(&self) -> bool {
         matches!(self, Self::Info { .. } | Self::Inspect { .. } | Self::Restore { list: true, .. })
     }
 }
 
 impl ExportWorldArguments {
-    /// The box.
     pub fn area(&self) -> Result<BlockBox, Failure> {
         let (Some(from), Some(to)) = (self.from, self.to) else { return Ok(BlockBox::ALL) };
         let (low, high) = match (from.1, to.1) {
@@ -344,7 +337,7 @@ impl ExportWorldArguments {
 }
 
 impl ImportWorldArguments {
-    /// How far it is moved, in chunks.
+    /// The distance of the move, in chunks.
     pub fn moved_by(&self) -> Result<[i64; 3], Failure> {
         let BlockPos { x, y, z } = self.r#move;
         match [x, y, z].iter().all(|blocks| blocks % 16 == 0) {
@@ -355,7 +348,7 @@ impl ImportWorldArguments {
 }
 
 impl PruneArguments {
-    /// What is to be kept.
+    /// The area to keep.
     pub fn area(&self) -> Result<ColumnArea, Failure> {
         if let (Some(min), Some(max)) = (self.from, self.to) {
             return match min.x <= max.x && min.z <= max.z {
@@ -374,7 +367,7 @@ impl PruneArguments {
     }
 }
 
-/// So many whole numbers with commas between them.
+/// Parses `N` whole numbers separated by commas.
 fn numbers<const N: usize>(text: &str) -> Option<[i64; N]> {
     let numbers: Option<Vec<i64>> = text.split(',').map(|number| number.trim().parse().ok()).collect();
     numbers?.try_into().ok()
@@ -396,7 +389,7 @@ fn column(text: &str) -> Result<ColumnPos, String> {
     numbers(text).map(|[x, z]| ColumnPos::new(x, z)).ok_or_else(expected)
 }
 
-/// A parser for one of these words, and what each means.
+/// A parser for one of these words, each with its value.
 fn one_of<T: Clone + Send + Sync + 'static, const N: usize>(
     words: [(&'static str, T); N],
 ) -> impl TypedValueParser<Value = T> {

@@ -1,4 +1,4 @@
-//! Backups, and worlds of them.
+//! Backups, and worlds made from them.
 
 use super::display::open;
 use super::outcome::{End, Outcome, Result};
@@ -11,16 +11,17 @@ use terrane_objects::work::Stop;
 use terrane_storage::upkeep::{BackupProgress, BackupRequest, UpkeepError, restore_world};
 use terrane_storage::{Access, Backup, RocksStore, WorldOpenError};
 
-/// A game looks for requests each second when it is not saving; one that is paused in a debugger does not.
+/// The time limit for an answer. A game looks for requests each second when it is not saving, but not while it is paused
+/// in a debugger.
 const PATIENCE: Duration = Duration::from_secs(30);
 const POLL_PERIOD: Duration = Duration::from_millis(100);
 
-/// Makes a backup, or has the game make it that has the world open.
+/// Makes a backup, or asks the game that has the world open to make it.
 pub fn back_up(world: &Path, folder: &Path, keep: Option<NonZeroU32>, stop: &Stop) -> Result<Outcome> {
     let backup = match open(world, Access::Maintain) {
         Ok(_) if stop.is_stopped() => return Ok(Outcome::stopped("no backup was made")),
         Ok(store) => store.back_up(folder, keep)?,
-        // A lock without a process is held by a program that only reads and makes no backups.
+        // A lock without a process belongs to a program that only reads and makes no backups.
         Err(locked @ WorldOpenError::Locked { process: Some(_), .. }) => {
             match ask_for(world, folder, keep, &locked, stop)? {
                 Some(backup) => backup,
@@ -32,7 +33,7 @@ pub fn back_up(world: &Path, folder: &Path, keep: Option<NonZeroU32>, stop: &Sto
     Ok(Outcome::new(End::Well, as_json(&backup)))
 }
 
-/// Has the process that has the world open make the backup, and waits for it; `None` if it is stopped.
+/// Asks the process that has the world open for the backup, and waits for it; `None` if stopped.
 fn ask_for(
     world: &Path,
     folder: &Path,
@@ -54,7 +55,7 @@ fn ask_for(
                 return Err(text.into());
             }
             BackupProgress::Running if !is_open_elsewhere(world) => {
-                // It may just have answered.
+                // It may have answered just now.
                 match request.progress().map_err(failed)? {
                     BackupProgress::Done(backup) => return Ok(Some(backup)),
                     _ => return Err("whoever had the world open ended before the backup was made".into()),

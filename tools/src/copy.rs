@@ -1,4 +1,4 @@
-//! New worlds of others.
+//! New worlds made from others.
 
 use super::display::{SALVAGE, open, with_progress};
 use super::outcome::{End, Failure, Outcome, Result};

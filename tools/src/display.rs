@@ -1,4 +1,4 @@
-//! How far it is: a bar in a terminal, lines elsewhere, both on the standard error.
+//! Progress on the standard error: a bar in a terminal, lines elsewhere.
 
 use super::outcome::Result;
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
@@ -10,20 +10,20 @@ use terrane_objects::work::{Progress, Stop, Tell};
 use terrane_storage::StorageConfig;
 use terrane_storage::{Access, StoredDimension, WorldOpenError, WorldStore};
 
-/// The time between two lines where there is no terminal.
+/// The time between two lines without a terminal.
 const LINE_PERIOD: Duration = Duration::from_secs(5);
 /// The hint for a damaged world.
 pub const SALVAGE: &str = "; `terrane salvage` makes a new world of what can still be read";
 /// The length of the bar.
 const WHOLE: u64 = 1_000;
 
-/// Shows progress, and stops what it is shown of.
+/// Shows progress, and stops the work that reports it.
 struct Display<'a> {
     bar: ProgressBar,
     what: &'static str,
     unit: &'static str,
     began: Instant,
-    /// When it was told first how much is done, and how much: work that was stopped before is not begun anew.
+    /// The time and the value of the first report with a fraction. Resumed work does not start at 0.
     first: Option<(Instant, f64)>,
     last_line: Instant,
     stop: &'a Stop,
@@ -38,7 +38,7 @@ impl<'a> Display<'a> {
         Self { bar, what, unit, began, first: None, last_line: began, stop }
     }
 
-    /// The newest progress; the answer ends the walk.
+    /// Shows the newest progress. Returns `Break` if the work is to stop.
     fn show(&mut self, progress: &Progress) -> ControlFlow<()> {
         self.first = self.first.or(progress.fraction.map(|fraction| (Instant::now(), fraction)));
         if !self.bar.is_hidden() || self.last_line.elapsed() >= LINE_PERIOD {
@@ -69,7 +69,7 @@ impl<'a> Display<'a> {
     }
 }
 
-/// Does something long, and shows how far it is: `what` is being done to so many of a `unit`.
+/// Does long work and shows its progress. `what` is the work and `unit` what it counts.
 pub fn with_progress<T>(what: &'static str, unit: &'static str, stop: &Stop, work: impl FnOnce(Tell<'_>) -> T) -> T {
     let mut display = Display::new(what, unit, stop);
     work(&mut |progress| display.show(progress))
@@ -81,7 +81,7 @@ impl Drop for Display<'_> {
     }
 }
 
-/// The dimension of this name, also one whose removal was cut short.
+/// The dimension with this name, including one whose removal was interrupted.
 pub fn dimension(store: &WorldStore, name: &str) -> Result<StoredDimension> {
     let dimensions = store.dimensions()?;
     let names: Vec<String> = dimensions.iter().map(|dimension| format!("{:?}", dimension.name)).collect();
@@ -90,18 +90,18 @@ pub fn dimension(store: &WorldStore, name: &str) -> Result<StoredDimension> {
     Ok(found.ok_or_else(|| format!("the world has no dimension {name:?}; it has {known}"))?)
 }
 
-/// Opens a world that is there.
+/// Opens an existing world.
 pub fn open(world: &Path, access: Access) -> std::result::Result<WorldStore, WorldOpenError> {
     WorldStore::open_existing(&StorageConfig::Path(world.to_path_buf()), access)
 }
 
-/// What a world takes on disk.
+/// The size of a world on disk.
 pub fn folder_bytes(folder: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(folder) else { return 0 };
     let size = |entry: fs::DirEntry| match entry.metadata() {
         Ok(metadata) if metadata.is_dir() => folder_bytes(&entry.path()),
         Ok(metadata) => metadata.len(),
-        // A file of the database that is gone again.
+        // A file that the database has just removed.
         Err(_) => 0,
     };
     entries.flatten().map(size).sum()

@@ -1,4 +1,4 @@
-//! A dimension, or a box of one, in and out of the files of an export.
+//! Exporting a dimension, or a box of one, and importing it.
 
 use super::arguments::{ExportWorldArguments, ImportWorldArguments};
 use super::display::{open, with_progress};
@@ -62,7 +62,7 @@ pub fn import(arguments: &ImportWorldArguments, stop: &Stop) -> Result<Outcome> 
             UpkeepError::OtherOptions => ", with --anew",
             UpkeepError::Open(WorldOpenError::NoWorld { .. }) => "; --create makes a world",
             UpkeepError::Open(_) | UpkeepError::Store(_) => "",
-            // Nothing of another file can be taken.
+            // Skipping damage does not help with a file of another kind.
             UpkeepError::Objects(ObjectStoreError::NotAStore { .. }) => "",
             error if error.is_damage() && !leave_damaged => LEAVE_DAMAGED,
             _ => "",
@@ -83,12 +83,12 @@ pub fn import(arguments: &ImportWorldArguments, stop: &Stop) -> Result<Outcome> 
     Ok(outcome.with_notes(unfinished(report.finished).into_iter().chain(notes)))
 }
 
-/// What is to be said of a command that was stopped.
+/// The note for a command that was stopped.
 pub fn unfinished(is_finished: bool) -> Option<String> {
     (!is_finished).then(|| "the same command does the rest".to_owned())
 }
 
-/// The figures of a report, with what was left out.
+/// The figures of a report, including the data that was left out.
 fn with_lost(mut figures: Value, lost: &Listed<LostObject>) -> Value {
     let json =
         |lost: &LostObject| json!({ "column": lost.column.map(|column| [column.x, column.z]), "reason": lost.reason });

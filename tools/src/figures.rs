@@ -1,19 +1,19 @@
-//! Figures as people read them.
+//! Figures in readable form.
 
 use indicatif::{DecimalBytes, HumanDuration};
 use serde_json::Value;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Values in a row that are shown at most; JSON has all.
+/// The maximum number of consecutive values that are shown. JSON has all.
 const MAX_VALUES: usize = 24;
-/// Characters of a text that are shown at most: a file may hold megabytes.
+/// The maximum number of characters of a text that are shown, because a file may hold megabytes.
 const MAX_TEXT: usize = 1_024;
 
-/// A line for each figure, and below that a line for each item of a list.
+/// One line per figure, followed by one line per item of a list.
 pub fn lines(figures: &Value, indent: &str) -> String {
     let mut text = String::new();
     let Some(figures) = figures.as_object() else { return text };
-    // What is below another one may be as long as a file wants it to be.
+    // The size of nested values depends on the file, so it is limited.
     let most = if indent.is_empty() { usize::MAX } else { MAX_VALUES };
     for (name, value) in figures.iter().filter(|(name, _)| *name != "outcome").take(most) {
         let title = format!("{indent}{}", shown(name.trim_end_matches("_unix_seconds")));
@@ -46,7 +46,7 @@ fn row(name: &str, values: &[Value]) -> String {
     shown.join(", ")
 }
 
-/// A value on one line. What it is called says its unit.
+/// A value on one line. The name contains the unit.
 fn inline(name: &str, value: &Value) -> String {
     let seconds = || Duration::from_secs(value.as_u64().unwrap_or_default());
     match value {

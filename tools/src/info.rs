@@ -1,4 +1,4 @@
-//! What is in a world.
+//! Showing the contents of a world.
 
 use super::display::{folder_bytes, open};
 use super::outcome::{End, Outcome, Result};

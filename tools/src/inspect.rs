@@ -1,4 +1,4 @@
-//! One chunk or entity as text.
+//! Showing one chunk or entity as text.
 
 use super::arguments::Inspected;
 use super::display::{dimension, open};
@@ -43,7 +43,7 @@ fn chunk(store: &WorldStore, name: &str, pos: ChunkPos) -> Result<Outcome> {
     Ok(Outcome::new(End::Well, json))
 }
 
-/// How many blocks of each type there are in layer 0.
+/// The number of blocks of each type in layer 0.
 fn palette(registry: &BlockRegistry, chunk: &Chunk) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::<BlockId, usize>::new();
     chunk.blocks().for_each(|block| *counts.entry(block).or_default() += 1);
@@ -111,7 +111,7 @@ fn components_as_json(components: &[(String, Vec<u8>)]) -> Value {
     components.iter().map(component).collect()
 }
 
-/// What is printable of the bytes.
+/// The bytes as text, with dots for unprintable ones.
 fn text(value: &[u8]) -> String {
     value.iter().map(|byte| if byte.is_ascii_graphic() { char::from(*byte) } else { '.' }).collect()
 }

@@ -1,16 +1,16 @@
-//! Looks after stored worlds from the command line.
+//! Maintains stored worlds from the command line.
 //!
-//! `terrane --help` lists what it can do. What it does is done by `terrane_storage::upkeep`; here are arguments, progress
-//! and words.
+//! `terrane --help` lists the commands. `terrane_storage::upkeep` does the work; this program adds arguments, progress
+//! and messages.
 //!
-//! | file | what is in it |
+//! | file | content |
 //! |---|---|
 //! | `main.rs` | exit codes |
 //! | `arguments.rs` | the command line |
 //! | `display.rs` | progress as a bar, or as lines |
-//! | `outcome.rs`, `figures.rs` | what is printed at the end |
+//! | `outcome.rs`, `figures.rs` | the output at the end |
 //! | `info.rs`, `inspect.rs`, `verify.rs`, `copy.rs`, `backup.rs`, `prune.rs`, `export.rs` | the commands |
-//! | `schematic.rs`, `schematic_world.rs` | what is in a schematic; schematics in and out of a world |
+//! | `schematic.rs`, `schematic_world.rs` | showing schematics; importing and exporting them |
 
 mod arguments;
 mod backup;
@@ -49,8 +49,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// What Ctrl-C does. Not all commands can look at `stop` all the time: a database is backed up, restored and compacted in long
-/// steps.
+/// The handler of Ctrl-C. Some commands cannot check `stop` all the time: a database is backed up, restored and compacted in
+/// long steps.
 fn interruption(stop: Stop, at_once: bool) -> impl FnMut() {
     move || {
         if stop.is_stopped() {
@@ -66,7 +66,7 @@ fn interruption(stop: Stop, at_once: bool) -> impl FnMut() {
     }
 }
 
-/// Not by `std::process::exit`, which waits until the database's threads have ended.
+/// Exits without `std::process::exit`, which waits until the database's threads have ended.
 #[cfg(unix)]
 fn end_at_once(code: i32) -> ! {
     signal_hook::low_level::exit(code)
@@ -77,7 +77,7 @@ fn end_at_once(code: i32) -> ! {
     std::process::exit(code)
 }
 
-/// All that the program does but for the command line and the exit code. It ends at the next good moment once `stop` is set.
+/// Runs the program, without the command line and the exit code. It ends at the next safe moment once `stop` is set.
 pub fn run(arguments: &Arguments, stop: &Stop) -> Result<Outcome> {
     match &arguments.command {
         Command::Info { world } => info::run(world),

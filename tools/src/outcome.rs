@@ -1,4 +1,4 @@
-//! What is printed at the end.
+//! The output at the end.
 
 use super::figures;
 use serde_json::{Value, json};
@@ -9,10 +9,10 @@ use terrane_storage::upkeep::UpkeepError;
 use terrane_storage::upkeep::schematics::ClosedWorldError;
 use terrane_storage::{StoreError, WorldOpenError};
 
-/// A result, or why a command failed.
+/// A result, or the reason why a command failed.
 pub type Result<T> = std::result::Result<T, Failure>;
 
-/// Why a command failed.
+/// The reason why a command failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     message: String,
@@ -20,28 +20,27 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Arguments that do not go together.
+    /// Arguments that contradict each other.
     pub fn arguments(message: impl Into<String>) -> Self {
         Self { message: message.into(), code: 2 }
     }
 
-    /// An error of the library.
+    /// A failure from an error of the library.
     fn of(error: &dyn fmt::Display, is_damage: bool) -> Self {
         Self { message: error.to_string(), code: if is_damage { End::Damaged.code() } else { 1 } }
     }
 
-    /// The same, with a hint behind the message.
+    /// Appends a hint to the message.
     pub fn with_hint(mut self, hint: &str) -> Self {
         self.message += hint;
         self
     }
 
-    /// The same, with a hint behind the message if something that is stored is damaged.
+    /// Appends a hint to the message if stored data is damaged.
     pub fn with_hint_for_damage(self, hint: &str) -> Self {
         if self.code == End::Damaged.code() { self.with_hint(hint) } else { self }
     }
 
-    /// The exit code.
     pub fn code(&self) -> u8 {
         self.code
     }
@@ -89,27 +88,26 @@ macro_rules! from_errors_that_know_damage {
 
 from_errors_that_know_damage!(StoreError, WorldOpenError, UpkeepError);
 
-/// What a command did.
+/// The result of a command.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// How it ended.
     pub end: End,
     /// The figures.
     pub json: Value,
 }
 
-/// How a command ended.
+/// The way in which a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     Well,
-    /// Damage was found.
+    /// The command found damage.
     Damaged,
-    /// Ctrl-C ended it.
+    /// Ctrl-C stopped the command.
     Stopped,
 }
 
 impl End {
-    /// The end of what was stopped or not, and found damage or not.
+    /// The end of a command that did or did not finish, and did or did not find damage.
     pub fn of(is_finished: bool, is_whole: bool) -> Self {
         match (is_finished, is_whole) {
             (false, _) => Self::Stopped,
@@ -118,12 +116,12 @@ impl End {
         }
     }
 
-    /// For whoever started the program.
+    /// The exit code of the program.
     pub fn code(self) -> u8 {
         match self {
             Self::Well => 0,
             Self::Damaged => 3,
-            // As shells have it.
+            // As in shells.
             Self::Stopped => 130,
         }
     }
@@ -138,18 +136,18 @@ impl End {
 }
 
 impl Outcome {
-    /// The figures get a field that says how it ended.
+    /// Creates an outcome and adds a field with the end to the figures.
     pub fn new(end: End, mut json: Value) -> Self {
         json["outcome"] = end.name().into();
         Self { end, json }
     }
 
-    /// It was stopped, and nothing of it is left.
+    /// The outcome of a command that was stopped and leaves nothing behind.
     pub fn stopped(note: &str) -> Self {
         Self::new(End::Stopped, json!({})).with_notes([note.to_owned()])
     }
 
-    /// The same with sentences for people.
+    /// Adds sentences for people.
     pub fn with_notes(mut self, notes: impl IntoIterator<Item = String>) -> Self {
         let notes: Vec<Value> = notes.into_iter().map(Value::from).collect();
         if !notes.is_empty() {
@@ -158,7 +156,7 @@ impl Outcome {
         self
     }
 
-    /// For people: a line for each figure.
+    /// The outcome for people, with a line per figure.
     pub fn text(&self) -> String {
         let end = if self.end == End::Well { String::new() } else { format!("{}\n", self.end.name()) };
         end + &figures::lines(&self.json, "")
@@ -175,7 +173,7 @@ impl Outcome {
     }
 }
 
-/// A note for each count that is not 0.
+/// A note for each count other than 0.
 pub fn counted<'a>(counts: impl IntoIterator<Item = (u64, &'a str)>) -> impl Iterator<Item = String> {
     counts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"))
 }

@@ -1,4 +1,4 @@
-//! Deleting what lies outside a shape, and giving room back.
+//! Deleting everything outside a shape, and freeing space.
 
 use super::arguments::PruneArguments;
 use super::display::{SALVAGE, dimension, folder_bytes, open, with_progress};

@@ -1,4 +1,4 @@
-//! What is in a schematic.
+//! Showing the contents of a schematic.
 
 use super::outcome::{End, Outcome, Result};
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ pub fn info(file: &Path, stop: &Stop) -> Result<Outcome> {
     Ok(Outcome::new(end, as_json(&schematic, &report, on_disk)).with_notes(notes))
 }
 
-/// How a command ends that cannot read a file.
+/// The outcome of a command that cannot read a file.
 pub fn refused(file: &Path, error: &SchematicError, hint: Option<&str>) -> Result<Outcome> {
     if error.is_damage() {
         let json = json!({ "file": file.display().to_string(), "damage": error.to_string() });
@@ -41,7 +41,7 @@ pub fn refused(file: &Path, error: &SchematicError, hint: Option<&str>) -> Resul
     Err(format!("{}: {error}{hint}", file.display()).into())
 }
 
-/// How many blocks of each kind there are, the most first. Kinds that do not occur are left out.
+/// The number of blocks of each kind that occurs, in descending order.
 fn kinds(schematic: &Schematic) -> Vec<(&str, u64)> {
     let mut counts = vec![0; schematic.palette.len()];
     let mut others = 0;

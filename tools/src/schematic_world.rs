@@ -1,4 +1,4 @@
-//! Schematics in and out of a world.
+//! Importing and exporting schematics.
 
 use super::arguments::{ExportArguments, ImportArguments};
 use super::display::{open, with_progress};
@@ -49,7 +49,7 @@ pub fn export(arguments: &ExportArguments, stop: &Stop) -> Result<Outcome> {
     Ok(Outcome::new(End::Well, json).with_notes(notes))
 }
 
-/// Refuses a path that exists, even as a link that leads nowhere.
+/// Refuses a path that exists, even as a dangling link.
 fn expect_nothing(file: &Path) -> std::result::Result<(), String> {
     match fs::symlink_metadata(file) {
         Ok(_) => Err(format!("{} exists already", file.display())),
@@ -57,12 +57,12 @@ fn expect_nothing(file: &Path) -> std::result::Result<(), String> {
     }
 }
 
-/// Writes the file under another name until it is whole.
+/// Writes the file under a temporary name until it is complete.
 fn write(schematic: &Schematic, file: &Path, options: &WriteOptions, stop: &Stop) -> Result<ControlFlow<()>> {
     let name = file.file_name().ok_or_else(|| format!("{} names no file", file.display()))?;
     let unfinished: PathBuf = file.with_file_name(format!(".{}.unfinished", name.to_string_lossy()));
     let written = with_progress("writing", "blocks", stop, |tell| {
-        // A crash may have left one. If it is a link, its target is not touched.
+        // A crash may have left one. If it is a link, removing it does not touch the target.
         let _ = fs::remove_file(&unfinished);
         let mut sink = BufWriter::new(File::create_new(&unfinished)?);
         schematic.write_with(&mut sink, options, tell)?;
@@ -77,7 +77,7 @@ fn write(schematic: &Schematic, file: &Path, options: &WriteOptions, stop: &Stop
         Err(error) => Err(failed(file, &error)),
     };
     if !matches!(finished, Ok(ControlFlow::Continue(()))) {
-        // It may not even be there.
+        // The file may not even exist.
         let _ = fs::remove_file(&unfinished);
     }
     Ok(finished?)
@@ -111,7 +111,7 @@ pub fn import(arguments: &ImportArguments, stop: &Stop) -> Result<Outcome> {
         replaces_entities: arguments.replace_entities,
         layers,
     };
-    // The same file at the same place has the same entities, also when the command is given again.
+    // Importing the same file at the same place again creates the same entities, also when the command is repeated.
     let seed = seed(source.hash.finalize(), at, turn);
     let translation = TranslationOptions { seed, ..TranslationOptions::default() };
     let store = open(&arguments.world, Access::Write)?;
@@ -132,7 +132,7 @@ pub fn import(arguments: &ImportArguments, stop: &Stop) -> Result<Outcome> {
     Ok(outcome.with_notes(unfinished(report.finished).into_iter().chain(import_notes(&report, replaced))))
 }
 
-/// Layers of blocks of which all was read.
+/// The number of layers that were read completely.
 fn whole_layers(schematic: &Schematic, report: &ReadReport) -> u32 {
     let [width, height, length] = schematic.size();
     let layers = report.blocks / (u64::from(width) * u64::from(length)).max(1);
@@ -202,7 +202,7 @@ fn failed(file: &Path, error: &dyn std::fmt::Display) -> String {
     format!("{}: {error}", file.display())
 }
 
-/// A file, and the checksum of what was read of it.
+/// A file, and the checksum of the bytes read so far.
 struct Sum {
     file: File,
     hash: crc32fast::Hasher,

@@ -1,4 +1,4 @@
-//! Is a world what was written?
+//! Checking the integrity of a world.
 
 use super::display::{open, with_progress};
 use super::outcome::{End, Outcome, Result, counted};
@@ -26,7 +26,6 @@ pub fn run(world: &Path, stop: &Stop) -> Result<Outcome> {
     Ok(Outcome::new(End::of(report.finished, report.damage.is_empty()), json).with_notes(notes))
 }
 
-/// The damages that are listed.
 pub fn damages(list: &Listed<Damage>) -> Value {
     let kind = |damage: &Damage| match damage {
         Damage::Value { .. } => "value",

@@ -1,18 +1,18 @@
-//! Runs the cargo that runs us, with one place to build for everything.
+//! Runs the cargo that runs this program, with one build directory for everything.
 
 use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Cargo, and where it builds.
+/// Cargo and its build directory.
 pub struct Cargo {
     program: OsString,
     target: Option<PathBuf>,
 }
 
 impl Cargo {
-    /// Decides where to build, and says so.
+    /// Chooses the build directory and prints it.
     pub fn from_environment() -> Self {
         let target = target_directory(env::var_os("CARGO_TARGET_DIR"), env::var_os("HOME"));
         match &target {
@@ -28,14 +28,14 @@ impl Cargo {
         command.args(arguments);
         match &self.target {
             Some(directory) => command.env("CARGO_TARGET_DIR", directory),
-            // Set but empty is an error to cargo.
+            // Cargo rejects an empty value.
             None => command.env_remove("CARGO_TARGET_DIR"),
         };
         command
     }
 }
 
-/// Outside the repository by default, so that every checkout shares one build of Bevy and RocksDB.
+/// The build directory, by default outside the repository, so that all checkouts share one build of Bevy and RocksDB.
 fn target_directory(wish: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
     let set = |value: Option<OsString>| value.filter(|value| !value.is_empty());
     set(wish).map(PathBuf::from).or_else(|| Some(Path::new(&set(home)?).join(".cache/bevy_terrane/target")))

@@ -1,4 +1,4 @@
-//! What the user asks for.
+//! The command line.
 
 use std::ffi::OsString;
 
@@ -48,7 +48,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Task, Stri
     match task.to_str() {
         Some("help" | "--help" | "-h") => Ok(Task::Help),
         Some("demo") => {
-            // Only the first `--` separates; a later one may mean something to the demo.
+            // Only the first `--` is a separator. A later one is an argument for the demo.
             if rest.first().is_some_and(|first| first == "--") {
                 rest.remove(0);
             }

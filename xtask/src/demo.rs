@@ -13,8 +13,8 @@ pub fn run(arguments: Vec<OsString>) -> Result<ExitCode, String> {
     hand_over(cargo.command(&run).args(arguments))
 }
 
-/// Becomes cargo, which becomes the demo: so a Ctrl-C or a `kill` reaches the demo alone, and the terminal is not
-/// given back before the demo has saved its world.
+/// Replaces this process with cargo, which replaces itself with the demo. So Ctrl-C or `kill` reaches only the demo, and the
+/// shell waits until the demo has saved its world.
 #[cfg(unix)]
 fn hand_over(command: &mut Command) -> Result<ExitCode, String> {
     use std::os::unix::process::CommandExt;

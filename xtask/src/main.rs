@@ -1,6 +1,6 @@
-//! The project's tasks: `cargo xtask` prints what there is.
+//! The project's tasks. `cargo xtask` lists them.
 //!
-//! Standard library only, so that it builds in a second on a machine that has nothing but Rust.
+//! Uses only the standard library, so that it builds in a second on a machine with nothing but Rust.
 
 mod cargo;
 mod command_line;

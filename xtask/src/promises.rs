@@ -1,7 +1,7 @@
 //! `cargo xtask promises` writes `docs/promises.md` from the tests that keep the promises.
 //!
-//! A promise stands in the doc comment of its test, on a line of its own: `/// Promise, topic: A sentence.` Every test that keeps
-//! the same promise repeats the sentence.
+//! A promise is a line of its own in the doc comment of its test: `/// Promise, topic: A sentence.` All tests that keep the same
+//! promise repeat the sentence.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 const PAGE: &str = "docs/promises.md";
 
-/// Folders with tests, each with what the paths of its tests begin with.
+/// Folders with tests, each with the path prefix of its tests.
 const SOURCES: [(&str, &str); 7] = [
     ("crates/terrane_objects/src", "terrane_objects::"),
     ("crates/terrane_storage/src", "terrane_storage::"),
@@ -74,7 +74,7 @@ fn page(root: &Path) -> Result<String, String> {
     Ok(page + NO_TEST)
 }
 
-/// Adds the promises of a folder and of those in it, in the order of their names.
+/// Adds the promises of a folder and its subfolders, sorted by name.
 fn collect(folder: &Path, module: &str, promises: &mut Promises) -> Result<(), String> {
     let fail = |error| format!("cannot read {}: {error}", folder.display());
     let entries = fs::read_dir(folder).map_err(fail)?.map(|entry| entry.map(|entry| entry.path()));
@@ -95,7 +95,7 @@ fn collect(folder: &Path, module: &str, promises: &mut Promises) -> Result<(), S
 
 /// Adds the promises of a file.
 fn read(text: &str, module: &str, promises: &mut Promises) -> Result<(), String> {
-    // Modules within the file that are open, each with its indentation.
+    // The open modules within the file, each with its indentation.
     let mut modules: Vec<(usize, &str)> = Vec::new();
     let mut found: Vec<(String, String)> = Vec::new();
     let mut is_open = false;

@@ -1,4 +1,4 @@
-//! Finds what the build and the demo need, and installs what is missing.
+//! Finds the requirements of the build and the demo, and installs missing ones.
 
 mod apt;
 mod machine;
@@ -9,7 +9,7 @@ use needs::Need;
 use std::env;
 use std::process::Command;
 
-/// Makes sure of everything that does not come with Rust: libclang, a C++ compiler, Vulkan, and for a window X11.
+/// Ensures that all requirements other than Rust are installed: libclang, a C++ compiler, Vulkan, and for a window X11.
 pub fn machine() -> Result<(), String> {
     if env::var_os("XTASK_SKIP_SETUP").is_some_and(|value| value == "1") {
         return Ok(());
@@ -32,7 +32,7 @@ pub fn machine() -> Result<(), String> {
     Err(format!("installed, but still not found (XTASK_SKIP_SETUP=1 goes on without):\n{}", list(&still_missing)))
 }
 
-/// Makes sure of rustfmt and clippy, which a minimal Rust lacks.
+/// Ensures that rustfmt and clippy are installed, which a minimal Rust lacks.
 pub fn rust_components() -> Result<(), String> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     for (tool, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
@@ -53,7 +53,7 @@ fn list(needs: &[&Need]) -> String {
     needs.iter().map(|need| format!("  {:<20} {}\n", need.package, need.purpose)).collect()
 }
 
-/// The packages in the order of the needs, each once.
+/// The packages in the order of the needs, without duplicates.
 fn packages(needs: &[&Need]) -> Vec<&'static str> {
     let mut packages = Vec::new();
     for need in needs {

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: every check, cheapest first, up to the first failure.
+//! `cargo xtask test`: runs every check, cheapest first, until the first failure.
 
 use crate::cargo::Cargo;
 use crate::setup;
@@ -18,7 +18,7 @@ pub fn run() -> Result<ExitCode, String> {
     let lints = ["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
     step("Lints, all features", &mut cargo.command(&lints))?;
     for features in ["", "rocksdb", "render", "overlay", "testing"] {
-        // Clippy is `cargo check` and more, and denies warnings in our crates alone: RUSTFLAGS would rebuild Bevy.
+        // Clippy includes `cargo check`, and denies warnings only in this project's crates, while RUSTFLAGS would rebuild Bevy.
         let check = ["clippy", "--package", "bevy_terrane", "--lib", "--no-default-features", "--features", features];
         let name = if features.is_empty() { "no features" } else { features };
         step(&format!("Lints, {name}"), cargo.command(&check).args(["--", "-D", "warnings"]))?;
@@ -30,7 +30,7 @@ pub fn run() -> Result<ExitCode, String> {
     let mut documentation = cargo.command(&["doc", "--no-deps", "--all-features"]);
     documentation.args(ours.map(|name| format!("--package={name}")));
     step("Documentation", documentation.env("RUSTDOCFLAGS", "-D warnings"))?;
-    // Not `--all-targets`, which leaves out the doc tests.
+    // `--all-targets` would leave out the doc tests.
     step("Tests", &mut cargo.command(&["test", "--workspace", "--all-features"]))?;
     let schematics = schematics();
     if schematics.exists() {

@@ -1,8 +1,8 @@
-//! Workload V1, beside bevy_voxel_world: from nothing to 512 x 512 blocks around the viewer, generated, published and meshed.
-//! `cargo bench --manifest-path benches/peers/Cargo.toml --bench ground`.
+//! Workload V1, compared with bevy_voxel_world: from nothing to 512 x 512 blocks around the viewer, generated, published
+//! and meshed. `cargo bench --manifest-path benches/peers/Cargo.toml --bench ground`.
 //!
-//! Both are given the same ground and the same frames, and make what is near first, in rounds by turns. Ours writes it to
-//! disk as well, as it always does.
+//! Both get the same ground and the same frames, and start near the viewer. They run in alternating rounds. bevy_terrane also
+//! writes the ground to disk, as always.
 
 #[path = "../../worlds/square.rs"]
 #[allow(missing_docs)]
@@ -16,9 +16,9 @@ use bevy_voxel_world::prelude::*;
 use square::{HALF, HEIGHT, Seen, app, terrane, watch};
 
 const ROUNDS: usize = 3;
-/// Blocks along an edge of a chunk there.
+/// The edge length of a chunk in bevy_voxel_world, in blocks.
 const CHUNK: f32 = 32.0;
-/// The same with the blocks around it, which its meshes look at.
+/// The same including the neighbouring blocks, which its mesher reads.
 const PADDED: usize = 34;
 
 #[derive(Resource, Clone, Default)]
@@ -28,7 +28,7 @@ impl VoxelWorldConfig for Ground {
     type MaterialIndex = u8;
     type ChunkUserBundle = ();
 
-    /// As far as the corners of the square, in chunks.
+    /// The distance to the corners of the square, in chunks.
     fn spawning_distance(&self) -> u32 {
         (HALF.hypot(HALF) / CHUNK).ceil() as u32
     }
@@ -45,7 +45,7 @@ impl VoxelWorldConfig for Ground {
         Box::new(|chunk, _, _| {
             let hills = Hills::seeded(42);
             let corner = chunk * CHUNK as i32 - 1;
-            // Each height once for a chunk, and none where there is only air or only stone.
+            // Each height is computed once per chunk, and never for chunks of only air or only stone.
             let mut heights = vec![None; PADDED * PADDED];
             Box::new(move |block, _| {
                 if i64::from(block.y) >= HEIGHT {

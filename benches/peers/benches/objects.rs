@@ -1,11 +1,11 @@
 //! Group O, files of objects: `cargo bench --manifest-path benches/peers/Cargo.toml`.
 //!
-//! 10,000 objects of 4 to 32 KiB of chunk data, in an object store and in what one could use instead. Once they are encoded
-//! chunks, which every store compresses at the same level; once they are chunks that are compressed already, which every
-//! store keeps as they are. All stores run in turns, and the table has the medians. `open and read one` opens the file anew
-//! each time; `read one` reads each object once in an order of its own, `read one again` a second time, when redb has it in
-//! its own cache. A rewrite of a ZIP archive copies it. Writes that are synced one by one go to all stores in turns. Then: how
-//! quickly an object store with 100,000 objects opens.
+//! 10,000 objects of 4 to 32 KiB of chunk data, in an object store and in its alternatives. One data set has encoded chunks,
+//! which every store compresses at the same level. The other has chunks that are already compressed, which every store keeps as
+//! they are. All stores run in turns, and the table shows the medians. `open and read one` opens the file anew each time; `read
+//! one` reads each object once in a separate order, `read one again` a second time, when redb has it in its own cache. A rewrite
+//! of a ZIP archive copies it. Writes that are synced one by one go to all stores in turns. Finally, the time for opening an
+//! object store with 100,000 objects.
 
 #[path = "../../worlds/terrain.rs"]
 mod terrain;
@@ -31,16 +31,16 @@ use terrane_peers::tables::Tables;
 
 const OBJECTS: usize = 10_000;
 const MANY: usize = 100_000;
-/// Writes that are synced one by one.
+/// The number of writes that are synced one by one.
 const SYNCED: usize = 300;
 const ROUNDS: usize = 5;
 const OPENS: usize = 15;
 
 /// Keys with their bytes.
 type Data = Vec<(String, Vec<u8>)>;
-/// What was measured, by workload and then by store.
+/// The measured times, by workload and then by store.
 type Times = BTreeMap<(&'static str, &'static str), Vec<f64>>;
-/// [`run`] with one store.
+/// [`run`] for one store.
 type Run = fn(&Path, &Data, bool, &mut Times) -> u64;
 
 /// The encoded chunks of terrain42, column by column.
@@ -56,7 +56,7 @@ fn chunks() -> Vec<Vec<u8>> {
     (0..EDGE.pow(3)).map(encode).collect()
 }
 
-/// Objects of so many bytes or some more, each of chunks that lie beside each other.
+/// Objects of random size, at least 4 KiB, each made of neighbouring chunks.
 fn objects(chunks: &[Vec<u8>], random: &mut SplitMix64) -> Data {
     let object = |number: usize| {
         let bytes = 4_096 + random.below(25 << 10) as usize;
@@ -81,20 +81,20 @@ fn borrowed(data: &[(String, Vec<u8>)]) -> Vec<(&str, &[u8])> {
     data.iter().map(|(key, data)| (key.as_str(), &data[..])).collect()
 }
 
-/// Microseconds that it takes.
+/// Measures the time of `work` in microseconds.
 fn time<T>(work: impl FnOnce() -> T) -> (f64, T) {
     let began = Instant::now();
     let made = black_box(work());
     (began.elapsed().as_secs_f64() * 1e6, made)
 }
 
-/// Seconds that this thread has had a processor: unlike the time that passes it does not depend on what else the machine does.
+/// The processor time of this thread in seconds. Unlike elapsed time, it does not depend on other load on the machine.
 fn processor_time() -> f64 {
     let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     text.split(' ').next().and_then(|nanoseconds| nanoseconds.parse::<f64>().ok()).unwrap_or_default() / 1e9
 }
 
-/// Does all workloads but the synced writes with one store. Gives the size of its file.
+/// Runs all workloads other than the synced writes with one store. Returns the size of its file.
 fn run<S: Store>(folder: &Path, data: &Data, packs: bool, times: &mut Times) -> u64 {
     let path = folder.join("file");
     let mut took = |workload, time: f64| times.entry((workload, S::NAME)).or_default().push(time);
@@ -152,7 +152,7 @@ fn run<S: Store>(folder: &Path, data: &Data, packs: bool, times: &mut Times) -> 
     size
 }
 
-/// Writes objects, each synced, to all stores that can do that, in turns: a sync takes as long as whatever else goes on.
+/// Writes objects, each synced, to all stores that support it, in turns, because the time of a sync depends on other load.
 fn write_synced(folder: &Path, data: &Data, packs: bool, times: &mut Times) {
     let all = borrowed(data);
     let mut objects = Objects::create(&folder.join("objects"), packs);
@@ -188,7 +188,7 @@ fn median(values: &mut [f64]) -> f64 {
     values[values.len() / 2]
 }
 
-/// All stores in turns, and a table of the medians.
+/// Runs all stores in turns, and prints a table of the medians.
 fn compare(name: &str, data: &Data, packs: bool, folder: &Path) {
     let bytes: usize = data.iter().map(|(_, data)| data.len()).sum();
     println!(
@@ -238,7 +238,7 @@ fn compare(name: &str, data: &Data, packs: bool, folder: &Path) {
     row("file, MB", names.map(|store| sizes.get(store).map(|size| *size as f64 / 1e6)), "1.7 of ZIP");
 }
 
-/// How an object store opens that has many objects.
+/// Measures opening an object store with many objects.
 fn many(chunks: &[Vec<u8>], folder: &Path) {
     let path = folder.join("many");
     let options = ObjectStoreOptions { sync: false, ..ObjectStoreOptions::default() };
@@ -250,11 +250,11 @@ fn many(chunks: &[Vec<u8>], folder: &Path) {
     let (written, ()) = time(|| store.write_index().expect("the disk works"));
     store.close().expect("the disk works");
     let bytes = fs::read(&path).expect("a file");
-    // The kind of a block is in its trailer.
+    // A block's trailer contains its kind.
     let blocks = bytes.chunks(FILE_BLOCK_BYTES).filter(|block| block[4_059] == 1).count();
     let mut opened: Vec<f64> =
         (0..OPENS).map(|_| time(|| ObjectStore::open(&path, "many 1", options).expect("a store").len()).0).collect();
-    // Without its index.
+    // Without the index.
     let mut lost = bytes;
     lost[4_059] = 0;
     fs::write(&path, &lost).expect("the disk has room");

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
-/// One entry an object. What is rewritten makes a new archive, into which all others are copied as they are.
+/// One entry per object. A rewrite creates a new archive and copies all other entries unchanged.
 pub struct Archive {
     path: PathBuf,
     reader: Option<ZipArchive<BufReader<File>>>,

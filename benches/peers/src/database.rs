@@ -4,7 +4,7 @@ use crate::{Packer, Store};
 use rusqlite::Connection;
 use std::path::Path;
 
-/// One table, with a log that is synced with each transaction.
+/// One table, with a log that is synced in each transaction.
 pub struct Rows {
     connection: Connection,
     packer: Packer,

@@ -1,4 +1,4 @@
-//! One interface to an object store and to what somebody could use instead of it, so that all do the same work.
+//! One interface to an object store and its alternatives, so that all do the same work.
 
 pub mod archive;
 pub mod database;
@@ -8,33 +8,33 @@ pub mod tables;
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use std::path::Path;
 
-/// The level of compression of all stores.
+/// The compression level of all stores.
 pub const LEVEL: u32 = 3;
 
 /// A file of keys, each with bytes.
 pub trait Store: Sized {
-    /// What it is called in tables.
+    /// The store's name in tables.
     const NAME: &'static str;
 
-    /// Makes the file. If it `packs`, all objects are compressed, else they are kept as they are.
+    /// Creates the file. If `packs` is `true`, all objects are compressed, otherwise they are stored as they are.
     fn create(path: &Path, packs: bool) -> Self;
 
     /// Opens the file.
     fn open(path: &Path, packs: bool) -> Self;
 
-    /// Writes or rewrites objects; when it returns they outlive a loss of power.
+    /// Writes or rewrites objects. They are synced when this returns.
     fn write(&mut self, objects: &[(&str, &[u8])]);
 
-    /// Reads an object that is there.
+    /// Reads an existing object.
     fn read(&mut self, key: &str) -> Vec<u8>;
 
-    /// Gives the file back, as somebody would send it elsewhere.
+    /// Closes the file, so that it can be copied elsewhere.
     fn close(self);
 }
 
-/// What compresses for a store that does not do it by itself: how many bytes they are, and they.
+/// Compresses for stores that cannot compress: the length, followed by the compressed bytes.
 struct Packer {
-    /// `None` if they are kept as they are.
+    /// `None` if the bytes are stored as they are.
     stream: Option<Compress>,
 }
 
@@ -58,7 +58,7 @@ impl Packer {
             return packed.to_vec();
         }
         let (length, packed) = packed.split_first_chunk().expect("it was packed so");
-        // With room to spare it is quicker.
+        // Spare room makes it faster.
         let mut data = Vec::with_capacity(u32::from_le_bytes(*length) as usize + 512);
         Decompress::new(true).decompress_vec(packed, &mut data, FlushDecompress::Finish).expect("it was packed so");
         data

@@ -6,7 +6,7 @@ use std::path::Path;
 
 const SIGNATURE: &str = "benchmark 1";
 
-/// An object store, as it is unless told otherwise but for its syncs.
+/// An object store with default settings except for its syncs.
 pub struct Objects(ObjectStore);
 
 fn options(packs: bool) -> ObjectStoreOptions {

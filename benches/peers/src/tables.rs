@@ -6,7 +6,7 @@ use std::path::Path;
 
 const TABLE: TableDefinition<&str, &[u8]> = TableDefinition::new("objects");
 
-/// One table; it is synced with each transaction, as redb does by itself.
+/// One table, synced in each transaction, which is redb's default.
 pub struct Tables {
     database: Database,
     /// Kept open between reads.

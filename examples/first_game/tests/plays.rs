@@ -1,4 +1,4 @@
-//! This package is the first game of the README. It runs, and keeps its sheep.
+//! The first game of the README runs and keeps its sheep.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -7,10 +7,10 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// For each wait; long enough for a debug build on a busy machine.
+/// The time limit of each wait, long enough for a debug build on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// Kills the game if the test ends before it.
+/// Kills the game if the test ends first.
 struct Game(Child);
 
 impl Drop for Game {
@@ -20,7 +20,7 @@ impl Drop for Game {
     }
 }
 
-/// Plays until a line has the text, ends the game in order, and returns its output.
+/// Runs the game until it prints a line with the text, shuts it down cleanly, and returns its output.
 fn play_until(folder: &Path, text: &str) -> Vec<String> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_first_game"));
     command.current_dir(folder).env_remove("RUST_LOG").env("NO_COLOR", "1");
@@ -50,7 +50,7 @@ fn play_until(folder: &Path, text: &str) -> Vec<String> {
         thread::sleep(Duration::from_millis(20));
     };
     printed.extend(lines.iter());
-    // Bevy's exit code for an orderly end after a signal.
+    // Bevy's exit code for a clean shutdown after a signal.
     assert_eq!(status.code(), Some(130), "{status}: {printed:#?}");
     printed
 }

@@ -1,4 +1,4 @@
-//! What a block is besides its type: its layers, its components, and whether the sky is above it.
+//! A block's layers and components, and its view of the sky.
 
 use crate::block::{BlockComponentId, BlockId};
 use crate::chunk::BlockValueError;
@@ -7,21 +7,21 @@ use crate::space::BlockPos;
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::ops::Range;
 
-/// Layers: what else is in a cell, such as the water in a fence. Layer 0 is what [`block`](RegionColumns::block) means.
+/// Layers: further blocks in the same cell, such as the water in a fence. [`block`](RegionColumns::block) is layer 0.
 impl RegionColumns {
-    /// How many blocks are in a cell: 1, or more with layers above layer 0.
+    /// The number of blocks in a cell: 1, or more if there are layers above layer 0.
     pub fn layer_count(&self, position: BlockPos) -> Result<usize, BlockAccessError> {
         self.read(position, |chunk, at| chunk.map_or(1, |chunk| chunk.layer_count(at)))
     }
 
-    /// The block in a layer, if the cell has that many.
+    /// The block in a layer; `None` if the cell has fewer layers.
     pub fn block_at(&self, position: BlockPos, layer: u8) -> Result<Option<BlockId>, BlockAccessError> {
         let air = (layer == 0).then_some(BlockId::AIR);
         self.read(position, |chunk, at| chunk.map_or(air, |chunk| chunk.block_at(at, layer)))
     }
 
-    /// Replaces the block in a layer, or adds the layer next to the last, and gives the block that was there. It has the
-    /// components of its type, zeroes or of no bytes.
+    /// Replaces the block in a layer, or adds the next layer above, and returns the block that was there. The components of the
+    /// new block, if its type has any, are all zero or, if of variable size, empty.
     pub fn set_block_at(
         &mut self,
         position: BlockPos,
@@ -36,8 +36,8 @@ impl RegionColumns {
         self.edit(position, |chunk, blocks, at| chunk.place_block(blocks, at, layer, block).map_err(gap))
     }
 
-    /// Takes a block out of its layer with its components, and gives it. The layers above it move down by one; where there
-    /// are none, air is left of layer 0. `None` if the cell does not have the layer.
+    /// Removes a block and its components from a layer and returns it. The layers above it move down by one. If there are none,
+    /// layer 0 becomes air. `None` if the cell does not have the layer.
     pub fn remove_block(&mut self, position: BlockPos, layer: u8) -> Result<Option<BlockId>, BlockAccessError> {
         if self.block_at(position, layer)?.is_none() {
             return Ok(None);
@@ -46,10 +46,10 @@ impl RegionColumns {
     }
 }
 
-/// Block components: what single blocks hold, as their [types](crate::block::BlockType::with_component) say. They are saved
-/// with their chunk.
+/// Block components: data of single blocks, as declared by their [types](crate::block::BlockType::with_component). They are
+/// saved with their chunk.
 impl RegionColumns {
-    /// A component of the block in a layer; `None` if its type does not have it.
+    /// The bytes of a component of the block in a layer; `None` if the block's type does not have the component.
     pub fn component(
         &self,
         position: BlockPos,
@@ -59,7 +59,7 @@ impl RegionColumns {
         self.read(position, |chunk, at| chunk?.component(at, layer, component))
     }
 
-    /// Like [`component`](Self::component), as a value of a type that has just its size.
+    /// Like [`component`](Self::component), as a value of a type of exactly the component's size.
     ///
     /// ```
     /// use bevy_terrane::prelude::*;
@@ -91,7 +91,7 @@ impl RegionColumns {
         read?.map_err(unfit)
     }
 
-    /// Sets a component of the block in a layer, which must be of a type that has it.
+    /// Sets a component of the block in a layer. The block's type must have the component.
     pub fn set_component(
         &mut self,
         position: BlockPos,
@@ -118,10 +118,10 @@ impl RegionColumns {
     }
 }
 
-/// Opacity: what hides what is behind it. Of a sparse dimension only the heights that are loaded are known;
-/// [`AskOpacity`](crate::view::AskOpacity) answers for what is not.
+/// Opacity: blocks that hide the blocks behind them. In a sparse dimension only the loaded heights are known;
+/// [`AskOpacity`](crate::view::AskOpacity) answers for the others.
 impl RegionColumns {
-    /// The highest opaque block at `x`, `z`; `None` if there is none, or the column is not here.
+    /// The highest opaque block at `x`, `z`; `None` if there is none or the column is not in this region.
     pub fn highest_opaque(&self, x: i64, z: i64) -> Option<BlockPos> {
         let place = BlockPos::new(x, 0, z);
         let [in_x, _, in_z] = place.in_chunk();
@@ -129,13 +129,13 @@ impl RegionColumns {
         Some(BlockPos::new(x, y, z))
     }
 
-    /// Whether the sky can be seen from a block: nothing above it is opaque.
+    /// Returns `true` if the sky is visible from the block, so that nothing above it is opaque.
     pub fn sees_sky(&self, position: BlockPos) -> Result<bool, BlockAccessError> {
         self.check(position)?;
         Ok(self.highest_opaque(position.x, position.z).is_none_or(|highest| highest.y <= position.y))
     }
 
-    /// Whether all blocks of this range of heights are opaque.
+    /// Returns `true` if all blocks of this range of heights are opaque.
     pub fn is_opaque(&self, x: i64, z: i64, mut heights: Range<i64>) -> Result<bool, BlockAccessError> {
         heights.try_fold(true, |is_opaque, y| Ok(is_opaque && self.is_opaque_type(self.block(BlockPos::new(x, y, z))?)))
     }

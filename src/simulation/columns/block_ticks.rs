@@ -1,4 +1,4 @@
-//! Ticks of blocks that are scheduled for later, and stored with their chunks.
+//! Block ticks: scheduled for later, and stored with their chunks.
 
 use crate::space::{BlockPos, ChunkPos, ColumnPos};
 use crate::storage::StoredBlockTick;
@@ -8,17 +8,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The time that a block was scheduled for has come. Read it with `MessageReader<BlockTick>` in a region.
+/// A scheduled tick of a block is due. Read it with `MessageReader<BlockTick>` in a region.
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct BlockTick {
     /// The block.
     pub block: BlockPos,
-    /// What it was scheduled for, in the game's words.
+    /// The kind of tick, named by the game.
     pub kind: Arc<str>,
 }
 
-/// The scheduled ticks of a region's blocks. They travel and are stored with their chunks; in a column that is not
-/// loaded their time stands still.
+/// The scheduled ticks of a region's blocks. They travel and are stored with their chunks. While a column is not loaded, time
+/// stops for its ticks.
 ///
 /// A system reads them with [`RegionColumns::ticks`](crate::simulation::RegionColumns::ticks).
 #[derive(Debug, Default)]
@@ -26,16 +26,16 @@ pub struct BlockTicks {
     due: BTreeSet<(Duration, BlockPos, Arc<str>)>,
     chunks: FxHashMap<ChunkPos, BTreeMap<(BlockPos, Arc<str>), Duration>>,
     unsaved: FxHashSet<ChunkPos>,
-    /// The dimension's clock at this tick, and the time between two.
+    /// The dimension's clock at this tick, and the time between two ticks.
     clock: Duration,
     period: Duration,
 }
 
 impl BlockTicks {
-    /// Schedules a tick of `kind` for `block`, so many ticks after this one. If one of that kind waits there already, it
-    /// stays as it is. Says whether it was scheduled.
+    /// Schedules a tick of `kind` for `block`, `delay` ticks from now. A waiting tick of the same kind is left unchanged. Returns
+    /// `true` if the tick was scheduled.
     ///
-    /// What is scheduled for a column that is not loaded in this region is forgotten with it.
+    /// A tick for a column that is not loaded in this region is lost.
     pub(crate) fn schedule(&mut self, block: BlockPos, kind: Arc<str>, delay: u64) -> bool {
         let due = due_after(delay, self.clock, self.period);
         let chunk = self.chunks.entry(block.chunk()).or_default();
@@ -48,13 +48,13 @@ impl BlockTicks {
         true
     }
 
-    /// In how many ticks a tick of `kind` comes to `block`, if one is scheduled.
+    /// The number of ticks until the block tick of `kind` at `block`, if one is scheduled.
     pub fn scheduled(&self, block: BlockPos, kind: &str) -> Option<u64> {
         let due = self.chunks.get(&block.chunk())?.get(&(block, kind.into()))?;
         Some(ticks_until(*due, self.clock, self.period))
     }
 
-    /// Takes back a scheduled tick. Says whether there was one.
+    /// Cancels a scheduled tick. Returns `true` if there was one.
     pub(crate) fn cancel(&mut self, block: BlockPos, kind: &str) -> bool {
         let key = (block, Arc::<str>::from(kind));
         let Some(due) = self.chunks.get_mut(&block.chunk()).and_then(|chunk| chunk.remove(&key)) else { return false };
@@ -63,22 +63,22 @@ impl BlockTicks {
         true
     }
 
-    /// How many ticks wait.
+    /// The number of scheduled ticks.
     pub fn len(&self) -> usize {
         self.due.len()
     }
 
-    /// Whether no tick waits.
+    /// Returns `true` if no tick is scheduled.
     pub fn is_empty(&self) -> bool {
         self.due.is_empty()
     }
 
-    /// New ticks count from here, and so does what those that wait still have to wait.
+    /// Sets the clock from which new ticks and the remaining delays are counted.
     pub(crate) fn set_clock(&mut self, clock: Duration, period: Duration) {
         (self.clock, self.period) = (clock, period);
     }
 
-    /// Forgets what is scheduled for some blocks of a chunk.
+    /// Cancels the ticks of some blocks of a chunk.
     pub(crate) fn cancel_in(&mut self, chunk: ChunkPos, is_gone: impl Fn(BlockPos) -> bool) {
         let scheduled = self.chunks.get(&chunk).into_iter().flat_map(BTreeMap::keys);
         let gone: Vec<_> = scheduled.filter(|(block, _)| is_gone(*block)).cloned().collect();
@@ -87,7 +87,7 @@ impl BlockTicks {
         }
     }
 
-    /// Takes out what is due at this clock, by time and place.
+    /// Removes and returns the ticks that are due, by time and place.
     pub(crate) fn take_due(&mut self) -> Vec<BlockTick> {
         let clock = self.clock;
         let mut ticks = Vec::new();
@@ -104,7 +104,7 @@ impl BlockTicks {
         ticks
     }
 
-    /// Takes in what came with a column.
+    /// Inserts the ticks that were stored with a column.
     pub(crate) fn take_in(&mut self, ticks: Vec<StoredBlockTick>) {
         for StoredBlockTick { block, kind, remaining } in ticks {
             let was_unsaved = self.unsaved.contains(&block.chunk());
@@ -115,7 +115,7 @@ impl BlockTicks {
         }
     }
 
-    /// What waits in a chunk, as it is stored.
+    /// The ticks of a chunk in their stored form.
     pub(crate) fn stored(&self, chunk: ChunkPos) -> Vec<StoredBlockTick> {
         let stored = |((block, kind), due): (&(BlockPos, Arc<str>), &Duration)| StoredBlockTick {
             block: *block,
@@ -125,7 +125,7 @@ impl BlockTicks {
         self.chunks.get(&chunk).into_iter().flatten().map(stored).collect()
     }
 
-    /// The chunks whose ticks are not stored as they are, but for columns whose stored ticks have not come yet.
+    /// Takes the chunks whose stored ticks are out of date, except in columns whose stored ticks have not arrived yet.
     pub(crate) fn take_unsaved(&mut self, is_whole: impl Fn(ColumnPos) -> bool) -> Vec<ChunkPos> {
         self.chunks.retain(|_, ticks| !ticks.is_empty());
         let mut unsaved: Vec<_> = self.unsaved.extract_if(|chunk| is_whole(chunk.column())).collect();
@@ -133,13 +133,13 @@ impl BlockTicks {
         unsaved
     }
 
-    /// How long ticks still have to wait changes all the time: it is stored when their column is given up.
+    /// Marks chunks for saving as their column is evicted: the remaining delays change all the time.
     pub(crate) fn save_chunks(&mut self, leaving: impl Fn(ChunkPos) -> bool) {
         let chunks = self.chunks.keys().filter(|chunk| leaving(**chunk));
         self.unsaved.extend(chunks);
     }
 
-    /// Takes out what waits in some chunks.
+    /// Removes and returns the ticks of some chunks.
     pub(crate) fn take_chunks(&mut self, wanted: impl Fn(ChunkPos) -> bool) -> Vec<StoredBlockTick> {
         if self.due.is_empty() {
             return Vec::new();
@@ -157,7 +157,7 @@ impl BlockTicks {
         taken
     }
 
-    /// Takes over the ticks of a region that is absorbed: the dimension's clock is the same for both.
+    /// Takes over the ticks of an absorbed region, which has the same dimension clock.
     pub(crate) fn append(&mut self, other: Self) {
         self.due.extend(other.due);
         self.chunks.extend(other.chunks);
@@ -165,12 +165,12 @@ impl BlockTicks {
     }
 }
 
-/// When so many ticks of `period` have passed.
+/// The time after `ticks` more ticks of `period`.
 pub fn due_after(ticks: u64, clock: Duration, period: Duration) -> Duration {
     clock.saturating_add(period.saturating_mul(u32::try_from(ticks).unwrap_or(u32::MAX)))
 }
 
-/// How many ticks of `period` there are until `due`, rounded up.
+/// The number of ticks of `period` until `due`, rounded up.
 pub fn ticks_until(due: Duration, clock: Duration, period: Duration) -> u64 {
     let ticks = due.saturating_sub(clock).as_nanos().div_ceil(period.as_nanos().max(1));
     u64::try_from(ticks).unwrap_or(u64::MAX)

@@ -1,4 +1,4 @@
-//! What a game system sees of a region's ground: [`RegionBlocks`], and the columns below it.
+//! The ground of a region as a game system sees it: [`RegionBlocks`], and the columns below it.
 
 use crate::block::{BlockId, BlockLayout, BlockRegistry};
 use crate::chunk::{BlockValueError, Chunk, Column};
@@ -13,28 +13,28 @@ use std::mem;
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Why a region could not read or change a block.
+/// The reason why a region could not read or change a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BlockAccessError {
-    /// The column is not in this region: it belongs to another one, or is not loaded.
+    /// The column is not in this region: another region owns it, or it is not loaded.
     #[error("block {0} lies in column {column}, which this region does not own or has not loaded", column = .0.column())]
     OutsideRegion(BlockPos),
-    /// In strict mode: the column is another region's.
+    /// In strict mode: another region owns the column.
     #[error("block {block} lies in column {column}, which {owner} owns", column = .block.column())]
     OwnedByOther {
-        /// The block asked for.
+        /// The requested block.
         block: BlockPos,
         /// The region that owns its column.
         owner: RegionId,
     },
-    /// The dimension is sparse, and the column is here, but not at this height.
+    /// The dimension is sparse, and the column is loaded, but not at this height.
     #[error("block {0} lies at a height of its column that is not loaded")]
     UnloadedHeight(BlockPos),
-    /// Too many edits wait already for the region that owns the block, since it does not tick: it is paused or hung, or the
-    /// store is so far behind that the world waits for it.
+    /// Too many edits are waiting for the region that owns the block, because it does not tick: it is paused, it hangs, or the
+    /// world waits for a store that is far behind.
     #[error("block {0} is not changed: too many edits wait for its region, which does not tick")]
     TooManyEdits(BlockPos),
-    /// No type is registered under the id that was to be set. It would become what the game registers next.
+    /// The id to be set has no registered type. It could later be assigned to another type that the game registers.
     #[error("block {block} is not set to {id}: no type is registered under that id, take ids from `BlockTypes`")]
     Unregistered {
         /// The block that was to be set.
@@ -42,10 +42,10 @@ pub enum BlockAccessError {
         /// The id.
         id: BlockId,
     },
-    /// The dimension ends below or above.
+    /// The position lies below or above the dimension.
     #[error("block {block} lies outside the dimension's height range {low}..{high}")]
     OutsideHeights {
-        /// The block asked for.
+        /// The requested block.
         block: BlockPos,
         /// The lowest y of the dimension.
         low: i64,
@@ -55,9 +55,9 @@ pub enum BlockAccessError {
     /// The cell does not have that many layers, or the component does not fit.
     #[error("block {block}: {source}")]
     Value {
-        /// The block asked for.
+        /// The requested block.
         block: BlockPos,
-        /// What is wrong with the layer or the component.
+        /// The problem with the layer or the component.
         source: BlockValueError,
     },
 }
@@ -66,28 +66,29 @@ pub enum BlockAccessError {
 #[derive(Resource, Default)]
 pub struct RegionColumns {
     columns: FxHashMap<ColumnPos, Column>,
-    /// Sorted, so that whoever walks over the columns does so in the same order on every machine.
+    /// Sorted, so that iteration visits the columns in the same order on every machine.
     positions: Vec<ColumnPos>,
     heights: Range<i64>,
-    /// The sections that are the region's own, with columns or without.
+    /// The sections that the region owns, with or without columns.
     pub(crate) sections: FxHashSet<SectionPos>,
-    /// Where a column comes from that a system asks for within the tick.
+    /// The source of columns that a system requests during the tick.
     ground: Option<Arc<ColumnSource>>,
     pub(crate) ticks: BlockTicks,
     pub(crate) fetched: Vec<FetchedColumn>,
-    /// Whether an entity may be outside of the region though it has not moved since the last look.
+    /// `true` if an entity may be outside of the region although it has not moved since the last look.
     pub(crate) look_everywhere: bool,
-    /// Fetched columns whose entities and scheduled ticks have not come yet.
+    /// Fetched columns whose entities and scheduled ticks have not arrived yet.
     pub(crate) awaiting: FxHashSet<ColumnPos>,
-    /// In strict mode the accesses outside of the region in this tick. A system may read blocks through a shared reference.
+    /// In strict mode, the accesses outside of the region in this tick. Behind a mutex because systems may read blocks through a
+    /// shared reference.
     violations: Mutex<Vec<BlockAccessError>>,
     pub(crate) changed: FxHashSet<ChunkPos>,
     pub(crate) unsaved: FxHashSet<ChunkPos>,
 }
 
-/// Which columns there are.
+/// Columns.
 impl RegionColumns {
-    /// The world becomes that of a region in this dimension.
+    /// Assigns the columns to a region in this dimension.
     pub(crate) fn settle(&mut self, ground: &Arc<ColumnSource>) {
         self.heights = ground.heights.clone();
         self.ground = Some(ground.clone());
@@ -98,14 +99,14 @@ impl RegionColumns {
         column.section(self.ground.as_ref().map_or(0, |ground| ground.section_shift))
     }
 
-    /// Whether the column lies in a section that is this region's own. It may not be loaded.
+    /// Returns `true` if the column lies in a section that this region owns. It may not be loaded.
     pub fn is_owned(&self, column: ColumnPos) -> bool {
         self.sections.contains(&self.section(column))
     }
 
-    /// Loads or generates the column of a block in an owned section on this thread, if it is not here; in a sparse
-    /// dimension, the part of it around the block. Its blocks can be read and changed at once; entities that are stored
-    /// in it come with a later tick. What nobody holds is given up again after a while.
+    /// Loads or generates the column of a block in an owned section on this thread, if it is not loaded. In a sparse dimension,
+    /// this loads only the part around the block. The blocks can be read and edited at once; stored entities follow in a later
+    /// tick. A column without a viewer is evicted again after a while.
     pub fn load(&mut self, block: BlockPos) -> Result<&Column, ColumnError> {
         let column = block.column();
         let not_owned = ColumnError::NotOwned(column);
@@ -142,7 +143,7 @@ impl RegionColumns {
         self.columns.contains_key(&position)
     }
 
-    /// Takes in a column, or the part of it that is not here. Gives the heights of that part if the column was here.
+    /// Inserts a column, or the part of it that is missing. Returns the heights of that part if the column was loaded before.
     pub(crate) fn take_in(&mut self, column: Column) -> Option<HeightSet> {
         let position = column.pos();
         if let Some(known) = self.columns.get_mut(&position) {
@@ -155,7 +156,7 @@ impl RegionColumns {
         None
     }
 
-    /// Lets go of a part of a column.
+    /// Removes and returns a part of a column.
     pub(crate) fn cut(&mut self, column: ColumnPos, heights: &HeightSet) -> Option<Column> {
         Some(self.columns.get_mut(&column)?.cut(heights))
     }
@@ -172,7 +173,7 @@ impl RegionColumns {
         self.awaiting.extend(other.awaiting);
     }
 
-    /// Takes out the columns that `wanted` names with their scheduled ticks, sorted.
+    /// Removes and returns the columns for which `wanted` returns `true` with their scheduled ticks, sorted.
     pub(crate) fn split_off(&mut self, wanted: impl Fn(ColumnPos) -> bool) -> Vec<LoadedColumn> {
         let (taken, kept) = self.positions.drain(..).partition::<Vec<_>, _>(|&position| wanted(position));
         self.positions = kept;
@@ -190,12 +191,11 @@ impl RegionColumns {
         self.ground.as_ref().map_or(0..0, |ground| ground.chunk_heights.clone())
     }
 
-    /// The block types of the world.
     pub(crate) fn block_types(&self) -> Option<&BlockRegistry> {
         self.ground.as_ref().map(|ground| &*ground.blocks)
     }
 
-    /// The accesses outside of the region since the last call, in strict mode.
+    /// Takes the accesses outside of the region since the last call, in strict mode.
     pub(crate) fn take_violations(&mut self) -> Vec<BlockAccessError> {
         mem::take(self.violations.get_mut().unwrap_or_else(PoisonError::into_inner))
     }
@@ -225,7 +225,7 @@ impl RegionColumns {
         }
     }
 
-    /// Whether there can be a block at `position`, and its column is here.
+    /// Checks that `position` is inside the dimension and its column is loaded here.
     pub(crate) fn check(&self, position: BlockPos) -> Result<(), BlockAccessError> {
         self.check_height(position)?;
         match self.columns.get(&position.column()) {
@@ -235,7 +235,7 @@ impl RegionColumns {
         }
     }
 
-    /// Whether a type is registered under the id.
+    /// Checks that a type is registered under the id.
     pub(crate) fn check_type(&self, block: BlockPos, id: BlockId) -> Result<(), BlockAccessError> {
         match self.block_types().is_none_or(|blocks| blocks.contains(id)) {
             true => Ok(()),
@@ -243,7 +243,7 @@ impl RegionColumns {
         }
     }
 
-    /// The block at `position`. Above and below the dimension's heights there is air.
+    /// The block at `position`. Above and below the dimension's heights everything is air.
     pub fn block(&self, position: BlockPos) -> Result<BlockId, BlockAccessError> {
         match self.columns.get(&position.column()) {
             Some(column) if column.is_loaded(position.chunk().y) || !self.heights.contains(&position.y) => {
@@ -254,8 +254,8 @@ impl RegionColumns {
         }
     }
 
-    /// Puts `block` at `position` and gives the block that was there. It has the components of its type, zeroes or of no
-    /// bytes.
+    /// Sets the block at `position` and returns the block that was there. The components of the new block, if its type has any,
+    /// are all zero or, if of variable size, empty.
     pub fn set_block(&mut self, position: BlockPos, block: BlockId) -> Result<BlockId, BlockAccessError> {
         self.check_height(position)?;
         self.check_type(position, block)?;
@@ -267,7 +267,7 @@ impl RegionColumns {
         if before != block {
             match self.ground.as_ref().map(|ground| &*ground.blocks) {
                 Some(blocks) if !blocks.components(block).is_empty() => {
-                    // There is always a layer 0.
+                    // Layer 0 always exists.
                     let _ = column.chunk_mut(position.chunk().y).place_block(blocks, position.in_chunk(), 0, block);
                 }
                 _ => drop(column.set_block(position, block)),
@@ -289,7 +289,7 @@ impl RegionColumns {
         self.columns.get(&position.column()).and_then(|column| column.chunk(position.y).cloned()).unwrap_or_default()
     }
 
-    /// Reads the chunk of a block; `None` where a loaded column has nothing but air.
+    /// Reads the chunk of a block; `None` if a loaded column has only air there.
     pub(crate) fn read<'a, R>(
         &'a self,
         position: BlockPos,
@@ -300,7 +300,7 @@ impl RegionColumns {
         Ok(read(chunk.map(|chunk| &**chunk), position.in_chunk()))
     }
 
-    /// Changes the chunk of a block.
+    /// Edits the chunk of a block.
     pub(crate) fn edit<R>(
         &mut self,
         position: BlockPos,
@@ -315,7 +315,7 @@ impl RegionColumns {
         Ok(edited)
     }
 
-    /// Puts a chunk in the place of one of a column that is here.
+    /// Replaces a chunk of a loaded column.
     pub(crate) fn replace_chunk(&mut self, position: ChunkPos, chunk: Arc<Chunk>) {
         if let Some(column) = self.columns.get_mut(&position.column()) {
             column.set_chunk(position.y, chunk);
@@ -331,13 +331,13 @@ impl RegionColumns {
 
 /// Scheduled ticks of blocks.
 impl RegionColumns {
-    /// The scheduled ticks of the region's blocks, to be read.
+    /// The scheduled ticks of the region's blocks, for reading.
     pub fn ticks(&self) -> &BlockTicks {
         &self.ticks
     }
 
-    /// Schedules a [`BlockTick`](crate::simulation::BlockTick) of `kind` for a block of this region, so many ticks after this one.
-    /// If one of that kind waits there already, it stays as it is. Says whether it was scheduled.
+    /// Schedules a [`BlockTick`](crate::simulation::BlockTick) of `kind` for a block of this region, `delay` ticks from
+    /// now. A waiting tick of the same kind is left unchanged. Returns `true` if the tick was scheduled.
     pub fn schedule_tick(
         &mut self,
         position: BlockPos,
@@ -348,16 +348,15 @@ impl RegionColumns {
         Ok(self.ticks.schedule(position, kind.into(), delay))
     }
 
-    /// Takes back a scheduled tick. Says whether there was one.
+    /// Cancels a scheduled tick. Returns `true` if there was one.
     pub fn cancel_tick(&mut self, position: BlockPos, kind: &str) -> bool {
         self.ticks.cancel(position, kind)
     }
 }
 
-/// Reads and writes the blocks of the region that the system runs in, and their scheduled ticks: all that [`RegionColumns`]
-/// can do.
+/// Reads and edits the blocks of the system's region, and their scheduled ticks. It dereferences to [`RegionColumns`].
 ///
-/// A system with a `Res` or a `ResMut` of [`RegionColumns`] beside it panics (Bevy's B0002).
+/// A system that also has a `Res` or `ResMut` of [`RegionColumns`] panics (Bevy's B0002).
 ///
 /// ```
 /// use bevy_terrane::prelude::*;
@@ -391,26 +390,26 @@ impl Deref for RegionBlocks<'_> {
 impl DerefMut for RegionBlocks<'_> {
     #[inline]
     fn deref_mut(&mut self) -> &mut RegionColumns {
-        // Whether anything changed is noted per chunk; the whole resource does not count as changed.
+        // Changes are tracked per chunk, so the resource as a whole is not marked as changed.
         self.columns.bypass_change_detection()
     }
 }
 
 impl RegionBlocks<'_> {
-    /// Puts `block` at `position` and gives the block that was there. It has the components of its type, zeroes or of no
-    /// bytes.
+    /// Sets the block at `position` and returns the block that was there. The components of the new block, if its type has any,
+    /// are all zero or, if of variable size, empty.
     #[inline]
     pub fn set_block(&mut self, position: BlockPos, block: BlockId) -> Result<BlockId, BlockAccessError> {
-        // A method of its own, so that `blocks.set_block(here, blocks.block(there)?)` compiles.
+        // A separate method, so that `blocks.set_block(here, blocks.block(there)?)` compiles.
         self.deref_mut().set_block(position, block)
     }
 
-    /// Whether the block lies in a section that is this region's own. Its column may not be loaded.
+    /// Returns `true` if the block lies in a section that this region owns. Its column may not be loaded.
     pub fn is_owned(&self, position: BlockPos) -> bool {
         self.columns.is_owned(position.column())
     }
 
-    /// Whether this region owns the block's column and has it loaded, at the block's height.
+    /// Returns `true` if this region owns the block's column and has it loaded at the block's height.
     pub fn contains(&self, position: BlockPos) -> bool {
         self.columns.column(position.column()).is_some_and(|column| column.is_loaded(position.chunk().y))
     }

@@ -1,4 +1,4 @@
-//! Where a region gets a column from within a tick: what the store holds, or the dimension's generator.
+//! The sources of a column that a region requests during a tick: the store, or the dimension's generator.
 
 use crate::block::{BlockId, BlockRegistry};
 use crate::chunk::{Chunk, Column};
@@ -11,40 +11,40 @@ use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
-/// Why a column could not be had, or not be worked on.
+/// The reason why a column was not available, or why work on it failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ColumnError {
-    /// Its section is not the region's own.
+    /// The region does not own the column's section.
     #[error("column {0} lies in a section that this region does not own")]
     NotOwned(ColumnPos),
-    /// The world was closed meanwhile.
+    /// The world has been closed.
     #[error("column {0} cannot be had: the world is closed")]
     Closed(ColumnPos),
-    /// It could not be generated.
+    /// Generating the column failed.
     #[error("column {column}: {source}")]
     Generate {
         /// The column.
         column: ColumnPos,
-        /// What the generator said.
+        /// The generator's error.
         source: GenerateError,
     },
-    /// It could not be read.
+    /// Reading the column failed.
     #[error("column {column}: {source}")]
     Store {
         /// The column.
         column: ColumnPos,
-        /// What the store said.
+        /// The store's error.
         source: StoreError,
     },
-    /// The generator panicked, or a migration of what is stored.
+    /// The generator, or a migration of stored data, panicked.
     #[error("column {column}: reading or generating it panicked: {message}")]
     Panicked {
         /// The column.
         column: ColumnPos,
-        /// What the panic said.
+        /// The message of the panic.
         message: String,
     },
-    /// A snapshot that was to be restored has a block with an id that no type is registered under.
+    /// A snapshot to be restored contains a block with an unregistered id.
     #[error("block {block} is not restored: it is {id} in the snapshot, and no type is registered under that id")]
     Unregistered {
         /// The block.
@@ -52,62 +52,62 @@ pub enum ColumnError {
         /// The id.
         id: BlockId,
     },
-    /// The dimension is sparse, and more of the column was wanted than is loaded at once.
+    /// In a sparse dimension, the requested part of the column is larger than may be loaded at once.
     #[error("column {column}: the box reaches more than {limit} chunk heights of a sparse dimension")]
     TooManyHeights {
         /// The column.
         column: ColumnPos,
-        /// Chunk heights that are loaded at the most.
+        /// The maximum number of chunk heights that are loaded.
         limit: u64,
     },
-    /// It was asked for, and nobody answered.
+    /// The request got no answer.
     #[error("column {0} was asked for, and nothing came of it")]
     Unanswered(ColumnPos),
 }
 
 impl ColumnError {
-    /// Whether nothing is wrong with the column: the store does not work at this moment.
+    /// Returns `true` if the store is temporarily unavailable and the column itself is fine.
     pub(crate) fn is_outage(&self) -> bool {
         matches!(self, Self::Store { source, .. } if source.is_outage())
     }
 }
 
-/// A column that a region gave up, or a part of one, until it is stored.
+/// An evicted column, or an evicted part of one, until it is stored.
 #[derive(Debug)]
 struct Departed {
-    /// With the entities that were in it, if it is whole.
+    /// Includes the column's entities if it is whole.
     loaded: LoadedColumn,
     is_whole: bool,
     /// The commit that stores it.
     until: u64,
 }
 
-/// The columns of a dimension that are not with a region and of which the store has not everything yet: those that
-/// regions gave up, wholly or in part, and those whose region halted. What was given up is here once, as it was last.
+/// The columns of a dimension that belong to no region and are not completely stored yet: evicted columns and parts, and
+/// columns whose region halted. Of evicted ground only the latest version is kept.
 #[derive(Debug, Default)]
 pub struct DepartedColumns {
-    /// Of each column the oldest first, and the heights of each chunk in one of them at most.
+    /// For each column, oldest first. No chunk height occurs in more than one entry.
     given_up: Mutex<FxHashMap<ColumnPos, Vec<Departed>>>,
     lost: Mutex<FxHashMap<ColumnPos, SavedChunks>>,
 }
 
-/// Chunks of a column that were handed out to be saved, by their height.
+/// Chunks of a column that were handed out for saving, by height.
 pub type SavedChunks = Vec<(i64, Arc<Chunk>)>;
 
 fn locked<T>(all: &Mutex<T>) -> MutexGuard<'_, T> {
-    // No code of the game runs under the lock, and no insert or removal ends half way.
+    // No code of the game runs under the lock, and no insertion or removal stops half way.
     all.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl DepartedColumns {
-    /// The column went with the world of a halted region, and is to be read again. These chunks of it are on their way
-    /// into the store, newer than anything else that is known of it.
+    /// Records that the column was lost with the world of a halted region and must be read again. These chunks of it are being
+    /// saved and are newer than any other copy.
     pub fn lose(&self, column: ColumnPos, chunks: SavedChunks) {
         locked(&self.lost).insert(column, chunks);
         locked(&self.given_up).remove(&column);
     }
 
-    /// The column was read again, or is nobody's any more.
+    /// Records that the column was read again, or belongs to no region any more.
     pub fn find_again(&self, column: ColumnPos) {
         locked(&self.lost).remove(&column);
     }
@@ -135,24 +135,24 @@ impl DepartedColumns {
         known.push(departed);
     }
 
-    /// Whether the column was given up and is not stored yet.
+    /// Returns `true` if the column was evicted and is not stored yet.
     pub fn contains(&self, column: ColumnPos) -> bool {
         locked(&self.given_up).get(&column).is_some_and(|known| known.iter().any(|departed| departed.is_whole))
     }
 
-    /// The column as it was given up. It stays here until it is stored: what the store has is older.
+    /// The evicted column. It stays here until it is stored, since the store has an older version.
     pub fn get(&self, column: ColumnPos) -> Option<LoadedColumn> {
         let all = locked(&self.given_up);
         all.get(&column)?.iter().find(|departed| departed.is_whole).map(|departed| departed.loaded.clone())
     }
 
-    /// What was given up of the column and is not stored yet: parts of it, and the column itself.
+    /// The evicted parts of the column that are not stored yet, including the whole column.
     fn given_up(&self, column: ColumnPos) -> Vec<LoadedColumn> {
         let all = locked(&self.given_up);
         all.get(&column).into_iter().flatten().map(|departed| departed.loaded.clone()).collect()
     }
 
-    /// Forgets what is stored with `commit`.
+    /// Removes everything that `commit` has stored.
     pub fn forget_until(&self, commit: u64) {
         locked(&self.given_up).retain(|_, known| {
             known.retain(|departed| departed.until > commit);
@@ -161,7 +161,7 @@ impl DepartedColumns {
     }
 }
 
-/// What all regions of a dimension have in common: all that is needed to load or generate one of its columns on any thread.
+/// The data that all regions of a dimension share for loading or generating one of its columns on any thread.
 pub struct ColumnSource {
     /// The dimension.
     pub dimension: DimensionId,
@@ -169,38 +169,39 @@ pub struct ColumnSource {
     pub heights: Range<i64>,
     /// Its heights, in chunks.
     pub chunk_heights: Range<i64>,
-    /// Of a column only what is near to viewers above and below is generated, stored and loaded.
+    /// `true` if only the part of a column near viewers, above and below them, is generated, stored and loaded.
     pub is_sparse: bool,
-    /// What makes new ground.
+    /// The generator of new ground.
     pub generator: Arc<dyn Generator>,
     /// The block types of the world.
     pub blocks: Arc<BlockRegistry>,
-    /// What is stored. A region that hangs when the app ends must not keep the world open.
+    /// The store. The reference is weak, so that a region that hangs when the app ends does not keep the world open.
     pub store: Weak<WorldStore>,
-    /// What is newer than that.
+    /// Columns that are newer than in the store.
     pub departed: DepartedColumns,
-    /// Chunks that are stored but damaged are generated anew.
+    /// Whether damaged stored chunks are regenerated.
     pub regenerates_damaged: bool,
-    /// Those of them that were made anew, each with what was wrong with it.
+    /// The regenerated chunks, each with the error that was found.
     pub regenerated: Mutex<Vec<(ChunkPos, StoreError)>>,
-    /// Columns to a section, as a power of two.
+    /// The number of columns along the side of a section, as a power of two.
     pub section_shift: u32,
-    /// In strict mode, an aid for development, who owns what: every access outside of the own region is an error then.
+    /// In strict mode, a development aid, the owners of all sections: any access outside of the own region is then an error.
     pub owners: Option<RwLock<FxHashMap<SectionPos, RegionId>>>,
 }
 
-/// Chunks of a slab of a sparse dimension: its columns come and go in slabs. A power of two, and whole groups of chunks as they are
-/// stored together.
+/// The number of chunks in a slab, the unit in which columns of a sparse dimension are loaded and evicted. A power of two, and a
+/// multiple of the height of a stored chunk group.
 const SLAB: i64 = 16;
 
 /// A column that was loaded or generated, or a part of one.
 pub struct FetchedColumn {
-    /// As it was when it came. If a region fetched it within its tick, its stored entities come apart from it, and of a dimension
-    /// that is not sparse its scheduled ticks too.
+    /// The column as it was fetched. If a region fetched it during a tick, its stored entities arrive separately. In a
+    /// dimension that is not sparse, its scheduled ticks do so too.
     pub loaded: LoadedColumn,
-    /// The chunk heights that are new, and not stored yet; of a column of a dimension that is not sparse only a region's own.
+    /// The chunk heights that are new and not stored yet. In a dimension that is not sparse, set only if a region fetched
+    /// the column itself.
     pub made: HeightSet,
-    /// In a sparse dimension: those that are not stored, and were not to be generated.
+    /// In a sparse dimension, the heights that are not stored and were not to be generated.
     pub left_out: HeightSet,
 }
 
@@ -236,15 +237,15 @@ impl ColumnSource {
         }
     }
 
-    /// For a region, within its tick: the column of a block, in a sparse dimension the part of it around the block that is
-    /// not `known`.
+    /// Fetches the column of a block for a region during a tick. In a sparse dimension, this is the part of it around the block
+    /// that is not in `known`.
     pub fn fetch(&self, block: BlockPos, known: &HeightSet) -> Result<FetchedColumn, ColumnError> {
         let column = block.column();
         if self.is_sparse {
             let window = self.window(block.chunk().y, Viewer::DEFAULT_VERTICAL_RADIUS);
             return self.gather(column, &window.difference(known), true);
         }
-        // Before the store is read: what is written in between is found there, and is the same.
+        // Taken before reading the store: a chunk that is written in between is found in the store unchanged.
         let unwritten = self.departed.unwritten(column);
         let mut fetched = self.read_or_generate(column)?;
         for (height, chunk) in unwritten {
@@ -253,7 +254,7 @@ impl ColumnSource {
         Ok(fetched)
     }
 
-    /// The chunk heights of the slabs of the dimension around this one. The only slab of a dimension that is not sparse has all
+    /// The chunk heights of the slabs within `radius` of this height. A dimension that is not sparse has a single slab with all
     /// heights.
     pub fn window(&self, height: i64, radius: u32) -> HeightSet {
         let Range { start, end } = self.chunk_heights.clone();
@@ -265,8 +266,8 @@ impl ColumnSource {
         HeightSet::from(low.max(start)..(high + 1).min(end))
     }
 
-    /// The part of a column of a sparse dimension at these chunk heights: what is stored, and what is newer than that. The
-    /// rest is generated, or left out.
+    /// The part of a column of a sparse dimension at these chunk heights: stored chunks, replaced by newer ones. Other
+    /// heights are generated or left out.
     pub fn gather(
         &self,
         column: ColumnPos,
@@ -279,7 +280,7 @@ impl ColumnSource {
             let new = part.extend(&more.cut(wanted));
             block_ticks.extend(ticks.into_iter().filter(|tick| new.contains(tick.block.chunk().y)));
         };
-        // Before the store is read: what is written in between is found there, and is the same.
+        // Taken before reading the store: a chunk that is written in between is found in the store unchanged.
         let unwritten = self.departed.unwritten(column);
         self.departed.given_up(column).into_iter().for_each(|newer| take(&mut part, newer));
         let missing = |part: &Column| part.loaded().map_or_else(HeightSet::new, |loaded| wanted.difference(loaded));
@@ -297,10 +298,10 @@ impl ColumnSource {
         Ok(FetchedColumn { loaded: LoadedColumn { block_ticks, ..part.into() }, made, left_out })
     }
 
-    /// A part of a column as the generator makes it.
+    /// Generates a part of a column.
     pub fn generate(&self, column: ColumnPos, chunks: Range<i64>) -> Result<Column, ColumnError> {
         let Range { start, end } = self.heights;
-        // The end of the highest chunk of all is no number.
+        // The end of the highest possible chunk overflows.
         let top = chunks.end.checked_mul(CHUNK_SIZE as i64).unwrap_or(end).min(end);
         let heights = start.max(chunks.start << 4)..top;
         let made = self.make(column, heights)?;
@@ -310,7 +311,7 @@ impl ColumnSource {
         Ok(part)
     }
 
-    /// A column as it is stored; in a sparse dimension the part of it at these chunk heights that is stored.
+    /// Reads a stored column; in a sparse dimension, only the stored part at these chunk heights.
     pub fn stored(&self, column: ColumnPos, heights: &HeightSet) -> Result<Column, ColumnError> {
         if self.is_sparse {
             return Ok(self.gather(column, heights, false)?.loaded.column);
@@ -332,7 +333,7 @@ impl ColumnSource {
         Ok(FetchedColumn { made: HeightSet::from(self.chunk_heights.clone()), ..LoadedColumn::from(made).into() })
     }
 
-    /// Reads something of a column from the store.
+    /// Reads data of a column from the store.
     fn read<T>(
         &self,
         column: ColumnPos,
@@ -342,7 +343,7 @@ impl ColumnSource {
         self.read_repaired(&store, column, read).map_err(|source| ColumnError::Store { column, source })
     }
 
-    /// A column as the generator makes it, at these heights of blocks.
+    /// Generates a column at these block heights.
     pub fn make(&self, column: ColumnPos, heights: Range<i64>) -> Result<Column, ColumnError> {
         let request = GenerateRequest { column, heights, blocks: &self.blocks };
         generate(&*self.generator, &request).map_err(|source| ColumnError::Generate { column, source })
@@ -369,7 +370,7 @@ mod tests {
         }
     }
 
-    /// A part of the column, all of this block, with a scheduled tick of that name.
+    /// A part of the column filled with this block, with one scheduled tick named after it.
     fn part(heights: Range<i64>, block: u32) -> (LoadedColumn, u64) {
         let mut column = Column::partial(COLUMN, HeightSet::new());
         let chunk = Arc::new(Chunk::uniform(BlockId::new(block)));
@@ -420,7 +421,7 @@ mod tests {
         expect([2, 2, 4, 4, 4, 4, 1, 1]);
         keep_part(&ground, part(5..7, 5));
         expect([2, 2, 4, 4, 4, 5, 5, 1]);
-        // What is stored is in the store, as far as this test goes with other blocks.
+        // The departed blocks count as stored now; the store itself has other blocks in this test.
         ground.departed.forget_until(3);
         expect([1, 1, 4, 4, 4, 5, 5, 1]);
         ground.departed.forget_until(5);

@@ -1,7 +1,8 @@
 //! Work on columns at the end of a region's tick: capturing and restoring them, within a budget of the tick.
 //!
-//! It comes as a letter to the column, so it finds its region through merges and splits, and the column is loaded for it. It is
-//! done in the tick with which it came, after the game's systems, or comes back as postponed: nothing of it stays in a region.
+//! Work arrives as a letter to the column, so it finds its region through merges and splits, and the column is loaded for
+//! it. It is done after the game's systems in the tick in which it arrives, or returns as postponed. A region never keeps
+//! any of it.
 
 use super::column_source::ColumnError;
 use crate::chunk::Column;
@@ -16,83 +17,83 @@ use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// What is to be done with a column. Of a box only the part counts that the column, or the region, has.
+/// The work to do on a column. Only the part of a box that lies in the column, or in the region, counts.
 pub enum ColumnWork {
-    /// What is in it is to be captured.
+    /// Capture the contents of the column.
     Capture {
         column: ColumnPos,
         area: BlockBox,
-        /// Whether entities are to be captured too.
+        /// Whether to capture entities too.
         entities: bool,
     },
-    /// Blocks are to be restored with their layers and components, and entities of the region to go.
+    /// Restore blocks with their layers and components, and remove entities of the region.
     Restore {
         column: ColumnPos,
         area: BlockBox,
-        /// What is to be there.
+        /// The contents to restore.
         snapshot: Arc<Snapshot>,
-        /// Which blocks take part.
+        /// The blocks to restore.
         filter: Arc<BlockFilter>,
-        /// Whether the entities in the box go that are stored with their components, but for players.
+        /// Whether to remove the entities in the box that are stored with their components. Players always stay.
         removes_entities: bool,
     },
-    /// Entities are to come into it, and the word that it is restored.
+    /// Spawn entities in the column, and announce that it is restored.
     PlaceEntities { column: ColumnPos, area: BlockBox, entities: Vec<EntityRecord> },
-    /// Entities are to go from it and from the region's other columns, of those that the snapshot tells of: whoever crossed
-    /// into a column that was restored already. Like looking for them, that takes no part in the budget: it is to be done to
-    /// all of them at the same moment.
+    /// Remove entities from the column and from the region's other columns if the snapshot contains them: those that crossed
+    /// into a column that was restored already. Like `Look`, this ignores the budget, because it must happen to all columns of
+    /// the region at the same moment.
     Clear { area: BlockBox, snapshot: Arc<Snapshot> },
-    /// It is to be looked who stands in it and in the region's other columns and is not known already.
+    /// Find the entities in the column and in the region's other columns that are not in `known`.
     Look { area: BlockBox, known: Arc<FxHashSet<Uuid>> },
 }
 
-/// What has come of it.
+/// The result of work on a column.
 #[derive(Debug)]
 pub enum ColumnAnswer {
-    /// It was captured, as it was at the end of a tick.
+    /// The column was captured as it was at the end of a tick.
     Captured {
-        /// Ticks of the region before that one.
+        /// The number of ticks of the region before that one.
         tick: u64,
-        /// Its blocks, which it shares with the world.
+        /// The blocks, shared with the world.
         blocks: Column,
-        /// The entities in the box, but for players.
+        /// The entities in the box, without players.
         entities: Vec<EntityRecord>,
     },
-    /// It was restored.
+    /// The column was restored.
     Restored {
-        /// The heights of the chunks that were changed, in chunks, ascending.
+        /// The heights of the chunks that changed, in chunks, ascending.
         chunks: Vec<i64>,
-        /// Who was removed, with all that hung on them.
+        /// The removed entities and everything attached to them.
         removed: Vec<Uuid>,
-        /// The region, and its ticks before that one.
+        /// The region, and the number of its ticks before that one.
         tick: (RegionId, u64),
     },
-    /// So many entities came into it.
+    /// The number of entities that were spawned.
     Placed(usize),
-    /// Whoever was there has gone.
+    /// The entities were removed.
     Cleared {
         /// The region's columns that the box reaches, ascending.
         columns: Vec<ColumnPos>,
-        /// Who was removed, with all that hung on them.
+        /// The removed entities and everything attached to them.
         removed: Vec<Uuid>,
     },
-    /// It was looked who is there.
+    /// The entities in the box were looked up.
     Seen {
         /// The region's columns that the box reaches, ascending.
         columns: Vec<ColumnPos>,
-        /// Who stands in the box and was not known, but for players.
+        /// The entities in the box that were not known, without players.
         entities: Vec<EntityRecord>,
     },
-    /// The budget was used up: it is to be sent again.
+    /// The budget was used up, and the work must be sent again.
     Postponed,
-    /// It could not be done, and nothing was changed.
+    /// The work failed, and nothing was changed.
     Failed(ColumnError),
-    /// It was lost on its way, or with its region: nobody knows whether it was done.
+    /// The work was lost in transit or with its region. It may or may not have been done.
     Lost,
 }
 
-/// A column of the region was restored from a snapshot, blocks and entities: light and what else follows from its blocks is
-/// to be made anew. It comes once a column, when the whole job has restored all blocks.
+/// A column of the region was restored from a snapshot, blocks and entities. Light and other data derived from blocks must be
+/// recomputed. Sent once per column, when the whole job has restored all blocks.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ColumnRestored {
     /// The column.
@@ -101,21 +102,20 @@ pub struct ColumnRestored {
     pub area: BlockBox,
 }
 
-/// Work with whom to tell what came of it, and how much of a tick may be spent on it: the first column of a tick is worked on
-/// in any case.
+/// Work with its budget and the receiver of its result. The first column of a tick is worked on regardless of the budget.
 pub struct OrderedWork {
     pub work: ColumnWork,
-    /// The part of the region's period, from 0 to 1; `None` if time does not count, as in lockstep.
+    /// The budget as a part of the region's period, from 0 to 1; `None` if time does not count, as in lockstep.
     pub share: Option<f64>,
-    /// Chunks that may be changed in a tick.
+    /// The maximum number of chunks changed in a tick.
     pub chunks: usize,
-    /// Nobody wants it any more: nothing is done then.
+    /// Set if the work is no longer needed. It is skipped then.
     pub is_void: Stop,
     pub answer: Answer,
 }
 
-/// What came of work, and how long it took. Whoever ordered it is told when the tick has ended well; if this is dropped, all
-/// of it is lost, and that is told.
+/// The result of work and the time it took. The sender is told after the tick has ended without a panic. Dropping the answer
+/// reports the work as lost.
 pub struct Answer {
     pub result: ColumnAnswer,
     pub took: Duration,
@@ -123,12 +123,12 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Nothing has come of it yet. `tell` is called once, on whatever thread.
+    /// An answer without a result yet. `tell` is called once, on any thread.
     pub fn new(tell: impl FnOnce(ColumnAnswer, Duration) + Send + 'static) -> Self {
         Self { result: ColumnAnswer::Lost, took: Duration::ZERO, tell: Some(Box::new(tell)) }
     }
 
-    /// Whether something in the world is not as it was.
+    /// Returns `true` if the work changed anything in the world.
     pub fn has_changed(&self) -> bool {
         match &self.result {
             ColumnAnswer::Restored { chunks, removed, .. } => !chunks.is_empty() || !removed.is_empty(),
@@ -138,7 +138,7 @@ impl Answer {
         }
     }
 
-    /// Tells what came of it.
+    /// Reports the result.
     pub fn tell(mut self) {
         let result = std::mem::replace(&mut self.result, ColumnAnswer::Lost);
         if let Some(tell) = self.tell.take() {

@@ -1,4 +1,4 @@
-//! Ground that is stored and cannot be read: it is refused, or made anew.
+//! Stored ground that cannot be read: it is rejected or regenerated.
 
 use crate::block::BlockId;
 use crate::chunk::Chunk;
@@ -10,15 +10,15 @@ use std::mem;
 use std::sync::{Arc, PoisonError};
 
 impl ColumnSource {
-    /// The chunks that were made anew since the last call, each with what was wrong with it.
+    /// Takes the chunks regenerated since the last call, each with the error that was found.
     pub fn take_regenerated(&self) -> Vec<(ChunkPos, StoreError)> {
         mem::take(&mut self.regenerated.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Reads something of a column, after the chunks of it that turn out to be damaged are made anew, if they may be.
+    /// Reads data of a column, after regenerating the chunks of it that turn out to be damaged, if that is enabled.
     ///
     /// # Errors
-    /// Whatever `read` says, if it is not about a chunk of the column, or that may not or cannot be made anew.
+    /// Any error of `read` that is not about a chunk of the column, or about a chunk that may not or cannot be regenerated.
     pub fn read_repaired<T>(
         &self,
         store: &WorldStore,
@@ -46,9 +46,9 @@ impl ColumnSource {
         }
     }
 
-    /// The chunk as the generator makes it, if it can.
+    /// Generates the chunk, if the generator can.
     fn generate_chunk(&self, chunk: ChunkPos) -> Option<Arc<Chunk>> {
-        // Where columns are made whole, a generator need not know how to make a part of one.
+        // In a dimension that is not sparse, the generator need not support making a part of a column.
         let heights = if self.is_sparse { chunk.y..chunk.y + 1 } else { self.chunk_heights.clone() };
         let column = self.generate(chunk.column(), heights).ok()?;
         Some(column.chunk(chunk.y).cloned().unwrap_or_else(|| Arc::new(Chunk::uniform(BlockId::AIR))))
@@ -67,7 +67,7 @@ mod tests {
     const DIMENSION: DimensionId = DimensionId(0);
     const COLUMN: ColumnPos = ColumnPos::new(2, -3);
 
-    /// Makes no ground.
+    /// A generator that always fails.
     struct Broken;
 
     impl Generator for Broken {
@@ -80,7 +80,7 @@ mod tests {
         }
     }
 
-    /// Ground of four stored chunks, of which those at these heights are damaged.
+    /// Ground of four stored chunks, with damaged chunks at these heights.
     fn ground(regenerates_damaged: bool, is_sparse: bool, damaged: &[i64]) -> (ColumnSource, Arc<WorldStore>) {
         let disk = Arc::new(MemoryStore::new());
         let store = Arc::new(WorldStore::from_store(disk.clone()).unwrap());
@@ -93,7 +93,7 @@ mod tests {
         for height in damaged {
             let mut writes = WriteBatch::default();
             writes.put(Family::Chunks, keys::chunk_key(DIMENSION, COLUMN.chunk(*height)), vec![7; 40]);
-            // Behind the world's back.
+            // Written past the world.
             disk.write(writes, Durability::Sync).unwrap();
         }
         let mut blocks = BlockRegistry::new();
@@ -125,7 +125,7 @@ mod tests {
             assert_eq!(told.iter().map(|made| made.0.y).collect::<BTreeSet<_>>(), BTreeSet::from([-1, 1]));
             assert!(told.iter().all(|made| made.1.to_string().contains(&made.0.to_string())));
             assert_eq!(store.set_aside().unwrap().len(), 2);
-            // They are stored now.
+            // The regenerated chunks are stored now.
             assert_eq!(read(&ground), Ok(found));
             assert!(ground.take_regenerated().is_empty());
         }

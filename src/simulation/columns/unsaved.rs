@@ -1,4 +1,4 @@
-//! What of a region is not stored as it is now.
+//! The unsaved data of a region.
 
 use super::blocks::RegionColumns;
 use crate::chunk::ColumnSummary;
@@ -19,7 +19,7 @@ use std::mem;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// Hands out all that is not stored as it is now.
+/// Hands out everything that differs from the store.
 pub fn collect_unsaved(world: &mut World, contents: &mut RegionContents) {
     let RegionContents { components, outbox, last_collect, .. } = contents;
     let save = &mut outbox.save;
@@ -30,7 +30,7 @@ pub fn collect_unsaved(world: &mut World, contents: &mut RegionContents) {
         save.block_ticks.insert((dimension, chunk), owned.ticks.stored(chunk));
     }
     for id in mem::take(&mut world.resource_mut::<EntityIndex>().despawned) {
-        // Another one took over the id: its record must follow, whatever was handed out for it.
+        // Another entity took over the id. Its record must be handed out again.
         if let Some(heir) = world.resource::<EntityIndex>().entity(id)
             && let Ok(mut heir) = world.get_entity_mut(heir)
         {
@@ -43,8 +43,8 @@ pub fn collect_unsaved(world: &mut World, contents: &mut RegionContents) {
         let content = record.as_ref().map(content);
         let before = world.get::<Stored>(entity).map(|stored| stored.content);
         remember(world, entity, content);
-        // With neither, nothing of it was ever saved. With the second only, nothing of it is saved any more, or it hangs
-        // on a parent now: what is stored must not come back.
+        // Two `None`s: the entity was never saved. Only `content` is `None`: nothing of it is saved any more, or it is a child
+        // now. Its stored record must not come back.
         if content != before {
             save.entities.insert(id, record);
         }
@@ -52,8 +52,8 @@ pub fn collect_unsaved(world: &mut World, contents: &mut RegionContents) {
     *last_collect = Some(world.increment_change_tick());
 }
 
-/// Fills the batch with the unsaved chunks of the columns that are wanted. What is left of columns that are gone is
-/// nobody's: it must not be taken for air.
+/// Fills the batch with the unsaved chunks of the columns that are wanted. Changed chunks of columns that are gone are skipped:
+/// they must not be saved as air.
 pub fn collect_chunks(
     owned: &mut RegionColumns,
     dimension: DimensionId,
@@ -66,21 +66,21 @@ pub fn collect_chunks(
         save.chunks.insert((dimension, chunk), owned.chunk(chunk));
         changed.insert(chunk.column());
     }
-    // What a part of a column looks like from afar says nothing of the rest.
+    // The summary of a partial column would be wrong for the whole.
     let whole = changed.into_iter().filter_map(|column| owned.column(column)).filter(|it| it.loaded().is_none());
     for column in whole {
         save.summaries.insert((dimension, column.pos()), Arc::new(ColumnSummary::new(column)));
     }
 }
 
-/// Notes on the entity what was handed out of it.
+/// Notes the handed-out content on the entity.
 fn remember(world: &mut World, entity: Entity, content: Option<u64>) {
     let Ok(mut at) = world.get_entity_mut(entity) else { return };
     let Some(content) = content else {
         at.remove::<Stored>();
         return;
     };
-    // Changes what the entity is made of, so it comes first.
+    // The insertion changes the structure of the entity, so it comes first.
     if !at.contains::<Stored>() {
         at.insert(Stored::default());
     }
@@ -91,8 +91,8 @@ fn remember(world: &mut World, entity: Entity, content: Option<u64>) {
     }
 }
 
-/// Everything whose record may differ from the one that was handed out last, since a value or the structure changed. It
-/// goes by change ticks and archetypes: nothing is encoded for that.
+/// The entities whose record may differ from the last one handed out, because a value or the structure changed. Found by
+/// change ticks and archetypes, without encoding anything.
 fn suspects(world: &World, components: &RegionComponents, since: Option<Tick>) -> Vec<(Uuid, Entity)> {
     let id_of = |type_id: TypeId| world.components().get_valid_id(type_id);
     let saved: Vec<ComponentId> = components.recorded_types().filter_map(id_of).collect();
@@ -115,13 +115,13 @@ fn suspects(world: &World, components: &RegionComponents, since: Option<Tick>) -
     for archetype in world.archetypes().iter() {
         let mut entities =
             archetype.entities().iter().filter_map(|entity| world.get_entity(entity.id()).ok()).peekable();
-        // All of an archetype have the same components.
+        // All entities of an archetype have the same components.
         if !entities.peek().is_some_and(|first| may_be_stored(first, &saved)) {
             continue;
         }
         for entity in entities {
             let Some(StableId(id)) = entity.get::<StableId>().copied() else { continue };
-            // Of two with one id only one can be stored.
+            // Only one of two entities with the same id can be stored.
             let is_found = index.entity(id) == Some(entity.id());
             if is_found && is_suspect(world, entity, changed) {
                 found.push((id, entity.id()));
@@ -132,7 +132,7 @@ fn suspects(world: &World, components: &RegionComponents, since: Option<Tick>) -
     found
 }
 
-/// Whether there is a record of such an entity, or there was one.
+/// Returns `true` if the entity may have a stored record.
 fn may_be_stored(entity: &EntityRef, saved: &[ComponentId]) -> bool {
     let is_root = entity.contains::<Position>() && !entity.contains::<ChildOf>();
     let is_recordable = entity.contains::<Children>()
@@ -141,7 +141,7 @@ fn may_be_stored(entity: &EntityRef, saved: &[ComponentId]) -> bool {
     entity.contains::<StableId>() && (entity.contains::<Stored>() || (is_root && is_recordable))
 }
 
-/// Whether the entity, or one below it, is not as it was when its record was handed out.
+/// Returns `true` if the entity or a descendant changed since its record was handed out.
 fn is_suspect(world: &World, entity: EntityRef, changed: impl Fn(EntityRef) -> bool) -> bool {
     let known = entity.get::<Stored>().and_then(|stored| stored.structure);
     known.is_none_or(|known| {
@@ -153,7 +153,7 @@ fn is_suspect(world: &World, entity: EntityRef, changed: impl Fn(EntityRef) -> b
     })
 }
 
-/// What the entity and all below it are made of, in this world.
+/// A hash of the archetypes of the entity and its descendants in this world.
 fn structure(world: &World, root: EntityRef) -> u64 {
     if !root.contains::<Children>() {
         return root.archetype().id().index() as u64;

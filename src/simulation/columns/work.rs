@@ -1,4 +1,4 @@
-//! Does the work on columns that has come to a region.
+//! Work on a region's columns.
 
 mod capture;
 mod restore;
@@ -17,7 +17,7 @@ use std::mem;
 use std::time::Instant;
 use uuid::Uuid;
 
-/// Does what has come, as far as the budget goes.
+/// Does the work that has arrived, within its budget.
 pub fn work(world: &mut World, contents: &mut RegionContents) {
     let orders = mem::take(&mut contents.column_work);
     let (began, period) = (Instant::now(), contents.period);
@@ -53,7 +53,7 @@ fn work_on(world: &mut World, components: &RegionComponents, work: ColumnWork) -
         }
         ColumnWork::Clear { area, snapshot } => Ok(restore::clear(world, components, &area, &snapshot)),
         ColumnWork::Look { area, known } => {
-            // Also who has just walked out of the region: from the next tick on the coordinator has them.
+            // Includes entities that have just walked out of the region: the coordinator has them only from the next tick on.
             let seen = standing(world, components, |at| area.contains(at.block), |id| !known.contains(&id));
             let entities = seen.into_iter().map(|(_, record)| record).collect();
             Ok(ColumnAnswer::Seen { columns: reached(world, &area), entities })
@@ -61,14 +61,13 @@ fn work_on(world: &mut World, components: &RegionComponents, work: ColumnWork) -
     }
 }
 
-/// The columns of the region that the box reaches.
+/// The columns of the region that the box intersects.
 fn reached(world: &World, area: &BlockBox) -> Vec<ColumnPos> {
     let owned = world.resource::<RegionColumns>().columns();
     owned.iter().copied().filter(|column| area.reaches(*column)).collect()
 }
 
-/// The entities that stand in a box in this column, as they are stored; but for players, who come and go with whoever plays
-/// them.
+/// The stored form of the entities inside a box in this column, without players, who log in and out on their own.
 fn standing_in(
     world: &World,
     components: &RegionComponents,
@@ -78,17 +77,17 @@ fn standing_in(
     standing(world, components, |at| at.column() == column && area.contains(at.block), |_| true)
 }
 
-/// The entities that stand here, as they are stored, as far as they are wanted; but for players.
+/// The stored form of the wanted entities here, without players.
 fn standing(
     world: &World,
     components: &RegionComponents,
     here: impl Fn(&Position) -> bool,
     is_wanted: impl Fn(Uuid) -> bool,
 ) -> Vec<(Entity, EntityRecord)> {
-    // Who has just gone to another dimension is still in this world.
+    // Entities that have just moved to another dimension are still in this world.
     let dimension = world.resource::<RegionInfo>().dimension;
     let found = roots(world, components, |position| position.dimension == dimension && here(position)).into_iter();
-    // Whatever follows one of them without being its child is stored by itself, and goes with it.
+    // A follower that is not a child is stored by itself and goes along.
     let mut taken = HashSet::new();
     let found = found.flat_map(|root| followers(world, components, root, &mut taken));
     let found = found.filter(|entity| world.get::<StableId>(*entity).is_some_and(|id| is_wanted(id.0)));

@@ -1,4 +1,4 @@
-//! What a journey loses is told of.
+//! Components that would be lost on a journey are reported.
 
 use super::*;
 use crate::simulation::RegionTemplateError;

@@ -1,4 +1,4 @@
-//! Random forests on random journeys, against a plain model.
+//! Random trees of entities on random journeys, against a plain model.
 
 use super::*;
 use proptest::prelude::*;
@@ -65,7 +65,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..40)
 }
 
-/// What is known of an entity, by its stable id.
+/// The known state of an entity, by its stable id.
 #[derive(Debug, PartialEq, Clone)]
 struct Known {
     column: i64,
@@ -77,7 +77,7 @@ struct Known {
 
 struct Model {
     entities: BTreeMap<Uuid, Known>,
-    /// In the order of each parent's children.
+    /// Children are in the order of their parent's list.
     order: Vec<Uuid>,
     /// The region of each column.
     regions: Vec<u64>,
@@ -95,7 +95,7 @@ impl Model {
         self.regions[self.entities[&self.root(id)].column as usize]
     }
 
-    /// Those that `moved` tells went away from the others.
+    /// Updates references after the entities for which `moved` returns `true` were separated from the others.
     fn part(&mut self, moved: impl Fn(&Self, Uuid) -> bool, held: &BTreeMap<Uuid, u64>) {
         let ids: Vec<_> = self.entities.keys().copied().collect();
         let moves: BTreeMap<_, _> = ids.iter().map(|id| (*id, moved(self, *id))).collect();
@@ -113,7 +113,7 @@ impl Model {
     }
 }
 
-/// The same, read from the worlds.
+/// Reads the same state from the worlds.
 fn read(regions: &mut Regions) -> BTreeMap<Uuid, (u64, Known)> {
     let mut found = BTreeMap::new();
     let numbers: Vec<_> = regions.worlds.keys().copied().collect();

@@ -141,7 +141,7 @@ fn a_relationship_with_one_who_stays_behind_ends_on_both_sides() {
         let goes = world.spawn((Name::new("goes"), place(10))).id();
         let stays = world.spawn((Name::new("stays"), place(11), Likes { whom: goes, how_much: 1 })).id();
         world.entity_mut(goes).insert(Likes { whom: stays, how_much: 2 });
-        // It hangs on something without a place, which cannot travel.
+        // Its parent has no position, so it cannot travel.
         let nowhere = world.spawn(Name::new("nowhere")).id();
         world.entity_mut(goes).insert(ChildOf(nowhere));
         regions.move_all(cause);
@@ -161,7 +161,7 @@ fn a_relationship_with_one_who_stays_behind_ends_on_both_sides() {
 #[test]
 fn a_departure_kills_nobody_who_stays_behind() {
     for cause in [MoveCause::Split, MoveCause::Crossing] {
-        // Nobody said what becomes of it.
+        // Neither type is registered.
         let types = [std::any::type_name::<PulledBy>(), std::any::type_name::<Cars>()];
         let mut regions = Regions::new(|components| types.into_iter().for_each(|it| components.leave_behind(it)));
         regions.open(2);
@@ -316,7 +316,7 @@ fn what_changed_lately_counts_as_changed_and_what_is_older_does_not() {
         world.get_mut::<Health>(touched).unwrap().0 += 1;
         changes.0.lock().unwrap().clear();
         match cause {
-            // Its systems would see it, so it is not what this is about.
+            // The changes are cleared after the departing tick, since this test is about the systems of the arrival.
             MoveCause::Crossing => {
                 let world = regions.world(1);
                 let mut positions = world.query::<&mut Position>();
@@ -383,7 +383,7 @@ fn disabled_entities_travel_and_stay_disabled() {
     }
 }
 
-/// Gold by the column that it lies in.
+/// Gold by its column.
 #[derive(Resource, Default, Debug, PartialEq)]
 struct Treasury(BTreeMap<i64, u32>, Vec<Entity>);
 
@@ -549,7 +549,7 @@ fn messages_of_the_first_system_of_each_tick_do_not_pile_up() {
 #[derive(Component, Clone, Default)]
 struct Torch;
 
-/// What an observer builds while its entity is taken out goes where the ground goes, and is saved.
+/// Blocks that an observer places while its entity is removed follow the ground and are saved.
 #[test]
 fn what_is_built_by_those_who_leave_is_handed_out() {
     let plugins = |region: &mut SubApp| {

@@ -1,4 +1,4 @@
-//! What is left of a world after a panic.
+//! Salvaging a world after a panic.
 
 use super::*;
 use crate::simulation::{
@@ -12,7 +12,7 @@ fn letter(x: i64) -> Letter {
     Letter::run(Address::Place(DIMENSION, place(x).block), LetterSender::Main, Box::new(|_| {}))
 }
 
-/// A world in which nobody called "bomb" can be taken out.
+/// Region worlds in which removing an entity named "bomb" panics.
 fn regions() -> Regions {
     let forbid = |removed: On<Remove, Name>, names: Query<&Name>, migration: Option<Res<Moving>>| {
         let is_bomb = names.get(removed.entity).is_ok_and(|name| name.as_str() == "bomb");
@@ -28,7 +28,7 @@ fn regions() -> Regions {
     regions
 }
 
-/// What is left of a task of region 1 that panics, after it was to absorb others.
+/// The remains of a task of region 1 that panics and was about to absorb others.
 fn salvaged(regions: &mut Regions, absorbed: &[u64], inbox: Inbox, task: Task) -> Salvage {
     let mut assignment = regions.assignment(1, inbox, task);
     assignment.worlds.extend(absorbed.iter().map(|region| regions.worlds.remove(region).unwrap()));
@@ -85,7 +85,7 @@ fn a_viewer_that_left_in_the_tick_that_panics_is_known() {
     assert_eq!(salvage.viewers, [camera.0], "nobody else lets go of its ground");
 }
 
-/// Counts its clones, of which the one of number 13 panics.
+/// Counts its clones. Cloning number 13 panics.
 #[derive(Debug)]
 struct Counted(u32);
 

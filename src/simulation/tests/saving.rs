@@ -1,4 +1,4 @@
-//! What a region hands out to be stored.
+//! The data that a region hands out for saving.
 
 use super::*;
 use crate::block::Schema;
@@ -17,7 +17,7 @@ fn regions() -> Regions {
     regions
 }
 
-/// The ids of what is handed out to be stored, and whether it is there.
+/// The ids in the save batch, each with whether it has a record.
 fn handed_out(outbox: &Outbox) -> Vec<(u128, bool)> {
     outbox.save.entities.iter().map(|(id, record)| (id.as_u128(), record.is_some())).collect()
 }
@@ -45,7 +45,7 @@ fn only_what_changed_is_handed_out_again() {
     world.despawn(entities[3]);
     world.entity_mut(entities[4]).insert(Viewer::new());
     world.get_mut::<Mass>(child).unwrap().0 = 6;
-    // Written, but to the same value.
+    // Written with the same value.
     world.get_mut::<Mass>(entities[6]).unwrap().set_changed();
     let expected = [(1, true), (2, true), (3, false), (4, false), (5, true), (6, true)];
     assert_eq!(handed_out(&regions.save(1)), expected);
@@ -66,7 +66,7 @@ fn what_is_unsaved_stays_so_when_its_region_merges() {
     regions.save(1);
     regions.world(1).get_mut::<Mass>(changed).unwrap().0 = 2;
     regions.tick(1);
-    // It is old for the other region's systems.
+    // The change is old for the other region's systems.
     regions.save(2);
     regions.tick(1);
     regions.merge(1, 2);
@@ -150,7 +150,7 @@ fn a_tree_as_deep_as_it_likes_is_stored_and_restored() {
 #[type_path = "bevy_terrane"]
 struct Fuse;
 
-/// Whoever burns is gone with it: entities 2 and 3.
+/// Removing the entity with the `Fuse` also despawns entities 2 and 3.
 fn explosive() -> Regions {
     let plugins = |region: &mut SubApp| {
         region.world_mut().add_observer(|_: On<Remove, Fuse>, index: Res<EntityIndex>, mut commands: Commands| {

@@ -1,4 +1,4 @@
-//! How entities get into a region world.
+//! The arrival of entities in a region world.
 
 use super::components::RegionComponents;
 use super::entities::{EntityIndex, EntityMoved, Moving, let_go};
@@ -15,17 +15,17 @@ use bevy::prelude::*;
 use std::mem;
 use uuid::Uuid;
 
-/// Puts entities with all that follow them into the world: first everyone's place, then the components, then the
-/// relationships, and when all are whole, everyone is told.
+/// Inserts entities with all their followers into the world: first the empty entities, then their components, then their
+/// relationships. `EntityMoved` is triggered when all are complete.
 pub fn arrive_all(world: &mut World, contents: &mut RegionContents, mut travellers: Vec<Traveller>) -> Arrived {
     let mut arrived = Arrived::default();
     if travellers.is_empty() {
         return arrived;
     }
-    // First of all: a hook of the game may panic, and letters are not lost with that.
+    // Letters come first: a hook of the game may panic, and letters must not be lost then.
     let letters = travellers.iter_mut().flat_map(|traveller| mem::take(&mut traveller.letters));
     contents.take_in_letters(letters);
-    // Their positions come with the change ticks that they had.
+    // Positions keep their change ticks, so a search by change tick would miss them.
     world.resource_mut::<RegionColumns>().look_everywhere = true;
     contents.viewers.extend(travellers.iter().flat_map(|traveller| &traveller.viewers).map(|(id, _)| *id));
     let mut moved = Vec::with_capacity(travellers.len());
@@ -46,7 +46,7 @@ pub fn arrive_all(world: &mut World, contents: &mut RegionContents, mut travelle
     world.remove_resource::<Moving>();
 
     for moved in moved {
-        // Who was told before may have despawned it.
+        // An earlier observer may have despawned it.
         if world.entities().contains_spawned(moved.entity) {
             world.trigger(moved);
         }
@@ -54,7 +54,7 @@ pub fn arrive_all(world: &mut World, contents: &mut RegionContents, mut travelle
     arrived
 }
 
-/// What the store said of somebody came first, and is older.
+/// Removes an entity that was loaded from the store before its newer version arrived.
 fn let_go_older(world: &mut World, components: &RegionComponents, id: Uuid) {
     if let Some(older) = world.resource::<EntityIndex>().entity(id) {
         let followers = followers(world, components, older, &mut HashSet::new());
@@ -62,7 +62,7 @@ fn let_go_older(world: &mut World, components: &RegionComponents, id: Uuid) {
     }
 }
 
-/// Gives the entities that have their places what they came with: each with the origin of its traveller.
+/// Inserts the components of the spawned entities. Each passenger comes with the origin of its traveller.
 fn furnish(world: &mut World, contents: &RegionContents, passengers: Vec<(u64, Entity, Passenger)>, arrived: &Arrived) {
     let (components, began) = (&contents.components, contents.seen);
     let mut scratch = BundleScratch::default();

@@ -1,4 +1,4 @@
-//! Component types that travel: one set of functions for each.
+//! Component types that travel, with one set of functions for each.
 
 use super::entities::StableId;
 use super::mapping::{BoxedComponent, Mapping};
@@ -20,41 +20,41 @@ use bevy::prelude::*;
 use rustc_hash::FxHashMap;
 use std::any::{TypeId, type_name};
 
-/// A component that was taken off an entity, behind its place among the registered ones.
+/// A component that was removed from an entity, with its type's number among the registered ones.
 pub type TakenComponent = (usize, Ages, BoxedComponent);
 
-/// Stored components of types that the game no longer registers: kept, and written back unchanged.
+/// Stored components of types that the game no longer registers. They are kept and saved unchanged.
 #[derive(Component)]
 pub struct UnclaimedComponents(pub Vec<(String, Vec<u8>)>);
 
-/// On entities that the store has, as of the last save.
+/// Marks entities that the store contains as of the last save.
 #[derive(Component, Default)]
 pub struct Stored {
-    /// The hash of the record that was handed out last.
+    /// The hash of the last record that was handed out.
     pub content: u64,
-    /// What the entity and all below it were made of then, in this world; `None` in another one.
+    /// The hash of the entity's structure in this world at that time; `None` in another world.
     pub structure: Option<u64>,
 }
 
-/// What can be done with one component type without knowing it: no call of Bevy moves an entity between worlds.
+/// Type-erased functions of one component type. Bevy has no function that moves an entity between worlds.
 struct ComponentFunctions {
     type_id: TypeId,
     take: fn(&mut EntityWorldMut, ChangeClock) -> Option<(Ages, BoxedComponent)>,
     /// # Safety
-    /// As of [`BundleWriter::push_component`]: all that is pushed until the write is of the world of the registrator.
+    /// As for [`BundleWriter::push_component`]: everything pushed until the write belongs to the world of the registrator.
     push: unsafe fn(&mut BundleWriter, &mut ComponentsRegistrator, BoxedComponent, &mut Mapping),
     saved: Option<SavedType>,
 }
 
-/// Mirrored components have numbers of their own: their order of registration.
+/// The functions of a mirrored component. Mirrored components are numbered separately, in order of registration.
 struct MirrorFunctions {
     type_id: TypeId,
     read: fn(EntityRef, Tick, Tick) -> Option<BoxedComponent>,
     apply: fn(&mut EntityWorldMut, BoxedComponent),
 }
 
-/// The component types that travel between region worlds, those that are saved, and those that are mirrored; the
-/// relationships and resources that travel.
+/// The component types that travel between region worlds, are saved, or are mirrored, and the relationships and resources
+/// that travel.
 ///
 /// Filled by `register_region_component`, `register_saved_component`, `mirror_region_component`,
 /// `register_region_relationship`, `register_region_resource` and `leave_region_component_behind` on the app.
@@ -69,7 +69,7 @@ pub struct RegionComponents {
 }
 
 impl RegionComponents {
-    /// The crate's own components that travel, and Bevy's that mean something in a world without a renderer.
+    /// This crate's own travelling components, and those of Bevy that are useful in a world without a renderer.
     pub fn with_builtin() -> Self {
         let mut components = Self::default();
         components.register::<StableId>();
@@ -104,7 +104,7 @@ impl RegionComponents {
         self.register::<primitives::Aabb>();
     }
 
-    /// Entities take their `T` along when they move to another region.
+    /// Makes `T` travel with entities that move to another region.
     pub fn register<T: Component>(&mut self) {
         if T::relationship_accessor().is_some() {
             self.mistake.get_or_insert(RegionTemplateError::Relationship(type_name::<T>()));
@@ -130,7 +130,7 @@ impl RegionComponents {
         });
     }
 
-    /// Relationships of this type stay between entities that move together.
+    /// Keeps relationships of this type between entities that move together.
     pub fn register_relationship<R: Relationship>(&mut self) {
         let functions = RelationshipFunctions::of::<R>();
         if !self.relationships.iter().any(|known| known.type_id == functions.type_id) {
@@ -138,7 +138,7 @@ impl RegionComponents {
         }
     }
 
-    /// Regions take their `R` along when they merge and split.
+    /// Makes regions keep their `R` when they merge and split.
     pub fn register_resource<R: RegionResource>(&mut self) {
         let (type_id, take) = take_resource::<R>();
         if !self.resources.iter().any(|(known, _)| *known == type_id) {
@@ -146,17 +146,17 @@ impl RegionComponents {
         }
     }
 
-    /// Entities leave their component of the type with this full path behind when they move, and nobody complains.
+    /// Declares that the component type with this full path stays behind, without an error, when its entity moves.
     pub fn leave_behind(&mut self, type_path: impl Into<String>) {
         self.left_behind.insert(type_path.into());
     }
 
-    /// What was registered in a way that cannot work, if anything was.
+    /// Returns the first mistake in the registrations, if any.
     pub fn check(&self) -> Result<(), RegionTemplateError> {
         self.mistake.clone().map_or(Ok(()), Err)
     }
 
-    /// Whether it is known what becomes of the component on a journey. What is no Rust type cannot be known.
+    /// Returns `true` if the component is registered or declared to stay behind. One without a Rust type can only stay behind.
     pub fn knows(&self, id: ComponentId, components: &Components) -> bool {
         let Some(info) = components.get_info(id) else { return true };
         let known = |type_id: TypeId| {
@@ -166,8 +166,8 @@ impl RegionComponents {
         info.type_id().is_some_and(known) || self.left_behind.contains(&info.name().to_string())
     }
 
-    /// Entities take their `T` along, and it is stored with them, under its type path. The schema has the version of its
-    /// stored form, migrations from older ones, and the paths that it had before.
+    /// Makes `T` travel with entities and saves it with them, under its type path. The schema has the version of the stored
+    /// form, the migrations from older versions, and earlier type paths.
     pub fn register_saved_with<T: SavedComponent>(&mut self, schema: Schema) {
         self.register::<T>();
         let saved_type = SavedType::of::<T>(schema);
@@ -183,7 +183,7 @@ impl RegionComponents {
         }
     }
 
-    /// `T` can be read on the mirror of the entity in the main world.
+    /// Makes `T` readable on the mirror of the entity in the main world.
     pub fn mirror<T: Component<Mutability = Mutable> + Clone + PartialEq>(&mut self) {
         if self.mirrors.iter().any(|known| known.type_id == TypeId::of::<T>()) {
             return;
@@ -205,12 +205,12 @@ impl RegionComponents {
         });
     }
 
-    /// Whether any component is mirrored.
+    /// Returns `true` if any component type is mirrored.
     pub fn mirrors_anything(&self) -> bool {
         !self.mirrors.is_empty()
     }
 
-    /// Whether some component of the entity is mirrored.
+    /// Returns `true` if the entity has a mirrored component.
     pub fn is_mirrored(&self, entity: EntityRef) -> bool {
         self.mirrors.iter().any(|mirror| entity.contains_type_id(mirror.type_id))
     }
@@ -221,31 +221,31 @@ impl RegionComponents {
         self.mirrors.iter().enumerate().filter_map(read).collect()
     }
 
-    /// Puts the value of the mirrored component `number` on a mirror.
+    /// Sets the mirrored component `number` on a mirror.
     pub fn apply_mirrored(&self, entity: &mut EntityWorldMut, number: usize, component: BoxedComponent) {
         if let Some(mirror) = self.mirrors.get(number) {
             (mirror.apply)(entity, component);
         }
     }
 
-    /// Takes every registered component off the entity.
+    /// Removes and returns all registered components of the entity.
     pub fn take_all(&self, entity: &mut EntityWorldMut, clock: ChangeClock) -> Vec<TakenComponent> {
         let take = |(number, known): (usize, &ComponentFunctions)| {
-            // A hook of the one before may have despawned it.
+            // A hook of an earlier component may have despawned it.
             let (ages, value) = (!entity.is_despawned()).then(|| (known.take)(entity, clock))??;
             Some((number, ages, value))
         };
         self.functions.iter().enumerate().filter_map(take).collect()
     }
 
-    /// A value of a registered type, for an entity that is new.
+    /// A value of a registered type for a new entity.
     pub fn value<T: Component>(&self, value: T) -> Option<TakenComponent> {
         let number = self.functions.iter().position(|known| known.type_id == TypeId::of::<T>())?;
         Some((number, NEW, Box::new(value)))
     }
 
-    /// Puts what was taken off an entity, or stored of it, on one of this world, all at once: hooks and observers see it
-    /// whole, and what it requires is not made first. Half of the time that one component after the other takes.
+    /// Inserts components from a removed or stored entity into an entity of this world, all at once: hooks and observers see it
+    /// complete, and its required components are not inserted first. Takes half as long as inserting them one by one.
     pub fn insert_all(
         &self,
         world: &mut World,
@@ -264,7 +264,7 @@ impl RegionComponents {
             if let Some(known) = self.functions.get(number) {
                 // SAFETY: `scratch.writer()` began an empty bundle, and up to the write below there is only `world`.
                 unsafe { (known.push)(&mut writer, &mut registrator, value, mapping) };
-                // What is new needs no more than the insertion.
+                // New components already have the right change ticks.
                 aged.extend((ages != NEW).then_some((known.type_id, ages)));
             }
         }
@@ -274,7 +274,7 @@ impl RegionComponents {
         }
         let Ok(mut entity) = world.get_entity_mut(entity) else { return };
         for (type_id, ages) in aged {
-            // Of a component that cannot change, Bevy sets the ticks only on insertion.
+            // For immutable components, Bevy only sets the ticks on insertion.
             if let Some(id) = entity.world().components().get_valid_id(type_id)
                 && let Ok(mut component) = entity.get_mut_by_id(id)
             {
@@ -283,13 +283,13 @@ impl RegionComponents {
         }
     }
 
-    /// The types of the components whose change makes another record of an entity.
+    /// The component types whose changes make the record of an entity out of date.
     pub fn recorded_types(&self) -> impl Iterator<Item = TypeId> {
         self.functions.iter().filter(|known| known.saved.is_some()).map(|known| known.type_id)
     }
 
-    /// What the world's list of types becomes: those that it has and those that the game saves. An error if the world has
-    /// values that the game cannot read.
+    /// The new type list of the world: its current types and those that the game saves. Fails if the world has values that the
+    /// game cannot read.
     pub fn entity_types(&self, stored: &[String]) -> Result<Vec<String>, RegionTemplateError> {
         let mut types = stored.to_vec();
         for saved_type in self.saved() {
@@ -305,7 +305,7 @@ impl RegionComponents {
         self.functions.iter().filter_map(|known| known.saved.as_ref())
     }
 
-    /// The saved components of the entity, by the name under which they are stored.
+    /// The saved components of the entity, by their stored names.
     pub fn encode(&self, entity: EntityRef) -> Vec<(String, Vec<u8>)> {
         let encode = |saved: &SavedType| match (saved.encode)(entity)? {
             Ok(bytes) => Some((saved.name.clone(), bytes)),
@@ -317,7 +317,7 @@ impl RegionComponents {
         self.saved().filter_map(encode).collect()
     }
 
-    /// A stored component. The error names it.
+    /// Decodes a stored component. The error names it.
     pub fn decode(&self, name: &str, bytes: &[u8]) -> Result<TakenComponent, String> {
         let (path, version) = saved_type::split(name);
         let saved =
@@ -336,7 +336,7 @@ impl RegionComponents {
     }
 }
 
-/// Takes off what would take others along as the entity is despawned: those of a relationship that nobody registered.
+/// Removes components of unregistered relationships that would despawn other entities together with this one.
 pub fn release_linked(entity: &mut EntityWorldMut) {
     let links = |id: &ComponentId| {
         let accessor = entity.world().components().get_info(*id).and_then(|info| info.relationship_accessor());

@@ -1,4 +1,4 @@
-//! How entities get out of a region world.
+//! The departure of entities from a region world.
 
 use super::components::{Stored, TakenComponent, release_linked};
 use super::entities::{MoveCause, Moving, StableId, forget};
@@ -14,7 +14,7 @@ use bevy::prelude::*;
 use rustc_hash::FxHashMap;
 use uuid::Uuid;
 
-/// Takes entities with all that follow them out of the world. References among them survive.
+/// Takes entities and all their followers out of the world. References among them survive.
 pub fn depart_all(
     world: &mut World,
     contents: &mut RegionContents,
@@ -25,14 +25,14 @@ pub fn depart_all(
         return Vec::new();
     }
     let clock = ChangeClock { began: contents.began, now: world.change_tick() };
-    // What it has is taken when all who leave are known.
+    // Components are removed once all leaving entities are known.
     let passenger = |entity| Passenger { entity, components: Vec::new(), relationships: Vec::new() };
     let mut taken = HashSet::new();
     let mut travellers = Vec::with_capacity(roots.len());
     let mut leaving = Vec::new();
     for root in roots {
         let followers = followers(world, &contents.components, root, &mut taken);
-        // In a circle, the first one took the others along.
+        // The first member of a circle took the others along.
         let Some(position) = world.get::<Position>(root).copied().filter(|_| !followers.is_empty()) else { continue };
         let id = |entity: Entity| world.get::<StableId>(entity).map(|id| id.0);
         let viewer = |entity: &Entity| Some((id(*entity)?, world.get::<Viewer>(*entity)?.radii()));
@@ -41,7 +41,7 @@ pub fn depart_all(
             id: id(root).unwrap_or_default(),
             position,
             viewers: followers.iter().filter_map(viewer).collect(),
-            // Only between two regions it is on its way for a while.
+            // Only a crossing takes time, so only a crossing entity needs a record.
             record: (cause == MoveCause::Crossing).then(|| record(world, &contents.components, root)).flatten(),
             stored_with: None,
             stored_in: followers.iter().filter_map(place).collect(),
@@ -62,7 +62,7 @@ pub fn depart_all(
         passenger.components = take_out(world, contents, passenger.entity, clock);
     }
     world.remove_resource::<Moving>();
-    // Not before: if a hook panics, they are among what is left of the world.
+    // Only now: if a hook panics, salvaging still needs these viewers.
     for (viewer, _) in travellers.iter().flat_map(|traveller| &traveller.viewers) {
         contents.viewers.remove(viewer);
     }
@@ -70,7 +70,7 @@ pub fn depart_all(
     travellers
 }
 
-/// What waits for an entity goes where it goes.
+/// Moves the letters that wait for an entity along with it.
 fn take_letters_along(contents: &mut RegionContents, travellers: &mut [Traveller]) {
     if contents.waiting.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! Stable ids, the index of them, and what tells of a move.
+//! Stable ids, their index, and the event of a move.
 
 use crate::simulation::random::SplitMix64;
 use bevy::ecs::{lifecycle::HookContext, world::DeferredWorld};
@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::mem;
 use uuid::Uuid;
 
-/// The stable id of an entity that can travel: entity ids change from world to world, this one never does.
+/// The stable id of an entity that can travel. Bevy's entity ids differ from world to world, but this id never changes.
 ///
 /// Every entity with a [`Position`](crate::simulation::Position) gets one as it is spawned in a region.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,8 +26,8 @@ fn on_insert_id(mut world: DeferredWorld, context: HookContext) {
     }
 }
 
-/// Also when another id takes its place. Who leaves for another world was forgotten before: whoever is still known dies,
-/// also if a hook or an observer kills it in the middle of a journey of others.
+/// Also runs when another id replaces it. An entity that leaves for another world has been forgotten before this, so an entity
+/// that is still in the index dies, even if a hook or an observer despawns it during the journey of others.
 fn on_discard_id(mut world: DeferredWorld, context: HookContext) {
     let Some(id) = world.get::<StableId>(context.entity).copied() else { return };
     let Some(mut index) = world.get_resource_mut::<EntityIndex>() else { return };
@@ -36,7 +36,7 @@ fn on_discard_id(mut world: DeferredWorld, context: HookContext) {
     }
 }
 
-/// The entity leaves this world and lives on elsewhere: what is stored of it stays.
+/// Removes an entity from the index that leaves this world but lives on elsewhere, so that its stored record stays.
 pub fn forget(world: &mut World, entity: Entity) {
     let Some(StableId(id)) = world.get::<StableId>(entity).copied() else { return };
     if let Some(mut index) = world.get_resource_mut::<EntityIndex>() {
@@ -44,21 +44,21 @@ pub fn forget(world: &mut World, entity: Entity) {
     }
 }
 
-/// Takes an entity and its followers out of the world, who live on in the store or have arrived anew.
+/// Removes an entity and its followers from the world. They live on in the store, or have arrived again.
 pub fn let_go(world: &mut World, root: Entity, followers: Vec<Entity>) {
     followers.into_iter().for_each(|entity| forget(world, entity));
-    // A hook of another one may have despawned it.
+    // A hook of another entity may have despawned it.
     if world.entities().contains_spawned(root) {
         world.despawn(root);
     }
 }
 
-/// Present in a region world while entities move in or out of it: hooks and observers that fire meanwhile mean a
-/// journey, not a birth or a death.
+/// Present in a region world while entities move in or out of it. Hooks and observers that fire meanwhile see a journey,
+/// not a spawn or a despawn.
 #[derive(Resource, Debug, Default)]
 pub struct Moving;
 
-/// Why entities went from one region world to another.
+/// The reason why entities moved from one region world to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MoveCause {
     /// Their region merged into another one.
@@ -69,15 +69,15 @@ pub enum MoveCause {
     Crossing,
 }
 
-/// Triggered in the world of arrival for each entity that moved by itself, not for what hangs on it, as soon as
-/// everything that arrives with it is there and [`Moving`] is gone.
+/// Triggered in the destination world for each entity that moved by itself, not for its followers, once everything that
+/// arrives with it is complete and [`Moving`] is removed.
 #[derive(EntityEvent, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntityMoved {
-    /// Who it is in this world.
+    /// The entity in this world.
     pub entity: Entity,
-    /// Who it is in every world.
+    /// The entity's stable id.
     pub id: Uuid,
-    /// Why it moved.
+    /// The reason for the move.
     pub cause: MoveCause,
 }
 
@@ -85,18 +85,18 @@ pub struct EntityMoved {
 #[derive(Resource, Debug, Default)]
 pub struct EntityIndex {
     entities: FxHashMap<Uuid, Entity>,
-    /// Entities that are no more, and may still be in the store.
+    /// Ids of despawned entities that may still be in the store.
     pub(crate) despawned: FxHashSet<Uuid>,
-    /// An entity is a player no more, since this was looked at: dead, or on a journey.
+    /// `true` if a player has died or left on a journey since the last check.
     pub(crate) has_lost_player: bool,
-    /// Ids that came or went since the last outbox.
+    /// Ids that were added or removed since the last outbox.
     touched: Vec<Uuid>,
     reported_duplicate: bool,
     ids: [SplitMix64; 2],
 }
 
 impl EntityIndex {
-    /// Two streams, since one has only 64 bits of state for an id of 122.
+    /// Seeds the ids. They use two streams, since one has only 64 bits of state for an id of 122 bits.
     pub(crate) fn seed(&mut self, seeds: [u64; 2]) {
         self.ids = seeds.map(SplitMix64::new);
     }
@@ -107,7 +107,7 @@ impl EntityIndex {
         uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid()
     }
 
-    /// Of two entities with one id the later one is found.
+    /// Adds an entity. Of two entities with the same id, the later one is found.
     fn insert(&mut self, id: Uuid, entity: Entity) {
         self.touched.push(id);
         if let Some(before) = self.entities.insert(id, entity)
@@ -118,7 +118,7 @@ impl EntityIndex {
         }
     }
 
-    /// Whether the id led to this entity.
+    /// Removes the entity. Returns `true` if the id led to it.
     fn remove(&mut self, id: Uuid, entity: Entity) -> bool {
         let found = self.entities.get(&id) == Some(&entity);
         if found {
@@ -132,7 +132,7 @@ impl EntityIndex {
         self.touched.extend(self.entities.keys().copied());
     }
 
-    /// Of the ids that came or went since the last call, those that are here now and those that are not; sorted.
+    /// The ids that were added or removed since the last call, split into those present now and those absent; sorted.
     pub(crate) fn take_touched(&mut self) -> (Vec<Uuid>, Vec<Uuid>) {
         let mut touched = mem::take(&mut self.touched);
         touched.sort_unstable();
@@ -145,12 +145,12 @@ impl EntityIndex {
         self.entities.get(&id).copied()
     }
 
-    /// How many entities of this region have a stable id.
+    /// The number of entities in this region that have a stable id.
     pub fn len(&self) -> usize {
         self.entities.len()
     }
 
-    /// Whether no entity of this region has a stable id.
+    /// Returns `true` if no entity of this region has a stable id.
     pub fn is_empty(&self) -> bool {
         self.entities.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Who follows whom wherever it goes, and where that is.
+//! The followers of an entity and their positions.
 
 use super::components::RegionComponents;
 use super::entities::StableId;
@@ -6,8 +6,8 @@ use crate::simulation::Position;
 use bevy::platform::collections::HashSet;
 use bevy::prelude::*;
 
-/// The entities that travel by themselves, sorted by their stable ids: those with a position that do not hang on
-/// another one with a position. Disabled ones too.
+/// The entities that travel by themselves, sorted by their stable ids: those with a position that do not follow
+/// another entity with a position. Includes disabled entities.
 pub fn roots(world: &World, components: &RegionComponents, wanted: impl Fn(&Position) -> bool) -> Vec<Entity> {
     let ids = world.components();
     let (Some(position), Some(stable)) = (ids.component_id::<Position>(), ids.component_id::<StableId>()) else {
@@ -29,13 +29,13 @@ pub fn roots(world: &World, components: &RegionComponents, wanted: impl Fn(&Posi
     found.into_iter().map(|(_, entity)| entity).collect()
 }
 
-/// What the entity follows wherever it goes.
+/// The entities that this entity follows wherever they go.
 fn carriers<'a>(components: &'a RegionComponents, entity: EntityRef<'a>) -> impl Iterator<Item = Entity> + 'a {
     let linked = components.relationships.iter().filter(|relationship| relationship.linked);
     linked.filter_map(move |relationship| (relationship.target)(entity))
 }
 
-/// The entity and all that it hangs on, nearest first.
+/// The entity and all entities that it follows, nearest first.
 fn climb<'w>(world: &'w World, components: &'w RegionComponents, entity: EntityRef<'w>) -> Vec<EntityRef<'w>> {
     let mut path = vec![entity];
     let mut known = HashSet::from([entity.id()]);
@@ -48,25 +48,25 @@ fn climb<'w>(world: &'w World, components: &'w RegionComponents, entity: EntityR
     path
 }
 
-/// Whether something with a position takes the entity along.
+/// Returns `true` if the entity follows an entity with a position.
 fn hangs_on_a_place(world: &World, components: &RegionComponents, entity: EntityRef) -> bool {
     if carriers(components, entity).next().is_none() {
         return false;
     }
     let path = climb(world, components, entity);
     let above = path.get(1..).unwrap_or_default();
-    // In a circle nobody is above: each member may take the others along.
+    // In a circle no entity is on top: each member may take the others along.
     let circle = above.iter().any(|above| carriers(components, *above).any(|carrier| carrier == entity.id()));
     !circle && above.iter().any(|above| above.contains::<Position>())
 }
 
-/// Where the entity is: where it stands itself, or else what it hangs on.
+/// The position of the entity: its own, or else that of the entity that it follows.
 pub fn place(world: &World, components: &RegionComponents, entity: Entity) -> Option<Position> {
     let path = climb(world, components, world.get_entity(entity).ok()?);
     path.into_iter().find_map(|entity| entity.get::<Position>().copied())
 }
 
-/// The entity and all that follow it, each after the one that it follows; without those that are `taken` already.
+/// The entity and all its followers, each after the one that it follows, without those already in `taken`.
 pub fn followers(
     world: &World,
     components: &RegionComponents,

@@ -1,4 +1,4 @@
-//! Entities that leave a region world for the store: players who log out, and who is on ground that is given up.
+//! Entities that leave a region world for the store: players who log out, and entities in evicted columns.
 
 use super::components::RegionComponents;
 use super::entities::{EntityIndex, Moving, StableId, let_go};
@@ -16,7 +16,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::mem;
 use uuid::Uuid;
 
-/// Lets go who logged out. With them all that is unsaved is handed out, so that a crash finds what they had once.
+/// Removes players who logged out. All unsaved data is handed out with them, so that a crash neither duplicates nor loses
+/// their belongings.
 pub fn tend_players(world: &mut World, contents: &mut RegionContents) {
     let found: Vec<Entity> = contents.player_query.iter(world).collect();
     for player in &found {
@@ -38,7 +39,7 @@ pub fn tend_players(world: &mut World, contents: &mut RegionContents) {
     world.remove_resource::<Moving>();
 }
 
-/// What hangs on something is stored with it, and nobody would find the player there.
+/// Detaches a player from its parent. A child is stored with its parent, where a log-in would not find the player.
 fn set_free(world: &mut World, components: &RegionComponents, player: Entity) {
     let at = place(world, components, player);
     let Ok(mut entity) = world.get_entity_mut(player) else { return };
@@ -52,8 +53,8 @@ fn set_free(world: &mut World, components: &RegionComponents, player: Entity) {
     }
 }
 
-/// Lets go of the entities in columns that are given up, and of what waits for them or their columns. Gives how they are
-/// stored, by their columns.
+/// Removes the entities in evicted columns, and the letters that wait for them or their columns. Returns their records by
+/// column.
 pub fn give_up_entities(
     world: &mut World,
     contents: &mut RegionContents,
@@ -66,9 +67,9 @@ pub fn give_up_entities(
     for root in roots(world, components, |position| leaving.contains(&position.column())) {
         let Some(column) = world.get::<Position>(root).map(Position::column) else { continue };
         let followers = followers(world, components, root, &mut taken);
-        // Whatever follows it without being its child has a record of its own, and waits in the same column.
+        // A follower that is not a child has a record of its own, and waits in the same column.
         let stored = followers.iter().filter_map(|entity| record(world, components, *entity));
-        // A player leaves the world with its ground, and has been handed out.
+        // Players leave the world together with their ground. They have been handed out already.
         let stored = stored.filter(|record| record.player().is_none());
         records.entry(column).or_default().extend(stored);
         let ids = followers.iter().filter_map(|entity| Some(world.get::<StableId>(*entity)?.0));
@@ -76,17 +77,17 @@ pub fn give_up_entities(
         outbox.mirrors.extend(ids.filter(|id| mirrored.remove(id)).map(MirrorUpdate::gone));
         families.push((root, followers));
     }
-    // Before hooks of the game run.
+    // Runs before hooks of the game.
     give_up_letters(contents, leaving, &gone);
     world.insert_resource(Moving);
     families.into_iter().for_each(|(root, followers)| let_go(world, root, followers));
     world.remove_resource::<Moving>();
     let mut index = world.resource_mut::<EntityIndex>();
-    // An id that somebody took over waits for the next time, with the record of its heir.
+    // An id with a new owner waits for the next save, together with the owner's record.
     let (heirs, died): (FxHashSet<_>, FxHashSet<_>) =
         mem::take(&mut index.despawned).into_iter().partition(|id| index.entity(*id).is_some());
     index.despawned = heirs;
-    // Also those who were to be given up, until one before them took them along into death.
+    // Includes leaving entities that were despawned by a hook of an earlier one.
     records.values_mut().for_each(|records| records.retain(|record| !died.contains(&record.id)));
     contents.outbox.save.entities.extend(died.into_iter().map(|id| (id, None)));
     records

@@ -1,17 +1,17 @@
-//! References between entities, from one world to another.
+//! Mapping entity references between worlds.
 
 use bevy::ecs::entity::EntityMapper;
 use bevy::prelude::*;
 use rustc_hash::FxHashMap;
 use std::any::Any;
 
-/// A component whose type is forgotten, on its way from one world to another.
+/// A type-erased component on its way from one world to another.
 pub type BoxedComponent = Box<dyn Any + Send + Sync>;
 
-/// Who the entities that arrived together are now. Those that left together have one origin.
+/// The new ids of entities that arrived together. Entities that left together have the same origin.
 pub type Arrived = FxHashMap<(u64, Entity), Entity>;
 
-/// Turns references from the world of one departure into references of this world.
+/// Maps references from the departure's world to references of this world.
 #[derive(Clone, Copy)]
 pub struct Mapping<'a> {
     pub origin: u64,
@@ -25,7 +25,7 @@ impl Mapping<'_> {
 }
 
 impl EntityMapper for Mapping<'_> {
-    /// Who did not come along is nobody here.
+    /// Entities that did not move along become the placeholder.
     fn get_mapped(&mut self, source: Entity) -> Entity {
         self.arrived(source).unwrap_or(Entity::PLACEHOLDER)
     }

@@ -1,4 +1,4 @@
-//! Merge and split: what two regions hold becomes one, and what one holds becomes several.
+//! Merging the contents of two regions, and splitting the contents of one.
 
 use super::arrival::arrive_all;
 use super::departure::depart_all;
@@ -19,16 +19,16 @@ use std::mem;
 /// Moves everything from `other` into `world`.
 pub fn absorb(world: &mut World, contents: &mut RegionContents, mut other: RegionWorld) {
     let (source, theirs) = (other.app.world_mut(), &mut other.contents);
-    // Before the entities, whose hooks may panic: what is in `contents` by then is salvaged.
+    // Before the entities, whose hooks may panic: everything already in `contents` is salvaged then.
     contents.absorbing = source.resource::<RegionColumns>().columns().to_vec();
-    // The clock is the same for both.
+    // Both have the same clock.
     for ((due, _), letter) in mem::take(&mut theirs.waiting) {
         contents.keep_until(due, letter);
     }
     contents.viewers.extend(mem::take(&mut theirs.viewers));
     let roots = roots(source, &theirs.components, |_| true);
     let travellers = depart_all(source, theirs, roots, MoveCause::Merge);
-    // After them: whoever hears of a departure may change the ground that it leaves.
+    // After the entities: observers of a departure may still change the ground that it leaves.
     let columns = mem::take(&mut *source.resource_mut::<RegionColumns>());
     world.resource_mut::<RegionColumns>().append(columns);
     contents.absorbing.clear();
@@ -41,11 +41,11 @@ pub fn absorb(world: &mut World, contents: &mut RegionContents, mut other: Regio
     world.resource_mut::<Post>().append(sent);
 }
 
-/// Hands over what lies in the parts' sections. Everything unsaved was handed out before.
+/// Hands over the contents of the parts' sections. Everything unsaved was handed out before.
 pub fn split(world: &mut World, contents: &mut RegionContents, parts: &[RegionPart]) {
     for part in parts {
         let taken = split_off(world, contents, part);
-        // A part that is whole stays so if a hook of the game panics with the next one.
+        // A complete part stays complete if a hook of the game panics during the next one.
         contents.outbox.parts.push((part.id, taken));
     }
 }
@@ -59,7 +59,7 @@ fn split_off(world: &mut World, contents: &mut RegionContents, part: &RegionPart
     for section in &part.sections {
         owned.sections.remove(section);
     }
-    // Hooks and observers of those who left may have built something, after everything unsaved was handed out.
+    // Hooks and observers of leaving entities may have changed blocks after everything unsaved was handed out.
     let mut save = SaveBatch::default();
     collect_chunks(&mut owned, dimension, |column| part.contains(column), &mut save);
     let columns = owned.split_off(|column| part.contains(column));

@@ -6,19 +6,19 @@ use crate::space::BlockPos;
 use bevy::ecs::message::Messages;
 use bevy::prelude::*;
 
-/// A message of the game's own that belongs to a place. After `register_region_resource::<Messages<M>>()`, what was
-/// written in the last tick before a merge or a split goes where its place goes, and can be read there.
+/// A message type of the game whose messages belong to places. After `register_region_resource::<Messages<M>>()`, messages
+/// from the last tick before a merge or a split travel with their place and can be read there.
 ///
-/// Nobody knows which systems had read it already: those that run later than its writer see it twice. What must arrive
-/// exactly once is sent with [`Post`](crate::simulation::Post).
+/// It is unknown which systems have already read a message: systems that run after its writer see it twice. Use
+/// [`Post`](crate::simulation::Post) for messages that must arrive exactly once.
 pub trait PlacedMessage: Message + Clone {
-    /// Where it belongs; `None` if it goes nowhere.
+    /// The place of the message; `None` if it does not travel.
     fn block(&self) -> Option<BlockPos>;
 }
 
 impl<M: PlacedMessage> RegionResource for Messages<M> {
     fn merge(&mut self, mut other: Self) {
-        // The older ones could be read for a whole tick.
+        // Older messages could be read during a whole tick.
         let newest = other.iter_current_update_messages().len();
         let older = other.len() - newest;
         self.write_batch(other.drain().skip(older));

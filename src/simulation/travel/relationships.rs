@@ -7,12 +7,12 @@ use bevy::platform::collections::HashSet;
 use bevy::prelude::*;
 use std::any::TypeId;
 
-/// What can be done with one type of relationship without knowing it.
+/// Type-erased functions of one relationship type.
 #[derive(Clone, Copy)]
 pub struct RelationshipFunctions {
     pub type_id: TypeId,
     pub target_type_id: TypeId,
-    /// Whether the sources follow their target wherever it goes, also into death.
+    /// Whether the sources follow their target wherever it goes, and are despawned with it.
     pub linked: bool,
     pub target: fn(EntityRef) -> Option<Entity>,
     pub sources: fn(EntityRef) -> Option<Vec<Entity>>,
@@ -33,7 +33,7 @@ impl RelationshipFunctions {
             take: |entity| entity.take::<R>().map(|relationship| Box::new(relationship) as BoxedComponent),
             insert: |entity, target, relationship, mapping| {
                 if let Ok(mut relationship) = relationship.downcast::<R>() {
-                    // What else it refers to.
+                    // Maps the other references in the component.
                     R::map_entities(&mut relationship, mapping);
                     relationship.set_risky(target);
                     entity.insert(*relationship);
@@ -43,20 +43,20 @@ impl RelationshipFunctions {
     }
 }
 
-/// What leads to one entity by one type of relationship, as far as it moves along.
+/// The relationships of one type that lead to one entity, as far as their sources move along.
 pub struct TakenRelationship {
-    /// Which of the registered ones.
+    /// The number of the registered type.
     number: usize,
-    /// The sources in the order in which the target had them, as they were in the world that they left.
+    /// The sources in the order of the target's list, with their ids in the world that they left.
     sources: Vec<(Entity, BoxedComponent)>,
-    /// How many there were: some may have stayed behind.
+    /// The length of the target's list. Some of its sources may have stayed behind.
     count: usize,
-    /// How old their list was.
+    /// The ages of the target's list.
     ages: Option<Ages>,
 }
 
-/// Takes off every relationship between two of the leaving entities, which ends all that would despawn one with the
-/// other. Gives what leads to each of them, in their order.
+/// Removes every relationship between two of the leaving entities, so that removing one does not despawn the other. Returns
+/// the relationships that lead to each entity, in the order of the entities.
 pub fn take_relationships(
     world: &mut World,
     known: &[RelationshipFunctions],
@@ -64,7 +64,7 @@ pub fn take_relationships(
     clock: ChangeClock,
 ) -> Vec<Vec<TakenRelationship>> {
     let together: HashSet<Entity> = leaving.iter().copied().collect();
-    // All are looked at before the first one is taken, which changes the list that it is in.
+    // All lists are read before the first relationship is removed, because that changes a list.
     let lists = |target: &Entity| {
         let entity = world.get_entity(*target).ok()?;
         let list = |(number, functions): (usize, &RelationshipFunctions)| {
@@ -76,7 +76,7 @@ pub fn take_relationships(
     let mut take = |(number, sources, ages): (usize, Vec<Entity>, _)| {
         let count = sources.len();
         let take_one = |source: Entity| {
-            // A hook of another one may have ended it.
+            // A hook of another entity may have removed it.
             let value = (known.get(number)?.take)(&mut world.get_entity_mut(source).ok()?)?;
             Some((source, value))
         };
@@ -86,7 +86,7 @@ pub fn take_relationships(
     lists.into_iter().map(|lists| lists.into_iter().map(&mut take).collect()).collect()
 }
 
-/// Restores the relationships between entities that all arrived, in the order that their targets had them in. One
+/// Restores the relationships between the arrived entities, in the order of their targets' lists. A relationship
 /// whose target stayed behind is dropped.
 pub fn insert_relationships(
     world: &mut World,
@@ -99,7 +99,7 @@ pub fn insert_relationships(
         for TakenRelationship { number, sources, count, ages } in taken {
             let Some(functions) = known.get(number) else { continue };
             for (source, value) in sources {
-                // Whoever was before the target may have despawned either.
+                // Hooks of earlier entities may have despawned either of them.
                 if world.entities().contains_spawned(target)
                     && let Some(source) = mapping.arrived(source)
                     && let Ok(mut source) = world.get_entity_mut(source)
@@ -113,7 +113,7 @@ pub fn insert_relationships(
     let clock = ChangeClock { now: world.change_tick(), ..clock };
     for (functions, target, count, ages) in lists {
         let Ok(mut target) = world.get_entity_mut(target) else { continue };
-        // If some did not come along, the list changed.
+        // If some sources did not come along, the list has changed.
         let complete = (functions.sources)(target.as_readonly()).is_some_and(|now| now.len() == count);
         if complete
             && let Some(id) = target.world().components().get_valid_id(functions.target_type_id)

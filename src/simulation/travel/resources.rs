@@ -1,4 +1,4 @@
-//! What a region holds besides columns and entities, when regions merge and split.
+//! Resources of regions when regions merge and split.
 
 use super::mapping::{Arrived, Mapping};
 use crate::region::RegionPart;
@@ -11,26 +11,26 @@ use std::any::TypeId;
 ///
 /// It is registered with `register_region_resource`.
 ///
-/// What the region plugins insert into every new region world is merged like any other value, so it should be empty.
+/// A value that region plugins insert into every new region world is merged like any other, so it should be empty.
 pub trait RegionResource: Resource + Component<Mutability = Mutable> + Sized {
-    /// Takes in the value of a region that merged into this one, or a part that a split handed to this one.
+    /// Merges the value of a region that merged into this one, or the part that a split gave to this one.
     fn merge(&mut self, other: Self);
 
-    /// Gives away what belongs to the part of the region that becomes another region.
+    /// Splits off the share of the part of the region that becomes another region.
     fn split(&mut self, part: &RegionPart) -> Self;
 
-    /// Maps the references to entities in the value that arrives. One to an entity that did not move along becomes
+    /// Maps the references to entities in the arriving value. A reference to an entity that did not move along becomes
     /// `Entity::PLACEHOLDER`.
     fn map_references<M: EntityMapper>(&mut self, mapper: &mut M) {
         Self::map_entities(self, mapper);
     }
 }
 
-/// A resource of a region, or what a split hands over of it, on its way: its type is forgotten.
+/// A type-erased resource of a region, or a share of one, in transit.
 pub trait TravellingResource: Send + Sync {
-    /// What it gives to the part.
+    /// Splits off the share of the part.
     fn divide(&mut self, part: &RegionPart) -> Box<dyn TravellingResource>;
-    /// Makes it the world's own.
+    /// Merges it into the world.
     fn settle(self: Box<Self>, world: &mut World, mapping: &mut Mapping);
 }
 
@@ -48,13 +48,13 @@ impl<R: RegionResource> TravellingResource for R {
     }
 }
 
-/// A resource on its way, and the move that its references to entities are part of.
+/// A resource in transit, and the move to which its references to entities belong.
 pub type TakenResource = (u64, Box<dyn TravellingResource>);
 
-/// One registered type of resources: takes out the whole of it, or what it gives to a part.
+/// A registered resource type and the function that takes the whole value, or the share of a part.
 pub type TakeResource = (TypeId, fn(&mut World, Option<&RegionPart>) -> Option<Box<dyn TravellingResource>>);
 
-/// How resources of this type are taken.
+/// Registers the resource type `R`.
 pub fn take_resource<R: RegionResource>() -> TakeResource {
     let take = |world: &mut World, part: Option<&RegionPart>| match part {
         Some(part) => world.get_resource_mut::<R>().map(|mut resource| resource.divide(part)),
@@ -63,7 +63,7 @@ pub fn take_resource<R: RegionResource>() -> TakeResource {
     (TypeId::of::<R>(), take)
 }
 
-/// Takes these resources out of a world that ends, or what they give to a part.
+/// Takes these resources out of a world that ends, or their shares for a part.
 pub fn take_resources(
     world: &mut World,
     resources: &[TakeResource],
@@ -73,7 +73,7 @@ pub fn take_resources(
     resources.iter().filter_map(|(_, take)| Some((origin, take(world, part)?))).collect()
 }
 
-/// Makes resources that arrive the world's own.
+/// Merges arriving resources into the world.
 pub fn settle_resources(world: &mut World, resources: Vec<TakenResource>, arrived: &Arrived) {
     for (origin, resource) in resources {
         resource.settle(world, &mut Mapping { origin, arrived });

@@ -1,4 +1,4 @@
-//! Saved components by the names under which they are stored.
+//! Saved components by their stored names.
 
 use super::mapping::BoxedComponent;
 use crate::block::Schema;
@@ -9,8 +9,8 @@ use std::any::type_name;
 
 /// A component that can be written to the store and read again, under its `TypePath`.
 ///
-/// By default that holds the path of the module in which the type stands. `#[type_path = "my_game"]` gives it one that stays
-/// when the module is renamed; a path that has changed all the same is told by [`Schema::formerly`].
+/// By default that path contains the path of the type's module. `#[type_path = "my_game"]` sets a path that survives renaming the
+/// module. If the path has changed anyway, declare the old one with [`Schema::formerly`].
 ///
 /// ```
 /// use bevy::prelude::*;
@@ -26,14 +26,14 @@ use std::any::type_name;
 pub trait SavedComponent: Component + Serialize + DeserializeOwned + TypePath {}
 impl<T: Component + Serialize + DeserializeOwned + TypePath> SavedComponent for T {}
 
-/// A type of components that the game saves.
+/// A component type that the game saves.
 pub struct SavedType {
-    /// The type's path, as Bevy knows it.
+    /// The type's path in Bevy.
     pub path: &'static str,
-    /// What the compiler calls the type: worlds had it under this name once.
+    /// The compiler's name of the type, which was the stored name in early worlds.
     compiler_name: &'static str,
     pub schema: Schema,
-    /// The name under which values are stored now.
+    /// The name under which new values are stored.
     pub name: String,
     pub encode: fn(EntityRef) -> Option<Result<Vec<u8>, postcard::Error>>,
     pub decode: fn(&[u8]) -> Result<BoxedComponent, postcard::Error>,
@@ -41,7 +41,7 @@ pub struct SavedType {
 
 impl SavedType {
     pub fn of<T: SavedComponent>(schema: Schema) -> Self {
-        // Without a version it is named as it was before there were any.
+        // Version 0 has the plain name from before there were versions.
         let (path, compiler_name) = (T::type_path(), type_name::<T>());
         let name = match schema.version() {
             0 => path.to_owned(),
@@ -57,12 +57,12 @@ impl SavedType {
         }
     }
 
-    /// Whether values of the type are stored under this path, or were once.
+    /// Returns `true` if values of the type are or were stored under this path.
     pub fn is_called(&self, path: &str) -> bool {
         [self.path, self.compiler_name].into_iter().chain(self.schema.former_names()).any(|name| name == path)
     }
 
-    /// Whether all values that are stored under this name can be read, if they are of this type at all.
+    /// Checks that all values under this stored name can be read, if they are of this type at all.
     pub fn check(&self, stored_name: &str) -> Result<(), RegionTemplateError> {
         let (path, stored) = split(stored_name);
         if !self.is_called(path) || self.schema.can_read(stored) {

@@ -1,4 +1,4 @@
-//! Entities as they are stored: out of a region world, and back.
+//! The stored form of entities: reading and spawning it in a region world.
 
 use super::components::{RegionComponents, Stored, TakenComponent, UnclaimedComponents};
 use super::entities::{EntityIndex, StableId};
@@ -12,8 +12,8 @@ use bevy::prelude::*;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use uuid::Uuid;
 
-/// The entity with its children as it is stored, if any of their components is. What hangs on a parent is stored with
-/// the parent only.
+/// The record of the entity with its children; `None` if none of their components is saved. A child is stored only with its
+/// parent.
 pub fn record(world: &World, components: &RegionComponents, entity: Entity) -> Option<EntityRecord> {
     let entity = world.get_entity(entity).ok().filter(|entity| !entity.contains::<ChildOf>())?;
     let (id, position) = (entity.get::<StableId>()?, entity.get::<Position>()?);
@@ -38,7 +38,7 @@ fn saved_components(components: &RegionComponents, entity: EntityRef) -> Vec<(St
     saved
 }
 
-/// The entity and all below it, each with its parent's place in the list and after that.
+/// The entity and all its descendants, each after its parent and with the parent's index in the list.
 pub fn family<'w>(world: &'w World, root: EntityRef<'w>) -> Vec<(usize, EntityRef<'w>)> {
     let mut seen = HashSet::from([root.id()]);
     let mut found = vec![(0, root)];
@@ -52,20 +52,20 @@ pub fn family<'w>(world: &'w World, root: EntityRef<'w>) -> Vec<(usize, EntityRe
     found
 }
 
-/// All below the entity that is saved, or has something below it that is.
+/// All descendants of the entity that are saved themselves or have a saved descendant.
 fn children(world: &World, components: &RegionComponents, root: EntityRef) -> Vec<ChildRecord> {
     if !root.contains::<Children>() {
         return Vec::new();
     }
     let family = family(world, root);
     let mut found: Vec<_> = family.iter().skip(1).map(|(_, child)| child_record(components, *child)).collect();
-    // Of the root too, which says nothing.
+    // Index 0 is the root, whose value is unused.
     let mut wanted = vec![false; family.len()];
     for (place, (parent, _)) in family.iter().enumerate().skip(1).rev() {
         wanted[place] |= !found[place - 1].components.is_empty();
         wanted[*parent] |= wanted[place];
     }
-    // The places once the others are left out.
+    // The indices after the others are left out.
     let mut places = vec![None; family.len()];
     for (kept, place) in (1..family.len()).filter(|place| wanted[*place]).enumerate() {
         places[place] = u32::try_from(kept).ok();
@@ -85,7 +85,7 @@ fn child_record(components: &RegionComponents, child: EntityRef) -> ChildRecord 
     }
 }
 
-/// Spawns an entity with its children as it is stored.
+/// Spawns a stored entity with its children.
 pub fn spawn_stored(world: &mut World, components: &RegionComponents, record: EntityRecord) {
     if world.resource::<EntityIndex>().entity(record.id).is_some() {
         return;
@@ -104,13 +104,13 @@ pub fn spawn_stored(world: &mut World, components: &RegionComponents, record: En
             Some(place) => spawned.get(place as usize).copied().flatten(),
         };
         let taken = child.id.is_some_and(|id| world.resource::<EntityIndex>().entity(id).is_some());
-        // Who has become independent meanwhile has a newer record of its own.
+        // A child that has become independent in the meantime has a newer record of its own.
         let Some(parent) = parent.filter(|_| !taken) else {
             spawned.push(None);
             continue;
         };
         let child = spawn(world, components, child.id, values(components, &describe, child));
-        // A hook may have despawned either.
+        // A hook may have despawned either of them.
         if world.entities().contains_spawned(parent)
             && let Ok(mut entity) = world.get_entity_mut(child)
         {
@@ -120,7 +120,7 @@ pub fn spawn_stored(world: &mut World, components: &RegionComponents, record: En
     }
 }
 
-/// The components of one entity of a record, but for its stable id. What cannot be read is kept as it is.
+/// The components of one entity of a record, without its stable id. Unreadable components are kept as they are.
 fn values(components: &RegionComponents, describe: &str, record: ChildRecord) -> Vec<TakenComponent> {
     let ChildRecord { place, viewer, components: saved, .. } = record;
     let position = |(dimension, block, offset)| Position { dimension, block, offset: Vec3::from_array(offset) };
@@ -133,7 +133,7 @@ fn values(components: &RegionComponents, describe: &str, record: ChildRecord) ->
     for (name, bytes) in saved {
         match components.decode(&name, &bytes) {
             Ok(value) => {
-                // Of two values of a type that had another name once, the later one counts.
+                // If a type was renamed and has two values, the later one counts.
                 values.retain(|(number, ..)| *number != value.0);
                 values.push(value);
             }
@@ -149,8 +149,8 @@ fn values(components: &RegionComponents, describe: &str, record: ChildRecord) ->
     values
 }
 
-/// The stable id comes first: hooks and observers of the other components find the entity by it. No entity that a stored value
-/// refers to is known any more.
+/// Spawns an entity. The stable id comes first, so that hooks and observers of the other components find the entity by it.
+/// References in stored values do not lead to any entity any more.
 fn spawn(world: &mut World, components: &RegionComponents, id: Option<Uuid>, values: Vec<TakenComponent>) -> Entity {
     let entity = match id {
         Some(id) => world.spawn(StableId(id)).id(),
@@ -163,7 +163,7 @@ fn spawn(world: &mut World, components: &RegionComponents, id: Option<Uuid>, val
     entity
 }
 
-/// A hash of all that is stored of an entity.
+/// A hash of the whole stored form of an entity.
 pub fn content(record: &EntityRecord) -> u64 {
     let EntityRecord { id, dimension, block, offset, viewer, components, children } = record;
     let mut hasher = DefaultHasher::new();

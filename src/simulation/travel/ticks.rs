@@ -1,19 +1,19 @@
-//! Change ticks of one world, in the count of another.
+//! Converting change ticks between worlds.
 
 use bevy::ecs::change_detection::{ComponentTicks, DetectChangesMut, Tick};
 
-/// How long before the last tick of its world began something happened, in change ticks; `None` if it happened since.
+/// How long before the last tick of its world a change happened, in change ticks; `None` if it happened since.
 type Age = Option<u32>;
 
-/// When a component was added and when it was last changed, in a form that any world understands.
+/// The ages of a component's addition and last change, in a form that does not depend on the world.
 pub type Ages = (Age, Age);
-/// It was added just now.
+/// A component that was added just now.
 pub const NEW: Ages = (None, None);
 
-/// What is needed to read and write change ticks of one world.
+/// The reference points for reading and writing change ticks of one world.
 #[derive(Clone, Copy, Debug)]
 pub struct ChangeClock {
-    /// When the last tick of the world's systems began. Whatever is older, they have seen.
+    /// The beginning of the last tick of the world's systems. They have seen all older changes.
     pub began: Option<Tick>,
     pub now: Tick,
 }
@@ -28,10 +28,10 @@ impl ChangeClock {
         (!tick.is_newer_than(began, self.now)).then(|| began.get().wrapping_sub(tick.get()))
     }
 
-    /// In this world, what was new is new to every system, and what was older stays as much older.
+    /// Converts an age: in this world, new changes are new to every system, and older changes keep their distance.
     fn tick(self, age: Age) -> Tick {
         let Some(age) = age else { return self.now };
-        // The oldest tick there is counts as new nowhere, not even for systems that never ran.
+        // The oldest possible tick never counts as new, not even for systems that never ran.
         let since = match self.began {
             Some(began) => self.now.get().wrapping_sub(began.get()).saturating_add(age).min(Tick::MAX.get()),
             None => Tick::MAX.get(),
@@ -39,12 +39,12 @@ impl ChangeClock {
         Tick::new(self.now.get().wrapping_sub(since))
     }
 
-    /// Gives a component that was inserted just now its ages.
+    /// Sets the ages of a component that was inserted just now.
     pub fn apply(self, (added, changed): Ages, component: &mut impl DetectChangesMut) {
-        // What an observer of the insertion changed has a later tick already, and keeps it.
+        // A change by an observer of the insertion already has a later tick and keeps it.
         let now = component.last_changed();
         let changed = if now == self.now { self.tick(changed) } else { now };
-        // Sets both.
+        // `set_last_added` sets both ticks.
         component.set_last_added(self.tick(added));
         component.set_last_changed(changed);
     }

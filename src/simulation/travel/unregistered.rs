@@ -1,4 +1,4 @@
-//! Components that would be lost on a journey are told of before the first one.
+//! Reports components that would be lost on a journey, before the first journey.
 
 use super::components::RegionComponents;
 use super::followers::place;
@@ -10,11 +10,11 @@ use bevy::platform::collections::HashSet;
 use bevy::prelude::*;
 use std::any::TypeId;
 
-/// What was looked at already.
+/// The archetypes that have been checked already.
 #[derive(Debug)]
 pub struct SeenArchetypes {
     generation: ArchetypeGeneration,
-    /// Those with unknown components, as long as no entity that can travel was seen in them.
+    /// Archetypes with unknown components in which no entity that can travel has been seen yet.
     suspects: Vec<ArchetypeId>,
     reported: HashSet<ComponentId>,
 }
@@ -26,8 +26,8 @@ impl Default for SeenArchetypes {
 }
 
 impl SeenArchetypes {
-    /// Looks at archetypes that are new, and at the few from before that may matter one day. Gives the components that would
-    /// be lost, once.
+    /// Checks new archetypes, and the few older ones that may still matter. Returns the components that would be lost, each only
+    /// once.
     pub fn look(&mut self, world: &World, components: &RegionComponents) -> Option<RegionTemplateError> {
         let archetypes = world.archetypes();
         let new = archetypes[self.generation..].iter().map(Archetype::id);
@@ -68,7 +68,7 @@ fn unknown_components(world: &World, components: &RegionComponents, archetype: &
     archetype.components().iter().copied().filter(unknown).collect()
 }
 
-/// Whether its components allow for it: a position, or something that it hangs on.
+/// Returns `true` if an entity of the archetype can travel: by a position, or by following another entity.
 fn could_travel(world: &World, components: &RegionComponents, archetype: &Archetype) -> bool {
     let linked = components.relationships.iter().filter(|relationship| relationship.linked);
     let types = linked.map(|relationship| relationship.type_id).chain([TypeId::of::<Position>()]);

@@ -110,7 +110,7 @@ fn worlds_without_a_list_or_with_one_that_does_not_hold_open_as_those_that_were_
             assert_eq!(stored_round(&open(&path).unwrap()), Some(1), "byte {at}");
         }
     }
-    // Opened, changed, and closed or killed by a program that leaves the list as it is.
+    // Opened, changed, and closed or killed by a program that does not update the list.
     let world = open(&path).unwrap();
     save(&world, 2);
     let killed = folder.path().join("killed");

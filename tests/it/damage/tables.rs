@@ -65,7 +65,7 @@ fn a_flipped_bit_in_a_table_takes_no_more_than_the_chunks_of_its_block() {
                 Err(error) => panic!("byte {at}: {error}"),
             }
         }
-        // A block is 16 KiB, and a chunk 2.
+        // A block has 16 KiB, and a chunk 2.
         assert!(damaged.len() <= 9, "byte {at}: {damaged:?}");
         with_damage += u64::from(!damaged.is_empty());
         assert!(world.entity(Uuid::from_u128(5)).unwrap().is_some());
@@ -79,7 +79,7 @@ fn a_flipped_bit_in_a_table_takes_no_more_than_the_chunks_of_its_block() {
         assert_eq!(load(&world, column), Ok(chunk(seed(column))));
     }
     assert!(with_damage * 4 > flips * 3, "of {flips} flips {with_damage} did damage, and {refused} the whole table");
-    // Nothing was thrown away: without the damage everything is there.
+    // No data was deleted: without the damage everything is readable.
     fs::write(&table, &whole).unwrap();
     let world = open(&path).unwrap();
     columns().for_each(|column| assert_eq!(load(&world, column), Ok(chunk(seed(column)))));

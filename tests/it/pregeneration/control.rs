@@ -142,7 +142,7 @@ fn an_entity_whose_job_ended_can_be_another_and_one_that_is_a_job_cannot() {
     let states = heard::<JobEnded>(&app).iter().map(|ended| (ended.entity, ended.progress.state)).collect::<Vec<_>>();
     assert!(states.iter().all(|(_, state)| *state == JobState::Finished), "{states:?}");
     assert_eq!(states.iter().filter(|(entity, _)| *entity == job).count(), 2);
-    // The far view begins when the entity is free.
+    // The far view starts when the entity is free.
     update(&mut app, 10);
     let jobs = app.world_mut().query::<&Job>().iter(app.world()).map(|job| job.kind).collect::<Vec<_>>();
     assert_eq!(jobs, [JobKind::FarView]);

@@ -1,4 +1,4 @@
-//! Entities that move about while their box is captured column by column.
+//! Entities that move around while their box is captured column by column.
 
 use super::*;
 use bevy_terrane::snapshot::SnapshotParts;

@@ -1,4 +1,4 @@
-//! A gate that holds up threads, in place of sleeps.
+//! A gate that blocks threads, instead of sleeps.
 
 use bevy::prelude::Resource;
 use std::sync::{Arc, Condvar, Mutex};

@@ -81,7 +81,7 @@ impl Generator for Watched {
     }
 }
 
-/// The columns within the radius, by its definition.
+/// The columns within the radius, computed from the definition.
 pub fn disc(center: ColumnPos, radius: i64) -> BTreeSet<ColumnPos> {
     let square = (-radius..=radius).flat_map(|z| (-radius..=radius).map(move |x| (x, z)));
     let inside = square.filter(|(x, z)| x * x + z * z <= radius * radius);

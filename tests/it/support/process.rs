@@ -52,7 +52,7 @@ pub fn ignoring(mut command: Command, ignored: &[&str]) -> Command {
     command
 }
 
-/// Another process, which ends with the test at the latest.
+/// A separate process, which ends with the test at the latest.
 pub struct Process(Child);
 
 impl Process {

@@ -1,4 +1,4 @@
-//! How commands end: exit codes, messages, files left behind, and permissions needed.
+//! The ends of commands: exit codes, messages, files left behind, and permissions needed.
 
 use super::*;
 use bevy_terrane::storage::WorldOpenError;

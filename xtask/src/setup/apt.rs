@@ -3,16 +3,16 @@
 use std::io::{IsTerminal, stdin};
 use std::process::{Command, Stdio};
 
-/// How to become root.
+/// The ways to become root.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Root {
-    /// We are.
+    /// The process is root.
     Already,
     /// sudo asks for no password.
     Sudo,
-    /// sudo may ask for a password, and somebody is there to type it.
+    /// sudo may ask for a password, and a terminal is attached.
     SudoAsking,
-    /// No way.
+    /// There is no way.
     Never,
 }
 
@@ -38,7 +38,7 @@ impl Root {
     }
 }
 
-/// Installs the packages, or says how the user can.
+/// Installs the packages, or explains how to do it by hand.
 pub fn install(packages: &[&str]) -> Result<(), String> {
     if !succeeds("apt-get", &["--version"]) {
         return Err(format!(
@@ -64,7 +64,7 @@ pub fn install(packages: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// Through `env`, since sudo drops variables.
+/// The commands, run through `env` because sudo drops variables.
 fn commands<'a>(root: Root, packages: &[&'a str]) -> [Vec<&'a str>; 2] {
     let apt_get = [root.prefix(), &["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"]].concat();
     let update = [&apt_get[..], &["update"]].concat();
@@ -98,7 +98,7 @@ mod tests {
         let first_words = |root, count| commands(root, &["g++"])[1][..count].join(" ");
         assert_eq!(first_words(Root::Sudo, 3), "sudo -n env");
         assert_eq!(first_words(Root::SudoAsking, 2), "sudo env");
-        // What we print for the user to run by hand.
+        // The commands printed for the user to run by hand.
         assert_eq!(first_words(Root::Never, 2), "sudo env");
     }
 }

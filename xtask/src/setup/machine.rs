@@ -1,4 +1,4 @@
-//! What is installed here: looks for files, runs nothing.
+//! Detects installed software by looking for files, without running anything.
 
 use std::collections::HashMap;
 use std::env;
@@ -6,46 +6,46 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where Linux distributions put libraries, besides LD_LIBRARY_PATH.
+/// The library directories of Linux distributions, besides LD_LIBRARY_PATH.
 const LIBRARY_DIRECTORIES: &[&str] =
     &["/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"];
 
-/// Where the Vulkan loader looks for drivers, besides the home directory.
+/// The directories in which the Vulkan loader looks for drivers, besides the home directory.
 const DRIVER_DIRECTORIES: &[&str] =
     &["/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/usr/local/etc/vulkan/icd.d"];
 
-/// A file system and an environment, so that tests can make machines of their own.
+/// A file system and an environment, so that tests can simulate machines.
 pub struct Machine {
     root: PathBuf,
     variables: HashMap<OsString, OsString>,
 }
 
 impl Machine {
-    /// The machine we run on.
+    /// The current machine.
     pub fn this() -> Self {
         Self { root: "/".into(), variables: env::vars_os().collect() }
     }
 
-    /// Whether the environment variable has a value.
+    /// Returns `true` if the environment variable has a value.
     pub fn is_set(&self, name: &str) -> bool {
         self.value(name).is_some()
     }
 
-    /// Whether a program of this name is on PATH.
+    /// Returns `true` if a program of this name is on PATH.
     pub fn has_program(&self, name: &str) -> bool {
         self.program(name).is_some()
     }
 
-    /// Whether the dynamic linker would find a library of this file name.
+    /// Returns `true` if the dynamic linker would find a library of this file name.
     pub fn has_library(&self, name: &str) -> bool {
         let mut directories = self.paths("LD_LIBRARY_PATH");
         directories.extend(LIBRARY_DIRECTORIES.iter().map(PathBuf::from));
         directories.iter().any(|directory| self.place(directory).join(name).exists())
     }
 
-    /// Whether bindgen would find libclang, and libclang the headers that come with it.
+    /// Returns `true` if bindgen would find libclang, and libclang its headers.
     pub fn has_libclang(&self) -> bool {
-        // Who sets LIBCLANG_PATH looks after the headers too. It may name the library itself.
+        // LIBCLANG_PATH may also name the library itself. Its user is responsible for the headers.
         if let Some(path) = self.value("LIBCLANG_PATH") {
             let path = self.place(Path::new(path));
             return path.file_name().is_some_and(is_libclang) && path.is_file() || holds(&path, is_libclang);
@@ -54,17 +54,17 @@ impl Machine {
             LIBRARY_DIRECTORIES.iter().map(|path| self.place(Path::new(path))).collect();
         let llvm = entries(&self.place(Path::new("/usr/lib")));
         directories.extend(llvm.iter().filter(|path| name_of(path).starts_with("llvm-")).map(|path| path.join("lib")));
-        // Follows Debian's link from /usr/bin to the installation it belongs to.
+        // Follows Debian's link from /usr/bin to the actual installation.
         let configuration = self.program("llvm-config").and_then(|program| program.canonicalize().ok());
         directories.extend(configuration.iter().filter_map(|path| Some(path.parent()?.parent()?.join("lib"))));
 
         let library = directories.iter().any(|directory| holds(directory, is_libclang));
-        // The library alone comes as a dependency of other packages, and then bindgen fails for want of stddef.h.
+        // The library alone may be a dependency of other packages. Then bindgen fails because stddef.h is missing.
         let headers = directories.iter().flat_map(|directory| entries(&directory.join("clang")));
         library && headers.into_iter().any(|version| version.join("include/stddef.h").exists())
     }
 
-    /// Whether the Vulkan loader would find a driver.
+    /// Returns `true` if the Vulkan loader would find a driver.
     pub fn has_vulkan_driver(&self) -> bool {
         if self.is_set("VK_DRIVER_FILES") || self.is_set("VK_ICD_FILENAMES") {
             return true;
@@ -94,7 +94,7 @@ impl Machine {
     }
 }
 
-/// libclang itself, and not `libclang-cpp`, which Mesa's OpenCL brings along.
+/// Returns `true` for libclang, but not for `libclang-cpp`, which Mesa's OpenCL installs.
 fn is_libclang(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     let Some((stem, _)) = name.split_once(".so") else { return false };
@@ -120,7 +120,7 @@ pub mod tests {
     use std::process;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// A directory with empty files in it, to be the root of a machine; removed in the end.
+    /// A directory with empty files that simulates the root of a machine. It is removed on drop.
     pub struct Tree(PathBuf);
 
     impl Tree {

@@ -1,14 +1,13 @@
-//! What is needed, why, and which Debian or Ubuntu package brings it.
+//! The requirements, their purposes, and their Debian or Ubuntu packages.
 
 use super::machine::Machine;
 
-/// One thing that the build or the demo needs.
+/// A requirement of the build or the demo.
 pub struct Need {
-    /// What it is needed for.
     pub purpose: &'static str,
     /// The Debian and Ubuntu package.
     pub package: &'static str,
-    /// Whether it is needed only for a window. Without a display the demo and the tests render off screen.
+    /// Whether it is needed only for a window. Without a display, the demo and the tests render off screen.
     window: bool,
     found: fn(&Machine) -> bool,
 }
@@ -56,7 +55,7 @@ const fn window(purpose: &'static str, package: &'static str, found: fn(&Machine
     Need { purpose, package, window: true, found }
 }
 
-/// What this machine lacks.
+/// The missing requirements of this machine.
 pub fn missing(machine: &Machine) -> Vec<&'static Need> {
     let display = machine.is_set("DISPLAY") || machine.is_set("WAYLAND_DISPLAY");
     NEEDS.iter().filter(|need| (display || !need.window) && !(need.found)(machine)).collect()

@@ -7,7 +7,7 @@ use crate::simulation::{ColumnError, RegionComponents, RegionInfo};
 use crate::space::{BlockBox, ColumnPos};
 use bevy::prelude::*;
 
-/// Of a sparse dimension no more is loaded for a column.
+/// The maximum number of chunk heights loaded for a column of a sparse dimension.
 const MAX_HEIGHTS: u64 = 1_024;
 
 pub(super) fn capture(
@@ -28,7 +28,7 @@ pub(super) fn capture(
     })
 }
 
-/// In a sparse dimension the letter has brought only the ground around it.
+/// Loads the rest of the box in a sparse dimension, where the letter has loaded only the ground around it.
 pub(super) fn load(world: &mut World, column: ColumnPos, area: &BlockBox) -> Result<(), ColumnError> {
     let mut columns = world.resource_mut::<RegionColumns>();
     if columns.column(column).is_some_and(|known| known.loaded().is_none()) {
@@ -40,6 +40,6 @@ pub(super) fn load(world: &mut World, column: ColumnPos, area: &BlockBox) -> Res
     if low <= high && low.abs_diff(high) >= MAX_HEIGHTS {
         return Err(ColumnError::TooManyHeights { column, limit: MAX_HEIGHTS });
     }
-    // What is there is not loaded again.
+    // Loaded heights are skipped.
     (low..=high).try_for_each(|y| columns.load(column.chunk(y).min_block()).map(drop))
 }

@@ -36,7 +36,7 @@ pub(super) fn restore(
     Ok(ColumnAnswer::Restored { chunks, removed, tick: (region, ticks) })
 }
 
-/// Gives the heights of the chunks that were changed.
+/// Restores the blocks and returns the heights of the changed chunks.
 fn restore_blocks(
     columns: &mut RegionColumns,
     column: ColumnPos,
@@ -47,7 +47,7 @@ fn restore_blocks(
     let Some(wanted) = snapshot.column(column) else { return Ok(Vec::new()) };
     let known = columns.column(column).ok_or(ColumnError::NotOwned(column))?.clone();
     let heights = columns.chunk_heights();
-    // Where there is nothing and nothing is wanted, nothing changes: a box may be as high as it likes.
+    // Chunks that are empty on both sides do not change, so a box may be arbitrarily high.
     let now = known.chunks().map(|(y, _)| y);
     let either: BTreeSet<i64> = now.chain(wanted.chunks().map(|(y, _)| y)).collect();
     let mut changed = Vec::new();
@@ -61,7 +61,7 @@ fn restore_blocks(
     let mut chunks = Vec::with_capacity(changed.len());
     for (y, new) in changed {
         columns.replace_chunk(column.chunk(y), new);
-        // What was scheduled for blocks that are not there any more is not to happen to others.
+        // Ticks scheduled for replaced blocks must not hit the new ones.
         if snapshot.parts().blocks {
             columns.ticks.cancel_in(column.chunk(y), |block| area.contains(block));
         }
@@ -70,7 +70,7 @@ fn restore_blocks(
     Ok(chunks)
 }
 
-/// A snapshot may have been put together by the game.
+/// Checks the ids, because the game may have built the snapshot itself.
 fn check_types(columns: &RegionColumns, at: ChunkPos, wanted: Option<&Arc<Chunk>>) -> Result<(), ColumnError> {
     let blocks = columns.block_types();
     match blocks.zip(wanted).and_then(|(blocks, wanted)| wanted.find_block(|block| !blocks.contains(block))) {
@@ -91,13 +91,13 @@ pub(super) fn clear(
     ColumnAnswer::Cleared { columns: reached(world, area), removed }
 }
 
-/// Removes entities. Gives them and all that hung on them.
+/// Removes entities. Returns them and everything attached to them.
 fn remove(world: &mut World, entities: impl Iterator<Item = (Entity, EntityRecord)>) -> Vec<Uuid> {
     let mut removed = Vec::new();
     for (entity, record) in entities {
         removed.push(record.id);
         removed.extend(record.children.iter().filter_map(|child| child.id));
-        // A hook of another one may have despawned it.
+        // A hook of another entity may have despawned it.
         if world.entities().contains_spawned(entity) {
             world.despawn(entity);
         }
@@ -116,7 +116,7 @@ pub(super) fn place_entities(
     for record in entities {
         let id = record.id;
         spawn_stored(world, components, record);
-        // It is not stored as it is now, wherever it was stored before.
+        // The stored record is out of date, wherever it was stored before.
         let entity = world.resource::<EntityIndex>().entity(id);
         if let Some(mut entity) = entity.and_then(|entity| world.get_entity_mut(entity).ok()) {
             entity.remove::<Stored>();
