@@ -106,6 +106,7 @@ pub enum Command {
     },
 }
 
+/// The commands for schematic files.
 #[derive(Subcommand, Clone, Debug)]
 pub enum SchematicCommand {
     /// Shows the contents: size, blocks, entities. Changes nothing

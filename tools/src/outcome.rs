@@ -91,6 +91,7 @@ from_errors_that_know_damage!(StoreError, WorldOpenError, UpkeepError);
 /// The result of a command.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
+    /// How the command ended.
     pub end: End,
     /// The figures.
     pub json: Value,
