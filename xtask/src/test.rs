@@ -41,7 +41,7 @@ pub fn run() -> Result<ExitCode, String> {
     }
 
     for command in README_BUILDS {
-        step_of_one_build(cargo.command(command))?;
+        step_of_one_build(&format!("One build, cargo {}", command.join(" ")), cargo.command(command))?;
     }
 
     println!("\nEverything passed in {}.", in_words(start.elapsed()));
@@ -57,8 +57,7 @@ const README_BUILDS: [&[&str]; 4] = [
 ];
 
 /// Fails if a command of the README compiles a dependency that the tests have compiled already, with other features.
-fn step_of_one_build(mut command: Command) -> Result<(), String> {
-    let name = format!("One build, {command:?}");
+fn step_of_one_build(name: &str, mut command: Command) -> Result<(), String> {
     println!("\n== {name} ==");
     let start = Instant::now();
     let output = command.arg("--message-format=json").stderr(Stdio::inherit()).output();
