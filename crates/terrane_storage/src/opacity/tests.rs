@@ -98,13 +98,14 @@ fn a_tile_is_not_stored_while_somebody_writes_or_where_a_dimension_is_removed() 
     let batch = BatchPos::new(0, 0);
     save(&world, [(ChunkPos::new(1, 0, 1), slab(STONE, BlockId::AIR))]);
     let written = world.written.load(Ordering::Acquire);
-    {
+    let tile = {
         let _writing = world.lock_writes();
-        assert_eq!(world.opacity(DIMENSION, batch).unwrap().highest(16, 16), Some(3));
-    }
+        world.opacity(DIMENSION, batch).unwrap()
+    };
+    assert_eq!((tile.highest(16, 16), stored_value(&store, batch)), (Some(3), None), "somebody is writing");
     let (blocks, key) = (world.known_blocks().unwrap(), keys::opacity_key(DIMENSION, batch));
     world.make_sparse(DimensionId(1)).unwrap();
-    world.keep_opacity(DIMENSION, key, &BatchOpacity::default(), &blocks, written);
+    world.keep_opacity(DIMENSION, key, &tile, &blocks, written);
     assert_eq!(stored_value(&store, batch), None, "something was written meanwhile");
     let origin = GeneratorIdentity { name: "hills".into(), version: 0, seed: 0 };
     assert_eq!(world.open_dimension("overworld", &origin), Ok(DIMENSION));

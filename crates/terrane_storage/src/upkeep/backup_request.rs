@@ -256,6 +256,7 @@ mod tests {
         assert_eq!(fs::read_dir(world.path()).unwrap().count(), 0);
     }
 
+    #[cfg(feature = "rocksdb")]
     #[test]
     fn what_was_left_behind_is_removed() {
         let world = tempfile::tempdir().unwrap();
