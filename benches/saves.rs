@@ -17,7 +17,8 @@ mod processor;
 use bevy_terrane::chunk::format;
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::{Durability, Family, KeyValueStore, RocksStore, WriteBatch, keys};
-use bevy_terrane::testing::{dimension_id, flat, headless, spawn_in_region, start, update};
+use bevy_terrane::testing::{flat, headless, spawn_dimension, spawn_in_region, start, update};
+use bevy_terrane::view::Pacing;
 use processor::processor_time;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -120,7 +121,7 @@ struct Cost {
 
 fn builders(autosave_period: Duration) -> Cost {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut app = headless(TerranePlugin::at(folder.path().join("world")).with_autosave_period(autosave_period));
+    let mut app = headless(TerranePlugin { autosave_period, ..TerranePlugin::at(folder.path().join("world")) });
     app.register_region_component::<Builder>().add_region_plugins(|region| {
         region.add_systems(RegionTick, build_around);
     });
@@ -192,17 +193,19 @@ fn main() {
 fn bytes_written() {
     let folder = tempfile::tempdir().expect("a folder");
     let changed = Changed::default();
-    let plugin = TerranePlugin::at(folder.path().join("world"))
-        .with_tick_mode(TickMode::Lockstep)
-        .with_autosave_period(PERIOD)
-        .with_columns_in_flight(10_000);
+    let plugin = TerranePlugin {
+        tick_mode: TickMode::Lockstep,
+        autosave_period: PERIOD,
+        pacing: Pacing::fixed(10_000),
+        ..TerranePlugin::at(folder.path().join("world"))
+    };
     let mut app = headless(plugin);
     app.register_region_component::<Bot>();
     let copy = changed.clone();
     app.add_region_plugins(move |region| {
         region.insert_resource(copy.clone()).add_systems(RegionTick, build);
     });
-    let dimension = app.world_mut().spawn(Dimension::new("overworld", Hills::seeded(42))).id();
+    let dimension = spawn_dimension(&mut app, Dimension::new("overworld", Hills::seeded(42)));
     start(&mut app);
     update(&mut app, 3);
     for number in 0..BOTS {
@@ -220,7 +223,6 @@ fn bytes_written() {
     }
     // The new ground is saved, and the resulting compactions are done.
     update(&mut app, 3 * WINDOW as usize);
-    let id = dimension_id(&app, dimension);
 
     let plain = RocksStore::open(&folder.path().join("plain"), true).expect("a database");
     changed.0.lock().unwrap().clear();
@@ -237,14 +239,15 @@ fn bytes_written() {
             let mut batch = WriteBatch::default();
             let published = app.world().resource::<PublishedColumns>();
             for chunk in std::mem::take(&mut *changed.0.lock().unwrap()) {
-                let Some(blocks) = published.column(id, chunk.column()).and_then(|column| column.chunk(chunk.y)) else {
+                let Some(blocks) = published.column(dimension, chunk.column()).and_then(|column| column.chunk(chunk.y))
+                else {
                     continue;
                 };
                 let mut bytes = Vec::new();
                 format::encode(&(), blocks, &[], &mut bytes).expect("hills have no components");
                 encoded += bytes.len() as u64;
                 puts += 1;
-                batch.put(Family::Chunks, keys::chunk_key(id, chunk), bytes);
+                batch.put(Family::Chunks, keys::chunk_key(dimension, chunk), bytes);
             }
             plain.write(batch, Durability::Sync).expect("a write");
         }

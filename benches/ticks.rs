@@ -11,9 +11,9 @@ mod report;
 use bevy_terrane::prelude::*;
 use bevy_terrane::simulation::SplitMix64;
 use bevy_terrane::testing::{
-    Patience, flat, headless, in_region, spawn_in_region, start, update, update_until_within, viewer,
+    Patience, flat, headless, in_region, spawn_dimension, spawn_in_region, start, update, update_until_within, viewer,
 };
-use bevy_terrane::view::{RegionStatistics, TimeWindow};
+use bevy_terrane::view::{Pacing, RegionStatistics, TimeWindow};
 use report::{report, resident};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -63,8 +63,8 @@ fn five_systems(region: &mut SubApp) {
 }
 
 /// An app with this many regions in a grid, each with one column and this many creatures.
-fn regions(plugin: TerranePlugin, count: i64, creatures: u32, systems: fn(&mut SubApp)) -> (App, Entity) {
-    let mut app = headless(plugin.with_columns_in_flight(4_096));
+fn regions(plugin: TerranePlugin, count: i64, creatures: u32, systems: fn(&mut SubApp)) -> (App, DimensionId) {
+    let mut app = headless(TerranePlugin { pacing: Pacing::fixed(4_096), ..plugin });
     app.register_region_component::<Creature>().add_region_plugins(systems);
     let dimension = flat(&mut app);
     start(&mut app);
@@ -105,7 +105,7 @@ fn rates(app: &App) -> (f64, f64) {
 /// Dispatch, run and collect, compared with calling the same schedules in a loop.
 fn overhead() {
     const REGIONS: i64 = 1_000;
-    let plugin = TerranePlugin::in_memory().with_tick_mode(TickMode::Lockstep).with_region_threads(1);
+    let plugin = TerranePlugin { tick_mode: TickMode::Lockstep, region_threads: 1, ..TerranePlugin::in_memory() };
     let (mut app, _) = regions(plugin, REGIONS, 50, five_systems);
     let rounds = 300;
     let began = cpu_time();
@@ -149,7 +149,8 @@ fn scaling() {
         region.add_systems(RegionTick, || work(Duration::from_micros(100)));
     }
     let ticks_a_second = |threads: usize| {
-        let plugin = TerranePlugin::in_memory().with_tick_mode(TickMode::Lockstep).with_region_threads(threads);
+        let plugin =
+            TerranePlugin { tick_mode: TickMode::Lockstep, region_threads: threads, ..TerranePlugin::in_memory() };
         let (mut app, _) = regions(plugin, 200, 0, busy);
         let began = Instant::now();
         update(&mut app, 30);
@@ -170,7 +171,7 @@ fn independence() {
             }
         });
     }
-    let plugin = TerranePlugin::in_memory().with_region_threads(2);
+    let plugin = TerranePlugin { region_threads: 2, ..TerranePlugin::in_memory() };
     let (mut app, dimension) = regions(plugin, 100, 50, systems);
     let slowest_other = |app: &mut App| {
         let look = move |regions: Regions| {
@@ -236,8 +237,8 @@ fn end_exchange(mut exchanges: ResMut<Exchanges>) {
 /// World D, with its players as entities in the region worlds: a flat world with one chunk per column.
 fn crowd() {
     const SIDE: u64 = 2_000;
-    let plugin = TerranePlugin::in_memory().with_region_threads(2).with_columns_in_flight(8_192);
-    let mut app = headless(plugin.with_generation_threads(1));
+    let plugin = TerranePlugin { region_threads: 2, pacing: Pacing::fixed(8_192), ..TerranePlugin::in_memory() };
+    let mut app = headless(TerranePlugin { generation_threads: 1, ..plugin });
     app.init_resource::<Exchanges>()
         .add_systems(First, begin_exchange.before(ViewSystems::Receive))
         .add_systems(First, end_exchange.after(ViewSystems::Receive))
@@ -247,7 +248,7 @@ fn crowd() {
         .add_region_plugins(|region| {
             region.add_systems(RegionTick, walk);
         });
-    let dimension = app.world_mut().spawn(Dimension::new("overworld", Flat::new()).with_height(-16..0)).id();
+    let dimension = spawn_dimension(&mut app, Dimension::new("overworld", Flat::new()).with_height(-16..0));
     start(&mut app);
     let mut random = SplitMix64::new(42);
     let mut below = |n: u64| ((random.next_u64() >> 32) * n) >> 32;
@@ -291,7 +292,7 @@ fn crowd() {
 fn many() {
     const REGIONS: i64 = 10_000;
     let before = resident();
-    let plugin = TerranePlugin::in_memory().with_region_threads(2);
+    let plugin = TerranePlugin { region_threads: 2, ..TerranePlugin::in_memory() };
     let (mut app, _) = regions(plugin, REGIONS, 10, five_systems);
     run_for(&mut app, 5.0);
     let (cpu, wall) = (cpu_time(), Instant::now());
@@ -322,7 +323,7 @@ fn crowded_region() {
         region.add_systems(RegionTick, (heavy::<0>, heavy::<1>, heavy::<2>, heavy::<3>));
     }
     let tick_time = |parallel_from: usize| {
-        let plugin = TerranePlugin::in_memory().with_parallel_systems_from(parallel_from);
+        let plugin = TerranePlugin { parallel_systems_from: Some(parallel_from), ..TerranePlugin::in_memory() };
         let mut app = headless(plugin);
         app.register_region_component::<Part<0>>()
             .register_region_component::<Part<1>>()

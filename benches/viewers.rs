@@ -8,8 +8,8 @@ mod choose;
 
 use bevy_terrane::prelude::*;
 use bevy_terrane::simulation::SplitMix64;
-use bevy_terrane::testing::{Patience, headless, start, update_until_within};
-use bevy_terrane::view::DimensionGeneration;
+use bevy_terrane::testing::{Patience, headless, spawn_dimension, start, update_until_within};
+use bevy_terrane::view::{DimensionGeneration, Pacing};
 use std::time::{Duration, Instant};
 
 fn main() {
@@ -31,8 +31,8 @@ fn coordinator_time() -> Duration {
 
 /// An app with this many viewers in a crowd 60 columns wide. They load next to nothing and generate far.
 fn crowd(viewers: usize) -> (App, Vec<Entity>) {
-    let mut app = headless(TerranePlugin::in_memory().with_columns_in_flight(256));
-    let dimension = app.world_mut().spawn(Dimension::new("void", Void).with_height(0..16)).id();
+    let mut app = headless(TerranePlugin { pacing: Pacing::fixed(256), ..TerranePlugin::in_memory() });
+    let dimension = spawn_dimension(&mut app, Dimension::new("void", Void).with_height(0..16));
     let mut random = SplitMix64::new(7);
     let mut place = || (random.next_u64() % 960) as f32 - 480.0;
     let entities = (0..viewers).map(|_| {
@@ -124,9 +124,10 @@ fn riding() {
         for heading_weight in [0.0, 0.5, 1.0] {
             let settings =
                 DimensionGeneration { columns_per_second: Some(each * RIDERS as f64), heading_weight, ..default() };
-            let plugin = TerranePlugin::in_memory().with_tick_mode(TickMode::Lockstep).with_generation(settings);
+            let plugin =
+                TerranePlugin { tick_mode: TickMode::Lockstep, generation: settings, ..TerranePlugin::in_memory() };
             let mut app = headless(plugin);
-            let dimension = app.world_mut().spawn(Dimension::new("void", Void).with_height(0..16)).id();
+            let dimension = spawn_dimension(&mut app, Dimension::new("void", Void).with_height(0..16));
             let mut random = SplitMix64::new(7);
             let mut turn = move || (random.next_u64() % 1_000) as f32 / 1_000.0 * std::f32::consts::TAU;
             let mut riders: Vec<_> = (0..RIDERS)

@@ -11,7 +11,7 @@ mod square;
 use bevy::prelude::*;
 use bevy_terrane::prelude::*;
 use bevy_terrane::simulation::SplitMix64;
-use bevy_terrane::testing::{headless, spawn_in_region, start};
+use bevy_terrane::testing::{headless, spawn_dimension, spawn_in_region, start};
 use bevy_terrane::view::{RegionStatistics, TimeWindow};
 use report::{report, resident};
 use square::{Seen, terrane, watch};
@@ -64,7 +64,7 @@ fn flight() {
     let mut app = square::app();
     app.add_plugins((TerranePlugin::at(folder.path()), ChunkRenderPlugin::default()));
     let hills = Dimension::new("hills", Hills::seeded(42)).with_height(-64..64);
-    let dimension = app.world_mut().spawn(hills).id();
+    let dimension = spawn_dimension(&mut app, hills);
     let viewer = app.world_mut().spawn((Viewer::in_dimension(dimension).with_radius(12), Transform::default())).id();
     start(&mut app);
     frames(&mut app, Duration::from_secs(10), |_, _| ());
@@ -111,7 +111,7 @@ fn world_s(path: &Path, bots: u64) -> App {
         region.add_systems(RegionTick, walk);
     });
     let hills = Dimension::new("hills", Hills::seeded(42)).with_height(-64..64);
-    let dimension = app.world_mut().spawn(hills).id();
+    let dimension = spawn_dimension(&mut app, hills);
     start(&mut app);
     let mut random = SplitMix64::new(42);
     let mut below = |n: u64| ((random.next_u64() >> 32) * n) >> 32;

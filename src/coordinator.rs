@@ -44,7 +44,7 @@ pub use arenas::{Arena, ArenaError, ArenaOrder, ArenaSettings, ArenaState, Arena
 pub use clocks::clock::DimensionClock;
 pub use clocks::coupling::Coupling;
 pub use clocks::orders::{ControlError, ControlRegion, RegionOrder, StepDimension};
-pub use config::{Backlog, CoordinatorConfig, RegionFaults, SaveDurability, TickMode};
+pub use config::{Backlog, RegionFaults, SaveDurability, TerranePlugin, TickMode};
 pub(crate) use dimension::MAX_WHOLE_HEIGHT;
 pub use dimension::{DimensionError, DimensionSpec};
 pub use events::{
@@ -134,10 +134,11 @@ const LOCKSTEP_LATENCY: u64 = 4;
 /// # Errors
 /// A thread could not be started, or the list of arenas or of interrupted restores cannot be read.
 pub fn coordinator_app<E: From<io::Error> + From<FileError>>(
-    config: CoordinatorConfig,
+    plugin: &TerranePlugin,
     mut template: RegionTemplate,
     store: Arc<WorldStore>,
 ) -> Result<(SubApp, MainLink), E> {
+    let config = config::Settings::new(plugin);
     store.set_promotes_on_load(config.tiers.promotes_on_load);
     let folder = config.snapshots.folder_in(&store);
     let arenas = arenas::ArenaBook::open(folder.as_deref(), config.snapshots.arena_side)?;
@@ -151,7 +152,8 @@ pub fn coordinator_app<E: From<io::Error> + From<FileError>>(
     }));
     let (threads, columns) = threads::Threads::start(&config, template, store.clone(), teller)?;
     let jobs = jobs::JobBook::open(link.jobs(), records, &store);
-    let limit = streaming::pacing::InFlightLimit::new(config.pacing, config.mode.is_lockstep(), link.frames.clone());
+    let limit =
+        streaming::pacing::InFlightLimit::new(config.pacing, config.tick_mode.is_lockstep(), link.frames.clone());
     let mut app = SubApp::new();
     app.update_schedule = Some(CoordinatorMain.intern());
     app.insert_resource(config.clone())
@@ -163,7 +165,7 @@ pub fn coordinator_app<E: From<io::Error> + From<FileError>>(
         .init_resource::<clocks::coupling::Couplings>()
         .init_resource::<travel::players::Players>()
         .init_resource::<travel::letters::Directory>()
-        .insert_resource(travel::letters::Post::new(config.letters))
+        .insert_resource(travel::letters::Post::new(config.letter_limits))
         .init_resource::<deadlines::Deadlines>()
         .insert_resource(saving::save::Saves::new(&config))
         .init_resource::<saving::tiers::Tiers>()
@@ -212,7 +214,7 @@ fn add_systems(app: &mut SubApp) {
                 streaming::orders::recall,
                 stream::renew,
                 streaming::nearest::order_nearest,
-                stream::give_up_unneeded,
+                stream::evict_unneeded,
                 collect::region_events::tell_region_events,
                 jobs::work_on_jobs,
                 arenas::tend_arenas,

@@ -4,6 +4,7 @@
 //!
 //! | module | contents |
 //! |---|---|
+#![cfg_attr(doc, doc = "| [`guide`] | a guide, chapter by chapter |")]
 //! | [`space`] | positions and conversions between them |
 //! | [`work`] | progress, cancellation and errors of long work |
 //! | [`block`] | block types, their components and their ids |
@@ -21,9 +22,17 @@
 //! | [`plugin`] | [`TerranePlugin`](plugin::TerranePlugin): assembles the modules |
 #![cfg_attr(feature = "render", doc = "| [`render`] | meshes for the main world |")]
 #![cfg_attr(feature = "overlay", doc = "| [`overlay`] | the egui overlay |")]
+#![cfg_attr(
+    feature = "dev",
+    doc = "| [`dev`] | helpers for examples and young games: windows, a flying camera, a sky, pictures |"
+)]
 #![cfg_attr(feature = "testing", doc = "| [`testing`] | a harness for tests of a game |")]
 
 mod coordinator;
+#[cfg(feature = "dev")]
+pub mod dev;
+#[cfg(any(doc, doctest))]
+pub mod guide;
 #[cfg(feature = "overlay")]
 pub mod overlay;
 pub mod plugin;
@@ -60,8 +69,8 @@ pub mod object_store {
 /// use bevy_terrane::snapshot::{BlockTurns, Relocation, Turn};
 /// use std::sync::Arc;
 ///
-/// fn paste(jobs: Res<Jobs>, types: Res<BlockTypes>, dimension: Single<&DimensionOpen>) {
-///     let (jobs, types, dimension) = (jobs.clone(), types.clone(), dimension.id);
+/// fn paste(jobs: Res<Jobs>, types: Res<BlockTypes>, dimensions: Res<Dimensions>) {
+///     let (jobs, types, dimension) = (jobs.clone(), types.clone(), dimensions.id("overworld"));
 ///     std::thread::spawn(move || -> Result {
 ///         let file = std::fs::File::open("house.schem")?;
 ///         let (schematic, _) = Schematic::read(file, &ReadOptions::default())?;
@@ -104,9 +113,8 @@ pub mod prelude {
     pub use crate::space::{BlockBox, BlockPos, ChunkPos, ColumnArea, ColumnPos, DimensionId};
     pub use crate::view::{
         BlockRefused, ColumnChange, ColumnChanged, ColumnFailed, Dimension, DimensionClock, DimensionFailed,
-        DimensionOpen, DimensionOpened, FarView, Mirror, MirrorIndex, PublishedBlocks, PublishedColumns,
-        RegionCommands, RegionHalted, Regions, SaveFailed, SaveWorld, SetBlock, ViewSystems, WorldSaved,
-        WorldStatistics,
+        DimensionOpened, Dimensions, FarView, Mirror, MirrorIndex, PublishedBlocks, PublishedColumns, RegionCommands,
+        RegionHalted, Regions, SaveFailed, SaveWorld, SetBlock, ViewSystems, WorldSaved, WorldStatistics,
     };
     #[doc(no_inline)]
     pub use bevy::prelude::*;

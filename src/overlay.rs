@@ -55,7 +55,9 @@ type RegionKey = (DimensionId, RegionId);
 pub struct OverlayPlugin;
 
 /// The visibility of the overlay, and its selected region.
-#[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq, Reflect)]
+#[type_path = "bevy_terrane"]
+#[reflect(Resource, Clone, Default)]
 pub struct Overlay {
     /// `true` if the overlay is shown. F3 toggles it.
     pub visible: bool,
@@ -66,7 +68,8 @@ pub struct Overlay {
 }
 
 /// A list in the lower part of the overlay's window.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Reflect)]
+#[type_path = "bevy_terrane"]
 pub enum OverlayList {
     /// The regions, as a table.
     #[default]
@@ -295,6 +298,7 @@ mod tests {
         world.insert_resource(statistics);
         world.init_resource::<PublishedColumns>();
         world.init_resource::<RegionLog>();
+        world.init_resource::<crate::view::Dimensions>();
         world.init_resource::<FarColumns>();
         world.init_resource::<jobs::Traffic>();
         for id in 0..2 {

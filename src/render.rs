@@ -64,7 +64,9 @@ impl ChunkRenderPlugin {
 
 /// The mesh of a chunk. The entity also has `Mesh3d`, `MeshMaterial3d` and a `Transform`, and exists as long as the chunk
 /// has a mesh.
-#[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq, Reflect)]
+#[type_path = "bevy_terrane"]
+#[reflect(Component, Clone)]
 pub struct ChunkMesh {
     /// The chunk's dimension.
     pub dimension: DimensionId,
@@ -75,7 +77,9 @@ pub struct ChunkMesh {
 /// The progress of the meshes. Nothing is queued before the first column arrives, nor in the outermost ring of loaded
 /// columns. So the view is complete when the simulation has no columns
 /// [remaining](crate::view::WorldStatistics::remaining) and [`is_done`](Self::is_done) returns `true`.
-#[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq, Reflect)]
+#[type_path = "bevy_terrane"]
+#[reflect(Resource, Clone, Default)]
 pub struct ChunkMeshProgress {
     /// The number of chunks that wait for a mesh; some of them may turn out to need none.
     pub queued: usize,
@@ -96,7 +100,9 @@ impl ChunkMeshProgress {
 ///
 /// Viewers of the main world that have only a `Transform` do not move with it: give them a
 /// [`Position`].
-#[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq, Deref, DerefMut)]
+#[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq, Deref, DerefMut, Reflect)]
+#[type_path = "bevy_terrane"]
+#[reflect(Resource, Clone, Default)]
 pub struct RenderOrigin(pub BlockPos);
 
 impl RenderOrigin {
@@ -109,7 +115,9 @@ impl RenderOrigin {
 
 /// The material of all chunks: white, rough, colored by the vertices. To use another one, insert the resource before the
 /// app starts, or change the asset.
-#[derive(Resource, Clone, Debug, Default, PartialEq, Eq, Deref)]
+#[derive(Resource, Clone, Debug, Default, PartialEq, Eq, Deref, Reflect)]
+#[type_path = "bevy_terrane"]
+#[reflect(Resource, Clone, Default)]
 pub struct ChunkMaterial(pub Handle<StandardMaterial>);
 
 /// Adds the material of all chunks, if the game has not inserted one. Logs a missing renderer, and returns `false` then.

@@ -53,13 +53,12 @@ use std::time::{Duration, Instant};
 
 /// A world in memory in which each update ticks each region once, so nothing depends on the speed of the machine.
 pub fn lockstep() -> TerranePlugin {
-    TerranePlugin::in_memory().with_tick_mode(TickMode::Lockstep)
+    TerranePlugin { tick_mode: TickMode::Lockstep, ..TerranePlugin::in_memory() }
 }
 
 /// The same as [`lockstep`] on a store that outlives the app, so that another app can continue the world.
 pub fn lockstep_on<S: KeyValueStore + 'static>(store: &Arc<S>) -> TerranePlugin {
-    let storage = StorageConfig::Custom(store.clone());
-    TerranePlugin::stored_in(storage).with_tick_mode(TickMode::Lockstep)
+    TerranePlugin { storage: StorageConfig::Custom(store.clone()), ..lockstep() }
 }
 
 /// An app without a window, with this world; nothing runs before [`start`].
@@ -82,18 +81,39 @@ pub fn reopen<T>(app: App, open: impl FnOnce() -> T) -> T {
 }
 
 /// Spawns a dimension called `overworld` with [`Flat`] terrain, whose top is at y = 0.
-pub fn flat(app: &mut App) -> Entity {
-    app.world_mut().spawn(Dimension::new("overworld", Flat::new())).id()
+pub fn flat(app: &mut App) -> DimensionId {
+    spawn_dimension(app, Dimension::new("overworld", Flat::new()))
 }
 
-/// The number of an open dimension.
+/// Spawns a dimension, with other components if it is given in a tuple with them.
 #[track_caller]
-pub fn dimension_id(app: &App, dimension: Entity) -> DimensionId {
-    app.world().get::<DimensionOpen>(dimension).expect("the dimension is not open yet").id
+pub fn spawn_dimension(app: &mut App, dimension: impl Bundle) -> DimensionId {
+    let spawned = app.world_mut().spawn(dimension);
+    spawned.get::<Dimension>().and_then(Dimension::id).expect("the entity has no Dimension")
+}
+
+/// The entity of a dimension.
+#[track_caller]
+pub fn dimension_entity(world: &mut World, dimension: DimensionId) -> Entity {
+    let mut dimensions = world.query::<(Entity, &Dimension)>();
+    let found = dimensions.iter(world).find(|(_, found)| found.id() == Some(dimension));
+    found.unwrap_or_else(|| panic!("no entity has {dimension}")).0
+}
+
+/// Despawns a dimension, which saves and closes it.
+#[track_caller]
+pub fn despawn_dimension(app: &mut App, dimension: DimensionId) {
+    let entity = dimension_entity(app.world_mut(), dimension);
+    app.world_mut().despawn(entity);
+}
+
+/// Returns `true` if the dimension is open.
+pub fn is_open(world: &mut World, dimension: DimensionId) -> bool {
+    world.query::<&DimensionOpen>().iter(world).any(|open| open.id == dimension)
 }
 
 /// Spawns a viewer of the main world at a block.
-pub fn viewer(app: &mut App, dimension: Entity, x: f32, z: f32, radius: u32) -> Entity {
+pub fn viewer(app: &mut App, dimension: DimensionId, x: f32, z: f32, radius: u32) -> Entity {
     let place = Transform::from_xyz(x, 0.0, z);
     app.world_mut().spawn((Viewer::in_dimension(dimension).with_radius(radius), place)).id()
 }
@@ -135,7 +155,8 @@ pub fn update_until(app: &mut App, what: &str, done: impl FnMut(&mut World) -> b
 #[track_caller]
 pub fn update_until_within(app: &mut App, patience: Patience, what: &str, mut done: impl FnMut(&mut World) -> bool) {
     let Patience { limit, frame } = patience;
-    let is_lockstep = app.get_added_plugins::<TerranePlugin>().iter().any(|plugin| plugin.is_lockstep());
+    let is_lockstep =
+        app.get_added_plugins::<TerranePlugin>().iter().any(|plugin| plugin.tick_mode == TickMode::Lockstep);
     let frame = if is_lockstep { Duration::ZERO } else { frame };
     // Meshes are made on threads that no tick waits for, so these need some time.
     let moment = Duration::from_millis(1);
@@ -143,7 +164,7 @@ pub fn update_until_within(app: &mut App, patience: Patience, what: &str, mut do
     while !done(app.world_mut()) {
         let began = Instant::now();
         if let Some(failure) = app.world().get_resource::<WorldFailure>() {
-            panic!("there is no world, so nobody waits until {what}: {failure}");
+            panic!("cannot wait until {what}, since there is no world: {failure}");
         }
         assert!(began - start < limit, "waited {limit:?} in vain until {what}: {}", state(app.world_mut()));
         app.update();
@@ -189,13 +210,18 @@ pub fn save(app: &mut App) {
 }
 
 /// Spawns an entity in the region that owns the block, with the next update.
-pub fn spawn_in_region(app: &mut App, dimension: Entity, block: BlockPos, bundle: impl Bundle) {
+pub fn spawn_in_region(app: &mut App, dimension: DimensionId, block: BlockPos, bundle: impl Bundle) {
     app.world_mut().commands().spawn_in_region(dimension, block, bundle);
     app.world_mut().flush();
 }
 
 /// Runs a closure in the region that owns the block, with the next update; the place is loaded if necessary.
-pub fn in_region(app: &mut App, dimension: Entity, block: BlockPos, run: impl FnOnce(&mut World) + Send + 'static) {
+pub fn in_region(
+    app: &mut App,
+    dimension: DimensionId,
+    block: BlockPos,
+    run: impl FnOnce(&mut World) + Send + 'static,
+) {
     app.world_mut().commands().run_in_region(dimension, block, run);
     app.world_mut().flush();
 }
@@ -208,7 +234,7 @@ pub fn in_region(app: &mut App, dimension: Entity, block: BlockPos, run: impl Fn
 #[track_caller]
 pub fn ask_region<T: Send + 'static, M>(
     app: &mut App,
-    dimension: Entity,
+    dimension: DimensionId,
     block: BlockPos,
     ask: impl IntoSystem<(), T, M> + Send + 'static,
 ) -> T {
@@ -230,9 +256,8 @@ pub fn ask_region<T: Send + 'static, M>(
 }
 
 /// The published block at a place; `None` if it is not loaded.
-pub fn block_at(world: &World, dimension: Entity, position: BlockPos) -> Option<BlockId> {
-    let id = world.get::<DimensionOpen>(dimension)?.id;
-    Some(world.resource::<PublishedColumns>().column(id, position.column())?.block(position))
+pub fn block_at(world: &World, dimension: DimensionId, position: BlockPos) -> Option<BlockId> {
+    Some(world.resource::<PublishedColumns>().column(dimension, position.column())?.block(position))
 }
 
 /// The id of the block with this name, after [`start`].
@@ -243,14 +268,13 @@ pub fn id_of(world: &World, name: &str) -> BlockId {
 }
 
 /// The region that owns the column, from the newest statistics, which come every fifth update in lockstep.
-pub fn region_at(world: &World, dimension: Entity, column: ColumnPos) -> Option<RegionStatistics> {
-    let id = world.get::<DimensionOpen>(dimension)?.id;
-    world.resource::<WorldStatistics>().region_at(id, column).cloned()
+pub fn region_at(world: &World, dimension: DimensionId, column: ColumnPos) -> Option<RegionStatistics> {
+    world.resource::<WorldStatistics>().region_at(dimension, column).cloned()
 }
 
 /// Gives an order to the region that owns the column, according to [`region_at`].
 #[track_caller]
-pub fn order(app: &mut App, dimension: Entity, column: ColumnPos, order: RegionOrder) {
+pub fn order(app: &mut App, dimension: DimensionId, column: ColumnPos, order: RegionOrder) {
     let region = region_at(app.world(), dimension, column).unwrap_or_else(|| panic!("no region is known at {column}"));
     let RegionStatistics { dimension, region, .. } = region;
     app.world_mut().write_message(ControlRegion { dimension, region, order });
@@ -273,6 +297,6 @@ pub fn listen<M: Message + Clone>(app: &mut App) {
 pub fn heard<M: Message>(app: &App) -> &[M] {
     match app.world().get_resource::<Heard<M>>() {
         Some(heard) => &heard.0,
-        None => panic!("nobody listens to {}", std::any::type_name::<M>()),
+        None => panic!("call `listen` before: there is no listener for {}", std::any::type_name::<M>()),
     }
 }

@@ -2,6 +2,15 @@
 //!
 //! Once a frame, requests go to the coordinator ([`ViewSystems::Send`], in `Last`), and its published state is applied
 //! ([`ViewSystems::Receive`], in `First`). Neither waits for the simulation.
+//!
+//! There is one way to ask for each thing:
+//!
+//! | to ask for | use |
+//! |---|---|
+//! | something that lasts: a [`Dimension`], a viewer, a [`Coupling`], a [`Pregeneration`], a [`FarView`] | an entity; despawning it ends it |
+//! | something that is done once, and may be refused: [`SetBlock`], [`SaveWorld`], [`LogIn`], [`ArenaOrder`], .. | a message; the answer is a message too |
+//! | work in a region | [`RegionCommands`] on `Commands` |
+//! | something that other threads ask for as well: snapshots, the ids of dimensions | a resource that can be cloned: [`Jobs`], [`Dimensions`] |
 
 mod arenas;
 mod chunk_sync;
@@ -32,7 +41,7 @@ pub use crate::coordinator::{
     WorldBackedUp, WorldSaved, WorldStatistics,
 };
 pub use chunk_sync::{ChunkSyncClient, ChunkSyncPeer};
-pub use dimension::{Dimension, DimensionOpen, RemoveDimension};
+pub use dimension::{Dimension, DimensionOpen, Dimensions};
 pub(crate) use expected_plugin::expect_plugin;
 pub use far_view::{FarColumnChanged, FarColumns};
 pub use jobs::{ControlJob, JobEnded};
@@ -66,7 +75,6 @@ pub(crate) fn build(app: &mut App) {
         .init_resource::<MirrorIndex>()
         .init_resource::<Published>()
         .add_message::<ColumnChanged>();
-    arenas::build(app);
     chunk_sync::build(app);
     dimension::build(app);
     far_view::build(app);
@@ -74,7 +82,6 @@ pub(crate) fn build(app: &mut App) {
     jobs::build(app);
     region_commands::build(app);
     requests::build(app);
-    viewers::build(app);
     WorldEvent::register(app);
     exchange_each_frame(app);
 }
@@ -94,7 +101,7 @@ fn exchange_each_frame(app: &mut App) {
                 // Before its dimension is opened, so that the wanted ones among the stored jobs are known.
                 jobs::send,
                 dimension::open,
-                viewers::send_viewers,
+                (viewers::send_viewers, viewers::tell_of_missing_viewers),
                 far_view::send_far_views,
                 requests::send_orders,
                 requests::send_generation,

@@ -5,7 +5,7 @@ use bevy_terrane::prelude::*;
 use bevy_terrane::simulation::RegionColumns;
 use bevy_terrane::snapshot::Snapshot;
 use bevy_terrane::space::ColumnPos;
-use bevy_terrane::testing::{Patience, dimension_id, headless, in_region, start, update_until_within};
+use bevy_terrane::testing::{Patience, headless, in_region, spawn_dimension, start, update_until_within};
 use bevy_terrane::view::{CaptureSnapshot, JobEnded, JobId, JobProgress, JobState, Jobs, RestoreSnapshot};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -15,7 +15,7 @@ const PATIENCE: Patience = Patience { limit: Duration::from_secs(600), frame: Du
 
 pub struct RunningArena {
     app: App,
-    dimension: Entity,
+    dimension: DimensionId,
     area: BlockBox,
 }
 
@@ -36,16 +36,15 @@ impl RunningArena {
             app.register_block(BlockType::new(*name)).expect("each has a name of its own");
         }
         let heights = area.min.y..area.max.y + 1;
-        let dimension = app.world_mut().spawn(Dimension::new("arena", Flat::new()).with_height(heights)).id();
+        let dimension = spawn_dimension(&mut app, Dimension::new("arena", Flat::new()).with_height(heights));
         let [x, z] = [(area.min.x + area.max.x) / 2, (area.min.z + area.max.z) / 2];
         let viewer = Viewer::in_dimension(dimension).with_radius(18);
         app.world_mut().spawn((viewer, Transform::from_xyz(x as f32, 0.0, z as f32)));
         start(&mut app);
         let mut arena = Self { app, dimension, area };
         arena.update_until("the arena is loaded", |world| {
-            let Some(open) = world.get::<DimensionOpen>(dimension) else { return false };
             let columns = world.resource::<PublishedColumns>();
-            area.columns().all(|column| columns.column(open.id, column).is_some())
+            area.columns().all(|column| columns.column(dimension, column).is_some())
         });
         // Saving and generating the surroundings is not part of the workload.
         arena.run_for(8);
@@ -72,9 +71,8 @@ impl RunningArena {
     }
 
     pub fn restore(&mut self, order: impl FnOnce(DimensionId) -> RestoreSnapshot) -> Took {
-        let id = dimension_id(&self.app, self.dimension);
         let began = Instant::now();
-        let job = self.app.world().resource::<Jobs>().restore(order(id));
+        let job = self.app.world().resource::<Jobs>().restore(order(self.dimension));
         let ended = self.end_of(job);
         assert_eq!(ended.progress.state, JobState::Finished, "{:?}", ended.outcome.error);
         let JobProgress { worked, chunks_changed, .. } = ended.progress;
@@ -82,9 +80,8 @@ impl RunningArena {
     }
 
     pub fn capture(&mut self) -> (Arc<Snapshot>, Took) {
-        let id = dimension_id(&self.app, self.dimension);
         let began = Instant::now();
-        let job = self.app.world().resource::<Jobs>().capture(CaptureSnapshot::new(id, self.area));
+        let job = self.app.world().resource::<Jobs>().capture(CaptureSnapshot::new(self.dimension, self.area));
         let ended = self.end_of(job);
         let took = Took { wall: began.elapsed(), worked: ended.progress.worked, chunks_changed: 0 };
         (ended.outcome.snapshot.clone().expect("it is a capture"), took)

@@ -3,6 +3,7 @@
 use bevy::asset::AssetPlugin;
 use bevy::prelude::*;
 use bevy_terrane::prelude::{ChunkRenderPlugin, Dimension, Hills, TerranePlugin, Viewer};
+use bevy_terrane::testing::spawn_dimension;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -35,7 +36,7 @@ pub fn terrane(path: &Path) -> App {
     let mut app = app();
     app.add_plugins((TerranePlugin::at(path), ChunkRenderPlugin::default()));
     let hills = Dimension::new("hills", Hills::seeded(42)).with_height(-HEIGHT..HEIGHT);
-    let dimension = app.world_mut().spawn(hills).id();
+    let dimension = spawn_dimension(&mut app, hills);
     app.world_mut().spawn((Viewer::in_dimension(dimension).with_radius(RADIUS), Transform::default()));
     app
 }

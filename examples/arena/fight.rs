@@ -40,7 +40,7 @@ impl Plugin for FightPlugin {
 #[derive(Resource)]
 pub struct Random(SplitMix64);
 
-pub fn spawn_bots(commands: &mut Commands, dimension: Entity, arguments: &Arguments) {
+pub fn spawn_bots(commands: &mut Commands, dimension: DimensionId, arguments: &Arguments) {
     for number in 0..arguments.bots {
         let around = DVec2::from_angle(TAU * f64::from(number) / f64::from(arguments.bots)) * 13.0;
         let start = BlockPos::new(around.x as i64, 1, around.y as i64);
@@ -50,7 +50,7 @@ pub fn spawn_bots(commands: &mut Commands, dimension: Entity, arguments: &Argume
 }
 
 /// Explodes a random place in the arena.
-pub fn explode(commands: &mut Commands, dimension: Entity, random: &mut Random) {
+pub fn explode(commands: &mut Commands, dimension: DimensionId, random: &mut Random) {
     let mut between = |low: i64, count: u32| low + i64::from(random.0.below(count));
     let center = BlockPos::new(between(-52, 104), between(1, 25), between(-46, 92));
     let reach = between(3, 4);

@@ -15,8 +15,7 @@
 //! | file | what it shows |
 //! |---|---|
 //! | `start.rs` | Bevy with or without a window |
-//! | `picture.rs`, `watch.rs` | pictures of a run without a window, once nothing changes any more |
-//! | `sky.rs` | light and sky |
+//! | `watch.rs` | pictures of a run without a window, once nothing changes any more |
 //! | `bodies.rs` | bodies for mirrors |
 //! | `tell.rs` | the common arguments, error messages and figures |
 
@@ -25,12 +24,8 @@ mod arguments;
 mod bodies;
 mod coliseum;
 mod fight;
-#[path = "../shared/picture.rs"]
-mod picture;
 mod rounds;
 mod scene;
-#[path = "../shared/sky.rs"]
-mod sky;
 #[path = "../shared/start.rs"]
 mod start;
 #[path = "../shared/tell.rs"]
@@ -39,6 +34,7 @@ mod tell;
 mod watch;
 
 use arguments::Arguments;
+use bevy_terrane::dev::{PicturePlugin, SkyPlugin};
 use bevy_terrane::prelude::*;
 use std::error::Error;
 use std::process::ExitCode;
@@ -56,12 +52,12 @@ fn build(arguments: Arguments) -> Result<App, Box<dyn Error>> {
     start::check_world(&mut app, &arguments.world)?;
     coliseum::register(&mut app)?;
     start::add_bevy(&mut app, "Arena", &arguments.run)?;
-    app.add_plugins((ChunkRenderPlugin::default(), sky::SkyPlugin { shadows: 320.0 }))
+    app.add_plugins((ChunkRenderPlugin::default(), SkyPlugin { shadows: 320.0 }))
         .add_plugins((fight::FightPlugin, bodies::BodyPlugin(scene::body), rounds::RoundsPlugin))
         .add_systems(Startup, scene::spawn_camera);
     if arguments.run.is_headless() {
         let folder = arguments.pictures.clone();
-        app.add_plugins(picture::PicturePlugin { folder, size: UVec2::new(1_280, 720), shows_land: true });
+        app.add_plugins(PicturePlugin { folder, ..default() });
     } else {
         app.add_systems(Update, scene::circle);
     }

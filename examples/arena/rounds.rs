@@ -1,13 +1,13 @@
 //! The game: an arena is created once, then demolished and reverted, round after round.
 
 use crate::arguments::Arguments;
-use crate::coliseum::{AREA, ARENA};
+use crate::coliseum::{AREA, ARENA, DIMENSION};
 use crate::fight::{self, Bot, Random};
-use crate::picture::Pictures;
 use crate::start::{self, fail};
 use crate::tell::{Run, say};
 use crate::watch::Watch;
 use bevy_terrane::chunk::Column;
+use bevy_terrane::dev::Pictures;
 use bevy_terrane::prelude::*;
 use bevy_terrane::render::ChunkMeshProgress;
 use bevy_terrane::view::{Arena, ArenaCreated, ArenaRefused, ArenaReverted, ArenaState, ArenaStatus, Jobs};
@@ -121,7 +121,7 @@ fn play(
     jobs: Res<Jobs>,
     mut round: ResMut<Round>,
     mut random: ResMut<Random>,
-    dimension: Option<Single<(Entity, &DimensionOpen)>>,
+    dimensions: Res<Dimensions>,
     arenas: Query<(&Arena, &ArenaStatus)>,
     bots: Query<&Bot, With<Mirror>>,
     meshes: Res<ChunkMeshProgress>,
@@ -130,13 +130,13 @@ fn play(
     mut pictures: Option<ResMut<Pictures>>,
     mut exit: MessageWriter<AppExit>,
 ) {
-    let Some((entity, open)) = dimension.map(|dimension| *dimension) else { return };
+    let dimension = dimensions.id(DIMENSION);
     let round = &mut *round;
     let elapsed = round.watch.elapsed();
     if elapsed > PATIENCE {
         fail(format_args!("{:?} takes too long", round.step), &mut exit);
     }
-    let area = || AREA.columns().filter_map(|column| columns.column(open.id, column));
+    let area = || AREA.columns().filter_map(|column| columns.column(dimension, column));
     let is_there = area().count() as u128 == AREA.column_area().columns();
     let is_calm = round.watch.is_calm(is_there && meshes.is_done());
     let is_over = round.began.is_some_and(|began| run.is_over(began.elapsed()));
@@ -146,8 +146,8 @@ fn play(
             match arenas.iter().find(|(arena, _)| arena.name == ARENA) {
                 Some(_) => jobs.revert_arena(ARENA),
                 None => {
-                    fight::spawn_bots(&mut commands, entity, &arguments);
-                    jobs.create_arena(Arena::new(ARENA, open.id, AREA));
+                    fight::spawn_bots(&mut commands, dimension, &arguments);
+                    jobs.create_arena(Arena::new(ARENA, dimension, AREA));
                 }
             }
             round.go_on(Step::Opening);
@@ -160,7 +160,7 @@ fn play(
             round.go_on(Step::Fight);
         }
         Step::Fight if elapsed >= FUSE * round.explosions => {
-            fight::explode(&mut commands, entity, &mut random);
+            fight::explode(&mut commands, dimension, &mut random);
             round.explosions += 1;
             if round.explosions == arguments.explosions || is_over {
                 round.go_on(Step::Ruins);

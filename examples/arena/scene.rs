@@ -1,8 +1,9 @@
 //! The camera, and the bodies of the bots.
 
-use crate::bodies::{Part, color};
+use crate::bodies::Part;
+use crate::coliseum::DIMENSION;
 use crate::fight::Bot;
-use crate::sky;
+use bevy_terrane::dev::haze;
 use bevy_terrane::prelude::*;
 use std::f32::consts::TAU;
 
@@ -18,9 +19,9 @@ fn place(turn: f32) -> Transform {
 }
 
 /// A camera, and a viewer that keeps the arena loaded.
-pub fn spawn_camera(mut commands: Commands, dimension: Single<Entity, With<Dimension>>) {
-    commands.spawn((sky::camera(250.0..1_000.0), place(0.0)));
-    commands.spawn((Viewer::in_dimension(*dimension).with_radius(8), Transform::default()));
+pub fn spawn_camera(mut commands: Commands, dimensions: Res<Dimensions>) {
+    commands.spawn((Camera3d::default(), haze(250.0..1_000.0), place(0.0)));
+    commands.spawn((Viewer::in_dimension(dimensions.id(DIMENSION)).with_radius(8), Transform::default()));
 }
 
 /// Flies slowly around the arena.
@@ -30,5 +31,6 @@ pub fn circle(time: Res<Time>, mut camera: Single<&mut Transform, With<Camera3d>
 
 /// The body of a bot. It fits through the arches.
 pub fn body(bot: &Bot) -> Vec<Part> {
-    vec![(Vec3::new(0.9, 1.9, 0.9), color(bot.number))]
+    let color = Color::hsl((bot.number as f32 * 137.5) % 360.0, 0.75, 0.5);
+    vec![(Vec3::new(0.9, 1.9, 0.9), color)]
 }

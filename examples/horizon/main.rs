@@ -14,22 +14,14 @@
 //! | file | what it shows |
 //! |---|---|
 //! | `start.rs` | Bevy with or without a window |
-//! | `picture.rs`, `watch.rs` | pictures of a run without a window, once nothing changes any more |
-//! | `sky.rs` | light, sky, and haze that hides the end of the land |
-//! | `fly.rs` | a flying camera |
+//! | `watch.rs` | pictures of a run without a window, once nothing changes any more |
 //! | `fault.rs` | the map of a real place |
 //! | `tell.rs` | the common arguments, error messages and figures |
 
 mod arguments;
 #[path = "../shared/fault.rs"]
 mod fault;
-#[path = "../shared/fly.rs"]
-mod fly;
 mod land;
-#[path = "../shared/picture.rs"]
-mod picture;
-#[path = "../shared/sky.rs"]
-mod sky;
 #[path = "../shared/start.rs"]
 mod start;
 #[path = "../shared/tell.rs"]
@@ -39,8 +31,8 @@ mod visit;
 mod watch;
 
 use arguments::Arguments;
+use bevy_terrane::dev::{FlyCamera, PicturePlugin, SkyPlugin, haze};
 use bevy_terrane::prelude::*;
-use picture::PicturePlugin;
 use std::error::Error;
 use std::process::ExitCode;
 
@@ -57,37 +49,35 @@ fn build(arguments: Arguments) -> Result<App, Box<dyn Error>> {
     app.add_plugins(TerranePlugin::at(&arguments.world));
     start::check_world(&mut app, &arguments.world)?;
     start::add_bevy(&mut app, "To the horizon", &arguments.run)?;
-    app.add_plugins((ChunkRenderPlugin::default(), FarRenderPlugin, sky::SkyPlugin { shadows: 1_500.0 }));
+    app.add_plugins((ChunkRenderPlugin::default(), FarRenderPlugin, SkyPlugin { shadows: 1_500.0 }));
     if arguments.run.is_headless() {
         let folder = arguments.pictures.clone();
         let pictures = PicturePlugin { folder, size: UVec2::new(1_600, 900), shows_land: true };
         app.add_plugins(pictures).add_systems(Update, visit::visit);
-    } else {
-        app.add_systems(Update, (fly::fly, fly::turn));
     }
-    app.world_mut().spawn(Dimension::new("horizon", land.clone()).with_height(fault::heights(&land)));
+    app.world_mut().spawn(Dimension::new(DIMENSION, land.clone()).with_height(fault::heights(&land)));
     app.insert_resource(Land(land)).insert_resource(arguments).add_systems(Startup, spawn_camera);
     app.add_systems(Last, visit::print_at_end.run_if(start::at_end));
     Ok(app)
 }
 
+/// The name of the dimension.
+const DIMENSION: &str = "horizon";
+
 #[derive(Resource)]
 struct Land(Heightmap);
 
 /// Spawns the camera. Chunks are loaded around it, and summaries are received beyond.
-fn spawn_camera(
-    mut commands: Commands,
-    dimension: Single<Entity, With<Dimension>>,
-    arguments: Res<Arguments>,
-    land: Res<Land>,
-) {
+fn spawn_camera(mut commands: Commands, dimensions: Res<Dimensions>, arguments: Res<Arguments>, land: Res<Land>) {
     let reach = arguments.far_radius as f32 * 16.0;
     commands.spawn((
-        sky::camera(reach * 0.3..reach * 0.99),
+        haze(reach * 0.3..reach * 0.99),
         place(&arguments, &land.0),
-        fly::Flying { speed: 60.0 },
+        FlyCamera { speed: 60.0 },
         // All visible land is generated and stored, but only the middle of it is loaded.
-        Viewer::in_dimension(*dimension).with_radius(arguments.radius).with_generation_radius(arguments.far_radius),
+        Viewer::in_dimension(dimensions.id(DIMENSION))
+            .with_radius(arguments.radius)
+            .with_generation_radius(arguments.far_radius),
         FarView::new()
             .with_radius(arguments.far_radius)
             .with_detail_radius(arguments.detail)

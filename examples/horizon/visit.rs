@@ -1,11 +1,11 @@
 //! Without a window: waits until everything is loaded, and takes a picture. Every run ends with figures about the land.
 
 use crate::arguments::Arguments;
-use crate::picture::Pictures;
 use crate::start::fail;
 use crate::tell::{Run, say};
 use crate::watch::Watch;
 use bevy::ecs::system::SystemParam;
+use bevy_terrane::dev::Pictures;
 use bevy_terrane::prelude::*;
 use bevy_terrane::render::{ChunkMeshProgress, FarMeshProgress};
 use bevy_terrane::view::FarColumns;

@@ -1,7 +1,7 @@
 //! Bots: entities of the region worlds that ride through the land and keep it loaded around them.
 
 use crate::arguments::Arguments;
-use crate::bodies::{Part, color};
+use crate::bodies::Part;
 use crate::landmarks::Landmark;
 use crate::palette::Palette;
 use bevy::math::DVec2;
@@ -56,13 +56,13 @@ impl Plugin for BotPlugin {
 
 /// Spawns the bots that no earlier run has saved.
 fn spawn_missing(mut commands: Commands, mut opened: MessageReader<DimensionOpened>, arguments: Res<Arguments>) {
-    for DimensionOpened { entity, viewers, .. } in opened.read() {
+    for DimensionOpened { dimension, viewers, .. } in opened.read() {
         for number in *viewers as u32..arguments.viewers {
             let bot = Bot::new(number, arguments.radius);
             let [x, z] = bot.home.map(|blocks| blocks as i64);
             let start = BlockPos::new(x, 0, z);
             // `ride` puts the bot on the ground in the next tick.
-            commands.spawn_in_region(*entity, start, (bot, Viewer::new().with_radius(RADIUS)));
+            commands.spawn_in_region(*dimension, start, (bot, Viewer::new().with_radius(RADIUS)));
         }
     }
 }
@@ -96,6 +96,11 @@ impl Bot {
     fn speed(&self) -> f64 {
         10.0 + f64::from(self.number / 2 % 5)
     }
+}
+
+/// A different colour for each bot.
+fn color(number: u32) -> Color {
+    Color::hsl((number as f32 * 137.5) % 360.0, 0.75, 0.5)
 }
 
 /// A bot's body in the main world: a trunk and a head.

@@ -26,7 +26,7 @@ fn report_trouble(
         }
     }
     for SaveFailed { error, .. } in saves.read() {
-        report(format_args!("saving failed, it is tried again: {error}"));
+        report(format_args!("saving failed and will be retried: {error}"));
     }
 }
 

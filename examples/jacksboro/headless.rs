@@ -2,12 +2,12 @@
 
 use crate::arguments::Arguments;
 use crate::landmarks::LandmarkChecks;
-use crate::picture::{PicturePlugin, Pictures};
 use crate::rehearsal::{Rehearsal, Rehearsing};
 use crate::summary::Record;
 use crate::tell::{Run, say};
 use crate::view::{self, Viewpoints};
 use bevy_egui::PrimaryEguiContext;
+use bevy_terrane::dev::{PicturePlugin, Pictures};
 use bevy_terrane::overlay::{Overlay, OverlayList};
 use bevy_terrane::prelude::*;
 use bevy_terrane::render::ChunkMeshProgress;
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// The default duration of the simulation.
-const SECONDS: u64 = 30;
+pub const SECONDS: u64 = 30;
 /// The time limit for columns, a save and meshes.
 const PATIENCE: Duration = Duration::from_secs(180);
 /// The delay of statistics, and the time in which restarted regions come back to life.
@@ -78,12 +78,12 @@ struct Glider;
 
 fn spawn_camera(
     mut commands: Commands,
-    dimension: Single<Entity, With<Dimension>>,
+    dimensions: Res<Dimensions>,
     arguments: Res<Arguments>,
     viewpoints: Res<Viewpoints>,
 ) {
-    let radius = arguments.radius;
-    commands.spawn((Glider, Viewer::in_dimension(*dimension).with_radius(radius), glider_at(0.0)));
+    let (dimension, radius) = (dimensions.id(view::DIMENSION), arguments.radius);
+    commands.spawn((Glider, Viewer::in_dimension(dimension).with_radius(radius), glider_at(0.0)));
     // The camera stands at the edge of the loaded land and looks across it.
     commands.spawn((view::camera(radius as f32 * 16.0 * 1.95), viewpoints.over_the_lake, PrimaryEguiContext));
 }
@@ -99,7 +99,7 @@ fn glider_at(part: f32) -> Transform {
 fn glide(stage: Res<Stage>, run: Res<Run>, mut glider: Single<&mut Transform, With<Glider>>) {
     let part = match stage.phase {
         Phase::Opening => 0.0,
-        Phase::Simulating => stage.since.elapsed().as_secs_f32() / run.seconds.unwrap_or(SECONDS) as f32 * 1.5,
+        Phase::Simulating => stage.since.elapsed().as_secs_f32() / run.seconds.unwrap_or_default() as f32 * 1.5,
         _ => 1.0,
     };
     glider.set_if_neq(glider_at(part));
@@ -115,17 +115,18 @@ fn go_on(
     mut rehearsing: Rehearsing,
     mut overlay: ResMut<Overlay>,
     mut pictures: ResMut<Pictures>,
-    dimension: Single<Entity, With<Dimension>>,
+    dimensions: Res<Dimensions>,
     mut camera: Single<&mut Transform, With<Camera3d>>,
 ) {
     let elapsed = stage.since.elapsed();
     let is_late = elapsed > PATIENCE;
     let is_saved = saved.read().next().is_some();
+    let dimension = dimensions.id(view::DIMENSION);
     let centre = BlockPos::new(view::CENTRE.x, 0, view::CENTRE.y);
     match stage.phase {
         Phase::Opening if opened.read().next().is_some() => stage.go_to(Phase::Simulating),
-        Phase::Simulating if elapsed.as_secs() >= run.seconds.unwrap_or(SECONDS) => stage.go_to(Phase::Completing),
-        Phase::Completing if is_late || is_complete(&blocks, *dimension, centre, arguments.radius) => {
+        Phase::Simulating if run.is_over(elapsed) => stage.go_to(Phase::Completing),
+        Phase::Completing if is_late || is_complete(&blocks, dimension, centre, arguments.radius) => {
             save.write(SaveWorld { request: 1 });
             stage.go_to(Phase::Saving);
         }
@@ -140,11 +141,11 @@ fn go_on(
         Phase::Land if pictures.take("jacksboro") => {
             **camera = viewpoints.from_above;
             overlay.visible = true;
-            overlay.selected = rehearsing.region_at(*dimension, centre);
+            overlay.selected = rehearsing.region_at(dimension, centre);
             stage.go_to(Phase::Overlay);
         }
         Phase::Overlay if pictures.take("overlay") => stage.go_to(Phase::Rehearsing),
-        Phase::Rehearsing if rehearsing.is_set(*dimension, centre) => {
+        Phase::Rehearsing if rehearsing.is_set(dimension, centre) => {
             overlay.selected = rehearsing.halted();
             overlay.list = OverlayList::Log;
             stage.go_to(Phase::Halted);
@@ -161,7 +162,7 @@ fn go_on(
 }
 
 /// Returns `true` if all columns around the camera are published.
-fn is_complete(blocks: &PublishedBlocks, dimension: Entity, centre: BlockPos, radius: u32) -> bool {
+fn is_complete(blocks: &PublishedBlocks, dimension: DimensionId, centre: BlockPos, radius: u32) -> bool {
     let disc = ColumnArea::Disc { center: centre.column(), radius };
     let mut columns = disc.batches().flat_map(|(batch, _)| batch.columns()).filter(|column| disc.contains(*column));
     columns.all(|column| blocks.column(dimension, column).is_some())

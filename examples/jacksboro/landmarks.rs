@@ -54,8 +54,8 @@ impl Plugin for LandmarkPlugin {
 enum BeaconWork {
     #[default]
     Undecided,
-    WaitForColumn(Entity),
-    WaitForBlocks(Entity, BlockPos),
+    WaitForColumn(DimensionId),
+    WaitForBlocks(DimensionId, BlockPos),
     Done,
 }
 
@@ -74,7 +74,7 @@ fn build_beacon(
         BeaconWork::Undecided => {
             let Some(opened) = opened.read().next() else { return };
             let is_new = opened.stored_columns == 0;
-            *work = if is_new { BeaconWork::WaitForColumn(opened.entity) } else { BeaconWork::Done };
+            *work = if is_new { BeaconWork::WaitForColumn(opened.dimension) } else { BeaconWork::Done };
         }
         BeaconWork::WaitForColumn(dimension) => {
             let Some(ground) = blocks.surface(dimension, BEACON.x, BEACON.z) else { return };

@@ -21,10 +21,7 @@
 //! | file | what it shows |
 //! |---|---|
 //! | `start.rs` | Bevy with or without a window |
-//! | `picture.rs` | pictures of a run without a window |
-//! | `sky.rs` | light, sky, and haze that hides the end of the land |
 //! | `bodies.rs` | bodies for mirrors |
-//! | `fly.rs` | a flying camera |
 //! | `fault.rs` | the map of a real place |
 //! | `tell.rs`, `progress.rs` | the common arguments, error messages and figures, and progress |
 
@@ -35,20 +32,14 @@ mod bots;
 mod failure;
 #[path = "../shared/fault.rs"]
 mod fault;
-#[path = "../shared/fly.rs"]
-mod fly;
 mod grass;
 mod headless;
 mod landmarks;
 mod landscape;
 mod palette;
-#[path = "../shared/picture.rs"]
-mod picture;
 #[path = "../shared/progress.rs"]
 mod progress;
 mod rehearsal;
-#[path = "../shared/sky.rs"]
-mod sky;
 #[path = "../shared/start.rs"]
 mod start;
 mod status;
@@ -59,6 +50,7 @@ mod view;
 mod window;
 
 use arguments::Arguments;
+use bevy_terrane::dev::SkyPlugin;
 use bevy_terrane::prelude::*;
 use bevy_terrane::region::RegionizerConfig;
 use palette::Palette;
@@ -72,22 +64,28 @@ fn main() -> ExitCode {
     start::main(|arguments| Ok(build(arguments)?.run()))
 }
 
-fn build(arguments: Arguments) -> Result<App, Box<dyn Error>> {
+fn build(mut arguments: Arguments) -> Result<App, Box<dyn Error>> {
     // Read before the world is opened, so that a wrong map leaves no trace.
     let ground = landscape::heightmap(&arguments)?;
     let mut app = App::new();
 
-    app.add_plugins(TerranePlugin::at(&arguments.world).with_regionizer(RegionizerConfig {
-        // Bots create small regions. Dead sections are removed early, so that regions split within seconds.
-        recalculation_section_count: 16,
-        max_dead_section_percent: 0.05,
-        ..default()
-    }));
+    app.add_plugins(TerranePlugin {
+        regionizer: RegionizerConfig {
+            // Bots create small regions. Dead sections are removed early, so that regions split within seconds.
+            recalculation_section_count: 16,
+            max_dead_section_percent: 0.05,
+            ..default()
+        },
+        ..TerranePlugin::at(&arguments.world)
+    });
     start::check_world(&mut app, &arguments.world)?;
     palette::register(&mut app)?;
 
+    if arguments.run.is_headless() {
+        arguments.run.seconds.get_or_insert(headless::SECONDS);
+    }
     start::add_bevy(&mut app, "Jacksboro fault - F3 shows the regions", &arguments.run)?;
-    app.add_plugins((ChunkRenderPlugin::default(), OverlayPlugin, sky::SkyPlugin { shadows: 600.0 }))
+    app.add_plugins((ChunkRenderPlugin::default(), OverlayPlugin, SkyPlugin { shadows: 600.0 }))
         .add_plugins((bots::BotPlugin, bodies::BodyPlugin(bots::body), landmarks::LandmarkPlugin))
         .add_plugins((status::StatusPlugin, summary::SummaryPlugin, failure::FailurePlugin))
         .add_region_plugins(|region| {
@@ -102,7 +100,7 @@ fn build(arguments: Arguments) -> Result<App, Box<dyn Error>> {
     let heights = fault::heights(&ground);
     app.insert_resource(view::Viewpoints::new(&ground, arguments.radius));
     let woods = landscape::woods(ground, arguments.seed)?;
-    app.world_mut().spawn(Dimension::new("jacksboro", woods).with_height(heights));
+    app.world_mut().spawn(Dimension::new(view::DIMENSION, woods).with_height(heights));
     app.insert_resource(arguments);
     Ok(app)
 }

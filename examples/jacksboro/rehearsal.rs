@@ -25,26 +25,26 @@ impl Rehearsal {
 
 /// Gives orders to regions and observes the effects.
 #[derive(SystemParam)]
-pub struct Rehearsing<'w, 's> {
+pub struct Rehearsing<'w> {
     rehearsal: ResMut<'w, Rehearsal>,
-    regions: Regions<'w, 's>,
+    regions: Regions<'w>,
     orders: MessageWriter<'w, ControlRegion>,
     time: Res<'w, Time<Real>>,
 }
 
-impl Rehearsing<'_, '_> {
+impl Rehearsing<'_> {
     /// The halted region in the picture.
     pub fn halted(&self) -> Option<(DimensionId, RegionId)> {
         let regions = &self.rehearsal.regions;
         regions.get(1).or(regions.first()).copied()
     }
 
-    pub fn region_at(&self, dimension: Entity, block: BlockPos) -> Option<(DimensionId, RegionId)> {
+    pub fn region_at(&self, dimension: DimensionId, block: BlockPos) -> Option<(DimensionId, RegionId)> {
         self.regions.at(dimension, block).map(|region| (region.dimension, region.region))
     }
 
     /// Takes the next step of the orders. Returns `true` when all regions are in the state for the picture.
-    pub fn is_set(&mut self, dimension: Entity, camera: BlockPos) -> bool {
+    pub fn is_set(&mut self, dimension: DimensionId, camera: BlockPos) -> bool {
         if self.rehearsal.step == 0 {
             self.cast(dimension, camera);
             self.order(0, RegionOrder::Halt);
@@ -70,7 +70,7 @@ impl Rehearsing<'_, '_> {
     }
 
     /// The three largest regions other than the camera's.
-    fn cast(&mut self, dimension: Entity, camera: BlockPos) {
+    fn cast(&mut self, dimension: DimensionId, camera: BlockPos) {
         let own = self.regions.at(dimension, camera).map(|region| region.region);
         let others = self.regions.of_dimension(dimension).filter(|region| Some(region.region) != own);
         let mut others: Vec<_> = others.filter(|region| region.viewers > 0 && region.ticks > 0).collect();

@@ -2,9 +2,9 @@
 
 use crate::arguments::Arguments;
 use crate::landmarks::LandmarkChecks;
-use crate::picture::Pictures;
 use crate::start::{self, fail};
 use crate::tell::Run;
+use bevy_terrane::dev::Pictures;
 use bevy_terrane::prelude::*;
 use serde::Serialize;
 use std::fmt::{self, Display, Formatter};

@@ -1,8 +1,11 @@
 //! The viewpoints of the demo.
 
-use crate::sky;
 use bevy::math::I64Vec2;
+use bevy_terrane::dev::haze;
 use bevy_terrane::prelude::*;
+
+/// The name of the dimension.
+pub const DIMENSION: &str = "jacksboro";
 
 /// The middle of the land that the camera finally keeps loaded, in blocks along x and z: the corner where the fault, the
 /// mountains and the plateau meet.
@@ -23,7 +26,7 @@ pub struct Viewpoints {
 
 /// A camera that sees land up to `distance` blocks away.
 pub fn camera(distance: f32) -> impl Bundle {
-    sky::camera(distance * 0.55..distance)
+    (Camera3d::default(), haze(distance * 0.55..distance))
 }
 
 impl Viewpoints {

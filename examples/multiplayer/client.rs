@@ -2,13 +2,12 @@
 
 use crate::arguments::Join;
 use crate::network::{self, CHUNKS, DEEDS, Deed, Unsent};
-use crate::picture::{PicturePlugin, Pictures};
-use crate::sky;
 use crate::start::{self, fail};
 use crate::tell::Run;
 use crate::watch::Watch;
 use bevy_renet::netcode::NetcodeClientPlugin;
 use bevy_renet::{RenetClient, RenetClientPlugin, RenetReceive, RenetSend};
+use bevy_terrane::dev::{PicturePlugin, Pictures, SkyPlugin, haze};
 use bevy_terrane::prelude::*;
 use bevy_terrane::render::ChunkMeshProgress;
 use bevy_terrane::view::ChunkSyncClient;
@@ -37,7 +36,7 @@ pub fn build(arguments: Join, run: &Run) -> Result<App, Box<dyn Error>> {
     let mut app = App::new();
     app.add_plugins(TerranePlugin::in_memory());
     start::add_bevy(&mut app, "Multiplayer", run)?;
-    app.add_plugins((ChunkRenderPlugin::default(), sky::SkyPlugin { shadows: 320.0 }))
+    app.add_plugins((ChunkRenderPlugin::default(), SkyPlugin { shadows: 320.0 }))
         .add_plugins((RenetClientPlugin, NetcodeClientPlugin))
         .init_resource::<Visit>()
         .add_systems(PreUpdate, receive.after(RenetReceive).run_if(resource_exists::<RenetClient>))
@@ -47,12 +46,12 @@ pub fn build(arguments: Join, run: &Run) -> Result<App, Box<dyn Error>> {
     if run.is_headless() {
         let folder = arguments.pictures.clone();
         // A new cache shows no land.
-        app.add_plugins(PicturePlugin { folder, size: UVec2::new(1_280, 720), shows_land: false });
+        app.add_plugins(PicturePlugin { folder, shows_land: false, ..default() });
     }
     let view = ChunkSyncClient::new(OVERWORLD).with_radius(arguments.radius).with_cache(cache, MAX_CACHED);
     app.world_mut().spawn((view, Unsent::default(), Transform::from_translation(MIDDLE)));
     let place = Transform::from_translation(MIDDLE + AWAY).looking_at(MIDDLE, Vec3::Y);
-    app.world_mut().spawn((sky::camera(250.0..1_000.0), place));
+    app.world_mut().spawn((Camera3d::default(), haze(250.0..1_000.0), place));
     app.insert_resource(arguments);
     Ok(app)
 }

@@ -17,19 +17,14 @@
 //! | file | what it shows |
 //! |---|---|
 //! | `start.rs` | Bevy with or without a window |
-//! | `picture.rs`, `watch.rs` | pictures of a run without a window, once nothing changes any more |
-//! | `sky.rs` | light and sky |
+//! | `watch.rs` | pictures of a run without a window, once nothing changes any more |
 //! | `tell.rs` | the common arguments, error messages and figures |
 
 mod arguments;
 mod client;
 mod network;
-#[path = "../shared/picture.rs"]
-mod picture;
 mod rehearsal;
 mod server;
-#[path = "../shared/sky.rs"]
-mod sky;
 #[path = "../shared/start.rs"]
 mod start;
 #[path = "../shared/tell.rs"]

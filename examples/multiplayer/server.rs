@@ -35,12 +35,15 @@ pub fn build(arguments: Serve, run: Run) -> Result<App, Box<dyn Error>> {
         .init_resource::<Players>()
         .add_observer(come_and_go)
         .add_systems(PreUpdate, receive.after(RenetReceive))
-        .add_systems(Update, start::end_in_time)
+        .add_systems(Update, end_in_time)
         .add_systems(PostUpdate, send.before(RenetSend));
-    app.world_mut().spawn(Dimension::new("overworld", Hills::seeded(12)));
+    app.world_mut().spawn(Dimension::new(DIMENSION, Hills::seeded(12)));
     app.insert_resource(arguments).insert_resource(run);
     Ok(app)
 }
+
+/// The name of the dimension.
+const DIMENSION: &str = "overworld";
 
 /// The connected players.
 #[derive(Resource, Default)]
@@ -56,18 +59,19 @@ fn come_and_go(
     event: On<RenetServerEvent>,
     mut commands: Commands,
     mut players: ResMut<Players>,
-    dimension: Single<Entity, With<Dimension>>,
+    dimensions: Res<Dimensions>,
     arguments: Res<Serve>,
     mut exit: MessageWriter<AppExit>,
 ) {
     match &event.0 {
         ServerEvent::ClientConnected { client_id } => {
+            let dimension = dimensions.id(DIMENSION);
             let limits = SyncLimits { bytes_per_second: arguments.bytes_per_second, ..default() };
             let player = commands.spawn((
                 PlayerId(*client_id),
-                ChunkSyncPeer::new(*dimension).with_limits(limits),
+                ChunkSyncPeer::new(dimension).with_limits(limits),
                 Unsent::default(),
-                Viewer::in_dimension(*dimension).with_radius(LOADED),
+                Viewer::in_dimension(dimension).with_radius(LOADED),
                 Transform::default(),
             ));
             players.entities.insert(*client_id, player.id());
@@ -107,7 +111,7 @@ fn receive(
             }
         }
         if !is_sound {
-            warn!("player {player} sends nonsense, and has to leave");
+            warn!("player {player} sent an invalid message and was disconnected");
             server.disconnect(*player);
         }
     }
@@ -121,5 +125,11 @@ fn send(mut server: ResMut<RenetServer>, mut players: Query<(&PlayerId, &mut Chu
         while let Some(message) = unsent.next(|length| server.can_send_message(*player, CHUNKS, length)) {
             server.send_message(*player, CHUNKS, message);
         }
+    }
+}
+
+fn end_in_time(time: Res<Time<Real>>, run: Res<Run>, mut exit: MessageWriter<AppExit>) {
+    if run.is_over(time.elapsed()) {
+        exit.write(AppExit::Success);
     }
 }

@@ -27,14 +27,15 @@ pub fn run(arguments: &Arguments) -> Result<Summary, String> {
     let mut app = App::new();
     let mut plugin = TerranePlugin::at(&arguments.world);
     if let Some(threads) = arguments.threads {
-        plugin = plugin.with_generation_threads(threads.into());
+        plugin.generation_threads = threads.into();
     }
     app.add_plugins((MinimalPlugins.set(ScheduleRunnerPlugin::run_loop(FRAME)), plugin));
     if let Some(failure) = app.world().get_resource::<WorldFailure>() {
         return Err(failure.to_string());
     }
-    let dimension = app.world_mut().spawn(dimension).id();
+    app.world_mut().spawn(dimension);
     if let Some(area) = arguments.area() {
+        let dimension = app.world().resource::<Dimensions>().id(&arguments.dimension);
         app.world_mut().spawn(Pregeneration { dimension, area });
     }
     app.insert_resource(record.clone())
@@ -50,7 +51,7 @@ pub fn run(arguments: &Arguments) -> Result<Summary, String> {
 
 fn nothing_to_do(arguments: &Arguments) -> String {
     let world = arguments.world.display();
-    format!("the world {world} has nothing to go on with; give a --radius, or --from and --to")
+    format!("the world {world} has no pre-generation to continue; give a --radius, or --from and --to")
 }
 
 /// Starts the job. Without an area there must be an unfinished one.
@@ -94,7 +95,7 @@ fn complain(
         display.complain(format_args!("left out: {error}"));
     }
     for SaveFailed { error, .. } in saves.read() {
-        display.complain(format_args!("saving failed, it is tried again: {error}"));
+        display.complain(format_args!("saving failed and will be retried: {error}"));
     }
 }
 

@@ -17,11 +17,6 @@ impl<Of: Component> Plugin for BodyPlugin<Of> {
 #[derive(Resource)]
 struct Plan<Of>(fn(&Of) -> Vec<Part>);
 
-/// A different colour for each number.
-pub fn color(number: u32) -> Color {
-    Color::hsl((number as f32 * 137.5) % 360.0, 0.75, 0.5)
-}
-
 fn give_bodies<Of: Component>(
     mut commands: Commands,
     new: Query<(Entity, &Of), (With<Mirror>, Added<Of>)>,

@@ -1,12 +1,7 @@
 //! Starting an example: with a window if there is a display, and without one otherwise.
 
 use super::tell::{self, Run};
-use bevy::app::ScheduleRunnerPlugin;
-use bevy::log::{Level, LogPlugin};
-use bevy::render::RenderPlugin;
-use bevy::render::settings::{Backends, WgpuSettings};
-use bevy::window::ExitCondition;
-use bevy::winit::WinitPlugin;
+use bevy_terrane::dev::{DevPlugins, has_display};
 use bevy_terrane::prelude::*;
 use clap::Parser;
 use std::any::Any;
@@ -20,37 +15,18 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 /// The log filter. Examples print the rest themselves.
-const LOGGED: &str = "error,bevy_terrane::coordinator::collect=off,wgpu_hal::vulkan::instance=off,\
+const LOGGED: &str = "error,bevy_terrane::dev=info,bevy_terrane::coordinator::collect=off,wgpu_hal::vulkan::instance=off,\
                       bevy_render::view::window::screenshot=off";
 
 /// The body of `main` for examples that draw.
 pub fn main<Arguments: Parser>(run: impl FnOnce(Arguments) -> Result<AppExit, Box<dyn Error>>) -> ExitCode {
-    #[cfg(target_os = "linux")]
-    silence_wayland();
     tell::end(run(tell::arguments()))
-}
-
-/// Mesa's Vulkan layer for choosing a graphics card looks for a Wayland display, and libwayland prints an error if this
-/// variable names no folder. With a folder that does not exist, it silently finds no display. Changing the environment of a
-/// running process is unsafe, so the process replaces itself with the same program in another environment.
-#[cfg(target_os = "linux")]
-fn silence_wayland() {
-    use std::os::unix::process::CommandExt;
-    use std::process::Command;
-    const VARIABLE: &str = "XDG_RUNTIME_DIR";
-    if env::var_os(VARIABLE).is_none_or(|folder| !Path::new(&folder).is_absolute())
-        && let Ok(program) = env::current_exe()
-    {
-        // Returns only on failure, which costs one more error message.
-        let _ = Command::new(program).args(env::args_os().skip(1)).env(VARIABLE, "/nonexistent").exec();
-    }
 }
 
 impl Run {
     /// Returns `true` if there is no window, because of `--headless` or because there is no display.
     pub fn is_headless(&self) -> bool {
-        let is_set = |name: &&str| env::var_os(name).is_some_and(|value| !value.is_empty());
-        self.headless || cfg!(target_os = "linux") && !["DISPLAY", "WAYLAND_DISPLAY"].iter().any(is_set)
+        self.headless || !has_display()
     }
 }
 
@@ -75,12 +51,6 @@ pub fn fail(error: impl Display, exit: &mut MessageWriter<AppExit>) {
     exit.write(AppExit::error());
 }
 
-pub fn end_in_time(time: Res<Time<Real>>, run: Res<Run>, mut exit: MessageWriter<AppExit>) {
-    if run.is_over(time.elapsed()) {
-        exit.write(AppExit::Success);
-    }
-}
-
 /// The run condition of systems that run once at the end of the app.
 pub fn at_end(mut exits: MessageReader<AppExit>, mut has_ended: Local<bool>) -> bool {
     exits.read().count() > 0 && !mem::replace(&mut *has_ended, true)
@@ -89,26 +59,12 @@ pub fn at_end(mut exits: MessageReader<AppExit>, mut has_ended: Local<bool>) -> 
 /// Adds Bevy's plugins, with a window of this title or without one. Fails if nothing can be drawn.
 pub fn add_bevy(app: &mut App, title: &str, run: &Run) -> Result<(), String> {
     let headless = run.is_headless();
-    let log = LogPlugin { level: Level::ERROR, filter: LOGGED.to_owned(), ..default() };
-    // A single picture must not miss objects whose shaders are still being compiled.
-    let mut render = RenderPlugin { synchronous_pipeline_compilation: headless, ..default() };
-    let mut window =
-        WindowPlugin { primary_window: Some(Window { title: title.to_owned(), ..default() }), ..default() };
-    if headless {
-        // OpenGL needs a display, and prints errors without one.
-        let backends = Backends::from_env().or(Some(Backends::PRIMARY));
-        render.render_creation = WgpuSettings { backends, ..default() }.into();
-        window = WindowPlugin { primary_window: None, exit_condition: ExitCondition::DontExit, ..default() };
-    }
-    let plugins = DefaultPlugins.set(log).set(render).set(window);
+    // Examples end by themselves without a window.
+    let run_for = run.seconds.filter(|_| !headless).map(Duration::from_secs);
+    let plugins =
+        DevPlugins { headless, run_for, pictures: None, log_filter: LOGGED.to_owned(), ..DevPlugins::named(title) };
     app.insert_resource(run.clone());
-    let added = catch(|| match headless {
-        true => app
-            .add_plugins(plugins.disable::<WinitPlugin>())
-            .add_plugins(ScheduleRunnerPlugin::run_loop(Duration::from_secs_f64(1.0 / 60.0))),
-        false => app.add_plugins(plugins).add_systems(Update, end_in_time),
-    });
-    match added {
+    match catch(|| app.add_plugins(plugins)) {
         Ok(_) => Ok(()),
         Err(reason) if reason.starts_with("Failed to build event loop") => {
             let display = env::var("DISPLAY").unwrap_or_default();

@@ -5,6 +5,6 @@
 pub fn claim_of(owner: &[u8]) -> Result<Vec<u8>, String> {
     match str::from_utf8(owner) {
         Ok(name) => Ok([&0_u32.to_le_bytes(), name.as_bytes()].concat()),
-        Err(error) => Err(format!("the owner's name is no text: {error}")),
+        Err(error) => Err(format!("the owner's name is not text: {error}")),
     }
 }

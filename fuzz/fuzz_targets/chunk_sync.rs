@@ -1,4 +1,4 @@
-//! Whatever the other side sends, a server and a client of it go on; and what is read as a message is written and read again alike.
+//! A server and a client survive any message of the other side; a message that can be read is written and read again unchanged.
 
 #![no_main]
 

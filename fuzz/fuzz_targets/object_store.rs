@@ -81,7 +81,7 @@ fn change(path: &Path, signature: &str) {
     }
     let mut store = ObjectStore::open(path, signature, OPTIONS).expect("what was closed can be opened");
     check(&store, &expected);
-    // What is damaged keeps it from being compacted, and no more.
+    // Damage prevents compaction, and nothing else.
     let _ = store.compact();
     check(&store, &expected);
 }

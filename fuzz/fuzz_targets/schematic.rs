@@ -1,4 +1,4 @@
-//! Whatever a file holds, reading it ends with a schematic or an error; and what was read is written and read again alike.
+//! Reading any file ends with a schematic or an error; a schematic is written and read again unchanged.
 
 #![no_main]
 

@@ -32,9 +32,11 @@ impl Jobs {
     /// use bevy_terrane::prelude::*;
     /// use bevy_terrane::view::{Arena, ArenaState, ArenaStatus, Jobs};
     ///
-    /// fn open_arena(jobs: Res<Jobs>, dimension: Single<&DimensionOpen, Added<DimensionOpen>>) {
+    /// fn open_arena(jobs: Res<Jobs>, mut opened: MessageReader<DimensionOpened>) {
     ///     let area = BlockBox::new(BlockPos::new(-64, 0, -64), BlockPos::new(63, 95, 63));
-    ///     jobs.create_arena(Arena::new("spleef", dimension.id, area));
+    ///     for DimensionOpened { dimension, .. } in opened.read() {
+    ///         jobs.create_arena(Arena::new("spleef", *dimension, area));
+    ///     }
     /// }
     ///
     /// fn next_round(jobs: Res<Jobs>, arenas: Query<(&Arena, &ArenaStatus)>) {
@@ -175,7 +177,7 @@ pub fn tend_arenas(
                 let folder = stored.folder().to_owned();
                 remove_stored(&mut threads, folder.clone(), move |_, removed| {
                     if let Err(error) = removed {
-                        warn!("{}: what is left of an arena stays: {error}", folder.display());
+                        warn!("{}: the remains of an arena stay: {error}", folder.display());
                     }
                 });
             }

@@ -1,4 +1,4 @@
-//! The settings of the coordinator.
+//! The settings of the simulation.
 
 use super::clocks::clock::DimensionClock;
 use super::streaming::generation_control::DimensionGeneration;
@@ -7,8 +7,9 @@ use super::streaming::viewer_limits::ViewerLimits;
 use super::travel::letter_limits::LetterLimits;
 use crate::coordinator::snapshots::order::SnapshotConfig;
 use crate::region::RegionizerConfig;
-use crate::storage::TierConfig;
+use crate::storage::{StorageConfig, TierConfig};
 use bevy::prelude::*;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// How region ticks relate to the main world's frames.
@@ -60,7 +61,8 @@ impl SaveDurability {
 }
 
 /// How far the store is behind, and what waits for it. The world slows down before memory grows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Reflect)]
+#[type_path = "bevy_terrane"]
 pub enum Backlog {
     /// The store keeps up.
     #[default]
@@ -71,89 +73,156 @@ pub enum Backlog {
     TicksWait,
 }
 
-/// The effect of a panic in a region's tick. In [`TickMode::Lockstep`] the panic always goes on to the app.
+/// The effect of a panic in a region's tick. In [`TickMode::Lockstep`] the panic always propagates to the app.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RegionFaults {
-    /// The region halts, the others go on. A region that merges with it reloads the halted columns from the store.
+    /// The region halts, and the others continue. A region that merges with it reloads the halted columns from the store.
     #[default]
     Halt,
     /// The region halts, and regions that merge with it halt too, until it is restarted.
     HaltNeighbors,
-    /// The panic goes on to the app.
+    /// The panic propagates to the app.
     Propagate,
 }
 
-/// The coordinator's settings.
-#[derive(Resource, Clone, Debug)]
-pub struct CoordinatorConfig {
-    /// How region ticks relate to frames.
-    pub mode: TickMode,
-    /// The clock of a dimension without one of its own.
+/// Gives an app a voxel world. Its fields are the settings:
+///
+/// ```
+/// # use bevy_terrane::prelude::*;
+/// # let folder = std::env::temp_dir().join("doc_test_of_the_plugin");
+/// App::new().add_plugins((MinimalPlugins, TerranePlugin { seed: 42, ..TerranePlugin::at(&folder) }));
+/// # std::fs::remove_dir_all(folder).unwrap();
+/// ```
+///
+/// Add it before blocks are registered: it opens the world, whose blocks keep their ids. If the world cannot be opened,
+/// the app gets a [`WorldFailure`](crate::plugin::WorldFailure), nothing is stored, and the app ends with an error at its first
+/// update.
+#[derive(Clone, Debug)]
+pub struct TerranePlugin {
+    /// Where the world is stored. By default in the folder `world`, or in memory without the feature `rocksdb`.
+    pub storage: StorageConfig,
+    /// The seed of random numbers and of the entities' ids.
+    pub seed: u64,
+    /// Registers the basic blocks (`terrane:stone` and so on), which the generators use by default. `true` by default.
+    pub basic_blocks: bool,
+    /// How regions and frames relate.
+    pub tick_mode: TickMode,
+    /// The clock of a dimension without a [`DimensionClock`] of its own; by default 20 ticks per second.
     pub clock: DimensionClock,
-    /// The number of threads that run regions.
+    /// The number of threads that run regions, at least one. By default as many as there are cores, and at least two.
     pub region_threads: usize,
-    /// The number of threads that generate columns.
+    /// The number of threads that generate columns, at least one. By default half of the cores.
     pub generation_threads: usize,
-    /// How many columns may be on order at a time for viewers.
+    /// The number of entities with a stable id from which a region runs its systems in parallel, on the app's compute
+    /// threads; by default no region does. This pays off where the systems of a crowded region take milliseconds and frames
+    /// leave time on the compute threads.
+    pub parallel_systems_from: Option<usize>,
+    /// How many columns may be in flight, and how the number adapts. The resource [`Pacing`] changes this while the app runs.
     pub pacing: Pacing,
-    /// How ground is generated in a dimension without settings of its own.
+    /// How columns are generated in a dimension without a [`DimensionGeneration`] of its own.
     pub generation: DimensionGeneration,
-    /// How much ground a viewer may have loaded and generated.
-    pub viewers: ViewerLimits,
-    /// How many letters may be in flight, and for how many places ground is loaded at a time.
-    pub letters: LetterLimits,
-    /// The number of columns that pre-generation may have on order at a time, where viewers leave room. `None` means 64 for
-    /// each generation thread.
-    pub pregeneration_in_flight: Option<usize>,
-    /// A change is in the store after this time plus two ticks and the time of a commit, at the latest.
-    pub autosave_period: Duration,
-    /// When chunks move to colder tiers and back.
-    pub tiers: TierConfig,
-    /// When saved data survives a loss of power.
-    pub save_durability: SaveDurability,
-    /// With this many things (chunks, entities and so on) in flight to the store, no new ground is ordered. With twice as
-    /// many, the regions do not tick until the store has caught up.
-    pub unsaved_limit: usize,
-    /// How long the end of the app waits for regions that are still ticking.
-    pub shutdown_patience: Duration,
-    /// A region whose task takes longer than this is reported as hung.
-    pub watchdog_limit: Duration,
-    /// Makes every access of a system outside of its region an error that names the owner of the place.
-    pub strict: bool,
-    /// The effect of a panic in a region's tick.
-    pub faults: RegionFaults,
-    /// Whether damaged stored chunks are generated anew.
-    pub regenerates_damaged: bool,
-    /// The regionizer's thresholds, for every dimension.
-    pub regionizer: RegionizerConfig,
-    /// How much snapshot jobs may take of the world.
+    /// The columns that a viewer may have loaded and generated, however fast it moves.
+    pub viewer_limits: ViewerLimits,
+    /// The letters in transit, and the places that are loaded for letters at a time.
+    pub letter_limits: LetterLimits,
+    /// The limits of snapshot jobs.
     pub snapshots: SnapshotConfig,
+    /// Changes are saved after this time, two ticks and the time that the disk takes, at the latest. Regions are saved in turns,
+    /// spread over the period. By default five seconds.
+    pub autosave_period: Duration,
+    /// When saved changes survive a loss of power; by default at once.
+    pub save_durability: SaveDurability,
+    /// When unneeded chunks move to colder tiers of the store, and when they come back.
+    pub tiers: TierConfig,
+    /// Generates damaged chunks again at once, and stores them. The changes in them are lost, but the readable part of a damaged
+    /// value is [set aside](crate::storage::WorldStore::set_aside).
+    ///
+    /// By default a column with a damaged chunk is not loaded: a [`ColumnFailed`](crate::view::ColumnFailed) reports it, and
+    /// loading is retried. The column can still be restored from a backup.
+    pub regenerate_damaged: bool,
+    /// How many things (chunks, entities and so on; at least one) may be on their way into a slow store before no new columns
+    /// are ordered. At twice as many, the regions do not tick until the store has caught up. 65,536 by default.
+    pub unsaved_limit: usize,
+    /// How long the end of the app waits for regions that are still ticking; by default ten seconds. After that, their changes
+    /// since the last save are lost; edits that waited for them are applied to the saved state.
+    pub shutdown_patience: Duration,
+    /// A region whose tick takes longer is reported in the log and by a [`RegionHung`](crate::view::RegionHung); by default five
+    /// seconds.
+    pub watchdog_limit: Duration,
+    /// The effect of a panic in a region's tick; by default only this region halts.
+    pub region_faults: RegionFaults,
+    /// Makes every access of a system to a block outside of its region an error that names the owner, even if the system
+    /// ignores the result: for development. The error goes to the error handler, which by default panics, and the region
+    /// halts.
+    pub strict_regions: bool,
+    /// When regions merge and split.
+    pub regionizer: RegionizerConfig,
 }
 
-impl Default for CoordinatorConfig {
+impl Default for TerranePlugin {
     fn default() -> Self {
         let cores = std::thread::available_parallelism().map_or(2, |cores| cores.get());
         Self {
-            mode: TickMode::Independent,
+            storage: if cfg!(feature = "rocksdb") {
+                StorageConfig::Path("world".into())
+            } else {
+                StorageConfig::Memory
+            },
+            seed: 0,
+            basic_blocks: true,
+            tick_mode: TickMode::default(),
             clock: DimensionClock::default(),
             region_threads: cores.max(2),
             generation_threads: cores.div_ceil(2),
+            parallel_systems_from: None,
             pacing: Pacing::default(),
             generation: DimensionGeneration::default(),
-            viewers: ViewerLimits::default(),
-            letters: LetterLimits::default(),
-            pregeneration_in_flight: None,
+            viewer_limits: ViewerLimits::default(),
+            letter_limits: LetterLimits::default(),
+            snapshots: SnapshotConfig::default(),
             autosave_period: Duration::from_secs(5),
-            tiers: TierConfig::default(),
             save_durability: SaveDurability::default(),
+            tiers: TierConfig::default(),
+            regenerate_damaged: false,
             unsaved_limit: 65_536,
             shutdown_patience: Duration::from_secs(10),
             watchdog_limit: Duration::from_secs(5),
-            strict: false,
-            faults: RegionFaults::default(),
-            regenerates_damaged: false,
+            region_faults: RegionFaults::default(),
+            strict_regions: false,
             regionizer: RegionizerConfig::default(),
-            snapshots: SnapshotConfig::default(),
         }
+    }
+}
+
+impl TerranePlugin {
+    /// A world in the folder at `path`, created if necessary.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self::stored_in(StorageConfig::Path(path.into()))
+    }
+
+    /// A world in memory, which ends with the app.
+    pub fn in_memory() -> Self {
+        Self::stored_in(StorageConfig::Memory)
+    }
+
+    /// A world in a store of the game's choice.
+    pub fn stored_in(storage: StorageConfig) -> Self {
+        Self { storage, ..default() }
+    }
+}
+
+/// The settings, with numbers that make sense.
+#[derive(Resource, Clone, Debug, Deref)]
+pub struct Settings(TerranePlugin);
+
+impl Settings {
+    pub fn new(plugin: &TerranePlugin) -> Self {
+        let TerranePlugin { region_threads, generation_threads, unsaved_limit, .. } = *plugin;
+        Self(TerranePlugin {
+            region_threads: region_threads.max(1),
+            generation_threads: generation_threads.max(1),
+            unsaved_limit: unsaved_limit.max(1),
+            ..plugin.clone()
+        })
     }
 }

@@ -10,7 +10,7 @@ use super::saving::save::Saves;
 use super::streaming::failed_columns::{FailedColumn, OUTAGE_PAUSE};
 use super::streaming::orders::Orders;
 use crate::chunk::{Column, ColumnSummary};
-use crate::coordinator::config::CoordinatorConfig;
+use crate::coordinator::config::Settings;
 use crate::coordinator::threads::ready::ColumnsReady;
 use crate::simulation::{ColumnError, FetchedColumn};
 use crate::space::{ColumnPos, HeightSet};
@@ -24,7 +24,7 @@ use std::time::Duration;
 const OUTAGE: u32 = 32;
 
 pub fn deliver(
-    config: Res<CoordinatorConfig>,
+    config: Res<Settings>,
     mut inbound: ResMut<Inbound>,
     mut dimensions: ResMut<Dimensions>,
     mut orders: ResMut<Orders>,
@@ -34,7 +34,7 @@ pub fn deliver(
     let (saves, publisher) = (&mut *saves, &mut *publisher);
     dimensions.open.values().for_each(|dimension| tell_of_repairs(dimension, publisher));
     let ready =
-        if config.mode.is_lockstep() { take_due(&mut inbound, &orders) } else { mem::take(&mut inbound.columns) };
+        if config.tick_mode.is_lockstep() { take_due(&mut inbound, &orders) } else { mem::take(&mut inbound.columns) };
     for ColumnsReady { claim, dimension, generated, columns } in ready {
         let mut dimension = dimensions.open.get_mut(&dimension);
         orders.note_answered(dimension.as_deref_mut(), claim, columns.len(), generated);
@@ -49,11 +49,11 @@ pub fn deliver(
     }
 }
 
-/// Reports damaged chunks that were generated anew, also those that a region made within a tick.
+/// Reports damaged chunks that were generated again, also those that a region made within a tick.
 fn tell_of_repairs(open: &Dimension, publisher: &mut Publisher) {
     let dimension = open.id;
     for (chunk, error) in open.ground.take_regenerated() {
-        warn!("chunk {chunk} of {dimension} is generated anew: {error}");
+        warn!("chunk {chunk} of {dimension} is generated again: {error}");
         publisher.event(GroundRegenerated { dimension, chunk, error });
     }
 }

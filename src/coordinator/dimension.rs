@@ -18,7 +18,7 @@ use super::streaming::viewer_limits::ViewerCaps;
 use super::travel::letter_limits::LetterPlaces;
 use super::travel::transit::Transit;
 use crate::block::BlockRegistry;
-use crate::coordinator::config::CoordinatorConfig;
+use crate::coordinator::config::Settings;
 use crate::generation::{Completion, DistanceGraph};
 use crate::region::{RegionId, RegionState, Regionizer};
 use crate::simulation::{ColumnError, ColumnSource, DepartedColumns, Inbox, Letter};
@@ -59,7 +59,6 @@ pub struct Unopened {
 #[derive(Resource, Default)]
 pub struct Dimensions {
     pub open: BTreeMap<DimensionId, Dimension>,
-    pub by_entity: FxHashMap<Entity, DimensionId>,
     /// Dimensions that wait to be opened.
     pub unopened: Vec<Unopened>,
     /// The names of closed dimensions that are being erased from the store.
@@ -73,10 +72,6 @@ pub struct Dimensions {
 }
 
 impl Dimensions {
-    pub fn by_entity(&mut self, entity: Entity) -> Option<&mut Dimension> {
-        self.open.get_mut(self.by_entity.get(&entity)?)
-    }
-
     /// The slot of a region that is not away.
     pub fn slot(&self, dimension: DimensionId, region: RegionId) -> Option<&RegionSlot> {
         self.open.get(&dimension)?.regionizer.data(region)
@@ -191,7 +186,7 @@ impl Dimension {
     pub fn open(
         spec: DimensionSpec,
         store: &Arc<WorldStore>,
-        config: &CoordinatorConfig,
+        config: &Settings,
         blocks: &Arc<BlockRegistry>,
     ) -> Result<Opening, DimensionError> {
         let name = spec.name.clone();
@@ -211,7 +206,7 @@ impl Dimension {
         if let Some(seed) = own_seed
             && let Err(error) = store.note_own_seed(id, seed)
         {
-            warn!("messages will not know the seed of dimension {name:?}: {error}");
+            warn!("log messages will lack the seed of dimension {name:?}: {error}");
         }
         if high.abs_diff(low) > MAX_WHOLE_HEIGHT as u64 {
             store.make_sparse(id).map_err(read)?;
@@ -223,7 +218,7 @@ impl Dimension {
         let clock = stored_clock(store, id).map_err(read)?;
         let (heights, generator) = (spec.heights.clone(), spec.generator.clone());
         let whole = ColumnSource::new(id, heights, generator, blocks.clone(), Arc::downgrade(store));
-        let ground = ColumnSource { is_sparse, regenerates_damaged: config.regenerates_damaged, ..whole };
+        let ground = ColumnSource { is_sparse, regenerates_damaged: config.regenerate_damaged, ..whole };
         let time = DimensionTime::resumed(spec.clock.unwrap_or(config.clock), clock);
         let dimension =
             Self { stored, stored_jobs, time, ..Self::new(spec, regionizer, ground, config, store.clone()) };
@@ -235,11 +230,11 @@ impl Dimension {
         spec: DimensionSpec,
         regionizer: Regionizer<RegionSlot>,
         ground: ColumnSource,
-        config: &CoordinatorConfig,
+        config: &Settings,
         store: Arc<WorldStore>,
     ) -> Self {
         let section_shift = config.regionizer.section_shift;
-        let owners = config.strict.then(RwLock::default);
+        let owners = config.strict_regions.then(RwLock::default);
         Self {
             id: ground.dimension,
             regionizer,
@@ -255,7 +250,7 @@ impl Dimension {
             coverage: None,
             progress: None,
             viewers: BTreeMap::new(),
-            caps: ViewerCaps::new(config.viewers),
+            caps: ViewerCaps::new(config.viewer_limits),
             wanting: None,
             holds: FxHashMap::default(),
             unneeded: BTreeSet::new(),
@@ -352,11 +347,11 @@ impl Dimension {
     }
 }
 
-/// The last saved clock of a dimension. A damaged clock starts anew, since nothing else depends on it.
+/// The last saved clock of a dimension. A damaged clock starts at zero, since nothing else depends on it.
 fn stored_clock(store: &WorldStore, id: DimensionId) -> Result<Duration, StoreError> {
     match store.clock(id) {
         Err(error) if error.is_damage() => {
-            warn!("{error}; it begins anew");
+            warn!("{error}; it starts again");
             Ok(Duration::ZERO)
         }
         clock => Ok(clock?.unwrap_or_default()),

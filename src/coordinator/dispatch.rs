@@ -9,7 +9,7 @@ use super::region_slot::Parked;
 use super::saving::save::Saves;
 use super::surroundings::Surroundings;
 use super::threads::Threads;
-use crate::coordinator::config::CoordinatorConfig;
+use crate::coordinator::config::Settings;
 use crate::simulation::{Inbox, Task};
 use bevy::prelude::*;
 use std::cmp::Reverse;
@@ -23,7 +23,7 @@ const TICKS_PER_THREAD: usize = 2;
 const HELD_AGAIN: Duration = Duration::from_millis(5);
 
 pub fn until_next_deadline(world: &mut World) -> Duration {
-    if world.resource::<Deadlines>().load >= most_load(world.resource::<CoordinatorConfig>()) {
+    if world.resource::<Deadlines>().load >= most_load(world.resource::<Settings>()) {
         // A region that comes back wakes the coordinator.
         return Duration::MAX;
     }
@@ -37,12 +37,12 @@ pub fn until_next_deadline(world: &mut World) -> Duration {
     if held.is_empty() { next } else { next.min(HELD_AGAIN) }
 }
 
-fn most_load(config: &CoordinatorConfig) -> usize {
+fn most_load(config: &Settings) -> usize {
     config.region_threads.max(1) * TICKS_PER_THREAD * FULL_LOAD
 }
 
 pub fn dispatch(
-    config: Res<CoordinatorConfig>,
+    config: Res<Settings>,
     clock: Res<Clock>,
     mut dimensions: ResMut<Dimensions>,
     mut deadlines: ResMut<Deadlines>,
@@ -54,7 +54,7 @@ pub fn dispatch(
     if saves.holds_ticks() {
         return;
     }
-    if config.mode.is_lockstep() {
+    if config.tick_mode.is_lockstep() {
         // In lockstep every region is due.
         deadlines.heap.clear();
         for region in dimensions.regions() {
@@ -81,13 +81,13 @@ pub fn dispatch(
 
 /// The time until which a region counts as not idle: it is idle if its next tick is later, on the coordinator's clock. In
 /// lockstep no region is idle for its deadline.
-pub fn soon(config: &CoordinatorConfig, clock: &Clock) -> Duration {
-    if config.mode.is_lockstep() { Duration::MAX } else { clock.now.saturating_add(LONG_WAIT) }
+pub fn soon(config: &Settings, clock: &Clock) -> Duration {
+    if config.tick_mode.is_lockstep() { Duration::MAX } else { clock.now.saturating_add(LONG_WAIT) }
 }
 
 /// Lets regions that do not tick for a while save, receive and give up columns all the same.
 pub fn tend_idle(
-    config: Res<CoordinatorConfig>,
+    config: Res<Settings>,
     clock: Res<Clock>,
     mut dimensions: ResMut<Dimensions>,
     mut deadlines: ResMut<Deadlines>,
@@ -107,8 +107,8 @@ pub fn tend_idle(
             if !slot.is_idle(&dimension.time, soon) {
                 continue;
             }
-            let Parked { worlds, inbox: Inbox { columns, give_up, cut, .. } } = slot.parked.get();
-            let has_work = !columns.is_empty() || !give_up.is_empty() || !cut.is_empty() || worlds.len() > 1;
+            let Parked { worlds, inbox: Inbox { columns, evict, cut, .. } } = slot.parked.get();
+            let has_work = !columns.is_empty() || !evict.is_empty() || !cut.is_empty() || worlds.len() > 1;
             let has_world = !worlds.is_empty();
             let is_due = saves.is_due(&mut slot.save_due, (*id, region), clock.now);
             let is_asked = is_due || saves.wants(*id, region).is_some();
@@ -122,7 +122,7 @@ pub fn tend_idle(
 
 /// In lockstep, waits until every started task has ended.
 pub fn finish_lockstep(mut inbound: ResMut<Inbound>, mut world: Surroundings) {
-    if !world.config.mode.is_lockstep() {
+    if !world.config.tick_mode.is_lockstep() {
         return;
     }
     loop {

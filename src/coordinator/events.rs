@@ -62,7 +62,7 @@ events! {
     DimensionOpened {
         /// The dimension's entity.
         entity: Entity,
-        /// Its number in the world.
+        /// The dimension.
         dimension: DimensionId,
         /// The number of its columns in the store.
         stored_columns: u64,
@@ -90,8 +90,8 @@ events! {
         /// `true` if only a `RetryColumns` makes it try again. Stored columns that cannot be read are never given up.
         given_up: bool,
     }
-    /// A damaged stored chunk was generated anew, because the
-    /// [setting](crate::plugin::TerranePlugin::with_damaged_ground_regenerated) says so. Its changes are lost.
+    /// A damaged stored chunk was generated again, because the
+    /// [setting](crate::plugin::TerranePlugin::regenerate_damaged) says so. Its changes are lost.
     GroundRegenerated {
         /// Its dimension.
         dimension: DimensionId,
@@ -190,7 +190,7 @@ events! {
     DimensionClosed {
         /// The entity of the dimension.
         entity: Entity,
-        /// Its number in the world.
+        /// The dimension.
         dimension: DimensionId,
         /// Its name.
         name: String,
@@ -206,7 +206,7 @@ events! {
         /// Its position.
         block: BlockPos,
         /// `true` if the player was never in the world before.
-        is_new: bool,
+        new: bool,
     }
     /// A player could not log in.
     LogInRefused {
@@ -287,8 +287,8 @@ events! {
     OpacityAnswer {
         /// The number of the question.
         request: u64,
-        /// The dimension's entity.
-        entity: Entity,
+        /// The dimension.
+        dimension: DimensionId,
         /// The columns.
         batch: BatchPos,
         /// The opaque blocks of these columns.
@@ -298,8 +298,8 @@ events! {
     ChunksAnswer {
         /// The entity that asked.
         asker: Entity,
-        /// The dimension's entity.
-        entity: Entity,
+        /// The dimension.
+        dimension: DimensionId,
         /// The states of the chunks; `None` for a chunk that is not generated yet.
         chunks: Vec<(ChunkPos, Result<Option<ChunkState>, AskError>)>,
     }

@@ -47,8 +47,8 @@ const AHEAD_COLUMNS: std::ops::RangeInclusive<usize> = 16..=2048;
 /// The listener of a far view.
 pub struct Listener {
     view: FarView,
-    /// The position: the dimension's entity in the main world, and the column. `None` for a listener that follows a viewer.
-    at: Option<(Entity, ColumnPos)>,
+    /// The position: the dimension and the column. `None` for a listener that follows a viewer.
+    at: Option<(DimensionId, ColumnPos)>,
     budget: Budget,
     /// The average size of the last messages with a summary, in bytes.
     average_bytes: f64,
@@ -83,12 +83,12 @@ pub fn note_edits<'a>(world: &mut Surroundings, listeners: impl Iterator<Item = 
 }
 
 impl Listener {
-    pub fn new(view: FarView, at: Option<(Entity, ColumnPos)>, now: Duration) -> Self {
+    pub fn new(view: FarView, at: Option<(DimensionId, ColumnPos)>, now: Duration) -> Self {
         Self { view, at, budget: Budget::new(now), average_bytes: 64.0, untaken: 0, claims: 0, place: None }
     }
 
     /// Changes the settings or the position of the listener.
-    pub fn aim(&mut self, view: FarView, at: Option<(Entity, ColumnPos)>) {
+    pub fn aim(&mut self, view: FarView, at: Option<(DimensionId, ColumnPos)>) {
         (self.view, self.at) = (view, at);
     }
 
@@ -147,8 +147,7 @@ impl Listener {
     /// The dimension and the column of the listener; `None` while they are unknown.
     fn center(&self, dimensions: &Dimensions) -> Option<(DimensionId, ColumnPos)> {
         let open = &dimensions.open;
-        if let Some((dimension, column)) = self.at {
-            let id = *dimensions.by_entity.get(&dimension)?;
+        if let Some((id, column)) = self.at {
             return open.get(&id).filter(|dimension| !dimension.is_closing()).map(|_| (id, column));
         }
         let Target::Viewer(viewer) = self.view.target else { return None };

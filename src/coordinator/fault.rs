@@ -14,7 +14,7 @@ use super::saving::save::Saves;
 use super::surroundings::Surroundings;
 use super::travel::letters::{Directory, Post, Whereabouts};
 use crate::chunk::Column;
-use crate::coordinator::config::{CoordinatorConfig, RegionFaults, TickMode};
+use crate::coordinator::config::{RegionFaults, Settings, TickMode};
 use crate::coordinator::saving::request::SaveError;
 use crate::coordinator::threads::regions::{Fault, TaskDone};
 use crate::region::RegionId;
@@ -53,7 +53,7 @@ impl Fallen {
 
 /// Reports the regions whose task takes too long, each time the limit passes again.
 pub fn watch(
-    config: Res<CoordinatorConfig>,
+    config: Res<Settings>,
     dimensions: Res<Dimensions>,
     mut deadlines: ResMut<Deadlines>,
     mut publisher: ResMut<Publisher>,
@@ -109,11 +109,11 @@ impl Surroundings<'_> {
         let fault = dimension.name_fault(region, fault, payload.is_none());
         self.publisher.event(RegionHalted { dimension: id, region, fault: fault.clone() });
         if let Some(payload) = payload
-            && (self.config.mode == TickMode::Lockstep || self.config.faults == RegionFaults::Propagate)
+            && (self.config.tick_mode == TickMode::Lockstep || self.config.region_faults == RegionFaults::Propagate)
         {
             self.publisher.panic(payload);
         }
-        slot.halted = Some(Halted { holds_others: self.config.faults == RegionFaults::HaltNeighbors, fault });
+        slot.halted = Some(Halted { holds_others: self.config.region_faults == RegionFaults::HaltNeighbors, fault });
         dimension.lose_columns(region, &fallen, &self.saves);
         for part in parts.iter().filter(|part| whole.iter().all(|(other, _)| other != *part)) {
             // The panic was in the middle of a split: the part goes on from the store.
@@ -207,7 +207,7 @@ impl Dimension {
         let leaving: Vec<_> = columns.iter().filter(is_leaving).copied().collect();
         leaving.into_iter().for_each(|column| self.keep(column));
         if let Some(waiting) = self.waiting.get().get_mut(&region) {
-            waiting.give_up.clear();
+            waiting.evict.clear();
             waiting.cut.clear();
         }
         self.lose(region, columns, fallen, saves, Columns::halt);
@@ -251,7 +251,10 @@ impl Dimension {
         let within = system.as_ref().map(|system| format!(" in {system}")).unwrap_or_default();
         match is_ordered {
             true => info!("{region} of {id}{place} halted {reason}"),
-            false => error!("{region} of {id}{place} halted{within}{at}: {reason}"),
+            false => error!(
+                "{region} of {id}{place} halted{within}{at}: {reason}; a ControlRegion with RegionOrder::Restart begins it again \
+                 from the store"
+            ),
         }
         Arc::new(RegionFault { column, ..fault })
     }

@@ -1,6 +1,6 @@
 //! The coordinator's thread, and the handle that keeps it running.
 
-use crate::coordinator::config::CoordinatorConfig;
+use crate::coordinator::config::Settings;
 use crate::coordinator::exchange::{Event, Inbound, MainLink};
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::saving::shutdown;
@@ -29,7 +29,7 @@ enum Home {
 impl CoordinatorHandle {
     /// Moves the coordinator to its own thread, or into the handle in lockstep.
     pub fn start(mut app: SubApp, link: MainLink) -> io::Result<Self> {
-        if app.world().resource::<CoordinatorConfig>().mode.is_lockstep() {
+        if app.world().resource::<Settings>().tick_mode.is_lockstep() {
             return Ok(Self { home: Home::Inline(Box::new(SyncCell::new(app))), link });
         }
         let thread = std::thread::Builder::new().name("terrane coordinator".to_owned()).spawn(move || {
@@ -52,7 +52,7 @@ impl CoordinatorHandle {
             Home::Thread(thread) => {
                 self.link.teller.send(Event::Shutdown);
                 if thread.join().is_err() && !std::thread::panicking() {
-                    error!("the coordinator panicked; what was not saved before is lost");
+                    error!("the coordinator panicked; unsaved changes are lost");
                 }
             }
             Home::Inline(mut app) => shutdown::shut_down(app.get().world_mut()),

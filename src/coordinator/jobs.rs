@@ -45,7 +45,10 @@ const IN_FLIGHT_PER_THREAD: usize = 64;
 ///
 /// While a job lasts, the main world has an entity with its [`Job`](crate::view::Job) and
 /// [`JobProgress`](crate::view::JobProgress).
-#[derive(Resource, Clone)]
+#[derive(Resource, Clone, Reflect)]
+#[type_path = "bevy_terrane"]
+#[reflect(opaque)]
+#[reflect(Resource, Clone)]
 pub struct Jobs {
     pub(super) teller: Teller,
     last: Arc<AtomicU64>,
@@ -68,7 +71,7 @@ impl Jobs {
     }
 
     /// Starts a far view.
-    pub(crate) fn listen(&self, view: FarView, at: Option<(Entity, ColumnPos)>) -> JobId {
+    pub(crate) fn listen(&self, view: FarView, at: Option<(DimensionId, ColumnPos)>) -> JobId {
         self.begin(move |_, id, now| Entry::far_view(id, Listener::new(view, at, now)))
     }
 
@@ -135,7 +138,7 @@ impl JobBook {
             if !is_gone(record.restore.dimension) {
                 book.resume(record);
             } else if let Err(error) = remove_record(&record.path) {
-                warn!("{}: a restore in a dimension that is gone stays: {error}", record.path.display());
+                warn!("{}: the record of a restore in a removed dimension stays: {error}", record.path.display());
             }
         }
         book
@@ -201,18 +204,18 @@ impl JobBook {
                 *last = number.max(*last);
                 match stored {
                     Ok(stored) => {
-                        let order = Pregeneration { dimension: dimension.spec.entity, area: stored.area };
+                        let order = Pregeneration { dimension: dimension.id, area: stored.area };
                         self.stored_sweep((*id, number), order).begin_sweep(dimension, number, Some(stored));
                     }
                     Err(error) => {
-                        warn!("a pre-generation is forgotten, what it made is not: {error}");
+                        warn!("the record of a pre-generation is dropped; its columns stay: {error}");
                         saves.pending.pregenerations.insert((*id, number), None);
                     }
                 }
             }
             let is_new = |entry: &&mut Entry| {
                 let sweep = entry.sweep();
-                sweep.is_some_and(|sweep| sweep.place.is_none() && sweep.order.dimension == dimension.spec.entity)
+                sweep.is_some_and(|sweep| sweep.place.is_none() && sweep.order.dimension == dimension.id)
             };
             for entry in self.entries.values_mut().filter(is_new) {
                 let last = self.numbers.entry(*id).or_default();
@@ -347,9 +350,9 @@ fn room_for_jobs(world: &Surroundings) -> usize {
         return 0;
     }
     // In lockstep the number must be the same on every machine.
-    let threads = if config.mode.is_lockstep() { 1 } else { config.generation_threads.max(1) };
+    let threads = if config.tick_mode.is_lockstep() { 1 } else { config.generation_threads };
     let usual = IN_FLIGHT_PER_THREAD * threads;
-    config.pregeneration_in_flight.unwrap_or(usual).max(1).saturating_sub(orders.in_flight())
+    orders.limit.settings.pregeneration.unwrap_or(usual).max(1).saturating_sub(orders.in_flight())
 }
 
 impl Dimensions {

@@ -37,12 +37,15 @@ pub fn forget_restore(record: PathBuf, threads: &mut Threads) {
         Some("terrane snapshot"),
         move |_, _| {
             if let Err(error) = records::remove(&path) {
-                warn!("{}: a restore that is done cannot be forgotten, and is done again: {error}", path.display());
+                warn!(
+                    "{}: the record of a finished restore cannot be removed, so the restore is repeated: {error}",
+                    path.display()
+                );
             }
         },
         |world, done| {
             if let Err(error) = done {
-                warn!("{}: a restore that is done is forgotten later: {error}", record.display());
+                warn!("{}: the record of a finished restore is removed later: {error}", record.display());
                 world.resource_mut::<Saves>().unsaved_restores.push(record);
             }
         },

@@ -81,7 +81,9 @@ const PERIOD: Duration = Duration::from_millis(250);
 const PASSES: usize = 1_024;
 
 /// The newest statistics of the simulation, taken four times a second.
-#[derive(Resource, Clone, Debug, Default)]
+#[derive(Resource, Clone, Debug, Default, Reflect)]
+#[type_path = "bevy_terrane"]
+#[reflect(Resource, Clone, Default)]
 pub struct WorldStatistics {
     /// The coordinator's clock.
     pub clock: Duration,
@@ -167,7 +169,8 @@ impl WorldStatistics {
 }
 
 /// The statistics of one dimension in the [`WorldStatistics`].
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Reflect)]
+#[type_path = "bevy_terrane"]
 pub struct DimensionStatistics {
     /// Its number in the world.
     pub dimension: DimensionId,
@@ -196,11 +199,13 @@ pub struct DimensionStatistics {
     /// Columns that failed to generate and wait for a [`RetryColumns`](super::RetryColumns).
     pub set_aside: u64,
     /// The failed columns, at most the last 64.
+    #[reflect(ignore)]
     pub failures: Arc<[FailedColumn]>,
 }
 
 /// The statistics of one region in the [`WorldStatistics`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
+#[type_path = "bevy_terrane"]
 pub struct RegionStatistics {
     /// Its dimension.
     pub dimension: DimensionId,
@@ -211,6 +216,7 @@ pub struct RegionStatistics {
     /// `true` if its tick panicked, or if a region whose tick panicked holds it.
     pub halted: bool,
     /// The reason of its halt.
+    #[reflect(ignore)]
     pub fault: Option<Arc<RegionFault>>,
     /// `true` if it or its dimension is paused.
     pub paused: bool,
@@ -295,10 +301,12 @@ impl RegionStatistics {
 }
 
 /// The contents of the tiers and the movement between them, in the [`WorldStatistics`](crate::view::WorldStatistics).
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Reflect)]
+#[type_path = "bevy_terrane"]
 pub struct TierStatistics {
     /// The approximate size of each tier, hottest first: chunks, groups of 4 x 4 x 4, cubes of 16 x 16 x 16. Zero if the
     /// backend does not know.
+    #[reflect(ignore)]
     pub sizes: [FamilySize; 3],
     /// The groups that became hot by loading, warm, and cold since the app began. Groups that became hot by saving are not
     /// counted.

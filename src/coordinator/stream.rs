@@ -9,7 +9,7 @@ use super::streaming::holders::Holder;
 use super::streaming::orders::Orders;
 use super::travel::letters::{Directory, Post};
 use super::{deadlines::Deadlines, dispatch::soon};
-use crate::coordinator::config::CoordinatorConfig;
+use crate::coordinator::config::Settings;
 use crate::simulation::{Undeliverable, ViewerRadii};
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage::EntityRecord;
@@ -21,7 +21,7 @@ use std::time::Duration;
 
 /// Refills the allowances of viewers and letters, and retries failed columns that are due.
 pub fn renew(
-    config: Res<CoordinatorConfig>,
+    config: Res<Settings>,
     clock: Res<Clock>,
     mut dimensions: ResMut<Dimensions>,
     mut deadlines: ResMut<Deadlines>,
@@ -35,7 +35,7 @@ pub fn renew(
     for dimension in dimensions.open.values_mut() {
         // Letters that wait in a closing dimension come back.
         if !dimension.is_closing() {
-            dimension.hold_for_letters(config.letters.places);
+            dimension.hold_for_letters(config.letter_limits.places);
         }
         dimension.refill_caps();
         dimension.retry_failed();
@@ -118,8 +118,8 @@ impl Dimension {
 }
 
 /// Asks the owning regions to give up columns without a holder.
-pub fn give_up_unneeded(
-    config: Res<CoordinatorConfig>,
+pub fn evict_unneeded(
+    config: Res<Settings>,
     clock: Res<Clock>,
     mut dimensions: ResMut<Dimensions>,
     deadlines: Res<Deadlines>,
@@ -143,7 +143,7 @@ pub fn give_up_unneeded(
                 }
                 Some(ColumnState::Owned(Rest::None | Rest::Failed(_))) if !lettered.contains(&column) => {
                     let Some(region) = dimension.regionizer.region_at(column) else { continue };
-                    dimension.inbox(region).give_up.push(column);
+                    dimension.inbox(region).evict.push(column);
                     dimension.columns.leave(column);
                 }
                 // Part of it has not arrived yet, or letters wait for it.

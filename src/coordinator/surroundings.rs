@@ -1,7 +1,7 @@
 //! The coordinator's data that the ends of tasks and jobs use.
 
 use super::clocks::clock::Clock;
-use super::config::CoordinatorConfig;
+use super::config::Settings;
 use super::deadlines::Deadlines;
 use super::dimension::Dimensions;
 use super::publish::Publisher;
@@ -16,7 +16,7 @@ use bevy::prelude::*;
 /// The coordinator's data that the end of a task or a job may change.
 #[derive(SystemParam)]
 pub struct Surroundings<'w> {
-    pub config: Res<'w, CoordinatorConfig>,
+    pub config: Res<'w, Settings>,
     pub clock: Res<'w, Clock>,
     pub threads: ResMut<'w, Threads>,
     pub dimensions: ResMut<'w, Dimensions>,

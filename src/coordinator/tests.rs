@@ -6,7 +6,7 @@ use super::clocks::clock::LONG_WAIT;
 use super::dimension::{Dimension, Dimensions};
 use super::publish::Publisher;
 use super::{
-    ColumnUpdate, ControlRegion, CoordinatorConfig, CoordinatorMain, DimensionSpec, MainLink, Published, RegionOrder,
+    ColumnUpdate, ControlRegion, CoordinatorMain, DimensionSpec, MainLink, Published, RegionOrder, TerranePlugin,
     TickMode, coordinator_app, requests,
 };
 use crate::block::BlockRegistry;
@@ -32,10 +32,10 @@ struct Unwatched {
 
 impl Unwatched {
     fn new() -> Self {
-        Self::with(CoordinatorConfig::default())
+        Self::with(TerranePlugin::default())
     }
 
-    fn with(config: CoordinatorConfig) -> Self {
+    fn with(config: TerranePlugin) -> Self {
         let template = RegionTemplate {
             fresh: Arc::default(),
             plugins: Vec::new(),
@@ -47,9 +47,9 @@ impl Unwatched {
             seed: 1,
         };
         let config =
-            CoordinatorConfig { mode: TickMode::Lockstep, autosave_period: Duration::from_millis(500), ..config };
+            TerranePlugin { tick_mode: TickMode::Lockstep, autosave_period: Duration::from_millis(500), ..config };
         let store = Arc::new(WorldStore::open(&StorageConfig::Memory).unwrap());
-        let (app, link) = coordinator_app::<Box<dyn std::error::Error>>(config, template, store).unwrap();
+        let (app, link) = coordinator_app::<Box<dyn std::error::Error>>(&config, template, store).unwrap();
         let spec = DimensionSpec {
             entity: DIMENSION,
             name: "air".to_owned(),
@@ -71,7 +71,7 @@ impl Unwatched {
 
     fn look_from(&self, x: i64) {
         let (chunk, radii) = (ChunkPos::new(x, 0, 0), ViewerRadii::new(2, 0, 0));
-        self.link.request(requests::move_viewers, vec![(VIEWER, Some((DIMENSION, chunk, radii)))]);
+        self.link.request(requests::move_viewers, vec![(VIEWER, Some((DimensionId(0), chunk, radii)))]);
     }
 
     fn dimension(&self) -> &Dimension {
@@ -124,7 +124,7 @@ fn what_a_live_region_took_over_is_read_again_also_in_a_part_that_split_off_in_t
     let mut unwatched = Unwatched::new();
     let (viewer, radii) = (Entity::from_raw_u32(3).unwrap(), ViewerRadii::new(2, 0, 0));
     let chunk = ChunkPos::new(1_000, 0, 0);
-    unwatched.link.request(requests::move_viewers, vec![(viewer, Some((DIMENSION, chunk, radii)))]);
+    unwatched.link.request(requests::move_viewers, vec![(viewer, Some((DimensionId(0), chunk, radii)))]);
     unwatched.pass(10);
     let mut dimensions = unwatched.app.world_mut().resource_mut::<Dimensions>();
     let dimension = dimensions.open.values_mut().next().unwrap();

@@ -12,7 +12,7 @@ pub(super) use columns::ColumnThreads;
 pub(super) use regions::RegionThreads;
 
 use super::exchange::{Event, Teller};
-use crate::coordinator::config::CoordinatorConfig;
+use crate::coordinator::config::Settings;
 use crate::simulation::RegionTemplate;
 use crate::storage::{StorageThread, WorldStore};
 use crate::work::Stop;
@@ -41,7 +41,7 @@ pub struct Threads {
 
 impl Threads {
     pub fn start(
-        config: &CoordinatorConfig,
+        config: &Settings,
         template: RegionTemplate,
         store: Arc<WorldStore>,
         teller: Teller,
@@ -65,7 +65,7 @@ impl Threads {
             store,
             ending: Stop::default(),
             long_work: Vec::new(),
-            is_lockstep: config.mode.is_lockstep(),
+            is_lockstep: config.tick_mode.is_lockstep(),
         };
         Ok((threads, columns))
     }

@@ -3,7 +3,8 @@
 use super::format::time;
 use super::{View, generation};
 use crate::coordinator::{DimensionClock, DimensionStatistics, StepDimension};
-use bevy::prelude::{Commands, Entity};
+use crate::space::DimensionId;
+use bevy::prelude::Commands;
 use bevy_egui::egui::{Button, DragValue, Grid, RichText, ScrollArea, Ui};
 
 /// The maximum height of the list of dimensions, in points; a longer list scrolls.
@@ -29,7 +30,7 @@ fn row(ui: &mut Ui, dimension: &DimensionStatistics, view: &View, commands: &mut
     ui.label(time(dimension.now)).on_hover_text("the dimension's clock");
     let Some((entity, _, own_clock)) = view.dimension(dimension.dimension) else { return };
     let clock = own_clock.unwrap_or(dimension.clock);
-    let changed = controls(ui, entity, clock, commands);
+    let changed = controls(ui, dimension.dimension, clock, commands);
     if changed != clock {
         // The entity may have been despawned in this frame.
         commands.entity(entity).try_insert(changed);
@@ -41,7 +42,7 @@ pub(super) fn ticks_per_second(rate: &mut f64) -> DragValue<'_> {
     DragValue::new(rate).range(0.1..=1_000.0).speed(0.1).min_decimals(1).suffix(" TPS")
 }
 
-fn controls(ui: &mut Ui, entity: Entity, clock: DimensionClock, commands: &mut Commands) -> DimensionClock {
+fn controls(ui: &mut Ui, dimension: DimensionId, clock: DimensionClock, commands: &mut Commands) -> DimensionClock {
     let mut changed = clock;
     ui.add(ticks_per_second(&mut changed.ticks_per_second))
         .on_hover_text("ticks of each region in a second of the dimension's clock");
@@ -53,7 +54,7 @@ fn controls(ui: &mut Ui, entity: Entity, clock: DimensionClock, commands: &mut C
     }
     let step = ui.add_enabled(clock.paused, Button::new("step"));
     if step.on_hover_text("one tick of each region").on_disabled_hover_text("while it is paused").clicked() {
-        commands.write_message(StepDimension { dimension: entity, ticks: 1 });
+        commands.write_message(StepDimension { dimension, ticks: 1 });
     }
     changed
 }

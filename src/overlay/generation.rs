@@ -20,7 +20,7 @@ pub(super) fn show(ui: &mut Ui, dimension: &DimensionStatistics, view: &View, co
         controls(ui, entity, dimension.generation, commands);
     });
     if dimension.failing > 0 || dimension.set_aside > 0 {
-        ui.horizontal(|ui| show_failures(ui, entity, dimension, commands));
+        ui.horizontal(|ui| show_failures(ui, dimension, commands));
     }
 }
 
@@ -57,13 +57,13 @@ fn controls(ui: &mut Ui, entity: Entity, settings: DimensionGeneration, commands
     }
 }
 
-fn show_failures(ui: &mut Ui, entity: Entity, dimension: &DimensionStatistics, commands: &mut Commands) {
+fn show_failures(ui: &mut Ui, dimension: &DimensionStatistics, commands: &mut Commands) {
     let size = |number: usize| count(number as u64);
     let failed = format!("{} failing, {} set aside", size(dimension.failing), count(dimension.set_aside));
     let label = ui.label(RichText::new(failed).color(ui.visuals().warn_fg_color));
     label.on_hover_text(dimension.failures.iter().take(MAX_LISTED).map(line).collect::<Vec<_>>().join("\n"));
     if ui.button("try again").on_hover_text("all columns that failed").clicked() {
-        commands.write_message(RetryColumns { dimension: entity, column: None });
+        commands.write_message(RetryColumns { dimension: dimension.dimension, column: None });
     }
     if let Some(last) = dimension.failures.first() {
         ui.add(Label::new(RichText::new(line(last)).weak()).truncate());

@@ -68,8 +68,8 @@ fn show_job(
         // Far views have their own list.
         JobKind::FarView => return,
         JobKind::Pregeneration(Pregeneration { dimension, area }) => {
-            let dimension = view.dimensions.get(dimension).map_or(UNKNOWN, |(_, dimension, ..)| dimension.name());
-            (name.map_or_else(|| dimension.to_owned(), |name| format!("{name} in {dimension}")), area.to_string())
+            let dimension = view.name(dimension);
+            (name.map_or_else(|| dimension.clone(), |name| format!("{name} in {dimension}")), area.to_string())
         }
     };
     let state = match progress.state {

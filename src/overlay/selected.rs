@@ -37,7 +37,7 @@ pub(super) fn show(
             ui.set_width(320.0);
             match view.statistics.region(dimension, region) {
                 Some(region) => contents(ui, region, view, ordered, commands),
-                None => drop(ui.weak("There is no such region now.")),
+                None => drop(ui.weak("This region no longer exists.")),
             }
         });
     if !is_open {
@@ -179,7 +179,7 @@ fn buttons(ui: &mut Ui, region: &RegionStatistics, give: &mut impl FnMut(RegionO
         }
         button("step", is_live && region.paused_itself, RegionOrder::Step(1), "one tick, while it is paused");
         button("restart", region.halted, RegionOrder::Restart, "begin again from the store, after it halted");
-        button("halt", is_live, RegionOrder::Halt, "as if it had panicked: what was not saved is lost");
+        button("halt", is_live, RegionOrder::Halt, "as if it had panicked: unsaved changes are lost");
     });
 }
 

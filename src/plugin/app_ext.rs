@@ -2,7 +2,9 @@
 
 use super::setup::{Setup, fail};
 use crate::block::{BlockComponent, BlockComponentId, BlockId, BlockRegistryError, BlockStates, BlockType, Schema};
-use crate::simulation::{Received, RegionMessage, RegionResource, Returned, SavedComponent, register_message};
+use crate::simulation::{
+    BlockTypes, Received, RegionMessage, RegionResource, Returned, SavedComponent, register_message,
+};
 use crate::view::expect_plugin;
 use bevy::ecs::component::Mutable;
 use bevy::ecs::relationship::Relationship;
@@ -79,6 +81,12 @@ pub trait TerraneAppExt {
 
 fn setup(app: &mut App) -> Mut<'_, Setup> {
     expect_plugin(app.world_mut());
+    if app.world().contains_resource::<BlockTypes>() {
+        error!(
+            "a block, component, message or region plugin was registered while the app runs, which has no effect: register it \
+             while the app is built, before App::run"
+        );
+    }
     app.world_mut().get_resource_or_init::<Setup>()
 }
 

@@ -10,12 +10,16 @@ use crate::work::FileError;
 use bevy::ecs::error::FallbackErrorHandler;
 use bevy::log::LogPlugin;
 use bevy::prelude::*;
+use bevy::time::TimePlugin;
 use std::io;
 use std::mem;
 use std::sync::Arc;
 
 /// Why the world could not be opened. An app with this resource ends at its first update.
-#[derive(Resource, Debug, thiserror::Error)]
+#[derive(Resource, Clone, Debug, thiserror::Error, Reflect)]
+#[type_path = "bevy_terrane"]
+#[reflect(opaque)]
+#[reflect(Resource, Clone, Debug)]
 pub enum WorldFailure {
     /// The world's folder cannot be used.
     #[error(transparent)]
@@ -34,15 +38,24 @@ pub enum WorldFailure {
         /// The first block or block component whose id changed.
         name: String,
     },
+    /// The app does not have Bevy's basic plugins.
+    #[error("TerranePlugin needs Bevy's MinimalPlugins or DefaultPlugins: add them to the app")]
+    NoBevyPlugins,
     /// The region worlds cannot be created, or the world has entities that the game cannot read.
     #[error(transparent)]
     Template(#[from] RegionTemplateError),
     /// A thread could not be started.
     #[error("the simulation's threads cannot be started: {0}")]
-    Threads(#[from] io::Error),
+    Threads(Arc<io::Error>),
     /// The arenas or the interrupted restores cannot be listed.
-    #[error("{0}; without, ground could stay half restored, or an arena be made over another")]
+    #[error("{0}; without them, ground could stay half restored, or arenas could overlap")]
     Snapshots(#[from] FileError),
+}
+
+impl From<io::Error> for WorldFailure {
+    fn from(error: io::Error) -> Self {
+        Self::Threads(Arc::new(error))
+    }
 }
 
 /// The game's registrations before it runs.
@@ -100,6 +113,7 @@ impl TerranePlugin {
                 true => BlockRegistry::new(),
                 false => BlockRegistry::from_records(blocks, components)?,
             })?;
+            app.insert_resource(view::Dimensions::new(store.dimension_names().clone()));
             setup.store = Some(Arc::new(store));
             Ok(())
         });
@@ -115,6 +129,9 @@ impl TerranePlugin {
         let setup = app.world_mut().remove_resource::<Setup>().unwrap_or_default();
         let (blocks, components) = (Arc::new(setup.blocks), Arc::new(setup.components));
         app.insert_resource(BlockTypes(blocks.clone())).insert_resource(view::Components(components.clone()));
+        if !app.is_plugin_added::<TimePlugin>() || !app.is_plugin_added::<TaskPoolPlugin>() {
+            return Err(WorldFailure::NoBevyPlugins);
+        }
         // Without a world the game's systems still find the blocks until the app ends.
         let Some(store) = setup.store else { return Ok(()) };
         let stored = store.registry_lists()?;
@@ -133,12 +150,12 @@ impl TerranePlugin {
             components,
             blocks,
             types: app.world().get_resource::<AppTypeRegistry>().cloned().unwrap_or_default(),
-            parallel_from: self.parallel_from,
+            parallel_from: self.parallel_systems_from.map_or(usize::MAX, |entities| entities.max(1)),
             error_handler: app.world().get_resource::<FallbackErrorHandler>().copied(),
             seed: SplitMix64::from_parts([self.seed, store.session()]).next_u64(),
         };
         template.check()?;
-        let (mut coordinator, link) = coordinator_app::<WorldFailure>(self.config.clone(), template, store)?;
+        let (mut coordinator, link) = coordinator_app::<WorldFailure>(self, template, store)?;
         // The main world gets the link when the coordinator runs.
         coordinator.insert_resource(link);
         app.insert_sub_app(CoordinatorApp, coordinator);

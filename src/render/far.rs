@@ -25,7 +25,9 @@ pub struct FarRenderPlugin;
 
 /// A mesh of a far view. The entity also has `Mesh3d`, `MeshMaterial3d`, a `Transform` and a `Visibility`, and exists as
 /// long as its tile or column.
-#[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq, Reflect)]
+#[type_path = "bevy_terrane"]
+#[reflect(Component, Clone)]
 pub struct FarMesh {
     /// The dimension.
     pub dimension: DimensionId,
@@ -36,11 +38,15 @@ pub struct FarMesh {
 }
 
 /// Marks a [`FarView`](crate::view::FarView) that is not drawn, in an app that both draws and serves clients.
-#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq, Reflect)]
+#[type_path = "bevy_terrane"]
+#[reflect(Component, Clone, Default)]
 pub struct HiddenFarView;
 
 /// The progress of the far views' meshes: tiles that are queued or in flight, and meshes, shown or hidden.
-#[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq, Deref)]
+#[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq, Deref, Reflect)]
+#[type_path = "bevy_terrane"]
+#[reflect(Resource, Clone, Default)]
 pub struct FarMeshProgress(pub ChunkMeshProgress);
 
 impl Plugin for FarRenderPlugin {

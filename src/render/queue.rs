@@ -158,7 +158,7 @@ impl MeshQueue {
             }
             let beside = columns[(dx + 1) as usize][(dz + 1) as usize];
             if heights.contains(&height) && beside.is_some_and(|column| !column.is_loaded(height)) {
-                // Nothing is drawn of a chunk that is not loaded itself.
+                // A chunk that is not loaded itself is not drawn.
                 return if [dx, dy, dz] == [0; 3] { Near::Air } else { Near::Solid };
             }
             beside.and_then(|column| column.chunk(height)).map_or(Near::Air, |chunk| Near::Chunk(chunk.clone()))

@@ -69,7 +69,7 @@ impl Assignment {
         Ok(worlds[0].run(task, progress))
     }
 
-    /// Collects what is left after a panic.
+    /// Collects the remains after a panic.
     pub fn salvage(&mut self) -> Salvage {
         // The first world is dropped with `self`. That may panic once more.
         let worlds = self.worlds.split_off(self.worlds.len().min(1));
@@ -89,7 +89,7 @@ pub enum Task {
         clock: Duration,
         /// The time since the tick before, as the game sees it, without pauses.
         delta: Duration,
-        /// Whether to hand out everything unsaved.
+        /// Whether all unsaved data is handed out.
         save: bool,
     },
     /// Receive the inbox and hand out everything unsaved, without a tick.

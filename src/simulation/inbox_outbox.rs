@@ -59,8 +59,8 @@ pub(super) struct Passenger {
 /// when that tick is published. A failed edit returns as `BlockRefused`.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SetBlock {
-    /// The dimension's entity.
-    pub dimension: Entity,
+    /// The dimension.
+    pub dimension: DimensionId,
     /// The position of the block.
     pub position: BlockPos,
     /// The new block.
@@ -77,7 +77,7 @@ pub struct Inbox {
     /// The resources that a split assigned to this region.
     pub resources: Vec<TakenResource>,
     /// Columns to evict.
-    pub give_up: Vec<ColumnPos>,
+    pub evict: Vec<ColumnPos>,
     /// Parts of columns to evict.
     pub cut: Vec<(ColumnPos, HeightSet)>,
     /// Blocks to change.
@@ -94,7 +94,7 @@ impl Inbox {
         self.columns.append(&mut other.columns);
         self.travellers.append(&mut other.travellers);
         self.resources.append(&mut other.resources);
-        self.give_up.append(&mut other.give_up);
+        self.evict.append(&mut other.evict);
         self.cut.append(&mut other.cut);
         self.edits.append(&mut other.edits);
         self.letters.append(&mut other.letters);
@@ -119,7 +119,7 @@ impl Inbox {
         Self {
             columns: self.columns.extract_if(.., |loaded| wanted(loaded.column.pos())).collect(),
             travellers,
-            give_up: self.give_up.extract_if(.., |column| wanted(*column)).collect(),
+            evict: self.evict.extract_if(.., |column| wanted(*column)).collect(),
             cut: self.cut.extract_if(.., |(column, _)| wanted(*column)).collect(),
             edits: self.edits.extract_if(.., |edit| wanted(edit.position.column())).collect(),
             letters: self

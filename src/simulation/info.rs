@@ -8,7 +8,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Information about the region in which a system runs.
-#[derive(Resource, Clone, Debug, Default)]
+#[derive(Resource, Clone, Debug, Default, Reflect)]
+#[type_path = "bevy_terrane"]
+#[reflect(Resource, Clone, Default)]
 pub struct RegionInfo {
     /// The region. After a merge it is the region that absorbed the other.
     pub region: RegionId,
@@ -21,5 +23,6 @@ pub struct RegionInfo {
     /// The number of ticks that this region world has run.
     pub ticks: u64,
     /// Receives the current schedule.
+    #[reflect(ignore)]
     pub(super) progress: Arc<TaskProgress>,
 }

@@ -79,9 +79,6 @@ pub enum Undeliverable {
     /// The dimension is not open.
     #[error("{0} is not open")]
     DimensionNotOpen(DimensionId),
-    /// This entity of the main world is not an open dimension.
-    #[error("{0} is no open dimension")]
-    NotADimension(Entity),
     /// The column was unloaded before the delay was over.
     #[error("column {0} was unloaded before the delay was over")]
     Unloaded(ColumnPos),
@@ -89,7 +86,7 @@ pub enum Undeliverable {
     #[error("{0} halted in the tick in which it was handed over")]
     Halted(RegionId),
     /// The letters in flight from this sender, or from all senders, have reached their limit
-    /// (`TerranePlugin::with_letter_limits`). Some must arrive first.
+    /// (`TerranePlugin::letter_limits`). Some must arrive first.
     #[error("too many letters are on their way")]
     TooManyLetters,
 }

@@ -15,10 +15,12 @@ use uuid::Uuid;
 /// The player's [`Viewer`] keeps ground loaded. If its region does not tick and nothing else keeps its ground loaded, the player
 /// leaves the world as if logged out. A player cannot be a child: the parent is removed again at the end of the tick. Despawning
 /// a player kills it, and the next log-in under its name starts a new player.
-#[derive(Component, Clone, Debug, PartialEq, Eq, Serialize, Deserialize, TypePath)]
+#[derive(Component, Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Reflect)]
 #[type_path = "bevy_terrane"]
 #[require(StableId, Viewer)]
 #[component(on_discard = on_discard_player)]
+#[reflect(opaque)]
+#[reflect(Component, Clone, Debug)]
 pub struct Player {
     name: String,
 }
@@ -46,7 +48,9 @@ fn on_discard_player(mut world: DeferredWorld, _: HookContext) {
 }
 
 /// Added to a [`Player`], it saves and removes the player and everything attached to it at the end of the tick.
-#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq, Reflect)]
+#[type_path = "bevy_terrane"]
+#[reflect(Component, Clone, Default)]
 pub struct LoggedOut;
 
 #[cfg(test)]

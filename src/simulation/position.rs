@@ -1,7 +1,7 @@
 //! The positions of entities, and the viewing distances of viewers.
 
 use super::StableId;
-use crate::space::{BlockPos, ColumnPos, DimensionId};
+use crate::space::{BlockPos, BlockRay, ColumnPos, DimensionId};
 use crate::storage::ViewerRecord;
 use bevy::prelude::*;
 
@@ -13,7 +13,6 @@ use bevy::prelude::*;
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Reflect)]
 #[type_path = "bevy_terrane"]
 #[require(StableId)]
-#[reflect(opaque)]
 #[reflect(Component, Default, Clone)]
 pub struct Position {
     /// The entity's dimension.
@@ -47,6 +46,11 @@ impl Position {
         self.block = self.block.offset(whole.x as i64, whole.y as i64, whole.z as i64);
         // A tiny negative offset rounds up to 1.0, which would lie in the next block.
         self.offset = (moved - whole).min(Vec3::splat(1.0 - f32::EPSILON));
+    }
+
+    /// The blocks along a ray from this position.
+    pub fn ray(&self, direction: Vec3) -> BlockRay {
+        BlockRay::new(self.block, self.offset.as_dvec3().to_array(), direction.as_dvec3().to_array())
     }
 
     /// The column of the block.
@@ -83,7 +87,7 @@ pub struct Viewer {
     /// In a sparse dimension, the distance above and below within which chunks are generated and loaded, in chunks. Other
     /// dimensions load whole columns. Capped at [`MAX_RADIUS`](Self::MAX_RADIUS).
     pub vertical_radius: u32,
-    dimension: Option<Entity>,
+    dimension: Option<DimensionId>,
 }
 
 /// The radii of a [`Viewer`] in columns, within the limits.
@@ -137,8 +141,8 @@ impl Viewer {
         Self { radius, generation_radius: 0, vertical_radius, dimension: None }
     }
 
-    /// A viewer for an entity of the main world, in the dimension of the entity `dimension`.
-    pub const fn in_dimension(dimension: Entity) -> Self {
+    /// A viewer for an entity of the main world, in this dimension.
+    pub const fn in_dimension(dimension: DimensionId) -> Self {
         Self { dimension: Some(dimension), ..Self::new() }
     }
 
@@ -174,8 +178,8 @@ impl Viewer {
         ViewerRecord { radius, generation_radius, vertical_radius }
     }
 
-    /// The dimension's entity in the main world, if one was given.
-    pub const fn dimension(&self) -> Option<Entity> {
+    /// The dimension, if one was given.
+    pub const fn dimension(&self) -> Option<DimensionId> {
         self.dimension
     }
 }

@@ -48,14 +48,22 @@ use uuid::Uuid;
 /// }
 /// # App::new().register_region_message::<Damage>().add_systems(RegionTick, (lightning, suffer));
 /// ```
-#[derive(Resource, Default)]
+#[derive(Resource, Default, Reflect)]
+#[type_path = "bevy_terrane"]
+#[reflect(from_reflect = false)]
+#[reflect(Component, Default)]
 pub struct Post {
+    #[reflect(ignore)]
     out: Vec<Letter>,
     /// The registered message types.
+    #[reflect(ignore)]
     known: FxHashSet<TypeId>,
+    #[reflect(ignore)]
     sender: LetterSender,
+    #[reflect(ignore)]
     dimension: DimensionId,
     /// Types that were sent without being registered.
+    #[reflect(ignore)]
     unknown: Vec<&'static str>,
 }
 
@@ -149,6 +157,6 @@ pub struct ColumnReady {
 /// Schedules a block tick in the region that owns the block.
 pub(crate) fn schedule(region: &mut World, block: BlockPos, kind: Arc<str>, delay: u64) {
     if let Err(error) = region.resource_mut::<RegionColumns>().schedule_tick(block, kind.clone(), delay) {
-        error!("no block tick {kind:?} was scheduled: {error}");
+        error!("block tick {kind:?} was not scheduled: {error}");
     }
 }

@@ -3,7 +3,8 @@
 use bevy::prelude::*;
 
 /// The SplitMix64 generator (Steele, Lea and Flood, 2014): small, fast, identical on every platform. Not for secrets.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Reflect)]
+#[type_path = "bevy_terrane"]
 pub struct SplitMix64(u64);
 
 impl SplitMix64 {
@@ -44,7 +45,9 @@ impl SplitMix64 {
 
 /// Random numbers for the systems of a region. They are reseeded each tick from the world's seed and the number of the tick
 /// among the ticks of all regions, so that identical runs in lockstep draw identical numbers.
-#[derive(Resource, Debug)]
+#[derive(Resource, Debug, Reflect)]
+#[type_path = "bevy_terrane"]
+#[reflect(Resource)]
 pub struct RegionRandom(pub SplitMix64);
 
 #[cfg(test)]

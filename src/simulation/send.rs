@@ -9,7 +9,7 @@ use super::post::Post;
 use super::travel::departure::depart_all;
 use super::travel::entities::{EntityIndex, MoveCause};
 use super::travel::followers::{place, roots};
-use super::travel::leaving::{give_up_entities, tend_players};
+use super::travel::leaving::{evict_entities, tend_players};
 use super::world::RegionContents;
 use super::{LoadedColumn, Position, RegionTemplateError, Task};
 use crate::space::{ChunkPos, ColumnPos, HeightSet};
@@ -35,12 +35,12 @@ pub fn send(world: &mut World, contents: &mut RegionContents, task: &Task) {
     // All unsaved data goes along with anything that leaves, so a crash never loses only one side.
     let is_wanted = must_save(world, contents, task);
     if is_wanted || !walked_out.is_empty() || !leaving.is_empty() || !cut.is_empty() {
-        note_ticks(world, &leaving, &cut);
+        note_ticks(world, task, &leaving, &cut);
         collect_unsaved(world, contents);
     }
     contents.outbox.travellers = depart_all(world, contents, walked_out, MoveCause::Crossing);
     if !leaving.is_empty() {
-        contents.outbox.left = give_up_columns(world, contents, &leaving);
+        contents.outbox.left = evict_columns(world, contents, &leaving);
     }
     cut_columns(world, contents, cut);
     contents.outbox.letters = world.resource_mut::<Post>().take();
@@ -145,26 +145,28 @@ fn walked_out(world: &mut World, contents: &mut RegionContents) -> Vec<Entity> {
 
 /// The columns to evict in which no viewer stands. When the world closes, viewers do not matter.
 fn leaving_columns(world: &World, contents: &mut RegionContents, task: &Task) -> FxHashSet<ColumnPos> {
-    let give_up = mem::take(&mut contents.inbox.give_up);
-    if give_up.is_empty() {
+    let evict = mem::take(&mut contents.inbox.evict);
+    if evict.is_empty() {
         return FxHashSet::default();
     }
     let is_closing = matches!(task, Task::Close);
     let outbox = &mut contents.outbox;
     let is_watched = |column: &ColumnPos| outbox.viewers.iter().any(|(_, position, _)| position.column() == *column);
-    let (kept, give_up): (Vec<_>, Vec<_>) = give_up.into_iter().partition(|column| !is_closing && is_watched(column));
+    let (kept, evict): (Vec<_>, Vec<_>) = evict.into_iter().partition(|column| !is_closing && is_watched(column));
     outbox.kept = kept;
     let owned = world.resource::<RegionColumns>();
-    give_up.into_iter().filter(|column| owned.contains(*column)).collect()
+    evict.into_iter().filter(|column| owned.contains(*column)).collect()
 }
 
-/// Marks the scheduled ticks of leaving columns and parts for saving.
-fn note_ticks(world: &mut World, leaving: &FxHashSet<ColumnPos>, cut: &[(ColumnPos, HeightSet)]) {
+/// Marks the scheduled ticks of leaving columns and parts for saving, and all of them at the end of the world: their remaining
+/// delays change all the time.
+fn note_ticks(world: &mut World, task: &Task, leaving: &FxHashSet<ColumnPos>, cut: &[(ColumnPos, HeightSet)]) {
     let is_cut =
         |chunk: ChunkPos| cut.iter().any(|(column, heights)| *column == chunk.column() && heights.contains(chunk.y));
-    if !leaving.is_empty() || !cut.is_empty() {
+    let is_closing = matches!(task, Task::Close);
+    if is_closing || !leaving.is_empty() || !cut.is_empty() {
         let mut owned = world.resource_mut::<RegionColumns>();
-        owned.ticks.save_chunks(|chunk| leaving.contains(&chunk.column()) || is_cut(chunk));
+        owned.ticks.save_chunks(|chunk| is_closing || leaving.contains(&chunk.column()) || is_cut(chunk));
     }
 }
 
@@ -178,12 +180,12 @@ fn must_save(world: &mut World, contents: &RegionContents, task: &Task) -> bool 
     is_asked || has_lost_player || has_restored || !world.resource::<Post>().is_empty()
 }
 
-fn give_up_columns(
+fn evict_columns(
     world: &mut World,
     contents: &mut RegionContents,
     leaving: &FxHashSet<ColumnPos>,
 ) -> Vec<LoadedColumn> {
-    let mut records = give_up_entities(world, contents, leaving);
+    let mut records = evict_entities(world, contents, leaving);
     let dimension = world.resource::<RegionInfo>().dimension;
     let mut owned = world.resource_mut::<RegionColumns>();
     // Hooks and observers of entities that left may have changed blocks.

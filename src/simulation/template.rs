@@ -41,7 +41,10 @@ pub enum RegionSystems {
 }
 
 /// The block registry as a resource, in the main world and in regions.
-#[derive(Resource, Clone, Deref)]
+#[derive(Resource, Clone, Deref, Reflect)]
+#[type_path = "bevy_terrane"]
+#[reflect(opaque)]
+#[reflect(Resource, Clone)]
 pub struct BlockTypes(pub Arc<BlockRegistry>);
 
 impl BlockTypes {
@@ -62,7 +65,7 @@ impl BlockTypes {
         let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
         if told.len() < MOST && told.insert(name.to_owned()) {
             let nearest = self.nearest_name(name).map(|nearest| format!("; is {nearest:?} meant?"));
-            warn!("no block type is called {name:?}{}", nearest.unwrap_or_default());
+            warn!("there is no block type {name:?}{}", nearest.unwrap_or_default());
         }
     }
 }

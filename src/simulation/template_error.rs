@@ -27,9 +27,9 @@ pub enum RegionTemplateError {
          make it a Resource that is Send and Sync"
     )]
     NonSend(String),
-    /// A system wants to run on the main thread. A region ticks on any of the region threads.
+    /// A system must run on the main thread. A region ticks on any of the region threads.
     #[error(
-        "the system {0} of the region worlds wants to run on the main thread (NonSend, NonSendMut or NonSendMarker), and \
+        "the system {0} of the region worlds must run on the main thread (NonSend, NonSendMut or NonSendMarker), and \
          regions tick on threads of their own: add it to the main app"
     )]
     NonSendSystem(String),

@@ -3,10 +3,6 @@
 use crate::coordinator::{Arena, ArenaStatus};
 use bevy::prelude::*;
 
-pub(super) fn build(app: &mut App) {
-    app.register_type::<ArenaStatus>();
-}
-
 /// Applies the status of an arena; without a status the arena is gone.
 pub(super) fn apply(world: &mut World, arena: Arena, status: Option<ArenaStatus>) {
     let mut known = world.query::<(Entity, &Arena)>();

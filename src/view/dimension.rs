@@ -1,28 +1,95 @@
 //! Dimensions and their components in the main world.
 
-use super::expected_plugin::expect_plugin_hook;
+use super::expected_plugin::expect_plugin;
 use crate::coordinator::{DimensionClock, DimensionGeneration, DimensionSpec, MainLink, requests};
 use crate::generation::Generator;
 use crate::space::DimensionId;
+use crate::storage::DimensionNames;
+use bevy::ecs::{lifecycle::HookContext, world::DeferredWorld};
 use bevy::prelude::*;
 use rustc_hash::FxHashMap;
 use std::fmt;
+use std::mem;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The ids of the world's dimensions, by name. All requests and answers name a dimension by its id, in the main world and in
+/// regions alike.
+///
+/// The ids are known as soon as [`TerranePlugin`](crate::plugin::TerranePlugin) was added, before a dimension is open:
+///
+/// ```
+/// # use bevy_terrane::prelude::*;
+/// fn setup(mut commands: Commands, dimensions: Res<Dimensions>) {
+///     commands.spawn(Dimension::new("overworld", Hills::seeded(42)));
+///     commands.spawn((Viewer::in_dimension(dimensions.id("overworld")), Transform::default()));
+/// }
+/// # bevy::ecs::system::assert_is_system(setup);
+/// ```
+#[derive(Resource, Clone, Debug, Default, Reflect)]
+#[type_path = "bevy_terrane"]
+#[reflect(opaque)]
+#[reflect(Resource, Clone, Default)]
+pub struct Dimensions {
+    names: Arc<DimensionNames>,
+    removed: Arc<Mutex<Vec<(DimensionId, String)>>>,
+}
+
+impl Dimensions {
+    pub(crate) fn new(names: Arc<DimensionNames>) -> Self {
+        Self { names, ..Self::default() }
+    }
+
+    /// The id of the dimension with this name. A new name gets an id, which it keeps until the dimension is
+    /// [removed](Self::remove).
+    pub fn id(&self, name: &str) -> DimensionId {
+        self.names.id(name)
+    }
+
+    /// The id of the dimension with this name, if it has one. Use this for names that players type, which are not worth an id.
+    pub fn find(&self, name: &str) -> Option<DimensionId> {
+        self.names.find(name)
+    }
+
+    /// The name of the dimension with this id.
+    pub fn name(&self, id: DimensionId) -> Option<String> {
+        self.names.name(id)
+    }
+
+    /// Closes a dimension at the end of the frame, and erases everything that is stored of it, blocks and entities included. A
+    /// [`DimensionRemoved`](super::DimensionRemoved) reports the end; in lockstep it comes within one update. Its name has a
+    /// new id from now on, and the old id is never reused. A dimension that no entity has is not removed, with a warning.
+    pub fn remove(&self, id: DimensionId) {
+        let Some(name) = self.names.name(id) else {
+            return warn!("{id} cannot be removed: no dimension has this id");
+        };
+        self.names.forget(&name, id);
+        self.removed.lock().unwrap_or_else(PoisonError::into_inner).push((id, name));
+    }
+
+    fn take_removed(&self) -> Vec<(DimensionId, String)> {
+        mem::take(&mut *self.removed.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
 
 /// A dimension of the world. Spawn it in the main world, and columns around its [`Viewer`](crate::simulation::Viewer)s
 /// are generated, loaded, simulated and saved.
 ///
 /// Despawning it saves and closes the dimension while the app runs; [`DimensionClosed`](super::DimensionClosed) reports
-/// the end. Spawning a dimension of the same name continues it, even in the same frame. [`RemoveDimension`] also erases its
+/// the end. Spawning a dimension of the same name continues it, even in the same frame. [`Dimensions::remove`] also erases its
 /// stored data. A [`DimensionClock`] on the same entity controls how its time passes, and a [`DimensionGeneration`] how its
 /// columns are generated.
 ///
 /// Its entity gets a [`DimensionOpen`] once it is open; [`DimensionFailed`](super::DimensionFailed) reports that it cannot
 /// be opened.
-#[derive(Component, Clone)]
-#[component(on_insert = expect_plugin_hook)]
+#[derive(Component, Clone, Reflect)]
+#[type_path = "bevy_terrane"]
+#[component(on_insert = note_inserted, on_remove = note_removed)]
+#[reflect(opaque)]
+#[reflect(Component, Clone, Debug)]
 pub struct Dimension {
+    /// `None` before it is spawned.
+    id: Option<DimensionId>,
     name: String,
     heights: Range<i64>,
     generator: Arc<dyn Generator>,
@@ -34,7 +101,7 @@ impl Dimension {
 
     /// A dimension with a name in the store, and a generator for its columns.
     pub fn new(name: impl Into<String>, generator: impl Generator) -> Self {
-        Self { name: name.into(), heights: Self::DEFAULT_HEIGHTS, generator: Arc::new(generator) }
+        Self { id: None, name: name.into(), heights: Self::DEFAULT_HEIGHTS, generator: Arc::new(generator) }
     }
 
     /// Sets the height range, in blocks; up to all of `i64`.
@@ -48,6 +115,15 @@ impl Dimension {
         self
     }
 
+    /// The id, once the dimension is spawned.
+    pub fn id(&self) -> Option<DimensionId> {
+        self.id
+    }
+
+    pub(super) fn set_id(&mut self, id: DimensionId) {
+        self.id = Some(id);
+    }
+
     /// The name.
     pub fn name(&self) -> &str {
         &self.name
@@ -59,52 +135,98 @@ impl Dimension {
     }
 }
 
+/// Gives a dimension its id.
+fn note_inserted(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    let Some(dimensions) = world.get_resource::<Dimensions>().cloned() else {
+        return world.commands().queue(expect_plugin);
+    };
+    if let Some(mut dimension) = world.get_mut::<Dimension>(entity) {
+        let id = dimensions.id(&dimension.name);
+        dimension.bypass_change_detection().id = Some(id);
+    }
+}
+
+fn note_removed(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    let id = world.get::<Dimension>(entity).and_then(Dimension::id);
+    if let (Some(id), Some(mut despawned)) = (id, world.get_resource_mut::<Despawned>()) {
+        despawned.0.push((entity, id));
+    }
+}
+
+/// Dimensions that lost their entity or their component in this frame.
+#[derive(Resource, Default)]
+pub(super) struct Despawned(pub Vec<(Entity, DimensionId)>);
+
+/// Returns `true` if an entity of the main world has this dimension.
+pub(super) fn is_spawned(world: &mut World, id: DimensionId) -> bool {
+    world.query::<&Dimension>().iter(world).any(|dimension| dimension.id == Some(id))
+}
+
 impl fmt::Debug for Dimension {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Dimension").field("name", &self.name).field("heights", &self.heights).finish_non_exhaustive()
     }
 }
 
-/// Closes a dimension, and erases everything that is stored of it, blocks and entities included. A
-/// [`DimensionRemoved`](super::DimensionRemoved) reports the end; in lockstep it comes within one update. The number of a
-/// removed dimension is never reused.
-#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RemoveDimension {
-    /// The dimension's entity.
-    pub dimension: Entity,
-}
-
 /// Marks a dimension that is open.
-#[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq, Reflect)]
+#[type_path = "bevy_terrane"]
+#[reflect(Component, Clone)]
 pub struct DimensionOpen {
-    /// The number of the dimension in the world.
+    /// The dimension.
     pub id: DimensionId,
 }
 
-/// New dimensions with the name or the entity of one that closes in the same frame. They are opened after the old one has
-/// received everything that was sent to it and has closed.
+/// The dimensions that close at the end of this frame.
 #[derive(Resource, Default)]
-pub(super) struct Reopening(pub Vec<DimensionSpec>);
+pub(super) struct Closing {
+    /// Their entities, each with `true` if everything that is stored of the dimension is erased.
+    pub entities: Vec<(Entity, bool)>,
+    /// New dimensions with the name or the entity of one of them. They are opened after the old one has received everything
+    /// that was sent to it and has closed.
+    pub reopening: Vec<DimensionSpec>,
+}
 
 pub(super) fn build(app: &mut App) {
-    app.register_type::<DimensionClock>()
-        .register_type::<DimensionGeneration>()
-        .add_message::<RemoveDimension>()
-        .init_resource::<Reopening>();
+    app.init_resource::<Dimensions>().init_resource::<Despawned>().init_resource::<Closing>();
 }
+
+type Settings = (Option<&'static DimensionClock>, Option<&'static DimensionGeneration>);
 
 pub(super) fn open(
     link: Res<MainLink>,
-    dimensions: Query<(Entity, &Dimension, Option<&DimensionClock>, Option<&DimensionGeneration>), Added<Dimension>>,
-    mut despawned: RemovedComponents<Dimension>,
-    mut removed: MessageReader<RemoveDimension>,
+    ids: Res<Dimensions>,
+    mut dimensions: Query<(Entity, &mut Dimension, Has<DimensionOpen>, Settings)>,
+    mut despawned: ResMut<Despawned>,
     mut names: Local<FxHashMap<Entity, String>>,
-    mut reopening: ResMut<Reopening>,
+    mut closing: ResMut<Closing>,
 ) {
-    let removed = removed.read().map(|RemoveDimension { dimension }| *dimension);
-    let going: Vec<Entity> = despawned.read().chain(removed).collect();
+    let despawned = mem::take(&mut despawned.0);
+    for (id, name) in ids.take_removed() {
+        let gone = despawned.iter().find(|(_, of)| *of == id).map(|(entity, _)| *entity);
+        let its = dimensions.iter().filter(|(_, dimension, ..)| dimension.id == Some(id));
+        match gone.or_else(|| its.max_by_key(|(.., is_open, _)| *is_open).map(|(entity, ..)| entity)) {
+            Some(entity) => closing.entities.push((entity, true)),
+            None => {
+                warn!("{name:?} cannot be removed: no entity has a Dimension with this name");
+                ids.names.restore(&name, id);
+            }
+        }
+    }
+    closing.entities.extend(despawned.into_iter().map(|(entity, _)| (entity, false)));
+    let going: Vec<Entity> = closing.entities.iter().map(|(entity, _)| *entity).collect();
     let going_names: Vec<String> = going.iter().filter_map(|entity| names.remove(entity)).collect();
-    for (entity, Dimension { name, heights, generator }, clock, generation) in &dimensions {
+    for (entity, mut dimension, _, (clock, generation)) in &mut dimensions {
+        let is_added = dimension.is_added();
+        let dimension = dimension.bypass_change_detection();
+        // The name of a removed dimension has a new id.
+        if !going.contains(&entity) || is_added {
+            dimension.id = Some(ids.id(&dimension.name));
+        }
+        if !is_added {
+            continue;
+        }
+        let Dimension { name, heights, generator, .. } = dimension;
         names.insert(entity, name.clone());
         let spec = DimensionSpec {
             entity,
@@ -116,7 +238,7 @@ pub(super) fn open(
         };
         // The end of the old dimension is reported on the entity, which may also be the new one's.
         match going.contains(&entity) || going_names.contains(name) {
-            true => reopening.0.push(spec),
+            true => closing.reopening.push(spec),
             false => link.request(requests::open_dimension, spec),
         }
     }

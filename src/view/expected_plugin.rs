@@ -1,7 +1,6 @@
 //! Reports an app that uses this crate without [`TerranePlugin`](crate::plugin::TerranePlugin).
 
 use super::PublishedColumns;
-use bevy::ecs::{lifecycle::HookContext, world::DeferredWorld};
 use bevy::prelude::*;
 
 /// Marks that the check for the plugin is scheduled or done.
@@ -16,13 +15,6 @@ pub(crate) fn expect_plugin(world: &mut World) {
     if let Some(mut schedules) = world.get_resource_mut::<Schedules>() {
         schedules.add_systems(First, tell_of_missing_plugin.run_if(run_once));
         world.insert_resource(Expected);
-    }
-}
-
-/// The same as [`expect_plugin`], as a hook for spawned components.
-pub(super) fn expect_plugin_hook(mut world: DeferredWorld, _: HookContext) {
-    if !world.contains_resource::<PublishedColumns>() {
-        world.commands().queue(expect_plugin);
     }
 }
 

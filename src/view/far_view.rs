@@ -30,16 +30,19 @@ pub struct FarColumnChanged {
 }
 
 /// The present columns of each listener.
-#[derive(Resource, Debug, Default)]
+#[derive(Resource, Clone, Debug, Default, Reflect)]
+#[type_path = "bevy_terrane"]
+#[reflect(opaque)]
+#[reflect(Resource, Clone, Default)]
 pub struct FarColumns {
     listeners: BTreeMap<Entity, Known>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Known {
     job: JobId,
     /// The settings and the position that were sent last.
-    sent: (FarView, Option<(Entity, ColumnPos)>),
+    sent: (FarView, Option<(DimensionId, ColumnPos)>),
     columns: FxHashMap<(DimensionId, ColumnPos), Arc<ColumnSummary>>,
 }
 
@@ -67,18 +70,19 @@ impl FarColumns {
 }
 
 pub(super) fn build(app: &mut App) {
-    app.register_type::<FarView>().init_resource::<FarColumns>().add_message::<FarColumnChanged>();
+    app.init_resource::<FarColumns>().add_message::<FarColumnChanged>();
 }
 
 pub(super) fn send_far_views(
     jobs: Res<Jobs>,
     listeners: Query<(Entity, &FarView, Option<&Viewer>, Place)>,
-    dimensions: Query<(), With<Dimension>>,
+    dimensions: Query<&Dimension>,
     mut removed: RemovedComponents<FarView>,
     mut known: ResMut<FarColumns>,
     mut index: ResMut<JobIndex>,
     mut commands: Commands,
 ) {
+    let open: Vec<DimensionId> = dimensions.iter().filter_map(Dimension::id).collect();
     for listener in removed.read() {
         if let Some(known) = known.listeners.remove(&listener) {
             jobs.control(known.job, JobOrder::Cancel);
@@ -92,7 +96,7 @@ pub(super) fn send_far_views(
             Target::Viewer(_) => None,
         };
         let column = place.position().map(|position| position.column());
-        let at = match (view.target, dimension.filter(|dimension| dimensions.contains(*dimension)), column) {
+        let at = match (view.target, dimension.filter(|dimension| open.contains(dimension)), column) {
             (Target::Viewer(_), ..) => None,
             (_, Some(dimension), Some(column)) => Some((dimension, column)),
             (_, None, _) => continue,
@@ -109,7 +113,7 @@ pub(super) fn send_far_views(
                 jobs.to_listener(known.job, move |listener| listener.aim(view, at));
             }
             None if index.is_pregeneration(entity) => {
-                warn_once!("{entity} is another job: its FarView is not begun, and needs an entity of its own");
+                warn_once!("{entity} already has another job: put its FarView on an entity of its own");
             }
             None => {
                 let (job, columns) = (jobs.listen(view, at), FxHashMap::default());

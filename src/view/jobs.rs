@@ -1,11 +1,11 @@
 //! Jobs in the main world: an entity, orders and results for each.
 
-use super::Dimension;
+use super::dimension::{Despawned, is_spawned};
 use crate::coordinator::{
     DimensionClosed, FarView, Job, JobId, JobKind, JobOrder, JobOutcome, JobProgress, JobStatus, Jobs, Pregeneration,
 };
 use bevy::prelude::*;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use std::mem;
 use std::sync::Arc;
 
@@ -62,11 +62,7 @@ impl JobIndex {
 }
 
 pub(super) fn build(app: &mut App) {
-    app.register_type::<JobProgress>()
-        .init_resource::<JobIndex>()
-        .add_message::<ControlJob>()
-        .add_message::<JobEnded>()
-        .add_observer(note_dropped);
+    app.init_resource::<JobIndex>().add_message::<ControlJob>().add_message::<JobEnded>().add_observer(note_dropped);
 }
 
 fn note_dropped(dropped: On<Discard, Job>, jobs: Query<&Job>, mut index: ResMut<JobIndex>) {
@@ -84,7 +80,7 @@ pub(super) fn send(
     pregenerations: Query<(), With<Pregeneration>>,
     mut removed: RemovedComponents<Pregeneration>,
     spawned: Query<(Entity, &Pregeneration), Added<Pregeneration>>,
-    mut gone: RemovedComponents<Dimension>,
+    gone: Res<Despawned>,
     mut orders: MessageReader<ControlJob>,
     mut commands: Commands,
 ) {
@@ -94,12 +90,12 @@ pub(super) fn send(
             commands.entity(entity).try_remove::<Job>();
         }
     }
-    let gone: FxHashSet<Entity> = gone.read().collect();
+    let is_gone = |dimension| gone.0.iter().any(|(_, id)| *id == dimension);
     for id in mem::take(&mut index.dropped) {
         let Some((entity, kind)) = index.jobs.get(&id).copied() else { continue };
         match kind {
             _ if known.get(entity).is_ok_and(|job| job.id == id) => {}
-            JobKind::Pregeneration(order) if gone.contains(&order.dimension) => drop(index.jobs.remove(&id)),
+            JobKind::Pregeneration(order) if is_gone(order.dimension) => drop(index.jobs.remove(&id)),
             _ => jobs.control(id, JobOrder::Cancel),
         }
     }
@@ -109,7 +105,7 @@ pub(super) fn send(
             continue;
         }
         if index.of(entity).is_some() {
-            warn!("{entity} is another job: its Pregeneration is not begun, and needs an entity of its own");
+            warn!("{entity} already has another job: put its Pregeneration on an entity of its own");
             continue;
         }
         let (id, kind) = (jobs.pregenerate(*order), JobKind::Pregeneration(*order));
@@ -127,7 +123,7 @@ pub(super) fn apply(world: &mut World, status: JobStatus) {
     let entity = match (known, job.kind) {
         (Some(entity), _) => entity,
         // The job ends with its dimension.
-        (None, JobKind::Pregeneration(order)) if world.get::<Dimension>(order.dimension).is_none() => return,
+        (None, JobKind::Pregeneration(order)) if !is_spawned(world, order.dimension) => return,
         (None, JobKind::Pregeneration(order)) => world.spawn((job, order)).id(),
         (None, JobKind::FarView) => return,
         (None, JobKind::Capture { .. } | JobKind::Restore { .. }) => world.spawn(job).id(),
@@ -137,12 +133,6 @@ pub(super) fn apply(world: &mut World, status: JobStatus) {
     let is_its = |entity: &EntityWorldMut| entity.get::<Job>().is_some_and(|current| current.id == job.id);
     if let Some(mut entity) = world.get_entity_mut(entity).ok().filter(is_its) {
         entity.insert(progress.clone());
-        if let JobKind::Pregeneration(order) = job.kind
-            && entity.get::<Job>() != Some(&job)
-        {
-            // Its dimension was opened again on another entity.
-            entity.insert((job, order));
-        }
     }
     let Some(outcome) = outcome else { return };
     world.resource_mut::<JobIndex>().jobs.remove(&job.id);
@@ -158,12 +148,13 @@ pub(super) fn apply(world: &mut World, status: JobStatus) {
     }
 }
 
-/// Removes the pre-generations of a closed dimension whose entity is gone; others wait for it to open again.
+/// Removes the pre-generations of a closed dimension that no entity has; others wait for it to open again.
 pub(super) fn close(world: &mut World, closed: &DimensionClosed) {
-    if world.get::<Dimension>(closed.entity).is_some() {
+    if is_spawned(world, closed.dimension) {
         return;
     }
-    let is_of_it = |kind: &JobKind| matches!(kind, JobKind::Pregeneration(order) if order.dimension == closed.entity);
+    let is_of_it =
+        |kind: &JobKind| matches!(kind, JobKind::Pregeneration(order) if order.dimension == closed.dimension);
     let going = world.resource_mut::<JobIndex>().jobs.extract_if(|_, (_, kind)| is_of_it(kind)).collect::<Vec<_>>();
     for (_, (entity, _)) in going {
         world.try_despawn(entity).ok();

@@ -11,7 +11,9 @@ use uuid::Uuid;
 /// It has the mirrored components and the [`Position`] of the newest tick; writing to them changes nothing in the
 /// region. If the entity loses a mirrored component, the mirror keeps its last value. The mirror stays while its entity
 /// crosses from one region to another, and is despawned when the entity is unloaded.
-#[derive(Component, Clone, Copy, Debug, PartialEq)]
+#[derive(Component, Clone, Copy, Debug, PartialEq, Reflect)]
+#[type_path = "bevy_terrane"]
+#[reflect(Component, Clone)]
 pub struct Mirror {
     /// The stable id of the entity.
     pub id: Uuid,
@@ -22,7 +24,10 @@ pub struct Mirror {
 }
 
 /// Finds mirrors by their stable ids.
-#[derive(Resource, Debug, Default)]
+#[derive(Resource, Clone, Debug, Default, Reflect)]
+#[type_path = "bevy_terrane"]
+#[reflect(opaque)]
+#[reflect(Resource, Clone, Default)]
 pub struct MirrorIndex {
     pub(super) entities: FxHashMap<Uuid, Entity>,
 }

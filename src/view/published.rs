@@ -1,16 +1,19 @@
 //! The published columns: the blocks that the main world sees.
 
-use super::DimensionOpen;
 use crate::block::BlockId;
 use crate::chunk::Column;
-use crate::space::{BlockPos, ColumnPos, DimensionId, HeightSet};
+use crate::simulation::Position;
+use crate::space::{BlockPos, ColumnPos, DimensionId, HeightSet, RayHit};
 use bevy::ecs::system::SystemParam;
 use bevy::prelude::*;
 use rustc_hash::FxHashMap;
 
 /// The columns as the regions published them last. Their chunks are shared with the regions until either side changes
 /// them.
-#[derive(Resource, Debug, Default)]
+#[derive(Resource, Clone, Debug, Default, Reflect)]
+#[type_path = "bevy_terrane"]
+#[reflect(opaque)]
+#[reflect(Resource, Clone, Default)]
 pub struct PublishedColumns {
     pub(super) columns: FxHashMap<(DimensionId, ColumnPos), Column>,
 }
@@ -42,16 +45,15 @@ impl PublishedColumns {
 /// ```
 /// use bevy_terrane::prelude::*;
 ///
-/// fn what_is_below(blocks: PublishedBlocks, dimension: Single<Entity, With<Dimension>>) {
-///     if let Some(block) = blocks.block(*dimension, BlockPos::new(0, -1, 0)) {
+/// fn what_is_below(blocks: PublishedBlocks, dimensions: Res<Dimensions>) {
+///     if let Some(block) = blocks.block(dimensions.id("overworld"), BlockPos::new(0, -1, 0)) {
 ///         info!("{block}");
 ///     }
 /// }
 /// # bevy::ecs::system::assert_is_system(what_is_below);
 /// ```
 #[derive(SystemParam)]
-pub struct PublishedBlocks<'w, 's> {
-    dimensions: Query<'w, 's, &'static DimensionOpen>,
+pub struct PublishedBlocks<'w> {
     #[system_param(
         validation_message = "there are no PublishedBlocks here: they are for the main world of an app with \
         TerranePlugin; systems of regions have RegionBlocks"
@@ -59,25 +61,51 @@ pub struct PublishedBlocks<'w, 's> {
     columns: Res<'w, PublishedColumns>,
 }
 
-impl PublishedBlocks<'_, '_> {
-    /// The block at `position` in the dimension with this entity; `None` if it is not loaded.
-    pub fn block(&self, dimension: Entity, position: BlockPos) -> Option<BlockId> {
+impl PublishedBlocks<'_> {
+    /// The block at `position` in a dimension; `None` if it is not loaded.
+    pub fn block(&self, dimension: DimensionId, position: BlockPos) -> Option<BlockId> {
         let column = self.column(dimension, position.column())?;
         column.is_loaded(position.chunk().y).then(|| column.block(position))
     }
 
     /// The highest block at `x`, `z` that is not air; `None` if the column is not loaded.
-    pub fn surface(&self, dimension: Entity, x: i64, z: i64) -> Option<BlockPos> {
+    pub fn surface(&self, dimension: DimensionId, x: i64, z: i64) -> Option<BlockPos> {
         let place = BlockPos::new(x, 0, z);
         let [in_x, _, in_z] = place.in_chunk();
         let y = self.column(dimension, place.column())?.surface(in_x, in_z)?;
         Some(BlockPos::new(x, y, z))
     }
 
-    /// A column of the dimension with this entity.
-    pub fn column(&self, dimension: Entity, column: ColumnPos) -> Option<&Column> {
-        let id = self.dimensions.get(dimension).ok()?.id;
-        self.columns.column(id, column)
+    /// The first wanted block along a ray, up to `reach` blocks away. Columns that are not published have no blocks.
+    ///
+    /// ```
+    /// use bevy_terrane::prelude::*;
+    ///
+    /// /// Removes the block in the middle of the view.
+    /// fn dig(camera: Single<(&Transform, &Viewer)>, blocks: PublishedBlocks, mut edits: MessageWriter<SetBlock>) {
+    ///     let (camera, viewer) = *camera;
+    ///     let Some(dimension) = viewer.dimension() else { return };
+    ///     let eye = Position::from_translation(dimension, camera.translation);
+    ///     if let Some(hit) = blocks.cast_ray(eye, camera.forward(), 8.0, |block| block != BlockId::AIR) {
+    ///         edits.write(SetBlock { dimension, position: hit.block, block: BlockId::AIR });
+    ///     }
+    /// }
+    /// # bevy::ecs::system::assert_is_system(dig);
+    /// ```
+    pub fn cast_ray(
+        &self,
+        from: Position,
+        direction: impl Into<Vec3>,
+        reach: f64,
+        is_wanted: impl Fn(BlockId) -> bool,
+    ) -> Option<RayHit> {
+        let mut along = from.ray(direction.into()).take_while(|hit| hit.distance <= reach);
+        along.find(|hit| self.block(from.dimension, hit.block).is_some_and(&is_wanted))
+    }
+
+    /// A column of a dimension.
+    pub fn column(&self, dimension: DimensionId, column: ColumnPos) -> Option<&Column> {
+        self.columns.column(dimension, column)
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::far_view;
 use super::{
-    ColumnChange, ColumnChanged, Components, DimensionOpen, Mirror, MirrorIndex, PublishedColumns, arenas, jobs,
+    ColumnChange, ColumnChanged, Components, Dimension, DimensionOpen, Mirror, MirrorIndex, PublishedColumns, arenas,
+    jobs,
 };
 use crate::coordinator::{ColumnUpdate, MainLink, Published, WorldEvent};
 use crate::simulation::{MirrorUpdate, StableId};
@@ -130,6 +131,10 @@ fn tell(world: &mut World, event: WorldEvent) {
             if let Ok(mut dimension) = world.get_entity_mut(opened.entity) {
                 // The entity may have had another dimension. A new component makes its viewers send their places again.
                 dimension.remove::<DimensionOpen>().insert(DimensionOpen { id: opened.dimension });
+                // The name of a removed dimension has another id.
+                if let Some(mut dimension) = dimension.get_mut::<Dimension>() {
+                    dimension.bypass_change_detection().set_id(opened.dimension);
+                }
             }
         }
         WorldEvent::DimensionClosed(closed) => {

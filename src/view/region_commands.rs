@@ -1,7 +1,7 @@
 //! Messages, closures and entities from the main world to regions.
 
 use crate::coordinator::{MainLink, requests};
-use crate::simulation::{Address, Letter, LetterSender, Position, RegionInfo, RegionMessage, Undeliverable, schedule};
+use crate::simulation::{Address, Letter, LetterSender, Position, RegionMessage, Undeliverable, schedule};
 use crate::space::{BlockPos, DimensionId};
 use bevy::prelude::*;
 use std::mem;
@@ -25,7 +25,7 @@ pub trait RegionCommands {
     /// Runs `run` once in the region world that owns `block`.
     fn run_in_region(
         &mut self,
-        dimension: Entity,
+        dimension: DimensionId,
         block: BlockPos,
         run: impl FnOnce(&mut World) + Send + 'static,
     ) -> &mut Self {
@@ -36,7 +36,7 @@ pub trait RegionCommands {
     /// is unloaded meanwhile, the closure is dropped and reported by a [`LetterLost`](super::LetterLost).
     fn run_in_region_after(
         &mut self,
-        dimension: Entity,
+        dimension: DimensionId,
         block: BlockPos,
         delay: u64,
         run: impl FnOnce(&mut World) + Send + 'static,
@@ -53,7 +53,7 @@ pub trait RegionCommands {
     ) -> &mut Self;
 
     /// Sends a message to the region that owns `block`.
-    fn send_to_place<M: RegionMessage>(&mut self, dimension: Entity, block: BlockPos, message: M) -> &mut Self;
+    fn send_to_place<M: RegionMessage>(&mut self, dimension: DimensionId, block: BlockPos, message: M) -> &mut Self;
 
     /// Sends a message to an entity by its stable id.
     fn send_to_entity<M: RegionMessage>(&mut self, id: Uuid, message: M) -> &mut Self;
@@ -65,7 +65,7 @@ pub trait RegionCommands {
     /// receives the command. The block tick is stored with the block's chunk.
     fn schedule_block_tick(
         &mut self,
-        dimension: Entity,
+        dimension: DimensionId,
         block: BlockPos,
         kind: impl Into<Arc<str>>,
         delay: u64,
@@ -76,9 +76,8 @@ pub trait RegionCommands {
 
     /// Spawns an entity in the middle of the floor of `block`. Add a [`StableId`](crate::simulation::StableId) to the bundle
     /// to find the entity again.
-    fn spawn_in_region(&mut self, dimension: Entity, block: BlockPos, bundle: impl Bundle) -> &mut Self {
+    fn spawn_in_region(&mut self, dimension: DimensionId, block: BlockPos, bundle: impl Bundle) -> &mut Self {
         self.run_in_region(dimension, block, move |region: &mut World| {
-            let dimension = region.resource::<RegionInfo>().dimension;
             region.spawn((Position::new(dimension, block), bundle));
         })
     }
@@ -93,13 +92,13 @@ pub trait RegionCommands {
 impl RegionCommands for Commands<'_, '_> {
     fn run_in_region_after(
         &mut self,
-        dimension: Entity,
+        dimension: DimensionId,
         block: BlockPos,
         delay: u64,
         run: impl FnOnce(&mut World) + Send + 'static,
     ) -> &mut Self {
-        let letter = Letter::run(to_place(block), LetterSender::Main, Box::new(run)).with_delay(delay);
-        post(self, Some((dimension, block)), letter)
+        let letter = Letter::run(Address::Place(dimension, block), LetterSender::Main, Box::new(run)).with_delay(delay);
+        post(self, letter)
     }
 
     fn run_on_region_entity(
@@ -110,41 +109,31 @@ impl RegionCommands for Commands<'_, '_> {
         retired: impl FnOnce(&mut World, Undeliverable) + Send + 'static,
     ) -> &mut Self {
         let letter = Letter::run_on(id, LetterSender::Main, Box::new(run), Some(Box::new(retired)));
-        post(self, None, letter.with_delay(delay))
+        post(self, letter.with_delay(delay))
     }
 
-    fn send_to_place<M: RegionMessage>(&mut self, dimension: Entity, block: BlockPos, message: M) -> &mut Self {
-        let letter = Letter::message(to_place(block), LetterSender::Main, message);
-        post(self, Some((dimension, block)), letter)
+    fn send_to_place<M: RegionMessage>(&mut self, dimension: DimensionId, block: BlockPos, message: M) -> &mut Self {
+        let letter = Letter::message(Address::Place(dimension, block), LetterSender::Main, message);
+        post(self, letter)
     }
 
     fn send_to_entity<M: RegionMessage>(&mut self, id: Uuid, message: M) -> &mut Self {
-        post(self, None, Letter::message(Address::Entity(id), LetterSender::Main, message))
+        post(self, Letter::message(Address::Entity(id), LetterSender::Main, message))
     }
 
     fn send_to_regions<M: RegionMessage>(&mut self, only: Option<DimensionId>, message: M) -> &mut Self {
-        post(self, None, Letter::message(Address::Regions(only), LetterSender::Main, message))
+        post(self, Letter::message(Address::Regions(only), LetterSender::Main, message))
     }
 }
 
-/// An address without a dimension: the coordinator knows its number and fills it in.
-fn to_place(block: BlockPos) -> Address {
-    Address::Place(DimensionId(0), block)
-}
-
-fn post<'a, 'w, 's>(
-    commands: &'a mut Commands<'w, 's>,
-    place: Option<(Entity, BlockPos)>,
-    letter: Letter,
-) -> &'a mut Commands<'w, 's> {
-    commands.queue(move |world: &mut World| world.get_resource_or_init::<Outgoing>().0.push((place, letter)));
+fn post<'a, 'w, 's>(commands: &'a mut Commands<'w, 's>, letter: Letter) -> &'a mut Commands<'w, 's> {
+    commands.queue(move |world: &mut World| world.get_resource_or_init::<Outgoing>().0.push(letter));
     commands
 }
 
-/// Letters that are sent to regions at the end of the frame, after the frame's new dimensions; with the dimension's entity and
-/// the block if they go to a place.
+/// Letters that are sent to regions at the end of the frame, after the frame's new dimensions.
 #[derive(Resource, Default)]
-pub(super) struct Outgoing(Vec<(Option<(Entity, BlockPos)>, Letter)>);
+pub(super) struct Outgoing(Vec<Letter>);
 
 pub(super) fn build(app: &mut App) {
     app.init_resource::<Outgoing>();

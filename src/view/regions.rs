@@ -1,6 +1,6 @@
 //! The main world's view of regions.
 
-use super::{DimensionOpen, WorldStatistics};
+use super::WorldStatistics;
 use crate::coordinator::RegionStatistics;
 use crate::region::RegionId;
 use crate::space::{BlockPos, DimensionId};
@@ -15,8 +15,8 @@ use bevy::prelude::*;
 /// ```
 /// use bevy_terrane::prelude::*;
 ///
-/// fn look(regions: Regions, dimension: Single<Entity, With<Dimension>>) {
-///     if let Some(here) = regions.at(*dimension, BlockPos::new(0, 0, 0)) {
+/// fn look(regions: Regions, dimensions: Res<Dimensions>) {
+///     if let Some(here) = regions.at(dimensions.id("overworld"), BlockPos::new(0, 0, 0)) {
 ///         info!("{} has {} entities in {} columns", here.region, here.entities, here.columns);
 ///     }
 ///     let slow = regions.iter().filter(|region| region.ticks_per_second().is_some_and(|rate| rate < 19.5));
@@ -25,21 +25,19 @@ use bevy::prelude::*;
 /// # bevy::ecs::system::assert_is_system(look);
 /// ```
 #[derive(SystemParam)]
-pub struct Regions<'w, 's> {
-    dimensions: Query<'w, 's, &'static DimensionOpen>,
+pub struct Regions<'w> {
     statistics: Res<'w, WorldStatistics>,
 }
 
-impl Regions<'_, '_> {
+impl Regions<'_> {
     /// All regions, by dimension and id.
     pub fn iter(&self) -> impl Iterator<Item = &RegionStatistics> {
         self.statistics.regions.iter()
     }
 
-    /// The regions of the dimension with this entity.
-    pub fn of_dimension(&self, dimension: Entity) -> impl Iterator<Item = &RegionStatistics> {
-        let id = self.dimensions.get(dimension).ok().map(|open| open.id);
-        self.iter().filter(move |region| Some(region.dimension) == id)
+    /// The regions of a dimension.
+    pub fn of_dimension(&self, dimension: DimensionId) -> impl Iterator<Item = &RegionStatistics> {
+        self.iter().filter(move |region| region.dimension == dimension)
     }
 
     /// The region with this id.
@@ -47,8 +45,8 @@ impl Regions<'_, '_> {
         self.statistics.region(dimension, region)
     }
 
-    /// The region that owns a block, in the dimension with this entity.
-    pub fn at(&self, dimension: Entity, block: BlockPos) -> Option<&RegionStatistics> {
-        self.statistics.region_at(self.dimensions.get(dimension).ok()?.id, block.column())
+    /// The region that owns a block.
+    pub fn at(&self, dimension: DimensionId, block: BlockPos) -> Option<&RegionStatistics> {
+        self.statistics.region_at(dimension, block.column())
     }
 }

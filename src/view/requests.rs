@@ -1,9 +1,8 @@
 //! Requests of the main world to the simulation.
 
-use super::dimension::Reopening;
+use super::dimension::Closing;
 use super::{
-    Coupling, Dimension, DimensionClock, DimensionGeneration, DimensionOpen, Pacing, PublishedColumns, RemoveDimension,
-    RetryColumns,
+    Coupling, Dimension, DimensionClock, DimensionGeneration, DimensionOpen, Pacing, PublishedColumns, RetryColumns,
 };
 use crate::coordinator::{
     AskOpacity, BackupWorld, ControlRegion, LogIn, LogOut, MainLink, SaveWorld, SetBlock, StepDimension, requests,
@@ -48,14 +47,14 @@ pub(super) fn send_saves(
 
 pub(super) fn send_orders(
     link: Res<MainLink>,
-    clocks: Query<(Entity, &DimensionClock), (With<Dimension>, Or<(Changed<DimensionClock>, Added<DimensionOpen>)>)>,
+    clocks: Query<(&Dimension, &DimensionClock), Or<(Changed<DimensionClock>, Added<DimensionOpen>)>>,
     couplings: Query<(Entity, &Coupling), Changed<Coupling>>,
     mut uncoupled: RemovedComponents<Coupling>,
     mut steps: MessageReader<StepDimension>,
     mut orders: MessageReader<ControlRegion>,
 ) {
     for (dimension, clock) in &clocks {
-        link.request(requests::set_clock, (dimension, *clock));
+        dimension.id().into_iter().for_each(|id| link.request(requests::set_clock, (id, *clock)));
     }
     uncoupled.read().for_each(|coupling| link.request(requests::couple, (coupling, None)));
     couplings.iter().for_each(|(entity, coupling)| link.request(requests::couple, (entity, Some(*coupling))));
@@ -63,16 +62,16 @@ pub(super) fn send_orders(
     orders.read().for_each(|order| link.request(requests::control_region, *order));
 }
 
-type ChangedGeneration = (With<Dimension>, Or<(Changed<DimensionGeneration>, Added<DimensionOpen>)>);
+type ChangedGeneration = Or<(Changed<DimensionGeneration>, Added<DimensionOpen>)>;
 
 pub(super) fn send_generation(
     link: Res<MainLink>,
-    dimensions: Query<(Entity, &DimensionGeneration), ChangedGeneration>,
+    dimensions: Query<(&Dimension, &DimensionGeneration), ChangedGeneration>,
     pacing: Option<Res<Pacing>>,
     mut retries: MessageReader<RetryColumns>,
 ) {
     for (dimension, generation) in &dimensions {
-        link.request(requests::set_generation, (dimension, *generation));
+        dimension.id().into_iter().for_each(|id| link.request(requests::set_generation, (id, *generation)));
     }
     if let Some(pacing) = pacing.filter(|pacing| pacing.is_changed()) {
         link.request(requests::set_pacing, *pacing);
@@ -80,31 +79,20 @@ pub(super) fn send_generation(
     retries.read().for_each(|retry| link.request(requests::retry_columns, *retry));
 }
 
-pub(super) fn send_closings(
-    link: Res<MainLink>,
-    mut despawned: RemovedComponents<Dimension>,
-    mut removed: MessageReader<RemoveDimension>,
-    mut reopening: ResMut<Reopening>,
-) {
-    for RemoveDimension { dimension } in removed.read() {
-        link.request(requests::close_dimension, (*dimension, true));
-    }
-    for dimension in despawned.read() {
-        link.request(requests::close_dimension, (dimension, false));
-    }
-    reopening.0.drain(..).for_each(|spec| link.request(requests::open_dimension, spec));
+pub(super) fn send_closings(link: Res<MainLink>, mut closing: ResMut<Closing>) {
+    let Closing { entities, reopening } = std::mem::take(&mut *closing);
+    entities.into_iter().for_each(|closing| link.request(requests::close_dimension, closing));
+    reopening.into_iter().for_each(|spec| link.request(requests::open_dimension, spec));
 }
 
 /// Sends the questions together with the published chunks, since the store may not have those yet.
 pub(super) fn send_questions(
     link: Res<MainLink>,
     mut asks: MessageReader<AskOpacity>,
-    dimensions: Query<&DimensionOpen>,
     published: Res<PublishedColumns>,
 ) {
     for ask in asks.read() {
-        let dimension = dimensions.get(ask.dimension).ok().map(|open| open.id);
-        let columns = ask.batch.columns().filter_map(|column| published.column(dimension?, column));
+        let columns = ask.batch.columns().filter_map(|column| published.column(ask.dimension, column));
         link.request(requests::ask_opacity, (*ask, columns.cloned().collect()));
     }
 }

@@ -19,7 +19,7 @@ const AREA: BlockBox = BlockBox { min: BlockPos::new(-5, 20, -7), max: BlockPos:
 
 struct Hall {
     app: App,
-    dimension: Entity,
+    dimension: DimensionId,
     id: DimensionId,
 }
 
@@ -29,7 +29,7 @@ fn hall(disk: &Disk, folder: &Path, config: SnapshotConfig) -> Hall {
 
 fn hall_with(disk: &Disk, folder: &Path, config: SnapshotConfig, register: impl FnOnce(&mut App)) -> Hall {
     let config = SnapshotConfig { folder: Some(folder.to_owned()), ..config };
-    let (mut app, dimension, id) = world_with(disk.plugin().with_snapshots(config), register);
+    let (mut app, dimension, id) = world_with(TerranePlugin { snapshots: config, ..disk.plugin() }, register);
     listen::<ArenaCreated>(&mut app);
     listen::<ArenaReverted>(&mut app);
     listen::<ArenaRemoved>(&mut app);
@@ -305,7 +305,7 @@ fn a_world_whose_arenas_or_restores_cannot_be_listed_is_not_opened() {
         let folder = TempDir::new().unwrap();
         std::fs::write(folder.path().join(what), "no folder").unwrap();
         let config = SnapshotConfig { folder: Some(folder.path().to_owned()), ..SnapshotConfig::default() };
-        let mut app = game(Disk::default().plugin().with_snapshots(config));
+        let mut app = game(TerranePlugin { snapshots: config, ..Disk::default().plugin() });
         start(&mut app);
         app.update();
         assert_eq!(app.should_exit(), Some(AppExit::error()), "{what}");

@@ -6,7 +6,7 @@ use bevy_terrane::plugin::SaveDurability;
 use bevy_terrane::prelude::*;
 use bevy_terrane::simulation::RegionColumns;
 use bevy_terrane::storage::WorldStore;
-use bevy_terrane::view::Backlog;
+use bevy_terrane::view::{Backlog, Pacing};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -30,8 +30,8 @@ fn rise(mut walkers: Query<(&Walker, &mut Position)>) {
 }
 
 /// A world in lockstep with a rising entity in each of its regions.
-fn risers(plugin: TerranePlugin) -> (App, Entity) {
-    let plugin = plugin.with_tick_mode(TickMode::Lockstep);
+fn risers(plugin: TerranePlugin) -> (App, DimensionId) {
+    let plugin = TerranePlugin { tick_mode: TickMode::Lockstep, ..plugin };
     let mut app = game(plugin);
     app.add_region_plugins(|region| {
         region.add_systems(RegionTick, rise);
@@ -55,7 +55,7 @@ fn risers(plugin: TerranePlugin) -> (App, Entity) {
 #[test]
 fn the_saves_of_a_period_are_spread_over_it() {
     let disk = Disk::default();
-    let (mut app, _) = risers(disk.plugin().with_autosave_period(Duration::from_secs(4)));
+    let (mut app, _) = risers(TerranePlugin { autosave_period: Duration::from_secs(4), ..disk.plugin() });
     disk.take_log();
     let periods = 10;
     update(&mut app, periods * PERIOD);
@@ -76,8 +76,8 @@ fn the_saves_of_a_period_are_spread_over_it() {
 #[test]
 fn nothing_is_unsaved_for_longer_than_the_period_and_two_ticks() {
     let disk = Disk::default();
-    let (mut app, dimension) = risers(disk.plugin().with_autosave_period(Duration::from_secs(4)));
-    let id = dimension_id(&app, dimension);
+    let (mut app, dimension) = risers(TerranePlugin { autosave_period: Duration::from_secs(4), ..disk.plugin() });
+    let id = dimension;
     let mut oldest = 0;
     for _ in 0..2 * PERIOD {
         app.update();
@@ -113,7 +113,8 @@ fn synced(app: &mut App, disk: &Disk, updates: usize) -> (Vec<usize>, usize) {
 
 fn with_durability(durability: SaveDurability) -> (App, Disk) {
     let disk = Disk::default();
-    let plugin = disk.plugin().with_autosave_period(Duration::from_secs(4)).with_save_durability(durability);
+    let plugin =
+        TerranePlugin { autosave_period: Duration::from_secs(4), save_durability: durability, ..disk.plugin() };
     (risers(plugin).0, disk)
 }
 
@@ -138,7 +139,8 @@ fn saves_are_synced_once_a_second_by_a_setting_also_the_last_one() {
         assert!((20..=31).contains(&(pair[1] - pair[0])), "{times:?}");
     }
     // Nothing changes any more, and the last save is still synced.
-    let dimensions: Vec<_> = app.world_mut().query_filtered::<Entity, With<Dimension>>().iter(app.world()).collect();
+    let dimensions: Vec<_> =
+        app.world_mut().query::<&Dimension>().iter(app.world()).filter_map(Dimension::id).collect();
     for dimension in dimensions {
         clock(&mut app, dimension, DimensionClock { paused: true, ..default() });
     }
@@ -183,8 +185,9 @@ fn only_the_end_and_a_save_that_is_asked_for_are_synced_by_a_setting() {
 #[test]
 fn a_save_that_finds_nothing_unsaved_is_answered_when_the_saves_before_it_are_synced() {
     let disk = Disk::default();
-    let plugin = disk.plugin().with_autosave_period(Duration::from_secs(4));
-    let mut app = game(plugin.with_tick_mode(TickMode::Lockstep).with_save_durability(SaveDurability::AtShutdown));
+    let plugin = TerranePlugin { autosave_period: Duration::from_secs(4), ..disk.plugin() };
+    let mut app =
+        game(TerranePlugin { tick_mode: TickMode::Lockstep, save_durability: SaveDurability::AtShutdown, ..plugin });
     listen::<WorldSaved>(&mut app);
     let dimension = flat(&mut app);
     viewer(&mut app, dimension, 0.0, 0.0, 1);
@@ -226,8 +229,9 @@ fn emigrate(mut commands: Commands, births: Res<Births>, columns: Res<RegionColu
 fn the_world_waits_for_a_disk_that_stands_still_and_goes_on_with_it_and_nothing_is_lost() {
     let disk = Disk::default();
     let plugin = || {
-        let plugin = disk.plugin().with_autosave_period(Duration::from_millis(200)).with_columns_in_flight(16);
-        plugin.with_unsaved_limit(LIMIT)
+        let plugin =
+            TerranePlugin { autosave_period: Duration::from_millis(200), pacing: Pacing::fixed(16), ..disk.plugin() };
+        TerranePlugin { unsaved_limit: LIMIT, ..plugin }
     };
     let births = Births::default();
     let copy = births.clone();

@@ -19,7 +19,7 @@ fn open(path: &Path) -> WorldStore {
     WorldStore::open_existing(&StorageConfig::Path(path.into()), Access::Read).unwrap()
 }
 
-/// Promise, upkeep: A running game backs itself up with `BackupWorld` while it goes on, and is answered.
+/// Promise, upkeep: A running game backs itself up with `BackupWorld` without stopping, and gets an answer.
 #[test]
 fn a_running_world_is_saved_and_backed_up_while_it_goes_on() {
     let folder = tempfile::tempdir().unwrap();

@@ -13,17 +13,17 @@ use std::sync::Arc;
 const CHEST: BlockPos = BlockPos::new(3, 10, -5);
 
 /// A game with water, and with chests that have a lock and items.
-fn chests(disk: &Arc<MemoryStore>, ground: impl Generator) -> (App, Entity) {
+fn chests(disk: &Arc<MemoryStore>, ground: impl Generator) -> (App, DimensionId) {
     let mut app = game(lockstep_on(disk));
     app.register_block_component(BlockComponent::fixed::<u32>("game:lock")).unwrap();
     app.register_block_component(BlockComponent::variable("game:items")).unwrap();
     app.register_block(BlockType::new("game:chest").with_component("game:lock").with_component("game:items")).unwrap();
-    let dimension = app.world_mut().spawn(Dimension::new("overworld", ground)).id();
+    let dimension = spawn_dimension(&mut app, Dimension::new("overworld", ground));
     (app, dimension)
 }
 
 /// Waits for the columns around the origin.
-fn play(app: &mut App, dimension: Entity) {
+fn play(app: &mut App, dimension: DimensionId) {
     viewer(app, dimension, 0.0, 0.0, 1);
     start(app);
     update(app, 20);
@@ -36,7 +36,7 @@ fn components(types: &BlockTypes) -> [BlockComponentId; 2] {
 /// The block, its lock, its items and its number of layers.
 type Found = (BlockId, Option<u32>, Option<Vec<u8>>, usize);
 
-fn look(app: &mut App, dimension: Entity, place: BlockPos) -> Found {
+fn look(app: &mut App, dimension: DimensionId, place: BlockPos) -> Found {
     ask_region(app, dimension, CHEST, move |blocks: RegionBlocks, types: Res<BlockTypes>| {
         let [lock, items] = components(&types);
         let items = blocks.component(place, 0, items).unwrap().map(<[u8]>::to_vec);
@@ -71,7 +71,7 @@ fn layers_and_components_that_a_region_sets_are_there_after_a_restart() {
     let expected = (chest, Some(77), Some(b"a map and a spade".to_vec()), 2);
     assert_eq!(look(&mut app, dimension, CHEST), expected);
     // The main world sees them too.
-    let id = dimension_id(&app, dimension);
+    let id = dimension;
     let lock = app.world().resource::<BlockTypes>().component("game:lock").unwrap();
     let column = app.world().resource::<PublishedColumns>().column(id, CHEST.column()).unwrap();
     assert_eq!(column.chunk(CHEST.chunk().y).unwrap().component_as(CHEST.in_chunk(), 0, lock), Ok(Some(77_u32)));
@@ -177,7 +177,7 @@ fn a_later_version_of_the_game_finds_migrated_values_or_is_told_which_it_cannot_
 
     let later = |refused: u8| {
         // A value that a migration refuses is not damaged: another version of the game may read it.
-        let mut app = game(lockstep_on(&disk).with_damaged_ground_regenerated());
+        let mut app = game(TerranePlugin { regenerate_damaged: true, ..lockstep_on(&disk) });
         let schema = Schema::new(1).with_migration(0, move |old| match old {
             [first, ..] if *first == refused => Err("the key is lost".into()),
             old => Ok([old, old].concat()),
@@ -232,15 +232,15 @@ fn a_region_knows_what_is_covered() {
     });
 }
 
-/// Promise, blocks: `AskOpacity` tells the main world what is opaque, also where nothing is loaded.
+/// Promise, blocks: `AskOpacity` tells the main world which blocks are opaque, also in unloaded columns.
 #[test]
 fn the_main_world_is_told_what_is_opaque_also_where_nothing_is_loaded_any_more() {
     let disk = Arc::<MemoryStore>::default();
     let (mut app, dimension) = chests(&disk, Flat::new());
     listen::<OpacityAnswer>(&mut app);
     play(&mut app, dimension);
-    let ask = |app: &mut App, request, entity| {
-        app.world_mut().write_message(AskOpacity { request, dimension: entity, batch: BatchPos::new(0, 0) });
+    let ask = |app: &mut App, request, dimension| {
+        app.world_mut().write_message(AskOpacity { request, dimension, batch: BatchPos::new(0, 0) });
         update(app, 4);
         let answers = heard::<OpacityAnswer>(app);
         answers.iter().find(|answer| answer.request == request).expect("an answer").opacity.clone()
@@ -259,8 +259,7 @@ fn the_main_world_is_told_what_is_opaque_also_where_nothing_is_loaded_any_more()
     move_viewer(&mut app, viewer, 10_000.0, 0.0);
     update_until(&mut app, "the ground is given up", |world| block_at(world, dimension, position).is_none());
     assert_eq!(highest(&mut app, 3), Some(40));
-    let nobody = app.world_mut().spawn_empty().id();
-    assert_eq!(ask(&mut app, 4, nobody), Err(AskError::NotOpen));
+    assert_eq!(ask(&mut app, 4, DimensionId(99)), Err(AskError::NotOpen));
     drop(app);
     let (mut app, dimension) = chests(&disk, Flat::new());
     listen::<OpacityAnswer>(&mut app);
@@ -272,7 +271,7 @@ fn the_main_world_is_told_what_is_opaque_also_where_nothing_is_loaded_any_more()
     assert!(!tile.sees_sky(3, 5, 10) && tile.sees_sky(4, 5, 10) && tile.is_opaque(4, 5, -3..1));
 }
 
-fn viewer_far_away(app: &mut App, dimension: Entity) {
+fn viewer_far_away(app: &mut App, dimension: DimensionId) {
     viewer(app, dimension, 10_000.0, 0.0, 1);
     start(app);
     update(app, 10);

@@ -2,6 +2,7 @@
 
 use crate::support::*;
 use bevy_terrane::prelude::*;
+use bevy_terrane::storage::MemoryStore;
 use bevy_terrane::view::{RegionMerged, RegionSplit};
 use std::sync::{Arc, Mutex};
 
@@ -78,6 +79,31 @@ fn a_system_reads_and_cancels_scheduled_ticks_with_its_blocks() {
     assert!(grown.0.lock().unwrap().is_empty());
 }
 
+/// Promise, messages: The remaining delay of a scheduled block tick survives the end of the app.
+#[test]
+fn a_delay_goes_on_after_a_restart_where_it_was() {
+    let store = Arc::new(MemoryStore::new());
+    let open = || {
+        let (mut app, grown) = growing(lockstep_on(&store));
+        let dimension = flat(&mut app);
+        viewer(&mut app, dimension, 0.0, 0.0, 1);
+        start(&mut app);
+        update_until(&mut app, "it is loaded", |world| block_at(world, dimension, HERE).is_some());
+        (app, grown, dimension)
+    };
+    for session in 0..3 {
+        let (mut app, grown, dimension) = open();
+        if session == 0 {
+            app.world_mut().commands().schedule_block_tick(dimension, HERE, "once", 90);
+        }
+        update(&mut app, 20);
+        assert!(grown.0.lock().unwrap().is_empty(), "too early, in session {session}");
+    }
+    let (mut app, grown, _) = open();
+    update(&mut app, 40);
+    assert_eq!(grown.0.lock().unwrap().len(), 1);
+}
+
 #[test]
 fn where_nothing_is_loaded_time_stands_still_for_blocks_too() {
     let (mut app, grown) = growing(lockstep());
@@ -102,7 +128,7 @@ fn where_nothing_is_loaded_time_stands_still_for_blocks_too() {
 #[test]
 fn scheduled_ticks_outlive_the_app_and_come_once() {
     let folder = tempfile::tempdir().unwrap();
-    let plugin = || TerranePlugin::at(folder.path().join("world")).with_tick_mode(TickMode::Lockstep);
+    let plugin = || TerranePlugin { tick_mode: TickMode::Lockstep, ..TerranePlugin::at(folder.path().join("world")) };
     let mut came = Vec::new();
     for session in 0..3 {
         let (mut app, grown) = growing(plugin());
@@ -122,7 +148,7 @@ fn scheduled_ticks_outlive_the_app_and_come_once() {
 /// Chains of ticks over two areas that merge and split: none is lost, and none comes twice.
 #[test]
 fn ticks_go_with_their_blocks_when_regions_merge_and_split() {
-    let (mut app, grown) = growing(lockstep().with_regionizer(parting_soon()));
+    let (mut app, grown) = growing(TerranePlugin { regionizer: parting_soon(), ..lockstep() });
     listen::<RegionMerged>(&mut app);
     listen::<RegionSplit>(&mut app);
     let dimension = flat(&mut app);

@@ -4,7 +4,7 @@ use crate::support::*;
 use bevy_terrane::prelude::*;
 use bevy_terrane::simulation::RegionColumns;
 
-fn world(radius: u32) -> (App, Entity) {
+fn world(radius: u32) -> (App, DimensionId) {
     let mut app = game(lockstep());
     let dimension = flat(&mut app);
     viewer(&mut app, dimension, 0.0, 0.0, radius);
@@ -100,12 +100,12 @@ fn code_sent_to_a_place_that_is_not_loaded_runs_there_once() {
 
 #[test]
 fn code_that_is_sent_in_startup_runs_too() {
-    fn begin(mut commands: Commands) {
-        let overworld = commands.spawn(Dimension::new("overworld", Flat::new())).id();
+    fn begin(mut commands: Commands, dimensions: Res<Dimensions>) {
+        commands.spawn(Dimension::new("overworld", Flat::new()));
+        let overworld = dimensions.id("overworld");
         let place = BlockPos::new(0, 5, 0);
         commands.run_in_region(overworld, place, move |region: &mut World| {
-            let dimension = region.resource::<RegionInfo>().dimension;
-            region.spawn((walker("early", 0.0), Viewer::new().with_radius(1), Position::new(dimension, place)));
+            region.spawn((walker("early", 0.0), Viewer::new().with_radius(1), Position::new(overworld, place)));
         });
     }
     let mut app = game(lockstep());

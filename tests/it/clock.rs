@@ -18,7 +18,7 @@ const THERE: BlockPos = BlockPos::new(16 * 100, 5, 0);
 const PAUSED: DimensionClock = DimensionClock { ticks_per_second: 20.0, rate: 1.0, paused: true };
 
 /// A game in lockstep with two separate regions, and a diary of their ticks.
-fn two_regions(plugin: TerranePlugin) -> (App, Entity, [Entity; 2], Diary) {
+fn two_regions(plugin: TerranePlugin) -> (App, DimensionId, [Entity; 2], Diary) {
     let mut app = game(plugin);
     let diary = keep_diary(&mut app);
     let dimension = flat(&mut app);
@@ -36,7 +36,7 @@ fn counts(ticks: &[SeenTick]) -> BTreeMap<RegionId, usize> {
     counts
 }
 
-fn step(app: &mut App, dimension: Entity, ticks: u32) {
+fn step(app: &mut App, dimension: DimensionId, ticks: u32) {
     app.world_mut().write_message(StepDimension { dimension, ticks });
 }
 
@@ -58,13 +58,13 @@ fn walk_to(app: &mut App, viewer: Entity, column: i64) {
 fn nothing_ticks_in_a_paused_dimension_and_its_time_goes_on_where_it_stood() {
     let mut app = game(lockstep());
     let diary = keep_diary(&mut app);
-    let dimensions = ["still", "moving"].map(|name| app.world_mut().spawn(Dimension::new(name, Flat::new())).id());
+    let dimensions = ["still", "moving"].map(|name| spawn_dimension(&mut app, Dimension::new(name, Flat::new())));
     for dimension in dimensions {
         viewer(&mut app, dimension, 0.0, 0.0, 1);
     }
     start(&mut app);
     update(&mut app, 20);
-    let [still, moving] = dimensions.map(|dimension| dimension_id(&app, dimension));
+    let [still, moving] = dimensions.map(|dimension| dimension);
     let last = diary.take().into_iter().rfind(|tick| tick.dimension == still).unwrap();
 
     clock(&mut app, dimensions[0], PAUSED);
@@ -82,7 +82,7 @@ fn nothing_ticks_in_a_paused_dimension_and_its_time_goes_on_where_it_stood() {
     assert_eq!(times, [1, 2, 3].map(|tick| (PERIOD * tick, PERIOD)));
 }
 
-/// Promise, clocks and faults: A region that does not tick for a while is saved all the same, and evicts columns that nobody
+/// Promise, clocks and faults: A region that does not tick for a while is still saved, and evicts columns that nobody
 /// needs.
 #[test]
 fn a_paused_dimension_loads_unloads_and_saves_and_what_is_sent_waits_for_its_next_tick() {
@@ -147,7 +147,8 @@ fn every_region_of_a_paused_dimension_makes_exactly_the_steps_that_it_is_told() 
 
 #[test]
 fn regions_that_appear_merge_and_part_during_a_pause_make_the_same_steps() {
-    let (mut app, dimension, [_, walking], diary) = two_regions(lockstep().with_regionizer(parting_soon()));
+    let (mut app, dimension, [_, walking], diary) =
+        two_regions(TerranePlugin { regionizer: parting_soon(), ..lockstep() });
     listen::<RegionMerged>(&mut app);
     listen::<RegionSplit>(&mut app);
     clock(&mut app, dimension, PAUSED);
@@ -177,7 +178,7 @@ fn regions_that_appear_merge_and_part_during_a_pause_make_the_same_steps() {
     assert_eq!(counts(&diary.take()).into_values().collect::<Vec<_>>(), [5, 5, 5]);
 }
 
-/// Promise, clocks and faults: `ControlRegion` pauses, steps and resumes one region while others go on.
+/// Promise, clocks and faults: `ControlRegion` pauses, steps and resumes one region while others continue.
 /// Promise, clocks and faults: `Time` in a region never sees a pause.
 #[test]
 fn one_region_is_paused_stepped_and_resumed_while_others_go_on() {
@@ -207,7 +208,8 @@ fn one_region_is_paused_stepped_and_resumed_while_others_go_on() {
 
 #[test]
 fn a_paused_region_that_merges_with_a_running_one_runs_and_sees_no_long_tick() {
-    let (mut app, dimension, [_, walking], diary) = two_regions(lockstep().with_regionizer(parting_soon()));
+    let (mut app, dimension, [_, walking], diary) =
+        two_regions(TerranePlugin { regionizer: parting_soon(), ..lockstep() });
     // The larger region continues.
     viewer(&mut app, dimension, -16.0 * 16.0, 0.0, 16);
     update(&mut app, 30);
@@ -259,7 +261,8 @@ fn a_region_that_merges_with_a_slower_one_does_not_wait_out_its_period() {
 
 #[test]
 fn paused_regions_stay_paused_as_they_merge_and_so_do_the_parts_of_one() {
-    let (mut app, dimension, [_, walking], diary) = two_regions(lockstep().with_regionizer(parting_soon()));
+    let (mut app, dimension, [_, walking], diary) =
+        two_regions(TerranePlugin { regionizer: parting_soon(), ..lockstep() });
     listen::<RegionSplit>(&mut app);
     order(&mut app, dimension, HERE.column(), RegionOrder::Pause);
     order(&mut app, dimension, THERE.column(), RegionOrder::Pause);
@@ -281,7 +284,7 @@ fn paused_regions_stay_paused_as_they_merge_and_so_do_the_parts_of_one() {
 
 #[test]
 fn a_paused_region_is_saved_at_once_without_a_tick() {
-    let mut app = game(TerranePlugin::in_memory().with_autosave_period(Duration::from_secs(3_600)));
+    let mut app = game(TerranePlugin { autosave_period: Duration::from_secs(3_600), ..TerranePlugin::in_memory() });
     let diary = keep_diary(&mut app);
     listen::<WorldSaved>(&mut app);
     let dimension = flat(&mut app);
@@ -307,10 +310,9 @@ fn a_paused_region_is_saved_at_once_without_a_tick() {
 const WINDOWS: usize = 8;
 
 /// The ticks of each dimension in a window of a few seconds, and the median time between two according to `Time`.
-fn measure(app: &mut App, diary: &Diary, dimension: Entity) -> (f64, Duration) {
-    let id = dimension_id(app, dimension);
+fn measure(diary: &Diary, dimension: DimensionId) -> (f64, Duration) {
     let all = diary.0.lock().unwrap().clone();
-    let ticks: Vec<_> = all.iter().filter(|tick| tick.dimension == id).collect();
+    let ticks: Vec<_> = all.iter().filter(|tick| tick.dimension == dimension).collect();
     let span = ticks.last().unwrap().at - ticks[0].at;
     let mut deltas: Vec<_> = ticks.iter().map(|tick| tick.delta).collect();
     deltas.sort();
@@ -334,7 +336,7 @@ fn rates_hold_for_a_dimension_and_for_a_region_and_a_multiplier_changes_how_ofte
         ("own rate, doubled", clock(20.0, 2.0), Some(5.0), 10.0, 200),
     ];
     let dimensions = plans.map(|(name, clock, ..)| {
-        let dimension = app.world_mut().spawn((Dimension::new(name, Void), clock)).id();
+        let dimension = spawn_dimension(&mut app, (Dimension::new(name, Void), clock));
         viewer(&mut app, dimension, 0.0, 0.0, 0);
         dimension
     });
@@ -353,7 +355,7 @@ fn rates_hold_for_a_dimension_and_for_a_region_and_a_multiplier_changes_how_ofte
         run_for(&mut app, Duration::from_secs(2));
         bad.retain(|plan, measured| {
             let (.., wanted, millis) = plans[*plan];
-            let (rate, delta) = measure(&mut app, &diary, dimensions[*plan]);
+            let (rate, delta) = measure(&diary, dimensions[*plan]);
             measured.push((rate, delta));
             let wanted_delta = f64::from(millis) / 1_000.0;
             (rate / wanted - 1.0).abs() >= 0.1 || (delta.as_secs_f64() / wanted_delta - 1.0).abs() >= 0.1
@@ -382,7 +384,7 @@ fn dawdling(plugin: TerranePlugin) -> App {
 /// Promise, worlds: Regions get threads by their deadlines, the earliest first.
 #[test]
 fn regions_that_are_too_much_for_one_thread_are_late_alike() {
-    let mut app = dawdling(TerranePlugin::in_memory().with_region_threads(1));
+    let mut app = dawdling(TerranePlugin { region_threads: 1, ..TerranePlugin::in_memory() });
     let diary = keep_diary(&mut app);
     let dimension = flat(&mut app);
     let places: Vec<_> = (0..5).map(|number| BlockPos::new(2_000 * number, 5, 0)).collect();
@@ -477,7 +479,7 @@ fn windows_of_statistics_tell_rates_times_and_utilisation() {
 
 #[test]
 fn a_merge_keeps_the_statistics_of_the_region_that_goes_on_and_parts_begin_with_a_copy() {
-    let (mut app, dimension, [_, walking], _) = two_regions(lockstep().with_regionizer(parting_soon()));
+    let (mut app, dimension, [_, walking], _) = two_regions(TerranePlugin { regionizer: parting_soon(), ..lockstep() });
     listen::<RegionMerged>(&mut app);
     listen::<RegionSplit>(&mut app);
     order(&mut app, dimension, HERE.column(), RegionOrder::Pause);
@@ -509,8 +511,7 @@ fn a_region_does_not_make_up_for_the_steps_of_its_dimension_while_it_was_paused_
     let (mut app, dimension, _, diary) = two_regions(lockstep());
     let regions = [HERE, THERE].map(|place| region_at(app.world(), dimension, place.column()).unwrap().region);
     order(&mut app, dimension, HERE.column(), RegionOrder::Pause);
-    let running = *app.world().get::<DimensionClock>(dimension).unwrap_or(&DimensionClock::default());
-    clock(&mut app, dimension, DimensionClock { paused: true, ..running });
+    clock(&mut app, dimension, DimensionClock { paused: true, ..default() });
     update(&mut app, 5);
     diary.take();
     app.world_mut().write_message(StepDimension { dimension, ticks: 5 });
@@ -526,7 +527,7 @@ fn a_region_does_not_make_up_for_the_steps_of_its_dimension_while_it_was_paused_
     assert_eq!((ticks[&regions[0]], ticks[&regions[1]]), (2, 2));
 }
 
-/// Promise, clocks and faults: A `ControlRegion` or `StepDimension` that comes to nothing is answered.
+/// Promise, clocks and faults: A `ControlRegion` or `StepDimension` that has no effect is answered.
 #[test]
 fn an_order_that_comes_to_nothing_is_answered() {
     let (mut app, dimension, ..) = two_regions(lockstep());
@@ -534,11 +535,11 @@ fn an_order_that_comes_to_nothing_is_answered() {
     listen::<StepRefused>(&mut app);
     let region = RegionId::new(9_999);
     let of = |dimension| ControlRegion { dimension, region, order: RegionOrder::Pause };
-    let requests = [of(DimensionId(99)), of(dimension_id(&app, dimension))];
+    let nowhere = DimensionId(99);
+    let requests = [of(nowhere), of(dimension)];
     for request in requests {
         app.world_mut().write_message(request);
     }
-    let nowhere = app.world_mut().spawn_empty().id();
     step(&mut app, nowhere, 5);
     update(&mut app, 3);
     let refused: Vec<_> = heard::<ControlRefused>(&app).iter().map(|told| (told.request, told.error)).collect();

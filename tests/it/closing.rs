@@ -3,7 +3,7 @@
 use crate::support::gate::Gate;
 use crate::support::*;
 use bevy_terrane::prelude::*;
-use bevy_terrane::view::{DimensionClosed, DimensionRemoved, LetterLost};
+use bevy_terrane::view::{DimensionClosed, DimensionOpen, DimensionRemoved, LetterLost};
 
 /// A letter of the game that is closed.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,7 +13,7 @@ pub const DUG: BlockPos = BlockPos::new(3, 9, 3);
 
 /// Saves happen only at a close, so anything that is restored was saved by it.
 pub fn closing(plugin: TerranePlugin) -> App {
-    let mut app = game(plugin.with_autosave_period(std::time::Duration::from_secs(3_600)));
+    let mut app = game(TerranePlugin { autosave_period: std::time::Duration::from_secs(3_600), ..plugin });
     app.register_region_message::<Note>();
     listen::<DimensionOpened>(&mut app);
     listen::<DimensionClosed>(&mut app);
@@ -24,25 +24,25 @@ pub fn closing(plugin: TerranePlugin) -> App {
     app
 }
 
-pub fn named(app: &mut App, name: &str) -> Entity {
-    app.world_mut().spawn(Dimension::new(name, Flat::new())).id()
+pub fn named(app: &mut App, name: &str) -> DimensionId {
+    spawn_dimension(app, Dimension::new(name, Flat::new()))
 }
 
 /// Two dimensions with columns around a viewer in each.
-pub fn two_dimensions(app: &mut App) -> [Entity; 2] {
+pub fn two_dimensions(app: &mut App) -> [DimensionId; 2] {
     let dimensions = ["overworld", "other"].map(|name| named(app, name));
     for dimension in dimensions {
         viewer(app, dimension, 0.0, 0.0, 1);
     }
     start(app);
     update_until(app, "both are loaded", |world| {
-        let is_known = |dimension: &Entity| region_at(world, *dimension, HERE.column()).is_some();
+        let is_known = |dimension: &DimensionId| region_at(world, *dimension, HERE.column()).is_some();
         dimensions.iter().all(is_known) && world.resource::<WorldStatistics>().remaining == 0
     });
     dimensions
 }
 
-pub fn dig(app: &mut App, dimension: Entity) -> BlockId {
+pub fn dig(app: &mut App, dimension: DimensionId) -> BlockId {
     let block = id_of(app.world(), "terrane:stone");
     app.world_mut().write_message(SetBlock { dimension, position: DUG, block });
     update_until(app, "it is dug", |world| block_at(world, dimension, DUG) == Some(block));
@@ -54,7 +54,7 @@ pub fn wait_closed(app: &mut App, times: usize) {
 }
 
 /// Moves the walker in the region at `HERE` to another dimension.
-pub fn send_off(app: &mut App, from: Entity, to: Position) {
+pub fn send_off(app: &mut App, from: DimensionId, to: Position) {
     in_region(app, from, HERE, move |region: &mut World| {
         let mut walker = region.query_filtered::<&mut Position, With<Walker>>().single_mut(region).unwrap();
         *walker = to;
@@ -69,27 +69,27 @@ fn a_despawned_dimension_is_saved_and_its_name_goes_on_where_it_was_while_others
         let stone = dig(&mut app, first);
         spawn_in_region(&mut app, first, HERE, walker("bob", 0.0));
         update_until(&mut app, "bob is there", |world| walkers(world).len() == 1);
-        let id = dimension_id(&app, first);
-        app.world_mut().despawn(first);
+        let entity = dimension_entity(app.world_mut(), first);
+        despawn_dimension(&mut app, first);
         wait_closed(&mut app, 1);
         let closed = &heard::<DimensionClosed>(&app)[0];
-        assert_eq!((closed.entity, closed.dimension, closed.name.as_str()), (first, id, "overworld"));
+        assert_eq!((closed.entity, closed.dimension, closed.name.as_str()), (entity, first, "overworld"));
         let published = app.world().resource::<PublishedColumns>();
-        assert_eq!(published.iter().filter(|(dimension, _)| *dimension == id).count(), 0);
+        assert_eq!(published.iter().filter(|(dimension, _)| *dimension == first).count(), 0);
         assert_eq!(names(&mut app), [""; 0]);
         let before = region_at(app.world(), other, HERE.column()).unwrap().ticks;
         update_until(&mut app, "the other ticks on", |world| {
             region_at(world, other, HERE.column()).is_some_and(|region| region.ticks > before + 10)
         });
         let statistics = app.world().resource::<WorldStatistics>().clone();
-        assert!(statistics.regions.iter().all(|region| region.dimension != id));
+        assert!(statistics.regions.iter().all(|region| region.dimension != first));
 
         let second = named(&mut app, "overworld");
         viewer(&mut app, second, 0.0, 0.0, 1);
         update_until(&mut app, "bob is back", |world| {
             walkers(world).len() == 1 && block_at(world, second, DUG) == Some(stone)
         });
-        assert_eq!(dimension_id(&app, second), id);
+        assert_eq!(second, first);
         update_until(&mut app, "statistics are new", |world| {
             world.resource::<WorldStatistics>().loaded > statistics.loaded
         });
@@ -107,9 +107,9 @@ fn the_same_name_can_be_spawned_in_the_frame_of_the_despawn() {
         // Orders from the same frame are carried out first.
         let block = id_of(app.world(), "terrane:stone");
         app.world_mut().write_message(SetBlock { dimension: first, position: DUG, block });
-        app.world_mut().despawn(first);
+        despawn_dimension(&mut app, first);
         let paused = DimensionClock { paused: true, ..default() };
-        let second = app.world_mut().spawn((Dimension::new("overworld", Flat::new()), paused)).id();
+        let second = spawn_dimension(&mut app, (Dimension::new("overworld", Flat::new()), paused));
         viewer(&mut app, second, 0.0, 0.0, 1);
         update_until(&mut app, "it goes on", |world| block_at(world, second, DUG) == Some(block));
         assert!(heard::<DimensionFailed>(&app).is_empty());
@@ -118,14 +118,14 @@ fn the_same_name_can_be_spawned_in_the_frame_of_the_despawn() {
         update_until(&mut app, "its clock is known too", |world| region(world).is_some_and(|region| region.paused));
 
         // A dimension that still waits for its name disappears without a trace.
-        app.world_mut().despawn(second);
+        despawn_dimension(&mut app, second);
         let third = named(&mut app, "overworld");
         app.update();
-        app.world_mut().despawn(third);
+        despawn_dimension(&mut app, third);
         wait_closed(&mut app, 2);
         update(&mut app, 20);
         let fourth = named(&mut app, "overworld");
-        update_until(&mut app, "it is open", |world| world.get::<DimensionOpen>(fourth).is_some());
+        update_until(&mut app, "it is open", |world| is_open(world, fourth));
         assert!(heard::<DimensionFailed>(&app).is_empty());
     }
 }
@@ -142,7 +142,7 @@ fn viewers_of_regions_and_entities_in_transit_are_there_again_when_it_is_opened_
     assert_eq!(names(&mut app), ["runner", "scout"]);
     let place = walkers(app.world_mut())[0].1.block;
     assert_eq!(block_at(app.world_mut(), first, place), None);
-    app.world_mut().despawn(first);
+    despawn_dimension(&mut app, first);
     wait_closed(&mut app, 1);
     assert_eq!(names(&mut app), [""; 0]);
     assert!(app.world().resource::<MirrorIndex>().is_empty());
@@ -162,14 +162,13 @@ fn an_entity_that_went_to_a_dimension_while_it_closed_or_was_closed_is_there_whe
     for (leaves, reopens) in [(0, 0), (1, 0), (2, 0), (3, 0), (4, 0), (0, 20), (10, 20), (20, 20)] {
         let mut app = closing(lockstep());
         let [first, other] = two_dimensions(&mut app);
-        let id = dimension_id(&app, first);
         spawn_in_region(&mut app, other, HERE, (walker("scout", 0.0), Viewer::new().with_radius(1)));
         update(&mut app, 5);
-        app.world_mut().despawn(first);
+        despawn_dimension(&mut app, first);
         let mut second = None;
         for frame in 0..=20 {
             if frame == leaves {
-                send_off(&mut app, other, Position::new(id, far));
+                send_off(&mut app, other, Position::new(first, far));
             }
             if frame == reopens {
                 second = Some(named(&mut app, "overworld"));
@@ -180,7 +179,7 @@ fn an_entity_that_went_to_a_dimension_while_it_closed_or_was_closed_is_there_whe
         update(&mut app, 30);
         let case = format!("it left {leaves} frames after the end, {reopens} later the name was asked for");
         assert_eq!(names(&mut app), ["scout"], "{case}");
-        assert_eq!(dimension_id(&app, second), id);
+        assert_eq!(second, first);
         assert!(block_at(app.world_mut(), second, far).is_some(), "{case}: it holds its ground");
         assert!(heard::<DimensionFailed>(&app).is_empty());
     }
@@ -191,7 +190,6 @@ fn letters_of_a_dimension_that_closes_come_back_or_are_reported() {
     use std::sync::mpsc::channel;
     let mut app = closing(lockstep());
     let [first, other] = two_dimensions(&mut app);
-    let id = dimension_id(&app, first);
     let bob = uuid::Uuid::from_u128(7);
     app.world_mut().commands().spawn_in_region(first, HERE, (StableId(bob), walker("bob", 0.0)));
     update(&mut app, 3);
@@ -203,7 +201,7 @@ fn letters_of_a_dimension_that_closes_come_back_or_are_reported() {
         // To columns that are not there yet.
         .send_to_place(first, BlockPos::new(9_000, 0, 0), Note(1));
     update(&mut app, 2);
-    app.world_mut().despawn(first);
+    despawn_dimension(&mut app, first);
     app.update();
     // During and after the close, from the main world and from other regions.
     app.world_mut().commands().send_to_place(first, HERE, Note(2));
@@ -224,7 +222,7 @@ fn letters_of_a_dimension_that_closes_come_back_or_are_reported() {
     assert_eq!(retired.try_iter().collect::<Vec<_>>(), [Undeliverable::NoSuchEntity(bob)]);
     assert_eq!(returned.try_iter().collect::<Vec<_>>(), [Undeliverable::NoSuchEntity(bob)]);
     let back = heard::<Returned<Note>>(&app).iter().map(|back| (back.message.0, back.reason)).collect::<Vec<_>>();
-    assert!(back.contains(&(1, Undeliverable::DimensionNotOpen(id))), "{back:?}");
+    assert!(back.contains(&(1, Undeliverable::DimensionNotOpen(first))), "{back:?}");
     assert!(back.iter().any(|(number, _)| *number == 2) && back.iter().any(|(number, _)| *number == 3), "{back:?}");
     assert_eq!(back.len(), 3);
 }
@@ -266,7 +264,7 @@ fn a_dimension_closes_after_its_slow_region_and_with_a_halted_one() {
     update(&mut app, 2);
     gate.close();
     update_until(&mut app, "it ticks", |_| gate.waiting() == 1);
-    app.world_mut().despawn(first);
+    despawn_dimension(&mut app, first);
     update(&mut app, 5);
     assert!(heard::<DimensionClosed>(&app).is_empty(), "it waits for its slow region");
     gate.open();
@@ -290,18 +288,20 @@ fn a_dimension_that_takes_the_place_of_another_on_its_entity_is_open_after_that_
     for plugin in [lockstep(), TerranePlugin::in_memory()] {
         for (name, generator) in [("another", Flat::new()), ("overworld", Flat::new())] {
             let mut app = closing(plugin.clone());
-            let [entity, _] = two_dimensions(&mut app);
-            let before = dimension_id(&app, entity);
+            let [first, _] = two_dimensions(&mut app);
+            let entity = dimension_entity(app.world_mut(), first);
             app.world_mut().entity_mut(entity).remove::<Dimension>().insert(Dimension::new(name, generator));
             wait_closed(&mut app, 1);
-            let is_again = name == "overworld";
+            let again = app.world().resource::<Dimensions>().id(name);
+            assert_eq!(again == first, name == "overworld");
+            viewer(&mut app, again, 0.0, 0.0, 1);
             update_until(&mut app, "the new one is open", |world| {
-                let open = world.get::<DimensionOpen>(entity).map(|open| open.id);
-                open.is_some_and(|id| (id == before) == is_again) && block_at(world, entity, HERE).is_some()
+                world.get::<DimensionOpen>(entity).is_some_and(|open| open.id == again)
+                    && block_at(world, again, HERE).is_some()
             });
             update(&mut app, 30);
             assert_eq!(heard::<DimensionClosed>(&app).len(), 1);
-            assert_eq!(dimension_id(&app, entity) == before, is_again);
+            assert_eq!(dimension_entity(app.world_mut(), again), entity);
             assert!(heard::<DimensionFailed>(&app).is_empty());
         }
     }

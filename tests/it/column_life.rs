@@ -13,12 +13,12 @@ const AWAY: f32 = 16_000.0;
 const LATENCY: usize = 4;
 
 fn on_demand(disk: &Disk) -> TerranePlugin {
-    disk.plugin().with_autosave_period(Duration::from_secs(3_600)).with_shutdown_patience(Duration::ZERO)
+    TerranePlugin { autosave_period: Duration::from_secs(3_600), shutdown_patience: Duration::ZERO, ..disk.plugin() }
 }
 
 /// A world in lockstep that is saved on demand, with a viewer far away.
-fn world(disk: &Disk) -> (App, Entity, Entity) {
-    let mut app = game(on_demand(disk).with_tick_mode(TickMode::Lockstep));
+fn world(disk: &Disk) -> (App, DimensionId, Entity) {
+    let mut app = game(TerranePlugin { tick_mode: TickMode::Lockstep, ..on_demand(disk) });
     let dimension = flat(&mut app);
     // The columns there stay.
     let viewers = [0; 2].map(|_| viewer(&mut app, dimension, AWAY, 0.0, 0));
@@ -37,7 +37,7 @@ fn go(app: &mut App, viewer: Entity, updates: usize) {
     update(app, updates);
 }
 
-fn set(app: &mut App, dimension: Entity, name: &str) -> BlockId {
+fn set(app: &mut App, dimension: DimensionId, name: &str) -> BlockId {
     let block = id_of(app.world(), name);
     app.world_mut().write_message(SetBlock { dimension, position: BLOCK, block });
     update(app, 2);

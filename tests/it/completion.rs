@@ -1,7 +1,7 @@
 //! Generated columns stay generated: after crashes, and after loss or damage of the store's graph.
 
 use crate::support::ground::{self, Watched};
-use crate::support::{block_at, heard, id_of, listen, lockstep_on, start, update, update_until};
+use crate::support::{block_at, heard, id_of, listen, lockstep_on, spawn_dimension, start, update, update_until};
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::{Durability, Family, KeyValueStore, MemoryStore, WriteBatch, keys};
 use bevy_terrane::view::{DimensionGeneration, DimensionStatistics};
@@ -14,13 +14,13 @@ const RADIUS: u32 = 6;
 const LOADED: u32 = 3;
 const EDITED: BlockPos = BlockPos::new(20, 30, -5);
 
-fn open(disk: &Arc<MemoryStore>, generator: &Watched) -> (App, Entity) {
+fn open(disk: &Arc<MemoryStore>, generator: &Watched) -> (App, DimensionId) {
     let mut app = App::new();
     // Slow enough that a crash finds it half done.
     let settings = DimensionGeneration { columns_per_second: Some(100.0), ..default() };
-    app.add_plugins((MinimalPlugins, lockstep_on(disk).with_generation(settings)));
+    app.add_plugins((MinimalPlugins, TerranePlugin { generation: settings, ..lockstep_on(disk) }));
     listen::<DimensionOpened>(&mut app);
-    let dimension = app.world_mut().spawn(Dimension::new("overworld", generator.clone())).id();
+    let dimension = spawn_dimension(&mut app, Dimension::new("overworld", generator.clone()));
     let viewer = Viewer::in_dimension(dimension).with_radius(LOADED).with_generation_radius(RADIUS);
     app.world_mut().spawn((viewer, Transform::default()));
     start(&mut app);

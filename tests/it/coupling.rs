@@ -46,19 +46,19 @@ fn writing(plugin: TerranePlugin) -> (App, Diary, Delays) {
     (app, diary, delays)
 }
 
-fn couple(app: &mut App, ends: [(Entity, BlockPos); 2]) -> Entity {
+fn couple(app: &mut App, ends: [(DimensionId, BlockPos); 2]) -> Entity {
     app.world_mut().spawn(Coupling { ends }).id()
 }
 
 /// Two regions of one dimension, or of two, that write to each other.
-fn two_ends(app: &mut App, dimensions: [Entity; 2]) -> [(Entity, BlockPos); 2] {
+fn two_ends(app: &mut App, dimensions: [DimensionId; 2]) -> [(DimensionId, BlockPos); 2] {
     let ends = [(dimensions[0], HERE), (dimensions[1], THERE)];
     for (dimension, block) in ends {
         viewer(app, dimension, block.x as f32, 0.0, 1);
     }
     start(app);
     update_until(app, "both ends tick", |world| ends.iter().all(|end| ticks_at(world, *end) > 0));
-    let address = |(dimension, block)| Address::Place(dimension_id(app, dimension), block);
+    let address = |(dimension, block)| Address::Place(dimension, block);
     let pals = [PenPal(address(ends[1])), PenPal(address(ends[0]))];
     for ((dimension, block), pal) in ends.into_iter().zip(pals) {
         in_region(app, dimension, block, move |region| region.insert_resource(pal));
@@ -66,11 +66,11 @@ fn two_ends(app: &mut App, dimensions: [Entity; 2]) -> [(Entity, BlockPos); 2] {
     ends
 }
 
-fn ticks_at(world: &World, (dimension, block): (Entity, BlockPos)) -> u64 {
+fn ticks_at(world: &World, (dimension, block): (DimensionId, BlockPos)) -> u64 {
     region_at(world, dimension, block.column()).map_or(0, |region| region.ticks)
 }
 
-fn region_of(app: &App, (dimension, block): (Entity, BlockPos)) -> (DimensionId, RegionId) {
+fn region_of(app: &App, (dimension, block): (DimensionId, BlockPos)) -> (DimensionId, RegionId) {
     let region = region_at(app.world(), dimension, block.column()).expect("a region");
     (region.dimension, region.region)
 }
@@ -96,10 +96,10 @@ fn are_groups(ticks: &[SeenTick], regions: &[(DimensionId, RegionId)]) -> bool {
 fn coupled_regions_of_one_and_of_two_dimensions_tick_back_to_back_and_mail_passes_between() {
     for names in [["one", "one"], ["one", "two"]] {
         let (mut app, diary, delays) = writing(lockstep());
-        let first = app.world_mut().spawn(Dimension::new(names[0], Flat::new())).id();
+        let first = spawn_dimension(&mut app, Dimension::new(names[0], Flat::new()));
         let second = match names[0] == names[1] {
             true => first,
-            false => app.world_mut().spawn(Dimension::new(names[1], Flat::new())).id(),
+            false => spawn_dimension(&mut app, Dimension::new(names[1], Flat::new())),
         };
         let ends = two_ends(&mut app, [first, second]);
         update(&mut app, 10);
@@ -129,11 +129,11 @@ fn coupled_regions_of_one_and_of_two_dimensions_tick_back_to_back_and_mail_passe
     }
 }
 
-/// Promise, clocks and faults: `Regions` tells why a region halted, what it hangs in, and with whom it is coupled.
+/// Promise, clocks and faults: `Regions` names the fault of a halted region, the step of a hanging one, and the regions coupled with it.
 #[test]
 fn a_chain_of_three_is_one_group_and_a_letter_reaches_its_end_within_it() {
     let (mut app, diary, delays) = writing(lockstep());
-    let [low, high] = ["low", "high"].map(|name| app.world_mut().spawn(Dimension::new(name, Flat::new())).id());
+    let [low, high] = ["low", "high"].map(|name| spawn_dimension(&mut app, Dimension::new(name, Flat::new())));
     let places = [(low, HERE), (high, THERE), (low, BEYOND)];
     for (dimension, block) in places {
         viewer(&mut app, dimension, block.x as f32, 0.0, 1);
@@ -147,7 +147,7 @@ fn a_chain_of_three_is_one_group_and_a_letter_reaches_its_end_within_it() {
     // The first region of the group writes to the last one, with which it is not coupled itself.
     let first = places.into_iter().find(|place| region_of(&app, *place) == regions[0]).unwrap();
     let last = places.into_iter().find(|place| region_of(&app, *place) == regions[2]).unwrap();
-    let pal = PenPal(Address::Place(dimension_id(&app, last.0), last.1));
+    let pal = PenPal(Address::Place(last.0, last.1));
     in_region(&mut app, first.0, first.1, move |region| region.insert_resource(pal));
     update(&mut app, 5);
     diary.take();
@@ -166,8 +166,8 @@ fn a_chain_of_three_is_one_group_and_a_letter_reaches_its_end_within_it() {
 
 #[test]
 fn on_real_threads_a_pair_ticks_at_its_rate_and_together() {
-    let (mut app, diary, delays) = writing(TerranePlugin::in_memory().with_region_threads(3));
-    let [low, high] = ["low", "high"].map(|name| app.world_mut().spawn(Dimension::new(name, Flat::new())).id());
+    let (mut app, diary, delays) = writing(TerranePlugin { region_threads: 3, ..TerranePlugin::in_memory() });
+    let [low, high] = ["low", "high"].map(|name| spawn_dimension(&mut app, Dimension::new(name, Flat::new())));
     let ends = two_ends(&mut app, [low, high]);
     couple(&mut app, ends);
     let regions = ends.map(|end| region_of(&app, end));
@@ -202,8 +202,8 @@ fn on_real_threads_a_pair_ticks_at_its_rate_and_together() {
 fn a_slow_end_and_a_quick_one_keep_their_rates_and_tick_together_when_both_are_due() {
     let (mut app, diary, _) = writing(TerranePlugin::in_memory());
     let slow = DimensionClock { ticks_per_second: 5.0, ..default() };
-    let slow = app.world_mut().spawn((Dimension::new("slow", Flat::new()), slow)).id();
-    let quick = app.world_mut().spawn(Dimension::new("quick", Flat::new())).id();
+    let slow = spawn_dimension(&mut app, (Dimension::new("slow", Flat::new()), slow));
+    let quick = spawn_dimension(&mut app, Dimension::new("quick", Flat::new()));
     let ends = two_ends(&mut app, [slow, quick]);
     couple(&mut app, ends);
     let regions = ends.map(|end| region_of(&app, end));
@@ -238,7 +238,7 @@ fn an_end_that_is_not_loaded_holds_up_nothing_and_joins_when_it_is_there() {
     let (mut app, diary, _) = writing(lockstep());
     let dimension = flat(&mut app);
     viewer(&mut app, dimension, 0.0, 0.0, 1);
-    let nowhere = app.world_mut().spawn_empty().id();
+    let nowhere = DimensionId(99);
     start(&mut app);
     couple(&mut app, [(dimension, HERE), (dimension, THERE)]);
     couple(&mut app, [(nowhere, HERE), (dimension, HERE)]);

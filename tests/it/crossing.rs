@@ -4,7 +4,7 @@ use crate::support::*;
 use bevy_terrane::prelude::*;
 use bevy_terrane::simulation::SplitMix64;
 use bevy_terrane::storage::{KeyValueStore, MemoryStore, StorageConfig};
-use bevy_terrane::view::{RegionMerged, RegionSplit};
+use bevy_terrane::view::{Pacing, RegionMerged, RegionSplit};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -50,17 +50,19 @@ fn jump(mut random: ResMut<RegionRandom>, mut jumpers: Query<(&StableId, &mut Ju
 }
 
 /// A world on this disk, with two dimensions.
-fn world(disk: &Arc<dyn KeyValueStore>, seed: u64) -> (App, [Entity; 2]) {
-    let plugin = TerranePlugin::stored_in(StorageConfig::Custom(disk.clone()))
-        .with_tick_mode(TickMode::Lockstep)
-        .with_seed(seed)
+fn world(disk: &Arc<dyn KeyValueStore>, seed: u64) -> (App, [DimensionId; 2]) {
+    let plugin = TerranePlugin {
+        tick_mode: TickMode::Lockstep,
+        seed,
         // With frequent saves, entities are often in the store only while the columns at their new place are loading.
-        .with_autosave_period(Duration::from_millis([100, 500, 2_000][seed as usize % 3]))
-        .with_columns_in_flight(10_000)
-        .with_regionizer(parting_soon());
+        autosave_period: Duration::from_millis([100, 500, 2_000][seed as usize % 3]),
+        regionizer: parting_soon(),
+        pacing: Pacing::fixed(10_000),
+        ..TerranePlugin::stored_in(StorageConfig::Custom(disk.clone()))
+    };
     let mut app = App::new();
     app.add_plugins((MinimalPlugins, plugin)).register_saved_component::<Jumper>().mirror_region_component::<Jumper>();
-    let dimensions = ["one", "two"].map(|name| app.world_mut().spawn(Dimension::new(name, Flat::new())).id());
+    let dimensions = ["one", "two"].map(|name| spawn_dimension(&mut app, Dimension::new(name, Flat::new())));
     (app, dimensions)
 }
 

@@ -92,7 +92,7 @@ fn an_entity_that_jumps_to_another_region_arrives_whole_and_once() {
 #[test]
 fn an_entity_that_walks_to_where_nothing_is_loaded_waits_there() {
     // Once it is saved, it stays in the store only.
-    let mut app = game(lockstep().with_autosave_period(Duration::from_secs(3_600)));
+    let mut app = game(TerranePlugin { autosave_period: Duration::from_secs(3_600), ..lockstep() });
     let dimension = flat(&mut app);
     let camera = viewer(&mut app, dimension, 0.0, 0.0, 1);
     start(&mut app);
@@ -114,8 +114,8 @@ fn an_entity_that_walks_to_where_nothing_is_loaded_waits_there() {
 }
 
 /// A game that saves twice a second, with a viewer at the origin.
-fn saving_often(radius: u32) -> (App, Entity, Entity) {
-    let mut app = game(lockstep().with_autosave_period(Duration::from_millis(500)));
+fn saving_often(radius: u32) -> (App, DimensionId, Entity) {
+    let mut app = game(TerranePlugin { autosave_period: Duration::from_millis(500), ..lockstep() });
     let dimension = flat(&mut app);
     let camera = viewer(&mut app, dimension, 0.0, 0.0, radius);
     start(&mut app);
@@ -244,7 +244,7 @@ fn ground_is_let_go_when_a_viewer_is_despawned_or_stops_to_be_one() {
 #[test]
 fn entities_of_different_dimensions_and_ticks_never_share_an_id() {
     let mut app = game(lockstep());
-    let dimensions = ["one", "two", "three"].map(|name| app.world_mut().spawn(Dimension::new(name, Void)).id());
+    let dimensions = ["one", "two", "three"].map(|name| spawn_dimension(&mut app, Dimension::new(name, Void)));
     for dimension in dimensions {
         viewer(&mut app, dimension, 0.0, 0.0, 1);
     }
@@ -306,8 +306,8 @@ fn a_viewer_that_hangs_on_a_parent_holds_ground_again_after_a_restart() {
 fn an_entity_that_is_not_saved_any_more_does_not_come_back() {
     let folder = tempfile::tempdir().unwrap();
     let plugin = || {
-        let plugin = TerranePlugin::at(folder.path().join("world")).with_tick_mode(TickMode::Lockstep);
-        plugin.with_autosave_period(Duration::from_millis(500))
+        let plugin = TerranePlugin { tick_mode: TickMode::Lockstep, ..TerranePlugin::at(folder.path().join("world")) };
+        TerranePlugin { autosave_period: Duration::from_millis(500), ..plugin }
     };
     let open = |app: &mut App| {
         let dimension = flat(app);

@@ -21,7 +21,7 @@ fn go_on(_: &Progress) -> ControlFlow<()> {
 }
 
 /// A game that registers these blocks first, and then chests with items.
-fn with_chests(disk: &Arc<MemoryStore>, before: &[&'static str]) -> (App, Entity) {
+fn with_chests(disk: &Arc<MemoryStore>, before: &[&'static str]) -> (App, DimensionId) {
     let mut app = game(lockstep_on(disk));
     for name in before {
         app.register_block(BlockType::new(*name)).unwrap();
@@ -33,7 +33,7 @@ fn with_chests(disk: &Arc<MemoryStore>, before: &[&'static str]) -> (App, Entity
 }
 
 /// The names of three blocks and of the one above the second, and the chest's items.
-fn look(app: &mut App, dimension: Entity) -> (Vec<String>, Vec<u8>) {
+fn look(app: &mut App, dimension: DimensionId) -> (Vec<String>, Vec<u8>) {
     ask_region(app, dimension, CHEST, |blocks: RegionBlocks, types: Res<BlockTypes>| {
         let name = |block| types.block(block).name().to_owned();
         let mut names = [CHEST, STATUE, FENCE].map(|place| name(blocks.block(place).unwrap())).to_vec();
@@ -205,7 +205,7 @@ mod killed {
         std::fs::write(at(&folder, "imported"), "").unwrap();
     }
 
-    /// Promise, upkeep: An export or import that was stopped or killed goes on, and ends as if nothing had been.
+    /// Promise, upkeep: A stopped or killed export or import resumes, and ends as if it had never stopped.
     #[test]
     fn a_killed_export_and_a_killed_import_go_on_and_end_as_if_nothing_had_been() {
         let folder = tempfile::tempdir().unwrap();

@@ -6,6 +6,7 @@ use crate::support::*;
 use bevy_terrane::prelude::*;
 use bevy_terrane::space::TilePos;
 use bevy_terrane::storage::WorldStore;
+use bevy_terrane::view::Pacing;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -17,13 +18,14 @@ fn failures(app: &mut App) -> usize {
 #[test]
 fn what_could_not_be_written_is_written_when_there_is_room_again() {
     let disk = Disk::default();
-    let plugin = disk
-        .plugin()
-        .with_tick_mode(TickMode::Lockstep)
-        .with_region_threads(1)
-        .with_generation_threads(1)
-        .with_columns_in_flight(64)
-        .with_autosave_period(Duration::from_millis(500));
+    let plugin = TerranePlugin {
+        tick_mode: TickMode::Lockstep,
+        region_threads: 1,
+        generation_threads: 1,
+        autosave_period: Duration::from_millis(500),
+        pacing: Pacing::fixed(64),
+        ..disk.plugin()
+    };
     let mut app = headless(plugin);
     listen::<DimensionFailed>(&mut app);
     listen::<SaveFailed>(&mut app);
@@ -34,12 +36,12 @@ fn what_could_not_be_written_is_written_when_there_is_room_again() {
     let refused = flat(&mut app);
     update(&mut app, 60);
     // Its number could not be stored, so the dimension is not open.
-    assert!(app.world().get::<DimensionOpen>(refused).is_none());
+    assert!(!is_open(app.world_mut(), refused));
     assert_eq!(heard::<DimensionFailed>(&app).len(), 1);
-    app.world_mut().despawn(refused);
+    despawn_dimension(&mut app, refused);
     disk.set_full(false);
     let dimension = flat(&mut app);
-    update_until(&mut app, "it is open", |world| world.get::<DimensionOpen>(dimension).is_some());
+    update_until(&mut app, "it is open", |world| is_open(world, dimension));
 
     // The columns are generated while nothing can be written.
     disk.set_full(true);
@@ -65,7 +67,7 @@ fn what_could_not_be_written_is_written_when_there_is_room_again() {
     assert_eq!(heard::<WorldSaved>(&app).iter().map(|saved| saved.request).collect::<Vec<_>>(), [7]);
     assert_eq!(failures(&mut app), 0);
     let store = WorldStore::from_store(std::sync::Arc::new(disk.copy())).unwrap();
-    let (id, column) = (dimension_id(&app, dimension), position.column());
+    let (id, column) = (dimension, position.column());
     let stored = store.load_batch(id, column.batch(), &[column], -4..4).unwrap();
     assert_eq!(stored[0].column.block(position), stone);
     let marks = store.stored_tiles(id).unwrap();
@@ -98,7 +100,7 @@ fn the_end_comes_also_when_a_commit_ends_while_it_waits_for_a_region() {
 
 /// An app with a region that waits in a tick, and a storage thread that waits in a commit.
 fn with_a_tick_and_a_commit_under_way(ticks: Gate, disk: Disk) -> App {
-    let mut app = headless(disk.plugin().with_autosave_period(Duration::from_millis(1)));
+    let mut app = headless(TerranePlugin { autosave_period: Duration::from_millis(1), ..disk.plugin() });
     let gate = ticks.clone();
     app.add_region_plugins(move |region| {
         let gate = gate.clone();

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 /// The error of an app with the world at this path, which ends at once.
 fn refusal(path: &Path) -> String {
-    let mut app = game(TerranePlugin::at(path).with_tick_mode(TickMode::Lockstep));
+    let mut app = game(TerranePlugin { tick_mode: TickMode::Lockstep, ..TerranePlugin::at(path) });
     flat(&mut app);
     // The resources that a game's systems need exist without a world too.
     app.add_systems(Update, |_: Res<Jobs>| {});
@@ -26,7 +26,7 @@ fn refusal(path: &Path) -> String {
 /// A folder with a world that has been played.
 fn played(folder: &Path) -> PathBuf {
     let path = folder.join("world");
-    let mut app = game(TerranePlugin::at(&path).with_tick_mode(TickMode::Lockstep));
+    let mut app = game(TerranePlugin { tick_mode: TickMode::Lockstep, ..TerranePlugin::at(&path) });
     let dimension = flat(&mut app);
     viewer(&mut app, dimension, 0.0, 0.0, 1);
     start(&mut app);
@@ -52,7 +52,7 @@ fn a_world_of_a_newer_format_is_refused_and_untouched() {
 fn a_world_that_is_open_is_refused_with_the_process_that_has_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("world");
-    let mut app = game(TerranePlugin::at(&path).with_tick_mode(TickMode::Lockstep));
+    let mut app = game(TerranePlugin { tick_mode: TickMode::Lockstep, ..TerranePlugin::at(&path) });
     start(&mut app);
     app.update();
     let refusal = refusal(&path);
@@ -65,7 +65,7 @@ fn a_world_that_is_open_is_refused_with_the_process_that_has_it() {
 fn another_generator_is_refused_and_the_world_stays_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let path = played(folder.path());
-    let mut app = game(TerranePlugin::at(&path).with_tick_mode(TickMode::Lockstep));
+    let mut app = game(TerranePlugin { tick_mode: TickMode::Lockstep, ..TerranePlugin::at(&path) });
     listen::<DimensionFailed>(&mut app);
     app.world_mut().spawn(Dimension::new("overworld", Hills::seeded(1)));
     start(&mut app);
@@ -76,7 +76,7 @@ fn another_generator_is_refused_and_the_world_stays_as_it_is() {
     assert!(error.contains("overworld") && error.contains("with seed 1 "), "{error}");
     drop(app);
 
-    let mut app = game(TerranePlugin::at(&path).with_tick_mode(TickMode::Lockstep));
+    let mut app = game(TerranePlugin { tick_mode: TickMode::Lockstep, ..TerranePlugin::at(&path) });
     let dimension = flat(&mut app);
     viewer(&mut app, dimension, 0.0, 0.0, 1);
     start(&mut app);

@@ -23,7 +23,7 @@ fn far_game(plugin: TerranePlugin) -> App {
 }
 
 fn saving_soon() -> TerranePlugin {
-    lockstep().with_autosave_period(Duration::from_millis(500))
+    TerranePlugin { autosave_period: Duration::from_millis(500), ..lockstep() }
 }
 
 fn disc(center: (i64, i64), radius: i64) -> BTreeSet<(i64, i64)> {
@@ -31,7 +31,7 @@ fn disc(center: (i64, i64), radius: i64) -> BTreeSet<(i64, i64)> {
     disc.filter(|(x, z)| x * x + z * z <= radius * radius).map(|(x, z)| (center.0 + x, center.1 + z)).collect()
 }
 
-fn listener(app: &mut App, dimension: Entity, view: FarView, x: f32) -> Entity {
+fn listener(app: &mut App, dimension: DimensionId, view: FarView, x: f32) -> Entity {
     let beside = Viewer::in_dimension(dimension).with_radius(0);
     app.world_mut().spawn((view, beside, Transform::from_xyz(x, 0.0, 0.0))).id()
 }
@@ -79,9 +79,9 @@ fn detail_at(column: (i64, i64), center: (i64, i64), detail_radius: i64) -> Deta
 }
 
 /// An app whose world has the columns within `generated` of the origin, without a listener.
-fn generated(plugin: TerranePlugin, generated: u32) -> (App, Entity) {
+fn generated(plugin: TerranePlugin, generated: u32) -> (App, DimensionId) {
     let mut app = far_game(plugin);
-    let dimension = app.world_mut().spawn(Dimension::new("overworld", Hills::seeded(3))).id();
+    let dimension = spawn_dimension(&mut app, Dimension::new("overworld", Hills::seeded(3)));
     let maker = viewer(&mut app, dimension, 8.0, 8.0, generated);
     start(&mut app);
     let wanted = disc((0, 0), generated.into()).len();
@@ -278,7 +278,7 @@ fn a_change_just_beyond_the_radius_takes_back_what_was_sent() {
 #[test]
 fn several_listeners_in_several_dimensions_each_get_their_own() {
     let mut app = far_game(lockstep());
-    let dimensions = ["one", "two"].map(|name| app.world_mut().spawn(Dimension::new(name, Flat::new())).id());
+    let dimensions = ["one", "two"].map(|name| spawn_dimension(&mut app, Dimension::new(name, Flat::new())));
     for dimension in dimensions {
         viewer(&mut app, dimension, 0.0, 0.0, 6);
     }
@@ -292,7 +292,7 @@ fn several_listeners_in_several_dimensions_each_get_their_own() {
         assert_eq!(keys(&known(&app, listener)), disc((0, 0), radius));
     }
     // From one dimension to the other: all columns of the first are gone.
-    let [one, two] = dimensions.map(|dimension| dimension_id(&app, dimension));
+    let [one, two] = dimensions.map(|dimension| dimension);
     forget_messages(&mut app);
     app.world_mut().entity_mut(near).insert(FarView::in_dimension(dimensions[1]).with_radius(2));
     update(&mut app, ENOUGH);
@@ -304,10 +304,10 @@ fn several_listeners_in_several_dimensions_each_get_their_own() {
     assert_eq!(keys(&known(&app, near)), disc((0, 0), 2));
 
     // All columns of a dimension that closes are gone; when it opens again, they come back.
-    app.world_mut().despawn(dimensions[1]);
+    despawn_dimension(&mut app, dimensions[1]);
     update(&mut app, ENOUGH);
     assert!(known(&app, near).is_empty() && known(&app, elsewhere).is_empty());
-    let again = app.world_mut().spawn(Dimension::new("two", Flat::new())).id();
+    let again = spawn_dimension(&mut app, Dimension::new("two", Flat::new()));
     app.world_mut().entity_mut(near).insert(FarView::in_dimension(again).with_radius(2));
     update(&mut app, ENOUGH);
     assert_eq!(keys(&known(&app, near)), disc((0, 0), 2));
@@ -337,10 +337,10 @@ fn a_far_view_is_a_job_that_pauses_ends_and_begins_again() {
     app.world_mut().write_message(ControlJob { entity: one, order: JobOrder::Pause });
     update(&mut app, 5);
     assert_eq!(app.world().get::<JobProgress>(one).unwrap().state, JobState::Paused);
-    app.world_mut().despawn(dimension);
+    despawn_dimension(&mut app, dimension);
     update(&mut app, ENOUGH);
     assert!(known(&app, one).is_empty() && known(&app, two).is_empty());
-    let again = app.world_mut().spawn(Dimension::new("overworld", Hills::seeded(3))).id();
+    let again = spawn_dimension(&mut app, Dimension::new("overworld", Hills::seeded(3)));
     for listener in [two, one] {
         app.world_mut().entity_mut(listener).insert(FarView::in_dimension(again).with_radius(2));
     }
@@ -383,7 +383,7 @@ fn a_viewer_in_a_region_has_a_far_view_in_the_main_world() {
 fn two_runs_send_the_same_in_the_same_order() {
     let run = || {
         let mut app = far_game(lockstep());
-        let dimension = app.world_mut().spawn(Dimension::new("overworld", Hills::seeded(3))).id();
+        let dimension = spawn_dimension(&mut app, Dimension::new("overworld", Hills::seeded(3)));
         let near = Viewer::in_dimension(dimension).with_radius(7);
         let view = FarView::new().with_radius(6).with_detail_radius(2).with_bytes_per_second(9_000);
         let listener = app.world_mut().spawn((near, view, Transform::default())).id();
@@ -446,13 +446,13 @@ fn damageable() -> (Disk, Arc<Damage>) {
 }
 
 fn stored_in(disk: &Disk) -> TerranePlugin {
-    disk.plugin().with_tick_mode(TickMode::Lockstep)
+    TerranePlugin { tick_mode: TickMode::Lockstep, ..disk.plugin() }
 }
 
 /// The summaries that a listener at the origin gets of the stored columns.
 fn look(disk: &Disk, radius: u32) -> BTreeMap<(i64, i64), Arc<ColumnSummary>> {
     let mut app = far_game(stored_in(disk));
-    let dimension = app.world_mut().spawn(Dimension::new("overworld", Hills::seeded(3))).id();
+    let dimension = spawn_dimension(&mut app, Dimension::new("overworld", Hills::seeded(3)));
     start(&mut app);
     let view = FarView::in_dimension(dimension).with_radius(radius).with_detail_radius(3);
     let listener = lone(&mut app, view, 8.0);
@@ -477,7 +477,7 @@ fn after_a_restart_the_same_arrives_and_what_is_damaged_is_made_anew() {
 #[test]
 fn what_cannot_be_read_is_left_out_and_comes_when_it_can_be_read_again() {
     let (disk, damage) = damageable();
-    let plugin = stored_in(&disk).with_autosave_period(Duration::from_millis(500));
+    let plugin = TerranePlugin { autosave_period: Duration::from_millis(500), ..stored_in(&disk) };
     let (mut app, dimension) = generated(plugin, 6);
     damage.is_unreadable.store(true, Ordering::SeqCst);
     let listener = lone(&mut app, FarView::in_dimension(dimension).with_radius(4), 8.0);

@@ -35,16 +35,16 @@ fn go_off(armed: Res<Armed>, columns: Res<RegionColumns>, walkers: Query<(&Walke
 
 /// Saves happen only on demand.
 pub fn plugin() -> TerranePlugin {
-    TerranePlugin::in_memory().with_autosave_period(Duration::from_secs(3_600))
+    TerranePlugin { autosave_period: Duration::from_secs(3_600), ..TerranePlugin::in_memory() }
 }
 
 /// A game with two separate regions in which bombs explode.
-pub fn two_regions(plugin: TerranePlugin) -> (App, Entity, [Entity; 2], Armed) {
+pub fn two_regions(plugin: TerranePlugin) -> (App, DimensionId, [Entity; 2], Armed) {
     two_regions_with(plugin, |_| {})
 }
 
 /// The same game with additions.
-pub fn two_regions_with(plugin: TerranePlugin, more: impl FnOnce(&mut App)) -> (App, Entity, [Entity; 2], Armed) {
+pub fn two_regions_with(plugin: TerranePlugin, more: impl FnOnce(&mut App)) -> (App, DimensionId, [Entity; 2], Armed) {
     let mut app = game(plugin);
     more(&mut app);
     let armed = Armed(Arc::new(AtomicBool::new(true)));
@@ -69,7 +69,7 @@ pub fn two_regions_with(plugin: TerranePlugin, more: impl FnOnce(&mut App)) -> (
     (app, dimension, viewers, armed)
 }
 
-pub fn set(app: &mut App, dimension: Entity, position: BlockPos, name: &str) {
+pub fn set(app: &mut App, dimension: DimensionId, position: BlockPos, name: &str) {
     let block = id_of(app.world(), name);
     app.world_mut().write_message(SetBlock { dimension, position, block });
     update_until(app, "the edit is seen", |world| block_at(world, dimension, position) == Some(block));
@@ -85,13 +85,13 @@ pub fn wait_halted(app: &mut App, times: usize) {
     });
 }
 
-pub fn bomb(app: &mut App, dimension: Entity) {
+pub fn bomb(app: &mut App, dimension: DimensionId) {
     let times = heard::<RegionHalted>(app).len();
     spawn_in_region(app, dimension, HERE, walker("bomb", 0.0));
     wait_halted(app, times + 1);
 }
 
-pub fn restart(app: &mut App, dimension: Entity) {
+pub fn restart(app: &mut App, dimension: DimensionId) {
     let times = heard::<RegionRestarted>(app).len();
     order(app, dimension, HERE.column(), RegionOrder::Restart);
     update_until(app, "it began again", |world| {
@@ -101,7 +101,7 @@ pub fn restart(app: &mut App, dimension: Entity) {
 }
 
 /// Moves the walker of this name from the region at `from` to another place.
-pub fn jump(app: &mut App, dimension: Entity, from: BlockPos, name: &'static str, to: BlockPos) {
+pub fn jump(app: &mut App, dimension: DimensionId, from: BlockPos, name: &'static str, to: BlockPos) {
     in_region(app, dimension, from, move |region| {
         let dimension = region.resource::<RegionInfo>().dimension;
         let mut walkers = region.query::<(&Walker, &mut Position)>();
@@ -114,7 +114,7 @@ pub fn is_at(world: &mut World, name: &str, place: BlockPos) -> bool {
     walkers(world).iter().any(|(at, position)| at == name && position.block == place)
 }
 
-/// Promise, clocks and faults: A region whose tick panics halts and says where, and the other regions go on.
+/// Promise, clocks and faults: A region whose tick panics halts and reports the place, and the other regions continue.
 #[test]
 fn a_panic_is_told_with_its_source_its_system_and_its_place_and_the_others_go_on() {
     let (mut app, dimension, ..) = two_regions(plugin());
@@ -226,7 +226,7 @@ fn a_restart_brings_back_what_was_saved_last_and_nothing_else() {
 }
 
 /// Promise, clocks and faults: `RegionOrder::Halt` stops a region as a panic would.
-/// Promise, clocks and faults: `Regions` tells why a region halted, what it hangs in, and with whom it is coupled.
+/// Promise, clocks and faults: `Regions` names the fault of a halted region, the step of a hanging one, and the regions coupled with it.
 #[test]
 fn a_region_halts_by_order_and_begins_again_with_what_was_saved() {
     for is_paused in [false, true] {
@@ -278,7 +278,7 @@ fn an_order_to_halt_ends_no_app_in_lockstep() {
 }
 
 /// Two regions, one with a walker.
-fn with_a_walker(place: BlockPos, name: &str) -> (App, Entity, Armed) {
+fn with_a_walker(place: BlockPos, name: &str) -> (App, DimensionId, Armed) {
     let (mut app, dimension, _, armed) = two_regions(plugin());
     spawn_in_region(&mut app, dimension, place, walker(name, 0.0));
     update_until(&mut app, "it is there", |world| walkers(world).len() == 1);
@@ -389,7 +389,8 @@ fn a_viewer_that_walks_into_a_halted_region_finds_what_was_saved() {
 
 #[test]
 fn a_halted_region_lets_go_its_ground_when_nobody_wants_it_and_comes_back_as_it_was_saved() {
-    let (mut app, dimension, [here, _], armed) = two_regions(plugin().with_ticks_per_second(4.0));
+    let (mut app, dimension, [here, _], armed) =
+        two_regions(TerranePlugin { clock: DimensionClock { ticks_per_second: 4.0, ..default() }, ..plugin() });
     let saved = BlockPos::new(2, 9, 2);
     set(&mut app, dimension, saved, "terrane:stone");
     save(&mut app);
@@ -412,7 +413,7 @@ fn a_halted_region_lets_go_its_ground_when_nobody_wants_it_and_comes_back_as_it_
 const BESIDE: BlockPos = BlockPos::new(16 * 60, 5, 0);
 
 /// A viewer leaves a guest at its start, and walks until the halted region here merges with the other one.
-fn walk_up_to_the_halted_region(app: &mut App, dimension: Entity, walking: Entity) {
+fn walk_up_to_the_halted_region(app: &mut App, dimension: DimensionId, walking: Entity) {
     move_viewer(app, walking, BESIDE.x as f32, 0.0);
     update_until(app, "it has ground there", |world| block_at(world, dimension, BESIDE).is_some());
     spawn_in_region(app, dimension, BESIDE, walker("guest", 0.0));
@@ -428,11 +429,11 @@ fn walk_up_to_the_halted_region(app: &mut App, dimension: Entity, walking: Entit
     });
 }
 
-/// Promise, clocks and faults: With `RegionFaults`, a panic in a region can also halt its neighbours, or go on to the app.
+/// Promise, clocks and faults: With `RegionFaults`, a panic in a region can also halt its neighbours, or propagate to the app.
 #[test]
 fn by_a_setting_what_merges_with_a_halted_region_halts_too_until_a_restart() {
     let (mut app, dimension, [_, walking], armed) =
-        two_regions(plugin().with_region_faults(RegionFaults::HaltNeighbors));
+        two_regions(TerranePlugin { region_faults: RegionFaults::HaltNeighbors, ..plugin() });
     spawn_in_region(&mut app, dimension, HERE, walker("saved", 0.0));
     update_until(&mut app, "it is there", |world| walkers(world).len() == 1);
     save(&mut app);
@@ -450,14 +451,16 @@ fn by_a_setting_what_merges_with_a_halted_region_halts_too_until_a_restart() {
 #[test]
 fn what_is_held_by_a_halted_region_is_saved_all_the_same() {
     let disk = Arc::new(MemoryStore::default());
-    let plugin = TerranePlugin::stored_in(StorageConfig::Custom(disk.clone()))
-        .with_autosave_period(Duration::from_secs(3_600))
-        .with_region_faults(RegionFaults::HaltNeighbors);
+    let plugin = TerranePlugin {
+        autosave_period: Duration::from_secs(3_600),
+        region_faults: RegionFaults::HaltNeighbors,
+        ..TerranePlugin::stored_in(StorageConfig::Custom(disk.clone()))
+    };
     let (mut app, dimension, [_, walking], armed) = two_regions(plugin);
     bomb(&mut app, dimension);
     armed.set(false);
     walk_up_to_the_halted_region(&mut app, dimension, walking);
-    let id = dimension_id(&app, dimension);
+    let id = dimension;
     let stored = || {
         let store = WorldStore::from_store(Arc::new(disk.snapshot())).unwrap();
         let columns = store.load_batch(id, BESIDE.column().batch(), &[BESIDE.column()], 0..1).unwrap();
@@ -469,7 +472,7 @@ fn what_is_held_by_a_halted_region_is_saved_all_the_same() {
 
     // Also at the end of its dimension, in which it is not restarted.
     listen::<DimensionClosed>(&mut app);
-    app.world_mut().despawn(dimension);
+    despawn_dimension(&mut app, dimension);
     update_until(&mut app, "it is closed", |world| !world.resource::<Heard<DimensionClosed>>().0.is_empty());
     assert_eq!(stored(), 1);
 }
@@ -507,9 +510,10 @@ fn a_save_that_was_asked_for_before_a_region_halts_fails_by_its_number() {
 fn edits_that_wait_for_a_region_that_hangs_as_the_app_ends_are_stored() {
     let disk: Arc<dyn KeyValueStore> = Arc::new(MemoryStore::default());
     let storage = StorageConfig::Custom(disk.clone());
-    let plugin = TerranePlugin::stored_in(storage.clone()).with_autosave_period(Duration::from_secs(3_600));
-    let (mut app, dimension, ..) = two_regions(plugin.with_shutdown_patience(Duration::ZERO));
-    let id = dimension_id(&app, dimension);
+    let plugin =
+        TerranePlugin { autosave_period: Duration::from_secs(3_600), ..TerranePlugin::stored_in(storage.clone()) };
+    let (mut app, dimension, ..) = two_regions(TerranePlugin { shutdown_patience: Duration::ZERO, ..plugin });
+    let id = dimension;
     let stone = id_of(app.world(), "terrane:stone");
     let [saved, waiting, in_the_air, lost] = [(1, 2), (2, 3), (3, 100), (4, 4)].map(|(x, y)| BlockPos::new(x, y, 0));
     set(&mut app, dimension, saved, "terrane:stone");
@@ -535,10 +539,10 @@ fn edits_that_wait_for_a_region_that_hangs_as_the_app_ends_are_stored() {
     gate.open();
 }
 
-/// Promise, clocks and faults: With `RegionFaults`, a panic in a region can also halt its neighbours, or go on to the app.
+/// Promise, clocks and faults: With `RegionFaults`, a panic in a region can also halt its neighbours, or propagate to the app.
 #[test]
 fn by_a_setting_a_panic_goes_on_to_the_app() {
-    let (mut app, dimension, ..) = two_regions(plugin().with_region_faults(RegionFaults::Propagate));
+    let (mut app, dimension, ..) = two_regions(TerranePlugin { region_faults: RegionFaults::Propagate, ..plugin() });
     spawn_in_region(&mut app, dimension, HERE, walker("bomb", 0.0));
     let forever = catch_unwind(AssertUnwindSafe(|| update_until(&mut app, "the app panics", |_| false)));
     assert_eq!(forever.unwrap_err().downcast_ref::<&str>(), Some(&"a bomb went off"));

@@ -104,8 +104,8 @@ fn place(round: u64) -> BlockPos {
     BlockPos::new(3, 10 + round as i64, 3)
 }
 
-fn open(path: &Path) -> (App, Entity) {
-    let mut app = game(TerranePlugin::at(path).with_autosave_period(Duration::from_secs(3_600)));
+fn open(path: &Path) -> (App, DimensionId) {
+    let mut app = game(TerranePlugin { autosave_period: Duration::from_secs(3_600), ..TerranePlugin::at(path) });
     listen::<WorldSaved>(&mut app);
     listen::<SaveFailed>(&mut app);
     listen::<ChunksAnswer>(&mut app);
@@ -118,7 +118,7 @@ fn open(path: &Path) -> (App, Entity) {
     (app, dimension)
 }
 
-fn edit_and_ask_to_save(app: &mut App, dimension: Entity, round: u64) {
+fn edit_and_ask_to_save(app: &mut App, dimension: DimensionId, round: u64) {
     let block = id_of(app.world(), "terrane:stone");
     app.world_mut().write_message(SetBlock { dimension, position: place(round), block });
     app.update();
@@ -130,7 +130,7 @@ fn is_saved(world: &World, round: u64) -> bool {
 }
 
 /// The version of the chunk that contains all places.
-fn version(app: &mut App, dimension: Entity) -> u64 {
+fn version(app: &mut App, dimension: DimensionId) -> u64 {
     let asker = app.world_mut().spawn_empty().id();
     let version = |world: &World| {
         let answers = &world.resource::<Heard<ChunksAnswer>>().0;
@@ -180,13 +180,13 @@ fn process_of_a_game() {
     assert_eq!(app.world().resource::<WorldStatistics>().generated, 0, "what was saved is loaded");
 }
 
-/// Promise, crashes: While the disk is full or fails the world goes on, and everything is saved when the disk works again.
+/// Promise, crashes: While the disk is full or fails, the world keeps running, and everything is saved when the disk works again.
 #[test]
 fn a_game_on_a_full_disk_goes_on_and_saves_when_there_is_room_again() {
     on_faulty_disk("process_of_a_game", FULL);
 }
 
-/// Promise, crashes: While the disk is full or fails the world goes on, and everything is saved when the disk works again.
+/// Promise, crashes: While the disk is full or fails, the world keeps running, and everything is saved when the disk works again.
 #[test]
 fn a_game_on_a_disk_with_errors_goes_on_and_saves_when_they_end() {
     on_faulty_disk("process_of_a_game", BROKEN);

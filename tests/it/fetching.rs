@@ -15,15 +15,15 @@ const BESIDE: BlockPos = BlockPos::new(16 * 3, 9, 0);
 const DUG: BlockPos = BlockPos::new(16 * 3 + 2, 9, 0);
 
 fn plugin(disk: &Disk) -> TerranePlugin {
-    disk.plugin().with_autosave_period(Duration::from_secs(3_600))
+    TerranePlugin { autosave_period: Duration::from_secs(3_600), ..disk.plugin() }
 }
 
 /// A region whose column beside the viewer's was saved with an entity in it, and is unloaded.
-fn with_ann_beside(plugin: TerranePlugin) -> (App, Entity) {
+fn with_ann_beside(plugin: TerranePlugin) -> (App, DimensionId) {
     with_ann_beside_and(plugin, |_| {})
 }
 
-fn with_ann_beside_and(plugin: TerranePlugin, more: impl FnOnce(&mut App)) -> (App, Entity) {
+fn with_ann_beside_and(plugin: TerranePlugin, more: impl FnOnce(&mut App)) -> (App, DimensionId) {
     let mut app = game(plugin);
     more(&mut app);
     listen::<WorldSaved>(&mut app);
@@ -57,7 +57,7 @@ fn fetch(region: &mut World, block: BlockId) {
     blocks.set_block(DUG, block).unwrap();
 }
 
-fn is_ann_there_once(app: &mut App, dimension: Entity) -> bool {
+fn is_ann_there_once(app: &mut App, dimension: DimensionId) -> bool {
     let (sender, found) = channel();
     in_region(app, dimension, BESIDE, move |region| {
         sender.send(region.query::<&Walker>().iter(region).count()).unwrap();
@@ -73,7 +73,8 @@ fn is_ann_there_once(app: &mut App, dimension: Entity) -> bool {
 #[test]
 fn what_is_on_order_and_fetched_at_the_same_time_comes_once_with_the_newest_blocks() {
     for passes in 0..6 {
-        let (mut app, dimension) = with_ann_beside(plugin(&Disk::default()).with_tick_mode(TickMode::Lockstep));
+        let (mut app, dimension) =
+            with_ann_beside(TerranePlugin { tick_mode: TickMode::Lockstep, ..plugin(&Disk::default()) });
         let stone = id_of(app.world(), "terrane:stone");
         viewer(&mut app, dimension, BESIDE.x as f32, 0.0, 0);
         update(&mut app, passes);
@@ -116,7 +117,8 @@ fn new_ground_that_is_on_order_and_fetched_at_the_same_time_keeps_what_was_made_
 
 #[test]
 fn what_is_fetched_and_wanted_by_nobody_is_given_up_when_all_of_it_is_there() {
-    let (mut app, dimension) = with_ann_beside(plugin(&Disk::default()).with_tick_mode(TickMode::Lockstep));
+    let (mut app, dimension) =
+        with_ann_beside(TerranePlugin { tick_mode: TickMode::Lockstep, ..plugin(&Disk::default()) });
     let stone = id_of(app.world(), "terrane:stone");
     for _ in 0..3 {
         in_region(&mut app, dimension, HERE, move |region| fetch(region, stone));
@@ -159,7 +161,7 @@ fn what_is_fetched_just_before_its_region_halts_comes_back_whole() {
 #[test]
 fn what_cannot_be_read_of_a_fetched_column_is_tried_again() {
     let disk = Disk::default();
-    let (mut app, dimension) = with_ann_beside(plugin(&disk).with_tick_mode(TickMode::Lockstep));
+    let (mut app, dimension) = with_ann_beside(TerranePlugin { tick_mode: TickMode::Lockstep, ..plugin(&disk) });
     let stone = id_of(app.world(), "terrane:stone");
     viewer(&mut app, dimension, BESIDE.x as f32, 0.0, 0);
     let bad = disk.clone();
@@ -179,7 +181,7 @@ fn what_cannot_be_read_of_a_fetched_column_is_tried_again() {
 #[test]
 fn a_dimension_closes_with_a_fetched_column_of_which_the_rest_cannot_be_read() {
     let disk = Disk::default();
-    let (mut app, dimension) = with_ann_beside(plugin(&disk).with_tick_mode(TickMode::Lockstep));
+    let (mut app, dimension) = with_ann_beside(TerranePlugin { tick_mode: TickMode::Lockstep, ..plugin(&disk) });
     let stone = id_of(app.world(), "terrane:stone");
     let bad = disk.clone();
     in_region(&mut app, dimension, HERE, move |region| {
@@ -188,7 +190,7 @@ fn a_dimension_closes_with_a_fetched_column_of_which_the_rest_cannot_be_read() {
     });
     update(&mut app, 10);
     assert_eq!(walkers(app.world_mut()).len(), 0, "she could not be read");
-    app.world_mut().despawn(dimension);
+    despawn_dimension(&mut app, dimension);
     update_until(&mut app, "it is closed", |world| !world.resource::<Heard<DimensionClosed>>().0.is_empty());
     disk.set_unreadable(false);
     let again = flat(&mut app);
@@ -216,7 +218,7 @@ fn a_dimension_closes_with_a_column_that_is_still_to_be_read_again() {
     });
     order(&mut app, dimension, HERE.column(), RegionOrder::Restart);
     update_until(&mut app, "it began again", |world| !world.resource::<Heard<RegionRestarted>>().0.is_empty());
-    app.world_mut().despawn(dimension);
+    despawn_dimension(&mut app, dimension);
     let again = flat(&mut app);
     let failures = heard::<SaveFailed>(&app).len();
     update_until(&mut app, "it is tried again", |world| world.resource::<Heard<SaveFailed>>().0.len() > failures);
@@ -234,18 +236,18 @@ fn a_dimension_that_closes_waits_for_the_commit_that_has_all_of_it_however_often
     let disk = Disk::default();
     let (mut app, dimension) = with_ann_beside(plugin(&disk));
     listen::<SaveFailed>(&mut app);
-    let other = app.world_mut().spawn(Dimension::new("other", Flat::new())).id();
+    let other = spawn_dimension(&mut app, Dimension::new("other", Flat::new()));
     viewer(&mut app, other, 0.0, 0.0, 1);
     update_until(&mut app, "it is loaded", |world| block_at(world, other, HERE).is_some());
     let stone = id_of(app.world(), "terrane:stone");
     let position = BlockPos::new(2, 9, 0);
-    let dig = |app: &mut App, dimension: Entity| {
+    let dig = |app: &mut App, dimension: DimensionId| {
         app.world_mut().write_message(SetBlock { dimension, position, block: stone });
         update_until(app, "it is dug", |world| block_at(world, dimension, position) == Some(stone));
     };
     disk.set_full(true);
     dig(&mut app, dimension);
-    app.world_mut().despawn(dimension);
+    despawn_dimension(&mut app, dimension);
     dig(&mut app, other);
     for request in 2..4 {
         let failures = heard::<SaveFailed>(&app).len();

@@ -344,7 +344,7 @@ fn stored_world() -> Arc<MemoryStore> {
     batch.summaries.insert((HERE, pos), Arc::new(ColumnSummary::new(&column)));
     let (area, cursor) = (ColumnArea::Disc { center: pos, radius: 9 }, Default::default());
     let elapsed = std::time::Duration::from_secs(3);
-    let job = StoredPregeneration { area, cursor, is_paused: true, elapsed };
+    let job = StoredPregeneration { area, cursor, paused: true, elapsed };
     batch.pregenerations.insert((HERE, 0), Some(job));
     world.commit(&batch, Durability::Process).unwrap();
     world.opacity(HERE, pos.batch()).unwrap();

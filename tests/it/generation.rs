@@ -9,18 +9,17 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-fn progress(world: &World, dimension: Entity) -> DimensionStatistics {
-    let id = world.get::<DimensionOpen>(dimension).map(|open| open.id);
+fn progress(world: &World, dimension: DimensionId) -> DimensionStatistics {
     let statistics = &world.resource::<WorldStatistics>().dimensions;
-    statistics.iter().find(|statistics| Some(statistics.dimension) == id).cloned().unwrap_or_default()
+    statistics.iter().find(|statistics| statistics.dimension == dimension).cloned().unwrap_or_default()
 }
 
-fn is_generated(world: &World, dimension: Entity) -> bool {
+fn is_generated(world: &World, dimension: DimensionId) -> bool {
     let progress = progress(world, dimension);
     progress.to_generate.total > 0 && progress.to_generate.missing == 0
 }
 
-fn further_viewer(app: &mut App, dimension: Entity, x: f32, radius: u32, generation_radius: u32) -> Entity {
+fn further_viewer(app: &mut App, dimension: DimensionId, x: f32, radius: u32, generation_radius: u32) -> Entity {
     let viewer = Viewer::in_dimension(dimension).with_radius(radius).with_generation_radius(generation_radius);
     app.world_mut().spawn((viewer, Transform::from_xyz(x, 0.0, 0.0))).id()
 }
@@ -36,7 +35,7 @@ const HOME: ColumnPos = ColumnPos::new(0, 0);
 fn what_lies_between_the_radii_is_generated_and_stored_and_not_loaded() {
     let watched = Watched::default();
     let mut app = game(lockstep());
-    let dimension = app.world_mut().spawn(watched.dimension("overworld")).id();
+    let dimension = spawn_dimension(&mut app, watched.dimension("overworld"));
     let viewer = further_viewer(&mut app, dimension, 8.0, 2, 9);
     start(&mut app);
     update_until(&mut app, "all is generated", |world| is_generated(world, dimension));
@@ -63,7 +62,7 @@ fn a_viewer_of_a_region_has_its_radii_again_after_a_restart() {
     let far = ColumnPos::new(100, 0);
     for run in 0..2 {
         let mut app = game(lockstep_on(&disk));
-        let dimension = app.world_mut().spawn(watched.dimension("overworld")).id();
+        let dimension = spawn_dimension(&mut app, watched.dimension("overworld"));
         start(&mut app);
         app.update();
         if run == 0 {
@@ -83,8 +82,8 @@ fn a_viewer_of_a_region_has_its_radii_again_after_a_restart() {
 fn a_crowd_that_moves_on_and_on_does_not_starve_a_lone_viewer() {
     let watched = Watched::default();
     let settings = DimensionGeneration { columns_per_second: Some(320.0), ..default() };
-    let mut app = game(lockstep().with_generation(settings));
-    let dimension = app.world_mut().spawn(watched.dimension("overworld")).id();
+    let mut app = game(TerranePlugin { generation: settings, ..lockstep() });
+    let dimension = spawn_dimension(&mut app, watched.dimension("overworld"));
     let lone = ColumnPos::new(-10_000, 0);
     further_viewer(&mut app, dimension, -160_000.0, 0, 40);
     start(&mut app);
@@ -108,9 +107,9 @@ fn a_crowd_that_moves_on_and_on_does_not_starve_a_lone_viewer() {
 #[test]
 fn several_dimensions_are_generated_at_a_time() {
     let watched = [Watched::default(), Watched::default(), Watched::default()];
-    let mut app = game(lockstep().with_columns_in_flight(16));
+    let mut app = game(TerranePlugin { pacing: Pacing::fixed(16), ..lockstep() });
     for (number, watched) in watched.iter().enumerate() {
-        let dimension = app.world_mut().spawn(watched.dimension(&format!("dimension {number}"))).id();
+        let dimension = spawn_dimension(&mut app, watched.dimension(&format!("dimension {number}")));
         further_viewer(&mut app, dimension, 0.0, 1, 20);
     }
     start(&mut app);
@@ -125,8 +124,8 @@ fn work_ahead_of_a_viewer_that_moves_counts_as_nearer() {
     let ahead_of = |heading_weight: f64| {
         let watched = Watched::default();
         let settings = DimensionGeneration { columns_per_second: Some(80.0), heading_weight, ..default() };
-        let mut app = game(lockstep().with_generation(settings));
-        let dimension = app.world_mut().spawn(watched.dimension("overworld")).id();
+        let mut app = game(TerranePlugin { generation: settings, ..lockstep() });
+        let dimension = spawn_dimension(&mut app, watched.dimension("overworld"));
         let walker = further_viewer(&mut app, dimension, 0.0, 0, 24);
         start(&mut app);
         let mut ahead = 0_i64;
@@ -144,15 +143,15 @@ fn work_ahead_of_a_viewer_that_moves_counts_as_nearer() {
     assert!(with > without + 50, "{without} without, {with} with a weight");
 }
 
-/// Promise, worlds: `DimensionGeneration` pauses or caps the generation of a dimension, and its loading goes on.
+/// Promise, worlds: `DimensionGeneration` pauses or caps the generation of a dimension, while its loading continues.
 /// Promise, worlds: `WorldStatistics` tells how much is left to generate, the rate, the time left, and what failed.
 #[test]
 fn a_cap_and_a_pause_hold_for_what_is_generated_and_not_for_what_is_loaded() {
     let watched = Watched::default();
-    let mut app = game(lockstep().with_autosave_period(Duration::from_millis(100)));
-    let dimension = app.world_mut().spawn(watched.dimension("overworld")).id();
+    let mut app = game(TerranePlugin { autosave_period: Duration::from_millis(100), ..lockstep() });
+    let dimension = spawn_dimension(&mut app, watched.dimension("overworld"));
     let settings = DimensionGeneration { columns_per_second: Some(40.0), ..default() };
-    app.world_mut().entity_mut(dimension).insert(settings);
+    insert_into_dimension(&mut app, dimension, settings);
     let viewer = further_viewer(&mut app, dimension, 0.0, 3, 20);
     start(&mut app);
     update(&mut app, 100);
@@ -160,7 +159,7 @@ fn a_cap_and_a_pause_hold_for_what_is_generated_and_not_for_what_is_loaded() {
     assert!((180..=210).contains(&asked), "{asked} in five seconds");
 
     let faster = DimensionGeneration { columns_per_second: Some(100.0), ..settings };
-    app.world_mut().entity_mut(dimension).insert(faster);
+    insert_into_dimension(&mut app, dimension, faster);
     update(&mut app, 100);
     let more = watched.asked().len() - asked;
     assert!((480..=530).contains(&more), "{more} in five seconds");
@@ -168,7 +167,7 @@ fn a_cap_and_a_pause_hold_for_what_is_generated_and_not_for_what_is_loaded() {
     assert!(told.generated_per_second.is_some_and(|rate| (60.0..=80.0).contains(&rate)), "{told:?}");
     assert!(told.time_left.is_some_and(|left| left > Duration::from_secs(3)), "{told:?}");
 
-    app.world_mut().entity_mut(dimension).insert(DimensionGeneration { paused: true, ..faster });
+    insert_into_dimension(&mut app, dimension, DimensionGeneration { paused: true, ..faster });
     update(&mut app, 20);
     let before = watched.asked().len();
     move_viewer(&mut app, viewer, 16.0 * 8.0, 0.0);
@@ -177,7 +176,7 @@ fn a_cap_and_a_pause_hold_for_what_is_generated_and_not_for_what_is_loaded() {
     assert!(block_at(app.world_mut(), dimension, BlockPos::new(16 * 8, 0, 0)).is_some(), "what is stored is loaded");
     assert!(progress(app.world(), dimension).generation.paused);
 
-    app.world_mut().entity_mut(dimension).insert(DimensionGeneration::default());
+    insert_into_dimension(&mut app, dimension, DimensionGeneration::default());
     update_until(&mut app, "all is generated", |world| is_generated(world, dimension));
     update_until(&mut app, "all is loaded", |world| world.resource::<WorldStatistics>().remaining == 0);
     assert!(watched.take_calls().values().all(|calls| *calls == 1));
@@ -187,8 +186,9 @@ fn a_cap_and_a_pause_hold_for_what_is_generated_and_not_for_what_is_loaded() {
 fn after_a_leap_the_first_columns_are_near_the_new_place() {
     let watched = Watched::default();
     watched.close_gate_after(0);
-    let mut app = game(TerranePlugin::in_memory().with_generation_threads(1).with_columns_in_flight(256));
-    let dimension = app.world_mut().spawn(watched.dimension("overworld")).id();
+    let mut app =
+        game(TerranePlugin { generation_threads: 1, pacing: Pacing::fixed(256), ..TerranePlugin::in_memory() });
+    let dimension = spawn_dimension(&mut app, watched.dimension("overworld"));
     let viewer = viewer(&mut app, dimension, 0.0, 0.0, 12);
     start(&mut app);
     update_until(&mut app, "a thread has a batch in hand, and many are on order", |world| {
@@ -202,7 +202,7 @@ fn after_a_leap_the_first_columns_are_near_the_new_place() {
     });
     watched.open_gate();
     update_until(&mut app, "it has ground", |world| {
-        let id = world.get::<DimensionOpen>(dimension).unwrap().id;
+        let id = dimension;
         disc(there, 3).iter().all(|column| world.resource::<PublishedColumns>().column(id, *column).is_some())
     });
     let asked = watched.asked();
@@ -222,15 +222,15 @@ fn a_column_that_fails_is_tried_again_set_aside_and_tried_on_demand() {
     let failing = [ColumnPos::new(0, 0), ColumnPos::new(1, 1), ColumnPos::new(6, 0)];
     watched.fail(&failing);
     let settings = DimensionGeneration { attempts: 3, ..default() };
-    let mut app = game(lockstep().with_generation(settings));
+    let mut app = game(TerranePlugin { generation: settings, ..lockstep() });
     listen::<ColumnFailed>(&mut app);
-    let dimension = app.world_mut().spawn(watched.dimension("overworld")).id();
+    let dimension = spawn_dimension(&mut app, watched.dimension("overworld"));
     further_viewer(&mut app, dimension, 8.0, 3, 8);
     start(&mut app);
     update(&mut app, 15);
     // The other columns did not wait.
     let others = disc(HOME, 3).into_iter().filter(|column| !failing.contains(column));
-    let id = dimension_id(&app, dimension);
+    let id = dimension;
     others.for_each(|column| assert!(app.world().resource::<PublishedColumns>().column(id, column).is_some()));
     let told = progress(app.world(), dimension);
     assert_eq!((told.failing, told.to_load.missing), (3, 2), "each is missing once, and one is not to be loaded");
@@ -273,8 +273,8 @@ fn a_column_that_fails_for_a_viewer_and_for_a_pregeneration_is_generated_as_soon
     let failing = [ColumnPos::new(0, 0), ColumnPos::new(1, 0), ColumnPos::new(7, 0)];
     watched.fail(&failing);
     let settings = DimensionGeneration { attempts: 1_000, ..default() };
-    let mut app = game(lockstep().with_generation(settings));
-    let dimension = app.world_mut().spawn(watched.dimension("overworld")).id();
+    let mut app = game(TerranePlugin { generation: settings, ..lockstep() });
+    let dimension = spawn_dimension(&mut app, watched.dimension("overworld"));
     let viewer = further_viewer(&mut app, dimension, 8.0, 2, 9);
     app.world_mut().spawn(Pregeneration { dimension, area: ColumnArea::Disc { center: HOME, radius: 12 } });
     start(&mut app);
@@ -302,8 +302,8 @@ fn a_generator_that_fails_everywhere_comes_to_rest_and_is_never_done() {
     let watched = Watched::default();
     watched.fail_everywhere();
     let settings = DimensionGeneration { attempts: 1, ..default() };
-    let mut app = game(lockstep().with_generation(settings));
-    let dimension = app.world_mut().spawn(watched.dimension("overworld")).id();
+    let mut app = game(TerranePlugin { generation: settings, ..lockstep() });
+    let dimension = spawn_dimension(&mut app, watched.dimension("overworld"));
     further_viewer(&mut app, dimension, 8.0, 2, 10);
     start(&mut app);
     update(&mut app, 60);
@@ -321,11 +321,11 @@ fn a_generator_that_fails_everywhere_comes_to_rest_and_is_never_done() {
 fn the_number_of_columns_in_flight_follows_the_settings_of_the_main_world() {
     // No time counts as too slow.
     let pacing = Pacing { frame_budget: Duration::MAX, tick_share: f64::INFINITY, ..default() };
-    let mut app = game(TerranePlugin::in_memory().with_pacing(pacing));
+    let mut app = game(TerranePlugin { pacing, ..TerranePlugin::in_memory() });
     // Columns are in flight all the time.
     let watched = Watched::default();
     watched.close_gate_after(0);
-    let dimension = app.world_mut().spawn(watched.dimension("overworld")).id();
+    let dimension = spawn_dimension(&mut app, watched.dimension("overworld"));
     viewer(&mut app, dimension, 0.0, 0.0, 12);
     start(&mut app);
     let limit = |world: &World| world.resource::<WorldStatistics>().in_flight_limit;
@@ -345,7 +345,7 @@ fn a_column_that_failed_and_that_nobody_wants_is_forgotten() {
     watched.fail(&[HOME]);
     let asked = || watched.asked().into_iter().filter(|column| *column == HOME).count();
     let mut app = game(lockstep());
-    let dimension = app.world_mut().spawn(watched.dimension("overworld")).id();
+    let dimension = spawn_dimension(&mut app, watched.dimension("overworld"));
     let camera = viewer(&mut app, dimension, 0.0, 0.0, 1);
     start(&mut app);
     // The waits double: 1, 2 and 4 seconds.

@@ -29,7 +29,7 @@ fn read(mut received: MessageReader<Received<Note>>, mut returned: MessageReader
 type Read = Receiver<(u32, Option<Undeliverable>)>;
 
 /// Two regions and a main world that read notes.
-fn reading(plugin: TerranePlugin) -> (App, Entity, [Entity; 2], Armed, Read) {
+fn reading(plugin: TerranePlugin) -> (App, DimensionId, [Entity; 2], Armed, Read) {
     let (sender, receiver) = channel();
     let (app, dimension, viewers, armed) = two_regions_with(plugin, move |app| {
         app.register_region_message::<Note>().add_region_plugins(move |region| {
@@ -54,7 +54,8 @@ fn read_all(app: &mut App, read: &Read, count: usize) -> Vec<(u32, Option<Undeli
 /// Promise, messages: Messages handed over in a tick that panics come back or are reported; others wait for the restart.
 #[test]
 fn what_was_not_handed_over_in_the_tick_that_panics_waits_and_the_rest_is_told_of() {
-    let (mut app, dimension, _, armed, read) = reading(plugin().with_ticks_per_second(4.0));
+    let (mut app, dimension, _, armed, read) =
+        reading(TerranePlugin { clock: DimensionClock { ticks_per_second: 4.0, ..default() }, ..plugin() });
     let region = region_at(app.world(), dimension, HERE.column()).unwrap().region;
     let (sender, ran) = channel();
     let tell = |number: u32| {
@@ -248,7 +249,7 @@ fn a_column_of_a_halted_region_that_is_fetched_has_what_was_saved_though_it_is_n
     let (found, seen) = channel();
     let loader = Loader { is_on: Arc::default(), found };
     let copy = loader.clone();
-    let plugin = disk.plugin().with_autosave_period(Duration::from_secs(3_600));
+    let plugin = TerranePlugin { autosave_period: Duration::from_secs(3_600), ..disk.plugin() };
     let (mut app, dimension, _, armed) = two_regions_with(plugin, move |app| {
         listen::<SaveFailed>(app);
         app.add_region_plugins(move |region| {
@@ -330,7 +331,7 @@ fn a_panic_of_an_observer_in_a_split_loses_nothing() {
     let armed = Arc::<AtomicBool>::default();
     let trap = armed.clone();
     let (mut app, dimension, viewers, bombs) =
-        two_regions_with(plugin().with_regionizer(parting_soon()), |app| refuse_departures(app, trap));
+        two_regions_with(TerranePlugin { regionizer: parting_soon(), ..plugin() }, |app| refuse_departures(app, trap));
     bombs.set(false);
     listen::<RegionSplit>(&mut app);
     // A viewer between them merges the two.
@@ -400,7 +401,7 @@ fn what_comes_back_to_a_region_that_is_gone_is_told_of() {
     });
     // The closure was sent before the save, so it waits in the region by then, and runs in its last task.
     save(&mut app);
-    app.world_mut().despawn(dimension);
+    despawn_dimension(&mut app, dimension);
     update_until(&mut app, "it is closed", |world| !world.resource::<Heard<DimensionClosed>>().0.is_empty());
     update(&mut app, 5);
     let lost: Vec<_> = heard::<LetterLost>(&app).iter().map(|lost| (lost.what, lost.to, lost.reason)).collect();

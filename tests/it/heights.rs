@@ -50,13 +50,13 @@ impl Strata {
     }
 }
 
-fn boundless(app: &mut App, strata: &Strata) -> Entity {
+fn boundless(app: &mut App, strata: &Strata) -> DimensionId {
     let heights = i64::MIN..i64::MAX;
-    app.world_mut().spawn(Dimension::new("shaft", strata.clone()).with_height(heights)).id()
+    spawn_dimension(app, Dimension::new("shaft", strata.clone()).with_height(heights))
 }
 
 /// A viewer with radius 0 and a vertical radius of one chunk.
-fn viewer_at(app: &mut App, dimension: Entity, block: BlockPos) -> Entity {
+fn viewer_at(app: &mut App, dimension: DimensionId, block: BlockPos) -> Entity {
     let viewer = Viewer::in_dimension(dimension).with_radius(0).with_vertical_radius(1);
     app.world_mut().spawn((viewer, Position::new(DimensionId::default(), block))).id()
 }
@@ -66,9 +66,8 @@ fn lift(app: &mut App, viewer: Entity, y: i64) {
 }
 
 /// The block, if it is published.
-fn seen(app: &App, dimension: Entity, block: BlockPos) -> Option<BlockId> {
-    let id = app.world().get::<DimensionOpen>(dimension)?.id;
-    let column = app.world().resource::<PublishedColumns>().column(id, block.column())?;
+fn seen(app: &App, dimension: DimensionId, block: BlockPos) -> Option<BlockId> {
+    let column = app.world().resource::<PublishedColumns>().column(dimension, block.column())?;
     column.is_loaded(block.chunk().y).then(|| column.block(block))
 }
 
@@ -77,12 +76,12 @@ fn layer_at(app: &App, y: i64) -> BlockId {
 }
 
 /// The heights at which the column of x = z = 0 is published, in steps of a chunk.
-fn seen_chunks(app: &App, dimension: Entity, around: i64) -> Vec<i64> {
+fn seen_chunks(app: &App, dimension: DimensionId, around: i64) -> Vec<i64> {
     let chunk = around >> 4;
     (chunk - 40..chunk + 40).filter(|y| seen(app, dimension, BlockPos::new(0, y << 4, 0)).is_some()).collect()
 }
 
-fn set(app: &mut App, dimension: Entity, position: BlockPos, block: BlockId) {
+fn set(app: &mut App, dimension: DimensionId, position: BlockPos, block: BlockId) {
     app.world_mut().write_message(SetBlock { dimension, position, block });
 }
 
@@ -114,7 +113,7 @@ fn only_what_is_near_above_and_below_is_generated_at_any_height() {
 fn a_dimension_of_more_than_16_384_blocks_is_sparse() {
     let mut app = game(lockstep());
     let dimensions = [("low", 0..16_384), ("high", 0..16_400)].map(|(name, heights)| {
-        let dimension = app.world_mut().spawn(Dimension::new(name, Flat::new()).with_height(heights)).id();
+        let dimension = spawn_dimension(&mut app, Dimension::new(name, Flat::new()).with_height(heights));
         viewer_at(&mut app, dimension, BlockPos::new(0, 0, 0));
         dimension
     });
@@ -316,7 +315,7 @@ fn a_message_to_a_place_has_that_height_loaded() {
 #[test]
 fn from_afar_the_highest_ground_that_is_stored_is_seen() {
     let strata = Strata::default();
-    let mut app = game(lockstep().with_autosave_period(Duration::from_millis(400)));
+    let mut app = game(TerranePlugin { autosave_period: Duration::from_millis(400), ..lockstep() });
     let dimension = boundless(&mut app, &strata);
     let far = BlockPos::new(64, TRILLION, 0);
     let camera = viewer_at(&mut app, dimension, far);
@@ -380,7 +379,7 @@ fn what_is_stored_at_a_height_is_loaded_also_while_generation_is_paused() {
     lift(&mut app, camera, TRILLION);
     update(&mut app, 20);
     let paused = DimensionGeneration { paused: true, ..default() };
-    app.world_mut().entity_mut(dimension).insert(paused);
+    insert_into_dimension(&mut app, dimension, paused);
     lift(&mut app, camera, 0);
     update(&mut app, 20);
     let here = BlockPos::new(0, 0, 0);
@@ -389,7 +388,7 @@ fn what_is_stored_at_a_height_is_loaded_also_while_generation_is_paused() {
     lift(&mut app, camera, new.y);
     update(&mut app, 20);
     assert_eq!(seen(&app, dimension, new), None);
-    app.world_mut().entity_mut(dimension).insert(DimensionGeneration::default());
+    insert_into_dimension(&mut app, dimension, DimensionGeneration::default());
     update(&mut app, 20);
     assert_eq!(seen(&app, dimension, new), Some(layer_at(&app, new.y)));
     assert!(strata.made(here.column()).2, "nothing is made twice");
@@ -423,7 +422,7 @@ fn what_a_region_builds_where_it_loads_more_is_seen_by_a_main_world_that_looks_l
 
 #[test]
 fn what_waits_for_a_block_outlasts_a_halt_of_its_region() {
-    let mut app = game(TerranePlugin::in_memory().with_autosave_period(Duration::from_secs(3_600)));
+    let mut app = game(TerranePlugin { autosave_period: Duration::from_secs(3_600), ..TerranePlugin::in_memory() });
     listen::<RegionHalted>(&mut app);
     listen::<WorldSaved>(&mut app);
     let ticked = keep_block_ticks(&mut app);
@@ -465,7 +464,7 @@ fn shaft(seed: u64) {
     let mut model: BTreeMap<BlockPos, BlockId> = BTreeMap::new();
     let anchors = [-TRILLION, 0, 90, 200, TRILLION];
     for _session in 0..4 {
-        let mut app = game(lockstep_on(&disk).with_autosave_period(Duration::from_millis(400)));
+        let mut app = game(TerranePlugin { autosave_period: Duration::from_millis(400), ..lockstep_on(&disk) });
         let dimension = boundless(&mut app, &strata);
         let cameras = [0, 1].map(|x| viewer_at(&mut app, dimension, BlockPos::new(x * 16, 0, 0)));
         start(&mut app);
@@ -519,7 +518,7 @@ fn a_dimension_that_was_boundless_has_no_holes_when_it_is_lower_and_one_that_gro
     let heights = [0..320, i64::MIN..i64::MAX, 0..640, 0..640];
     for (run, heights) in heights.into_iter().enumerate() {
         let mut app = game(lockstep_on(&disk));
-        let dimension = app.world_mut().spawn(Dimension::new("shaft", strata.clone()).with_height(heights)).id();
+        let dimension = spawn_dimension(&mut app, Dimension::new("shaft", strata.clone()).with_height(heights));
         // In the third run at a place without any viewer before.
         let x = if run < 2 { 0 } else { 160 };
         let camera = viewer_at(&mut app, dimension, here.offset(x, 0, 0));
@@ -562,7 +561,7 @@ fn a_part_that_cannot_be_made_is_tried_again_and_nothing_else_waits_for_it() {
     let mut app = game(TerranePlugin::in_memory());
     let heights = i64::MIN..i64::MAX;
     let generator = Ceiling(Strata::default(), fails.clone(), has_failed.clone());
-    let dimension = app.world_mut().spawn(Dimension::new("shaft", generator).with_height(heights)).id();
+    let dimension = spawn_dimension(&mut app, Dimension::new("shaft", generator).with_height(heights));
     let [low, high] = [0, 2_000].map(|y| BlockPos::new(0, y, 0));
     let camera = viewer_at(&mut app, dimension, low);
     listen::<ColumnFailed>(&mut app);

@@ -12,11 +12,11 @@ const NEARBY: BlockPos = BlockPos::new(16 * 6, 5, 0);
 const FAR: BlockPos = BlockPos::new(16 * 100, 5, 0);
 
 /// One region around a viewer.
-fn one_region(plugin: TerranePlugin) -> (App, Entity, Entity) {
+fn one_region(plugin: TerranePlugin) -> (App, DimensionId, Entity) {
     one_region_with(plugin, |_| ())
 }
 
-fn one_region_with(plugin: TerranePlugin, add: impl FnOnce(&mut App)) -> (App, Entity, Entity) {
+fn one_region_with(plugin: TerranePlugin, add: impl FnOnce(&mut App)) -> (App, DimensionId, Entity) {
     let mut app = game(plugin);
     add(&mut app);
     listen::<ColumnChanged>(&mut app);
@@ -37,7 +37,7 @@ fn times_loaded(app: &App, block: BlockPos) -> usize {
 }
 
 /// Sends a closure to a place, which reports when it runs.
-fn send(app: &mut App, dimension: Entity, block: BlockPos) -> Receiver<()> {
+fn send(app: &mut App, dimension: DimensionId, block: BlockPos) -> Receiver<()> {
     let (sender, receiver) = channel();
     in_region(app, dimension, block, move |_| sender.send(()).unwrap());
     receiver
@@ -83,7 +83,7 @@ fn a_letter_to_ground_of_a_paused_region_loads_it_once_and_waits_for_the_next_ti
     assert_eq!(block_at(app.world_mut(), dimension, NEARBY), None);
 }
 
-/// Promise, clocks and faults: A region that does not tick for a while is saved all the same, and evicts columns that nobody
+/// Promise, clocks and faults: A region that does not tick for a while is still saved, and evicts columns that nobody
 /// needs.
 #[test]
 fn a_region_of_a_very_slow_rate_is_saved_and_gives_up_columns_between_its_ticks() {

@@ -5,7 +5,7 @@ use bevy_terrane::prelude::*;
 use std::time::{Duration, Instant};
 
 /// Three regions far apart, one of them at x = 0.
-fn three_regions(plugin: TerranePlugin) -> (App, Entity) {
+fn three_regions(plugin: TerranePlugin) -> (App, DimensionId) {
     let mut app = game(plugin);
     let dimension = flat(&mut app);
     for x in [0.0, 2_000.0, 4_000.0] {
@@ -67,7 +67,7 @@ fn a_region_that_sleeps_does_not_slow_the_others() {
             std::thread::sleep(Duration::from_millis(300));
         }
     }
-    let (mut app, dimension) = three_regions(TerranePlugin::in_memory().with_region_threads(2));
+    let (mut app, dimension) = three_regions(TerranePlugin { region_threads: 2, ..TerranePlugin::in_memory() });
     app.add_region_plugins(|region| {
         region.add_systems(RegionTick, sleep);
     });

@@ -65,7 +65,7 @@ fn play(
     }
 }
 
-fn world(plugin: TerranePlugin) -> (App, Entity, Plays) {
+fn world(plugin: TerranePlugin) -> (App, DimensionId, Plays) {
     let mut app = App::new();
     app.add_plugins((MinimalPlugins, plugin))
         .register_saved_component::<Inventory>()
@@ -90,7 +90,7 @@ fn world(plugin: TerranePlugin) -> (App, Entity, Plays) {
 }
 
 /// The number of coins and apples, if the player is there.
-fn count(world: &mut World, dimension: Entity) -> Option<(usize, usize)> {
+fn count(world: &mut World, dimension: DimensionId) -> Option<(usize, usize)> {
     let player = world.query_filtered::<&Inventory, With<Mirror>>().single(world).ok()?.clone();
     let full = world.resource::<BlockTypes>().id("game:full_chest")?;
     let mut coins = usize::from(player.coin);
@@ -103,7 +103,7 @@ fn count(world: &mut World, dimension: Entity) -> Option<(usize, usize)> {
 }
 
 /// Spawns a player with both items in a new world.
-fn begin(app: &mut App, dimension: Entity) {
+fn begin(app: &mut App, dimension: DimensionId) {
     let player = (Inventory { coin: true, apple: true }, Viewer::new().with_radius(0));
     app.world_mut().commands().spawn_in_region(dimension, HERE, player);
     app.world_mut().flush();
@@ -111,7 +111,7 @@ fn begin(app: &mut App, dimension: Entity) {
 
 /// Checks that the present content of a disk is a consistent world.
 fn check(disk: &Disk, when: &str) {
-    let (mut app, dimension, _) = world(disk.plugin().with_tick_mode(TickMode::Lockstep));
+    let (mut app, dimension, _) = world(TerranePlugin { tick_mode: TickMode::Lockstep, ..disk.plugin() });
     update(&mut app, 16);
     assert_eq!(count(app.world_mut(), dimension), Some((1, 1)), "{when}");
 }
@@ -122,7 +122,7 @@ fn play_on(seed: u64, halts: bool) -> u64 {
     let disk = Disk::default();
     let mut random = bevy_terrane::simulation::SplitMix64::new(seed);
     let period = Duration::from_millis([100, 350, 900, 3_600_000][seed as usize % 4]);
-    let plugin = disk.plugin().with_tick_mode(TickMode::Lockstep).with_autosave_period(period).with_seed(seed);
+    let plugin = TerranePlugin { tick_mode: TickMode::Lockstep, autosave_period: period, seed, ..disk.plugin() };
     let (mut app, dimension, plays) = world(plugin);
     update(&mut app, 10);
     begin(&mut app, dimension);
@@ -195,9 +195,12 @@ mod killed {
         let Some(path) = here() else { return };
         let is_new = !path.exists();
         // Regions are saved often and in turns: sometimes the giving region is first, sometimes the receiving one.
-        let plugin = TerranePlugin::at(&path).with_autosave_period(Duration::from_millis(40));
-        let (mut app, dimension, plays) =
-            world(plugin.with_ticks_per_second(200.0).with_save_durability(SaveDurability::AtShutdown));
+        let plugin = TerranePlugin { autosave_period: Duration::from_millis(40), ..TerranePlugin::at(&path) };
+        let (mut app, dimension, plays) = world(TerranePlugin {
+            clock: DimensionClock { ticks_per_second: 200.0, ..default() },
+            save_durability: SaveDurability::AtShutdown,
+            ..plugin
+        });
         if is_new {
             begin(&mut app, dimension);
         }

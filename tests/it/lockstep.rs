@@ -50,18 +50,20 @@ fn wither(mut blocks: RegionBlocks, mut random: ResMut<RegionRandom>, types: Res
 /// The entire visible state after 500 updates, as text and bytes.
 fn run(region_threads: usize) -> (String, Vec<u8>) {
     let config = RegionizerConfig { recalculation_section_count: 8, max_dead_section_percent: 0.1, ..default() };
-    let plugin = lockstep()
-        .with_seed(7)
-        .with_region_threads(region_threads)
-        .with_autosave_period(Duration::from_secs(1))
-        .with_regionizer(config);
+    let plugin = TerranePlugin {
+        seed: 7,
+        region_threads,
+        autosave_period: Duration::from_secs(1),
+        regionizer: config,
+        ..lockstep()
+    };
     let mut app = game(plugin);
     app.add_region_plugins(|region| {
         region.add_systems(RegionTick, (dig, wither).chain());
     });
     listen::<RegionMerged>(&mut app);
     listen::<RegionSplit>(&mut app);
-    let dimension = app.world_mut().spawn(Dimension::new("overworld", Sleepy(Hills::seeded(42)))).id();
+    let dimension = spawn_dimension(&mut app, Dimension::new("overworld", Sleepy(Hills::seeded(42))));
     start(&mut app);
     app.update();
     for (number, (x, speed)) in [(0, 1.0), (420, -1.0), (900, 1.5), (1_300, -1.5), (3_000, 0.5)].iter().enumerate() {
@@ -142,7 +144,7 @@ fn a_panic_in_a_region_goes_on_to_the_app_and_what_others_did_is_saved() {
         assert!(walkers.iter().all(|walker| walker.name != "bomb"), "a bomb went off");
     }
     let folder = tempfile::tempdir().unwrap();
-    let plugin = || TerranePlugin::at(folder.path().join("world")).with_tick_mode(TickMode::Lockstep);
+    let plugin = || TerranePlugin { tick_mode: TickMode::Lockstep, ..TerranePlugin::at(folder.path().join("world")) };
     let mut app = game(plugin());
     app.add_region_plugins(|region| {
         region.add_systems(RegionTick, fail);

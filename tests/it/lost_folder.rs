@@ -16,8 +16,8 @@ fn place(round: u64) -> BlockPos {
     BlockPos::new(3, 10 + round as i64, 3)
 }
 
-fn open(path: &Path) -> (App, Entity) {
-    let mut app = game(TerranePlugin::at(path).with_autosave_period(Duration::from_millis(800)));
+fn open(path: &Path) -> (App, DimensionId) {
+    let mut app = game(TerranePlugin { autosave_period: Duration::from_millis(800), ..TerranePlugin::at(path) });
     listen::<WorldSaved>(&mut app);
     listen::<SaveFailed>(&mut app);
     let dimension = flat(&mut app);
@@ -29,7 +29,7 @@ fn open(path: &Path) -> (App, Entity) {
     (app, dimension)
 }
 
-fn edit(app: &mut App, dimension: Entity, round: u64) {
+fn edit(app: &mut App, dimension: DimensionId, round: u64) {
     let block = id_of(app.world(), "terrane:stone");
     app.world_mut().write_message(SetBlock { dimension, position: place(round), block });
     app.update();

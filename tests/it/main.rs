@@ -47,6 +47,7 @@ mod plugins;
 mod pregeneration;
 mod pregeneration_tool;
 mod rebuilding;
+mod reflection;
 mod regions;
 mod registry;
 mod removal;

@@ -81,7 +81,7 @@ fn until_regions(app: &mut App, count: usize) {
 }
 
 /// Spawns viewers in a row along x at the distance [`SPACING`], starting at the column `first`.
-fn row(app: &mut App, dimension: Entity, first: i64, count: usize) -> Vec<Entity> {
+fn row(app: &mut App, dimension: DimensionId, first: i64, count: usize) -> Vec<Entity> {
     let place = |number: usize| middle(ColumnPos::new(first + SPACING * number as i64, 4));
     let places: Vec<_> = (0..count).map(place).collect();
     places.into_iter().map(|(x, z)| viewer(app, dimension, x, z, 0)).collect()
@@ -94,7 +94,7 @@ fn despawn(app: &mut App, viewers: Vec<Entity>) {
 }
 
 /// Regions are created, merge into one, split again and disappear.
-fn burst(app: &mut App, dimension: Entity, mut at_the_height: impl FnMut(&mut App)) {
+fn burst(app: &mut App, dimension: DimensionId, mut at_the_height: impl FnMut(&mut App)) {
     const FIRST: i64 = 1_000;
     let viewers = row(app, dimension, FIRST, REGIONS);
     until_regions(app, REGIONS + 1);
@@ -111,9 +111,9 @@ fn burst(app: &mut App, dimension: Entity, mut at_the_height: impl FnMut(&mut Ap
 }
 
 /// A world on this disk with one viewer that stays.
-fn world(plugin: TerranePlugin) -> (App, Entity) {
+fn world(plugin: TerranePlugin) -> (App, DimensionId) {
     let regionizer = RegionizerConfig { section_shift: 2, ..parting_soon() };
-    let mut app = game(plugin.with_regionizer(regionizer));
+    let mut app = game(TerranePlugin { regionizer, ..plugin });
     let dimension = flat(&mut app);
     viewer(&mut app, dimension, 8.0, 8.0, 0);
     start(&mut app);
@@ -206,6 +206,6 @@ fn regions_that_came_merged_parted_and_went_leave_nothing_behind_in_lockstep() {
 #[test]
 fn regions_that_came_merged_parted_and_went_leave_nothing_behind() {
     alone("regions_that_came_merged_parted_and_went_leave_nothing_behind", || {
-        assert_that_memory_comes_back(|disk| lockstep_on(disk).with_tick_mode(TickMode::Independent));
+        assert_that_memory_comes_back(|disk| TerranePlugin { tick_mode: TickMode::Independent, ..lockstep_on(disk) });
     });
 }

@@ -11,7 +11,7 @@ use std::rc::Rc;
 /// The mistake of a process that [`log_of`] starts.
 const MISTAKE: &str = "TERRANE_TEST_MISTAKE";
 
-const MISTAKES: [(&str, fn()); 9] = [
+const MISTAKES: [(&str, fn()); 14] = [
     ("a viewer without a dimension", a_viewer_without_a_dimension),
     ("a viewer in no dimension", a_viewer_in_no_dimension),
     ("systems of regions in the main app", systems_of_regions_in_the_main_app),
@@ -20,6 +20,11 @@ const MISTAKES: [(&str, fn()); 9] = [
     ("an unknown name", an_unknown_name),
     ("refused edits", refused_edits),
     ("a generator that fails", a_generator_that_fails),
+    ("a registration while the app runs", a_registration_while_the_app_runs),
+    ("no plugins of Bevy", no_plugins_of_bevy),
+    ("a dimension without a viewer", a_dimension_without_a_viewer),
+    ("a large radius", a_large_radius),
+    ("a panic in a region", a_panic_in_a_region),
     ("none", none),
 ];
 
@@ -64,8 +69,7 @@ fn a_viewer_without_a_dimension() {
 fn a_viewer_in_no_dimension() {
     let mut app = logged(lockstep());
     flat(&mut app);
-    let none = app.world_mut().spawn_empty().id();
-    viewer(&mut app, none, 0.0, 0.0, 1);
+    viewer(&mut app, DimensionId(99), 0.0, 0.0, 1);
     start(&mut app);
     update(&mut app, 30);
 }
@@ -121,7 +125,7 @@ fn refused_edits() {
 
 fn a_generator_that_fails() {
     let mut app = logged(lockstep());
-    let dimension = app.world_mut().spawn(Dimension::new("overworld", Nothing)).id();
+    let dimension = spawn_dimension(&mut app, Dimension::new("overworld", Nothing));
     viewer(&mut app, dimension, 0.0, 0.0, 8);
     start(&mut app);
     update(&mut app, THREE_SECONDS);
@@ -141,10 +145,59 @@ impl Generator for Nothing {
 }
 
 /// A game without a mistake, but with lookalikes: mirrors of viewers, dimensions before the plugin.
+fn a_registration_while_the_app_runs() {
+    let mut app = logged(lockstep());
+    start(&mut app);
+    app.register_region_component::<Walker>();
+    app.update();
+}
+
+fn no_plugins_of_bevy() {
+    let mut app = App::new();
+    app.add_plugins((lockstep(), LogPlugin::default()));
+    start(&mut app);
+    app.update();
+    assert_eq!(app.should_exit(), Some(AppExit::error()));
+}
+
+fn a_dimension_without_a_viewer() {
+    let mut app = logged(lockstep());
+    flat(&mut app);
+    start(&mut app);
+    for _ in 0..80 {
+        app.update();
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+}
+
+fn a_large_radius() {
+    let mut app = logged(TerranePlugin { pacing: bevy_terrane::view::Pacing::fixed(1), ..lockstep() });
+    let dimension = flat(&mut app);
+    viewer(&mut app, dimension, 0.0, 0.0, 500);
+    start(&mut app);
+    app.update();
+    viewer(&mut app, dimension, 0.0, 0.0, 500);
+    app.update();
+}
+
+fn a_panic_in_a_region() {
+    let mut app = logged(TerranePlugin { tick_mode: TickMode::Independent, ..lockstep() });
+    app.add_region_plugins(|region| {
+        region.add_systems(RegionTick, || panic!("a cow is late"));
+    });
+    let dimension = flat(&mut app);
+    viewer(&mut app, dimension, 0.0, 0.0, 1);
+    listen::<RegionHalted>(&mut app);
+    start(&mut app);
+    update_until(&mut app, "the region halts", |world| !world.resource::<Heard<RegionHalted>>().0.is_empty());
+}
+
 fn none() {
     let mut app = App::new();
-    let dimension = flat(&mut app);
+    // Before the plugin, which is fine.
+    app.world_mut().spawn(Dimension::new("overworld", Flat::new()));
     app.add_plugins((MinimalPlugins, lockstep(), LogPlugin::default())).register_saved_component::<Walker>();
+    let dimension = app.world().resource::<Dimensions>().id("overworld");
     viewer(&mut app, dimension, 0.0, 0.0, 1);
     start(&mut app);
     update(&mut app, 30);
@@ -156,7 +209,7 @@ fn a_viewer_without_a_dimension_or_with_a_wrong_one_is_told() {
     let lines = lines_with("a viewer without a dimension", "is a Viewer");
     assert!(lines.len() == 1 && lines[0].contains("Viewer::in_dimension"), "{lines:?}");
     let lines = lines_with("a viewer in no dimension", "is a Viewer");
-    assert!(lines.len() == 1 && lines[0].contains("has no Dimension"), "{lines:?}");
+    assert!(lines.len() == 1 && lines[0].contains("no entity has a Dimension with this id"), "{lines:?}");
 }
 
 /// Promise, clocks and faults: Common mistakes are logged, once each.
@@ -184,6 +237,49 @@ fn a_name_that_finds_nothing_is_told_with_the_nearest_one() {
     assert!(grass.len() == 1 && grass[0].contains("is \"terrane:grass\" meant"), "{grass:?}");
     let other: Vec<_> = log.iter().filter(|line| line.contains("xyzzy")).collect();
     assert!(other.len() == 1 && !other[0].contains("meant"), "{other:?}");
+}
+
+/// Promise, clocks and faults: Common mistakes are logged, once each.
+#[test]
+fn a_registration_while_the_app_runs_is_told() {
+    let lines = lines_with("a registration while the app runs", "register it while the app is built");
+    assert_eq!(lines.len(), 1, "{lines:?}");
+}
+
+/// Promise, clocks and faults: Common mistakes are logged, once each.
+#[test]
+fn an_app_without_the_plugins_of_bevy_ends_and_is_told() {
+    let lines = lines_with("no plugins of Bevy", "TerranePlugin needs Bevy's MinimalPlugins or DefaultPlugins");
+    assert_eq!(lines.len(), 1, "{lines:?}");
+}
+
+/// Promise, clocks and faults: Common mistakes are logged, once each.
+#[test]
+fn a_dimension_in_which_nothing_happens_is_told() {
+    let lines = lines_with("a dimension without a viewer", "because no entity has a Viewer");
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0].contains("\"overworld\""), "{lines:?}");
+}
+
+/// Promise, clocks and faults: Common mistakes are logged, once each.
+#[test]
+fn the_cost_of_a_large_radius_is_told_before_it_is_paid() {
+    let lines = lines_with("a large radius", "loads 785349 columns: about 3834 MB of memory");
+    assert_eq!(lines.len(), 1, "{lines:?}");
+}
+
+/// Promise, clocks and faults: Common mistakes are logged, once each.
+#[test]
+fn a_halted_region_is_told_with_what_restarts_it() {
+    let lines = lines_with("a panic in a region", "RegionOrder::Restart");
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0].contains("a cow is late") && lines[0].contains("mistakes.rs"), "{lines:?}");
+}
+
+#[test]
+#[should_panic(expected = "plugin was already added")]
+fn a_second_plugin_is_refused() {
+    App::new().add_plugins(lockstep()).add_plugins(lockstep());
 }
 
 /// Promise, clocks and faults: Failures that repeat are logged in one line a second at most, with a count.
@@ -231,7 +327,7 @@ fn blocks_of_regions_in_the_main_world_are_told() {
 fn published_blocks_without_the_plugin_are_told() {
     let mut app = App::new();
     app.add_plugins(MinimalPlugins).add_systems(Update, |blocks: PublishedBlocks| {
-        blocks.column(Entity::PLACEHOLDER, ColumnPos::new(0, 0));
+        blocks.column(DimensionId(0), ColumnPos::new(0, 0));
     });
     let reason = panic_of(app);
     assert!(reason.contains("TerranePlugin"), "{reason}");

@@ -16,7 +16,7 @@ use bevy_egui::{
 use bevy_terrane::overlay::{Overlay, OverlayList};
 use bevy_terrane::prelude::*;
 use bevy_terrane::view::{
-    CaptureSnapshot, DimensionGeneration, FailedColumn, FarColumns, JobEnded, JobProgress, JobState, Jobs,
+    CaptureSnapshot, DimensionGeneration, FailedColumn, FarColumns, JobEnded, JobProgress, JobState, Jobs, Pacing,
     Pregeneration, RegionStatistics, SnapshotConfig,
 };
 use std::time::Duration;
@@ -48,7 +48,7 @@ fn go_off(walkers: Query<&Walker>) {
 }
 
 /// A game with the overlay on an invisible screen, and two separate regions.
-fn two_regions(plugin: TerranePlugin) -> (App, Entity) {
+fn two_regions(plugin: TerranePlugin) -> (App, DimensionId) {
     let mut app = game(plugin);
     app.add_region_plugins(|region| {
         region.add_systems(RegionTick, go_off);
@@ -150,19 +150,20 @@ fn drag(app: &mut App, text: &str) {
     frame(app, vec![Event::PointerMoved(Pos2::new(1_270.0, 710.0))]);
 }
 
-fn here(app: &App, dimension: Entity) -> RegionStatistics {
+fn here(app: &App, dimension: DimensionId) -> RegionStatistics {
     region_at(app.world(), dimension, HERE.column()).expect("a region")
 }
 
-fn select_here(app: &mut App, dimension: Entity) -> RegionId {
+fn select_here(app: &mut App, dimension: DimensionId) -> RegionId {
     let region = here(app, dimension);
     app.world_mut().resource_mut::<Overlay>().selected = Some((region.dimension, region.region));
     frame(app, Vec::new());
     region.region
 }
 
-fn clock_of(app: &App, dimension: Entity) -> DimensionClock {
-    app.world().get::<DimensionClock>(dimension).copied().unwrap_or_default()
+fn clock_of(app: &mut App, dimension: DimensionId) -> DimensionClock {
+    let entity = dimension_entity(app.world_mut(), dimension);
+    app.world().get::<DimensionClock>(entity).copied().unwrap_or_default()
 }
 
 /// Promise, clocks and faults: The overlay pauses and steps a dimension, and sets its speed.
@@ -172,13 +173,13 @@ fn a_dimension_is_paused_stepped_and_resumed() {
     let (mut app, dimension) = two_regions(lockstep());
     let ticks = |app: &App| app.world().resource::<WorldStatistics>().regions.iter().map(|one| one.ticks).sum::<u64>();
     click(&mut app, "pause");
-    assert!(clock_of(&app, dimension).paused);
+    assert!(clock_of(&mut app, dimension).paused);
     frame_until(&mut app, "it is paused", |app| here(app, dimension).paused);
     let before = ticks(&app);
     click(&mut app, "step");
     frame_until(&mut app, "each made a step", |app| ticks(app) == before + 2);
     click(&mut app, "resume");
-    assert!(!clock_of(&app, dimension).paused);
+    assert!(!clock_of(&mut app, dimension).paused);
     frame_until(&mut app, "they tick again", |app| ticks(app) > before + 10);
 }
 
@@ -187,10 +188,10 @@ fn a_dimension_is_paused_stepped_and_resumed() {
 fn a_dimensions_tick_rate_and_speed_are_dragged() {
     let (mut app, dimension) = two_regions(lockstep());
     drag(&mut app, " TPS");
-    let clock = clock_of(&app, dimension);
+    let clock = clock_of(&mut app, dimension);
     assert!(clock.ticks_per_second > 20.5 && clock.rate == 1.0 && !clock.paused, "{clock:?}");
     drag(&mut app, "× ");
-    let after = clock_of(&app, dimension);
+    let after = clock_of(&mut app, dimension);
     assert!(after.rate > 1.05 && after.ticks_per_second == clock.ticks_per_second, "{after:?}");
     frame_until(&mut app, "the simulation keeps to it", |app| {
         app.world().resource::<WorldStatistics>().dimensions[0].clock == after
@@ -236,7 +237,7 @@ fn one_region_is_paused_stepped_and_resumed_while_the_other_goes_on() {
     let other = |app: &App| region_at(app.world(), dimension, THERE.column()).unwrap();
     click(&mut app, "pause");
     frame_until(&mut app, "it is paused", |app| here(app, dimension).paused_itself);
-    assert!(!clock_of(&app, dimension).paused && !other(&app).paused);
+    assert!(!clock_of(&mut app, dimension).paused && !other(&app).paused);
     frame_until(&mut app, "the overlay says so", |app| is_seen(app, "paused"));
     let before = here(&app, dimension).ticks;
     click(&mut app, "step");
@@ -255,7 +256,7 @@ fn a_region_gets_a_tick_rate_of_its_own_and_loses_it_again() {
     frame_until(&mut app, "it has its own", |app| here(app, dimension).tick_rate == Some(20.0));
     drag(&mut app, " TPS");
     frame_until(&mut app, "it is another", |app| here(app, dimension).tick_rate.is_some_and(|rate| rate > 20.5));
-    assert_eq!(clock_of(&app, dimension).ticks_per_second, 20.0);
+    assert_eq!(clock_of(&mut app, dimension).ticks_per_second, 20.0);
     click(&mut app, "own tick rate");
     frame_until(&mut app, "it has none", |app| here(app, dimension).tick_rate.is_none());
 }
@@ -264,7 +265,7 @@ fn a_region_gets_a_tick_rate_of_its_own_and_loses_it_again() {
 /// tick rate.
 #[test]
 fn a_halted_region_says_why_and_where_and_is_restarted() {
-    let plugin = TerranePlugin::in_memory().with_autosave_period(Duration::from_secs(3_600));
+    let plugin = TerranePlugin { autosave_period: Duration::from_secs(3_600), ..TerranePlugin::in_memory() };
     let (mut app, dimension) = two_regions(plugin);
     let region = select_here(&mut app, dimension).index();
     spawn_in_region(&mut app, dimension, HERE, walker("bomb", 0.0));
@@ -320,7 +321,7 @@ fn the_window_of_a_region_that_is_gone_says_so() {
     for viewer in viewers {
         app.world_mut().despawn(viewer);
     }
-    frame_until(&mut app, "it is gone", |app| is_seen(app, "There is no such region now."));
+    frame_until(&mut app, "it is gone", |app| is_seen(app, "This region no longer exists."));
     click(&mut app, "log");
     assert!(is_seen(&app, &format!("{} destroyed", region.index())));
 }
@@ -328,14 +329,15 @@ fn the_window_of_a_region_that_is_gone_says_so() {
 #[test]
 fn generation_is_held_and_goes_on_and_what_failed_is_told_in_the_panel() {
     let (mut app, dimension) = two_regions(TerranePlugin::in_memory());
-    let held = |app: &App| app.world().get::<DimensionGeneration>(dimension).is_some_and(|settings| settings.paused);
+    let entity = dimension_entity(app.world_mut(), dimension);
+    let held = |app: &App| app.world().get::<DimensionGeneration>(entity).is_some_and(|settings| settings.paused);
     click(&mut app, "hold generation");
     assert!(held(&app));
     frame_until(&mut app, "the panel knows", |app| is_seen(app, "generate on"));
     click(&mut app, "generate on");
     assert!(!held(&app));
 
-    let id = dimension_id(&app, dimension);
+    let id = dimension;
     let error = "no ground here".to_owned();
     let failed = FailedColumn { column: ColumnPos::new(3, 4), attempts: 5, error, given_up: true };
     let mut statistics = app.world().resource::<WorldStatistics>().clone();
@@ -353,7 +355,8 @@ fn generation_is_held_and_goes_on_and_what_failed_is_told_in_the_panel() {
 /// Promise, clocks and faults: The overlay lists pre-generations, captures and restores, and in another list far views.
 #[test]
 fn a_pre_generation_is_paused_resumed_and_cancelled() {
-    let (mut app, dimension) = two_regions(lockstep().with_pregeneration_in_flight(4));
+    let (mut app, dimension) =
+        two_regions(TerranePlugin { pacing: Pacing { pregeneration: Some(4), ..default() }, ..lockstep() });
     let area = ColumnArea::Disc { center: ColumnPos::new(500, 0), radius: 200 };
     let job = app.world_mut().spawn((Pregeneration { dimension, area }, Name::new("spawn area"))).id();
     let state = |app: &App| app.world().get::<JobProgress>(job).expect("a job").state;
@@ -374,9 +377,9 @@ fn a_pre_generation_is_paused_resumed_and_cancelled() {
 #[test]
 fn a_snapshot_job_is_shown_and_cancelled() {
     let config = SnapshotConfig { columns: 1, ..SnapshotConfig::default() };
-    let (mut app, dimension) = two_regions(lockstep().with_snapshots(config));
+    let (mut app, dimension) = two_regions(TerranePlugin { snapshots: config, ..lockstep() });
     listen::<JobEnded>(&mut app);
-    let id = dimension_id(&app, dimension);
+    let id = dimension;
     click(&mut app, "jobs");
     assert!(is_seen(&app, "Nothing is pre-generated, captured or restored."));
     let area = BlockBox::new(HERE, BlockPos::new(1_000, 5, 1_000));

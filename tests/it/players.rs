@@ -6,7 +6,6 @@ use bevy_terrane::prelude::*;
 use bevy_terrane::simulation::LoggedOut;
 use bevy_terrane::view::{
     DimensionRemoved, LogIn, LogInError, LogInRefused, LogOut, PlayerLoggedIn, PlayerLoggedOut, RegionOrder,
-    RemoveDimension,
 };
 use std::time::Duration;
 use uuid::Uuid;
@@ -14,9 +13,9 @@ use uuid::Uuid;
 const SPAWN: BlockPos = BlockPos::new(8, 5, 8);
 
 /// A world in lockstep whose columns are held by players only, and that is saved on demand.
-fn world(disk: &Disk) -> (App, Entity) {
-    let plugin = disk.plugin().with_autosave_period(Duration::from_secs(3_600));
-    let mut app = game(plugin.with_tick_mode(TickMode::Lockstep));
+fn world(disk: &Disk) -> (App, DimensionId) {
+    let plugin = TerranePlugin { autosave_period: Duration::from_secs(3_600), ..disk.plugin() };
+    let mut app = game(TerranePlugin { tick_mode: TickMode::Lockstep, ..plugin });
     app.mirror_region_component::<Player>();
     listen::<PlayerLoggedIn>(&mut app);
     listen::<LogInRefused>(&mut app);
@@ -27,11 +26,11 @@ fn world(disk: &Disk) -> (App, Entity) {
     (app, dimension)
 }
 
-fn send_in(app: &mut App, name: &str, first_place: Option<(Entity, BlockPos)>) {
+fn send_in(app: &mut App, name: &str, first_place: Option<(DimensionId, BlockPos)>) {
     app.world_mut().write_message(LogIn { name: name.to_owned(), first_place });
 }
 
-fn log_in(app: &mut App, name: &str, first_place: Option<(Entity, BlockPos)>) -> PlayerLoggedIn {
+fn log_in(app: &mut App, name: &str, first_place: Option<(DimensionId, BlockPos)>) -> PlayerLoggedIn {
     let before = heard::<PlayerLoggedIn>(app).len();
     send_in(app, name, first_place);
     update(app, 20);
@@ -47,7 +46,7 @@ fn log_out(app: &mut App, name: &str) {
     assert_eq!(heard::<PlayerLoggedOut>(app).len(), before + 1);
 }
 
-fn refused(app: &mut App, name: &str, first_place: Option<(Entity, BlockPos)>) -> LogInError {
+fn refused(app: &mut App, name: &str, first_place: Option<(DimensionId, BlockPos)>) -> LogInError {
     let before = heard::<LogInRefused>(app).len();
     send_in(app, name, first_place);
     update(app, 5);
@@ -83,8 +82,8 @@ fn a_player_that_logs_out_is_gone_and_comes_back_where_it_left_with_what_it_had(
     let disk = Disk::default();
     let (mut app, dimension) = world(&disk);
     let first = log_in(&mut app, "Zoë", Some((dimension, SPAWN)));
-    assert!(first.is_new);
-    assert_eq!((first.dimension, first.block), (dimension_id(&app, dimension), SPAWN));
+    assert!(first.new);
+    assert_eq!((first.dimension, first.block), (dimension, SPAWN));
     assert_eq!(seen(&mut app), [("Zoë".to_owned(), SPAWN)]);
     // Through many columns, with its own loaded columns around it.
     walk_on(&mut app, first.id, 2.0);
@@ -107,7 +106,7 @@ fn a_player_that_logs_out_is_gone_and_comes_back_where_it_left_with_what_it_had(
             assert!(seen(&mut app).is_empty(), "nobody is there before the log-in");
         }
         let back = log_in(&mut app, "Zoë", None);
-        assert_eq!((back.id, back.block, back.is_new), (first.id, there, false), "session {session}");
+        assert_eq!((back.id, back.block, back.new), (first.id, there, false), "session {session}");
         assert_eq!(seen(&mut app), [("Zoë".to_owned(), there)]);
         assert_eq!(walkers(app.world_mut()).len(), 1, "with its components");
         log_out(&mut app, "Zoë");
@@ -134,7 +133,7 @@ fn after_a_crash_a_player_comes_back_where_it_was_saved_last() {
     update(&mut app, 30);
     assert!(seen(&mut app).is_empty());
     let back = log_in(&mut app, "bob", Some((dimension, SPAWN)));
-    assert_eq!((back.id, back.is_new), (first.id, false));
+    assert_eq!((back.id, back.new), (first.id, false));
     assert!((SPAWN.x + 25..SPAWN.x + 45).contains(&back.block.x), "{}", back.block);
     update(&mut app, 30);
     assert_eq!(seen(&mut app).len(), 1, "it is there once");
@@ -148,8 +147,8 @@ fn a_name_is_in_the_world_once_and_the_answer_to_others_is_clear() {
     assert_eq!(refused(&mut app, "bob", None), LogInError::UnknownName);
     assert_eq!(refused(&mut app, "", place), LogInError::InvalidName(0));
     assert_eq!(refused(&mut app, &"b".repeat(256), place), LogInError::InvalidName(256));
-    let nowhere = Entity::from_raw_u32(7_777).unwrap();
-    assert_eq!(refused(&mut app, "bob", Some((nowhere, SPAWN))), LogInError::NotADimension(nowhere));
+    let nowhere = DimensionId(7_777);
+    assert_eq!(refused(&mut app, "bob", Some((nowhere, SPAWN))), LogInError::DimensionNotOpen(nowhere));
     app.world_mut().resource_mut::<Heard<LogInRefused>>().0.clear();
 
     let bob = log_in(&mut app, "bob", place);
@@ -174,7 +173,7 @@ fn a_name_is_in_the_world_once_and_the_answer_to_others_is_clear() {
             save(&mut app);
         }
         let other = log_in(&mut app, "bob", place);
-        assert!(other.is_new && other.id != bob);
+        assert!(other.new && other.id != bob);
     }
     assert_ne!(heard::<PlayerLoggedIn>(&app).last().map(|it| it.id), Some(bob.id));
 }
@@ -184,7 +183,7 @@ fn a_player_whose_dimension_is_not_open_waits_for_it_in_the_store() {
     let disk = Disk::default();
     let (mut app, dimension) = world(&disk);
     let bob = log_in(&mut app, "bob", Some((dimension, SPAWN)));
-    app.world_mut().despawn(dimension);
+    despawn_dimension(&mut app, dimension);
     update(&mut app, 20);
     assert_eq!(heard::<PlayerLoggedOut>(&app).iter().map(|it| it.id).collect::<Vec<_>>(), [bob.id]);
     assert_eq!(refused(&mut app, "bob", None), LogInError::DimensionNotOpen(bob.dimension));
@@ -212,7 +211,7 @@ fn a_player_of_a_halted_region_logs_in_again_and_comes_when_that_is_restarted() 
     order(&mut app, dimension, SPAWN.column(), RegionOrder::Restart);
     update(&mut app, 30);
     let back = heard::<PlayerLoggedIn>(&app).last().unwrap();
-    assert_eq!((back.id, back.is_new, heard::<PlayerLoggedIn>(&app).len()), (bob.id, false, 2));
+    assert_eq!((back.id, back.new, heard::<PlayerLoggedIn>(&app).len()), (bob.id, false, 2));
     assert_eq!(seen(&mut app), [("bob".to_owned(), SPAWN)]);
 }
 
@@ -280,7 +279,7 @@ fn a_player_whose_dimension_was_removed_begins_where_a_new_one_would_with_what_i
     let disk = Disk::default();
     let (mut app, home) = world(&disk);
     listen::<DimensionRemoved>(&mut app);
-    let arena = app.world_mut().spawn(Dimension::new("arena", Flat::new())).id();
+    let arena = spawn_dimension(&mut app, Dimension::new("arena", Flat::new()));
     update(&mut app, 5);
     let first = log_in(&mut app, "Bob", Some((arena, SPAWN)));
     on_player(&mut app, first.id, |mut player| {
@@ -288,12 +287,12 @@ fn a_player_whose_dimension_was_removed_begins_where_a_new_one_would_with_what_i
     });
     log_out(&mut app, "Bob");
     save(&mut app);
-    app.world_mut().write_message(RemoveDimension { dimension: arena });
+    app.world().resource::<Dimensions>().remove(arena);
     update_until(&mut app, "it is removed", |world| !world.resource::<Heard<DimensionRemoved>>().0.is_empty());
     assert!(matches!(refused(&mut app, "Bob", None), LogInError::DimensionNotOpen(_)));
     app.world_mut().resource_mut::<Heard<LogInRefused>>().0.clear();
     let place = BlockPos::new(40, 5, 8);
     let back = log_in(&mut app, "Bob", Some((home, place)));
-    assert_eq!((back.id, back.block, back.is_new), (first.id, place, false));
+    assert_eq!((back.id, back.block, back.new), (first.id, place, false));
     assert_eq!(walkers(app.world_mut()).len(), 1, "with its components");
 }

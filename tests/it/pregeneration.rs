@@ -10,7 +10,7 @@ use crate::support::*;
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::{MemoryStore, StorageConfig, WorldStore};
 use bevy_terrane::view::{
-    ControlJob, DimensionClosed, DimensionRemoved, JobEnded, JobOrder, JobProgress, JobState, Pregeneration,
+    ControlJob, DimensionClosed, DimensionRemoved, JobEnded, JobOrder, JobProgress, JobState, Pacing, Pregeneration,
     RegionCreated,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -90,11 +90,11 @@ fn in_store(store: &Arc<MemoryStore>) -> TerranePlugin {
     TerranePlugin::stored_in(StorageConfig::Custom(store.clone()))
 }
 
-fn dimension(app: &mut App, generator: &Counting) -> Entity {
-    app.world_mut().spawn(Dimension::new("overworld", generator.clone()).with_height(-16..16)).id()
+fn dimension(app: &mut App, generator: &Counting) -> DimensionId {
+    spawn_dimension(app, Dimension::new("overworld", generator.clone()).with_height(-16..16))
 }
 
-fn pregenerate(app: &mut App, dimension: Entity, area: ColumnArea) -> Entity {
+fn pregenerate(app: &mut App, dimension: DimensionId, area: ColumnArea) -> Entity {
     app.world_mut().spawn(Pregeneration { dimension, area }).id()
 }
 

@@ -29,7 +29,7 @@ fn it_generates_an_area_goes_on_and_refuses_what_cannot_be() {
     let folder = tempfile::tempdir().unwrap();
     let world = folder.path().join("world");
     let hills = ["--seed", "7", "--heights", "-16..48"];
-    assert!(run(&world, &hills).unwrap_err().contains("nothing to go on with"));
+    assert!(run(&world, &hills).unwrap_err().contains("no pre-generation to continue"));
     assert!(!world.exists(), "nothing is made for it");
     let summary = run(&world, &[&["--radius", "6", "--center", "-3,100"], &hills[..]].concat()).unwrap();
     assert_eq!((&summary["outcome"], &summary["columns"]), (&"finished".into(), &113.into()));
@@ -42,7 +42,7 @@ fn it_generates_an_area_goes_on_and_refuses_what_cannot_be() {
     assert_eq!((&summary["done"], &summary["generated"]), (&169.into(), &56.into()));
 
     let error = run(&world, &hills).unwrap_err();
-    assert!(error.contains("nothing to go on with"), "{error}");
+    assert!(error.contains("no pre-generation to continue"), "{error}");
     let error = run(&world, &["--radius", "6", "--seed", "8"]).unwrap_err();
     assert!(error.contains("cannot be continued") && error.contains("seed"), "{error}");
     let store = WorldStore::open(&bevy_terrane::storage::StorageConfig::Path(world)).unwrap();

@@ -13,7 +13,7 @@ fn regions_in_statistics(app: &App) -> usize {
 /// Promise, overview: Regions merge and split as players move.
 #[test]
 fn a_viewer_that_walks_merges_regions_and_parts_them_again_with_their_entities() {
-    let mut app = game(lockstep().with_regionizer(parting_soon()));
+    let mut app = game(TerranePlugin { regionizer: parting_soon(), ..lockstep() });
     listen::<RegionCreated>(&mut app);
     listen::<RegionMerged>(&mut app);
     listen::<RegionSplit>(&mut app);
@@ -59,7 +59,7 @@ struct Threads(Arc<Mutex<BTreeSet<String>>>);
 fn a_crowded_region_runs_its_systems_on_the_compute_threads_and_an_empty_one_does_not() {
     for (entities, is_parallel) in [(1, false), (30, true)] {
         let threads = Threads::default();
-        let mut app = game(lockstep().with_parallel_systems_from(20));
+        let mut app = game(TerranePlugin { parallel_systems_from: Some(20), ..lockstep() });
         let shared = threads.clone();
         app.add_region_plugins(move |region| {
             let note = |walkers: Query<&Walker>, threads: Res<Threads>| {

@@ -13,7 +13,7 @@ fn registry(disk: &MemoryStore) -> Vec<(Vec<u8>, Vec<u8>)> {
 }
 
 /// Starts a game whose types are registered, and waits for the columns around the origin.
-fn play(app: &mut App) -> Entity {
+fn play(app: &mut App) -> DimensionId {
     let dimension = flat(app);
     viewer(app, dimension, 0.0, 0.0, 1);
     start(app);
@@ -217,7 +217,7 @@ fn name_them(old: &[u8]) -> Result<Vec<u8>, bevy_terrane::block::MigrationFailur
 }
 
 /// The mobs in the region at the origin.
-fn mobs(app: &mut App, dimension: Entity) -> Vec<Mob> {
+fn mobs(app: &mut App, dimension: DimensionId) -> Vec<Mob> {
     ask_region(app, dimension, place(0), |mobs: Query<&Mob>| mobs.iter().cloned().collect::<Vec<_>>())
 }
 

@@ -5,22 +5,22 @@ use crate::disk::Disk;
 use crate::support::*;
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::{StorageConfig, WorldStore};
-use bevy_terrane::view::{DimensionClosed, DimensionError, DimensionRemoved, RemoveDimension, WorkError};
+use bevy_terrane::view::{DimensionClosed, DimensionError, DimensionRemoved, WorkError};
 use std::ops::ControlFlow;
 
 #[test]
 fn an_entity_that_goes_to_a_dimension_that_is_removed_goes_with_it() {
     for leaves in [0, 1, 2, 3, 4, 20] {
         let disk = Disk::default();
-        let mut app = closing(disk.plugin().with_tick_mode(TickMode::Lockstep));
+        let mut app = closing(TerranePlugin { tick_mode: TickMode::Lockstep, ..disk.plugin() });
         let [first, other] = two_dimensions(&mut app);
-        let (id, scout) = (dimension_id(&app, first), uuid::Uuid::from_u128(7));
+        let scout = uuid::Uuid::from_u128(7);
         spawn_in_region(&mut app, other, HERE, (walker("scout", 0.0), StableId(scout)));
         update(&mut app, 5);
-        app.world_mut().write_message(RemoveDimension { dimension: first });
-        app.world_mut().despawn(first);
+        app.world().resource::<Dimensions>().remove(first);
+        despawn_dimension(&mut app, first);
         update(&mut app, leaves);
-        send_off(&mut app, other, Position::new(id, HERE));
+        send_off(&mut app, other, Position::new(first, HERE));
         update_until(&mut app, "it is removed", |world| !world.resource::<Heard<DimensionRemoved>>().0.is_empty());
         update(&mut app, 10);
         assert_eq!(names(&mut app), [""; 0]);
@@ -41,21 +41,21 @@ fn removing_a_dimension_erases_all_of_it_and_frees_its_name() {
             spawn_in_region(&mut app, dimension, HERE, (walker("bob", 0.0), Viewer::new().with_radius(1)));
         }
         update_until(&mut app, "both are there", |world| walkers(world).len() == 2);
-        let id = dimension_id(&app, first);
-        app.world_mut().write_message(RemoveDimension { dimension: first });
-        app.world_mut().despawn(first);
+        let entity = dimension_entity(app.world_mut(), first);
+        app.world().resource::<Dimensions>().remove(first);
+        despawn_dimension(&mut app, first);
         update_until(&mut app, "it is removed", |world| !world.resource::<Heard<DimensionRemoved>>().0.is_empty());
         let removed = &heard::<DimensionRemoved>(&app)[0];
-        assert_eq!((removed.entity, removed.name.as_str()), (first, "overworld"));
+        assert_eq!((removed.entity, removed.name.as_str()), (entity, "overworld"));
         assert!(removed.error.is_none() && removed.entries > 0, "{removed:?}");
         assert_eq!(heard::<DimensionClosed>(&app).len(), 1);
 
         // Another generator would be refused if anything of the old dimension were left.
-        let second = app.world_mut().spawn(Dimension::new("overworld", Void)).id();
+        let second = spawn_dimension(&mut app, Dimension::new("overworld", Void));
         viewer(&mut app, second, 0.0, 0.0, 1);
         update_until(&mut app, "it is loaded", |world| block_at(world, second, DUG).is_some());
         assert_eq!(block_at(app.world_mut(), second, DUG), Some(BlockId::AIR));
-        assert_ne!(dimension_id(&app, second), id);
+        assert_ne!(second, first);
         let opened = heard::<DimensionOpened>(&app).last().unwrap();
         assert_eq!((opened.stored_columns, opened.viewers), (0, 0));
         assert_eq!(block_at(app.world_mut(), other, DUG), Some(stone), "the other has what it had");
@@ -69,8 +69,8 @@ fn a_dimension_can_be_made_anew_in_the_frame_of_its_removal() {
     let mut app = closing(lockstep());
     let [first, _] = two_dimensions(&mut app);
     dig(&mut app, first);
-    app.world_mut().write_message(RemoveDimension { dimension: first });
-    let second = app.world_mut().spawn(Dimension::new("overworld", Void)).id();
+    app.world().resource::<Dimensions>().remove(first);
+    let second = spawn_dimension(&mut app, Dimension::new("overworld", Void));
     viewer(&mut app, second, 0.0, 0.0, 1);
     update_until(&mut app, "it is loaded", |world| block_at(world, second, DUG) == Some(BlockId::AIR));
     assert!(heard::<DimensionFailed>(&app).is_empty());
@@ -105,16 +105,17 @@ fn what_waits_for_its_name_can_be_removed_and_hears_of_it() {
     let mut app = closing(lockstep());
     let [first, _] = two_dimensions(&mut app);
     dig(&mut app, first);
-    app.world_mut().despawn(first);
+    despawn_dimension(&mut app, first);
     let second = named(&mut app, "overworld");
     app.update();
     assert!(heard::<DimensionClosed>(&app).is_empty(), "it still waits");
-    app.world_mut().write_message(RemoveDimension { dimension: second });
-    app.world_mut().despawn(second);
+    let entity = dimension_entity(app.world_mut(), second);
+    app.world().resource::<Dimensions>().remove(second);
+    despawn_dimension(&mut app, second);
     update_until(&mut app, "it is removed", |world| {
-        world.resource::<Heard<DimensionRemoved>>().0.iter().any(|removed| removed.entity == second)
+        world.resource::<Heard<DimensionRemoved>>().0.iter().any(|removed| removed.entity == entity)
     });
-    let third = app.world_mut().spawn(Dimension::new("overworld", Void)).id();
+    let third = spawn_dimension(&mut app, Dimension::new("overworld", Void));
     viewer(&mut app, third, 0.0, 0.0, 1);
     update_until(&mut app, "nothing is left", |world| block_at(world, third, DUG) == Some(BlockId::AIR));
     assert!(heard::<DimensionFailed>(&app).is_empty());
@@ -123,24 +124,26 @@ fn what_waits_for_its_name_can_be_removed_and_hears_of_it() {
 #[test]
 fn what_waits_until_those_who_went_there_are_stored_can_be_removed_and_takes_them_along() {
     let disk = Disk::default();
-    let mut app = closing(disk.plugin().with_tick_mode(TickMode::Lockstep));
+    let mut app = closing(TerranePlugin { tick_mode: TickMode::Lockstep, ..disk.plugin() });
     let [first, other] = two_dimensions(&mut app);
-    let (id, scout) = (dimension_id(&app, first), uuid::Uuid::from_u128(7));
+    let scout = uuid::Uuid::from_u128(7);
     spawn_in_region(&mut app, other, HERE, (walker("scout", 0.0), StableId(scout)));
     update(&mut app, 5);
-    app.world_mut().despawn(first);
+    despawn_dimension(&mut app, first);
     wait_closed(&mut app, 1);
-    send_off(&mut app, other, Position::new(id, HERE));
+    send_off(&mut app, other, Position::new(first, HERE));
     update_until(&mut app, "the scout waits in the store", |world| walkers(world).is_empty());
-    let [second, third] = [(); 2].map(|()| named(&mut app, "overworld"));
+    let spawn = |app: &mut App| app.world_mut().spawn(Dimension::new("overworld", Flat::new())).id();
+    let [second, _] = [(); 2].map(|()| spawn(&mut app));
     app.update();
-    assert!(app.world().get::<DimensionOpen>(second).is_none(), "it waits for the scout");
-    app.world_mut().write_message(RemoveDimension { dimension: second });
+    assert!(!is_open(app.world_mut(), first), "it waits for the scout");
+    app.world().resource::<Dimensions>().remove(first);
     app.world_mut().despawn(second);
-    update_until(&mut app, "another is open", |world| world.get::<DimensionOpen>(third).is_some());
+    let third = app.world().resource::<Dimensions>().id("overworld");
+    update_until(&mut app, "another is open", |world| is_open(world, third));
     let removed = heard::<DimensionRemoved>(&app);
     assert!(removed.len() == 1 && removed[0].entity == second && removed[0].error.is_none(), "{removed:?}");
-    assert!(removed[0].entries > 0 && dimension_id(&app, third) != id);
+    assert!(removed[0].entries > 0 && third != first);
     drop(app);
     assert_eq!(WorldStore::open(&disk.storage()).unwrap().entity(scout).unwrap(), None);
 }
@@ -169,14 +172,15 @@ fn a_removal_that_fails_is_told_of_and_not_tried_for_ever() {
     let soon = clock(app.world()) + std::time::Duration::from_secs(1);
     update_until(&mut app, "it could have been tried again", |world| clock(world) > soon);
     assert_eq!(heard::<DimensionRemoved>(&app).len(), 1);
+    let second_entity = dimension_entity(app.world_mut(), second);
     let failed = heard::<DimensionFailed>(&app);
-    assert_eq!((failed.len(), failed[0].entity), (1, second));
+    assert_eq!((failed.len(), failed[0].entity), (1, second_entity));
     let DimensionError::NotRemoved { source: WorkError::Store(error), .. } = &failed[0].error else {
         panic!("{}", failed[0].error)
     };
     assert!(error.to_string().contains("no space left"), "{error}");
     disk.set_full(false);
-    app.world_mut().despawn(second);
+    despawn_dimension(&mut app, second);
     let third = named(&mut app, "overworld");
-    update_until(&mut app, "it is open", |world| world.get::<DimensionOpen>(third).is_some());
+    update_until(&mut app, "it is open", |world| is_open(world, third));
 }

@@ -11,14 +11,14 @@ use bevy_terrane::render::{
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-fn app(plugin: ChunkRenderPlugin, has_assets: bool) -> (App, Entity, Entity) {
+fn app(plugin: ChunkRenderPlugin, has_assets: bool) -> (App, DimensionId, Entity) {
     let mut app = headless(lockstep());
     app.add_plugins((AssetPlugin::default(), plugin));
     if has_assets {
         app.init_asset::<Mesh>().init_asset::<StandardMaterial>();
     }
     start(&mut app);
-    let dimension = app.world_mut().spawn(Dimension::new("test", Flat::new()).with_height(-64..64)).id();
+    let dimension = spawn_dimension(&mut app, Dimension::new("test", Flat::new()).with_height(-64..64));
     let viewer = viewer(&mut app, dimension, 0.0, 0.0, 3);
     (app, dimension, viewer)
 }
@@ -122,14 +122,14 @@ fn an_app_without_meshes_runs_on() {
 }
 
 /// An app with a far view: ten columns around the viewer, of which five are loaded.
-fn far_app() -> (App, Entity, Entity) {
+fn far_app() -> (App, DimensionId, Entity) {
     let mut app = App::new();
     app.add_plugins((MinimalPlugins, AssetPlugin::default(), lockstep(), ChunkRenderPlugin::default()))
         .add_plugins(FarRenderPlugin)
         .init_asset::<Mesh>()
         .init_asset::<StandardMaterial>();
     start(&mut app);
-    let dimension = app.world_mut().spawn(Dimension::new("test", Flat::new()).with_height(-64..64)).id();
+    let dimension = spawn_dimension(&mut app, Dimension::new("test", Flat::new()).with_height(-64..64));
     let view = FarView::new().with_radius(10).with_detail_radius(6);
     let viewer = Viewer::in_dimension(dimension).with_radius(10);
     let viewer = app.world_mut().spawn((viewer, view, Transform::default())).id();

@@ -40,7 +40,7 @@ impl Machine {
     fn plugin(&self) -> TerranePlugin {
         let folder = Some(self.folder.path().to_owned());
         let config = SnapshotConfig { chunks: 1, folder, ..SnapshotConfig::default() };
-        self.disk.plugin().with_snapshots(config).with_autosave_period(Duration::ZERO)
+        TerranePlugin { snapshots: config, autosave_period: Duration::ZERO, ..self.disk.plugin() }
     }
 
     /// The number of recorded restores.
@@ -52,13 +52,13 @@ impl Machine {
 /// All blocks in and around the box, and the names of its entities.
 type Scene = (BTreeMap<BlockPos, BlockId>, Vec<String>);
 
-fn scene(app: &mut App, dimension: Entity) -> Scene {
+fn scene(app: &mut App, dimension: DimensionId) -> Scene {
     let names = walkers(app.world_mut()).into_iter().map(|(name, _)| name).collect();
     (blocks(app, dimension, &AREA), names)
 }
 
 /// A world whose box was captured and then torn down, with the scenes before and after.
-fn torn(machine: &Machine) -> (App, Entity, Arc<Snapshot>, [Scene; 2]) {
+fn torn(machine: &Machine) -> (App, DimensionId, Arc<Snapshot>, [Scene; 2]) {
     let (mut app, dimension, id) = world(machine.plugin());
     let stone = id_of(app.world(), "terrane:stone");
     let pillars =
@@ -100,14 +100,14 @@ fn after(crashed: &Machine) -> Scene {
 }
 
 fn is_resumed(ended: &JobEnded) -> bool {
-    matches!(ended.job.kind, JobKind::Restore { is_resumed: true, .. })
+    matches!(ended.job.kind, JobKind::Restore { resumed: true, .. })
 }
 
 /// Crashes after each update while a restore runs. Returns the scenes of the next sessions, and those before and after.
 fn scenes_after_crashes(after_crash: AfterCrash) -> (Vec<Scene>, [Scene; 2]) {
     let machine = Machine::new(Disk::default());
     let (mut app, dimension, snapshot, [whole, torn]) = torn(&machine);
-    let order = RestoreSnapshot { after_crash, ..RestoreSnapshot::new(dimension_id(&app, dimension), snapshot) };
+    let order = RestoreSnapshot { after_crash, ..RestoreSnapshot::new(dimension, snapshot) };
     let job = jobs(&app).restore(order);
     let mut crashes = vec![machine.crash()];
     let has_ended = |app: &App| heard::<JobEnded>(app).iter().any(|ended| ended.job.id == job && !is_resumed(ended));
@@ -126,7 +126,7 @@ fn scenes_after_crashes(after_crash: AfterCrash) -> (Vec<Scene>, [Scene; 2]) {
     (crashes.iter().map(after).collect(), [whole, torn])
 }
 
-/// Promise, snapshots: A restore that a crash cuts short goes on, or is taken back, when the world opens again.
+/// Promise, snapshots: A restore that a crash interrupts continues, or is undone, when the world opens again.
 #[test]
 fn it_goes_on_wherever_it_was_cut_short() {
     let (scenes, [whole, torn]) = scenes_after_crashes(AfterCrash::Continue);
@@ -136,7 +136,7 @@ fn it_goes_on_wherever_it_was_cut_short() {
     assert!(begun < 4 && scenes[begun..].iter().all(|scene| *scene == whole), "{begun}");
 }
 
-/// Promise, snapshots: A restore that a crash cuts short goes on, or is taken back, when the world opens again.
+/// Promise, snapshots: A restore that a crash interrupts continues, or is undone, when the world opens again.
 #[test]
 fn it_is_taken_back_until_it_is_done() {
     let (scenes, [whole, torn]) = scenes_after_crashes(AfterCrash::Undo);
@@ -149,9 +149,9 @@ fn it_is_taken_back_until_it_is_done() {
 fn it_goes_on_when_its_dimension_is_opened_again() {
     let machine = Machine::new(Disk::default());
     let (mut app, dimension, snapshot, [whole, _]) = torn(&machine);
-    let job = jobs(&app).restore(RestoreSnapshot::new(dimension_id(&app, dimension), snapshot));
+    let job = jobs(&app).restore(RestoreSnapshot::new(dimension, snapshot));
     update(&mut app, 6);
-    app.world_mut().despawn(dimension);
+    despawn_dimension(&mut app, dimension);
     let failed = ended(&mut app, job);
     assert_eq!(failed.progress.state, JobState::Failed);
     update(&mut app, 10);
@@ -170,7 +170,7 @@ fn it_goes_on_when_its_dimension_is_opened_again() {
 fn what_is_cancelled_or_not_to_be_remembered_is_not_done_again() {
     let machine = Machine::new(Disk::default());
     let (mut app, dimension, snapshot, _) = torn(&machine);
-    let id = dimension_id(&app, dimension);
+    let id = dimension;
     let left = RestoreSnapshot { after_crash: AfterCrash::Leave, ..RestoreSnapshot::new(id, snapshot.clone()) };
     let job = jobs(&app).restore(left);
     update(&mut app, 6);
@@ -191,7 +191,7 @@ fn a_damaged_record_changes_nothing_and_is_kept() {
     let machine = Machine::new(Disk::default());
     let (mut app, dimension, snapshot, [_, torn]) = torn(&machine);
     let before = machine.disk.copy();
-    jobs(&app).restore(RestoreSnapshot::new(dimension_id(&app, dimension), snapshot));
+    jobs(&app).restore(RestoreSnapshot::new(dimension, snapshot));
     update(&mut app, 4);
     let crashed = Machine { disk: before, ..machine.crash() };
     drop(app);

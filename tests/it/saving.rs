@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 const ACKNOWLEDGED: &str = "acknowledged";
 
 fn at(path: &Path) -> TerranePlugin {
-    TerranePlugin::at(path).with_autosave_period(Duration::from_secs(3_600))
+    TerranePlugin { autosave_period: Duration::from_secs(3_600), ..TerranePlugin::at(path) }
 }
 
 /// The blocks that round `round` places.
@@ -28,11 +28,11 @@ fn edits(round: u32) -> impl Iterator<Item = BlockPos> {
     (0..40).map(move |number| BlockPos::new(number * 3 - 60, 10 + i64::from(round), (number % 7) * 5 - 15))
 }
 
-fn open(plugin: TerranePlugin) -> (App, Entity) {
+fn open(plugin: TerranePlugin) -> (App, DimensionId) {
     open_with(plugin, |_| {})
 }
 
-fn open_with(plugin: TerranePlugin, more: impl FnOnce(&mut App)) -> (App, Entity) {
+fn open_with(plugin: TerranePlugin, more: impl FnOnce(&mut App)) -> (App, DimensionId) {
     let mut app = game(plugin);
     more(&mut app);
     listen::<WorldSaved>(&mut app);
@@ -50,7 +50,7 @@ fn open_with(plugin: TerranePlugin, more: impl FnOnce(&mut App)) -> (App, Entity
     (app, dimension)
 }
 
-fn edit(app: &mut App, dimension: Entity, round: u32) {
+fn edit(app: &mut App, dimension: DimensionId, round: u32) {
     let block = id_of(app.world(), "terrane:stone");
     for position in edits(round) {
         app.world_mut().write_message(SetBlock { dimension, position, block });
@@ -118,7 +118,7 @@ fn process_with_default_plugins_that_is_terminated() {
     end_by_signal(app, dimension);
 }
 
-fn end_by_signal(mut app: App, dimension: Entity) {
+fn end_by_signal(mut app: App, dimension: DimensionId) {
     edit(&mut app, dimension, 0);
     app.update();
     println!("\n{ACKNOWLEDGED} 0");
@@ -193,7 +193,7 @@ fn the_end_of_the_app_saves_blocks_and_entities() {
 #[test]
 fn the_order_to_end_the_app_saves_everything_within_the_update() {
     let disk = Disk::default();
-    let (mut app, dimension) = open(disk.plugin().with_autosave_period(Duration::from_secs(3_600)));
+    let (mut app, dimension) = open(TerranePlugin { autosave_period: Duration::from_secs(3_600), ..disk.plugin() });
     edit(&mut app, dimension, 0);
     app.world_mut().write_message(AppExit::Success);
     app.update();
@@ -207,7 +207,7 @@ fn the_order_to_end_the_app_saves_everything_within_the_update() {
 const THERE: BlockPos = BlockPos::new(4_000, 9, 0);
 
 /// A game with a region that waits in its tick at the gate, which is closed, and another region at `THERE`.
-fn with_a_slow_region(plugin: TerranePlugin) -> (App, Entity, Gate) {
+fn with_a_slow_region(plugin: TerranePlugin) -> (App, DimensionId, Gate) {
     fn dawdle(gate: Res<Gate>, walkers: Query<&Walker>) {
         if !walkers.is_empty() {
             gate.pass();
@@ -236,7 +236,7 @@ fn the_end_waits_for_a_slow_region_but_not_for_ever() {
     for (is_for_ever, patience) in [(false, 60), (true, 1)] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("world");
-        let plugin = at(&path).with_shutdown_patience(Duration::from_secs(patience));
+        let plugin = TerranePlugin { shutdown_patience: Duration::from_secs(patience), ..at(&path) };
         let (mut app, dimension, gate) = with_a_slow_region(plugin);
         let block = id_of(app.world(), "terrane:stone");
         app.world_mut().write_message(SetBlock { dimension, position: THERE, block });
@@ -273,7 +273,7 @@ fn the_end_waits_for_a_slow_region_but_not_for_ever() {
 #[test]
 fn a_region_that_hangs_does_not_keep_others_from_being_saved() {
     let folder = tempfile::tempdir().unwrap();
-    let plugin = at(&folder.path().join("world")).with_shutdown_patience(Duration::ZERO);
+    let plugin = TerranePlugin { shutdown_patience: Duration::ZERO, ..at(&folder.path().join("world")) };
     let (mut app, dimension, gate) = with_a_slow_region(plugin);
     let saves = app.world().resource::<WorldStatistics>().saves;
     let block = id_of(app.world(), "terrane:stone");

@@ -211,7 +211,7 @@ fn a_file_of_another_program_stands_in_a_running_world_and_is_written_as_what_it
     update_until(&mut app, "the ground is there", |world| {
         [-20, 36].iter().all(|at| block_at(world, dimension, BlockPos::new(*at, 0, *at)).is_some())
     });
-    let (id, registry) = (dimension_id(&app, dimension), app.world().resource::<BlockTypes>().clone());
+    let (id, registry) = (dimension, app.world().resource::<BlockTypes>().clone());
     let options = TranslationOptions::default();
     let (snapshot, report) = Snapshot::from_schematic(original.clone(), id, &registry, &options).unwrap();
     // It contains an entity far outside its box.

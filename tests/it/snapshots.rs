@@ -22,13 +22,13 @@ pub const fn at(x: i64, y: i64, z: i64) -> BlockPos {
 }
 
 /// A world in lockstep with one loaded square of columns around the middle.
-pub fn world(plugin: TerranePlugin) -> (App, Entity, DimensionId) {
+pub fn world(plugin: TerranePlugin) -> (App, DimensionId, DimensionId) {
     world_with(plugin, |_| {})
 }
 
 /// The same, with the game's own registrations.
-pub fn world_with(plugin: TerranePlugin, register: impl FnOnce(&mut App)) -> (App, Entity, DimensionId) {
-    let mut app = game(plugin.with_tick_mode(TickMode::Lockstep));
+pub fn world_with(plugin: TerranePlugin, register: impl FnOnce(&mut App)) -> (App, DimensionId, DimensionId) {
+    let mut app = game(TerranePlugin { tick_mode: TickMode::Lockstep, ..plugin });
     register(&mut app);
     listen::<JobEnded>(&mut app);
     let dimension = flat(&mut app);
@@ -37,7 +37,7 @@ pub fn world_with(plugin: TerranePlugin, register: impl FnOnce(&mut App)) -> (Ap
     update_until(&mut app, "the ground is there", |world| {
         [at(-20, 0, -20), at(36, 0, 36)].iter().all(|block| block_at(world, dimension, *block).is_some())
     });
-    let id = dimension_id(&app, dimension);
+    let id = dimension;
     (app, dimension, id)
 }
 
@@ -67,7 +67,7 @@ fn restore(app: &mut App, order: RestoreSnapshot) -> Arc<JobOutcome> {
     ended.outcome.clone()
 }
 
-pub fn set(app: &mut App, dimension: Entity, blocks: impl IntoIterator<Item = (BlockPos, BlockId)>) {
+pub fn set(app: &mut App, dimension: DimensionId, blocks: impl IntoIterator<Item = (BlockPos, BlockId)>) {
     for (position, block) in blocks {
         app.world_mut().write_message(SetBlock { dimension, position, block });
     }
@@ -93,7 +93,7 @@ fn caught(snapshot: &Snapshot) -> Vec<u128> {
 }
 
 /// All published blocks of a box and one block around it.
-pub fn blocks(app: &mut App, dimension: Entity, area: &BlockBox) -> BTreeMap<BlockPos, BlockId> {
+pub fn blocks(app: &mut App, dimension: DimensionId, area: &BlockBox) -> BTreeMap<BlockPos, BlockId> {
     let BlockBox { min, max } = *area;
     let places = (min.x - 1..=max.x + 1)
         .flat_map(|x| (min.y - 1..=max.y + 1).flat_map(move |y| (min.z - 1..=max.z + 1).map(move |z| at(x, y, z))));
@@ -186,7 +186,7 @@ fn a_part_a_filter_and_an_order_restore_what_they_say() {
     assert_eq!(ended(&mut app, job).progress.state, JobState::Finished);
 }
 
-/// Promise, snapshots: A snapshot job loads the ground that nobody keeps loaded, and evicts it again.
+/// Promise, snapshots: A snapshot job loads unloaded ground, and evicts it again.
 #[test]
 fn ground_that_nobody_holds_is_loaded_for_it_and_let_go_again() {
     let disk = Disk::default();
@@ -272,7 +272,7 @@ fn what_follows_an_entity_without_being_its_child_is_captured_and_comes_back_wit
     viewer(&mut app, dimension, 8.0, 8.0, 1);
     start(&mut app);
     update(&mut app, 20);
-    let id = dimension_id(&app, dimension);
+    let id = dimension;
     in_region(&mut app, dimension, at(3, 10, 3), move |region| {
         let horse = region.spawn((Position::new(id, at(3, 10, 3)), walker("horse", 0.0))).id();
         region.spawn((Position::new(id, at(5, 10, 3)), walker("cart", 0.0), PulledBy(horse)));
@@ -293,7 +293,7 @@ fn what_follows_an_entity_without_being_its_child_is_captured_and_comes_back_wit
 fn no_more_ground_is_loaded_for_a_job_at_a_time_than_it_may() {
     let updates = |loading| {
         let config = SnapshotConfig { loading, ..SnapshotConfig::default() };
-        let (mut app, _, id) = world(lockstep().with_snapshots(config));
+        let (mut app, _, id) = world(TerranePlugin { snapshots: config, ..lockstep() });
         let far = BlockBox::new(at(1_600, 0, 0), at(1_600 + 79, 15, 79));
         let job = jobs(&app).capture(CaptureSnapshot::new(id, far));
         let mut updates = 0;
@@ -314,7 +314,7 @@ fn no_more_ground_is_loaded_for_a_job_at_a_time_than_it_may() {
 #[test]
 fn a_job_takes_no_more_of_a_tick_than_it_may_and_can_be_cancelled() {
     let config = SnapshotConfig { columns: 64, chunks: 2, ..SnapshotConfig::default() };
-    let (mut app, dimension, id) = world(lockstep().with_snapshots(config));
+    let (mut app, dimension, id) = world(TerranePlugin { snapshots: config, ..lockstep() });
     let stone = id_of(app.world(), "terrane:stone");
     let area = BlockBox::new(at(-16, 48, -16), at(31, 79, 31));
     let snapshot = capture(&mut app, CaptureSnapshot::new(id, area));

@@ -9,7 +9,7 @@ use bevy_terrane::snapshot::StoredSnapshot;
 use bevy_terrane::storage::{Access, StorageConfig, StoredBlockTick, WorldStore};
 use bevy_terrane::view::{
     Arena, ArenaState, ArenaStatus, CaptureSnapshot, ControlJob, JobEnded, JobOrder, JobProgress, JobState, Jobs,
-    LogIn, PlayerLoggedIn, Pregeneration,
+    LogIn, Pacing, PlayerLoggedIn, Pregeneration,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -38,14 +38,17 @@ struct Guard(String);
 /// The game of the world.
 struct Game {
     app: App,
-    overworld: Entity,
-    tower: Entity,
+    overworld: DimensionId,
+    tower: DimensionId,
 }
 
 impl Game {
     fn start(folder: &Path) -> Self {
-        let mut app =
-            game(TerranePlugin::at(folder).with_tick_mode(TickMode::Lockstep).with_pregeneration_in_flight(16));
+        let mut app = game(TerranePlugin {
+            tick_mode: TickMode::Lockstep,
+            pacing: Pacing { pregeneration: Some(16), ..default() },
+            ..TerranePlugin::at(folder)
+        });
         app.register_block_component(BlockComponent::fixed::<u32>("game:lock")).unwrap();
         app.register_block_component(BlockComponent::variable("game:items")).unwrap();
         let chest = BlockType::new("game:chest").with_component("game:lock").with_component("game:items");
@@ -54,7 +57,7 @@ impl Game {
         listen::<PlayerLoggedIn>(&mut app);
         listen::<JobEnded>(&mut app);
         let overworld = flat(&mut app);
-        let tower = app.world_mut().spawn(Dimension::new("tower", Flat::new()).with_height(0..16_400)).id();
+        let tower = spawn_dimension(&mut app, Dimension::new("tower", Flat::new()).with_height(0..16_400));
         viewer(&mut app, overworld, 0.0, 0.0, 1);
         let above = Viewer::in_dimension(tower).with_radius(0).with_vertical_radius(1);
         app.world_mut().spawn((above, Position::new(DimensionId::default(), LAMP)));
@@ -65,13 +68,13 @@ impl Game {
         Self { app, overworld, tower }
     }
 
-    fn set(&mut self, dimension: Entity, position: BlockPos, block: &str) {
+    fn set(&mut self, dimension: DimensionId, position: BlockPos, block: &str) {
         let block = id_of(self.app.world(), block);
         self.app.world_mut().write_message(SetBlock { dimension, position, block });
         update(&mut self.app, 4);
     }
 
-    fn is(&self, dimension: Entity, position: BlockPos, block: &str) -> bool {
+    fn is(&self, dimension: DimensionId, position: BlockPos, block: &str) -> bool {
         block_at(self.app.world(), dimension, position) == Some(id_of(self.app.world(), block))
     }
 
@@ -190,7 +193,7 @@ fn fixture() -> tempfile::TempDir {
 fn check_with_game(folder: &Path) {
     let mut game = Game::start(folder);
     let (overworld, tower) = (game.overworld, game.tower);
-    assert_eq!([overworld, tower].map(|it| dimension_id(&game.app, it)), [OVERWORLD, TOWER]);
+    assert_eq!([overworld, tower].map(|it| it), [OVERWORLD, TOWER]);
     assert!(game.is(overworld, CHEST, "game:chest") && game.is(tower, LAMP, "terrane:stone"));
     let water = id_of(game.app.world(), "terrane:water");
     assert_eq!(game.chest(), (Some(77), Some(b"a map and a spade".to_vec()), Some(water)));
@@ -204,7 +207,7 @@ fn check_with_game(folder: &Path) {
         !guards.is_empty()
     });
     assert_eq!(guards, [("Ann".to_owned(), HERE)]);
-    assert!(!game.log_in().is_new);
+    assert!(!game.log_in().new);
 
     assert!(game.is(overworld, PILLAR, "terrane:air"));
     game.wait_for_arena(ArenaState::Ready);
@@ -229,7 +232,7 @@ fn check_without_game(folder: &Path) {
     assert_eq!((world.format(), world.session()), (1, 1));
     let info = world.info().unwrap();
     assert!(info.play_time > std::time::Duration::ZERO);
-    let names: Vec<_> = info.dimensions.iter().map(|(it, _)| (it.name.as_str(), it.id, it.is_sparse)).collect();
+    let names: Vec<_> = info.dimensions.iter().map(|(it, _)| (it.name.as_str(), it.id, it.sparse)).collect();
     assert_eq!(names, [("overworld", OVERWORLD, false), ("tower", TOWER, true)]);
     let players: Vec<_> = info.players.iter().map(|player| (player.name.as_str(), player.place)).collect();
     assert_eq!(players, [("Zoë", Some((OVERWORLD, HERE)))]);

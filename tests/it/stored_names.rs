@@ -27,7 +27,7 @@ fn sheep_game(disk: &Arc<MemoryStore>) -> App {
     app
 }
 
-fn play(app: &mut App) -> Entity {
+fn play(app: &mut App) -> DimensionId {
     listen::<PlayerLoggedIn>(app);
     let dimension = flat(app);
     viewer(app, dimension, 0.0, 0.0, 1);
@@ -41,7 +41,7 @@ fn sheep(app: &mut App) -> Vec<Sheep> {
     sheep.iter(app.world()).cloned().collect()
 }
 
-fn log_in(app: &mut App, dimension: Entity) -> PlayerLoggedIn {
+fn log_in(app: &mut App, dimension: DimensionId) -> PlayerLoggedIn {
     let first_place = Some((dimension, HERE));
     app.world_mut().write_message(LogIn { name: "Zoë".into(), first_place });
     update_until(app, "Zoë is in", |world| !world.resource::<Heard<PlayerLoggedIn>>().0.is_empty());
@@ -90,7 +90,7 @@ fn a_world_with_the_names_that_the_compiler_gave_opens_and_is_saved_with_those_o
         let dimension = play(&mut app);
         assert_eq!(sheep(&mut app), [Sheep(7)], "session {session}");
         let zoe = log_in(&mut app, dimension);
-        assert_eq!((zoe.id, zoe.is_new), (Uuid::from_u128(1), false), "session {session}");
+        assert_eq!((zoe.id, zoe.new), (Uuid::from_u128(1), false), "session {session}");
         // Changed entities are saved.
         ask_region(&mut app, dimension, HERE, |mut sheep: Query<&mut Sheep>| {
             sheep.iter_mut().for_each(|mut sheep| sheep.set_changed());

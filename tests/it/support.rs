@@ -94,8 +94,13 @@ pub fn keep_diary(app: &mut App) -> Diary {
     diary
 }
 
-pub fn clock(app: &mut App, dimension: Entity, clock: DimensionClock) {
-    app.world_mut().entity_mut(dimension).insert(clock);
+pub fn clock(app: &mut App, dimension: DimensionId, clock: DimensionClock) {
+    insert_into_dimension(app, dimension, clock);
+}
+
+pub fn insert_into_dimension(app: &mut App, dimension: DimensionId, bundle: impl Bundle) {
+    let entity = dimension_entity(app.world_mut(), dimension);
+    app.world_mut().entity_mut(entity).insert(bundle);
 }
 
 /// The number of repetitions of a long test: `few`, multiplied by `TERRANE_ROUNDS`.

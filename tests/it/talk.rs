@@ -65,7 +65,7 @@ fn id(number: u128) -> Uuid {
 const THERE: BlockPos = BlockPos::new(16 * 100, 5, 0);
 
 /// Two regions far apart.
-fn two_regions(app: &mut App) -> Entity {
+fn two_regions(app: &mut App) -> DimensionId {
     let dimension = flat(app);
     viewer(app, dimension, 0.0, 0.0, 2);
     viewer(app, dimension, THERE.x as f32, 0.0, 2);
@@ -172,7 +172,7 @@ fn what_cannot_be_delivered_comes_back_to_its_sender() {
 #[test]
 fn a_sender_of_too_many_letters_has_the_rest_back() {
     let limits = LetterLimits { sender_bytes: 64 << 10, ..LetterLimits::default() };
-    let (mut app, regions, main) = talking(lockstep().with_letter_limits(limits));
+    let (mut app, regions, main) = talking(TerranePlugin { letter_limits: limits, ..lockstep() });
     let dimension = two_regions(&mut app);
     for round in 0..3 {
         in_region(&mut app, dimension, HERE, move |region| {
@@ -283,7 +283,7 @@ fn messages_arrive_once_and_in_order_across_merges_splits_and_journeys() {
     let seeds = rounds(3);
     let (mut changes, mut arrived) = (0, 0);
     for seed in 0..seeds {
-        let (mut app, regions, _) = talking(lockstep().with_seed(seed).with_regionizer(parting_soon()));
+        let (mut app, regions, _) = talking(TerranePlugin { seed, regionizer: parting_soon(), ..lockstep() });
         app.register_region_component::<Pen>().add_region_plugins(|region| {
             region.add_systems(RegionTick, (jump, write).chain());
         });

@@ -200,7 +200,7 @@ fn copies_and_salvaged_worlds_are_whole_or_not_there() {
     assert_eq!(run(&["verify", &copy]).json["entries"], copied.json["entries"]);
     for command in ["copy", "salvage"] {
         let error = try_run(&[command, &world, &copy], false).unwrap_err();
-        assert!(error.contains("is a world already"), "{error}");
+        assert!(error.contains("is already a world"), "{error}");
     }
     assert_eq!(ending(&run(&["salvage", &world, &salvaged])), "finished");
     assert_eq!(run(&["verify", &salvaged]).json["entries"], copied.json["entries"]);
@@ -279,7 +279,7 @@ fn a_backup_is_restored_by_its_number() {
     fs::write(Path::new(&restored).join("world.lock"), "process = 1").unwrap();
     assert_eq!(run(&["restore", &backups, &restored, "--number", "2"]).json["number"], 2);
     assert_eq!(run(&["verify", &restored]).json["entries"], run(&["verify", &world]).json["entries"]);
-    assert!(try_run(&["restore", &backups, &restored], false).unwrap_err().contains("is a world already"));
+    assert!(try_run(&["restore", &backups, &restored], false).unwrap_err().contains("is already a world"));
     // A backup does not count as a session.
     assert_eq!(run(&["info", &world]).json["sessions"], 1);
 }
@@ -347,7 +347,7 @@ fn pruned_ground_is_generated_anew_by_a_game() {
                 block_at(app.world_mut(), dimension, BlockPos { y, ..ground })
                     .is_some_and(|block| block != BlockId::AIR)
             });
-            assert!(beneath, "it is generated anew");
+            assert!(beneath, "it is generated again");
             continue;
         }
         for position in [near, far] {
@@ -437,13 +437,13 @@ fn a_dimension_is_exported_and_imported_into_another_world() {
     drop(open);
     assert_eq!(ending(&try_run(&export, true).unwrap()), "stopped");
     let unfinished = try_run(&["import", &file, &new, "--create"], false).unwrap_err();
-    assert!(unfinished.contains("not whole"), "{unfinished}");
+    assert!(unfinished.contains("is incomplete"), "{unfinished}");
     assert!(!Path::new(&new).exists());
     let exported = run(&export);
     assert_eq!(ending(&exported), "finished", "{}", exported.text());
     assert_eq!((&exported.json["columns"], &exported.json["chunks"]), (&121.into(), &121.into()));
     assert!(exported.json["bytes"].as_u64().unwrap() > 100_000);
-    assert!(try_run(&export, false).unwrap_err().contains("there already"));
+    assert!(try_run(&export, false).unwrap_err().contains("already exists"));
 
     assert!(try_run(&["import", &file, &path("nowhere")], false).unwrap_err().contains("--create"));
     assert_eq!(ending(&try_run(&["import", &file, &new, "--create"], true).unwrap()), "stopped");
@@ -461,7 +461,7 @@ fn a_dimension_is_exported_and_imported_into_another_world() {
     let area = ["--from", "-16,-16", "--to", "15,15", "--objects-per-file", "1"];
     let exported = run(&[&["export", &from, &part, "-d", "overworld"][..], &area].concat());
     assert_eq!((&exported.json["columns"], &exported.json["files"]), (&4.into(), &4.into()), "{}", exported.text());
-    assert!(try_run(&["import", &part, &new], false).unwrap_err().contains("there already"));
+    assert!(try_run(&["import", &part, &new], false).unwrap_err().contains("already exist"));
     let beside = run(&["import", &part, &new, "--move", "160,0,32"]);
     assert_eq!((&beside.json["columns"], &beside.json["new_types"]), (&4.into(), &0.into()), "{}", beside.text());
     assert_eq!(

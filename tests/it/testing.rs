@@ -11,7 +11,7 @@ use std::time::Duration;
 const HERE: BlockPos = BlockPos::new(3, 9, 3);
 
 /// An app with flat terrain at the origin.
-fn open(plugin: TerranePlugin) -> (App, Entity) {
+fn open(plugin: TerranePlugin) -> (App, DimensionId) {
     let mut app = headless(plugin);
     let dimension = flat(&mut app);
     viewer(&mut app, dimension, 0.0, 0.0, 1);
@@ -30,7 +30,7 @@ fn wait_in_vain(app: &mut App) -> String {
     last_words(|| update_until_within(app, patience, "pigs fly", |_| false))
 }
 
-/// Promise, testing: A test of a game that waits in vain is told what for.
+/// Promise, testing: A test of a game whose wait times out reports its condition.
 #[test]
 fn who_waits_in_vain_is_told_for_what_and_how_the_world_was() {
     let (mut app, _) = open(lockstep());
@@ -43,7 +43,7 @@ fn who_waits_in_vain_is_told_for_what_and_how_the_world_was() {
     assert!(told.ends_with("dimension overworld is not open"), "{told}");
 }
 
-/// Promise, testing: A test of a game that waits in vain is told what for.
+/// Promise, testing: A test of a game whose wait times out reports its condition.
 #[test]
 fn who_waits_in_vain_is_told_which_region_halted() {
     let (mut app, dimension) = open(TerranePlugin::in_memory());
@@ -63,7 +63,11 @@ fn nobody_waits_for_a_world_that_was_not_opened() {
     });
     start(&mut app);
     let told = last_words(|| update_until(&mut app, "pigs fly", |_| false));
-    assert!(told.starts_with("there is no world") && told.contains("TimePlugin was added"), "{told}");
+    assert!(
+        told.starts_with("cannot wait until pigs fly, since there is no world")
+            && told.contains("TimePlugin was added"),
+        "{told}"
+    );
 }
 
 /// Promise, testing: A test of a game can open a world again on what it saved.

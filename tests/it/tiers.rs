@@ -28,7 +28,7 @@ fn plugin(disk: &Arc<MemoryStore>, promotes_on_load: bool) -> TerranePlugin {
         cold_beyond: 320,
         ..default()
     };
-    lockstep_on(disk).with_tiers(settings)
+    TerranePlugin { tiers: settings, ..lockstep_on(disk) }
 }
 
 fn tier(disk: &MemoryStore, block: BlockPos) -> Option<Tier> {
@@ -41,7 +41,7 @@ fn seconds(app: &mut App, seconds: usize) {
     update(app, seconds * 20);
 }
 
-fn start_at(disk: &Arc<MemoryStore>, promotes_on_load: bool) -> (App, Entity, Entity) {
+fn start_at(disk: &Arc<MemoryStore>, promotes_on_load: bool) -> (App, DimensionId, Entity) {
     let mut app = game(plugin(disk, promotes_on_load));
     let dimension = flat(&mut app);
     let viewer = viewer(&mut app, dimension, 0.0, 0.0, 3);
@@ -163,7 +163,7 @@ fn moves_take_no_more_bytes_a_second_than_they_may() {
     const RATE: u64 = 50_000;
     let disk = Arc::new(MemoryStore::new());
     let settings = TierConfig { bytes_per_second: RATE, ..default() };
-    let mut app = game(lockstep_on(&disk).with_tiers(settings));
+    let mut app = game(TerranePlugin { tiers: settings, ..lockstep_on(&disk) });
     let dimension = flat(&mut app);
     start(&mut app);
     update(&mut app, 3);

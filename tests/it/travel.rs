@@ -47,8 +47,8 @@ fn bonds(entity: Entity, world: &World) -> Vec<String> {
     targets.chain(herds).chain(members).chain(children).collect()
 }
 
-fn pasture() -> (App, Entity, Told) {
-    let mut app = game(lockstep().with_regionizer(parting_soon()));
+fn pasture() -> (App, DimensionId, Told) {
+    let mut app = game(TerranePlugin { regionizer: parting_soon(), ..lockstep() });
     let told = Told::default();
     let report = told.clone();
     app.register_region_component::<Target>()
@@ -74,7 +74,7 @@ fn pasture() -> (App, Entity, Told) {
 }
 
 /// A shepherd with a dog and three sheep in the column.
-fn settle(app: &mut App, dimension: Entity, column: i64) {
+fn settle(app: &mut App, dimension: DimensionId, column: i64) {
     let block = BlockPos::new(column * 16, 5, 0);
     app.world_mut().commands().run_in_region(dimension, block, move |region: &mut World| {
         let here = Position::new(region.resource::<RegionInfo>().dimension, block);
@@ -94,14 +94,14 @@ fn settle(app: &mut App, dimension: Entity, column: i64) {
 /// The result of `look` in the region that owns the column.
 fn look<T: Send + 'static, M>(
     app: &mut App,
-    dimension: Entity,
+    dimension: DimensionId,
     column: i64,
     look: impl IntoSystem<(), T, M> + Send + 'static,
 ) -> T {
     ask_region(app, dimension, BlockPos::new(column * 16, 5, 0), look)
 }
 
-fn bonds_of(app: &mut App, dimension: Entity, column: i64, who: &'static str) -> Vec<String> {
+fn bonds_of(app: &mut App, dimension: DimensionId, column: i64, who: &'static str) -> Vec<String> {
     look(app, dimension, column, move |region: &mut World| {
         let mut all = region.query::<(Entity, &Name, &Position)>();
         let wanted = |(_, name, place): &(Entity, &Name, &Position)| name.as_str() == who && place.column().x == column;
@@ -256,7 +256,7 @@ fn a_family_is_there_again_after_a_restart() {
     struct Tool(String);
     let folder = tempfile::tempdir().unwrap();
     let open = || {
-        let plugin = TerranePlugin::at(folder.path().join("world")).with_tick_mode(TickMode::Lockstep);
+        let plugin = TerranePlugin { tick_mode: TickMode::Lockstep, ..TerranePlugin::at(folder.path().join("world")) };
         let mut app = game(plugin);
         app.register_saved_component::<Tool>();
         let dimension = flat(&mut app);

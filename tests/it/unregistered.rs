@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// An id beyond all registered types.
 const NOBODYS: BlockId = BlockId::new(4_000_000_000);
 
-fn world(plugin: TerranePlugin) -> (App, Entity) {
+fn world(plugin: TerranePlugin) -> (App, DimensionId) {
     let mut app = game(plugin);
     listen::<BlockRefused>(&mut app);
     listen::<JobEnded>(&mut app);
@@ -59,7 +59,8 @@ fn the_last_edits_cannot_set_it_either() {
     let gate = Gate::default();
     let copy = gate.clone();
     let storage = StorageConfig::Custom(disk.clone());
-    let mut app = game(TerranePlugin::stored_in(storage).with_shutdown_patience(std::time::Duration::ZERO));
+    let mut app =
+        game(TerranePlugin { shutdown_patience: std::time::Duration::ZERO, ..TerranePlugin::stored_in(storage) });
     app.add_region_plugins(move |region| {
         region.insert_resource(copy.clone()).add_systems(RegionTick, |gate: Res<Gate>| gate.pass());
     });
@@ -94,7 +95,7 @@ fn a_restore_of_an_id_that_nobody_registered_fails_and_changes_nothing() {
     column.set_block(HERE.offset(1, 0, 0), NOBODYS);
     let mut snapshot = Snapshot::new(area);
     assert!(snapshot.add_column(&column, 0, Vec::new()));
-    let id = dimension_id(&app, dimension);
+    let id = dimension;
     app.world().resource::<Jobs>().restore(RestoreSnapshot::new(id, Arc::new(snapshot)));
     update_until(&mut app, "the restore ends", |world| !world.resource::<Heard<JobEnded>>().0.is_empty());
     let ended = &heard::<JobEnded>(&app)[0];
@@ -126,7 +127,7 @@ impl Generator for Careless {
 fn a_generator_that_sets_an_id_that_nobody_registered_is_named() {
     let mut app = game(lockstep());
     listen::<ColumnFailed>(&mut app);
-    let dimension = app.world_mut().spawn(Dimension::new("overworld", Careless)).id();
+    let dimension = spawn_dimension(&mut app, Dimension::new("overworld", Careless));
     viewer(&mut app, dimension, 0.0, 0.0, 1);
     start(&mut app);
     update(&mut app, 30);

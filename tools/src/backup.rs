@@ -43,7 +43,7 @@ fn ask_for(
 ) -> Result<Option<Backup>> {
     let failed = |error: io::Error| format!("{locked}, and it cannot be asked for a backup: {error}");
     let request = BackupRequest::send(world, folder, keep).map_err(failed)?;
-    eprintln!("the world is open elsewhere: waiting for the backup that is made there");
+    eprintln!("a running game has the world open: waiting for the backup that it makes");
     let asked = Instant::now();
     loop {
         match request.progress().map_err(failed)? {
@@ -51,14 +51,15 @@ fn ask_for(
             BackupProgress::Failed(reason) => return Err(reason.into()),
             BackupProgress::Lost => return Err("the world was closed before the backup was made".into()),
             BackupProgress::Unseen if asked.elapsed() > PATIENCE => {
-                let text = format!("{locked}: whoever has it did not see in {PATIENCE:?} that a backup is wanted");
+                let text =
+                    format!("{locked}: that process did not answer the request for a backup within {PATIENCE:?}");
                 return Err(text.into());
             }
             BackupProgress::Running if !is_open_elsewhere(world) => {
                 // It may have answered just now.
                 match request.progress().map_err(failed)? {
                     BackupProgress::Done(backup) => return Ok(Some(backup)),
-                    _ => return Err("whoever had the world open ended before the backup was made".into()),
+                    _ => return Err("the process that had the world open ended before the backup was made".into()),
                 }
             }
             _ if stop.is_stopped() => return Ok(None),

@@ -27,7 +27,7 @@ fn as_json(info: &WorldInfo, on_disk: u64) -> Value {
             "generator_version": generator.version,
             "seed": dimension.own_seed.unwrap_or(generator.seed),
             "columns": columns,
-            "sparse": dimension.is_sparse,
+            "sparse": dimension.sparse,
             "being_removed": dimension.being_removed,
         })
     });

@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let stop = Stop::default();
     if let Err(error) = ctrlc::set_handler(interruption(stop.clone(), arguments.command.only_looks())) {
-        eprintln!("warning: Ctrl-C ends this at once: {error}");
+        eprintln!("warning: Ctrl-C will stop this at once: {error}");
     }
     match run(&arguments, &stop) {
         Ok(outcome) => outcome.print(arguments.json),
@@ -54,12 +54,10 @@ fn main() -> ExitCode {
 fn interruption(stop: Stop, at_once: bool) -> impl FnMut() {
     move || {
         if stop.is_stopped() {
-            eprintln!(
-                "ended at once; what was begun is left unfinished, and the same command does it anew or does the rest"
-            );
+            eprintln!("stopped with unfinished work: run the same command again to finish or repeat it");
         } else if !at_once {
             stop.stop();
-            eprintln!("it stops at the next good moment; Ctrl-C again ends it at once");
+            eprintln!("stopping at the next safe moment; Ctrl-C again stops at once");
             return;
         }
         end_at_once(End::Stopped.code().into());

@@ -55,7 +55,7 @@ fn is_confirmed(keep: &ColumnArea, dimension: &str) -> Result<bool> {
     if !io::stdin().is_terminal() {
         return Err(Failure::arguments("this deletes ground for good; say --yes if that is meant"));
     }
-    eprint!("All of {dimension:?} outside the {keep} is deleted for good. Type yes to go on: ");
+    eprint!("All of {dimension:?} outside the {keep} is deleted for good. Type yes to continue: ");
     io::stderr().flush()?;
     let mut answer = String::new();
     io::stdin().read_line(&mut answer)?;
@@ -64,7 +64,7 @@ fn is_confirmed(keep: &ColumnArea, dimension: &str) -> Result<bool> {
 
 fn as_json(report: &PruneReport, keep: &ColumnArea) -> Value {
     let kept = report.kept.first.iter().map(|kept| {
-        let (id, column, damaged) = (kept.id.to_string(), [kept.column.x, kept.column.z], kept.is_damaged);
+        let (id, column, damaged) = (kept.id.to_string(), [kept.column.x, kept.column.z], kept.damaged);
         let why = if damaged { "its record is damaged" } else { "it may be a player" };
         json!({ "id": id, "column": column, "damaged": damaged, "why": why })
     });

@@ -11,10 +11,12 @@ use std::process::ExitCode;
 const PAGE: &str = "docs/promises.md";
 
 /// Folders with tests, each with the path prefix of its tests.
-const SOURCES: [(&str, &str); 7] = [
+const SOURCES: [(&str, &str); 9] = [
     ("crates/terrane_objects/src", "terrane_objects::"),
     ("crates/terrane_storage/src", "terrane_storage::"),
     ("crates/terrane_world/src", "terrane_world::"),
+    ("examples/far_server/tests", "far_server::"),
+    ("examples/tests", "examples::"),
     ("src", ""),
     ("tests/it", "it::"),
     ("tools/src", "tools::"),
@@ -24,21 +26,21 @@ const SOURCES: [(&str, &str); 7] = [
 const HEAD: &str = "\
 # Promises and their tests
 
-Each promise of the documentation stands in the doc comment of the tests that fail if it does not hold: `/// Promise, topic: A
-sentence.` This page is made of them by `cargo xtask promises`, and CI checks that it is up to date. Tests are named by their path:
-those that begin with `it::` are in `tests/it`, those with `xtask::` in `xtask/src`, those with the name of a crate in `crates`,
-and all others in `src`.
+Each promise of the documentation is a doc comment of the tests that fail if it is broken: `/// Promise, topic: A sentence.`
+`cargo xtask promises` writes this page from them, and CI checks that it is up to date. The path of a test begins with `it::` for
+`tests/it`, with `xtask::` for `xtask/src`, with `examples::` for `examples/tests`, and with the name of a crate for `crates`; all
+others are in `src`.
 ";
 
 const NO_TEST: &str = "
-## What no test holds
+## Promises without a test
 
 * **Figures** are those of benches and examples on one machine: see [performance.md](performance.md).
 * **Worlds live in memory without the feature `rocksdb`**: tests are built with all features. `cargo xtask test` lints the crate without
   it.
 * **CI runs what `cargo xtask test` runs**: `.ci/run` is that command.
 * **The programs of the README and of the docs compile and run**: they are doc tests.
-* **What windows show**: people look at the pictures of the README and of the examples.
+* **Pictures**: people look at the pictures of the README, the guide and the examples.
 * **The tools exit with 1 after an error**: their `main` returns `ExitCode::FAILURE`; the errors are tested.
 ";
 

@@ -29,7 +29,7 @@ pub fn machine() -> Result<(), String> {
     if still_missing.is_empty() {
         return Ok(());
     }
-    Err(format!("installed, but still not found (XTASK_SKIP_SETUP=1 goes on without):\n{}", list(&still_missing)))
+    Err(format!("installed, but still not found (XTASK_SKIP_SETUP=1 continues without):\n{}", list(&still_missing)))
 }
 
 /// Ensures that rustfmt and clippy are installed, which a minimal Rust lacks.

@@ -49,9 +49,11 @@ pub fn run() -> Result<ExitCode, String> {
 }
 
 /// How commands of the README and the demo build what they run.
-const README_BUILDS: [&[&str]; 4] = [
+const README_BUILDS: [&[&str]; 6] = [
     &["build", "--bin", "terrane"],
-    &["build", "--bin", "first_game"],
+    &["build", "--bin", "far_server"],
+    &["build", "--bin", "my_game"],
+    &["build", "--example", "first_world"],
     &["build", "--example", "jacksboro"],
     &["build", "--example", "multiplayer", "--features", "multiplayer"],
 ];
@@ -68,7 +70,7 @@ fn step_of_one_build(name: &str, mut command: Command) -> Result<(), String> {
     let messages = String::from_utf8_lossy(&output.stdout);
     let anew = dependencies_compiled(&messages);
     if !anew.is_empty() {
-        return Err(format!("{name} compiled dependencies anew, with other features than the tests: {anew:?}"));
+        return Err(format!("{name} compiled dependencies again, with other features than the tests: {anew:?}"));
     }
     println!("-- {name}: passed in {}", in_words(start.elapsed()));
     Ok(())

@@ -2,7 +2,7 @@
 //!
 //! 10,000 objects of 4 to 32 KiB of chunk data, in an object store and in its alternatives. One data set has encoded chunks,
 //! which every store compresses at the same level. The other has chunks that are already compressed, which every store keeps as
-//! they are. All stores run in turns, and the table shows the medians. `open and read one` opens the file anew each time; `read
+//! they are. All stores run in turns, and the table shows the medians. `open and read one` opens the file again each time; `read
 //! one` reads each object once in a separate order, `read one again` a second time, when redb has it in its own cache. A rewrite
 //! of a ZIP archive copies it. Writes that are synced one by one go to all stores in turns. Finally, the time for opening an
 //! object store with 100,000 objects.

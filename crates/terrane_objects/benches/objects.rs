@@ -1,4 +1,4 @@
-//! What the object store takes to write, rewrite, open and read 10,000 objects of 1 to 8 KiB. The bench `objects` in
+//! The time of an object store to write, rewrite, open and read 10,000 objects of 1 to 8 KiB. The bench `objects` in
 //! `benches/peers` measures it beside other crates.
 
 use std::hint::black_box;

@@ -13,7 +13,7 @@ pub enum ObjectStoreError {
     #[error(transparent)]
     Io(#[from] FileError),
     /// The file does not begin with a signature.
-    #[error("{} is no object store: {reason}", path.display())]
+    #[error("{} is not an object store: {reason}", path.display())]
     NotAStore {
         /// The file.
         path: PathBuf,
@@ -37,25 +37,25 @@ pub enum ObjectStoreError {
         path: PathBuf,
     },
     /// The store was opened read-only.
-    #[error("{} was opened only to be read", path.display())]
+    #[error("{} was opened read-only", path.display())]
     ReadOnly {
         /// The file.
         path: PathBuf,
     },
     /// The signature is invalid.
-    #[error("{signature:?} is no signature: expected a line of 1 to {} bytes", super::file::MAX_SIGNATURE_BYTES)]
+    #[error("{signature:?} is not a signature: expected a line of 1 to {} bytes", super::file::MAX_SIGNATURE_BYTES)]
     InvalidSignature {
         /// The signature.
         signature: String,
     },
     /// The key is invalid.
-    #[error("a key has 1 to {MAX_KEY_BYTES} bytes, and this one has {length}")]
+    #[error("a key has 1 to {MAX_KEY_BYTES} bytes, but this one has {length}")]
     Key {
         /// The key's length in bytes.
         length: usize,
     },
     /// The file's last write already has the highest possible counter.
-    #[error("{}: no counter is left for another write", path.display())]
+    #[error("{}: the counter of writes is exhausted", path.display())]
     Exhausted {
         /// The file.
         path: PathBuf,

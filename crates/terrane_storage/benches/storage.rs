@@ -56,7 +56,7 @@ fn wide(terrain: &Chunks) -> Chunks {
     chunks
 }
 
-/// What the coordinator would hand over, 256 columns at a time: their chunks, what they look like from afar, and the graph.
+/// The batches that the coordinator would hand over, 256 columns at a time: chunks, summaries for far views, and the graph.
 fn saves(chunks: &Chunks) -> Vec<SaveBatch> {
     let mut columns: BTreeMap<BatchPos, BTreeMap<ColumnPos, Column>> = BTreeMap::new();
     for (pos, chunk) in chunks {
@@ -105,7 +105,7 @@ fn entries(path: &Path) -> Vec<(Family, Vec<u8>, Vec<u8>)> {
     entries
 }
 
-/// K1: all columns are saved. The reference writes what is stored then, with as many writes.
+/// K1: all columns are saved. The reference writes the same values with as many writes.
 fn save_all(terrain: &Chunks, folder: &Path) {
     let chunks = wide(terrain);
     let saves = saves(&chunks);
@@ -297,12 +297,12 @@ fn move_all(world: &WorldStore, chunks: &Chunks, tier: Tier) -> u64 {
         if left == 0 {
             return written;
         }
-        // What was moved is where it belongs, and costs no more than a look.
+        // Moved groups are where they belong, and cost no more than a look.
         moves.retain(|(group, tier)| world.tier(*group).expect("the world is whole") != Some(*tier));
     }
 }
 
-/// What the families of chunks take on disk, everything compacted.
+/// The size of the families of chunks on disk, compacted.
 fn sizes(path: &Path) -> [f64; 3] {
     let store = RocksStore::open(&path.join("db"), false).expect("it was just closed");
     Family::ALL.into_iter().for_each(|family| store.compact(family).expect("the disk has room"));

@@ -268,6 +268,7 @@ impl WorldStore {
             commit.writes.put(Family::Meta, keys::tile_key(dimension, tile), stored_graph::encode(masks));
         }
 
+        let names = self.add_names(&mut commit.writes)?;
         let accesses = self.add_heat(&commit.placed, &mut commit.writes)?;
         let has_moves = !commit.moves.is_empty();
         // The changes come second, so that they win over promotions of the same chunks.
@@ -281,6 +282,7 @@ impl WorldStore {
         } else if durability == Durability::Sync {
             self.store.sync()?;
         }
+        self.names_stored(&names);
         self.heat.forget(&accesses);
         commit.report.duration = start.elapsed();
         Ok(commit.report)
@@ -319,7 +321,7 @@ impl WorldStore {
         self.forget_opacity(&batches.into_iter().collect::<Vec<_>>(), commit)
     }
 
-    /// Removes opacity maps of batches. They are made anew on demand.
+    /// Removes opacity maps of batches. They are rebuilt on demand.
     fn forget_opacity(&self, tiles: &[Vec<u8>], commit: &mut Commit) -> Result<(), StoreError> {
         for tiles in tiles.chunks(COMPARED_AT_ONCE) {
             let keys = tiles.iter().map(Vec::as_slice).collect::<Vec<_>>();

@@ -2,6 +2,80 @@
 
 use super::{Durability, Family, StoreError, StoredItem, WorldStore, WriteBatch, keys, values::record};
 use crate::space::{DimensionId, GeneratorIdentity};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The generator of a dimension that has an id and was never opened.
+const NEVER_OPENED: GeneratorIdentity = GeneratorIdentity { name: String::new(), version: 0, seed: 0 };
+
+/// The ids of a world's dimensions, by name. Reading and assigning ids never waits for the store.
+///
+/// An id that was assigned here is stored with the next commit, so whatever a commit stores under the id can be found by the
+/// name.
+#[doc(hidden)]
+#[derive(Debug, Default)]
+pub struct DimensionNames(Mutex<Names>);
+
+#[derive(Debug, Default)]
+struct Names {
+    ids: BTreeMap<String, DimensionId>,
+    /// The highest id that was ever assigned.
+    last: Option<u64>,
+    /// Names with new ids that are not stored yet.
+    unstored: BTreeSet<String>,
+}
+
+impl DimensionNames {
+    fn lock(&self) -> MutexGuard<'_, Names> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The id of the dimension with this name. A new name gets the next id. After 2^64 dimensions every new name gets the last
+    /// id, and cannot be opened.
+    pub fn id(&self, name: &str) -> DimensionId {
+        self.lock().assign(name).unwrap_or(DimensionId(u64::MAX))
+    }
+
+    /// The id of the dimension with this name, if it has one.
+    pub fn find(&self, name: &str) -> Option<DimensionId> {
+        self.lock().ids.get(name).copied()
+    }
+
+    /// The name of the dimension with this id.
+    pub fn name(&self, id: DimensionId) -> Option<String> {
+        self.lock().ids.iter().find(|(_, known)| **known == id).map(|(name, _)| name.clone())
+    }
+
+    /// Frees the name of a removed dimension. Its next dimension gets another id.
+    pub fn forget(&self, name: &str, id: DimensionId) {
+        let mut names = self.lock();
+        if names.ids.get(name) == Some(&id) {
+            names.ids.remove(name);
+            names.unstored.remove(name);
+        }
+    }
+
+    /// Gives the name back to a dimension that was not removed after all.
+    pub fn restore(&self, name: &str, id: DimensionId) {
+        let mut names = self.lock();
+        names.ids.insert(name.to_owned(), id);
+        names.unstored.insert(name.to_owned());
+    }
+}
+
+impl Names {
+    /// The id of this name, which may be new; `None` if no id is left.
+    fn assign(&mut self, name: &str) -> Option<DimensionId> {
+        if let Some(id) = self.ids.get(name) {
+            return Some(*id);
+        }
+        let id = self.last.map_or(Some(0), |last| last.checked_add(1))?;
+        self.last = Some(id);
+        self.unstored.insert(name.to_owned());
+        self.ids.insert(name.to_owned(), DimensionId(id));
+        Some(DimensionId(id))
+    }
+}
 
 /// A stored dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,19 +89,84 @@ pub struct StoredDimension {
     /// The seed that the game gave to the generator, for messages; `None` if there is none or it is unknown.
     pub own_seed: Option<u64>,
     /// `true` if the dimension generates each chunk on its own.
-    pub is_sparse: bool,
+    pub sparse: bool,
     /// `true` if a removal was begun and not finished. The dimension can only be removed.
     pub being_removed: bool,
 }
 
 impl WorldStore {
+    /// The ids of the dimensions, by name.
+    #[doc(hidden)]
+    pub fn dimension_names(&self) -> &Arc<DimensionNames> {
+        &self.names
+    }
+
+    /// Reads the names and ids. Damaged records are left to the opening of their dimensions, which fails. The name of a dimension
+    /// that is being removed is free: its next dimension gets another id.
+    pub(super) fn read_names(&self) -> Result<(), StoreError> {
+        let stored = self.list_meta(keys::range_of(keys::DIMENSION), |key, value| {
+            let Some(name) = keys::parse_dimension_key(key) else { return Ok(None) };
+            let Ok((id, _)) = self.dimension_of(name, value) else { return Ok(None) };
+            Ok(Some((name.to_owned(), id, self.is_marked(id)?)))
+        });
+        let stored = match stored {
+            Err(error) if error.is_damage() => {
+                tracing::warn!("{error}; the ids of dimensions are unknown until they open");
+                Vec::new()
+            }
+            stored => stored?,
+        };
+        let mut names = self.names.lock();
+        let last: Option<u64> = self.read_record(keys::LAST_DIMENSION, StoredItem::LastDimension).unwrap_or_default();
+        names.last = last.max(stored.iter().map(|(_, id, _)| id.0).max());
+        let kept = stored.into_iter().filter(|(_, _, is_removed)| !is_removed);
+        names.ids = kept.map(|(name, id, _)| (name, id)).collect();
+        Ok(())
+    }
+
+    /// Adds ids that are not stored yet to a commit, and returns their names. A name whose old dimension is still being removed
+    /// waits for the end of the removal, and a name with a damaged record for its repair. While the last id is damaged, none is
+    /// stored.
+    pub(super) fn add_names(&self, writes: &mut WriteBatch) -> Result<Vec<String>, StoreError> {
+        let (unstored, last) = {
+            let names = self.names.lock();
+            let unstored = names.unstored.iter().filter_map(|name| Some((name.clone(), *names.ids.get(name)?)));
+            (unstored.collect::<Vec<_>>(), names.last)
+        };
+        let mut added = Vec::new();
+        if unstored.is_empty() || self.read_record::<u64>(keys::LAST_DIMENSION, StoredItem::LastDimension).is_err() {
+            return Ok(added);
+        }
+        for (name, id) in unstored {
+            match self.dimension_record(&name) {
+                Ok(None) => writes.put(Family::Meta, keys::dimension_key(&name), record::encode(&(id, NEVER_OPENED))),
+                Ok(Some((stored, _))) if stored == id => {}
+                _ => continue,
+            }
+            added.push(name);
+        }
+        last.into_iter().for_each(|last| writes.put(Family::Meta, keys::LAST_DIMENSION, record::encode(&last)));
+        Ok(added)
+    }
+
+    /// Notes that the ids of these names are stored.
+    pub(super) fn names_stored(&self, stored: &[String]) {
+        if !stored.is_empty() {
+            let mut names = self.names.lock();
+            names.unstored.retain(|name| !stored.contains(name));
+        }
+    }
+
     /// All dimensions, by name.
     pub fn dimensions(&self) -> Result<Vec<StoredDimension>, StoreError> {
         self.list_meta(keys::range_of(keys::DIMENSION), |key, value| {
             let name = self.parsed(Family::Meta, key, keys::parse_dimension_key)?;
             let (id, generator) = self.dimension_of(name, value)?;
-            let (own_seed, is_sparse, being_removed) = (self.own_seed(id)?, self.is_sparse(id)?, self.is_marked(id)?);
-            Ok(Some(StoredDimension { name: name.into(), id, generator, own_seed, is_sparse, being_removed }))
+            if generator == NEVER_OPENED {
+                return Ok(None);
+            }
+            let (own_seed, sparse, being_removed) = (self.own_seed(id)?, self.is_sparse(id)?, self.is_marked(id)?);
+            Ok(Some(StoredDimension { name: name.into(), id, generator, own_seed, sparse, being_removed }))
         })
     }
 
@@ -73,27 +212,37 @@ impl WorldStore {
     ) -> Result<DimensionId, StoreError> {
         let _writing = self.lock_writes();
         let key = keys::dimension_key(name);
-        if let Some((id, stored)) = self.dimension_record(name)? {
-            if self.is_marked(id)? {
+        let known = self.dimension_record(name)?;
+        if let Some((id, stored)) = &known {
+            if self.is_marked(*id)? {
                 return Err(StoreError::BeingRemoved { name: name.into() });
             }
-            if stored != *origin {
-                let (name, stored, wanted) = (name.into(), Box::new(stored), Box::new(origin.clone()));
+            if *stored == *origin {
+                // If the record could not be read at the start, the name is not known yet.
+                self.names.lock().ids.entry(name.to_owned()).or_insert(*id);
+                return Ok(*id);
+            }
+            if *stored != NEVER_OPENED {
+                let (name, stored, wanted) = (name.into(), Box::new(stored.clone()), Box::new(origin.clone()));
                 return Err(StoreError::OriginMismatch { name, stored, wanted });
             }
-            return Ok(id);
         }
-        let last_id: Option<u64> = self.read_record(keys::LAST_DIMENSION, StoredItem::LastDimension)?;
-        let id = last_id.map_or(Some(0), |last| last.checked_add(1));
-        let id = id.ok_or_else(|| self.corrupt(StoredItem::LastDimension, "no number is left after it"))?;
-        let dimension = DimensionId(id);
+        let last: Option<u64> = self.read_record(keys::LAST_DIMENSION, StoredItem::LastDimension)?;
+        let dimension = {
+            let mut names = self.names.lock();
+            names.last = names.last.max(last);
+            known.map(|(id, _)| id).or_else(|| names.assign(name)).map(|id| (id, names.last.unwrap_or(id.0)))
+        };
+        let dimension = dimension.ok_or_else(|| self.corrupt(StoredItem::LastDimension, "no number is left after it"));
+        let (dimension, last) = dimension?;
         let mut writes = WriteBatch::default();
         writes.put(Family::Meta, key, record::encode(&(dimension, origin)));
-        writes.put(Family::Meta, keys::LAST_DIMENSION, record::encode(&id));
+        writes.put(Family::Meta, keys::LAST_DIMENSION, record::encode(&last));
         if is_sparse {
             writes.put(Family::Meta, keys::key_of_dimension(keys::SPARSE, dimension), Vec::new());
         }
         self.write(writes, Durability::Sync)?;
+        self.names_stored(&[name.to_owned()]);
         Ok(dimension)
     }
 
@@ -143,5 +292,89 @@ impl WorldStore {
 
     pub(super) fn is_marked(&self, dimension: DimensionId) -> Result<bool, StoreError> {
         Ok(self.store.get(Family::Meta, &keys::key_of_dimension(keys::REMOVAL, dimension))?.is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backends::test_store::TestStore;
+    use crate::space::ChunkPos;
+    use crate::{CommitReport, KeyValueStore, SaveBatch, StoredBlockTick};
+    use std::ops::ControlFlow;
+
+    fn origin() -> GeneratorIdentity {
+        GeneratorIdentity { name: "hills".into(), version: 3, seed: 42 }
+    }
+
+    fn save(world: &WorldStore, dimension: DimensionId) -> CommitReport {
+        let pos = ChunkPos::default();
+        let tick = StoredBlockTick { block: pos.min_block(), kind: "flow".into(), remaining: 4 };
+        let block_ticks = [((dimension, pos), vec![tick])].into_iter().collect();
+        world.commit(&SaveBatch { block_ticks, ..SaveBatch::default() }, Durability::Process).unwrap()
+    }
+
+    #[test]
+    fn an_id_is_known_before_the_dimension_is_opened_and_kept_with_what_is_saved_under_it() {
+        let store = TestStore::default();
+        let world = store.world();
+        let end = world.dimension_names().id("end");
+        assert_eq!(world.dimension_names().id("nether"), DimensionId(end.0 + 1));
+        assert_eq!(world.dimension_names().find("overworld"), None);
+        save(&world, end);
+        assert_eq!(world.dimensions().unwrap(), [], "neither was opened");
+
+        let world = store.world();
+        let names = world.dimension_names();
+        assert_eq!(names.id("overworld"), DimensionId(end.0 + 2));
+        assert_eq!((names.name(end).as_deref(), names.find("end")), (Some("end"), Some(end)));
+        assert_eq!(world.open_dimension("end", &origin()), Ok(end));
+        assert_eq!(world.dimension_named("end").map(|stored| (stored.id, stored.generator)), Ok((end, origin())));
+
+        // An opened dimension keeps its generator.
+        names.restore("end", end);
+        save(&world, end);
+        assert_eq!(store.world().open_dimension("end", &origin()), Ok(end));
+    }
+
+    #[test]
+    fn a_removed_name_gets_another_id_at_once_and_after_a_restart() {
+        let store = TestStore::default();
+        let world = store.world();
+        let old = world.open_dimension("end", &origin()).unwrap();
+        world.dimension_names().forget("end", old);
+        let new = world.dimension_names().id("end");
+        assert_ne!(new, old);
+        // The old dimension's record stays until its removal has ended.
+        save(&world, new);
+        assert_eq!(world.dimension_record("end").unwrap().map(|(id, _)| id), Some(old));
+        world.remove_dimension("end", |_| ControlFlow::Continue(())).unwrap();
+        save(&world, new);
+        assert_eq!(store.world().dimension_names().id("end"), new);
+    }
+
+    #[test]
+    fn the_name_of_an_interrupted_removal_has_the_id_of_its_next_dimension() {
+        let store = TestStore::default();
+        let world = store.world();
+        let old = world.open_dimension("end", &origin()).unwrap();
+        save(&world, old);
+        assert_eq!(world.remove_dimension("end", |_| ControlFlow::Break(())), Ok(None));
+        let world = store.world();
+        let new = world.dimension_names().id("end");
+        assert_ne!(new, old);
+        assert!(world.remove_dimension("end", |_| ControlFlow::Continue(())).unwrap().is_some());
+        assert_eq!(world.open_dimension("end", &origin()), Ok(new));
+    }
+
+    #[test]
+    fn a_damaged_last_id_is_not_overwritten() {
+        let store = TestStore::default();
+        store.world().open_dimension("end", &origin()).unwrap();
+        store.tamper(Family::Meta, keys::LAST_DIMENSION, |value| value.truncate(1));
+        let world = store.world();
+        save(&world, world.dimension_names().id("nether"));
+        assert_eq!(store.get(Family::Meta, keys::LAST_DIMENSION).unwrap().map(|value| value.len()), Some(1));
+        assert_eq!(world.dimension_record("nether"), Ok(None));
     }
 }

@@ -223,7 +223,7 @@ fn stored_format(database: &Path) -> Option<u32> {
 }
 
 fn parse_marker(text: &[u8]) -> Result<u32, &'static str> {
-    let text = str::from_utf8(text).map_err(|_| "it is no text")?;
+    let text = str::from_utf8(text).map_err(|_| "it is not text")?;
     let mut lines = text.lines();
     if lines.next() != Some(SIGNATURE) {
         return Err("its first line is not `bevy_terrane world`");
@@ -475,7 +475,7 @@ mod tests {
         }
     }
 
-    /// Promise, crashes: A damaged world is refused with what is damaged and where.
+    /// Promise, crashes: A damaged world is refused with an error that names the damage and its place.
     #[test]
     fn a_damaged_marker_is_refused_untouched() {
         let root = tempfile::tempdir().unwrap();

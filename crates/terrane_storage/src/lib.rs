@@ -35,6 +35,8 @@ pub use backends::memory::MemoryStore;
 pub use backends::rocks::RocksStore;
 pub use backends::store::{Backup, Durability, Entry, Family, FamilySize, KeyValue, KeyValueStore, WriteBatch};
 pub use commit::CommitReport;
+#[doc(hidden)]
+pub use dimensions::DimensionNames;
 pub use dimensions::StoredDimension;
 pub use error::{StoreError, StoredItem, WorldOpenError};
 pub use load::LoadedColumn;

@@ -114,7 +114,7 @@ impl WorldStore {
             match self.entity_records(&[id]) {
                 Ok(records) => viewers.extend(records.into_iter().flatten()),
                 // The viewer's column is refused, and nothing else.
-                Err(error @ StoreError::Corrupt { .. }) => tracing::warn!("a viewer is left out: {error}"),
+                Err(error @ StoreError::Corrupt { .. }) => tracing::warn!("a stored viewer is ignored: {error}"),
                 Err(error) => return Err(error),
             }
         }

@@ -21,7 +21,7 @@ impl WorldStore {
         let stored = self.store.get(Family::Opacity, &key)?;
         match stored.map(|value| self.read_opacity(dimension, batch, &value, Some(&blocks))) {
             Some(Ok(Some(tile))) => return Ok(tile),
-            Some(Err(error)) => tracing::warn!("{error}; it is made anew from the chunks"),
+            Some(Err(error)) => tracing::warn!("{error}; it is computed again from the chunks"),
             Some(Ok(None)) | None => {}
         }
         let written = self.written.load(Ordering::Acquire);

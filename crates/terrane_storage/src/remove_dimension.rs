@@ -85,7 +85,9 @@ impl WorldStore {
         for kind in [keys::REMOVAL, keys::SPARSE, keys::CLOCK, keys::OWN_SEED] {
             writes.delete(Family::Meta, keys::key_of_dimension(kind, dimension));
         }
-        self.write(writes, Durability::Sync)
+        self.write(writes, Durability::Sync)?;
+        self.names.forget(name, dimension);
+        Ok(())
     }
 
     /// Removes a range page by page, each entry together with its dependent keys.

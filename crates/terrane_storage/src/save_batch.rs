@@ -154,7 +154,7 @@ mod tests {
     fn pregeneration(value: u16) -> Option<StoredPregeneration> {
         let area = ColumnArea::Square { center: ColumnPos::new(0, 0), radius: value.into() };
         let (cursor, elapsed) = (Default::default(), Duration::ZERO);
-        (!value.is_multiple_of(4)).then_some(StoredPregeneration { area, cursor, is_paused: false, elapsed })
+        (!value.is_multiple_of(4)).then_some(StoredPregeneration { area, cursor, paused: false, elapsed })
     }
 
     /// The summary of a column with one block at this height.

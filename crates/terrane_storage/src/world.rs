@@ -6,6 +6,7 @@ mod tests;
 
 #[cfg(feature = "rocksdb")]
 use super::RocksStore;
+use super::dimensions::DimensionNames;
 #[cfg(feature = "rocksdb")]
 use super::folder::WorldFolder;
 use super::tiers::heat::Heat;
@@ -67,6 +68,7 @@ pub struct WorldStore {
     /// Groups that wait for promotion because they were loaded.
     pub(super) loaded: Mutex<LoadedGroups>,
     pub(super) written: AtomicU64,
+    pub(super) names: Arc<DimensionNames>,
     header: Header,
     /// The stored header, as long as this session is the last one; `None` without a session.
     fence: Option<Vec<u8>>,
@@ -130,6 +132,7 @@ impl WorldStore {
             heat: Heat::default(),
             loaded: Mutex::default(),
             written: AtomicU64::default(),
+            names: Arc::default(),
             header: Header { format: FORMAT, created_at_seconds: 0, sessions: 0 },
             fence: None,
         }
@@ -175,6 +178,7 @@ impl WorldStore {
             }
         }
         world.resume_play_time().map_err(damaged)?;
+        world.read_names().map_err(damaged)?;
         Ok(world)
     }
 

@@ -39,7 +39,7 @@ impl BlockLayout for Books {
     }
 }
 
-/// What one measurement came to, in nanoseconds an operation.
+/// The result of one measurement, in nanoseconds per operation.
 struct Line {
     name: String,
     reference: f64,
@@ -73,7 +73,7 @@ impl Bench {
     /// The median of all runs; `None` if it was left out by a filter.
     fn measure<R>(&mut self, group: &str, part: &str, operations: usize, mut run: impl FnMut() -> R) -> Option<f64> {
         let runs = measure::runs(&mut self.criterion, group, part, operations, || {
-            // What it gives is dropped when the time is taken.
+            // The result is dropped after the time is taken.
             let (time, _result) = timed(|| black_box(run()));
             time
         });

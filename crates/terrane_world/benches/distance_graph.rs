@@ -87,7 +87,7 @@ fn find(bench: &mut Bench) {
         assert_eq!(count, 8_000);
         time
     });
-    // What a peek costs each of several viewers who are asked in turn.
+    // The cost of a peek for each of several viewers that are asked in turn.
     let viewers: Vec<_> = (0..16).map(|x| ColumnPos::new(x * 100, 0)).collect();
     let mut graph = DistanceGraph::new();
     let far = ColumnPos::new(2_000, 300);
@@ -161,7 +161,7 @@ fn memory(bench: &mut Bench) {
     }
 }
 
-/// G5: what is missing within 512, in nanoseconds a call.
+/// G5: counts the missing columns within 512, in nanoseconds per call.
 fn count(bench: &mut Bench) {
     for (ground, name, goal) in [
         (Ground::Empty, "empty", 20e3),

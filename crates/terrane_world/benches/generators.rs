@@ -1,4 +1,4 @@
-//! What a column costs each generator, in microseconds: `cargo bench --profile dev --all-features --bench generators`.
+//! The cost of a column with each generator, in microseconds: `cargo bench --profile dev --all-features --bench generators`.
 //!
 //! Each generator is asked for a row of columns that it has not made before, in the heights that a dimension has unless
 //! it says otherwise.

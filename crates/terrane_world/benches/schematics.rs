@@ -1,7 +1,7 @@
 //! The workloads S4 and S5 of schematics: `cargo bench --profile dev --all-features --bench schematics`.
 //!
 //! S4 reads terrain42, 384 x 384 x 384 blocks, from version 3 into chunks; S5 writes it at two levels of compression. Each
-//! runs several times; the table has the medians, the memory that they took at the most beyond what was there before, and
+//! runs several times; the table has the medians, their peak memory beyond that of the process, and
 //! the goals.
 
 // The bench does not use the function that measures the whole process.

@@ -79,6 +79,7 @@ use std::fmt;
 
 /// The id of a region within its regionizer. Ids are assigned in sequence and never reused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect), type_path = "bevy_terrane")]
 pub struct RegionId(u64);
 
 impl RegionId {
@@ -101,6 +102,7 @@ impl fmt::Display for RegionId {
 
 /// The state of a region. The [module](self) has the table of all transitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect), type_path = "bevy_terrane")]
 pub enum RegionState {
     /// Waits for ticking regions. The first of them to end its tick absorbs it.
     Transient,

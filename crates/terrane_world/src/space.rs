@@ -13,13 +13,15 @@
 //! | [`SectionPos`] | 2^n x 2^n columns, the unit of the regionizer | column >> n |
 //!
 //! A [`ColumnArea`] is a disc, a square or a box of columns, and a [`HeightSet`] a set of chunk heights. A
-//! [`BlockBox`] is all blocks between two corners, and a [`ChunkPart`] the cells of one chunk that lie in a box.
+//! [`BlockBox`] is all blocks between two corners, and a [`ChunkPart`] the cells of one chunk that lie in a box. A [`BlockRay`]
+//! is all blocks along a line.
 
 mod area;
 mod bits;
 mod block_box;
 mod chunk_part;
 mod height_set;
+mod ray;
 
 #[doc(hidden)]
 pub use area::gap;
@@ -29,6 +31,7 @@ pub use bits::bits;
 pub use block_box::BlockBox;
 pub use chunk_part::ChunkPart;
 pub use height_set::HeightSet;
+pub use ray::{BlockRay, RayHit};
 
 use serde::{Deserialize, Serialize};
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
@@ -77,6 +80,7 @@ macro_rules! position {
     ($(#[$docs:meta])* $name:ident { $($axis:ident),+ }) => {
         $(#[$docs])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect), type_path = "bevy_terrane")]
         pub struct $name {
             $(#[doc = concat!("Coordinate along the ", stringify!($axis), " axis.")] pub $axis: i64,)+
         }
@@ -124,6 +128,7 @@ position!(
 
 /// A dimension's number within its world. It is stored under the dimension's name and never reused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect), type_path = "bevy_terrane")]
 pub struct DimensionId(pub u64);
 
 impl fmt::Display for DimensionId {

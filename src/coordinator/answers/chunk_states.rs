@@ -31,12 +31,11 @@ pub(crate) fn ask_chunks(
     mut threads: ResMut<Threads>,
     mut publisher: ResMut<Publisher>,
 ) {
-    let AskChunks { asker, dimension: entity, chunks } = ask;
-    let Some(&dimension) = dimensions.by_entity.get(&entity) else {
+    let AskChunks { asker, dimension, chunks } = ask;
+    let Some(is_sparse) = dimensions.open.get(&dimension).map(|dimension| dimension.is_sparse()) else {
         let chunks = chunks.into_iter().map(|chunk| (chunk, Err(AskError::NotOpen))).collect();
-        return publisher.event(ChunksAnswer { asker, entity, chunks });
+        return publisher.event(ChunksAnswer { asker, dimension, chunks });
     };
-    let is_sparse = dimensions.open.get(&dimension).is_some_and(|dimension| dimension.is_sparse());
     let mut known = Vec::with_capacity(chunks.len());
     for (&pos, published) in chunks.iter().zip(published) {
         let mut batches = saves.unwritten_batches();
@@ -50,7 +49,7 @@ pub(crate) fn ask_chunks(
         move |world, read| {
             let failed = |error: WorkError| chunks.iter().map(|chunk| (*chunk, Err(error.clone().into()))).collect();
             let chunks = read.unwrap_or_else(failed);
-            world.resource_mut::<Publisher>().event(ChunksAnswer { asker, entity, chunks });
+            world.resource_mut::<Publisher>().event(ChunksAnswer { asker, dimension, chunks });
         },
     );
 }

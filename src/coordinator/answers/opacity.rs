@@ -18,11 +18,11 @@ pub(crate) fn ask_opacity(
     mut threads: ResMut<Threads>,
     mut publisher: ResMut<Publisher>,
 ) {
-    let AskOpacity { request, dimension: entity, batch } = ask;
-    let Some(&dimension) = dimensions.by_entity.get(&entity) else {
+    let AskOpacity { request, dimension, batch } = ask;
+    if !dimensions.open.contains_key(&dimension) {
         let opacity = Err(AskError::NotOpen);
-        return publisher.event(OpacityAnswer { request, entity, batch, opacity });
-    };
+        return publisher.event(OpacityAnswer { request, dimension, batch, opacity });
+    }
     // Unsaved columns are newer than the store, and published columns are newer still.
     let unwritten: Vec<_> = batch.columns().map(|column| (column, saves.unwritten(dimension, column))).collect();
     threads.ask(
@@ -38,7 +38,7 @@ pub(crate) fn ask_opacity(
         },
         move |world, read| {
             let opacity = read.flatten().map_err(AskError::from);
-            world.resource_mut::<Publisher>().event(OpacityAnswer { request, entity, batch, opacity });
+            world.resource_mut::<Publisher>().event(OpacityAnswer { request, dimension, batch, opacity });
         },
     );
 }

@@ -1,7 +1,7 @@
 //! The main world's questions about the ground.
 
 use crate::coordinator::threads::work_error::WorkError;
-use crate::space::{BatchPos, ChunkPos};
+use crate::space::{BatchPos, ChunkPos, DimensionId};
 use bevy::prelude::*;
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use std::sync::Arc;
 pub struct AskOpacity {
     /// A number of the game's choice that identifies the answer.
     pub request: u64,
-    /// The dimension's entity.
-    pub dimension: Entity,
+    /// The dimension.
+    pub dimension: DimensionId,
     /// The columns.
     pub batch: BatchPos,
 }
@@ -38,8 +38,8 @@ pub enum AskError {
 pub struct AskChunks {
     /// An entity of the game's choice that identifies the answer.
     pub asker: Entity,
-    /// The dimension's entity.
-    pub dimension: Entity,
+    /// The dimension.
+    pub dimension: DimensionId,
     /// The chunks.
     pub chunks: Vec<ChunkPos>,
 }
@@ -50,7 +50,7 @@ pub struct ChunkState {
     /// The number of saves that changed it: 0 as generated. With unsaved changes, the version that it will have.
     pub version: u64,
     /// `true` if the current state is saved.
-    pub is_saved: bool,
+    pub saved: bool,
     /// The CRC-32 of its bytes, because two histories of a world may give a chunk the same version.
     pub checksum: u32,
     /// Its bytes, in the [chunk format](mod@crate::chunk::format), with the ids of the world.
@@ -58,7 +58,7 @@ pub struct ChunkState {
 }
 
 impl ChunkState {
-    pub(super) fn new(version: u64, is_saved: bool, bytes: Arc<[u8]>) -> Self {
-        Self { version, is_saved, checksum: crc32fast::hash(&bytes), bytes }
+    pub(super) fn new(version: u64, saved: bool, bytes: Arc<[u8]>) -> Self {
+        Self { version, saved, checksum: crc32fast::hash(&bytes), bytes }
     }
 }

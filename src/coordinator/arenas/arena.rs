@@ -12,9 +12,11 @@ use thiserror::Error;
 
 /// A box of a dimension with a name and a snapshot on disk, to which it can be reverted again and again. The main world has an
 /// entity for each arena, with its [`ArenaStatus`], so a query lists them.
-#[derive(Component, Clone, Debug, PartialEq)]
+#[derive(Component, Clone, Debug, PartialEq, Reflect)]
+#[type_path = "bevy_terrane"]
 #[component(immutable)]
 #[require(ArenaStatus)]
+#[reflect(Component, Clone)]
 pub struct Arena {
     /// The name: 3 to 32 ASCII letters, digits, `-` and `_`. Case is ignored when names are compared.
     pub name: String,
@@ -34,7 +36,8 @@ impl Arena {
 }
 
 /// How an arena is reverted.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, Reflect)]
+#[type_path = "bevy_terrane"]
 pub struct ArenaSettings {
     /// The sequence of the restore; `None` for all columns as soon as possible.
     pub sequence: Option<RestoreSequence>,
@@ -114,13 +117,13 @@ pub enum ArenaError {
     #[error("arenas need a folder: the world is in memory, and `SnapshotConfig::folder` is not set")]
     NoFolder,
     /// The name is not valid for an arena.
-    #[error("{name:?} is no name of an arena: expected 3 to 32 letters, digits, `-` and `_`")]
+    #[error("{name:?} is not a valid arena name: expected 3 to 32 letters, digits, `-` and `_`")]
     Name {
         /// The name.
         name: String,
     },
     /// An arena of this name exists.
-    #[error("there is an arena {name} already")]
+    #[error("arena {name} already exists")]
     Exists {
         /// The name.
         name: String,
@@ -142,7 +145,7 @@ pub enum ArenaError {
         limit: u64,
     },
     /// The box overlaps another arena.
-    #[error("arena {name} would reach into arena {other}")]
+    #[error("arena {name} would overlap arena {other}")]
     Overlap {
         /// The name.
         name: String,

@@ -1,7 +1,7 @@
 //! Advances all clocks.
 
 use super::clock::Clock;
-use crate::coordinator::config::CoordinatorConfig;
+use crate::coordinator::config::Settings;
 use crate::coordinator::dimension::Dimensions;
 use crate::coordinator::streaming::orders::Orders;
 use bevy::prelude::*;
@@ -10,10 +10,10 @@ pub fn advance_clocks(
     mut clock: ResMut<Clock>,
     mut orders: ResMut<Orders>,
     mut dimensions: ResMut<Dimensions>,
-    config: Res<CoordinatorConfig>,
+    config: Res<Settings>,
 ) {
     let before = clock.now;
-    let is_lockstep = config.mode.is_lockstep();
+    let is_lockstep = config.tick_mode.is_lockstep();
     orders.pass += 1;
     clock.now = if is_lockstep { before.saturating_add(config.clock.period()) } else { clock.began.elapsed() };
     let passed = clock.now.saturating_sub(before);

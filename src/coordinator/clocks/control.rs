@@ -8,14 +8,15 @@ use crate::coordinator::events::{ControlRefused, RegionRestarted, StepRefused};
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::travel::letters::Directory;
 use crate::region::RegionId;
+use crate::space::DimensionId;
 use bevy::prelude::*;
 
 pub(crate) fn set_clock(
-    In((dimension, clock)): In<(Entity, DimensionClock)>,
+    In((dimension, clock)): In<(DimensionId, DimensionClock)>,
     mut dimensions: ResMut<Dimensions>,
     mut deadlines: ResMut<Deadlines>,
 ) {
-    let Some(dimension) = dimensions.by_entity(dimension) else { return };
+    let Some(dimension) = dimensions.open.get_mut(&dimension) else { return };
     let was_paused = std::mem::replace(&mut dimension.time.settings, clock).paused;
     if was_paused && !clock.paused {
         // Steps that a region still owes when the clock runs again are not made up in the next pause.
@@ -35,7 +36,7 @@ pub(crate) fn step_dimension(
     mut deadlines: ResMut<Deadlines>,
     mut publisher: ResMut<Publisher>,
 ) {
-    let Some(dimension) = dimensions.by_entity(step.dimension) else {
+    let Some(dimension) = dimensions.open.get_mut(&step.dimension) else {
         return publisher.event(StepRefused { request: step, error: ControlError::NotOpen });
     };
     // A running clock ticks anyway.
@@ -88,7 +89,7 @@ pub(crate) fn control_region(
 impl Publisher {
     pub fn refuse_control(&mut self, request: ControlRegion, error: ControlError) {
         let ControlRegion { dimension, region, .. } = request;
-        warn!("an order for {region} of {dimension} came to nothing: {error}");
+        warn!("an order for {region} of {dimension} was refused: {error}");
         self.event(ControlRefused { request, error });
     }
 }

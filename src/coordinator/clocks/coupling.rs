@@ -11,10 +11,12 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The regions keep their worlds, and tick one after the other on the same thread, lowest dimension and region first.
 /// Letters from the first to the second arrive within the same pair of ticks. The regions may be in different dimensions; if
 /// one ticks less often than the other, they tick together whenever both are due.
-#[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq, Reflect)]
+#[type_path = "bevy_terrane"]
+#[reflect(Component, Clone)]
 pub struct Coupling {
-    /// The two places, each with its dimension's entity.
-    pub ends: [(Entity, BlockPos); 2],
+    /// The two places.
+    pub ends: [(DimensionId, BlockPos); 2],
 }
 
 /// Adds, changes or removes a coupling of the main world.
@@ -54,8 +56,7 @@ impl Couplings {
 
     /// The regions at both ends of each coupling.
     fn pairs(&self, dimensions: &Dimensions) -> Vec<[(DimensionId, RegionId); 2]> {
-        let at = |(entity, block): (Entity, BlockPos)| {
-            let id = *dimensions.by_entity.get(&entity)?;
+        let at = |(id, block): (DimensionId, BlockPos)| {
             Some((id, dimensions.open.get(&id)?.regionizer.region_at(block.column())?))
         };
         self.places.values().filter_map(|coupling| Some([at(coupling.ends[0])?, at(coupling.ends[1])?])).collect()

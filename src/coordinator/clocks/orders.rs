@@ -9,8 +9,8 @@ use thiserror::Error;
 /// A step that is not possible is answered by [`StepRefused`](crate::view::StepRefused).
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepDimension {
-    /// The dimension's entity.
-    pub dimension: Entity,
+    /// The dimension.
+    pub dimension: DimensionId,
     /// The number of ticks.
     pub ticks: u32,
 }

@@ -6,27 +6,27 @@ use crate::coordinator::dimension::column_state::ColumnState;
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::streaming::holders::Holder;
 use crate::simulation::{BlockAccessError, SetBlock, ViewerRadii};
-use crate::space::ChunkPos;
+use crate::space::{ChunkPos, DimensionId};
 use bevy::prelude::*;
 
 /// The maximum number of waiting edits per region. A tick makes more edits than a frame sends, but a region that does not tick
 /// must not gather them without end.
 const MAX_EDITS: usize = 1 << 18;
 
-/// The place of a viewer of the main world: its dimension's entity, its chunk and its radii.
-pub(crate) type ViewerPlace = (Entity, ChunkPos, ViewerRadii);
+/// The place of a viewer of the main world: its dimension, its chunk and its radii.
+pub(crate) type ViewerPlace = (DimensionId, ChunkPos, ViewerRadii);
 
 /// Moves or removes viewers of the main world.
 pub(crate) fn move_viewers(In(moves): In<Vec<(Entity, Option<ViewerPlace>)>>, mut dimensions: ResMut<Dimensions>) {
     for (viewer, place) in moves {
         let viewer = Holder::Main(viewer);
-        let Some((entity, chunk, radii)) = place else {
+        let Some((id, chunk, radii)) = place else {
             dimensions.open.values_mut().for_each(|dimension| dimension.release(viewer));
             continue;
         };
-        let Some(id) = dimensions.by_entity(entity).filter(|open| !open.is_closing()).map(|open| open.id) else {
+        if dimensions.open.get(&id).is_none_or(|open| open.is_closing()) {
             continue;
-        };
+        }
         // A viewer holds ground in only one dimension.
         for (other, dimension) in &mut dimensions.open {
             match *other == id {
@@ -47,7 +47,7 @@ pub(crate) fn edit_blocks(
     for request in edits {
         let SetBlock { dimension, position, .. } = request;
         let column = position.column();
-        let inbox = dimensions.by_entity(dimension).and_then(|dimension| {
+        let inbox = dimensions.open.get_mut(&dimension).and_then(|dimension| {
             let state = dimension.columns.get(column);
             let owned = matches!(state, Some(ColumnState::Fetched(_) | ColumnState::Owned(_)));
             let region = dimension.regionizer.region_at(column).filter(|_| owned)?;

@@ -5,7 +5,7 @@
 //! | a viewer or a letter needs it | | ordered | ordered, when it is due | | more slabs on order | | | |
 //! | its order is answered | owned | gone | | owned | owned | | | |
 //! | its order fails | failed | failed | | its rest failed | the slabs failed | | | |
-//! | its order is taken back | gone | gone | | the rest on order anew | as before | | | |
+//! | its order is taken back | gone | gone | | the rest on order again | as before | | | |
 //! | a region fetches it within a tick | fetched | fetched | fetched | | | owned | | fetched, the rest later |
 //! | some slabs are not needed any more | | | | | these leave | | | |
 //! | it loses its last holder | | | gone | | leaving, unless a part changes | | gone, once its last changes are stored | |

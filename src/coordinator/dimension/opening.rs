@@ -2,7 +2,7 @@
 
 use super::{Dimension, Dimensions, Opening, Unopened};
 use crate::coordinator::clocks::clock::Clock;
-use crate::coordinator::config::CoordinatorConfig;
+use crate::coordinator::config::Settings;
 use crate::coordinator::dimension::spec::{DimensionError, DimensionSpec};
 use crate::coordinator::events::{DimensionFailed, DimensionOpened};
 use crate::coordinator::publish::Publisher;
@@ -19,7 +19,7 @@ use std::mem;
 /// Opens a dimension that was spawned in the main world.
 pub(crate) fn open_dimension(
     In(spec): In<DimensionSpec>,
-    config: Res<CoordinatorConfig>,
+    config: Res<Settings>,
     clock: Res<Clock>,
     mut dimensions: ResMut<Dimensions>,
     saves: ResMut<Saves>,
@@ -33,7 +33,7 @@ pub(crate) fn open_dimension(
 /// Opens the waiting dimensions, unless one of the same name is being closed or erased, or the store lacks data of it. Erases
 /// the stored data of those that were removed in the meantime.
 pub fn open_waiting(
-    config: Res<CoordinatorConfig>,
+    config: Res<Settings>,
     clock: Res<Clock>,
     mut dimensions: ResMut<Dimensions>,
     mut saves: ResMut<Saves>,
@@ -100,7 +100,6 @@ impl Dimensions {
         for (viewer, block, radii) in viewers.iter().flat_map(EntityRecord::viewers) {
             dimension.hold(Holder::Region(viewer), block.chunk(), ViewerRadii::from(radii));
         }
-        self.by_entity.insert(entity, dimension.id);
         self.open.insert(dimension.id, dimension);
     }
 

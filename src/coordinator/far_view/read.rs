@@ -56,7 +56,7 @@ fn summaries(
             Ok(stored) => stored.first().map(|stored| ColumnSummary::new(&stored.column)).ok_or(Answer::Unreadable),
             Err(error) if is_outage(&error) => Err(Answer::NotNow),
             Err(error) => {
-                error!("{dimension}, column {column}: it is not seen from afar, since it cannot be read: {error}");
+                error!("{dimension}, column {column}: it is missing from far views because it cannot be read: {error}");
                 Err(Answer::Unreadable)
             }
         }
@@ -72,7 +72,7 @@ fn summaries(
         }
         Err(error) if is_outage(&error) => vec![Err(Answer::NotNow)],
         Err(error) => {
-            warn!("{error}; it is made anew from the column");
+            warn!("{error}; it is computed again from the column");
             columns.iter().map(make_anew).collect()
         }
     }

@@ -1,7 +1,7 @@
 //! The radius, the detail and the centre of a far view.
 
 use crate::chunk::Detail;
-use crate::space::ColumnPos;
+use crate::space::{ColumnPos, DimensionId};
 use bevy::prelude::*;
 use uuid::Uuid;
 
@@ -27,8 +27,8 @@ pub const LET_GO: u32 = 4;
 ///
 /// ```
 /// # use bevy_terrane::prelude::*;
-/// fn spawn(mut commands: Commands, dimension: Single<Entity, With<Dimension>>) {
-///     let near = Viewer::in_dimension(*dimension).with_radius(12);
+/// fn spawn(mut commands: Commands, dimensions: Res<Dimensions>) {
+///     let near = Viewer::in_dimension(dimensions.id("overworld")).with_radius(12);
 ///     commands.spawn((near, FarView::new().with_radius(128), Transform::default()));
 /// }
 /// # bevy::ecs::system::assert_is_system(spawn);
@@ -47,19 +47,18 @@ pub struct FarView {
     /// 0 pauses the far view.
     pub bytes_per_second: u64,
     /// The centre.
-    // Stable ids are reflected only with some of Bevy's features.
-    #[reflect(ignore)]
     pub(crate) target: Target,
 }
 
 /// The centre of a far view.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Reflect)]
+#[type_path = "bevy_terrane"]
 pub(crate) enum Target {
     /// The viewer on the same entity.
     #[default]
     Beside,
     /// The far view's own entity, in this dimension.
-    Dimension(Entity),
+    Dimension(DimensionId),
     /// The viewer in the regions with this stable id.
     Viewer(Uuid),
 }
@@ -77,9 +76,9 @@ impl FarView {
         Self::at(Target::Beside)
     }
 
-    /// A far view for an entity with a `Transform` or a [`Position`](crate::simulation::Position), in the dimension of the entity
-    /// `dimension`.
-    pub const fn in_dimension(dimension: Entity) -> Self {
+    /// A far view for an entity with a `Transform` or a [`Position`](crate::simulation::Position), in this
+    /// dimension.
+    pub const fn in_dimension(dimension: DimensionId) -> Self {
         Self::at(Target::Dimension(dimension))
     }
 

@@ -91,7 +91,7 @@ impl Entry {
     pub fn begin_sweep(&mut self, dimension: &Dimension, number: u64, stored: Option<StoredPregeneration>) {
         let Work::Sweep(sweep) = &mut self.work else { return };
         // Orders since then still count.
-        self.is_paused |= sweep.place.is_none() && stored.is_some_and(|stored| stored.is_paused);
+        self.is_paused |= sweep.place.is_none() && stored.is_some_and(|stored| stored.paused);
         self.progress.elapsed = stored.map_or(self.progress.elapsed, |stored| stored.elapsed);
         sweep.begin(dimension, number, stored.map(|stored| stored.cursor).unwrap_or_default());
         self.job.kind = JobKind::Pregeneration(sweep.order);

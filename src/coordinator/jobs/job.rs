@@ -17,9 +17,11 @@ pub struct JobId(pub(in crate::coordinator) u64);
 /// An entity belongs to at most one job at a time.
 ///
 /// Despawning the entity cancels the job. [`ControlJob`](crate::view::ControlJob) pauses, resumes or cancels it.
-#[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq, Reflect)]
+#[type_path = "bevy_terrane"]
 #[component(immutable)]
 #[require(JobProgress)]
+#[reflect(Component, Clone)]
 pub struct Job {
     /// The number of the job.
     pub id: JobId,
@@ -28,7 +30,8 @@ pub struct Job {
 }
 
 /// The kind of a job, with its target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Reflect)]
+#[type_path = "bevy_terrane"]
 pub enum JobKind {
     /// A capture of a box: [`Jobs::capture`](super::Jobs::capture).
     Capture {
@@ -44,7 +47,7 @@ pub enum JobKind {
         /// The box.
         area: BlockBox,
         /// `true` if the end of the process or of the dimension interrupted the restore before.
-        is_resumed: bool,
+        resumed: bool,
     },
     /// A pre-generation of an area.
     Pregeneration(Pregeneration),
@@ -70,9 +73,9 @@ pub enum JobKind {
 /// use bevy_terrane::prelude::*;
 /// use bevy_terrane::view::{JobProgress, Pregeneration};
 ///
-/// fn prepare_spawn(mut commands: Commands, dimension: Single<Entity, Added<Dimension>>) {
+/// fn prepare_spawn(mut commands: Commands, dimensions: Res<Dimensions>) {
 ///     let area = ColumnArea::Disc { center: ColumnPos::new(0, 0), radius: 64 };
-///     commands.spawn(Pregeneration { dimension: *dimension, area });
+///     commands.spawn(Pregeneration { dimension: dimensions.id("overworld"), area });
 /// }
 ///
 /// fn tell(jobs: Query<(&Pregeneration, &JobProgress), Changed<JobProgress>>) {
@@ -83,12 +86,14 @@ pub enum JobKind {
 /// # bevy::ecs::system::assert_is_system(prepare_spawn);
 /// # bevy::ecs::system::assert_is_system(tell);
 /// ```
-#[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq, Reflect)]
+#[type_path = "bevy_terrane"]
 #[component(immutable)]
 #[require(JobProgress)]
+#[reflect(Component, Clone)]
 pub struct Pregeneration {
-    /// The dimension's entity.
-    pub dimension: Entity,
+    /// The dimension.
+    pub dimension: DimensionId,
     /// The area that is generated.
     pub area: ColumnArea,
 }

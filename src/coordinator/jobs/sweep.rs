@@ -70,19 +70,19 @@ impl Sweep {
 
     /// Begins or continues in a dimension that was opened.
     pub fn begin(&mut self, dimension: &Dimension, number: u64, cursor: AreaCursor) {
-        let order = Pregeneration { dimension: dimension.spec.entity, ..self.order };
-        let batches = AreaBatches::from_cursor(order.area, cursor);
-        *self = Self { place: Some((dimension.id, number)), batches, complaints: self.complaints, ..Self::new(order) };
+        let batches = AreaBatches::from_cursor(self.order.area, cursor);
+        let (place, complaints) = (Some((dimension.id, number)), self.complaints);
+        *self = Self { place, batches, complaints, ..Self::new(self.order) };
         self.recount(&dimension.stored);
     }
 
     /// The record for the store, with the position of the nearest batch that is not settled.
-    pub fn to_stored(&self, is_paused: bool, elapsed: Duration) -> StoredPregeneration {
+    pub fn to_stored(&self, paused: bool, elapsed: Duration) -> StoredPregeneration {
         let area = self.order.area;
         let open = self.in_flight.keys().chain(self.waiting.keys().map(|(_, column)| column));
         let open = open.map(|column| AreaCursor::at(&area, column.batch()));
         let cursor = open.min().unwrap_or(self.batches.cursor()).min(self.batches.cursor());
-        StoredPregeneration { area, cursor, is_paused, elapsed }
+        StoredPregeneration { area, cursor, paused, elapsed }
     }
 
     pub fn measure(&self, progress: &mut JobProgress) {
@@ -116,7 +116,7 @@ impl Sweep {
                 self.failed += 1;
                 let error = error.unwrap_or(ColumnError::Unanswered(column));
                 if self.may_complain() {
-                    error!("{id}: left out of the pre-generation: {error}");
+                    error!("{id}: the pre-generation skips a column: {error}");
                 }
                 publisher.event(ColumnFailed { dimension: *id, column, error, attempts: TRIES, given_up: true });
             }

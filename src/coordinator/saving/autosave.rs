@@ -45,7 +45,7 @@ impl Autosave {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::coordinator::CoordinatorConfig;
+    use crate::coordinator::TerranePlugin;
     use proptest::prelude::*;
 
     const PERIOD: Duration = Duration::from_secs(8);
@@ -147,6 +147,6 @@ mod tests {
     /// Promise, crashes: The autosave period is five seconds by default.
     #[test]
     fn by_itself_everything_is_saved_within_five_seconds() {
-        assert_eq!(CoordinatorConfig::default().autosave_period, Duration::from_secs(5));
+        assert_eq!(TerranePlugin::default().autosave_period, Duration::from_secs(5));
     }
 }

@@ -63,7 +63,7 @@ pub fn look_for_requests(clock: Res<Clock>, threads: Res<Threads>, mut saves: Re
 /// Finds the requests of other processes.
 fn find_requests(store: &WorldStore) -> Vec<FoundRequest> {
     store.folder().map_or(Ok(Vec::new()), FoundRequest::find).unwrap_or_else(|error| {
-        warn!("nobody can ask for a backup of the running world: {error}");
+        warn!("backups of the running world cannot be requested: {error}");
         Vec::new()
     })
 }

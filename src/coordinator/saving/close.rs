@@ -69,7 +69,9 @@ pub(crate) fn close_dimension(
             dimensions.remove_unopened(waiting, &threads.store, &mut saves);
         }
     }
-    let Some(dimension) = dimensions.by_entity(entity) else { return };
+    // The entity may have had another dimension before, which is still closing.
+    let its = dimensions.open.values_mut().filter(|open| open.spec.entity == entity);
+    let Some(dimension) = its.min_by_key(|open| open.is_closing()) else { return };
     if let Some(closing) = &mut dimension.closing {
         closing.remove |= remove;
         return;
@@ -112,9 +114,6 @@ pub fn close(
             jobs.end_jobs_of(id, &mut dimensions, &mut saves, &mut publisher);
         }
         let (entity, name) = (dimension.spec.entity, dimension.spec.name.clone());
-        if dimensions.by_entity.get(&entity) == Some(&id) {
-            dimensions.by_entity.remove(&entity);
-        }
         for traveller in dimension.transit.take_all() {
             let reason = |_| Undeliverable::DimensionNotOpen(id);
             post.drop_traveller(traveller, reason, &mut directory, &mut publisher);
@@ -201,7 +200,7 @@ impl Dimension {
             }
             if !columns.is_empty() {
                 columns.iter().for_each(|column| self.columns.leave(*column));
-                self.inbox(region).give_up = columns;
+                self.inbox(region).evict = columns;
                 deadlines.begin_idle(self, region, Task::Close, saves);
             }
         }

@@ -39,7 +39,7 @@ pub enum SaveError {
     #[error(transparent)]
     Commit(#[from] StoreError),
     /// A region halted before it handed out its unsaved changes.
-    #[error("{region} of {dimension} halted: what it changed since its last save is lost")]
+    #[error("{region} of {dimension} halted: its changes since the last save are lost")]
     Halted {
         /// The region's dimension.
         dimension: DimensionId,
@@ -47,7 +47,7 @@ pub enum SaveError {
         region: RegionId,
     },
     /// The app ended first.
-    #[error("the app ended before all was saved")]
+    #[error("the app ended before everything was saved")]
     Ended,
     /// Everything is saved, but the backup failed.
     #[error(transparent)]

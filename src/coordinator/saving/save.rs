@@ -11,7 +11,7 @@
 use super::autosave::Autosave;
 use super::request::SaveRequest;
 use crate::coordinator::clocks::clock::Clock;
-use crate::coordinator::config::{Backlog, CoordinatorConfig, SaveDurability};
+use crate::coordinator::config::{Backlog, SaveDurability, Settings};
 use crate::coordinator::dimension::Dimensions;
 use crate::coordinator::events::SaveFailed;
 use crate::coordinator::exchange::Inbound;
@@ -87,7 +87,7 @@ struct Round {
 }
 
 impl Saves {
-    pub fn new(config: &CoordinatorConfig) -> Self {
+    pub fn new(config: &Settings) -> Self {
         let autosave = Autosave::new(config.autosave_period);
         let commit_at = autosave.commit_within;
         let (durability, limit) = (config.save_durability, config.unsaved_limit.max(1));
@@ -253,7 +253,7 @@ pub fn begin_save(clock: Res<Clock>, mut saves: ResMut<Saves>, mut dimensions: R
 
 /// Handles finished commits and starts the next one.
 pub fn commit(
-    config: Res<CoordinatorConfig>,
+    config: Res<Settings>,
     clock: Res<Clock>,
     mut saves: ResMut<Saves>,
     mut inbound: ResMut<Inbound>,
@@ -265,7 +265,7 @@ pub fn commit(
     saves.finish_commits(&mut inbound, &mut dimensions, &mut publisher, now);
     if saves.is_commit_due(now) {
         saves.submit(false, &dimensions, &threads, now);
-        if config.mode.is_lockstep() {
+        if config.tick_mode.is_lockstep() {
             saves.wait_for_commit(&mut inbound, &mut dimensions, &mut publisher, now);
         }
     }
@@ -375,7 +375,7 @@ impl Saves {
                 Err(error) => {
                     // Dropped so that the batch has one owner and is not copied.
                     drop(sent);
-                    error!("saving failed, it is tried again: {error}");
+                    error!("saving failed and will be retried: {error}");
                     publisher.event(SaveFailed { error: error.into(), requests: Vec::new() });
                     // Later changes are newer.
                     let newer = mem::replace(&mut self.pending, Arc::unwrap_or_clone(batch));

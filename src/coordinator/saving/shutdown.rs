@@ -77,7 +77,7 @@ fn wait_for_regions(mut inbound: ResMut<Inbound>, mut world: Surroundings) {
         }
     }
     for (id, region) in world.deadlines.running.keys() {
-        error!("{region} of {id} is still ticking: what it changed since its last save is lost");
+        error!("{region} of {id} is still ticking: its changes since the last save are lost");
     }
 }
 
@@ -112,7 +112,7 @@ fn keep_edits(mut dimensions: ResMut<Dimensions>, mut deadlines: ResMut<Deadline
         let Some(dimension) = dimensions.open.get(&id) else { continue };
         let count = edits.len();
         match edit_stored(dimension, column, edits, &mut saves) {
-            Ok(()) => warn!("{id}, column {column}: {count} edits are made in the ground as it was saved last"),
+            Ok(()) => warn!("{id}, column {column}: {count} edits are applied to the ground of the last save"),
             Err(error) => error!("{id}, column {column}: {count} edits are lost: {error}"),
         }
     }
@@ -166,7 +166,7 @@ fn save_regions(mut world: Surroundings) {
     }
     let waiting = letters_left(&mut world.dimensions);
     if waiting > 0 {
-        warn!("{waiting} messages and closures still waited for their place or their time: they end with the app");
+        warn!("{waiting} messages and closures were still waiting for their place or their time, and end with the app");
     }
     world.publisher.hand_over();
 }
@@ -234,7 +234,7 @@ fn letters_left(dimensions: &mut Dimensions) -> usize {
 fn save_clocks(threads: Res<Threads>, dimensions: Res<Dimensions>) {
     let clocks = SaveBatch { clocks: dimensions.clocks().collect(), ..SaveBatch::default() };
     if let Err(error) = threads.store.commit(&clocks, Durability::Process) {
-        warn!("the time that has passed in dimensions, and when chunks were in use last, are not saved: {error}");
+        warn!("the clocks of dimensions and the last use of chunks are not saved: {error}");
     }
 }
 
@@ -263,8 +263,8 @@ fn last_commit(
         std::thread::sleep(LAST_COMMIT_WAIT * attempt);
     }
     match saves.pending.len() {
-        0 => error!("what was saved last could not be synced: a loss of power may take it back"),
-        unsaved => error!("{unsaved} things could not be saved: the store holds the state before them"),
+        0 => error!("the last saves could not be synced: a power loss may undo them"),
+        unsaved => error!("{unsaved} changes could not be saved: the store holds the state before them"),
     }
 }
 

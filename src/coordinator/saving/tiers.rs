@@ -9,7 +9,7 @@
 mod tests;
 
 use crate::coordinator::clocks::clock::Clock;
-use crate::coordinator::config::CoordinatorConfig;
+use crate::coordinator::config::Settings;
 use crate::coordinator::dimension::{Dimension, Dimensions};
 use crate::coordinator::statistics::TierStatistics;
 use crate::coordinator::streaming::holders::ViewerState;
@@ -113,7 +113,7 @@ impl Step {
 }
 
 pub fn tend_tiers(
-    config: Res<CoordinatorConfig>,
+    config: Res<Settings>,
     clock: Res<Clock>,
     dimensions: Res<Dimensions>,
     threads: Res<Threads>,
@@ -172,7 +172,7 @@ impl Tiers {
     ) {
         let StepDone { moves, candidates, cursor, sizes, remaining, has_more } = done;
         for damaged in &moves.damaged {
-            warn!("found while chunks were moved to another tier: {damaged}");
+            warn!("damage found while moving chunks to another tier: {damaged}");
         }
         let statistics = &mut self.statistics;
         statistics.moved.iter_mut().zip(moves.groups).for_each(|(moved, groups)| *moved += groups);

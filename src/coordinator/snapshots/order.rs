@@ -3,6 +3,7 @@
 use crate::snapshot::{BlockFilter, RestoreSequence, Snapshot, SnapshotParts, StoredSnapshot};
 use crate::space::{BlockBox, ColumnPos, DimensionId};
 use crate::storage::WorldStore;
+use bevy::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -136,7 +137,8 @@ impl From<Arc<StoredSnapshot>> for SnapshotSource {
 
 /// The handling of a restore that the end of the process or of its dimension interrupts. It takes place when the dimension is
 /// opened again. If the world is on disk, a restore never stays half done, except with [`Leave`](Self::Leave).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Reflect)]
+#[type_path = "bevy_terrane"]
 pub enum AfterCrash {
     /// The restore runs again. Columns that were restored already do not change.
     #[default]
@@ -169,7 +171,8 @@ impl RestoreSnapshot {
 }
 
 /// How a restore treats entities. Players are never touched.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Reflect)]
+#[type_path = "bevy_terrane"]
 pub enum EntityRestore {
     /// Entities that are stored with their components and stand in the box are removed. Entities of the snapshot are added
     /// unless they are alive elsewhere.

@@ -78,7 +78,7 @@ impl RestoreRecords {
         for path in numbers.into_iter().map(|number| records.path(number)) {
             match records.read(&path) {
                 Ok(restore) => found.push(Record { path, restore, is_written: true }),
-                Err(error) => error!("a restore was cut short and cannot go on: {}: {error}", path.display()),
+                Err(error) => error!("a restore was interrupted and cannot continue: {}: {error}", path.display()),
             }
         }
         Ok((records, found))

@@ -38,7 +38,7 @@ impl Transfer {
         let Task { dimension, area, is_resumed, .. } = self.task;
         match *self.task.order {
             SnapshotOrder::Capture(_) => JobKind::Capture { dimension, area },
-            SnapshotOrder::Restore(_) => JobKind::Restore { dimension, area, is_resumed },
+            SnapshotOrder::Restore(_) => JobKind::Restore { dimension, area, resumed: is_resumed },
         }
     }
 

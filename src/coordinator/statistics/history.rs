@@ -8,6 +8,7 @@
 mod tests;
 
 use crate::simulation::SplitMix64;
+use bevy::prelude::*;
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -63,7 +64,8 @@ impl TimeWindow {
 /// real length. Counts and busy time are exact. A region that stopped as long ago as the window's name says has no ticks in
 /// it. Tick times have 11 significant bits, which is within 0.05 %. Up to 24 ticks of each second are kept; of more ticks, a
 /// random sample stands for that second in the median and the 95th percentile. The worst tick is never missed.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Reflect)]
+#[type_path = "bevy_terrane"]
 pub struct TickWindow {
     /// Ticks per second over the window or, for a younger region, since the end of its first tick; `None` before half a second
     /// has passed.

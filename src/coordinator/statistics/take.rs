@@ -3,7 +3,7 @@
 use super::{PERIOD, RegionStatistics, WorldStatistics};
 use crate::coordinator::clocks::clock::Clock;
 use crate::coordinator::clocks::coupling::Couplings;
-use crate::coordinator::config::CoordinatorConfig;
+use crate::coordinator::config::Settings;
 use crate::coordinator::deadlines::Deadlines;
 use crate::coordinator::dimension::{Dimension, Dimensions};
 use crate::coordinator::publish::Publisher;
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 /// Takes the statistics four times a second.
 pub fn take_statistics(
-    config: Res<CoordinatorConfig>,
+    config: Res<Settings>,
     clock: Res<Clock>,
     mut dimensions: ResMut<Dimensions>,
     mut deadlines: ResMut<Deadlines>,
@@ -39,7 +39,7 @@ pub fn take_statistics(
     totals.due = now.saturating_add(PERIOD);
     let began = Instant::now();
     // In lockstep the count must not depend on time.
-    if config.mode.is_lockstep() || totals.count_at.is_none_or(|due| due <= began) {
+    if config.tick_mode.is_lockstep() || totals.count_at.is_none_or(|due| due <= began) {
         dimensions.open.values_mut().for_each(Dimension::count_progress);
         totals.count_at = count_again_at(began, Instant::now());
     }
@@ -77,7 +77,7 @@ pub fn take_statistics(
 }
 
 fn region_statistics(
-    config: &CoordinatorConfig,
+    config: &Settings,
     couplings: &Couplings,
     dimensions: &mut Dimensions,
     deadlines: &mut Deadlines,

@@ -4,7 +4,7 @@ use super::failed_columns::Failures;
 use super::token_bucket::TokenBucket;
 use super::turns::Turns;
 use crate::coordinator::statistics::rate::RecentRate;
-use crate::space::ColumnPos;
+use crate::space::{ColumnPos, DimensionId};
 use bevy::prelude::*;
 use std::time::Duration;
 
@@ -38,8 +38,8 @@ impl Default for DimensionGeneration {
 /// Retries failed columns immediately: those that wait for another try and those that were set aside.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryColumns {
-    /// The dimension's entity.
-    pub dimension: Entity,
+    /// The dimension.
+    pub dimension: DimensionId,
     /// The column; `None` for all failed columns of the dimension.
     pub column: Option<ColumnPos>,
 }

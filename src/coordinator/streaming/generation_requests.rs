@@ -5,14 +5,15 @@ use super::orders::Orders;
 use super::pacing::Pacing;
 use crate::coordinator::dimension::Dimensions;
 use crate::coordinator::dimension::column_state::ColumnState;
+use crate::space::DimensionId;
 use bevy::prelude::*;
 
-/// Sets how the ground of the dimension with this entity is generated.
+/// Sets how the ground of a dimension is generated.
 pub(crate) fn set_generation(
-    In((dimension, settings)): In<(Entity, DimensionGeneration)>,
+    In((dimension, settings)): In<(DimensionId, DimensionGeneration)>,
     mut dimensions: ResMut<Dimensions>,
 ) {
-    let Some(dimension) = dimensions.by_entity(dimension) else { return };
+    let Some(dimension) = dimensions.open.get_mut(&dimension) else { return };
     dimension.generation.settings = settings;
     if !settings.paused {
         dimension.revised.extend(dimension.columns.resume());
@@ -27,7 +28,7 @@ pub(crate) fn set_pacing(In(pacing): In<Pacing>, mut orders: ResMut<Orders>) {
 
 /// Retries failed columns.
 pub(crate) fn retry_columns(In(retry): In<RetryColumns>, mut dimensions: ResMut<Dimensions>) {
-    let Some(dimension) = dimensions.by_entity(retry.dimension) else { return };
+    let Some(dimension) = dimensions.open.get_mut(&retry.dimension) else { return };
     let columns: Vec<_> = match retry.column {
         Some(column) => vec![column],
         None => {

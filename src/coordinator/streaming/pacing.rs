@@ -16,7 +16,9 @@ use std::time::Duration;
 ///
 /// While frames and ticks keep within their budgets, the limit grows by a batch of 16 columns every quarter of a second.
 /// Otherwise it falls by three tenths. In lockstep the limit is always `most`.
-#[derive(Resource, Clone, Copy, Debug, PartialEq)]
+#[derive(Resource, Clone, Copy, Debug, PartialEq, Reflect)]
+#[type_path = "bevy_terrane"]
+#[reflect(Resource, Clone, Default)]
 pub struct Pacing {
     /// The limit however slow everything is; at least one. If it equals `most`, nothing adapts.
     pub least: usize,
@@ -27,11 +29,14 @@ pub struct Pacing {
     /// The part of its period that the slowest region's tick may take, averaged over its last ticks: 0.8 means 40 ms at
     /// 20 ticks a second.
     pub tick_share: f64,
+    /// The number of columns that pre-generations may have in flight, where viewers leave room; at least one. `None` means 64 for
+    /// each generation thread.
+    pub pregeneration: Option<usize>,
 }
 
 impl Default for Pacing {
     fn default() -> Self {
-        Self { least: 16, most: 256, frame_budget: Duration::from_millis(16), tick_share: 0.8 }
+        Self { least: 16, most: 256, frame_budget: Duration::from_millis(16), tick_share: 0.8, pregeneration: None }
     }
 }
 
@@ -123,7 +128,7 @@ impl InFlightLimit {
         let most = (self.settings.most.max(1) as f64).max(least);
         let mut wait = PERIOD;
         if in_flight == 0 {
-            // Nothing is in flight, so generation is not what makes it slow.
+            // Nothing is in flight, so generation does not make it slow.
         } else if self.settings.is_too_slow(frame, slowest) {
             self.limit *= DECREASE;
             wait = REACTION;
@@ -197,7 +202,7 @@ mod tests {
         // Hardly anything is in flight, so the bearable limit is unknown.
         limit.update(now, 20);
         assert_eq!(limit.columns(), 16 + 4 * 16);
-        // Nothing is in flight, so generation is not what makes it slow.
+        // Nothing is in flight, so generation does not make it slow.
         limit.note_tick(5.0);
         limit.update(now + PERIOD, 0);
         assert_eq!(limit.columns(), 16 + 4 * 16);

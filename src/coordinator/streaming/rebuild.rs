@@ -49,7 +49,7 @@ fn report(progress: &Progress, elapsed: Duration) -> String {
 
 /// Begins the rebuild of a dimension, which waits until it is done.
 pub fn rebuild(dimension: DimensionId, name: &str, dimensions: &mut Dimensions, threads: &mut Threads) {
-    warn!("dimension {name:?}: the graph of its stored columns is lost or damaged, and is made anew from the columns");
+    warn!("dimension {name:?}: the graph of its stored columns is lost or damaged, and is rebuilt from the columns");
     let (stop, name) = (Stop::default(), name.to_owned());
     let (searched, stops) = (name.clone(), [stop.clone(), threads.ending.clone()]);
     dimensions.rebuilding.insert(name.clone(), stop);

@@ -1,4 +1,4 @@
-//! What careless or hostile senders and viewers may take.
+//! Limits for careless or hostile senders and viewers.
 
 use super::*;
 use crate::coordinator::streaming::viewer_limits::ViewerLimits;
@@ -14,14 +14,14 @@ fn send(unwatched: &Unwatched, x: i64, ran: &Arc<AtomicUsize>) {
     let ran = ran.clone();
     let run = move |_: &mut World| _ = ran.fetch_add(1, Ordering::Relaxed);
     let letter = Letter::run(Address::Place(DimensionId(0), block), LetterSender::Main, Box::new(run));
-    unwatched.link.request(requests::post_letters, vec![(Some((DIMENSION, block)), letter)]);
+    unwatched.link.request(requests::post_letters, vec![letter]);
 }
 
 /// Promise, messages: For messages to far places, ground is loaded at a bounded number of places at a time.
 #[test]
 fn letters_to_far_places_load_ground_for_some_at_a_time_and_all_arrive() {
     let letters = LetterLimits { places: 5, ..LetterLimits::default() };
-    let mut unwatched = Unwatched::with(CoordinatorConfig { letters, ..CoordinatorConfig::default() });
+    let mut unwatched = Unwatched::with(TerranePlugin { letter_limits: letters, ..TerranePlugin::default() });
     unwatched.pass(10);
     let (regions, columns) =
         (unwatched.dimension().regionizer.regions().len(), unwatched.dimension().columns.iter().count());
@@ -48,7 +48,7 @@ fn letters_to_far_places_load_ground_for_some_at_a_time_and_all_arrive() {
 #[test]
 fn a_dimension_closes_though_letters_to_far_places_wait_for_their_turn() {
     let letters = LetterLimits { places: 5, ..LetterLimits::default() };
-    let mut unwatched = Unwatched::with(CoordinatorConfig { letters, ..CoordinatorConfig::default() });
+    let mut unwatched = Unwatched::with(TerranePlugin { letter_limits: letters, ..TerranePlugin::default() });
     let ran = Arc::new(AtomicUsize::new(0));
     (0..300).for_each(|x| send(&unwatched, 1_000 + x * 100, &ran));
     // Some are delivered by now, and ground is loaded for the next ones.
@@ -70,7 +70,7 @@ fn a_dimension_closes_though_letters_to_far_places_wait_for_their_turn() {
 fn a_sender_that_does_not_wait_has_its_letters_back_and_goes_on_when_there_is_room() {
     let size = Letter::message(Address::Main, LetterSender::Main, 0_u64).bytes;
     let letters = LetterLimits { sender_bytes: 100 * size, ..LetterLimits::default() };
-    let mut unwatched = Unwatched::with(CoordinatorConfig { letters, ..CoordinatorConfig::default() });
+    let mut unwatched = Unwatched::with(TerranePlugin { letter_limits: letters, ..TerranePlugin::default() });
     let region = unwatched.dimension().regionizer.regions()[0];
     let id = unwatched.dimension().id;
     let order = |order| ControlRegion { dimension: id, region, order };
@@ -80,9 +80,8 @@ fn a_sender_that_does_not_wait_has_its_letters_back_and_goes_on_when_there_is_ro
     // To a region that does not tick: nothing is handed over.
     let mut returned = Vec::new();
     for number in 0..20_000_u64 {
-        let letter = Letter::message(Address::Main, LetterSender::Main, number);
-        let block = BlockPos::new(0, 0, 0);
-        unwatched.link.request(requests::post_letters, vec![(Some((DIMENSION, block)), letter)]);
+        let here = Address::Place(DimensionId(0), BlockPos::new(0, 0, 0));
+        unwatched.link.request(requests::post_letters, vec![Letter::message(here, LetterSender::Main, number)]);
         if number % 1_000 == 999 {
             unwatched.pass(1);
             assert!(unwatched.app.world().resource::<Post>().backlog.bytes() <= 100 * size);
@@ -105,7 +104,7 @@ fn a_sender_that_does_not_wait_has_its_letters_back_and_goes_on_when_there_is_ro
 #[test]
 fn a_viewer_that_jumps_with_every_frame_has_no_more_generated_than_it_may() {
     let viewers = ViewerLimits { generated_per_second: 20.0, ..ViewerLimits::default() };
-    let mut unwatched = Unwatched::with(CoordinatorConfig { viewers, ..CoordinatorConfig::default() });
+    let mut unwatched = Unwatched::with(TerranePlugin { viewer_limits: viewers, ..TerranePlugin::default() });
     // Half a minute, a disc of 13 columns and what lies around it in its batches each time.
     for x in 0..600 {
         unwatched.look_from(x * 1_000);

@@ -35,7 +35,7 @@ impl<T: Send + 'static> Drop for Question<T> {
 /// Runs a system of the coordinator with the result of work.
 pub fn hand_to<T: 'static, M: 'static>(world: &mut World, system: impl IntoSystem<In<T>, (), M> + 'static, result: T) {
     if let Err(error) = world.run_system_cached_with(system, result) {
-        error!("what came of work beside the coordinator could not be handled: {error}");
+        error!("the result of work beside the coordinator could not be handled: {error}");
     }
 }
 

@@ -28,7 +28,7 @@ pub struct ColumnOrder {
 /// The source of ordered columns.
 #[derive(Clone)]
 pub enum Source {
-    /// Stored columns are read. Damaged chunks are generated anew if that is allowed.
+    /// Stored columns are read. Damaged chunks are generated again if that is allowed.
     Store,
     /// New columns are generated.
     Generator,

@@ -193,7 +193,7 @@ fn salvage(mut assignment: Assignment) -> Box<Salvage> {
         warn!("a region's world panicked once more as it was dropped: {}", fault.reason);
     }
     salvaged.unwrap_or_else(|(fault, _)| {
-        error!("what was on its way into a region that panicked is lost: {}", fault.reason);
+        error!("everything on its way into a region that panicked is lost: {}", fault.reason);
         Box::default()
     })
 }

@@ -10,7 +10,7 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum WorkError {
     /// No thread could be started for it.
-    #[error("the system gives no thread for it")]
+    #[error("the system cannot start a thread for it")]
     NoThread,
     /// It panicked, possibly in the game's code, such as a migration.
     #[error("it panicked: {0}")]

@@ -10,7 +10,7 @@ use crate::coordinator::publish::Publisher;
 use crate::coordinator::snapshots::sightings::Sightings;
 use crate::region::RegionId;
 use crate::simulation::{Address, Letter, LetterSender, MirrorUpdate, Traveller, Undeliverable};
-use crate::space::{BlockPos, ColumnPos, DimensionId};
+use crate::space::{ColumnPos, DimensionId};
 use bevy::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
@@ -137,23 +137,9 @@ enum Mail {
     Undeliverable(Letter, Undeliverable),
 }
 
-/// Accepts letters of the main world. A letter to a place comes with the dimension's entity, since the main world may not know
-/// the dimension's id.
-pub(crate) fn post_letters(
-    In(letters): In<Vec<(Option<(Entity, BlockPos)>, Letter)>>,
-    mut post: ResMut<Post>,
-    dimensions: Res<Dimensions>,
-) {
-    for (place, mut letter) in letters {
-        if let Some((dimension, block)) = place {
-            let Some(id) = dimensions.by_entity.get(&dimension) else {
-                post.give_back(letter, Undeliverable::NotADimension(dimension));
-                continue;
-            };
-            letter.to = Address::Place(*id, block);
-        }
-        post.accept(letter);
-    }
+/// Accepts letters of the main world.
+pub(crate) fn post_letters(In(letters): In<Vec<Letter>>, mut post: ResMut<Post>) {
+    letters.into_iter().for_each(|letter| post.accept(letter));
 }
 
 /// Sorts the waiting letters.

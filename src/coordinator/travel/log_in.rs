@@ -15,9 +15,9 @@ pub const LONGEST_NAME: usize = 255;
 pub struct LogIn {
     /// Its name: 1 to 255 bytes.
     pub name: String,
-    /// The dimension's entity and the first block of a player whose name is new, or whose dimension was removed; `None`
-    /// refuses such a player. The game equips a new player's entity once it has arrived.
-    pub first_place: Option<(Entity, BlockPos)>,
+    /// The dimension and the first block of a player whose name is new, or whose dimension was removed; `None` refuses such a
+    /// player. The game equips a new player's entity once it has arrived.
+    pub first_place: Option<(DimensionId, BlockPos)>,
 }
 
 /// Saves a player and takes it out of the world. [`PlayerLoggedOut`](crate::view::PlayerLoggedOut) answers it. Nothing happens
@@ -32,20 +32,17 @@ pub struct LogOut {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LogInError {
     /// The name is new, and there is no first place for a new player.
-    #[error("no player of this name is known, and no place is given for a new one")]
+    #[error("there is no player of this name, and no place for a new one was given")]
     UnknownName,
     /// The name is empty or too long.
-    #[error("a name has 1 to {LONGEST_NAME} bytes, and this one {0}")]
+    #[error("a name has 1 to {LONGEST_NAME} bytes, but this one has {0}")]
     InvalidName(usize),
     /// The player is in the world or on its way into it.
-    #[error("the player is in the world already")]
+    #[error("the player is already in the world")]
     AlreadyThere,
-    /// The player's dimension is not open.
+    /// The dimension of the player, or of its first place, is not open.
     #[error("the player is in {0}, which is not open")]
     DimensionNotOpen(DimensionId),
-    /// The first place is not in an open dimension.
-    #[error("{0} is no open dimension")]
-    NotADimension(Entity),
     /// The lookup failed: no thread was available, the store cannot be read, or the player's record is damaged.
     #[error(transparent)]
     Work(#[from] WorkError),

@@ -33,7 +33,7 @@ pub struct Players {
 enum Presence {
     /// The store is asked. A new player would begin at `first_place`.
     Asked {
-        first_place: Option<(Entity, BlockPos)>,
+        first_place: Option<(DimensionId, BlockPos)>,
     },
     Coming {
         id: Uuid,
@@ -132,10 +132,12 @@ fn end_reading(
         let record = found?;
         // The player may be dead without the store knowing it yet.
         let known = record.filter(|record| saves.unwritten_entity(record.id).is_none_or(Option::is_some));
-        let Some((entity, block)) = first_place.filter(|_| known.is_none() || is_homeless) else {
+        let Some((dimension, block)) = first_place.filter(|_| known.is_none() || is_homeless) else {
             return known.map(|record| (record, false)).ok_or(LogInError::UnknownName);
         };
-        let dimension = *dimensions.by_entity.get(&entity).ok_or(LogInError::NotADimension(entity))?;
+        if dimensions.open.get(&dimension).is_none_or(|open| open.is_closing()) {
+            return Err(LogInError::DimensionNotOpen(dimension));
+        }
         let place = Position::new(dimension, block);
         let Some(record) = known else {
             return Ok((Player::new_record(players.new_id(threads.template.seed), &name, place), true));
@@ -225,7 +227,7 @@ pub fn tend_players(
             *is_somebody_coming |= !has_come;
             if has_come {
                 *presence = Presence::There { id };
-                publisher.event(PlayerLoggedIn { name: name.clone(), id, dimension, block, is_new });
+                publisher.event(PlayerLoggedIn { name: name.clone(), id, dimension, block, new: is_new });
                 if logs_out {
                     send_out(id, &mut post);
                 }

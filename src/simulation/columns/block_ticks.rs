@@ -133,7 +133,7 @@ impl BlockTicks {
         unsaved
     }
 
-    /// Marks chunks for saving as their column is evicted: the remaining delays change all the time.
+    /// Marks chunks for saving, because the remaining delays change all the time.
     pub(crate) fn save_chunks(&mut self, leaving: impl Fn(ChunkPos) -> bool) {
         let chunks = self.chunks.keys().filter(|chunk| leaving(**chunk));
         self.unsaved.extend(chunks);

@@ -3,8 +3,8 @@
 use crate::block::{BlockId, BlockLayout, BlockRegistry};
 use crate::chunk::{BlockValueError, Chunk, Column};
 use crate::region::RegionId;
-use crate::simulation::{BlockTicks, ColumnError, ColumnSource, FetchedColumn};
-use crate::space::{BlockPos, ChunkPos, ColumnPos, HeightSet, SectionPos};
+use crate::simulation::{BlockTicks, ColumnError, ColumnSource, FetchedColumn, Position};
+use crate::space::{BlockPos, ChunkPos, ColumnPos, HeightSet, RayHit, SectionPos};
 use crate::storage::LoadedColumn;
 use bevy::ecs::system::SystemParam;
 use bevy::prelude::*;
@@ -63,26 +63,41 @@ pub enum BlockAccessError {
 }
 
 /// The columns that a region owns. Systems read and write them through [`RegionBlocks`].
-#[derive(Resource, Default)]
+#[derive(Resource, Default, Reflect)]
+#[type_path = "bevy_terrane"]
+#[reflect(from_reflect = false)]
+#[reflect(Component, Default)]
 pub struct RegionColumns {
+    #[reflect(ignore)]
     columns: FxHashMap<ColumnPos, Column>,
     /// Sorted, so that iteration visits the columns in the same order on every machine.
+    #[reflect(ignore)]
     positions: Vec<ColumnPos>,
+    #[reflect(ignore)]
     heights: Range<i64>,
     /// The sections that the region owns, with or without columns.
+    #[reflect(ignore)]
     pub(crate) sections: FxHashSet<SectionPos>,
     /// The source of columns that a system requests during the tick.
+    #[reflect(ignore)]
     ground: Option<Arc<ColumnSource>>,
+    #[reflect(ignore)]
     pub(crate) ticks: BlockTicks,
+    #[reflect(ignore)]
     pub(crate) fetched: Vec<FetchedColumn>,
     /// `true` if an entity may be outside of the region although it has not moved since the last look.
+    #[reflect(ignore)]
     pub(crate) look_everywhere: bool,
     /// Fetched columns whose entities and scheduled ticks have not arrived yet.
+    #[reflect(ignore)]
     pub(crate) awaiting: FxHashSet<ColumnPos>,
     /// In strict mode, the accesses outside of the region in this tick. Behind a mutex because systems may read blocks through a
     /// shared reference.
+    #[reflect(ignore)]
     violations: Mutex<Vec<BlockAccessError>>,
+    #[reflect(ignore)]
     pub(crate) changed: FxHashSet<ChunkPos>,
+    #[reflect(ignore)]
     pub(crate) unsaved: FxHashSet<ChunkPos>,
 }
 
@@ -402,6 +417,19 @@ impl RegionBlocks<'_> {
     pub fn set_block(&mut self, position: BlockPos, block: BlockId) -> Result<BlockId, BlockAccessError> {
         // A separate method, so that `blocks.set_block(here, blocks.block(there)?)` compiles.
         self.deref_mut().set_block(position, block)
+    }
+
+    /// The first wanted block along a ray, up to `reach` blocks away. The ray passes over blocks that the region does not have. The
+    /// dimension of `from` is ignored.
+    pub fn cast_ray(
+        &self,
+        from: Position,
+        direction: impl Into<Vec3>,
+        reach: f64,
+        is_wanted: impl Fn(BlockId) -> bool,
+    ) -> Option<RayHit> {
+        let mut along = from.ray(direction.into()).take_while(|hit| hit.distance <= reach);
+        along.find(|hit| self.block(hit.block).is_ok_and(&is_wanted))
     }
 
     /// Returns `true` if the block lies in a section that this region owns. Its column may not be loaded.

@@ -18,7 +18,7 @@ pub enum ColumnError {
     #[error("column {0} lies in a section that this region does not own")]
     NotOwned(ColumnPos),
     /// The world has been closed.
-    #[error("column {0} cannot be had: the world is closed")]
+    #[error("column {0} is not available: the world is closed")]
     Closed(ColumnPos),
     /// Generating the column failed.
     #[error("column {column}: {source}")]
@@ -61,7 +61,7 @@ pub enum ColumnError {
         limit: u64,
     },
     /// The request got no answer.
-    #[error("column {0} was asked for, and nothing came of it")]
+    #[error("column {0} was requested, but never arrived")]
     Unanswered(ColumnPos),
 }
 
@@ -87,7 +87,7 @@ struct Departed {
 #[derive(Debug, Default)]
 pub struct DepartedColumns {
     /// For each column, oldest first. No chunk height occurs in more than one entry.
-    given_up: Mutex<FxHashMap<ColumnPos, Vec<Departed>>>,
+    evicted: Mutex<FxHashMap<ColumnPos, Vec<Departed>>>,
     lost: Mutex<FxHashMap<ColumnPos, SavedChunks>>,
 }
 
@@ -104,7 +104,7 @@ impl DepartedColumns {
     /// saved and are newer than any other copy.
     pub fn lose(&self, column: ColumnPos, chunks: SavedChunks) {
         locked(&self.lost).insert(column, chunks);
-        locked(&self.given_up).remove(&column);
+        locked(&self.evicted).remove(&column);
     }
 
     /// Records that the column was read again, or belongs to no region any more.
@@ -128,7 +128,7 @@ impl DepartedColumns {
 
     fn insert(&self, departed: Departed) {
         let heights = departed.loaded.column.loaded().cloned().unwrap_or_default();
-        let mut all = locked(&self.given_up);
+        let mut all = locked(&self.evicted);
         let known = all.entry(departed.loaded.column.pos()).or_default();
         known.retain(|older| !(older.is_whole && departed.is_whole));
         known.iter_mut().for_each(|older| older.loaded.drop_heights(&heights));
@@ -137,24 +137,24 @@ impl DepartedColumns {
 
     /// Returns `true` if the column was evicted and is not stored yet.
     pub fn contains(&self, column: ColumnPos) -> bool {
-        locked(&self.given_up).get(&column).is_some_and(|known| known.iter().any(|departed| departed.is_whole))
+        locked(&self.evicted).get(&column).is_some_and(|known| known.iter().any(|departed| departed.is_whole))
     }
 
     /// The evicted column. It stays here until it is stored, since the store has an older version.
     pub fn get(&self, column: ColumnPos) -> Option<LoadedColumn> {
-        let all = locked(&self.given_up);
+        let all = locked(&self.evicted);
         all.get(&column)?.iter().find(|departed| departed.is_whole).map(|departed| departed.loaded.clone())
     }
 
     /// The evicted parts of the column that are not stored yet, including the whole column.
-    fn given_up(&self, column: ColumnPos) -> Vec<LoadedColumn> {
-        let all = locked(&self.given_up);
+    fn evicted(&self, column: ColumnPos) -> Vec<LoadedColumn> {
+        let all = locked(&self.evicted);
         all.get(&column).into_iter().flatten().map(|departed| departed.loaded.clone()).collect()
     }
 
     /// Removes everything that `commit` has stored.
     pub fn forget_until(&self, commit: u64) {
-        locked(&self.given_up).retain(|_, known| {
+        locked(&self.evicted).retain(|_, known| {
             known.retain(|departed| departed.until > commit);
             !known.is_empty()
         });
@@ -282,7 +282,7 @@ impl ColumnSource {
         };
         // Taken before reading the store: a chunk that is written in between is found in the store unchanged.
         let unwritten = self.departed.unwritten(column);
-        self.departed.given_up(column).into_iter().for_each(|newer| take(&mut part, newer));
+        self.departed.evicted(column).into_iter().for_each(|newer| take(&mut part, newer));
         let missing = |part: &Column| part.loaded().map_or_else(HeightSet::new, |loaded| wanted.difference(loaded));
         let heights = missing(&part);
         let mut stored = self.read(column, |store| store.load_part(self.dimension, column, &heights))?;
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn of_all_that_was_given_up_the_newest_counts() {
+    fn of_all_that_was_evicted_the_newest_counts() {
         let store = Arc::new(WorldStore::open(&StorageConfig::Memory).unwrap());
         store.make_sparse(DimensionId(0)).unwrap();
         let mut batch = SaveBatch::default();

@@ -109,7 +109,7 @@ mod tests {
         ground.stored(COLUMN, &heights).map_err(|error| error.to_string())
     }
 
-    /// Promise, crashes: With `with_damaged_ground_regenerated`, a damaged chunk is generated anew and reported, and its old value is
+    /// Promise, crashes: With `regenerate_damaged`, a damaged chunk is generated again and reported, and its old value is
     /// kept.
     #[test]
     fn damaged_chunks_are_made_anew_each_once_in_every_kind_of_dimension() {

@@ -480,7 +480,7 @@ fn the_outbox_tells_which_ids_are_new_and_which_are_gone() {
     }
     let mut regions = Regions::new(|_| {});
     regions.open(1).spawn((StableId(Uuid::from_u128(1)), place(10)));
-    let outbox = regions.tick_with(1, Inbox { give_up: vec![column(10)], ..Inbox::default() });
+    let outbox = regions.tick_with(1, Inbox { evict: vec![column(10)], ..Inbox::default() });
     assert_eq!((outbox.appeared, outbox.gone), (vec![], ids(&[1])), "who was there for a moment is told of too");
 }
 
@@ -574,7 +574,7 @@ fn what_is_built_by_those_who_leave_is_handed_out() {
 
     regions.open(3).spawn((Torch, Position::new(DIMENSION, BlockPos::new(30 * 16, 5, 0))));
     regions.world(3).resource_mut::<RegionColumns>().take_in(Column::new(column(10)));
-    let outbox = regions.tick_with(3, Inbox { give_up: vec![column(10), column(30)], ..Inbox::default() });
+    let outbox = regions.tick_with(3, Inbox { evict: vec![column(10), column(30)], ..Inbox::default() });
     assert!(built(&outbox));
     assert_eq!(outbox.left.len(), 2);
 }

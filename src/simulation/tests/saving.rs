@@ -172,9 +172,9 @@ fn explosive() -> Regions {
 }
 
 #[test]
-fn who_dies_while_others_are_given_up_is_dead() {
+fn an_entity_that_dies_while_others_are_evicted_is_dead() {
     let mut regions = explosive();
-    let outbox = regions.tick_with(1, Inbox { give_up: vec![column(10)], ..Inbox::default() });
+    let outbox = regions.tick_with(1, Inbox { evict: vec![column(10)], ..Inbox::default() });
     let left: Vec<_> = outbox.left[0].entities.iter().map(|record| record.id.as_u128()).collect();
     assert_eq!(left, [1], "2 was to be given up after 1, and died with it");
     assert_eq!(handed_out(&outbox), [(2, false), (3, false)]);
@@ -203,7 +203,7 @@ fn who_dies_as_it_is_loaded_is_dead() {
         Regions::with_plugins(|components| components.register_saved_with::<Mass>(Schema::default()), plugins);
     let mut source = self::regions();
     source.world(1).spawn((Mass(1), stable(1), place(10)));
-    let left = source.tick_with(1, Inbox { give_up: vec![column(10)], ..Inbox::default() }).left;
+    let left = source.tick_with(1, Inbox { evict: vec![column(10)], ..Inbox::default() }).left;
     assert_eq!(left[0].entities.len(), 1);
     regions.tick_with(1, Inbox { columns: left, ..Inbox::default() });
     assert_eq!(handed_out(&regions.save(1)), [(1, false)]);

@@ -10,8 +10,10 @@ use uuid::Uuid;
 /// The stable id of an entity that can travel. Bevy's entity ids differ from world to world, but this id never changes.
 ///
 /// Every entity with a [`Position`](crate::simulation::Position) gets one as it is spawned in a region.
-#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Reflect)]
+#[type_path = "bevy_terrane"]
 #[component(on_insert = on_insert_id, on_discard = on_discard_id)]
+#[reflect(Component, Clone, Default)]
 pub struct StableId(pub Uuid);
 
 fn on_insert_id(mut world: DeferredWorld, context: HookContext) {
@@ -55,7 +57,9 @@ pub fn let_go(world: &mut World, root: Entity, followers: Vec<Entity>) {
 
 /// Present in a region world while entities move in or out of it. Hooks and observers that fire meanwhile see a journey,
 /// not a spawn or a despawn.
-#[derive(Resource, Debug, Default)]
+#[derive(Resource, Debug, Default, Reflect)]
+#[type_path = "bevy_terrane"]
+#[reflect(Resource, Default)]
 pub struct Moving;
 
 /// The reason why entities moved from one region world to another.
@@ -82,7 +86,10 @@ pub struct EntityMoved {
 }
 
 /// Finds the entities of a region by their stable ids.
-#[derive(Resource, Debug, Default)]
+#[derive(Resource, Clone, Debug, Default, Reflect)]
+#[type_path = "bevy_terrane"]
+#[reflect(opaque)]
+#[reflect(Resource, Clone, Default)]
 pub struct EntityIndex {
     entities: FxHashMap<Uuid, Entity>,
     /// Ids of despawned entities that may still be in the store.

@@ -45,7 +45,7 @@ fn set_free(world: &mut World, components: &RegionComponents, player: Entity) {
     let Ok(mut entity) = world.get_entity_mut(player) else { return };
     if entity.contains::<ChildOf>() {
         let name = entity.get::<Player>().map_or("", Player::name);
-        warn!("player {name:?} was made a child of another entity, which it cannot be: it is none any more");
+        warn!("player {name:?} was made a child of another entity, which players cannot be: the parent was removed");
         entity.remove::<ChildOf>();
         if let (false, Some(at)) = (entity.contains::<Position>(), at) {
             entity.insert(at);
@@ -55,7 +55,7 @@ fn set_free(world: &mut World, components: &RegionComponents, player: Entity) {
 
 /// Removes the entities in evicted columns, and the letters that wait for them or their columns. Returns their records by
 /// column.
-pub fn give_up_entities(
+pub fn evict_entities(
     world: &mut World,
     contents: &mut RegionContents,
     leaving: &FxHashSet<ColumnPos>,
@@ -78,7 +78,7 @@ pub fn give_up_entities(
         families.push((root, followers));
     }
     // Runs before hooks of the game.
-    give_up_letters(contents, leaving, &gone);
+    evict_letters(contents, leaving, &gone);
     world.insert_resource(Moving);
     families.into_iter().for_each(|(root, followers)| let_go(world, root, followers));
     world.remove_resource::<Moving>();
@@ -93,7 +93,7 @@ pub fn give_up_entities(
     records
 }
 
-fn give_up_letters(contents: &mut RegionContents, leaving: &FxHashSet<ColumnPos>, gone: &FxHashSet<Uuid>) {
+fn evict_letters(contents: &mut RegionContents, leaving: &FxHashSet<ColumnPos>, gone: &FxHashSet<Uuid>) {
     let reason = |letter: &Letter| match (letter.column(), letter.entity()) {
         (Some((_, column)), _) if leaving.contains(&column) => Some(Undeliverable::Unloaded(column)),
         (_, Some(id)) if gone.contains(&id) => Some(Undeliverable::NoSuchEntity(id)),

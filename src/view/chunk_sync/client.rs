@@ -38,23 +38,37 @@ use std::thread::JoinHandle;
 /// }
 /// # bevy::ecs::system::assert_is_system(join);
 /// ```
-#[derive(Component, Debug)]
+#[derive(Component, Debug, Reflect)]
+#[type_path = "bevy_terrane"]
+#[reflect(from_reflect = false)]
+#[reflect(Component)]
 pub struct ChunkSyncClient {
     /// Tells apart two clients that an entity has one after the other.
+    #[reflect(ignore)]
     life: u64,
+    #[reflect(ignore)]
     dimension: DimensionId,
+    #[reflect(ignore)]
     radius: u32,
+    #[reflect(ignore)]
     vertical: u32,
     /// The cache file, and its maximum size in bytes.
+    #[reflect(ignore)]
     cache: Option<(PathBuf, u64)>,
     /// The ends of the worker's channels: orders, and results.
+    #[reflect(ignore)]
     worker: Option<(Sender<ToWorker>, Receiver<FromWorker>)>,
+    #[reflect(ignore)]
     looked: Option<SyncArea>,
     /// The area that the progress refers to.
+    #[reflect(ignore)]
     known: Option<SyncArea>,
     /// Orders that wait for the worker.
+    #[reflect(ignore)]
     orders: Vec<ToWorker>,
+    #[reflect(ignore)]
     outgoing: Vec<Vec<u8>>,
+    #[reflect(ignore)]
     progress: SyncProgress,
 }
 
@@ -212,7 +226,7 @@ pub(in crate::view) fn take_in(
                 FromWorker::Column(column, update) => news.update_column((dimension, column), update),
                 FromWorker::Chunk(chunk, blocks) => _ = news.chunks.insert((dimension, chunk), blocks),
                 FromWorker::Message(message) => client.outgoing.push(message),
-                FromWorker::Nonsense(error) => warn!("the server sent nonsense: {error}"),
+                FromWorker::Nonsense(error) => warn!("the server sent an invalid message: {error}"),
                 FromWorker::Progress(area, progress) => (client.known, client.progress) = (area, progress),
             }
         }

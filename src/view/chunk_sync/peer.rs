@@ -48,7 +48,7 @@ const SLACK: u32 = 4;
 ///     for (mut client, mut peer) in &mut clients {
 ///         for message in client.0.received() {
 ///             if let Err(error) = peer.receive(&message) {
-///                 warn!("a client sent nonsense: {error}");
+///                 warn!("a client sent an invalid message: {error}");
 ///             }
 ///         }
 ///         for message in peer.take_messages() {
@@ -58,16 +58,27 @@ const SLACK: u32 = 4;
 /// }
 /// # bevy::ecs::system::assert_is_system(serve);
 /// ```
-#[derive(Component, Debug)]
+#[derive(Component, Debug, Reflect)]
+#[type_path = "bevy_terrane"]
+#[reflect(from_reflect = false)]
+#[reflect(Component)]
 pub struct ChunkSyncPeer {
-    dimension: Entity,
+    #[reflect(ignore)]
+    dimension: DimensionId,
+    #[reflect(ignore)]
     limits: SyncLimits,
+    #[reflect(ignore)]
     tie: Tie,
+    #[reflect(ignore)]
     server: Option<SyncServer>,
-    /// The present dimension and limits of the client.
-    known: Option<(DimensionId, SyncLimits)>,
+    /// The present limits of the client.
+    #[reflect(ignore)]
+    known: Option<SyncLimits>,
+    #[reflect(ignore)]
     outgoing: Vec<Vec<u8>>,
+    #[reflect(ignore)]
     began: Instant,
+    #[reflect(ignore)]
     asked: Option<Instant>,
 }
 
@@ -81,7 +92,7 @@ enum Tie {
 
 impl ChunkSyncPeer {
     /// A client of this dimension, around the [`Viewer`] of the peer's own entity.
-    pub fn new(dimension: Entity) -> Self {
+    pub fn new(dimension: DimensionId) -> Self {
         let (limits, outgoing, tie) = (SyncLimits::default(), Vec::new(), Tie::Own);
         Self { dimension, limits, tie, server: None, known: None, outgoing, began: Instant::now(), asked: None }
     }
@@ -105,8 +116,8 @@ impl ChunkSyncPeer {
         self
     }
 
-    /// The dimension's entity.
-    pub fn dimension(&self) -> Entity {
+    /// The client's dimension.
+    pub fn dimension(&self) -> DimensionId {
         self.dimension
     }
 
@@ -145,7 +156,7 @@ pub(in crate::view) fn hear(
         let Some(server) = peer.server.as_mut().filter(|_| is_open) else { continue };
         peer.asked = None;
         for (chunk, state) in chunks {
-            let found = state.as_ref().map_err(|error| warn_once!("a client is not told of a chunk: {error}"));
+            let found = state.as_ref().map_err(|error| warn_once!("a chunk cannot be announced to a client: {error}"));
             let found = found.map(|state| {
                 let ChunkState { version, checksum, bytes, .. } = state.as_ref()?;
                 let known = KnownVersion { version: *version, checksum: *checksum };
@@ -167,7 +178,7 @@ pub(in crate::view) fn hear(
     }
     for mut peer in &mut peers {
         let peer = &mut *peer;
-        let (Some((id, _)), Some(server)) = (peer.known, &mut peer.server) else { continue };
+        let (id, Some(server)) = (peer.dimension, &mut peer.server) else { continue };
         columns.iter().filter(|(of, _)| *of == id).for_each(|(_, column)| server.column_changed(*column));
         chunks.iter().filter(|(of, _)| *of == id).for_each(|(_, chunk)| server.changed(*chunk));
     }
@@ -177,13 +188,11 @@ pub(in crate::view) fn hear(
 fn sight(
     viewer: Result<(Option<&Viewer>, PlaceItem), QueryEntityError>,
     peer: &ChunkSyncPeer,
-    (dimension, id): (&Dimension, DimensionId),
+    dimension: &Dimension,
 ) -> Option<SyncArea> {
     let (viewer, place) = viewer.ok()?;
-    let is_here = match viewer.and_then(Viewer::dimension) {
-        Some(dimension) => dimension == peer.dimension,
-        None => place.dimension().is_none_or(|of| of == id),
-    };
+    let its = viewer.and_then(Viewer::dimension).or_else(|| place.dimension());
+    let is_here = its.is_none_or(|its| its == peer.dimension);
     let center = place.position().filter(|_| is_here)?.block.chunk();
     let heights = dimension.heights();
     let is_sparse = heights.end.abs_diff(heights.start) > MAX_WHOLE_HEIGHT as u64;
@@ -205,14 +214,15 @@ fn within_sight(limits: SyncLimits, sight: Option<SyncArea>) -> SyncLimits {
 pub(in crate::view) fn send(
     mut peers: Query<(Entity, &mut ChunkSyncPeer)>,
     viewers: Query<(Option<&Viewer>, Place)>,
-    dimensions: Query<(Ref<Dimension>, &DimensionOpen)>,
+    dimensions: Query<Ref<Dimension>, With<DimensionOpen>>,
     blocks: Option<Res<BlockTypes>>,
     mut asks: MessageWriter<AskChunks>,
 ) {
     let Some(blocks) = blocks else { return };
     for (entity, peer) in &mut peers {
         let peer = peer.into_inner();
-        let Ok((dimension, open)) = dimensions.get(peer.dimension) else { continue };
+        let its = |dimension: &Ref<Dimension>| dimension.id() == Some(peer.dimension);
+        let Some(dimension) = dimensions.iter().find(its) else { continue };
         if dimension.is_added() {
             peer.known = None;
         }
@@ -220,11 +230,9 @@ pub(in crate::view) fn send(
             Tie::Untied => None,
             Tie::Own | Tie::Viewer(_) => {
                 let viewer = if let Tie::Viewer(viewer) = peer.tie { viewer } else { entity };
-                let sight = sight(viewers.get(viewer), peer, (&*dimension, open.id));
+                let sight = sight(viewers.get(viewer), peer, &dimension);
                 if sight.is_none() {
-                    warn_once!(
-                        "the client of {entity} is told of nothing: {viewer}, its viewer, is not in the dimension"
-                    );
+                    warn_once!("the client of {entity} receives nothing: its viewer {viewer} is not in the dimension");
                     continue;
                 }
                 sight
@@ -234,8 +242,8 @@ pub(in crate::view) fn send(
         // If the viewer's range changes, the client gets a new first message. That waits until no chunks are being looked up,
         // since the next server would take that answer for its own.
         let is_looking = peer.asked.is_some();
-        if peer.known.is_none_or(|(id, known)| id != open.id || (known != limits && !is_looking)) {
-            (peer.known, peer.server, peer.asked) = (Some((open.id, limits)), None, None);
+        if peer.known.is_none_or(|known| known != limits && !is_looking) {
+            (peer.known, peer.server, peer.asked) = (Some(limits), None, None);
         }
         let server = peer.server.get_or_insert_with(|| {
             let chunk_heights = chunk_heights(&dimension.heights());
@@ -260,16 +268,10 @@ pub(in crate::view) fn send(
 }
 
 /// Sends the questions together with the published chunks, since the store may not have those yet.
-pub(in crate::view) fn ask(
-    link: Res<MainLink>,
-    mut asks: MessageReader<AskChunks>,
-    dimensions: Query<&DimensionOpen>,
-    published: Res<PublishedColumns>,
-) {
+pub(in crate::view) fn ask(link: Res<MainLink>, mut asks: MessageReader<AskChunks>, published: Res<PublishedColumns>) {
     for ask in asks.read() {
-        let dimension = dimensions.get(ask.dimension).ok().map(|open| open.id);
         let newest = |chunk: &ChunkPos| {
-            let column = published.column(dimension?, chunk.column())?;
+            let column = published.column(ask.dimension, chunk.column())?;
             let air = || Arc::new(Chunk::uniform(BlockId::AIR));
             column.is_loaded(chunk.y).then(|| column.chunk(chunk.y).cloned().unwrap_or_else(air))
         };

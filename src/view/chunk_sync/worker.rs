@@ -80,7 +80,7 @@ pub(super) fn run(
             let _ = told.send(FromWorker::Message(message));
         }
         if let Some(error) = client.take_cache_error() {
-            warn!("chunks are not cached any more: {error}");
+            warn!("chunks are no longer cached: {error}");
         }
         if told.send(FromWorker::Progress(client.wish(), client.progress())).is_err() {
             break;
@@ -166,7 +166,7 @@ impl ShownColumns {
         let registry = BlockRegistry::from_records(welcome.blocks.clone(), welcome.components.clone());
         let registry = match registry {
             Ok(registry) => registry,
-            Err(error) => return warn!("the blocks of the server make no sense: {error}"),
+            Err(error) => return warn!("the server's list of blocks is invalid: {error}"),
         };
         let unknown = self.blocks.id(PLACEHOLDER).unwrap_or(BlockId::AIR);
         let renumbering = Renumbering::new(&registry, &self.blocks, unknown);

@@ -112,7 +112,7 @@ fn content_of_format_1() -> (RegistryLists, SaveBatch) {
     }
     let area = ColumnArea::Square { center: ColumnPos::new(3, -4), radius: 50 };
     let (cursor, elapsed) = (Default::default(), Duration::from_millis(1_234));
-    let job = StoredPregeneration { area, cursor, is_paused: true, elapsed };
+    let job = StoredPregeneration { area, cursor, paused: true, elapsed };
     batch.pregenerations.insert((OVERWORLD, 6), Some(job));
     // In a sparse dimension air is stored too.
     batch.chunks.insert((NETHER, ChunkPos::new(1, 1 << 40, 1)), Arc::new(Chunk::uniform(BlockId::AIR)));

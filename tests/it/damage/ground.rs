@@ -13,10 +13,12 @@ use std::time::Duration;
 const BAD: BlockPos = BlockPos::new(5, 3, 5);
 const GOOD: BlockPos = BlockPos::new(5 + 16, 3, 5);
 
-fn open(disk: &Arc<MemoryStore>, regenerates: bool) -> (App, Entity) {
-    let plugin =
-        TerranePlugin::stored_in(StorageConfig::Custom(disk.clone())).with_autosave_period(Duration::from_secs(3_600));
-    let mut app = game(if regenerates { plugin.with_damaged_ground_regenerated() } else { plugin });
+fn open(disk: &Arc<MemoryStore>, regenerates: bool) -> (App, DimensionId) {
+    let plugin = TerranePlugin {
+        autosave_period: Duration::from_secs(3_600),
+        ..TerranePlugin::stored_in(StorageConfig::Custom(disk.clone()))
+    };
+    let mut app = game(if regenerates { TerranePlugin { regenerate_damaged: true, ..plugin } } else { plugin });
     listen::<ColumnFailed>(&mut app);
     listen::<GroundRegenerated>(&mut app);
     let dimension = flat(&mut app);
@@ -36,7 +38,7 @@ fn damaged(disk: &Arc<MemoryStore>) -> (Vec<u8>, Vec<u8>) {
     update_until(&mut app, "both are edited", |world| {
         [BAD, GOOD].into_iter().all(|position| block_at(world, dimension, position) == Some(stone))
     });
-    let id = dimension_id(&app, dimension);
+    let id = dimension;
     drop(app);
     let key = keys::chunk_key(id, BAD.chunk()).to_vec();
     let mut value = disk.get(Family::Chunks, &key).unwrap().unwrap();
@@ -69,7 +71,7 @@ fn a_damaged_chunk_is_refused_by_name_and_the_columns_beside_it_are_loaded() {
     assert_eq!(disk.get(Family::Chunks, &key), Ok(Some(value)), "it is as it was");
 }
 
-/// Promise, crashes: With `with_damaged_ground_regenerated`, a damaged chunk is generated anew and reported, and its old value is
+/// Promise, crashes: With `regenerate_damaged`, a damaged chunk is generated again and reported, and its old value is
 /// kept.
 #[test]
 fn by_a_setting_a_damaged_chunk_is_made_anew_and_kept_aside() {
@@ -86,7 +88,7 @@ fn by_a_setting_a_damaged_chunk_is_made_anew_and_kept_aside() {
     assert_eq!(ground[0], ground[1]);
     update_until(&mut app, "it is told", |world| !world.resource::<Heard<GroundRegenerated>>().0.is_empty());
     let [told] = heard::<GroundRegenerated>(&app) else { panic!("told once") };
-    assert_eq!((told.dimension, told.chunk), (dimension_id(&app, dimension), BAD.chunk()));
+    assert_eq!((told.dimension, told.chunk), (dimension, BAD.chunk()));
     assert!(told.error.to_string().contains("checksum"), "{}", told.error);
     assert!(heard::<ColumnFailed>(&app).is_empty());
     drop(app);

@@ -85,7 +85,7 @@ fn a_flipped_bit_in_a_table_takes_no_more_than_the_chunks_of_its_block() {
     columns().for_each(|column| assert_eq!(load(&world, column), Ok(chunk(seed(column)))));
 }
 
-/// Promise, crashes: A damaged world is refused with what is damaged and where.
+/// Promise, crashes: A damaged world is refused with an error that names the damage and its place.
 #[test]
 fn a_missing_file_is_told_and_nothing_else_is_touched() {
     let folder = tempfile::tempdir().unwrap();

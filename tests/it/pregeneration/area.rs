@@ -16,7 +16,7 @@ fn each_shape_is_generated_exactly_and_stored_without_a_region() {
     for mode in [TickMode::Lockstep, TickMode::Independent] {
         for area in areas {
             let (store, generator) = (Arc::new(MemoryStore::new()), Counting::default());
-            let mut app = app(in_store(&store).with_tick_mode(mode));
+            let mut app = app(TerranePlugin { tick_mode: mode, ..in_store(&store) });
             let overworld = dimension(&mut app, &generator);
             let job = pregenerate(&mut app, overworld, area);
             start(&mut app);
@@ -61,7 +61,7 @@ fn what_was_generated_is_loaded_when_a_viewer_comes() {
 #[test]
 fn batches_come_nearest_first() {
     let generator = Counting::default();
-    let mut app = app(lockstep().with_generation_threads(1));
+    let mut app = app(TerranePlugin { generation_threads: 1, ..lockstep() });
     let overworld = dimension(&mut app, &generator);
     let job = pregenerate(&mut app, overworld, disc(20));
     start(&mut app);
@@ -77,7 +77,7 @@ fn the_same_happens_every_time_in_lockstep() {
     let run = || {
         let generator = Counting::default();
         generator.bad.lock().unwrap().insert(CENTER);
-        let mut app = app(lockstep().with_generation_threads(1));
+        let mut app = app(TerranePlugin { generation_threads: 1, ..lockstep() });
         let overworld = dimension(&mut app, &generator);
         let jobs = [disc(12), ColumnArea::Square { center: ColumnPos::new(0, 0), radius: 6 }]
             .map(|area| pregenerate(&mut app, overworld, area));
@@ -97,9 +97,9 @@ fn the_same_happens_every_time_in_lockstep() {
 #[test]
 fn jobs_of_a_dimension_run_one_after_the_other_and_dimensions_beside_each_other() {
     let [first, second] = [0, 1].map(|_| Counting::default());
-    let mut app = app(lockstep().with_pregeneration_in_flight(32));
+    let mut app = app(TerranePlugin { pacing: Pacing { pregeneration: Some(32), ..default() }, ..lockstep() });
     let overworld = dimension(&mut app, &first);
-    let other = app.world_mut().spawn(Dimension::new("other", second.clone()).with_height(-16..16)).id();
+    let other = spawn_dimension(&mut app, Dimension::new("other", second.clone()).with_height(-16..16));
     let jobs = [disc(12), disc(14)].map(|area| pregenerate(&mut app, overworld, area));
     let beside = pregenerate(&mut app, other, disc(14));
     start(&mut app);
@@ -125,8 +125,8 @@ fn jobs_of_a_dimension_run_one_after_the_other_and_dimensions_beside_each_other(
 #[test]
 fn viewers_come_first() {
     let generator = Counting { pace: Duration::from_millis(1), ..default() };
-    let plugin = TerranePlugin::in_memory().with_generation_threads(1).with_columns_in_flight(32);
-    let mut app = app(plugin.with_pregeneration_in_flight(32));
+    let pacing = Pacing { pregeneration: Some(32), ..Pacing::fixed(32) };
+    let mut app = app(TerranePlugin { generation_threads: 1, pacing, ..TerranePlugin::in_memory() });
     let overworld = dimension(&mut app, &generator);
     let job = pregenerate(&mut app, overworld, disc(100));
     start(&mut app);
@@ -137,7 +137,7 @@ fn viewers_come_first() {
     let seen = generator.order.lock().unwrap().len();
     viewer(&mut app, overworld, place.x as f32 * 16.0, place.z as f32 * 16.0, radius);
     update_until(&mut app, "the viewer has its ground", |world| {
-        let id = world.get::<DimensionOpen>(overworld).unwrap().id;
+        let id = overworld;
         let published = world.resource::<PublishedColumns>();
         columns(near).iter().all(|column| published.column(id, *column).is_some())
     });
@@ -156,7 +156,7 @@ fn a_viewer_takes_along_what_is_on_its_way_into_the_store() {
     let generator = Counting { pace: Duration::from_micros(200), ..default() };
     for mode in [TickMode::Lockstep, TickMode::Independent] {
         generator.calls.lock().unwrap().clear();
-        let mut app = app(TerranePlugin::in_memory().with_tick_mode(mode));
+        let mut app = app(TerranePlugin { tick_mode: mode, ..TerranePlugin::in_memory() });
         let overworld = dimension(&mut app, &generator);
         let area = ColumnArea::Disc { center: ColumnPos::new(0, 0), radius: 12 };
         let job = pregenerate(&mut app, overworld, area);
@@ -165,7 +165,7 @@ fn a_viewer_takes_along_what_is_on_its_way_into_the_store() {
         wait_for(&mut app, job, JobState::Finished);
         let within = columns(ColumnArea::Disc { center: ColumnPos::new(0, 0), radius: 8 });
         update_until(&mut app, "the viewer has its ground", |world| {
-            let id = world.get::<DimensionOpen>(overworld).unwrap().id;
+            let id = overworld;
             let published = world.resource::<PublishedColumns>();
             within.iter().all(|column| published.column(id, *column).is_some())
         });
@@ -178,9 +178,9 @@ fn a_viewer_takes_along_what_is_on_its_way_into_the_store() {
 #[test]
 fn a_store_that_cannot_keep_up_holds_it_back() {
     let disk = Disk::default();
-    let plugin = disk.plugin().with_tick_mode(TickMode::Lockstep);
+    let plugin = TerranePlugin { tick_mode: TickMode::Lockstep, ..disk.plugin() };
     let generator = Counting::default();
-    let mut app = app(plugin.with_pregeneration_in_flight(4_096));
+    let mut app = app(TerranePlugin { pacing: Pacing { pregeneration: Some(4_096), ..default() }, ..plugin });
     let overworld = dimension(&mut app, &generator);
     start(&mut app);
     update(&mut app, 2);

@@ -6,7 +6,7 @@ use bevy_terrane::view::{Job, JobKind};
 #[test]
 fn progress_rises_and_tells_how_long_it_takes() {
     let generator = Counting { pace: Duration::from_micros(300), ..default() };
-    let mut app = app(TerranePlugin::in_memory().with_generation_threads(1));
+    let mut app = app(TerranePlugin { generation_threads: 1, ..TerranePlugin::in_memory() });
     let overworld = dimension(&mut app, &generator);
     let job = pregenerate(&mut app, overworld, disc(40));
     assert_eq!(progress(&app, job), JobProgress::default());
@@ -48,7 +48,11 @@ fn wait_until_nothing_is_made(app: &mut App, generator: &Counting) {
 fn it_pauses_resumes_and_is_cancelled() {
     for mode in [TickMode::Lockstep, TickMode::Independent] {
         let (store, generator) = (Arc::new(MemoryStore::new()), Counting::default());
-        let mut app = app(in_store(&store).with_tick_mode(mode).with_pregeneration_in_flight(32));
+        let mut app = app(TerranePlugin {
+            tick_mode: mode,
+            pacing: Pacing { pregeneration: Some(32), ..default() },
+            ..in_store(&store)
+        });
         let overworld = dimension(&mut app, &generator);
         let job = pregenerate(&mut app, overworld, disc(200));
         start(&mut app);
@@ -88,7 +92,7 @@ fn a_job_without_an_open_dimension_waits_and_can_be_controlled_too() {
     let generator = Counting::default();
     let mut app = app(lockstep());
     start(&mut app);
-    let overworld = app.world_mut().spawn_empty().id();
+    let overworld = app.world().resource::<Dimensions>().id("overworld");
     let [paused, cancelled, waiting] = [3, 4, 5].map(|radius| pregenerate(&mut app, overworld, disc(radius)));
     control(&mut app, paused, JobOrder::Pause);
     control(&mut app, cancelled, JobOrder::Cancel);
@@ -96,7 +100,7 @@ fn a_job_without_an_open_dimension_waits_and_can_be_controlled_too() {
     use JobState::*;
     assert_eq!([paused, cancelled, waiting].map(|job| state(&app, job)), [Paused, Cancelled, Waiting]);
     assert_eq!(heard::<JobEnded>(&app)[0].entity, cancelled);
-    app.world_mut().entity_mut(overworld).insert(Dimension::new("overworld", generator.clone()).with_height(-16..16));
+    assert_eq!(dimension(&mut app, &generator), overworld);
     wait_for(&mut app, waiting, Finished);
     assert_eq!([paused, cancelled].map(|job| state(&app, job)), [Paused, Cancelled]);
     control(&mut app, paused, JobOrder::Resume);
@@ -107,7 +111,7 @@ fn a_job_without_an_open_dimension_waits_and_can_be_controlled_too() {
 #[test]
 fn a_despawned_job_is_cancelled() {
     let generator = Counting::default();
-    let mut app = app(lockstep().with_pregeneration_in_flight(16));
+    let mut app = app(TerranePlugin { pacing: Pacing { pregeneration: Some(16), ..default() }, ..lockstep() });
     let overworld = dimension(&mut app, &generator);
     let job = pregenerate(&mut app, overworld, disc(300));
     start(&mut app);
@@ -152,14 +156,14 @@ fn an_entity_whose_job_ended_can_be_another_and_one_that_is_a_job_cannot() {
 #[test]
 fn one_that_is_wanted_again_with_its_dimension_is_the_same_job() {
     let generator = Counting::default();
-    let mut app = app(lockstep().with_pregeneration_in_flight(16));
+    let mut app = app(TerranePlugin { pacing: Pacing { pregeneration: Some(16), ..default() }, ..lockstep() });
     let overworld = dimension(&mut app, &generator);
     let job = pregenerate(&mut app, overworld, disc(12));
     start(&mut app);
     wait_for_done(&mut app, job, 50);
     control(&mut app, job, JobOrder::Pause);
     wait_for(&mut app, job, JobState::Paused);
-    app.world_mut().despawn(overworld);
+    despawn_dimension(&mut app, overworld);
     update_until(&mut app, "it is closed", |world| !world.resource::<Heard<DimensionClosed>>().0.is_empty());
     update(&mut app, 5);
     let overworld = dimension(&mut app, &generator);

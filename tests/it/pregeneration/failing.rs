@@ -11,7 +11,7 @@ fn columns_that_fail_are_tried_again_then_told_of_and_stop_nothing() {
     for mode in [TickMode::Lockstep, TickMode::Independent] {
         let (store, generator) = (Arc::new(MemoryStore::new()), Counting::default());
         *generator.bad.lock().unwrap() = bad.clone();
-        let mut app = app(in_store(&store).with_tick_mode(mode));
+        let mut app = app(TerranePlugin { tick_mode: mode, ..in_store(&store) });
         let overworld = dimension(&mut app, &generator);
         let job = pregenerate(&mut app, overworld, area);
         start(&mut app);

@@ -1,9 +1,8 @@
 //! Jobs continue after a restart or a crash, wait with their dimension, and survive damage.
 
 use super::*;
-use bevy_terrane::view::RemoveDimension;
 
-/// Promise, pre-generation: A pre-generation goes on where it was, after a restart or a crash.
+/// Promise, pre-generation: A pre-generation resumes where it stopped, after a restart or a crash.
 #[test]
 fn it_goes_on_after_a_restart_paused_or_not() {
     let area = disc(20);
@@ -13,8 +12,12 @@ fn it_goes_on_after_a_restart_paused_or_not() {
         for spawns_again in [false, true] {
             let store = Arc::new(MemoryStore::new());
             let generator = Counting { pace, ..default() };
-            let plugin =
-                || in_store(&store).with_tick_mode(mode).with_generation_threads(1).with_pregeneration_in_flight(64);
+            let plugin = || TerranePlugin {
+                tick_mode: mode,
+                generation_threads: 1,
+                pacing: Pacing { pregeneration: Some(64), ..default() },
+                ..in_store(&store)
+            };
             let mut first = app(plugin());
             let overworld = dimension(&mut first, &generator);
             let job = pregenerate(&mut first, overworld, area);
@@ -63,15 +66,18 @@ fn it_goes_on_after_a_restart_paused_or_not() {
     }
 }
 
-/// Promise, pre-generation: A pre-generation goes on where it was, after a restart or a crash.
+/// Promise, pre-generation: A pre-generation resumes where it stopped, after a restart or a crash.
 #[test]
 fn a_crash_loses_no_stored_column_and_repeats_none() {
     let area = ColumnArea::Square { center: CENTER, radius: 14 };
     let (store, generator) = (Arc::new(MemoryStore::new()), Counting::default());
-    let quick = |plugin: TerranePlugin| {
-        plugin.with_tick_mode(TickMode::Lockstep).with_autosave_period(Duration::from_millis(150))
+    let quick = |plugin: TerranePlugin| TerranePlugin {
+        tick_mode: TickMode::Lockstep,
+        autosave_period: Duration::from_millis(150),
+        ..plugin
     };
-    let mut living = app(quick(in_store(&store)).with_pregeneration_in_flight(48));
+    let mut living =
+        app(TerranePlugin { pacing: Pacing { pregeneration: Some(48), ..default() }, ..quick(in_store(&store)) });
     let overworld = dimension(&mut living, &generator);
     let job = pregenerate(&mut living, overworld, area);
     start(&mut living);
@@ -112,14 +118,18 @@ fn a_crash_loses_no_stored_column_and_repeats_none() {
 fn it_waits_with_its_dimension_and_goes_with_it() {
     for mode in [TickMode::Lockstep, TickMode::Independent] {
         let (store, generator) = (Arc::new(MemoryStore::new()), Counting::default());
-        let mut app = app(in_store(&store).with_tick_mode(mode).with_pregeneration_in_flight(16));
+        let mut app = app(TerranePlugin {
+            tick_mode: mode,
+            pacing: Pacing { pregeneration: Some(16), ..default() },
+            ..in_store(&store)
+        });
         let area = disc(60);
         let overworld = dimension(&mut app, &generator);
         let job = pregenerate(&mut app, overworld, area);
         start(&mut app);
         wait_for_done(&mut app, job, 100);
         let before = progress(&app, job);
-        app.world_mut().despawn(overworld);
+        despawn_dimension(&mut app, overworld);
         update_until(&mut app, "it is closed", |world| !world.resource::<Heard<DimensionClosed>>().0.is_empty());
         assert!(app.world().get_entity(job).is_err(), "it went with its dimension");
         assert!(heard::<JobEnded>(&app).is_empty());
@@ -127,12 +137,12 @@ fn it_waits_with_its_dimension_and_goes_with_it() {
         let overworld = dimension(&mut app, &generator);
         let job = found_job(&mut app);
         assert!(progress(&app, job).done >= before.done, "{mode:?}");
-        app.world_mut().write_message(RemoveDimension { dimension: overworld });
+        app.world().resource::<Dimensions>().remove(overworld);
         update_until(&mut app, "it is removed", |world| !world.resource::<Heard<DimensionRemoved>>().0.is_empty());
         assert_eq!(state(&app, job), JobState::Cancelled);
         assert_eq!(heard::<JobEnded>(&app).len(), 1);
-        let fresh = app.world_mut().spawn(Dimension::new("overworld", Void)).id();
-        update_until(&mut app, "a new one is open", |world| world.get::<DimensionOpen>(fresh).is_some());
+        let fresh = spawn_dimension(&mut app, Dimension::new("overworld", Void));
+        update_until(&mut app, "a new one is open", |world| is_open(world, fresh));
         update(&mut app, 10);
         assert_eq!(app.world_mut().query::<&Pregeneration>().iter(app.world()).count(), 1, "the old one alone");
         assert!(generator.calls().values().all(|calls| *calls == 1));
@@ -142,13 +152,17 @@ fn it_waits_with_its_dimension_and_goes_with_it() {
 /// A world with an unfinished job, whose dimension was told to close while nothing can be stored, and its disk.
 fn closing_with_a_job(mode: TickMode) -> (App, Entity, Disk) {
     let disk = Disk::default();
-    let mut app = app(disk.plugin().with_tick_mode(mode).with_pregeneration_in_flight(16));
+    let mut app = app(TerranePlugin {
+        tick_mode: mode,
+        pacing: Pacing { pregeneration: Some(16), ..default() },
+        ..disk.plugin()
+    });
     let overworld = dimension(&mut app, &Counting::default());
     let job = pregenerate(&mut app, overworld, disc(60));
     start(&mut app);
     wait_for_done(&mut app, job, 100);
     disk.set_full(true);
-    app.world_mut().despawn(overworld);
+    despawn_dimension(&mut app, overworld);
     update(&mut app, 5);
     assert!(heard::<DimensionClosed>(&app).is_empty(), "it cannot be saved");
     assert!(app.world().get_entity(job).is_ok());
@@ -160,7 +174,7 @@ fn jobs_when_opened_again(app: &mut App, disk: &Disk) -> Vec<JobState> {
     disk.set_full(false);
     update_until(app, "it is closed", |world| !world.resource::<Heard<DimensionClosed>>().0.is_empty());
     let overworld = dimension(app, &Counting::default());
-    update_until(app, "it is open again", |world| world.get::<DimensionOpen>(overworld).is_some());
+    update_until(app, "it is open again", |world| is_open(world, overworld));
     update(app, 20);
     app.world_mut().query::<&JobProgress>().iter(app.world()).map(|progress| progress.state).collect()
 }
@@ -194,13 +208,17 @@ fn what_is_paused_while_its_dimension_closes_is_paused_when_it_comes_back() {
 #[test]
 fn what_is_despawned_together_with_its_dimension_goes_on() {
     let (disk, generator) = (Disk::default(), Counting::default());
-    let mut app = app(disk.plugin().with_tick_mode(TickMode::Lockstep).with_pregeneration_in_flight(16));
+    let mut app = app(TerranePlugin {
+        tick_mode: TickMode::Lockstep,
+        pacing: Pacing { pregeneration: Some(16), ..default() },
+        ..disk.plugin()
+    });
     let overworld = dimension(&mut app, &generator);
     let job = pregenerate(&mut app, overworld, disc(60));
     start(&mut app);
     wait_for_done(&mut app, job, 100);
     app.world_mut().despawn(job);
-    app.world_mut().despawn(overworld);
+    despawn_dimension(&mut app, overworld);
     assert_eq!(jobs_when_opened_again(&mut app, &disk), [JobState::Running]);
 }
 
@@ -208,7 +226,11 @@ fn what_is_despawned_together_with_its_dimension_goes_on() {
 fn a_damaged_job_is_forgotten_and_its_ground_is_not() {
     use bevy_terrane::storage::{Durability, Family, KeyValueStore, WriteBatch, keys};
     let (store, generator) = (Arc::new(MemoryStore::new()), Counting::default());
-    let plugin = || in_store(&store).with_tick_mode(TickMode::Lockstep).with_pregeneration_in_flight(16);
+    let plugin = || TerranePlugin {
+        tick_mode: TickMode::Lockstep,
+        pacing: Pacing { pregeneration: Some(16), ..default() },
+        ..in_store(&store)
+    };
     let mut first = app(plugin());
     let overworld = dimension(&mut first, &generator);
     let jobs = [disc(30), disc(40)].map(|area| pregenerate(&mut first, overworld, area));

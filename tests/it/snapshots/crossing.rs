@@ -8,9 +8,9 @@ use uuid::Uuid;
 const ROW: BlockBox = BlockBox { min: at(-80, 0, 0), max: at(95, 31, 15) };
 
 /// A world in lockstep that captures one column at a time; optionally, walkers turn round at both ends of the row.
-fn walked_world(turns: bool) -> (App, Entity, DimensionId) {
+fn walked_world(turns: bool) -> (App, DimensionId, DimensionId) {
     let config = SnapshotConfig { columns: 1, ..SnapshotConfig::default() };
-    let mut app = game(lockstep().with_snapshots(config));
+    let mut app = game(TerranePlugin { snapshots: config, ..lockstep() });
     listen::<JobEnded>(&mut app);
     app.add_region_plugins(move |region| {
         if turns {
@@ -23,11 +23,11 @@ fn walked_world(turns: bool) -> (App, Entity, DimensionId) {
     update_until(&mut app, "the ground is there", |world| {
         [-80, 95].iter().all(|x| block_at(world, dimension, at(*x, 0, 0)).is_some())
     });
-    let id = dimension_id(&app, dimension);
+    let id = dimension;
     (app, dimension, id)
 }
 
-fn walk_from(app: &mut App, dimension: Entity, id: u128, x: i64, blocks_a_tick: f32) {
+fn walk_from(app: &mut App, dimension: DimensionId, id: u128, x: i64, blocks_a_tick: f32) {
     let walker = walker(&format!("walker {id}"), blocks_a_tick);
     spawn_in_region(app, dimension, at(x, 10, (id % 16) as i64), (walker, StableId(Uuid::from_u128(id))));
 }

@@ -16,8 +16,8 @@ fn few(columns: usize, chunks: usize) -> SnapshotConfig {
 }
 
 /// An empty world with regions that split soon.
-fn empty_world(plugin: TerranePlugin) -> (App, Entity, DimensionId) {
-    let mut app = game(plugin.with_regionizer(parting_soon()));
+fn empty_world(plugin: TerranePlugin) -> (App, DimensionId, DimensionId) {
+    let mut app = game(TerranePlugin { regionizer: parting_soon(), ..plugin });
     listen::<JobEnded>(&mut app);
     listen::<RegionMerged>(&mut app);
     listen::<RegionSplit>(&mut app);
@@ -27,13 +27,13 @@ fn empty_world(plugin: TerranePlugin) -> (App, Entity, DimensionId) {
     });
     let dimension = flat(&mut app);
     start(&mut app);
-    update_until(&mut app, "it is open", |world| world.get::<DimensionOpen>(dimension).is_some());
-    let id = dimension_id(&app, dimension);
+    update_until(&mut app, "it is open", |world| is_open(world, dimension));
+    let id = dimension;
     (app, dimension, id)
 }
 
 /// Two viewers for [`wander`].
-fn wanderers(app: &mut App, dimension: Entity) -> [Entity; 2] {
+fn wanderers(app: &mut App, dimension: DimensionId) -> [Entity; 2] {
     [0.0, 600.0].map(|x| viewer(app, dimension, x, 8.0, 1))
 }
 
@@ -46,7 +46,7 @@ fn wander(world: &mut World, wanderers: [Entity; 2], step: i64) {
 }
 
 /// Sets blocks; their columns are loaded if necessary.
-fn build(app: &mut App, dimension: Entity, blocks: impl IntoIterator<Item = (BlockPos, BlockId)>) {
+fn build(app: &mut App, dimension: DimensionId, blocks: impl IntoIterator<Item = (BlockPos, BlockId)>) {
     let (sender, built) = channel();
     let mut left = 0;
     for (place, block) in blocks {
@@ -75,7 +75,7 @@ fn torn() -> impl Iterator<Item = BlockPos> {
 
 #[test]
 fn what_is_captured_and_restored_is_right_while_regions_merge_and_split() {
-    let (mut app, dimension, id) = empty_world(lockstep().with_snapshots(few(2, 2)));
+    let (mut app, dimension, id) = empty_world(TerranePlugin { snapshots: few(2, 2), ..lockstep() });
     let stone = id_of(app.world(), "terrane:stone");
     let wanderers = wanderers(&mut app, dimension);
     for number in 1..=20 {
@@ -118,7 +118,7 @@ fn what_is_captured_and_restored_is_right_while_regions_merge_and_split() {
 
 #[test]
 fn a_capture_and_a_restore_pause_and_go_on() {
-    let (mut app, dimension, id) = empty_world(lockstep().with_snapshots(few(2, 100)));
+    let (mut app, dimension, id) = empty_world(TerranePlugin { snapshots: few(2, 100), ..lockstep() });
     let stone = id_of(app.world(), "terrane:stone");
     build(&mut app, dimension, [at(3, 20, 3), at(630, 20, 3)].map(|place| (place, stone)));
     let handle = jobs(&app);
@@ -148,8 +148,11 @@ fn a_capture_and_a_restore_pause_and_go_on() {
 
 #[test]
 fn whoever_walks_through_regions_that_merge_and_split_and_ground_that_comes_and_goes_is_caught_once() {
-    for plugin in [lockstep(), TerranePlugin::in_memory().with_ticks_per_second(100.0)] {
-        let (mut app, dimension, id) = empty_world(plugin.with_snapshots(few(3, 100)));
+    for plugin in [
+        lockstep(),
+        TerranePlugin { clock: DimensionClock { ticks_per_second: 100.0, ..default() }, ..TerranePlugin::in_memory() },
+    ] {
+        let (mut app, dimension, id) = empty_world(TerranePlugin { snapshots: few(3, 100), ..plugin });
         let wanderers = wanderers(&mut app, dimension);
         let (sender, spawned) = channel();
         let count = 30;
@@ -186,7 +189,7 @@ fn whoever_walks_through_regions_that_merge_and_split_and_ground_that_comes_and_
 /// Promise, snapshots: Players can build in a box while it is restored, and nothing outside of the box changes.
 #[test]
 fn while_players_build_in_the_box_each_chunk_is_old_new_or_built_and_nothing_outside_changes() {
-    let (mut app, dimension, id) = world(lockstep().with_snapshots(few(2, 1)));
+    let (mut app, dimension, id) = world(TerranePlugin { snapshots: few(2, 1), ..lockstep() });
     let [stone, grass] = ["terrane:stone", "terrane:grass"].map(|name| id_of(app.world(), name));
     let area = BlockBox::new(at(-14, 50, -14), at(30, 77, 30));
     let everywhere = BlockBox::new(at(-16, 48, -16), at(31, 79, 31));
@@ -234,7 +237,11 @@ fn while_players_build_in_the_box_each_chunk_is_old_new_or_built_and_nothing_out
 /// Promise, snapshots: The arena example brings the arena back as it was, bots included.
 #[test]
 fn at_their_own_pace_regions_restore_what_was_captured() {
-    let plugin = TerranePlugin::in_memory().with_ticks_per_second(100.0).with_snapshots(few(4, 2));
+    let plugin = TerranePlugin {
+        clock: DimensionClock { ticks_per_second: 100.0, ..default() },
+        snapshots: few(4, 2),
+        ..TerranePlugin::in_memory()
+    };
     let (mut app, dimension, id) = empty_world(plugin);
     let stone = id_of(app.world(), "terrane:stone");
     let wanderer = viewer(&mut app, dimension, 0.0, 8.0, 1);
@@ -275,9 +282,13 @@ fn at_their_own_pace_regions_restore_what_was_captured() {
 
 #[test]
 fn what_a_region_restored_before_it_halted_stays_and_the_rest_follows_when_it_is_restarted() {
-    let plugin = crate::faults::plugin().with_snapshots(few(1, 1)).with_ticks_per_second(5.0);
+    let plugin = TerranePlugin {
+        snapshots: few(1, 1),
+        clock: DimensionClock { ticks_per_second: 5.0, ..default() },
+        ..crate::faults::plugin()
+    };
     let (mut app, dimension, _, _) = two_regions_with(plugin, listen::<JobEnded>);
-    let id = dimension_id(&app, dimension);
+    let id = dimension;
     let stone = id_of(app.world(), "terrane:stone");
     let area = BlockBox::new(at(-16, 32, 0), at(31, 63, 15));
     let places: Vec<BlockPos> = [-10, 5, 20].into_iter().flat_map(|x| [40, 60].map(|y| at(x, y, 3))).collect();
@@ -378,10 +389,10 @@ fn of_a_sparse_dimension_the_heights_of_the_box_are_loaded_up_to_a_limit() {
     let mut app = game(lockstep());
     listen::<JobEnded>(&mut app);
     let heights = i64::MIN..i64::MAX;
-    let dimension = app.world_mut().spawn(Dimension::new("shaft", Flat::new()).with_height(heights)).id();
+    let dimension = spawn_dimension(&mut app, Dimension::new("shaft", Flat::new()).with_height(heights));
     start(&mut app);
-    update_until(&mut app, "it is open", |world| world.get::<DimensionOpen>(dimension).is_some());
-    let (id, stone) = (dimension_id(&app, dimension), id_of(app.world(), "terrane:stone"));
+    update_until(&mut app, "it is open", |world| is_open(world, dimension));
+    let (id, stone) = (dimension, id_of(app.world(), "terrane:stone"));
     let area = BlockBox::new(at(-16, -100, 0), at(15, 100, 15));
     let snapshot = capture(&mut app, CaptureSnapshot::new(id, area));
     assert!(snapshot.is_complete(), "what nobody is near to is loaded for it");

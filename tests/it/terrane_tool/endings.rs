@@ -56,15 +56,15 @@ fn exit_codes_and_messages_are_those_of_the_readme() {
         (vec!["inspect", &nowhere, "entity", "4f0c3a52-9f5e-4d0a-8a53-0c3d1f0e7a11"], 1, "no world"),
         (vec!["copy", &nowhere, &new], 1, "no world"),
         (vec!["salvage", &nowhere, &new], 1, "no world"),
-        (vec!["copy", &world, &world], 1, "is a world already"),
+        (vec!["copy", &world, &world], 1, "is already a world"),
         (vec!["restore", &nowhere, &new], 1, "backup"),
         (vec!["backup", &nowhere, &new], 1, "no world"),
         (vec!["compact", &nowhere], 1, "no world"),
         (vec!["prune", &world, "-d", "nether", "--radius", "3", "--dry-run"], 1, "\"overworld\""),
         (vec!["export", &world, &new, "-d", "nether"], 1, "nether"),
-        (vec!["export", &world, &export, "-d", "overworld"], 1, "there already"),
+        (vec!["export", &world, &export, "-d", "overworld"], 1, "already exists"),
         (vec!["import", &nowhere, &world], 1, "nowhere"),
-        (vec!["import", &schem, &world], 3, "no object store"),
+        (vec!["import", &schem, &world], 3, "not an object store"),
         (vec!["import", &export, &nowhere], 1, "--create"),
         (vec!["import", &export, &world], 1, "--existing"),
         (vec!["schematic", "info", &nowhere], 1, "nowhere"),
@@ -174,7 +174,7 @@ fn no_backup_is_put_among_other_files() {
     let made = Damaged::make();
     let (world, backups) = (made.path("world"), made.path("backups"));
     let (code, message) = exit(&["backup", &world, made.folder.path().to_str().unwrap()]);
-    assert!(code == 1 && message.contains("no part of a backup"), "{message}");
+    assert!(code == 1 && message.contains("not part of a backup"), "{message}");
     let before = made.names();
     assert_eq!(exit(&["backup", &world, &world]).0, 1);
     assert_eq!(made.names(), before);

@@ -100,7 +100,7 @@ fn files_of_other_programs_go_through_a_world_that_knows_nothing_of_them() {
     }
 }
 
-/// Promise, upkeep: `schematic info` tells what is in a schematic and what is wrong with it.
+/// Promise, upkeep: `schematic info` lists the contents of a schematic and its faults.
 #[test]
 fn info_of_a_schematic_tells_what_is_in_it_and_what_is_wrong_with_it() {
     let folder = tempfile::tempdir().unwrap();

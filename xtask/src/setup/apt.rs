@@ -82,7 +82,7 @@ fn succeeds(program: &str, arguments: &[&str]) -> bool {
 mod tests {
     use super::*;
 
-    /// Promise, commands: `cargo xtask` sets up a fresh machine: it installs what is missing, or says what that is.
+    /// Promise, commands: `cargo xtask` sets up a fresh machine: it installs missing packages, or names them.
     #[test]
     fn packages_are_installed_without_questions_after_an_update() {
         let [update, install] = commands(Root::Already, &["g++", "libvulkan1"]);

@@ -87,7 +87,7 @@ mod tests {
         assert_eq!(wanted(&Tree::new(&[]), &[("DISPLAY", "")]), ALWAYS);
     }
 
-    /// Promise, commands: `cargo xtask` sets up a fresh machine: it installs what is missing, or says what that is.
+    /// Promise, commands: `cargo xtask` sets up a fresh machine: it installs missing packages, or names them.
     #[test]
     fn only_what_is_missing_is_wanted() {
         let tree = Tree::new(&[

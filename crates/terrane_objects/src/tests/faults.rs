@@ -57,7 +57,7 @@ fn every_flipped_bit_is_noticed() {
     assert!(lost > 0 && lost < kept / 2, "{lost} of {kept}");
 }
 
-/// Promise, object store: An object store without block 0 has its index made anew by reading all blocks.
+/// Promise, object store: An object store without block 0 rebuilds its index by reading all blocks.
 #[test]
 fn a_lost_index_is_made_anew_with_a_report() {
     let (disk, model) = filled();

@@ -114,7 +114,7 @@ fn a_tile_is_not_stored_while_somebody_writes_or_where_a_dimension_is_removed() 
     assert_eq!(stored_value(&store, batch), None);
 }
 
-/// Promise, world format: An opacity map that is lost, damaged, or made for other block types is made anew.
+/// Promise, world format: An opacity map that is lost, damaged, or made for other block types is rebuilt.
 #[test]
 fn a_map_that_is_lost_or_damaged_or_says_something_else_is_made_anew() {
     let store = TestStore::default();

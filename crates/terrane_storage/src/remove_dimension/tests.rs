@@ -49,7 +49,7 @@ fn content(dimension: DimensionId) -> SaveBatch {
         batch.block_ticks.insert((dimension, pos), vec![tick]);
         batch.tiles.insert((dimension, TilePos::new(place, place)), [1; 64]);
         let area = ColumnArea::Square { center: pos.column(), radius: 9 };
-        let job = StoredPregeneration { area, cursor: Default::default(), is_paused: false, elapsed: Duration::ZERO };
+        let job = StoredPregeneration { area, cursor: Default::default(), paused: false, elapsed: Duration::ZERO };
         batch.pregenerations.insert((dimension, id as u64), Some(job));
         let summary = ColumnSummary::new(&Column::new(pos.column()));
         batch.summaries.insert((dimension, pos.column()), Arc::new(summary));
@@ -165,7 +165,7 @@ fn dimensions_are_listed_by_name() {
         name: name.into(),
         id: DimensionId(id),
         generator: origin(),
-        is_sparse: false,
+        sparse: false,
         own_seed: None,
         being_removed: false,
     };

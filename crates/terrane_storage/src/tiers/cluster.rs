@@ -116,7 +116,7 @@ impl Part<'_> {
                 .map_err(|reason| format!("its group cannot be decompressed: {reason}"))?
                 .into(),
         };
-        let cluster = decode_cluster(&raw).map_err(|error| format!("its group is no cluster: {error}"))?;
+        let cluster = decode_cluster(&raw).map_err(|error| format!("its group is not a cluster: {error}"))?;
         let found = cluster.iter().map(|(place, _)| 1_u64 << place).sum::<u64>();
         let listed = self.chunks;
         if found != listed {

@@ -49,7 +49,7 @@ fn expect_backups(folder: &Path) -> Result<(), StoreError> {
         let is_hidden = name.as_encoded_bytes().starts_with(b".");
         if !is_hidden && !NAMES.iter().any(|known| *known == name) {
             let reason =
-                format!("the folder holds {name:?}, which is no part of a backup; choose an empty or a new one");
+                format!("the folder holds {name:?}, which is not part of a backup; choose an empty or a new one");
             return Err(failed(reason));
         }
     }

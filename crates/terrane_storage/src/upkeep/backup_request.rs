@@ -3,7 +3,7 @@
 //! ```text
 //! backup.1234.request   what process 1234 asks for; the process that has the world open looks for it each second
 //! backup.1234.running   the same, once it was found
-//! backup.1234.answer    what came of it; whoever asked removes it
+//! backup.1234.answer    the result; the asking process removes it
 //! ```
 //!
 //! Each file is written under another name first, so that readers always find the whole file. Files left over from an
@@ -160,7 +160,7 @@ impl FoundRequest {
             (*number, *bytes, made_at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default())
         });
         if let Err(error) = self.files.write("answer", &answer) {
-            tracing::warn!("whoever asked for a backup cannot be answered: {error}");
+            tracing::warn!("the answer to a backup request cannot be written: {error}");
         }
         self.files.remove("running");
     }

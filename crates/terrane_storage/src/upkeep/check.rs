@@ -212,7 +212,7 @@ impl<'a> Checker<'a> {
             world.dimension_of(name, value)?;
         } else if keys::parse_heat_key(key).is_some() {
             if !heat::is_record(value) {
-                return Err(world.corrupt(StoredItem::Key(Family::Meta, key.to_vec()), "it is no record of heat"));
+                return Err(world.corrupt(StoredItem::Key(Family::Meta, key.to_vec()), "it is not a record of heat"));
             }
         } else if !says_all_by_itself(key) {
             world.check_single(key, value)?;

@@ -32,13 +32,13 @@ pub enum UpkeepError {
     #[error(transparent)]
     File(#[from] FileError),
     /// The export would exceed a limit, so that no world could import it.
-    #[error("{what} is more than an export can have")]
+    #[error("{what} is more than an export can hold")]
     TooLarge {
         /// The part that is too large.
         what: String,
     },
     /// A complete export already exists.
-    #[error("{} is there already, and whole", path.display())]
+    #[error("{} already exists and is complete", path.display())]
     Exists {
         /// The file.
         path: PathBuf,
@@ -72,13 +72,13 @@ pub enum UpkeepError {
         blocks: u64,
     },
     /// The export was interrupted, or its file is truncated.
-    #[error("{} is not whole: if its export was stopped, the same export finishes it", path.display())]
+    #[error("{} is incomplete: if its export was stopped, run the same export again to finish it", path.display())]
     Unfinished {
         /// The file.
         path: PathBuf,
     },
     /// The target area already has columns. If they are found before the import begins, the world is unchanged.
-    #[error("{count} columns are there already, the first of them {first}")]
+    #[error("{count} columns already exist, the first of them {first}")]
     Occupied {
         /// The number of columns.
         count: u64,
@@ -97,17 +97,19 @@ pub enum UpkeepError {
         first: ColumnPos,
     },
     /// The column would be moved out of the grid.
-    #[error("the column {column} cannot be moved so far")]
+    #[error("column {column} cannot be moved that far")]
     OutOfRange {
         /// The column's position in the export.
         column: ColumnPos,
     },
     /// The import was begun with other options for existing or ungenerated ground.
-    #[error("it was begun with other options: go on with those, or begin anew")]
+    #[error("it was started with other options: continue with those, or start again")]
     OtherOptions,
     /// The dimension generates chunks one by one, and the export has whole columns: all air of its box would have to be
     /// stored.
-    #[error("chunks of this dimension are generated one by one: it takes in boxes of at most {most} chunks in height")]
+    #[error(
+        "chunks of this dimension are generated one by one: it can import boxes of at most {most} chunks in height"
+    )]
     TooHigh {
         /// The maximum height, in chunks.
         most: u64,
@@ -122,7 +124,7 @@ pub enum UpkeepError {
     },
     /// The key is reserved for the format or is invalid, so the object cannot be kept.
     #[error(
-        "{key:?} is no key of a game's own: those have 1 to 512 bytes, a colon, and a place where there can be blocks if any"
+        "{key:?} is not a key of a game: such keys have 1 to 512 bytes and a colon, and a place, if any, within the world"
     )]
     Key {
         /// The key.

@@ -18,13 +18,13 @@ pub struct KeptEntity {
     /// The entity's column.
     pub column: ColumnPos,
     /// `true` if the record is damaged. Otherwise the entity or a child of it is a viewer and may be a player.
-    pub is_damaged: bool,
+    pub damaged: bool,
 }
 
 /// The result of [`WorldStore::prune`]: deleted data, or the data that would be deleted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PruneReport {
-    /// The number of deleted columns. They are generated anew when they are needed again.
+    /// The number of deleted columns. They are generated again when they are needed again.
     pub columns: u64,
     /// The number of deleted chunks, in all tiers.
     pub chunks: u64,
@@ -49,7 +49,7 @@ struct Tile<'a> {
 
 impl WorldStore {
     /// Deletes everything outside `keep` in a dimension: columns in all tiers with their block ticks, entities,
-    /// summaries and opacity maps. The columns are generated anew when they are needed again. Entities that are
+    /// summaries and opacity maps. The columns are generated again when they are needed again. Entities that are
     /// viewers, such as players, are kept. With `is_trial`, data is only counted.
     ///
     /// Each tile of 32 x 32 columns is deleted in one atomic write, together with its marks in the stored graph. Tiles
@@ -192,7 +192,7 @@ impl Tile<'_> {
         Ok(count)
     }
 
-    /// Removes summaries of the columns, and opacity maps of batches that are not kept whole. Those are made anew.
+    /// Removes summaries of the columns, and opacity maps of batches that are not kept whole. Those are rebuilt.
     fn remove_values(&mut self) -> Result<u64, StoreError> {
         let outside: Vec<ColumnPos> = self.columns().filter(|column| !self.keep.contains(*column)).collect();
         let batches: BTreeSet<BatchPos> = outside.iter().map(|column| column.batch()).collect();
@@ -223,7 +223,7 @@ impl Tile<'_> {
                     // The entity is not in this column, so the key is stale.
                     Ok(_) => self.writes.delete(Family::Meta, key),
                     Err(error) if error.is_damage() => {
-                        report.kept.add(KeptEntity { id, column, is_damaged: true });
+                        report.kept.add(KeptEntity { id, column, damaged: true });
                     }
                     Err(error) => return Err(error),
                 }
@@ -234,7 +234,7 @@ impl Tile<'_> {
 
     fn remove_entity(&mut self, record: &EntityRecord, report: &mut PruneReport) {
         if record.viewers().next().is_some() {
-            report.kept.add(KeptEntity { id: record.id, column: record.column(), is_damaged: false });
+            report.kept.add(KeptEntity { id: record.id, column: record.column(), damaged: false });
             return;
         }
         report.entities += 1;

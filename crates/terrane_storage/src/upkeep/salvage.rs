@@ -256,7 +256,7 @@ impl Salvage<'_> {
         Ok(())
     }
 
-    /// Rebuilds incomplete graphs from the salvaged data. Otherwise stored columns would be generated anew.
+    /// Rebuilds incomplete graphs from the salvaged data. Otherwise stored columns would be generated again.
     fn finish_graphs(&mut self) -> Result<(), UpkeepError> {
         if self.lost.contains(&Family::Meta) {
             self.without_graph.extend(self.columns.keys());

@@ -558,7 +558,7 @@ fn a_world_opened_to_be_read_counts_no_session_and_refuses_writes() {
         assert_eq!((world.session(), world.info().unwrap().play_time), (1, Duration::from_secs(90)));
         let origin = GeneratorIdentity { name: "hills".into(), version: 1, seed: 7 };
         let refused = world.open_dimension("new", &origin).unwrap_err();
-        assert!(refused.to_string().contains("not opened to be changed"), "{refused}");
+        assert!(refused.to_string().contains("was opened read-only"), "{refused}");
         assert_eq!(world.info().unwrap().dimensions[0].1, (SIDE * SIDE) as u64);
     }
     assert_eq!(store.contents(), before);

@@ -57,7 +57,7 @@ pub enum Damage {
         reason: String,
     },
     /// A dimension whose record was lost and replaced.
-    #[error("the record of {dimension} is lost; the dimension is now {name:?}, and nothing is known of its generator")]
+    #[error("the record of {dimension} is lost; the dimension is now {name:?}, and its generator is unknown")]
     LostRecord {
         /// The dimension.
         dimension: DimensionId,
@@ -93,7 +93,7 @@ pub struct VerifyReport {
     /// The number of keys that lead to an entity which is elsewhere or gone. They do no harm.
     pub stale: u64,
     /// The number of chunks that are marked as lost, by a salvage or by a game that found them damaged. A game refuses
-    /// their columns or generates them anew.
+    /// their columns or generates them again.
     pub marked_lost: u64,
     /// The number of damaged values of which a salvage kept only a [copy](WorldStore::set_aside).
     pub set_aside: u64,

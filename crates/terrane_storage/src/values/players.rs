@@ -1,4 +1,4 @@
-//! Players, who are found by name and not by place.
+//! Players, which are found by name and not by place.
 
 use crate::{EntityRecord, Family, StoreError, WorldStore, keys};
 

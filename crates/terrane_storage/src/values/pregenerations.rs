@@ -14,7 +14,7 @@ pub struct StoredPregeneration {
     /// The position in the area. All columns before it were stored or failed.
     pub cursor: AreaCursor,
     /// `true` if it is paused until it is resumed.
-    pub is_paused: bool,
+    pub paused: bool,
     /// The time that it has been running.
     pub elapsed: Duration,
 }
@@ -64,7 +64,7 @@ mod tests {
     fn job(radius: u32) -> StoredPregeneration {
         let area = ColumnArea::Disc { center: ColumnPos::new(i64::MIN, 7), radius };
         let cursor = AreaCursor::at(&area, BatchPos::new(i64::MIN >> 2, 2));
-        StoredPregeneration { area, cursor, is_paused: radius == 1, elapsed: Duration::from_millis(1_500) }
+        StoredPregeneration { area, cursor, paused: radius == 1, elapsed: Duration::from_millis(1_500) }
     }
 
     fn save(store: &TestStore, jobs: &[(u64, Option<StoredPregeneration>)]) {

@@ -109,7 +109,7 @@ impl WorldStore {
                 self.columns_of_entry(family, key, value)?.into_iter().for_each(|column| insert(&mut tiles, column));
                 Ok(())
             }),
-            // Columns that are missed would be generated anew.
+            // Columns that are missed would be generated again.
             Err((_, reason)) => Err(StoreError::Damaged { family, path: self.path().to_path_buf(), reason }),
         })?;
         if finished { self.replace_tiles(dimension, tiles).map(Some) } else { Ok(None) }
@@ -214,7 +214,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
 
-        /// Promise, crashes: A dimension's lost list of columns is made anew while other dimensions go on.
+        /// Promise, crashes: A dimension's lost list of columns is rebuilt while other dimensions keep running.
         #[test]
         fn a_rebuilt_graph_knows_every_column_and_no_other(summarized in columns(), chunks in columns(), old: bool) {
             let store = TestStore::default();

@@ -27,7 +27,7 @@ struct Entry {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BlockComponentError {
     /// A name is invalid.
-    #[error("{name:?} is no name of a component: {source}")]
+    #[error("{name:?} is not a valid component name: {source}")]
     InvalidName {
         /// The name as given.
         name: String,

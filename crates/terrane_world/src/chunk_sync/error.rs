@@ -26,6 +26,6 @@ pub enum SyncError {
         limit: usize,
     },
     /// A client sent a message before it got the server's first one.
-    #[error("the message comes before the server has said anything")]
+    #[error("the message arrived before the server's first one")]
     Early,
 }

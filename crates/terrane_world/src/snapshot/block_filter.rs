@@ -22,7 +22,7 @@ pub enum BlockChoice {
 /// use terrane_world::block::BlockId;
 /// use terrane_world::snapshot::{BlockChoice, BlockFilter};
 ///
-/// // Fills holes, and leaves alone what somebody built there.
+/// // Fills holes, and leaves buildings alone.
 /// let holes = BlockFilter { current: BlockChoice::only([BlockId::AIR]), ..BlockFilter::default() };
 /// assert!(holes.current.contains(BlockId::AIR) && !holes.current.contains(BlockId::new(1)));
 /// ```

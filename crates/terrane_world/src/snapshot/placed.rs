@@ -17,7 +17,7 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PlaceError {
     /// A block would be outside of the grid.
-    #[error("block {0} would be put where there are no blocks")]
+    #[error("block {0} would be outside the world")]
     OutOfRange(BlockPos),
     /// The blocks were looked up for another turn.
     #[error("the blocks are turned by {blocks:?}, and the snapshot by {snapshot:?}")]

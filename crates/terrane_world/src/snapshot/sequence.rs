@@ -7,6 +7,7 @@ use std::ops::RangeInclusive;
 
 /// The sequence in which the chunks of a box are restored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect), type_path = "bevy_terrane")]
 pub enum RestoreSequence {
     /// Chunk height by chunk height, the lowest first.
     #[default]

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! arena/
-//!   index.txt       the box, and what is known of each column: heights, tick, length and checksum of its files
+//!   index.txt       the box, and of each column: heights, tick, length and checksum of its files
 //!   -3_12_0.schem   the column -3, 12, from the block height 0 on, as far as there is anything but air
 //! ```
 //!

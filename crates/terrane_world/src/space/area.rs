@@ -16,6 +16,7 @@ use disc::columns_of_disc;
 
 /// The columns around a place, or between two corners. Exact over all of `i64`; there are no columns beyond the edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect), type_path = "bevy_terrane")]
 pub enum ColumnArea {
     /// Every column with `dx^2 + dz^2 <= radius^2`.
     Disc {

@@ -20,6 +20,7 @@ use std::ops::RangeInclusive;
 /// assert_eq!(hall.part(ChunkPos::new(1, 3, 0)).unwrap().ranges(), [0..5, 15..16, 0..6]);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect), type_path = "bevy_terrane")]
 pub struct BlockBox {
     /// The corner with the lowest coordinates.
     pub min: BlockPos,

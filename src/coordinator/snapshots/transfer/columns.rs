@@ -205,7 +205,7 @@ impl Task {
             teller.tell(move |world| world.resource_mut::<Answers>().columns.push((id, column, answer, took)));
         };
         let config = &world.config;
-        let share = (!config.mode.is_lockstep()).then_some(config.snapshots.tick_share);
+        let share = (!config.tick_mode.is_lockstep()).then_some(config.snapshots.tick_share);
         let (chunks, is_void) = (config.snapshots.chunks.max(1), self.is_void.clone());
         let work = OrderedWork { work, share, chunks, is_void, answer: Answer::new(tell) };
         world.post.send(Letter::work(self.dimension, at.min_block(), work));

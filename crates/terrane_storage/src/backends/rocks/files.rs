@@ -120,7 +120,7 @@ pub(super) fn close(database: DB, path: &Path) {
     drop(database);
     let closed = closed.map_err(|error| StoreError::backend("sync", None, path, error));
     if let Err(error) = closed.and_then(|closed| closed.note(path)) {
-        tracing::warn!("{error}; what is saved stays in the log until the world is opened again");
+        tracing::warn!("{error}; saves stay in the log until the world is opened again");
     }
 }
 
@@ -293,7 +293,7 @@ impl<'a> Files<'a> {
                 if let (Some((before, end)), Some(next)) = (torn, next)
                     && next != writes.start
                 {
-                    return Err(self.damaged(before, format!("{end}, and {name} does not go on from there")));
+                    return Err(self.damaged(before, format!("{end}, and {name} does not continue from there")));
                 }
                 (torn, next) = (None, Some(writes.end));
             }

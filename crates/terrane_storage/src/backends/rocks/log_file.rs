@@ -54,9 +54,9 @@ impl fmt::Display for LogEnd {
             Self::Whole => f.write_str("it ends with a whole record"),
             Self::Torn { at } => write!(f, "it ends within the record at byte {at}"),
             Self::Damaged { at, is_followed: true } => {
-                write!(f, "the record at byte {at} is not what was written, and whole records follow it")
+                write!(f, "the record at byte {at} is damaged, and whole records follow it")
             }
-            Self::Damaged { at, .. } => write!(f, "the last record, at byte {at}, is not what was written"),
+            Self::Damaged { at, .. } => write!(f, "the last record, at byte {at}, is damaged"),
         }
     }
 }

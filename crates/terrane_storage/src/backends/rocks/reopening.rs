@@ -260,7 +260,7 @@ impl Keeper {
     fn fail(self: &Arc<Self>, error: StoreError, is_damage: bool) {
         let mut health = self.health();
         if health.failure.is_none() {
-            tracing::error!("the store failed, and is opened again as soon as that is possible: {error}");
+            tracing::error!("the store failed and will be opened again as soon as possible: {error}");
             health.failure = Some(Failure { error, is_damage, renews_stand_in: false, attempts: 0 });
             self.start_mending(&mut health);
         }
@@ -340,7 +340,7 @@ impl Keeper {
         if found >= synced {
             return Ok(());
         }
-        let reason = format!("it holds less than what was saved in it: {found} changes of {synced}");
+        let reason = format!("it holds only {found} of the {synced} saved changes");
         Err(StoreError::backend("open", None, &self.path, reason))
     }
 

@@ -116,13 +116,13 @@ fn ground() -> SaveBatch {
     let ticks = vec![tick(place, "game:flow", 300), tick(place, "game:fade", 0), tick(place, "game:fade", u64::MAX)];
     batch.block_ticks.insert((OVERWORLD, place.chunk()), ticks);
 
-    let job = |area, cursor| StoredPregeneration { area, cursor, is_paused: false, elapsed: Duration::from_nanos(5) };
+    let job = |area, cursor| StoredPregeneration { area, cursor, paused: false, elapsed: Duration::from_nanos(5) };
     let disc = ColumnArea::Disc { center: ColumnPos::new(i64::MIN >> 4, 7), radius: 300 };
     let far = AreaCursor::at(&disc, BatchPos::new(i64::MAX >> 6, -2));
     let square = ColumnArea::Square { center: ColumnPos::new(3, -4), radius: 50 };
     let rest = ColumnArea::Box { min: ColumnPos::new(-1, -2), max: ColumnPos::new(3, 4) };
     for (number, job) in [(0, job(disc, far)), (6, job(square, AreaCursor::default())), (7, job(rest, far))] {
-        batch.pregenerations.insert((OVERWORLD, number), Some(StoredPregeneration { is_paused: number == 6, ..job }));
+        batch.pregenerations.insert((OVERWORLD, number), Some(StoredPregeneration { paused: number == 6, ..job }));
     }
     batch
 }

@@ -295,7 +295,7 @@ fn components_text(components: &[(String, Vec<u8>)]) -> String {
 }
 
 fn pregeneration_text(job: &StoredPregeneration) -> String {
-    let StoredPregeneration { area, cursor, is_paused, elapsed } = job;
+    let StoredPregeneration { area, cursor, paused, elapsed } = job;
     let area = match *area {
         ColumnArea::Disc { center: ColumnPos { x, z }, radius } => format!("(0 {x} {z} {radius})"),
         ColumnArea::Square { center: ColumnPos { x, z }, radius } => format!("(1 {x} {z} {radius})"),
@@ -303,7 +303,7 @@ fn pregeneration_text(job: &StoredPregeneration) -> String {
     };
     let cursor = bytes::put_value(Vec::new(), cursor);
     let (distance, z, x): (u128, i64, i64) = bytes::value(&cursor).unwrap();
-    format!("({area} {distance} {z} {x} {} {})", u8::from(*is_paused), duration(*elapsed))
+    format!("({area} {distance} {z} {x} {} {})", u8::from(*paused), duration(*elapsed))
 }
 
 type ImportFields = ((Vec<u8>, [i64; 3]), (ExistingGround, bool), u64, (u32, String), ImportReport);

@@ -110,8 +110,8 @@ fn groups_cool_down_in_the_order_of_their_last_access() {
     assert_eq!(seen, [group(0), group(80)]);
 }
 
-/// Promise, tiers: A chunk group that nobody used for 10 minutes moves to the warm tier.
-/// Promise, tiers: A chunk group that nobody used for 1 hour moves to the cold tier.
+/// Promise, tiers: A chunk group that was unused for 10 minutes moves to the warm tier.
+/// Promise, tiers: A chunk group that was unused for 1 hour moves to the cold tier.
 #[test]
 fn ten_minutes_and_an_hour_pass_on_the_clock() {
     let (store, config) = (TestStore::default(), TierConfig::default());

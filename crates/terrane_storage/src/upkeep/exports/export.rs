@@ -104,7 +104,7 @@ impl WorldStore {
             dimension: dimension.name.clone(),
             number: dimension.id,
             origin: dimension.generator.clone(),
-            is_sparse: dimension.is_sparse,
+            is_sparse: dimension.sparse,
             area,
             is_clustered,
         })

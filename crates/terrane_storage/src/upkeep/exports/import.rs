@@ -97,7 +97,7 @@ impl WorldStore {
         if let Some(known) = known.filter(|known| !known.being_removed) {
             self.expect_graph(known.id)?;
         }
-        let is_sparse = known.map_or(reader.header.is_sparse, |known| known.is_sparse);
+        let is_sparse = known.map_or(reader.header.is_sparse, |known| known.sparse);
         check_air(&reader.header, is_sparse, options)?;
         let of = (reader.encoded_header().to_vec(), options.moved_by);
         let number = crc32fast::hash(&record::encode(&of));

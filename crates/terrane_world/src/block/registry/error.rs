@@ -8,7 +8,7 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BlockRegistryError {
     /// A name is invalid.
-    #[error("block {id}: {name:?} is no name of a block: {source}")]
+    #[error("block {id}: {name:?} is not a valid block name: {source}")]
     InvalidName {
         /// The id that the block would have.
         id: BlockId,

@@ -55,7 +55,7 @@ fn names_are_checked() {
         let error = BlockRegistry::new().register(BlockType::new(name)).unwrap_err();
         let expected = format!("{name:?} is not `namespace:path` of a-z, 0-9, `_`, `-`, `.` and `/`");
         assert!(matches!(error, BlockRegistryError::InvalidName { .. }));
-        assert_eq!(error.to_string(), format!("block 1: {name:?} is no name of a block: {expected}"));
+        assert_eq!(error.to_string(), format!("block 1: {name:?} is not a valid block name: {expected}"));
         assert_eq!(BlockRegistry::from_names(strings(&[AIR_NAME, name])).unwrap_err(), error);
     }
     assert!(BlockRegistry::new().register(BlockType::new("my-game_2.0:a/b.c-d_e9")).is_ok());

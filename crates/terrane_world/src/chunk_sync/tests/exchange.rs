@@ -4,7 +4,7 @@ use super::*;
 use proptest::prelude::*;
 
 /// Promise, multiplayer: A client is sent only the chunks that it does not have.
-/// Promise, multiplayer: A client sees what is in its cache before the server has said a word.
+/// Promise, multiplayer: A client sees its cached chunks before the server's first message.
 #[test]
 fn the_second_time_only_what_changed_is_sent() {
     let folder = tempfile::tempdir().unwrap();

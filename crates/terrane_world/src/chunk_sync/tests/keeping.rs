@@ -14,7 +14,7 @@ fn noise(seed: i64, length: usize) -> Vec<u8> {
     (0..length).map(|_| next()).collect()
 }
 
-/// Promise, multiplayer: A client's chunk cache has a bounded size, and evicts what is far away.
+/// Promise, multiplayer: A client's chunk cache has a bounded size, and evicts distant chunks.
 #[test]
 fn a_cache_stays_small_and_keeps_what_is_near() {
     let folder = tempfile::tempdir().unwrap();

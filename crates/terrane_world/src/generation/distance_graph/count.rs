@@ -7,6 +7,7 @@ use crate::space::{BatchPos, ColumnArea, ColumnPos, bits};
 
 /// The number of missing columns of an area, and of all its columns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect), type_path = "bevy_terrane")]
 pub struct Completion {
     /// The number of missing columns, capped at `u64::MAX`.
     pub missing: u64,

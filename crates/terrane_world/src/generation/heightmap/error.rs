@@ -15,7 +15,7 @@ pub enum HeightmapError {
         source: io::Error,
     },
     /// The data is not a readable map: no PNG file, or one of another kind or size.
-    #[error("the height map {map} is {found}, but has to be {expected}")]
+    #[error("the height map {map} is {found}, but must be {expected}")]
     Unfit {
         /// The file, or "(data)".
         map: String,
@@ -33,7 +33,7 @@ pub enum HeightmapError {
         reason: String,
     },
     /// A setting is out of range.
-    #[error("{setting} of a height map is {found}, but has to be {expected}")]
+    #[error("{setting} of a height map is {found}, but must be {expected}")]
     Setting {
         /// The setting.
         setting: &'static str,

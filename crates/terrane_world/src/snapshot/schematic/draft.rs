@@ -398,7 +398,7 @@ fn read_palette<R: Read>(reader: &mut Reader<'_, R>, kind: NbtKind, depth: usize
             return Err(reader.too_large("entries of a palette", LIMIT as u64, entries.len() as u64 + 2));
         }
         let number = u32::try_from(found).ok().filter(|number| used.insert(*number));
-        let wrong = || SchematicError::malformed(reader.place_of(at), format!("{found} is no number of its own"));
+        let wrong = || SchematicError::malformed(reader.place_of(at), format!("{found} is not a number of its own"));
         let number = number.ok_or_else(wrong)?;
         reader.take(on_heap(name.len()) + ENTRY_BYTES)?;
         entries.push((number, name.to_owned()));

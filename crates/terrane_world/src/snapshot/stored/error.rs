@@ -20,7 +20,7 @@ pub enum StoredSnapshotError {
         path: PathBuf,
     },
     /// The folder does not contain a snapshot.
-    #[error("{} is no folder with an index.txt", path.display())]
+    #[error("{} is not a folder with an index.txt", path.display())]
     NotASnapshot {
         /// The folder.
         path: PathBuf,

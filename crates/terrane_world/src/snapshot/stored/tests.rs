@@ -103,7 +103,7 @@ fn what_was_stored_is_told_and_read_again() {
     assert_eq!(StoredSnapshot::open(&path).unwrap_err(), StoredSnapshotError::NotASnapshot { path });
 }
 
-/// Promise, snapshot files: The index of a stored snapshot tells with `parts` and `about` what was left out.
+/// Promise, snapshot files: The index of a stored snapshot lists the omitted parts in `parts` and `about`.
 #[test]
 fn what_was_left_out_and_whom_it_tells_of_is_known_when_it_is_read_again() {
     let folder = TempDir::new().unwrap();
@@ -132,7 +132,7 @@ fn what_was_left_out_and_whom_it_tells_of_is_known_when_it_is_read_again() {
     }
 }
 
-/// Promise, snapshot files: A file of a stored snapshot is called `X_Z_Y.schem`, and is no higher than what is in it.
+/// Promise, snapshot files: A file of a stored snapshot is called `X_Z_Y.schem`, and is as high as its contents.
 #[test]
 fn a_very_high_box_takes_no_more_than_what_is_in_it() {
     let folder = TempDir::new().unwrap();

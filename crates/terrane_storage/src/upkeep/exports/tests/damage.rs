@@ -510,7 +510,7 @@ fn of_an_export_that_was_cut_short_all_that_is_whole_is_imported() {
                     continue;
                 }
             };
-            assert!(report.finished && report.lost.first[0].reason.contains("not whole"), "{:?}", report.lost);
+            assert!(report.finished && report.lost.first[0].reason.contains("is incomplete"), "{:?}", report.lost);
             let arrived = contents(&new, NAME);
             let lost = report.lost.first.iter().filter(|lost| lost.column.is_some()).count();
             assert_eq!(arrived.columns.len() + lost, expected.columns.len(), "{length}");

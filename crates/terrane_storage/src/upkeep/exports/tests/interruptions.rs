@@ -25,7 +25,7 @@ fn export_steps(
     !report.unwrap().finished
 }
 
-/// Promise, upkeep: An export or import that was stopped or killed goes on, and ends as if nothing had been.
+/// Promise, upkeep: A stopped or killed export or import resumes, and ends as if it had never stopped.
 /// Promise, exports: An export's files and its record of progress cannot differ.
 #[test]
 fn an_export_that_is_stopped_or_killed_at_any_step_becomes_what_it_would_have_been() {
@@ -137,7 +137,7 @@ fn stored(store: &TestStore) -> Vec<(Family, KeyValue)> {
     store.contents().into_iter().filter(is_timeless).collect()
 }
 
-/// Promise, upkeep: An export or import that was stopped or killed goes on, and ends as if nothing had been.
+/// Promise, upkeep: A stopped or killed export or import resumes, and ends as if it had never stopped.
 #[test]
 fn an_import_that_is_stopped_or_killed_at_any_write_becomes_what_it_would_have_been() {
     let (store, _) = small_world();
@@ -188,7 +188,7 @@ fn an_import_that_is_stopped_or_killed_at_any_write_becomes_what_it_would_have_b
     assert!(stored(&begun) == expected);
 }
 
-/// Promise, exports: An unfinished import refuses other options until it is finished or begun anew, and pruning forgets it.
+/// Promise, exports: An unfinished import refuses other options until it is finished or restarted, and pruning forgets it.
 #[test]
 fn an_import_goes_on_only_with_its_own_options_and_not_over_pruned_ground() {
     let (store, _) = small_world();
@@ -227,7 +227,7 @@ fn an_import_goes_on_only_with_its_own_options_and_not_over_pruned_ground() {
     assert_eq!(arrived.chunks, expected.chunks);
 }
 
-/// Promise, exports: An export that was stopped does not go on after a later save of the world.
+/// Promise, exports: A stopped export does not resume after a later save of the world.
 #[test]
 fn an_export_does_not_go_on_with_what_was_saved_since_it_began() {
     let (store, dimension) = small_world();

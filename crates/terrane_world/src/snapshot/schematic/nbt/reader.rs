@@ -199,7 +199,7 @@ impl<'a, R: Read> Reader<'a, R> {
     }
 
     pub fn impossible_length(&self, offset: u64, found: i64) -> SchematicError {
-        SchematicError::malformed(self.place_of(offset), format!("{found} is no possible length"))
+        SchematicError::malformed(self.place_of(offset), format!("{found} is not a valid length"))
     }
 
     fn list_length(&mut self) -> Result<u64> {

@@ -86,7 +86,7 @@ fn values_of_the_wrong_kind_are_named_with_their_place() {
     }
     for number in [-1, 1] {
         let twice = palette(&[(AIR, 1), ("a:b", number)]);
-        assert!(is_malformed(&changed("Palette", twice), &format!("{number} is no number of its own")));
+        assert!(is_malformed(&changed("Palette", twice), &format!("{number} is not a number of its own")));
     }
 }
 
@@ -180,7 +180,7 @@ fn declared_lengths_are_not_believed() {
             bytes.extend(i32::to_be_bytes(length));
             let found = error(&bytes);
             let is_expected = match &found {
-                SchematicError::Malformed { what, .. } => *what == format!("{length} is no possible length"),
+                SchematicError::Malformed { what, .. } => *what == format!("{length} is not a valid length"),
                 SchematicError::TooLarge { what, .. } => *what == "items",
                 SchematicError::Truncated { .. } => true,
                 _ => false,

@@ -1,5 +1,7 @@
 //! Sun, sky and haze.
 
+use crate::simulation::Viewer;
+use crate::view::FarView;
 use bevy::asset::RenderAssetUsages;
 use bevy::camera::visibility::NoFrustumCulling;
 use bevy::light::{CascadeShadowConfigBuilder, DirectionalLightShadowMap, NotShadowCaster, NotShadowReceiver};
@@ -13,10 +15,20 @@ const ZENITH: Color = Color::linear_rgb(0.07, 0.27, 0.85);
 /// The distance of the sky in blocks, behind all visible land.
 const DISTANCE: f32 = 15_000.0;
 
-/// Adds light and sky.
+/// Adds a sun, a sky, and haze that hides the end of the loaded land.
+///
+/// A camera with a [`Viewer`] or a [`FarView`] on the same entity gets a haze that ends where their land ends, unless it has a
+/// `DistanceFog` already, for instance from [`haze`].
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SkyPlugin {
-    /// The maximum distance of shadows, in blocks.
+    /// The maximum distance of shadows, in blocks; 300 by default.
     pub shadows: f32,
+}
+
+impl Default for SkyPlugin {
+    fn default() -> Self {
+        Self { shadows: 300.0 }
+    }
 }
 
 impl Plugin for SkyPlugin {
@@ -25,23 +37,40 @@ impl Plugin for SkyPlugin {
             .insert_resource(DirectionalLightShadowMap { size: 2_048 })
             .insert_resource(GlobalAmbientLight { color: Color::srgb(0.72, 0.82, 1.0), brightness: 650.0, ..default() })
             .add_systems(Startup, raise_sky)
+            .add_systems(PostStartup, prepare_cameras)
+            .add_systems(Update, prepare_cameras)
             .add_systems(PostUpdate, keep_sky_around.before(TransformSystems::Propagate));
         app.world_mut().spawn(sun(self.shadows));
     }
 }
 
-/// A camera with haze: land is clear up to its start and invisible beyond its end.
-pub fn camera(haze: Range<f32>) -> impl Bundle {
-    (
-        Camera3d::default(),
-        Projection::from(PerspectiveProjection { far: DISTANCE * 1.1, ..default() }),
-        DistanceFog {
-            color: HAZE,
-            directional_light_color: Color::srgba(1.0, 0.92, 0.76, 0.35),
-            directional_light_exponent: 12.0,
-            falloff: FogFalloff::Linear { start: haze.start, end: haze.end },
-        },
-    )
+/// Haze between these distances, in blocks: land is clear up to the start and invisible beyond the end.
+pub fn haze(distances: Range<f32>) -> DistanceFog {
+    DistanceFog {
+        color: HAZE,
+        directional_light_color: Color::srgba(1.0, 0.92, 0.76, 0.35),
+        directional_light_exponent: 12.0,
+        falloff: FogFalloff::Linear { start: distances.start, end: distances.end },
+    }
+}
+
+/// Lets new cameras see the sky, and adds haze to those that have none.
+fn prepare_cameras(
+    mut commands: Commands,
+    mut new: Query<(Entity, &mut Projection, Has<DistanceFog>, Option<&Viewer>, Option<&FarView>), Added<Camera3d>>,
+) {
+    for (camera, mut projection, has_haze, viewer, far) in &mut new {
+        if let Projection::Perspective(perspective) = &mut *projection {
+            perspective.far = DISTANCE * 1.1;
+        }
+        let radii = [viewer.map(|viewer| viewer.radius), far.map(|far| far.radius)];
+        if let Some(radius) = radii.into_iter().flatten().max()
+            && !has_haze
+        {
+            let end = radius as f32 * 16.0;
+            commands.entity(camera).insert(haze(end * 0.5..end * 0.98));
+        }
+    }
 }
 
 /// A low sun in the south-west, so that ridges cast shadows.
@@ -86,8 +115,10 @@ fn raise_sky(
 }
 
 fn keep_sky_around(
-    camera: Single<&Transform, (With<Camera3d>, Without<Sky>)>,
+    cameras: Query<&Transform, (With<Camera3d>, Without<Sky>)>,
     mut sky: Single<&mut Transform, With<Sky>>,
 ) {
-    sky.translation = camera.translation;
+    if let Some(camera) = cameras.iter().next() {
+        sky.translation = camera.translation;
+    }
 }

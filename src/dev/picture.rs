@@ -1,6 +1,5 @@
 //! Pictures without a window.
 
-use super::{start, tell};
 use bevy::camera::RenderTarget;
 use bevy::prelude::*;
 use bevy::render::render_resource::TextureFormat;
@@ -15,12 +14,23 @@ const WARM_UP: u32 = 3;
 /// The time limit of a picture.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Takes pictures of this size with the camera, and saves them in a folder.
+/// Lets the app's only 3D camera draw into an image instead of a window, and saves [`Pictures`] of it as PNG files.
+///
+/// Frames are drawn only while a picture is taken. If no picture can be taken within three minutes, the app ends with an error.
+#[derive(Clone, Debug, PartialEq)]
 pub struct PicturePlugin {
+    /// The folder of the pictures; created if missing.
     pub folder: PathBuf,
+    /// The width and height of a picture, in pixels; 1280 x 720 by default.
     pub size: UVec2,
-    /// Whether every picture shows land. If so, a picture without visible land is taken again.
+    /// With `true`, the default, a picture that shows only sky is taken again.
     pub shows_land: bool,
+}
+
+impl Default for PicturePlugin {
+    fn default() -> Self {
+        Self { folder: PathBuf::from("target"), size: UVec2::new(1_280, 720), shows_land: true }
+    }
 }
 
 impl Plugin for PicturePlugin {
@@ -33,8 +43,8 @@ impl Plugin for PicturePlugin {
     }
 }
 
-/// The requested picture, and those already taken.
-#[derive(Resource)]
+/// Takes pictures, one after the other. [`PicturePlugin`] adds this resource.
+#[derive(Resource, Debug)]
 pub struct Pictures {
     folder: PathBuf,
     size: UVec2,
@@ -44,6 +54,7 @@ pub struct Pictures {
     pub taken: Vec<PathBuf>,
 }
 
+#[derive(Debug)]
 struct Wanted {
     path: PathBuf,
     since: Instant,
@@ -53,7 +64,7 @@ struct Wanted {
 }
 
 impl Pictures {
-    /// Requests a picture from the camera's current position. Returns `true` once it is saved.
+    /// Requests a picture of this name from the camera's current position. Returns `true` once it is saved.
     pub fn take(&mut self, name: &str) -> bool {
         let path = self.folder.join(format!("{name}.png"));
         if self.taken.contains(&path) {
@@ -124,7 +135,8 @@ fn draw(
     }
     wanted.frames += 1;
     if wanted.since.elapsed() > PATIENCE {
-        start::fail("no picture could be taken: the graphics adapter draws nothing", &mut exit);
+        error!("no picture could be taken: the graphics adapter draws nothing");
+        exit.write(AppExit::error());
     }
 }
 
@@ -133,13 +145,16 @@ fn keep(captured: On<ScreenshotCaptured>, mut pictures: ResMut<Pictures>, mut ex
     let Some(mut wanted) = pictures.wanted.take() else { return };
     match stored {
         Ok(true) => {
-            tell::say(format_args!("picture: {}", wanted.path.display()));
+            info!("picture: {}", wanted.path.display());
             pictures.taken.push(wanted.path);
         }
         Ok(false) => {
             wanted.frames = 0;
             pictures.wanted = Some(wanted);
         }
-        Err(error) => start::fail(format_args!("cannot write {}: {error}", wanted.path.display()), &mut exit),
+        Err(error) => {
+            error!("cannot write {}: {error}", wanted.path.display());
+            exit.write(AppExit::error());
+        }
     }
 }

@@ -1,0 +1,161 @@
+//! Two dimensions with clocks of their own, and a portal through which creatures go from one to the other.
+
+use bevy_terrane::dev::{DevPlugins, FlyCamera, SkyPlugin};
+use bevy_terrane::prelude::*;
+use bevy_terrane::render::ChunkMesh;
+use bevy_terrane::view::Coupling;
+use serde::{Deserialize, Serialize};
+
+#[path = "shared/bodies.rs"]
+mod bodies;
+
+/// The place of the portal in both dimensions, along x and z.
+const PORTAL: BlockPos = BlockPos::new(24, 0, 24);
+const DIMENSIONS: [&str; 2] = ["overworld", "moon"];
+
+/// A creature that walks around the portal, and through it.
+#[derive(Component, Clone, PartialEq, Serialize, Deserialize, TypePath)]
+#[type_path = "dimensions"]
+struct Wisp {
+    angle: f32,
+    /// Ticks until it may go through the portal again.
+    rest: u32,
+}
+
+/// The dimensions that the portal connects, in every region.
+#[derive(Resource, Clone, Copy)]
+struct Portal([DimensionId; 2]);
+
+impl Portal {
+    fn other_end(self, here: DimensionId) -> DimensionId {
+        let [first, second] = self.0;
+        if here == first { second } else { first }
+    }
+}
+
+fn main() -> AppExit {
+    let mut app = App::new();
+    app.add_plugins((DevPlugins::new("dimensions"), SkyPlugin::default()))
+        .add_plugins((TerranePlugin::at("target/examples/dimensions/world"), ChunkRenderPlugin::default()));
+    // Names have their ids as soon as the plugin is there.
+    let portal = Portal(DIMENSIONS.map(|name| app.world().resource::<Dimensions>().id(name)));
+    app.add_plugins(bodies::BodyPlugin(|_: &Wisp| vec![(Vec3::new(0.8, 1.4, 0.8), Color::srgb(0.95, 0.75, 0.2))]))
+        .register_saved_component::<Wisp>()
+        .mirror_region_component::<Wisp>()
+        .add_region_plugins(move |region| {
+            region.insert_resource(portal).add_systems(RegionTick, circle);
+        })
+        .add_systems(Startup, start)
+        .add_systems(Update, (build_portal, (travel, show_one_dimension).chain(), control_time))
+        .run()
+}
+
+fn start(mut commands: Commands, dimensions: Res<Dimensions>) {
+    let moon =
+        Layers::new(Hills::seeded(9).with_amplitude(14.0)).with(GroundCover::new("terrane:snow", "terrane:stone"));
+    commands.spawn(Dimension::new("overworld", Hills::seeded(5).with_amplitude(8.0)));
+    // Time passes on the moon at half the speed: its regions tick ten times a second.
+    commands.spawn((Dimension::new("moon", moon), DimensionClock { rate: 0.5, ..default() }));
+
+    let [overworld, moon] = DIMENSIONS.map(|name| dimensions.id(name));
+    let view = Transform::from_xyz(4.0, 26.0, 2.0).looking_at(Vec3::new(24.0, 8.0, 24.0), Vec3::Y);
+    commands.spawn((FlyCamera::default(), Viewer::in_dimension(overworld).with_radius(8), view));
+    // The far side of the portal is loaded too, so nobody arrives in a void.
+    commands.spawn((Viewer::in_dimension(moon).with_radius(4), Transform::from_xyz(24.0, 0.0, 24.0)));
+    // The regions at both ends tick one after the other, so that a journey takes no extra tick.
+    commands.spawn(Coupling { ends: [(overworld, PORTAL), (moon, PORTAL)] });
+}
+
+/// A ring of snow in both dimensions, and wisps in the first, unless an earlier run has left some.
+fn build_portal(mut commands: Commands, mut opened: MessageReader<DimensionOpened>, dimensions: Res<Dimensions>) {
+    for opened in opened.read() {
+        let (here, is_first) = (opened.dimension, opened.dimension == dimensions.id(DIMENSIONS[0]));
+        commands.run_in_region(here, PORTAL, move |region: &mut World| {
+            if let Err(error) = region.run_system_cached::<(), _, _>(ring) {
+                error!("the portal cannot be built: {error}");
+            }
+            if is_first && region.query::<&Wisp>().iter(region).next().is_none() {
+                for number in 0..6 {
+                    let wisp = Wisp { angle: number as f32, rest: 40 * number };
+                    region.spawn((Position::new(here, PORTAL), wisp));
+                }
+            }
+        });
+    }
+}
+
+fn ring(mut blocks: RegionBlocks, types: Res<BlockTypes>) -> Result {
+    let (Some(snow), Some(ground)) = (types.id("terrane:snow"), blocks.surface(PORTAL.x, PORTAL.z)) else {
+        return Ok(());
+    };
+    if blocks.block(ground)? == snow && blocks.block(ground.offset(4, 0, 0))? == snow {
+        return Ok(()); // The ring of an earlier run: its top is the surface.
+    }
+    for (dx, dy) in (-4..=4).flat_map(|dx| (0..=8).map(move |dy| (dx, dy))) {
+        let out = f64::hypot(dx as f64, dy as f64 - 4.0);
+        if (3.4..4.6).contains(&out) {
+            blocks.set_block(ground.offset(dx, dy, 0), snow)?;
+        }
+    }
+    Ok(())
+}
+
+/// Wisps walk in circles through the portal. One whose `Position` names the other dimension travels there with all its components.
+fn circle(
+    time: Res<Time>,
+    info: Res<RegionInfo>,
+    portal: Res<Portal>,
+    blocks: RegionBlocks,
+    mut wisps: Query<(&mut Position, &mut Wisp)>,
+) {
+    for (mut position, mut wisp) in &mut wisps {
+        wisp.angle += time.delta_secs() * 0.7;
+        wisp.rest = wisp.rest.saturating_sub(1);
+        let (x, z) = (wisp.angle.cos() * 6.0 + 6.0, wisp.angle.sin() * 6.0);
+        let mut next = Position::new(info.dimension, PORTAL);
+        next.translate(Vec3::new(x, 0.0, z));
+        let Some(ground) = blocks.surface(next.block.x, next.block.z) else { continue };
+        next.block.y = ground.y + 1;
+        if x < 0.5 && wisp.rest == 0 {
+            wisp.rest = 100;
+            next.dimension = portal.other_end(info.dimension);
+        }
+        *position = next;
+    }
+}
+
+/// Tab takes the camera to the other dimension.
+fn travel(
+    keys: Res<ButtonInput<KeyCode>>,
+    dimensions: Res<Dimensions>,
+    mut viewer: Single<&mut Viewer, With<FlyCamera>>,
+) {
+    if keys.just_pressed(KeyCode::Tab) {
+        let [overworld, moon] = DIMENSIONS.map(|name| dimensions.id(name));
+        let other = if viewer.dimension() == Some(overworld) { moon } else { overworld };
+        **viewer = Viewer::in_dimension(other).with_radius(8);
+    }
+}
+
+/// Chunks and creatures of both dimensions are in the main world, at the same places. Only those around the camera are shown.
+fn show_one_dimension(
+    viewer: Single<&Viewer, With<FlyCamera>>,
+    mut chunks: Query<(&ChunkMesh, &mut Visibility), Without<Mirror>>,
+    mut wisps: Query<(&Mirror, &mut Visibility)>,
+) {
+    let here = viewer.dimension();
+    let visible = |is_here| if is_here { Visibility::Inherited } else { Visibility::Hidden };
+    for (chunk, mut visibility) in &mut chunks {
+        visibility.set_if_neq(visible(Some(chunk.dimension) == here));
+    }
+    for (mirror, mut visibility) in &mut wisps {
+        visibility.set_if_neq(visible(Some(mirror.current.0.dimension) == here));
+    }
+}
+
+/// P stops time on the moon, and starts it again.
+fn control_time(keys: Res<ButtonInput<KeyCode>>, mut clock: Single<&mut DimensionClock>) {
+    if keys.just_pressed(KeyCode::KeyP) {
+        clock.paused = !clock.paused;
+    }
+}

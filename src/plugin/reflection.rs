@@ -1,0 +1,66 @@
+//! Reflection of all public components and resources, so that inspectors, scenes and remote tools see them.
+
+use super::WorldFailure;
+use crate::simulation::*;
+use crate::view::*;
+use bevy::prelude::*;
+
+macro_rules! register {
+    ($app:expr, $($name:ty),+ $(,)?) => { $($app.register_type::<$name>();)+ };
+}
+
+pub(super) fn register(app: &mut App) {
+    register!(
+        app,
+        Arena,
+        ArenaStatus,
+        BlockTypes,
+        ChunkSyncClient,
+        ChunkSyncPeer,
+        Coupling,
+        Dimension,
+        DimensionClock,
+        DimensionGeneration,
+        DimensionOpen,
+        Dimensions,
+        EntityIndex,
+        FarColumns,
+        FarView,
+        Job,
+        JobProgress,
+        Jobs,
+        LoggedOut,
+        Mirror,
+        MirrorIndex,
+        Moving,
+        Pacing,
+        Player,
+        Position,
+        Post,
+        Pregeneration,
+        PublishedColumns,
+        RegionColumns,
+        RegionInfo,
+        RegionRandom,
+        StableId,
+        Viewer,
+        WorldFailure,
+        WorldStatistics,
+    );
+    #[cfg(feature = "overlay")]
+    register!(app, crate::overlay::Overlay);
+    #[cfg(feature = "render")]
+    {
+        use crate::render::*;
+        register!(
+            app,
+            ChunkMaterial,
+            ChunkMesh,
+            ChunkMeshProgress,
+            FarMesh,
+            FarMeshProgress,
+            HiddenFarView,
+            RenderOrigin
+        );
+    }
+}
