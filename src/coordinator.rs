@@ -39,6 +39,7 @@ mod threads;
 mod travel;
 
 pub use crate::simulation::SetBlock;
+pub(crate) use crate::simulation::BlockEdit;
 pub use answers::question::{AskChunks, AskError, AskOpacity, ChunkState};
 pub use arenas::{Arena, ArenaError, ArenaOrder, ArenaSettings, ArenaState, ArenaStatus};
 pub use clocks::clock::DimensionClock;
@@ -61,7 +62,7 @@ pub use fault::region_fault::RegionFault;
 pub use handle::CoordinatorHandle;
 pub use jobs::Jobs;
 pub use jobs::job::{Job, JobId, JobKind, JobOrder, JobProgress, JobState, JobStatus, Pregeneration};
-pub use published::{ColumnUpdate, Published};
+pub use published::{ColumnUpdate, DecidedEdit, Published};
 pub use saving::request::{BackupWorld, SaveError, SaveWorld};
 pub use snapshots::{
     AfterCrash, CaptureSnapshot, ColumnOutcome, ColumnResult, EntityRestore, JobError, JobOutcome, RestoreSnapshot,

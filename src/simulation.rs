@@ -36,6 +36,7 @@ pub use columns::blocks::{BlockAccessError, RegionBlocks, RegionColumns};
 pub use columns::column_source::ColumnError;
 pub use columns::column_work::ColumnRestored;
 pub use inbox_outbox::SetBlock;
+pub(crate) use inbox_outbox::BlockEdit;
 pub use info::RegionInfo;
 pub use letter::{Address, LetterSender, Received, RegionMessage, Returned, Undeliverable};
 pub use player::{LoggedOut, Player};

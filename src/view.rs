@@ -40,7 +40,7 @@ pub use crate::coordinator::{
     SnapshotSource, StepDimension, StepRefused, StoreSnapshot, TickWindow, TierStatistics, TimeWindow, WorkError,
     WorldBackedUp, WorldSaved, WorldStatistics,
 };
-pub use chunk_sync::{ChunkSyncClient, ChunkSyncPeer};
+pub use chunk_sync::{ChunkSyncClient, ChunkSyncPeer, ClientEdit};
 pub use dimension::{Dimension, DimensionOpen, Dimensions};
 pub(crate) use expected_plugin::expect_plugin;
 pub use far_view::{FarColumnChanged, FarColumns};
@@ -71,6 +71,7 @@ pub(crate) struct Components(pub Arc<RegionComponents>);
 /// Adds the main world's side of a simulation, which is connected by `link`.
 pub(crate) fn build(app: &mut App) {
     app.init_resource::<PublishedColumns>()
+        .init_resource::<receive::DecidedEdits>()
         .init_resource::<WorldStatistics>()
         .init_resource::<MirrorIndex>()
         .init_resource::<Published>()
@@ -107,7 +108,7 @@ fn exchange_each_frame(app: &mut App) {
                 requests::send_generation,
                 region_commands::send_letters,
                 requests::send_players,
-                requests::send_edits,
+                (requests::predict_edits, chunk_sync::judge_edits, requests::send_edits).chain(),
                 requests::send_saves,
                 requests::send_questions,
                 (chunk_sync::send, chunk_sync::ask, chunk_sync::start_clients, chunk_sync::follow_clients).chain(),

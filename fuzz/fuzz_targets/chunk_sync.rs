@@ -4,7 +4,9 @@
 
 use libfuzzer_sys::fuzz_target;
 use std::time::Duration;
-use terrane_world::chunk_sync::{ChunkQuestions, ServerMessage, SyncArea, SyncClient, SyncLimits, SyncServer};
+use terrane_world::chunk_sync::{
+    ChunkQuestions, EditMessage, EditRequests, ServerMessage, SyncArea, SyncClient, SyncLimits, SyncServer,
+};
 use terrane_world::space::ChunkPos;
 
 fuzz_target!(|message: &[u8]| {
@@ -14,7 +16,14 @@ fuzz_target!(|message: &[u8]| {
     if let Ok(read) = ServerMessage::decode(message) {
         assert_eq!(ServerMessage::decode(&read.encode()).as_ref(), Ok(&read));
     }
-    let mut server = SyncServer::new("overworld", -4..20, (Vec::new(), Vec::new()), SyncLimits::default());
+    if let Some(Ok(edits)) = EditRequests::decode(message) {
+        assert_eq!(EditRequests::decode(&edits.encode()), Some(Ok(edits)));
+    }
+    if let Some(Ok(read)) = EditMessage::decode(message) {
+        assert_eq!(EditMessage::decode(&read.encode()), Some(Ok(read)));
+    }
+    let limits = SyncLimits { edits_per_second: 20, ..SyncLimits::default() };
+    let mut server = SyncServer::new("overworld", -4..20, (Vec::new(), Vec::new()), limits);
     server.messages(Duration::ZERO);
     let welcome = server.messages(Duration::from_secs(1));
     let mut client = SyncClient::new(None);
@@ -28,6 +37,9 @@ fuzz_target!(|message: &[u8]| {
         }
     }
     let _ = server.receive(message);
+    for edit in server.take_edits() {
+        server.edit_decided(edit.id, edit.position.chunk(), edit.id % 2 == 0);
+    }
     for (chunk, second) in server.wanted(64).into_iter().zip(2..) {
         server.found(chunk, Ok(None));
         for answer in server.messages(Duration::from_secs(second)) {

@@ -3,12 +3,12 @@
 use super::events::{BlockRefused, WorldEvent};
 use super::far_view::news::FarNews;
 use super::jobs::job::{JobId, JobStatus};
-use super::published::{ColumnUpdate, Published};
+use super::published::{ColumnUpdate, DecidedEdit, Published};
 use super::statistics::{Totals, WorldStatistics};
 use super::tally::Tally;
 use crate::chunk::{Chunk, Column};
 use crate::coordinator::arenas::arena::{Arena, ArenaStatus};
-use crate::simulation::{BlockAccessError, Letter, MirrorUpdate, SetBlock};
+use crate::simulation::{BlockAccessError, BlockEdit, Letter, MirrorUpdate, SetBlock};
 use crate::space::{ChunkPos, ColumnPos, DimensionId, HeightSet};
 use bevy::platform::cell::SyncCell;
 use bevy::prelude::*;
@@ -65,16 +65,24 @@ impl Publisher {
     }
 
     /// Refuses edits of columns that no region owns any more.
-    pub fn refuse_all(&mut self, now: Duration, edits: impl IntoIterator<Item = SetBlock>) {
-        for request in edits {
-            self.refuse(now, request, BlockAccessError::OutsideRegion(request.position));
+    pub fn refuse_all(&mut self, now: Duration, edits: impl IntoIterator<Item = BlockEdit>) {
+        for edit in edits {
+            self.refuse(now, edit, BlockAccessError::OutsideRegion(edit.request.position));
         }
     }
 
     /// Refuses an edit.
-    pub fn refuse(&mut self, now: Duration, request: SetBlock, error: BlockAccessError) {
+    pub fn refuse(&mut self, now: Duration, edit: BlockEdit, error: BlockAccessError) {
         self.refused.note(now, error);
-        self.event(BlockRefused { request, error });
+        self.event(BlockRefused { request: edit.request, error });
+        self.decided(edit, false);
+    }
+
+    /// Tells the main world the decision about an edit that it waits for. The changed chunk is published with it or before.
+    pub fn decided(&mut self, BlockEdit { request, number }: BlockEdit, is_accepted: bool) {
+        let SetBlock { dimension, position, .. } = request;
+        let decided = |number| DecidedEdit { number, dimension, chunk: position.chunk(), is_accepted };
+        self.news.decided.extend(number.map(decided));
     }
 
     pub fn job(&mut self, status: JobStatus) {

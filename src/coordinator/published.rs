@@ -47,6 +47,19 @@ impl ColumnUpdate {
     }
 }
 
+/// The decision about an edit. It is in the column as published, with the changes that are published together with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DecidedEdit {
+    /// The number of the edit.
+    pub number: u64,
+    /// The dimension.
+    pub dimension: DimensionId,
+    /// The chunk of the block.
+    pub chunk: ChunkPos,
+    /// `true` if the edit was made.
+    pub is_accepted: bool,
+}
+
 /// The changes since the main world looked last, as states and not as a stream. Things that came and went in between are
 /// left out. So the waiting data is bounded however long the main world stalls: the newest state of everything loaded and
 /// mirrored, one entry for each column and mirror that the main world must remove, and a queue of events. Events that do
@@ -59,6 +72,9 @@ pub struct Published {
     pub columns: BTreeMap<(DimensionId, ColumnPos), ColumnUpdate>,
     /// Chunks that changed within loaded columns; apply them after `columns`.
     pub chunks: BTreeMap<(DimensionId, ChunkPos), Arc<Chunk>>,
+    /// Decided edits; apply them after the columns and chunks that they are in. The main world bounds their number, because it
+    /// waits for each of them.
+    pub decided: Vec<DecidedEdit>,
     /// Mirrored entities that changed.
     pub mirrors: FxHashMap<Uuid, MirrorUpdate>,
     /// Jobs that made progress.
@@ -85,7 +101,7 @@ const MAX_EVENTS: usize = 65_536;
 
 impl Published {
     /// Refusals and losses fill at most half of the queue, so that a flood of them leaves room for all other events.
-    pub(super) fn push_event(&mut self, event: WorldEvent) {
+    pub fn push_event(&mut self, event: WorldEvent) {
         let is_of_many = matches!(event, WorldEvent::BlockRefused(_) | WorldEvent::LetterLost(_));
         if is_of_many && self.events.len() >= MAX_EVENTS / 2 {
             self.dropped_events += 1;
@@ -154,6 +170,7 @@ impl Published {
         }
         newer.columns.into_iter().for_each(|(column, update)| self.push_column(column, update));
         self.chunks.extend(newer.chunks);
+        self.decided.extend(newer.decided);
         newer.mirrors.into_values().for_each(|update| self.push_mirror(update));
         self.jobs.extend(newer.jobs);
         self.arenas.extend(newer.arenas);
@@ -169,6 +186,7 @@ impl Published {
     pub fn is_empty(&self) -> bool {
         self.columns.is_empty()
             && self.chunks.is_empty()
+            && self.decided.is_empty()
             && self.mirrors.is_empty()
             && self.jobs.is_empty()
             && self.arenas.is_empty()

@@ -55,8 +55,12 @@ pub(super) struct Passenger {
     pub relationships: Vec<TakenRelationship>,
 }
 
-/// Changes a block of a region from the main world. The edit is applied before the region's next tick and becomes readable
-/// when that tick is published. A failed edit returns as `BlockRefused`.
+/// Changes a block from the main world. The region that owns it makes the edit before its next tick; in a dimension that a
+/// [`ChunkSyncClient`](crate::view::ChunkSyncClient) shows, the server does.
+///
+/// The main world shows the new block at the end of the frame, as *predicted*
+/// ([`PublishedColumns::is_predicted`](crate::view::PublishedColumns::is_predicted)), until the decision about the edit is
+/// published. A failed edit is taken back, and returns as [`BlockRefused`](crate::view::BlockRefused).
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SetBlock {
     /// The dimension.
@@ -65,6 +69,15 @@ pub struct SetBlock {
     pub position: BlockPos,
     /// The new block.
     pub block: BlockId,
+}
+
+/// A [`SetBlock`] on its way to a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockEdit {
+    /// The request.
+    pub request: SetBlock,
+    /// The number under which the main world waits for the decision; `None` if it does not.
+    pub number: Option<u64>,
 }
 
 /// The input of a region's next tick. A region without a world consists only of its inbox.
@@ -81,7 +94,7 @@ pub struct Inbox {
     /// Parts of columns to evict.
     pub cut: Vec<(ColumnPos, HeightSet)>,
     /// Blocks to change.
-    pub edits: Vec<SetBlock>,
+    pub edits: Vec<BlockEdit>,
     /// Messages and closures, in the order in which they were sent.
     pub letters: Vec<Letter>,
     /// Sections of a region that has no world yet. Its world takes them over as soon as it begins.
@@ -121,7 +134,7 @@ impl Inbox {
             travellers,
             evict: self.evict.extract_if(.., |column| wanted(*column)).collect(),
             cut: self.cut.extract_if(.., |(column, _)| wanted(*column)).collect(),
-            edits: self.edits.extract_if(.., |edit| wanted(edit.position.column())).collect(),
+            edits: self.edits.extract_if(.., |edit| wanted(edit.request.position.column())).collect(),
             letters: self
                 .letters
                 .extract_if(.., |letter| letter.column().is_some_and(|(_, column)| wanted(column)))
@@ -171,8 +184,10 @@ pub struct Outbox {
     pub viewers: Vec<(Uuid, Position, ViewerRadii)>,
     /// Viewers that no longer exist.
     pub viewers_gone: Vec<Uuid>,
+    /// Edits that the main world waits for and that were made.
+    pub made: Vec<BlockEdit>,
     /// Edits that failed, with the reason.
-    pub refused: Vec<(SetBlock, BlockAccessError)>,
+    pub refused: Vec<(BlockEdit, BlockAccessError)>,
     /// The stable ids that are new in this region since its last outbox, sorted: spawned, loaded, arrived, absorbed.
     pub appeared: Vec<Uuid>,
     /// The stable ids that have left or disappeared from the region for any reason, sorted.

@@ -86,8 +86,10 @@ fn make_edits(world: &mut World, contents: &mut RegionContents) {
     }
     let mut owned = world.resource_mut::<RegionColumns>();
     for edit in &contents.edits {
-        if let Err(error) = owned.set_block(edit.position, edit.block) {
-            contents.outbox.refused.push((*edit, error));
+        match owned.set_block(edit.request.position, edit.request.block) {
+            Ok(_) if edit.number.is_some() => contents.outbox.made.push(*edit),
+            Ok(_) => {}
+            Err(error) => contents.outbox.refused.push((*edit, error)),
         }
     }
 }

@@ -4,7 +4,7 @@ use super::columns::block_ticks::{due_after, ticks_until};
 use super::columns::blocks::RegionColumns;
 use super::columns::column_source::ColumnSource;
 use super::columns::column_work::OrderedWork;
-use super::inbox_outbox::{Inbox, Outbox, SetBlock};
+use super::inbox_outbox::{BlockEdit, Inbox, Outbox};
 use super::info::RegionInfo;
 use super::letter::Letter;
 use super::player::{LoggedOut, Player};
@@ -83,7 +83,7 @@ pub(super) struct RegionContents {
     /// The columns of a world whose entities are being absorbed. If that panics, they are lost with this world.
     pub absorbing: Vec<ColumnPos>,
     /// The edits applied in this task.
-    pub edits: Vec<SetBlock>,
+    pub edits: Vec<BlockEdit>,
     /// Columns to capture or restore at the end of this tick.
     pub column_work: Vec<OrderedWork>,
     /// `true` once the outbox of this task is complete.

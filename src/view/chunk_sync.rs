@@ -1,13 +1,16 @@
 //! Chunk sync for multiplayer clients: [`ChunkSyncPeer`] on the server, [`ChunkSyncClient`] on the client.
 
 mod client;
+mod edits;
 mod peer;
 mod worker;
 
 pub use client::ChunkSyncClient;
+pub use edits::ClientEdit;
 pub use peer::ChunkSyncPeer;
 
 pub(super) use client::{end_clients, follow_clients, start_clients, take_in};
+pub(super) use edits::judge_edits;
 pub(super) use peer::{ask, hear, send};
 
 use crate::coordinator::AskChunks;

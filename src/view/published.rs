@@ -1,42 +1,83 @@
 //! The published columns: the blocks that the main world sees.
 
-use crate::block::BlockId;
-use crate::chunk::Column;
+use crate::block::{BlockId, BlockRegistry};
+use crate::chunk::{Column, Predictions};
+use crate::coordinator::SetBlock;
 use crate::simulation::Position;
-use crate::space::{BlockPos, ColumnPos, DimensionId, HeightSet, RayHit};
+use crate::space::{BlockPos, ChunkPos, ColumnPos, DimensionId, HeightSet, RayHit};
 use bevy::ecs::system::SystemParam;
 use bevy::prelude::*;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The columns as the regions published them last. Their chunks are shared with the regions until either side changes
+/// The columns as the regions published them last, and in them the *predicted* blocks: those of each
+/// [`SetBlock`](super::SetBlock) that is not decided yet. Their chunks are shared with the regions until either side changes
 /// them.
 #[derive(Resource, Clone, Debug, Default, Reflect)]
 #[type_path = "bevy_terrane"]
 #[reflect(opaque)]
 #[reflect(Resource, Clone, Default)]
 pub struct PublishedColumns {
-    pub(super) columns: FxHashMap<(DimensionId, ColumnPos), Column>,
+    /// The columns without predictions.
+    pub(super) confirmed: FxHashMap<(DimensionId, ColumnPos), Column>,
+    predictions: Predictions,
 }
 
 impl PublishedColumns {
     /// A published column.
     pub fn column(&self, dimension: DimensionId, column: ColumnPos) -> Option<&Column> {
-        self.columns.get(&(dimension, column))
+        self.predictions.column((dimension, column)).or_else(|| self.confirmed(dimension, column))
+    }
+
+    /// A column as its region published it last, without predictions.
+    pub(super) fn confirmed(&self, dimension: DimensionId, column: ColumnPos) -> Option<&Column> {
+        self.confirmed.get(&(dimension, column))
+    }
+
+    /// Returns `true` if the block is predicted: it shows a [`SetBlock`](super::SetBlock) that the region, or the server, has
+    /// not decided on.
+    pub fn is_predicted(&self, dimension: DimensionId, position: BlockPos) -> bool {
+        self.predictions.is_predicted(dimension, position)
+    }
+
+    /// Shows an edit before it is decided. Returns `false` if it is not shown, because its column is not published or too many
+    /// edits are predicted.
+    pub(super) fn predict(&mut self, number: u64, edit: SetBlock, blocks: &BlockRegistry) -> bool {
+        let SetBlock { dimension, position, block } = edit;
+        let confirmed = self.confirmed.get(&(dimension, position.column())).filter(|_| blocks.contains(block));
+        let predictions = &mut self.predictions;
+        confirmed.is_some_and(|column| predictions.predict(number, dimension, (position, block), column, blocks))
+    }
+
+    /// Shows columns as they changed, which include the decisions about these edits. Returns the chunks that change because an
+    /// edit was decided otherwise than predicted.
+    pub(super) fn follow(
+        &mut self,
+        changed: impl IntoIterator<Item = (DimensionId, ColumnPos)>,
+        decided: impl IntoIterator<Item = u64>,
+        blocks: &BlockRegistry,
+    ) -> FxHashSet<(DimensionId, ChunkPos)> {
+        self.predictions.follow(changed, decided, |place| self.confirmed.get(&place), blocks)
+    }
+
+    /// Ends the predictions in a dimension that is gone.
+    pub(super) fn forget_predictions(&mut self, dimension: DimensionId) {
+        self.predictions.forget(dimension);
     }
 
     /// All published columns, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (DimensionId, &Column)> {
-        self.columns.iter().map(|((dimension, _), column)| (*dimension, column))
+        let shown = |(place, column)| (place.0, self.predictions.column(*place).unwrap_or(column));
+        self.confirmed.iter().map(shown)
     }
 
     /// The number of published columns.
     pub fn len(&self) -> usize {
-        self.columns.len()
+        self.confirmed.len()
     }
 
     /// Returns `true` if no column is published.
     pub fn is_empty(&self) -> bool {
-        self.columns.is_empty()
+        self.confirmed.is_empty()
     }
 }
 
@@ -62,10 +103,16 @@ pub struct PublishedBlocks<'w> {
 }
 
 impl PublishedBlocks<'_> {
-    /// The block at `position` in a dimension; `None` if it is not loaded.
+    /// The block at `position` in a dimension, [predicted](Self::is_predicted) or published; `None` if it is not loaded.
     pub fn block(&self, dimension: DimensionId, position: BlockPos) -> Option<BlockId> {
         let column = self.column(dimension, position.column())?;
         column.is_loaded(position.chunk().y).then(|| column.block(position))
+    }
+
+    /// Returns `true` if the block is predicted: it shows a [`SetBlock`](super::SetBlock) that the region, or the server, has
+    /// not decided on.
+    pub fn is_predicted(&self, dimension: DimensionId, position: BlockPos) -> bool {
+        self.columns.is_predicted(dimension, position)
     }
 
     /// The highest block at `x`, `z` that is not air; `None` if the column is not loaded.
@@ -109,7 +156,8 @@ impl PublishedBlocks<'_> {
     }
 }
 
-/// A published column has changed. [`PublishedColumns`] has its present state, which may be newer than this message.
+/// A published column has changed, or predicted blocks of it. [`PublishedColumns`] has its present state, which may be newer
+/// than this message.
 #[derive(Message, Clone, Debug)]
 pub struct ColumnChanged {
     /// The column's dimension.

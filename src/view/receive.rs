@@ -5,14 +5,20 @@ use super::{
     ColumnChange, ColumnChanged, Components, Dimension, DimensionOpen, Mirror, MirrorIndex, PublishedColumns, arenas,
     jobs,
 };
-use crate::coordinator::{ColumnUpdate, MainLink, Published, WorldEvent};
-use crate::simulation::{MirrorUpdate, StableId};
+use crate::coordinator::{ColumnUpdate, DecidedEdit, MainLink, Published, WorldEvent};
+use crate::simulation::{BlockTypes, MirrorUpdate, StableId};
+use crate::space::{ColumnPos, DimensionId};
 use bevy::platform::cell::SyncCell;
 use bevy::prelude::*;
+use std::collections::BTreeSet;
 use std::mem;
 
 /// The maximum number of columns and chunks that are applied in one frame; the rest waits for the next.
 const MAX_A_FRAME: usize = 1_024;
+
+/// The edits that were decided in this frame. The published columns include the decisions.
+#[derive(Resource, Default)]
+pub(super) struct DecidedEdits(pub Vec<DecidedEdit>);
 
 pub(super) fn receive(world: &mut World) {
     let newer = world.resource::<MainLink>().take_published();
@@ -20,6 +26,7 @@ pub(super) fn receive(world: &mut World) {
     if let Some(newer) = newer {
         backlog.append(newer);
     }
+    world.resource_mut::<DecidedEdits>().0.clear();
     if !backlog.is_empty() {
         apply(world, &mut backlog);
     }
@@ -49,18 +56,20 @@ fn apply(world: &mut World, backlog: &mut Published) {
     if let Some(statistics) = backlog.statistics.take() {
         world.insert_resource(statistics);
     }
-    apply_columns(world, backlog);
+    let changed = apply_columns(world, backlog);
+    apply_decisions(world, backlog, changed);
     far_view::apply(world, &mut backlog.far_views);
     mem::take(&mut backlog.mirrors).into_values().for_each(|update| apply_mirror(world, update));
 }
 
-fn apply_columns(world: &mut World, backlog: &mut Published) {
-    let mut budget = MAX_A_FRAME;
+/// Returns the changed columns.
+fn apply_columns(world: &mut World, backlog: &mut Published) -> BTreeSet<(DimensionId, ColumnPos)> {
+    let (mut budget, mut applied) = (MAX_A_FRAME, BTreeSet::new());
     while budget > 0
         && let Some(((dimension, column), update)) = backlog.columns.pop_first()
     {
         budget -= 1;
-        let columns = &mut world.resource_mut::<PublishedColumns>().columns;
+        let columns = &mut world.resource_mut::<PublishedColumns>().confirmed;
         let change = match (update, columns.get_mut(&(dimension, column))) {
             (ColumnUpdate::Loaded { blocks, is_new: _ }, _) => {
                 columns.insert((dimension, column), blocks);
@@ -77,6 +86,7 @@ fn apply_columns(world: &mut World, backlog: &mut Published) {
             }
             (_, None) => continue,
         };
+        applied.insert((dimension, column));
         world.write_message(ColumnChanged { dimension, column, change });
     }
     // Columns are applied before their chunks.
@@ -85,13 +95,37 @@ fn apply_columns(world: &mut World, backlog: &mut Published) {
     {
         budget -= 1;
         let mut published = world.resource_mut::<PublishedColumns>();
-        let column = published.columns.get_mut(&(dimension, chunk.column()));
+        let column = published.confirmed.get_mut(&(dimension, chunk.column()));
         if let Some(column) = column.filter(|column| column.is_loaded(chunk.y)) {
             column.set_chunk(chunk.y, blocks);
+            applied.insert((dimension, chunk.column()));
             let change = ColumnChange::Chunk(chunk.y);
             world.write_message(ColumnChanged { dimension, column: chunk.column(), change });
         }
     }
+    applied
+}
+
+/// Ends the predictions that were decided. A decision waits for the chunk that includes it, so that no block reverts in
+/// between.
+fn apply_decisions(world: &mut World, backlog: &mut Published, changed: BTreeSet<(DimensionId, ColumnPos)>) {
+    if changed.is_empty() && backlog.decided.is_empty() {
+        return;
+    }
+    let Some(blocks) = world.get_resource::<BlockTypes>().map(|types| types.0.clone()) else { return };
+    let Published { columns, chunks, decided, .. } = backlog;
+    let is_there = |edit: &mut DecidedEdit| {
+        let DecidedEdit { dimension, chunk, .. } = *edit;
+        !columns.contains_key(&(dimension, chunk.column())) && !chunks.contains_key(&(dimension, chunk))
+    };
+    let decided: Vec<DecidedEdit> = decided.extract_if(.., is_there).collect();
+    let mut published = world.resource_mut::<PublishedColumns>();
+    let reverted = published.follow(changed, decided.iter().map(|edit| edit.number), &blocks);
+    for (dimension, chunk) in reverted {
+        let change = ColumnChange::Chunk(chunk.y);
+        world.write_message(ColumnChanged { dimension, column: chunk.column(), change });
+    }
+    world.resource_mut::<DecidedEdits>().0 = decided;
 }
 
 fn apply_mirror(world: &mut World, MirrorUpdate { id, position, components, .. }: MirrorUpdate) {
@@ -144,6 +178,7 @@ fn tell(world: &mut World, event: WorldEvent) {
             {
                 dimension.remove::<DimensionOpen>();
             }
+            world.resource_mut::<PublishedColumns>().forget_predictions(closed.dimension);
             jobs::close(world, closed);
         }
         _ => {}

@@ -2,15 +2,43 @@
 
 use super::dimension::Closing;
 use super::{
-    Coupling, Dimension, DimensionClock, DimensionGeneration, DimensionOpen, Pacing, PublishedColumns, RetryColumns,
+    ChunkSyncClient, ColumnChange, ColumnChanged, Coupling, Dimension, DimensionClock, DimensionGeneration, DimensionOpen, Pacing,
+    PublishedColumns, RetryColumns,
 };
 use crate::coordinator::{
-    AskOpacity, BackupWorld, ControlRegion, LogIn, LogOut, MainLink, SaveWorld, SetBlock, StepDimension, requests,
+    AskOpacity, BackupWorld, BlockEdit, ControlRegion, LogIn, LogOut, MainLink, SaveWorld, SetBlock, StepDimension,
+    requests,
 };
+use crate::simulation::BlockTypes;
 use bevy::prelude::*;
+use std::collections::BTreeSet;
+use std::mem;
+
+/// The edits of this frame, for the regions.
+#[derive(Resource, Default)]
+pub(super) struct EditQueue {
+    edits: Vec<BlockEdit>,
+    /// The number of the last edit.
+    last: u64,
+}
+
+impl EditQueue {
+    /// A number for an edit, never used twice and higher than all earlier ones.
+    fn number(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+
+    /// Adds an edit of a client, and returns its number.
+    pub fn push_of_client(&mut self, request: SetBlock) -> u64 {
+        let number = self.number();
+        self.edits.push(BlockEdit { request, number: Some(number) });
+        number
+    }
+}
 
 pub(super) fn build(app: &mut App) {
-    app.add_message::<SetBlock>()
+    app.init_resource::<EditQueue>().add_message::<SetBlock>()
         .add_message::<AskOpacity>()
         .add_message::<SaveWorld>()
         .add_message::<BackupWorld>()
@@ -21,9 +49,42 @@ pub(super) fn build(app: &mut App) {
         .add_message::<RetryColumns>();
 }
 
-pub(super) fn send_edits(link: Res<MainLink>, mut edits: MessageReader<SetBlock>) {
-    if !edits.is_empty() {
-        link.request(requests::edit_blocks, edits.read().copied().collect());
+/// Shows the game's edits before they are decided, and hands them to the regions, or to the clients of servers.
+pub(super) fn predict_edits(
+    mut edits: MessageReader<SetBlock>,
+    mut queue: ResMut<EditQueue>,
+    mut published: ResMut<PublishedColumns>,
+    mut clients: Query<&mut ChunkSyncClient>,
+    blocks: Option<Res<BlockTypes>>,
+    mut changed: MessageWriter<ColumnChanged>,
+) {
+    if edits.is_empty() {
+        return;
+    }
+    let mut chunks = BTreeSet::new();
+    for &request in edits.read() {
+        let number = queue.number();
+        let mut client = clients.iter_mut().find(|client| client.dimension() == request.dimension);
+        let is_taken = client.as_ref().is_none_or(|client| client.takes_edits());
+        let blocks = blocks.as_ref().filter(|_| is_taken);
+        let is_shown = blocks.is_some_and(|blocks| published.predict(number, request, &blocks.0));
+        match &mut client {
+            Some(client) => client.edit(number, request),
+            None => queue.edits.push(BlockEdit { request, number: is_shown.then_some(number) }),
+        }
+        if is_shown {
+            chunks.insert((request.dimension, request.position.chunk()));
+        }
+    }
+    changed.write_batch(chunks.into_iter().map(|(dimension, chunk)| {
+        let (column, change) = (chunk.column(), ColumnChange::Chunk(chunk.y));
+        ColumnChanged { dimension, column, change }
+    }));
+}
+
+pub(super) fn send_edits(link: Res<MainLink>, mut queue: ResMut<EditQueue>) {
+    if !queue.edits.is_empty() {
+        link.request(requests::edit_blocks, mem::take(&mut queue.edits));
     }
 }
 
@@ -80,7 +141,7 @@ pub(super) fn send_generation(
 }
 
 pub(super) fn send_closings(link: Res<MainLink>, mut closing: ResMut<Closing>) {
-    let Closing { entities, reopening } = std::mem::take(&mut *closing);
+    let Closing { entities, reopening } = mem::take(&mut *closing);
     entities.into_iter().for_each(|closing| link.request(requests::close_dimension, closing));
     reopening.into_iter().for_each(|spec| link.request(requests::open_dimension, spec));
 }
@@ -92,7 +153,7 @@ pub(super) fn send_questions(
     published: Res<PublishedColumns>,
 ) {
     for ask in asks.read() {
-        let columns = ask.batch.columns().filter_map(|column| published.column(ask.dimension, column));
+        let columns = ask.batch.columns().filter_map(|column| published.confirmed(ask.dimension, column));
         link.request(requests::ask_opacity, (*ask, columns.cloned().collect()));
     }
 }

@@ -24,6 +24,12 @@ impl PlaceItem<'_, '_> {
         self.position.map(|position| position.dimension)
     }
 
+    /// The position in this dimension; `None` if the entity, or its viewer, is in another one.
+    pub fn position_in(&self, viewer: Option<&Viewer>, dimension: DimensionId) -> Option<Position> {
+        let its = viewer.and_then(Viewer::dimension).or_else(|| self.dimension());
+        self.position().filter(|_| its.is_none_or(|its| its == dimension))
+    }
+
     pub fn position(&self) -> Option<Position> {
         let translation = match (self.is_child, self.transform, self.global) {
             // A root's own transform is current; its global transform may be the last frame's.

@@ -9,6 +9,7 @@ mod extras;
 pub mod format;
 mod packed_ids;
 mod palette;
+mod predictions;
 mod renumbering;
 mod summary;
 #[cfg(test)]
@@ -20,6 +21,8 @@ pub(crate) use assembly::CellMask;
 pub use assembly::ChunkAssembly;
 pub use block_components::BlockValueError;
 pub use column::Column;
+#[doc(hidden)]
+pub use predictions::Predictions;
 #[doc(hidden)]
 pub use renumbering::Renumbering;
 pub use summary::{ColumnSummary, Detail, SummaryCell};

@@ -7,6 +7,9 @@
 //!   about all of them, nearest first.
 //! * [`SyncServer`] represents one client on the server. It answers "current", a chunk, or "gone", nearest first,
 //!   within a number of bytes per second, and reports later changes of these chunks.
+//! * The client can ask for edits of these chunks, if the server takes them. The server answers an accepted edit after it has
+//!   sent the chunk with it. A client that shows its edits until they are answered
+//!   ([`Predictions`](crate::chunk::Predictions)) never sees a block revert on which both sides agree.
 //!
 //! A chunk is only current if both its version and the CRC-32 of its bytes match. Otherwise chunks could seem current after
 //! the server is restored from a backup, or loses its latest changes in a crash. The bytes are in the [chunk
@@ -31,5 +34,8 @@ pub use budget::Budget;
 pub use cache::{CachedChunk, ChunkCache};
 pub use client::{SyncClient, SyncNews, SyncProgress};
 pub use error::SyncError;
-pub use messages::{ChunkNews, ChunkQuestions, KnownVersion, MAX_QUESTIONS, ServerMessage, SyncWelcome};
+pub use messages::{
+    ChunkNews, ChunkQuestions, EditAnswer, EditMessage, EditRequests, KnownVersion, MAX_QUESTIONS, ServerMessage,
+    SyncEdit, SyncWelcome,
+};
 pub use server::{SyncLimits, SyncServer, SyncServerProgress};

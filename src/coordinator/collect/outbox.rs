@@ -26,6 +26,7 @@ impl Surroundings<'_> {
             mirrors,
             viewers,
             viewers_gone,
+            made,
             refused,
             columns: _,
             entities: _,
@@ -47,8 +48,9 @@ impl Surroundings<'_> {
             publisher.chunks(id, changed);
             publisher.mirrors(mirrors);
             dimension.take_unsaved(save, saves);
-            for (request, error) in refused {
-                publisher.refuse(dimension.real_now, request, error);
+            made.into_iter().for_each(|edit| publisher.decided(edit, true));
+            for (edit, error) in refused {
+                publisher.refuse(dimension.real_now, edit, error);
             }
             dimension.note_viewers(viewers, viewers_gone);
             kept.into_iter().for_each(|column| dimension.keep(column));

@@ -5,7 +5,7 @@ use crate::coordinator::dimension::Dimensions;
 use crate::coordinator::dimension::column_state::ColumnState;
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::streaming::holders::Holder;
-use crate::simulation::{BlockAccessError, SetBlock, ViewerRadii};
+use crate::simulation::{BlockAccessError, BlockEdit, SetBlock, ViewerRadii};
 use crate::space::{ChunkPos, DimensionId};
 use bevy::prelude::*;
 
@@ -39,13 +39,13 @@ pub(crate) fn move_viewers(In(moves): In<Vec<(Entity, Option<ViewerPlace>)>>, mu
 
 /// Hands edits to the inboxes of the regions that own their places.
 pub(crate) fn edit_blocks(
-    In(edits): In<Vec<SetBlock>>,
+    In(edits): In<Vec<BlockEdit>>,
     mut dimensions: ResMut<Dimensions>,
     mut publisher: ResMut<Publisher>,
     clock: Res<Clock>,
 ) {
-    for request in edits {
-        let SetBlock { dimension, position, .. } = request;
+    for edit in edits {
+        let SetBlock { dimension, position, .. } = edit.request;
         let column = position.column();
         let inbox = dimensions.open.get_mut(&dimension).and_then(|dimension| {
             let state = dimension.columns.get(column);
@@ -56,12 +56,12 @@ pub(crate) fn edit_blocks(
         });
         let error = match inbox {
             Some(inbox) if inbox.edits.len() < MAX_EDITS => {
-                inbox.edits.push(request);
+                inbox.edits.push(edit);
                 continue;
             }
             Some(_) => BlockAccessError::TooManyEdits(position),
             None => BlockAccessError::OutsideRegion(position),
         };
-        publisher.refuse(clock.now, request, error);
+        publisher.refuse(clock.now, edit, error);
     }
 }

@@ -4,7 +4,7 @@ use super::Dimension;
 use super::column_state::Heights;
 use crate::coordinator::streaming::holders::{HOLD_MARGIN, Holder, disc_difference};
 use crate::region::RegionId;
-use crate::simulation::{Inbox, Letter, LoadedColumn, SetBlock, Traveller, ViewerRadii};
+use crate::simulation::{BlockEdit, Inbox, Letter, LoadedColumn, Traveller, ViewerRadii};
 use crate::space::{ChunkPos, ColumnPos};
 use crate::storage;
 use bevy::prelude::*;
@@ -48,7 +48,7 @@ impl Dimension {
         self.revise_all();
         for edit in self.send_on(waiting) {
             // Edits of a halted region were refused, so there are none.
-            warn!("{}: an edit of block {} is lost", self.id, edit.position);
+            warn!("{}: an edit of block {} is lost", self.id, edit.request.position);
         }
     }
 
@@ -113,7 +113,7 @@ impl Dimension {
     }
 
     /// Sends on everything that waited for columns that are gone. Returns the edits, which are refused.
-    pub fn send_on(&mut self, astray: Inbox) -> Vec<SetBlock> {
+    pub fn send_on(&mut self, astray: Inbox) -> Vec<BlockEdit> {
         astray.travellers.into_iter().for_each(|traveller| self.send_traveller(traveller));
         for letter in astray.letters {
             match letter.column() {

@@ -17,7 +17,7 @@ use crate::coordinator::threads::ready::ColumnsReady;
 use crate::coordinator::threads::regions::Fault;
 use crate::coordinator::travel::letters::{Post, sort_letters};
 use crate::coordinator::{complaints::tell_complaints, publish::Publisher};
-use crate::simulation::{Assignment, BlockAccessError, ColumnError, Inbox, Salvage, SetBlock, Task};
+use crate::simulation::{Assignment, BlockAccessError, BlockEdit, ColumnError, Inbox, Salvage, SetBlock, Task};
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage::{Durability, SaveBatch};
 use bevy::ecs::schedule::SingleThreadedExecutor;
@@ -98,14 +98,14 @@ fn keep_generated(mut inbound: ResMut<Inbound>, mut dimensions: ResMut<Dimension
 
 /// Applies edits that wait for regions which are still ticking to the columns as they were saved last.
 fn keep_edits(mut dimensions: ResMut<Dimensions>, mut deadlines: ResMut<Deadlines>, mut saves: ResMut<Saves>) {
-    let mut edits: BTreeMap<(DimensionId, ColumnPos), Vec<SetBlock>> = BTreeMap::new();
+    let mut edits: BTreeMap<(DimensionId, ColumnPos), Vec<BlockEdit>> = BTreeMap::new();
     for (&(id, region), running) in &mut deadlines.running {
         let Some(dimension) = dimensions.open.get_mut(&id) else { continue };
         let beside = dimension.waiting.get().get_mut(&region).map(|inbox| mem::take(&mut inbox.edits));
         // Edits that wait in a part of a region that is being split.
         let own = mem::take(&mut running.slot.parked.get().inbox.edits);
         for edit in own.into_iter().chain(beside.unwrap_or_default()) {
-            edits.entry((id, edit.position.column())).or_default().push(edit);
+            edits.entry((id, edit.request.position.column())).or_default().push(edit);
         }
     }
     for ((id, column), edits) in edits {
@@ -121,12 +121,12 @@ fn keep_edits(mut dimensions: ResMut<Dimensions>, mut deadlines: ResMut<Deadline
 fn edit_stored(
     dimension: &Dimension,
     column: ColumnPos,
-    edits: Vec<SetBlock>,
+    edits: Vec<BlockEdit>,
     saves: &mut Saves,
 ) -> Result<(), ColumnError> {
     let id = dimension.id;
     let is_there = |edit: &SetBlock| dimension.spec.heights.contains(&edit.position.y);
-    let edits: Vec<_> = edits.into_iter().filter(is_there).collect();
+    let edits: Vec<_> = edits.into_iter().map(|edit| edit.request).filter(is_there).collect();
     let heights = edits.iter().map(|edit| edit.position.chunk().y).collect();
     let mut ground = dimension.ground.stored(column, &heights)?;
     for (height, chunk) in saves.unwritten(id, column) {

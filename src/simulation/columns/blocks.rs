@@ -34,6 +34,9 @@ pub enum BlockAccessError {
     /// world waits for a store that is far behind.
     #[error("block {0} is not changed: too many edits wait for its region, which does not tick")]
     TooManyEdits(BlockPos),
+    /// The server does not take edits, refuses this one, or has not answered.
+    #[error("the server does not change block {0}")]
+    RefusedByServer(BlockPos),
     /// The id to be set has no registered type. It could later be assigned to another type that the game registers.
     #[error("block {block} is not set to {id}: no type is registered under that id, take ids from `BlockTypes`")]
     Unregistered {

@@ -1,15 +1,16 @@
 //! The client's side: chunks from the server are published as if they were the app's own.
 
 use super::worker::{self, FromWorker, ToWorker};
-use crate::chunk_sync::{SyncArea, SyncProgress};
-use crate::coordinator::{ColumnUpdate, Published};
-use crate::simulation::BlockTypes;
+use crate::chunk_sync::{EditAnswer, SyncArea, SyncProgress};
+use crate::coordinator::{BlockRefused, ColumnUpdate, DecidedEdit, Published, SetBlock};
+use crate::simulation::{BlockAccessError, BlockTypes};
 use crate::space::DimensionId;
 use crate::view::viewers::Place;
 use crate::view::{DimensionOpen, PublishedColumns};
 use bevy::prelude::*;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 use std::mem;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,6 +26,9 @@ use std::thread::JoinHandle;
 /// ([`take_messages`](Self::take_messages)), reliably and in order. The app needs a
 /// [`TerranePlugin`](crate::plugin::TerranePlugin), in memory if there is no other world. Blocks are matched by name;
 /// blocks that the app does not know appear as placeholders.
+///
+/// A [`SetBlock`] in the dimension asks the server for an edit. It is shown at once, and taken back if the server refuses it or
+/// does not answer.
 ///
 /// Disk access and decoding run on a thread of their own. Despawn the entity to leave the server; the cache is then written.
 ///
@@ -70,6 +74,11 @@ pub struct ChunkSyncClient {
     outgoing: Vec<Vec<u8>>,
     #[reflect(ignore)]
     progress: SyncProgress,
+    #[reflect(ignore)]
+    takes_edits: bool,
+    /// The edits that are not decided, by number.
+    #[reflect(ignore)]
+    edits: BTreeMap<u64, SetBlock>,
 }
 
 /// The threads of all workers, including those that still write the cache of a removed client.
@@ -93,6 +102,8 @@ impl ChunkSyncClient {
             orders: Vec::new(),
             outgoing: Vec::new(),
             progress: SyncProgress::default(),
+            takes_edits: false,
+            edits: BTreeMap::new(),
         }
     }
 
@@ -130,9 +141,33 @@ impl ChunkSyncClient {
         mem::take(&mut self.outgoing)
     }
 
-    /// Notes that the connection is lost. The view stays, and is brought up to date over the next connection.
+    /// Returns `true` if the server takes edits. Otherwise each [`SetBlock`] in the dimension is refused.
+    pub fn takes_edits(&self) -> bool {
+        self.takes_edits
+    }
+
+    /// Sends an edit to the server.
+    pub(in crate::view) fn edit(&mut self, number: u64, request: SetBlock) {
+        self.edits.insert(number, request);
+        self.orders.push(ToWorker::Edit { number, position: request.position, block: request.block });
+    }
+
+    /// The decision about an edit, for the predictions, and the refusal for the game.
+    fn decide(&mut self, EditAnswer { id, is_accepted }: EditAnswer, news: &mut Published) {
+        let Some(request) = self.edits.remove(&id) else { return };
+        let chunk = request.position.chunk();
+        news.decided.push(DecidedEdit { number: id, dimension: self.dimension, chunk, is_accepted });
+        if !is_accepted {
+            let error = BlockAccessError::RefusedByServer(request.position);
+            news.push_event(BlockRefused { request, error }.into());
+        }
+    }
+
+    /// Notes that the connection is lost. The view stays, and is brought up to date over the next connection. Edits without an
+    /// answer are taken back.
     pub fn disconnected(&mut self) {
         self.outgoing.clear();
+        self.takes_edits = false;
         self.orders.push(ToWorker::Disconnected);
     }
 
@@ -197,7 +232,7 @@ pub(in crate::view) fn follow_clients(mut clients: Query<(&mut ChunkSyncClient, 
 pub(in crate::view) fn take_in(
     mut clients: Query<(Entity, &mut ChunkSyncClient)>,
     mut backlog: ResMut<Published>,
-    published: Res<PublishedColumns>,
+    mut published: ResMut<PublishedColumns>,
     mut known: Local<FxHashMap<Entity, (u64, DimensionId)>>,
     mut commands: Commands,
 ) {
@@ -208,6 +243,7 @@ pub(in crate::view) fn take_in(
             // Results of the old client that wait are dropped.
             backlog.columns.retain(|(of, _), _| *of != *dimension);
             backlog.chunks.retain(|(of, _), _| *of != *dimension);
+            published.forget_predictions(*dimension);
             news.append(unloaded(&published, *dimension));
             if let Ok(mut entity) = commands.get_entity(*entity) {
                 entity.try_remove::<DimensionOpen>();
@@ -221,13 +257,17 @@ pub(in crate::view) fn take_in(
             commands.entity(entity).insert(DimensionOpen { id: dimension });
         }
         let client = &mut *client;
-        for told in client.worker.iter().flat_map(|(_, told)| told.try_iter()) {
+        let told: Vec<_> = client.worker.iter().flat_map(|(_, told)| told.try_iter()).collect();
+        for told in told {
             match told {
                 FromWorker::Column(column, update) => news.update_column((dimension, column), update),
                 FromWorker::Chunk(chunk, blocks) => _ = news.chunks.insert((dimension, chunk), blocks),
                 FromWorker::Message(message) => client.outgoing.push(message),
                 FromWorker::Nonsense(error) => warn!("the server sent an invalid message: {error}"),
-                FromWorker::Progress(area, progress) => (client.known, client.progress) = (area, progress),
+                FromWorker::Edit(answer) => client.decide(answer, &mut news),
+                FromWorker::Progress { area, progress, takes_edits } => {
+                    (client.known, client.progress, client.takes_edits) = (area, progress, takes_edits);
+                }
             }
         }
     }

@@ -2,15 +2,16 @@
 
 use crate::block::BlockId;
 use crate::chunk::Chunk;
-use crate::chunk_sync::{KnownVersion, SyncArea, SyncError, SyncLimits, SyncServer, SyncServerProgress};
+use crate::chunk_sync::{KnownVersion, SyncArea, SyncEdit, SyncError, SyncLimits, SyncServer, SyncServerProgress};
 use crate::coordinator::{AskChunks, AskError, ChunkState, ChunksAnswer, MAX_WHOLE_HEIGHT, MainLink, requests};
 use crate::simulation::{BlockTypes, Viewer};
 use crate::space::{ChunkPos, DimensionId, chunk_heights};
+use crate::view::receive::DecidedEdits;
 use crate::view::viewers::{Place, PlaceItem};
 use crate::view::{ColumnChange, ColumnChanged, Dimension, DimensionOpen, PublishedColumns};
 use bevy::ecs::query::QueryEntityError;
 use bevy::prelude::*;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -34,6 +35,9 @@ const SLACK: u32 = 4;
 /// A client receives only what its viewer sees: columns within the viewer's generation radius, and four more. The viewer is
 /// on the peer's own entity unless [`with_viewer`](Self::with_viewer) names another one; an [untied](Self::untied) peer has
 /// none. Requests for columns further out are answered when the viewer comes near.
+///
+/// A client may edit blocks if [`SyncLimits::edits_per_second`] is not 0. Each edit is then a
+/// [`ClientEdit`](super::ClientEdit), which observers of the game may refuse.
 ///
 /// A client that sends without end and never reads takes no more memory than [`SyncLimits::chunks`] allows and a few hundred
 /// KiB: no more lookups are made for it, and no more messages.
@@ -80,6 +84,9 @@ pub struct ChunkSyncPeer {
     began: Instant,
     #[reflect(ignore)]
     asked: Option<Instant>,
+    /// The client's edits on their way to regions, by the numbers of the main world.
+    #[reflect(ignore)]
+    edits: FxHashMap<u64, (u64, ChunkPos)>,
 }
 
 /// Limits what a client may receive.
@@ -93,8 +100,9 @@ enum Tie {
 impl ChunkSyncPeer {
     /// A client of this dimension, around the [`Viewer`] of the peer's own entity.
     pub fn new(dimension: DimensionId) -> Self {
-        let (limits, outgoing, tie) = (SyncLimits::default(), Vec::new(), Tie::Own);
-        Self { dimension, limits, tie, server: None, known: None, outgoing, began: Instant::now(), asked: None }
+        let (limits, outgoing, edits) = Default::default();
+        let (tie, began) = (Tie::Own, Instant::now());
+        Self { dimension, limits, tie, server: None, known: None, outgoing, began, asked: None, edits }
     }
 
     /// Sends the client what this entity of the main world sees. The entity has a [`Viewer`], or is the
@@ -136,6 +144,35 @@ impl ChunkSyncPeer {
         mem::take(&mut self.outgoing)
     }
 
+    /// The entity that sees for the client; `None` if the client sees everything.
+    pub(super) fn viewer(&self, own: Entity) -> Option<Entity> {
+        match self.tie {
+            Tie::Own => Some(own),
+            Tie::Viewer(viewer) => Some(viewer),
+            Tie::Untied => None,
+        }
+    }
+
+    pub(super) fn edit_reach(&self) -> f32 {
+        self.limits.edit_reach as f32
+    }
+
+    /// The client's new edits, each with whether it was made on the newest state of its chunk.
+    pub(super) fn take_edits(&mut self) -> Vec<(SyncEdit, bool)> {
+        let Some(server) = &mut self.server else { return Vec::new() };
+        server.take_edits().into_iter().map(|edit| (edit, server.is_current(&edit))).collect()
+    }
+
+    /// Notes the number under which an edit was sent to its region; `None` if it is refused.
+    pub(super) fn note_edit(&mut self, edit: &SyncEdit, number: Option<u64>) {
+        let chunk = edit.position.chunk();
+        match (number, &mut self.server) {
+            (Some(number), _) => _ = self.edits.insert(number, (edit.id, chunk)),
+            (None, Some(server)) => server.edit_decided(edit.id, chunk, false),
+            (None, None) => {}
+        }
+    }
+
     /// The work done for the client.
     pub fn progress(&self) -> SyncServerProgress {
         self.server.as_ref().map(SyncServer::progress).unwrap_or_default()
@@ -147,6 +184,7 @@ pub(in crate::view) fn hear(
     mut peers: Query<&mut ChunkSyncPeer>,
     mut answers: MessageReader<ChunksAnswer>,
     mut changed: MessageReader<ColumnChanged>,
+    decided: Res<DecidedEdits>,
 ) {
     for ChunksAnswer { asker, chunks, .. } in answers.read() {
         // A closed dimension cannot answer.
@@ -173,7 +211,7 @@ pub(in crate::view) fn hear(
             _ => columns.insert((*dimension, *column)),
         };
     }
-    if columns.is_empty() && chunks.is_empty() {
+    if columns.is_empty() && chunks.is_empty() && decided.0.is_empty() {
         return;
     }
     for mut peer in &mut peers {
@@ -181,6 +219,11 @@ pub(in crate::view) fn hear(
         let (id, Some(server)) = (peer.dimension, &mut peer.server) else { continue };
         columns.iter().filter(|(of, _)| *of == id).for_each(|(_, column)| server.column_changed(*column));
         chunks.iter().filter(|(of, _)| *of == id).for_each(|(_, chunk)| server.changed(*chunk));
+        for edit in &decided.0 {
+            if let Some((id, chunk)) = peer.edits.remove(&edit.number) {
+                server.edit_decided(id, chunk, edit.is_accepted);
+            }
+        }
     }
 }
 
@@ -191,9 +234,7 @@ fn sight(
     dimension: &Dimension,
 ) -> Option<SyncArea> {
     let (viewer, place) = viewer.ok()?;
-    let its = viewer.and_then(Viewer::dimension).or_else(|| place.dimension());
-    let is_here = its.is_none_or(|its| its == peer.dimension);
-    let center = place.position().filter(|_| is_here)?.block.chunk();
+    let center = place.position_in(viewer, peer.dimension)?.block.chunk();
     let heights = dimension.heights();
     let is_sparse = heights.end.abs_diff(heights.start) > MAX_WHOLE_HEIGHT as u64;
     let (radius, vertical) = match viewer.map(Viewer::radii) {
@@ -225,11 +266,14 @@ pub(in crate::view) fn send(
         let Some(dimension) = dimensions.iter().find(its) else { continue };
         if dimension.is_added() {
             peer.known = None;
+            // Edits that were on their way when it closed are not decided any more.
+            for (id, chunk) in mem::take(&mut peer.edits).into_values() {
+                peer.server.iter_mut().for_each(|server| server.edit_decided(id, chunk, false));
+            }
         }
-        let sight = match peer.tie {
-            Tie::Untied => None,
-            Tie::Own | Tie::Viewer(_) => {
-                let viewer = if let Tie::Viewer(viewer) = peer.tie { viewer } else { entity };
+        let sight = match peer.viewer(entity) {
+            None => None,
+            Some(viewer) => {
                 let sight = sight(viewers.get(viewer), peer, &dimension);
                 if sight.is_none() {
                     warn_once!("the client of {entity} receives nothing: its viewer {viewer} is not in the dimension");
@@ -242,14 +286,18 @@ pub(in crate::view) fn send(
         // If the viewer's range changes, the client gets a new first message. That waits until no chunks are being looked up,
         // since the next server would take that answer for its own.
         let is_looking = peer.asked.is_some();
+        let mut earlier = None;
         if peer.known.is_none_or(|known| known != limits && !is_looking) {
-            (peer.known, peer.server, peer.asked) = (Some(limits), None, None);
+            (peer.known, peer.asked, earlier) = (Some(limits), None, peer.server.take());
         }
         let server = peer.server.get_or_insert_with(|| {
             let chunk_heights = chunk_heights(&dimension.heights());
             let records = (blocks.0.block_records().collect(), blocks.0.component_records().cloned().collect());
             SyncServer::new(dimension.name(), chunk_heights, records, limits)
         });
+        if let Some(earlier) = earlier {
+            server.take_over(earlier);
+        }
         server.see(sight);
         if peer.outgoing.is_empty() {
             peer.outgoing = server.messages(peer.began.elapsed());
@@ -271,7 +319,7 @@ pub(in crate::view) fn send(
 pub(in crate::view) fn ask(link: Res<MainLink>, mut asks: MessageReader<AskChunks>, published: Res<PublishedColumns>) {
     for ask in asks.read() {
         let newest = |chunk: &ChunkPos| {
-            let column = published.column(ask.dimension, chunk.column())?;
+            let column = published.confirmed(ask.dimension, chunk.column())?;
             let air = || Arc::new(Chunk::uniform(BlockId::AIR));
             column.is_loaded(chunk.y).then(|| column.chunk(chunk.y).cloned().unwrap_or_else(air))
         };

@@ -2,10 +2,10 @@
 
 use crate::block::{BlockId, BlockRegistry, PLACEHOLDER};
 use crate::chunk::{Chunk, Column, Renumbering, format};
-use crate::chunk_sync::{ChunkCache, SyncArea, SyncClient, SyncError, SyncNews, SyncProgress, SyncWelcome};
+use crate::chunk_sync::{ChunkCache, EditAnswer, SyncArea, SyncClient, SyncError, SyncNews, SyncProgress, SyncWelcome};
 use crate::coordinator::ColumnUpdate;
 use crate::object_store::ObjectStoreError;
-use crate::space::{ChunkPos, ColumnPos, HeightSet};
+use crate::space::{BlockPos, ChunkPos, ColumnPos, HeightSet};
 use bevy::log::{info, warn};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -26,6 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(super) enum ToWorker {
     Look(SyncArea),
     Message(Vec<u8>),
+    Edit { number: u64, position: BlockPos, block: BlockId },
     Disconnected,
 }
 
@@ -39,8 +40,10 @@ pub(super) enum FromWorker {
     Message(Vec<u8>),
     /// A message from the server was malformed.
     Nonsense(SyncError),
-    /// The progress with these chunks.
-    Progress(Option<SyncArea>, SyncProgress),
+    /// An edit is decided. The chunks that were reported before include the decision.
+    Edit(EditAnswer),
+    /// The progress with the chunks of an area.
+    Progress { area: Option<SyncArea>, progress: SyncProgress, takes_edits: bool },
 }
 
 /// Runs until the client is gone.
@@ -54,6 +57,7 @@ pub(super) fn run(
     let mut client = SyncClient::new(cache);
     let mut ground = ShownColumns::new(blocks);
     let (mut is_written, mut is_busy) = (true, false);
+    let began = Instant::now();
     loop {
         let order = match orders.recv_timeout(if is_busy { Duration::ZERO } else { QUIET }) {
             Ok(order) => Some(order),
@@ -66,8 +70,9 @@ pub(super) fn run(
         }
         for order in order.into_iter().chain(orders.try_iter()) {
             is_written = false;
-            follow(&mut client, order, told);
+            follow(&mut client, order, &ground, began.elapsed(), told);
         }
+        client.expire(began.elapsed());
         is_busy = true;
         for _ in 0..NEWS_AT_ONCE {
             let Some(news) = client.next_news() else {
@@ -82,17 +87,28 @@ pub(super) fn run(
         if let Some(error) = client.take_cache_error() {
             warn!("chunks are no longer cached: {error}");
         }
-        if told.send(FromWorker::Progress(client.wish(), client.progress())).is_err() {
+        let (area, progress, takes_edits) = (client.wish(), client.progress(), client.takes_edits());
+        if told.send(FromWorker::Progress { area, progress, takes_edits }).is_err() {
             break;
         }
     }
     client.flush();
 }
 
-fn follow(client: &mut SyncClient, order: ToWorker, told: &Sender<FromWorker>) {
+fn follow(
+    client: &mut SyncClient,
+    order: ToWorker,
+    ground: &ShownColumns,
+    now: Duration,
+    told: &Sender<FromWorker>,
+) {
     match order {
         ToWorker::Look(area) => client.look(area),
         ToWorker::Disconnected => client.disconnected(),
+        ToWorker::Edit { number, position, block } => match ground.number_on_server(block) {
+            Some(block) => client.edit(now, number, position, block),
+            None => client.refuse([number]),
+        },
         ToWorker::Message(message) => {
             if let Err(error) = client.receive(&message) {
                 let _ = told.send(FromWorker::Nonsense(error));
@@ -157,8 +173,15 @@ impl ShownColumns {
                     let _ = told.send(FromWorker::Column(column, ColumnUpdate::Unloaded));
                 }
             }
+            SyncNews::Edit(answer) => _ = told.send(FromWorker::Edit(answer)),
             SyncNews::Current(_) => {}
         }
+    }
+
+    /// The server's number for a block of the game; `None` if the server does not know the block.
+    fn number_on_server(&self, block: BlockId) -> Option<BlockId> {
+        let Numbers { registry, .. } = self.server.as_ref()?;
+        self.blocks.contains(block).then(|| registry.id(self.blocks.block(block).name())).flatten()
     }
 
     fn meet(&mut self, welcome: SyncWelcome) {
@@ -309,7 +332,7 @@ mod tests {
                         assert!(column.is_loaded(chunk.y));
                         column.set_chunk(chunk.y, blocks);
                     }
-                    FromWorker::Message(_) | FromWorker::Nonsense(_) | FromWorker::Progress(..) => unreachable!(),
+                    _ => unreachable!("the ground tells nothing else"),
                 }
             }
         }

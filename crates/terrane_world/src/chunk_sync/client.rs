@@ -1,14 +1,20 @@
 //! [`SyncClient`]: the client's side.
 
+mod edits;
+
 use super::cache::CachedChunk;
 use super::{
-    ChunkCache, ChunkNews, ChunkQuestions, KnownVersion, MAX_QUESTIONS, ServerMessage, SyncArea, SyncError, SyncWelcome,
+    ChunkCache, ChunkNews, ChunkQuestions, EditAnswer, EditMessage, KnownVersion, MAX_QUESTIONS, ServerMessage, SyncArea,
+    SyncEdit, SyncError, SyncWelcome,
 };
-use crate::space::ChunkPos;
+use crate::block::BlockId;
+use crate::space::{BlockPos, ChunkPos};
+use edits::OwnEdits;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::mem;
 use std::ops::Range;
+use std::time::Duration;
 use terrane_objects::ObjectStoreError;
 
 /// The maximum number of unanswered questions, so that chunks that become near later need not wait long.
@@ -38,6 +44,9 @@ pub enum SyncNews {
     Unreadable(ChunkPos),
     /// The chunk is too far away: there will be no more news of it.
     Left(ChunkPos),
+    /// An edit is decided. The content of its chunk, as of the news before, includes the decision. An edit that cannot be
+    /// made, or whose answer does not come, counts as refused.
+    Edit(EditAnswer),
     /// The server has another world than the cache: all earlier news is invalid.
     AnotherWorld,
 }
@@ -81,6 +90,7 @@ pub struct SyncClient {
     unread: VecDeque<ChunkPos>,
     unasked: VecDeque<ChunkPos>,
     unanswered: usize,
+    edits: OwnEdits,
     news: VecDeque<SyncNews>,
     progress: SyncProgress,
 }
@@ -109,6 +119,7 @@ impl SyncClient {
             unread: VecDeque::new(),
             unasked: VecDeque::new(),
             unanswered: 0,
+            edits: OwnEdits::default(),
             news: VecDeque::new(),
             progress: SyncProgress::default(),
         };
@@ -193,8 +204,38 @@ impl SyncClient {
         Some(())
     }
 
+    /// Returns `true` if the server takes edits.
+    pub fn takes_edits(&self) -> bool {
+        self.edits.are_taken
+    }
+
+    /// Asks the server for an edit, with the server's number of the block. [`SyncNews::Edit`] answers it. `id` is a number
+    /// that was not used before, `now` the time since any fixed moment.
+    pub fn edit(&mut self, now: Duration, id: u64, position: BlockPos, block: BlockId) {
+        let held = self.chunks.get(&position.chunk());
+        let edit = held.map(|held| SyncEdit { id, position, block: block.index(), base: held.known });
+        if !edit.is_some_and(|edit| self.edits.make(now, edit)) {
+            self.refuse([id]);
+        }
+    }
+
+    /// Gives up edits whose answers did not come in 10 seconds. Call this now and then.
+    pub fn expire(&mut self, now: Duration) {
+        let late = self.edits.expire(now);
+        self.refuse(late);
+    }
+
+    /// Answers an edit that the server does not answer, such as one of a block that the server does not know.
+    pub fn refuse(&mut self, edits: impl IntoIterator<Item = u64>) {
+        let refused = |id| SyncNews::Edit(EditAnswer { id, is_accepted: false });
+        self.news.extend(edits.into_iter().map(refused));
+    }
+
     /// The next message for the server, if there is one.
     pub fn next_message(&mut self) -> Option<Vec<u8>> {
+        if let Some(message) = self.edits.message() {
+            return Some(message);
+        }
         let area = self.area.filter(|_| self.is_connected)?;
         let mut questions = Vec::new();
         while questions.len() < MAX_QUESTIONS
@@ -219,6 +260,11 @@ impl SyncClient {
     /// # Errors
     /// Fails, without any change, if the message is invalid.
     pub fn receive(&mut self, message: &[u8]) -> Result<(), SyncError> {
+        if let Some(read) = EditMessage::decode(message) {
+            self.take_edit_message(read?);
+            self.progress.message_bytes += message.len() as u64;
+            return Ok(());
+        }
         let read = ServerMessage::decode(message)?;
         self.progress.message_bytes += message.len() as u64;
         match read {
@@ -230,9 +276,19 @@ impl SyncClient {
         Ok(())
     }
 
+    fn take_edit_message(&mut self, message: EditMessage) {
+        match message {
+            EditMessage::Taken => self.edits.are_taken = self.is_connected,
+            EditMessage::Answers(answers) => {
+                let answers = answers.into_iter().filter(|answer| self.edits.answer(*answer));
+                self.news.extend(answers.map(SyncNews::Edit));
+            }
+        }
+    }
+
     fn take_welcome(&mut self, welcome: SyncWelcome, message: &[u8]) {
-        // This may be a new connection without a call of `disconnected`.
-        self.disconnected();
+        // This may be a new connection without a call of `disconnected`, or the old one, whose edits are still answered.
+        self.ask_again();
         // A world only appends types.
         let is_same = |known: &SyncWelcome| {
             let SyncWelcome { blocks, components, .. } = &welcome;
@@ -248,7 +304,8 @@ impl SyncClient {
             self.unasked.clear();
             (self.unanswered, self.area) = (0, None);
             self.progress = SyncProgress { message_bytes: self.progress.message_bytes, ..SyncProgress::default() };
-            self.news.clear();
+            // Answers about edits count in any world.
+            self.news.retain(|news| matches!(news, SyncNews::Edit(_)));
             self.news.push_back(SyncNews::AnotherWorld);
         }
         self.with_cache(|cache| cache.set_about(message));
@@ -302,9 +359,15 @@ impl SyncClient {
         }
     }
 
-    /// Handles a lost connection. With the next one, all near chunks are asked for again.
+    /// Handles a lost connection. With the next one, all near chunks are asked for again. Unanswered edits count as refused.
     pub fn disconnected(&mut self) {
-        self.is_connected = false;
+        self.ask_again();
+        let lost = self.edits.withdraw();
+        self.refuse(lost);
+    }
+
+    fn ask_again(&mut self) {
+        (self.is_connected, self.edits.are_taken) = (false, false);
         (self.unanswered, self.progress.answered) = (0, 0);
         for (chunk, held) in &mut self.chunks {
             held.is_answered = false;

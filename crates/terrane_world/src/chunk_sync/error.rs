@@ -6,11 +6,11 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SyncError {
     /// The other side uses another format version.
-    #[error("the message has format {found}, but only format {known} is known")]
+    #[error("the message has format {found}, but only formats up to {known} are known")]
     Format {
         /// The format version of the message.
         found: u8,
-        /// The format version of this crate.
+        /// The newest format version that this crate knows.
         known: u8,
     },
     /// The bytes of the message are invalid.

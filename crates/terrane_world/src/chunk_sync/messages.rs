@@ -1,9 +1,12 @@
 //! The messages of clients and servers: a format byte, then postcard. Messages of the server are compressed by zlib.
+//!
+//! Messages about edits have a format byte of their own. A server announces that it takes edits, so a client or a server that
+//! does not know that format gets none of them from the other side, except for this announcement.
 
 use super::{SyncArea, SyncError};
 use crate::block::{BlockComponentRecord, BlockRecord};
 use crate::bytes::{self, put_value, up_to};
-use crate::space::ChunkPos;
+use crate::space::{BlockPos, ChunkPos};
 use flate2::Compression;
 use flate2::read::{ZlibDecoder, ZlibEncoder};
 use serde::de::DeserializeOwned;
@@ -19,8 +22,13 @@ pub(super) const MAX_ANSWERS: usize = 1_024;
 /// The maximum number of a server's block types, and of their components.
 const MAX_TYPES: usize = 1 << 20;
 
-const FORMAT: u8 = 1;
-/// The maximum size of a client's message. A question takes up to 46 bytes.
+/// The maximum number of edits or answers in one message, and of a client's unanswered edits.
+pub(super) const MAX_EDITS: usize = 1_024;
+
+/// The format of messages about chunks, and of messages about edits.
+const CHUNKS: u8 = 1;
+const EDITS: u8 = 2;
+/// The maximum size of a client's message. A question takes up to 46 bytes, an edit up to 61.
 const MAX_CLIENT_BYTES: usize = 64 << 10;
 /// The maximum size of a server's decompressed message: more than the largest stored chunk with its components.
 const MAX_SERVER_BYTES: usize = 64 << 20;
@@ -97,6 +105,81 @@ pub enum ServerMessage {
     Answers(#[serde(deserialize_with = "up_to::<_, _, MAX_ANSWERS>")] Vec<(ChunkPos, ChunkNews)>),
 }
 
+/// An edit of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SyncEdit {
+    /// The client's number for the edit.
+    pub id: u64,
+    /// The position of the block.
+    pub position: BlockPos,
+    /// The new block, with the server's number.
+    pub block: u32,
+    /// The client's version of the chunk, as confirmed by the server.
+    pub base: Option<KnownVersion>,
+}
+
+/// A client's message with edits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EditRequests {
+    /// The edits, in order, at most 1,024.
+    #[serde(deserialize_with = "up_to::<_, _, MAX_EDITS>")]
+    pub edits: Vec<SyncEdit>,
+}
+
+/// The server's answer to an edit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EditAnswer {
+    /// The client's number for the edit.
+    pub id: u64,
+    /// `true` if the edit was made. The server has sent the chunk with it before.
+    pub is_accepted: bool,
+}
+
+/// A message of the server about edits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum EditMessage {
+    /// The server takes edits.
+    Taken,
+    /// Answers to edits, at most 1,024.
+    Answers(#[serde(deserialize_with = "up_to::<_, _, MAX_EDITS>")] Vec<EditAnswer>),
+}
+
+impl EditRequests {
+    /// Encodes the message.
+    pub fn encode(&self) -> Vec<u8> {
+        put_value(vec![EDITS], self)
+    }
+
+    /// Decodes a message; `None` if it is not about edits. The needed memory is a small multiple of its length.
+    ///
+    /// # Errors
+    /// Fails if the bytes are not such a message, or too many.
+    pub fn decode(message: &[u8]) -> Option<Result<Self, SyncError>> {
+        let body = message.strip_prefix(&[EDITS])?;
+        Some(if message.len() > MAX_CLIENT_BYTES {
+            Err(SyncError::TooLarge { limit: MAX_CLIENT_BYTES })
+        } else {
+            parse(body)
+        })
+    }
+}
+
+impl EditMessage {
+    /// Encodes the message.
+    pub fn encode(&self) -> Vec<u8> {
+        compressed(EDITS, self)
+    }
+
+    /// Decodes a message; `None` if it is not about edits.
+    ///
+    /// # Errors
+    /// Fails if the bytes are not such a message, or too many.
+    pub fn decode(message: &[u8]) -> Option<Result<Self, SyncError>> {
+        let body = message.strip_prefix(&[EDITS])?;
+        Some(decompressed(body, MAX_CLIENT_BYTES).and_then(|plain| parse(&plain)))
+    }
+}
+
 impl SyncWelcome {
     /// Returns `true` if columns have at most 64 chunks, so that clients always get news of whole columns.
     pub fn has_whole_columns(&self) -> bool {
@@ -107,7 +190,7 @@ impl SyncWelcome {
 impl ChunkQuestions {
     /// Encodes the message.
     pub fn encode(&self) -> Vec<u8> {
-        put_value(vec![FORMAT], self)
+        put_value(vec![CHUNKS], self)
     }
 
     /// Decodes a message. The needed memory is a small multiple of its length.
@@ -125,11 +208,7 @@ impl ChunkQuestions {
 impl ServerMessage {
     /// Encodes the message.
     pub fn encode(&self) -> Vec<u8> {
-        let plain = put_value(Vec::new(), self);
-        let mut message = vec![FORMAT];
-        // Reading from and writing to memory cannot fail.
-        let _ = ZlibEncoder::new(&plain[..], Compression::fast()).read_to_end(&mut message);
-        message
+        compressed(CHUNKS, self)
     }
 
     /// Decodes a message. Decompresses at most 64 MiB.
@@ -137,14 +216,7 @@ impl ServerMessage {
     /// # Errors
     /// Fails if the bytes are not such a message, or too many.
     pub fn decode(message: &[u8]) -> Result<Self, SyncError> {
-        let limit = MAX_SERVER_BYTES;
-        let mut plain = Vec::new();
-        let mut decoder = ZlibDecoder::new(body(message)?).take(limit as u64 + 1);
-        decoder.read_to_end(&mut plain).map_err(|error| SyncError::Malformed { reason: error.to_string() })?;
-        if plain.len() > limit {
-            return Err(SyncError::TooLarge { limit });
-        }
-        match parse(&plain)? {
+        match parse(&decompressed(body(message)?, MAX_SERVER_BYTES)?)? {
             Self::Welcome(SyncWelcome { chunk_heights, .. }) if chunk_heights.is_empty() => {
                 Err(SyncError::Malformed { reason: "its dimension has no heights".into() })
             }
@@ -153,11 +225,26 @@ impl ServerMessage {
     }
 }
 
+fn compressed(format: u8, value: &impl Serialize) -> Vec<u8> {
+    let plain = put_value(Vec::new(), value);
+    let mut message = vec![format];
+    // Reading from and writing to memory cannot fail.
+    let _ = ZlibEncoder::new(&plain[..], Compression::fast()).read_to_end(&mut message);
+    message
+}
+
+fn decompressed(body: &[u8], limit: usize) -> Result<Vec<u8>, SyncError> {
+    let mut plain = Vec::new();
+    let mut decoder = ZlibDecoder::new(body).take(limit as u64 + 1);
+    decoder.read_to_end(&mut plain).map_err(|error| SyncError::Malformed { reason: error.to_string() })?;
+    if plain.len() > limit { Err(SyncError::TooLarge { limit }) } else { Ok(plain) }
+}
+
 fn body(message: &[u8]) -> Result<&[u8], SyncError> {
     match message.split_first() {
         None => Err(SyncError::Malformed { reason: "it is empty".into() }),
-        Some((&FORMAT, body)) => Ok(body),
-        Some((&found, _)) => Err(SyncError::Format { found, known: FORMAT }),
+        Some((&CHUNKS, body)) => Ok(body),
+        Some((&found, _)) => Err(SyncError::Format { found, known: EDITS }),
     }
 }
 

@@ -1,9 +1,15 @@
 //! [`SyncServer`]: the server's side of one client.
 
-use super::messages::MAX_ANSWERS;
-use super::{Budget, ChunkNews, ChunkQuestions, KnownVersion, ServerMessage, SyncArea, SyncError, SyncWelcome};
+mod edits;
+
+use super::messages::{MAX_ANSWERS, MAX_EDITS};
+use super::{
+    Budget, ChunkNews, ChunkQuestions, EditAnswer, EditMessage, EditRequests, KnownVersion, ServerMessage, SyncArea,
+    SyncEdit, SyncError, SyncWelcome,
+};
 use crate::block::{BlockComponentRecord, BlockRecord};
 use crate::space::{ChunkPos, ColumnPos, disc_radius};
+use edits::EditBook;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeSet, VecDeque};
 use std::mem;
@@ -32,12 +38,20 @@ pub struct SyncLimits {
     pub chunks: usize,
     /// The maximum number of bytes per second that the client gets, averaged over a second.
     pub bytes_per_second: u64,
+    /// The number of edits that the client may make per second, and the number that it may make at once; 0 if it may make
+    /// none.
+    pub edits_per_second: u32,
+    /// The distance from the client's viewer within which it may edit blocks, in blocks. A client without a viewer may edit
+    /// all blocks that it sees.
+    pub edit_reach: u32,
 }
 
 impl Default for SyncLimits {
-    /// A radius of 32 columns, 16 chunks above and below, 262,144 chunks, 1 MiB per second.
+    /// A radius of 32 columns, 16 chunks above and below, 262,144 chunks, 1 MiB per second, and no edits; their reach is 8
+    /// blocks.
     fn default() -> Self {
-        Self { radius: 32, vertical: 16, chunks: 1 << 18, bytes_per_second: 1 << 20 }
+        let (chunks, bytes_per_second) = (1 << 18, 1 << 20);
+        Self { radius: 32, vertical: 16, chunks, bytes_per_second, edits_per_second: 0, edit_reach: 8 }
     }
 }
 
@@ -97,13 +111,22 @@ pub struct SyncServer {
     queue: BTreeSet<(u128, u64, ChunkPos)>,
     /// The number of chunks that are wanted but not found yet.
     looked_up: usize,
-    ready: VecDeque<(ChunkPos, ChunkNews)>,
+    ready: VecDeque<(ChunkPos, Ready)>,
     ready_bytes: usize,
-    /// A message that waits for budget.
+    /// A message that waits for budget, and the number of chunks and the edits that it answers.
     held: Option<Vec<u8>>,
     held_answers: usize,
+    held_edits: Vec<(ChunkPos, EditAnswer)>,
+    edits: EditBook,
     budget: Option<Budget>,
     progress: SyncServerProgress,
+}
+
+/// Something for the next message.
+#[derive(Debug)]
+enum Ready {
+    Chunk(ChunkNews),
+    Edit(EditAnswer),
 }
 
 #[derive(Debug)]
@@ -174,6 +197,8 @@ impl SyncServer {
             ready_bytes: 0,
             held: Some(ServerMessage::Welcome(welcome).encode()),
             held_answers: 0,
+            held_edits: Vec::new(),
+            edits: EditBook::default(),
             budget: None,
             progress: SyncServerProgress::default(),
         }
@@ -185,6 +210,10 @@ impl SyncServer {
     /// # Errors
     /// Fails, without any change, if the message is invalid.
     pub fn receive(&mut self, message: &[u8]) -> Result<(), SyncError> {
+        if let Some(read) = EditRequests::decode(message) {
+            read?.edits.into_iter().for_each(|edit| self.take_edit(edit));
+            return Ok(());
+        }
         let ChunkQuestions { area, questions } = ChunkQuestions::decode(message)?;
         self.look(area);
         for (chunk, known) in questions {
@@ -235,8 +264,77 @@ impl SyncServer {
                 self.queue.insert(area.order(*chunk));
             }
         }
-        self.ready.retain(|(chunk, _)| area.contains(*chunk));
-        self.ready_bytes = self.ready.iter().map(|(_, news)| answer_bytes(news)).sum();
+        self.ready.retain(|(chunk, ready)| area.contains(*chunk) || matches!(ready, Ready::Edit(_)));
+        self.ready_bytes = self.ready.iter().map(|(_, ready)| ready.bytes()).sum();
+        for (chunk, id) in self.edits.leave(|chunk| !area.contains(chunk)) {
+            self.answer(chunk, EditAnswer { id, is_accepted: true });
+        }
+    }
+
+    /// Takes over the edits of the same client from an earlier server, which is dropped.
+    pub fn take_over(&mut self, earlier: Self) {
+        let Self { ready, held_edits, edits, .. } = earlier;
+        self.edits = edits;
+        self.edits.start_again();
+        let ready = ready.into_iter().filter_map(|(chunk, ready)| match ready {
+            Ready::Edit(answer) => Some((chunk, answer)),
+            Ready::Chunk(_) => None,
+        });
+        for (chunk, answer) in held_edits.into_iter().chain(ready) {
+            // The client may not have received the chunk before its answer.
+            self.edit_decided(answer.id, chunk, answer.is_accepted);
+        }
+    }
+
+    fn take_edit(&mut self, edit: SyncEdit) {
+        let chunk = edit.position.chunk();
+        let is_near = self.interests.contains_key(&chunk) && self.sees(chunk);
+        if self.edits.take_in(edit, is_near) == Some(false) {
+            self.answer(chunk, EditAnswer { id: edit.id, is_accepted: false });
+        }
+    }
+
+    /// The client's edits that are to be decided. Report each decision with [`edit_decided`](Self::edit_decided).
+    pub fn take_edits(&mut self) -> Vec<SyncEdit> {
+        self.edits.take_incoming()
+    }
+
+    /// Returns `true` if the client had the newest state of a chunk, as far as the server has told it anything, when it made
+    /// an edit.
+    pub fn is_current(&self, edit: &SyncEdit) -> bool {
+        let interest = self.interests.get(&edit.position.chunk());
+        interest.is_some_and(|interest| interest.stage == Stage::Told && interest.found == Some(Ok(edit.base)))
+    }
+
+    /// Reports the decision about an edit in this chunk. If the chunk has changed with it, call [`changed`](Self::changed)
+    /// before. The answer to an accepted edit waits until the chunk with it is sent.
+    pub fn edit_decided(&mut self, id: u64, chunk: ChunkPos, is_accepted: bool) {
+        if !self.edits.is_open(id) {
+            return;
+        }
+        let is_left = self.area.is_some_and(|area| !area.contains(chunk));
+        let look_ups = match self.interests.get(&chunk).map(|interest| interest.stage) {
+            _ if !is_accepted || is_left => 0,
+            Some(Stage::Told) => 0,
+            // The running look-up may have begun before the edit was made.
+            Some(Stage::LookedUp | Stage::Outdated) => 2,
+            Some(Stage::Unseen | Stage::Queued | Stage::Asked) | None => 1,
+        };
+        match look_ups {
+            0 => self.answer(chunk, EditAnswer { id, is_accepted }),
+            _ => self.edits.wait(chunk, id, look_ups),
+        }
+    }
+
+    fn answer(&mut self, chunk: ChunkPos, answer: EditAnswer) {
+        self.ready.push_back((chunk, Ready::Edit(answer)));
+    }
+
+    /// Answers the edits that a look-up of their chunk included; after the last look-up all of them.
+    fn answer_edits(&mut self, chunk: ChunkPos, is_last: bool) {
+        for id in self.edits.looked_up(chunk, is_last) {
+            self.answer(chunk, EditAnswer { id, is_accepted: true });
+        }
     }
 
     /// The client's area.
@@ -290,6 +388,7 @@ impl SyncServer {
                     interest.client = None;
                 }
                 self.tell(chunk, news);
+                self.answer_edits(chunk, true);
             } else {
                 interest.stage = Stage::LookedUp;
                 self.looked_up += 1;
@@ -301,8 +400,9 @@ impl SyncServer {
     }
 
     fn tell(&mut self, chunk: ChunkPos, news: ChunkNews) {
-        self.ready_bytes += answer_bytes(&news);
-        self.ready.push_back((chunk, news));
+        let ready = Ready::Chunk(news);
+        self.ready_bytes += ready.bytes();
+        self.ready.push_back((chunk, ready));
     }
 
     /// Reports the version and bytes of a wanted chunk, in the chunk format; `None` if it does not exist, an error if
@@ -338,6 +438,7 @@ impl SyncServer {
         if let Some(news) = news {
             self.tell(chunk, news);
         }
+        self.answer_edits(chunk, !is_outdated);
         if is_outdated {
             self.changed(chunk);
         }
@@ -395,9 +496,10 @@ impl SyncServer {
             self.looked_again = now;
             self.look_again();
         }
+        self.edits.refill(now, self.limits.edits_per_second);
         self.budget.get_or_insert_with(|| Budget::new(now)).refill(now, self.limits.bytes_per_second);
         let mut messages = Vec::new();
-        while let Some(message) = self.held.take().or_else(|| self.next_answers()) {
+        while let Some(message) = self.held.take().or_else(|| self.next()) {
             let bytes = message.len() as u64;
             if !self.budget.as_mut().is_some_and(|budget| budget.spend(bytes)) {
                 self.held = Some(message);
@@ -405,15 +507,36 @@ impl SyncServer {
             }
             self.progress.bytes += bytes;
             self.held_answers = 0;
+            self.edits.answered(self.held_edits.drain(..).map(|(_, answer)| answer));
             messages.push(message);
         }
         messages
     }
 
+    /// The next message, if there is something to tell.
+    fn next(&mut self) -> Option<Vec<u8>> {
+        if self.limits.edits_per_second > 0 && !mem::replace(&mut self.edits.is_announced, true) {
+            return Some(EditMessage::Taken.encode());
+        }
+        match self.ready.front()? {
+            (_, Ready::Chunk(_)) => self.next_answers(),
+            (_, Ready::Edit(_)) => {
+                while self.held_edits.len() < MAX_EDITS
+                    && let Some(&(chunk, Ready::Edit(answer))) = self.ready.front()
+                {
+                    self.held_edits.push((chunk, answer));
+                    self.ready.pop_front();
+                }
+                let answers = self.held_edits.iter().map(|(_, answer)| *answer).collect();
+                Some(EditMessage::Answers(answers).encode())
+            }
+        }
+    }
+
     fn next_answers(&mut self) -> Option<Vec<u8>> {
         let (mut answers, mut bytes) = (Vec::new(), 0);
         while answers.len() < MAX_ANSWERS
-            && let Some((_, news)) = self.ready.front()
+            && let Some((_, Ready::Chunk(news))) = self.ready.front()
         {
             let more = answer_bytes(news);
             if bytes + more > MESSAGE_BYTES && !answers.is_empty() {
@@ -425,7 +548,9 @@ impl SyncServer {
                 ChunkNews::Gone | ChunkNews::Unreadable => {}
             }
             bytes += more;
-            answers.extend(self.ready.pop_front());
+            if let Some((chunk, Ready::Chunk(news))) = self.ready.pop_front() {
+                answers.push((chunk, news));
+            }
         }
         if answers.is_empty() {
             return None;
@@ -439,6 +564,16 @@ impl SyncServer {
     pub fn progress(&self) -> SyncServerProgress {
         let waiting = self.queue.len() + self.looked_up + self.ready.len() + self.held_answers;
         SyncServerProgress { waiting, chunks: self.interests.len(), ..self.progress }
+    }
+}
+
+impl Ready {
+    /// The approximate size in a message.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Chunk(news) => answer_bytes(news),
+            Self::Edit(_) => 0,
+        }
     }
 }
 

@@ -1,9 +1,11 @@
 //! Both sides together, without a network.
 
 mod exchange;
+mod editing;
 mod golden;
 mod hostile;
 mod keeping;
+mod predicting;
 
 use super::*;
 use crate::block::{BlockRecord, BlockRegistry};
@@ -85,7 +87,7 @@ impl Wire {
                 SyncNews::Current(chunk) => self.told.get_mut(&chunk).unwrap().1 = true,
                 SyncNews::Gone(chunk) | SyncNews::Left(chunk) => _ = self.told.remove(&chunk),
                 SyncNews::AnotherWorld => self.told.clear(),
-                SyncNews::Welcome(_) => {}
+                SyncNews::Welcome(_) | SyncNews::Edit(_) => {}
                 SyncNews::Unreadable(chunk) => panic!("{chunk} can be read"),
             }
         }

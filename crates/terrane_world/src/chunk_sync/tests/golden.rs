@@ -68,6 +68,30 @@ fn a_servers_answers_have_the_bytes_of_the_table() {
     assert_eq!(plain(&ServerMessage::Answers(answers.collect())), expected);
 }
 
+/// Promise, chunk sync: Chunk sync messages are in postcard's format with the documented fields, a server's compressed by zlib.
+#[test]
+fn messages_about_edits_have_the_bytes_of_the_tables() {
+    let base = Some(KnownVersion { version: 7, checksum: 128 });
+    let edits = vec![
+        SyncEdit { id: 300, position: crate::space::BlockPos::new(1, -2, 3), block: 5, base },
+        SyncEdit { id: 1, position: crate::space::BlockPos::new(0, 0, 0), block: 0, base: None },
+    ];
+    let first = [0xac, 2, 2, 3, 6, 5, 1, 7, 0x80, 1];
+    let second = [1, 0, 0, 0, 0, 0];
+    assert_eq!(EditRequests { edits }.encode(), [&[2, 2][..], &first, &second].concat());
+    let answers = [(300, true), (1, false)].map(|(id, is_accepted)| EditAnswer { id, is_accepted });
+    for (message, expected) in
+        [(EditMessage::Taken, &[0][..]), (EditMessage::Answers(answers.into()), &[1, 2, 0xac, 2, 1, 1, 0])]
+    {
+        let encoded = message.encode();
+        assert_eq!(encoded[0], 2);
+        let mut plain = Vec::new();
+        flate2::read::ZlibDecoder::new(&encoded[1..]).read_to_end(&mut plain).unwrap();
+        assert_eq!(plain, expected);
+        assert_eq!(EditMessage::decode(&encoded), Some(Ok(message)));
+    }
+}
+
 /// Promise, chunk sync: A chunk cache is an object store with the documented signature, keys and stacks.
 #[test]
 fn a_cache_is_an_object_store_of_a_first_message_and_of_stacks() {

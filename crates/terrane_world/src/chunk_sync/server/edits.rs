@@ -1,0 +1,91 @@
+//! [`EditBook`]: the edits of one client on the server.
+
+use crate::chunk_sync::messages::MAX_EDITS;
+use crate::chunk_sync::{EditAnswer, SyncEdit};
+use crate::space::ChunkPos;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::mem;
+use std::time::Duration;
+
+/// Edits from their arrival until their answers are in a message.
+///
+/// An accepted edit is answered after the state of its chunk that includes it. So the client, which shows the edit until then,
+/// never shows its block without it.
+#[derive(Debug, Default)]
+pub(super) struct EditBook {
+    /// `true` if the client was told that its edits are taken.
+    pub is_announced: bool,
+    /// The edits that the client may make at once.
+    allowance: f64,
+    refilled: Option<Duration>,
+    /// Edits that are not decided.
+    incoming: Vec<SyncEdit>,
+    open: FxHashSet<u64>,
+    /// Accepted edits, each with the number of look-ups of its chunk until one includes it.
+    waiting: FxHashMap<ChunkPos, Vec<(u64, u8)>>,
+}
+
+impl EditBook {
+    /// Allows this many edits per second, and as many at once.
+    pub fn refill(&mut self, now: Duration, per_second: u32) {
+        let rate = f64::from(per_second);
+        self.allowance = match self.refilled.replace(now) {
+            Some(refilled) => (self.allowance + rate * now.saturating_sub(refilled).as_secs_f64()).min(rate),
+            None => rate,
+        };
+    }
+
+    /// Notes an edit. Returns `None` if the client has too many unanswered ones, so that it gets no answer, and otherwise whether
+    /// the edit is to be decided: `false` if there were too many in a short time.
+    pub fn take_in(&mut self, edit: SyncEdit, is_near: bool) -> Option<bool> {
+        if self.open.len() >= MAX_EDITS || !self.open.insert(edit.id) {
+            return None;
+        }
+        let is_allowed = is_near && self.allowance >= 1.0;
+        if is_allowed {
+            self.allowance -= 1.0;
+            self.incoming.push(edit);
+        }
+        Some(is_allowed)
+    }
+
+    pub fn take_incoming(&mut self) -> Vec<SyncEdit> {
+        mem::take(&mut self.incoming)
+    }
+
+    pub fn is_open(&self, id: u64) -> bool {
+        self.open.contains(&id)
+    }
+
+    pub fn wait(&mut self, chunk: ChunkPos, id: u64, look_ups: u8) {
+        self.waiting.entry(chunk).or_default().push((id, look_ups));
+    }
+
+    /// The edits that wait for no more look-ups of this chunk, after one of them; after the last one these are all.
+    pub fn looked_up(&mut self, chunk: ChunkPos, is_last: bool) -> Vec<u64> {
+        let Some(waiting) = self.waiting.get_mut(&chunk) else { return Vec::new() };
+        waiting.iter_mut().for_each(|(_, look_ups)| *look_ups = look_ups.saturating_sub(1));
+        let included = waiting.extract_if(.., |(_, look_ups)| is_last || *look_ups == 0).map(|(id, _)| id).collect();
+        if waiting.is_empty() {
+            self.waiting.remove(&chunk);
+        }
+        included
+    }
+
+    /// The edits in chunks that the client has left behind.
+    pub fn leave(&mut self, is_left: impl Fn(ChunkPos) -> bool) -> Vec<(ChunkPos, u64)> {
+        let left = self.waiting.extract_if(|chunk, _| is_left(*chunk));
+        left.flat_map(|(chunk, edits)| edits.into_iter().map(move |(id, _)| (chunk, id))).collect()
+    }
+
+    /// Lets all edits wait for the next look-up of their chunk.
+    pub fn start_again(&mut self) {
+        self.is_announced = false;
+        self.waiting.values_mut().flatten().for_each(|(_, look_ups)| *look_ups = 1);
+    }
+
+    /// Notes that these answers are on their way to the client.
+    pub fn answered(&mut self, answers: impl IntoIterator<Item = EditAnswer>) {
+        answers.into_iter().for_each(|answer| _ = self.open.remove(&answer.id));
+    }
+}
