@@ -15,7 +15,9 @@ Tasks of bevy_terrane:
                                    tests             cargo test: unit, integration and doc tests, among them
                                                      the architecture check, tests/it/architecture.rs;
                                                      those of files of other programs where there are such
-                                   one build         no command of the README compiles a dependency anew
+                                   one build         no program that README and guide run, and no second run of
+                                                     the tests, compiles a dependency anew
+                                   packages          cargo package, without compiling them again
   cargo xtask promises           Write docs/promises.md from the doc comments of the tests.
 
 The first two install what the build needs and the machine lacks (Debian and Ubuntu: with apt-get).
