@@ -12,7 +12,6 @@ const NEVER_OPENED: GeneratorIdentity = GeneratorIdentity { name: String::new(),
 ///
 /// An id that was assigned here is stored with the next commit, so whatever a commit stores under the id can be found by the
 /// name.
-#[doc(hidden)]
 #[derive(Debug, Default)]
 pub struct DimensionNames(Mutex<Names>);
 

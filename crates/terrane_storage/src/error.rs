@@ -152,7 +152,6 @@ impl StoreError {
     }
 
     /// Returns `true` if the store itself fails. The failure may be temporary: the same call may succeed a moment later.
-    #[doc(hidden)]
     pub fn is_outage(&self) -> bool {
         matches!(self, Self::Backend { .. } | Self::ReadOnly { .. } | Self::FolderLost { .. })
     }

@@ -5,7 +5,6 @@
 /// By itself, glibc only returns memory at the end of an arena, and with thousands of regions something is always left
 /// there. This takes about a tenth of a second per gigabyte, during which threads that need memory may wait.
 /// Allocators of other systems return memory by themselves.
-#[doc(hidden)]
 pub fn return_freed_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {

@@ -47,11 +47,8 @@ pub enum BackupProgress {
 /// A request in the folder of the world that this process has open. It is always answered: dropping it answers that the
 /// world was closed.
 #[derive(Debug)]
-#[doc(hidden)]
 pub struct FoundRequest {
-    #[doc(hidden)]
     pub folder: PathBuf,
-    #[doc(hidden)]
     pub keep: Option<NonZeroU32>,
     files: Files,
     is_answered: bool,
@@ -119,7 +116,6 @@ impl Drop for BackupRequest {
 
 impl FoundRequest {
     /// The requests in the folder of a world that this process has open. Unreadable requests are answered at once.
-    #[doc(hidden)]
     pub fn find(world: &Path) -> io::Result<Vec<Self>> {
         let mut found = Vec::new();
         for files in Files::all(world, "request")? {
@@ -149,7 +145,6 @@ impl FoundRequest {
         Ok(())
     }
 
-    #[doc(hidden)]
     pub fn answer(mut self, result: Result<&Backup, String>) {
         self.write_answer(result);
     }

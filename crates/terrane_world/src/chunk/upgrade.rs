@@ -28,7 +28,6 @@ impl Chunk {
     }
 
     /// A block of any layer for which `is_wanted` is true, and its cell.
-    #[doc(hidden)]
     pub fn find_block(&self, is_wanted: impl Fn(BlockId) -> bool) -> Option<([usize; 3], BlockId)> {
         // The palette may have blocks that no longer occur.
         if self.palette().iter().copied().any(&is_wanted)

@@ -63,7 +63,6 @@ impl GenerateRequest<'_> {
 
 /// Generates a column ready to be stored and read: every block is of a registered type and has all components of its
 /// type, including those that the generator did not set.
-#[doc(hidden)]
 pub fn generate(generator: &dyn Generator, request: &GenerateRequest<'_>) -> Result<Column, GenerateError> {
     let mut column = generator.generate(request)?;
     let mut completed = Vec::new();

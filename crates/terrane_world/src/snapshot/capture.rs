@@ -187,7 +187,6 @@ impl Snapshot {
     }
 
     /// The UUIDs of all entities, including children.
-    #[doc(hidden)]
     pub fn entity_ids(&self) -> impl Iterator<Item = Uuid> {
         self.entities.keys().copied()
     }

@@ -2,7 +2,6 @@
 
 /// The positions of the set bits, ascending.
 #[inline]
-#[doc(hidden)]
 pub fn bits(mut mask: u64) -> impl Iterator<Item = u32> {
     std::iter::from_fn(move || {
         let bit = mask.trailing_zeros();
