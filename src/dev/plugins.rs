@@ -1,7 +1,7 @@
 //! Bevy's plugins, for a window or for a machine without a display.
 
 use super::fly_camera::fly;
-use super::{FlyCamera, FlySystems, PicturePlugin, Pictures};
+use super::{FlySystems, PicturePlugin, Pictures};
 use crate::render::{ChunkMeshProgress, FarMeshProgress};
 use crate::view::{DimensionFailed, WorldStatistics};
 use bevy::app::{PluginGroupBuilder, ScheduleRunnerPlugin};
@@ -23,7 +23,7 @@ const LOG_FILTER: &str = "info,bevy_app=warn,bevy_diagnostic=warn,bevy_egui=erro
 /// The number of frames without a change after which the picture is taken.
 const CALM_FRAMES: u32 = 20;
 
-/// Bevy's `DefaultPlugins` for a program in development, and a system that moves [`FlyCamera`]s.
+/// Bevy's `DefaultPlugins` for a program in development, and a system that moves [`FlyCamera`](super::FlyCamera)s.
 ///
 /// With a display the program has a window. Otherwise, or with [`headless`](Self::headless), it draws into an image: once
 /// all land around the viewers is loaded and has meshes, it saves a picture and ends.
@@ -132,7 +132,7 @@ struct DevPlugin(DevPlugins);
 impl Plugin for DevPlugin {
     fn build(&self, app: &mut App) {
         let DevPlugins { name, headless, run_for, pictures, .. } = self.0.clone();
-        app.register_type::<FlyCamera>().add_systems(Update, (fly.in_set(FlySystems), end_without_a_dimension));
+        app.add_systems(Update, (fly.in_set(FlySystems), end_without_a_dimension));
         match pictures {
             Some(folder) if headless => {
                 // Not all games have land in view.
