@@ -12,6 +12,7 @@ use bevy::render::settings::{Backends, WgpuSettings};
 use bevy::window::ExitCondition;
 use bevy::winit::WinitPlugin;
 use std::env;
+use std::fs;
 use std::path::PathBuf;
 use std::process;
 use std::time::Duration;
@@ -62,6 +63,7 @@ impl DevPlugins {
 
     /// The plugins for a program of this name, whatever its command line.
     pub fn named(name: &str) -> Self {
+        name_a_runtime_folder();
         Self {
             name: name.to_owned(),
             headless: !has_display(),
@@ -81,7 +83,7 @@ impl DevPlugins {
                     let seconds = seconds.ok_or("--seconds needs a number of 1 or more")?;
                     self.run_for = Some(Duration::from_secs(seconds));
                 }
-                "--help" => {
+                "--help" | "-h" => {
                     print!("{}", self.help());
                     process::exit(0);
                 }
@@ -102,6 +104,18 @@ impl DevPlugins {
             self.name,
             pictures.display()
         )
+    }
+}
+
+/// Sets `XDG_RUNTIME_DIR` on Linux if it is not set. Mesa's Vulkan layer for choosing a graphics card looks for a Wayland display, and
+/// libwayland prints an error without this variable. With a folder that does not exist it silently finds no display.
+///
+/// A program with other threads keeps its environment, and the error.
+fn name_a_runtime_folder() {
+    let is_missing = cfg!(target_os = "linux") && env::var_os("XDG_RUNTIME_DIR").is_none();
+    if is_missing && fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1) {
+        // SAFETY: No other thread reads or writes the environment at the same time, since this is the only thread of the process.
+        unsafe { env::set_var("XDG_RUNTIME_DIR", "/nonexistent") };
     }
 }
 
