@@ -18,7 +18,7 @@ use bevy_terrane::chunk::format;
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::{Durability, Family, KeyValueStore, RocksStore, WriteBatch, keys};
 use bevy_terrane::testing::{flat, headless, spawn_dimension, spawn_in_region, start, update};
-use bevy_terrane::view::Pacing;
+use bevy_terrane::view::{Pacing, PublishedColumns, WorldStatistics};
 use processor::processor_time;
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -13,7 +13,7 @@ use bevy_terrane::simulation::SplitMix64;
 use bevy_terrane::testing::{
     Patience, flat, headless, in_region, spawn_dimension, spawn_in_region, start, update, update_until_within, viewer,
 };
-use bevy_terrane::view::{Pacing, RegionStatistics, TimeWindow};
+use bevy_terrane::view::{Pacing, RegionStatistics, TimeWindow, WorldStatistics};
 use report::{report, resident};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -6,10 +6,11 @@
 #[path = "shared/choose.rs"]
 mod choose;
 
+use bevy_terrane::generation::Void;
 use bevy_terrane::prelude::*;
 use bevy_terrane::simulation::SplitMix64;
 use bevy_terrane::testing::{Patience, headless, spawn_dimension, start, update_until_within};
-use bevy_terrane::view::{DimensionGeneration, Pacing};
+use bevy_terrane::view::{DimensionGeneration, Pacing, PublishedColumns, WorldStatistics};
 use std::time::{Duration, Instant};
 
 fn main() {

@@ -12,7 +12,7 @@ use bevy::prelude::*;
 use bevy_terrane::prelude::*;
 use bevy_terrane::simulation::SplitMix64;
 use bevy_terrane::testing::{headless, spawn_dimension, spawn_in_region, start};
-use bevy_terrane::view::{RegionStatistics, TimeWindow};
+use bevy_terrane::view::{RegionStatistics, TimeWindow, WorldStatistics};
 use report::{report, resident};
 use square::{Seen, terrane, watch};
 use std::path::Path;

@@ -1,9 +1,10 @@
 //! Two dimensions with clocks of their own, and a portal through which creatures go from one to the other.
 
 use bevy_terrane::dev::{DevPlugins, FlyCamera, SkyPlugin};
+use bevy_terrane::generation::GroundCover;
 use bevy_terrane::prelude::*;
 use bevy_terrane::render::ChunkMesh;
-use bevy_terrane::view::Coupling;
+use bevy_terrane::view::{Coupling, DimensionClock};
 use serde::{Deserialize, Serialize};
 
 #[path = "shared/bodies.rs"]

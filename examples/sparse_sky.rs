@@ -1,6 +1,7 @@
 //! Islands in a sky without end: a dimension as high as `i64` reaches, of which only the heights around a viewer exist.
 
 use bevy_terrane::dev::{DevPlugins, FlyCamera, SkyPlugin};
+use bevy_terrane::generation::{GenerateError, GenerateRequest, GeneratorIdentity};
 use bevy_terrane::prelude::*;
 use bevy_terrane::render::RenderOrigin;
 use bevy_terrane::simulation::SplitMix64;

@@ -10,7 +10,9 @@ use bevy_terrane::chunk::Column;
 use bevy_terrane::dev::Pictures;
 use bevy_terrane::prelude::*;
 use bevy_terrane::render::ChunkMeshProgress;
-use bevy_terrane::view::{Arena, ArenaCreated, ArenaRefused, ArenaReverted, ArenaState, ArenaStatus, Jobs};
+use bevy_terrane::view::{
+    Arena, ArenaCreated, ArenaRefused, ArenaReverted, ArenaState, ArenaStatus, Jobs, PublishedColumns,
+};
 use serde::Serialize;
 use std::fmt::{self, Display, Formatter};
 use std::time::{Duration, Instant};

@@ -1,7 +1,9 @@
 //! The command line.
 
 use super::tell::Run;
+use bevy_terrane::generation::{Heightmap, Void};
 use bevy_terrane::prelude::*;
+use bevy_terrane::space::ColumnArea;
 use clap::{Parser, ValueEnum};
 use std::ops::Range;
 use std::path::PathBuf;

@@ -7,7 +7,7 @@ use super::summary::{Record, Summary};
 use super::tell::say;
 use bevy::app::ScheduleRunnerPlugin;
 use bevy_terrane::prelude::*;
-use bevy_terrane::view::{ControlJob, JobOrder, JobProgress, JobState, Pregeneration};
+use bevy_terrane::view::{ControlJob, JobOrder, JobProgress, JobState, Pregeneration, SaveFailed, WorldStatistics};
 use std::time::Duration;
 
 /// The time between two checks of the progress.

@@ -30,6 +30,7 @@ impl Jobs {
     ///
     /// ```
     /// use bevy_terrane::prelude::*;
+    /// use bevy_terrane::space::BlockBox;
     /// use bevy_terrane::view::{Arena, ArenaState, ArenaStatus, Jobs};
     ///
     /// fn open_arena(jobs: Res<Jobs>, mut opened: MessageReader<DimensionOpened>) {

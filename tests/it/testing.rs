@@ -1,6 +1,7 @@
 //! The public harness for tests of games.
 
 use bevy::time::TimePlugin;
+use bevy_terrane::generation::Void;
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::MemoryStore;
 use bevy_terrane::testing::*;

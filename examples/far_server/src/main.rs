@@ -3,7 +3,7 @@
 use bevy::app::ScheduleRunnerPlugin;
 use bevy::log::LogPlugin;
 use bevy_terrane::prelude::*;
-use bevy_terrane::view::{FarColumnChanged, FarColumns};
+use bevy_terrane::view::{FarColumnChanged, FarColumns, FarView};
 use std::process::ExitCode;
 use std::time::Duration;
 

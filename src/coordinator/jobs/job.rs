@@ -71,6 +71,7 @@ pub enum JobKind {
 ///
 /// ```
 /// use bevy_terrane::prelude::*;
+/// use bevy_terrane::space::ColumnArea;
 /// use bevy_terrane::view::{JobProgress, Pregeneration};
 ///
 /// fn prepare_spawn(mut commands: Commands, dimensions: Res<Dimensions>) {
