@@ -8,9 +8,12 @@
 //! | to ask for | use |
 //! |---|---|
 //! | something that lasts: a [`Dimension`], a viewer, a [`Coupling`], a [`Pregeneration`], a [`FarView`] | an entity; despawning it ends it |
-//! | something that is done once, and may be refused: [`SetBlock`], [`SaveWorld`], [`LogIn`], [`ArenaOrder`], .. | a message; the answer is a message too |
+//! | something that is done once, and may be refused: [`SetBlock`], [`SaveWorld`], [`LogIn`], [`ControlRegion`], [`ControlJob`], .. | a message; the answer is a message too |
 //! | work in a region | [`RegionCommands`] on `Commands` |
-//! | something that other threads ask for as well: snapshots, the ids of dimensions | a resource that can be cloned: [`Jobs`], [`Dimensions`] |
+//! | something that other threads ask for as well: snapshots, restores and arenas; the ids of dimensions and their removal | a resource that can be cloned: [`Jobs`], [`Dimensions`] |
+//!
+//! Each world has its own way for the same thing: the main world sends [`LogOut`] and has [`Regions`], a region inserts
+//! [`LoggedOut`](crate::simulation::LoggedOut) and has [`RegionInfo`](crate::simulation::RegionInfo).
 
 mod arenas;
 mod chunk_sync;

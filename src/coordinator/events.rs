@@ -296,8 +296,8 @@ events! {
     }
     /// Answers an [`AskChunks`](super::AskChunks).
     ChunksAnswer {
-        /// The entity that asked.
-        asker: Entity,
+        /// The number of the question.
+        request: u64,
         /// The dimension.
         dimension: DimensionId,
         /// The states of the chunks; `None` for a chunk that is not generated yet.

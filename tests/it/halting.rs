@@ -136,9 +136,9 @@ fn what_a_coupled_region_passed_on_comes_back_to_it_or_waits() {
         let region = region_at(app.world(), dimension, to.column()).unwrap().region;
         in_region(&mut app, dimension, from, move |region| {
             let mut post = region.resource_mut::<Post>();
-            post.send_to_place(to, Note(1));
+            post.send(Address::Place(dimension, to), Note(1));
             post.run_at(to, 0, |_| panic!("a letter bomb"));
-            post.send_to_place(to, Note(2));
+            post.send(Address::Place(dimension, to), Note(2));
         });
         wait_halted(&mut app, 1);
         assert_eq!(read_all(&mut app, &read, 1), [(1, Some(Undeliverable::Halted(region)))]);

@@ -85,7 +85,7 @@ fn a_region_talks_to_a_place_an_entity_the_main_world_and_all_regions() {
     in_region(&mut app, dimension, HERE, |region| {
         let dimension = region.resource::<RegionInfo>().dimension;
         let mut post = region.resource_mut::<Post>();
-        post.send_to_place(THERE, note(1, 1));
+        post.send(Address::Place(dimension, THERE), note(1, 1));
         post.send(Address::Entity(id(7)), note(1, 2));
         post.send(Address::Main, note(1, 3));
         post.send(Address::Regions(Some(dimension)), note(1, 4));

@@ -22,6 +22,8 @@ pub struct LogIn {
 
 /// Saves a player and takes it out of the world. [`PlayerLoggedOut`](crate::view::PlayerLoggedOut) answers it. Nothing happens
 /// if the player is not in the world. A player that is still coming in is cancelled, or leaves once it has arrived.
+///
+/// This is the message of the main world. A system of a region inserts [`LoggedOut`](crate::simulation::LoggedOut) instead.
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct LogOut {
     /// Its name.
