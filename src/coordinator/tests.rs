@@ -120,7 +120,7 @@ fn orders_to_halt_and_to_restart_that_come_together_are_done_in_their_order() {
 }
 
 #[test]
-fn what_a_live_region_took_over_is_read_again_also_in_a_part_that_split_off_in_the_same_moment() {
+fn revived_columns_are_reloaded_even_in_a_part_that_split_off_at_once() {
     let mut unwatched = Unwatched::new();
     let (viewer, radii) = (Entity::from_raw_u32(3).unwrap(), ViewerRadii::new(2, 0, 0));
     let chunk = ChunkPos::new(1_000, 0, 0);
@@ -140,7 +140,7 @@ fn what_a_live_region_took_over_is_read_again_also_in_a_part_that_split_off_in_t
 }
 
 #[test]
-fn a_main_world_that_looks_at_nothing_is_told_no_more_than_what_is_there() {
+fn unread_published_state_is_bounded() {
     let mut unwatched = Unwatched::new();
     for x in 0..40 {
         unwatched.look_from(x * 10);
@@ -169,7 +169,7 @@ fn column(x: i64) -> ((DimensionId, ColumnPos), Column) {
 }
 
 #[test]
-fn what_comes_and_goes_while_nobody_looks_is_not_told() {
+fn columns_that_come_and_go_between_two_frames_are_not_published() {
     let shared = Arc::default();
     let mut publisher = Publisher::new(Arc::clone(&shared));
     let take = |publisher: &mut Publisher| -> Published {

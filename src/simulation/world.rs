@@ -169,7 +169,7 @@ mod tests {
     use crate::space::{BlockPos, DimensionId};
 
     #[test]
-    fn what_is_due_comes_in_the_order_of_time_and_arrival() {
+    fn due_letters_come_in_the_order_of_time_and_arrival() {
         let mut contents = RegionContents::from_world(&mut World::new());
         let tick = Duration::from_millis(50);
         (contents.clock, contents.period) = (tick * 2, tick);

@@ -11,7 +11,7 @@ const THERE: BlockPos = BlockPos::new(16 * 100, 5, 0);
 
 /// Promise, clocks and faults: `Regions` tells who owns a place, and the entities, columns and TPS of each region.
 #[test]
-fn the_main_world_sees_all_regions_and_who_owns_a_place() {
+fn the_main_world_sees_all_regions_and_the_owner_of_a_place() {
     let mut app = game(lockstep());
     let dimension = flat(&mut app);
     viewer(&mut app, dimension, 0.0, 0.0, 2);
@@ -111,7 +111,7 @@ fn a_column_fetched_within_a_tick_has_its_newest_blocks_and_its_entities_once() 
 struct Found(Arc<Mutex<Vec<String>>>);
 
 #[test]
-fn a_requested_column_is_told_of_when_it_is_ready() {
+fn a_requested_column_is_reported_when_it_is_loaded() {
     fn hear(mut ready: MessageReader<Received<ColumnReady>>, found: Res<Found>, blocks: RegionBlocks) {
         for message in ready.read() {
             let column = message.message.column;

@@ -226,7 +226,7 @@ fn emigrate(mut commands: Commands, births: Res<Births>, columns: Res<RegionColu
 
 /// Promise, crashes: A slow disk slows the world down before memory grows.
 #[test]
-fn the_world_waits_for_a_disk_that_stands_still_and_goes_on_with_it_and_nothing_is_lost() {
+fn the_world_waits_for_a_stalled_disk_and_loses_nothing() {
     let disk = Disk::default();
     let plugin = || {
         let plugin =

@@ -21,7 +21,7 @@ fn open(path: &Path) -> WorldStore {
 
 /// Promise, upkeep: A running game backs itself up with `BackupWorld` without stopping, and gets an answer.
 #[test]
-fn a_running_world_is_saved_and_backed_up_while_it_goes_on() {
+fn a_running_world_is_saved_and_backed_up() {
     let folder = tempfile::tempdir().unwrap();
     let (world, backups, restored) =
         (folder.path().join("world"), folder.path().join("backups"), folder.path().join("restored"));

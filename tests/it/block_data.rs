@@ -89,7 +89,7 @@ fn layers_and_components_that_a_region_sets_are_there_after_a_restart() {
 }
 
 #[test]
-fn what_does_not_fit_is_an_error_and_changes_nothing() {
+fn a_value_that_does_not_fit_is_an_error_and_changes_nothing() {
     let (mut app, dimension) = chests(&Arc::default(), Flat::new());
     play(&mut app, dimension);
     let errors = ask_region(&mut app, dimension, CHEST, |mut blocks: RegionBlocks, types: Res<BlockTypes>| {
@@ -161,7 +161,7 @@ fn components_that_a_generator_sets_are_stored_and_the_others_are_added() {
 /// Promise, blocks: A block type whose components changed gets a new id, and blocks with the old id get the new one when
 /// loaded.
 #[test]
-fn a_later_version_of_the_game_finds_migrated_values_or_is_told_which_it_cannot_read() {
+fn a_later_version_of_the_game_reads_migrated_values_or_gets_an_error() {
     let disk = Arc::<MemoryStore>::default();
     let (mut app, dimension) = chests(&disk, Flat::new());
     play(&mut app, dimension);
@@ -213,7 +213,7 @@ fn a_later_version_of_the_game_finds_migrated_values_or_is_told_which_it_cannot_
 
 /// Promise, blocks: `RegionBlocks` tells whether a block sees the sky.
 #[test]
-fn a_region_knows_what_is_covered() {
+fn a_region_can_ask_for_covered_places() {
     let (mut app, dimension) = chests(&Arc::default(), Flat::new());
     app.register_block(BlockType::new("game:glass").transparent()).unwrap();
     play(&mut app, dimension);
@@ -234,7 +234,7 @@ fn a_region_knows_what_is_covered() {
 
 /// Promise, blocks: `AskOpacity` tells the main world which blocks are opaque, also in unloaded columns.
 #[test]
-fn the_main_world_is_told_what_is_opaque_also_where_nothing_is_loaded_any_more() {
+fn ask_opacity_answers_for_loaded_and_unloaded_columns() {
     let disk = Arc::<MemoryStore>::default();
     let (mut app, dimension) = chests(&disk, Flat::new());
     listen::<OpacityAnswer>(&mut app);

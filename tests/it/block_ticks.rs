@@ -81,7 +81,7 @@ fn a_system_reads_and_cancels_scheduled_ticks_with_its_blocks() {
 
 /// Promise, messages: The remaining delay of a scheduled block tick survives the end of the app.
 #[test]
-fn a_delay_goes_on_after_a_restart_where_it_was() {
+fn a_delay_continues_after_a_restart() {
     let store = Arc::new(MemoryStore::new());
     let open = || {
         let (mut app, grown) = growing(lockstep_on(&store));

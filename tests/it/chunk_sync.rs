@@ -181,7 +181,7 @@ fn the_second_time_the_cache_is_seen_at_once_and_only_changes_are_sent() {
 }
 
 #[test]
-fn ground_that_is_not_loaded_is_told_from_the_store_and_new_ground_when_it_comes() {
+fn a_client_gets_unloaded_columns_from_the_store_and_new_ones_once_generated() {
     let folder = tempfile::tempdir().unwrap();
     let mut server = server(-64..320);
     let high = BlockPos::new(5, 100, 5);
@@ -206,7 +206,7 @@ fn ground_that_is_not_loaded_is_told_from_the_store_and_new_ground_when_it_comes
 /// Promise, multiplayer: A client receives the chunks that its viewer sees, and no others.
 /// Promise, chunk sync: A client's questions about chunks out of its viewer's sight wait until the viewer sees them.
 #[test]
-fn a_client_is_told_of_what_its_viewer_sees_and_of_nothing_else() {
+fn a_client_gets_only_the_chunks_near_its_viewer() {
     let folder = tempfile::tempdir().unwrap();
     let mut server = server(-64..320);
     let (viewer, dimension, high) = (server.viewer(), server.dimension, BlockPos::new(5, 100, 5));
@@ -256,7 +256,7 @@ fn of_a_tall_dimension_the_heights_around_are_seen() {
 
 /// Promise, chunk sync: A client that was told that a chunk is gone is told when there is one.
 #[test]
-fn ground_that_is_only_stored_is_told_when_it_is() {
+fn a_client_gets_generated_columns_once_they_are_stored() {
     let folder = tempfile::tempdir().unwrap();
     let mut server = server(-64..320);
     let mut client = client(&folder.path().join("cache"), 2);
@@ -306,7 +306,7 @@ fn a_client_that_leaves_at_once_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_dimension_that_closes_and_opens_again_is_told_anew() {
+fn a_client_gets_a_reopened_dimension_again() {
     let folder = tempfile::tempdir().unwrap();
     let mut server = server(-64..320);
     let mut client = client(&folder.path().join("cache"), 2);
@@ -328,7 +328,7 @@ fn a_dimension_that_closes_and_opens_again_is_told_anew() {
 }
 
 #[test]
-fn what_a_client_sends_is_checked() {
+fn messages_of_a_client_are_checked() {
     let mut server = server(-64..320);
     let peer = server.connect();
     update(&mut server.app, 2);

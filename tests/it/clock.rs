@@ -55,7 +55,7 @@ fn walk_to(app: &mut App, viewer: Entity, column: i64) {
 
 /// Promise, clocks and faults: A `DimensionClock` sets a dimension's tick rate, slows it, speeds it up and pauses it.
 #[test]
-fn nothing_ticks_in_a_paused_dimension_and_its_time_goes_on_where_it_stood() {
+fn nothing_ticks_in_a_paused_dimension_and_its_clock_continues() {
     let mut app = game(lockstep());
     let diary = keep_diary(&mut app);
     let dimensions = ["still", "moving"].map(|name| spawn_dimension(&mut app, Dimension::new(name, Flat::new())));
@@ -85,7 +85,7 @@ fn nothing_ticks_in_a_paused_dimension_and_its_time_goes_on_where_it_stood() {
 /// Promise, clocks and faults: A region that does not tick for a while is still saved, and evicts columns that nobody
 /// needs.
 #[test]
-fn a_paused_dimension_loads_unloads_and_saves_and_what_is_sent_waits_for_its_next_tick() {
+fn a_paused_dimension_loads_unloads_and_saves_and_letters_wait_for_its_next_tick() {
     #[derive(Resource, Default)]
     struct Visited;
     let (mut app, dimension, [here, _], diary) = two_regions(lockstep());
@@ -123,7 +123,7 @@ fn a_paused_dimension_loads_unloads_and_saves_and_what_is_sent_waits_for_its_nex
 
 /// Promise, clocks and faults: `StepDimension` steps a dimension while it is paused.
 #[test]
-fn every_region_of_a_paused_dimension_makes_exactly_the_steps_that_it_is_told() {
+fn every_region_of_a_paused_dimension_makes_exactly_the_ordered_steps() {
     let (mut app, dimension, _, diary) = two_regions(lockstep());
     step(&mut app, dimension, 5);
     update(&mut app, 10);
@@ -181,7 +181,7 @@ fn regions_that_appear_merge_and_part_during_a_pause_make_the_same_steps() {
 /// Promise, clocks and faults: `ControlRegion` pauses, steps and resumes one region while others continue.
 /// Promise, clocks and faults: `Time` in a region never sees a pause.
 #[test]
-fn one_region_is_paused_stepped_and_resumed_while_others_go_on() {
+fn one_region_is_paused_stepped_and_resumed_while_others_tick() {
     let (mut app, dimension, _, diary) = two_regions(lockstep());
     let region = region_at(app.world(), dimension, HERE.column()).unwrap().region;
     let own = |diary: &Diary| diary.take().into_iter().filter(|tick| tick.region == region).collect::<Vec<_>>();
@@ -444,7 +444,7 @@ fn a_late_region_skips_ticks_and_makes_up_for_them_in_time_alone() {
 }
 
 #[test]
-fn windows_of_statistics_tell_rates_times_and_utilisation() {
+fn statistics_windows_have_rates_times_and_utilisation() {
     let (mut app, dimension, _, _) = two_regions(lockstep());
     update(&mut app, 20 * 70);
     let region = region_at(app.world(), dimension, HERE.column()).unwrap();
@@ -478,7 +478,7 @@ fn windows_of_statistics_tell_rates_times_and_utilisation() {
 }
 
 #[test]
-fn a_merge_keeps_the_statistics_of_the_region_that_goes_on_and_parts_begin_with_a_copy() {
+fn a_merge_keeps_the_survivors_statistics_and_a_split_copies_them() {
     let (mut app, dimension, [_, walking], _) = two_regions(TerranePlugin { regionizer: parting_soon(), ..lockstep() });
     listen::<RegionMerged>(&mut app);
     listen::<RegionSplit>(&mut app);

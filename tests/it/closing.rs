@@ -62,7 +62,7 @@ pub fn send_off(app: &mut App, from: DimensionId, to: Position) {
 }
 
 #[test]
-fn a_despawned_dimension_is_saved_and_its_name_goes_on_where_it_was_while_others_tick() {
+fn a_despawned_dimension_is_saved_and_can_be_reopened_while_others_tick() {
     for plugin in [lockstep(), TerranePlugin::in_memory()] {
         let mut app = closing(plugin);
         let [first, other] = two_dimensions(&mut app);

@@ -70,7 +70,7 @@ fn tiles(disk: &MemoryStore) -> Vec<(Vec<u8>, Vec<u8>)> {
 }
 
 #[test]
-fn a_damaged_graph_is_made_anew_from_the_columns() {
+fn a_damaged_graph_is_rebuilt_from_the_columns() {
     let (disk, generator) = finished();
     for change in [|value: &mut Vec<u8>| value[20] ^= 1, |value: &mut Vec<u8>| value.truncate(5)] {
         let mut damage = WriteBatch::default();

@@ -29,7 +29,7 @@ fn the_disc_around_a_viewer_is_loaded_and_nothing_far_beyond() {
 }
 
 #[test]
-fn what_a_viewer_leaves_behind_is_unloaded_and_comes_back_from_the_store() {
+fn columns_behind_a_viewer_unload_and_reload_from_the_store() {
     let mut app = game(TerranePlugin { autosave_period: std::time::Duration::from_millis(500), ..lockstep() });
     listen::<ColumnChanged>(&mut app);
     let dimension = flat(&mut app);

@@ -215,7 +215,7 @@ fn a_viewer_in_a_region_takes_its_ground_along() {
 }
 
 #[test]
-fn ground_is_let_go_when_a_viewer_is_despawned_or_stops_to_be_one() {
+fn columns_unload_when_a_viewer_is_despawned_or_removed() {
     let mut app = game(lockstep());
     let dimension = flat(&mut app);
     start(&mut app);

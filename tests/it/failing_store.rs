@@ -16,7 +16,7 @@ fn failures(app: &mut App) -> usize {
 }
 
 #[test]
-fn what_could_not_be_written_is_written_when_there_is_room_again() {
+fn unwritten_data_is_written_once_the_disk_has_space() {
     let disk = Disk::default();
     let plugin = TerranePlugin {
         tick_mode: TickMode::Lockstep,

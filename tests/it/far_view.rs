@@ -124,7 +124,7 @@ fn all_columns_in_range_arrive_once_and_near_to_far() {
 
 /// Promise, far view: A `FarView` works beside a viewer, on any entity with a place, or for a viewer that lives in a region.
 #[test]
-fn columns_that_are_generated_while_somebody_listens_arrive_too() {
+fn columns_generated_later_arrive_at_a_far_view_too() {
     let mut app = far_game(lockstep());
     let dimension = flat(&mut app);
     let near = Viewer::in_dimension(dimension).with_radius(5);
@@ -139,7 +139,7 @@ fn columns_that_are_generated_while_somebody_listens_arrive_too() {
 
 /// Promise, far view: A far view gets a finer LOD of near columns, and loses those that are four columns beyond its radius.
 #[test]
-fn a_listener_that_moves_misses_nothing_gets_finer_detail_and_is_told_what_is_gone() {
+fn a_moving_listener_gets_new_columns_finer_detail_and_removals() {
     let (mut app, dimension) = generated(lockstep(), 16);
     let view = FarView::in_dimension(dimension).with_radius(6).with_detail_radius(2);
     let listener = lone(&mut app, view, 8.0 - 16.0 * 8.0);
@@ -226,7 +226,7 @@ fn the_radius_can_be_changed_at_any_time() {
 
 /// Promise, far view: A far view gets a column again when an edit of it can be seen.
 #[test]
-fn edits_arrive_and_those_that_nobody_sees_do_not() {
+fn visible_edits_arrive_and_invisible_ones_do_not() {
     let mut app = far_game(saving_soon());
     let dimension = flat(&mut app);
     let near = Viewer::in_dimension(dimension).with_radius(5);
@@ -254,7 +254,7 @@ fn edits_arrive_and_those_that_nobody_sees_do_not() {
 }
 
 #[test]
-fn a_change_just_beyond_the_radius_takes_back_what_was_sent() {
+fn a_change_just_beyond_the_radius_removes_the_sent_column() {
     let mut app = far_game(saving_soon());
     let dimension = flat(&mut app);
     viewer(&mut app, dimension, 0.0, 0.0, 9);
@@ -462,7 +462,7 @@ fn look(disk: &Disk, radius: u32) -> BTreeMap<(i64, i64), Arc<ColumnSummary>> {
 }
 
 #[test]
-fn after_a_restart_the_same_arrives_and_what_is_damaged_is_made_anew() {
+fn after_a_restart_the_same_summaries_arrive_and_damaged_ones_are_rebuilt() {
     let (disk, damage) = damageable();
     let (app, _) = generated(stored_in(&disk), 8);
     drop(app);
@@ -475,7 +475,7 @@ fn after_a_restart_the_same_arrives_and_what_is_damaged_is_made_anew() {
 }
 
 #[test]
-fn what_cannot_be_read_is_left_out_and_comes_when_it_can_be_read_again() {
+fn an_unreadable_summary_is_skipped_and_sent_once_readable() {
     let (disk, damage) = damageable();
     let plugin = TerranePlugin { autosave_period: Duration::from_millis(500), ..stored_in(&disk) };
     let (mut app, dimension) = generated(plugin, 6);
@@ -494,7 +494,7 @@ fn what_cannot_be_read_is_left_out_and_comes_when_it_can_be_read_again() {
 }
 
 #[test]
-fn a_main_world_that_stands_still_is_sent_no_more_than_it_can_hold() {
+fn a_stalled_main_world_bounds_the_far_view() {
     let plugin = TerranePlugin::in_memory();
     let mut app = far_game(plugin);
     let dimension = flat(&mut app);

@@ -182,13 +182,13 @@ fn process_of_a_game() {
 
 /// Promise, crashes: While the disk is full or fails, the world keeps running, and everything is saved when the disk works again.
 #[test]
-fn a_game_on_a_full_disk_goes_on_and_saves_when_there_is_room_again() {
+fn a_game_on_a_full_disk_continues_and_saves_once_there_is_space() {
     on_faulty_disk("process_of_a_game", FULL);
 }
 
 /// Promise, crashes: While the disk is full or fails, the world keeps running, and everything is saved when the disk works again.
 #[test]
-fn a_game_on_a_disk_with_errors_goes_on_and_saves_when_they_end() {
+fn a_game_on_a_disk_with_errors_continues_and_saves_once_they_end() {
     on_faulty_disk("process_of_a_game", BROKEN);
     on_faulty_disk("process_of_a_game", UNSYNCED);
 }
@@ -230,7 +230,7 @@ fn process_of_a_game_that_loses_its_disk() {
 
 /// Promise, crashes: After any fault of the disk the store recovers by itself within seconds, and the missing ground is loaded.
 #[test]
-fn a_game_whose_disk_is_gone_for_seconds_saves_loads_and_lets_players_in_when_it_is_back() {
+fn a_game_recovers_when_its_disk_returns_after_seconds() {
     on_faulty_disk("process_of_a_game_that_loses_its_disk", GONE);
 }
 
@@ -413,6 +413,6 @@ fn process_that_fails_in_every_order() {
 
 /// Promise, crashes: After any fault of the disk the store recovers by itself within seconds, and the missing ground is loaded.
 #[test]
-fn a_store_works_again_in_whatever_order_opens_reads_writes_and_syncs_fail() {
+fn a_store_recovers_from_failed_opens_reads_writes_and_syncs_in_any_order() {
     on_faulty_disk("process_that_fails_in_every_order", GONE);
 }

@@ -32,7 +32,7 @@ const HOME: ColumnPos = ColumnPos::new(0, 0);
 
 /// Promise, worlds: Columns between a viewer's load radius and its generation radius are generated and stored, not loaded.
 #[test]
-fn what_lies_between_the_radii_is_generated_and_stored_and_not_loaded() {
+fn columns_between_the_radii_are_generated_and_stored_and_not_loaded() {
     let watched = Watched::default();
     let mut app = game(lockstep());
     let dimension = spawn_dimension(&mut app, watched.dimension("overworld"));
@@ -146,7 +146,7 @@ fn work_ahead_of_a_viewer_that_moves_counts_as_nearer() {
 /// Promise, worlds: `DimensionGeneration` pauses or caps the generation of a dimension, while its loading continues.
 /// Promise, worlds: `WorldStatistics` tells how much is left to generate, the rate, the time left, and what failed.
 #[test]
-fn a_cap_and_a_pause_hold_for_what_is_generated_and_not_for_what_is_loaded() {
+fn a_cap_and_a_pause_apply_to_generation_and_not_to_loading() {
     let watched = Watched::default();
     let mut app = game(TerranePlugin { autosave_period: Duration::from_millis(100), ..lockstep() });
     let dimension = spawn_dimension(&mut app, watched.dimension("overworld"));
@@ -340,7 +340,7 @@ fn the_number_of_columns_in_flight_follows_the_settings_of_the_main_world() {
 }
 
 #[test]
-fn a_column_that_failed_and_that_nobody_wants_is_forgotten() {
+fn an_unneeded_failed_column_is_forgotten() {
     let watched = Watched::default();
     watched.fail(&[HOME]);
     let asked = || watched.asked().into_iter().filter(|column| *column == HOME).count();

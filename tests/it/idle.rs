@@ -86,7 +86,7 @@ fn a_letter_to_ground_of_a_paused_region_loads_it_once_and_waits_for_the_next_ti
 /// Promise, clocks and faults: A region that does not tick for a while is still saved, and evicts columns that nobody
 /// needs.
 #[test]
-fn a_region_of_a_very_slow_rate_is_saved_and_gives_up_columns_between_its_ticks() {
+fn a_very_slow_region_saves_and_evicts_columns_between_its_ticks() {
     let (mut app, dimension, camera) = one_region(TerranePlugin::in_memory());
     order(&mut app, dimension, HERE.column(), RegionOrder::TickRate(Some(0.001)));
     let ticks = |world: &World| region_at(world, dimension, HERE.column()).map(|region| region.ticks);

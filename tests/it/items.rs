@@ -169,7 +169,7 @@ fn play_on(seed: u64, halts: bool) -> u64 {
 
 /// Promise, crashes: A crash neither loses nor doubles what moved between regions.
 #[test]
-fn whatever_is_saved_first_a_crash_finds_each_item_once() {
+fn after_a_crash_each_item_exists_once_in_any_order_of_saves() {
     let moments: u64 = (0..rounds(4)).map(|seed| play_on(seed, false)).sum();
     assert!(moments > 10 * rounds(4), "only {moments} moments");
 }

@@ -139,7 +139,7 @@ fn each_update_ticks_each_region_once() {
 
 #[test]
 #[cfg(feature = "rocksdb")]
-fn a_panic_in_a_region_goes_on_to_the_app_and_what_others_did_is_saved() {
+fn in_lockstep_a_panic_reaches_the_app_and_other_regions_are_saved() {
     fn fail(walkers: Query<&Walker>) {
         assert!(walkers.iter().all(|walker| walker.name != "bomb"), "a bomb went off");
     }

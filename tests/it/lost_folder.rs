@@ -81,7 +81,7 @@ fn a_folder_that_is_moved_away_fails_saves_and_moved_back_has_them_all() {
 /// Promise, crashes: If a world's folder is deleted, moved or replaced, each `SaveFailed` names it, and nothing is written
 /// there.
 #[test]
-fn a_deleted_folder_is_told_by_every_save_and_nothing_of_it_comes_back() {
+fn every_save_into_a_deleted_folder_fails_and_the_folder_stays_deleted() {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join("world");
     let (mut app, dimension) = open(&path);

@@ -205,7 +205,7 @@ fn none() {
 
 /// Promise, clocks and faults: Common mistakes are logged, once each.
 #[test]
-fn a_viewer_without_a_dimension_or_with_a_wrong_one_is_told() {
+fn a_viewer_without_a_valid_dimension_is_logged() {
     let lines = lines_with("a viewer without a dimension", "is a Viewer");
     assert!(lines.len() == 1 && lines[0].contains("Viewer::in_dimension"), "{lines:?}");
     let lines = lines_with("a viewer in no dimension", "is a Viewer");
@@ -214,14 +214,14 @@ fn a_viewer_without_a_dimension_or_with_a_wrong_one_is_told() {
 
 /// Promise, clocks and faults: Common mistakes are logged, once each.
 #[test]
-fn systems_of_regions_in_the_main_app_are_told() {
+fn systems_of_regions_in_the_main_app_are_logged() {
     let lines = lines_with("systems of regions in the main app", "RegionTick");
     assert!(lines.len() == 1 && lines[0].contains("add_region_plugins"), "{lines:?}");
 }
 
 /// Promise, clocks and faults: Common mistakes are logged, once each.
 #[test]
-fn a_missing_plugin_is_told() {
+fn a_missing_plugin_is_logged() {
     for mistake in ["a component without the plugin", "a dimension without the plugin"] {
         let lines = lines_with(mistake, "TerranePlugin");
         assert!(lines.len() == 1 && lines[0].contains("add_plugins"), "{lines:?}");
@@ -231,7 +231,7 @@ fn a_missing_plugin_is_told() {
 /// Promise, clocks and faults: Common mistakes are logged, once each.
 #[cfg(debug_assertions)]
 #[test]
-fn a_name_that_finds_nothing_is_told_with_the_nearest_one() {
+fn an_unknown_block_name_is_logged_with_the_nearest_one() {
     let log = log_of("an unknown name");
     let grass: Vec<_> = log.iter().filter(|line| line.contains("\"grass\"")).collect();
     assert!(grass.len() == 1 && grass[0].contains("is \"terrane:grass\" meant"), "{grass:?}");
@@ -241,21 +241,21 @@ fn a_name_that_finds_nothing_is_told_with_the_nearest_one() {
 
 /// Promise, clocks and faults: Common mistakes are logged, once each.
 #[test]
-fn a_registration_while_the_app_runs_is_told() {
+fn a_registration_while_the_app_runs_is_logged() {
     let lines = lines_with("a registration while the app runs", "register it while the app is built");
     assert_eq!(lines.len(), 1, "{lines:?}");
 }
 
 /// Promise, clocks and faults: Common mistakes are logged, once each.
 #[test]
-fn an_app_without_the_plugins_of_bevy_ends_and_is_told() {
+fn an_app_without_the_plugins_of_bevy_ends_with_a_message() {
     let lines = lines_with("no plugins of Bevy", "TerranePlugin needs Bevy's MinimalPlugins or DefaultPlugins");
     assert_eq!(lines.len(), 1, "{lines:?}");
 }
 
 /// Promise, clocks and faults: Common mistakes are logged, once each.
 #[test]
-fn a_dimension_in_which_nothing_happens_is_told() {
+fn a_dimension_without_viewers_is_logged() {
     let lines = lines_with("a dimension without a viewer", "because no entity has a Viewer");
     assert_eq!(lines.len(), 1, "{lines:?}");
     assert!(lines[0].contains("\"overworld\""), "{lines:?}");
@@ -263,14 +263,14 @@ fn a_dimension_in_which_nothing_happens_is_told() {
 
 /// Promise, clocks and faults: Common mistakes are logged, once each.
 #[test]
-fn the_cost_of_a_large_radius_is_told_before_it_is_paid() {
+fn a_very_large_radius_is_logged() {
     let lines = lines_with("a large radius", "loads 785349 columns: about 3834 MB of memory");
     assert_eq!(lines.len(), 1, "{lines:?}");
 }
 
 /// Promise, clocks and faults: Common mistakes are logged, once each.
 #[test]
-fn a_halted_region_is_told_with_what_restarts_it() {
+fn the_log_of_a_halted_region_names_the_restart() {
     let lines = lines_with("a panic in a region", "RegionOrder::Restart");
     assert_eq!(lines.len(), 1, "{lines:?}");
     assert!(lines[0].contains("a cow is late") && lines[0].contains("mistakes.rs"), "{lines:?}");
@@ -284,7 +284,7 @@ fn a_second_plugin_is_refused() {
 
 /// Promise, clocks and faults: Failures that repeat are logged in one line a second at most, with a count.
 #[test]
-fn refused_edits_are_told_once_a_second_at_most() {
+fn refused_edits_are_logged_once_a_second_at_most() {
     let lines = lines_with("refused edits", "SetBlock");
     // One line per second, and one for the rest at the end.
     assert!((1..=4).contains(&lines.len()), "{lines:?}");
@@ -302,7 +302,7 @@ fn a_generators_error_is_one_line_with_a_count() {
 
 /// Promise, clocks and faults: Common mistakes are logged, once each.
 #[test]
-fn a_game_without_a_mistake_is_told_nothing() {
+fn a_game_without_a_mistake_logs_nothing() {
     let complaints = log_of("none").into_iter().filter(|line| line.contains("WARN") || line.contains("ERROR"));
     assert_eq!(complaints.collect::<Vec<_>>(), [""; 0]);
 }
@@ -315,7 +315,7 @@ fn panic_of(mut app: App) -> String {
 
 /// Promise, clocks and faults: `RegionBlocks` in the main world and `NonSend` in a region are errors that say what to do.
 #[test]
-fn blocks_of_regions_in_the_main_world_are_told() {
+fn region_blocks_in_the_main_world_are_an_error_with_a_hint() {
     let mut app = game(lockstep());
     app.add_systems(Update, |blocks: RegionBlocks| assert!(blocks.columns().is_empty()));
     start(&mut app);
@@ -324,7 +324,7 @@ fn blocks_of_regions_in_the_main_world_are_told() {
 }
 
 #[test]
-fn published_blocks_without_the_plugin_are_told() {
+fn published_blocks_without_the_plugin_are_an_error_with_a_hint() {
     let mut app = App::new();
     app.add_plugins(MinimalPlugins).add_systems(Update, |blocks: PublishedBlocks| {
         blocks.column(DimensionId(0), ColumnPos::new(0, 0));
@@ -345,7 +345,7 @@ fn refusal(template: impl Fn(&mut SubApp) + Send + Sync + 'static) -> String {
 
 /// Promise, clocks and faults: `RegionBlocks` in the main world and `NonSend` in a region are errors that say what to do.
 #[test]
-fn what_belongs_to_one_thread_is_refused_in_regions() {
+fn non_send_data_is_refused_in_regions() {
     struct OfOneThread(#[expect(dead_code, reason = "it only has to be there")] Rc<u8>);
     fn on_the_main_thread(_: NonSendMarker) {}
 

@@ -104,7 +104,7 @@ impl Step {
     }
 }
 
-/// Runs only in the process that `whatever_a_killed_process_was_told_is_written_is_there` starts and kills; otherwise it does
+/// Runs only in the process that `writes_that_a_killed_process_had_confirmed_are_there` starts and kills; otherwise it does
 /// nothing.
 #[test]
 fn process_that_writes_objects() {
@@ -149,7 +149,7 @@ fn contents(store: &ObjectStore) -> Model {
 ///
 /// Promise, object store: The index of an object store is right if it is there, since the first change frees its first block.
 #[test]
-fn whatever_a_killed_process_was_told_is_written_is_there() {
+fn writes_that_a_killed_process_had_confirmed_are_there() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     ObjectStore::create(&path, SIGNATURE, ObjectStoreOptions::default()).unwrap().close().unwrap();

@@ -231,7 +231,7 @@ fn a_region_is_selected_in_the_table_on_the_map_and_in_the_log() {
 /// Promise, clocks and faults: A click on a region in the overlay opens a window to pause, step, halt or restart it, or set its
 /// tick rate.
 #[test]
-fn one_region_is_paused_stepped_and_resumed_while_the_other_goes_on() {
+fn one_region_is_paused_stepped_and_resumed_while_the_other_ticks() {
     let (mut app, dimension) = two_regions(lockstep());
     select_here(&mut app, dimension);
     let other = |app: &App| region_at(app.world(), dimension, THERE.column()).unwrap();
@@ -327,7 +327,7 @@ fn the_window_of_a_region_that_is_gone_says_so() {
 }
 
 #[test]
-fn generation_is_held_and_goes_on_and_what_failed_is_told_in_the_panel() {
+fn generation_is_paused_and_resumed_and_failures_are_listed_in_the_panel() {
     let (mut app, dimension) = two_regions(TerranePlugin::in_memory());
     let entity = dimension_entity(app.world_mut(), dimension);
     let held = |app: &App| app.world().get::<DimensionGeneration>(entity).is_some_and(|settings| settings.paused);
@@ -402,7 +402,7 @@ fn a_snapshot_job_is_shown_and_cancelled() {
 
 /// Promise, clocks and faults: The overlay lists pre-generations, captures and restores, and in another list far views.
 #[test]
-fn far_views_are_shown_with_what_they_got() {
+fn far_views_are_shown_with_their_progress() {
     let (mut app, dimension) = two_regions(lockstep());
     let view = FarView::in_dimension(dimension).with_radius(1).with_bytes_per_second(1 << 20);
     let place = Transform::from_xyz(HERE.x as f32, 0.0, 0.0);

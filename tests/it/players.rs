@@ -78,7 +78,7 @@ fn walk_on(app: &mut App, id: Uuid, blocks_a_tick: f32) {
 
 /// Promise, crashes: A player is stored by itself, and after a crash is where it was saved last.
 #[test]
-fn a_player_that_logs_out_is_gone_and_comes_back_where_it_left_with_what_it_had() {
+fn a_player_returns_where_it_logged_out_with_its_components() {
     let disk = Disk::default();
     let (mut app, dimension) = world(&disk);
     let first = log_in(&mut app, "Zoë", Some((dimension, SPAWN)));
@@ -216,7 +216,7 @@ fn a_player_of_a_halted_region_logs_in_again_and_comes_when_that_is_restarted() 
 }
 
 #[test]
-fn who_leaves_on_its_way_in_leaves() {
+fn a_log_out_during_a_log_in_wins() {
     let disk = Disk::default();
     let (mut app, dimension) = world(&disk);
     send_in(&mut app, "bob", Some((dimension, SPAWN)));
@@ -246,7 +246,7 @@ fn a_player_that_is_made_a_child_stays_one_of_its_own() {
 
 /// Promise, crashes: Whenever the process is killed, each item is there exactly once.
 #[test]
-fn what_a_player_lays_down_as_it_logs_out_is_there_once_after_a_crash() {
+fn an_item_dropped_at_log_out_exists_once_after_a_crash() {
     let disk = Disk::default();
     let (mut app, dimension) = world(&disk);
     viewer(&mut app, dimension, 8.0, 8.0, 1);
@@ -275,7 +275,7 @@ fn what_a_player_lays_down_as_it_logs_out_is_there_once_after_a_crash() {
 }
 
 #[test]
-fn a_player_whose_dimension_was_removed_begins_where_a_new_one_would_with_what_it_had() {
+fn a_player_of_a_removed_dimension_starts_at_the_first_place_with_its_components() {
     let disk = Disk::default();
     let (mut app, home) = world(&disk);
     listen::<DimensionRemoved>(&mut app);

@@ -57,7 +57,7 @@ fn edit(app: &mut App, dimension: DimensionId, round: u32) {
     }
 }
 
-/// Runs only in the process that `what_was_acknowledged_survives_a_kill` starts and kills; otherwise it does nothing.
+/// Runs only in the process that `acknowledged_saves_survive_a_kill` starts and kills; otherwise it does nothing.
 #[test]
 fn process_that_is_killed() {
     let Some(path) = here() else { return };
@@ -76,7 +76,7 @@ fn process_that_is_killed() {
 /// Promise, commands: The second run of a game loads the world that the first one saved.
 /// Promise, crashes: What `WorldSaved` answered survives a kill.
 #[test]
-fn what_was_acknowledged_survives_a_kill() {
+fn acknowledged_saves_survive_a_kill() {
     for number in 0..rounds(3) as u32 {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("world");

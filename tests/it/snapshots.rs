@@ -102,7 +102,7 @@ pub fn blocks(app: &mut App, dimension: DimensionId, area: &BlockBox) -> BTreeMa
 
 /// Promise, snapshots: A restore puts a snapshot back where it was captured, and changes nothing around it.
 #[test]
-fn what_was_torn_down_is_as_it_was_and_nothing_around_it_changes() {
+fn a_restore_rebuilds_the_box_and_changes_nothing_around_it() {
     let (mut app, dimension, id) = world(lockstep());
     let [stone, grass] = ["terrane:stone", "terrane:grass"].map(|name| id_of(app.world(), name));
     // Not aligned to chunks, over nine columns and three heights.
@@ -148,7 +148,7 @@ fn what_was_torn_down_is_as_it_was_and_nothing_around_it_changes() {
 
 /// Promise, snapshots: A restore can be told a part of the box, a filter of blocks, and an order.
 #[test]
-fn a_part_a_filter_and_an_order_restore_what_they_say() {
+fn part_filter_and_sequence_select_the_restored_blocks() {
     let (mut app, dimension, id) = world(lockstep());
     let [stone, grass] = ["terrane:stone", "terrane:grass"].map(|name| id_of(app.world(), name));
     let area = BlockBox::new(at(0, 20, 0), at(31, 50, 15));
@@ -188,7 +188,7 @@ fn a_part_a_filter_and_an_order_restore_what_they_say() {
 
 /// Promise, snapshots: A snapshot job loads unloaded ground, and evicts it again.
 #[test]
-fn ground_that_nobody_holds_is_loaded_for_it_and_let_go_again() {
+fn a_job_loads_unloaded_columns_and_releases_them() {
     let disk = Disk::default();
     let (mut app, dimension, id) = world(disk.plugin());
     let stone = id_of(app.world(), "terrane:stone");
@@ -222,7 +222,7 @@ fn ground_that_nobody_holds_is_loaded_for_it_and_let_go_again() {
 
 /// Promise, snapshots: A restore can leave out blocks or entities, and brings no entity that is alive already.
 #[test]
-fn nobody_is_there_twice() {
+fn a_restore_never_duplicates_an_entity() {
     let (mut app, dimension, id) = world(lockstep());
     let area = BlockBox::new(at(0, 0, 0), at(15, 31, 15));
     for (name, x) in [("runs", 3), ("stays", 5)] {
@@ -264,7 +264,7 @@ struct PulledBy(Entity);
 struct Pulls(Vec<Entity>);
 
 #[test]
-fn what_follows_an_entity_without_being_its_child_is_captured_and_comes_back_with_it() {
+fn followers_that_are_not_children_are_captured_and_restored() {
     let mut app = game(lockstep());
     app.register_region_relationship::<PulledBy>();
     listen::<JobEnded>(&mut app);
@@ -435,7 +435,7 @@ fn a_job_that_is_cancelled_does_nothing_later_in_a_region_that_was_halted() {
 
 /// Promise, snapshots: Despawning the entity of a snapshot job cancels the job, and leaves each chunk as it was or restored.
 #[test]
-fn a_box_may_be_as_high_as_it_likes_and_who_despawns_a_job_cancels_it() {
+fn a_box_of_any_height_works_and_despawning_a_job_cancels_it() {
     let (mut app, dimension, id) = world(lockstep());
     let stone = id_of(app.world(), "terrane:stone");
     let area = BlockBox::new(at(0, i64::MIN, 0), at(15, i64::MAX, 15));

@@ -286,7 +286,7 @@ fn the_folder_of_an_earlier_version_is_read_in_full() {
 
 /// Promise, world format: Released world formats stay readable.
 #[test]
-fn a_game_goes_on_with_the_folder_of_an_earlier_version() {
+fn a_game_continues_with_the_folder_of_an_earlier_version() {
     check_with_game(fixture().path());
 }
 

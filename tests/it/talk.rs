@@ -105,7 +105,7 @@ fn a_region_talks_to_a_place_an_entity_the_main_world_and_all_regions() {
 /// Promise, messages: A region or the main world can send a message to all regions.
 /// Promise, messages: `Post::run_on` runs a closure on an entity, or calls `retired` if the entity is gone.
 #[test]
-fn the_main_world_sends_what_a_region_can_send_and_spawns_and_despawns_in_it() {
+fn the_main_world_sends_all_kinds_of_letters_and_spawns_in_regions() {
     let (mut app, regions, _) = talking(lockstep());
     let dimension = two_regions(&mut app);
     let mut commands = app.world_mut().commands();
@@ -140,7 +140,7 @@ fn the_main_world_sends_what_a_region_can_send_and_spawns_and_despawns_in_it() {
 /// Promise, messages: A region or the main world can send a message to an entity, and one that cannot be delivered comes back.
 /// Promise, messages: `Post::run_on` runs a closure on an entity, or calls `retired` if the entity is gone.
 #[test]
-fn what_cannot_be_delivered_comes_back_to_its_sender() {
+fn undeliverable_messages_return_to_their_sender() {
     let (mut app, regions, main) = talking(lockstep());
     let dimension = two_regions(&mut app);
     in_region(&mut app, dimension, HERE, |region| {

@@ -106,7 +106,7 @@ fn files(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 /// Promise, upkeep: `terrane inspect` shows a stored chunk or entity.
 /// Promise, upkeep: `terrane info`, `inspect`, `verify` and `prune --dry-run` change nothing.
 #[test]
-fn what_only_reads_changes_no_file() {
+fn reading_commands_change_no_file() {
     let folder = tempfile::tempdir().unwrap();
     let world = folder.path().join("world");
     make_world(&world, 5);
@@ -146,7 +146,7 @@ fn what_only_reads_changes_no_file() {
 
 /// Promise, upkeep: `terrane` refuses a world that a game has open, and names the game's process.
 #[test]
-fn there_must_be_a_world_that_nobody_has_open() {
+fn commands_need_an_existing_world_that_is_not_open() {
     let folder = tempfile::tempdir().unwrap();
     let world = folder.path().join("world");
     let path = world.to_str().unwrap();
@@ -228,7 +228,7 @@ fn backends_copy_to_each_other_byte_for_byte() {
 
 /// Promise, upkeep: `terrane verify` reads and checks every value of a world.
 #[test]
-fn damage_on_disk_is_found_told_and_left_out() {
+fn damage_on_disk_is_found_reported_and_left_out() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (world, salvaged) = (path("world"), path("salvaged"));
@@ -289,7 +289,7 @@ fn a_backup_is_restored_by_its_number() {
 /// Promise, upkeep: `terrane prune` deletes what lies outside a shape, and gives its room back.
 /// Promise, upkeep: A game can call `verify`, `prune`, `compact` and `back_up` itself.
 #[test]
-fn pruning_gives_the_room_back_and_the_ground_comes_anew() {
+fn pruning_frees_disk_space_and_columns_generate_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (world, copy) = (path("world"), path("copy"));
@@ -323,7 +323,7 @@ fn pruning_gives_the_room_back_and_the_ground_comes_anew() {
 }
 
 #[test]
-fn pruned_ground_is_generated_anew_by_a_game() {
+fn a_game_regenerates_pruned_columns() {
     let folder = tempfile::tempdir().unwrap();
     let world = folder.path().join("world");
     let stone_at = |y| BlockPos::new(3, y, 3);

@@ -33,7 +33,7 @@ fn wait_in_vain(app: &mut App) -> String {
 
 /// Promise, testing: A test of a game whose wait times out reports its condition.
 #[test]
-fn who_waits_in_vain_is_told_for_what_and_how_the_world_was() {
+fn a_timeout_names_the_condition_and_the_state_of_the_world() {
     let (mut app, _) = open(lockstep());
     update(&mut app, 20);
     let told = wait_in_vain(&mut app);
@@ -46,7 +46,7 @@ fn who_waits_in_vain_is_told_for_what_and_how_the_world_was() {
 
 /// Promise, testing: A test of a game whose wait times out reports its condition.
 #[test]
-fn who_waits_in_vain_is_told_which_region_halted() {
+fn a_timeout_names_halted_regions() {
     let (mut app, dimension) = open(TerranePlugin::in_memory());
     in_region(&mut app, dimension, HERE, |_| panic!("a letter bomb"));
     update_until(&mut app, "it halted", |world| {
@@ -57,7 +57,7 @@ fn who_waits_in_vain_is_told_which_region_halted() {
 }
 
 #[test]
-fn nobody_waits_for_a_world_that_was_not_opened() {
+fn waiting_fails_at_once_if_the_world_was_not_opened() {
     let mut app = headless(lockstep());
     app.add_region_plugins(|region| {
         region.add_plugins(TimePlugin);

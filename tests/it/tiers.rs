@@ -111,7 +111,7 @@ fn ground_that_is_loaded_is_hot_at_once_if_the_game_wants_it_so() {
 /// Promise, tiers: The heat of a chunk group counts play time, over all sessions.
 /// Promise, tiers: The heat of chunk groups is written when the app ends.
 #[test]
-fn heat_goes_on_after_a_restart() {
+fn heat_survives_a_restart() {
     let disk = Arc::new(MemoryStore::new());
     let (mut app, _, viewer) = start_at(&disk, false);
     seconds(&mut app, 8);
@@ -131,7 +131,7 @@ fn heat_goes_on_after_a_restart() {
 
 /// Promise, tiers: The heat of chunk groups is written after a minute at the latest.
 #[test]
-fn heat_is_written_after_a_minute_at_the_latest_though_nothing_is_saved() {
+fn heat_is_written_within_a_minute_even_without_saves() {
     let disk = Arc::new(MemoryStore::new());
     let open = || {
         let mut app = game(lockstep_on(&disk));

@@ -161,7 +161,7 @@ fn bonds_and_resources_outlast_a_merge_and_a_split() {
 
 /// Promise, travel: A travelling entity's reference to one that stays behind becomes `Entity::PLACEHOLDER`.
 #[test]
-fn those_who_cross_together_stay_together_and_the_others_are_forgotten() {
+fn references_between_entities_that_cross_together_survive() {
     let (mut app, dimension, told) = pasture();
     viewer(&mut app, dimension, 0.0, 0.0, 2);
     viewer(&mut app, dimension, 16.0 * 100.0, 0.0, 2);
@@ -203,7 +203,7 @@ fn those_who_cross_together_stay_together_and_the_others_are_forgotten() {
 
 /// Promise, travel: An unregistered component on an entity that can travel is an error at the end of its first tick.
 #[test]
-fn a_component_that_nobody_registered_halts_its_region_and_names_the_fix() {
+fn an_unregistered_component_halts_its_region_and_names_the_fix() {
     #[derive(Component)]
     struct Forgotten;
     let mut app = game(TerranePlugin::in_memory());

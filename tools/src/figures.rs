@@ -86,7 +86,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn each_figure_has_a_line_and_what_a_file_says_is_printable_and_short() {
+    fn each_figure_has_a_line_and_texts_of_files_are_printable_and_short() {
         let names: Vec<String> = (0..100).map(|number| format!("game:{number}")).collect();
         let figures = json!({
             "outcome": "finished",

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_too_early_is_said_to_end_there() {
+    fn truncated_bytes_are_an_error_with_their_offset() {
         let truncated = |offset| ReadError::Truncated { offset };
         assert_eq!(number(&[]), Err(truncated(0)));
         assert_eq!(number(&[0x80, 0xFF]), Err(truncated(2)));

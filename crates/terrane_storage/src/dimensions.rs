@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_known_before_the_dimension_is_opened_and_kept_with_what_is_saved_under_it() {
+    fn an_id_is_assigned_before_the_dimension_opens_and_stored_with_its_first_data() {
         let store = TestStore::default();
         let world = store.world();
         let end = world.dimension_names().id("end");

@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_a_world_that_was_put_together_is_taken_over_and_nothing_else() {
+    fn the_remains_of_an_unfinished_new_world_are_replaced_and_other_folders_are_not() {
         let root = tempfile::tempdir().unwrap();
         let left_over = |name: &str| {
             let path = root.path().join(name);

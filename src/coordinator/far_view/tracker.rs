@@ -346,7 +346,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(400))]
 
         #[test]
-        fn a_listener_gets_what_the_plain_rule_says_and_nothing_twice(steps in steps()) {
+        fn a_listener_gets_each_column_of_the_plain_model_once(steps in steps()) {
             let mut scene = Scene::new();
             for step in steps {
                 scene.run(step);

@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_follows_from_the_rate() {
+    fn the_time_left_follows_from_the_rate() {
         let progress = JobProgress { done: 30, total: 100, failed: 10, ..default() };
         assert_eq!((progress.remaining(), progress.fraction(), progress.time_left()), (60, 0.3, None));
         let running = JobProgress { per_second: Some(20.0), ..progress.clone() };

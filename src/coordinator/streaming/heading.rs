@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn who_stops_heads_nowhere_after_a_while() {
+    fn a_viewer_that_stops_loses_its_heading() {
         let mut heading = Heading::default();
         let (place, now) = walk(&mut heading, 2);
         assert_eq!(heading.ahead(place, now + seconds(1.0), 100), Some(ColumnPos::new(place.x + 4, 0)));

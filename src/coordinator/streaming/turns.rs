@@ -57,7 +57,7 @@ mod tests {
 
     /// Promise, worlds: Columns are generated nearest first over all viewers and dimensions, and no viewer starves.
     #[test]
-    fn the_nearest_is_first_and_nobody_starves() {
+    fn the_nearest_viewer_is_first_and_none_starves() {
         let count = serve(400, &[1.0, 50.0, 90.0, 2.0], |a, b| a == b);
         assert_eq!(count.iter().sum::<u64>(), 400);
         assert!(count[0] >= 300, "{count:?}");

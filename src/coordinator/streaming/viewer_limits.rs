@@ -165,7 +165,7 @@ mod tests {
 
     /// Promise, worlds: A viewer that jumps around gets no more columns than its limits allow, and starves no other viewer.
     #[test]
-    fn one_that_wants_more_and_more_has_its_rate_and_what_it_sees_twice() {
+    fn a_greedy_viewer_gets_its_rate_and_twice_its_visible_columns() {
         let limits = ViewerLimits { generated_per_second: 100.0, ..ViewerLimits::default() };
         let mut caps = ViewerCaps::new(limits);
         let first = greedy(&mut caps, radii(12), 1, 60, true);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_that_are_no_numbers_let_through_what_is_allowed_at_once_and_letters_are_not_counted() {
+    fn with_invalid_rates_only_the_burst_passes_and_letters_are_not_counted() {
         for rate in [0.0, -1.0, f64::NAN] {
             let mut caps = ViewerCaps::new(ViewerLimits { generated_per_second: rate, ..ViewerLimits::default() });
             let generated = greedy(&mut caps, radii(2), 0, 100, true);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_radius_is_cut_to_what_may_be_loaded() {
+    fn a_radius_is_cut_to_the_loadable_columns() {
         let limits = ViewerLimits { loaded: 1_000, ..ViewerLimits::default() };
         let cut = limits.cut(ViewerRadii::new(400, 500, 3));
         assert_eq!(cut, ViewerRadii { load: 17, generation: 500, vertical: 3 });

@@ -46,7 +46,7 @@ fn letters_to_far_places_load_ground_for_some_at_a_time_and_all_arrive() {
 }
 
 #[test]
-fn a_dimension_closes_though_letters_to_far_places_wait_for_their_turn() {
+fn a_dimension_closes_while_letters_to_far_places_wait() {
     let letters = LetterLimits { places: 5, ..LetterLimits::default() };
     let mut unwatched = Unwatched::with(TerranePlugin { letter_limits: letters, ..TerranePlugin::default() });
     let ran = Arc::new(AtomicUsize::new(0));
@@ -67,7 +67,7 @@ fn a_dimension_closes_though_letters_to_far_places_wait_for_their_turn() {
 
 /// Promise, messages: A sender of messages cannot fill the memory, since messages beyond its limit come back.
 #[test]
-fn a_sender_that_does_not_wait_has_its_letters_back_and_goes_on_when_there_is_room() {
+fn a_flooding_sender_gets_its_letters_back_and_recovers() {
     let size = Letter::message(Address::Main, LetterSender::Main, 0_u64).bytes;
     let letters = LetterLimits { sender_bytes: 100 * size, ..LetterLimits::default() };
     let mut unwatched = Unwatched::with(TerranePlugin { letter_limits: letters, ..TerranePlugin::default() });

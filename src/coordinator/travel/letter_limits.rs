@@ -269,7 +269,7 @@ mod tests {
 
     /// Promise, messages: For messages to far places, ground is loaded at a bounded number of places at a time.
     #[test]
-    fn places_whose_ground_cannot_be_had_take_no_turn_of_others_up_to_a_bound() {
+    fn unloadable_places_do_not_delay_others_up_to_a_bound() {
         let mut places = LetterPlaces::default();
         (0..100).for_each(|x| places.wait(ChunkPos::new(x, 0, 0)));
         let mut failed = FxHashSet::default();

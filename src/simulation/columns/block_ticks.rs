@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_takes_its_ticks_along_with_what_they_still_have_to_wait() {
+    fn a_column_keeps_its_ticks_with_their_remaining_delays() {
         let mut from = ticks();
         let block = BlockPos::new(1, 2, 3);
         from.schedule(block, "grow".into(), 7);

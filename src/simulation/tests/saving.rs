@@ -27,7 +27,7 @@ fn stable(number: u128) -> StableId {
 }
 
 #[test]
-fn only_what_changed_is_handed_out_again() {
+fn only_changes_are_handed_out_again() {
     let mut regions = regions();
     let world = regions.world(1);
     let entities: Vec<_> = (1..=7).map(|number| world.spawn((Mass(1), stable(number), place(10))).id()).collect();
@@ -58,7 +58,7 @@ fn only_what_changed_is_handed_out_again() {
 }
 
 #[test]
-fn what_is_unsaved_stays_so_when_its_region_merges() {
+fn unsaved_changes_stay_unsaved_through_a_merge() {
     let mut regions = regions();
     regions.open(2);
     let world = regions.world(1);
@@ -74,7 +74,7 @@ fn what_is_unsaved_stays_so_when_its_region_merges() {
 }
 
 #[test]
-fn who_takes_over_an_id_is_handed_out_whatever_was_before() {
+fn an_entity_that_takes_over_an_id_is_handed_out() {
     let mut regions = regions();
     let entity = regions.world(1).spawn((Mass(1), stable(1), place(10))).id();
     regions.save(1);
@@ -182,7 +182,7 @@ fn an_entity_that_dies_while_others_are_evicted_is_dead() {
 }
 
 #[test]
-fn who_dies_while_others_cross_is_dead() {
+fn an_entity_that_dies_while_others_cross_stays_dead() {
     let mut regions = explosive();
     let world = regions.world(1);
     let mut positions = world.query::<(&StableId, &mut Position)>();
@@ -193,7 +193,7 @@ fn who_dies_while_others_cross_is_dead() {
 }
 
 #[test]
-fn who_dies_as_it_is_loaded_is_dead() {
+fn an_entity_that_dies_while_it_loads_stays_dead() {
     let plugins = |region: &mut SubApp| {
         region.world_mut().add_observer(|spoilt: On<Add, Mass>, mut commands: Commands| {
             commands.entity(spoilt.entity).despawn();

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_told_once_who_came_and_who_went() {
+    fn arrivals_and_departures_are_reported_once() {
         let mut world = world();
         let [one, two, three] = [1, 2, 3].map(Uuid::from_u128);
         let first = world.spawn(StableId(one)).id();

@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_of_which_something_is_gone_for_a_while_comes_back_whole() {
+    fn a_column_with_a_temporarily_missing_chunk_becomes_whole_again() {
         let mut seen = seen(0..3);
         (0..3).for_each(|y| seen.chunk(y, 1));
         seen.take_in(SyncNews::Gone(COLUMN.chunk(1)));
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_a_hole_or_what_it_was() {
+    fn an_unreadable_chunk_is_a_hole_or_keeps_its_old_blocks() {
         let mut seen = seen(0..3);
         seen.chunk(0, 1);
         seen.take_in(SyncNews::Unreadable(COLUMN.chunk(1)));

@@ -66,7 +66,7 @@ fn a_missing_or_shortened_file_of_a_closed_world_is_named() {
 
 /// Promise, crashes: A world with a missing file, or other damage to its log, is refused, and the damage is named.
 #[test]
-fn a_missing_file_of_a_killed_world_is_told() {
+fn a_missing_file_of_a_killed_world_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("world");
     (0..2).for_each(|number| save(&open(&path).unwrap(), number));

@@ -74,7 +74,7 @@ fn a_damaged_chunk_is_refused_by_name_and_the_columns_beside_it_are_loaded() {
 /// Promise, crashes: With `regenerate_damaged`, a damaged chunk is generated again and reported, and its old value is
 /// kept.
 #[test]
-fn by_a_setting_a_damaged_chunk_is_made_anew_and_kept_aside() {
+fn by_a_setting_a_damaged_chunk_is_regenerated_and_set_aside() {
     let disk = Arc::new(MemoryStore::new());
     let (key, value) = damaged(&disk);
     let (mut app, dimension) = open(&disk, true);

@@ -166,7 +166,7 @@ fn of_each_file_that_is_lost_or_damaged_all_others_are_salvaged() {
 }
 
 #[test]
-fn what_was_never_a_world_is_not_salvaged() {
+fn a_folder_without_a_world_is_not_salvaged() {
     let folder = tempfile::tempdir().unwrap();
     let go_on = |_: &_| ControlFlow::Continue(());
     let new = folder.path().join("new");

@@ -42,7 +42,7 @@ fn each_shape_is_generated_exactly_and_stored_without_a_region() {
 }
 
 #[test]
-fn what_was_generated_is_loaded_when_a_viewer_comes() {
+fn pregenerated_columns_load_when_a_viewer_comes() {
     let generator = Counting::default();
     let mut app = app(lockstep());
     let overworld = dimension(&mut app, &generator);
@@ -152,7 +152,7 @@ fn viewers_come_first() {
 }
 
 #[test]
-fn a_viewer_takes_along_what_is_on_its_way_into_the_store() {
+fn a_viewer_gets_columns_that_are_still_being_stored() {
     let generator = Counting { pace: Duration::from_micros(200), ..default() };
     for mode in [TickMode::Lockstep, TickMode::Independent] {
         generator.calls.lock().unwrap().clear();

@@ -241,7 +241,7 @@ fn read_everything(from: &Path, to: &Path) {
 
 /// Runs only in the process that the test below starts; otherwise it does nothing.
 #[test]
-fn process_that_reads_what_cannot_be_written() {
+fn process_that_reads_a_world_without_write_permission() {
     let Some(folder) = process::here() else { return };
     let from = folder.join("from");
     assert!(fs::write(from.join("file"), "").is_err(), "it can be written");
@@ -253,7 +253,7 @@ fn process_that_reads_what_cannot_be_written() {
 ///
 /// Promise, upkeep: Commands of `terrane` that only read need no permission to write, and several can run at once.
 #[test]
-fn what_only_reads_needs_no_permission_to_write() {
+fn reading_commands_need_no_write_permission() {
     let made = Damaged::make();
     run(&["backup", &made.path("world"), &made.path("backups")]);
     let folder = tempfile::tempdir().unwrap();
@@ -274,7 +274,7 @@ fn what_only_reads_needs_no_permission_to_write() {
     };
     let may_mount = unshared(Path::new("true")).output().is_ok_and(|output| output.status.success());
     if may_mount {
-        let test = "terrane_tool::endings::process_that_reads_what_cannot_be_written";
+        let test = "terrane_tool::endings::process_that_reads_a_world_without_write_permission";
         let command = unshared(&std::env::current_exe().unwrap());
         let (mut process, lines) = process::start(command, test, folder.path());
         let lines: Vec<String> = lines.collect();

@@ -89,7 +89,7 @@ mod tests {
 
     /// Promise, commands: `cargo xtask` sets up a fresh machine: it installs missing packages, or names them.
     #[test]
-    fn only_what_is_missing_is_wanted() {
+    fn only_missing_packages_are_installed() {
         let tree = Tree::new(&[
             "usr/bin/c++",
             "usr/bin/python3",

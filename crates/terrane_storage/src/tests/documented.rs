@@ -101,7 +101,7 @@ fn check(store: &TestStore) {
 
 /// Promise, world format: A program that was written from the documentation alone reads everything in a world.
 #[test]
-fn a_reader_written_from_the_documentation_finds_what_the_library_finds() {
+fn a_reader_written_from_the_documentation_agrees_with_the_library() {
     FIXTURES.iter().for_each(|path| check(&fixture(path)));
 }
 
@@ -121,7 +121,7 @@ fn blocks_of_the_first_format_are_read_and_an_empty_world_too() {
 ///
 /// Promise, world format: A program that was written from the documentation alone notices damage.
 #[test]
-fn the_reader_refuses_what_is_damaged_and_says_where() {
+fn the_reader_refuses_damage_and_names_its_place() {
     for (family, key, value) in everything_by_kind() {
         let store = fixture(EVERYTHING);
         store.tamper(family, &key, |value| value.push(0));

@@ -67,7 +67,7 @@ mod tests {
 
     /// Promise, tiers: A chunk group that would not shrink is stored uncompressed.
     #[test]
-    fn what_was_compressed_comes_back_and_noise_is_left_alone() {
+    fn compressed_data_comes_back_and_noise_is_stored_as_it_is() {
         let text = b"blocks upon blocks upon blocks ".repeat(100);
         let compressed = compress(&text).unwrap();
         assert!(compressed.len() * 10 < text.len());

@@ -132,7 +132,7 @@ mod tests {
     /// Promise, tiers: By default 32 MiB of chunks a second move between tiers at most.
     /// Promise, tiers: By default a chunk group becomes hot when a change of it is saved.
     #[test]
-    fn by_default_32_mib_are_moved_in_a_second_and_what_is_saved_becomes_hot() {
+    fn by_default_32_mib_move_per_second_and_saved_groups_become_hot() {
         let config = TierConfig::default();
         assert_eq!((config.bytes_per_second, config.promotes_on_load), (32 << 20, false));
     }

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_asks_is_told_what_went_wrong() {
+    fn a_failed_request_returns_the_error() {
         let world = tempfile::tempdir().unwrap();
         let requests = [(); 3].map(|()| BackupRequest::send(world.path(), world.path(), None).unwrap());
         fs::write(requests[1].files.path("request"), b"no request").unwrap();
@@ -253,7 +253,7 @@ mod tests {
 
     #[cfg(feature = "rocksdb")]
     #[test]
-    fn what_was_left_behind_is_removed() {
+    fn leftover_request_files_are_removed() {
         let world = tempfile::tempdir().unwrap();
         fs::write(world.path().join("world.terrane"), "").unwrap();
         let taken_back = BackupRequest::send(world.path(), world.path(), None).unwrap();

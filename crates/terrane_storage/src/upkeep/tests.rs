@@ -132,7 +132,7 @@ fn a_whole_world_is_found_whole_and_nothing_in_it_changes() {
 }
 
 #[test]
-fn a_walk_stops_when_it_is_told_to() {
+fn a_walk_can_be_stopped() {
     let store = full_world();
     let report = look_at(&store).verify(|_| ControlFlow::Break(())).unwrap();
     assert!(!report.finished && report.read.done > 0);
@@ -179,7 +179,7 @@ fn each_kind_of_damage_is_found_and_named() {
 }
 
 #[test]
-fn what_is_in_the_wrong_place_is_found() {
+fn misplaced_entries_are_found() {
     let whole = full_world();
     let put = |family, key: Vec<u8>, value: Option<Vec<u8>>| {
         let store = TestStore::on(whole.snapshot());
@@ -220,7 +220,7 @@ fn what_is_in_the_wrong_place_is_found() {
 }
 
 #[test]
-fn blocks_that_cannot_be_read_are_told_as_ranges_and_all_else_is_read() {
+fn unreadable_blocks_are_reported_as_ranges_and_everything_else_is_read() {
     let store = full_world();
     let contents = store.contents();
     let all: Vec<&[u8]> =
@@ -305,7 +305,7 @@ fn no_column_of_a_salvaged_world_is_generated_over() {
 }
 
 #[test]
-fn entities_of_a_salvaged_world_are_found_though_the_keys_that_lead_to_them_are_lost() {
+fn entities_of_a_salvaged_world_are_found_without_their_index_keys() {
     let store = full_world();
     let contents = store.contents();
     let leads = |key: &[u8]| keys::parse_place_key(key).is_some() || keys::parse_viewer_key(key).is_some();
@@ -423,7 +423,7 @@ fn a_salvaged_cluster_has_all_of_its_whole_groups() {
 }
 
 #[test]
-fn lists_of_types_that_are_lost_are_not_given_anew() {
+fn lost_type_lists_are_not_replaced() {
     for key in ["blocks", "components"] {
         let store = full_world();
         store.damage_block(Family::Registry, &[key.as_bytes()]);
@@ -466,7 +466,7 @@ fn ground(world: &WorldStore) -> BTreeMap<ColumnPos, (Vec<(i64, Arc<Chunk>)>, us
 
 /// Promise, upkeep: `terrane prune` deletes what lies outside a shape, and gives its room back.
 #[test]
-fn what_lies_outside_a_shape_goes_from_everywhere_and_nothing_else_does() {
+fn pruning_removes_everything_outside_the_shape_and_nothing_else() {
     let center = ColumnPos::new(-14, -20);
     let disc = ColumnArea::Disc { center, radius: 13 };
     let square = ColumnArea::Square { center, radius: 9 };

@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn who_dies_leaves_its_name_to_others() {
+    fn a_dead_player_frees_its_name() {
         let store = TestStore::default();
         save(&store, 1, Some(record(1, "bob")));
         save(&store, 1, None);

@@ -94,7 +94,7 @@ mod tests {
     /// Promise, blocks: A block type whose components changed gets a new id, and blocks with the old id get the new one when
     /// loaded.
     #[test]
-    fn blocks_of_every_layer_become_what_their_type_is_now_with_their_values() {
+    fn blocks_of_every_layer_upgrade_to_their_current_type_with_their_values() {
         let (old, chest) = old_world();
         let lock = old.component("game:lock").unwrap();
         let mut chunk = Chunk::uniform(BlockId::AIR);

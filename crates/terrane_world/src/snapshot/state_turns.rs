@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_rule_cannot_read_stays_as_it_is() {
+    fn values_that_a_rule_cannot_read_stay_unchanged() {
         for state in ["rotation=16", "rotation=300", "axis=none", "shape=_", "facing=.", "orientation=left"] {
             assert_eq!(turned(state, QUARTER), state);
         }

@@ -200,7 +200,7 @@ proptest! {
 
     /// Promise, overview: The nearest missing ground is always generated first.
     #[test]
-    fn the_next_order_is_what_asking_everybody_anew_would_give(
+    fn the_cached_next_order_equals_a_fresh_search(
         weight in prop_oneof![Just(0.0), Just(0.5), Just(1.0)],
         steps in proptest::collection::vec(step(), 1..80),
     ) {

@@ -47,7 +47,7 @@ fn moves_are_counted() {
 /// Promise, tiers: With `promotes_on_load` a whole chunk group becomes hot when it is loaded, otherwise when a changed chunk of
 /// it is saved.
 #[test]
-fn what_is_loaded_becomes_hot_only_if_it_is_to() {
+fn a_loaded_group_becomes_hot_only_if_the_setting_says_so() {
     for on_load in [false, true] {
         let store = TestStore::default();
         let model = filled(&store);

@@ -134,7 +134,7 @@ fn repeated_and_unused_palette_entries_are_fine() {
 /// Promise, chunk format: The last entity ends an encoded chunk, and more bytes are an error.
 /// Promise, chunk format: A chunk with a palette count of 0, a local id that is too high, or a block id of 2^32 is invalid.
 #[test]
-fn errors_say_what_and_where() {
+fn errors_name_the_problem_and_its_place() {
     let good = by_hand(&[0, 1, 2], (0..4096).map(|cell| cell % 3), &[Uuid::from_u128(1)]);
     let end = 40 + 24 + 1024;
     assert!(decode(&(), &good).is_ok());
@@ -225,7 +225,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_bytes_never_panic_and_cost_no_more_than_they_are(
+    fn damaged_bytes_never_panic_and_bound_the_memory(
         kinds in 1..40u32,
         seed: u32,
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), any::<bool>()), 1..6),

@@ -68,7 +68,7 @@ fn crowded() -> [(&'static str, fn() -> Layers); 3] {
 
 /// Promise, ground: A feature crosses the borders of columns and is whole, in whatever order and on however many threads.
 #[test]
-fn an_area_is_the_same_in_whatever_order_and_on_however_many_threads() {
+fn an_area_is_the_same_in_any_order_and_on_any_number_of_threads() {
     let registry = basic_blocks();
     let all = columns(4);
     for (name, fresh) in crowded() {

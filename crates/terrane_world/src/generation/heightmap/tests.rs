@@ -255,7 +255,7 @@ fn slopes_are_blocks_up_per_block_along() {
 }
 
 #[test]
-fn water_fills_what_lies_below_its_level() {
+fn water_fills_air_below_its_level() {
     let registry = basic_blocks();
     let water = registry.id("terrane:water").unwrap();
     let ramp: Vec<u16> = (0..32).chain(0..32).collect();
@@ -342,7 +342,7 @@ fn other_kinds_of_png_are_named() {
 }
 
 #[test]
-fn what_is_no_png_or_no_file_is_named() {
+fn errors_name_a_file_that_is_missing_or_not_a_png() {
     for data in [&b""[..], b"P5 2 2 65535", &b"\x89PNG"[..]] {
         match Heightmap::from_png(data) {
             Err(HeightmapError::Unfit { found, .. }) => assert_eq!(found, "no PNG file"),

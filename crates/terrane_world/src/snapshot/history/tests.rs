@@ -46,7 +46,7 @@ fn an_edit_holds_only_the_chunks_that_it_changed() {
 }
 
 #[test]
-fn a_new_edit_forgets_what_was_undone() {
+fn a_new_edit_forgets_undone_edits() {
     let mut columns = world();
     let mut history = EditHistory::new(1 << 20);
     let [before, after] = set(&mut columns, 1);

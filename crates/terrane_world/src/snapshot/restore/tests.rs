@@ -64,7 +64,7 @@ fn nothing_is_restored_where_nothing_differs() {
 }
 
 #[test]
-fn what_differs_outside_of_the_part_stays() {
+fn differences_outside_of_the_part_stay() {
     let then = noise(7);
     let mut now = Chunk::clone(&then);
     now.set_block([9, 0, 0], WATER);
@@ -75,7 +75,7 @@ fn what_differs_outside_of_the_part_stays() {
 }
 
 #[test]
-fn a_filter_says_what_may_go_and_what_may_come() {
+fn a_filter_selects_removed_and_inserted_blocks() {
     let now = Arc::new(Chunk::from_fn(|[x, ..]| if x < 8 { STONE } else { BlockId::AIR }));
     let then = Arc::new(Chunk::from_fn(|[_, y, _]| if y < 8 { WATER } else { BlockId::AIR }));
     let restore = |current, wanted| {
@@ -184,7 +184,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     /// Promise, snapshots: What a capture leaves out, a restore leaves alone.
     #[test]
-    fn what_a_snapshot_leaves_out_stays_as_far_as_it_can(
+    fn parts_that_a_snapshot_leaves_out_stay_where_possible(
         first in edits(120), later in edits(120), a in positions(), b in positions(),
         [blocks, layers, components] in any::<[bool; 3]>(), current in choices(),
     ) {

@@ -69,7 +69,7 @@ fn same(a: &Snapshot, b: &Snapshot) {
 
 /// Promise, snapshot files: The index of a stored snapshot keeps its owner's data in `owner` lines, with escapes.
 #[test]
-fn what_was_stored_is_told_and_read_again() {
+fn a_stored_snapshot_is_listed_and_read_back() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("arenas").join("the hall");
     let snapshot = small();
@@ -105,7 +105,7 @@ fn what_was_stored_is_told_and_read_again() {
 
 /// Promise, snapshot files: The index of a stored snapshot lists the omitted parts in `parts` and `about`.
 #[test]
-fn what_was_left_out_and_whom_it_tells_of_is_known_when_it_is_read_again() {
+fn excluded_parts_and_covered_entities_survive_storing() {
     let folder = TempDir::new().unwrap();
     let parts = SnapshotParts { layers: false, entities: false, ..SnapshotParts::ALL };
     let mut without = Snapshot::of_parts(*small().area(), parts);
@@ -134,7 +134,7 @@ fn what_was_left_out_and_whom_it_tells_of_is_known_when_it_is_read_again() {
 
 /// Promise, snapshot files: A file of a stored snapshot is called `X_Z_Y.schem`, and is as high as its contents.
 #[test]
-fn a_very_high_box_takes_no_more_than_what_is_in_it() {
+fn a_very_high_box_costs_only_its_contents() {
     let folder = TempDir::new().unwrap();
     let area = BlockBox::new(BlockPos::new(0, i64::MIN, 0), BlockPos::new(15, i64::MAX, 15));
     let mut column = crate::chunk::Column::new(ColumnPos::new(0, 0));
@@ -201,7 +201,7 @@ fn entities_of_other_programs_keep_their_ids() {
 }
 
 #[test]
-fn whoever_waits_can_break_it_off_and_nothing_is_left() {
+fn storing_can_be_cancelled_and_leaves_no_files() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("hall");
     let snapshot = small();

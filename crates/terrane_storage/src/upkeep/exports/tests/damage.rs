@@ -180,7 +180,7 @@ proptest! {
 
 /// Promise, exports: An import reports objects that were lost together with their keys.
 #[test]
-fn an_object_that_is_lost_with_its_key_is_told_of() {
+fn an_object_lost_with_its_key_is_reported() {
     let (_folder, path, expected) = exported(&ExportOptions::default());
     let mut bytes = fs::read(&path).unwrap();
     // Damages the index and the single block of a game's own object, whose key ends where the fixed part of the trailer
@@ -280,7 +280,7 @@ fn lies_are_refused_before_they_cost_anything() {
 }
 
 #[test]
-fn an_export_whose_target_has_lost_its_graph_changes_nothing() {
+fn an_import_into_a_world_without_its_graph_changes_nothing() {
     let (_folder, path, _) = exported(&ExportOptions::default());
     let (target, dimension) = small_world();
     let mut writes = crate::WriteBatch::default();
@@ -303,7 +303,7 @@ fn an_export_whose_target_has_lost_its_graph_changes_nothing() {
 
 /// Promise, exports: A pack of an export has only the objects that belong in it, each once.
 #[test]
-fn a_pack_has_only_what_belongs_into_it_and_each_once() {
+fn a_pack_has_only_its_own_chunks_and_each_once() {
     let options = ExportOptions { packs: Some(true), ..ExportOptions::default() };
     let (_folder, path, _) = exported(&options);
     let whole = fs::read(&path).unwrap();
@@ -380,7 +380,7 @@ fn an_object_that_cannot_be_moved_is_found_before_anything_changes() {
 }
 
 #[test]
-fn of_a_file_that_is_gone_or_damaged_only_what_is_in_it_is_lost() {
+fn a_missing_or_damaged_file_loses_only_its_own_objects() {
     let (_folder, path, expected) = exported(&ExportOptions { objects_per_file: 60, ..ExportOptions::default() });
     let files = objects(&path);
     let second = export_file(&path, 2);
@@ -435,7 +435,7 @@ fn a_report_lists_a_thousand_losses_and_counts_the_others() {
 }
 
 #[test]
-fn what_the_backend_cannot_read_is_left_out_and_nothing_else() {
+fn only_entries_that_the_backend_cannot_read_are_left_out() {
     let (store, _) = small_world();
     let expected = contents(&store, NAME);
     for family in [Family::Chunks, Family::WarmChunks, Family::ColdChunks] {

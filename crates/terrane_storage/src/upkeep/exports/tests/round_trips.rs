@@ -192,7 +192,7 @@ proptest! {
     /// heights.
     /// Promise, exports: An import never lowers the version of a chunk.
     #[test]
-    fn a_box_replaces_what_is_in_it_elsewhere_and_nothing_around_it(
+    fn importing_a_box_replaces_its_blocks_and_nothing_around_it(
         spec in specs(),
         other in specs(),
         (a, b) in (place(), place()),
@@ -268,7 +268,7 @@ proptest! {
 
 /// Promise, exports: An import leaves out an entity that lives in the world already.
 #[test]
-fn who_lives_elsewhere_is_not_there_twice() {
+fn an_entity_that_lives_elsewhere_is_not_duplicated() {
     let (store, _) = small_world();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("world.objects");

@@ -46,7 +46,7 @@ fn places_are_in_the_order_of_the_keys() {
 }
 
 #[test]
-fn errors_of_a_cluster_say_what_and_where() {
+fn errors_of_a_cluster_name_the_problem_and_its_place() {
     let good = cluster(&BTreeMap::from([(1, vec![7, 7]), (2, vec![9])]));
     let header = 9 + 64 * 8;
     let error = |bytes: &[u8]| decode_cluster(bytes).unwrap_err().to_string();

@@ -120,7 +120,7 @@ fn layers_and_components_have_the_bytes_of_the_table() {
 }
 
 #[test]
-fn what_was_never_set_is_written_as_nothing() {
+fn unset_components_take_no_bytes() {
     let chunk = Chunk::from_fn(|[x, _, _]| if x == 0 { CHEST } else { FURNACE });
     let decoded = decode(&Furniture, &encoded(&chunk)).unwrap().0;
     assert_eq!(decoded.component([0, 5, 5], 0, ITEMS), Some(&[][..]));
@@ -165,7 +165,7 @@ fn layers_and_components_may_come_in_any_order() {
 
 /// Promise, chunk format: An encoded chunk has each component of its blocks once, and no other.
 #[test]
-fn errors_in_layers_and_components_say_what_and_where() {
+fn errors_in_layers_and_components_name_the_problem_and_its_place() {
     let bytes = encoded(&kitchen());
     let components_at = 40 + 5 * 8 + 4096 * 3 / 8 + 4;
     let end = u64_at(&bytes, 16) as usize;

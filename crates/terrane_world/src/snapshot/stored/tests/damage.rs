@@ -104,7 +104,7 @@ fn replaced(stored: &StoredSnapshot, bytes: &[u8]) -> StoredSnapshotError {
 }
 
 #[test]
-fn a_file_that_is_something_else_is_refused_though_its_checksum_is_right() {
+fn a_foreign_file_with_a_valid_checksum_is_refused() {
     use crate::snapshot::schematic::{Schematic, WriteOptions};
     let (_folder, path, stored) = stored();
     assert!(matches!(replaced(&stored, b"nothing"), StoredSnapshotError::Schematic { .. }));
@@ -210,7 +210,7 @@ fn a_crash_at_any_step_leaves_no_snapshot_and_the_next_one_removes_the_rest() {
 }
 
 #[test]
-fn what_is_there_already_is_left_alone() {
+fn an_existing_folder_is_left_alone() {
     let (folder, path, stored) = stored();
     let other = Snapshot::new(*stored.area());
     assert_eq!(store(&path, &other).unwrap_err(), StoredSnapshotError::AlreadyExists { path: path.clone() });

@@ -16,7 +16,7 @@ const HEAD: &str = "bevy_terrane snapshot 1\ndimension 1\nbox 0 0 0 31 99 31\n";
 
 /// Promise, snapshot files: A line of a stored snapshot's index that makes no sense is reported with its number.
 #[test]
-fn what_makes_no_sense_is_told_with_its_line() {
+fn an_invalid_line_is_reported_with_its_number() {
     let line_of = |content: &str| match parse(&sealed(content)).unwrap_err() {
         StoredSnapshotError::Damaged { what, .. } => {
             let (line, _) = what.strip_prefix("line ").unwrap().split_once(": expected ").unwrap();
@@ -57,7 +57,7 @@ fn what_makes_no_sense_is_told_with_its_line() {
 
 /// Promise, snapshot files: A stored snapshot's index of another version is told apart from a file that is no index.
 #[test]
-fn a_version_that_is_not_known_and_a_file_that_is_none_are_told_apart() {
+fn an_unknown_version_and_a_foreign_file_are_different_errors() {
     let error = parse("bevy_terrane snapshot 2\nwhatever").unwrap_err();
     assert_eq!(error, StoredSnapshotError::Version { path: "index.txt".into(), found: 2 });
     for text in ["", "\n", "PNG", "bevy_terrane snapshot one\n", "bevy_terrane snapshot 1"] {

@@ -5,7 +5,7 @@ use super::*;
 /// Promise, snapshots: A schematic keeps block entities, entities and water, and unknown blocks are written as what they were.
 /// Promise, snapshot files: An unknown block in a schematic is written as the state that it stands for.
 #[test]
-fn an_unknown_state_becomes_a_placeholder_and_is_written_as_what_it_was() {
+fn an_unknown_state_becomes_a_placeholder_and_is_written_unchanged() {
     let registry = registry(&["a:stone"]);
     let mut schematic = row(&["a:stone", "b:lamp[lit=true]", AIR, "b:Not A Name", "b:lamp[lit=true]"]);
     let data = compound(&[("Text", Nbt::String("hello".into()))]);
@@ -112,7 +112,7 @@ fn block_entities_are_taken_by_blocks_that_have_room_for_them_or_counted() {
 }
 
 #[test]
-fn ids_of_one_name_are_told_apart_by_their_components() {
+fn ids_of_one_name_differ_by_their_components() {
     let mut old = BlockRegistry::new();
     old.register_component(BlockComponent::fixed::<u8>("a:lock")).unwrap();
     old.register(BlockType::new("a:chest").with_component("a:lock")).unwrap();
@@ -167,7 +167,7 @@ fn values_of_another_world_are_migrated_or_counted() {
 }
 
 #[test]
-fn memory_is_limited_whatever_a_small_file_says() {
+fn a_small_file_cannot_exceed_the_memory_limit() {
     let registry = registry(&[]);
     let mut schematic = Schematic::new([160, 160, 160]);
     schematic.palette.push("b:c".into());
@@ -260,7 +260,7 @@ fn an_entity_that_moved_in_another_program_is_where_that_put_it() {
 }
 
 #[test]
-fn what_was_not_captured_is_air_and_counted() {
+fn uncaptured_blocks_become_air_and_are_counted() {
     let registry = registry(&["a:stone"]);
     let mut snapshot = Snapshot::new(BlockBox::new(BlockPos::new(-1, 0, 0), BlockPos::new(40, 40, 15)));
     let mut column = Column::partial(ColumnPos::new(1, 0), (0..2).into());
