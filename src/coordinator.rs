@@ -143,14 +143,14 @@ pub fn coordinator_app<E: From<io::Error> + From<FileError>>(
     let folder = config.snapshots.folder_in(&store);
     let arenas = arenas::ArenaBook::open(folder.as_deref(), config.snapshots.arena_side)?;
     let records = folder.map(snapshots::RestoreRecords::open).transpose()?;
-    let (teller, inbound) = exchange::channel();
-    let link = MainLink::new(teller.clone());
+    let (notifier, inbound) = exchange::channel();
+    let link = MainLink::new(notifier.clone());
     // Systems of regions can begin jobs.
     let jobs = link.jobs();
     template.plugins.push(Arc::new(move |region| {
         region.insert_resource(jobs.clone());
     }));
-    let (threads, columns) = threads::Threads::start(&config, template, store.clone(), teller)?;
+    let (threads, columns) = threads::Threads::start(&config, template, store.clone(), notifier)?;
     let jobs = jobs::JobBook::open(link.jobs(), records, &store);
     let limit =
         streaming::pacing::InFlightLimit::new(config.pacing, config.tick_mode.is_lockstep(), link.frames.clone());

@@ -54,7 +54,7 @@ impl Plugin for TerranePlugin {
             app.insert_resource(MainLink::to_nowhere().jobs());
         }
         // Only now the log exists, and all plugins have added their systems.
-        setup::tell_of_systems_that_never_run(app);
+        setup::log_misplaced_systems(app);
         setup::end_if_failed(app);
     }
 }

@@ -93,7 +93,7 @@ fn exchange_each_frame(app: &mut App) {
     app.configure_sets(First, ViewSystems::Receive.after(bevy::ecs::message::MessageUpdateSystems))
         .add_systems(
             First,
-            (frame::begin, chunk_sync::take_in, receive::receive, chunk_sync::hear)
+            (frame::begin, chunk_sync::apply_results, receive::receive, chunk_sync::apply_answers)
                 .chain()
                 .in_set(ViewSystems::Receive)
                 .run_if(resource_exists::<MainLink>),
@@ -104,7 +104,7 @@ fn exchange_each_frame(app: &mut App) {
                 // Before its dimension is opened, so that the wanted ones among the stored jobs are known.
                 jobs::send,
                 dimension::open,
-                (viewers::send_viewers, viewers::tell_of_missing_viewers),
+                (viewers::send_viewers, viewers::log_missing_viewers),
                 far_view::send_far_views,
                 requests::send_orders,
                 requests::send_generation,

@@ -196,7 +196,7 @@ impl Dimension {
         }
         let regionizer = Regionizer::new(config.regionizer.clone())?;
         let (wanted, own_seed) = (spec.generator.identity(), spec.generator.own_seed());
-        let id = store.open_dimension(&name, &wanted).map_err(|error| match (error, store.told_generator(&name)) {
+        let id = store.open_dimension(&name, &wanted).map_err(|error| match (error, store.generator_text(&name)) {
             (StoreError::OriginMismatch { name, .. }, Some(stored)) => {
                 DimensionError::MadeOtherwise { name, stored, wanted: wanted.told(own_seed) }
             }
@@ -324,7 +324,7 @@ impl Dimension {
         self.successors.get(&region).copied().unwrap_or(region)
     }
 
-    /// Columns that regions gave up and that are not stored yet.
+    /// Columns that regions evicted and that are not stored yet.
     pub fn departed(&self) -> &DepartedColumns {
         &self.ground.departed
     }

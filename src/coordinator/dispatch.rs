@@ -85,7 +85,7 @@ pub fn soon(config: &Settings, clock: &Clock) -> Duration {
     if config.tick_mode.is_lockstep() { Duration::MAX } else { clock.now.saturating_add(LONG_WAIT) }
 }
 
-/// Lets regions that do not tick for a while save, receive and give up columns all the same.
+/// Lets regions that do not tick for a while save, receive and evict columns all the same.
 pub fn tend_idle(
     config: Res<Settings>,
     clock: Res<Clock>,

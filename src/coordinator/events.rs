@@ -87,8 +87,8 @@ events! {
         error: ColumnError,
         /// The number of failed attempts so far.
         attempts: u32,
-        /// `true` if only a `RetryColumns` makes it try again. Stored columns that cannot be read are never given up.
-        given_up: bool,
+        /// `true` if only a `RetryColumns` makes it try again. Stored columns that cannot be read are never set aside.
+        set_aside: bool,
     }
     /// A damaged stored chunk was generated again, because the
     /// [setting](crate::plugin::TerranePlugin::regenerate_damaged) says so. Its changes are lost.

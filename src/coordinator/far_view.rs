@@ -198,7 +198,7 @@ impl Listener {
             }
             if is_outage || !place.tracker.keeps(column) {
                 if let Some(dimension) = world.dimensions.open.get_mut(&place.dimension) {
-                    place.tracker.give_up(&mut dimension.stored, column);
+                    place.tracker.drop_choice(&mut dimension.stored, column);
                 }
                 place.ready.pop_front();
                 continue;

@@ -202,7 +202,7 @@ impl Dimension {
     /// Marks a region's columns as lost with its world; they are read again when it restarts.
     fn lose_columns(&mut self, region: RegionId, fallen: &Fallen, saves: &Saves) {
         let columns = self.columns_of(region);
-        // The region still has the columns that it was asked to give up, and nothing will ask again.
+        // The region still has the columns that it was asked to evict, and nothing will ask again.
         let is_leaving = |column: &&ColumnPos| self.columns.is_leaving(**column);
         let leaving: Vec<_> = columns.iter().filter(is_leaving).copied().collect();
         leaving.into_iter().for_each(|column| self.keep(column));
@@ -277,7 +277,7 @@ impl Dimension {
     }
 
     /// Forgets a column of a halted region once the store has its saved changes. Returns `true` if the column is gone.
-    pub fn let_go_halted(
+    pub fn release_halted(
         &mut self,
         region: RegionId,
         column: ColumnPos,

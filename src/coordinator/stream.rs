@@ -100,7 +100,7 @@ impl Dimension {
         }
     }
 
-    /// Columns for which letters wait in idle regions. If they were given up before the next tick, these letters would make them
+    /// Columns for which letters wait in idle regions. If they were evicted before the next tick, these letters would make them
     /// load again, over and over.
     fn columns_with_letters(&mut self, deadlines: &Deadlines, soon: Duration) -> FxHashSet<ColumnPos> {
         let mut found = FxHashSet::default();
@@ -117,7 +117,7 @@ impl Dimension {
     }
 }
 
-/// Asks the owning regions to give up columns without a holder.
+/// Asks the owning regions to evict columns without a holder.
 pub fn evict_unneeded(
     config: Res<Settings>,
     clock: Res<Clock>,
@@ -137,7 +137,7 @@ pub fn evict_unneeded(
                 Some(ColumnState::Owned(_) | ColumnState::Halted { .. }) if dimension.has_halted(column) => {
                     let Some(region) = dimension.regionizer.region_at(column) else { continue };
                     let (saves, directory) = (&mut saves, &mut directory);
-                    if !dimension.let_go_halted(region, column, saves, directory, &mut post, &mut publisher) {
+                    if !dimension.release_halted(region, column, saves, directory, &mut post, &mut publisher) {
                         later.insert(column);
                     }
                 }

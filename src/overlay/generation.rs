@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn a_failure_is_one_line() {
         let error = "column [3, 4]: no ground here\nand more".to_owned();
-        let failed = FailedColumn { column: ColumnPos::new(3, 4), attempts: 5, error, given_up: true };
+        let failed = FailedColumn { column: ColumnPos::new(3, 4), attempts: 5, error, set_aside: true };
         assert_eq!(line(&failed), "column [3, 4]: no ground here (5 tries)");
     }
 }

@@ -92,7 +92,7 @@ pub(super) struct RegionContents {
 
 impl RegionContents {
     /// Stores letters until they are due.
-    pub fn take_in_letters(&mut self, letters: impl IntoIterator<Item = Letter>) {
+    pub fn receive_letters(&mut self, letters: impl IntoIterator<Item = Letter>) {
         for letter in letters {
             // Letters without a delay stay in the order of arrival, whatever the clock is.
             let due = match letter.delay {

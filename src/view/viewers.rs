@@ -41,7 +41,7 @@ const LARGE_GENERATION_RADIUS: u32 = 560;
 const WITHOUT_VIEWERS: Duration = Duration::from_secs(3);
 
 /// Warns of a radius that costs much, before it does. The figures are those of hills: see docs/performance.md.
-fn tell_of_large_radii(entity: Entity, radii: ViewerRadii) {
+fn log_large_radii(entity: Entity, radii: ViewerRadii) {
     let columns = |radius| ColumnArea::Disc { center: ColumnPos::default(), radius }.columns();
     if radii.load > LARGE_RADIUS {
         let loaded = columns(radii.load);
@@ -64,7 +64,7 @@ fn tell_of_large_radii(entity: Entity, radii: ViewerRadii) {
 }
 
 /// Explains a world in which nothing happens: a dimension is open for a while, but no viewer, job or letter loads ground.
-pub(super) fn tell_of_missing_viewers(
+pub(super) fn log_missing_viewers(
     time: Res<Time<Real>>,
     open: Query<&Dimension, With<DimensionOpen>>,
     loaders: Query<(), Or<(With<Viewer>, With<Job>)>>,
@@ -120,7 +120,7 @@ pub(super) fn send_viewers(
         };
         let state = (dimension, position.block.chunk(), viewer.radii());
         if sent.insert(entity, state) != Some(state) {
-            tell_of_large_radii(entity, viewer.radii());
+            log_large_radii(entity, viewer.radii());
             moves.push((entity, Some(state)));
         }
     }

@@ -257,7 +257,7 @@ fn ask_opacity_answers_for_loaded_and_unloaded_columns() {
     let mut viewers = app.world_mut().query_filtered::<Entity, With<Viewer>>();
     let viewer = viewers.single(app.world()).unwrap();
     move_viewer(&mut app, viewer, 10_000.0, 0.0);
-    update_until(&mut app, "the ground is given up", |world| block_at(world, dimension, position).is_none());
+    update_until(&mut app, "the column is evicted", |world| block_at(world, dimension, position).is_none());
     assert_eq!(highest(&mut app, 3), Some(40));
     assert_eq!(ask(&mut app, 4, DimensionId(99)), Err(AskError::NotOpen));
     drop(app);

@@ -189,7 +189,7 @@ fn a_client_gets_unloaded_columns_from_the_store_and_new_ones_once_generated() {
     let viewer = server.viewer();
     move_viewer(&mut server.app, viewer, 10_000.0, 0.0);
     let dimension = server.dimension;
-    update_until(&mut server.app, "the ground is given up", |world| block_at(world, dimension, high).is_none());
+    update_until(&mut server.app, "the column is evicted", |world| block_at(world, dimension, high).is_none());
 
     let mut client = client(&folder.path().join("cache"), 3);
     client.settle(&mut server);
@@ -211,7 +211,7 @@ fn a_client_gets_only_the_chunks_near_its_viewer() {
     let mut server = server(-64..320);
     let (viewer, dimension, high) = (server.viewer(), server.dimension, BlockPos::new(5, 100, 5));
     move_viewer(&mut server.app, viewer, 10_000.0, 0.0);
-    update_until(&mut server.app, "the ground is given up", |world| block_at(world, dimension, high).is_none());
+    update_until(&mut server.app, "the column is evicted", |world| block_at(world, dimension, high).is_none());
     // The client looks at stored columns far from its viewer.
     let mut client = client(&folder.path().join("cache"), 20);
     let peer = server.peer();

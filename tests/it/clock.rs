@@ -102,12 +102,12 @@ fn a_paused_dimension_loads_unloads_and_saves_and_letters_wait_for_its_next_tick
     move_viewer(&mut app, here, out.x as f32, 0.0);
     update(&mut app, 30);
     assert!(block_at(app.world_mut(), dimension, out).is_some(), "ground is loaded");
-    assert_eq!(block_at(app.world_mut(), dimension, HERE), None, "and let go");
+    assert_eq!(block_at(app.world_mut(), dimension, HERE), None, "and evicted");
 
     app.world_mut().write_message(SaveWorld { request: 3 });
     update(&mut app, 3);
     assert_eq!(heard::<WorldSaved>(&app).iter().map(|saved| saved.request).collect::<Vec<_>>(), [3]);
-    assert_eq!(block_at(app.world_mut(), dimension, dug), Some(stone), "a save takes in what was edited");
+    assert_eq!(block_at(app.world_mut(), dimension, dug), Some(stone), "a save receives the edit");
     assert_eq!(diary.take().len(), 0, "all of that without a tick");
 
     let (sender, receiver) = std::sync::mpsc::channel();

@@ -296,7 +296,7 @@ fn scheduled_ticks_enter_and_leave_a_paused_region_by_the_clock_of_its_dimension
     assert_eq!(block_at(app.world_mut(), dimension, BESIDE), None);
     viewer(&mut app, dimension, BESIDE.x as f32, 0.0, 0);
     update(&mut app, 10);
-    assert!(block_at(app.world_mut(), dimension, BESIDE).is_some(), "taken in without a tick");
+    assert!(block_at(app.world_mut(), dimension, BESIDE).is_some(), "received without a tick");
     order(&mut app, dimension, HERE.column(), RegionOrder::Resume);
     update(&mut app, 20);
     assert!(came.try_recv().is_err(), "it still has to wait");

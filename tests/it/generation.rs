@@ -239,12 +239,12 @@ fn a_column_that_fails_is_tried_again_set_aside_and_tried_on_demand() {
     let told = progress(app.world(), dimension);
     assert_eq!((told.failing, told.set_aside, told.to_generate.missing), (0, 3, 3));
     assert_eq!(told.to_load.missing, 2, "not there is not done");
-    assert!(told.failures.iter().all(|failed| failed.attempts == 3 && failed.given_up));
+    assert!(told.failures.iter().all(|failed| failed.attempts == 3 && failed.set_aside));
     let panicked = told.failures.iter().find(|failed| failed.column == failing[1]).expect("listed");
     assert!(panicked.error.contains("an odd column makes it panic"), "{}", panicked.error);
     for column in failing {
         let failed = heard::<ColumnFailed>(&app).iter().filter(|failed| failed.column == column);
-        let tries: Vec<_> = failed.map(|failed| (failed.attempts, failed.given_up)).collect();
+        let tries: Vec<_> = failed.map(|failed| (failed.attempts, failed.set_aside)).collect();
         assert_eq!(tries, [(1, false), (2, false), (3, true)], "{column}");
     }
 

@@ -64,7 +64,7 @@ fn a_letter_to_ground_of_a_paused_dimension_loads_it_once_and_holds_it_until_the
     assert!(letters.iter().chain([&more]).all(|letter| letter.try_recv().is_ok()));
     assert!(
         [NEARBY, FAR].iter().all(|block| block_at(app.world_mut(), dimension, *block).is_none()),
-        "and it is let go"
+        "and it is evicted"
     );
     assert!(heard::<LetterLost>(&app).is_empty());
 }
@@ -107,7 +107,7 @@ fn a_very_slow_region_saves_and_evicts_columns_between_its_ticks() {
     let letter = send(&mut app, dimension, NEARBY);
     move_viewer(&mut app, camera, 16.0 * 3.0, 0.0);
     let trail = BlockPos::new(-16 * 2, 0, 0);
-    update_until(&mut app, "what it left is let go", |world| block_at(world, dimension, trail).is_none());
+    update_until(&mut app, "the columns behind it are evicted", |world| block_at(world, dimension, trail).is_none());
     assert_eq!(ticks(app.world()), last, "all of that without a tick");
     assert!(letter.try_recv().is_err());
     order(&mut app, dimension, HERE.column(), RegionOrder::TickRate(None));

@@ -57,7 +57,7 @@ fn a_viewer_loads_its_radius_and_keeps_two_columns_more() {
                 assert!(loaded.is_superset(&disc(column, reach)) && loaded.is_subset(&kept), "{column}: {loaded:?}");
                 assert!(
                     before.intersection(&kept).all(|column| loaded.contains(column)),
-                    "{column}: a step lets go of them"
+                    "{column}: a step evicts them"
                 );
                 let seen = |column: &ColumnPos| (start_at.z - reach..=start_at.z + reach).contains(&column.z);
                 assert!(!is_exact || loaded.iter().all(seen), "radius {radius}, never near to it: {loaded:?}");

@@ -339,7 +339,7 @@ fn generation_is_paused_and_resumed_and_failures_are_listed_in_the_panel() {
 
     let id = dimension;
     let error = "no ground here".to_owned();
-    let failed = FailedColumn { column: ColumnPos::new(3, 4), attempts: 5, error, given_up: true };
+    let failed = FailedColumn { column: ColumnPos::new(3, 4), attempts: 5, error, set_aside: true };
     let mut statistics = app.world().resource::<WorldStatistics>().clone();
     let told = statistics.dimensions.iter_mut().find(|told| told.dimension == id).expect("it is open");
     (told.set_aside, told.failures) = (1, vec![failed].into());

@@ -48,7 +48,7 @@ fn a_viewer_that_walks_merges_regions_and_parts_them_again_with_their_entities()
     assert!(!heard::<RegionSplit>(&app).is_empty(), "they are far apart again");
     assert_eq!(regions_in_statistics(&app), 2);
     let left: Vec<_> = walkers(app.world_mut()).into_iter().map(|(name, _)| name).collect();
-    assert_eq!(left, ["also home", "home"], "the guest's ground was given up and stored with it");
+    assert_eq!(left, ["also home", "home"], "the guest's column was evicted and stored with it");
 }
 
 /// The threads that a system ran on.

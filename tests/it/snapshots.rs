@@ -201,7 +201,7 @@ fn a_job_loads_unloaded_columns_and_releases_them() {
     assert_eq!(snapshot.block(block), snapshot.block(at(1_611, 3, 41)));
     let before = snapshot.block(block).unwrap();
     update(&mut app, 100);
-    assert_eq!(block_at(app.world_mut(), dimension, block), None, "it is let go");
+    assert_eq!(block_at(app.world_mut(), dimension, block), None, "it is evicted");
 
     // A visitor builds there and leaves; then everything is restored with no viewer there.
     let visitor = viewer(&mut app, dimension, 1_610.0, 40.0, 2);

@@ -61,8 +61,8 @@ fn inline(name: &str, value: &Value) -> String {
         Value::String(text) => format!("\"{}\"", shown(text)),
         Value::Array(values) => format!("[{}]", row(name, values)),
         Value::Object(figures) => {
-            let is_told = |value: &Value| !matches!(value, Value::Null | Value::Bool(false));
-            let figures = figures.iter().filter(|(_, value)| is_told(value));
+            let is_listed = |value: &Value| !matches!(value, Value::Null | Value::Bool(false));
+            let figures = figures.iter().filter(|(_, value)| is_listed(value));
             let text = figures.map(|(name, value)| format!("{} {}", shown(name), inline(name, value)));
             text.collect::<Vec<_>>().join(", ")
         }

@@ -279,7 +279,7 @@ impl WorldStore {
     }
 
     /// The generator of the dimension with this name, as text for messages, if it can be read.
-    pub fn told_generator(&self, name: &str) -> Option<String> {
+    pub fn generator_text(&self, name: &str) -> Option<String> {
         let (id, generator) = self.dimension_record(name).ok()??;
         Some(generator.told(self.own_seed(id).ok().flatten()))
     }

@@ -127,7 +127,7 @@ impl Dimension {
         }
     }
 
-    /// Holds columns that the region gave up until the store has them.
+    /// Holds columns that the region evicted until the store has them.
     fn take_left(
         &mut self,
         left: Vec<LoadedColumn>,

@@ -157,7 +157,7 @@ impl Dimension {
         true
     }
 
-    /// Lets the region keep a column or slabs that it was asked to give up, and hands it everything that waited for their return.
+    /// Lets the region keep a column or slabs that it was asked to evict, and hands it everything that waited for their return.
     pub fn keep(&mut self, column: ColumnPos) {
         self.columns.deliver(column);
         self.revised.insert(column);

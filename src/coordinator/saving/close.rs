@@ -177,7 +177,7 @@ impl Dimension {
         }
     }
 
-    /// Makes each region hand out everything and give up all of its columns.
+    /// Makes each region hand out everything and evict all of its columns.
     fn empty_regions(
         &mut self,
         deadlines: &mut Deadlines,
@@ -196,7 +196,7 @@ impl Dimension {
             // Columns that are being read again, or that miss data in flight, leave when they are complete.
             columns.retain(|column| self.is_whole(*column));
             for column in lost {
-                self.let_go_halted(region, column, saves, directory, post, publisher);
+                self.release_halted(region, column, saves, directory, post, publisher);
             }
             if !columns.is_empty() {
                 columns.iter().for_each(|column| self.columns.leave(*column));

@@ -36,7 +36,7 @@ impl Dimension {
             }
         }
         if let Some(before) = before {
-            self.let_go(disc(before), Some(disc((center, radius))));
+            self.release_disc(disc(before), Some(disc((center, radius))));
         }
         let state = ViewerState { center, height, radii, heading, to_load, to_generate, served };
         self.viewers.insert(holder, state);
@@ -59,7 +59,7 @@ impl Dimension {
     pub fn release(&mut self, holder: Holder) {
         if let Some(viewer) = self.viewers.remove(&holder) {
             let disc = (viewer.center, i64::from(viewer.radii.load + HOLD_MARGIN));
-            self.let_go(disc, None);
+            self.release_disc(disc, None);
             self.revise_disc(disc);
             self.note_moved_viewers();
         }
@@ -73,7 +73,7 @@ impl Dimension {
         }
     }
 
-    fn let_go(&mut self, old: (ColumnPos, i64), new: Option<(ColumnPos, i64)>) {
+    fn release_disc(&mut self, old: (ColumnPos, i64), new: Option<(ColumnPos, i64)>) {
         for column in disc_difference(old, new) {
             if self.ground.is_sparse {
                 self.revised.insert(column);

@@ -60,7 +60,7 @@ struct Spent {
     loaded: f64,
     generated: f64,
     total: u64,
-    is_told: bool,
+    is_logged: bool,
 }
 
 /// The remaining allowances of a dimension's viewers. A plain data structure: it receives times and measures none.
@@ -118,7 +118,7 @@ impl ViewerCaps {
         let Some(spent) = self.spent_by(holder) else { return };
         spent.generated += columns as f64;
         spent.total += columns as u64;
-        if spent.total >= most && !std::mem::replace(&mut spent.is_told, true) {
+        if spent.total >= most && !std::mem::replace(&mut spent.is_logged, true) {
             bevy::log::warn!(
                 "{} columns were generated for {holder:?}, as many as ViewerLimits::generated allows: it gets no new ones",
                 spent.total

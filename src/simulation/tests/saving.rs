@@ -176,7 +176,7 @@ fn an_entity_that_dies_while_others_are_evicted_is_dead() {
     let mut regions = explosive();
     let outbox = regions.tick_with(1, Inbox { evict: vec![column(10)], ..Inbox::default() });
     let left: Vec<_> = outbox.left[0].entities.iter().map(|record| record.id.as_u128()).collect();
-    assert_eq!(left, [1], "2 was to be given up after 1, and died with it");
+    assert_eq!(left, [1], "2 was to be evicted after 1, and died with it");
     assert_eq!(handed_out(&outbox), [(2, false), (3, false)]);
     assert_eq!(handed_out(&regions.save(1)), []);
 }

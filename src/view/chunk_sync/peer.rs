@@ -143,7 +143,7 @@ impl ChunkSyncPeer {
 }
 
 /// Handles answers and changes.
-pub(in crate::view) fn hear(
+pub(in crate::view) fn apply_answers(
     mut peers: Query<&mut ChunkSyncPeer>,
     mut answers: MessageReader<ChunksAnswer>,
     mut changed: MessageReader<ColumnChanged>,

@@ -57,7 +57,7 @@ fn a_damaged_chunk_is_refused_by_name_and_the_columns_beside_it_are_loaded() {
     let (mut app, dimension) = open(&disk, false);
     update_until(&mut app, "it is told", |world| !world.resource::<Heard<ColumnFailed>>().0.is_empty());
     let failed = &heard::<ColumnFailed>(&app)[0];
-    assert_eq!((failed.column, failed.given_up), (BAD.column(), false));
+    assert_eq!((failed.column, failed.set_aside), (BAD.column(), false));
     let damaged = StoredItem::Chunk(DimensionId(0), BAD.chunk());
     let ColumnError::Store { source: StoreError::Corrupt { what, .. }, .. } = &failed.error else {
         panic!("{}", failed.error)

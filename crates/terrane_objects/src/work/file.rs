@@ -29,7 +29,7 @@ impl FileError {
 }
 
 /// Turns an error for a missing file into `None`.
-pub fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+pub fn if_exists<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         result => result.map(Some),

@@ -9,7 +9,7 @@
 //! Each file is written under another name first, so that readers always find the whole file. Files left over from an
 //! ended process are removed when the world is opened to be played.
 
-use crate::work::if_there;
+use crate::work::if_exists;
 use crate::{Backup, values::record};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -96,7 +96,7 @@ impl BackupRequest {
                 return Ok(progress);
             }
         }
-        let Some(answer) = if_there(self.files.read::<Answer>("answer"))? else { return Ok(BackupProgress::Lost) };
+        let Some(answer) = if_exists(self.files.read::<Answer>("answer"))? else { return Ok(BackupProgress::Lost) };
         self.files.remove("answer");
         Ok(match answer {
             Ok((number, bytes, made_at)) => {
@@ -121,7 +121,7 @@ impl FoundRequest {
         for files in Files::all(world, "request")? {
             let wish = files.read::<Wish>("request");
             // The request can no longer be withdrawn.
-            if if_there(fs::rename(files.path("request"), files.path("running")))?.is_none() {
+            if if_exists(fs::rename(files.path("request"), files.path("running")))?.is_none() {
                 continue;
             }
             let mut request = Self { folder: PathBuf::new(), keep: None, files, is_answered: false };

@@ -375,8 +375,8 @@ fn the_ground_of_a_dimension_whose_record_is_lost_can_be_exported() {
     for (store, name) in [(damaged, "overworld"), (store, "lost/0")] {
         let new = MemoryStore::new();
         let report = salvage(&look_at(&store), &new, go_on).unwrap();
-        let is_told = |damage: &Damage| matches!(damage, Damage::LostRecord { name: told, .. } if told == name);
-        assert!(report.damage.first.iter().any(is_told), "{:?}", report.damage);
+        let is_listed = |damage: &Damage| matches!(damage, Damage::LostRecord { name: told, .. } if told == name);
+        assert!(report.damage.first.iter().any(is_listed), "{:?}", report.damage);
         let world = TestStore::on(new).world();
         assert_eq!(world.dimension_named(name).unwrap().id, OVERWORLD);
         // No game mistakes the dimension for the one that it generates.

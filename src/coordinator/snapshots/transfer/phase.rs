@@ -262,7 +262,7 @@ impl Task {
                 Err(error) => {
                     // Work elsewhere has failed, so its answer never comes.
                     *phase = Phase::Idle;
-                    task.give_up(error);
+                    task.fail(error);
                 }
             };
             world.resource_mut::<Answers>().elsewhere.push((id, SyncCell::new(Box::new(take))));

@@ -136,7 +136,7 @@ fn with_mobs(columns: &Columns, mobs: &Mobs) -> Snapshot {
 /// Restores entities as in a world.
 fn restore_mobs(mobs: &mut Mobs, snapshot: &Snapshot) {
     let is_reached = |mob: &EntityRecord| area().contains(mob.block) && snapshot.column(mob.column()).is_some();
-    mobs.retain(|id, mob| !(is_reached(mob) && snapshot.tells_of(*id)));
+    mobs.retain(|id, mob| !(is_reached(mob) && snapshot.covers_entity(*id)));
     for mob in snapshot.entities() {
         mobs.entry(mob.id).or_insert_with(|| mob.clone());
     }

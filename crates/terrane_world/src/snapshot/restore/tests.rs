@@ -143,10 +143,10 @@ fn a_snapshot_without_blocks_holds_none_and_one_of_nothing_restores_nothing() {
     };
     let no_blocks = without(SnapshotParts { blocks: false, ..SnapshotParts::ALL });
     assert_eq!((no_blocks.block(BlockPos::new(0, 0, 0)), no_blocks.entities().count()), (None, 1));
-    assert!(no_blocks.tells_of(Uuid::from_u128(9)), "of all entities");
+    assert!(no_blocks.covers_entity(Uuid::from_u128(9)), "of all entities");
     let nothing = without(SnapshotParts { blocks: false, layers: false, components: false, entities: false });
     assert_eq!((nothing.chunk(ChunkPos::new(0, 0, 0)), nothing.entities().count()), (None, 0));
-    assert!(!nothing.tells_of(Uuid::from_u128(1)));
+    assert!(!nothing.covers_entity(Uuid::from_u128(1)));
     column.set_chunk(0, noise(5));
     assert_eq!(nothing.restored_chunks(&column, &all()).count(), 0);
     assert_eq!(no_blocks.restored_chunks(&column, &all()).count(), 0, "there are no layers and no components");

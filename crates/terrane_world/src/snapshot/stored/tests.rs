@@ -113,7 +113,7 @@ fn excluded_parts_and_covered_entities_survive_storing() {
     let stored = store(&folder.path().join("parts"), &without).unwrap();
     assert_eq!(StoredSnapshot::open(stored.folder()).unwrap().parts(), parts);
     let again = read(&stored);
-    assert_eq!((again.parts(), again.entities().count(), again.tells_of(Uuid::nil())), (parts, 0, false));
+    assert_eq!((again.parts(), again.entities().count(), again.covers_entity(Uuid::nil())), (parts, 0, false));
 
     // One entity dies, another one stays.
     let mut after = small();
@@ -128,7 +128,7 @@ fn excluded_parts_and_covered_entities_survive_storing() {
     for (name, snapshot) in [("undo", history.undo().unwrap()), ("redo", history.redo().unwrap())] {
         let again = read(&store(&folder.path().join(name), &snapshot).unwrap());
         same(&again, &snapshot);
-        assert!(again.tells_of(victim.id) && !again.tells_of(witness));
+        assert!(again.covers_entity(victim.id) && !again.covers_entity(witness));
     }
 }
 

@@ -164,14 +164,14 @@ proptest! {
                     prop_assert!(arrived.columns.len() + lost <= expected.columns.len());
                 }
                 Err(error) => {
-                    let is_told = matches!(
+                    let is_listed = matches!(
                         error,
                         UpkeepError::Damaged { .. }
                             | UpkeepError::UnknownLoss { .. }
                             | UpkeepError::Objects(_)
                             | UpkeepError::Unfinished { .. }
                     );
-                    prop_assert!(is_told, "{}", error);
+                    prop_assert!(is_listed, "{}", error);
                 }
             }
         }

@@ -226,13 +226,13 @@ proptest! {
         prop_assert_eq!(report.columns as usize, arrived.len());
         prop_assert_eq!(report.ungenerated as usize, part.columns.len() - arrived.len());
         let heights = whole.min.y / 16 + by.1..=(whole.max.y - 15) / 16 + by.1;
-        let is_told = |(x, y, z): &(i64, i64, i64)| arrived.contains(&(*x, *z)) && heights.contains(y);
+        let is_listed = |(x, y, z): &(i64, i64, i64)| arrived.contains(&(*x, *z)) && heights.contains(y);
         let blocks = |contents: &Contents, pos: &(i64, i64, i64)| {
             contents.chunks.get(pos).map(|(_, cells)| cells.clone()).unwrap_or_default()
         };
         let all: BTreeSet<_> = [&before, &after, &part].into_iter().flat_map(|of| of.chunks.keys()).copied().collect();
         for pos in all {
-            let expected = if is_told(&pos) { &part } else { &before };
+            let expected = if is_listed(&pos) { &part } else { &before };
             prop_assert_eq!(blocks(&after, &pos), blocks(expected, &pos), "{:?}", pos);
             let version = |of: &Contents| of.chunks.get(&pos).map(|(version, _)| *version);
             prop_assert!(version(&after) >= version(&before), "{:?}", pos);
@@ -241,9 +241,9 @@ proptest! {
             let ChunkPos { x, y, z } = tick.block.chunk();
             (x, y, z)
         };
-        let untouched = before.ticks.iter().filter(|tick| !is_told(&place(tick)));
+        let untouched = before.ticks.iter().filter(|tick| !is_listed(&place(tick)));
         let ticks: BTreeSet<_> =
-            untouched.chain(part.ticks.iter().filter(|tick| is_told(&place(tick)))).cloned().collect();
+            untouched.chain(part.ticks.iter().filter(|tick| is_listed(&place(tick)))).cloned().collect();
         prop_assert_eq!(&after.ticks, &ticks);
         let mut kept = part.kept.clone();
         kept.retain(|key, _| {
@@ -479,7 +479,7 @@ fn a_chunk_that_is_there_just_so_gets_the_version_of_the_export_if_that_is_highe
     }
 }
 
-/// Promise, exports: A sparse dimension takes in a box with its air, and no box of more than 4,096 chunks of height.
+/// Promise, exports: A sparse dimension accepts a box with its air, and refuses a box that is higher than 4,096 chunks.
 #[test]
 fn air_of_a_box_comes_to_where_it_would_be_generated() {
     let block = |y, kind| ([3, y, 3], 0, kind, vec![0; 4]);
