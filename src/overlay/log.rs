@@ -192,7 +192,7 @@ mod tests {
         RegionMerged { dimension: HERE, from: RegionId::new(from), into: RegionId::new(into) }
     }
 
-    /// Promise, clocks and faults: The overlay has a log of the regions that merged, split, halted and went.
+    /// Promise, clocks and faults: The overlay has a log of merged, split, halted and destroyed regions.
     #[test]
     fn the_log_names_merged_and_split_regions() {
         let mut app = app();

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 const THERE: BlockPos = BlockPos::new(16 * 100, 5, 0);
 
-/// Promise, clocks and faults: `Regions` tells who owns a place, and the entities, columns and TPS of each region.
+/// Promise, clocks and faults: `Regions` shows the owner of a place, and each region's entities, columns and TPS.
 #[test]
 fn the_main_world_sees_all_regions_and_the_owner_of_a_place() {
     let mut app = game(lockstep());

@@ -51,7 +51,7 @@ fn risers(plugin: TerranePlugin) -> (App, DimensionId) {
     (app, dimension)
 }
 
-/// Promise, crashes: Autosave takes the regions in turns, spread over its period.
+/// Promise, crashes: Autosave saves the regions in turns, spread over its period.
 #[test]
 fn the_saves_of_a_period_are_spread_over_it() {
     let disk = Disk::default();
@@ -118,7 +118,7 @@ fn with_durability(durability: SaveDurability) -> (App, Disk) {
     (risers(plugin).0, disk)
 }
 
-/// Promise, crashes: A loss of power costs nothing, a second, or all since the last `SaveWorld`, as `SaveDurability` says.
+/// Promise, crashes: By `SaveDurability`, a loss of power costs nothing, a second, or everything since the last `SaveWorld`.
 #[test]
 fn each_save_is_synced_unless_the_game_says_otherwise() {
     assert_eq!(SaveDurability::default(), SaveDurability::EachSave);
@@ -128,7 +128,7 @@ fn each_save_is_synced_unless_the_game_says_otherwise() {
     assert!(saves >= 14);
 }
 
-/// Promise, crashes: A loss of power costs nothing, a second, or all since the last `SaveWorld`, as `SaveDurability` says.
+/// Promise, crashes: By `SaveDurability`, a loss of power costs nothing, a second, or everything since the last `SaveWorld`.
 #[test]
 fn saves_are_synced_once_a_second_by_a_setting_also_the_last_one() {
     let (mut app, disk) = with_durability(SaveDurability::EachSecond);
@@ -154,7 +154,7 @@ fn saves_are_synced_once_a_second_by_a_setting_also_the_last_one() {
     assert_eq!((times, saves), (Vec::new(), 0), "and then the disk is left alone");
 }
 
-/// Promise, crashes: A loss of power costs nothing, a second, or all since the last `SaveWorld`, as `SaveDurability` says.
+/// Promise, crashes: By `SaveDurability`, a loss of power costs nothing, a second, or everything since the last `SaveWorld`.
 #[test]
 fn only_the_end_and_a_save_that_is_asked_for_are_synced_by_a_setting() {
     let (mut app, disk) = with_durability(SaveDurability::AtShutdown);

@@ -131,7 +131,7 @@ fn a_backup_holds_whole_batches_of_all_families() {
     }
 }
 
-/// Promise, upkeep: `terrane salvage`, `copy` and `restore` make a whole world or none.
+/// Promise, upkeep: `terrane salvage`, `copy` and `restore` make a complete world or none.
 #[test]
 fn a_damaged_backup_makes_no_world() {
     let folder = tempfile::tempdir().unwrap();

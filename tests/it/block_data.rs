@@ -158,8 +158,7 @@ fn components_that_a_generator_sets_are_stored_and_the_others_are_added() {
     assert_eq!(look(&mut app, dimension, west).1, Some(u32::MAX));
 }
 
-/// Promise, blocks: A block type whose components changed gets a new id, and blocks with the old id get the new one when
-/// loaded.
+/// Promise, blocks: A block type whose components change gets a new id, and old blocks are converted when their chunk loads.
 #[test]
 fn a_later_version_of_the_game_reads_migrated_values_or_gets_an_error() {
     let disk = Arc::<MemoryStore>::default();
@@ -211,7 +210,7 @@ fn a_later_version_of_the_game_reads_migrated_values_or_gets_an_error() {
     assert_eq!(found, ([Some(5 << 32 | 5), Some(6 << 32 | 6)], Some(vec![]), None));
 }
 
-/// Promise, blocks: `RegionBlocks` tells whether a block sees the sky.
+/// Promise, blocks: `RegionBlocks::sees_sky` is `true` under an open sky.
 #[test]
 fn a_region_can_ask_for_covered_places() {
     let (mut app, dimension) = chests(&Arc::default(), Flat::new());
@@ -232,7 +231,7 @@ fn a_region_can_ask_for_covered_places() {
     });
 }
 
-/// Promise, blocks: `AskOpacity` tells the main world which blocks are opaque, also in unloaded columns.
+/// Promise, blocks: `AskOpacity` gives the main world the opaque blocks of loaded and unloaded columns.
 #[test]
 fn ask_opacity_answers_for_loaded_and_unloaded_columns() {
     let disk = Arc::<MemoryStore>::default();

@@ -124,7 +124,7 @@ fn assert_same(server: &Server, client: &Client, radius: i64) {
     }
 }
 
-/// Promise, multiplayer: A client sees the server's ground, and every change of it, as its own.
+/// Promise, multiplayer: A client sees the server's columns, and every change of them, as published columns of its own.
 /// Promise, multiplayer: A client and its server match blocks by their names.
 /// Promise, chunk sync: A client asks for whole columns in a dimension of up to 64 chunks of height.
 #[test]
@@ -204,7 +204,7 @@ fn a_client_gets_unloaded_columns_from_the_store_and_new_ones_once_generated() {
 }
 
 /// Promise, multiplayer: A client receives the chunks that its viewer sees, and no others.
-/// Promise, chunk sync: A client's questions about chunks out of its viewer's sight wait until the viewer sees them.
+/// Promise, chunk sync: Questions about chunks outside of a client's view wait until they are in view.
 #[test]
 fn a_client_gets_only_the_chunks_near_its_viewer() {
     let folder = tempfile::tempdir().unwrap();
@@ -254,7 +254,7 @@ fn of_a_tall_dimension_the_heights_around_are_seen() {
     assert_eq!(column(&client), None);
 }
 
-/// Promise, chunk sync: A client that was told that a chunk is gone is told when there is one.
+/// Promise, chunk sync: A client whose chunk was reported missing is sent the chunk once it exists.
 #[test]
 fn a_client_gets_generated_columns_once_they_are_stored() {
     let folder = tempfile::tempdir().unwrap();

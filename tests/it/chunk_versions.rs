@@ -39,8 +39,8 @@ fn build(app: &mut App, dimension: DimensionId, chunk: ChunkPos, block: &str) {
     update(app, 4);
 }
 
-/// Promise, multiplayer: A chunk's version is 0 as generated and one more with each saved change.
-/// Promise, chunk sync: A chunk with unsaved changes is sent with the version that it will have when it is saved.
+/// Promise, multiplayer: A generated chunk has version 0, and each saved change adds one.
+/// Promise, chunk sync: A chunk with unsaved changes is sent with the version of its next save.
 #[test]
 fn a_version_counts_saved_changes() {
     let disk = Arc::<MemoryStore>::default();

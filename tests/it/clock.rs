@@ -82,8 +82,7 @@ fn nothing_ticks_in_a_paused_dimension_and_its_clock_continues() {
     assert_eq!(times, [1, 2, 3].map(|tick| (PERIOD * tick, PERIOD)));
 }
 
-/// Promise, clocks and faults: A region that does not tick for a while is still saved, and evicts columns that nobody
-/// needs.
+/// Promise, clocks and faults: A region that does not tick for a while still saves and evicts unneeded columns.
 #[test]
 fn a_paused_dimension_loads_unloads_and_saves_and_letters_wait_for_its_next_tick() {
     #[derive(Resource, Default)]

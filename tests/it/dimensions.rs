@@ -90,7 +90,7 @@ fn a_dimension_of_a_taken_name_or_without_heights_is_refused() {
     assert!(failed[1].error.to_string().contains("height range 5..5"));
 }
 
-/// Promise, worlds: The id of a dimension is known by its name before the dimension is opened, and stays the same in all sessions.
+/// Promise, worlds: A dimension's id exists before the dimension is opened, and is the same in all sessions.
 #[test]
 fn an_id_is_known_before_its_dimension_is_spawned() {
     let disk = Arc::new(MemoryStore::new());

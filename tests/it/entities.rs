@@ -123,8 +123,8 @@ fn saving_often(radius: u32) -> (App, DimensionId, Entity) {
     (app, dimension, camera)
 }
 
-/// Promise, travel: An entity without a `Viewer` that walks onto unloaded ground is stored until that ground is loaded. Until
-/// then it has no mirror, and messages to it come back.
+/// Promise, travel: An entity without a `Viewer` that walks onto unloaded ground is stored until its column loads. Until then it
+/// has no mirror, and messages to it return.
 #[test]
 fn an_entity_without_a_viewer_that_walks_to_where_nothing_is_loaded_is_left_to_the_store() {
     let (mut app, dimension, camera) = saving_often(1);
@@ -197,7 +197,7 @@ fn an_entity_that_goes_to_ground_while_that_comes_or_goes_is_there_once() {
     }
 }
 
-/// Promise, travel: A `Viewer` that walks to where nothing is loaded has the ground there loaded.
+/// Promise, travel: A `Viewer` that walks onto unloaded ground loads it.
 #[test]
 fn a_viewer_in_a_region_takes_its_ground_along() {
     let mut app = game(lockstep());

@@ -205,7 +205,7 @@ mod killed {
         std::fs::write(at(&folder, "imported"), "").unwrap();
     }
 
-    /// Promise, upkeep: A stopped or killed export or import resumes, and ends as if it had never stopped.
+    /// Promise, upkeep: A stopped or killed export or import resumes, with the same result as without a stop.
     #[test]
     fn a_killed_export_and_a_killed_import_can_be_completed() {
         let folder = tempfile::tempdir().unwrap();

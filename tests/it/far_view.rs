@@ -137,7 +137,7 @@ fn columns_generated_later_arrive_at_a_far_view_too() {
     assert!(messages.iter().all(|message| summary(message).heights() == Some((0, 0))));
 }
 
-/// Promise, far view: A far view gets a finer LOD of near columns, and loses those that are four columns beyond its radius.
+/// Promise, far view: A far view gets a finer LOD of near columns, and drops columns more than four beyond its radius.
 #[test]
 fn a_moving_listener_gets_new_columns_finer_detail_and_removals() {
     let (mut app, dimension) = generated(lockstep(), 16);
@@ -224,7 +224,7 @@ fn the_radius_can_be_changed_at_any_time() {
     }
 }
 
-/// Promise, far view: A far view gets a column again when an edit of it can be seen.
+/// Promise, far view: A far view gets a column again after a visible edit.
 #[test]
 fn visible_edits_arrive_and_invisible_ones_do_not() {
     let mut app = far_game(saving_soon());
@@ -274,7 +274,7 @@ fn a_change_just_beyond_the_radius_removes_the_sent_column() {
 }
 
 /// Promise, far view: A `FarView` works beside a viewer, on any entity with a place, or for a viewer that lives in a region.
-/// Promise, far view: `FarColumns` holds every column that a far view has at the moment.
+/// Promise, far view: `FarColumns` holds all current columns of a far view.
 #[test]
 fn several_listeners_in_several_dimensions_each_get_their_own() {
     let mut app = far_game(lockstep());

@@ -198,7 +198,7 @@ fn the_location_is_that_of_the_panic_that_ended_the_tick() {
     assert!(system.contains("recover_and_fail"), "{system}");
 }
 
-/// Promise, clocks and faults: A halted region that is restarted begins again from the store.
+/// Promise, clocks and faults: A halted region restarts from the store.
 #[test]
 fn a_restart_restores_exactly_the_last_save() {
     let (mut app, dimension, _, armed) = two_regions(plugin());
@@ -353,7 +353,7 @@ fn letters_to_a_halted_region_wait_for_its_restart() {
     update_until(&mut app, "the letter is read", |_| receiver.try_recv().is_ok());
 }
 
-/// Promise, clocks and faults: A halted region begins again from the store when a live region comes to merge with it.
+/// Promise, clocks and faults: A halted region restarts from the store when a live region merges with it.
 #[test]
 fn a_viewer_that_walks_into_a_halted_region_finds_the_last_save() {
     let (mut app, dimension, [_, walking], armed) = two_regions(plugin());
@@ -477,7 +477,7 @@ fn unsaved_data_in_a_halted_region_is_saved() {
     assert_eq!(stored(), 1);
 }
 
-/// Promise, crashes: A `SaveWorld` that a halted region could not follow is answered by a `SaveFailed` with its number.
+/// Promise, crashes: If a halted region cannot save, a `SaveFailed` with the request's number answers the `SaveWorld`.
 #[test]
 fn a_save_that_was_asked_for_before_a_region_halts_fails_by_its_number() {
     let (mut app, dimension, ..) = two_regions(plugin());

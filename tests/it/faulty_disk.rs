@@ -228,7 +228,7 @@ fn process_of_a_game_that_loses_its_disk() {
     assert!([1, 2].into_iter().all(|round| block_at(app.world_mut(), dimension, place(round)) == Some(stone)));
 }
 
-/// Promise, crashes: After any fault of the disk the store recovers by itself within seconds, and the missing ground is loaded.
+/// Promise, crashes: After any disk fault the store recovers by itself within seconds, and missing columns load.
 #[test]
 fn a_game_recovers_when_its_disk_returns_after_seconds() {
     on_faulty_disk("process_of_a_game_that_loses_its_disk", GONE);
@@ -411,7 +411,7 @@ fn process_that_fails_in_every_order() {
     });
 }
 
-/// Promise, crashes: After any fault of the disk the store recovers by itself within seconds, and the missing ground is loaded.
+/// Promise, crashes: After any disk fault the store recovers by itself within seconds, and missing columns load.
 #[test]
 fn a_store_recovers_from_failed_opens_reads_writes_and_syncs_in_any_order() {
     on_faulty_disk("process_that_fails_in_every_order", GONE);

@@ -144,7 +144,7 @@ fn work_ahead_of_a_viewer_that_moves_counts_as_nearer() {
 }
 
 /// Promise, worlds: `DimensionGeneration` pauses or caps the generation of a dimension, while its loading continues.
-/// Promise, worlds: `WorldStatistics` tells how much is left to generate, the rate, the time left, and what failed.
+/// Promise, worlds: `WorldStatistics` shows the remaining work, the rate, the time left and the failures of generation.
 #[test]
 fn a_cap_and_a_pause_apply_to_generation_and_not_to_loading() {
     let watched = Watched::default();
@@ -213,8 +213,8 @@ fn after_a_leap_the_first_columns_are_near_the_new_place() {
     assert_eq!(old, in_hand, "nobody wants the rest");
 }
 
-/// Promise, worlds: A column that cannot be generated is reported, holds up nothing, and is tried again on demand.
-/// Promise, worlds: `WorldStatistics` tells how much is left to generate, the rate, the time left, and what failed.
+/// Promise, worlds: A column that cannot be generated is reported, delays no other column, and is retried on demand.
+/// Promise, worlds: `WorldStatistics` shows the remaining work, the rate, the time left and the failures of generation.
 #[test]
 fn a_column_that_fails_is_tried_again_set_aside_and_tried_on_demand() {
     let watched = Watched::default();

@@ -51,7 +51,7 @@ fn read_all(app: &mut App, read: &Read, count: usize) -> Vec<(u32, Option<Undeli
     found
 }
 
-/// Promise, messages: Messages handed over in a tick that panics come back or are reported; others wait for the restart.
+/// Promise, messages: Messages delivered in a tick that panics return or are reported, and others wait for the restart.
 #[test]
 fn letters_delivered_in_a_panicking_tick_are_reported_and_the_others_wait() {
     let (mut app, dimension, _, armed, read) =

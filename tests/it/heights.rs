@@ -295,7 +295,7 @@ fn a_block_tick_waits_for_its_slab() {
     assert_eq!(*ticked.lock().unwrap(), [block]);
 }
 
-/// Promise, messages: A message to a place has that place loaded.
+/// Promise, messages: A message to a place loads that place.
 #[test]
 fn a_message_to_a_place_has_that_height_loaded() {
     let mut app = game(lockstep());

@@ -43,7 +43,7 @@ fn send(app: &mut App, dimension: DimensionId, block: BlockPos) -> Receiver<()> 
     receiver
 }
 
-/// Promise, clocks and faults: A region that does not tick keeps the ground that a message waits for.
+/// Promise, clocks and faults: A region that does not tick keeps columns for which a message waits.
 #[test]
 fn a_letter_to_ground_of_a_paused_dimension_loads_it_once_and_holds_it_until_the_next_tick() {
     let (mut app, dimension, _) = one_region(lockstep());
@@ -83,8 +83,7 @@ fn a_letter_to_ground_of_a_paused_region_loads_it_once_and_waits_for_the_next_ti
     assert_eq!(block_at(app.world_mut(), dimension, NEARBY), None);
 }
 
-/// Promise, clocks and faults: A region that does not tick for a while is still saved, and evicts columns that nobody
-/// needs.
+/// Promise, clocks and faults: A region that does not tick for a while still saves and evicts unneeded columns.
 #[test]
 fn a_very_slow_region_saves_and_evicts_columns_between_its_ticks() {
     let (mut app, dimension, camera) = one_region(TerranePlugin::in_memory());

@@ -167,7 +167,7 @@ fn play_on(seed: u64, halts: bool) -> u64 {
     moments + 1
 }
 
-/// Promise, crashes: A crash neither loses nor doubles what moved between regions.
+/// Promise, crashes: A crash neither loses nor duplicates anything that moves between regions.
 #[test]
 fn after_a_crash_each_item_exists_once_in_any_order_of_saves() {
     let moments: u64 = (0..rounds(4)).map(|seed| play_on(seed, false)).sum();

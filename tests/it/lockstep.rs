@@ -109,7 +109,7 @@ fn run(region_threads: usize) -> (String, Vec<u8>) {
     (text, blocks)
 }
 
-/// Promise, worlds: The coordinator changes the states of regions in a fixed order.
+/// Promise, worlds: The coordinator changes region states in a fixed order.
 /// Promise, worlds: Lockstep is deterministic: two runs give the same world, with one thread or two.
 #[test]
 fn two_runs_give_the_same_world_with_one_and_with_two_threads() {

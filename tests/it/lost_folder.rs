@@ -53,7 +53,7 @@ fn expect_lost(app: &mut App, path: &Path, times: usize) {
     }
 }
 
-/// Promise, crashes: When a world's folder that was moved away is back, saving continues.
+/// Promise, crashes: Saving continues once a world's moved folder is back.
 #[test]
 fn a_folder_that_is_moved_away_fails_saves_and_moved_back_has_them_all() {
     let root = tempfile::tempdir().unwrap();
@@ -185,7 +185,7 @@ fn process_without_file_handles() {
     }
 }
 
-/// Promise, crashes: After any fault of the disk the store recovers by itself within seconds, and the missing ground is loaded.
+/// Promise, crashes: After any disk fault the store recovers by itself within seconds, and missing columns load.
 #[test]
 fn a_store_without_file_handles_works_again_when_there_are_some() {
     let folder = tempfile::tempdir().unwrap();

@@ -313,7 +313,7 @@ fn panic_of(mut app: App) -> String {
     payload.downcast_ref::<String>().cloned().unwrap_or_default()
 }
 
-/// Promise, clocks and faults: `RegionBlocks` in the main world and `NonSend` in a region are errors that say what to do.
+/// Promise, clocks and faults: `RegionBlocks` in the main world and `NonSend` in a region are errors with a hint.
 #[test]
 fn region_blocks_in_the_main_world_are_an_error_with_a_hint() {
     let mut app = game(lockstep());
@@ -343,7 +343,7 @@ fn refusal(template: impl Fn(&mut SubApp) + Send + Sync + 'static) -> String {
     app.world().resource::<WorldFailure>().to_string()
 }
 
-/// Promise, clocks and faults: `RegionBlocks` in the main world and `NonSend` in a region are errors that say what to do.
+/// Promise, clocks and faults: `RegionBlocks` in the main world and `NonSend` in a region are errors with a hint.
 #[test]
 fn non_send_data_is_refused_in_regions() {
     struct OfOneThread(#[expect(dead_code, reason = "it only has to be there")] Rc<u8>);

@@ -147,7 +147,7 @@ fn contents(store: &ObjectStore) -> Model {
 
 /// `TERRANE_ROUNDS=10` kills 400 times.
 ///
-/// Promise, object store: The index of an object store is right if it is there, since the first change frees its first block.
+/// Promise, object store: A stored index of an object store is up to date, since the first change frees its first block.
 #[test]
 fn writes_that_a_killed_process_had_confirmed_are_there() {
     let folder = tempfile::tempdir().unwrap();

@@ -76,7 +76,7 @@ fn walk_on(app: &mut App, id: Uuid, blocks_a_tick: f32) {
     });
 }
 
-/// Promise, crashes: A player is stored by itself, and after a crash is where it was saved last.
+/// Promise, crashes: A player is stored apart from columns, and after a crash is where it was last saved.
 #[test]
 fn a_player_returns_where_it_logged_out_with_its_components() {
     let disk = Disk::default();
@@ -116,7 +116,7 @@ fn a_player_returns_where_it_logged_out_with_its_components() {
     }
 }
 
-/// Promise, crashes: A player is stored by itself, and after a crash is where it was saved last.
+/// Promise, crashes: A player is stored apart from columns, and after a crash is where it was last saved.
 #[test]
 fn after_a_crash_a_player_comes_back_where_it_was_saved_last() {
     let disk = Disk::default();

@@ -74,7 +74,7 @@ fn process_that_is_killed() {
 }
 
 /// Promise, commands: The second run of a game loads the world that the first one saved.
-/// Promise, crashes: What `WorldSaved` answered survives a kill.
+/// Promise, crashes: Data that a `WorldSaved` confirmed survives a kill.
 #[test]
 fn acknowledged_saves_survive_a_kill() {
     for number in 0..rounds(3) as u32 {

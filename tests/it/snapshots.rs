@@ -146,7 +146,7 @@ fn a_restore_rebuilds_the_box_and_changes_nothing_around_it() {
     assert_eq!(app.world_mut().query::<&Job>().iter(app.world()).count(), 0);
 }
 
-/// Promise, snapshots: A restore can be told a part of the box, a filter of blocks, and an order.
+/// Promise, snapshots: A restore can be limited to a part of the box and to some blocks, and its order can be chosen.
 #[test]
 fn part_filter_and_sequence_select_the_restored_blocks() {
     let (mut app, dimension, id) = world(lockstep());
@@ -186,7 +186,7 @@ fn part_filter_and_sequence_select_the_restored_blocks() {
     assert_eq!(ended(&mut app, job).progress.state, JobState::Finished);
 }
 
-/// Promise, snapshots: A snapshot job loads unloaded ground, and evicts it again.
+/// Promise, snapshots: A snapshot job loads columns as needed, and releases them.
 #[test]
 fn a_job_loads_unloaded_columns_and_releases_them() {
     let disk = Disk::default();
@@ -220,7 +220,7 @@ fn a_job_loads_unloaded_columns_and_releases_them() {
     assert_eq!(block_at(app.world_mut(), dimension, at(1_610, 40, 40)), Some(stone), "it is not in the box");
 }
 
-/// Promise, snapshots: A restore can leave out blocks or entities, and brings no entity that is alive already.
+/// Promise, snapshots: A restore can exclude blocks or entities, and never duplicates an entity.
 #[test]
 fn a_restore_never_duplicates_an_entity() {
     let (mut app, dimension, id) = world(lockstep());
@@ -309,7 +309,7 @@ fn no_more_ground_is_loaded_for_a_job_at_a_time_than_it_may() {
     assert!(one >= 25 * 4 && all < 25, "{one} and {all} updates");
 }
 
-/// Promise, snapshots: A restore takes no more than its part of each region's tick.
+/// Promise, snapshots: A restore stays within its share of each region's tick.
 /// Promise, snapshots: Despawning the entity of a snapshot job cancels the job, and leaves each chunk as it was or restored.
 #[test]
 fn a_job_takes_no_more_of_a_tick_than_it_may_and_can_be_cancelled() {
@@ -356,7 +356,7 @@ fn a_job_takes_no_more_of_a_tick_than_it_may_and_can_be_cancelled() {
     assert_eq!(there(&mut app), 0);
 }
 
-/// Promise, snapshots: `Jobs` is there in regions too, and can be cloned for any thread.
+/// Promise, snapshots: `Jobs` exists in regions too, and can be cloned for any thread.
 #[test]
 fn regions_and_any_thread_queue_jobs_that_run_in_their_order_and_end_with_their_dimension() {
     let (mut app, dimension, id) = world(lockstep());

@@ -74,7 +74,7 @@ fn two_regions(app: &mut App) -> DimensionId {
     dimension
 }
 
-/// Promise, messages: A region or the main world can send a message to an entity, and one that cannot be delivered comes back.
+/// Promise, messages: A region or the main world can send a message to an entity, and an undeliverable message returns.
 /// Promise, messages: A region can send a message to the main world.
 #[test]
 fn a_region_talks_to_a_place_an_entity_the_main_world_and_all_regions() {
@@ -137,7 +137,7 @@ fn the_main_world_sends_all_kinds_of_letters_and_spawns_in_regions() {
     assert_eq!(numbers, [1, 2, 2, 3]);
 }
 
-/// Promise, messages: A region or the main world can send a message to an entity, and one that cannot be delivered comes back.
+/// Promise, messages: A region or the main world can send a message to an entity, and an undeliverable message returns.
 /// Promise, messages: `Post::run_on` runs a closure on an entity, or calls `retired` if the entity is gone.
 #[test]
 fn undeliverable_messages_return_to_their_sender() {
@@ -168,7 +168,7 @@ fn undeliverable_messages_return_to_their_sender() {
     assert_eq!(main.0.lock().unwrap().returned, [(note(0, 4), gone)]);
 }
 
-/// Promise, messages: A sender of messages cannot fill the memory, since messages beyond its limit come back.
+/// Promise, messages: Messages beyond a sender's limit return, so no sender can fill the memory.
 #[test]
 fn a_sender_of_too_many_letters_has_the_rest_back() {
     let limits = LetterLimits { sender_bytes: 64 << 10, ..LetterLimits::default() };
@@ -277,7 +277,7 @@ const ENTITIES: u128 = 16;
 /// The width of the area in which they jump about, in columns.
 const AREA: u32 = 100;
 
-/// Promise, messages: Messages arrive in order before the target region's next tick, whatever merges, splits or walks off.
+/// Promise, messages: Messages arrive in order before the target region's next tick, through merges, splits and journeys.
 #[test]
 fn messages_arrive_once_and_in_order_across_merges_splits_and_journeys() {
     let seeds = rounds(3);

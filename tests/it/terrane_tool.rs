@@ -186,7 +186,7 @@ fn wrong_arguments_are_refused() {
 }
 
 /// Promise, upkeep: `terrane copy` copies a world byte for byte.
-/// Promise, upkeep: `terrane salvage`, `copy` and `restore` make a whole world or none.
+/// Promise, upkeep: `terrane salvage`, `copy` and `restore` make a complete world or none.
 #[test]
 fn copies_and_salvaged_worlds_are_whole_or_not_there() {
     let folder = tempfile::tempdir().unwrap();
@@ -286,7 +286,7 @@ fn a_backup_is_restored_by_its_number() {
 
 /// K6, and pruned ground is generated again by a game.
 ///
-/// Promise, upkeep: `terrane prune` deletes what lies outside a shape, and gives its room back.
+/// Promise, upkeep: `terrane prune` deletes everything outside of a shape, and frees the disk space.
 /// Promise, upkeep: A game can call `verify`, `prune`, `compact` and `back_up` itself.
 #[test]
 fn pruning_frees_disk_space_and_columns_generate_again() {
@@ -422,7 +422,7 @@ fn name_blocks(path: &Path) {
     world.save_registry_lists(&RegistryLists { blocks, ..RegistryLists::default() }).unwrap();
 }
 
-/// Promise, upkeep: `terrane export` and `terrane import` bring a dimension into another world.
+/// Promise, upkeep: `terrane export` and `terrane import` copy a dimension into another world.
 #[test]
 fn a_dimension_is_exported_and_imported_into_another_world() {
     let folder = tempfile::tempdir().unwrap();

@@ -71,7 +71,7 @@ fn waiting_fails_at_once_if_the_world_was_not_opened() {
     );
 }
 
-/// Promise, testing: A test of a game can open a world again on what it saved.
+/// Promise, testing: A test of a game can reopen the world that it saved.
 #[test]
 fn a_saved_block_is_there_when_the_world_is_opened_again_and_after_a_crash() {
     let store = Arc::new(MemoryStore::new());
@@ -96,7 +96,7 @@ fn a_saved_block_is_there_when_the_world_is_opened_again_and_after_a_crash() {
     }
 }
 
-/// Promise, testing: A test of a game can run any system in a region and get its answer.
+/// Promise, testing: A test of a game can run any system in a region and get its result.
 #[test]
 fn a_region_is_asked_by_any_system_wherever_it_is() {
     let (mut app, dimension) = open(lockstep());

@@ -171,7 +171,7 @@ mod tests {
         }
     }
 
-    /// Promise, world format: Varints with zeros at the top are read, and records with more bytes behind them are refused.
+    /// Promise, world format: Varints with leading zeros are read, and records with trailing bytes are refused.
     #[test]
     fn zeros_in_front_of_a_number_are_taken() {
         assert_eq!(number(&[0x80, 0x80, 0x00]), Ok(0));

@@ -163,7 +163,7 @@ mod tests {
         generated
     }
 
-    /// Promise, worlds: A viewer that jumps around gets no more columns than its limits allow, and starves no other viewer.
+    /// Promise, worlds: A viewer that jumps around stays within its limits, and starves no other viewer.
     #[test]
     fn a_greedy_viewer_gets_its_rate_and_twice_its_visible_columns() {
         let limits = ViewerLimits { generated_per_second: 100.0, ..ViewerLimits::default() };

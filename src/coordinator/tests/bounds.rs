@@ -17,7 +17,7 @@ fn send(unwatched: &Unwatched, x: i64, ran: &Arc<AtomicUsize>) {
     unwatched.link.request(requests::post_letters, vec![letter]);
 }
 
-/// Promise, messages: For messages to far places, ground is loaded at a bounded number of places at a time.
+/// Promise, messages: Messages to far places load a bounded number of places at a time.
 #[test]
 fn letters_to_far_places_load_ground_for_some_at_a_time_and_all_arrive() {
     let letters = LetterLimits { places: 5, ..LetterLimits::default() };
@@ -65,7 +65,7 @@ fn a_dimension_closes_while_letters_to_far_places_wait() {
     assert_eq!(unwatched.app.world().resource::<Post>().backlog.bytes(), 0);
 }
 
-/// Promise, messages: A sender of messages cannot fill the memory, since messages beyond its limit come back.
+/// Promise, messages: Messages beyond a sender's limit return, so no sender can fill the memory.
 #[test]
 fn a_flooding_sender_gets_its_letters_back_and_recovers() {
     let size = Letter::message(Address::Main, LetterSender::Main, 0_u64).bytes;
@@ -100,7 +100,7 @@ fn a_flooding_sender_gets_its_letters_back_and_recovers() {
     assert_eq!(ran.load(Ordering::Relaxed), 50);
 }
 
-/// Promise, worlds: A viewer that jumps around gets no more columns than its limits allow, and starves no other viewer.
+/// Promise, worlds: A viewer that jumps around stays within its limits, and starves no other viewer.
 #[test]
 fn a_viewer_that_jumps_with_every_frame_has_no_more_generated_than_it_may() {
     let viewers = ViewerLimits { generated_per_second: 20.0, ..ViewerLimits::default() };

@@ -233,7 +233,8 @@ fn watch(log: Log) -> impl Fn(&mut SubApp) + Send + Sync {
     }
 }
 
-/// Promise, travel: While `Moving` is there, hooks and observers fire in both regions; `EntityMoved` follows when all are in.
+/// Promise, travel: While `Moving` exists, hooks and observers fire in both regions, and `EntityMoved` follows once all have
+/// arrived.
 #[test]
 fn hooks_and_observers_fire_and_entity_moved_follows() {
     for cause in CAUSES {

@@ -49,7 +49,7 @@ fn damaged(disk: &Arc<MemoryStore>) -> (Vec<u8>, Vec<u8>) {
     (key, value)
 }
 
-/// Promise, crashes: A damaged chunk is named and its column is refused, and the columns beside it are loaded.
+/// Promise, crashes: A column with a damaged chunk is not loaded, the damage is reported, and the columns beside it load.
 #[test]
 fn a_damaged_chunk_is_refused_by_name_and_the_columns_beside_it_are_loaded() {
     let disk = Arc::new(MemoryStore::new());

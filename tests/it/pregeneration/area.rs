@@ -121,7 +121,7 @@ fn jobs_of_a_dimension_run_one_after_the_other_and_dimensions_beside_each_other(
     assert_eq!(first.calls(), columns(disc(14)).into_iter().map(|column| (column, 1)).collect());
 }
 
-/// Promise, pre-generation: A pre-generation lets the columns of viewers come first.
+/// Promise, pre-generation: Viewers' columns take precedence over a pre-generation.
 #[test]
 fn viewers_come_first() {
     let generator = Counting { pace: Duration::from_millis(1), ..default() };

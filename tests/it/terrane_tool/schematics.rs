@@ -123,7 +123,7 @@ fn info_lists_the_contents_and_problems_of_a_schematic() {
     assert!(try_run(&["schematic", "info", path], false).unwrap_err().contains("expected gzip or a compound"));
 }
 
-/// Promise, upkeep: `schematic import` says which entities it leaves in the box, and `--replace-entities` removes them.
+/// Promise, upkeep: `schematic import` reports the entities in the box, and `--replace-entities` removes them.
 #[test]
 fn an_import_reports_skipped_entities_and_parts() {
     let folder = tempfile::tempdir().unwrap();

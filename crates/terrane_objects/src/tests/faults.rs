@@ -23,7 +23,7 @@ fn filled() -> (PowerDisk, Model) {
     (disk, model)
 }
 
-/// Promise, object store: A wrong checksum in an object store is noticed.
+/// Promise, object store: An object store detects wrong checksums.
 #[test]
 fn every_flipped_bit_is_noticed() {
     let (disk, model) = filled();
@@ -135,7 +135,7 @@ fn deleting_an_object_does_not_revive_a_failed_write() {
     }
 }
 
-/// Promise, object store: An object store's index that gives one block to two owners is not believed.
+/// Promise, object store: An object store rejects an index that gives one block to two owners.
 #[test]
 fn an_index_that_gives_a_block_to_two_is_not_believed() {
     let (disk, model) = filled();

@@ -167,7 +167,7 @@ proptest! {
         prop_assert_eq!(parse_dimension_key(&no_text), None);
     }
 
-    /// Promise, world format: A damaged value is kept with its key, and different ones of the same key are told apart.
+    /// Promise, world format: Damaged values are kept under their key, several per key if they differ.
     #[test]
     fn copies_of_damaged_values_have_distinct_keys(key: Vec<u8>, value: Vec<u8>, other: Vec<u8>) {
         for family in Family::ALL {

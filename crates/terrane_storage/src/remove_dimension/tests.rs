@@ -125,7 +125,7 @@ fn all_of_a_dimension_goes_and_nothing_else() {
     }
 }
 
-/// Promise, world format: The number of a dimension is never given twice.
+/// Promise, world format: The number of a dimension is never reused.
 #[test]
 fn the_name_is_free_again_and_the_number_is_not() {
     let store = filled(&[0, 1, 2]);

@@ -106,7 +106,7 @@ impl TierConfig {
 mod tests {
     use super::*;
 
-    /// Promise, tiers: A warm chunk group over 1,024 blocks from every viewer becomes cold. Without a viewer only time counts.
+    /// Promise, tiers: A warm chunk group becomes cold only more than 1,024 blocks away from every viewer.
     #[test]
     fn where_a_group_belongs_follows_from_time_and_then_distance() {
         let config = TierConfig::default();
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(never.tier(minutes(1), None, None), Tier::Hot);
     }
 
-    /// Promise, tiers: By default 32 MiB of chunks a second move between tiers at most.
+    /// Promise, tiers: By default at most 32 MiB of chunks move between tiers per second.
     /// Promise, tiers: By default a chunk group becomes hot when a change of it is saved.
     #[test]
     fn by_default_32_mib_move_per_second_and_saved_groups_become_hot() {

@@ -243,7 +243,7 @@ fn unreadable_blocks_are_reported_as_ranges_and_everything_else_is_read() {
     assert_eq!(report.read.done, (contents.len() - 9) as u64);
 }
 
-/// Promise, upkeep: `terrane salvage` makes a new world of all that can still be read of a damaged one.
+/// Promise, upkeep: `terrane salvage` makes a new world of all readable data of a damaged one.
 #[test]
 fn a_salvaged_world_has_all_that_could_be_read() {
     let store = full_world();
@@ -325,7 +325,7 @@ fn entities_of_a_salvaged_world_are_found_without_their_index_keys() {
 
 /// One or all values of a family are damaged, unreadable or gone: the salvaged world is whole.
 ///
-/// Promise, upkeep: `terrane salvage` makes a new world of all that can still be read of a damaged one.
+/// Promise, upkeep: `terrane salvage` makes a new world of all readable data of a damaged one.
 #[test]
 fn worlds_that_salvage_writes_verify_clean() {
     let whole = full_world();
@@ -464,7 +464,7 @@ fn ground(world: &WorldStore) -> BTreeMap<ColumnPos, (Vec<(i64, Arc<Chunk>)>, us
     ground
 }
 
-/// Promise, upkeep: `terrane prune` deletes what lies outside a shape, and gives its room back.
+/// Promise, upkeep: `terrane prune` deletes everything outside of a shape, and frees the disk space.
 #[test]
 fn pruning_removes_everything_outside_the_shape_and_nothing_else() {
     let center = ColumnPos::new(-14, -20);

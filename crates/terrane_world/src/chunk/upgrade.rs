@@ -91,8 +91,7 @@ mod tests {
         new
     }
 
-    /// Promise, blocks: A block type whose components changed gets a new id, and blocks with the old id get the new one when
-    /// loaded.
+    /// Promise, blocks: A block type whose components change gets a new id, and old blocks are converted when their chunk loads.
     #[test]
     fn blocks_of_every_layer_upgrade_to_their_current_type_with_their_values() {
         let (old, chest) = old_world();

@@ -167,7 +167,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// Promise, ground: The generators `Void`, `Flat`, `Hills` and `Heightmap` make ground by themselves.
+        /// Promise, ground: The generators `Void`, `Flat`, `Hills` and `Heightmap` work alone.
         #[test]
         fn layers_lie_on_each_other(
             base in -70i64..70,
@@ -223,7 +223,7 @@ mod tests {
         );
     }
 
-    /// Promise, ground: The generators `Void`, `Flat`, `Hills` and `Heightmap` make ground by themselves.
+    /// Promise, ground: The generators `Void`, `Flat`, `Hills` and `Heightmap` work alone.
     #[test]
     fn the_void_is_empty() {
         let registry = basic_blocks();

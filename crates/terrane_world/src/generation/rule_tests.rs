@@ -166,8 +166,7 @@ fn the_union_of_windows_is_the_whole() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(6))]
 
-    /// Promise, ground: A generated block follows from its place and the settings alone, whatever heights of its column are
-    /// asked for.
+    /// Promise, ground: A generated block depends only on its place and the settings, not on the requested heights.
     #[test]
     fn the_union_of_any_windows_is_the_whole(
         sea_level in prop::sample::select(&SEA_LEVELS[..]),

@@ -198,7 +198,7 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Promise, overview: The nearest missing ground is always generated first.
+    /// Promise, overview: The nearest missing column is always generated first.
     #[test]
     fn the_cached_next_order_equals_a_fresh_search(
         weight in prop_oneof![Just(0.0), Just(0.5), Just(1.0)],
@@ -234,7 +234,7 @@ proptest! {
 /// Viewers that keep jumping get a bounded amount generated. A player who walks beside them gets everything in range, as if it
 /// were alone.
 ///
-/// Promise, worlds: A viewer that jumps around gets no more columns than its limits allow, and starves no other viewer.
+/// Promise, worlds: A viewer that jumps around stays within its limits, and starves no other viewer.
 #[test]
 fn viewers_that_jump_on_and_on_have_their_share_and_starve_no_one() {
     let limits = ViewerLimits { generated_per_second: 50.0, loaded_per_second: 50.0, ..ViewerLimits::default() };

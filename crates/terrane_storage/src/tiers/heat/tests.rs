@@ -183,7 +183,7 @@ fn groups_of_an_older_world_are_found_step_by_step_and_once() {
     assert_eq!(world.adopt_groups(3), Ok(true));
 }
 
-/// Promise, tiers: Damaged or lost heat costs no more than a move between tiers.
+/// Promise, tiers: Damaged or lost heat only causes moves between tiers.
 #[test]
 fn damaged_heat_loses_only_heat() {
     let store = TestStore::default();

@@ -42,8 +42,8 @@ fn a_flipped_bit_in_a_cluster_damages_the_chunks_of_one_group_and_names_them() {
     }
 }
 
-/// Promise, tiers: Damaged chunks move between tiers as they are, and when they are made hot, their bytes are kept.
-/// Promise, world format: A damaged value is kept with its key, and different ones of the same key are told apart.
+/// Promise, tiers: Damaged chunks move between tiers unchanged, and becoming hot keeps their bytes.
+/// Promise, world format: Damaged values are kept under their key, several per key if they differ.
 #[test]
 fn damaged_chunks_move_unchanged_and_a_save_over_them_is_whole() {
     for tier in [Tier::Warm, Tier::Cold] {
@@ -172,7 +172,7 @@ fn a_save_into_a_group_with_an_unreadable_cluster_neither_hides_nor_destroys_it(
     }
 }
 
-/// Promise, tiers: A reader of chunks looks through the tiers from hot to cold.
+/// Promise, tiers: A chunk is looked up in the hot tier first, then in the warm and the cold one.
 #[test]
 fn a_damaged_block_where_a_group_was_hot_hides_nothing_of_where_it_is_now() {
     for tier in [Tier::Warm, Tier::Cold] {

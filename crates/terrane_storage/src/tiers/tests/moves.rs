@@ -4,8 +4,7 @@ use super::*;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-/// Promise, tiers: With `promotes_on_load` a whole chunk group becomes hot when it is loaded, otherwise when a changed chunk of
-/// it is saved.
+/// Promise, tiers: With `promotes_on_load` a loaded chunk group becomes hot, otherwise only a saved one.
 #[test]
 fn a_save_that_changes_nothing_leaves_a_group_where_it_is() {
     for tier in [Tier::Warm, Tier::Cold] {
@@ -44,8 +43,7 @@ fn moves_are_counted() {
     check(&store, &model);
 }
 
-/// Promise, tiers: With `promotes_on_load` a whole chunk group becomes hot when it is loaded, otherwise when a changed chunk of
-/// it is saved.
+/// Promise, tiers: With `promotes_on_load` a loaded chunk group becomes hot, otherwise only a saved one.
 #[test]
 fn a_loaded_group_becomes_hot_only_if_the_setting_says_so() {
     for on_load in [false, true] {

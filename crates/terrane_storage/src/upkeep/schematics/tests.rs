@@ -199,7 +199,7 @@ fn in_a_sparse_dimension_the_chunks_that_a_box_fills_are_generated_by_it() {
     assert_eq!((partly.ungenerated, partly.chunks, partly.others), (4, 1, 1));
 }
 
-/// Promise, upkeep: `schematic import` says which entities it leaves in the box, and `--replace-entities` removes them.
+/// Promise, upkeep: `schematic import` reports the entities in the box, and `--replace-entities` removes them.
 #[test]
 fn entities_that_are_there_stay_or_are_replaced() {
     let (store, dimension) = world();

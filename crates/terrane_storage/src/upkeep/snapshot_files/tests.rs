@@ -27,7 +27,7 @@ fn put(folder: &Path, name: &str, content: &str) {
     fs::write(path, content).unwrap();
 }
 
-/// Promise, upkeep: In a `terrane backup`, what did not change since the last one takes no room.
+/// Promise, upkeep: A `terrane backup` stores only changes since the last one.
 #[test]
 fn a_backup_is_complete_and_shares_unchanged_files() {
     let folder = tempfile::tempdir().unwrap();

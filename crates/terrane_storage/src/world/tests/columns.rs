@@ -68,7 +68,7 @@ fn a_boundless_height_range_finds_all_with_few_reads() {
     }
 }
 
-/// Promise, multiplayer: A chunk's version is 0 as generated and one more with each saved change.
+/// Promise, multiplayer: A generated chunk has version 0, and each saved change adds one.
 #[test]
 fn versions_count_changes_and_nothing_else() {
     let store = TestStore::default();

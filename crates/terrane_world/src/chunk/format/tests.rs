@@ -58,7 +58,7 @@ fn a_uniform_chunk_is_56_bytes() {
     assert_eq!(bytes, words(&[1, 48, 48, 0, 1, 0x0102, 0]));
 }
 
-/// Promise, chunk format: In the numbers of a chunk's cells z counts fastest, and x slowest.
+/// Promise, chunk format: Cells of a chunk are numbered with z fastest and x slowest.
 /// Promise, chunk format: The parts of an encoded chunk have the documented bytes and order.
 #[test]
 fn a_small_chunk_has_the_bytes_of_the_table() {
@@ -110,7 +110,7 @@ fn encoding_appends() {
     assert_eq!(bytes[3..], encoded(&Chunk::default(), &[]));
 }
 
-/// Promise, chunk format: A palette may repeat blocks or have unused ones when it is read, and is written without them.
+/// Promise, chunk format: A read palette may have repeated or unused blocks, a written one has neither.
 #[test]
 fn repeated_and_unused_palette_entries_are_fine() {
     let block = |cell: u64| BlockId::new([3, 8, 3, 1][cell as usize % 4]);

@@ -100,7 +100,7 @@ proptest! {
         }
     }
 
-    /// Promise, far view: The summary of a column tells how high the column is and of which block, cell by cell.
+    /// Promise, far view: The summary of a column has the height and the visible block of each cell.
     #[test]
     fn each_cell_is_the_highest_block_there(
         blocks in proptest::collection::vec((0..16_i64, -70..70_i64, 0..16_i64, 0..4_u32), 0..200),

@@ -62,7 +62,7 @@ fn the_asset_is_the_published_map() {
     assert_eq!(samples.finish(), 0xeeaa_5884_6b25_a9f0, "FNV-1a of the little-endian samples");
 }
 
-/// Promise, ground: The generators `Void`, `Flat`, `Hills` and `Heightmap` make ground by themselves.
+/// Promise, ground: The generators `Void`, `Flat`, `Hills` and `Heightmap` work alone.
 #[test]
 fn the_surface_meets_the_samples() {
     let map = jacksboro().with_sea_level(0.0).unwrap();
@@ -133,8 +133,7 @@ fn the_edges_of_the_world_do_no_harm() {
     }
 }
 
-/// Promise, ground: A generated block follows from its place and the settings alone, whatever heights of its column are asked
-/// for.
+/// Promise, ground: A generated block depends only on its place and the settings, not on the requested heights.
 #[test]
 fn columns_are_the_same_in_any_order() {
     let registry = basic_blocks();

@@ -17,7 +17,7 @@ fn area(min: i64, max: i64) -> BlockBox {
     BlockBox::new(BlockPos::new(min, min, min), BlockPos::new(max, max, max))
 }
 
-/// Promise, snapshots: A capture takes only a pointer for each chunk.
+/// Promise, snapshots: A capture copies one pointer per chunk.
 #[test]
 fn chunks_are_shared_also_where_the_box_cuts_through_them() {
     let column = stone_column(ColumnPos::new(0, 0));

@@ -40,7 +40,7 @@ fn a_whole_chunk_is_the_very_same_one() {
     ));
 }
 
-/// Promise, snapshots: A restore touches only what differs from the snapshot.
+/// Promise, snapshots: A restore changes only chunks that differ from the snapshot.
 #[test]
 fn nothing_is_restored_where_nothing_differs() {
     let then = noise(7);
@@ -182,7 +182,7 @@ fn partly(now: &Cell, then: &Cell, parts: SnapshotParts) -> Cell {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
-    /// Promise, snapshots: What a capture leaves out, a restore leaves alone.
+    /// Promise, snapshots: A restore leaves parts alone that the capture excluded.
     #[test]
     fn parts_that_a_snapshot_leaves_out_stay_where_possible(
         first in edits(120), later in edits(120), a in positions(), b in positions(),

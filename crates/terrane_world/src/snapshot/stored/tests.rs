@@ -132,7 +132,7 @@ fn excluded_parts_and_covered_entities_survive_storing() {
     }
 }
 
-/// Promise, snapshot files: A file of a stored snapshot is called `X_Z_Y.schem`, and is as high as its contents.
+/// Promise, snapshot files: The files of a stored snapshot are named `X_Z_Y.schem`, and are as high as their contents.
 #[test]
 fn a_very_high_box_costs_only_its_contents() {
     let folder = TempDir::new().unwrap();
@@ -179,7 +179,7 @@ fn every_file_is_one_that_another_decoder_reads() {
     }
 }
 
-/// Promise, snapshot files: An entity of another program comes back from a stored snapshot as it was.
+/// Promise, snapshot files: A stored snapshot keeps entities of other programs unchanged.
 #[test]
 fn entities_of_other_programs_keep_their_ids() {
     let folder = TempDir::new().unwrap();
@@ -243,7 +243,7 @@ fn blocks_of_another_registry_cannot_be_stored_and_unknown_names_become_placehol
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(24) })]
 
-    /// Promise, snapshot files: In a stored snapshot, cells outside of the box mean nothing.
+    /// Promise, snapshot files: In a stored snapshot, cells outside of the box are ignored.
     #[test]
     fn any_snapshot_is_the_same_after_it_was_stored(
         changes in edits(80), (from, to) in (positions(), positions()), missing in 0..12_usize, low in -3..3_i64,

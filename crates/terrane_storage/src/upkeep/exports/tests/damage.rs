@@ -202,7 +202,7 @@ fn an_object_lost_with_its_key_is_reported() {
     assert_eq!((arrived.chunks, arrived.kept.len()), (expected.chunks, expected.kept.len() - 1));
 }
 
-/// Promise, exports: An export has limits for its lists and batches, and a world that has more is not exported.
+/// Promise, exports: A world with more data than the limits of the export format is not exported.
 /// Promise, exports: Players are not in an export.
 #[test]
 fn lies_are_refused_before_they_cost_anything() {
@@ -301,7 +301,7 @@ fn an_import_into_a_world_without_its_graph_changes_nothing() {
     assert!(target.contents().into_iter().filter(is_ground).eq(before.into_iter().filter(is_ground)));
 }
 
-/// Promise, exports: A pack of an export has only the objects that belong in it, each once.
+/// Promise, exports: A pack of an export contains only its own objects, each once.
 #[test]
 fn a_pack_has_only_its_own_chunks_and_each_once() {
     let options = ExportOptions { packs: Some(true), ..ExportOptions::default() };
@@ -326,7 +326,7 @@ fn a_pack_has_only_its_own_chunks_and_each_once() {
     }
 }
 
-/// Promise, exports: An export has limits for its lists and batches, and a world that has more is not exported.
+/// Promise, exports: A world with more data than the limits of the export format is not exported.
 #[test]
 fn lists_and_batches_that_no_import_reads_are_not_written() {
     let (_folder, path, _) = exported(&ExportOptions::default());
@@ -344,7 +344,7 @@ fn lists_and_batches_that_no_import_reads_are_not_written() {
     assert!(!ground::BatchObjects { bytes: format::LARGEST_BATCH + 1, ..Default::default() }.fits());
 }
 
-/// Promise, exports: An import finds a key that cannot be moved before it changes anything.
+/// Promise, exports: An import rejects keys that cannot be moved before it changes anything.
 #[test]
 fn an_object_that_cannot_be_moved_is_found_before_anything_changes() {
     let (_folder, path, expected) = exported(&ExportOptions::default());
@@ -486,7 +486,7 @@ fn with_a_damaged_summary_no_ground_is_lost() {
 
 /// For a file truncated at any length, exactly its whole parts are imported, if the options allow it.
 ///
-/// Promise, upkeep: `import --leave-damaged` takes everything that is whole from an export that was cut short.
+/// Promise, upkeep: `import --leave-damaged` imports all intact objects of a truncated export.
 #[test]
 fn of_an_export_that_was_cut_short_all_that_is_whole_is_imported() {
     for packs in [Some(false), Some(true)] {

@@ -25,8 +25,8 @@ fn export_steps(
     !report.unwrap().finished
 }
 
-/// Promise, upkeep: A stopped or killed export or import resumes, and ends as if it had never stopped.
-/// Promise, exports: An export's files and its record of progress cannot differ.
+/// Promise, upkeep: A stopped or killed export or import resumes, with the same result as without a stop.
+/// Promise, exports: An export's record of progress is in the same files as its data.
 #[test]
 fn an_export_stopped_or_killed_at_any_step_completes_to_the_same_file() {
     let (store, _) = small_world();
@@ -55,7 +55,7 @@ fn an_export_stopped_or_killed_at_any_step_completes_to_the_same_file() {
     }
 }
 
-/// Promise, exports: A new file of an export that was only just begun is begun again.
+/// Promise, exports: A barely begun file of an export is started again.
 #[test]
 fn a_new_file_that_was_only_just_made_is_begun_again() {
     let (store, _) = small_world();
@@ -137,7 +137,7 @@ fn stored(store: &TestStore) -> Vec<(Family, KeyValue)> {
     store.contents().into_iter().filter(is_timeless).collect()
 }
 
-/// Promise, upkeep: A stopped or killed export or import resumes, and ends as if it had never stopped.
+/// Promise, upkeep: A stopped or killed export or import resumes, with the same result as without a stop.
 #[test]
 fn an_import_stopped_or_killed_at_any_write_completes_to_the_same_world() {
     let (store, _) = small_world();

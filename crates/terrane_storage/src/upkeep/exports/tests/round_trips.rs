@@ -73,7 +73,7 @@ fn starts(files: &[BTreeMap<String, (u64, Vec<u8>)>]) -> Vec<u64> {
     record::decode::<format::Files>(&files[0]["files"].1).unwrap().starts
 }
 
-/// Promise, exports: In a packed export, an object by itself counts instead of the packed one.
+/// Promise, exports: In a packed export, a separate object overrides the packed one.
 #[test]
 fn an_object_by_itself_counts_where_others_are_packed() {
     let folder = tempfile::tempdir().unwrap();
@@ -145,7 +145,7 @@ proptest! {
     /// Promise, upkeep: An export has entities, block ticks, summaries and lists of types, in one file or several.
     /// Promise, exports: The objects of an export have the documented keys, in the documented files.
     /// Promise, exports: All objects of a batch are in one file of an export, in a fixed order, and `files` counts the batches.
-    /// Promise, exports: An import adds unknown block types to the world if a block of them comes.
+    /// Promise, exports: An import registers the unknown block types that it uses.
     #[test]
     fn a_dimension_is_the_same_by_names_in_a_new_world_and_in_one_with_other_numbers(
         spec in specs(),
@@ -266,7 +266,7 @@ proptest! {
     }
 }
 
-/// Promise, exports: An import leaves out an entity that lives in the world already.
+/// Promise, exports: An import skips entities that already live in the world.
 #[test]
 fn an_entity_that_lives_elsewhere_is_not_duplicated() {
     let (store, _) = small_world();
@@ -283,7 +283,7 @@ fn an_entity_that_lives_elsewhere_is_not_duplicated() {
     assert_eq!(target.world().entity(known.id).unwrap(), Some(known));
 }
 
-/// Promise, exports: An import that leaves ground out also leaves out the objects that are kept with that ground.
+/// Promise, exports: An import that skips a column also skips the kept objects there.
 #[test]
 fn ground_that_is_there_stays_if_it_is_to() {
     let (store, _) = small_world();

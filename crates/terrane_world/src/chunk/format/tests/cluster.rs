@@ -79,7 +79,7 @@ fn errors_of_a_cluster_name_the_problem_and_its_place() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Promise, chunk format: A chunk cluster holds chunks as bytes, and does not look into them.
+    /// Promise, chunk format: A chunk cluster stores chunks as opaque bytes.
     #[test]
     fn chunks_of_a_cluster_come_back_as_they_were(
         chunks in prop::collection::btree_map(0..CLUSTER_VOLUME, prop::collection::vec(any::<u8>(), 1..60), 0..64),

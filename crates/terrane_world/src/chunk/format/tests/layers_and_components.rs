@@ -87,9 +87,8 @@ pub(super) fn kitchen() -> Chunk {
     chunk
 }
 
-/// Promise, chunk format: In an encoded chunk, the k-th layer entry of a cell is the cell's layer k.
-/// Promise, chunk format: A block component of variable size is written as an offset width `w`, offsets that do not descend,
-/// and data.
+/// Promise, chunk format: In an encoded chunk, the k-th layer entry of a cell is its layer k.
+/// Promise, chunk format: A block component of variable size is written as an offset width `w`, non-descending offsets, and data.
 #[test]
 fn layers_and_components_have_the_bytes_of_the_table() {
     let bytes = encoded(&kitchen());
@@ -163,7 +162,7 @@ fn layers_and_components_may_come_in_any_order() {
     assert_eq!(read.component(&Furniture, [0, 1, 0], 0, HEAT), Ok(Some(&[1, 2, 3, 4][..])));
 }
 
-/// Promise, chunk format: An encoded chunk has each component of its blocks once, and no other.
+/// Promise, chunk format: An encoded chunk has exactly the components of its blocks, each once.
 #[test]
 fn errors_in_layers_and_components_name_the_problem_and_its_place() {
     let bytes = encoded(&kitchen());
@@ -197,8 +196,7 @@ fn errors_in_layers_and_components_name_the_problem_and_its_place() {
     assert_eq!(with_byte(text_at + 10, 100), truncated);
 }
 
-/// Promise, chunk format: A block component of variable size is written as an offset width `w`, offsets that do not descend,
-/// and data.
+/// Promise, chunk format: A block component of variable size is written as an offset width `w`, non-descending offsets, and data.
 #[test]
 fn offsets_that_descend_are_refused() {
     let chunk = Chunk::uniform(CHEST);

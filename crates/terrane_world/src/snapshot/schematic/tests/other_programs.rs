@@ -50,7 +50,7 @@ fn block_entities_as_chunks_have_them_are_read() {
     assert_eq!(read_with(&[[7, 7, 7]], Some(corner)), (vec![chest([7, 7, 7], lock())], 1));
 }
 
-/// Promise, snapshots: Small deviations in schematics are understood, and a malformed block entity is left out and reported.
+/// Promise, snapshots: Small deviations in schematics are accepted, and a malformed block entity is skipped and reported.
 #[test]
 fn an_invalid_block_entity_is_skipped_and_the_rest_is_read() {
     let good = |x| compound(&[("Pos", Nbt::IntArray(vec![x, 0, 0])), ("Id", text("a:chest"))]);
@@ -108,7 +108,7 @@ fn data_of_version_3_is_found_wherever_the_blocks_come() {
     }
 }
 
-/// Promise, snapshots: Small deviations in schematics are understood, and a malformed block entity is left out and reported.
+/// Promise, snapshots: Small deviations in schematics are accepted, and a malformed block entity is skipped and reported.
 #[test]
 fn values_of_other_kinds_are_read_where_their_meaning_is_plain() {
     let plain = report(&file("Schematic", &version_2())).0;

@@ -14,7 +14,7 @@ fn sealed(content: &str) -> String {
 
 const HEAD: &str = "bevy_terrane snapshot 1\ndimension 1\nbox 0 0 0 31 99 31\n";
 
-/// Promise, snapshot files: A line of a stored snapshot's index that makes no sense is reported with its number.
+/// Promise, snapshot files: An invalid line of a stored snapshot's index is reported with its number.
 #[test]
 fn an_invalid_line_is_reported_with_its_number() {
     let line_of = |content: &str| match parse(&sealed(content)).unwrap_err() {
@@ -55,7 +55,7 @@ fn an_invalid_line_is_reported_with_its_number() {
     }
 }
 
-/// Promise, snapshot files: A stored snapshot's index of another version is told apart from a file that is no index.
+/// Promise, snapshot files: An unknown version of a stored snapshot's index and a foreign file are different errors.
 #[test]
 fn an_unknown_version_and_a_foreign_file_are_different_errors() {
     let error = parse("bevy_terrane snapshot 2\nwhatever").unwrap_err();
@@ -114,7 +114,7 @@ pub fn rounds(few: u32) -> u32 {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: rounds(2_000), ..ProptestConfig::default() })]
 
-    /// Promise, snapshot files: A line of a stored snapshot's index that makes no sense is reported with its number.
+    /// Promise, snapshot files: An invalid line of a stored snapshot's index is reported with its number.
     #[test]
     fn an_index_is_the_same_after_it_was_text(index in any_index()) {
         prop_assert_eq!(parse(&index.to_text()).unwrap(), index);

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Promise, snapshots: A schematic keeps block entities, entities and water, and unknown blocks are written as what they were.
+/// Promise, snapshots: A schematic keeps block entities, entities and water, and unknown blocks are written back unchanged.
 /// Promise, snapshot files: An unknown block in a schematic is written as the state that it stands for.
 #[test]
 fn an_unknown_state_becomes_a_placeholder_and_is_written_unchanged() {
@@ -55,7 +55,7 @@ fn without_the_placeholder_an_unknown_state_is_an_error() {
     assert_eq!(read(&["a:stone", "b:c"]).unwrap_err(), TranslationError::NoPlaceholder { state: "b:c".into() });
 }
 
-/// Promise, snapshots: A schematic keeps block entities, entities and water, and unknown blocks are written as what they were.
+/// Promise, snapshots: A schematic keeps block entities, entities and water, and unknown blocks are written back unchanged.
 #[test]
 fn a_waterlogged_state_becomes_the_dry_one_with_water_in_it() {
     let registry = registry(&["a:fence[waterlogged=false]", "terrane:water", "c:slab[waterlogged=true]"]);
@@ -206,7 +206,7 @@ fn a_schematic_that_names_not_all_of_its_blocks_is_refused() {
     );
 }
 
-/// Promise, snapshots: A schematic keeps block entities, entities and water, and unknown blocks are written as what they were.
+/// Promise, snapshots: A schematic keeps block entities, entities and water, and unknown blocks are written back unchanged.
 #[test]
 fn entities_of_others_are_kept_where_they_stand_and_come_out_as_they_were() {
     let registry = registry(&["a:stone"]);
