@@ -1,5 +1,5 @@
 //! The workloads T: region ticks with the whole plugin, headless. `cargo bench --all-features --bench ticks` prints each
-//! figure beside its goal; an argument names the ones to run.
+//! figure with its goal; arguments select workloads.
 //!
 //! These are measurements of a running system, not of a function: each prints figures over several seconds.
 

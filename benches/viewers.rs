@@ -1,7 +1,7 @@
 //! The coordinator's work for many viewers, in a running system. `cargo bench --all-features --bench viewers` prints each
 //! figure; an argument names the ones to run.
 //!
-//! Each figure is printed beside the one for a single viewer, so that results are comparable on any machine.
+//! Each figure is printed with the one for a single viewer, so that results of different machines are comparable.
 
 #[path = "shared/choose.rs"]
 mod choose;

@@ -1,5 +1,5 @@
 //! The workloads V: the whole path, headless, on disk. `cargo bench --all-features --bench whole_path` prints each figure
-//! beside its goal; an argument names the ones to run. The comparison of V1 with its peer is in `benches/peers`.
+//! with its goal; arguments select workloads. The comparison of V1 with its peer is in `benches/peers`.
 
 #[path = "shared/choose.rs"]
 mod choose;

@@ -89,7 +89,7 @@ pub enum Task {
         clock: Duration,
         /// The time since the tick before, as the game sees it, without pauses.
         delta: Duration,
-        /// Whether all unsaved data is handed out.
+        /// `true` if all unsaved data is handed out.
         save: bool,
     },
     /// Receive the inbox and hand out everything unsaved, without a tick.

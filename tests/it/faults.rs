@@ -16,7 +16,7 @@ use std::time::Duration;
 /// A place in a region of its own.
 pub const THERE: BlockPos = BlockPos::new(16 * 200, 5, 0);
 
-/// Whether bombs explode.
+/// `true` if bombs explode.
 #[derive(Resource, Clone)]
 pub struct Armed(Arc<AtomicBool>);
 

@@ -163,7 +163,7 @@ fn a_name_is_in_the_world_once_and_the_answer_to_others_is_clear() {
     assert_eq!(seen(&mut app).len(), 2);
     app.world_mut().resource_mut::<Heard<LogInRefused>>().0.clear();
 
-    // The name of a dead player is free again, whether the store knows of the death already or not.
+    // The name of a dead player is free again, before and after its death is stored.
     for saves in [false, true] {
         let bob = heard::<PlayerLoggedIn>(&app).iter().rfind(|it| it.name == "bob").unwrap().id;
         save(&mut app);

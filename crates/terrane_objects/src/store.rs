@@ -22,10 +22,10 @@ type Result<T> = std::result::Result<T, ObjectStoreError>;
 pub struct ObjectStoreOptions {
     /// The compression level: 0 for none to 9 for the smallest objects.
     pub level: u32,
-    /// Whether a write or a delete only returns once it survives a loss of power. Otherwise [`ObjectStore::sync`] does
+    /// `true` if a write or a delete only returns once it survives a loss of power. Otherwise [`ObjectStore::sync`] does
     /// this for all earlier changes. Batches are always synced.
     pub sync: bool,
-    /// Whether to fill unused blocks with zeros, so that their old content cannot be read.
+    /// `true` to fill unused blocks with zeros, so that their old content cannot be read.
     pub zero_freed: bool,
     /// The maximum size of an object in bytes, which limits the memory that a file can cause.
     pub most_bytes: u64,

@@ -19,7 +19,7 @@ use std::collections::binary_heap::PeekMut;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;
 
-/// Whether a batch is to be loaded or generated. Of equally near batches, those to be loaded come first.
+/// The work for a batch. Of equally near batches, those to be loaded come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Load,

@@ -153,7 +153,7 @@ impl RegionColumns {
         self.columns.get(&position)
     }
 
-    /// Whether the column is loaded in this region.
+    /// Returns `true` if the column is loaded in this region.
     pub fn contains(&self, position: ColumnPos) -> bool {
         self.columns.contains_key(&position)
     }

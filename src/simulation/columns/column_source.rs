@@ -179,7 +179,7 @@ pub struct ColumnSource {
     pub store: Weak<WorldStore>,
     /// Columns that are newer than in the store.
     pub departed: DepartedColumns,
-    /// Whether damaged stored chunks are regenerated.
+    /// `true` if damaged stored chunks are regenerated.
     pub regenerates_damaged: bool,
     /// The regenerated chunks, each with the error that was found.
     pub regenerated: Mutex<Vec<(ChunkPos, StoreError)>>,

@@ -7,7 +7,7 @@ pub struct Need {
     pub purpose: &'static str,
     /// The Debian and Ubuntu package.
     pub package: &'static str,
-    /// Whether it is needed only for a window. Without a display, the demo and the tests render off screen.
+    /// `true` if it is needed only for a window. Without a display, the demo and the tests render off screen.
     window: bool,
     found: fn(&Machine) -> bool,
 }

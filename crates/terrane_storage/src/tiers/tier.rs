@@ -58,7 +58,7 @@ impl fmt::Display for Tier {
 /// All times are in the world's [play time](crate::WorldStore::play_time): a world that is not open does not cool down.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TierConfig {
-    /// Whether a warm or cold group becomes hot as soon as it is loaded. By default it is loaded from its tier, and
+    /// `true` if a warm or cold group becomes hot as soon as it is loaded. By default it is loaded from its tier, and
     /// becomes hot when a change of one of its chunks is saved.
     pub promotes_on_load: bool,
     /// The time without a load after which a group becomes warm; ten minutes by default. `Duration::MAX` for never.

@@ -8,7 +8,7 @@
 pub struct Turn {
     /// Quarter turns, 0 to 3.
     quarters: u8,
-    /// Whether x changes its sign before the quarter turns.
+    /// `true` if x changes its sign before the quarter turns.
     is_flipped: bool,
 }
 
