@@ -199,7 +199,7 @@ impl Dimension {
         }
     }
 
-    /// Handles a column that could not be read. It is tried again for as long as it has a holder.
+    /// Handles a column that could not be read. It is tried again for as long as it has a ticket.
     fn loading_failed(&mut self, claim: u64, column: ColumnPos, error: ColumnError, publisher: &mut Publisher) {
         let Some(state) = self.columns.awaits(column, claim) else { return };
         let (id, now) = (self.id, self.real_now);
@@ -216,7 +216,7 @@ impl Dimension {
     }
 
     /// Handles a column that could not be generated. It is not tried again before its wait is over or, if it is set aside, before
-    /// a request for it. Its holders wait only for this.
+    /// a request for it. Its tickets wait only for this.
     fn generation_failed(&mut self, claim: u64, column: ColumnPos, error: ColumnError, publisher: &mut Publisher) {
         let (id, now) = (self.id, self.real_now);
         let state = match self.columns.awaits(column, claim) {
@@ -261,7 +261,7 @@ impl Dimension {
         publisher.event(ColumnFailed { dimension: id, column, error, attempts, set_aside });
     }
 
-    /// Pauses all orders for a moment during a store outage, because they would fail column by column. A column without a holder
+    /// Pauses all orders for a moment during a store outage, because they would fail column by column. A column without a ticket
     /// is not tried again, nor is any column of a closing dimension.
     fn note_failure(&mut self, column: ColumnPos, error: &ColumnError, now: Duration) {
         if !self.is_held(column) {
@@ -300,7 +300,7 @@ impl Dimension {
         }
     }
 
-    /// Notes that a new column is stored, and lets its holders have it.
+    /// Notes that a new column is stored, and lets its tickets have it.
     fn note_generated(&mut self, column: ColumnPos) {
         self.generation.generated += 1;
         self.generation.failures.forget(column);

@@ -12,8 +12,8 @@ use super::clocks::clock::DimensionTime;
 use super::region_slot::RegionSlot;
 use super::streaming::failed_columns::ColumnComplaints;
 use super::streaming::generation_control::GenerationState;
-use super::streaming::holders::{Holder, ViewerState};
 use super::streaming::shares::Share;
+use super::streaming::tickets::{Ticket, ViewerState};
 use super::streaming::viewer_limits::ViewerCaps;
 use super::travel::letter_limits::LetterPlaces;
 use super::travel::transit::Transit;
@@ -110,7 +110,7 @@ pub struct Dimension {
     /// Columns whose wanted slabs may have changed, if it is sparse.
     pub revised: BTreeSet<ColumnPos>,
     pub generation: GenerationState,
-    /// Columns that wait for another try and have lost their holders.
+    /// Columns that wait for another try and have lost their tickets.
     pub left_failures: Vec<ColumnPos>,
     /// The number of columns on order.
     pub in_flight: usize,
@@ -124,15 +124,15 @@ pub struct Dimension {
     pub coverage: Option<[Vec<Share>; 2]>,
     /// How far loading and generating had come around the viewers at the last count.
     pub progress: Option<[Completion; 2]>,
-    pub viewers: BTreeMap<Holder, ViewerState>,
+    pub viewers: BTreeMap<Ticket, ViewerState>,
     /// The viewers' allowances.
     pub caps: ViewerCaps,
     /// The viewers that may want something; `None` for all. A viewer that wants nothing is examined again only after a change, so
     /// thousands of satisfied viewers cost nothing.
-    pub wanting: Option<Vec<Holder>>,
-    /// The number of holders of each column.
+    pub wanting: Option<Vec<Ticket>>,
+    /// The number of tickets of each column.
     pub holds: FxHashMap<ColumnPos, u32>,
-    /// Resident columns without a holder.
+    /// Resident columns without a ticket.
     pub unneeded: BTreeSet<ColumnPos>,
     /// The state of each column.
     pub columns: Columns,

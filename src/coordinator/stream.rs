@@ -5,8 +5,8 @@ use super::dimension::column_state::{ColumnState, Rest};
 use super::dimension::{Dimension, Dimensions};
 use super::publish::Publisher;
 use super::saving::save::Saves;
-use super::streaming::holders::Holder;
 use super::streaming::orders::Orders;
+use super::streaming::tickets::Ticket;
 use super::travel::letters::{Directory, Post};
 use super::{deadlines::Deadlines, dispatch::soon};
 use crate::coordinator::config::Settings;
@@ -74,7 +74,7 @@ impl Dimension {
         }
     }
 
-    /// Keeps a viewer whose region halted as a holder if the store has it; removes it otherwise.
+    /// Keeps a viewer whose region halted as a ticket if the store has it; removes it otherwise.
     fn settle_orphans(&mut self, saves: &Saves) {
         let due: Vec<_> = self.orphans.extract_if(.., |(_, until)| saves.is_stored(*until)).collect();
         if due.is_empty() {
@@ -93,9 +93,9 @@ impl Dimension {
             let found = stored.iter().flat_map(EntityRecord::viewers).find(|(id, ..)| *id == viewer);
             match found.filter(|_| !self.is_closing()) {
                 Some((_, block, viewer_record)) => {
-                    self.hold(Holder::Region(viewer), block.chunk(), ViewerRadii::from(viewer_record));
+                    self.hold(Ticket::Region(viewer), block.chunk(), ViewerRadii::from(viewer_record));
                 }
-                None => self.release(Holder::Region(viewer)),
+                None => self.release(Ticket::Region(viewer)),
             }
         }
     }
@@ -117,7 +117,7 @@ impl Dimension {
     }
 }
 
-/// Asks the owning regions to evict columns without a holder.
+/// Asks the owning regions to evict columns without a ticket.
 pub fn evict_unneeded(
     config: Res<Settings>,
     clock: Res<Clock>,

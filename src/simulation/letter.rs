@@ -213,7 +213,7 @@ fn write<T: Message>(world: &mut World, message: T) -> Option<usize> {
     match world.get_resource_mut::<Messages<T>>() {
         Some(mut messages) => Some(messages.write(message).id),
         None => {
-            error!("{} was dropped: call register_region_message for what is sent", type_name::<T>());
+            error!("{} was dropped: call register_region_message for each sent type", type_name::<T>());
             None
         }
     }

@@ -21,7 +21,7 @@ pub(crate) fn expect_plugin(world: &mut World) {
 fn log_missing_plugin(published: Option<Res<PublishedColumns>>) {
     if published.is_none() {
         error!(
-            "TerranePlugin is missing, so dimensions and what was registered for regions have no effect: add it with \
+            "TerranePlugin is missing, so dimensions and registrations for regions have no effect: add it with \
              app.add_plugins(TerranePlugin::default())"
         );
     }

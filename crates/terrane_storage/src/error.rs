@@ -241,7 +241,7 @@ pub enum WorldOpenError {
     },
     /// The database cannot be used.
     #[error(
-        "{source}; if the disk is sound, restore the world from a backup, or what can be read of it with `terrane salvage`"
+        "{source}; if the disk is sound, restore the world from a backup, or its readable data with `terrane salvage`"
     )]
     Database {
         /// The world's folder.

@@ -8,7 +8,7 @@
 //! | its order is taken back | gone | gone | | the rest on order again | as before | | | |
 //! | a region fetches it within a tick | fetched | fetched | fetched | | | owned | | fetched, the rest later |
 //! | some slabs are not needed any more | | | | | these leave | | | |
-//! | it loses its last holder | | | gone | | leaving, unless a part changes | | gone, once its last changes are stored | |
+//! | it loses its last ticket | | | gone | | leaving, unless a part changes | | gone, once its last changes are stored | |
 //! | its region gives it up, or those slabs | | | | | owned | gone | | |
 //! | its region keeps it | | | | | owned | owned | | |
 //! | its region halts | | | | halted | halted | halted | | |

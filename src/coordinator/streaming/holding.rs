@@ -1,18 +1,18 @@
 //! Viewers and letters hold and release columns.
 
-use super::holders::{HOLD_MARGIN, Holder, ViewerState, disc_difference};
 use super::outlook::Outlook;
+use super::tickets::{HOLD_MARGIN, Ticket, ViewerState, disc_difference};
 use crate::coordinator::dimension::Dimension;
 use crate::coordinator::dimension::column_state::ColumnState;
 use crate::simulation::ViewerRadii;
 use crate::space::{ChunkPos, ColumnPos};
 
 impl Dimension {
-    /// Makes the holder hold the columns around `center`, and none that it held before.
-    pub fn hold(&mut self, holder: Holder, place: ChunkPos, radii: ViewerRadii) {
+    /// Makes the ticket hold the columns around `center`, and none that it held before.
+    pub fn hold(&mut self, ticket: Ticket, place: ChunkPos, radii: ViewerRadii) {
         let (center, height) = (place.column(), if self.is_sparse() { place.y } else { 0 });
         let radii = self.caps.limits.cut(radii);
-        let known = self.viewers.get(&holder);
+        let known = self.viewers.get(&ticket);
         if known.is_some_and(|viewer| (viewer.center, viewer.height, viewer.radii) == (center, height, radii)) {
             return;
         }
@@ -39,7 +39,7 @@ impl Dimension {
             self.release_disc(disc(before), Some(disc((center, radius))));
         }
         let state = ViewerState { center, height, radii, heading, to_load, to_generate, served };
-        self.viewers.insert(holder, state);
+        self.viewers.insert(ticket, state);
         self.revise_disc(disc((center, radius)));
         self.note_moved_viewers();
     }
@@ -52,12 +52,12 @@ impl Dimension {
 
     /// Refills the viewers' allowances.
     pub fn refill_caps(&mut self) {
-        self.caps.refill(self.real_now, |holder| self.viewers.contains_key(holder));
+        self.caps.refill(self.real_now, |ticket| self.viewers.contains_key(ticket));
     }
 
-    /// Releases everything that the holder holds.
-    pub fn release(&mut self, holder: Holder) {
-        if let Some(viewer) = self.viewers.remove(&holder) {
+    /// Releases everything that the ticket holds.
+    pub fn release(&mut self, ticket: Ticket) {
+        if let Some(viewer) = self.viewers.remove(&ticket) {
             let disc = (viewer.center, i64::from(viewer.radii.load + HOLD_MARGIN));
             self.release_disc(disc, None);
             self.revise_disc(disc);
@@ -101,7 +101,7 @@ impl Dimension {
 
     /// The viewers, without places that letters wait for.
     pub fn real_viewers(&self) -> impl Iterator<Item = &ViewerState> {
-        let viewers = self.viewers.iter().filter(|(holder, _)| !matches!(holder, Holder::Letters(_)));
+        let viewers = self.viewers.iter().filter(|(ticket, _)| !matches!(ticket, Ticket::Letters(_)));
         viewers.map(|(_, viewer)| viewer)
     }
 

@@ -5,7 +5,7 @@
 //! missing in the resident [`DistanceGraph`](crate::generation::DistanceGraph), like an absent column. All generated chunks
 //! are stored, even those of air, so slabs that were ordered and are not needed any more can be dropped.
 
-use super::holders::ViewerState;
+use super::tickets::ViewerState;
 use crate::chunk::Column;
 use crate::coordinator::dimension::Dimension;
 use crate::coordinator::dimension::column_state::{ColumnState, Heights, Rest};

@@ -165,7 +165,7 @@ impl LetterPlaces {
 
     /// Returns the places whose turn has come, so that at most `most` are loaded at a time. A place whose ground cannot be loaded
     /// (`is_stuck`) takes no other place's turn; if it is stuck at its own turn, it waits behind the others. Ground that was
-    /// loaded for letters counts while it is loaded for no other holder (`is_leaving`).
+    /// loaded for letters counts while it is loaded for no other ticket (`is_leaving`).
     pub fn next(
         &mut self,
         most: usize,

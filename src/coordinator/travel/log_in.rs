@@ -34,7 +34,7 @@ pub struct LogOut {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LogInError {
     /// The name is new, and there is no first place for a new player.
-    #[error("there is no player of this name, and no place for a new one was given")]
+    #[error("there is no player of this name, and no first place for a new one")]
     UnknownName,
     /// The name is empty or too long.
     #[error("a name has 1 to {LONGEST_NAME} bytes, but this one has {0}")]

@@ -1,4 +1,4 @@
-//! The holders that keep ground loaded, and the ground of each.
+//! The tickets that keep ground loaded, and the ground of each.
 
 use super::heading::Heading;
 use super::outlook::Outlook;
@@ -10,9 +10,9 @@ use uuid::Uuid;
 /// Columns are released this many columns beyond the radius at which they are loaded, so that a step back loads nothing again.
 pub const HOLD_MARGIN: u32 = 2;
 
-/// A holder that keeps columns loaded.
+/// A ticket that keeps columns loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Holder {
+pub enum Ticket {
     /// A viewer of the main world.
     Main(Entity),
     /// A viewer in a region, or on its way between two.
