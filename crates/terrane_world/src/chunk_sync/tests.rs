@@ -1,6 +1,7 @@
 //! Both sides together, without a network.
 
 mod exchange;
+mod fixtures;
 mod golden;
 mod hostile;
 mod keeping;
