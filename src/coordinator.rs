@@ -44,7 +44,9 @@ pub use arenas::{Arena, ArenaError, ArenaOrder, ArenaSettings, ArenaState, Arena
 pub use clocks::clock::DimensionClock;
 pub use clocks::coupling::Coupling;
 pub use clocks::orders::{ControlError, ControlRegion, RegionOrder, StepDimension};
-pub use config::{Backlog, RegionFaults, SaveDurability, TerranePlugin, TickMode};
+pub use config::{
+    Backlog, FaultSettings, Limits, RegionFaults, SaveDurability, SaveSettings, TerranePlugin, ThreadSettings, TickMode,
+};
 pub(crate) use dimension::MAX_WHOLE_HEIGHT;
 pub use dimension::{DimensionError, DimensionSpec};
 pub use events::{
@@ -165,7 +167,7 @@ pub fn coordinator_app<E: From<io::Error> + From<FileError>>(
         .init_resource::<clocks::coupling::Couplings>()
         .init_resource::<travel::players::Players>()
         .init_resource::<travel::letters::Directory>()
-        .insert_resource(travel::letters::Post::new(config.letter_limits))
+        .insert_resource(travel::letters::Post::new(config.limits.letters))
         .init_resource::<deadlines::Deadlines>()
         .insert_resource(saving::save::Saves::new(&config))
         .init_resource::<saving::tiers::Tiers>()

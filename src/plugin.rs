@@ -6,8 +6,8 @@ mod setup;
 mod signals;
 
 pub use crate::coordinator::{
-    CoordinatorApp, CoordinatorMain, CoordinatorSystems, LetterLimits, RegionFaults, SaveDurability, TerranePlugin,
-    TickMode, ViewerLimits,
+    CoordinatorApp, CoordinatorMain, CoordinatorSystems, FaultSettings, LetterLimits, Limits, RegionFaults,
+    SaveDurability, SaveSettings, TerranePlugin, ThreadSettings, TickMode, ViewerLimits,
 };
 pub use app_ext::TerraneAppExt;
 pub use setup::WorldFailure;

@@ -27,7 +27,7 @@ pub fn run(arguments: &Arguments) -> Result<Summary, String> {
     let mut app = App::new();
     let mut plugin = TerranePlugin::at(&arguments.world);
     if let Some(threads) = arguments.threads {
-        plugin.generation_threads = threads.into();
+        plugin.threads.generation = threads.into();
     }
     app.add_plugins((MinimalPlugins.set(ScheduleRunnerPlugin::run_loop(FRAME)), plugin));
     if let Some(failure) = app.world().get_resource::<WorldFailure>() {

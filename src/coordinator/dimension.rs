@@ -218,7 +218,7 @@ impl Dimension {
         let clock = stored_clock(store, id).map_err(read)?;
         let (heights, generator) = (spec.heights.clone(), spec.generator.clone());
         let whole = ColumnSource::new(id, heights, generator, blocks.clone(), Arc::downgrade(store));
-        let ground = ColumnSource { is_sparse, regenerates_damaged: config.regenerate_damaged, ..whole };
+        let ground = ColumnSource { is_sparse, regenerates_damaged: config.saving.regenerate_damaged, ..whole };
         let time = DimensionTime::resumed(spec.clock.unwrap_or(config.clock), clock);
         let dimension =
             Self { stored, stored_jobs, time, ..Self::new(spec, regionizer, ground, config, store.clone()) };
@@ -234,7 +234,7 @@ impl Dimension {
         store: Arc<WorldStore>,
     ) -> Self {
         let section_shift = config.regionizer.section_shift;
-        let owners = config.strict_regions.then(RwLock::default);
+        let owners = config.faults.strict.then(RwLock::default);
         Self {
             id: ground.dimension,
             regionizer,
@@ -250,7 +250,7 @@ impl Dimension {
             coverage: None,
             progress: None,
             viewers: BTreeMap::new(),
-            caps: ViewerCaps::new(config.viewer_limits),
+            caps: ViewerCaps::new(config.limits.viewers),
             wanting: None,
             holds: FxHashMap::default(),
             unneeded: BTreeSet::new(),

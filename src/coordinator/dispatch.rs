@@ -38,7 +38,7 @@ pub fn until_next_deadline(world: &mut World) -> Duration {
 }
 
 fn most_load(config: &Settings) -> usize {
-    config.region_threads.max(1) * TICKS_PER_THREAD * FULL_LOAD
+    config.threads.regions.max(1) * TICKS_PER_THREAD * FULL_LOAD
 }
 
 pub fn dispatch(

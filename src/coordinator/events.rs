@@ -91,7 +91,7 @@ events! {
         set_aside: bool,
     }
     /// A damaged stored chunk was generated again, because the
-    /// [setting](crate::plugin::TerranePlugin::regenerate_damaged) says so. Its changes are lost.
+    /// [setting](crate::plugin::SaveSettings::regenerate_damaged) says so. Its changes are lost.
     GroundRegenerated {
         /// Its dimension.
         dimension: DimensionId,

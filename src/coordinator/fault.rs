@@ -58,7 +58,7 @@ pub fn watch(
     mut deadlines: ResMut<Deadlines>,
     mut publisher: ResMut<Publisher>,
 ) {
-    let limit = config.watchdog_limit.max(Duration::from_millis(1));
+    let limit = config.faults.watchdog_limit.max(Duration::from_millis(1));
     for (&(id, region), running) in &mut deadlines.running {
         let running_for = running.slot.progress.running_for();
         let limits = u32::try_from(running_for.as_nanos() / limit.as_nanos()).unwrap_or(u32::MAX);
@@ -109,11 +109,11 @@ impl Surroundings<'_> {
         let fault = dimension.name_fault(region, fault, payload.is_none());
         self.publisher.event(RegionHalted { dimension: id, region, fault: fault.clone() });
         if let Some(payload) = payload
-            && (self.config.tick_mode == TickMode::Lockstep || self.config.region_faults == RegionFaults::Propagate)
+            && (self.config.tick_mode == TickMode::Lockstep || self.config.faults.on_panic == RegionFaults::Propagate)
         {
             self.publisher.panic(payload);
         }
-        slot.halted = Some(Halted { holds_others: self.config.region_faults == RegionFaults::HaltNeighbors, fault });
+        slot.halted = Some(Halted { holds_others: self.config.faults.on_panic == RegionFaults::HaltNeighbors, fault });
         dimension.lose_columns(region, &fallen, &self.saves);
         for part in parts.iter().filter(|part| whole.iter().all(|(other, _)| other != *part)) {
             // The panic was in the middle of a split: the part goes on from the store.

@@ -350,7 +350,7 @@ fn room_for_jobs(world: &Surroundings) -> usize {
         return 0;
     }
     // In lockstep the number must be the same on every machine.
-    let threads = if config.tick_mode.is_lockstep() { 1 } else { config.generation_threads };
+    let threads = if config.tick_mode.is_lockstep() { 1 } else { config.threads.generation };
     let usual = IN_FLIGHT_PER_THREAD * threads;
     orders.limit.settings.pregeneration.unwrap_or(usual).max(1).saturating_sub(orders.in_flight())
 }
@@ -380,7 +380,7 @@ pub fn work_on_jobs(mut world: Surroundings, mut book: ResMut<JobBook>, mut answ
     // Once a period for all restores together, since a save asks every region.
     let now = world.clock.now;
     if !book.done.is_empty() && now >= book.save_at {
-        book.save_at = now.saturating_add(world.config.autosave_period);
+        book.save_at = now.saturating_add(world.config.saving.autosave_period);
         world.saves.requested.extend(book.take_done());
     }
 }

@@ -35,7 +35,7 @@ pub fn renew(
     for dimension in dimensions.open.values_mut() {
         // Letters that wait in a closing dimension come back.
         if !dimension.is_closing() {
-            dimension.hold_for_letters(config.letter_limits.places);
+            dimension.hold_for_letters(config.limits.letters.places);
         }
         dimension.refill_caps();
         dimension.retry_failed();

@@ -6,8 +6,8 @@ use super::clocks::clock::LONG_WAIT;
 use super::dimension::{Dimension, Dimensions};
 use super::publish::Publisher;
 use super::{
-    ColumnUpdate, ControlRegion, CoordinatorMain, DimensionSpec, MainLink, Published, RegionOrder, TerranePlugin,
-    TickMode, coordinator_app, requests,
+    ColumnUpdate, ControlRegion, CoordinatorMain, DimensionSpec, MainLink, Published, RegionOrder, SaveSettings,
+    TerranePlugin, TickMode, coordinator_app, requests,
 };
 use crate::block::BlockRegistry;
 use crate::chunk::Column;
@@ -46,8 +46,11 @@ impl Unwatched {
             error_handler: None,
             seed: 1,
         };
-        let config =
-            TerranePlugin { tick_mode: TickMode::Lockstep, autosave_period: Duration::from_millis(500), ..config };
+        let config = TerranePlugin {
+            tick_mode: TickMode::Lockstep,
+            saving: SaveSettings::every(Duration::from_millis(500)),
+            ..config
+        };
         let store = Arc::new(WorldStore::open(&StorageConfig::Memory).unwrap());
         let (app, link) = coordinator_app::<Box<dyn std::error::Error>>(&config, template, store).unwrap();
         let spec = DimensionSpec {

@@ -46,7 +46,7 @@ impl Threads {
         store: Arc<WorldStore>,
         notifier: Notifier,
     ) -> io::Result<(Self, ColumnThreads)> {
-        let regions = RegionThreads::start(config.region_threads, &template, &notifier)?;
+        let regions = RegionThreads::start(config.threads.regions, &template, &notifier)?;
         let tasks = |name: &str, threads: usize| {
             TaskPoolBuilder::new().num_threads(threads.max(1)).thread_name(name.to_owned()).build()
         };
@@ -54,7 +54,7 @@ impl Threads {
         let storage = StorageThread::start(store.clone(), move |commit| {
             commits.send(Event::Committed(Box::new(commit)));
         })?;
-        let generation = tasks("terrane generation", config.generation_threads);
+        let generation = tasks("terrane generation", config.threads.generation);
         let columns = ColumnThreads::new(generation, tasks("terrane loading", 1), notifier.clone(), store.clone());
         let threads = Self {
             regions,

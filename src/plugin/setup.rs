@@ -150,7 +150,7 @@ impl TerranePlugin {
             components,
             blocks,
             types: app.world().get_resource::<AppTypeRegistry>().cloned().unwrap_or_default(),
-            parallel_from: self.parallel_systems_from.map_or(usize::MAX, |entities| entities.max(1)),
+            parallel_from: self.threads.parallel_systems_from.map_or(usize::MAX, |entities| entities.max(1)),
             error_handler: app.world().get_resource::<FallbackErrorHandler>().copied(),
             seed: SplitMix64::from_parts([self.seed, store.session()]).next_u64(),
         };

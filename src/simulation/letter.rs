@@ -86,7 +86,7 @@ pub enum Undeliverable {
     #[error("{0} halted in the tick in which it was handed over")]
     Halted(RegionId),
     /// The letters in flight from this sender, or from all senders, have reached their limit
-    /// (`TerranePlugin::letter_limits`). Some must arrive first.
+    /// (`Limits::letters`). Some must arrive first.
     #[error("too many letters are on their way")]
     TooManyLetters,
 }

@@ -77,7 +77,8 @@ fn a_column_of_an_owned_section_is_there_within_the_tick() {
 
 #[test]
 fn a_column_fetched_within_a_tick_has_its_newest_blocks_and_its_entities_once() {
-    let mut app = game(TerranePlugin { autosave_period: std::time::Duration::from_secs(3600), ..lockstep() });
+    let mut app =
+        game(TerranePlugin { saving: SaveSettings::every(std::time::Duration::from_secs(3600)), ..lockstep() });
     let dimension = flat(&mut app);
     viewer(&mut app, dimension, 0.0, 0.0, 0);
     let camera = viewer(&mut app, dimension, 16.0 * 3.0, 0.0, 0);
@@ -142,7 +143,11 @@ fn a_requested_column_is_reported_when_it_is_loaded() {
 fn in_strict_mode_an_access_outside_of_the_region_is_an_error_that_names_the_owner() {
     for is_strict in [false, true] {
         let plugin = TerranePlugin::in_memory();
-        let mut app = game(if is_strict { TerranePlugin { strict_regions: true, ..plugin } } else { plugin });
+        let mut app = game(if is_strict {
+            TerranePlugin { faults: FaultSettings { strict: true, ..default() }, ..plugin }
+        } else {
+            plugin
+        });
         listen::<RegionHalted>(&mut app);
         let dimension = flat(&mut app);
         viewer(&mut app, dimension, 0.0, 0.0, 1);

@@ -176,7 +176,10 @@ fn a_later_version_of_the_game_reads_migrated_values_or_gets_an_error() {
 
     let later = |refused: u8| {
         // A value that a migration refuses is not damaged: another version of the game may read it.
-        let mut app = game(TerranePlugin { regenerate_damaged: true, ..lockstep_on(&disk) });
+        let mut app = game(TerranePlugin {
+            saving: SaveSettings { regenerate_damaged: true, ..default() },
+            ..lockstep_on(&disk)
+        });
         let schema = Schema::new(1).with_migration(0, move |old| match old {
             [first, ..] if *first == refused => Err("the key is lost".into()),
             old => Ok([old, old].concat()),

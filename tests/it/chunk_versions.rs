@@ -12,7 +12,8 @@ const SKY: ChunkPos = ChunkPos::new(0, 3, 0);
 
 /// A game that saves only on demand.
 fn world(disk: &Arc<MemoryStore>) -> (App, DimensionId) {
-    let mut app = game(TerranePlugin { autosave_period: Duration::from_secs(1_000_000), ..lockstep_on(disk) });
+    let mut app =
+        game(TerranePlugin { saving: SaveSettings::every(Duration::from_secs(1_000_000)), ..lockstep_on(disk) });
     listen::<ChunksAnswer>(&mut app);
     let dimension = flat(&mut app);
     (app, dimension)

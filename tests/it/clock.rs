@@ -283,7 +283,8 @@ fn paused_regions_stay_paused_as_they_merge_and_so_do_the_parts_of_one() {
 
 #[test]
 fn a_paused_region_is_saved_at_once_without_a_tick() {
-    let mut app = game(TerranePlugin { autosave_period: Duration::from_secs(3_600), ..TerranePlugin::in_memory() });
+    let mut app =
+        game(TerranePlugin { saving: SaveSettings::every(Duration::from_secs(3_600)), ..TerranePlugin::in_memory() });
     let diary = keep_diary(&mut app);
     listen::<WorldSaved>(&mut app);
     let dimension = flat(&mut app);
@@ -383,7 +384,8 @@ fn dawdling(plugin: TerranePlugin) -> App {
 /// Promise, worlds: Regions get threads by their deadlines, the earliest first.
 #[test]
 fn regions_that_are_too_much_for_one_thread_are_late_alike() {
-    let mut app = dawdling(TerranePlugin { region_threads: 1, ..TerranePlugin::in_memory() });
+    let mut app =
+        dawdling(TerranePlugin { threads: ThreadSettings { regions: 1, ..default() }, ..TerranePlugin::in_memory() });
     let diary = keep_diary(&mut app);
     let dimension = flat(&mut app);
     let places: Vec<_> = (0..5).map(|number| BlockPos::new(2_000 * number, 5, 0)).collect();

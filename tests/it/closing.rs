@@ -13,7 +13,7 @@ pub const DUG: BlockPos = BlockPos::new(3, 9, 3);
 
 /// Saves happen only at a close, so anything that is restored was saved by it.
 pub fn closing(plugin: TerranePlugin) -> App {
-    let mut app = game(TerranePlugin { autosave_period: std::time::Duration::from_secs(3_600), ..plugin });
+    let mut app = game(TerranePlugin { saving: SaveSettings::every(std::time::Duration::from_secs(3_600)), ..plugin });
     app.register_region_message::<Note>();
     listen::<DimensionOpened>(&mut app);
     listen::<DimensionClosed>(&mut app);

@@ -13,7 +13,10 @@ const AWAY: f32 = 16_000.0;
 const LATENCY: usize = 4;
 
 fn on_demand(disk: &Disk) -> TerranePlugin {
-    TerranePlugin { autosave_period: Duration::from_secs(3_600), shutdown_patience: Duration::ZERO, ..disk.plugin() }
+    TerranePlugin {
+        saving: SaveSettings { shutdown_patience: Duration::ZERO, ..SaveSettings::every(Duration::from_secs(3_600)) },
+        ..disk.plugin()
+    }
 }
 
 /// A world in lockstep that is saved on demand, with a viewer far away.

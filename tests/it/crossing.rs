@@ -55,7 +55,7 @@ fn world(disk: &Arc<dyn KeyValueStore>, seed: u64) -> (App, [DimensionId; 2]) {
         tick_mode: TickMode::Lockstep,
         seed,
         // With frequent saves, entities are often in the store only while the columns at their new place are loading.
-        autosave_period: Duration::from_millis([100, 500, 2_000][seed as usize % 3]),
+        saving: SaveSettings::every(Duration::from_millis([100, 500, 2_000][seed as usize % 3])),
         regionizer: parting_soon(),
         pacing: Pacing::fixed(10_000),
         ..TerranePlugin::stored_in(StorageConfig::Custom(disk.clone()))

@@ -30,7 +30,8 @@ fn the_disc_around_a_viewer_is_loaded_and_nothing_far_beyond() {
 
 #[test]
 fn columns_behind_a_viewer_unload_and_reload_from_the_store() {
-    let mut app = game(TerranePlugin { autosave_period: std::time::Duration::from_millis(500), ..lockstep() });
+    let mut app =
+        game(TerranePlugin { saving: SaveSettings::every(std::time::Duration::from_millis(500)), ..lockstep() });
     listen::<ColumnChanged>(&mut app);
     let dimension = flat(&mut app);
     let viewer = viewer(&mut app, dimension, 0.0, 0.0, 2);

@@ -92,7 +92,7 @@ fn an_entity_that_jumps_to_another_region_arrives_whole_and_once() {
 #[test]
 fn an_entity_that_walks_to_where_nothing_is_loaded_waits_there() {
     // Once it is saved, it stays in the store only.
-    let mut app = game(TerranePlugin { autosave_period: Duration::from_secs(3_600), ..lockstep() });
+    let mut app = game(TerranePlugin { saving: SaveSettings::every(Duration::from_secs(3_600)), ..lockstep() });
     let dimension = flat(&mut app);
     let camera = viewer(&mut app, dimension, 0.0, 0.0, 1);
     start(&mut app);
@@ -115,7 +115,7 @@ fn an_entity_that_walks_to_where_nothing_is_loaded_waits_there() {
 
 /// A game that saves twice a second, with a viewer at the origin.
 fn saving_often(radius: u32) -> (App, DimensionId, Entity) {
-    let mut app = game(TerranePlugin { autosave_period: Duration::from_millis(500), ..lockstep() });
+    let mut app = game(TerranePlugin { saving: SaveSettings::every(Duration::from_millis(500)), ..lockstep() });
     let dimension = flat(&mut app);
     let camera = viewer(&mut app, dimension, 0.0, 0.0, radius);
     start(&mut app);
@@ -307,7 +307,7 @@ fn an_entity_that_is_not_saved_any_more_does_not_come_back() {
     let folder = tempfile::tempdir().unwrap();
     let plugin = || {
         let plugin = TerranePlugin { tick_mode: TickMode::Lockstep, ..TerranePlugin::at(folder.path().join("world")) };
-        TerranePlugin { autosave_period: Duration::from_millis(500), ..plugin }
+        TerranePlugin { saving: SaveSettings::every(Duration::from_millis(500)), ..plugin }
     };
     let open = |app: &mut App| {
         let dimension = flat(app);

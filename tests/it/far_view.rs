@@ -23,7 +23,7 @@ fn far_game(plugin: TerranePlugin) -> App {
 }
 
 fn saving_soon() -> TerranePlugin {
-    TerranePlugin { autosave_period: Duration::from_millis(500), ..lockstep() }
+    TerranePlugin { saving: SaveSettings::every(Duration::from_millis(500)), ..lockstep() }
 }
 
 fn disc(center: (i64, i64), radius: i64) -> BTreeSet<(i64, i64)> {
@@ -477,7 +477,7 @@ fn after_a_restart_the_same_summaries_arrive_and_damaged_ones_are_rebuilt() {
 #[test]
 fn an_unreadable_summary_is_skipped_and_sent_once_readable() {
     let (disk, damage) = damageable();
-    let plugin = TerranePlugin { autosave_period: Duration::from_millis(500), ..stored_in(&disk) };
+    let plugin = TerranePlugin { saving: SaveSettings::every(Duration::from_millis(500)), ..stored_in(&disk) };
     let (mut app, dimension) = generated(plugin, 6);
     damage.is_unreadable.store(true, Ordering::SeqCst);
     let listener = lone(&mut app, FarView::in_dimension(dimension).with_radius(4), 8.0);

@@ -35,7 +35,7 @@ fn go_off(armed: Res<Armed>, columns: Res<RegionColumns>, walkers: Query<(&Walke
 
 /// Saves happen only on demand.
 pub fn plugin() -> TerranePlugin {
-    TerranePlugin { autosave_period: Duration::from_secs(3_600), ..TerranePlugin::in_memory() }
+    TerranePlugin { saving: SaveSettings::every(Duration::from_secs(3_600)), ..TerranePlugin::in_memory() }
 }
 
 /// A game with two separate regions in which bombs explode.
@@ -432,8 +432,10 @@ fn walk_up_to_the_halted_region(app: &mut App, dimension: DimensionId, walking: 
 /// Promise, clocks and faults: With `RegionFaults`, a panic in a region can also halt its neighbours, or propagate to the app.
 #[test]
 fn by_a_setting_regions_that_merge_with_a_halted_one_halt_until_a_restart() {
-    let (mut app, dimension, [_, walking], armed) =
-        two_regions(TerranePlugin { region_faults: RegionFaults::HaltNeighbors, ..plugin() });
+    let (mut app, dimension, [_, walking], armed) = two_regions(TerranePlugin {
+        faults: FaultSettings { on_panic: RegionFaults::HaltNeighbors, ..default() },
+        ..plugin()
+    });
     spawn_in_region(&mut app, dimension, HERE, walker("saved", 0.0));
     update_until(&mut app, "it is there", |world| walkers(world).len() == 1);
     save(&mut app);
@@ -452,8 +454,8 @@ fn by_a_setting_regions_that_merge_with_a_halted_one_halt_until_a_restart() {
 fn unsaved_data_in_a_halted_region_is_saved() {
     let disk = Arc::new(MemoryStore::default());
     let plugin = TerranePlugin {
-        autosave_period: Duration::from_secs(3_600),
-        region_faults: RegionFaults::HaltNeighbors,
+        saving: SaveSettings::every(Duration::from_secs(3_600)),
+        faults: FaultSettings { on_panic: RegionFaults::HaltNeighbors, ..default() },
         ..TerranePlugin::stored_in(StorageConfig::Custom(disk.clone()))
     };
     let (mut app, dimension, [_, walking], armed) = two_regions(plugin);
@@ -510,9 +512,8 @@ fn a_save_that_was_asked_for_before_a_region_halts_fails_by_its_number() {
 fn edits_that_wait_for_a_region_that_hangs_as_the_app_ends_are_stored() {
     let disk: Arc<dyn KeyValueStore> = Arc::new(MemoryStore::default());
     let storage = StorageConfig::Custom(disk.clone());
-    let plugin =
-        TerranePlugin { autosave_period: Duration::from_secs(3_600), ..TerranePlugin::stored_in(storage.clone()) };
-    let (mut app, dimension, ..) = two_regions(TerranePlugin { shutdown_patience: Duration::ZERO, ..plugin });
+    let saving = SaveSettings { shutdown_patience: Duration::ZERO, ..SaveSettings::every(Duration::from_secs(3_600)) };
+    let (mut app, dimension, ..) = two_regions(TerranePlugin { saving, ..TerranePlugin::stored_in(storage.clone()) });
     let id = dimension;
     let stone = id_of(app.world(), "terrane:stone");
     let [saved, waiting, in_the_air, lost] = [(1, 2), (2, 3), (3, 100), (4, 4)].map(|(x, y)| BlockPos::new(x, y, 0));
@@ -542,7 +543,10 @@ fn edits_that_wait_for_a_region_that_hangs_as_the_app_ends_are_stored() {
 /// Promise, clocks and faults: With `RegionFaults`, a panic in a region can also halt its neighbours, or propagate to the app.
 #[test]
 fn by_a_setting_a_panic_reaches_the_app() {
-    let (mut app, dimension, ..) = two_regions(TerranePlugin { region_faults: RegionFaults::Propagate, ..plugin() });
+    let (mut app, dimension, ..) = two_regions(TerranePlugin {
+        faults: FaultSettings { on_panic: RegionFaults::Propagate, ..default() },
+        ..plugin()
+    });
     spawn_in_region(&mut app, dimension, HERE, walker("bomb", 0.0));
     let forever = catch_unwind(AssertUnwindSafe(|| update_until(&mut app, "the app panics", |_| false)));
     assert_eq!(forever.unwrap_err().downcast_ref::<&str>(), Some(&"a bomb went off"));

@@ -15,7 +15,7 @@ const BESIDE: BlockPos = BlockPos::new(16 * 3, 9, 0);
 const DUG: BlockPos = BlockPos::new(16 * 3 + 2, 9, 0);
 
 fn plugin(disk: &Disk) -> TerranePlugin {
-    TerranePlugin { autosave_period: Duration::from_secs(3_600), ..disk.plugin() }
+    TerranePlugin { saving: SaveSettings::every(Duration::from_secs(3_600)), ..disk.plugin() }
 }
 
 /// A region whose column beside the viewer's was saved with an entity in it, and is unloaded.

@@ -148,7 +148,7 @@ fn work_ahead_of_a_viewer_that_moves_counts_as_nearer() {
 #[test]
 fn a_cap_and_a_pause_apply_to_generation_and_not_to_loading() {
     let watched = Watched::default();
-    let mut app = game(TerranePlugin { autosave_period: Duration::from_millis(100), ..lockstep() });
+    let mut app = game(TerranePlugin { saving: SaveSettings::every(Duration::from_millis(100)), ..lockstep() });
     let dimension = spawn_dimension(&mut app, watched.dimension("overworld"));
     let settings = DimensionGeneration { columns_per_second: Some(40.0), ..default() };
     insert_into_dimension(&mut app, dimension, settings);
@@ -186,8 +186,11 @@ fn a_cap_and_a_pause_apply_to_generation_and_not_to_loading() {
 fn after_a_leap_the_first_columns_are_near_the_new_place() {
     let watched = Watched::default();
     watched.close_gate_after(0);
-    let mut app =
-        game(TerranePlugin { generation_threads: 1, pacing: Pacing::fixed(256), ..TerranePlugin::in_memory() });
+    let mut app = game(TerranePlugin {
+        threads: ThreadSettings { generation: 1, ..default() },
+        pacing: Pacing::fixed(256),
+        ..TerranePlugin::in_memory()
+    });
     let dimension = spawn_dimension(&mut app, watched.dimension("overworld"));
     let viewer = viewer(&mut app, dimension, 0.0, 0.0, 12);
     start(&mut app);

@@ -249,7 +249,7 @@ fn a_column_fetched_from_a_halted_region_has_its_pending_save() {
     let (found, seen) = channel();
     let loader = Loader { is_on: Arc::default(), found };
     let copy = loader.clone();
-    let plugin = TerranePlugin { autosave_period: Duration::from_secs(3_600), ..disk.plugin() };
+    let plugin = TerranePlugin { saving: SaveSettings::every(Duration::from_secs(3_600)), ..disk.plugin() };
     let (mut app, dimension, _, armed) = two_regions_with(plugin, move |app| {
         listen::<SaveFailed>(app);
         app.add_region_plugins(move |region| {

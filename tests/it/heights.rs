@@ -315,7 +315,7 @@ fn a_message_to_a_place_has_that_height_loaded() {
 #[test]
 fn from_afar_the_highest_ground_that_is_stored_is_seen() {
     let strata = Strata::default();
-    let mut app = game(TerranePlugin { autosave_period: Duration::from_millis(400), ..lockstep() });
+    let mut app = game(TerranePlugin { saving: SaveSettings::every(Duration::from_millis(400)), ..lockstep() });
     let dimension = boundless(&mut app, &strata);
     let far = BlockPos::new(64, TRILLION, 0);
     let camera = viewer_at(&mut app, dimension, far);
@@ -422,7 +422,8 @@ fn edits_in_fetched_slabs_are_published_later() {
 
 #[test]
 fn a_block_tick_survives_a_halt_of_its_region() {
-    let mut app = game(TerranePlugin { autosave_period: Duration::from_secs(3_600), ..TerranePlugin::in_memory() });
+    let mut app =
+        game(TerranePlugin { saving: SaveSettings::every(Duration::from_secs(3_600)), ..TerranePlugin::in_memory() });
     listen::<RegionHalted>(&mut app);
     listen::<WorldSaved>(&mut app);
     let ticked = keep_block_ticks(&mut app);
@@ -464,7 +465,8 @@ fn shaft(seed: u64) {
     let mut model: BTreeMap<BlockPos, BlockId> = BTreeMap::new();
     let anchors = [-TRILLION, 0, 90, 200, TRILLION];
     for _session in 0..4 {
-        let mut app = game(TerranePlugin { autosave_period: Duration::from_millis(400), ..lockstep_on(&disk) });
+        let mut app =
+            game(TerranePlugin { saving: SaveSettings::every(Duration::from_millis(400)), ..lockstep_on(&disk) });
         let dimension = boundless(&mut app, &strata);
         let cameras = [0, 1].map(|x| viewer_at(&mut app, dimension, BlockPos::new(x * 16, 0, 0)));
         start(&mut app);

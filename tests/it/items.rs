@@ -122,7 +122,8 @@ fn play_on(seed: u64, halts: bool) -> u64 {
     let disk = Disk::default();
     let mut random = bevy_terrane::simulation::SplitMix64::new(seed);
     let period = Duration::from_millis([100, 350, 900, 3_600_000][seed as usize % 4]);
-    let plugin = TerranePlugin { tick_mode: TickMode::Lockstep, autosave_period: period, seed, ..disk.plugin() };
+    let plugin =
+        TerranePlugin { tick_mode: TickMode::Lockstep, saving: SaveSettings::every(period), seed, ..disk.plugin() };
     let (mut app, dimension, plays) = world(plugin);
     update(&mut app, 10);
     begin(&mut app, dimension);
@@ -195,11 +196,12 @@ mod killed {
         let Some(path) = here() else { return };
         let is_new = !path.exists();
         // Regions are saved often and in turns: sometimes the giving region is first, sometimes the receiving one.
-        let plugin = TerranePlugin { autosave_period: Duration::from_millis(40), ..TerranePlugin::at(&path) };
+        let saving =
+            SaveSettings { durability: SaveDurability::AtShutdown, ..SaveSettings::every(Duration::from_millis(40)) };
         let (mut app, dimension, plays) = world(TerranePlugin {
             clock: DimensionClock { ticks_per_second: 200.0, ..default() },
-            save_durability: SaveDurability::AtShutdown,
-            ..plugin
+            saving,
+            ..TerranePlugin::at(&path)
         });
         if is_new {
             begin(&mut app, dimension);

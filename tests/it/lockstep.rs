@@ -52,8 +52,8 @@ fn run(region_threads: usize) -> (String, Vec<u8>) {
     let config = RegionizerConfig { recalculation_section_count: 8, max_dead_section_percent: 0.1, ..default() };
     let plugin = TerranePlugin {
         seed: 7,
-        region_threads,
-        autosave_period: Duration::from_secs(1),
+        threads: ThreadSettings { regions: region_threads, ..default() },
+        saving: SaveSettings::every(Duration::from_secs(1)),
         regionizer: config,
         ..lockstep()
     };

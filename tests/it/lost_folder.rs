@@ -17,7 +17,8 @@ fn place(round: u64) -> BlockPos {
 }
 
 fn open(path: &Path) -> (App, DimensionId) {
-    let mut app = game(TerranePlugin { autosave_period: Duration::from_millis(800), ..TerranePlugin::at(path) });
+    let mut app =
+        game(TerranePlugin { saving: SaveSettings::every(Duration::from_millis(800)), ..TerranePlugin::at(path) });
     listen::<WorldSaved>(&mut app);
     listen::<SaveFailed>(&mut app);
     let dimension = flat(&mut app);

@@ -265,7 +265,8 @@ fn a_region_gets_a_tick_rate_of_its_own_and_loses_it_again() {
 /// tick rate.
 #[test]
 fn a_halted_region_says_why_and_where_and_is_restarted() {
-    let plugin = TerranePlugin { autosave_period: Duration::from_secs(3_600), ..TerranePlugin::in_memory() };
+    let plugin =
+        TerranePlugin { saving: SaveSettings::every(Duration::from_secs(3_600)), ..TerranePlugin::in_memory() };
     let (mut app, dimension) = two_regions(plugin);
     let region = select_here(&mut app, dimension).index();
     spawn_in_region(&mut app, dimension, HERE, walker("bomb", 0.0));

@@ -14,7 +14,7 @@ const SPAWN: BlockPos = BlockPos::new(8, 5, 8);
 
 /// A world in lockstep whose columns are held by players only, and that is saved on demand.
 fn world(disk: &Disk) -> (App, DimensionId) {
-    let plugin = TerranePlugin { autosave_period: Duration::from_secs(3_600), ..disk.plugin() };
+    let plugin = TerranePlugin { saving: SaveSettings::every(Duration::from_secs(3_600)), ..disk.plugin() };
     let mut app = game(TerranePlugin { tick_mode: TickMode::Lockstep, ..plugin });
     app.mirror_region_component::<Player>();
     listen::<PlayerLoggedIn>(&mut app);

@@ -59,7 +59,10 @@ struct Threads(Arc<Mutex<BTreeSet<String>>>);
 fn a_crowded_region_runs_its_systems_on_the_compute_threads_and_an_empty_one_does_not() {
     for (entities, is_parallel) in [(1, false), (30, true)] {
         let threads = Threads::default();
-        let mut app = game(TerranePlugin { parallel_systems_from: Some(20), ..lockstep() });
+        let mut app = game(TerranePlugin {
+            threads: ThreadSettings { parallel_systems_from: Some(20), ..default() },
+            ..lockstep()
+        });
         let shared = threads.clone();
         app.add_region_plugins(move |region| {
             let note = |walkers: Query<&Walker>, threads: Res<Threads>| {

@@ -40,7 +40,7 @@ impl Machine {
     fn plugin(&self) -> TerranePlugin {
         let folder = Some(self.folder.path().to_owned());
         let config = SnapshotConfig { chunks: 1, folder, ..SnapshotConfig::default() };
-        TerranePlugin { snapshots: config, autosave_period: Duration::ZERO, ..self.disk.plugin() }
+        TerranePlugin { snapshots: config, saving: SaveSettings::every(Duration::ZERO), ..self.disk.plugin() }
     }
 
     /// The number of recorded restores.

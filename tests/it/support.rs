@@ -7,6 +7,7 @@ mod play;
 pub mod process;
 
 pub use bevy_terrane::generation::{Caves, GenerateError, GenerateRequest, GeneratorIdentity, Void};
+pub use bevy_terrane::plugin::{FaultSettings, Limits, SaveSettings, ThreadSettings};
 pub use bevy_terrane::region::RegionId;
 pub use bevy_terrane::space::{BlockBox, ColumnArea};
 pub use bevy_terrane::testing::*;

@@ -172,7 +172,8 @@ fn undeliverable_messages_return_to_their_sender() {
 #[test]
 fn a_sender_of_too_many_letters_has_the_rest_back() {
     let limits = LetterLimits { sender_bytes: 64 << 10, ..LetterLimits::default() };
-    let (mut app, regions, main) = talking(TerranePlugin { letter_limits: limits, ..lockstep() });
+    let (mut app, regions, main) =
+        talking(TerranePlugin { limits: Limits { letters: limits, ..default() }, ..lockstep() });
     let dimension = two_regions(&mut app);
     for round in 0..3 {
         in_region(&mut app, dimension, HERE, move |region| {

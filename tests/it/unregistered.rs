@@ -59,8 +59,10 @@ fn the_last_edits_cannot_set_it_either() {
     let gate = Gate::default();
     let copy = gate.clone();
     let storage = StorageConfig::Custom(disk.clone());
-    let mut app =
-        game(TerranePlugin { shutdown_patience: std::time::Duration::ZERO, ..TerranePlugin::stored_in(storage) });
+    let mut app = game(TerranePlugin {
+        saving: SaveSettings { shutdown_patience: std::time::Duration::ZERO, ..default() },
+        ..TerranePlugin::stored_in(storage)
+    });
     app.add_region_plugins(move |region| {
         region.insert_resource(copy.clone()).add_systems(RegionTick, |gate: Res<Gate>| gate.pass());
     });

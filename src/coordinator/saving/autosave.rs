@@ -147,6 +147,6 @@ mod tests {
     /// Promise, crashes: The autosave period is five seconds by default.
     #[test]
     fn by_itself_everything_is_saved_within_five_seconds() {
-        assert_eq!(TerranePlugin::default().autosave_period, Duration::from_secs(5));
+        assert_eq!(TerranePlugin::default().saving.autosave_period, Duration::from_secs(5));
     }
 }

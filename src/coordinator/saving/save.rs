@@ -88,9 +88,9 @@ struct Round {
 
 impl Saves {
     pub fn new(config: &Settings) -> Self {
-        let autosave = Autosave::new(config.autosave_period);
+        let autosave = Autosave::new(config.saving.autosave_period);
         let commit_at = autosave.commit_within;
-        let (durability, limit) = (config.save_durability, config.unsaved_limit.max(1));
+        let (durability, limit) = (config.saving.durability, config.saving.unsaved_limit.max(1));
         Self { autosave, durability, limit, commit_at, ..Self::default() }
     }
 

@@ -1,6 +1,7 @@
 //! Limits for careless or hostile senders and viewers.
 
 use super::*;
+use crate::coordinator::Limits;
 use crate::coordinator::streaming::viewer_limits::ViewerLimits;
 use crate::coordinator::travel::letter_limits::LetterLimits;
 use crate::coordinator::travel::letters::Post;
@@ -21,7 +22,8 @@ fn send(unwatched: &Unwatched, x: i64, ran: &Arc<AtomicUsize>) {
 #[test]
 fn letters_to_far_places_load_ground_for_some_at_a_time_and_all_arrive() {
     let letters = LetterLimits { places: 5, ..LetterLimits::default() };
-    let mut unwatched = Unwatched::with(TerranePlugin { letter_limits: letters, ..TerranePlugin::default() });
+    let mut unwatched =
+        Unwatched::with(TerranePlugin { limits: Limits { letters, ..default() }, ..TerranePlugin::default() });
     unwatched.pass(10);
     let (regions, columns) =
         (unwatched.dimension().regionizer.regions().len(), unwatched.dimension().columns.iter().count());
@@ -48,7 +50,8 @@ fn letters_to_far_places_load_ground_for_some_at_a_time_and_all_arrive() {
 #[test]
 fn a_dimension_closes_while_letters_to_far_places_wait() {
     let letters = LetterLimits { places: 5, ..LetterLimits::default() };
-    let mut unwatched = Unwatched::with(TerranePlugin { letter_limits: letters, ..TerranePlugin::default() });
+    let mut unwatched =
+        Unwatched::with(TerranePlugin { limits: Limits { letters, ..default() }, ..TerranePlugin::default() });
     let ran = Arc::new(AtomicUsize::new(0));
     (0..300).for_each(|x| send(&unwatched, 1_000 + x * 100, &ran));
     // Some are delivered by now, and ground is loaded for the next ones.
@@ -70,7 +73,8 @@ fn a_dimension_closes_while_letters_to_far_places_wait() {
 fn a_flooding_sender_gets_its_letters_back_and_recovers() {
     let size = Letter::message(Address::Main, LetterSender::Main, 0_u64).bytes;
     let letters = LetterLimits { sender_bytes: 100 * size, ..LetterLimits::default() };
-    let mut unwatched = Unwatched::with(TerranePlugin { letter_limits: letters, ..TerranePlugin::default() });
+    let mut unwatched =
+        Unwatched::with(TerranePlugin { limits: Limits { letters, ..default() }, ..TerranePlugin::default() });
     let region = unwatched.dimension().regionizer.regions()[0];
     let id = unwatched.dimension().id;
     let order = |order| ControlRegion { dimension: id, region, order };
@@ -104,7 +108,8 @@ fn a_flooding_sender_gets_its_letters_back_and_recovers() {
 #[test]
 fn a_viewer_that_jumps_with_every_frame_has_no_more_generated_than_it_may() {
     let viewers = ViewerLimits { generated_per_second: 20.0, ..ViewerLimits::default() };
-    let mut unwatched = Unwatched::with(TerranePlugin { viewer_limits: viewers, ..TerranePlugin::default() });
+    let mut unwatched =
+        Unwatched::with(TerranePlugin { limits: Limits { viewers, ..default() }, ..TerranePlugin::default() });
     // Half a minute, a disc of 13 columns and what lies around it in its batches each time.
     for x in 0..600 {
         unwatched.look_from(x * 1_000);

@@ -8,7 +8,10 @@ use bevy_terrane::view::RegionHung;
 /// Promise, clocks and faults: `Regions` names the fault of a halted region, the step of a hanging one, and the regions coupled with it.
 #[test]
 fn the_watchdog_names_a_hung_region_with_its_place_and_schedule() {
-    let plugin = TerranePlugin { watchdog_limit: Duration::from_millis(150), ..TerranePlugin::in_memory() };
+    let plugin = TerranePlugin {
+        faults: FaultSettings { watchdog_limit: Duration::from_millis(150), ..default() },
+        ..TerranePlugin::in_memory()
+    };
     let mut app = game(plugin);
     let gate = Gate::default();
     gate.close();
@@ -59,7 +62,10 @@ fn the_watchdog_names_a_hung_region_with_its_place_and_schedule() {
 
 #[test]
 fn the_watchdog_distinguishes_a_letter_from_a_schedule() {
-    let mut app = game(TerranePlugin { watchdog_limit: Duration::from_millis(100), ..TerranePlugin::in_memory() });
+    let mut app = game(TerranePlugin {
+        faults: FaultSettings { watchdog_limit: Duration::from_millis(100), ..default() },
+        ..TerranePlugin::in_memory()
+    });
     listen::<RegionHung>(&mut app);
     let dimension = flat(&mut app);
     viewer(&mut app, dimension, 0.0, 0.0, 1);

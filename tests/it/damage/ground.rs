@@ -14,11 +14,8 @@ const BAD: BlockPos = BlockPos::new(5, 3, 5);
 const GOOD: BlockPos = BlockPos::new(5 + 16, 3, 5);
 
 fn open(disk: &Arc<MemoryStore>, regenerates: bool) -> (App, DimensionId) {
-    let plugin = TerranePlugin {
-        autosave_period: Duration::from_secs(3_600),
-        ..TerranePlugin::stored_in(StorageConfig::Custom(disk.clone()))
-    };
-    let mut app = game(if regenerates { TerranePlugin { regenerate_damaged: true, ..plugin } } else { plugin });
+    let saving = SaveSettings { regenerate_damaged: regenerates, ..SaveSettings::every(Duration::from_secs(3_600)) };
+    let mut app = game(TerranePlugin { saving, ..TerranePlugin::stored_in(StorageConfig::Custom(disk.clone())) });
     listen::<ColumnFailed>(&mut app);
     listen::<GroundRegenerated>(&mut app);
     let dimension = flat(&mut app);

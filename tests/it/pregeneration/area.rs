@@ -61,7 +61,7 @@ fn pregenerated_columns_load_when_a_viewer_comes() {
 #[test]
 fn batches_come_nearest_first() {
     let generator = Counting::default();
-    let mut app = app(TerranePlugin { generation_threads: 1, ..lockstep() });
+    let mut app = app(TerranePlugin { threads: ThreadSettings { generation: 1, ..default() }, ..lockstep() });
     let overworld = dimension(&mut app, &generator);
     let job = pregenerate(&mut app, overworld, disc(20));
     start(&mut app);
@@ -77,7 +77,7 @@ fn the_same_happens_every_time_in_lockstep() {
     let run = || {
         let generator = Counting::default();
         generator.bad.lock().unwrap().insert(CENTER);
-        let mut app = app(TerranePlugin { generation_threads: 1, ..lockstep() });
+        let mut app = app(TerranePlugin { threads: ThreadSettings { generation: 1, ..default() }, ..lockstep() });
         let overworld = dimension(&mut app, &generator);
         let jobs = [disc(12), ColumnArea::Square { center: ColumnPos::new(0, 0), radius: 6 }]
             .map(|area| pregenerate(&mut app, overworld, area));
@@ -126,7 +126,11 @@ fn jobs_of_a_dimension_run_one_after_the_other_and_dimensions_beside_each_other(
 fn viewers_come_first() {
     let generator = Counting { pace: Duration::from_millis(1), ..default() };
     let pacing = Pacing { pregeneration: Some(32), ..Pacing::fixed(32) };
-    let mut app = app(TerranePlugin { generation_threads: 1, pacing, ..TerranePlugin::in_memory() });
+    let mut app = app(TerranePlugin {
+        threads: ThreadSettings { generation: 1, ..default() },
+        pacing,
+        ..TerranePlugin::in_memory()
+    });
     let overworld = dimension(&mut app, &generator);
     let job = pregenerate(&mut app, overworld, disc(100));
     start(&mut app);

@@ -14,7 +14,7 @@ fn a_pregeneration_continues_after_a_restart_paused_or_not() {
             let generator = Counting { pace, ..default() };
             let plugin = || TerranePlugin {
                 tick_mode: mode,
-                generation_threads: 1,
+                threads: ThreadSettings { generation: 1, ..default() },
                 pacing: Pacing { pregeneration: Some(64), ..default() },
                 ..in_store(&store)
             };
@@ -73,7 +73,7 @@ fn a_crash_loses_no_stored_column_and_repeats_none() {
     let (store, generator) = (Arc::new(MemoryStore::new()), Counting::default());
     let quick = |plugin: TerranePlugin| TerranePlugin {
         tick_mode: TickMode::Lockstep,
-        autosave_period: Duration::from_millis(150),
+        saving: SaveSettings::every(Duration::from_millis(150)),
         ..plugin
     };
     let mut living =
