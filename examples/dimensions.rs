@@ -61,7 +61,7 @@ fn start(mut commands: Commands, dimensions: Res<Dimensions>) {
     let [overworld, moon] = DIMENSIONS.map(|name| dimensions.id(name));
     let view = Transform::from_xyz(4.0, 26.0, 2.0).looking_at(Vec3::new(24.0, 8.0, 24.0), Vec3::Y);
     commands.spawn((FlyCamera::default(), Viewer::in_dimension(overworld).with_radius(8), view));
-    // The far side of the portal is loaded too, so nobody arrives in a void.
+    // The far side of the portal is loaded too, so no arrival falls into a void.
     commands.spawn((Viewer::in_dimension(moon).with_radius(4), Transform::from_xyz(24.0, 0.0, 24.0)));
     // The regions at both ends tick one after the other, so that a journey takes no extra tick.
     commands.spawn(Coupling { ends: [(overworld, PORTAL), (moon, PORTAL)] });

@@ -188,7 +188,7 @@ impl Surroundings<'_> {
 impl Dimension {
     /// Keeps the inbox of a halted region waiting. Returns the letters whose place belongs to another region by now.
     fn let_wait(&mut self, region: RegionId, slot: &mut RegionSlot, mut inbox: Inbox) -> Vec<Letter> {
-        // The lost world knew them; the next one must be told.
+        // The lost world knew them; the next one must learn them.
         inbox.sections = self.regionizer.sections(region).collect();
         let elsewhere = |letter: &mut Letter| {
             let column = letter.column().map(|(_, column)| column);

@@ -155,7 +155,7 @@ fn unread_published_state_is_bounded() {
     assert!(published.columns.values().all(|update| matches!(update, ColumnUpdate::Loaded { is_new: true, .. })));
     assert_eq!(published.columns.len(), loaded);
 
-    // The main world is told once that the columns it knows are gone, and nothing about others.
+    // The end of known columns is published once, and other columns are not published.
     for x in 0..40 {
         unwatched.look_from(x * 10 + 5);
         unwatched.pass(10);
@@ -195,7 +195,7 @@ fn columns_that_come_and_go_between_two_frames_are_not_published() {
     publisher.mirrors(vec![shown(1)]);
     let seen = take(&mut publisher);
     assert_eq!((seen.columns.len(), seen.mirrors.len()), (1, 1));
-    // The main world has them, so it must be told of the end, even if they come and go once more.
+    // The main world has them, so their end must be published, even if they come and go once more.
     for _ in 0..2 {
         publisher.unloaded(id.0, id.1);
         publisher.mirrors(vec![gone(1)]);

@@ -61,7 +61,7 @@ impl DevPlugins {
         plugins
     }
 
-    /// The plugins for a program of this name, whatever its command line.
+    /// The plugins for a program of this name, without reading the command line.
     pub fn named(name: &str) -> Self {
         name_a_runtime_folder();
         Self {

@@ -106,7 +106,7 @@ impl Post {
         self.out.push(letter);
     }
 
-    /// Schedules a [`BlockTick`](super::BlockTick) of `kind` for a block of this dimension, in whatever region it is. The delay
+    /// Schedules a [`BlockTick`](super::BlockTick) of `kind` for a block of this dimension, in the region that owns it. The delay
     /// counts from the tick in which that region receives the request.
     pub fn schedule_block_tick(&mut self, block: BlockPos, kind: impl Into<Arc<str>>, delay: u64) {
         let kind = kind.into();

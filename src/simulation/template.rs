@@ -90,7 +90,7 @@ pub struct RegionTemplate {
     /// The seed of the random numbers and of the entities' ids.
     pub seed: u64,
     /// Worlds that a thread made while it was idle. A world that has ticked never returns to this list, because its contents
-    /// cannot be told apart from the additions of a game's plugin.
+    /// cannot be distinguished from the additions of a game's plugin.
     pub fresh: Arc<Mutex<Vec<RegionWorld>>>,
 }
 

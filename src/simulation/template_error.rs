@@ -15,7 +15,7 @@ pub enum RegionTemplateError {
          register_region_relationship for the relationship instead (ChildOf is built in)"
     )]
     Relationship(&'static str),
-    /// Two types have one path, so their stored values cannot be told apart.
+    /// Two types have one path, so their stored values cannot be distinguished.
     #[error(
         "two saved components have the type path {0}: give one of them another, by #[type_path = \"...\"] or #[type_name = \
          \"...\"] beside its derive of TypePath or Reflect"

@@ -94,7 +94,7 @@ impl RegionContents {
     /// Stores letters until they are due.
     pub fn receive_letters(&mut self, letters: impl IntoIterator<Item = Letter>) {
         for letter in letters {
-            // Letters without a delay stay in the order of arrival, whatever the clock is.
+            // Letters without a delay stay in the order of arrival, independent of the clock.
             let due = match letter.delay {
                 0 => Duration::ZERO,
                 delay => due_after(delay, self.clock, self.period),

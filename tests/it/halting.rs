@@ -185,7 +185,7 @@ fn letters_to_an_entity_that_arrives_in_a_panicking_tick_reach_it_after_the_rest
     });
     wait_halted(&mut app, 1);
     armed.store(false, Ordering::SeqCst);
-    // It was never saved, so it does not come back, and the sender is told.
+    // It was never saved, so it does not come back, and the message returns to its sender.
     in_region(&mut app, dimension, THERE, move |region| {
         region.resource_mut::<Post>().send(Address::Entity(unsaved), Note(2));
     });

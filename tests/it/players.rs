@@ -1,4 +1,4 @@
-//! Players are loaded at log-in and removed at log-out, and return to the place where they left, whatever happens in between.
+//! Players are loaded at log-in and removed at log-out, and return to the place where they left.
 
 use crate::disk::Disk;
 use crate::support::*;

@@ -57,7 +57,7 @@ pub fn run() -> Result<ExitCode, String> {
 /// The documents with commands to run in this repository.
 const DOCUMENTS: [&str; 2] = ["README.md", "docs/guide"];
 
-/// The commands that must not compile a dependency anew: those of the documents, of `cargo xtask demo`, and the second run of the tests.
+/// The commands that must not compile a dependency again: those of the documents, of `cargo xtask demo`, and the second run of the tests.
 fn builds_after_the_tests() -> Result<BTreeSet<Vec<String>>, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut builds = BTreeSet::new();

@@ -10,7 +10,7 @@ const NEVER_OPENED: GeneratorIdentity = GeneratorIdentity { name: String::new(),
 
 /// The ids of a world's dimensions, by name. Reading and assigning ids never waits for the store.
 ///
-/// An id that was assigned here is stored with the next commit, so whatever a commit stores under the id can be found by the
+/// An id that was assigned here is stored with the next commit, so all data that a commit stores under the id can be found by the
 /// name.
 #[derive(Debug, Default)]
 pub struct DimensionNames(Mutex<Names>);

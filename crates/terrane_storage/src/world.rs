@@ -94,7 +94,7 @@ impl WorldStore {
         Err(WorldOpenError::NoBackend { path: path.to_path_buf() })
     }
 
-    /// Opens the world in a folder. `open_database` opens the database, or creates it if told to.
+    /// Opens the world in a folder. `open_database` opens the database, or creates it if requested.
     #[cfg(feature = "rocksdb")]
     fn open_folder(
         path: &Path,

@@ -1,7 +1,7 @@
 //! The workloads G1 to G7 of a distance graph, and its memory.
 //!
 //! After Criterion's own report comes one table: the median of all runs that were measured, and the fastest of them,
-//! which tells more where others use the machine too, beside the goal.
+//! which is more reliable on a shared machine, and the goal.
 
 #[path = "../../../benches/shared/counting.rs"]
 mod counting;

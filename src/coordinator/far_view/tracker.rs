@@ -131,7 +131,7 @@ impl Tracker {
         }
     }
 
-    /// Notes that a column changed, after the graph was told.
+    /// Notes that a column changed, after the graph was updated.
     pub fn edited(&mut self, column: ColumnPos) {
         self.awaited.remove(&column);
         if self.sent.get(column).is_some() {

@@ -58,7 +58,7 @@ pub enum JobKind {
 /// An area of a dimension that is generated and stored without being loaded into a region. Spawn it in the main world;
 /// [`JobProgress`] on the same entity shows its progress.
 ///
-/// Columns that are stored already count as done. In a sparse dimension, columns of which nothing is stored are generated
+/// Columns that are stored already count as done. In a sparse dimension, columns without any stored slab are generated
 /// around sea level, as far up and down as a viewer's default vertical radius. The pre-generations of one dimension run one
 /// after the other, in the order in which they were spawned; different dimensions run in parallel. Viewers have priority. A
 /// column that cannot be generated is tried three times; then it is reported by

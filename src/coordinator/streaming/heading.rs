@@ -40,7 +40,7 @@ impl Heading {
     /// The expected place in a few seconds, at most `most` columns from here; `None` if that is here. A viewer that has not moved
     /// for a while has a speed of at most one column in that time.
     pub fn ahead(&self, center: ColumnPos, now: Duration, most: u32) -> Option<ColumnPos> {
-        // Time advances in steps, so that the work around the place ahead is not searched for anew each time.
+        // Time advances in steps, so that the search around the place ahead is not repeated each time.
         let still = (now.saturating_sub(self.moved_at?).as_millis() / STEP) as f64 * STEP as f64 / 1000.0;
         let speed = self.speed.0.hypot(self.speed.1);
         let likely = if still > 0.0 { speed.min(1.0 / still) } else { speed };

@@ -37,7 +37,7 @@ impl Turns {
 mod tests {
     use super::*;
 
-    /// Runs so many turns; `wants` has the distance of each viewer's work, and `serves` tells which viewers an order serves.
+    /// Runs this number of turns; `wants` has the distance of each viewer's work, and `serves` returns the viewers that an order serves.
     fn serve(turns: u64, wants: &[f64], serves: impl Fn(usize, usize) -> bool) -> Vec<u64> {
         let mut order = Turns::default();
         let mut served = vec![0; wants.len()];

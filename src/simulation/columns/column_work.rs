@@ -114,7 +114,7 @@ pub struct OrderedWork {
     pub answer: Answer,
 }
 
-/// The result of work and the time it took. The sender is told after the tick has ended without a panic. Dropping the answer
+/// The result of work and the time it took. The sender gets it after the tick has ended without a panic. Dropping the answer
 /// reports the work as lost.
 pub struct Answer {
     pub result: ColumnAnswer,

@@ -1,4 +1,4 @@
-//! The map follows the chunks, whatever is saved, lost or damaged.
+//! The map follows the chunks through saves, losses and damage.
 
 use super::*;
 use crate::backends::test_store::TestStore;

@@ -53,7 +53,7 @@ const FILES: Option<&str> = Some("terrane snapshot");
 /// | `Blocks` | blocks are restored and entities are removed | when all have answered; once for each step of the sequence |
 /// | `Clear` | regions with restored columns remove entities that crossed into them | when each of them has answered or halted |
 /// | `Find` | the stored places of the snapshot's entities are looked up | when they are known |
-/// | `Entities` | entities are added, and each column is told that it is restored | when all have answered |
+/// | `Entities` | entities are added, and each column is marked as restored | when all have answered |
 ///
 /// [`Phase::next`] chooses the next phase:
 ///

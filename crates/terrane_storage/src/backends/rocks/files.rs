@@ -82,7 +82,7 @@ struct Table {
 /// [`StoreError::DamagedFile`] for a missing or damaged file, and errors of `open`.
 pub(super) fn open(path: &Path, create: bool, open: impl FnOnce() -> Result<DB, StoreError>) -> Result<DB, StoreError> {
     let files = Files::list(path)?;
-    // A database whose creation was interrupted before it had a `CURRENT` is empty, and is created anew.
+    // A database whose creation was interrupted before it had a `CURRENT` is empty, and is created again.
     let has_begun = files.found.keys().any(|name| name == CURRENT || is_data(name));
     let is_there = if create { has_begun } else { files.are_there() };
     if is_there {

@@ -160,7 +160,7 @@ fn a_save_into_a_group_with_an_unreadable_cluster_neither_hides_nor_destroys_it(
         assert!(
             matches!(refused, StoreError::Corrupt { what: StoredItem::Chunk(DIMENSION, chunk), .. } if chunk == old)
         );
-        // The group stays hot and the cluster unchanged, whatever move is requested.
+        // The group stays hot and the cluster unchanged, for every requested move.
         for to in [Tier::Warm, Tier::Cold] {
             let (moves, _) = world.move_groups(&[(of, to)]).unwrap();
             assert_eq!((moves.groups, moves.left), ([0; 3], 1), "{tier} to {to}");
