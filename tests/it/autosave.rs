@@ -157,7 +157,7 @@ fn saves_are_synced_once_a_second_by_a_setting_also_the_last_one() {
 
 /// Promise, crashes: By `SaveDurability`, a loss of power costs nothing, a second, or everything since the last `SaveWorld`.
 #[test]
-fn only_the_end_and_a_save_that_is_asked_for_are_synced_by_a_setting() {
+fn by_a_setting_only_requested_saves_and_the_end_sync() {
     let (mut app, disk) = with_durability(SaveDurability::AtShutdown);
     let (times, saves) = synced(&mut app, &disk, 2 * PERIOD);
     assert!(times.is_empty() && saves >= 14, "{times:?} of {saves}");

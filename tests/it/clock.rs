@@ -530,7 +530,7 @@ fn a_region_does_not_make_up_for_the_steps_of_its_dimension_while_it_was_paused_
 
 /// Promise, clocks and faults: A `ControlRegion` or `StepDimension` that has no effect is answered.
 #[test]
-fn an_order_that_comes_to_nothing_is_answered() {
+fn an_order_without_effect_is_answered() {
     let (mut app, dimension, ..) = two_regions(lockstep());
     listen::<ControlRefused>(&mut app);
     listen::<StepRefused>(&mut app);

@@ -148,7 +148,7 @@ fn jump_about(entities: u64, ticks: u64, seed: u64, ticks_to_crash: u64) -> usiz
 
 /// Promise, crashes: A crash neither loses nor duplicates anything that moves between regions.
 #[test]
-fn a_thousand_entities_jump_about_and_are_there_once_at_the_end() {
+fn a_thousand_jumping_entities_exist_once_at_the_end() {
     // `TERRANE_ROUNDS=10` runs 10,000 ticks.
     let ticks = 1_000 * rounds(1).min(10);
     let changes = jump_about(1_000, ticks, 1, 400);

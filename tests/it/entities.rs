@@ -303,7 +303,7 @@ fn a_viewer_that_hangs_on_a_parent_holds_ground_again_after_a_restart() {
 /// Promise, first game: A component registered with `register_saved_component` travels with its entity, and is saved.
 #[cfg(feature = "rocksdb")]
 #[test]
-fn an_entity_that_is_not_saved_any_more_does_not_come_back() {
+fn an_entity_that_lost_its_saved_components_does_not_return() {
     let folder = tempfile::tempdir().unwrap();
     let plugin = || {
         let plugin = TerranePlugin { tick_mode: TickMode::Lockstep, ..TerranePlugin::at(folder.path().join("world")) };

@@ -171,7 +171,7 @@ fn a_moving_listener_gets_new_columns_finer_detail_and_removals() {
 /// Promise, far view: A far view gets no more bytes a second than its cap.
 /// Promise, far view: The radius, the detail and the cap of a far view can be changed at any time.
 #[test]
-fn nothing_more_comes_than_the_cap_allows() {
+fn a_far_view_stays_within_its_cap() {
     let (mut app, dimension) = generated(lockstep(), 10);
     let cap = 2_000;
     let view = FarView::in_dimension(dimension).with_radius(10).with_bytes_per_second(cap);

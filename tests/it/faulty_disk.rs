@@ -324,12 +324,12 @@ fn process_that_writes_much() {
 
 /// Promise, crashes: While the disk is full or fails, the store is read-only and says so.
 #[test]
-fn a_store_whose_log_cannot_be_written_opens_itself_again() {
+fn a_store_reopens_after_failed_log_writes() {
     [FULL, BROKEN, UNSYNCED].into_iter().for_each(|fault| on_faulty_disk("process_that_writes", fault));
 }
 
 #[test]
-fn a_store_whose_tables_cannot_be_written_opens_itself_again() {
+fn a_store_reopens_after_failed_table_writes() {
     on_faulty_disk("process_that_writes_much", FULL_FOR_TABLES);
 }
 

@@ -56,7 +56,7 @@ fn expect_lost(app: &mut App, path: &Path, times: usize) {
 
 /// Promise, crashes: Saving continues once a world's moved folder is back.
 #[test]
-fn a_folder_that_is_moved_away_fails_saves_and_moved_back_has_them_all() {
+fn saves_fail_while_the_folder_is_moved_and_are_complete_after_its_return() {
     let root = tempfile::tempdir().unwrap();
     let (path, away) = (root.path().join("world"), root.path().join("away"));
     let (mut app, dimension) = open(&path);

@@ -301,7 +301,7 @@ fn a_region_is_halted_by_hand() {
 
 /// Promise, clocks and faults: The overlay's table of regions sorts by every column, over 5 s, 15 s or a minute.
 #[test]
-fn the_table_looks_back_over_the_window_that_is_chosen_and_sorts_by_the_title_that_is_clicked() {
+fn the_table_uses_the_chosen_window_and_sorts_by_the_clicked_title() {
     let (mut app, dimension) = two_regions(lockstep());
     let mut ids = [HERE, THERE].map(|place| region_at(app.world(), dimension, place.column()).unwrap().region);
     ids.sort();

@@ -118,7 +118,7 @@ fn a_player_returns_where_it_logged_out_with_its_components() {
 
 /// Promise, crashes: A player is stored apart from columns, and after a crash is where it was last saved.
 #[test]
-fn after_a_crash_a_player_comes_back_where_it_was_saved_last() {
+fn after_a_crash_a_player_is_where_it_was_last_saved() {
     let disk = Disk::default();
     let (mut app, dimension) = world(&disk);
     let first = log_in(&mut app, "bob", Some((dimension, SPAWN)));

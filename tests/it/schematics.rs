@@ -46,7 +46,7 @@ fn read(file: &[u8]) -> (Schematic, usize) {
 
 /// Promise, snapshots: A schematic is read and written as a stream, in little memory.
 #[test]
-fn a_landscape_takes_little_more_than_its_chunks() {
+fn reading_a_landscape_takes_little_more_memory_than_its_chunks() {
     let terrain = terrain::schematic();
     let (file, peak) = written(&terrain);
     assert!(peak < 24 * MEGABYTE, "writing took {peak} bytes");
@@ -91,7 +91,7 @@ fn late_size(side: u16) -> Vec<u8> {
 
 /// Promise, snapshots: A schematic is read and written as a stream, in little memory.
 #[test]
-fn blocks_that_come_before_their_size_are_never_held_unpacked() {
+fn blocks_before_their_size_are_kept_compressed() {
     let file = late_size(640);
     let (schematic, peak) = read(&file);
     assert!(peak < 16 * MEGABYTE, "reading took {peak} bytes");

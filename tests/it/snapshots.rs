@@ -312,7 +312,7 @@ fn no_more_ground_is_loaded_for_a_job_at_a_time_than_it_may() {
 /// Promise, snapshots: A restore stays within its share of each region's tick.
 /// Promise, snapshots: Despawning the entity of a snapshot job cancels the job, and leaves each chunk as it was or restored.
 #[test]
-fn a_job_takes_no_more_of_a_tick_than_it_may_and_can_be_cancelled() {
+fn a_job_stays_within_its_share_of_a_tick_and_can_be_cancelled() {
     let config = SnapshotConfig { columns: 64, chunks: 2, ..SnapshotConfig::default() };
     let (mut app, dimension, id) = world(TerranePlugin { snapshots: config, ..lockstep() });
     let stone = id_of(app.world(), "terrane:stone");

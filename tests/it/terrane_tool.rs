@@ -365,7 +365,7 @@ fn a_game_regenerates_pruned_columns() {
 
 /// Promise, upkeep: `terrane backup` asks the game that has the world open.
 #[test]
-fn a_game_is_asked_for_a_backup_of_the_world_that_it_has_open() {
+fn a_backup_of_an_open_world_is_made_by_its_game() {
     let folder = tempfile::tempdir().unwrap();
     let [world, backups, restored] = ["world", "backups", "restored"].map(|name| folder.path().join(name));
     let paths = [&world, &backups].map(|path| path.to_str().unwrap().to_owned());

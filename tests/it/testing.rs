@@ -73,7 +73,7 @@ fn waiting_fails_at_once_if_the_world_was_not_opened() {
 
 /// Promise, testing: A test of a game can reopen the world that it saved.
 #[test]
-fn a_saved_block_is_there_when_the_world_is_opened_again_and_after_a_crash() {
+fn a_saved_block_survives_reopening_and_a_crash() {
     let store = Arc::new(MemoryStore::new());
     let (mut app, dimension) = open(lockstep_on(&store));
     let place = move |app: &mut App, block: BlockPos| {

@@ -93,7 +93,7 @@ fn ground_that_was_left_cools_down_by_time_and_distance_and_loaded_ground_does_n
 
 /// Promise, tiers: With `promotes_on_load` a loaded chunk group becomes hot, otherwise only a saved one.
 #[test]
-fn ground_that_is_loaded_is_hot_at_once_if_the_game_wants_it_so() {
+fn loaded_groups_become_hot_at_once_by_a_setting() {
     let disk = Arc::new(MemoryStore::new());
     let (mut app, dimension, viewer) = start_at(&disk, true);
     seconds(&mut app, 2);

@@ -222,7 +222,7 @@ fn an_unregistered_component_halts_its_region_and_names_the_fix() {
 
 /// Promise, travel: A component of `leave_region_component_behind` stays behind silently when its entity travels.
 #[test]
-fn a_component_that_is_to_stay_behind_halts_nothing() {
+fn a_component_left_behind_halts_no_region() {
     #[derive(Component)]
     struct Scratch;
     let mut app = game(lockstep());
@@ -251,7 +251,7 @@ fn a_relationship_that_was_registered_as_a_component_ends_the_app_with_the_fix()
 /// Promise, travel: A component registered with `register_saved_component` travels and is stored, on children too.
 #[cfg(feature = "rocksdb")]
 #[test]
-fn a_family_is_there_again_after_a_restart() {
+fn children_return_with_their_parent_after_a_restart() {
     #[derive(Component, Serialize, Deserialize, TypePath)]
     struct Tool(String);
     let folder = tempfile::tempdir().unwrap();

@@ -106,7 +106,7 @@ fn a_flooding_sender_gets_its_letters_back_and_recovers() {
 
 /// Promise, worlds: A viewer that jumps around stays within its limits, and starves no other viewer.
 #[test]
-fn a_viewer_that_jumps_with_every_frame_has_no_more_generated_than_it_may() {
+fn a_viewer_that_jumps_every_frame_stays_within_its_limits() {
     let viewers = ViewerLimits { generated_per_second: 20.0, ..ViewerLimits::default() };
     let mut unwatched =
         Unwatched::with(TerranePlugin { limits: Limits { viewers, ..default() }, ..TerranePlugin::default() });

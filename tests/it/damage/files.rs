@@ -91,7 +91,7 @@ fn a_missing_file_of_a_killed_world_is_reported() {
 
 /// Promise, crashes: A closed world has an empty log and a list of its files, and the next opening checks the list.
 #[test]
-fn worlds_without_a_list_or_with_one_that_does_not_hold_open_as_those_that_were_killed() {
+fn worlds_without_a_valid_list_open_like_killed_ones() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("world");
     save(&open(&path).unwrap(), 0);

@@ -48,7 +48,7 @@ fn damaged(disk: &Arc<MemoryStore>) -> (Vec<u8>, Vec<u8>) {
 
 /// Promise, crashes: A column with a damaged chunk is not loaded, the damage is reported, and the columns beside it load.
 #[test]
-fn a_damaged_chunk_is_refused_by_name_and_the_columns_beside_it_are_loaded() {
+fn a_damaged_chunk_is_reported_and_the_columns_beside_it_load() {
     let disk = Arc::new(MemoryStore::new());
     let (key, value) = damaged(&disk);
     let (mut app, dimension) = open(&disk, false);

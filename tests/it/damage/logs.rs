@@ -87,7 +87,7 @@ fn a_log_that_was_cut_ends_with_a_whole_save() {
 
 /// Promise, crashes: After a kill, a world has all synced data, up to the torn end of its log.
 #[test]
-fn a_torn_log_that_was_recovered_before_does_not_count_if_it_is_still_there() {
+fn a_torn_log_that_was_recovered_before_is_ignored() {
     let folder = tempfile::tempdir().unwrap();
     let (world, log) = killed_world(folder.path());
     let mut torn = fs::read(&log).unwrap();

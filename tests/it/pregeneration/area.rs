@@ -180,7 +180,7 @@ fn a_viewer_gets_columns_that_are_still_being_stored() {
 
 /// Promise, pre-generation: A pre-generation slows down when the store cannot keep up.
 #[test]
-fn a_store_that_cannot_keep_up_holds_it_back() {
+fn a_slow_store_slows_a_pregeneration_down() {
     let disk = Disk::default();
     let plugin = TerranePlugin { tick_mode: TickMode::Lockstep, ..disk.plugin() };
     let generator = Counting::default();

@@ -122,7 +122,7 @@ fn a_schematic_of_an_unknown_version_is_no_damage_wherever_the_version_stands() 
 
 /// Promise, upkeep: A failed `import --create` leaves nothing behind.
 #[test]
-fn an_import_that_fails_leaves_nothing_of_the_world_that_it_made() {
+fn a_failed_import_removes_the_world_that_it_created() {
     let made = Damaged::make();
     let (export, deep, empty) = (made.path("world.objects"), made.path("a/b/c"), made.path("empty"));
     // Damage in the middle, which is found only after a part of the export is already in the world.

@@ -46,7 +46,7 @@ fn until_power_fails(steps: &[Do], options: ObjectStoreOptions, operation: usize
 
 /// Promise, object store: An object deleted by a batch never reappears.
 #[test]
-fn no_older_version_comes_back_when_the_newest_is_deleted() {
+fn deleting_the_newest_version_revives_no_older_one() {
     let steps = [Do::Write(1, 1, 5_000), Do::Write(1, 2, 5_000), Do::Delete(1), Do::Write(2, 1, 5_000)];
     let mut random = random(3);
     for operation in 0..30 {
@@ -70,7 +70,7 @@ proptest! {
     /// Promise, object store: After a loss of power, an object store has the old or the new version of an object.
     /// Promise, object store: An object store reuses a block only after its replacement is synced.
     #[test]
-    fn after_a_loss_of_power_each_change_is_there_or_not_and_none_that_was_acknowledged_is_lost(
+    fn after_a_loss_of_power_changes_are_atomic_and_acknowledged_ones_survive(
         steps in vec(doing(), 1..14), zero_freed in any::<bool>(), seed in any::<u64>(),
     ) {
         let options = ObjectStoreOptions { zero_freed, ..options() };

@@ -116,7 +116,7 @@ fn damages(store: &TestStore) -> Vec<String> {
 
 /// Promise, upkeep: A game can call `verify`, `prune`, `compact` and `back_up` itself.
 #[test]
-fn a_whole_world_is_found_whole_and_nothing_in_it_changes() {
+fn verifying_an_intact_world_finds_nothing_and_changes_nothing() {
     let store = full_world();
     let before = store.contents();
     let tiers = [Family::Chunks, Family::WarmChunks, Family::ColdChunks];

@@ -237,7 +237,7 @@ fn a_flipped_bit_in_a_large_cluster_leaves_the_other_bytes_readable() {
 
 /// Promise, upkeep: A game can call `verify`, `prune`, `compact` and `back_up` itself.
 #[test]
-fn a_chunk_of_megabytes_is_in_a_file_of_its_own_and_gives_its_room_back() {
+fn a_chunk_of_megabytes_has_a_file_of_its_own_and_frees_its_space() {
     const LARGE: u64 = 4 << 20;
     let folder = tempfile::tempdir().unwrap();
     let store = RocksStore::open(folder.path(), true).unwrap();

@@ -174,7 +174,7 @@ fn a_save_into_a_group_with_an_unreadable_cluster_neither_hides_nor_destroys_it(
 
 /// Promise, tiers: A chunk is looked up in the hot tier first, then in the warm and the cold one.
 #[test]
-fn a_damaged_block_where_a_group_was_hot_hides_nothing_of_where_it_is_now() {
+fn damage_in_a_former_tier_hides_no_group() {
     for tier in [Tier::Warm, Tier::Cold] {
         let store = TestStore::default();
         let world = store.world();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// Promise, tiers: With `promotes_on_load` a loaded chunk group becomes hot, otherwise only a saved one.
 #[test]
-fn a_save_that_changes_nothing_leaves_a_group_where_it_is() {
+fn an_unchanged_save_leaves_a_group_in_its_tier() {
     for tier in [Tier::Warm, Tier::Cold] {
         let store = TestStore::default();
         let mut model = filled(&store);

@@ -195,7 +195,7 @@ proptest! {
 
     /// Promise, chunk format: The parts of an encoded chunk have the documented bytes and order.
     #[test]
-    fn chunks_come_back_as_they_were(
+    fn chunks_survive_encoding(
         kinds in prop_oneof![1..5u32, 1..70u32, 1..6000u32],
         seed: u32,
         edits in prop::collection::vec((0..CHUNK_VOLUME, 0..9u32), 0..20),

@@ -157,7 +157,7 @@ fn a_very_high_box_costs_only_its_contents() {
 
 /// Promise, snapshot files: Any program that opens schematics opens the files of a stored snapshot.
 #[test]
-fn every_file_is_one_that_another_decoder_reads() {
+fn another_decoder_reads_every_file() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("hall");
     store(&path, &small()).unwrap();
@@ -245,7 +245,7 @@ proptest! {
 
     /// Promise, snapshot files: In a stored snapshot, cells outside of the box are ignored.
     #[test]
-    fn any_snapshot_is_the_same_after_it_was_stored(
+    fn any_snapshot_survives_storing(
         changes in edits(80), (from, to) in (positions(), positions()), missing in 0..12_usize, low in -3..3_i64,
         places in prop::collection::vec(positions(), 0..5),
     ) {

@@ -58,7 +58,7 @@ fn copy(from: &Path, to: &Path) {
 
 /// Promise, upkeep: `terrane salvage` reads worlds that cannot be opened.
 #[test]
-fn without_a_manifest_all_is_there_as_it_was_last() {
+fn without_a_manifest_the_newest_data_is_recovered() {
     let folder = tempfile::tempdir().unwrap();
     let expected = make(folder.path());
     for entry in fs::read_dir(folder.path()).unwrap() {

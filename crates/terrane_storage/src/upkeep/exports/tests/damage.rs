@@ -346,7 +346,7 @@ fn lists_and_batches_that_no_import_reads_are_not_written() {
 
 /// Promise, exports: An import rejects keys that cannot be moved before it changes anything.
 #[test]
-fn an_object_that_cannot_be_moved_is_found_before_anything_changes() {
+fn an_unmovable_object_is_rejected_before_anything_changes() {
     let (_folder, path, expected) = exported(&ExportOptions::default());
     let whole = fs::read(&path).unwrap();
     let long = format!("column/9,0/{}", "x".repeat(501));
@@ -488,7 +488,7 @@ fn with_a_damaged_summary_no_ground_is_lost() {
 ///
 /// Promise, upkeep: `import --leave-damaged` imports all intact objects of a truncated export.
 #[test]
-fn of_an_export_that_was_cut_short_all_that_is_whole_is_imported() {
+fn all_intact_objects_of_a_truncated_export_are_imported() {
     for packs in [Some(false), Some(true)] {
         let (_folder, path, expected) = exported(&ExportOptions { packs, ..ExportOptions::default() });
         let whole = fs::read(&path).unwrap();

@@ -75,7 +75,7 @@ fn starts(files: &[BTreeMap<String, (u64, Vec<u8>)>]) -> Vec<u64> {
 
 /// Promise, exports: In a packed export, a separate object overrides the packed one.
 #[test]
-fn an_object_by_itself_counts_where_others_are_packed() {
+fn a_separate_object_overrides_a_packed_one() {
     let folder = tempfile::tempdir().unwrap();
     let [packed, single] = ["packed", "single"].map(|name| folder.path().join(name));
     let (store, dimension) = small_world();
@@ -285,7 +285,7 @@ fn an_entity_that_lives_elsewhere_is_not_duplicated() {
 
 /// Promise, exports: An import that skips a column also skips the kept objects there.
 #[test]
-fn ground_that_is_there_stays_if_it_is_to() {
+fn existing_columns_stay_by_an_option() {
     let (store, _) = small_world();
     let (target, _) = small_world();
     let folder = tempfile::tempdir().unwrap();
@@ -459,7 +459,7 @@ fn a_box_that_is_moved_beyond_the_highest_blocks_makes_no_air_below() {
 
 /// Promise, exports: An import never lowers the version of a chunk.
 #[test]
-fn a_chunk_that_is_there_just_so_gets_the_version_of_the_export_if_that_is_higher() {
+fn an_identical_chunk_gets_the_higher_version_of_the_export() {
     let (store, dimension) = small_world();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("world.objects");
@@ -481,7 +481,7 @@ fn a_chunk_that_is_there_just_so_gets_the_version_of_the_export_if_that_is_highe
 
 /// Promise, exports: A sparse dimension accepts a box with its air, and refuses a box that is higher than 4,096 chunks.
 #[test]
-fn air_of_a_box_comes_to_where_it_would_be_generated() {
+fn air_in_a_box_is_imported_into_ungenerated_columns() {
     let block = |y, kind| ([3, y, 3], 0, kind, vec![0; 4]);
     let of = |is_sparse, edits: Vec<Edit>| Spec {
         is_sparse,

@@ -81,7 +81,7 @@ proptest! {
 
     /// Promise, chunk format: A chunk cluster stores chunks as opaque bytes.
     #[test]
-    fn chunks_of_a_cluster_come_back_as_they_were(
+    fn chunks_of_a_cluster_survive_encoding(
         chunks in prop::collection::btree_map(0..CLUSTER_VOLUME, prop::collection::vec(any::<u8>(), 1..60), 0..64),
     ) {
         let bytes = cluster(&chunks);

@@ -241,7 +241,7 @@ proptest! {
 
     /// Promise, chunk format: The place of a component in an encoded chunk follows from the chunk's blocks.
     #[test]
-    fn layers_and_components_come_back_as_they_were(edits in edits(300), start in 0..KINDS) {
+    fn layers_and_components_survive_encoding(edits in edits(300), start in 0..KINDS) {
         let start = BlockId::new(start);
         let (mut chunk, mut model) = (Chunk::uniform(start), ModelChunk::new(start));
         for edit in &edits {

@@ -116,7 +116,7 @@ proptest! {
 
     /// Promise, snapshot files: An invalid line of a stored snapshot's index is reported with its number.
     #[test]
-    fn an_index_is_the_same_after_it_was_text(index in any_index()) {
+    fn an_index_survives_writing_and_parsing(index in any_index()) {
         prop_assert_eq!(parse(&index.to_text()).unwrap(), index);
     }
 

@@ -208,7 +208,7 @@ fn a_schematic_that_names_not_all_of_its_blocks_is_refused() {
 
 /// Promise, snapshots: A schematic keeps block entities, entities and water, and unknown blocks are written back unchanged.
 #[test]
-fn entities_of_others_are_kept_where_they_stand_and_come_out_as_they_were() {
+fn foreign_entities_are_stored_and_exported_unchanged() {
     let registry = registry(&["a:stone"]);
     let mut schematic = row(&["a:stone"; 8]);
     let data = compound(&[("Health", Nbt::Float(3.5)), ("UUID", Nbt::IntArray(vec![1, 2, 3, 4]))]);

@@ -79,7 +79,7 @@ proptest! {
 
     /// Promise, snapshots: Schematics are imported and exported by block names.
     #[test]
-    fn a_snapshot_is_the_same_after_it_was_a_file(
+    fn a_snapshot_survives_export_and_import(
         edits in edits(120),
         foreign in foreign(),
         entities in entities(),
