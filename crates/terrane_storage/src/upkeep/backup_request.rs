@@ -48,7 +48,9 @@ pub enum BackupProgress {
 /// world was closed.
 #[derive(Debug)]
 pub struct FoundRequest {
+    /// The folder for the backup.
     pub folder: PathBuf,
+    /// The number of backups to keep there; `None` for all.
     pub keep: Option<NonZeroU32>,
     files: Files,
     is_answered: bool,
@@ -145,6 +147,7 @@ impl FoundRequest {
         Ok(())
     }
 
+    /// Answers the request.
     pub fn answer(mut self, result: Result<&Backup, String>) {
         self.write_answer(result);
     }
