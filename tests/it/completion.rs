@@ -4,7 +4,7 @@ use crate::support::ground::{self, Watched};
 use crate::support::{block_at, heard, id_of, listen, lockstep_on, spawn_dimension, start, update, update_until};
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::{Durability, Family, KeyValueStore, MemoryStore, WriteBatch, keys};
-use bevy_terrane::view::{DimensionGeneration, DimensionStatistics};
+use bevy_terrane::view::{DimensionGeneration, DimensionStatistics, PublishedColumns, SaveWorld, WorldStatistics};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
