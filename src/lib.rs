@@ -1,4 +1,5 @@
 #![doc = include_str!("../README.md")]
+#![cfg_attr(doc, doc = include_str!("guide_links.html"))]
 //!
 //! # Modules
 //!

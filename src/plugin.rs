@@ -18,7 +18,17 @@ use bevy::prelude::*;
 use setup::{exit_on_failure, fail};
 
 impl Plugin for TerranePlugin {
+    /// `build` refuses a second one itself, because Bevy's message does not say what to do.
+    fn is_unique(&self) -> bool {
+        false
+    }
+
     fn build(&self, app: &mut App) {
+        assert!(
+            !app.is_plugin_added::<Self>(),
+            "TerranePlugin was added twice, and an app has one world: add it once, with all settings in its fields, and spawn a \
+             Dimension for each part of the world"
+        );
         view::build(app);
         reflection::register(app);
         app.insert_resource(self.pacing);

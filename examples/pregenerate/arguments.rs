@@ -1,7 +1,6 @@
 //! The command line.
 
 use super::tell::Run;
-use bevy_terrane::generation::{Heightmap, Void};
 use bevy_terrane::prelude::*;
 use bevy_terrane::space::ColumnArea;
 use clap::{Parser, ValueEnum};

@@ -251,7 +251,8 @@ impl Dimension {
         let set_aside = is_last && !error.is_outage();
         if set_aside {
             self.columns.forget(column);
-            self.complaints.set_aside.note(now, format_args!("{id}: {error}; set aside after {attempts} tries"));
+            let told = format_args!("{id}: {error}; set aside after attempt {attempts}: RetryColumns tries it again");
+            self.complaints.set_aside.note(now, told);
         } else if attempts == 1 {
             // Further failures are logged like the first one, until the column is set aside.
             self.complaints.retried.note(now, format_args!("{id}: {error}; next try in {wait:?}"));

@@ -1,6 +1,6 @@
 //! Bevy's plugins, for a window or for a machine without a display.
 
-use super::fly_camera::fly;
+use super::fly_camera::{add_crosshair, fly};
 use super::{FlySystems, PicturePlugin, Pictures};
 use crate::render::{ChunkMeshProgress, FarMeshProgress};
 use crate::view::{DimensionFailed, WorldStatistics};
@@ -41,12 +41,14 @@ pub struct DevPlugins {
     pub pictures: Option<PathBuf>,
     /// The messages that are logged; see `LogPlugin::filter`.
     pub log_filter: String,
+    /// `true`, the default, if a window marks the middle of the view of a [`FlyCamera`], where a game aims.
+    pub crosshair: bool,
 }
 
-/// Returns `true` if a window can be opened: on Linux, if `DISPLAY` or `WAYLAND_DISPLAY` is set.
+/// Returns `true` if a window can be opened: on Linux, if `DISPLAY` is set. The feature `dev` builds Bevy for X11, which a Wayland
+/// desktop offers through Xwayland.
 pub fn has_display() -> bool {
-    let is_set = |name: &&str| env::var_os(name).is_some_and(|value| !value.is_empty());
-    !cfg!(target_os = "linux") || ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(is_set)
+    !cfg!(target_os = "linux") || env::var_os("DISPLAY").is_some_and(|display| !display.is_empty())
 }
 
 impl DevPlugins {
@@ -70,6 +72,7 @@ impl DevPlugins {
             run_for: None,
             pictures: Some(PathBuf::from("target/examples").join(name)),
             log_filter: LOG_FILTER.to_owned(),
+            crosshair: true,
         }
     }
 
@@ -145,8 +148,11 @@ struct DevPlugin(DevPlugins);
 
 impl Plugin for DevPlugin {
     fn build(&self, app: &mut App) {
-        let DevPlugins { name, headless, run_for, pictures, .. } = self.0.clone();
+        let DevPlugins { name, headless, run_for, pictures, crosshair, .. } = self.0.clone();
         app.add_systems(Update, (fly.in_set(FlySystems), end_without_a_dimension));
+        if crosshair && !headless {
+            app.add_systems(Update, add_crosshair);
+        }
         match pictures {
             Some(folder) if headless => {
                 // Not all games have land in view.

@@ -74,6 +74,7 @@ fn another_generator_is_refused_and_the_world_stays_as_it_is() {
     assert_eq!(failed.len(), 1);
     let error = failed[0].error.to_string();
     assert!(error.contains("overworld") && error.contains("with seed 1 "), "{error}");
+    assert!(error.contains("another name") && error.contains("another folder"), "{error}");
     drop(app);
 
     let mut app = game(TerranePlugin { tick_mode: TickMode::Lockstep, ..TerranePlugin::at(&path) });

@@ -15,9 +15,11 @@ Tasks of bevy_terrane:
                                    tests             cargo test: unit, integration and doc tests, among them
                                                      the architecture check, tests/it/architecture.rs;
                                                      those of files of other programs where there are such
+                                   the template      a game made from it compiles no dependency anew, and runs
                                    one build         no program that README and guide run, and no second run of
                                                      the tests, compiles a dependency anew
                                    packages          cargo package, without compiling them again
+  cargo xtask doc                Build the documentation, with the pictures and pages to which it links.
   cargo xtask promises           Write docs/promises.md from the doc comments of the tests.
 
 The first two install what the build needs and the machine lacks (Debian and Ubuntu: with apt-get).
@@ -36,6 +38,8 @@ pub enum Task {
     Help,
     /// Run the demo with these arguments.
     Demo(Vec<OsString>),
+    /// Build the documentation.
+    Doc,
     /// Run every check.
     Test,
     /// Write `docs/promises.md`.
@@ -56,8 +60,12 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Task, Stri
             }
             Ok(Task::Demo(rest))
         }
-        Some(name @ ("test" | "promises")) => match rest.first().and_then(|first| first.to_str()) {
-            None if rest.is_empty() => Ok(if name == "test" { Task::Test } else { Task::Promises }),
+        Some(name @ ("doc" | "test" | "promises")) => match rest.first().and_then(|first| first.to_str()) {
+            None if rest.is_empty() => Ok(match name {
+                "doc" => Task::Doc,
+                "test" => Task::Test,
+                _ => Task::Promises,
+            }),
             Some("--help" | "-h") => Ok(Task::Help),
             _ => Err(format!("`{name}` takes no arguments, but got {:?}.", rest[0])),
         },

@@ -5,8 +5,12 @@
 mod cargo;
 mod command_line;
 mod demo;
+mod documentation;
+#[cfg(test)]
+mod links;
 mod promises;
 mod setup;
+mod template;
 mod test;
 
 use command_line::{HELP, Task};
@@ -20,6 +24,7 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         Ok(Task::Demo(arguments)) => demo::run(arguments),
+        Ok(Task::Doc) => documentation::run(),
         Ok(Task::Test) => test::run(),
         Ok(Task::Promises) => promises::run(),
         Err(error) => {

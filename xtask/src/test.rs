@@ -1,7 +1,7 @@
 //! `cargo xtask test`: runs every check, cheapest first, until the first failure.
 
 use crate::cargo::Cargo;
-use crate::{demo, setup};
+use crate::{demo, documentation, setup, template};
 use std::collections::BTreeSet;
 use std::env;
 use std::fs;
@@ -28,10 +28,7 @@ pub fn run() -> Result<ExitCode, String> {
     let alone = ["terrane_objects", "terrane_storage", "terrane_world"].map(|name| format!("--package={name}"));
     let mut check = cargo.command(&["clippy", "--lib", "--no-default-features"]);
     step("Lints, crates without Bevy and RocksDB", check.args(alone).args(["--", "-D", "warnings"]))?;
-    let ours = ["bevy_terrane", "terrane_objects", "terrane_storage", "terrane_world"];
-    let mut documentation = cargo.command(&["doc", "--no-deps", "--all-features"]);
-    documentation.args(ours.map(|name| format!("--package={name}")));
-    step("Documentation", documentation.env("RUSTDOCFLAGS", "-D warnings"))?;
+    documentation::build(&cargo)?;
     // `--all-targets` would leave out the doc tests.
     step("Tests", &mut cargo.command(&["test", "--workspace", "--all-features"]))?;
     let schematics = schematics();
@@ -40,6 +37,16 @@ pub fn run() -> Result<ExitCode, String> {
         step("Tests of files of other programs", cargo.command(&ignored).env("TERRANE_SCHEMATICS", schematics))?;
     } else {
         println!("\nNot run: tests of files of other programs, since there is no {}", schematics.display());
+    }
+
+    let game = template::make_game(&root(), GAME)?;
+    step_of_one_build("The template, as a game", cargo.command_in(&game, &["build", "--offline"])?)?;
+    let run = ["run", "--offline", "--quiet", "--", "--headless", "--seconds", "30"];
+    step("The game without a window", &mut cargo.command_in(&game, &run)?)?;
+    for left in ["world".to_owned(), format!("target/examples/{GAME}/{GAME}.png")] {
+        if !game.join(&left).exists() {
+            return Err(format!("the game has left no {left} in {}", game.display()));
+        }
     }
 
     for command in builds_after_the_tests()? {
@@ -53,6 +60,9 @@ pub fn run() -> Result<ExitCode, String> {
     println!("\nEverything passed in {}.", in_words(start.elapsed()));
     Ok(ExitCode::SUCCESS)
 }
+
+/// The name of the game that is made from the template.
+const GAME: &str = "cave_game";
 
 /// The documents with commands to run in this repository.
 const DOCUMENTS: [&str; 2] = ["README.md", "docs/guide"];
@@ -122,13 +132,18 @@ fn dependencies_compiled(messages: &str) -> Vec<&str> {
     ids.filter(|id| id.starts_with("registry+")).filter_map(|id| id.rsplit('#').next()).collect()
 }
 
+/// The repository.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map_or_else(PathBuf::new, Path::to_owned)
+}
+
 /// Where files of other programs are, which are no part of the project.
 fn schematics() -> PathBuf {
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/schematics");
+    let beside = || root().join("../shared/schematics");
     env::var_os("TERRANE_SCHEMATICS").map_or_else(beside, PathBuf::from)
 }
 
-fn step(name: &str, command: &mut Command) -> Result<(), String> {
+pub fn step(name: &str, command: &mut Command) -> Result<(), String> {
     println!("\n== {name} ==");
     let start = Instant::now();
     let status = command.status().map_err(|error| format!("{name}: cannot start {command:?}: {error}"))?;

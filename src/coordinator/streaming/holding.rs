@@ -5,7 +5,35 @@ use super::tickets::{HOLD_MARGIN, Ticket, ViewerState, disc_difference};
 use crate::coordinator::dimension::Dimension;
 use crate::coordinator::dimension::column_state::ColumnState;
 use crate::simulation::ViewerRadii;
-use crate::space::{ChunkPos, ColumnPos};
+use crate::space::{ChunkPos, ColumnArea, ColumnPos};
+use bevy::prelude::*;
+
+/// Larger radii are worth a warning, in columns.
+const LARGE_RADIUS: u32 = 80;
+const LARGE_GENERATION_RADIUS: u32 = 560;
+
+/// Warns of a radius that costs much, before it does. The figures are those of hills: see docs/performance.md.
+fn log_large_radii(viewer: Ticket, radii: ViewerRadii) {
+    let columns = |radius| ColumnArea::Disc { center: ColumnPos::default(), radius }.columns();
+    if radii.load > LARGE_RADIUS {
+        let loaded = columns(radii.load);
+        warn_once!(
+            "{viewer} is a Viewer with a radius of {} columns, which loads {loaded} columns: about {} MB of memory without \
+             meshes; a radius of 8 to 32 is usual, and a FarView shows land beyond it",
+            radii.load,
+            loaded * 5 / 1024
+        );
+    }
+    if radii.generation > LARGE_GENERATION_RADIUS {
+        let generated = columns(radii.generation);
+        warn_once!(
+            "{viewer} is a Viewer with a generation radius of {} columns, which generates and stores {generated} columns: about \
+             {} minutes of work for a core",
+            radii.generation,
+            generated / 2_000 / 60
+        );
+    }
+}
 
 impl Dimension {
     /// Makes the ticket hold the columns around `center`, and none that it held before.
@@ -15,6 +43,9 @@ impl Dimension {
         let known = self.viewers.get(&ticket);
         if known.is_some_and(|viewer| (viewer.center, viewer.height, viewer.radii) == (center, height, radii)) {
             return;
+        }
+        if known.is_none_or(|viewer| viewer.radii != radii) {
+            log_large_radii(ticket, radii);
         }
         let mut heading = known.map(|viewer| viewer.heading).unwrap_or_default();
         let to_load = known.map_or_else(|| Outlook::new(center, radii.load), |it| it.to_load.moved(center, radii.load));

@@ -5,6 +5,7 @@ use super::outlook::Outlook;
 use crate::simulation::ViewerRadii;
 use crate::space::{BATCH_SIZE, ChunkPos, ColumnPos};
 use bevy::prelude::Entity;
+use std::fmt::{self, Display, Formatter};
 use uuid::Uuid;
 
 /// Columns are released this many columns beyond the radius at which they are loaded, so that a step back loads nothing again.
@@ -19,6 +20,16 @@ pub enum Ticket {
     Region(Uuid),
     /// A place that letters wait for.
     Letters(ChunkPos),
+}
+
+impl Display for Ticket {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Main(entity) => write!(f, "{entity}"),
+            Self::Region(id) => write!(f, "{id}"),
+            Self::Letters(chunk) => write!(f, "a letter to {chunk}"),
+        }
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -76,7 +76,7 @@ mod tests {
         }
 
         fn generate(&self, _request: &GenerateRequest) -> Result<Column, GenerateError> {
-            Err(GenerateError::UnknownBlock { name: "game:ground".into() })
+            Err(GenerateError::UnknownBlock { name: "game:ground".into(), nearest: None })
         }
     }
 

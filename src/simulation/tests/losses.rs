@@ -22,6 +22,8 @@ fn note(error: BevyError, _context: ErrorContext) {
     let Some(RegionTemplateError::UnregisteredComponents(components)) = error.downcast_ref() else {
         panic!("no other error is expected: {error}")
     };
+    let message = error.to_string();
+    assert!(message.contains("is not registered") && components.iter().all(|path| message.contains(path)), "{message}");
     ERRORS.with_borrow_mut(|errors| errors.push(components.clone()));
 }
 

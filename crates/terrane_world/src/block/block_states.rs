@@ -37,6 +37,11 @@ impl BlockStates {
         Self { block, properties: Vec::new(), vary: Box::new(|state| state) }
     }
 
+    /// The name of the type, without properties.
+    pub fn name(&self) -> &str {
+        self.block.name()
+    }
+
     /// The same type with one more property and all its possible values. The first value is the default.
     pub fn with_property<V: Into<Cow<'static, str>>>(
         mut self,

@@ -193,7 +193,7 @@ mod tests {
         let registry = basic_blocks();
         let flat = Flat::new().with_layers(0, [("game:chalk", 1)]);
         let error = flat.generate(&request(&registry, 0..16)).err();
-        assert_eq!(error, Some(GenerateError::UnknownBlock { name: "game:chalk".to_owned() }));
+        assert_eq!(error, Some(GenerateError::UnknownBlock { name: "game:chalk".to_owned(), nearest: None }));
     }
 
     #[test]

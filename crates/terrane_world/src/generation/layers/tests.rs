@@ -247,7 +247,11 @@ fn unknown_blocks_are_named() {
         Layers::new(Flat::new()).with(GroundCover::new("terrane:dirt", "game:ore")),
     ] {
         let error = layers.generate(&request).err();
-        assert_eq!(error, Some(GenerateError::UnknownBlock { name: "game:ore".to_owned() }), "{layers:?}");
+        assert_eq!(
+            error,
+            Some(GenerateError::UnknownBlock { name: "game:ore".to_owned(), nearest: None }),
+            "{layers:?}"
+        );
     }
 }
 
