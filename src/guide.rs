@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`first_world`] | Your first world |
 //! | [`blocks`] | Blocks |
+//! | [`looks`] | Looks: textures, glass, water and light |
 //! | [`regions`] | Game logic in regions |
 //! | [`main_world`] | The main world |
 //! | [`generation`] | Generation |
@@ -27,6 +28,7 @@ macro_rules! chapters {
 chapters! {
     first_world: "first-world.md",
     blocks: "blocks.md",
+    looks: "looks.md",
     regions: "regions.md",
     main_world: "main-world.md",
     generation: "generation.md",

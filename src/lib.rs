@@ -94,7 +94,7 @@ pub mod snapshot {
 
 /// The usual imports of a game, together with `bevy::prelude`.
 pub mod prelude {
-    pub use crate::block::{BlockComponent, BlockId, BlockRegistry, BlockStates, BlockType};
+    pub use crate::block::{BlockComponent, BlockId, BlockRegistry, BlockShape, BlockStates, BlockType};
     pub use crate::chunk::{Chunk, Column};
     pub use crate::generation::{Features, Flat, Generator, Hills, Layers};
     #[cfg(feature = "overlay")]

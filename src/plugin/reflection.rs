@@ -56,12 +56,16 @@ pub(super) fn register(app: &mut App) {
         use crate::render::*;
         register!(
             app,
-            ChunkMaterial,
+            BlockMesh,
+            ChunkLooks,
+            ChunkMaterials,
+            FarMaterial,
             ChunkMesh,
             ChunkMeshProgress,
             FarMesh,
             FarMeshProgress,
             HiddenFarView,
+            InsideLiquid,
             RenderOrigin
         );
     }

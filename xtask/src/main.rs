@@ -12,6 +12,7 @@ mod promises;
 mod setup;
 mod template;
 mod test;
+mod textures;
 
 use command_line::{HELP, Task};
 use std::env;
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
         Ok(Task::Doc) => documentation::run(),
         Ok(Task::Test) => test::run(),
         Ok(Task::Promises) => promises::run(),
+        Ok(Task::Textures { check }) => textures::run(check),
         Err(error) => {
             eprintln!("{error}\n\n{HELP}");
             return ExitCode::from(2);
