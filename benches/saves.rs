@@ -15,10 +15,11 @@ mod choose;
 mod processor;
 
 use bevy_terrane::chunk::format;
+use bevy_terrane::plugin::SaveSettings;
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::{Durability, Family, KeyValueStore, RocksStore, WriteBatch, keys};
 use bevy_terrane::testing::{flat, headless, spawn_dimension, spawn_in_region, start, update};
-use bevy_terrane::view::Pacing;
+use bevy_terrane::view::{Pacing, PublishedColumns, WorldStatistics};
 use processor::processor_time;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -121,7 +122,10 @@ struct Cost {
 
 fn builders(autosave_period: Duration) -> Cost {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut app = headless(TerranePlugin { autosave_period, ..TerranePlugin::at(folder.path().join("world")) });
+    let mut app = headless(TerranePlugin {
+        saving: SaveSettings::every(autosave_period),
+        ..TerranePlugin::at(folder.path().join("world"))
+    });
     app.register_region_component::<Builder>().add_region_plugins(|region| {
         region.add_systems(RegionTick, build_around);
     });
@@ -195,7 +199,7 @@ fn bytes_written() {
     let changed = Changed::default();
     let plugin = TerranePlugin {
         tick_mode: TickMode::Lockstep,
-        autosave_period: PERIOD,
+        saving: SaveSettings::every(PERIOD),
         pacing: Pacing::fixed(10_000),
         ..TerranePlugin::at(folder.path().join("world"))
     };

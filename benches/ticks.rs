@@ -1,5 +1,5 @@
 //! The workloads T: region ticks with the whole plugin, headless. `cargo bench --all-features --bench ticks` prints each
-//! figure beside its goal; an argument names the ones to run.
+//! figure with its goal; arguments select workloads.
 //!
 //! These are measurements of a running system, not of a function: each prints figures over several seconds.
 
@@ -8,12 +8,13 @@ mod choose;
 #[path = "shared/report.rs"]
 mod report;
 
+use bevy_terrane::plugin::ThreadSettings;
 use bevy_terrane::prelude::*;
 use bevy_terrane::simulation::SplitMix64;
 use bevy_terrane::testing::{
     Patience, flat, headless, in_region, spawn_dimension, spawn_in_region, start, update, update_until_within, viewer,
 };
-use bevy_terrane::view::{Pacing, RegionStatistics, TimeWindow};
+use bevy_terrane::view::{Pacing, RegionStatistics, TimeWindow, WorldStatistics};
 use report::{report, resident};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -105,7 +106,11 @@ fn rates(app: &App) -> (f64, f64) {
 /// Dispatch, run and collect, compared with calling the same schedules in a loop.
 fn overhead() {
     const REGIONS: i64 = 1_000;
-    let plugin = TerranePlugin { tick_mode: TickMode::Lockstep, region_threads: 1, ..TerranePlugin::in_memory() };
+    let plugin = TerranePlugin {
+        tick_mode: TickMode::Lockstep,
+        threads: ThreadSettings { regions: 1, ..default() },
+        ..TerranePlugin::in_memory()
+    };
     let (mut app, _) = regions(plugin, REGIONS, 50, five_systems);
     let rounds = 300;
     let began = cpu_time();
@@ -149,8 +154,11 @@ fn scaling() {
         region.add_systems(RegionTick, || work(Duration::from_micros(100)));
     }
     let ticks_a_second = |threads: usize| {
-        let plugin =
-            TerranePlugin { tick_mode: TickMode::Lockstep, region_threads: threads, ..TerranePlugin::in_memory() };
+        let plugin = TerranePlugin {
+            tick_mode: TickMode::Lockstep,
+            threads: ThreadSettings { regions: threads, ..default() },
+            ..TerranePlugin::in_memory()
+        };
         let (mut app, _) = regions(plugin, 200, 0, busy);
         let began = Instant::now();
         update(&mut app, 30);
@@ -171,7 +179,7 @@ fn independence() {
             }
         });
     }
-    let plugin = TerranePlugin { region_threads: 2, ..TerranePlugin::in_memory() };
+    let plugin = TerranePlugin { threads: ThreadSettings { regions: 2, ..default() }, ..TerranePlugin::in_memory() };
     let (mut app, dimension) = regions(plugin, 100, 50, systems);
     let slowest_other = |app: &mut App| {
         let look = move |regions: Regions| {
@@ -237,8 +245,8 @@ fn end_exchange(mut exchanges: ResMut<Exchanges>) {
 /// World D, with its players as entities in the region worlds: a flat world with one chunk per column.
 fn crowd() {
     const SIDE: u64 = 2_000;
-    let plugin = TerranePlugin { region_threads: 2, pacing: Pacing::fixed(8_192), ..TerranePlugin::in_memory() };
-    let mut app = headless(TerranePlugin { generation_threads: 1, ..plugin });
+    let threads = ThreadSettings { regions: 2, generation: 1, ..default() };
+    let mut app = headless(TerranePlugin { threads, pacing: Pacing::fixed(8_192), ..TerranePlugin::in_memory() });
     app.init_resource::<Exchanges>()
         .add_systems(First, begin_exchange.before(ViewSystems::Receive))
         .add_systems(First, end_exchange.after(ViewSystems::Receive))
@@ -292,7 +300,7 @@ fn crowd() {
 fn many() {
     const REGIONS: i64 = 10_000;
     let before = resident();
-    let plugin = TerranePlugin { region_threads: 2, ..TerranePlugin::in_memory() };
+    let plugin = TerranePlugin { threads: ThreadSettings { regions: 2, ..default() }, ..TerranePlugin::in_memory() };
     let (mut app, _) = regions(plugin, REGIONS, 10, five_systems);
     run_for(&mut app, 5.0);
     let (cpu, wall) = (cpu_time(), Instant::now());
@@ -323,7 +331,10 @@ fn crowded_region() {
         region.add_systems(RegionTick, (heavy::<0>, heavy::<1>, heavy::<2>, heavy::<3>));
     }
     let tick_time = |parallel_from: usize| {
-        let plugin = TerranePlugin { parallel_systems_from: Some(parallel_from), ..TerranePlugin::in_memory() };
+        let plugin = TerranePlugin {
+            threads: ThreadSettings { parallel_systems_from: Some(parallel_from), ..default() },
+            ..TerranePlugin::in_memory()
+        };
         let mut app = headless(plugin);
         app.register_region_component::<Part<0>>()
             .register_region_component::<Part<1>>()

@@ -1,15 +1,16 @@
 //! The coordinator's work for many viewers, in a running system. `cargo bench --all-features --bench viewers` prints each
 //! figure; an argument names the ones to run.
 //!
-//! Each figure is printed beside the one for a single viewer, so that results are comparable on any machine.
+//! Each figure is printed with the one for a single viewer, so that results of different machines are comparable.
 
 #[path = "shared/choose.rs"]
 mod choose;
 
+use bevy_terrane::generation::Void;
 use bevy_terrane::prelude::*;
 use bevy_terrane::simulation::SplitMix64;
 use bevy_terrane::testing::{Patience, headless, spawn_dimension, start, update_until_within};
-use bevy_terrane::view::{DimensionGeneration, Pacing};
+use bevy_terrane::view::{DimensionGeneration, Pacing, PublishedColumns, WorldStatistics};
 use std::time::{Duration, Instant};
 
 fn main() {

@@ -1,5 +1,5 @@
 //! The workloads V: the whole path, headless, on disk. `cargo bench --all-features --bench whole_path` prints each figure
-//! beside its goal; an argument names the ones to run. The comparison of V1 with its peer is in `benches/peers`.
+//! with its goal; arguments select workloads. The comparison of V1 with its peer is in `benches/peers`.
 
 #[path = "shared/choose.rs"]
 mod choose;
@@ -12,7 +12,7 @@ use bevy::prelude::*;
 use bevy_terrane::prelude::*;
 use bevy_terrane::simulation::SplitMix64;
 use bevy_terrane::testing::{headless, spawn_dimension, spawn_in_region, start};
-use bevy_terrane::view::{RegionStatistics, TimeWindow};
+use bevy_terrane::view::{RegionStatistics, TimeWindow, WorldStatistics};
 use report::{report, resident};
 use square::{Seen, terrane, watch};
 use std::path::Path;

@@ -1,21 +1,24 @@
-//! Two dimensions with clocks of their own, and a portal through which creatures go from one to the other.
+//! The game so far, with a moon that has a clock of its own, and a portal through which wisps go there.
 
-use bevy_terrane::dev::{DevPlugins, FlyCamera, SkyPlugin};
+use bevy_terrane::dev::FlyCamera;
+use bevy_terrane::generation::GroundCover;
 use bevy_terrane::prelude::*;
 use bevy_terrane::render::ChunkMesh;
-use bevy_terrane::view::Coupling;
+use bevy_terrane::view::{Coupling, DimensionClock};
+use hud::mobs::bodies::BodyPlugin;
 use serde::{Deserialize, Serialize};
 
-#[path = "shared/bodies.rs"]
-mod bodies;
+#[expect(dead_code, reason = "the `main` of the step before")]
+#[path = "hud.rs"]
+mod hud;
 
 /// The place of the portal in both dimensions, along x and z.
-const PORTAL: BlockPos = BlockPos::new(24, 0, 24);
+const PORTAL: BlockPos = BlockPos::new(44, 0, 68);
 const DIMENSIONS: [&str; 2] = ["overworld", "moon"];
 
-/// A creature that walks around the portal, and through it.
+/// A creature that walks in circles, and through the portal.
 #[derive(Component, Clone, PartialEq, Serialize, Deserialize, TypePath)]
-#[type_path = "dimensions"]
+#[type_path = "game"]
 struct Wisp {
     angle: f32,
     /// Ticks until it may go through the portal again.
@@ -33,35 +36,31 @@ impl Portal {
     }
 }
 
-fn main() -> AppExit {
-    let mut app = App::new();
-    app.add_plugins((DevPlugins::new("dimensions"), SkyPlugin::default()))
-        .add_plugins((TerranePlugin::at("target/examples/dimensions/world"), ChunkRenderPlugin::default()));
+fn main() -> Result<AppExit> {
+    let mut app = hud::build("dimensions")?;
     // Names have their ids as soon as the plugin is there.
     let portal = Portal(DIMENSIONS.map(|name| app.world().resource::<Dimensions>().id(name)));
-    app.add_plugins(bodies::BodyPlugin(|_: &Wisp| vec![(Vec3::new(0.8, 1.4, 0.8), Color::srgb(0.95, 0.75, 0.2))]))
+    app.add_plugins(BodyPlugin(|_: &Wisp| vec![(Vec3::new(0.8, 1.4, 0.8), Color::srgb(0.95, 0.75, 0.2))]))
         .register_saved_component::<Wisp>()
         .mirror_region_component::<Wisp>()
         .add_region_plugins(move |region| {
             region.insert_resource(portal).add_systems(RegionTick, circle);
         })
         .add_systems(Startup, start)
-        .add_systems(Update, (build_portal, (travel, show_one_dimension).chain(), control_time))
-        .run()
+        .add_systems(Update, (build_portal, (travel, show_one_dimension).chain(), control_time));
+    Ok(app.run())
 }
 
 fn start(mut commands: Commands, dimensions: Res<Dimensions>) {
-    let moon =
-        Layers::new(Hills::seeded(9).with_amplitude(14.0)).with(GroundCover::new("terrane:snow", "terrane:stone"));
-    commands.spawn(Dimension::new("overworld", Hills::seeded(5).with_amplitude(8.0)));
+    let snow = GroundCover::new("terrane:snow", "terrane:stone");
+    let moon = Layers::new(Hills::seeded(43).with_amplitude(14.0)).with(snow);
     // Time passes on the moon at half the speed: its regions tick ten times a second.
     commands.spawn((Dimension::new("moon", moon), DimensionClock { rate: 0.5, ..default() }));
 
     let [overworld, moon] = DIMENSIONS.map(|name| dimensions.id(name));
-    let view = Transform::from_xyz(4.0, 26.0, 2.0).looking_at(Vec3::new(24.0, 8.0, 24.0), Vec3::Y);
-    commands.spawn((FlyCamera::default(), Viewer::in_dimension(overworld).with_radius(8), view));
-    // The far side of the portal is loaded too, so nobody arrives in a void.
-    commands.spawn((Viewer::in_dimension(moon).with_radius(4), Transform::from_xyz(24.0, 0.0, 24.0)));
+    // The far side of the portal is loaded too, so no wisp arrives in a void.
+    commands
+        .spawn((Viewer::in_dimension(moon).with_radius(4), Transform::from_xyz(PORTAL.x as f32, 0.0, PORTAL.z as f32)));
     // The regions at both ends tick one after the other, so that a journey takes no extra tick.
     commands.spawn(Coupling { ends: [(overworld, PORTAL), (moon, PORTAL)] });
 }
@@ -88,13 +87,13 @@ fn ring(mut blocks: RegionBlocks, types: Res<BlockTypes>) -> Result {
     let (Some(snow), Some(ground)) = (types.id("terrane:snow"), blocks.surface(PORTAL.x, PORTAL.z)) else {
         return Ok(());
     };
-    if blocks.block(ground)? == snow && blocks.block(ground.offset(4, 0, 0))? == snow {
+    if blocks.block(ground)? == snow && blocks.block(ground.offset(0, 0, 1))? == snow {
         return Ok(()); // The ring of an earlier run: its top is the surface.
     }
-    for (dx, dy) in (-4..=4).flat_map(|dx| (0..=8).map(move |dy| (dx, dy))) {
-        let out = f64::hypot(dx as f64, dy as f64 - 4.0);
+    for (dz, dy) in (-4..=4).flat_map(|dz| (0..=8).map(move |dy| (dz, dy))) {
+        let out = f64::hypot(dz as f64, dy as f64 - 4.0);
         if (3.4..4.6).contains(&out) {
-            blocks.set_block(ground.offset(dx, dy, 0), snow)?;
+            blocks.set_block(ground.offset(0, dy, dz), snow)?;
         }
     }
     Ok(())
@@ -111,12 +110,12 @@ fn circle(
     for (mut position, mut wisp) in &mut wisps {
         wisp.angle += time.delta_secs() * 0.7;
         wisp.rest = wisp.rest.saturating_sub(1);
-        let (x, z) = (wisp.angle.cos() * 6.0 + 6.0, wisp.angle.sin() * 6.0);
+        let (x, z) = (wisp.angle.sin() * 6.0, wisp.angle.cos() * 6.0 + 6.0);
         let mut next = Position::new(info.dimension, PORTAL);
         next.translate(Vec3::new(x, 0.0, z));
         let Some(ground) = blocks.surface(next.block.x, next.block.z) else { continue };
         next.block.y = ground.y + 1;
-        if x < 0.5 && wisp.rest == 0 {
+        if z < 0.5 && wisp.rest == 0 {
             wisp.rest = 100;
             next.dimension = portal.other_end(info.dimension);
         }
@@ -133,7 +132,7 @@ fn travel(
     if keys.just_pressed(KeyCode::Tab) {
         let [overworld, moon] = DIMENSIONS.map(|name| dimensions.id(name));
         let other = if viewer.dimension() == Some(overworld) { moon } else { overworld };
-        **viewer = Viewer::in_dimension(other).with_radius(8);
+        **viewer = Viewer::in_dimension(other).with_radius(12);
     }
 }
 
@@ -141,14 +140,14 @@ fn travel(
 fn show_one_dimension(
     viewer: Single<&Viewer, With<FlyCamera>>,
     mut chunks: Query<(&ChunkMesh, &mut Visibility), Without<Mirror>>,
-    mut wisps: Query<(&Mirror, &mut Visibility)>,
+    mut bodies: Query<(&Mirror, &mut Visibility)>,
 ) {
     let here = viewer.dimension();
     let visible = |is_here| if is_here { Visibility::Inherited } else { Visibility::Hidden };
     for (chunk, mut visibility) in &mut chunks {
         visibility.set_if_neq(visible(Some(chunk.dimension) == here));
     }
-    for (mirror, mut visibility) in &mut wisps {
+    for (mirror, mut visibility) in &mut bodies {
         visibility.set_if_neq(visible(Some(mirror.current.0.dimension) == here));
     }
 }

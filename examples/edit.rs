@@ -1,38 +1,44 @@
-//! Blocks of a game's own, and three ways to change blocks: one by one, many at once in a region, and back again.
+//! The first game with blocks of its own, a hand that places them and takes edits back, and a house that a region builds.
 
 use bevy_terrane::block::BlockRegistryError;
 use bevy_terrane::dev::{DevPlugins, FlyCamera, SkyPlugin};
 use bevy_terrane::prelude::*;
-use std::error::Error;
+use bevy_terrane::render::RenderOrigin;
 
 /// The blocks that the number keys choose.
-const CHOICE: [&str; 4] = ["edit:brick", "edit:beam[axis=y]", "terrane:stone", "terrane:sand"];
+const CHOICE: [&str; 4] = ["game:brick", "game:beam[axis=y]", "terrane:stone", "terrane:sand"];
 /// The middle of the house's floor, along x and z.
-const HOUSE: (i64, i64) = (24, 40);
+const HOUSE: (i64, i64) = (30, 62);
 
-fn main() -> Result<AppExit, Box<dyn Error>> {
+fn main() -> Result<AppExit> {
+    Ok(build("edit")?.run())
+}
+
+/// The game up to this step. Each later step begins with it, and has a world of its own.
+pub fn build(name: &str) -> Result<App> {
     let mut app = App::new();
-    app.add_plugins((DevPlugins::new("edit"), SkyPlugin::default()))
-        .add_plugins((TerranePlugin::at("target/examples/edit/world"), ChunkRenderPlugin::default()));
+    app.add_plugins((DevPlugins::new(name), SkyPlugin::default()))
+        .add_plugins((TerranePlugin::at(format!("target/examples/{name}/world")), ChunkRenderPlugin::default()));
     register_blocks(&mut app)?;
     app.init_resource::<Hand>()
         .add_systems(Startup, start)
-        .add_systems(Update, (choose, (use_hand, undo).chain(), build_house, tell_refusals));
-    Ok(app.run())
+        .add_systems(Update, (choose, (use_hand, undo).chain(), build_house, report_refusals));
+    Ok(app)
 }
 
-/// A type can have states: `edit:beam[axis=x]`, `edit:beam[axis=y]` and `edit:beam[axis=z]` are three blocks of one type.
+/// A type can have states: `game:beam[axis=x]`, `game:beam[axis=y]` and `game:beam[axis=z]` are three blocks of one type.
 fn register_blocks(app: &mut App) -> Result<(), BlockRegistryError> {
-    app.register_block(BlockType::new("edit:brick").with_color([158, 74, 58]))?;
-    let beam = BlockType::new("edit:beam").with_color([122, 92, 60]).with_tag("edit:wood");
+    app.register_block(BlockType::new("game:brick").with_color([158, 74, 58]))?;
+    let beam = BlockType::new("game:beam").with_color([122, 92, 60]).with_tag("game:wood");
     app.register_block_states(BlockStates::new(beam).with_property("axis", ["x", "y", "z"]))?;
     Ok(())
 }
 
-fn start(mut commands: Commands, dimensions: Res<Dimensions>) {
-    commands.spawn(Dimension::new("overworld", Hills::seeded(7).with_amplitude(10.0)));
-    let viewer = Viewer::in_dimension(dimensions.id("overworld")).with_radius(10);
-    let view = Transform::from_xyz(2.0, 26.0, 14.0).looking_at(Vec3::new(24.0, 10.0, 40.0), Vec3::Y);
+/// The world of the first game, seen from above a meadow.
+pub fn start(mut commands: Commands, dimensions: Res<Dimensions>) {
+    commands.spawn(Dimension::new("overworld", Hills::seeded(42)));
+    let viewer = Viewer::in_dimension(dimensions.id("overworld")).with_radius(12);
+    let view = Transform::from_xyz(14.0, 36.0, 84.0).looking_at(Vec3::new(37.0, 20.0, 62.0), Vec3::Y);
     commands.spawn((FlyCamera::default(), viewer, view));
 }
 
@@ -55,13 +61,15 @@ fn choose(keys: Res<ButtonInput<KeyCode>>, mut hand: ResMut<Hand>) {
 fn use_hand(
     mouse: Res<ButtonInput<MouseButton>>,
     camera: Single<(&Transform, &Viewer)>,
-    (blocks, types): (PublishedBlocks, Res<BlockTypes>),
+    (blocks, types, origin): (PublishedBlocks, Res<BlockTypes>, Res<RenderOrigin>),
     mut hand: ResMut<Hand>,
     mut edits: MessageWriter<SetBlock>,
 ) {
     let (breaks, places) = (mouse.just_pressed(MouseButton::Left), mouse.just_pressed(MouseButton::Middle));
     let Some(dimension) = camera.1.dimension().filter(|_| breaks || places) else { return };
-    let eye = Position::from_translation(dimension, camera.0.translation);
+    // The origin of what is drawn. Only `sparse_sky` moves it.
+    let mut eye = Position::new(dimension, origin.0);
+    eye.translate(camera.0.translation);
     let Some(hit) = blocks.cast_ray(eye, camera.0.forward(), 100.0, |block| block != BlockId::AIR) else { return };
     let (position, block) = match breaks {
         true => (hit.block, BlockId::AIR),
@@ -81,10 +89,11 @@ fn undo(keys: Res<ButtonInput<KeyCode>>, mut hand: ResMut<Hand>, mut edits: Mess
 
 /// Many blocks at once: a closure that runs in the region, between two of its ticks. It sees the newest blocks, and other systems
 /// see all of its changes or none.
-fn build_house(mut commands: Commands, mut opened: MessageReader<DimensionOpened>) {
-    for opened in opened.read() {
+fn build_house(mut commands: Commands, mut opened: MessageReader<DimensionOpened>, dimensions: Res<Dimensions>) {
+    let overworld = dimensions.id("overworld");
+    if opened.read().any(|opened| opened.dimension == overworld) {
         let (x, z) = HOUSE;
-        commands.run_in_region(opened.dimension, BlockPos::new(x, 0, z), move |region: &mut World| {
+        commands.run_in_region(overworld, BlockPos::new(x, 0, z), move |region: &mut World| {
             if let Err(error) = region.run_system_cached::<(), _, _>(house) {
                 error!("the house cannot be built: {error}");
             }
@@ -95,7 +104,7 @@ fn build_house(mut commands: Commands, mut opened: MessageReader<DimensionOpened
 /// A house of bricks with beams in its corners.
 fn house(mut blocks: RegionBlocks, types: Res<BlockTypes>) -> Result {
     let id = |name: &str| types.id(name).ok_or_else(|| format!("{name} is not registered"));
-    let (brick, beam, sand) = (id("edit:brick")?, id("edit:beam[axis=y]")?, id("terrane:sand")?);
+    let (brick, beam, sand) = (id("game:brick")?, id("game:beam[axis=y]")?, id("terrane:sand")?);
     let (x, z) = HOUSE;
     // The house of an earlier run is still there.
     let Some(ground) = blocks.surface(x, z) else { return Ok(()) };
@@ -105,10 +114,10 @@ fn house(mut blocks: RegionBlocks, types: Res<BlockTypes>) -> Result {
     let half = 4_i64;
     for (dx, dz) in (-half..=half).flat_map(|dx| (-half..=half).map(move |dz| (dx, dz))) {
         let (at_x, at_z) = (dx.abs() == half, dz.abs() == half);
-        for dy in 0..=7 {
+        for dy in -3..=7 {
             let is_door = dx == -half && dz.abs() < 2 && (1..4).contains(&dy);
             let block = match dy {
-                0 => sand,
+                ..=0 => sand, // The ground slopes.
                 _ if is_door => BlockId::AIR,
                 1..=5 if at_x && at_z => beam,
                 1..=5 if at_x || at_z => brick,
@@ -122,7 +131,7 @@ fn house(mut blocks: RegionBlocks, types: Res<BlockTypes>) -> Result {
 }
 
 /// An edit that cannot be made comes back with its reason, for example because its column is not loaded.
-fn tell_refusals(mut refused: MessageReader<BlockRefused>) {
+fn report_refusals(mut refused: MessageReader<BlockRefused>) {
     for BlockRefused { error, .. } in refused.read() {
         warn!("{error}");
     }

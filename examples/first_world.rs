@@ -19,7 +19,7 @@ fn start(mut commands: Commands, dimensions: Res<Dimensions>) {
     commands.spawn((FlyCamera::default(), viewer, view));
 }
 
-/// The left button removes the block in the middle of the view, the middle button puts a block of stone before it.
+/// The left button removes the block in the middle of the view, the middle button puts a block of stone in front of it.
 fn dig(
     mouse: Res<ButtonInput<MouseButton>>,
     camera: Single<&Transform, With<Viewer>>,

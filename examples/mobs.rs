@@ -1,30 +1,35 @@
-//! Sheep that live in regions: ordinary Bevy systems move them, they are saved with the world, and the main world draws them.
+//! The game so far, with sheep that live in regions: they walk, eat and are saved, and the main world draws them.
 
-use bevy_terrane::dev::{DevPlugins, FlyCamera, SkyPlugin};
 use bevy_terrane::prelude::*;
 use serde::{Deserialize, Serialize};
 
 #[path = "shared/bodies.rs"]
-mod bodies;
+pub mod bodies;
+#[expect(dead_code, reason = "the `main` of the step before")]
+#[path = "edit.rs"]
+mod edit;
 
 /// Lives in a region. It travels with its entity, is stored, and can be seen in the main world.
 #[derive(Component, Clone, PartialEq, Serialize, Deserialize, TypePath)]
-#[type_path = "mobs"] // its name in the store: mobs::Sheep
-struct Sheep {
+#[type_path = "game"] // its name in the store: game::Sheep
+pub struct Sheep {
     /// The direction of its walk, in radians.
     heading: f32,
     /// Ticks since it last ate.
     hunger: u32,
 }
 
-const MEADOW: BlockPos = BlockPos::new(30, 0, 30);
+const MEADOW: BlockPos = BlockPos::new(42, 0, 58);
 const SHEEP: i64 = 24;
 
-fn main() -> AppExit {
-    App::new()
-        .add_plugins((DevPlugins::new("mobs"), SkyPlugin::default()))
-        .add_plugins((TerranePlugin::at("target/examples/mobs/world"), ChunkRenderPlugin::default()))
-        .add_plugins(bodies::BodyPlugin(body))
+fn main() -> Result<AppExit> {
+    Ok(build("mobs")?.run())
+}
+
+/// The game up to this step.
+pub fn build(name: &str) -> Result<App> {
+    let mut app = edit::build(name)?;
+    app.add_plugins(bodies::BodyPlugin(body))
         .register_saved_component::<Sheep>() // travels between regions, and is saved
         .mirror_region_component::<Sheep>() // is shown in the main world
         .add_region_plugins(|region| {
@@ -32,15 +37,12 @@ fn main() -> AppExit {
             region.add_systems(RegionTick, (walk, graze).chain());
         })
         .add_systems(Startup, start)
-        .add_systems(Update, count)
-        .run()
+        .add_systems(Update, count);
+    Ok(app)
 }
 
 fn start(mut commands: Commands, dimensions: Res<Dimensions>) {
-    commands.spawn(Dimension::new("overworld", Hills::seeded(3).with_amplitude(8.0)));
     let overworld = dimensions.id("overworld");
-    let view = Transform::from_xyz(4.0, 24.0, 2.0).looking_at(Vec3::new(30.0, 6.0, 30.0), Vec3::Y);
-    commands.spawn((FlyCamera::default(), Viewer::in_dimension(overworld).with_radius(8), view));
     // Runs in the region that owns the meadow, once its ground and everything that lives there is loaded.
     commands.run_in_region(overworld, MEADOW, move |region: &mut World| {
         // A stored world has its sheep already.

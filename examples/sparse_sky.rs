@@ -1,31 +1,38 @@
-//! Islands in a sky without end: a dimension as high as `i64` reaches, of which only the heights around a viewer exist.
+//! The digging game in a sky without end: a dimension as high as `i64` reaches, of which only the heights around a viewer exist.
 
-use bevy_terrane::dev::{DevPlugins, FlyCamera, SkyPlugin};
+use bevy_terrane::dev::FlyCamera;
+use bevy_terrane::generation::{GenerateError, GenerateRequest, GeneratorIdentity};
 use bevy_terrane::prelude::*;
 use bevy_terrane::render::RenderOrigin;
 use bevy_terrane::simulation::SplitMix64;
 
+#[expect(dead_code, reason = "the `main` of an earlier step")]
+#[path = "edit.rs"]
+mod edit;
+
 /// One island at most is in each cube of so many blocks.
 const SPACING: i64 = 40;
-/// Heights that the number keys go to. The last is as high as a world can be.
+/// Heights that Home, Page Up and End go to. The last is as high as a world can be.
 const HEIGHTS: [i64; 3] = [0, 1 << 40, i64::MAX - 400];
 
-fn main() -> AppExit {
-    App::new()
-        .add_plugins((DevPlugins::new("sparse_sky"), SkyPlugin::default()))
-        .add_plugins((TerranePlugin::at("target/examples/sparse_sky/world"), ChunkRenderPlugin::default()))
-        .add_systems(Startup, start)
-        .add_systems(Update, (jump, follow).chain())
-        .run()
+fn main() -> Result<AppExit> {
+    let mut app = edit::build("sparse_sky")?;
+    app.add_systems(Startup, rise.after(edit::start)).add_systems(Update, (jump, follow).chain());
+    Ok(app.run())
 }
 
-fn start(mut commands: Commands, mut origin: ResMut<RenderOrigin>, dimensions: Res<Dimensions>) {
+/// Takes the camera, and with it the viewer, from the overworld to the sky.
+fn rise(
+    mut commands: Commands,
+    mut origin: ResMut<RenderOrigin>,
+    camera: Single<Entity, With<FlyCamera>>,
+    dimensions: Res<Dimensions>,
+) {
     // More than 16,384 blocks of height make a dimension sparse.
-    commands.spawn(Dimension::new("sky", Islands { seed: 11 }).with_height(i64::MIN..i64::MAX));
+    commands.spawn(Dimension::new("sky", Islands { seed: 42 }).with_height(i64::MIN..i64::MAX));
     let sky = dimensions.id("sky");
     origin.0 = BlockPos::new(0, HEIGHTS[1], 0);
-    commands.spawn((
-        FlyCamera::default(),
+    commands.entity(*camera).insert((
         // The vertical radius counts in chunks. Columns are loaded in slabs of 16 chunks, and only where it reaches.
         Viewer::in_dimension(sky).with_radius(20).with_vertical_radius(10),
         // A `Position` is exact at any height, where the `f32` of a `Transform` is not.
@@ -34,10 +41,9 @@ fn start(mut commands: Commands, mut origin: ResMut<RenderOrigin>, dimensions: R
     ));
 }
 
-/// 1, 2 and 3 take the camera to other heights.
 fn jump(keys: Res<ButtonInput<KeyCode>>, mut origin: ResMut<RenderOrigin>) {
-    let digits = [KeyCode::Digit1, KeyCode::Digit2, KeyCode::Digit3];
-    if let Some(chosen) = digits.iter().position(|digit| keys.just_pressed(*digit)) {
+    let chosen = [KeyCode::Home, KeyCode::PageUp, KeyCode::End].iter().position(|key| keys.just_pressed(*key));
+    if let Some(chosen) = chosen {
         origin.0.y = HEIGHTS[chosen];
     }
 }
@@ -102,7 +108,7 @@ impl Generator for Islands {
                 let Some(island) = self.island([x, y, z]) else { continue };
                 for (at_x, at_z) in (0..16).flat_map(|dx| (0..16).map(move |dz| (corner.x + dx, corner.z + dz))) {
                     let out = (at_x - island.x).pow(2) + (at_z - island.z).pow(2);
-                    // The lower side is half a ball.
+                    // The lower side is a hemisphere.
                     let depth =
                         (0..=island.radius).take_while(|depth| out + depth * depth <= island.radius.pow(2)).last();
                     for depth in depth.into_iter().flat_map(|deepest| 0..=deepest) {

@@ -45,7 +45,9 @@ pub use arenas::{Arena, ArenaError, ArenaOrder, ArenaSettings, ArenaState, Arena
 pub use clocks::clock::DimensionClock;
 pub use clocks::coupling::Coupling;
 pub use clocks::orders::{ControlError, ControlRegion, RegionOrder, StepDimension};
-pub use config::{Backlog, RegionFaults, SaveDurability, TerranePlugin, TickMode};
+pub use config::{
+    Backlog, FaultSettings, Limits, RegionFaults, SaveDurability, SaveSettings, TerranePlugin, ThreadSettings, TickMode,
+};
 pub(crate) use dimension::MAX_WHOLE_HEIGHT;
 pub use dimension::{DimensionError, DimensionSpec};
 pub use events::{
@@ -144,14 +146,14 @@ pub fn coordinator_app<E: From<io::Error> + From<FileError>>(
     let folder = config.snapshots.folder_in(&store);
     let arenas = arenas::ArenaBook::open(folder.as_deref(), config.snapshots.arena_side)?;
     let records = folder.map(snapshots::RestoreRecords::open).transpose()?;
-    let (teller, inbound) = exchange::channel();
-    let link = MainLink::new(teller.clone());
+    let (notifier, inbound) = exchange::channel();
+    let link = MainLink::new(notifier.clone());
     // Systems of regions can begin jobs.
     let jobs = link.jobs();
     template.plugins.push(Arc::new(move |region| {
         region.insert_resource(jobs.clone());
     }));
-    let (threads, columns) = threads::Threads::start(&config, template, store.clone(), teller)?;
+    let (threads, columns) = threads::Threads::start(&config, template, store.clone(), notifier)?;
     let jobs = jobs::JobBook::open(link.jobs(), records, &store);
     let limit =
         streaming::pacing::InFlightLimit::new(config.pacing, config.tick_mode.is_lockstep(), link.frames.clone());
@@ -166,7 +168,7 @@ pub fn coordinator_app<E: From<io::Error> + From<FileError>>(
         .init_resource::<clocks::coupling::Couplings>()
         .init_resource::<travel::players::Players>()
         .init_resource::<travel::letters::Directory>()
-        .insert_resource(travel::letters::Post::new(config.letter_limits))
+        .insert_resource(travel::letters::Post::new(config.limits.letters))
         .init_resource::<deadlines::Deadlines>()
         .insert_resource(saving::save::Saves::new(&config))
         .init_resource::<saving::tiers::Tiers>()

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`first_world`] | Your first world |
 //! | [`blocks`] | Blocks |
+//! | [`looks`] | Looks: textures, glass, water and light |
 //! | [`regions`] | Game logic in regions |
 //! | [`main_world`] | The main world |
 //! | [`generation`] | Generation |
@@ -16,41 +17,27 @@
 //! | [`operating`] | Operating a server |
 //! | [`porting`] | Porting a game with one world |
 
-#[doc = include_str!("../docs/guide/first-world.md")]
-pub mod first_world {}
+macro_rules! chapters {
+    ($($name:ident: $page:literal,)*) => {$(
+        #[doc = include_str!(concat!("../docs/guide/", $page))]
+        #[doc = include_str!("guide_links.html")]
+        pub mod $name {}
+    )*};
+}
 
-#[doc = include_str!("../docs/guide/blocks.md")]
-pub mod blocks {}
-
-#[doc = include_str!("../docs/guide/regions.md")]
-pub mod regions {}
-
-#[doc = include_str!("../docs/guide/main-world.md")]
-pub mod main_world {}
-
-#[doc = include_str!("../docs/guide/generation.md")]
-pub mod generation {}
-
-#[doc = include_str!("../docs/guide/dimensions-and-time.md")]
-pub mod dimensions_and_time {}
-
-#[doc = include_str!("../docs/guide/saving.md")]
-pub mod saving {}
-
-#[doc = include_str!("../docs/guide/snapshots.md")]
-pub mod snapshots {}
-
-#[doc = include_str!("../docs/guide/multiplayer.md")]
-pub mod multiplayer {}
-
-#[doc = include_str!("../docs/guide/testing.md")]
-pub mod testing {}
-
-#[doc = include_str!("../docs/guide/tuning.md")]
-pub mod tuning {}
-
-#[doc = include_str!("../docs/guide/operating.md")]
-pub mod operating {}
-
-#[doc = include_str!("../docs/guide/porting.md")]
-pub mod porting {}
+chapters! {
+    first_world: "first-world.md",
+    blocks: "blocks.md",
+    looks: "looks.md",
+    regions: "regions.md",
+    main_world: "main-world.md",
+    generation: "generation.md",
+    dimensions_and_time: "dimensions-and-time.md",
+    saving: "saving.md",
+    snapshots: "snapshots.md",
+    multiplayer: "multiplayer.md",
+    testing: "testing.md",
+    tuning: "tuning.md",
+    operating: "operating.md",
+    porting: "porting.md",
+}

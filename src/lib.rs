@@ -1,4 +1,5 @@
 #![doc = include_str!("../README.md")]
+#![cfg_attr(doc, doc = include_str!("guide_links.html"))]
 //!
 //! # Modules
 //!
@@ -93,28 +94,24 @@ pub mod snapshot {
 
 /// The usual imports of a game, together with `bevy::prelude`.
 pub mod prelude {
-    pub use crate::block::{BlockComponent, BlockId, BlockRegistry, BlockStates, BlockType};
+    pub use crate::block::{BlockComponent, BlockId, BlockRegistry, BlockShape, BlockStates, BlockType};
     pub use crate::chunk::{Chunk, Column};
-    pub use crate::generation::{
-        Caves, Features, Flat, GenerateError, GenerateRequest, Generator, GeneratorIdentity, GroundCover, Heightmap,
-        Hills, Layers, Tree, Void,
-    };
+    pub use crate::generation::{Features, Flat, Generator, Hills, Layers};
     #[cfg(feature = "overlay")]
     pub use crate::overlay::OverlayPlugin;
     pub use crate::plugin::{TerraneAppExt, TerranePlugin, TickMode, WorldFailure};
-    pub use crate::region::{RegionId, RegionPart};
+    pub use crate::region::RegionPart;
     #[cfg(feature = "render")]
     pub use crate::render::{ChunkRenderPlugin, FarRenderPlugin};
     pub use crate::simulation::{
-        BlockAccessError, BlockTick, BlockTypes, EntityIndex, EntityMoved, LetterSender, Moving, Player, Position,
-        Post, Received, RegionBlocks, RegionInfo, RegionMessage, RegionRandom, RegionResource, RegionSystems,
-        RegionTick, Returned, StableId, Undeliverable, Viewer,
+        BlockAccessError, BlockTick, BlockTypes, EntityIndex, EntityMoved, Moving, Player, Position, Post, Received,
+        RegionBlocks, RegionInfo, RegionMessage, RegionRandom, RegionResource, RegionSystems, RegionTick, Returned,
+        StableId, Undeliverable, Viewer,
     };
-    pub use crate::space::{BlockBox, BlockPos, ChunkPos, ColumnArea, ColumnPos, DimensionId};
+    pub use crate::space::{BlockPos, ChunkPos, ColumnPos, DimensionId};
     pub use crate::view::{
-        BlockRefused, ColumnChange, ColumnChanged, ColumnFailed, Dimension, DimensionClock, DimensionFailed,
-        DimensionOpened, Dimensions, FarView, Mirror, MirrorIndex, PublishedBlocks, PublishedColumns, RegionCommands,
-        RegionHalted, Regions, SaveFailed, SaveWorld, SetBlock, ViewSystems, WorldSaved, WorldStatistics,
+        BlockRefused, ColumnFailed, Dimension, DimensionFailed, DimensionOpened, Dimensions, Mirror, PublishedBlocks,
+        RegionCommands, RegionHalted, Regions, SetBlock, ViewSystems,
     };
     #[doc(no_inline)]
     pub use bevy::prelude::*;

@@ -328,7 +328,7 @@ mod tests {
     const SCREEN: egui::Rect = egui::Rect { min: egui::Pos2::ZERO, max: egui::pos2(1280.0, 720.0) };
 
     #[test]
-    fn the_windows_keep_their_places_on_a_small_screen_whatever_there_is_to_show() {
+    fn the_windows_keep_their_places_on_a_small_screen_with_any_content() {
         for regions in [0, 1, 7, 500] {
             let (last, places) = show_a_while(statistics(regions), (DimensionId(1), RegionId::new(3)));
             assert!(last.shapes.len() > 20, "{regions} regions give {} shapes", last.shapes.len());

@@ -6,8 +6,8 @@ mod setup;
 mod signals;
 
 pub use crate::coordinator::{
-    CoordinatorApp, CoordinatorMain, CoordinatorSystems, LetterLimits, RegionFaults, SaveDurability, TerranePlugin,
-    TickMode, ViewerLimits,
+    CoordinatorApp, CoordinatorMain, CoordinatorSystems, FaultSettings, LetterLimits, Limits, RegionFaults,
+    SaveDurability, SaveSettings, TerranePlugin, ThreadSettings, TickMode, ViewerLimits,
 };
 pub use app_ext::TerraneAppExt;
 pub use setup::WorldFailure;
@@ -18,7 +18,17 @@ use bevy::prelude::*;
 use setup::{exit_on_failure, fail};
 
 impl Plugin for TerranePlugin {
+    /// `build` refuses a second one itself, because Bevy's message does not say what to do.
+    fn is_unique(&self) -> bool {
+        false
+    }
+
     fn build(&self, app: &mut App) {
+        assert!(
+            !app.is_plugin_added::<Self>(),
+            "TerranePlugin was added twice, and an app has one world: add it once, with all settings in its fields, and spawn a \
+             Dimension for each part of the world"
+        );
         view::build(app);
         reflection::register(app);
         app.insert_resource(self.pacing);
@@ -54,7 +64,7 @@ impl Plugin for TerranePlugin {
             app.insert_resource(MainLink::to_nowhere().jobs());
         }
         // Only now the log exists, and all plugins have added their systems.
-        setup::tell_of_systems_that_never_run(app);
+        setup::log_misplaced_systems(app);
         setup::end_if_failed(app);
     }
 }

@@ -1,8 +1,8 @@
 //! Meshes for the columns that the main world sees.
 //!
-//! [`ChunkRenderPlugin`] gives every chunk with a visible face one entity with one vertex-colored mesh, in the colors of
-//! the [`BlockType`](crate::block::BlockType)s. Meshes are made on Bevy's `AsyncComputeTaskPool`, the chunks nearest to
-//! a camera or a main-world viewer first, and follow every change of a block.
+//! [`ChunkRenderPlugin`] draws every chunk with a visible face: blocks with the textures of their [looks](BlockLooks), others in
+//! the colors of the [`BlockType`](crate::block::BlockType)s. Meshes are made on Bevy's `AsyncComputeTaskPool`, the chunks nearest
+//! to a camera or a main-world viewer first, and follow every change of a block.
 //!
 //! ```no_run
 //! use bevy_terrane::prelude::*;
@@ -16,11 +16,12 @@
 //! * A column is meshed once the eight columns around it are published, so the outermost ring of loaded columns stays
 //!   invisible. Faces between two chunks, faces of blocks that are enclosed on all sides, and the underside of the world
 //!   cost nothing.
-//! * Block types that are not opaque are not drawn, and hide nothing.
+//! * A chunk has up to three entities, one for each [`RenderMode`] that occurs in it. A quad takes 16 bytes of the graphics card.
+//! * A cube that is not opaque and has no look is not drawn, and hides nothing.
 //! * A little directional light and a little shade in corners are baked into the colors. Lights, shadows, fog and the sky
 //!   are up to the game.
 //! * Changes of a frame's columns can be visible in the same frame: meshes are made and shown in `PreUpdate`.
-//! * All chunks share one material, [`ChunkMaterial`], which the game may replace.
+//! * All chunks share three [`ChunkMaterials`], whose properties the game may change.
 //! * Without `Assets<Mesh>`, as on a server without a renderer, the plugin logs this and does nothing.
 //!
 //! [`FarRenderPlugin`] draws generated columns that are not loaded, from the [`FarView`](crate::view::FarView)s.
@@ -31,39 +32,57 @@
 //! sixteenth of a block; from 2^24 on, blocks can no longer be told apart. A game with a larger world keeps its camera
 //! near [`RenderOrigin`] and moves the origin along.
 
+mod block_mesh;
+mod block_mesher;
 mod far;
+mod liquid_fog;
 mod looks;
+mod material;
 mod mesher;
 mod neighborhood;
+mod quad_memory;
+mod quads;
 mod queue;
 mod systems;
 
-pub use far::{FarMesh, FarMeshProgress, FarRenderPlugin, HiddenFarView};
+pub use block_mesh::BlockMesh;
+pub use block_mesher::{BlockMesher, ChunkPart};
+pub use far::{FarMaterial, FarMesh, FarMeshProgress, FarRenderPlugin, HiddenFarView};
+pub use liquid_fog::InsideLiquid;
+pub use looks::{
+    BlockLook, BlockLooks, BlockLooksError, BlockLooksLoader, ChunkLooks, FaceLook, FaceOverlay, LookQuad, QuadSide,
+    RenderMode,
+};
+pub use material::{ChunkExtension, ChunkMaterial, ChunkMaterialExtensionPlugin, ChunkMaterials};
+pub use neighborhood::PaddedBlocks;
 
 use crate::simulation::Position;
 use crate::space::{BlockPos, ChunkPos, DimensionId};
+use bevy::pbr::{MaterialPlugin, PbrPlugin};
 use bevy::prelude::*;
+use bevy::render::renderer::{RenderDevice, RenderQueue};
 use bevy::transform::TransformSystems;
-use systems::{ChunkMesher, apply, dispatch, hear, move_meshes};
+use block_mesher::BlockMeshers;
+use looks::{LooksInUse, collect_looks, update_looks};
+use quad_memory::QuadMemory;
+use std::sync::Arc;
+use systems::{ChunkMesher, apply, dispatch, hear, move_meshes, sort_blended, update_materials};
 
 /// Makes and shows meshes for the published columns. See the [module](self).
 ///
 /// Add it after `DefaultPlugins`.
 #[derive(Clone, Debug, Default)]
 pub struct ChunkRenderPlugin {
-    dimensions: Option<Vec<String>>,
+    /// The names of the dimensions that are drawn; if empty, all are.
+    pub dimensions: Vec<String>,
+    /// The asset paths of files of [looks](BlockLooks), later ones over earlier ones.
+    pub looks: Vec<String>,
+    /// Meshers of the game's own, for some blocks or for all.
+    pub meshers: Vec<Arc<dyn BlockMesher>>,
 }
 
-impl ChunkRenderPlugin {
-    /// Limits the plugin to the dimensions with these names. By default it draws all of them.
-    pub fn with_dimensions<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
-        self.dimensions = Some(names.into_iter().map(Into::into).collect());
-        self
-    }
-}
-
-/// The mesh of a chunk. The entity also has `Mesh3d`, `MeshMaterial3d` and a `Transform`, and exists as long as the chunk
-/// has a mesh.
+/// The quads of a chunk with one render mode. The entity also has `Mesh3d`, `MeshTag`, `MeshMaterial3d` and a `Transform`, and
+/// exists as long as the chunk has such quads. Its `Mesh3d` only counts corners: it has no positions.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq, Reflect)]
 #[type_path = "bevy_terrane"]
 #[reflect(Component, Clone)]
@@ -72,6 +91,8 @@ pub struct ChunkMesh {
     pub dimension: DimensionId,
     /// The chunk.
     pub chunk: ChunkPos,
+    /// How the quads are drawn.
+    pub mode: RenderMode,
 }
 
 /// The progress of the meshes. Nothing is queued before the first column arrives, nor in the outermost ring of loaded
@@ -113,43 +134,64 @@ impl RenderOrigin {
     }
 }
 
-/// The material of all chunks: white, rough, colored by the vertices. To use another one, insert the resource before the
-/// app starts, or change the asset.
-#[derive(Resource, Clone, Debug, Default, PartialEq, Eq, Deref, Reflect)]
-#[type_path = "bevy_terrane"]
-#[reflect(Resource, Clone, Default)]
-pub struct ChunkMaterial(pub Handle<StandardMaterial>);
-
-/// Adds the material of all chunks, if the game has not inserted one. Logs a missing renderer, and returns `false` then.
-fn add_material(app: &mut App, plugin: &str) -> bool {
-    if !app.world().contains_resource::<Assets<Mesh>>() {
+/// Logs a missing renderer, and returns `false` then.
+fn has_renderer(app: &App, plugin: &str) -> bool {
+    let has_renderer = app.world().contains_resource::<Assets<Mesh>>();
+    if !has_renderer {
         error!("there is no `Assets<Mesh>`, so {plugin} draws nothing: it needs a renderer; without one, leave it out");
-        return false;
     }
-    if app.world().contains_resource::<ChunkMaterial>() {
-        return true;
+    has_renderer
+}
+
+/// Adds the looks of blocks, once.
+fn add_looks(app: &mut App) {
+    if app.world().contains_resource::<LooksInUse>() {
+        return;
     }
-    let material =
-        StandardMaterial { base_color: Color::WHITE, perceptual_roughness: 1.0, reflectance: 0.1, ..default() };
-    let materials = app.world_mut().get_resource_mut::<Assets<StandardMaterial>>();
-    if let Some(material) = materials.map(|mut materials| materials.add(material)) {
-        app.insert_resource(ChunkMaterial(material));
+    app.init_resource::<LooksInUse>().init_resource::<ChunkLooks>();
+    app.add_message::<AssetEvent<BlockLooks>>().add_message::<AssetEvent<Image>>();
+    if app.world().contains_resource::<AssetServer>() {
+        app.init_asset::<BlockLooks>().register_asset_loader(BlockLooksLoader);
+        looks::add_basic_looks(app);
     }
-    true
+    app.add_systems(PreUpdate, (collect_looks, update_looks).chain());
 }
 
 impl Plugin for ChunkRenderPlugin {
     fn build(&self, app: &mut App) {
         app.init_resource::<ChunkMeshProgress>().init_resource::<RenderOrigin>();
+        add_looks(app);
+        if let Some(server) = app.world().get_resource::<AssetServer>() {
+            let looks: Vec<_> = self.looks.iter().map(|path| server.load(path)).collect();
+            app.world_mut().resource_mut::<ChunkLooks>().extend(looks);
+        }
+        if app.is_plugin_added::<PbrPlugin>() {
+            material::add_shaders(app);
+            app.add_plugins(MaterialPlugin::<ChunkMaterial>::default());
+        }
     }
 
     /// Runs when every other plugin has added its assets.
     fn finish(&self, app: &mut App) {
-        if add_material(app, "ChunkRenderPlugin") {
-            let moved = resource_changed::<RenderOrigin>;
-            app.insert_resource(ChunkMesher::new(self.dimensions.clone()))
-                .add_systems(PreUpdate, (hear, apply, dispatch).chain())
-                .add_systems(PostUpdate, move_meshes.run_if(moved).before(TransformSystems::Propagate));
+        if !has_renderer(app, "ChunkRenderPlugin") {
+            return;
         }
+        let world = app.world_mut();
+        let gpu = world.get_resource::<RenderDevice>().cloned().zip(world.get_resource::<RenderQueue>().cloned());
+        world.insert_resource(QuadMemory::new(gpu));
+        world.insert_resource(BlockMeshers(self.meshers.clone().into()));
+        world.insert_resource(ChunkMesher::new(self.dimensions.clone()));
+        if !world.contains_resource::<ChunkMaterials>() {
+            let handle =
+                |_| world.get_resource::<Assets<ChunkMaterial>>().map(Assets::reserve_handle).unwrap_or_default();
+            let [opaque, cut_out, blended] = RenderMode::ALL.map(handle);
+            world.insert_resource(ChunkMaterials { opaque, cut_out, blended });
+        }
+        let moved = resource_changed::<RenderOrigin>;
+        app.add_systems(PreUpdate, (hear, apply, dispatch, update_materials).chain().after(update_looks))
+            .add_systems(PostUpdate, move_meshes.run_if(moved).before(TransformSystems::Propagate))
+            .add_systems(PostUpdate, block_mesh::mesh_blocks.before(TransformSystems::Propagate))
+            .add_systems(PostUpdate, (sort_blended, liquid_fog::fog_inside_liquids).after(TransformSystems::Propagate))
+            .add_observer(block_mesh::free_block);
     }
 }

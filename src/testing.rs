@@ -281,7 +281,9 @@ pub fn order(app: &mut App, dimension: DimensionId, column: ColumnPos, order: Re
 }
 
 /// All messages of one kind since [`listen`].
-#[derive(Resource)]
+#[derive(Resource, Reflect)]
+#[type_path = "bevy_terrane"]
+#[reflect(Resource)]
 pub struct Heard<M: Message>(pub Vec<M>);
 
 /// Keeps all messages of this kind from now on.

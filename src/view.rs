@@ -8,9 +8,12 @@
 //! | to ask for | use |
 //! |---|---|
 //! | something that lasts: a [`Dimension`], a viewer, a [`Coupling`], a [`Pregeneration`], a [`FarView`] | an entity; despawning it ends it |
-//! | something that is done once, and may be refused: [`SetBlock`], [`SaveWorld`], [`LogIn`], [`ArenaOrder`], .. | a message; the answer is a message too |
+//! | something that is done once, and may be refused: [`SetBlock`], [`SaveWorld`], [`LogIn`], [`ControlRegion`], [`ControlJob`], .. | a message; the answer is a message too |
 //! | work in a region | [`RegionCommands`] on `Commands` |
-//! | something that other threads ask for as well: snapshots, the ids of dimensions | a resource that can be cloned: [`Jobs`], [`Dimensions`] |
+//! | something that other threads ask for as well: snapshots, restores and arenas; the ids of dimensions and their removal | a resource that can be cloned: [`Jobs`], [`Dimensions`] |
+//!
+//! Each world has its own way for the same thing: the main world sends [`LogOut`] and has [`Regions`], a region inserts
+//! [`LoggedOut`](crate::simulation::LoggedOut) and has [`RegionInfo`](crate::simulation::RegionInfo).
 
 mod arenas;
 mod chunk_sync;
@@ -91,7 +94,7 @@ fn exchange_each_frame(app: &mut App) {
     app.configure_sets(First, ViewSystems::Receive.after(bevy::ecs::message::MessageUpdateSystems))
         .add_systems(
             First,
-            (frame::begin, chunk_sync::take_in, receive::receive, chunk_sync::hear)
+            (frame::begin, chunk_sync::apply_results, receive::receive, chunk_sync::apply_answers)
                 .chain()
                 .in_set(ViewSystems::Receive)
                 .run_if(resource_exists::<MainLink>),
@@ -102,7 +105,7 @@ fn exchange_each_frame(app: &mut App) {
                 // Before its dimension is opened, so that the wanted ones among the stored jobs are known.
                 jobs::send,
                 dimension::open,
-                (viewers::send_viewers, viewers::tell_of_missing_viewers),
+                (viewers::send_viewers, viewers::log_missing_viewers),
                 far_view::send_far_views,
                 requests::send_orders,
                 requests::send_generation,

@@ -1,6 +1,6 @@
 //! Figures of a running system.
 
-/// Prints a figure beside its goal.
+/// Prints a figure and its goal.
 pub fn report(name: &str, ours: String, goal: &str) {
     println!("{name:<28} {ours:<64} goal: {goal}");
 }

@@ -4,9 +4,11 @@ use bevy_terrane::block::{BlockId, BlockRegistry, BlockType};
 use bevy_terrane::prelude::*;
 use bevy_terrane::simulation::RegionColumns;
 use bevy_terrane::snapshot::Snapshot;
-use bevy_terrane::space::ColumnPos;
+use bevy_terrane::space::{BlockBox, ColumnPos};
 use bevy_terrane::testing::{Patience, headless, in_region, spawn_dimension, start, update_until_within};
-use bevy_terrane::view::{CaptureSnapshot, JobEnded, JobId, JobProgress, JobState, Jobs, RestoreSnapshot};
+use bevy_terrane::view::{
+    CaptureSnapshot, JobEnded, JobId, JobProgress, JobState, Jobs, PublishedColumns, RestoreSnapshot, WorldStatistics,
+};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};

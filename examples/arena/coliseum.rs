@@ -3,6 +3,7 @@
 use bevy_terrane::block::BlockRegistryError;
 use bevy_terrane::generation::{GenerateError, GenerateRequest, Generator, GeneratorIdentity};
 use bevy_terrane::prelude::*;
+use bevy_terrane::space::BlockBox;
 
 /// The name of the dimension in the world.
 pub const DIMENSION: &str = "coliseum";

@@ -10,7 +10,9 @@ use bevy_terrane::chunk::Column;
 use bevy_terrane::dev::Pictures;
 use bevy_terrane::prelude::*;
 use bevy_terrane::render::ChunkMeshProgress;
-use bevy_terrane::view::{Arena, ArenaCreated, ArenaRefused, ArenaReverted, ArenaState, ArenaStatus, Jobs};
+use bevy_terrane::view::{
+    Arena, ArenaCreated, ArenaRefused, ArenaReverted, ArenaState, ArenaStatus, Jobs, PublishedColumns,
+};
 use serde::Serialize;
 use std::fmt::{self, Display, Formatter};
 use std::time::{Duration, Instant};
@@ -27,7 +29,7 @@ pub struct RoundsPlugin;
 impl Plugin for RoundsPlugin {
     fn build(&self, app: &mut App) {
         app.init_resource::<Round>()
-            .add_systems(Update, (hear, play).chain())
+            .add_systems(Update, (handle_answers, play).chain())
             .add_systems(Last, print_at_end.run_if(start::at_end));
     }
 }
@@ -86,7 +88,7 @@ impl Round {
 }
 
 /// Handles the results of arena orders.
-fn hear(
+fn handle_answers(
     mut round: ResMut<Round>,
     mut created: MessageReader<ArenaCreated>,
     mut reverted: MessageReader<ArenaReverted>,

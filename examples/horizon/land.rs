@@ -1,7 +1,7 @@
 //! The land: a height map, and the blocks of the ground.
 
 use crate::fault;
-use bevy_terrane::generation::{HeightBand, HeightmapError};
+use bevy_terrane::generation::{HeightBand, Heightmap, HeightmapError};
 use bevy_terrane::prelude::*;
 
 /// The whole map is as wide as the far view. A sample is 74 m by 93 m.

@@ -32,7 +32,9 @@ mod watch;
 
 use arguments::Arguments;
 use bevy_terrane::dev::{FlyCamera, PicturePlugin, SkyPlugin, haze};
+use bevy_terrane::generation::Heightmap;
 use bevy_terrane::prelude::*;
+use bevy_terrane::view::FarView;
 use std::error::Error;
 use std::process::ExitCode;
 

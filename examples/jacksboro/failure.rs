@@ -3,6 +3,7 @@
 use crate::rehearsal::Rehearsal;
 use crate::tell::report;
 use bevy_terrane::prelude::*;
+use bevy_terrane::view::SaveFailed;
 use std::time::Duration;
 
 /// Reports errors of the simulation.

@@ -11,6 +11,8 @@ use bevy_terrane::dev::{PicturePlugin, Pictures};
 use bevy_terrane::overlay::{Overlay, OverlayList};
 use bevy_terrane::prelude::*;
 use bevy_terrane::render::ChunkMeshProgress;
+use bevy_terrane::space::ColumnArea;
+use bevy_terrane::view::{SaveWorld, WorldSaved, WorldStatistics};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 

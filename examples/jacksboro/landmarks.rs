@@ -4,6 +4,7 @@
 use crate::palette::Palette;
 use bevy::platform::collections::{HashMap, HashSet};
 use bevy_terrane::prelude::*;
+use bevy_terrane::view::PublishedColumns;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 

@@ -5,7 +5,8 @@ use crate::fault;
 use crate::landmarks::BEACON;
 use crate::palette::{HEATH, LEAVES, MEADOW};
 use bevy_terrane::generation::{
-    Feature, FeatureCanvas, FeatureError, FeatureReach, HeightBand, HeightmapError, Placement,
+    Feature, FeatureCanvas, FeatureError, FeatureReach, GenerateError, GeneratorIdentity, HeightBand, Heightmap,
+    HeightmapError, Placement,
 };
 use bevy_terrane::prelude::*;
 

@@ -2,6 +2,7 @@
 
 use bevy::ecs::system::SystemParam;
 use bevy_terrane::prelude::*;
+use bevy_terrane::region::RegionId;
 use bevy_terrane::view::{ControlRegion, RegionOrder, RegionStatistics};
 use std::time::Duration;
 

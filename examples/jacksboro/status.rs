@@ -5,6 +5,7 @@ use crate::bots::Bot;
 use crate::progress::Progress;
 use crate::tell::say;
 use bevy_terrane::prelude::*;
+use bevy_terrane::view::WorldStatistics;
 
 /// Shows the status on the standard error.
 pub struct StatusPlugin;

@@ -6,6 +6,7 @@ use crate::start::{self, fail};
 use crate::tell::Run;
 use bevy_terrane::dev::Pictures;
 use bevy_terrane::prelude::*;
+use bevy_terrane::view::WorldStatistics;
 use serde::Serialize;
 use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;

@@ -2,6 +2,7 @@
 
 use bevy::math::I64Vec2;
 use bevy_terrane::dev::haze;
+use bevy_terrane::generation::Heightmap;
 use bevy_terrane::prelude::*;
 
 /// The name of the dimension.

@@ -10,7 +10,7 @@ use bevy_renet::{RenetClient, RenetClientPlugin, RenetReceive, RenetSend};
 use bevy_terrane::dev::{PicturePlugin, Pictures, SkyPlugin, haze};
 use bevy_terrane::prelude::*;
 use bevy_terrane::render::ChunkMeshProgress;
-use bevy_terrane::view::ChunkSyncClient;
+use bevy_terrane::view::{ChunkSyncClient, PublishedColumns};
 use serde::{Deserialize, Serialize};
 use std::error::Error;
 use std::fmt::{self, Display, Formatter};

@@ -2,6 +2,7 @@
 
 use super::tell::Run;
 use bevy_terrane::prelude::*;
+use bevy_terrane::space::ColumnArea;
 use clap::{Parser, ValueEnum};
 use std::ops::Range;
 use std::path::PathBuf;

@@ -1,6 +1,7 @@
 //! The available generators.
 
 use super::arguments::{Arguments, Ground};
+use bevy_terrane::generation::{Heightmap, Void};
 use bevy_terrane::prelude::*;
 
 pub fn dimension(arguments: &Arguments) -> Result<Dimension, String> {

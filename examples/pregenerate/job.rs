@@ -7,7 +7,7 @@ use super::summary::{Record, Summary};
 use super::tell::say;
 use bevy::app::ScheduleRunnerPlugin;
 use bevy_terrane::prelude::*;
-use bevy_terrane::view::{ControlJob, JobOrder, JobProgress, JobState, Pregeneration};
+use bevy_terrane::view::{ControlJob, JobOrder, JobProgress, JobState, Pregeneration, SaveFailed, WorldStatistics};
 use std::time::Duration;
 
 /// The time between two checks of the progress.
@@ -27,7 +27,7 @@ pub fn run(arguments: &Arguments) -> Result<Summary, String> {
     let mut app = App::new();
     let mut plugin = TerranePlugin::at(&arguments.world);
     if let Some(threads) = arguments.threads {
-        plugin.generation_threads = threads.into();
+        plugin.threads.generation = threads.into();
     }
     app.add_plugins((MinimalPlugins.set(ScheduleRunnerPlugin::run_loop(FRAME)), plugin));
     if let Some(failure) = app.world().get_resource::<WorldFailure>() {

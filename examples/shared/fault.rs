@@ -1,6 +1,6 @@
 //! The height map that comes with the project: a real place, around the Jacksboro fault in Tennessee.
 
-use bevy_terrane::generation::HeightmapError;
+use bevy_terrane::generation::{Heightmap, HeightmapError};
 use bevy_terrane::prelude::*;
 use std::ops::Range;
 use std::path::{Path, PathBuf};

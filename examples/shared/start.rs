@@ -38,8 +38,7 @@ pub fn check_world(app: &mut App, world: &Path) -> Result<(), String> {
     let world = world.display().to_string();
     app.add_systems(Update, move |mut failed: MessageReader<DimensionFailed>, mut exit: MessageWriter<AppExit>| {
         for DimensionFailed { error, .. } in failed.read() {
-            let advice = "use the options that it was made with, or another --world";
-            fail(format_args!("the world {world} cannot be continued: {error}; {advice}"), &mut exit);
+            fail(format_args!("the world {world} cannot be continued: {error} (--world)"), &mut exit);
         }
     });
     Ok(())
@@ -61,8 +60,14 @@ pub fn add_bevy(app: &mut App, title: &str, run: &Run) -> Result<(), String> {
     let headless = run.is_headless();
     // Examples end by themselves without a window.
     let run_for = run.seconds.filter(|_| !headless).map(Duration::from_secs);
-    let plugins =
-        DevPlugins { headless, run_for, pictures: None, log_filter: LOGGED.to_owned(), ..DevPlugins::named(title) };
+    let plugins = DevPlugins {
+        headless,
+        run_for,
+        pictures: None,
+        log_filter: LOGGED.to_owned(),
+        crosshair: false,
+        ..DevPlugins::named(title)
+    };
     app.insert_resource(run.clone());
     match catch(|| app.add_plugins(plugins)) {
         Ok(_) => Ok(()),

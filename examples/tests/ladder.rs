@@ -1,73 +1,139 @@
-//! The small examples run without a window, and leave a picture.
+//! The examples run without a window, and leave pictures.
 
+use serde_json::Value;
 use std::fs;
-use std::path::Path;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn program(name: &str) -> PathBuf {
+    let tests = std::env::current_exe().unwrap();
+    tests.parent().and_then(Path::parent).unwrap().join("examples").join(name)
+}
 
 /// Runs an example in a folder, and returns its output.
-fn run(name: &str, folder: &Path) -> String {
-    let tests = std::env::current_exe().unwrap();
-    let program = tests.parent().and_then(Path::parent).unwrap().join("examples").join(name);
-    let mut command = Command::new(program);
-    command.arg("--headless").current_dir(folder).env_remove("RUST_LOG").env("NO_COLOR", "1");
-    let output = command.env("XDG_RUNTIME_DIR", "/nonexistent").output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+fn run(name: &str, arguments: &[&str], folder: &Path) -> Output {
+    let mut command = Command::new(program(name));
+    command.arg("--headless").args(arguments).current_dir(folder).env_remove("RUST_LOG").env("NO_COLOR", "1");
+    let output = command.env_remove("XDG_RUNTIME_DIR").output().unwrap();
+    let text = text(&output);
     assert!(output.status.success(), "{name}: {text}");
     for line in text.lines() {
         assert!(!line.contains("ERROR") && !line.contains("WARN") && !line.contains("error"), "{name}: {text}");
     }
-    let picture = folder.join(format!("target/examples/{name}/{name}.png"));
-    // A picture of one colour is much smaller.
-    assert!(fs::metadata(&picture).unwrap().len() > 50_000, "{name}: {}", picture.display());
-    text
+    output
 }
 
-/// Promise, examples: Each small example runs with `--headless`, and saves a picture.
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// Checks the pictures of an example.
+fn check_pictures(name: &str, folder: &Path, pictures: &[&str]) {
+    for picture in pictures {
+        let picture = folder.join(format!("target/examples/{name}/{picture}.png"));
+        let bytes = fs::metadata(&picture).map_or(0, |file| file.len());
+        // A picture of one colour is much smaller.
+        assert!(bytes > 50_000, "{name}: {} of {bytes} bytes", picture.display());
+    }
+}
+
+/// Runs a small example, and returns what it logs.
+fn step(name: &str, folder: &Path) -> String {
+    let output = run(name, &[], folder);
+    check_pictures(name, folder, &[name]);
+    text(&output)
+}
+
+/// Runs a larger example, and returns its figures.
+fn figures(name: &str, arguments: &[&str], pictures: &[&str]) -> Value {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(name, &[arguments, &["--json"]].concat(), folder.path());
+    check_pictures(name, folder.path(), pictures);
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Promise, examples: Each example of the guide runs with `--headless`, and saves a picture.
 #[test]
 fn the_first_world_is_generated_drawn_and_saved() {
     let folder = tempfile::tempdir().unwrap();
-    run("first_world", folder.path());
+    step("first_world", folder.path());
     assert!(folder.path().join("world").is_dir());
-    run("first_world", folder.path());
+    step("first_world", folder.path());
 }
 
-/// Promise, examples: Each small example runs with `--headless`, and saves a picture.
+/// Promise, examples: Each example of the guide runs with `--headless`, and saves a picture.
 #[test]
 fn sheep_are_drawn_and_are_still_there_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     for _ in 0..2 {
-        let text = run("mobs", folder.path());
+        let text = step("mobs", folder.path());
         assert!(text.contains(" 24 sheep, ") && !text.contains(" 48 sheep, "), "{text}");
     }
 }
 
-/// Promise, examples: Each small example runs with `--headless`, and saves a picture.
+/// Promise, examples: Each example of the guide runs with `--headless`, and saves a picture.
 #[test]
-fn the_other_small_examples_are_drawn() {
-    for name in ["dimensions", "edit", "sparse_sky"] {
-        run(name, tempfile::tempdir().unwrap().path());
+fn the_other_steps_of_the_guide_are_drawn() {
+    for name in ["dimensions", "edit", "hud", "sparse_sky"] {
+        step(name, tempfile::tempdir().unwrap().path());
     }
+}
+
+/// Promise, examples: Each example of the guide runs with `--headless`, and saves a picture.
+#[test]
+fn the_arena_is_put_back_as_it_was() {
+    let round = figures("arena", &["--bots", "8", "--explosions", "40"], &["before", "ruins", "after"]);
+    assert_eq!((&round["explosions"], &round["columns_lost"]), (&40.into(), &0.into()), "{round}");
+    assert!(round["columns_torn"].as_u64() > Some(0), "{round}");
+}
+
+/// Promise, examples: Each example of the guide runs with `--headless`, and saves a picture.
+#[test]
+fn land_is_seen_beyond_the_loaded_columns() {
+    let seen = figures("horizon", &["--radius", "4", "--far-radius", "32"], &["horizon"]);
+    assert!(seen["columns_seen"].as_u64() > Some(3_000) && seen["columns_loaded"].as_u64() < Some(200), "{seen}");
+}
+
+/// Promise, examples: Each example of the guide runs with `--headless`, and saves a picture.
+#[test]
+fn the_demo_builds_its_landmarks() {
+    let arguments = ["--seconds", "3", "--viewers", "4", "--radius", "8"];
+    let demo = figures("jacksboro", &arguments, &["jacksboro", "overlay", "halted"]);
+    assert!(demo["ticks"].as_u64() > Some(0) && demo["edits_found"] == demo["edits_expected"], "{demo}");
+}
+
+/// The rehearsal fails by itself if Ada's second visit transfers more than a little.
+#[cfg(feature = "multiplayer")]
+#[test]
+fn a_client_that_comes_back_is_sent_only_what_has_changed() {
+    let visits = figures("multiplayer", &[], &["first/ada-in-the-end", "third/ada-from-the-cache"]);
+    assert!(visits["third"]["chunks_sent"].as_u64() > Some(0), "{visits}");
 }
 
 /// Promise, examples: The first game of the README and of the guide is the example `first_world`.
 #[test]
-fn the_readme_has_the_first_world() {
-    let game = include_str!("../first_world.rs").split_once("\n\n").unwrap().1;
+fn the_readme_and_the_guide_have_the_first_world() {
+    let (_, game) = include_str!("../first_world.rs").split_once("\n\n").unwrap();
     let readme = include_str!("../../README.md");
     assert!(readme.contains(game), "the README's first game is another one");
+    let chapter = include_str!("../../docs/guide/first-world.md");
+    for part in game.split("\n\n").filter(|part| part.contains("fn ")) {
+        assert!(chapter.contains(part.trim_end()), "the first chapter does not have {part}");
+    }
     for line in [
         "bevy = { version = \"0.19\", default-features = false }",
         "bevy_terrane = { version = \"0.1\", features = [\"dev\"] }",
     ] {
-        assert!(readme.contains(line), "the README does not name {line}");
+        assert!(
+            readme.contains(line) && chapter.contains(line),
+            "the README or the first chapter does not name {line}"
+        );
     }
 }
 
 #[test]
 fn an_unknown_argument_is_refused() {
-    let tests = std::env::current_exe().unwrap();
-    let program = tests.parent().and_then(Path::parent).unwrap().join("examples/first_world");
-    let output = Command::new(program).arg("--second").output().unwrap();
+    let output = Command::new(program("first_world")).arg("--second").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("unknown argument \"--second\""), "{output:?}");
+    assert!(text(&output).contains("unknown argument \"--second\""), "{output:?}");
 }

@@ -35,7 +35,7 @@ pub struct Outcome {
     pub upgraded: usize,
     /// The keys that were left unchanged, with the reason.
     pub left: Vec<(String, String)>,
-    /// Whether `progress` stopped the upgrade.
+    /// `true` if `progress` stopped the upgrade.
     pub stopped: bool,
 }
 

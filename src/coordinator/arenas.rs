@@ -30,6 +30,7 @@ impl Jobs {
     ///
     /// ```
     /// use bevy_terrane::prelude::*;
+    /// use bevy_terrane::space::BlockBox;
     /// use bevy_terrane::view::{Arena, ArenaState, ArenaStatus, Jobs};
     ///
     /// fn open_arena(jobs: Res<Jobs>, mut opened: MessageReader<DimensionOpened>) {
@@ -50,17 +51,17 @@ impl Jobs {
     /// # bevy::ecs::system::assert_is_system(next_round);
     /// ```
     pub fn create_arena(&self, arena: Arena) {
-        self.teller.request(create_arena, arena);
+        self.notifier.request(create_arena, arena);
     }
 
     /// Restores the arena to its state at creation.
     pub fn revert_arena(&self, name: impl Into<String>) {
-        self.teller.request(revert_arena, name.into());
+        self.notifier.request(revert_arena, name.into());
     }
 
     /// Removes the arena and its snapshot. The blocks in the world stay.
     pub fn remove_arena(&self, name: impl Into<String>) {
-        self.teller.request(remove_arena, name.into());
+        self.notifier.request(remove_arena, name.into());
     }
 }
 

@@ -109,59 +109,118 @@ pub struct TerranePlugin {
     pub tick_mode: TickMode,
     /// The clock of a dimension without a [`DimensionClock`] of its own; by default 20 ticks per second.
     pub clock: DimensionClock,
-    /// The number of threads that run regions, at least one. By default as many as there are cores, and at least two.
-    pub region_threads: usize,
-    /// The number of threads that generate columns, at least one. By default half of the cores.
-    pub generation_threads: usize,
-    /// The number of entities with a stable id from which a region runs its systems in parallel, on the app's compute
-    /// threads; by default no region does. This pays off where the systems of a crowded region take milliseconds and frames
-    /// leave time on the compute threads.
-    pub parallel_systems_from: Option<usize>,
+    /// The numbers of threads.
+    pub threads: ThreadSettings,
     /// How many columns may be in flight, and how the number adapts. The resource [`Pacing`] changes this while the app runs.
     pub pacing: Pacing,
     /// How columns are generated in a dimension without a [`DimensionGeneration`] of its own.
     pub generation: DimensionGeneration,
-    /// The columns that a viewer may have loaded and generated, however fast it moves.
-    pub viewer_limits: ViewerLimits,
-    /// The letters in transit, and the places that are loaded for letters at a time.
-    pub letter_limits: LetterLimits,
+    /// The limits on viewers and senders.
+    pub limits: Limits,
     /// The limits of snapshot jobs.
     pub snapshots: SnapshotConfig,
+    /// How and when changes are saved.
+    pub saving: SaveSettings,
+    /// When unneeded chunks move to colder tiers of the store, and when they come back.
+    pub tiers: TierConfig,
+    /// The treatment of regions that panic or hang.
+    pub faults: FaultSettings,
+    /// When regions merge and split.
+    pub regionizer: RegionizerConfig,
+}
+
+/// The numbers of threads for the simulation. The coordinator, the storage and loading have one thread each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadSettings {
+    /// The number of threads that run regions, at least one. By default as many as there are cores, and at least two.
+    pub regions: usize,
+    /// The number of threads that generate columns, at least one. By default half of the cores.
+    pub generation: usize,
+    /// The number of entities with a stable id from which a region runs its systems in parallel, on the app's compute
+    /// threads; by default no region does. This pays off where the systems of a crowded region take milliseconds and frames
+    /// leave time on the compute threads.
+    pub parallel_systems_from: Option<usize>,
+}
+
+impl Default for ThreadSettings {
+    fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(2, |cores| cores.get());
+        Self { regions: cores.max(2), generation: cores.div_ceil(2), parallel_systems_from: None }
+    }
+}
+
+/// The limits on viewers and on senders of letters.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Limits {
+    /// The columns that a viewer may have loaded and generated, however fast it moves.
+    pub viewers: ViewerLimits,
+    /// The letters in transit, and the places that are loaded for letters at a time.
+    pub letters: LetterLimits,
+}
+
+/// How and when changes are saved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SaveSettings {
     /// Changes are saved after this time, two ticks and the time that the disk takes, at the latest. Regions are saved in turns,
     /// spread over the period. By default five seconds.
     pub autosave_period: Duration,
     /// When saved changes survive a loss of power; by default at once.
-    pub save_durability: SaveDurability,
-    /// When unneeded chunks move to colder tiers of the store, and when they come back.
-    pub tiers: TierConfig,
-    /// Generates damaged chunks again at once, and stores them. The changes in them are lost, but the readable part of a damaged
-    /// value is [set aside](crate::storage::WorldStore::set_aside).
-    ///
-    /// By default a column with a damaged chunk is not loaded: a [`ColumnFailed`](crate::view::ColumnFailed) reports it, and
-    /// loading is retried. The column can still be restored from a backup.
-    pub regenerate_damaged: bool,
+    pub durability: SaveDurability,
     /// How many things (chunks, entities and so on; at least one) may be on their way into a slow store before no new columns
     /// are ordered. At twice as many, the regions do not tick until the store has caught up. 65,536 by default.
     pub unsaved_limit: usize,
     /// How long the end of the app waits for regions that are still ticking; by default ten seconds. After that, their changes
     /// since the last save are lost; edits that waited for them are applied to the saved state.
     pub shutdown_patience: Duration,
+    /// Generates damaged chunks again at once, and stores them. The changes in them are lost, but the readable part of a damaged
+    /// value is [set aside](crate::storage::WorldStore::set_aside).
+    ///
+    /// By default a column with a damaged chunk is not loaded: a [`ColumnFailed`](crate::view::ColumnFailed) reports it, and
+    /// loading is retried. The column can still be restored from a backup.
+    pub regenerate_damaged: bool,
+}
+
+impl Default for SaveSettings {
+    fn default() -> Self {
+        Self {
+            autosave_period: Duration::from_secs(5),
+            durability: SaveDurability::default(),
+            unsaved_limit: 65_536,
+            shutdown_patience: Duration::from_secs(10),
+            regenerate_damaged: false,
+        }
+    }
+}
+
+impl SaveSettings {
+    /// The default settings, with this autosave period.
+    pub fn every(autosave_period: Duration) -> Self {
+        Self { autosave_period, ..default() }
+    }
+}
+
+/// The treatment of regions that panic or hang.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FaultSettings {
+    /// The effect of a panic in a region's tick; by default only this region halts.
+    pub on_panic: RegionFaults,
     /// A region whose tick takes longer is reported in the log and by a [`RegionHung`](crate::view::RegionHung); by default five
     /// seconds.
     pub watchdog_limit: Duration,
-    /// The effect of a panic in a region's tick; by default only this region halts.
-    pub region_faults: RegionFaults,
     /// Makes every access of a system to a block outside of its region an error that names the owner, even if the system
     /// ignores the result: for development. The error goes to the error handler, which by default panics, and the region
     /// halts.
-    pub strict_regions: bool,
-    /// When regions merge and split.
-    pub regionizer: RegionizerConfig,
+    pub strict: bool,
+}
+
+impl Default for FaultSettings {
+    fn default() -> Self {
+        Self { on_panic: RegionFaults::default(), watchdog_limit: Duration::from_secs(5), strict: false }
+    }
 }
 
 impl Default for TerranePlugin {
     fn default() -> Self {
-        let cores = std::thread::available_parallelism().map_or(2, |cores| cores.get());
         Self {
             storage: if cfg!(feature = "rocksdb") {
                 StorageConfig::Path("world".into())
@@ -172,23 +231,14 @@ impl Default for TerranePlugin {
             basic_blocks: true,
             tick_mode: TickMode::default(),
             clock: DimensionClock::default(),
-            region_threads: cores.max(2),
-            generation_threads: cores.div_ceil(2),
-            parallel_systems_from: None,
+            threads: ThreadSettings::default(),
             pacing: Pacing::default(),
             generation: DimensionGeneration::default(),
-            viewer_limits: ViewerLimits::default(),
-            letter_limits: LetterLimits::default(),
+            limits: Limits::default(),
             snapshots: SnapshotConfig::default(),
-            autosave_period: Duration::from_secs(5),
-            save_durability: SaveDurability::default(),
+            saving: SaveSettings::default(),
             tiers: TierConfig::default(),
-            regenerate_damaged: false,
-            unsaved_limit: 65_536,
-            shutdown_patience: Duration::from_secs(10),
-            watchdog_limit: Duration::from_secs(5),
-            region_faults: RegionFaults::default(),
-            strict_regions: false,
+            faults: FaultSettings::default(),
             regionizer: RegionizerConfig::default(),
         }
     }
@@ -217,12 +267,10 @@ pub struct Settings(TerranePlugin);
 
 impl Settings {
     pub fn new(plugin: &TerranePlugin) -> Self {
-        let TerranePlugin { region_threads, generation_threads, unsaved_limit, .. } = *plugin;
-        Self(TerranePlugin {
-            region_threads: region_threads.max(1),
-            generation_threads: generation_threads.max(1),
-            unsaved_limit: unsaved_limit.max(1),
-            ..plugin.clone()
-        })
+        let mut plugin = plugin.clone();
+        for number in [&mut plugin.threads.regions, &mut plugin.threads.generation, &mut plugin.saving.unsaved_limit] {
+            *number = (*number).max(1);
+        }
+        Self(plugin)
     }
 }

@@ -32,7 +32,7 @@ pub fn deliver(
     mut publisher: ResMut<Publisher>,
 ) {
     let (saves, publisher) = (&mut *saves, &mut *publisher);
-    dimensions.open.values().for_each(|dimension| tell_of_repairs(dimension, publisher));
+    dimensions.open.values().for_each(|dimension| report_regenerated(dimension, publisher));
     let ready =
         if config.tick_mode.is_lockstep() { take_due(&mut inbound, &orders) } else { mem::take(&mut inbound.columns) };
     for ColumnsReady { claim, dimension, generated, columns } in ready {
@@ -50,7 +50,7 @@ pub fn deliver(
 }
 
 /// Reports damaged chunks that were generated again, also those that a region made within a tick.
-fn tell_of_repairs(open: &Dimension, publisher: &mut Publisher) {
+fn report_regenerated(open: &Dimension, publisher: &mut Publisher) {
     let dimension = open.id;
     for (chunk, error) in open.ground.take_regenerated() {
         warn!("chunk {chunk} of {dimension} is generated again: {error}");
@@ -90,7 +90,7 @@ impl Dimension {
         // If the column came from elsewhere in the meantime, a newer version of it may exist.
         let awaited = self.columns.awaits(column, claim);
         let saves_slabs = self.is_sparse() && !matches!(awaited, None | Some(ColumnState::ForStore(_)));
-        let is_new = self.take_in_ground(&loaded.column, &made, generated, saves_slabs, saves, publisher);
+        let is_new = self.record_delivered(&loaded.column, &made, generated, saves_slabs, saves, publisher);
         match awaited {
             Some(ColumnState::Ordered(_)) => {}
             Some(ColumnState::ForStore(_)) => {
@@ -130,7 +130,7 @@ impl Dimension {
 
     /// Saves and counts new ground; new slabs of a column only if `saves_slabs`. Ground that was not made now counts as
     /// loaded. Returns `true` if the column is new.
-    fn take_in_ground(
+    fn record_delivered(
         &mut self,
         column: &Column,
         made: &HeightSet,
@@ -157,7 +157,7 @@ impl Dimension {
         let FetchedColumn { loaded, made, .. } = fetched;
         let mut blocks = loaded.column;
         let column = blocks.pos();
-        self.take_in_ground(&blocks, &made, !made.is_empty(), self.is_sparse(), saves, publisher);
+        self.record_delivered(&blocks, &made, !made.is_empty(), self.is_sparse(), saves, publisher);
         self.end_waiting(column);
         let new = self.new_slabs(&blocks);
         let before = self.columns.get(column);
@@ -199,7 +199,7 @@ impl Dimension {
         }
     }
 
-    /// Handles a column that could not be read. It is tried again for as long as it has a holder.
+    /// Handles a column that could not be read. It is tried again for as long as it has a ticket.
     fn loading_failed(&mut self, claim: u64, column: ColumnPos, error: ColumnError, publisher: &mut Publisher) {
         let Some(state) = self.columns.awaits(column, claim) else { return };
         let (id, now) = (self.id, self.real_now);
@@ -212,11 +212,11 @@ impl Dimension {
             // The column counts as completed until the next try, so that it does not block ground behind it.
             self.resident.mark_completed(column);
         }
-        publisher.event(ColumnFailed { dimension: id, column, error, attempts, given_up: false });
+        publisher.event(ColumnFailed { dimension: id, column, error, attempts, set_aside: false });
     }
 
     /// Handles a column that could not be generated. It is not tried again before its wait is over or, if it is set aside, before
-    /// a request for it. Its holders wait only for this.
+    /// a request for it. Its tickets wait only for this.
     fn generation_failed(&mut self, claim: u64, column: ColumnPos, error: ColumnError, publisher: &mut Publisher) {
         let (id, now) = (self.id, self.real_now);
         let state = match self.columns.awaits(column, claim) {
@@ -248,20 +248,21 @@ impl Dimension {
         self.claim_generation(column);
         let (attempts, wait) = self.columns.fail(column, now, error.is_outage());
         let is_last = attempts >= self.generation.settings.attempts || !self.columns.has_room_for_failures();
-        let given_up = is_last && !error.is_outage();
-        if given_up {
+        let set_aside = is_last && !error.is_outage();
+        if set_aside {
             self.columns.forget(column);
-            self.complaints.set_aside.note(now, format_args!("{id}: {error}; set aside after {attempts} tries"));
+            let told = format_args!("{id}: {error}; set aside after attempt {attempts}: RetryColumns tries it again");
+            self.complaints.set_aside.note(now, told);
         } else if attempts == 1 {
             // Further failures are logged like the first one, until the column is set aside.
             self.complaints.retried.note(now, format_args!("{id}: {error}; next try in {wait:?}"));
         }
         self.note_failure(column, &error, now);
-        self.generation.failures.note(FailedColumn { column, attempts, error: error.to_string(), given_up });
-        publisher.event(ColumnFailed { dimension: id, column, error, attempts, given_up });
+        self.generation.failures.note(FailedColumn { column, attempts, error: error.to_string(), set_aside });
+        publisher.event(ColumnFailed { dimension: id, column, error, attempts, set_aside });
     }
 
-    /// Pauses all orders for a moment during a store outage, because they would fail column by column. A column without a holder
+    /// Pauses all orders for a moment during a store outage, because they would fail column by column. A column without a ticket
     /// is not tried again, nor is any column of a closing dimension.
     fn note_failure(&mut self, column: ColumnPos, error: &ColumnError, now: Duration) {
         if !self.is_held(column) {
@@ -300,7 +301,7 @@ impl Dimension {
         }
     }
 
-    /// Notes that a new column is stored, and lets its holders have it.
+    /// Notes that a new column is stored, and lets its tickets have it.
     fn note_generated(&mut self, column: ColumnPos) {
         self.generation.generated += 1;
         self.generation.failures.forget(column);

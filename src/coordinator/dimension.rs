@@ -12,8 +12,8 @@ use super::clocks::clock::DimensionTime;
 use super::region_slot::RegionSlot;
 use super::streaming::failed_columns::ColumnComplaints;
 use super::streaming::generation_control::GenerationState;
-use super::streaming::holders::{Holder, ViewerState};
 use super::streaming::shares::Share;
+use super::streaming::tickets::{Ticket, ViewerState};
 use super::streaming::viewer_limits::ViewerCaps;
 use super::travel::letter_limits::LetterPlaces;
 use super::travel::transit::Transit;
@@ -110,7 +110,7 @@ pub struct Dimension {
     /// Columns whose wanted slabs may have changed, if it is sparse.
     pub revised: BTreeSet<ColumnPos>,
     pub generation: GenerationState,
-    /// Columns that wait for another try and have lost their holders.
+    /// Columns that wait for another try and have lost their tickets.
     pub left_failures: Vec<ColumnPos>,
     /// The number of columns on order.
     pub in_flight: usize,
@@ -124,15 +124,15 @@ pub struct Dimension {
     pub coverage: Option<[Vec<Share>; 2]>,
     /// How far loading and generating had come around the viewers at the last count.
     pub progress: Option<[Completion; 2]>,
-    pub viewers: BTreeMap<Holder, ViewerState>,
+    pub viewers: BTreeMap<Ticket, ViewerState>,
     /// The viewers' allowances.
     pub caps: ViewerCaps,
     /// The viewers that may want something; `None` for all. A viewer that wants nothing is examined again only after a change, so
     /// thousands of satisfied viewers cost nothing.
-    pub wanting: Option<Vec<Holder>>,
-    /// The number of holders of each column.
+    pub wanting: Option<Vec<Ticket>>,
+    /// The number of tickets of each column.
     pub holds: FxHashMap<ColumnPos, u32>,
-    /// Resident columns without a holder.
+    /// Resident columns without a ticket.
     pub unneeded: BTreeSet<ColumnPos>,
     /// The state of each column.
     pub columns: Columns,
@@ -196,7 +196,7 @@ impl Dimension {
         }
         let regionizer = Regionizer::new(config.regionizer.clone())?;
         let (wanted, own_seed) = (spec.generator.identity(), spec.generator.own_seed());
-        let id = store.open_dimension(&name, &wanted).map_err(|error| match (error, store.told_generator(&name)) {
+        let id = store.open_dimension(&name, &wanted).map_err(|error| match (error, store.generator_text(&name)) {
             (StoreError::OriginMismatch { name, .. }, Some(stored)) => {
                 DimensionError::MadeOtherwise { name, stored, wanted: wanted.told(own_seed) }
             }
@@ -218,7 +218,7 @@ impl Dimension {
         let clock = stored_clock(store, id).map_err(read)?;
         let (heights, generator) = (spec.heights.clone(), spec.generator.clone());
         let whole = ColumnSource::new(id, heights, generator, blocks.clone(), Arc::downgrade(store));
-        let ground = ColumnSource { is_sparse, regenerates_damaged: config.regenerate_damaged, ..whole };
+        let ground = ColumnSource { is_sparse, regenerates_damaged: config.saving.regenerate_damaged, ..whole };
         let time = DimensionTime::resumed(spec.clock.unwrap_or(config.clock), clock);
         let dimension =
             Self { stored, stored_jobs, time, ..Self::new(spec, regionizer, ground, config, store.clone()) };
@@ -234,7 +234,7 @@ impl Dimension {
         store: Arc<WorldStore>,
     ) -> Self {
         let section_shift = config.regionizer.section_shift;
-        let owners = config.strict_regions.then(RwLock::default);
+        let owners = config.faults.strict.then(RwLock::default);
         Self {
             id: ground.dimension,
             regionizer,
@@ -250,7 +250,7 @@ impl Dimension {
             coverage: None,
             progress: None,
             viewers: BTreeMap::new(),
-            caps: ViewerCaps::new(config.viewer_limits),
+            caps: ViewerCaps::new(config.limits.viewers),
             wanting: None,
             holds: FxHashMap::default(),
             unneeded: BTreeSet::new(),
@@ -324,7 +324,7 @@ impl Dimension {
         self.successors.get(&region).copied().unwrap_or(region)
     }
 
-    /// Columns that regions gave up and that are not stored yet.
+    /// Columns that regions evicted and that are not stored yet.
     pub fn departed(&self) -> &DepartedColumns {
         &self.ground.departed
     }

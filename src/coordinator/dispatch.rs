@@ -38,7 +38,7 @@ pub fn until_next_deadline(world: &mut World) -> Duration {
 }
 
 fn most_load(config: &Settings) -> usize {
-    config.region_threads.max(1) * TICKS_PER_THREAD * FULL_LOAD
+    config.threads.regions.max(1) * TICKS_PER_THREAD * FULL_LOAD
 }
 
 pub fn dispatch(
@@ -85,7 +85,7 @@ pub fn soon(config: &Settings, clock: &Clock) -> Duration {
     if config.tick_mode.is_lockstep() { Duration::MAX } else { clock.now.saturating_add(LONG_WAIT) }
 }
 
-/// Lets regions that do not tick for a while save, receive and give up columns all the same.
+/// Lets regions that do not tick for a while save, receive and evict columns all the same.
 pub fn tend_idle(
     config: Res<Settings>,
     clock: Res<Clock>,

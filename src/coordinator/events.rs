@@ -87,11 +87,11 @@ events! {
         error: ColumnError,
         /// The number of failed attempts so far.
         attempts: u32,
-        /// `true` if only a `RetryColumns` makes it try again. Stored columns that cannot be read are never given up.
-        given_up: bool,
+        /// `true` if only a `RetryColumns` makes it try again. Stored columns that cannot be read are never set aside.
+        set_aside: bool,
     }
     /// A damaged stored chunk was generated again, because the
-    /// [setting](crate::plugin::TerranePlugin::regenerate_damaged) says so. Its changes are lost.
+    /// [setting](crate::plugin::SaveSettings::regenerate_damaged) says so. Its changes are lost.
     GroundRegenerated {
         /// Its dimension.
         dimension: DimensionId,
@@ -296,8 +296,8 @@ events! {
     }
     /// Answers an [`AskChunks`](super::AskChunks).
     ChunksAnswer {
-        /// The entity that asked.
-        asker: Entity,
+        /// The number of the question.
+        request: u64,
         /// The dimension.
         dimension: DimensionId,
         /// The states of the chunks; `None` for a chunk that is not generated yet.

@@ -31,22 +31,22 @@ pub enum Event {
 
 /// Sends events to the coordinator, from any thread.
 #[derive(Clone)]
-pub struct Teller(Sender<Event>);
+pub struct Notifier(Sender<Event>);
 
 /// Makes the channel to the coordinator.
-pub fn channel() -> (Teller, Inbound) {
+pub fn channel() -> (Notifier, Inbound) {
     let (events, inbound) = unbounded();
-    (Teller(events), Inbound::new(inbound))
+    (Notifier(events), Inbound::new(inbound))
 }
 
-impl Teller {
+impl Notifier {
     pub fn send(&self, event: Event) {
         // The coordinator is gone only while the app shuts down.
         let _ = self.0.send(event);
     }
 
     /// Runs `work` in the coordinator's world, in its next pass.
-    pub fn tell(&self, work: impl FnOnce(&mut World) + Send + 'static) {
+    pub fn run(&self, work: impl FnOnce(&mut World) + Send + 'static) {
         self.send(Event::Do(Box::new(work)));
     }
 
@@ -56,7 +56,7 @@ impl Teller {
         system: impl IntoSystem<In<T>, (), M> + Send + 'static,
         request: T,
     ) {
-        self.tell(move |world| {
+        self.run(move |world| {
             if let Err(error) = world.run_system_cached_with(system, request) {
                 error!("a request to the coordinator could not be handled: {error}");
             }
@@ -120,7 +120,7 @@ pub fn do_work(world: &mut World) {
 /// The main world's end of the exchange.
 #[derive(Resource, Clone)]
 pub struct MainLink {
-    pub(super) teller: Teller,
+    pub(super) notifier: Notifier,
     pub(super) published: Arc<Mutex<Published>>,
     pub(super) frames: Arc<FrameTimes>,
     /// The id of the last job.
@@ -128,8 +128,8 @@ pub struct MainLink {
 }
 
 impl MainLink {
-    pub(super) fn new(teller: Teller) -> Self {
-        Self { teller, published: Arc::default(), frames: Arc::default(), last_job: Arc::default() }
+    pub(super) fn new(notifier: Notifier) -> Self {
+        Self { notifier, published: Arc::default(), frames: Arc::default(), last_job: Arc::default() }
     }
 
     /// A link for an app without a world; all requests are dropped.
@@ -144,7 +144,7 @@ impl MainLink {
         system: impl IntoSystem<In<T>, (), M> + Send + 'static,
         request: T,
     ) {
-        self.teller.request(system, request);
+        self.notifier.request(system, request);
     }
 
     /// Notes how long a frame of the main world took, without the wait for the next one.

@@ -22,7 +22,7 @@ use super::jobs::JobBook;
 use super::jobs::job::{JobId, JobProgress};
 use super::saving::save::Saves;
 use super::streaming::failed_columns::OUTAGE_PAUSE;
-use super::streaming::holders::Holder;
+use super::streaming::tickets::Ticket;
 use crate::chunk::ColumnSummary;
 use crate::chunk_sync::Budget;
 use crate::coordinator::surroundings::Surroundings;
@@ -151,7 +151,7 @@ impl Listener {
             return open.get(&id).filter(|dimension| !dimension.is_closing()).map(|_| (id, column));
         }
         let Target::Viewer(viewer) = self.view.target else { return None };
-        let center = |dimension: &Dimension| Some(dimension.viewers.get(&Holder::Region(viewer))?.center);
+        let center = |dimension: &Dimension| Some(dimension.viewers.get(&Ticket::Region(viewer))?.center);
         let mut places = open.iter().filter(|(_, dimension)| !dimension.is_closing());
         let found = places.find_map(|(id, dimension)| Some((*id, center(dimension)?)));
         // While the viewer is in no region, its last place is used.
@@ -198,7 +198,7 @@ impl Listener {
             }
             if is_outage || !place.tracker.keeps(column) {
                 if let Some(dimension) = world.dimensions.open.get_mut(&place.dimension) {
-                    place.tracker.give_up(&mut dimension.stored, column);
+                    place.tracker.drop_choice(&mut dimension.stored, column);
                 }
                 place.ready.pop_front();
                 continue;

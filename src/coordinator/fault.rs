@@ -58,7 +58,7 @@ pub fn watch(
     mut deadlines: ResMut<Deadlines>,
     mut publisher: ResMut<Publisher>,
 ) {
-    let limit = config.watchdog_limit.max(Duration::from_millis(1));
+    let limit = config.faults.watchdog_limit.max(Duration::from_millis(1));
     for (&(id, region), running) in &mut deadlines.running {
         let running_for = running.slot.progress.running_for();
         let limits = u32::try_from(running_for.as_nanos() / limit.as_nanos()).unwrap_or(u32::MAX);
@@ -109,11 +109,11 @@ impl Surroundings<'_> {
         let fault = dimension.name_fault(region, fault, payload.is_none());
         self.publisher.event(RegionHalted { dimension: id, region, fault: fault.clone() });
         if let Some(payload) = payload
-            && (self.config.tick_mode == TickMode::Lockstep || self.config.region_faults == RegionFaults::Propagate)
+            && (self.config.tick_mode == TickMode::Lockstep || self.config.faults.on_panic == RegionFaults::Propagate)
         {
             self.publisher.panic(payload);
         }
-        slot.halted = Some(Halted { holds_others: self.config.region_faults == RegionFaults::HaltNeighbors, fault });
+        slot.halted = Some(Halted { holds_others: self.config.faults.on_panic == RegionFaults::HaltNeighbors, fault });
         dimension.lose_columns(region, &fallen, &self.saves);
         for part in parts.iter().filter(|part| whole.iter().all(|(other, _)| other != *part)) {
             // The panic was in the middle of a split: the part goes on from the store.
@@ -188,7 +188,7 @@ impl Surroundings<'_> {
 impl Dimension {
     /// Keeps the inbox of a halted region waiting. Returns the letters whose place belongs to another region by now.
     fn let_wait(&mut self, region: RegionId, slot: &mut RegionSlot, mut inbox: Inbox) -> Vec<Letter> {
-        // The lost world knew them; the next one must be told.
+        // The lost world knew them; the next one must learn them.
         inbox.sections = self.regionizer.sections(region).collect();
         let elsewhere = |letter: &mut Letter| {
             let column = letter.column().map(|(_, column)| column);
@@ -202,7 +202,7 @@ impl Dimension {
     /// Marks a region's columns as lost with its world; they are read again when it restarts.
     fn lose_columns(&mut self, region: RegionId, fallen: &Fallen, saves: &Saves) {
         let columns = self.columns_of(region);
-        // The region still has the columns that it was asked to give up, and nothing will ask again.
+        // The region still has the columns that it was asked to evict, and nothing will ask again.
         let is_leaving = |column: &&ColumnPos| self.columns.is_leaving(**column);
         let leaving: Vec<_> = columns.iter().filter(is_leaving).copied().collect();
         leaving.into_iter().for_each(|column| self.keep(column));
@@ -277,7 +277,7 @@ impl Dimension {
     }
 
     /// Forgets a column of a halted region once the store has its saved changes. Returns `true` if the column is gone.
-    pub fn let_go_halted(
+    pub fn release_halted(
         &mut self,
         region: RegionId,
         column: ColumnPos,

@@ -50,7 +50,7 @@ impl CoordinatorHandle {
     pub fn shut_down(&mut self) {
         match mem::replace(&mut self.home, Home::Ended) {
             Home::Thread(thread) => {
-                self.link.teller.send(Event::Shutdown);
+                self.link.notifier.send(Event::Shutdown);
                 if thread.join().is_err() && !std::thread::panicking() {
                     error!("the coordinator panicked; unsaved changes are lost");
                 }

@@ -11,7 +11,7 @@ mod sweep;
 
 use super::clocks::clock::Clock;
 use super::dimension::Dimensions;
-use super::exchange::{MainLink, Teller};
+use super::exchange::{MainLink, Notifier};
 use super::far_view::{Listener, note_edits};
 use super::publish::Publisher;
 use super::saving::request::SaveRequest;
@@ -50,7 +50,7 @@ const IN_FLIGHT_PER_THREAD: usize = 64;
 #[reflect(opaque)]
 #[reflect(Resource, Clone)]
 pub struct Jobs {
-    pub(super) teller: Teller,
+    pub(super) notifier: Notifier,
     last: Arc<AtomicU64>,
 }
 
@@ -77,12 +77,12 @@ impl Jobs {
 
     /// Calls a function with the listener of a far view.
     pub(crate) fn to_listener(&self, job: JobId, tell: impl FnOnce(&mut Listener) + Send + 'static) {
-        self.teller.tell(move |world| _ = world.resource_mut::<JobBook>().listener(job).map(tell));
+        self.notifier.run(move |world| _ = world.resource_mut::<JobBook>().listener(job).map(tell));
     }
 
     /// Pauses, resumes or cancels a job.
     pub fn control(&self, job: JobId, order: JobOrder) {
-        self.teller.tell(move |world| world.resource_mut::<JobBook>().control(job, order));
+        self.notifier.run(move |world| world.resource_mut::<JobBook>().control(job, order));
     }
 
     fn next_id(&self) -> JobId {
@@ -91,7 +91,7 @@ impl Jobs {
 
     fn begin(&self, entry: impl FnOnce(&mut JobBook, JobId, Duration) -> Entry + Send + 'static) -> JobId {
         let id = self.next_id();
-        self.teller.tell(move |world| {
+        self.notifier.run(move |world| {
             let now = world.resource::<Clock>().now;
             let mut book = world.resource_mut::<JobBook>();
             let entry = entry(&mut book, id, now);
@@ -103,7 +103,7 @@ impl Jobs {
 
 impl MainLink {
     pub fn jobs(&self) -> Jobs {
-        Jobs { teller: self.teller.clone(), last: self.last_job.clone() }
+        Jobs { notifier: self.notifier.clone(), last: self.last_job.clone() }
     }
 }
 
@@ -350,7 +350,7 @@ fn room_for_jobs(world: &Surroundings) -> usize {
         return 0;
     }
     // In lockstep the number must be the same on every machine.
-    let threads = if config.tick_mode.is_lockstep() { 1 } else { config.generation_threads };
+    let threads = if config.tick_mode.is_lockstep() { 1 } else { config.threads.generation };
     let usual = IN_FLIGHT_PER_THREAD * threads;
     orders.limit.settings.pregeneration.unwrap_or(usual).max(1).saturating_sub(orders.in_flight())
 }
@@ -380,7 +380,7 @@ pub fn work_on_jobs(mut world: Surroundings, mut book: ResMut<JobBook>, mut answ
     // Once a period for all restores together, since a save asks every region.
     let now = world.clock.now;
     if !book.done.is_empty() && now >= book.save_at {
-        book.save_at = now.saturating_add(world.config.autosave_period);
+        book.save_at = now.saturating_add(world.config.saving.autosave_period);
         world.saves.requested.extend(book.take_done());
     }
 }

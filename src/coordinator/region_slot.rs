@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_halted_lives_again_with_a_live_region_unless_it_holds_others() {
+    fn a_halted_region_revives_by_merging_unless_halts_spread() {
         for holds_others in [false, true] {
             let fault = Arc::new(RegionFault::new("a bomb went off"));
             let halted = || RegionSlot { halted: Some(Halted { holds_others, fault: fault.clone() }), ..slot() };

@@ -137,7 +137,7 @@ pub struct WorldStatistics {
 
 impl WorldStatistics {
     /// The region with this id.
-    pub fn region(&self, dimension: DimensionId, region: RegionId) -> Option<&RegionStatistics> {
+    pub(crate) fn region(&self, dimension: DimensionId, region: RegionId) -> Option<&RegionStatistics> {
         let place = self.regions.binary_search_by_key(&(dimension, region), |known| (known.dimension, known.region));
         self.regions.get(place.ok()?)
     }

@@ -5,8 +5,8 @@ use super::dimension::column_state::{ColumnState, Rest};
 use super::dimension::{Dimension, Dimensions};
 use super::publish::Publisher;
 use super::saving::save::Saves;
-use super::streaming::holders::Holder;
 use super::streaming::orders::Orders;
+use super::streaming::tickets::Ticket;
 use super::travel::letters::{Directory, Post};
 use super::{deadlines::Deadlines, dispatch::soon};
 use crate::coordinator::config::Settings;
@@ -35,7 +35,7 @@ pub fn renew(
     for dimension in dimensions.open.values_mut() {
         // Letters that wait in a closing dimension come back.
         if !dimension.is_closing() {
-            dimension.hold_for_letters(config.letter_limits.places);
+            dimension.hold_for_letters(config.limits.letters.places);
         }
         dimension.refill_caps();
         dimension.retry_failed();
@@ -74,7 +74,7 @@ impl Dimension {
         }
     }
 
-    /// Keeps a viewer whose region halted as a holder if the store has it; removes it otherwise.
+    /// Keeps a viewer whose region halted as a ticket if the store has it; removes it otherwise.
     fn settle_orphans(&mut self, saves: &Saves) {
         let due: Vec<_> = self.orphans.extract_if(.., |(_, until)| saves.is_stored(*until)).collect();
         if due.is_empty() {
@@ -93,14 +93,14 @@ impl Dimension {
             let found = stored.iter().flat_map(EntityRecord::viewers).find(|(id, ..)| *id == viewer);
             match found.filter(|_| !self.is_closing()) {
                 Some((_, block, viewer_record)) => {
-                    self.hold(Holder::Region(viewer), block.chunk(), ViewerRadii::from(viewer_record));
+                    self.hold(Ticket::Region(viewer), block.chunk(), ViewerRadii::from(viewer_record));
                 }
-                None => self.release(Holder::Region(viewer)),
+                None => self.release(Ticket::Region(viewer)),
             }
         }
     }
 
-    /// Columns for which letters wait in idle regions. If they were given up before the next tick, these letters would make them
+    /// Columns for which letters wait in idle regions. If they were evicted before the next tick, these letters would make them
     /// load again, over and over.
     fn columns_with_letters(&mut self, deadlines: &Deadlines, soon: Duration) -> FxHashSet<ColumnPos> {
         let mut found = FxHashSet::default();
@@ -117,7 +117,7 @@ impl Dimension {
     }
 }
 
-/// Asks the owning regions to give up columns without a holder.
+/// Asks the owning regions to evict columns without a ticket.
 pub fn evict_unneeded(
     config: Res<Settings>,
     clock: Res<Clock>,
@@ -137,7 +137,7 @@ pub fn evict_unneeded(
                 Some(ColumnState::Owned(_) | ColumnState::Halted { .. }) if dimension.has_halted(column) => {
                     let Some(region) = dimension.regionizer.region_at(column) else { continue };
                     let (saves, directory) = (&mut saves, &mut directory);
-                    if !dimension.let_go_halted(region, column, saves, directory, &mut post, &mut publisher) {
+                    if !dimension.release_halted(region, column, saves, directory, &mut post, &mut publisher) {
                         later.insert(column);
                     }
                 }

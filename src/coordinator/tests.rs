@@ -6,8 +6,8 @@ use super::clocks::clock::LONG_WAIT;
 use super::dimension::{Dimension, Dimensions};
 use super::publish::Publisher;
 use super::{
-    ColumnUpdate, ControlRegion, CoordinatorMain, DimensionSpec, MainLink, Published, RegionOrder, TerranePlugin,
-    TickMode, coordinator_app, requests,
+    ColumnUpdate, ControlRegion, CoordinatorMain, DimensionSpec, MainLink, Published, RegionOrder, SaveSettings,
+    TerranePlugin, TickMode, coordinator_app, requests,
 };
 use crate::block::BlockRegistry;
 use crate::chunk::Column;
@@ -46,8 +46,11 @@ impl Unwatched {
             error_handler: None,
             seed: 1,
         };
-        let config =
-            TerranePlugin { tick_mode: TickMode::Lockstep, autosave_period: Duration::from_millis(500), ..config };
+        let config = TerranePlugin {
+            tick_mode: TickMode::Lockstep,
+            saving: SaveSettings::every(Duration::from_millis(500)),
+            ..config
+        };
         let store = Arc::new(WorldStore::open(&StorageConfig::Memory).unwrap());
         let (app, link) = coordinator_app::<Box<dyn std::error::Error>>(&config, template, store).unwrap();
         let spec = DimensionSpec {
@@ -120,7 +123,7 @@ fn orders_to_halt_and_to_restart_that_come_together_are_done_in_their_order() {
 }
 
 #[test]
-fn what_a_live_region_took_over_is_read_again_also_in_a_part_that_split_off_in_the_same_moment() {
+fn revived_columns_are_reloaded_even_in_a_part_that_split_off_at_once() {
     let mut unwatched = Unwatched::new();
     let (viewer, radii) = (Entity::from_raw_u32(3).unwrap(), ViewerRadii::new(2, 0, 0));
     let chunk = ChunkPos::new(1_000, 0, 0);
@@ -140,7 +143,7 @@ fn what_a_live_region_took_over_is_read_again_also_in_a_part_that_split_off_in_t
 }
 
 #[test]
-fn a_main_world_that_looks_at_nothing_is_told_no_more_than_what_is_there() {
+fn unread_published_state_is_bounded() {
     let mut unwatched = Unwatched::new();
     for x in 0..40 {
         unwatched.look_from(x * 10);
@@ -152,7 +155,7 @@ fn a_main_world_that_looks_at_nothing_is_told_no_more_than_what_is_there() {
     assert!(published.columns.values().all(|update| matches!(update, ColumnUpdate::Loaded { is_new: true, .. })));
     assert_eq!(published.columns.len(), loaded);
 
-    // The main world is told once that the columns it knows are gone, and nothing about others.
+    // The end of known columns is published once, and other columns are not published.
     for x in 0..40 {
         unwatched.look_from(x * 10 + 5);
         unwatched.pass(10);
@@ -169,7 +172,7 @@ fn column(x: i64) -> ((DimensionId, ColumnPos), Column) {
 }
 
 #[test]
-fn what_comes_and_goes_while_nobody_looks_is_not_told() {
+fn columns_that_come_and_go_between_two_frames_are_not_published() {
     let shared = Arc::default();
     let mut publisher = Publisher::new(Arc::clone(&shared));
     let take = |publisher: &mut Publisher| -> Published {
@@ -192,7 +195,7 @@ fn what_comes_and_goes_while_nobody_looks_is_not_told() {
     publisher.mirrors(vec![shown(1)]);
     let seen = take(&mut publisher);
     assert_eq!((seen.columns.len(), seen.mirrors.len()), (1, 1));
-    // The main world has them, so it must be told of the end, even if they come and go once more.
+    // The main world has them, so their end must be published, even if they come and go once more.
     for _ in 0..2 {
         publisher.unloaded(id.0, id.1);
         publisher.mirrors(vec![gone(1)]);

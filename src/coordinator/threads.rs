@@ -11,7 +11,7 @@ pub use work_error::WorkError;
 pub(super) use columns::ColumnThreads;
 pub(super) use regions::RegionThreads;
 
-use super::exchange::{Event, Teller};
+use super::exchange::{Event, Notifier};
 use crate::coordinator::config::Settings;
 use crate::simulation::RegionTemplate;
 use crate::storage::{StorageThread, WorldStore};
@@ -29,7 +29,7 @@ pub struct Threads {
     /// Answers the main world's questions to the store, so that loading columns does not wait for them.
     answers: TaskPool,
     pub storage: StorageThread,
-    pub teller: Teller,
+    pub notifier: Notifier,
     pub template: RegionTemplate,
     pub store: Arc<WorldStore>,
     /// Stops long work as soon as possible.
@@ -44,23 +44,23 @@ impl Threads {
         config: &Settings,
         template: RegionTemplate,
         store: Arc<WorldStore>,
-        teller: Teller,
+        notifier: Notifier,
     ) -> io::Result<(Self, ColumnThreads)> {
-        let regions = RegionThreads::start(config.region_threads, &template, &teller)?;
+        let regions = RegionThreads::start(config.threads.regions, &template, &notifier)?;
         let tasks = |name: &str, threads: usize| {
             TaskPoolBuilder::new().num_threads(threads.max(1)).thread_name(name.to_owned()).build()
         };
-        let commits = teller.clone();
+        let commits = notifier.clone();
         let storage = StorageThread::start(store.clone(), move |commit| {
             commits.send(Event::Committed(Box::new(commit)));
         })?;
-        let generation = tasks("terrane generation", config.generation_threads);
-        let columns = ColumnThreads::new(generation, tasks("terrane loading", 1), teller.clone(), store.clone());
+        let generation = tasks("terrane generation", config.threads.generation);
+        let columns = ColumnThreads::new(generation, tasks("terrane loading", 1), notifier.clone(), store.clone());
         let threads = Self {
             regions,
             answers: tasks("terrane answers", 1),
             storage,
-            teller,
+            notifier,
             template,
             store,
             ending: Stop::default(),

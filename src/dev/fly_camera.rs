@@ -1,6 +1,7 @@
 //! A flying camera.
 
 use bevy::input::mouse::AccumulatedMouseMotion;
+use bevy::light::NotShadowCaster;
 use bevy::prelude::*;
 
 /// The speed factor of the control key.
@@ -28,6 +29,23 @@ impl Default for FlyCamera {
 /// The system that moves [`FlyCamera`]s, in `Update`. A game can give it a run condition, such as "no menu is open".
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FlySystems;
+
+/// Two small bars in front of each new camera.
+pub(super) fn add_crosshair(
+    mut commands: Commands,
+    new: Query<Entity, Added<FlyCamera>>,
+    mut meshes: ResMut<Assets<Mesh>>,
+    mut materials: ResMut<Assets<StandardMaterial>>,
+) {
+    let material = StandardMaterial { unlit: true, fog_enabled: false, ..default() };
+    for camera in &new {
+        for (width, height) in [(0.006, 0.0006), (0.0006, 0.006)] {
+            let bar = (Mesh3d(meshes.add(Cuboid::new(width, height, 0.0001))), NotShadowCaster);
+            let bar = (bar, MeshMaterial3d(materials.add(material.clone())), Transform::from_xyz(0.0, 0.0, -0.2));
+            commands.spawn((bar, ChildOf(camera)));
+        }
+    }
+}
 
 pub(super) fn fly(
     time: Res<Time>,

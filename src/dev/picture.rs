@@ -44,11 +44,14 @@ impl Plugin for PicturePlugin {
 }
 
 /// Takes pictures, one after the other. [`PicturePlugin`] adds this resource.
-#[derive(Resource, Debug)]
+#[derive(Resource, Debug, Reflect)]
+#[type_path = "bevy_terrane"]
+#[reflect(Resource, Debug)]
 pub struct Pictures {
     folder: PathBuf,
     size: UVec2,
     shows_land: bool,
+    #[reflect(ignore)]
     wanted: Option<Wanted>,
     /// The pictures in the order in which they were taken.
     pub taken: Vec<PathBuf>,

@@ -1,7 +1,7 @@
 //! Bevy's plugins, for a window or for a machine without a display.
 
-use super::fly_camera::fly;
-use super::{FlyCamera, FlySystems, PicturePlugin, Pictures};
+use super::fly_camera::{add_crosshair, fly};
+use super::{FlySystems, PicturePlugin, Pictures};
 use crate::render::{ChunkMeshProgress, FarMeshProgress};
 use crate::view::{DimensionFailed, WorldStatistics};
 use bevy::app::{PluginGroupBuilder, ScheduleRunnerPlugin};
@@ -12,6 +12,7 @@ use bevy::render::settings::{Backends, WgpuSettings};
 use bevy::window::ExitCondition;
 use bevy::winit::WinitPlugin;
 use std::env;
+use std::fs;
 use std::path::PathBuf;
 use std::process;
 use std::time::Duration;
@@ -23,7 +24,7 @@ const LOG_FILTER: &str = "info,bevy_app=warn,bevy_diagnostic=warn,bevy_egui=erro
 /// The number of frames without a change after which the picture is taken.
 const CALM_FRAMES: u32 = 20;
 
-/// Bevy's `DefaultPlugins` for a program in development, and a system that moves [`FlyCamera`]s.
+/// Bevy's `DefaultPlugins` for a program in development, and a system that moves [`FlyCamera`](super::FlyCamera)s.
 ///
 /// With a display the program has a window. Otherwise, or with [`headless`](Self::headless), it draws into an image: once
 /// all land around the viewers is loaded and has meshes, it saves a picture and ends.
@@ -40,12 +41,14 @@ pub struct DevPlugins {
     pub pictures: Option<PathBuf>,
     /// The messages that are logged; see `LogPlugin::filter`.
     pub log_filter: String,
+    /// `true`, the default, if a window marks the middle of the view of a [`FlyCamera`], where a game aims.
+    pub crosshair: bool,
 }
 
-/// Returns `true` if a window can be opened: on Linux, if `DISPLAY` or `WAYLAND_DISPLAY` is set.
+/// Returns `true` if a window can be opened: on Linux, if `DISPLAY` is set. The feature `dev` builds Bevy for X11, which a Wayland
+/// desktop offers through Xwayland.
 pub fn has_display() -> bool {
-    let is_set = |name: &&str| env::var_os(name).is_some_and(|value| !value.is_empty());
-    !cfg!(target_os = "linux") || ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(is_set)
+    !cfg!(target_os = "linux") || env::var_os("DISPLAY").is_some_and(|display| !display.is_empty())
 }
 
 impl DevPlugins {
@@ -60,14 +63,16 @@ impl DevPlugins {
         plugins
     }
 
-    /// The plugins for a program of this name, whatever its command line.
+    /// The plugins for a program of this name, without reading the command line.
     pub fn named(name: &str) -> Self {
+        name_a_runtime_folder();
         Self {
             name: name.to_owned(),
             headless: !has_display(),
             run_for: None,
             pictures: Some(PathBuf::from("target/examples").join(name)),
             log_filter: LOG_FILTER.to_owned(),
+            crosshair: true,
         }
     }
 
@@ -81,7 +86,7 @@ impl DevPlugins {
                     let seconds = seconds.ok_or("--seconds needs a number of 1 or more")?;
                     self.run_for = Some(Duration::from_secs(seconds));
                 }
-                "--help" => {
+                "--help" | "-h" => {
                     print!("{}", self.help());
                     process::exit(0);
                 }
@@ -102,6 +107,18 @@ impl DevPlugins {
             self.name,
             pictures.display()
         )
+    }
+}
+
+/// Sets `XDG_RUNTIME_DIR` on Linux if it is not set. Mesa's Vulkan layer for choosing a graphics card looks for a Wayland display, and
+/// libwayland prints an error without this variable. With a folder that does not exist it silently finds no display.
+///
+/// A program with other threads keeps its environment, and the error.
+fn name_a_runtime_folder() {
+    let is_missing = cfg!(target_os = "linux") && env::var_os("XDG_RUNTIME_DIR").is_none();
+    if is_missing && fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1) {
+        // SAFETY: No other thread reads or writes the environment at the same time, since this is the only thread of the process.
+        unsafe { env::set_var("XDG_RUNTIME_DIR", "/nonexistent") };
     }
 }
 
@@ -131,8 +148,11 @@ struct DevPlugin(DevPlugins);
 
 impl Plugin for DevPlugin {
     fn build(&self, app: &mut App) {
-        let DevPlugins { name, headless, run_for, pictures, .. } = self.0.clone();
-        app.register_type::<FlyCamera>().add_systems(Update, (fly.in_set(FlySystems), end_without_a_dimension));
+        let DevPlugins { name, headless, run_for, pictures, crosshair, .. } = self.0.clone();
+        app.add_systems(Update, (fly.in_set(FlySystems), end_without_a_dimension));
+        if crosshair && !headless {
+            app.add_systems(Update, add_crosshair);
+        }
         match pictures {
             Some(folder) if headless => {
                 // Not all games have land in view.

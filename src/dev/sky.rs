@@ -1,5 +1,6 @@
 //! Sun, sky and haze.
 
+use crate::render::InsideLiquid;
 use crate::simulation::Viewer;
 use crate::view::FarView;
 use bevy::asset::RenderAssetUsages;
@@ -114,11 +115,14 @@ fn raise_sky(
     ));
 }
 
+/// The sky is around the camera, and not visible under water.
 fn keep_sky_around(
-    cameras: Query<&Transform, (With<Camera3d>, Without<Sky>)>,
-    mut sky: Single<&mut Transform, With<Sky>>,
+    cameras: Query<(&Transform, Has<InsideLiquid>), (With<Camera3d>, Without<Sky>)>,
+    sky: Single<(&mut Transform, &mut Visibility), With<Sky>>,
 ) {
-    if let Some(camera) = cameras.iter().next() {
-        sky.translation = camera.translation;
+    let (mut place, mut visibility) = sky.into_inner();
+    if let Some((camera, is_in_liquid)) = cameras.iter().next() {
+        place.translation = camera.translation;
+        visibility.set_if_neq(if is_in_liquid { Visibility::Hidden } else { Visibility::Inherited });
     }
 }

@@ -29,7 +29,7 @@ mod tests {
     }
 
     #[test]
-    fn a_color_is_stable_and_told_from_its_neighbours() {
+    fn a_color_is_stable_and_differs_from_its_neighbours() {
         for first in [0, 1_000, (1 << 53) - 8, u64::MAX - 16] {
             for index in first..first + 12 {
                 let color = region_color(RegionId::new(index));

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_done_is_not_told_as_done() {
+    fn unfinished_work_never_shows_as_100_percent() {
         assert_eq!(done(1_151, 1_152), "1,151 of 1,152 (99 %)");
         assert_eq!(done(u64::MAX, u64::MAX), format!("{0} of {0} (100 %)", count(u64::MAX)));
         assert_eq!(done(0, 0), "0 of 0 (100 %)");

@@ -85,7 +85,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn progress_is_told_and_what_is_not_done_is_not_told_as_done() {
+    fn progress_is_shown_and_never_rounds_up_to_done() {
         let mut dimension = DimensionStatistics {
             to_generate: Completion { missing: 1, total: 2_000 },
             generated_per_second: Some(120.4),
@@ -101,9 +101,9 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_told_in_one_line() {
+    fn a_failure_is_one_line() {
         let error = "column [3, 4]: no ground here\nand more".to_owned();
-        let failed = FailedColumn { column: ColumnPos::new(3, 4), attempts: 5, error, given_up: true };
+        let failed = FailedColumn { column: ColumnPos::new(3, 4), attempts: 5, error, set_aside: true };
         assert_eq!(line(&failed), "column [3, 4]: no ground here (5 tries)");
     }
 }

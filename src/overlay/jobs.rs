@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn how_far_a_job_is_is_told_what_it_changed_and_how_long_it_takes_while_it_runs() {
+    fn a_running_job_shows_its_progress_changes_and_time_left() {
         let mut progress = JobProgress {
             state: JobState::Running,
             done: 1_999,
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_far_view_knows_and_gets_is_told_beside_what_it_may() {
+    fn a_far_view_shows_its_columns_and_its_rate_beside_the_limit() {
         let view = FarView::new().with_radius(1);
         assert_eq!(columns_known(&view, 4), "4 of up to 5 columns");
         assert_eq!(traffic_text(&view, 512), "512 B/s of 1.0 MiB/s");

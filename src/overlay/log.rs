@@ -192,9 +192,9 @@ mod tests {
         RegionMerged { dimension: HERE, from: RegionId::new(from), into: RegionId::new(into) }
     }
 
-    /// Promise, clocks and faults: The overlay has a log of the regions that merged, split, halted and went.
+    /// Promise, clocks and faults: The overlay has a log of merged, split, halted and destroyed regions.
     #[test]
-    fn the_log_says_who_became_whom() {
+    fn the_log_names_merged_and_split_regions() {
         let mut app = app();
         let region = RegionId::new(7);
         app.world_mut().write_message(RegionCreated { dimension: HERE, region });

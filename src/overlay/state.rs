@@ -74,7 +74,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn what_asks_for_attention_is_said() {
+    fn the_summary_shows_problems() {
         let region = || RegionStatistics::new(DimensionId(0), RegionId::new(5));
         let halted = RegionStatistics { halted: true, paused: true, ..region() };
         let hung_in = Some("RegionTick".to_owned());

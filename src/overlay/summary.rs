@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_disk_does_is_told() {
+    fn the_summary_shows_the_disk_figures() {
         let mut statistics = WorldStatistics { bytes_saved: 2_048, unsaved: 7, ..WorldStatistics::default() };
         assert_eq!((saved(&statistics).as_str(), unsaved(&statistics).as_str()), ("2.0 KiB", "7"));
         (statistics.bytes_written, statistics.backlog) = (Some(3_072), Backlog::TicksWait);

@@ -9,6 +9,7 @@ use crate::view::expect_plugin;
 use bevy::ecs::component::Mutable;
 use bevy::ecs::relationship::Relationship;
 use bevy::prelude::*;
+use std::any::type_name;
 use std::sync::Arc;
 
 /// Registers a game's blocks and the contents of its regions while the app is built.
@@ -28,7 +29,7 @@ pub trait TerraneAppExt {
     /// [`TerranePlugin`](super::TerranePlugin) was added.
     ///
     /// # Errors
-    /// Fails if the name is invalid or taken. A world with values in a version or of a size that the game cannot read is not
+    /// Fails if the name is invalid or taken, or if the app runs already. A world with values in a version or of a size that the game cannot read is not
     /// opened: the app gets a [`WorldFailure`](super::WorldFailure) and ends at its first update.
     fn register_block_component(&mut self, component: BlockComponent) -> Result<BlockComponentId, BlockRegistryError>;
 
@@ -79,26 +80,34 @@ pub trait TerraneAppExt {
     fn register_region_message<M: RegionMessage>(&mut self) -> &mut Self;
 }
 
-fn setup(app: &mut App) -> Mut<'_, Setup> {
-    expect_plugin(app.world_mut());
+/// The registrations. If the app runs already, they have no effect, which is logged with the name of `what` was registered.
+fn setup<'a>(app: &'a mut App, what: &str) -> Mut<'a, Setup> {
     if app.world().contains_resource::<BlockTypes>() {
         error!(
-            "a block, component, message or region plugin was registered while the app runs, which has no effect: register it \
-             while the app is built, before App::run"
+            "{what} was registered while the app runs, which has no effect: register it while the app is built, before App::run"
         );
     }
+    expect_plugin(app.world_mut());
     app.world_mut().get_resource_or_init::<Setup>()
+}
+
+/// The registrations, to which a block or a block component of this name is added.
+fn setup_for_block<'a>(app: &'a mut App, name: &str) -> Result<Mut<'a, Setup>, BlockRegistryError> {
+    match app.world().contains_resource::<BlockTypes>() {
+        true => Err(BlockRegistryError::TooLate { name: name.to_owned() }),
+        false => Ok(setup(app, name)),
+    }
 }
 
 impl TerraneAppExt for App {
     fn register_block(&mut self, block: BlockType) -> Result<BlockId, BlockRegistryError> {
-        let mut setup = setup(self);
+        let mut setup = setup_for_block(self, block.name())?;
         setup.registered.push(block.clone());
         setup.blocks.register(block)
     }
 
     fn register_block_states(&mut self, states: BlockStates) -> Result<Vec<BlockId>, BlockRegistryError> {
-        let mut setup = setup(self);
+        let mut setup = setup_for_block(self, states.name())?;
         let ids = setup.blocks.register_states(states)?;
         let types: Vec<_> = ids.iter().map(|id| setup.blocks.block(*id).clone()).collect();
         setup.registered.extend(types);
@@ -106,7 +115,7 @@ impl TerraneAppExt for App {
     }
 
     fn register_block_component(&mut self, component: BlockComponent) -> Result<BlockComponentId, BlockRegistryError> {
-        let mut setup = setup(self);
+        let mut setup = setup_for_block(self, component.name())?;
         setup.registered_components.push(component.clone());
         let registered = setup.blocks.register_component(component);
         if let Err(error) = &registered
@@ -120,27 +129,27 @@ impl TerraneAppExt for App {
     }
 
     fn add_region_plugins(&mut self, template: impl Fn(&mut SubApp) + Send + Sync + 'static) -> &mut Self {
-        setup(self).plugins.push(Arc::new(template));
+        setup(self, "a closure for add_region_plugins").plugins.push(Arc::new(template));
         self
     }
 
     fn register_region_component<T: Component>(&mut self) -> &mut Self {
-        setup(self).components.register::<T>();
+        setup(self, type_name::<T>()).components.register::<T>();
         self
     }
 
     fn register_region_relationship<R: Relationship>(&mut self) -> &mut Self {
-        setup(self).components.register_relationship::<R>();
+        setup(self, type_name::<R>()).components.register_relationship::<R>();
         self
     }
 
     fn register_region_resource<R: RegionResource>(&mut self) -> &mut Self {
-        setup(self).components.register_resource::<R>();
+        setup(self, type_name::<R>()).components.register_resource::<R>();
         self
     }
 
     fn leave_region_component_behind(&mut self, type_path: &str) -> &mut Self {
-        setup(self).components.leave_behind(type_path);
+        setup(self, type_path).components.leave_behind(type_path);
         self
     }
 
@@ -149,17 +158,18 @@ impl TerraneAppExt for App {
     }
 
     fn register_saved_component_with<T: SavedComponent>(&mut self, schema: Schema) -> &mut Self {
-        setup(self).components.register_saved_with::<T>(schema);
+        setup(self, type_name::<T>()).components.register_saved_with::<T>(schema);
         self
     }
 
     fn mirror_region_component<T: Component<Mutability = Mutable> + Clone + PartialEq>(&mut self) -> &mut Self {
-        setup(self).components.mirror::<T>();
+        setup(self, type_name::<T>()).components.mirror::<T>();
         self
     }
 
     fn register_region_message<M: RegionMessage>(&mut self) -> &mut Self {
         self.add_message::<Received<M>>().add_message::<Returned<M>>();
-        self.add_region_plugins(register_message::<M>)
+        setup(self, type_name::<M>()).plugins.push(Arc::new(register_message::<M>));
+        self
     }
 }

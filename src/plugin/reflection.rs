@@ -47,6 +47,8 @@ pub(super) fn register(app: &mut App) {
         WorldFailure,
         WorldStatistics,
     );
+    #[cfg(feature = "dev")]
+    register!(app, crate::dev::FlyCamera, crate::dev::Pictures);
     #[cfg(feature = "overlay")]
     register!(app, crate::overlay::Overlay);
     #[cfg(feature = "render")]
@@ -54,12 +56,16 @@ pub(super) fn register(app: &mut App) {
         use crate::render::*;
         register!(
             app,
-            ChunkMaterial,
+            BlockMesh,
+            ChunkLooks,
+            ChunkMaterials,
+            FarMaterial,
             ChunkMesh,
             ChunkMeshProgress,
             FarMesh,
             FarMeshProgress,
             HiddenFarView,
+            InsideLiquid,
             RenderOrigin
         );
     }

@@ -150,7 +150,7 @@ impl TerranePlugin {
             components,
             blocks,
             types: app.world().get_resource::<AppTypeRegistry>().cloned().unwrap_or_default(),
-            parallel_from: self.parallel_systems_from.map_or(usize::MAX, |entities| entities.max(1)),
+            parallel_from: self.threads.parallel_systems_from.map_or(usize::MAX, |entities| entities.max(1)),
             error_handler: app.world().get_resource::<FallbackErrorHandler>().copied(),
             seed: SplitMix64::from_parts([self.seed, store.session()]).next_u64(),
         };
@@ -181,7 +181,7 @@ pub(super) fn end_if_failed(app: &mut App) {
     app.sub_apps_mut().sub_apps.clear();
 }
 
-pub(super) fn tell_of_systems_that_never_run(app: &App) {
+pub(super) fn log_misplaced_systems(app: &App) {
     let schedules = app.world().get_resource::<Schedules>();
     let systems = schedules.and_then(|schedules| schedules.get(RegionTick)).map_or(0, Schedule::systems_len);
     if systems > 0 {

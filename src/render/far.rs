@@ -1,11 +1,12 @@
 //! Meshes for far views.
 
+mod geometry;
 mod ground;
 mod mesher;
 mod systems;
 mod tiles;
 
-use super::{ChunkMeshProgress, RenderOrigin, add_material};
+use super::{ChunkMeshProgress, RenderOrigin, add_looks, has_renderer};
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use bevy::prelude::*;
 use bevy::transform::TransformSystems;
@@ -43,6 +44,13 @@ pub struct FarMesh {
 #[reflect(Component, Clone, Default)]
 pub struct HiddenFarView;
 
+/// The material of all far views: white, rough, colored by the vertices. To use another one, insert the resource before the app
+/// starts, or change the asset.
+#[derive(Resource, Clone, Debug, Default, PartialEq, Eq, Deref, Reflect)]
+#[type_path = "bevy_terrane"]
+#[reflect(Resource, Clone, Default)]
+pub struct FarMaterial(pub Handle<StandardMaterial>);
+
 /// The progress of the far views' meshes: tiles that are queued or in flight, and meshes, shown or hidden.
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq, Deref, Reflect)]
 #[type_path = "bevy_terrane"]
@@ -52,15 +60,23 @@ pub struct FarMeshProgress(pub ChunkMeshProgress);
 impl Plugin for FarRenderPlugin {
     fn build(&self, app: &mut App) {
         app.init_resource::<FarMeshProgress>().init_resource::<RenderOrigin>();
+        add_looks(app);
     }
 
     /// Runs when every other plugin has added its assets.
     fn finish(&self, app: &mut App) {
-        if add_material(app, "FarRenderPlugin") {
-            let moved = resource_changed::<RenderOrigin>;
-            app.init_resource::<FarMesher>()
-                .add_systems(PreUpdate, (hear, hide_drawn, apply, dispatch).chain().after(super::systems::dispatch))
-                .add_systems(PostUpdate, move_meshes.run_if(moved).before(TransformSystems::Propagate));
+        if !has_renderer(app, "FarRenderPlugin") {
+            return;
         }
+        if !app.world().contains_resource::<FarMaterial>()
+            && let Some(mut materials) = app.world_mut().get_resource_mut::<Assets<StandardMaterial>>()
+        {
+            let material = materials.add(StandardMaterial { perceptual_roughness: 1.0, reflectance: 0.1, ..default() });
+            app.insert_resource(FarMaterial(material));
+        }
+        let moved = resource_changed::<RenderOrigin>;
+        app.init_resource::<FarMesher>()
+            .add_systems(PreUpdate, (hear, hide_drawn, apply, dispatch).chain().after(super::systems::dispatch))
+            .add_systems(PostUpdate, move_meshes.run_if(moved).before(TransformSystems::Propagate));
     }
 }

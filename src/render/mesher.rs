@@ -1,330 +1,480 @@
-//! Turns blocks into triangles.
+//! Turns blocks into quads.
+//!
+//! Whole cubes are meshed with one bit for each block: a face is visible where a cube's bit is set and that of the block in front
+//! is not, and equal faces are joined to larger quads, row by row (Mikola Lysenko, "Meshing in a Minecraft Game", 2012). Two faces
+//! are joined only if their corners are equally open to the light. Other shapes add their own quads.
 
-use super::looks::BlockLooks;
-use super::neighborhood::{Neighborhood, PADDED_VOLUME, PaddedShape, VoxelCell};
-use bevy::asset::RenderAssetUsages;
-use bevy::mesh::{Indices, PrimitiveTopology};
-use bevy::prelude::*;
-use block_mesh::ndshape::ConstShape;
-use block_mesh::{RIGHT_HANDED_Y_UP_CONFIG, UnorientedQuad};
-use block_mesh_bgm::{BinaryGreedyQuadsBuffer, binary_greedy_quads_ao_safe};
+use super::block_mesher::{BlockMeshers, ChunkPart};
+use super::looks::{CLEAR, CUBE, Drawn, Form, HIDES, LookTable, OTHER, PART, SHAPED, liquid_height};
+use super::neighborhood::{Neighborhood, PADDED, PaddedBlocks};
+use super::quads::{PASSES, Quad, Rectangle, Side, UP, normal_axis, opposite};
+use crate::block::BlockId;
+use crate::space::{CHUNK_SIZE, ChunkPos, Face};
+use bevy::camera::primitives::Aabb;
+use bevy::math::Vec3;
 use std::cell::RefCell;
 
-/// The faces of a chunk as triangles. Positions are relative to the chunk's lowest corner.
-#[derive(Debug, Default)]
-pub(super) struct Geometry {
-    pub positions: Vec<[f32; 3]>,
-    pub normals: Vec<[f32; 3]>,
-    pub colors: Vec<[f32; 4]>,
-    pub indices: Vec<u32>,
+/// Quads and the box around them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Quads {
+    pub quads: Vec<Quad>,
+    /// The lowest and highest corner, in sixteenths of a block.
+    pub bounds: [[u16; 3]; 2],
 }
 
-/// The axes along the normal, the width and the height of a face, for the faces of
-/// [`RIGHT_HANDED_Y_UP_CONFIG`]: three that look to lower coordinates, then three that look to higher ones.
-const FACE_AXES: [[usize; 3]; 3] = [[0, 2, 1], [1, 2, 0], [2, 0, 1]];
+/// The quads of a chunk or a block, by [`RenderMode`](super::RenderMode).
+pub(super) type Meshed = [Quads; PASSES];
 
-/// The light of a corner by its openness: 0 between two walls, 3 in the open.
-pub(super) const CORNER_LIGHT: [f32; 4] = [0.5, 0.68, 0.84, 1.0];
+/// A bit for each block of a padded chunk: rows along one axis, by the other two.
+type Rows = [u32; PADDED * PADDED];
+
+/// The visible faces of one side: for each layer 16 rows of 16 bits.
+type Planes = [[u32; CHUNK_SIZE]; CHUNK_SIZE];
+
+/// The bits of the inner blocks of a row.
+const INNER: u32 = 0xffff << 1;
 
 thread_local! {
-    static BUFFER: RefCell<BinaryGreedyQuadsBuffer> = RefCell::default();
+    static MESHER: RefCell<Mesher> = RefCell::new(Mesher::new());
 }
 
-/// The visible faces of the chunk in the middle; `None` if there are none.
-pub(super) fn geometry(neighborhood: &Neighborhood, looks: &BlockLooks) -> Option<Geometry> {
-    let cells = neighborhood.cells(looks);
-    BUFFER.with_borrow_mut(|buffer| {
-        let faces = &RIGHT_HANDED_Y_UP_CONFIG.faces;
-        binary_greedy_quads_ao_safe(&cells[..], &PaddedShape {}, [0; 3], [17; 3], faces, buffer);
-        let quads = buffer.quads.num_quads();
-        if quads == 0 {
-            return None;
-        }
-        let mut geometry = Geometry::with_quads(quads);
-        for (face, quads) in buffer.quads.groups.iter().enumerate() {
-            quads.iter().for_each(|quad| geometry.push(face, quad, &cells, looks));
-        }
-        Some(geometry)
+/// The visible faces of the chunk in the middle, and what the game's meshers make of it; `None` if there is nothing.
+pub(super) fn mesh(
+    chunk: ChunkPos,
+    neighborhood: &Neighborhood,
+    looks: &LookTable,
+    meshers: &BlockMeshers,
+) -> Option<(Meshed, Vec<ChunkPart>)> {
+    MESHER.with_borrow_mut(|mesher| {
+        neighborhood.copy_into(&mut mesher.blocks);
+        let meshed = mesher.mesh(looks);
+        let others = if mesher.has_others { &meshers.0[..] } else { &[] };
+        let parts: Vec<_> = others.iter().filter_map(|other| other.mesh(chunk, &mesher.blocks)).collect();
+        (meshed.is_some() || !parts.is_empty()).then(|| (meshed.unwrap_or(EMPTY), parts))
     })
 }
 
-impl Geometry {
-    fn with_quads(quads: usize) -> Self {
+const EMPTY: Meshed = [const { Quads::new() }; PASSES];
+
+/// All faces of a single block, with its lowest corner at the origin.
+pub(super) fn mesh_block(block: BlockId, looks: &LookTable) -> Option<Meshed> {
+    MESHER.with_borrow_mut(|mesher| {
+        mesher.blocks = PaddedBlocks::air();
+        mesher.blocks.0[index([1; 3])] = block;
+        mesher.mesh(looks)
+    })
+}
+
+/// Memory that is used again for each chunk of a thread. Coordinates are padded: 1 to 16 are the chunk's own blocks.
+struct Mesher {
+    blocks: PaddedBlocks,
+    /// Blocks that hide all behind them, along z.
+    full: Box<Rows>,
+    /// The same along y, by z and x.
+    full_along_y: Box<Rows>,
+    /// Cubes that are drawn, and those of them that are not opaque, along z.
+    cubes: Box<Rows>,
+    clear: Box<Rows>,
+    /// Blocks of other shapes that hide what is behind one of their faces, along z, by that face.
+    part: Box<[Rows; 6]>,
+    has_part: bool,
+    /// `true` if there are blocks that the game's meshers draw.
+    has_others: bool,
+    /// The chunk's own blocks with other shapes.
+    shaped: Vec<[usize; 3]>,
+    planes: Box<[Planes; 6]>,
+    keys: Box<[[u32; CHUNK_SIZE]; CHUNK_SIZE]>,
+    quads: Meshed,
+}
+
+impl Quads {
+    /// The box around the quads, in blocks.
+    pub fn aabb(&self) -> Aabb {
+        let [low, high] = self.bounds.map(|corner| Vec3::from(corner.map(f32::from)) / 16.0);
+        Aabb::from_min_max(low, high)
+    }
+
+    const fn new() -> Self {
+        Self { quads: Vec::new(), bounds: [[u16::MAX; 3], [0; 3]] }
+    }
+
+    fn push(&mut self, rectangle: Rectangle) {
+        self.quads.push(rectangle.pack());
+        let [low, high] = &mut self.bounds;
+        let far = rectangle.far_corner();
+        for axis in 0..3 {
+            low[axis] = low[axis].min(rectangle.corner[axis]);
+            high[axis] = high[axis].max(far[axis]);
+        }
+    }
+}
+
+const fn index([x, y, z]: [usize; 3]) -> usize {
+    (x * PADDED + y) * PADDED + z
+}
+
+/// The block in front of a face.
+fn beside(mut place: [usize; 3], side: Side) -> [usize; 3] {
+    let axis = normal_axis(side);
+    place[axis] = if side < 3 { place[axis] - 1 } else { place[axis] + 1 };
+    place
+}
+
+impl Mesher {
+    fn new() -> Self {
+        let rows = || Box::new([0; PADDED * PADDED]);
         Self {
-            positions: Vec::with_capacity(quads * 4),
-            normals: Vec::with_capacity(quads * 4),
-            colors: Vec::with_capacity(quads * 4),
-            indices: Vec::with_capacity(quads * 6),
+            blocks: PaddedBlocks::air(),
+            full: rows(),
+            full_along_y: rows(),
+            cubes: rows(),
+            clear: rows(),
+            part: Box::new([[0; PADDED * PADDED]; 6]),
+            has_part: false,
+            has_others: false,
+            shaped: Vec::new(),
+            planes: Box::new([[[0; CHUNK_SIZE]; CHUNK_SIZE]; 6]),
+            keys: Box::new([[0; CHUNK_SIZE]; CHUNK_SIZE]),
+            quads: EMPTY,
         }
     }
 
-    fn push(&mut self, face: usize, quad: &UnorientedQuad, cells: &[VoxelCell; PADDED_VOLUME], looks: &BlockLooks) {
-        let oriented = &RIGHT_HANDED_Y_UP_CONFIG.faces[face];
-        let padding = 1.0;
-        let corners = oriented.quad_mesh_positions(quad, 1.0).map(|corner| corner.map(|axis| axis - padding));
-        let block = cells[PaddedShape::linearize(quad.minimum) as usize].block();
-        let color = looks.of(block).color * face_light(face);
-        let colors = corner_openness(face, quad, cells).map(|open| (color * CORNER_LIGHT[open]).extend(1.0).to_array());
-        // The order of the corners: lowest, along the width, along the height, both.
-        let is_counterclockwise = oriented.quad_mesh_indices(0)[..3] == [0, 1, 2];
-        let order = if is_counterclockwise { [0, 1, 3, 2] } else { [0, 2, 3, 1] };
-        let [normal, ..] = oriented.quad_mesh_normals();
-        self.push_quad(order.map(|corner| corners[corner]), normal, order.map(|corner| colors[corner]));
-    }
-
-    /// Adds a face with this normal and its corners counterclockwise as seen from the front.
-    pub fn push_quad(&mut self, corners: [[f32; 3]; 4], normal: [f32; 3], colors: [[f32; 4]; 4]) {
-        let start = self.positions.len() as u32;
-        self.positions.extend(corners);
-        self.normals.extend([normal; 4]);
-        let light = |corner: usize| colors[corner][0] + colors[corner][1] + colors[corner][2];
-        // The face is divided along the brighter diagonal, so that a dark corner stays a corner.
-        let triangles =
-            if light(0) + light(2) >= light(1) + light(3) { [0, 1, 2, 0, 2, 3] } else { [0, 1, 3, 1, 2, 3] };
-        self.colors.extend(colors);
-        self.indices.extend(triangles.map(|corner| start + corner));
-    }
-
-    /// The mesh, kept by the renderer only.
-    pub fn into_mesh(self) -> Mesh {
-        Mesh::new(PrimitiveTopology::TriangleList, RenderAssetUsages::RENDER_WORLD)
-            .with_inserted_attribute(Mesh::ATTRIBUTE_POSITION, self.positions)
-            .with_inserted_attribute(Mesh::ATTRIBUTE_NORMAL, self.normals)
-            .with_inserted_attribute(Mesh::ATTRIBUTE_COLOR, self.colors)
-            .with_inserted_indices(Indices::U32(self.indices))
-    }
-}
-
-/// A part of the sun's light is baked into the colors, so that shapes are visible in the shade too.
-pub(super) fn face_light(face: usize) -> f32 {
-    match face {
-        4 => 1.0,
-        1 => 0.5,
-        0 | 3 => 0.8,
-        _ => 0.7,
-    }
-}
-
-/// The openness of each corner of a face, from 0 to 3, by the cells that touch it in the layer in front.
-fn corner_openness(face: usize, quad: &UnorientedQuad, cells: &[VoxelCell; PADDED_VOLUME]) -> [usize; 4] {
-    let [normal, width, height] = FACE_AXES[face % 3];
-    let forward = if face < 3 { -1 } else { 1 };
-    // The order of a face's corners: lowest, along the width, along the height, both.
-    [(-1, -1), (1, -1), (-1, 1), (1, 1)].map(|(along_width, along_height)| {
-        let mut front = quad.minimum.map(|axis| axis as i32);
-        front[normal] += forward;
-        if along_width > 0 {
-            front[width] += quad.width as i32 - 1;
+    fn mesh(&mut self, looks: &LookTable) -> Option<Meshed> {
+        self.sort_blocks(looks);
+        (0..6).for_each(|side| self.find_faces(side, looks));
+        for place in std::mem::take(&mut self.shaped) {
+            self.add_shape(place, looks);
         }
-        if along_height > 0 {
-            front[height] += quad.height as i32 - 1;
+        for side in 0..6 {
+            (0..CHUNK_SIZE).for_each(|layer| self.join_faces(side, layer, looks));
         }
-        let is_closed = |by_width: i32, by_height: i32| {
-            let mut cell = front;
-            cell[width] += by_width;
-            cell[height] += by_height;
-            cells[PaddedShape::linearize(cell.map(|axis| axis as u32)) as usize].is_opaque()
-        };
-        let sides = [is_closed(along_width, 0), is_closed(0, along_height)];
-        match sides {
-            [true, true] => 0,
-            [one, other] => {
-                3 - usize::from(one) - usize::from(other) - usize::from(is_closed(along_width, along_height))
-            }
+        let quads = std::mem::replace(&mut self.quads, EMPTY);
+        quads.iter().any(|pass| !pass.quads.is_empty()).then_some(quads)
+    }
+
+    /// Sets the bits of all blocks.
+    fn sort_blocks(&mut self, looks: &LookTable) {
+        let Self {
+            blocks,
+            full: all_full,
+            full_along_y,
+            cubes: all_cubes,
+            clear: all_clear,
+            part,
+            has_part,
+            has_others,
+            shaped,
+            ..
+        } = self;
+        *has_others = false;
+        full_along_y.fill(0);
+        if *has_part {
+            part.iter_mut().for_each(|rows| rows.fill(0));
+            *has_part = false;
         }
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::neighborhood::Near;
-    use super::*;
-    use crate::block::{BlockId, BlockRegistry, BlockType};
-    use crate::chunk::Chunk;
-    use proptest::prelude::*;
-    use std::sync::Arc;
-
-    const STONE: BlockId = BlockId::new(1);
-    const DIRT: BlockId = BlockId::new(2);
-
-    fn looks() -> BlockLooks {
-        let mut blocks = BlockRegistry::new();
-        assert_eq!(blocks.register(BlockType::new("test:stone").with_color([200, 0, 0])).unwrap(), STONE);
-        assert_eq!(blocks.register(BlockType::new("test:dirt").with_color([0, 200, 0])).unwrap(), DIRT);
-        blocks.register(BlockType::new("test:glass").transparent()).unwrap();
-        BlockLooks::new(&blocks)
-    }
-
-    fn alone(chunk: Chunk) -> Neighborhood {
-        let chunk = Arc::new(chunk);
-        Neighborhood::from_fn(|offset| if offset == [0; 3] { Near::Chunk(chunk.clone()) } else { Near::Air })
-    }
-
-    fn quads(neighborhood: &Neighborhood) -> usize {
-        geometry(neighborhood, &looks()).map_or(0, |geometry| geometry.positions.len() / 4)
-    }
-
-    fn triangles(geometry: &Geometry) -> impl Iterator<Item = ([Vec3; 3], Vec3)> {
-        geometry.indices.chunks(3).map(|corners| {
-            let at = |corner: usize| Vec3::from(geometry.positions[corners[corner] as usize]);
-            ([at(0), at(1), at(2)], Vec3::from(geometry.normals[corners[0] as usize]))
-        })
-    }
-
-    #[test]
-    fn one_block_has_six_faces_that_look_outwards() {
-        for position in [[0, 0, 0], [7, 3, 9], [15, 15, 15]] {
-            let chunk = Chunk::from_fn(|cell| if cell == position { STONE } else { BlockId::AIR });
-            let geometry = geometry(&alone(chunk), &looks()).unwrap();
-            assert_eq!(geometry.positions.len(), 24);
-            assert_eq!(geometry.indices.len(), 36);
-            let low = Vec3::from(position.map(|axis| axis as f32));
-            for (corners, normal) in triangles(&geometry) {
-                let cross = (corners[1] - corners[0]).cross(corners[2] - corners[0]);
-                assert_eq!(cross, normal, "front faces turn counterclockwise");
-                for corner in corners {
-                    assert!((corner - low - 0.5).abs().max_element() == 0.5);
-                    assert!((corner - low - 0.5).dot(normal) > 0.0);
+        shaped.clear();
+        for (row, blocks) in blocks.0.chunks_exact(PADDED).enumerate() {
+            let (x, y) = (row / PADDED, row % PADDED);
+            let is_own = (1..=CHUNK_SIZE).contains(&x) && (1..=CHUNK_SIZE).contains(&y);
+            let [mut full, mut cubes, mut clear] = [0; 3];
+            let mut last = (BlockId::AIR, looks.class(BlockId::AIR));
+            for (z, block) in blocks.iter().enumerate() {
+                if *block != last.0 {
+                    last = (*block, looks.class(*block));
+                }
+                let class = last.1;
+                full |= u32::from(class & HIDES != 0) << z;
+                cubes |= u32::from(class & CUBE != 0) << z;
+                clear |= u32::from(class & CLEAR != 0) << z;
+                full_along_y[z * PADDED + x] |= u32::from(class & HIDES != 0) << y;
+                *has_others |= class & OTHER != 0;
+                if class & (SHAPED | PART) != 0 {
+                    if class & SHAPED != 0 && is_own && (1..=CHUNK_SIZE).contains(&z) {
+                        shaped.push([x, y, z]);
+                    }
+                    if class & PART != 0 {
+                        *has_part = true;
+                        let hides = looks.of(*block).hides;
+                        (0..6).for_each(|side| part[side][row] |= u32::from(hides >> side & 1) << z);
+                    }
                 }
             }
+            (all_full[row], all_cubes[row], all_clear[row]) = (full, cubes, clear);
         }
     }
 
-    #[test]
-    fn the_top_is_the_brightest_and_colors_are_linear() {
-        let chunk = Chunk::from_fn(|cell| if cell == [8; 3] { STONE } else { BlockId::AIR });
-        let geometry = geometry(&alone(chunk), &looks()).unwrap();
-        let red = looks().of(STONE).color.x;
-        let brightness = |normal: [f32; 3]| {
-            let corner = geometry.normals.iter().position(|found| *found == normal).unwrap();
-            geometry.colors[corner][0] / red
+    /// Finds the visible faces of cubes on one side.
+    fn find_faces(&mut self, side: Side, looks: &LookTable) {
+        let planes = &mut self.planes[usize::from(side)];
+        planes.iter_mut().for_each(|rows| rows.fill(0));
+        let hides = |row: usize| match self.has_part {
+            false => self.full[row],
+            true => self.full[row] | self.part[usize::from(opposite(side))][row],
         };
-        let close = |a: f32, b: f32| assert!((a - b).abs() < 1e-6, "{a} {b}");
-        close(brightness([0.0, 1.0, 0.0]), 1.0);
-        close(brightness([1.0, 0.0, 0.0]), 0.8);
-        close(brightness([0.0, 0.0, -1.0]), 0.7);
-        close(brightness([0.0, -1.0, 0.0]), 0.5);
-    }
-
-    #[test]
-    fn faces_on_a_border_are_hidden_by_the_next_chunk() {
-        let full = Arc::new(Chunk::uniform(STONE));
-        assert_eq!(quads(&alone(Chunk::uniform(STONE))), 6);
-        let beside = Neighborhood::from_fn(|[x, y, z]| {
-            if (0..=1).contains(&x) && y == 0 && z == 0 { Near::Chunk(full.clone()) } else { Near::Air }
-        });
-        assert_eq!(quads(&beside), 5);
-        let on_the_floor = Neighborhood::from_fn(|[x, y, z]| match [x, y, z] {
-            [0, 0, 0] => Near::Chunk(full.clone()),
-            [_, -1, _] => Near::Solid,
-            _ => Near::Air,
-        });
-        let lowest = geometry(&on_the_floor, &looks()).unwrap();
-        assert!(lowest.normals.iter().all(|normal| normal[1] >= 0.0));
-    }
-
-    #[test]
-    fn what_is_enclosed_or_not_opaque_gives_nothing() {
-        let full = Arc::new(Chunk::uniform(STONE));
-        let enclosed = Neighborhood::from_fn(|_| Near::Chunk(full.clone()));
-        assert!(enclosed.shows_nothing(&looks()) && geometry(&enclosed, &looks()).is_none());
-        for block in [BlockId::AIR, BlockId::new(3)] {
-            let empty = alone(Chunk::uniform(block));
-            assert!(empty.shows_nothing(&looks()) && geometry(&empty, &looks()).is_none());
-        }
-        assert!(!alone(Chunk::uniform(STONE)).shows_nothing(&looks()));
-    }
-
-    #[test]
-    fn blocks_of_two_kinds_do_not_share_a_face() {
-        let halves = Chunk::from_fn(|[x, y, _]| match (x, y) {
-            (0..8, 0) => STONE,
-            (_, 0) => DIRT,
-            _ => BlockId::AIR,
-        });
-        let geometry = geometry(&alone(halves), &looks()).unwrap();
-        let tops: Vec<_> =
-            (0..geometry.positions.len() / 4).filter(|quad| geometry.normals[quad * 4][1] > 0.0).collect();
-        assert_eq!(tops.len(), 2);
-        for quad in tops {
-            let corners = quad * 4..quad * 4 + 4;
-            let is_stone = geometry.positions[corners.clone()].iter().all(|corner| corner[0] <= 8.0);
-            for color in &geometry.colors[corners] {
-                assert_eq!((color[0] > 0.0, color[1] > 0.0), (is_stone, !is_stone));
-            }
-        }
-    }
-
-    #[test]
-    fn a_wall_darkens_the_ground_along_its_foot() {
-        let chunk = Arc::new(Chunk::from_fn(|[x, y, _]| if y == 0 || x == 8 { STONE } else { BlockId::AIR }));
-        let landscape = Neighborhood::from_fn(|[_, y, _]| if y == 0 { Near::Chunk(chunk.clone()) } else { Near::Air });
-        let geometry = geometry(&landscape, &looks()).unwrap();
-        let red = looks().of(STONE).color.x;
-        let mut corners = [0; 2];
-        for (corner, position) in geometry.positions.iter().enumerate() {
-            if geometry.normals[corner] == [0.0, 1.0, 0.0] && position[1] == 1.0 {
-                let is_foot = position[0] == 8.0 || position[0] == 9.0;
-                let light = geometry.colors[corner][0] / red;
-                assert_eq!(light < 0.9, is_foot, "{position:?} has {light}");
-                corners[usize::from(is_foot)] += 1;
-            }
-        }
-        assert!(corners[0] > 0 && corners[1] > 0, "{corners:?}");
-    }
-
-    proptest! {
-        /// The area of all faces by direction equals the number of block faces that a walk over all blocks finds.
-        #[test]
-        fn the_faces_are_those_of_a_walk_over_all_blocks(
-            seed in any::<u64>(), fill in 1u64..8, around in prop::collection::vec(any::<bool>(), 27),
-        ) {
-            let block_at = |x: i64, y: i64, z: i64| {
-                let place = ((x >> 4) + 1) * 9 + ((y >> 4) + 1) * 3 + (z >> 4) + 1;
-                if !around[place as usize] && place != 13 {
-                    return BlockId::AIR;
+        for x in 1..=CHUNK_SIZE {
+            for y in 1..=CHUNK_SIZE {
+                let row = x * PADDED + y;
+                let cubes = self.cubes[row] & INNER;
+                if cubes == 0 {
+                    continue;
                 }
-                let mixed = (x as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)
-                    ^ (y as u64).wrapping_mul(0xC2B2_AE3D_27D4_EB4F)
-                    ^ (z as u64).wrapping_mul(0x1656_67B1_9E37_79F9)
-                    ^ seed;
-                let mixed = mixed.wrapping_mul(0xD6E8_FEB8_6659_FD93) >> 32;
-                if mixed % 8 < fill { BlockId::new(1 + (mixed >> 8) as u32 % 3) } else { BlockId::AIR }
-            };
-            let looks = looks();
-            let neighborhood = Neighborhood::from_fn(|[dx, dy, dz]| {
-                let at = |base: i64, within: usize| base * 16 + within as i64;
-                Near::Chunk(Arc::new(Chunk::from_fn(|[x, y, z]| block_at(at(dx, x), at(dy, y), at(dz, z)))))
-            });
-            // By block kind and direction.
-            let mut expected = [[0.0; 6]; 3];
-            for x in 0..16 {
-                for y in 0..16 {
-                    for z in 0..16 {
-                        let block = block_at(x, y, z);
-                        if !looks.is_opaque(block) {
-                            continue;
-                        }
-                        let sides = [(-1, 0, 0), (0, -1, 0), (0, 0, -1), (1, 0, 0), (0, 1, 0), (0, 0, 1)];
-                        for (face, (dx, dy, dz)) in sides.into_iter().enumerate() {
-                            if !looks.is_opaque(block_at(x + dx, y + dy, z + dz)) {
-                                expected[block.index() as usize][face] += 1.0;
-                            }
+                let hidden = match side {
+                    0 => hides(row - PADDED),
+                    1 => hides(row - 1),
+                    2 => hides(row) << 1,
+                    3 => hides(row + PADDED),
+                    4 => hides(row + 1),
+                    _ => hides(row) >> 1,
+                };
+                let mut visible = cubes & !hidden;
+                let mut clear = visible & self.clear[row];
+                while clear != 0 {
+                    let z = clear.trailing_zeros() as usize;
+                    clear &= clear - 1;
+                    let [own, other] = [[x, y, z], beside([x, y, z], side)].map(|place| self.blocks.0[index(place)]);
+                    if own == other || looks.of(own).name == looks.of(other).name {
+                        visible &= !(1 << z);
+                    }
+                }
+                let mut visible = visible >> 1;
+                match side {
+                    0 | 3 => planes[x - 1][y - 1] = visible,
+                    1 | 4 => planes[y - 1][x - 1] = visible,
+                    _ => {
+                        while visible != 0 {
+                            planes[visible.trailing_zeros() as usize][x - 1] |= 1 << (y - 1);
+                            visible &= visible - 1;
                         }
                     }
                 }
             }
-            let geometry = geometry(&neighborhood, &looks).unwrap_or_default();
-            let mut found = [[0.0; 6]; 3];
-            for ((corners, normal), first) in triangles(&geometry).zip(geometry.indices.iter().step_by(3)) {
-                let cross = (corners[1] - corners[0]).cross(corners[2] - corners[0]);
-                prop_assert!(cross.dot(normal) > 0.0);
-                let axis = normal.abs().to_array().iter().position(|part| *part == 1.0).unwrap();
-                let face = if normal.element_sum() > 0.0 { axis + 3 } else { axis };
-                let color = geometry.colors[*first as usize];
-                found[if color[0] > 0.0 { 1 } else { 2 }][face] += cross.length() / 2.0;
-            }
-            prop_assert_eq!(found, expected);
         }
     }
+
+    /// Joins the visible faces of a layer. `a` is the axis of the rows, `b` that of the bits.
+    fn join_faces(&mut self, side: Side, layer: usize, looks: &LookTable) {
+        let mut rows = self.planes[usize::from(side)][layer];
+        if rows.iter().all(|row| *row == 0) {
+            return;
+        }
+        let front = self.layer_in_front(side, layer);
+        for (a, row) in rows.iter().enumerate() {
+            let mut faces = *row;
+            while faces != 0 {
+                let b = faces.trailing_zeros() as usize;
+                faces &= faces - 1;
+                let drawn = looks.of(self.blocks.0[index(place(side, layer, a, b))]);
+                self.keys[a][b] = key(drawn, side, openness(&front, side, a, b));
+            }
+        }
+        for a in 0..CHUNK_SIZE {
+            while rows[a] != 0 {
+                let b = rows[a].trailing_zeros() as usize;
+                let key = self.keys[a][b];
+                let [joins_a, joins_b] = joins(key, side);
+                let mut end_b = b + 1;
+                while joins_b && end_b < CHUNK_SIZE && rows[a] >> end_b & 1 == 1 && self.keys[a][end_b] == key {
+                    end_b += 1;
+                }
+                let mask = ((1 << (end_b - b)) - 1) << b;
+                let is_alike = |keys: &[u32; CHUNK_SIZE]| keys[b..end_b].iter().all(|other| *other == key);
+                let mut end_a = a + 1;
+                while joins_a && end_a < CHUNK_SIZE && rows[end_a] & mask == mask && is_alike(&self.keys[end_a]) {
+                    end_a += 1;
+                }
+                rows[a..end_a].iter_mut().for_each(|row| *row &= !mask);
+                self.add_face(side, layer, [a, end_a], [b, end_b], key);
+            }
+        }
+    }
+
+    fn add_face(&mut self, side: Side, layer: usize, a: [usize; 2], b: [usize; 2], key: u32) {
+        let sixteenths = |blocks: usize| blocks as u16 * 16;
+        let normal = sixteenths(layer) + if side < 3 { 0 } else { 16 };
+        let [at_a, at_b] = [a, b].map(|[start, _]| sixteenths(start));
+        let [size_a, size_b] = [a, b].map(|[start, end]| sixteenths(end - start));
+        let (corner, size) = match side {
+            0 | 3 => ([normal, at_a, at_b], [size_b, size_a]),
+            1 | 4 => ([at_a, normal, at_b], [size_a, size_b]),
+            _ => ([at_a, at_b, normal], [size_a, size_b]),
+        };
+        let openness = [16, 18, 20, 22].map(|from| (key >> from & 3) as u8);
+        let drops = [(key >> 26 & 15) as u8; 4];
+        let rectangle = Rectangle { corner, side, size, openness, look: key as u16, drops };
+        self.quads[(key >> 24 & 3) as usize].push(rectangle);
+    }
+
+    /// The blocks in front of a layer that hide all behind them, as padded rows.
+    fn layer_in_front(&self, side: Side, layer: usize) -> [u32; PADDED] {
+        let front = if side < 3 { layer } else { layer + 2 };
+        match side {
+            0 | 3 => std::array::from_fn(|y| self.full[front * PADDED + y]),
+            1 | 4 => std::array::from_fn(|x| self.full[x * PADDED + front]),
+            _ => std::array::from_fn(|x| self.full_along_y[front * PADDED + x]),
+        }
+    }
+
+    /// Adds the quads of a block that is no cube.
+    fn add_shape(&mut self, place: [usize; 3], looks: &LookTable) {
+        let drawn = looks.of(self.blocks.0[index(place)]);
+        match &drawn.form {
+            Form::Quads(quads) => self.add_quads(place, drawn, quads, looks),
+            Form::Joined(by_sides) => {
+                let joined = JOINING.iter().enumerate().fold(0, |joined, (bit, (side, face))| {
+                    let other = looks.of(self.blocks.0[index(beside(place, *side))]);
+                    joined | usize::from(drawn.shape.joins(&other.shape, *face)) << bit
+                });
+                self.add_quads(place, drawn, &by_sides[joined], looks);
+            }
+            Form::Liquid(level) => self.add_liquid(place, drawn, *level, looks),
+            Form::Nothing | Form::Cube => {}
+        }
+    }
+
+    fn add_quads(&mut self, place: [usize; 3], drawn: &Drawn, quads: &[super::looks::FormQuad], looks: &LookTable) {
+        for quad in quads {
+            let side = quad.rectangle.side;
+            if quad.on_border && self.is_hidden(place, drawn, &quad.rectangle, looks) {
+                continue;
+            }
+            let mut rectangle = quad.rectangle;
+            (0..3).for_each(|axis| rectangle.corner[axis] += (place[axis] as u16 - 1) * 16);
+            debug_assert!(side < 8);
+            self.quads[drawn.mode as usize].push(rectangle);
+        }
+    }
+
+    /// Returns `true` if the block beside it hides a quad on the border.
+    fn is_hidden(&self, place: [usize; 3], drawn: &Drawn, quad: &Rectangle, looks: &LookTable) -> bool {
+        let other = looks.of(self.blocks.0[index(beside(place, quad.side))]);
+        let facing = opposite(quad.side);
+        if other.hides >> facing & 1 == 1 {
+            return true;
+        }
+        // An opaque block of the same shape, or another part of the same glass.
+        if other.name != drawn.name {
+            return false;
+        }
+        match &other.form {
+            Form::Quads(quads) => quads
+                .iter()
+                .any(|other| other.on_border && other.rectangle.side == facing && other.rectangle.covers(quad)),
+            Form::Joined(_) => normal_axis(quad.side) != 1,
+            Form::Cube => true,
+            Form::Nothing | Form::Liquid(_) => false,
+        }
+    }
+
+    fn add_liquid(&mut self, place: [usize; 3], drawn: &Drawn, level: u8, looks: &LookTable) {
+        let is_same = |place: [usize; 3]| looks.of(self.blocks.0[index(place)]).name == drawn.name;
+        let heights = self.surface(place, drawn, level, looks);
+        let is_hidden = |side: Side| {
+            let beside = beside(place, side);
+            looks.of(self.blocks.0[index(beside)]).hides >> opposite(side) & 1 == 1 || is_same(beside)
+        };
+        let corner = place.map(|axis| (axis as u16 - 1) * 16);
+        let sides: Vec<Side> = (0..6).filter(|side| !is_hidden(*side)).collect();
+        for side in sides {
+            if side == UP && heights == [liquid_height(level); 4] {
+                // Even surfaces are joined with others.
+                self.planes[usize::from(UP)][place[1] - 1][place[0] - 1] |= 1 << (place[2] - 1);
+                continue;
+            }
+            let [low_west_north, east_north, west_south, east_south] = heights.map(|height| 16 - height);
+            let drops = match side {
+                0 => [0, 0, low_west_north, west_south],
+                3 => [0, 0, east_north, east_south],
+                1 => [0; 4],
+                2 => [0, 0, low_west_north, east_north],
+                4 => [low_west_north, east_north, west_south, east_south],
+                _ => [0, 0, west_south, east_south],
+            };
+            let mut corner = corner;
+            corner[normal_axis(side)] += if side < 3 { 0 } else { 16 };
+            let rectangle = Rectangle {
+                corner,
+                side,
+                size: [16; 2],
+                openness: [3; 4],
+                look: drawn.faces[usize::from(side)],
+                drops,
+            };
+            self.quads[drawn.mode as usize].push(rectangle);
+        }
+    }
+
+    /// The heights of a liquid's corners, in sixteenths: north-west, north-east, south-west, south-east. Neighbors agree on
+    /// them, since each corner is as high as the highest liquid that touches it.
+    fn surface(&self, [x, y, z]: [usize; 3], drawn: &Drawn, level: u8, looks: &LookTable) -> [u8; 4] {
+        let height = |x: usize, z: usize| {
+            let same =
+                |y: usize| Some(looks.of(self.blocks.0[index([x, y, z])])).filter(|other| other.name == drawn.name);
+            match (same(y + 1), same(y).map(|other| &other.form)) {
+                (Some(_), _) => 16,
+                (None, Some(Form::Liquid(level))) => liquid_height(*level),
+                _ => 0,
+            }
+        };
+        [(0, 0), (1, 0), (0, 1), (1, 1)].map(|(east, south)| {
+            let touching =
+                [(0, 0), (1, 0), (0, 1), (1, 1)].map(|(dx, dz)| height(x + east + dx - 1, z + south + dz - 1));
+            touching.into_iter().max().unwrap_or(0).max(liquid_height(level))
+        })
+    }
 }
+
+/// The sides that shapes join, in the order of [`Form::Joined`].
+const JOINING: [(Side, Face); 4] = [(0, Face::West), (2, Face::North), (3, Face::East), (5, Face::South)];
+
+/// The padded place of a face.
+fn place(side: Side, layer: usize, a: usize, b: usize) -> [usize; 3] {
+    match side {
+        0 | 3 => [layer + 1, a + 1, b + 1],
+        1 | 4 => [a + 1, layer + 1, b + 1],
+        _ => [a + 1, b + 1, layer + 1],
+    }
+}
+
+/// What two faces must have in common to be joined: look (16 bits), openness (8), mode (2) and drop (4).
+fn key(drawn: &Drawn, side: Side, openness: u32) -> u32 {
+    let drop = match drawn.form {
+        Form::Liquid(level) => 16 - u32::from(liquid_height(level)),
+        _ => 0,
+    };
+    u32::from(drawn.faces[usize::from(side)]) | openness << 16 | (drawn.mode as u32) << 24 | drop << 26
+}
+
+/// Returns `true` for each of the axes of rows and of bits along which faces with this key may be joined: the light must not change
+/// along it.
+fn joins(key: u32, side: Side) -> [bool; 2] {
+    let [low, along_width, along_height, both] = [16, 18, 20, 22].map(|from| key >> from & 3);
+    let along = [low == along_width && along_height == both, low == along_height && along_width == both];
+    match side {
+        0 | 3 => [along[1], along[0]],
+        _ => along,
+    }
+}
+
+/// The openness of the corners of a face, 2 bits each, by the blocks that touch them in the layer in front: 0 between two walls, 3
+/// in the open.
+fn openness(front: &[u32; PADDED], side: Side, a: usize, b: usize) -> u32 {
+    // Three rows of three blocks, of which the face is in front of the middle one.
+    let [before, own, after] = [0, 1, 2].map(|row| front[a + row] >> b & 0b111);
+    if before | own | after == 0 {
+        return 0xff;
+    }
+    let corner = |row: u32, bit: u32| {
+        let (by_row, by_bit, both) = (row >> 1 & 1, own >> bit & 1, row >> bit & 1);
+        if by_row & by_bit == 1 { 0 } else { 3 - by_row - by_bit - both }
+    };
+    // By rows and bits: lowest, along the bits, along the rows, both.
+    let [low, along_bits, along_rows, both] =
+        [corner(before, 0), corner(before, 2), corner(after, 0), corner(after, 2)];
+    match side {
+        0 | 3 => low | along_bits << 2 | along_rows << 4 | both << 6,
+        _ => low | along_rows << 2 | along_bits << 4 | both << 6,
+    }
+}
+
+#[cfg(test)]
+mod tests;

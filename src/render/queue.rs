@@ -15,16 +15,23 @@ pub(super) type ColumnKey = (DimensionId, ColumnPos);
 
 /// The chunks that need a new mesh. A column's turn comes when the eight columns around it are loaded. From then on the column
 /// is finished even if some of them go: a half meshed column would be drawn both by its chunks and by the far view.
-#[derive(Default)]
-pub(super) struct MeshQueue {
-    columns: FxHashMap<ColumnKey, Tracked>,
+///
+/// `Shown` is what a chunk's mesh consists of.
+pub(super) struct MeshQueue<Shown> {
+    columns: FxHashMap<ColumnKey, Tracked<Shown>>,
     /// Columns with chunks to mesh now.
     ready: FxHashSet<ColumnKey>,
     /// Incremented when a column was drawn for the first time, and when a drawn column left.
     drawn_changes: u64,
 }
 
-struct Tracked {
+impl<Shown> Default for MeshQueue<Shown> {
+    fn default() -> Self {
+        Self { columns: default(), ready: default(), drawn_changes: 0 }
+    }
+}
+
+struct Tracked<Shown> {
     /// The state at the last check, to find the cells that a change touches.
     seen: Column,
     /// The number of loaded columns among the eight around it.
@@ -32,14 +39,14 @@ struct Tracked {
     /// The heights of chunks whose mesh is outdated; `None` for all.
     stale: Option<BTreeSet<i64>>,
     running: BTreeSet<i64>,
-    entities: BTreeMap<i64, Entity>,
+    shown: BTreeMap<i64, Shown>,
     /// `true` once all of its meshes have been shown. Later changes do not reset it.
     is_drawn: bool,
 }
 
 const AROUND: [(i64, i64); 8] = [(-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1)];
 
-impl MeshQueue {
+impl<Shown> MeshQueue<Shown> {
     /// Adds a column, or replaces its state.
     pub fn load(&mut self, dimension: DimensionId, column: &Column) {
         let key = (dimension, column.pos());
@@ -63,7 +70,7 @@ impl MeshQueue {
                     neighbors,
                     stale: None,
                     running: default(),
-                    entities: default(),
+                    shown: default(),
                     is_drawn: false,
                 };
                 self.columns.insert(key, tracked);
@@ -72,8 +79,8 @@ impl MeshQueue {
         self.refresh(key);
     }
 
-    /// Removes a column. Returns the entities of its meshes.
-    pub fn unload(&mut self, key: ColumnKey) -> impl Iterator<Item = Entity> + use<> {
+    /// Removes a column. Returns its meshes.
+    pub fn unload(&mut self, key: ColumnKey) -> impl Iterator<Item = Shown> + use<Shown> {
         let gone = self.columns.remove(&key);
         if let Some(gone) = &gone {
             self.ready.remove(&key);
@@ -85,7 +92,7 @@ impl MeshQueue {
                 }
             }
         }
-        gone.into_iter().flat_map(|tracked| tracked.entities.into_values())
+        gone.into_iter().flat_map(|tracked| tracked.shown.into_values())
     }
 
     /// Updates a column of which these chunk heights were loaded or unloaded.
@@ -109,6 +116,31 @@ impl MeshQueue {
         }
     }
 
+    /// Marks all meshes as outdated: the looks of blocks have changed.
+    pub fn change_looks(&mut self) {
+        let all: Vec<_> = self.columns.keys().copied().collect();
+        for key in all {
+            if let Some(tracked) = self.columns.get_mut(&key) {
+                tracked.stale = None;
+            }
+            self.refresh(key);
+        }
+    }
+
+    /// The columns up to so many away.
+    pub fn near(&self, from: ColumnPos, radius: i64) -> Vec<ColumnKey> {
+        let is_near = |key: &&ColumnKey| key.1.distance_squared(from) <= (radius * radius) as u128;
+        self.columns.keys().filter(is_near).copied().collect()
+    }
+
+    /// The meshes of a column, by height.
+    pub fn shown(&mut self, key: ColumnKey) -> impl Iterator<Item = (i64, &mut Shown)> {
+        self.columns
+            .get_mut(&key)
+            .into_iter()
+            .flat_map(|tracked| tracked.shown.iter_mut().map(|(y, shown)| (*y, shown)))
+    }
+
     /// Marks the meshes at these heights as outdated.
     fn touch(&mut self, key: ColumnKey, heights: impl Iterator<Item = i64>) {
         let Some(tracked) = self.columns.get_mut(&key) else { return };
@@ -125,7 +157,7 @@ impl MeshQueue {
 
     /// The number of meshes that are shown.
     pub fn meshes(&self) -> usize {
-        self.columns.values().map(|tracked| tracked.entities.len()).sum()
+        self.columns.values().map(|tracked| tracked.shown.len()).sum()
     }
 
     /// The columns with chunks to mesh, nearest first, at most `most`.
@@ -138,7 +170,7 @@ impl MeshQueue {
         let Some(tracked) = self.columns.get_mut(&key) else { return Vec::new() };
         let stale = tracked.stale.get_or_insert_with(|| {
             let heights = tracked.seen.chunks().map(|(y, _)| y);
-            heights.chain(tracked.entities.keys().copied()).collect()
+            heights.chain(tracked.shown.keys().copied()).collect()
         });
         let waiting = stale.iter().rev().filter(|y| !tracked.running.contains(y)).copied().collect();
         self.refresh(key);
@@ -175,13 +207,13 @@ impl MeshQueue {
         self.refresh(key);
     }
 
-    /// Finishes the mesh that [`begin`](Self::begin) announced. `show` gets the entity of the old mesh, and returns the entity of
+    /// Finishes the mesh that [`begin`](Self::begin) announced. `show` gets the old mesh, and returns
     /// the new one, or `None` if nothing is visible. If the chunk changed meanwhile, it still waits for its turn.
-    pub fn finish(&mut self, key: ColumnKey, y: i64, show: impl FnOnce(Option<Entity>) -> Option<Entity>) {
+    pub fn finish(&mut self, key: ColumnKey, y: i64, show: impl FnOnce(Option<Shown>) -> Option<Shown>) {
         let Some(tracked) = self.columns.get_mut(&key) else { return };
         tracked.running.remove(&y);
-        if let Some(entity) = show(tracked.entities.remove(&y)) {
-            tracked.entities.insert(y, entity);
+        if let Some(shown) = show(tracked.shown.remove(&y)) {
+            tracked.shown.insert(y, shown);
         }
         self.refresh(key);
     }
@@ -215,7 +247,7 @@ impl MeshQueue {
     }
 }
 
-impl Tracked {
+impl<Shown> Tracked<Shown> {
     /// Returns `true` if every mesh is up to date.
     fn is_settled(&self) -> bool {
         self.running.is_empty() && self.stale.as_ref().is_some_and(BTreeSet::is_empty)
@@ -223,7 +255,7 @@ impl Tracked {
 
     /// Returns `true` if a mesh is to be begun now.
     fn is_ready(&self) -> bool {
-        let is_begun = !self.running.is_empty() || !self.entities.is_empty();
+        let is_begun = !self.running.is_empty() || !self.shown.is_empty();
         (self.neighbors == AROUND.len() || is_begun && !self.is_drawn)
             && self.stale.as_ref().is_none_or(|stale| stale.difference(&self.running).next().is_some())
     }
@@ -288,7 +320,7 @@ mod tests {
         column
     }
 
-    fn loaded(size: i64) -> MeshQueue {
+    fn loaded(size: i64) -> MeshQueue<Entity> {
         let mut queue = MeshQueue::default();
         for x in 0..size {
             for z in 0..size {
@@ -299,7 +331,7 @@ mod tests {
     }
 
     /// Begins and finishes everything that waits. Returns the chunks that were meshed.
-    fn settle(queue: &mut MeshQueue) -> BTreeSet<(ColumnKey, i64)> {
+    fn settle(queue: &mut MeshQueue<Entity>) -> BTreeSet<(ColumnKey, i64)> {
         let mut done = BTreeSet::new();
         loop {
             let ready = queue.nearest(4, |_| 0);

@@ -1,16 +1,25 @@
 //! The systems that queue, make and show meshes in each frame.
 
-use super::looks::BlockLooks;
+use super::block_mesher::{BlockMeshers, ChunkPart};
+use super::looks::LooksInUse;
+use super::material::{self, ChunkExtension, ChunkMaterial, ChunkMaterials};
+use super::mesher::{self, Meshed, Quads};
+use super::quad_memory::{QuadMemory, QuadRange};
+use super::quads::{PASSES, Quad, Rectangle};
 use super::queue::{ColumnKey, MeshQueue};
-use super::{ChunkMaterial, ChunkMesh, ChunkMeshProgress, RenderOrigin, mesher};
-use crate::simulation::{BlockTypes, Position, Viewer};
-use crate::space::{ColumnPos, DimensionId, chunk_heights};
+use super::{ChunkMesh, ChunkMeshProgress, RenderMode, RenderOrigin};
+use crate::simulation::{Position, Viewer};
+use crate::space::{ChunkPos, ColumnPos, DimensionId, chunk_heights};
 use crate::view::{ColumnChange, ColumnChanged, Dimension, DimensionOpen, PublishedColumns};
 use bevy::ecs::system::SystemParam;
+use bevy::light::NotShadowCaster;
+use bevy::math::FloatOrd;
+use bevy::mesh::MeshTag;
 use bevy::prelude::*;
+use bevy::render::render_resource::BufferId;
 use bevy::tasks::futures::check_ready;
 use bevy::tasks::{AsyncComputeTaskPool, Task, TaskPool};
-use std::sync::Arc;
+use std::mem;
 
 /// The number of columns that are checked in one frame, at most. Most of their chunks need no mesh, but finding that out
 /// takes time.
@@ -20,18 +29,42 @@ const TASKS: usize = 256;
 /// The number of finished meshes that are shown in one frame, at most.
 const MESHES_A_FRAME: usize = 128;
 
+/// Blended quads are sorted in columns up to so many away from a camera.
+const SORTED_COLUMNS: i64 = 3;
+
 #[derive(Resource)]
 pub(super) struct ChunkMesher {
-    /// The names of the dimensions that get meshes; `None` for all.
-    dimensions: Option<Vec<String>>,
-    pub queue: MeshQueue,
+    /// The names of the dimensions that get meshes; empty for all.
+    dimensions: Vec<String>,
+    pub queue: MeshQueue<Shown>,
     /// Meshes in the making, by column and height.
-    running: Vec<((ColumnKey, i64), Task<Option<Mesh>>)>,
+    running: Vec<((ColumnKey, i64), Task<Made>)>,
+    /// The version of the looks that all meshes have.
+    looks: u64,
+}
+
+/// The quads of a chunk, and what the game's meshers made of it.
+type Made = Option<(Meshed, Vec<ChunkPart>)>;
+
+/// What is shown of a chunk: by render mode, and the entities of the game's meshers.
+#[derive(Default)]
+pub(super) struct Shown([Option<Part>; PASSES], Vec<Entity>);
+
+/// The chunk of an entity of the game's meshers.
+#[derive(Component)]
+pub(super) struct OtherPart(ChunkPos);
+
+/// The entity that shows the quads of one mode.
+struct Part {
+    entity: Entity,
+    range: QuadRange,
+    /// Blended quads, to be sorted as the camera moves.
+    sorted: Vec<Quad>,
 }
 
 impl ChunkMesher {
-    pub fn new(dimensions: Option<Vec<String>>) -> Self {
-        Self { dimensions, queue: default(), running: Vec::new() }
+    pub fn new(dimensions: Vec<String>) -> Self {
+        Self { dimensions, queue: default(), running: Vec::new(), looks: 0 }
     }
 }
 
@@ -75,17 +108,17 @@ pub(super) fn hear(
     published: Res<PublishedColumns>,
     dimensions: Dimensions,
     mut changed: MessageReader<ColumnChanged>,
-    mut commands: Commands,
+    mut parts: Parts,
 ) {
-    let ChunkMesher { dimensions: wanted, queue, running } = &mut *mesher;
+    let ChunkMesher { dimensions: wanted, queue, running, .. } = &mut *mesher;
     let is_wanted = |id: DimensionId| {
         let name = || with_id(&dimensions, id).map(Dimension::name);
-        wanted.as_ref().is_none_or(|wanted| name().is_some_and(|name| wanted.iter().any(|it| it == name)))
+        wanted.is_empty() || name().is_some_and(|name| wanted.iter().any(|it| it == name))
     };
     for &ColumnChanged { dimension, column: position, ref change } in changed.read() {
         // The published state counts, since newer changes may have come since.
         let Some(column) = published.column(dimension, position) else {
-            queue.unload((dimension, position)).for_each(|entity| commands.entity(entity).try_despawn());
+            queue.unload((dimension, position)).for_each(|shown| parts.remove(shown));
             continue;
         };
         match change {
@@ -101,36 +134,148 @@ pub(super) fn hear(
     running.retain(|((key, _), _)| queue.contains(*key));
 }
 
-pub(super) fn apply(
-    mut mesher: ResMut<ChunkMesher>,
-    mut meshes: ResMut<Assets<Mesh>>,
-    material: Option<Res<ChunkMaterial>>,
-    origin: Res<RenderOrigin>,
-    mut commands: Commands,
-) {
+/// Shows and removes meshes.
+#[derive(SystemParam)]
+pub(super) struct Parts<'w, 's> {
+    memory: ResMut<'w, QuadMemory>,
+    meshes: ResMut<'w, Assets<Mesh>>,
+    materials: Res<'w, ChunkMaterials>,
+    origin: Res<'w, RenderOrigin>,
+    commands: Commands<'w, 's>,
+}
+
+impl Parts<'_, '_> {
+    fn remove(&mut self, Shown(parts, others): Shown) {
+        others.into_iter().for_each(|entity| self.commands.entity(entity).try_despawn());
+        parts.into_iter().flatten().for_each(|part| self.remove_part(part));
+    }
+
+    fn remove_part(&mut self, part: Part) {
+        self.commands.entity(part.entity).try_despawn();
+        self.memory.free(part.range);
+    }
+
+    fn show(&mut self, mesh: ChunkMesh, before: Option<Part>, quads: Quads) -> Option<Part> {
+        let range = if quads.quads.is_empty() { None } else { self.memory.store(&quads.quads) };
+        let Some(range) = range else {
+            before.into_iter().for_each(|part| self.remove_part(part));
+            return None;
+        };
+        let look = (
+            Mesh3d(self.memory.mesh(&range, &mut self.meshes)),
+            MeshTag(range.first),
+            quads.aabb(),
+            MeshMaterial3d(self.materials.of(mesh.mode).clone()),
+        );
+        // The game may have despawned the entity.
+        let known = before.as_ref().map(|part| part.entity).filter(|entity| self.commands.get_entity(*entity).is_ok());
+        before.into_iter().for_each(|part| self.memory.free(part.range));
+        let entity = match known {
+            Some(entity) => self.commands.entity(entity).try_insert(look).id(),
+            None => self.commands.spawn((mesh, look, self.origin.place(mesh.chunk.min_block()))).id(),
+        };
+        if mesh.mode == RenderMode::Blended && known.is_none() {
+            self.commands.entity(entity).insert(NotShadowCaster);
+        }
+        let sorted = if mesh.mode == RenderMode::Blended { quads.quads } else { Vec::new() };
+        Some(Part { entity, range, sorted })
+    }
+}
+
+pub(super) fn apply(mut mesher: ResMut<ChunkMesher>, mut parts: Parts) {
     let ChunkMesher { queue, running, .. } = &mut *mesher;
-    show_finished(running, MESHES_A_FRAME, |(key, y), mesh| {
+    parts.memory.next_frame();
+    show_finished(running, MESHES_A_FRAME, |(key, y), meshed| {
         queue.finish(key, y, |before| {
-            // The game may have despawned the entity.
-            let before = before.filter(|entity| commands.get_entity(*entity).is_ok());
-            let Some(mesh) = mesh else {
-                before.into_iter().for_each(|entity| commands.entity(entity).try_despawn());
+            let Some((meshed, others)) = meshed else {
+                before.into_iter().for_each(|shown| parts.remove(shown));
                 return None;
             };
-            let mesh = Mesh3d(meshes.add(mesh));
-            if let Some(entity) = before {
-                commands.entity(entity).try_insert(mesh);
-                return before;
-            }
-            let chunk = ChunkMesh { dimension: key.0, chunk: key.1.chunk(y) };
-            let mut entity = commands.spawn((chunk, mesh, origin.place(chunk.chunk.min_block())));
-            if let Some(material) = &material {
-                entity.insert(MeshMaterial3d(material.0.clone()));
-            }
-            Some(entity.id())
+            let Shown(before, outdated) = before.unwrap_or_default();
+            outdated.into_iter().for_each(|entity| parts.commands.entity(entity).try_despawn());
+            let place = parts.origin.place(key.1.chunk(y).min_block());
+            let others = others.into_iter().map(|other| {
+                let mut entity = parts.commands.spawn((place, Visibility::default(), OtherPart(key.1.chunk(y))));
+                entity.queue(|mut entity: EntityWorldMut| other.insert(&mut entity));
+                entity.id()
+            });
+            let others = others.collect();
+            let mut before = before.into_iter();
+            let shown = RenderMode::ALL.into_iter().zip(meshed).map(|(mode, quads)| {
+                let mesh = ChunkMesh { dimension: key.0, chunk: key.1.chunk(y), mode };
+                parts.show(mesh, before.next().flatten(), quads)
+            });
+            let shown: Vec<_> = shown.collect();
+            let mut shown = shown.into_iter();
+            Some(Shown(std::array::from_fn(|_| shown.next().flatten()), others))
         });
         1
     });
+}
+
+/// Sorts the blended quads near a camera from far to near.
+pub(super) fn sort_blended(
+    mut mesher: ResMut<ChunkMesher>,
+    memory: Res<QuadMemory>,
+    cameras: Query<(&GlobalTransform, Option<&Viewer>), With<Camera3d>>,
+    origin: Res<RenderOrigin>,
+    mut last: Local<Vec<[i64; 3]>>,
+) {
+    // Half blocks: the order of quads changes little in between.
+    let halves =
+        |(transform, _): (&GlobalTransform, _)| (transform.translation() * 2.0).to_array().map(|axis| axis as i64);
+    let now: Vec<_> = cameras.iter().map(halves).collect();
+    let is_still = mem::replace(&mut *last, now.clone()) == now;
+    if is_still && !mesher.is_changed() {
+        return;
+    }
+    let Some((camera, _)) = cameras.iter().next() else { return };
+    let mut eye = Position { dimension: default(), block: origin.0, offset: Vec3::ZERO };
+    eye.translate(camera.translation());
+    let near = mesher.queue.near(eye.column(), SORTED_COLUMNS);
+    for key in near {
+        for (y, Shown(parts, _)) in mesher.bypass_change_detection().queue.shown(key) {
+            for part in parts.iter_mut().flatten().filter(|part| part.sorted.len() > 1) {
+                let corner = origin.place(key.1.chunk(y).min_block()).translation;
+                sort(&mut part.sorted, (camera.translation() - corner) * 16.0);
+                memory.overwrite(&part.range, &part.sorted);
+            }
+        }
+    }
+}
+
+/// Sorts quads by the distance of their middle from a place in sixteenths, the farthest first.
+fn sort(quads: &mut [Quad], eye: Vec3) {
+    quads.sort_by_cached_key(|quad| {
+        let quad = Rectangle::unpack(*quad);
+        let middle = [0, 1, 2].map(|axis| f32::from(quad.corner[axis] + quad.far_corner()[axis]) / 2.0);
+        std::cmp::Reverse(FloatOrd(Vec3::from(middle).distance_squared(eye)))
+    });
+}
+
+/// Makes and updates the materials when the graphics card is there, and when quads or looks have moved to other buffers.
+pub(super) fn update_materials(
+    memory: Res<QuadMemory>,
+    looks: Res<LooksInUse>,
+    handles: Res<ChunkMaterials>,
+    materials: Option<ResMut<Assets<ChunkMaterial>>>,
+    mut last: Local<Option<(BufferId, BufferId)>>,
+) {
+    let (Some(quads), Some((faces, textures)), Some(mut materials)) = (memory.buffer(), looks.gpu(), materials) else {
+        return;
+    };
+    let now = Some((quads.id(), faces.id()));
+    if mem::replace(&mut *last, now) == now {
+        return;
+    }
+    for mode in RenderMode::ALL {
+        let extension = ChunkExtension { quads: quads.clone(), faces: faces.clone(), textures: textures.clone() };
+        let id = handles.of(mode).id();
+        let base = materials.get(id).map_or_else(|| material::base(mode), |material| material.base.clone());
+        if let Err(error) = materials.insert(id, ChunkMaterial { base, extension }) {
+            error!("the material of {mode:?} chunks was dropped: {error}");
+        }
+    }
 }
 
 /// Removes finished tasks until `budget` is used up by the costs that `show` returns.
@@ -151,16 +296,17 @@ pub(super) fn show_finished<Key: Copy, Made>(
 
 pub(super) fn dispatch(
     mut mesher: ResMut<ChunkMesher>,
-    blocks: Option<Res<BlockTypes>>,
     dimensions: Dimensions,
     eyes: Eyes,
     mut progress: ResMut<ChunkMeshProgress>,
-    mut looks: Local<Option<Arc<BlockLooks>>>,
-    mut commands: Commands,
+    (looks, meshers): (Res<LooksInUse>, Res<BlockMeshers>),
+    mut parts: Parts,
 ) {
-    let ChunkMesher { queue, running, .. } = &mut *mesher;
-    let Some(blocks) = blocks else { return };
-    let looks = looks.get_or_insert_with(|| Arc::new(BlockLooks::new(&blocks)));
+    let ChunkMesher { queue, running, looks: meshed, .. } = &mut *mesher;
+    let Some((looks, version)) = looks.table() else { return };
+    if mem::replace(meshed, version) != version {
+        queue.change_looks();
+    }
     let pool = AsyncComputeTaskPool::get_or_init(TaskPool::default);
 
     let columns = if running.len() < TASKS { queue.nearest(COLUMNS_A_FRAME, eyes.distance()) } else { Vec::new() };
@@ -175,24 +321,25 @@ pub(super) fn dispatch(
             queue.begin(key, y);
             if neighborhood.shows_nothing(looks) {
                 queue.finish(key, y, |before| {
-                    before.into_iter().for_each(|entity| commands.entity(entity).try_despawn());
+                    before.into_iter().for_each(|shown| parts.remove(shown));
                     None
                 });
                 continue;
             }
-            let looks = looks.clone();
-            let task = pool.spawn(async move {
-                let geometry = mesher::geometry(&neighborhood, &looks);
-                geometry.map(mesher::Geometry::into_mesh)
-            });
-            running.push(((key, y), task));
+            let (chunk, looks, meshers) = (key.1.chunk(y), looks.clone(), meshers.clone());
+            running.push(((key, y), pool.spawn(async move { mesher::mesh(chunk, &neighborhood, &looks, &meshers) })));
         }
     }
     progress.set_if_neq(ChunkMeshProgress { queued: queue.queued(), in_flight: running.len(), meshes: queue.meshes() });
 }
 
-pub(super) fn move_meshes(origin: Res<RenderOrigin>, mut meshes: Query<(&ChunkMesh, &mut Transform)>) {
-    for (mesh, mut transform) in &mut meshes {
-        *transform = origin.place(mesh.chunk.min_block());
+pub(super) fn move_meshes(
+    origin: Res<RenderOrigin>,
+    mut meshes: Query<(AnyOf<(&ChunkMesh, &OtherPart)>, &mut Transform)>,
+) {
+    for ((mesh, other), mut transform) in &mut meshes {
+        if let Some(chunk) = mesh.map(|mesh| mesh.chunk).or(other.map(|other| other.0)) {
+            *transform = origin.place(chunk.min_block());
+        }
     }
 }

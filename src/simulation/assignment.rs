@@ -89,7 +89,7 @@ pub enum Task {
         clock: Duration,
         /// The time since the tick before, as the game sees it, without pauses.
         delta: Duration,
-        /// Whether all unsaved data is handed out.
+        /// `true` if all unsaved data is handed out.
         save: bool,
     },
     /// Receive the inbox and hand out everything unsaved, without a tick.
@@ -157,7 +157,7 @@ impl RegionWorld {
         world.check_change_ticks();
         if let Task::Split { parts } = task {
             progress.pass(TaskStep::Splitting);
-            // The outbox is complete, whatever hooks of the game do from here on.
+            // The outbox is complete. Hooks of the game no longer affect it.
             contents.is_handed_out = true;
             split(world, contents, parts);
         }

@@ -24,7 +24,7 @@ impl<M: Clone + Send + Sync + 'static> RegionMessage for M {}
 pub enum Address {
     /// To the region that owns the block's column at the moment of delivery. The column is loaded for it.
     Place(DimensionId, BlockPos),
-    /// To the entity with this stable id, in whatever region it is.
+    /// To the entity with this stable id, in any region.
     Entity(Uuid),
     /// To the main world.
     Main,
@@ -86,7 +86,7 @@ pub enum Undeliverable {
     #[error("{0} halted in the tick in which it was handed over")]
     Halted(RegionId),
     /// The letters in flight from this sender, or from all senders, have reached their limit
-    /// (`TerranePlugin::letter_limits`). Some must arrive first.
+    /// (`Limits::letters`). Some must arrive first.
     #[error("too many letters are on their way")]
     TooManyLetters,
 }
@@ -213,7 +213,7 @@ fn write<T: Message>(world: &mut World, message: T) -> Option<usize> {
     match world.get_resource_mut::<Messages<T>>() {
         Some(mut messages) => Some(messages.write(message).id),
         None => {
-            error!("{} was dropped: call register_region_message for what is sent", type_name::<T>());
+            error!("{} was dropped: call register_region_message for each sent type", type_name::<T>());
             None
         }
     }
@@ -316,7 +316,7 @@ impl Letter {
         Self { to, from, delay, content, returned, bytes, stamp: None }
     }
 
-    /// The letter that replaces this one on delivery. If the tick panics, its effects are undone and the trace tells the sender.
+    /// The letter that replaces this one on delivery. If the tick panics, its effects are undone and the trace identifies the sender.
     /// The trace of a closure does nothing; a message is looked up where it was [`written`](Self::note_written).
     pub(super) fn trace(&mut self) -> Option<Self> {
         let name = self.name();

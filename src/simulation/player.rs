@@ -47,7 +47,8 @@ fn on_discard_player(mut world: DeferredWorld, _: HookContext) {
     }
 }
 
-/// Added to a [`Player`], it saves and removes the player and everything attached to it at the end of the tick.
+/// Added to a [`Player`] by a system of its region, it saves and removes the player and everything attached to it at the end of the
+/// tick. The main world sends a [`LogOut`](crate::view::LogOut) instead.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq, Reflect)]
 #[type_path = "bevy_terrane"]
 #[reflect(Component, Clone, Default)]

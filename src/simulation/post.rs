@@ -83,11 +83,6 @@ impl Post {
         self.out.push(letter);
     }
 
-    /// Sends `message` to a place in this dimension.
-    pub fn send_to_place<M: RegionMessage>(&mut self, block: BlockPos, message: M) {
-        self.send(Address::Place(self.dimension, block), message);
-    }
-
     /// Runs `run` in the region that owns `block` at that time, in this dimension: at its next tick, or `delay` ticks later.
     ///
     /// The place is loaded for it. If it is unloaded before the delay is over, the closure is dropped, and the main
@@ -111,7 +106,7 @@ impl Post {
         self.out.push(letter);
     }
 
-    /// Schedules a [`BlockTick`](super::BlockTick) of `kind` for a block of this dimension, in whatever region it is. The delay
+    /// Schedules a [`BlockTick`](super::BlockTick) of `kind` for a block of this dimension, in the region that owns it. The delay
     /// counts from the tick in which that region receives the request.
     pub fn schedule_block_tick(&mut self, block: BlockPos, kind: impl Into<Arc<str>>, delay: u64) {
         let kind = kind.into();
@@ -121,7 +116,7 @@ impl Post {
     /// Requests a column of this dimension. When it is loaded, the region that owns it at that time, most often this one, gets
     /// a [`Received<ColumnReady>`](super::Received).
     pub fn request_column(&mut self, column: ColumnPos) {
-        self.send_to_place(column.min_block(0), ColumnReady { column });
+        self.send(Address::Place(self.dimension, column.min_block(0)), ColumnReady { column });
     }
 
     pub(super) fn append(&mut self, mut letters: Vec<Letter>) {

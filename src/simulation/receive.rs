@@ -33,14 +33,14 @@ pub fn receive(world: &mut World, contents: &mut RegionContents, task: &Task) {
     let RegionInfo { dimension, region, .. } = *world.resource::<RegionInfo>();
     world.resource_mut::<Post>().set_sender(dimension, region, column);
 
-    take_in_columns(world, contents);
+    receive_columns(world, contents);
     let travellers = mem::take(&mut contents.inbox.travellers);
     let arrived = arrive_all(world, contents, travellers);
     let resources = mem::take(&mut contents.inbox.resources);
     settle_resources(world, resources, &arrived);
     make_edits(world, contents);
     let letters = mem::take(&mut contents.inbox.letters);
-    contents.take_in_letters(letters);
+    contents.receive_letters(letters);
     // In a task without a tick, a delivered message could leave with its entity before any system reads it.
     match *task {
         Task::Tick { clock, .. } => hand_over(world, contents, clock),
@@ -59,7 +59,7 @@ fn advance_time(world: &mut World, clock: Duration, delta: Duration) {
     }
 }
 
-fn take_in_columns(world: &mut World, contents: &mut RegionContents) {
+fn receive_columns(world: &mut World, contents: &mut RegionContents) {
     let columns = mem::take(&mut contents.inbox.columns);
     if columns.is_empty() {
         return;
@@ -70,10 +70,10 @@ fn take_in_columns(world: &mut World, contents: &mut RegionContents) {
         owned.awaiting.remove(&column.pos());
         let is_part = column.loaded().is_some();
         // The part that is already loaded may have been edited since, and its ticks may have come due.
-        if let Some(new) = owned.take_in(column).filter(|_| is_part) {
+        if let Some(new) = owned.insert(column).filter(|_| is_part) {
             block_ticks.retain(|tick| new.contains(tick.block.chunk().y));
         }
-        owned.ticks.take_in(block_ticks);
+        owned.ticks.insert(block_ticks);
         entities.into_iter().for_each(|record| spawn_stored(world, &contents.components, record));
     }
     world.remove_resource::<Moving>();

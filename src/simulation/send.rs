@@ -170,7 +170,7 @@ fn note_ticks(world: &mut World, task: &Task, leaving: &FxHashSet<ColumnPos>, cu
     }
 }
 
-/// Whether all unsaved data must be handed out even if nothing leaves: because the task asks for it, letters are sent, a player
+/// Returns `true` if all unsaved data must be handed out even if nothing leaves: because the task asks for it, letters are sent, a player
 /// has died, or columns were restored. A restored column's removed entities may reappear elsewhere, and halting the region does
 /// not undo that.
 fn must_save(world: &mut World, contents: &RegionContents, task: &Task) -> bool {

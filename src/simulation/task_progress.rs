@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_task_tells_where_it_is_and_for_how_long() {
+    fn a_task_shows_its_place_and_its_duration() {
         let progress = TaskProgress::default();
         assert_eq!((progress.step().as_str(), progress.running_for()), ("waiting for a thread", Duration::ZERO));
         progress.name_schedules(|| vec!["First".into(), "RegionTick".into()]);

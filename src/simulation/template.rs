@@ -8,7 +8,7 @@ use super::template_error::RegionTemplateError;
 use super::travel::components::RegionComponents;
 use super::world::{RegionContents, RegionWorld};
 use super::{BlockTick, ColumnReady, ColumnRestored, EntityIndex, RegionRandom, SplitMix64};
-use crate::block::{BlockId, BlockRegistry};
+use crate::block::{BlockId, BlockRegistry, BlockSet};
 use bevy::ecs::error::FallbackErrorHandler;
 use bevy::ecs::message::MessageRegistry;
 use bevy::ecs::schedule::ScheduleLabel;
@@ -58,16 +58,41 @@ impl BlockTypes {
         found
     }
 
+    /// The state with these properties, as [`BlockRegistry::state`] returns it. In debug builds an unknown state is logged like
+    /// an unknown name.
+    pub fn state(&self, base: &str, properties: &[(&str, &str)]) -> Option<BlockId> {
+        let found = self.0.state(base, properties);
+        if cfg!(debug_assertions) && found.is_none() {
+            let properties: Vec<_> = properties.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            self.tell_unknown(&format!("{base}[{}]", properties.join(",")));
+        }
+        found
+    }
+
+    /// The blocks with the tag, as [`BlockRegistry::tag`] returns them. In debug builds an unknown tag is logged once.
+    pub fn tag(&self, tag: &str) -> Option<&BlockSet> {
+        let found = self.0.tag(tag);
+        if cfg!(debug_assertions) && found.is_none() && is_news(tag) {
+            warn!("no block type has the tag {tag:?}");
+        }
+        found
+    }
+
     fn tell_unknown(&self, name: &str) {
-        // The number of unknown names that are logged. The limit matters for games that look up generated names.
-        const MOST: usize = 32;
-        static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-        let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.len() < MOST && told.insert(name.to_owned()) {
+        if is_news(name) {
             let nearest = self.nearest_name(name).map(|nearest| format!("; is {nearest:?} meant?"));
             warn!("there is no block type {name:?}{}", nearest.unwrap_or_default());
         }
     }
+}
+
+/// Returns `true` if the unknown name was not logged yet.
+fn is_news(name: &str) -> bool {
+    // The number of unknown names that are logged. The limit matters for games that look up generated names.
+    const MOST: usize = 32;
+    static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+    told.len() < MOST && told.insert(name.to_owned())
 }
 
 type RegionPlugins = Arc<dyn Fn(&mut SubApp) + Send + Sync>;
@@ -90,7 +115,7 @@ pub struct RegionTemplate {
     /// The seed of the random numbers and of the entities' ids.
     pub seed: u64,
     /// Worlds that a thread made while it was idle. A world that has ticked never returns to this list, because its contents
-    /// cannot be told apart from the additions of a game's plugin.
+    /// cannot be distinguished from the additions of a game's plugin.
     pub fresh: Arc<Mutex<Vec<RegionWorld>>>,
 }
 

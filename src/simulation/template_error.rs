@@ -15,7 +15,7 @@ pub enum RegionTemplateError {
          register_region_relationship for the relationship instead (ChildOf is built in)"
     )]
     Relationship(&'static str),
-    /// Two types have one path, so their stored values cannot be told apart.
+    /// Two types have one path, so their stored values cannot be distinguished.
     #[error(
         "two saved components have the type path {0}: give one of them another, by #[type_path = \"...\"] or #[type_name = \
          \"...\"] beside its derive of TypePath or Reflect"
@@ -49,7 +49,7 @@ pub enum RegionTemplateError {
     /// Unregistered components, by the full paths of their types, are on entities that can travel. The region's error handler
     /// gets this error.
     #[error(
-        "{} would be lost as soon as its entity moves to another region: call register_region_component or \
+        "{} is not registered, and would be lost as soon as its entity moves to another region: call register_region_component or \
          register_saved_component for it (register_region_relationship, if it is a relationship), or \
          leave_region_component_behind with this path if it is to stay behind",
         .0.join(", ")

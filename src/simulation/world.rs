@@ -92,9 +92,9 @@ pub(super) struct RegionContents {
 
 impl RegionContents {
     /// Stores letters until they are due.
-    pub fn take_in_letters(&mut self, letters: impl IntoIterator<Item = Letter>) {
+    pub fn receive_letters(&mut self, letters: impl IntoIterator<Item = Letter>) {
         for letter in letters {
-            // Letters without a delay stay in the order of arrival, whatever the clock is.
+            // Letters without a delay stay in the order of arrival, independent of the clock.
             let due = match letter.delay {
                 0 => Duration::ZERO,
                 delay => due_after(delay, self.clock, self.period),
@@ -169,7 +169,7 @@ mod tests {
     use crate::space::{BlockPos, DimensionId};
 
     #[test]
-    fn what_is_due_comes_in_the_order_of_time_and_arrival() {
+    fn due_letters_come_in_the_order_of_time_and_arrival() {
         let mut contents = RegionContents::from_world(&mut World::new());
         let tick = Duration::from_millis(50);
         (contents.clock, contents.period) = (tick * 2, tick);

@@ -9,9 +9,9 @@ pub use client::ChunkSyncClient;
 pub use edits::ClientEdit;
 pub use peer::ChunkSyncPeer;
 
-pub(super) use client::{end_clients, follow_clients, start_clients, take_in};
+pub(super) use client::{apply_results, end_clients, follow_clients, start_clients};
 pub(super) use edits::judge_edits;
-pub(super) use peer::{ask, hear, send};
+pub(super) use peer::{apply_answers, ask, send};
 
 use crate::coordinator::AskChunks;
 use bevy::prelude::*;

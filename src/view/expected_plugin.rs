@@ -13,15 +13,15 @@ pub(crate) fn expect_plugin(world: &mut World) {
         return;
     }
     if let Some(mut schedules) = world.get_resource_mut::<Schedules>() {
-        schedules.add_systems(First, tell_of_missing_plugin.run_if(run_once));
+        schedules.add_systems(First, log_missing_plugin.run_if(run_once));
         world.insert_resource(Expected);
     }
 }
 
-fn tell_of_missing_plugin(published: Option<Res<PublishedColumns>>) {
+fn log_missing_plugin(published: Option<Res<PublishedColumns>>) {
     if published.is_none() {
         error!(
-            "TerranePlugin is missing, so dimensions and what was registered for regions have no effect: add it with \
+            "TerranePlugin is missing, so dimensions and registrations for regions have no effect: add it with \
              app.add_plugins(TerranePlugin::default())"
         );
     }

@@ -3,7 +3,7 @@
 use super::{Dimension, DimensionOpen, Job, Mirror, WorldStatistics};
 use crate::coordinator::{MainLink, requests};
 use crate::simulation::{Position, Viewer, ViewerRadii};
-use crate::space::{ChunkPos, ColumnArea, ColumnPos, DimensionId};
+use crate::space::{ChunkPos, DimensionId};
 use bevy::ecs::query::QueryData;
 use bevy::prelude::*;
 use rustc_hash::FxHashMap;
@@ -40,54 +40,33 @@ impl PlaceItem<'_, '_> {
     }
 }
 
-/// Larger radii are worth a warning, in columns.
-const LARGE_RADIUS: u32 = 80;
-const LARGE_GENERATION_RADIUS: u32 = 560;
 /// The time after which a dimension without viewers is worth a warning.
 const WITHOUT_VIEWERS: Duration = Duration::from_secs(3);
 
-/// Warns of a radius that costs much, before it does. The figures are those of hills: see docs/performance.md.
-fn tell_of_large_radii(entity: Entity, radii: ViewerRadii) {
-    let columns = |radius| ColumnArea::Disc { center: ColumnPos::default(), radius }.columns();
-    if radii.load > LARGE_RADIUS {
-        let loaded = columns(radii.load);
-        warn_once!(
-            "{entity} is a Viewer with a radius of {} columns, which loads {loaded} columns: about {} MB of memory without \
-             meshes; a radius of 8 to 32 is usual, and a FarView shows land beyond it",
-            radii.load,
-            loaded * 5 / 1024
-        );
-    }
-    if radii.generation > LARGE_GENERATION_RADIUS {
-        let generated = columns(radii.generation);
-        warn_once!(
-            "{entity} is a Viewer with a generation radius of {} columns, which generates and stores {generated} columns: about {} \
-             minutes of work for a core",
-            radii.generation,
-            generated / 2_000 / 60
-        );
-    }
-}
-
-/// Explains a world in which nothing happens: a dimension is open for a while, but no viewer, job or letter loads ground.
-pub(super) fn tell_of_missing_viewers(
+/// Explains a dimension in which nothing happens: it is open for a while, but no viewer, job or letter loads ground of it.
+pub(super) fn log_missing_viewers(
     time: Res<Time<Real>>,
-    open: Query<&Dimension, With<DimensionOpen>>,
-    loaders: Query<(), Or<(With<Viewer>, With<Job>)>>,
+    open: Query<(&Dimension, &DimensionOpen)>,
+    viewers: Query<&Viewer>,
+    jobs: Query<(), With<Job>>,
     statistics: Res<WorldStatistics>,
-    mut since: Local<Option<Duration>>,
-    mut is_done: Local<bool>,
+    // When each dimension opened; `None` if there is nothing more to say about it.
+    mut since: Local<FxHashMap<DimensionId, Option<Duration>>>,
 ) {
-    let Some(dimension) = open.iter().next().filter(|_| !*is_done) else { return };
-    if !loaders.is_empty() || statistics.columns > 0 {
-        *is_done = true;
-    } else if time.elapsed() > *since.get_or_insert(time.elapsed()) + WITHOUT_VIEWERS {
-        *is_done = true;
-        warn!(
-            "the dimension {:?} is open, but no ground is loaded, because no entity has a Viewer: spawn one with \
-             Viewer::in_dimension(dimensions.id(name)) and a Transform",
-            dimension.name()
-        );
+    for (dimension, &DimensionOpen { id, .. }) in &open {
+        let since = since.entry(id).or_insert_with(|| Some(time.elapsed()));
+        let Some(opened) = *since else { continue };
+        let has_ground = || statistics.regions.iter().any(|region| region.dimension == id && region.columns > 0);
+        if viewers.iter().any(|viewer| viewer.dimension() == Some(id)) || !jobs.is_empty() || has_ground() {
+            *since = None;
+        } else if time.elapsed() > opened + WITHOUT_VIEWERS {
+            *since = None;
+            warn!(
+                "the dimension {:?} is open, but no ground is loaded, because no entity has a Viewer in it: spawn one with \
+                 Viewer::in_dimension(dimensions.id(name)) and a Transform",
+                dimension.name()
+            );
+        }
     }
 }
 
@@ -116,17 +95,19 @@ pub(super) fn send_viewers(
         };
         if !known.contains(&dimension) {
             warn_once!(
-                "{entity} is a Viewer in {dimension}, and no entity has a Dimension with this id, so nothing is loaded for it"
+                "{entity} is a Viewer in {dimension}, and no entity has a Dimension with this id, so nothing is loaded for it: spawn \
+                 the Dimension, and take its id from Res<Dimensions>, as dimensions.id(name)"
             );
             continue;
         }
         let Some(position) = place.position() else {
-            warn_once!("{entity} is a Viewer without a Transform or a Position, so nothing is loaded for it");
+            warn_once!(
+                "{entity} is a Viewer without a Transform or a Position, so nothing is loaded for it: insert a Transform beside it"
+            );
             continue;
         };
         let state = (dimension, position.block.chunk(), viewer.radii());
         if sent.insert(entity, state) != Some(state) {
-            tell_of_large_radii(entity, viewer.radii());
             moves.push((entity, Some(state)));
         }
     }

@@ -2,6 +2,7 @@
 
 use bevy_egui::{EguiContexts, EguiPrimaryContextPass, egui};
 use bevy_terrane::prelude::*;
+use bevy_terrane::view::{SaveFailed, SaveWorld, WorldSaved};
 
 pub struct MenuPlugin;
 

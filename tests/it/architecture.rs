@@ -1,11 +1,21 @@
-//! Dependencies between the rooms (the top-level modules of `bevy_terrane` and of `terrane_world`) point down only. The source
-//! text is checked, so that a wrong `use` fails a test instead of waiting for a reviewer. Cargo checks those between crates.
+//! Dependencies between the rooms (the top-level modules of each crate) point down only. The source text is checked, so that a wrong
+//! `use` fails a test instead of waiting for a reviewer. Cargo checks those between crates.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The rooms from top to bottom. A room may name only rooms of the levels below its own. The list includes the rooms of lower
-/// crates, which `bevy_terrane` re-exports.
+/// The rooms of some crates, and what they may name.
+struct Rooms<'a> {
+    /// From top to bottom. A room may name only rooms of the levels below its own.
+    levels: &'a [&'a [&'a str]],
+    /// Rooms of one level may name each other: they are parts of one type.
+    is_level_shared: bool,
+    /// The rooms of the names that the crate's root re-exports.
+    exports: BTreeMap<&'a str, &'a str>,
+}
+
+/// The list includes the rooms of lower crates, which `bevy_terrane` re-exports.
 const LEVELS: &[&[&str]] = &[
     &["dev", "guide", "testing"],
     &["plugin"],
@@ -22,37 +32,75 @@ const LEVELS: &[&[&str]] = &[
     &["bytes"],
 ];
 
+/// All rooms above the backends add methods to `WorldStore`.
+const STORAGE_LEVELS: &[&[&str]] = &[
+    &["thread", "upkeep", "world"],
+    &[
+        "commit",
+        "damage",
+        "dimensions",
+        "folder",
+        "load",
+        "opacity",
+        "remove_dimension",
+        "save_batch",
+        "tiers",
+        "values",
+    ],
+    &["walk"],
+    &["backends", "envelope", "error", "keys"],
+    &["snapshot"],
+    &["chunk"],
+    &["block", "entity"],
+    &["space", "work"],
+    &["bytes"],
+];
+
+const OBJECTS_LEVELS: &[&[&str]] = &[
+    &["compact"],
+    &["disk", "error", "file", "recovery", "store"],
+    &["batch", "free_list", "index", "payload"],
+    &["block"],
+    &["work"],
+    &["bytes"],
+];
+
+/// Promise, crate: Arrows between the modules of each crate point down.
 #[test]
 fn arrows_point_down() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut findings = Vec::new();
-    for source in [root.join("src"), root.join("crates/terrane_world/src")] {
-        let mut files = Vec::new();
-        collect_rust_files(&source, &mut files);
-        files.sort();
-        assert!(files.iter().any(|file| file.ends_with("lib.rs")), "no sources found in {}", source.display());
-        for file in &files {
+    for (source, levels, is_level_shared) in [
+        ("src", LEVELS, false),
+        ("crates/terrane_world/src", LEVELS, false),
+        ("crates/terrane_storage/src", STORAGE_LEVELS, true),
+        ("crates/terrane_objects/src", OBJECTS_LEVELS, true),
+    ] {
+        let source = root().join(source);
+        let root_file = fs::read_to_string(source.join("lib.rs")).unwrap();
+        let exports = if is_level_shared { exports(&root_file) } else { BTreeMap::new() };
+        let rooms = Rooms { levels, is_level_shared, exports };
+        let mut findings = Vec::new();
+        for file in rust_files(&source) {
+            // Unit tests of the lower crates set up whole worlds and files.
+            if is_level_shared && file.to_string_lossy().contains("test") {
+                continue;
+            }
             let module = module_path(file.strip_prefix(&source).unwrap());
-            let text = fs::read_to_string(file).unwrap();
-            findings.extend(check(&module, &text).into_iter().map(|finding| format!("{}:{finding}", file.display())));
+            let text = fs::read_to_string(&file).unwrap();
+            findings
+                .extend(rooms.check(&module, &text).into_iter().map(|finding| format!("{}:{finding}", file.display())));
         }
+        assert!(findings.is_empty(), "\n{}\n", findings.join("\n"));
     }
-    assert!(findings.is_empty(), "\n{}\n", findings.join("\n"));
 }
 
 /// Promise, crate: `region`, `chunk`, `object_store`, `snapshot::schematic` and the distance graph are plain data structures.
 #[test]
-fn plain_crates_know_no_engine_no_threads_and_no_database() {
+fn plain_crates_have_no_engine_no_threads_and_no_database() {
     for name in ["terrane_objects", "terrane_world"] {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates").join(name);
+        let root = root().join("crates").join(name);
         let manifest = fs::read_to_string(root.join("Cargo.toml")).unwrap();
-        let foreign = |line: &&str| ["bevy", "rocksdb", "crossbeam"].iter().any(|foreign| line.starts_with(foreign));
-        // An optional dependency of Bevy's, which does not bring Bevy.
-        let reflection = |line: &&str| line.starts_with("bevy_reflect =") && line.contains("optional = true");
-        assert_eq!(manifest.lines().filter(foreign).find(|line| !reflection(line)), None, "{name} depends on it");
-        let mut files = Vec::new();
-        collect_rust_files(&root.join("src"), &mut files);
-        for file in files.iter().filter(|file| !file.to_string_lossy().contains("tests")) {
+        assert_eq!(foreign_dependency(&manifest, &["bevy", "rocksdb", "crossbeam"]), None, "{name} depends on it");
+        for file in rust_files(&root.join("src")).iter().filter(|file| !file.to_string_lossy().contains("tests")) {
             let text = fs::read_to_string(file).unwrap();
             let tokens = tokens(&text);
             let of_std = (0..tokens.len()).filter(|index| tokens[*index].1 == "std");
@@ -60,6 +108,99 @@ fn plain_crates_know_no_engine_no_threads_and_no_database() {
             assert_eq!(threads, None, "{} uses threads", file.display());
         }
     }
+}
+
+/// Promise, crate: Storage and the program `terrane` build without Bevy, and only storage depends on RocksDB.
+#[test]
+fn storage_and_tools_do_not_depend_on_bevy() {
+    let manifest = |folder: &str| fs::read_to_string(root().join(folder).join("Cargo.toml")).unwrap();
+    assert_eq!(foreign_dependency(&manifest("crates/terrane_storage"), &["bevy"]), None);
+    assert_eq!(foreign_dependency(&manifest("tools"), &["bevy", "rocksdb"]), None);
+    assert_eq!(foreign_dependency(&manifest(""), &["rocksdb"]), None);
+}
+
+/// Promise, crate: The prelude has at most 80 names.
+#[test]
+fn the_prelude_is_small() {
+    let text = fs::read_to_string(root().join("src/lib.rs")).unwrap();
+    let prelude = &text[text.find("pub mod prelude {").unwrap()..];
+    let tokens = tokens(prelude);
+    let words = tokens.iter().map(|(_, token)| *token).filter(|token| *token != "pub");
+    // `use crate::room::{A, B};` and `use crate::room::A;`: the names that no `::` follows.
+    let uses: Vec<&str> = words.collect();
+    let names = uses.split(|token| *token == ";").filter(|path| path.contains(&"crate")).flat_map(|path| {
+        path.iter()
+            .zip(path.iter().skip(1).chain(["}"].iter()))
+            .filter(|(name, after)| name.starts_with(char::is_uppercase) && **after != "::")
+    });
+    let count = names.count();
+    assert!((20..=80).contains(&count), "{count} names");
+}
+
+/// Promise, crate: Few items are public only for the next crate.
+#[test]
+fn hidden_items_are_few() {
+    let sources = ["src", "crates/terrane_world/src", "crates/terrane_storage/src", "crates/terrane_objects/src"];
+    let files = sources.iter().flat_map(|source| rust_files(&root().join(source)));
+    let hidden: usize = files.map(|file| fs::read_to_string(file).unwrap().matches("#[doc(hidden)]").count()).sum();
+    assert!(
+        hidden <= 45,
+        "{hidden} items are `#[doc(hidden)]`: make one of them private, or part of the documented interface"
+    );
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The first dependency of a manifest whose name starts with one of `names`, as `name = ..` or in a table of its own. Not
+/// `bevy_reflect` as an optional dependency, which does not bring Bevy.
+fn foreign_dependency<'a>(manifest: &'a str, names: &[&str]) -> Option<&'a str> {
+    let is_foreign = |name: &str| names.iter().any(|foreign| name.trim_matches('"').starts_with(foreign));
+    let mut is_in_dependencies = false;
+    manifest.lines().find(|line| match line.strip_prefix('[').map(|table| table.trim_end_matches(']')) {
+        Some(table) => {
+            is_in_dependencies = table.ends_with("dependencies");
+            table.split_once("dependencies.").is_some_and(|(_, name)| is_foreign(name))
+        }
+        None => {
+            let is_reflection = line.starts_with("bevy_reflect =") && line.contains("optional = true");
+            is_in_dependencies && is_foreign(line) && !is_reflection
+        }
+    })
+}
+
+#[test]
+fn dependencies_are_found_in_each_form() {
+    let foreign = |manifest| foreign_dependency(manifest, &["bevy"]);
+    assert_eq!(foreign("[dependencies]\nbevy = \"0.19\""), Some("bevy = \"0.19\""));
+    assert_eq!(foreign("[dependencies.bevy_ecs]\nversion = \"0.19\""), Some("[dependencies.bevy_ecs]"));
+    assert_eq!(foreign("[target.'cfg(unix)'.dependencies.bevy]"), Some("[target.'cfg(unix)'.dependencies.bevy]"));
+    assert_eq!(foreign("[dev-dependencies]\nbevy_reflect = \"0.19\""), Some("bevy_reflect = \"0.19\""));
+    let without = "[features]\nbevy = []\n[dependencies]\nbevy_reflect = { version = \"0.19\", optional = true }\n# bevy\nserde = \"1\"";
+    assert_eq!(foreign(without), None);
+}
+
+fn rust_files(directory: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    collect_rust_files(directory, &mut files);
+    files.sort();
+    assert!(!files.is_empty(), "no sources found in {}", directory.display());
+    files
+}
+
+/// The rooms of the names that a crate's root re-exports, by its `use room::..::{A, B};`.
+fn exports(root_file: &str) -> BTreeMap<&str, &str> {
+    let tokens = tokens(root_file);
+    let words: Vec<&str> = tokens.iter().map(|(_, token)| *token).collect();
+    let mut exports = BTreeMap::new();
+    for item in words.split(|token| *token == ";") {
+        let Some(at) = item.iter().rposition(|token| *token == "use") else { continue };
+        let path = &item[at + 1..];
+        let names = path.iter().skip(1).filter(|name| name.starts_with(char::is_alphabetic));
+        exports.extend(names.map(|name| (*name, path[0])));
+    }
+    exports
 }
 
 pub fn collect_rust_files(directory: &Path, files: &mut Vec<PathBuf>) {
@@ -77,34 +218,47 @@ fn module_path(file: &Path) -> Vec<String> {
     file.with_extension("").iter().map(|part| part.to_str().unwrap().to_owned()).collect()
 }
 
-/// The errors in one file, as `line: message`. `lib.rs` assembles the rooms and may name them all.
-fn check(module: &[String], text: &str) -> Vec<String> {
-    let room = module[0].as_str();
-    if room == "lib" {
-        return Vec::new();
-    }
-    let Some(level) = level_of(room) else {
-        return vec![format!("1: the room `{room}` has no level; give it one in LEVELS of tests/it/architecture.rs")];
-    };
-    let tokens = tokens(text);
-    let mut findings = Vec::new();
-    for (line, name) in named_rooms(&tokens, module.len()) {
-        if name == room {
-            continue;
+impl Rooms<'_> {
+    /// The errors in one file, as `line: message`. `lib.rs` assembles the rooms and may name them all.
+    fn check(&self, module: &[String], text: &str) -> Vec<String> {
+        let room = module[0].as_str();
+        if room == "lib" {
+            return Vec::new();
         }
-        let problem = match level_of(name) {
-            None => "which is no room: name the room that defines it, or give a new room a level in LEVELS",
-            Some(other) if other < level => "which is above it: arrows point down only",
-            Some(other) if other == level => "which is beside it: arrows point down only",
-            Some(_) => continue,
+        let Some(level) = self.level_of(room) else {
+            return vec![format!(
+                "1: the room `{room}` has no level; give it one in the LEVELS of tests/it/architecture.rs"
+            )];
         };
-        findings.push(format!("{line}: `{room}` names `crate::{name}`, {problem}"));
+        let tokens = tokens(text);
+        let mut findings = Vec::new();
+        for (line, name) in named_rooms(&tokens, module.len()) {
+            // Types to which many rooms add methods, and two words that all of storage uses.
+            if self.is_level_shared && ["WorldStore", "ObjectStore", "ChunkGroup", "Tier"].contains(&name) {
+                continue;
+            }
+            let named = match self.exports.get(name) {
+                Some(&lower) if lower.starts_with("terrane_") && self.level_of(name).is_none() => continue,
+                Some(&room) if !room.starts_with("terrane_") => room,
+                _ => name,
+            };
+            if named == room {
+                continue;
+            }
+            let problem = match self.level_of(named) {
+                None => "which is no room: name the room that defines it, or give a new room a level in LEVELS",
+                Some(other) if other < level => "which is above it: arrows point down only",
+                Some(other) if other == level && !self.is_level_shared => "which is beside it: arrows point down only",
+                Some(_) => continue,
+            };
+            findings.push(format!("{line}: `{room}` names `crate::{name}`, {problem}"));
+        }
+        findings
     }
-    findings
-}
 
-fn level_of(room: &str) -> Option<usize> {
-    LEVELS.iter().position(|level| level.contains(&room))
+    fn level_of(&self, room: &str) -> Option<usize> {
+        self.levels.iter().position(|level| level.contains(&room))
+    }
 }
 
 /// The names after `crate::`, or after enough `super::` to reach the crate's root from a module at `depth`.
@@ -266,7 +420,8 @@ mod scanner {
     use super::*;
 
     fn findings(file: &str, text: &str) -> Vec<String> {
-        check(&module_path(Path::new(file)), text)
+        let rooms = Rooms { levels: LEVELS, is_level_shared: false, exports: BTreeMap::new() };
+        rooms.check(&module_path(Path::new(file)), text)
     }
 
     /// The lines with errors.
@@ -337,6 +492,16 @@ mod scanner {
         assert!(findings("kitchen/sink.rs", "")[0].contains("LEVELS"));
         assert!(findings("view.rs", "use crate::prelude::*;")[0].contains("`crate::prelude`, which is no room"));
         assert_eq!(lines("view.rs", "use crate::*;"), [1]);
+    }
+
+    #[test]
+    fn names_of_the_root_belong_to_the_room_that_defines_them() {
+        let root = "pub use b::inner::{C, D};\npub use a::E;\nuse terrane_world::{space, region};";
+        let rooms = Rooms { levels: &[&["a"], &["b", "c"], &["space"]], is_level_shared: true, exports: exports(root) };
+        let check = |file: &str, text: &str| rooms.check(&module_path(Path::new(file)), text).len();
+        assert_eq!(check("a.rs", "use crate::{C, E};\nuse super::D;\nuse crate::space::BlockPos;"), 0);
+        assert_eq!(check("b.rs", "use crate::{C, E};"), 1);
+        assert_eq!(check("c.rs", "use super::D;\nuse super::a::inner;"), 1);
     }
 
     #[test]

@@ -84,7 +84,7 @@ impl Hall {
 
 /// Promise, snapshots: An arena is reverted to its snapshot by one command, in later sessions too.
 #[test]
-fn an_arena_is_what_it_was_again_and_again_in_later_sessions_too() {
+fn an_arena_reverts_again_and_again_in_later_sessions_too() {
     let (disk, folder) = (Disk::default(), TempDir::new().unwrap());
     let mut hall = hall(&disk, folder.path(), SnapshotConfig::default());
     hall.build("terrane:stone", 3);

@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex};
 
 const THERE: BlockPos = BlockPos::new(16 * 100, 5, 0);
 
-/// Promise, clocks and faults: `Regions` tells who owns a place, and the entities, columns and TPS of each region.
+/// Promise, clocks and faults: `Regions` shows the owner of a place, and each region's entities, columns and TPS.
 #[test]
-fn the_main_world_sees_all_regions_and_who_owns_a_place() {
+fn the_main_world_sees_all_regions_and_the_owner_of_a_place() {
     let mut app = game(lockstep());
     let dimension = flat(&mut app);
     viewer(&mut app, dimension, 0.0, 0.0, 2);
@@ -77,7 +77,8 @@ fn a_column_of_an_owned_section_is_there_within_the_tick() {
 
 #[test]
 fn a_column_fetched_within_a_tick_has_its_newest_blocks_and_its_entities_once() {
-    let mut app = game(TerranePlugin { autosave_period: std::time::Duration::from_secs(3600), ..lockstep() });
+    let mut app =
+        game(TerranePlugin { saving: SaveSettings::every(std::time::Duration::from_secs(3600)), ..lockstep() });
     let dimension = flat(&mut app);
     viewer(&mut app, dimension, 0.0, 0.0, 0);
     let camera = viewer(&mut app, dimension, 16.0 * 3.0, 0.0, 0);
@@ -111,7 +112,7 @@ fn a_column_fetched_within_a_tick_has_its_newest_blocks_and_its_entities_once() 
 struct Found(Arc<Mutex<Vec<String>>>);
 
 #[test]
-fn a_requested_column_is_told_of_when_it_is_ready() {
+fn a_requested_column_is_reported_when_it_is_loaded() {
     fn hear(mut ready: MessageReader<Received<ColumnReady>>, found: Res<Found>, blocks: RegionBlocks) {
         for message in ready.read() {
             let column = message.message.column;
@@ -142,7 +143,11 @@ fn a_requested_column_is_told_of_when_it_is_ready() {
 fn in_strict_mode_an_access_outside_of_the_region_is_an_error_that_names_the_owner() {
     for is_strict in [false, true] {
         let plugin = TerranePlugin::in_memory();
-        let mut app = game(if is_strict { TerranePlugin { strict_regions: true, ..plugin } } else { plugin });
+        let mut app = game(if is_strict {
+            TerranePlugin { faults: FaultSettings { strict: true, ..default() }, ..plugin }
+        } else {
+            plugin
+        });
         listen::<RegionHalted>(&mut app);
         let dimension = flat(&mut app);
         viewer(&mut app, dimension, 0.0, 0.0, 1);

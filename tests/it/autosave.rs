@@ -51,11 +51,11 @@ fn risers(plugin: TerranePlugin) -> (App, DimensionId) {
     (app, dimension)
 }
 
-/// Promise, crashes: Autosave takes the regions in turns, spread over its period.
+/// Promise, crashes: Autosave saves the regions in turns, spread over its period.
 #[test]
 fn the_saves_of_a_period_are_spread_over_it() {
     let disk = Disk::default();
-    let (mut app, _) = risers(TerranePlugin { autosave_period: Duration::from_secs(4), ..disk.plugin() });
+    let (mut app, _) = risers(TerranePlugin { saving: SaveSettings::every(Duration::from_secs(4)), ..disk.plugin() });
     disk.take_log();
     let periods = 10;
     update(&mut app, periods * PERIOD);
@@ -76,7 +76,8 @@ fn the_saves_of_a_period_are_spread_over_it() {
 #[test]
 fn nothing_is_unsaved_for_longer_than_the_period_and_two_ticks() {
     let disk = Disk::default();
-    let (mut app, dimension) = risers(TerranePlugin { autosave_period: Duration::from_secs(4), ..disk.plugin() });
+    let (mut app, dimension) =
+        risers(TerranePlugin { saving: SaveSettings::every(Duration::from_secs(4)), ..disk.plugin() });
     let id = dimension;
     let mut oldest = 0;
     for _ in 0..2 * PERIOD {
@@ -113,12 +114,12 @@ fn synced(app: &mut App, disk: &Disk, updates: usize) -> (Vec<usize>, usize) {
 
 fn with_durability(durability: SaveDurability) -> (App, Disk) {
     let disk = Disk::default();
-    let plugin =
-        TerranePlugin { autosave_period: Duration::from_secs(4), save_durability: durability, ..disk.plugin() };
+    let saving = SaveSettings { durability, ..SaveSettings::every(Duration::from_secs(4)) };
+    let plugin = TerranePlugin { saving, ..disk.plugin() };
     (risers(plugin).0, disk)
 }
 
-/// Promise, crashes: A loss of power costs nothing, a second, or all since the last `SaveWorld`, as `SaveDurability` says.
+/// Promise, crashes: By `SaveDurability`, a loss of power costs nothing, a second, or everything since the last `SaveWorld`.
 #[test]
 fn each_save_is_synced_unless_the_game_says_otherwise() {
     assert_eq!(SaveDurability::default(), SaveDurability::EachSave);
@@ -128,7 +129,7 @@ fn each_save_is_synced_unless_the_game_says_otherwise() {
     assert!(saves >= 14);
 }
 
-/// Promise, crashes: A loss of power costs nothing, a second, or all since the last `SaveWorld`, as `SaveDurability` says.
+/// Promise, crashes: By `SaveDurability`, a loss of power costs nothing, a second, or everything since the last `SaveWorld`.
 #[test]
 fn saves_are_synced_once_a_second_by_a_setting_also_the_last_one() {
     let (mut app, disk) = with_durability(SaveDurability::EachSecond);
@@ -154,9 +155,9 @@ fn saves_are_synced_once_a_second_by_a_setting_also_the_last_one() {
     assert_eq!((times, saves), (Vec::new(), 0), "and then the disk is left alone");
 }
 
-/// Promise, crashes: A loss of power costs nothing, a second, or all since the last `SaveWorld`, as `SaveDurability` says.
+/// Promise, crashes: By `SaveDurability`, a loss of power costs nothing, a second, or everything since the last `SaveWorld`.
 #[test]
-fn only_the_end_and_a_save_that_is_asked_for_are_synced_by_a_setting() {
+fn by_a_setting_only_requested_saves_and_the_end_sync() {
     let (mut app, disk) = with_durability(SaveDurability::AtShutdown);
     let (times, saves) = synced(&mut app, &disk, 2 * PERIOD);
     assert!(times.is_empty() && saves >= 14, "{times:?} of {saves}");
@@ -185,9 +186,8 @@ fn only_the_end_and_a_save_that_is_asked_for_are_synced_by_a_setting() {
 #[test]
 fn a_save_that_finds_nothing_unsaved_is_answered_when_the_saves_before_it_are_synced() {
     let disk = Disk::default();
-    let plugin = TerranePlugin { autosave_period: Duration::from_secs(4), ..disk.plugin() };
-    let mut app =
-        game(TerranePlugin { tick_mode: TickMode::Lockstep, save_durability: SaveDurability::AtShutdown, ..plugin });
+    let saving = SaveSettings { durability: SaveDurability::AtShutdown, ..SaveSettings::every(Duration::from_secs(4)) };
+    let mut app = game(TerranePlugin { tick_mode: TickMode::Lockstep, saving, ..disk.plugin() });
     listen::<WorldSaved>(&mut app);
     let dimension = flat(&mut app);
     viewer(&mut app, dimension, 0.0, 0.0, 1);
@@ -226,12 +226,11 @@ fn emigrate(mut commands: Commands, births: Res<Births>, columns: Res<RegionColu
 
 /// Promise, crashes: A slow disk slows the world down before memory grows.
 #[test]
-fn the_world_waits_for_a_disk_that_stands_still_and_goes_on_with_it_and_nothing_is_lost() {
+fn the_world_waits_for_a_stalled_disk_and_loses_nothing() {
     let disk = Disk::default();
     let plugin = || {
-        let plugin =
-            TerranePlugin { autosave_period: Duration::from_millis(200), pacing: Pacing::fixed(16), ..disk.plugin() };
-        TerranePlugin { unsaved_limit: LIMIT, ..plugin }
+        let saving = SaveSettings { unsaved_limit: LIMIT, ..SaveSettings::every(Duration::from_millis(200)) };
+        TerranePlugin { saving, pacing: Pacing::fixed(16), ..disk.plugin() }
     };
     let births = Births::default();
     let copy = births.clone();

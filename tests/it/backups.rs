@@ -21,7 +21,7 @@ fn open(path: &Path) -> WorldStore {
 
 /// Promise, upkeep: A running game backs itself up with `BackupWorld` without stopping, and gets an answer.
 #[test]
-fn a_running_world_is_saved_and_backed_up_while_it_goes_on() {
+fn a_running_world_is_saved_and_backed_up() {
     let folder = tempfile::tempdir().unwrap();
     let (world, backups, restored) =
         (folder.path().join("world"), folder.path().join("backups"), folder.path().join("restored"));
@@ -131,7 +131,7 @@ fn a_backup_holds_whole_batches_of_all_families() {
     }
 }
 
-/// Promise, upkeep: `terrane salvage`, `copy` and `restore` make a whole world or none.
+/// Promise, upkeep: `terrane salvage`, `copy` and `restore` make a complete world or none.
 #[test]
 fn a_damaged_backup_makes_no_world() {
     let folder = tempfile::tempdir().unwrap();

@@ -89,7 +89,7 @@ fn layers_and_components_that_a_region_sets_are_there_after_a_restart() {
 }
 
 #[test]
-fn what_does_not_fit_is_an_error_and_changes_nothing() {
+fn a_value_that_does_not_fit_is_an_error_and_changes_nothing() {
     let (mut app, dimension) = chests(&Arc::default(), Flat::new());
     play(&mut app, dimension);
     let errors = ask_region(&mut app, dimension, CHEST, |mut blocks: RegionBlocks, types: Res<BlockTypes>| {
@@ -158,10 +158,9 @@ fn components_that_a_generator_sets_are_stored_and_the_others_are_added() {
     assert_eq!(look(&mut app, dimension, west).1, Some(u32::MAX));
 }
 
-/// Promise, blocks: A block type whose components changed gets a new id, and blocks with the old id get the new one when
-/// loaded.
+/// Promise, blocks: A block type whose components change gets a new id, and old blocks are converted when their chunk loads.
 #[test]
-fn a_later_version_of_the_game_finds_migrated_values_or_is_told_which_it_cannot_read() {
+fn a_later_version_of_the_game_reads_migrated_values_or_gets_an_error() {
     let disk = Arc::<MemoryStore>::default();
     let (mut app, dimension) = chests(&disk, Flat::new());
     play(&mut app, dimension);
@@ -177,7 +176,10 @@ fn a_later_version_of_the_game_finds_migrated_values_or_is_told_which_it_cannot_
 
     let later = |refused: u8| {
         // A value that a migration refuses is not damaged: another version of the game may read it.
-        let mut app = game(TerranePlugin { regenerate_damaged: true, ..lockstep_on(&disk) });
+        let mut app = game(TerranePlugin {
+            saving: SaveSettings { regenerate_damaged: true, ..default() },
+            ..lockstep_on(&disk)
+        });
         let schema = Schema::new(1).with_migration(0, move |old| match old {
             [first, ..] if *first == refused => Err("the key is lost".into()),
             old => Ok([old, old].concat()),
@@ -211,9 +213,9 @@ fn a_later_version_of_the_game_finds_migrated_values_or_is_told_which_it_cannot_
     assert_eq!(found, ([Some(5 << 32 | 5), Some(6 << 32 | 6)], Some(vec![]), None));
 }
 
-/// Promise, blocks: `RegionBlocks` tells whether a block sees the sky.
+/// Promise, blocks: `RegionBlocks::sees_sky` is `true` under an open sky.
 #[test]
-fn a_region_knows_what_is_covered() {
+fn a_region_can_ask_for_covered_places() {
     let (mut app, dimension) = chests(&Arc::default(), Flat::new());
     app.register_block(BlockType::new("game:glass").transparent()).unwrap();
     play(&mut app, dimension);
@@ -232,9 +234,9 @@ fn a_region_knows_what_is_covered() {
     });
 }
 
-/// Promise, blocks: `AskOpacity` tells the main world which blocks are opaque, also in unloaded columns.
+/// Promise, blocks: `AskOpacity` gives the main world the opaque blocks of loaded and unloaded columns.
 #[test]
-fn the_main_world_is_told_what_is_opaque_also_where_nothing_is_loaded_any_more() {
+fn ask_opacity_answers_for_loaded_and_unloaded_columns() {
     let disk = Arc::<MemoryStore>::default();
     let (mut app, dimension) = chests(&disk, Flat::new());
     listen::<OpacityAnswer>(&mut app);
@@ -257,7 +259,7 @@ fn the_main_world_is_told_what_is_opaque_also_where_nothing_is_loaded_any_more()
     let mut viewers = app.world_mut().query_filtered::<Entity, With<Viewer>>();
     let viewer = viewers.single(app.world()).unwrap();
     move_viewer(&mut app, viewer, 10_000.0, 0.0);
-    update_until(&mut app, "the ground is given up", |world| block_at(world, dimension, position).is_none());
+    update_until(&mut app, "the column is evicted", |world| block_at(world, dimension, position).is_none());
     assert_eq!(highest(&mut app, 3), Some(40));
     assert_eq!(ask(&mut app, 4, DimensionId(99)), Err(AskError::NotOpen));
     drop(app);

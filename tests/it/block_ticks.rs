@@ -33,7 +33,7 @@ const HERE: BlockPos = BlockPos::new(3, -1, 4);
 
 /// Promise, messages: A scheduled block tick comes when it is due, and is stored with its chunk.
 #[test]
-fn a_block_ticks_when_its_time_has_come_and_again_if_it_says_so() {
+fn a_block_ticks_when_due_and_again_if_rescheduled() {
     let (mut app, grown) = growing(lockstep());
     let dimension = flat(&mut app);
     viewer(&mut app, dimension, 0.0, 0.0, 1);
@@ -81,7 +81,7 @@ fn a_system_reads_and_cancels_scheduled_ticks_with_its_blocks() {
 
 /// Promise, messages: The remaining delay of a scheduled block tick survives the end of the app.
 #[test]
-fn a_delay_goes_on_after_a_restart_where_it_was() {
+fn a_delay_continues_after_a_restart() {
     let store = Arc::new(MemoryStore::new());
     let open = || {
         let (mut app, grown) = growing(lockstep_on(&store));
@@ -126,7 +126,7 @@ fn where_nothing_is_loaded_time_stands_still_for_blocks_too() {
 /// Promise, messages: A scheduled block tick comes when it is due, and is stored with its chunk.
 #[cfg(feature = "rocksdb")]
 #[test]
-fn scheduled_ticks_outlive_the_app_and_come_once() {
+fn scheduled_ticks_survive_the_app_and_fire_once() {
     let folder = tempfile::tempdir().unwrap();
     let plugin = || TerranePlugin { tick_mode: TickMode::Lockstep, ..TerranePlugin::at(folder.path().join("world")) };
     let mut came = Vec::new();

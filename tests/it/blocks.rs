@@ -74,7 +74,7 @@ fn a_system_in_a_region_reads_and_writes_its_own_blocks_only() {
     assert_eq!(block_at(app.world_mut(), dimension, BlockPos::new(4, 20, 4)), Some(stone));
 }
 
-/// Promise, messages: A message to a place has that place loaded.
+/// Promise, messages: A message to a place loads that place.
 #[test]
 fn code_sent_to_a_place_that_is_not_loaded_runs_there_once() {
     #[derive(Resource, Clone, Default)]

@@ -124,7 +124,7 @@ fn assert_same(server: &Server, client: &Client, radius: i64) {
     }
 }
 
-/// Promise, multiplayer: A client sees the server's ground, and every change of it, as its own.
+/// Promise, multiplayer: A client sees the server's columns, and every change of them, as published columns of its own.
 /// Promise, multiplayer: A client and its server match blocks by their names.
 /// Promise, chunk sync: A client asks for whole columns in a dimension of up to 64 chunks of height.
 #[test]
@@ -181,7 +181,7 @@ fn the_second_time_the_cache_is_seen_at_once_and_only_changes_are_sent() {
 }
 
 #[test]
-fn ground_that_is_not_loaded_is_told_from_the_store_and_new_ground_when_it_comes() {
+fn a_client_gets_unloaded_columns_from_the_store_and_new_ones_once_generated() {
     let folder = tempfile::tempdir().unwrap();
     let mut server = server(-64..320);
     let high = BlockPos::new(5, 100, 5);
@@ -189,7 +189,7 @@ fn ground_that_is_not_loaded_is_told_from_the_store_and_new_ground_when_it_comes
     let viewer = server.viewer();
     move_viewer(&mut server.app, viewer, 10_000.0, 0.0);
     let dimension = server.dimension;
-    update_until(&mut server.app, "the ground is given up", |world| block_at(world, dimension, high).is_none());
+    update_until(&mut server.app, "the column is evicted", |world| block_at(world, dimension, high).is_none());
 
     let mut client = client(&folder.path().join("cache"), 3);
     client.settle(&mut server);
@@ -204,14 +204,14 @@ fn ground_that_is_not_loaded_is_told_from_the_store_and_new_ground_when_it_comes
 }
 
 /// Promise, multiplayer: A client receives the chunks that its viewer sees, and no others.
-/// Promise, chunk sync: A client's questions about chunks out of its viewer's sight wait until the viewer sees them.
+/// Promise, chunk sync: Questions about chunks outside of a client's view wait until they are in view.
 #[test]
-fn a_client_is_told_of_what_its_viewer_sees_and_of_nothing_else() {
+fn a_client_gets_only_the_chunks_near_its_viewer() {
     let folder = tempfile::tempdir().unwrap();
     let mut server = server(-64..320);
     let (viewer, dimension, high) = (server.viewer(), server.dimension, BlockPos::new(5, 100, 5));
     move_viewer(&mut server.app, viewer, 10_000.0, 0.0);
-    update_until(&mut server.app, "the ground is given up", |world| block_at(world, dimension, high).is_none());
+    update_until(&mut server.app, "the column is evicted", |world| block_at(world, dimension, high).is_none());
     // The client looks at stored columns far from its viewer.
     let mut client = client(&folder.path().join("cache"), 20);
     let peer = server.peer();
@@ -254,9 +254,9 @@ fn of_a_tall_dimension_the_heights_around_are_seen() {
     assert_eq!(column(&client), None);
 }
 
-/// Promise, chunk sync: A client that was told that a chunk is gone is told when there is one.
+/// Promise, chunk sync: A client whose chunk was reported missing is sent the chunk once it exists.
 #[test]
-fn ground_that_is_only_stored_is_told_when_it_is() {
+fn a_client_gets_generated_columns_once_they_are_stored() {
     let folder = tempfile::tempdir().unwrap();
     let mut server = server(-64..320);
     let mut client = client(&folder.path().join("cache"), 2);
@@ -306,7 +306,7 @@ fn a_client_that_leaves_at_once_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_dimension_that_closes_and_opens_again_is_told_anew() {
+fn a_client_gets_a_reopened_dimension_again() {
     let folder = tempfile::tempdir().unwrap();
     let mut server = server(-64..320);
     let mut client = client(&folder.path().join("cache"), 2);
@@ -328,7 +328,7 @@ fn a_dimension_that_closes_and_opens_again_is_told_anew() {
 }
 
 #[test]
-fn what_a_client_sends_is_checked() {
+fn messages_of_a_client_are_checked() {
     let mut server = server(-64..320);
     let peer = server.connect();
     update(&mut server.app, 2);

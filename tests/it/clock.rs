@@ -55,7 +55,7 @@ fn walk_to(app: &mut App, viewer: Entity, column: i64) {
 
 /// Promise, clocks and faults: A `DimensionClock` sets a dimension's tick rate, slows it, speeds it up and pauses it.
 #[test]
-fn nothing_ticks_in_a_paused_dimension_and_its_time_goes_on_where_it_stood() {
+fn nothing_ticks_in_a_paused_dimension_and_its_clock_continues() {
     let mut app = game(lockstep());
     let diary = keep_diary(&mut app);
     let dimensions = ["still", "moving"].map(|name| spawn_dimension(&mut app, Dimension::new(name, Flat::new())));
@@ -82,10 +82,9 @@ fn nothing_ticks_in_a_paused_dimension_and_its_time_goes_on_where_it_stood() {
     assert_eq!(times, [1, 2, 3].map(|tick| (PERIOD * tick, PERIOD)));
 }
 
-/// Promise, clocks and faults: A region that does not tick for a while is still saved, and evicts columns that nobody
-/// needs.
+/// Promise, clocks and faults: A region that does not tick for a while still saves and evicts unneeded columns.
 #[test]
-fn a_paused_dimension_loads_unloads_and_saves_and_what_is_sent_waits_for_its_next_tick() {
+fn a_paused_dimension_loads_unloads_and_saves_and_letters_wait_for_its_next_tick() {
     #[derive(Resource, Default)]
     struct Visited;
     let (mut app, dimension, [here, _], diary) = two_regions(lockstep());
@@ -102,12 +101,12 @@ fn a_paused_dimension_loads_unloads_and_saves_and_what_is_sent_waits_for_its_nex
     move_viewer(&mut app, here, out.x as f32, 0.0);
     update(&mut app, 30);
     assert!(block_at(app.world_mut(), dimension, out).is_some(), "ground is loaded");
-    assert_eq!(block_at(app.world_mut(), dimension, HERE), None, "and let go");
+    assert_eq!(block_at(app.world_mut(), dimension, HERE), None, "and evicted");
 
     app.world_mut().write_message(SaveWorld { request: 3 });
     update(&mut app, 3);
     assert_eq!(heard::<WorldSaved>(&app).iter().map(|saved| saved.request).collect::<Vec<_>>(), [3]);
-    assert_eq!(block_at(app.world_mut(), dimension, dug), Some(stone), "a save takes in what was edited");
+    assert_eq!(block_at(app.world_mut(), dimension, dug), Some(stone), "a save receives the edit");
     assert_eq!(diary.take().len(), 0, "all of that without a tick");
 
     let (sender, receiver) = std::sync::mpsc::channel();
@@ -123,7 +122,7 @@ fn a_paused_dimension_loads_unloads_and_saves_and_what_is_sent_waits_for_its_nex
 
 /// Promise, clocks and faults: `StepDimension` steps a dimension while it is paused.
 #[test]
-fn every_region_of_a_paused_dimension_makes_exactly_the_steps_that_it_is_told() {
+fn every_region_of_a_paused_dimension_makes_exactly_the_ordered_steps() {
     let (mut app, dimension, _, diary) = two_regions(lockstep());
     step(&mut app, dimension, 5);
     update(&mut app, 10);
@@ -181,7 +180,7 @@ fn regions_that_appear_merge_and_part_during_a_pause_make_the_same_steps() {
 /// Promise, clocks and faults: `ControlRegion` pauses, steps and resumes one region while others continue.
 /// Promise, clocks and faults: `Time` in a region never sees a pause.
 #[test]
-fn one_region_is_paused_stepped_and_resumed_while_others_go_on() {
+fn one_region_is_paused_stepped_and_resumed_while_others_tick() {
     let (mut app, dimension, _, diary) = two_regions(lockstep());
     let region = region_at(app.world(), dimension, HERE.column()).unwrap().region;
     let own = |diary: &Diary| diary.take().into_iter().filter(|tick| tick.region == region).collect::<Vec<_>>();
@@ -284,7 +283,8 @@ fn paused_regions_stay_paused_as_they_merge_and_so_do_the_parts_of_one() {
 
 #[test]
 fn a_paused_region_is_saved_at_once_without_a_tick() {
-    let mut app = game(TerranePlugin { autosave_period: Duration::from_secs(3_600), ..TerranePlugin::in_memory() });
+    let mut app =
+        game(TerranePlugin { saving: SaveSettings::every(Duration::from_secs(3_600)), ..TerranePlugin::in_memory() });
     let diary = keep_diary(&mut app);
     listen::<WorldSaved>(&mut app);
     let dimension = flat(&mut app);
@@ -384,7 +384,8 @@ fn dawdling(plugin: TerranePlugin) -> App {
 /// Promise, worlds: Regions get threads by their deadlines, the earliest first.
 #[test]
 fn regions_that_are_too_much_for_one_thread_are_late_alike() {
-    let mut app = dawdling(TerranePlugin { region_threads: 1, ..TerranePlugin::in_memory() });
+    let mut app =
+        dawdling(TerranePlugin { threads: ThreadSettings { regions: 1, ..default() }, ..TerranePlugin::in_memory() });
     let diary = keep_diary(&mut app);
     let dimension = flat(&mut app);
     let places: Vec<_> = (0..5).map(|number| BlockPos::new(2_000 * number, 5, 0)).collect();
@@ -444,7 +445,7 @@ fn a_late_region_skips_ticks_and_makes_up_for_them_in_time_alone() {
 }
 
 #[test]
-fn windows_of_statistics_tell_rates_times_and_utilisation() {
+fn statistics_windows_have_rates_times_and_utilisation() {
     let (mut app, dimension, _, _) = two_regions(lockstep());
     update(&mut app, 20 * 70);
     let region = region_at(app.world(), dimension, HERE.column()).unwrap();
@@ -478,7 +479,7 @@ fn windows_of_statistics_tell_rates_times_and_utilisation() {
 }
 
 #[test]
-fn a_merge_keeps_the_statistics_of_the_region_that_goes_on_and_parts_begin_with_a_copy() {
+fn a_merge_keeps_the_survivors_statistics_and_a_split_copies_them() {
     let (mut app, dimension, [_, walking], _) = two_regions(TerranePlugin { regionizer: parting_soon(), ..lockstep() });
     listen::<RegionMerged>(&mut app);
     listen::<RegionSplit>(&mut app);
@@ -529,7 +530,7 @@ fn a_region_does_not_make_up_for_the_steps_of_its_dimension_while_it_was_paused_
 
 /// Promise, clocks and faults: A `ControlRegion` or `StepDimension` that has no effect is answered.
 #[test]
-fn an_order_that_comes_to_nothing_is_answered() {
+fn an_order_without_effect_is_answered() {
     let (mut app, dimension, ..) = two_regions(lockstep());
     listen::<ControlRefused>(&mut app);
     listen::<StepRefused>(&mut app);

@@ -13,7 +13,7 @@ pub const DUG: BlockPos = BlockPos::new(3, 9, 3);
 
 /// Saves happen only at a close, so anything that is restored was saved by it.
 pub fn closing(plugin: TerranePlugin) -> App {
-    let mut app = game(TerranePlugin { autosave_period: std::time::Duration::from_secs(3_600), ..plugin });
+    let mut app = game(TerranePlugin { saving: SaveSettings::every(std::time::Duration::from_secs(3_600)), ..plugin });
     app.register_region_message::<Note>();
     listen::<DimensionOpened>(&mut app);
     listen::<DimensionClosed>(&mut app);
@@ -62,7 +62,7 @@ pub fn send_off(app: &mut App, from: DimensionId, to: Position) {
 }
 
 #[test]
-fn a_despawned_dimension_is_saved_and_its_name_goes_on_where_it_was_while_others_tick() {
+fn a_despawned_dimension_is_saved_and_can_be_reopened_while_others_tick() {
     for plugin in [lockstep(), TerranePlugin::in_memory()] {
         let mut app = closing(plugin);
         let [first, other] = two_dimensions(&mut app);

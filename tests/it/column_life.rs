@@ -13,7 +13,10 @@ const AWAY: f32 = 16_000.0;
 const LATENCY: usize = 4;
 
 fn on_demand(disk: &Disk) -> TerranePlugin {
-    TerranePlugin { autosave_period: Duration::from_secs(3_600), shutdown_patience: Duration::ZERO, ..disk.plugin() }
+    TerranePlugin {
+        saving: SaveSettings { shutdown_patience: Duration::ZERO, ..SaveSettings::every(Duration::from_secs(3_600)) },
+        ..disk.plugin()
+    }
 }
 
 /// A world in lockstep that is saved on demand, with a viewer far away.
@@ -61,7 +64,7 @@ fn a_column_is_absent_then_claimed_then_owned() {
 }
 
 #[test]
-fn a_claimed_column_that_nobody_wants_any_more_is_not_loaded_and_not_generated_twice() {
+fn an_unneeded_claimed_column_is_not_loaded_and_not_generated_twice() {
     let (mut app, dimension, viewer) = world(&Disk::default());
     come(&mut app, viewer, 1);
     go(&mut app, viewer, 20);
@@ -125,7 +128,7 @@ fn a_leaving_column_is_taken_back_with_its_entities_before_anything_is_written()
 }
 
 #[test]
-fn a_column_that_left_is_let_go_when_it_is_written_and_read_again_then() {
+fn a_departed_column_is_dropped_once_written_and_reloads_from_the_store() {
     let disk = Disk::default();
     let (mut app, dimension, viewer) = world(&disk);
     come(&mut app, viewer, 10);

@@ -4,7 +4,7 @@ use crate::support::ground::{self, Watched};
 use crate::support::{block_at, heard, id_of, listen, lockstep_on, spawn_dimension, start, update, update_until};
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::{Durability, Family, KeyValueStore, MemoryStore, WriteBatch, keys};
-use bevy_terrane::view::{DimensionGeneration, DimensionStatistics};
+use bevy_terrane::view::{DimensionGeneration, DimensionStatistics, PublishedColumns, SaveWorld, WorldStatistics};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -70,7 +70,7 @@ fn tiles(disk: &MemoryStore) -> Vec<(Vec<u8>, Vec<u8>)> {
 }
 
 #[test]
-fn a_damaged_graph_is_made_anew_from_the_columns() {
+fn a_damaged_graph_is_rebuilt_from_the_columns() {
     let (disk, generator) = finished();
     for change in [|value: &mut Vec<u8>| value[20] ^= 1, |value: &mut Vec<u8>| value.truncate(5)] {
         let mut damage = WriteBatch::default();

@@ -166,7 +166,8 @@ fn a_chain_of_three_is_one_group_and_a_letter_reaches_its_end_within_it() {
 
 #[test]
 fn on_real_threads_a_pair_ticks_at_its_rate_and_together() {
-    let (mut app, diary, delays) = writing(TerranePlugin { region_threads: 3, ..TerranePlugin::in_memory() });
+    let (mut app, diary, delays) =
+        writing(TerranePlugin { threads: ThreadSettings { regions: 3, ..default() }, ..TerranePlugin::in_memory() });
     let [low, high] = ["low", "high"].map(|name| spawn_dimension(&mut app, Dimension::new(name, Flat::new())));
     let ends = two_ends(&mut app, [low, high]);
     couple(&mut app, ends);

@@ -29,8 +29,9 @@ fn the_disc_around_a_viewer_is_loaded_and_nothing_far_beyond() {
 }
 
 #[test]
-fn what_a_viewer_leaves_behind_is_unloaded_and_comes_back_from_the_store() {
-    let mut app = game(TerranePlugin { autosave_period: std::time::Duration::from_millis(500), ..lockstep() });
+fn columns_behind_a_viewer_unload_and_reload_from_the_store() {
+    let mut app =
+        game(TerranePlugin { saving: SaveSettings::every(std::time::Duration::from_millis(500)), ..lockstep() });
     listen::<ColumnChanged>(&mut app);
     let dimension = flat(&mut app);
     let viewer = viewer(&mut app, dimension, 0.0, 0.0, 2);
@@ -90,7 +91,7 @@ fn a_dimension_of_a_taken_name_or_without_heights_is_refused() {
     assert!(failed[1].error.to_string().contains("height range 5..5"));
 }
 
-/// Promise, worlds: The id of a dimension is known by its name before the dimension is opened, and stays the same in all sessions.
+/// Promise, worlds: A dimension's id exists before the dimension is opened, and is the same in all sessions.
 #[test]
 fn an_id_is_known_before_its_dimension_is_spawned() {
     let disk = Arc::new(MemoryStore::new());

@@ -92,7 +92,7 @@ fn an_entity_that_jumps_to_another_region_arrives_whole_and_once() {
 #[test]
 fn an_entity_that_walks_to_where_nothing_is_loaded_waits_there() {
     // Once it is saved, it stays in the store only.
-    let mut app = game(TerranePlugin { autosave_period: Duration::from_secs(3_600), ..lockstep() });
+    let mut app = game(TerranePlugin { saving: SaveSettings::every(Duration::from_secs(3_600)), ..lockstep() });
     let dimension = flat(&mut app);
     let camera = viewer(&mut app, dimension, 0.0, 0.0, 1);
     start(&mut app);
@@ -115,7 +115,7 @@ fn an_entity_that_walks_to_where_nothing_is_loaded_waits_there() {
 
 /// A game that saves twice a second, with a viewer at the origin.
 fn saving_often(radius: u32) -> (App, DimensionId, Entity) {
-    let mut app = game(TerranePlugin { autosave_period: Duration::from_millis(500), ..lockstep() });
+    let mut app = game(TerranePlugin { saving: SaveSettings::every(Duration::from_millis(500)), ..lockstep() });
     let dimension = flat(&mut app);
     let camera = viewer(&mut app, dimension, 0.0, 0.0, radius);
     start(&mut app);
@@ -123,8 +123,8 @@ fn saving_often(radius: u32) -> (App, DimensionId, Entity) {
     (app, dimension, camera)
 }
 
-/// Promise, travel: An entity without a `Viewer` that walks onto unloaded ground is stored until that ground is loaded. Until
-/// then it has no mirror, and messages to it come back.
+/// Promise, travel: An entity without a `Viewer` that walks onto unloaded ground is stored until its column loads. Until then it
+/// has no mirror, and messages to it return.
 #[test]
 fn an_entity_without_a_viewer_that_walks_to_where_nothing_is_loaded_is_left_to_the_store() {
     let (mut app, dimension, camera) = saving_often(1);
@@ -197,7 +197,7 @@ fn an_entity_that_goes_to_ground_while_that_comes_or_goes_is_there_once() {
     }
 }
 
-/// Promise, travel: A `Viewer` that walks to where nothing is loaded has the ground there loaded.
+/// Promise, travel: A `Viewer` that walks onto unloaded ground loads it.
 #[test]
 fn a_viewer_in_a_region_takes_its_ground_along() {
     let mut app = game(lockstep());
@@ -215,7 +215,7 @@ fn a_viewer_in_a_region_takes_its_ground_along() {
 }
 
 #[test]
-fn ground_is_let_go_when_a_viewer_is_despawned_or_stops_to_be_one() {
+fn columns_unload_when_a_viewer_is_despawned_or_removed() {
     let mut app = game(lockstep());
     let dimension = flat(&mut app);
     start(&mut app);
@@ -303,11 +303,11 @@ fn a_viewer_that_hangs_on_a_parent_holds_ground_again_after_a_restart() {
 /// Promise, first game: A component registered with `register_saved_component` travels with its entity, and is saved.
 #[cfg(feature = "rocksdb")]
 #[test]
-fn an_entity_that_is_not_saved_any_more_does_not_come_back() {
+fn an_entity_that_lost_its_saved_components_does_not_return() {
     let folder = tempfile::tempdir().unwrap();
     let plugin = || {
         let plugin = TerranePlugin { tick_mode: TickMode::Lockstep, ..TerranePlugin::at(folder.path().join("world")) };
-        TerranePlugin { autosave_period: Duration::from_millis(500), ..plugin }
+        TerranePlugin { saving: SaveSettings::every(Duration::from_millis(500)), ..plugin }
     };
     let open = |app: &mut App| {
         let dimension = flat(app);

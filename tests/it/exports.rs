@@ -44,7 +44,7 @@ fn look(app: &mut App, dimension: DimensionId) -> (Vec<String>, Vec<u8>) {
 
 /// Promise, upkeep: An import finds blocks by their names, and keeps unknown keys for later exports.
 #[test]
-fn what_was_built_in_one_game_stands_in_another_that_has_other_numbers() {
+fn an_export_keeps_its_blocks_in_a_game_with_other_ids() {
     let (one, other) = (Arc::<MemoryStore>::default(), Arc::<MemoryStore>::default());
     let (mut app, dimension) = with_chests(&one, &["game:statue", "game:fence"]);
     viewer(&mut app, dimension, 0.0, 0.0, 2);
@@ -205,9 +205,9 @@ mod killed {
         std::fs::write(at(&folder, "imported"), "").unwrap();
     }
 
-    /// Promise, upkeep: A stopped or killed export or import resumes, and ends as if it had never stopped.
+    /// Promise, upkeep: A stopped or killed export or import resumes, with the same result as without a stop.
     #[test]
-    fn a_killed_export_and_a_killed_import_go_on_and_end_as_if_nothing_had_been() {
+    fn a_killed_export_and_a_killed_import_can_be_completed() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
         make_world(&at(folder, "world"));

@@ -16,13 +16,12 @@ fn failures(app: &mut App) -> usize {
 }
 
 #[test]
-fn what_could_not_be_written_is_written_when_there_is_room_again() {
+fn unwritten_data_is_written_once_the_disk_has_space() {
     let disk = Disk::default();
     let plugin = TerranePlugin {
         tick_mode: TickMode::Lockstep,
-        region_threads: 1,
-        generation_threads: 1,
-        autosave_period: Duration::from_millis(500),
+        threads: ThreadSettings { regions: 1, generation: 1, ..default() },
+        saving: SaveSettings::every(Duration::from_millis(500)),
         pacing: Pacing::fixed(64),
         ..disk.plugin()
     };
@@ -100,7 +99,7 @@ fn the_end_comes_also_when_a_commit_ends_while_it_waits_for_a_region() {
 
 /// An app with a region that waits in a tick, and a storage thread that waits in a commit.
 fn with_a_tick_and_a_commit_under_way(ticks: Gate, disk: Disk) -> App {
-    let mut app = headless(TerranePlugin { autosave_period: Duration::from_millis(1), ..disk.plugin() });
+    let mut app = headless(TerranePlugin { saving: SaveSettings::every(Duration::from_millis(1)), ..disk.plugin() });
     let gate = ticks.clone();
     app.add_region_plugins(move |region| {
         let gate = gate.clone();

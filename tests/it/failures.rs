@@ -60,7 +60,7 @@ fn a_world_that_is_open_is_refused_with_the_process_that_has_it() {
     assert_eq!(app.should_exit(), None, "the first one goes on");
 }
 
-/// Promise, crashes: A world made by another generator is refused, and stays as it is.
+/// Promise, crashes: A world with another generator is refused and stays unchanged.
 #[test]
 fn another_generator_is_refused_and_the_world_stays_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
@@ -74,6 +74,7 @@ fn another_generator_is_refused_and_the_world_stays_as_it_is() {
     assert_eq!(failed.len(), 1);
     let error = failed[0].error.to_string();
     assert!(error.contains("overworld") && error.contains("with seed 1 "), "{error}");
+    assert!(error.contains("another name") && error.contains("another folder"), "{error}");
     drop(app);
 
     let mut app = game(TerranePlugin { tick_mode: TickMode::Lockstep, ..TerranePlugin::at(&path) });

@@ -23,7 +23,7 @@ fn far_game(plugin: TerranePlugin) -> App {
 }
 
 fn saving_soon() -> TerranePlugin {
-    TerranePlugin { autosave_period: Duration::from_millis(500), ..lockstep() }
+    TerranePlugin { saving: SaveSettings::every(Duration::from_millis(500)), ..lockstep() }
 }
 
 fn disc(center: (i64, i64), radius: i64) -> BTreeSet<(i64, i64)> {
@@ -124,7 +124,7 @@ fn all_columns_in_range_arrive_once_and_near_to_far() {
 
 /// Promise, far view: A `FarView` works beside a viewer, on any entity with a place, or for a viewer that lives in a region.
 #[test]
-fn columns_that_are_generated_while_somebody_listens_arrive_too() {
+fn columns_generated_later_arrive_at_a_far_view_too() {
     let mut app = far_game(lockstep());
     let dimension = flat(&mut app);
     let near = Viewer::in_dimension(dimension).with_radius(5);
@@ -137,9 +137,9 @@ fn columns_that_are_generated_while_somebody_listens_arrive_too() {
     assert!(messages.iter().all(|message| summary(message).heights() == Some((0, 0))));
 }
 
-/// Promise, far view: A far view gets a finer LOD of near columns, and loses those that are four columns beyond its radius.
+/// Promise, far view: A far view gets a finer LOD of near columns, and drops columns more than four beyond its radius.
 #[test]
-fn a_listener_that_moves_misses_nothing_gets_finer_detail_and_is_told_what_is_gone() {
+fn a_moving_listener_gets_new_columns_finer_detail_and_removals() {
     let (mut app, dimension) = generated(lockstep(), 16);
     let view = FarView::in_dimension(dimension).with_radius(6).with_detail_radius(2);
     let listener = lone(&mut app, view, 8.0 - 16.0 * 8.0);
@@ -171,7 +171,7 @@ fn a_listener_that_moves_misses_nothing_gets_finer_detail_and_is_told_what_is_go
 /// Promise, far view: A far view gets no more bytes a second than its cap.
 /// Promise, far view: The radius, the detail and the cap of a far view can be changed at any time.
 #[test]
-fn nothing_more_comes_than_the_cap_allows() {
+fn a_far_view_stays_within_its_cap() {
     let (mut app, dimension) = generated(lockstep(), 10);
     let cap = 2_000;
     let view = FarView::in_dimension(dimension).with_radius(10).with_bytes_per_second(cap);
@@ -224,9 +224,9 @@ fn the_radius_can_be_changed_at_any_time() {
     }
 }
 
-/// Promise, far view: A far view gets a column again when an edit of it can be seen.
+/// Promise, far view: A far view gets a column again after a visible edit.
 #[test]
-fn edits_arrive_and_those_that_nobody_sees_do_not() {
+fn visible_edits_arrive_and_invisible_ones_do_not() {
     let mut app = far_game(saving_soon());
     let dimension = flat(&mut app);
     let near = Viewer::in_dimension(dimension).with_radius(5);
@@ -254,7 +254,7 @@ fn edits_arrive_and_those_that_nobody_sees_do_not() {
 }
 
 #[test]
-fn a_change_just_beyond_the_radius_takes_back_what_was_sent() {
+fn a_change_just_beyond_the_radius_removes_the_sent_column() {
     let mut app = far_game(saving_soon());
     let dimension = flat(&mut app);
     viewer(&mut app, dimension, 0.0, 0.0, 9);
@@ -274,7 +274,7 @@ fn a_change_just_beyond_the_radius_takes_back_what_was_sent() {
 }
 
 /// Promise, far view: A `FarView` works beside a viewer, on any entity with a place, or for a viewer that lives in a region.
-/// Promise, far view: `FarColumns` holds every column that a far view has at the moment.
+/// Promise, far view: `FarColumns` holds all current columns of a far view.
 #[test]
 fn several_listeners_in_several_dimensions_each_get_their_own() {
     let mut app = far_game(lockstep());
@@ -462,7 +462,7 @@ fn look(disk: &Disk, radius: u32) -> BTreeMap<(i64, i64), Arc<ColumnSummary>> {
 }
 
 #[test]
-fn after_a_restart_the_same_arrives_and_what_is_damaged_is_made_anew() {
+fn after_a_restart_the_same_summaries_arrive_and_damaged_ones_are_rebuilt() {
     let (disk, damage) = damageable();
     let (app, _) = generated(stored_in(&disk), 8);
     drop(app);
@@ -475,9 +475,9 @@ fn after_a_restart_the_same_arrives_and_what_is_damaged_is_made_anew() {
 }
 
 #[test]
-fn what_cannot_be_read_is_left_out_and_comes_when_it_can_be_read_again() {
+fn an_unreadable_summary_is_skipped_and_sent_once_readable() {
     let (disk, damage) = damageable();
-    let plugin = TerranePlugin { autosave_period: Duration::from_millis(500), ..stored_in(&disk) };
+    let plugin = TerranePlugin { saving: SaveSettings::every(Duration::from_millis(500)), ..stored_in(&disk) };
     let (mut app, dimension) = generated(plugin, 6);
     damage.is_unreadable.store(true, Ordering::SeqCst);
     let listener = lone(&mut app, FarView::in_dimension(dimension).with_radius(4), 8.0);
@@ -494,7 +494,7 @@ fn what_cannot_be_read_is_left_out_and_comes_when_it_can_be_read_again() {
 }
 
 #[test]
-fn a_main_world_that_stands_still_is_sent_no_more_than_it_can_hold() {
+fn a_stalled_main_world_bounds_the_far_view() {
     let plugin = TerranePlugin::in_memory();
     let mut app = far_game(plugin);
     let dimension = flat(&mut app);

@@ -16,7 +16,7 @@ use std::time::Duration;
 /// A place in a region of its own.
 pub const THERE: BlockPos = BlockPos::new(16 * 200, 5, 0);
 
-/// Whether bombs explode.
+/// `true` if bombs explode.
 #[derive(Resource, Clone)]
 pub struct Armed(Arc<AtomicBool>);
 
@@ -35,7 +35,7 @@ fn go_off(armed: Res<Armed>, columns: Res<RegionColumns>, walkers: Query<(&Walke
 
 /// Saves happen only on demand.
 pub fn plugin() -> TerranePlugin {
-    TerranePlugin { autosave_period: Duration::from_secs(3_600), ..TerranePlugin::in_memory() }
+    TerranePlugin { saving: SaveSettings::every(Duration::from_secs(3_600)), ..TerranePlugin::in_memory() }
 }
 
 /// A game with two separate regions in which bombs explode.
@@ -116,7 +116,7 @@ pub fn is_at(world: &mut World, name: &str, place: BlockPos) -> bool {
 
 /// Promise, clocks and faults: A region whose tick panics halts and reports the place, and the other regions continue.
 #[test]
-fn a_panic_is_told_with_its_source_its_system_and_its_place_and_the_others_go_on() {
+fn a_panic_is_reported_with_its_source_system_and_place_and_other_regions_tick() {
     let (mut app, dimension, ..) = two_regions(plugin());
     let region = region_at(app.world(), dimension, HERE.column()).unwrap();
     bomb(&mut app, dimension);
@@ -198,9 +198,9 @@ fn the_location_is_that_of_the_panic_that_ended_the_tick() {
     assert!(system.contains("recover_and_fail"), "{system}");
 }
 
-/// Promise, clocks and faults: A halted region that is restarted begins again from the store.
+/// Promise, clocks and faults: A halted region restarts from the store.
 #[test]
-fn a_restart_brings_back_what_was_saved_last_and_nothing_else() {
+fn a_restart_restores_exactly_the_last_save() {
     let (mut app, dimension, _, armed) = two_regions(plugin());
     let [saved, unsaved] = [BlockPos::new(2, 9, 2), BlockPos::new(3, 9, 2)];
     set(&mut app, dimension, saved, "terrane:stone");
@@ -228,7 +228,7 @@ fn a_restart_brings_back_what_was_saved_last_and_nothing_else() {
 /// Promise, clocks and faults: `RegionOrder::Halt` stops a region as a panic would.
 /// Promise, clocks and faults: `Regions` names the fault of a halted region, the step of a hanging one, and the regions coupled with it.
 #[test]
-fn a_region_halts_by_order_and_begins_again_with_what_was_saved() {
+fn a_region_halts_by_order_and_restarts_from_the_last_save() {
     for is_paused in [false, true] {
         let (mut app, dimension, ..) = two_regions(plugin());
         let [saved, unsaved] = [BlockPos::new(2, 9, 2), BlockPos::new(3, 9, 2)];
@@ -353,9 +353,9 @@ fn letters_to_a_halted_region_wait_for_its_restart() {
     update_until(&mut app, "the letter is read", |_| receiver.try_recv().is_ok());
 }
 
-/// Promise, clocks and faults: A halted region begins again from the store when a live region comes to merge with it.
+/// Promise, clocks and faults: A halted region restarts from the store when a live region merges with it.
 #[test]
-fn a_viewer_that_walks_into_a_halted_region_finds_what_was_saved() {
+fn a_viewer_that_walks_into_a_halted_region_finds_the_last_save() {
     let (mut app, dimension, [_, walking], armed) = two_regions(plugin());
     let saved = BlockPos::new(2, 9, 2);
     set(&mut app, dimension, saved, "terrane:stone");
@@ -388,7 +388,7 @@ fn a_viewer_that_walks_into_a_halted_region_finds_what_was_saved() {
 }
 
 #[test]
-fn a_halted_region_lets_go_its_ground_when_nobody_wants_it_and_comes_back_as_it_was_saved() {
+fn unneeded_columns_of_a_halted_region_unload_and_reload_as_saved() {
     let (mut app, dimension, [here, _], armed) =
         two_regions(TerranePlugin { clock: DimensionClock { ticks_per_second: 4.0, ..default() }, ..plugin() });
     let saved = BlockPos::new(2, 9, 2);
@@ -431,9 +431,11 @@ fn walk_up_to_the_halted_region(app: &mut App, dimension: DimensionId, walking: 
 
 /// Promise, clocks and faults: With `RegionFaults`, a panic in a region can also halt its neighbours, or propagate to the app.
 #[test]
-fn by_a_setting_what_merges_with_a_halted_region_halts_too_until_a_restart() {
-    let (mut app, dimension, [_, walking], armed) =
-        two_regions(TerranePlugin { region_faults: RegionFaults::HaltNeighbors, ..plugin() });
+fn by_a_setting_regions_that_merge_with_a_halted_one_halt_until_a_restart() {
+    let (mut app, dimension, [_, walking], armed) = two_regions(TerranePlugin {
+        faults: FaultSettings { on_panic: RegionFaults::HaltNeighbors, ..default() },
+        ..plugin()
+    });
     spawn_in_region(&mut app, dimension, HERE, walker("saved", 0.0));
     update_until(&mut app, "it is there", |world| walkers(world).len() == 1);
     save(&mut app);
@@ -449,11 +451,11 @@ fn by_a_setting_what_merges_with_a_halted_region_halts_too_until_a_restart() {
 }
 
 #[test]
-fn what_is_held_by_a_halted_region_is_saved_all_the_same() {
+fn unsaved_data_in_a_halted_region_is_saved() {
     let disk = Arc::new(MemoryStore::default());
     let plugin = TerranePlugin {
-        autosave_period: Duration::from_secs(3_600),
-        region_faults: RegionFaults::HaltNeighbors,
+        saving: SaveSettings::every(Duration::from_secs(3_600)),
+        faults: FaultSettings { on_panic: RegionFaults::HaltNeighbors, ..default() },
         ..TerranePlugin::stored_in(StorageConfig::Custom(disk.clone()))
     };
     let (mut app, dimension, [_, walking], armed) = two_regions(plugin);
@@ -477,7 +479,7 @@ fn what_is_held_by_a_halted_region_is_saved_all_the_same() {
     assert_eq!(stored(), 1);
 }
 
-/// Promise, crashes: A `SaveWorld` that a halted region could not follow is answered by a `SaveFailed` with its number.
+/// Promise, crashes: If a halted region cannot save, a `SaveFailed` with the request's number answers the `SaveWorld`.
 #[test]
 fn a_save_that_was_asked_for_before_a_region_halts_fails_by_its_number() {
     let (mut app, dimension, ..) = two_regions(plugin());
@@ -510,9 +512,8 @@ fn a_save_that_was_asked_for_before_a_region_halts_fails_by_its_number() {
 fn edits_that_wait_for_a_region_that_hangs_as_the_app_ends_are_stored() {
     let disk: Arc<dyn KeyValueStore> = Arc::new(MemoryStore::default());
     let storage = StorageConfig::Custom(disk.clone());
-    let plugin =
-        TerranePlugin { autosave_period: Duration::from_secs(3_600), ..TerranePlugin::stored_in(storage.clone()) };
-    let (mut app, dimension, ..) = two_regions(TerranePlugin { shutdown_patience: Duration::ZERO, ..plugin });
+    let saving = SaveSettings { shutdown_patience: Duration::ZERO, ..SaveSettings::every(Duration::from_secs(3_600)) };
+    let (mut app, dimension, ..) = two_regions(TerranePlugin { saving, ..TerranePlugin::stored_in(storage.clone()) });
     let id = dimension;
     let stone = id_of(app.world(), "terrane:stone");
     let [saved, waiting, in_the_air, lost] = [(1, 2), (2, 3), (3, 100), (4, 4)].map(|(x, y)| BlockPos::new(x, y, 0));
@@ -541,8 +542,11 @@ fn edits_that_wait_for_a_region_that_hangs_as_the_app_ends_are_stored() {
 
 /// Promise, clocks and faults: With `RegionFaults`, a panic in a region can also halt its neighbours, or propagate to the app.
 #[test]
-fn by_a_setting_a_panic_goes_on_to_the_app() {
-    let (mut app, dimension, ..) = two_regions(TerranePlugin { region_faults: RegionFaults::Propagate, ..plugin() });
+fn by_a_setting_a_panic_reaches_the_app() {
+    let (mut app, dimension, ..) = two_regions(TerranePlugin {
+        faults: FaultSettings { on_panic: RegionFaults::Propagate, ..default() },
+        ..plugin()
+    });
     spawn_in_region(&mut app, dimension, HERE, walker("bomb", 0.0));
     let forever = catch_unwind(AssertUnwindSafe(|| update_until(&mut app, "the app panics", |_| false)));
     assert_eq!(forever.unwrap_err().downcast_ref::<&str>(), Some(&"a bomb went off"));

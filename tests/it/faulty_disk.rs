@@ -105,7 +105,8 @@ fn place(round: u64) -> BlockPos {
 }
 
 fn open(path: &Path) -> (App, DimensionId) {
-    let mut app = game(TerranePlugin { autosave_period: Duration::from_secs(3_600), ..TerranePlugin::at(path) });
+    let mut app =
+        game(TerranePlugin { saving: SaveSettings::every(Duration::from_secs(3_600)), ..TerranePlugin::at(path) });
     listen::<WorldSaved>(&mut app);
     listen::<SaveFailed>(&mut app);
     listen::<ChunksAnswer>(&mut app);
@@ -131,13 +132,13 @@ fn is_saved(world: &World, round: u64) -> bool {
 
 /// The version of the chunk that contains all places.
 fn version(app: &mut App, dimension: DimensionId) -> u64 {
-    let asker = app.world_mut().spawn_empty().id();
+    let request = heard::<ChunksAnswer>(app).len() as u64;
     let version = |world: &World| {
         let answers = &world.resource::<Heard<ChunksAnswer>>().0;
-        let answer = answers.iter().find(|answer| answer.asker == asker)?;
+        let answer = answers.iter().find(|answer| answer.request == request)?;
         Some(answer.chunks[0].1.as_ref().unwrap().as_ref().expect("a chunk").version)
     };
-    app.world_mut().write_message(AskChunks { asker, dimension, chunks: vec![place(0).chunk()] });
+    app.world_mut().write_message(AskChunks { request, dimension, chunks: vec![place(0).chunk()] });
     update_until(app, "the chunk is told", |world| version(world).is_some());
     version(app.world()).unwrap()
 }
@@ -182,13 +183,13 @@ fn process_of_a_game() {
 
 /// Promise, crashes: While the disk is full or fails, the world keeps running, and everything is saved when the disk works again.
 #[test]
-fn a_game_on_a_full_disk_goes_on_and_saves_when_there_is_room_again() {
+fn a_game_on_a_full_disk_continues_and_saves_once_there_is_space() {
     on_faulty_disk("process_of_a_game", FULL);
 }
 
 /// Promise, crashes: While the disk is full or fails, the world keeps running, and everything is saved when the disk works again.
 #[test]
-fn a_game_on_a_disk_with_errors_goes_on_and_saves_when_they_end() {
+fn a_game_on_a_disk_with_errors_continues_and_saves_once_they_end() {
     on_faulty_disk("process_of_a_game", BROKEN);
     on_faulty_disk("process_of_a_game", UNSYNCED);
 }
@@ -228,9 +229,9 @@ fn process_of_a_game_that_loses_its_disk() {
     assert!([1, 2].into_iter().all(|round| block_at(app.world_mut(), dimension, place(round)) == Some(stone)));
 }
 
-/// Promise, crashes: After any fault of the disk the store recovers by itself within seconds, and the missing ground is loaded.
+/// Promise, crashes: After any disk fault the store recovers by itself within seconds, and missing columns load.
 #[test]
-fn a_game_whose_disk_is_gone_for_seconds_saves_loads_and_lets_players_in_when_it_is_back() {
+fn a_game_recovers_when_its_disk_returns_after_seconds() {
     on_faulty_disk("process_of_a_game_that_loses_its_disk", GONE);
 }
 
@@ -323,12 +324,12 @@ fn process_that_writes_much() {
 
 /// Promise, crashes: While the disk is full or fails, the store is read-only and says so.
 #[test]
-fn a_store_whose_log_cannot_be_written_opens_itself_again() {
+fn a_store_reopens_after_failed_log_writes() {
     [FULL, BROKEN, UNSYNCED].into_iter().for_each(|fault| on_faulty_disk("process_that_writes", fault));
 }
 
 #[test]
-fn a_store_whose_tables_cannot_be_written_opens_itself_again() {
+fn a_store_reopens_after_failed_table_writes() {
     on_faulty_disk("process_that_writes_much", FULL_FOR_TABLES);
 }
 
@@ -411,8 +412,8 @@ fn process_that_fails_in_every_order() {
     });
 }
 
-/// Promise, crashes: After any fault of the disk the store recovers by itself within seconds, and the missing ground is loaded.
+/// Promise, crashes: After any disk fault the store recovers by itself within seconds, and missing columns load.
 #[test]
-fn a_store_works_again_in_whatever_order_opens_reads_writes_and_syncs_fail() {
+fn a_store_recovers_from_failed_opens_reads_writes_and_syncs_in_any_order() {
     on_faulty_disk("process_that_fails_in_every_order", GONE);
 }

@@ -15,7 +15,7 @@ const BESIDE: BlockPos = BlockPos::new(16 * 3, 9, 0);
 const DUG: BlockPos = BlockPos::new(16 * 3 + 2, 9, 0);
 
 fn plugin(disk: &Disk) -> TerranePlugin {
-    TerranePlugin { autosave_period: Duration::from_secs(3_600), ..disk.plugin() }
+    TerranePlugin { saving: SaveSettings::every(Duration::from_secs(3_600)), ..disk.plugin() }
 }
 
 /// A region whose column beside the viewer's was saved with an entity in it, and is unloaded.
@@ -71,7 +71,7 @@ fn is_ann_there_once(app: &mut App, dimension: DimensionId) -> bool {
 }
 
 #[test]
-fn what_is_on_order_and_fetched_at_the_same_time_comes_once_with_the_newest_blocks() {
+fn a_column_ordered_and_fetched_at_the_same_time_arrives_once_with_the_newest_blocks() {
     for passes in 0..6 {
         let (mut app, dimension) =
             with_ann_beside(TerranePlugin { tick_mode: TickMode::Lockstep, ..plugin(&Disk::default()) });
@@ -95,7 +95,7 @@ fn what_is_on_order_and_fetched_at_the_same_time_comes_once_with_the_newest_bloc
 }
 
 #[test]
-fn new_ground_that_is_on_order_and_fetched_at_the_same_time_keeps_what_was_made_of_it() {
+fn a_new_column_ordered_and_fetched_at_the_same_time_keeps_its_edits() {
     let mut app = game(lockstep());
     let dimension = flat(&mut app);
     viewer(&mut app, dimension, 0.0, 0.0, 0);
@@ -116,7 +116,7 @@ fn new_ground_that_is_on_order_and_fetched_at_the_same_time_keeps_what_was_made_
 }
 
 #[test]
-fn what_is_fetched_and_wanted_by_nobody_is_given_up_when_all_of_it_is_there() {
+fn an_unneeded_fetched_column_is_evicted_once_it_is_complete() {
     let (mut app, dimension) =
         with_ann_beside(TerranePlugin { tick_mode: TickMode::Lockstep, ..plugin(&Disk::default()) });
     let stone = id_of(app.world(), "terrane:stone");
@@ -133,7 +133,7 @@ fn what_is_fetched_and_wanted_by_nobody_is_given_up_when_all_of_it_is_there() {
 }
 
 #[test]
-fn what_is_fetched_just_before_its_region_halts_comes_back_whole() {
+fn a_column_fetched_just_before_a_halt_comes_back_whole() {
     for is_same_tick in [true, false] {
         let (mut app, dimension) = with_ann_beside(plugin(&Disk::default()));
         let stone = id_of(app.world(), "terrane:stone");
@@ -159,7 +159,7 @@ fn what_is_fetched_just_before_its_region_halts_comes_back_whole() {
 }
 
 #[test]
-fn what_cannot_be_read_of_a_fetched_column_is_tried_again() {
+fn unreadable_parts_of_a_fetched_column_are_retried() {
     let disk = Disk::default();
     let (mut app, dimension) = with_ann_beside(TerranePlugin { tick_mode: TickMode::Lockstep, ..plugin(&disk) });
     let stone = id_of(app.world(), "terrane:stone");
@@ -179,7 +179,7 @@ fn what_cannot_be_read_of_a_fetched_column_is_tried_again() {
 }
 
 #[test]
-fn a_dimension_closes_with_a_fetched_column_of_which_the_rest_cannot_be_read() {
+fn a_dimension_closes_with_a_partly_unreadable_fetched_column() {
     let disk = Disk::default();
     let (mut app, dimension) = with_ann_beside(TerranePlugin { tick_mode: TickMode::Lockstep, ..plugin(&disk) });
     let stone = id_of(app.world(), "terrane:stone");
@@ -278,7 +278,7 @@ fn note_ticks(app: &mut App) -> std::sync::mpsc::Receiver<Duration> {
 }
 
 #[test]
-fn a_paused_region_takes_in_and_gives_up_scheduled_ticks_by_the_dimensions_clock() {
+fn scheduled_ticks_enter_and_leave_a_paused_region_by_the_clock_of_its_dimension() {
     let mut app = game(lockstep());
     let came = note_ticks(&mut app);
     let dimension = flat(&mut app);
@@ -296,7 +296,7 @@ fn a_paused_region_takes_in_and_gives_up_scheduled_ticks_by_the_dimensions_clock
     assert_eq!(block_at(app.world_mut(), dimension, BESIDE), None);
     viewer(&mut app, dimension, BESIDE.x as f32, 0.0, 0);
     update(&mut app, 10);
-    assert!(block_at(app.world_mut(), dimension, BESIDE).is_some(), "taken in without a tick");
+    assert!(block_at(app.world_mut(), dimension, BESIDE).is_some(), "received without a tick");
     order(&mut app, dimension, HERE.column(), RegionOrder::Resume);
     update(&mut app, 20);
     assert!(came.try_recv().is_err(), "it still has to wait");
@@ -305,7 +305,7 @@ fn a_paused_region_takes_in_and_gives_up_scheduled_ticks_by_the_dimensions_clock
 }
 
 #[test]
-fn what_waits_in_a_halted_region_comes_back_when_that_ends() {
+fn letters_in_a_halted_region_come_back_when_it_ends() {
     #[derive(Clone)]
     struct Note;
     let armed = Arc::new(AtomicBool::new(true));

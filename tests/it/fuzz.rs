@@ -250,7 +250,7 @@ fn schematic(size: [u32; 3]) -> Schematic {
 }
 
 #[test]
-fn schematics_of_any_bytes_are_read_or_refused_and_what_is_read_can_be_written() {
+fn schematics_of_any_bytes_are_refused_or_can_be_written_again() {
     let files = [([32, 18, 17], 2), ([32, 17, 16], 3), ([5, 3, 18], 2), ([1, 1, 1], 3)];
     let seeds = files.map(|(size, version)| {
         let (mut packed, mut plain) = (Vec::new(), Vec::new());
@@ -285,7 +285,7 @@ fn schematics_of_any_bytes_are_read_or_refused_and_what_is_read_can_be_written()
 }
 
 #[test]
-fn a_batch_that_names_many_keys_takes_little_memory_when_an_index_is_made_anew() {
+fn rebuilding_an_index_from_a_batch_of_many_keys_takes_little_memory() {
     let folder = tempfile::tempdir().unwrap();
     let [path, crashed] = ["store", "crashed"].map(|name| folder.path().join(name));
     let mut store = ObjectStore::create(&path, "fuzz 1", ObjectStoreOptions::default()).unwrap();

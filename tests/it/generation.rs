@@ -32,7 +32,7 @@ const HOME: ColumnPos = ColumnPos::new(0, 0);
 
 /// Promise, worlds: Columns between a viewer's load radius and its generation radius are generated and stored, not loaded.
 #[test]
-fn what_lies_between_the_radii_is_generated_and_stored_and_not_loaded() {
+fn columns_between_the_radii_are_generated_and_stored_and_not_loaded() {
     let watched = Watched::default();
     let mut app = game(lockstep());
     let dimension = spawn_dimension(&mut app, watched.dimension("overworld"));
@@ -144,11 +144,11 @@ fn work_ahead_of_a_viewer_that_moves_counts_as_nearer() {
 }
 
 /// Promise, worlds: `DimensionGeneration` pauses or caps the generation of a dimension, while its loading continues.
-/// Promise, worlds: `WorldStatistics` tells how much is left to generate, the rate, the time left, and what failed.
+/// Promise, worlds: `WorldStatistics` shows the remaining work, the rate, the time left and the failures of generation.
 #[test]
-fn a_cap_and_a_pause_hold_for_what_is_generated_and_not_for_what_is_loaded() {
+fn a_cap_and_a_pause_apply_to_generation_and_not_to_loading() {
     let watched = Watched::default();
-    let mut app = game(TerranePlugin { autosave_period: Duration::from_millis(100), ..lockstep() });
+    let mut app = game(TerranePlugin { saving: SaveSettings::every(Duration::from_millis(100)), ..lockstep() });
     let dimension = spawn_dimension(&mut app, watched.dimension("overworld"));
     let settings = DimensionGeneration { columns_per_second: Some(40.0), ..default() };
     insert_into_dimension(&mut app, dimension, settings);
@@ -186,8 +186,11 @@ fn a_cap_and_a_pause_hold_for_what_is_generated_and_not_for_what_is_loaded() {
 fn after_a_leap_the_first_columns_are_near_the_new_place() {
     let watched = Watched::default();
     watched.close_gate_after(0);
-    let mut app =
-        game(TerranePlugin { generation_threads: 1, pacing: Pacing::fixed(256), ..TerranePlugin::in_memory() });
+    let mut app = game(TerranePlugin {
+        threads: ThreadSettings { generation: 1, ..default() },
+        pacing: Pacing::fixed(256),
+        ..TerranePlugin::in_memory()
+    });
     let dimension = spawn_dimension(&mut app, watched.dimension("overworld"));
     let viewer = viewer(&mut app, dimension, 0.0, 0.0, 12);
     start(&mut app);
@@ -213,8 +216,8 @@ fn after_a_leap_the_first_columns_are_near_the_new_place() {
     assert_eq!(old, in_hand, "nobody wants the rest");
 }
 
-/// Promise, worlds: A column that cannot be generated is reported, holds up nothing, and is tried again on demand.
-/// Promise, worlds: `WorldStatistics` tells how much is left to generate, the rate, the time left, and what failed.
+/// Promise, worlds: A column that cannot be generated is reported, delays no other column, and is retried on demand.
+/// Promise, worlds: `WorldStatistics` shows the remaining work, the rate, the time left and the failures of generation.
 #[test]
 fn a_column_that_fails_is_tried_again_set_aside_and_tried_on_demand() {
     let watched = Watched::default();
@@ -239,12 +242,12 @@ fn a_column_that_fails_is_tried_again_set_aside_and_tried_on_demand() {
     let told = progress(app.world(), dimension);
     assert_eq!((told.failing, told.set_aside, told.to_generate.missing), (0, 3, 3));
     assert_eq!(told.to_load.missing, 2, "not there is not done");
-    assert!(told.failures.iter().all(|failed| failed.attempts == 3 && failed.given_up));
+    assert!(told.failures.iter().all(|failed| failed.attempts == 3 && failed.set_aside));
     let panicked = told.failures.iter().find(|failed| failed.column == failing[1]).expect("listed");
     assert!(panicked.error.contains("an odd column makes it panic"), "{}", panicked.error);
     for column in failing {
         let failed = heard::<ColumnFailed>(&app).iter().filter(|failed| failed.column == column);
-        let tries: Vec<_> = failed.map(|failed| (failed.attempts, failed.given_up)).collect();
+        let tries: Vec<_> = failed.map(|failed| (failed.attempts, failed.set_aside)).collect();
         assert_eq!(tries, [(1, false), (2, false), (3, true)], "{column}");
     }
 
@@ -340,7 +343,7 @@ fn the_number_of_columns_in_flight_follows_the_settings_of_the_main_world() {
 }
 
 #[test]
-fn a_column_that_failed_and_that_nobody_wants_is_forgotten() {
+fn an_unneeded_failed_column_is_forgotten() {
     let watched = Watched::default();
     watched.fail(&[HOME]);
     let asked = || watched.asked().into_iter().filter(|column| *column == HOME).count();

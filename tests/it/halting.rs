@@ -51,9 +51,9 @@ fn read_all(app: &mut App, read: &Read, count: usize) -> Vec<(u32, Option<Undeli
     found
 }
 
-/// Promise, messages: Messages handed over in a tick that panics come back or are reported; others wait for the restart.
+/// Promise, messages: Messages delivered in a tick that panics return or are reported, and others wait for the restart.
 #[test]
-fn what_was_not_handed_over_in_the_tick_that_panics_waits_and_the_rest_is_told_of() {
+fn letters_delivered_in_a_panicking_tick_are_reported_and_the_others_wait() {
     let (mut app, dimension, _, armed, read) =
         reading(TerranePlugin { clock: DimensionClock { ticks_per_second: 4.0, ..default() }, ..plugin() });
     let region = region_at(app.world(), dimension, HERE.column()).unwrap().region;
@@ -128,7 +128,7 @@ fn a_system_that_panics_takes_no_letter_along_that_has_to_wait() {
 }
 
 #[test]
-fn what_a_coupled_region_passed_on_comes_back_to_it_or_waits() {
+fn letters_from_a_coupled_region_come_back_or_wait() {
     for (from, to) in [(HERE, THERE), (THERE, HERE)] {
         let (mut app, dimension, _, _, read) = reading(plugin());
         app.world_mut().spawn(Coupling { ends: [(dimension, HERE), (dimension, THERE)] });
@@ -136,9 +136,9 @@ fn what_a_coupled_region_passed_on_comes_back_to_it_or_waits() {
         let region = region_at(app.world(), dimension, to.column()).unwrap().region;
         in_region(&mut app, dimension, from, move |region| {
             let mut post = region.resource_mut::<Post>();
-            post.send_to_place(to, Note(1));
+            post.send(Address::Place(dimension, to), Note(1));
             post.run_at(to, 0, |_| panic!("a letter bomb"));
-            post.send_to_place(to, Note(2));
+            post.send(Address::Place(dimension, to), Note(2));
         });
         wait_halted(&mut app, 1);
         assert_eq!(read_all(&mut app, &read, 1), [(1, Some(Undeliverable::Halted(region)))]);
@@ -161,7 +161,7 @@ fn refuse_arrivals(app: &mut App, armed: Arc<AtomicBool>) {
 }
 
 #[test]
-fn letters_to_who_arrives_in_the_tick_that_panics_reach_it_after_the_restart() {
+fn letters_to_an_entity_that_arrives_in_a_panicking_tick_reach_it_after_the_restart() {
     let armed = Arc::new(AtomicBool::new(true));
     let (sender, read) = channel();
     let trap = armed.clone();
@@ -185,7 +185,7 @@ fn letters_to_who_arrives_in_the_tick_that_panics_reach_it_after_the_restart() {
     });
     wait_halted(&mut app, 1);
     armed.store(false, Ordering::SeqCst);
-    // It was never saved, so it does not come back, and the sender is told.
+    // It was never saved, so it does not come back, and the message returns to its sender.
     in_region(&mut app, dimension, THERE, move |region| {
         region.resource_mut::<Post>().send(Address::Entity(unsaved), Note(2));
     });
@@ -197,7 +197,7 @@ fn letters_to_who_arrives_in_the_tick_that_panics_reach_it_after_the_restart() {
 }
 
 #[test]
-fn the_ground_of_a_viewer_that_died_unsaved_is_let_go_and_that_of_a_saved_one_is_not() {
+fn the_columns_of_a_saved_viewer_stay_and_those_of_an_unsaved_one_unload() {
     for is_saved in [false, true] {
         let (mut app, dimension, [here, _], armed) = two_regions(plugin());
         let region = region_at(app.world(), dimension, HERE.column()).unwrap().region;
@@ -244,12 +244,12 @@ fn load(loader: Res<Loader>, mut blocks: RegionBlocks) -> Result {
 }
 
 #[test]
-fn a_column_of_a_halted_region_that_is_fetched_has_what_was_saved_though_it_is_not_written_yet() {
+fn a_column_fetched_from_a_halted_region_has_its_pending_save() {
     let disk = Disk::default();
     let (found, seen) = channel();
     let loader = Loader { is_on: Arc::default(), found };
     let copy = loader.clone();
-    let plugin = TerranePlugin { autosave_period: Duration::from_secs(3_600), ..disk.plugin() };
+    let plugin = TerranePlugin { saving: SaveSettings::every(Duration::from_secs(3_600)), ..disk.plugin() };
     let (mut app, dimension, _, armed) = two_regions_with(plugin, move |app| {
         listen::<SaveFailed>(app);
         app.add_region_plugins(move |region| {
@@ -286,7 +286,7 @@ fn refuse_departures(app: &mut App, armed: Arc<AtomicBool>) {
 }
 
 #[test]
-fn a_panic_of_an_observer_in_a_save_without_a_tick_stays_there_and_what_was_saved_is_there_again() {
+fn a_panic_in_a_save_without_a_tick_halts_only_that_region_and_keeps_the_last_save() {
     let armed = Arc::<AtomicBool>::default();
     let trap = armed.clone();
     let (mut app, dimension, [here, _], bombs) = two_regions_with(plugin(), |app| refuse_departures(app, trap));
@@ -364,7 +364,7 @@ fn a_panic_of_an_observer_in_a_split_loses_nothing() {
 }
 
 #[test]
-fn what_a_region_sends_with_its_last_task_is_handed_over_too() {
+fn letters_of_a_regions_last_task_are_delivered() {
     let (mut app, dimension, ..) = two_regions(plugin());
     clock(&mut app, dimension, DimensionClock { paused: true, ..default() });
     update_until(&mut app, "it is paused", |world| {
@@ -389,7 +389,7 @@ fn what_a_region_sends_with_its_last_task_is_handed_over_too() {
 }
 
 #[test]
-fn what_comes_back_to_a_region_that_is_gone_is_told_of() {
+fn letters_that_return_to_a_destroyed_region_are_reported() {
     let (mut app, dimension, _, _, _read) = reading(plugin());
     clock(&mut app, dimension, DimensionClock { paused: true, ..default() });
     update_until(&mut app, "it is paused", |world| {
@@ -410,7 +410,7 @@ fn what_comes_back_to_a_region_that_is_gone_is_told_of() {
 }
 
 #[test]
-fn who_was_not_saved_and_walks_into_a_halted_region_goes_on_with_the_live_one() {
+fn an_unsaved_entity_that_walks_into_a_halted_region_revives_with_the_live_one() {
     let (mut app, dimension, [_, walking], armed) = two_regions(plugin());
     bomb(&mut app, dimension);
     armed.set(false);

@@ -88,7 +88,7 @@ fn set(app: &mut App, dimension: DimensionId, position: BlockPos, block: BlockId
 /// Promise, ground: A dimension may be as high as `i64` reaches.
 /// Promise, ground: A sparse dimension generates, stores and loads only slabs of 16 chunks within a viewer's vertical radius.
 #[test]
-fn only_what_is_near_above_and_below_is_generated_at_any_height() {
+fn only_slabs_near_above_and_below_are_generated_at_any_height() {
     let strata = Strata::default();
     let mut app = game(lockstep());
     let dimension = boundless(&mut app, &strata);
@@ -152,7 +152,7 @@ fn viewers_at_two_heights_of_a_column_have_both() {
 
 /// Promise, ground: A sparse dimension loads and evicts slabs as viewers climb and fall.
 #[test]
-fn the_loaded_part_follows_a_viewer_up_and_down_with_what_was_built_there() {
+fn the_loaded_slabs_follow_a_viewer_up_and_down_with_their_edits() {
     let strata = Strata::default();
     let mut app = game(lockstep());
     listen::<ColumnChanged>(&mut app);
@@ -187,7 +187,7 @@ fn the_loaded_part_follows_a_viewer_up_and_down_with_what_was_built_there() {
 }
 
 #[test]
-fn a_region_knows_what_of_its_columns_is_not_there_and_can_have_it_within_the_tick() {
+fn a_region_can_fetch_missing_slabs_within_the_tick() {
     let strata = Strata::default();
     let mut app = game(lockstep());
     let dimension = boundless(&mut app, &strata);
@@ -212,7 +212,7 @@ fn a_region_knows_what_of_its_columns_is_not_there_and_can_have_it_within_the_ti
 }
 
 #[test]
-fn a_part_that_is_on_order_and_fetched_at_the_same_time_keeps_what_was_made_of_it() {
+fn a_slab_ordered_and_fetched_at_the_same_time_keeps_its_edits() {
     let mut fetched = 0;
     for passes in 0..7 {
         let mut app = game(lockstep());
@@ -275,7 +275,7 @@ fn keep_block_ticks(app: &mut App) -> Arc<Mutex<Vec<BlockPos>>> {
 }
 
 #[test]
-fn what_waits_for_a_block_waits_while_its_height_is_not_loaded() {
+fn a_block_tick_waits_for_its_slab() {
     let mut app = game(lockstep());
     let ticked = keep_block_ticks(&mut app);
     let dimension = boundless(&mut app, &Strata::default());
@@ -295,7 +295,7 @@ fn what_waits_for_a_block_waits_while_its_height_is_not_loaded() {
     assert_eq!(*ticked.lock().unwrap(), [block]);
 }
 
-/// Promise, messages: A message to a place has that place loaded.
+/// Promise, messages: A message to a place loads that place.
 #[test]
 fn a_message_to_a_place_has_that_height_loaded() {
     let mut app = game(lockstep());
@@ -315,7 +315,7 @@ fn a_message_to_a_place_has_that_height_loaded() {
 #[test]
 fn from_afar_the_highest_ground_that_is_stored_is_seen() {
     let strata = Strata::default();
-    let mut app = game(TerranePlugin { autosave_period: Duration::from_millis(400), ..lockstep() });
+    let mut app = game(TerranePlugin { saving: SaveSettings::every(Duration::from_millis(400)), ..lockstep() });
     let dimension = boundless(&mut app, &strata);
     let far = BlockPos::new(64, TRILLION, 0);
     let camera = viewer_at(&mut app, dimension, far);
@@ -369,7 +369,7 @@ fn a_message_to_another_height_of_a_loaded_column_waits_for_that() {
 }
 
 #[test]
-fn what_is_stored_at_a_height_is_loaded_also_while_generation_is_paused() {
+fn stored_slabs_load_while_generation_is_paused() {
     let strata = Strata::default();
     let mut app = game(lockstep());
     let dimension = boundless(&mut app, &strata);
@@ -395,7 +395,7 @@ fn what_is_stored_at_a_height_is_loaded_also_while_generation_is_paused() {
 }
 
 #[test]
-fn what_a_region_builds_where_it_loads_more_is_seen_by_a_main_world_that_looks_later() {
+fn edits_in_fetched_slabs_are_published_later() {
     let mut app = game(TerranePlugin::in_memory());
     let dimension = boundless(&mut app, &Strata::default());
     let here = BlockPos::new(0, 0, 0);
@@ -421,8 +421,9 @@ fn what_a_region_builds_where_it_loads_more_is_seen_by_a_main_world_that_looks_l
 }
 
 #[test]
-fn what_waits_for_a_block_outlasts_a_halt_of_its_region() {
-    let mut app = game(TerranePlugin { autosave_period: Duration::from_secs(3_600), ..TerranePlugin::in_memory() });
+fn a_block_tick_survives_a_halt_of_its_region() {
+    let mut app =
+        game(TerranePlugin { saving: SaveSettings::every(Duration::from_secs(3_600)), ..TerranePlugin::in_memory() });
     listen::<RegionHalted>(&mut app);
     listen::<WorldSaved>(&mut app);
     let ticked = keep_block_ticks(&mut app);
@@ -451,7 +452,7 @@ fn what_waits_for_a_block_outlasts_a_halt_of_its_region() {
 
 /// Builds at random heights, while viewers jump up and down, the world is saved, and the app ends or crashes.
 #[test]
-fn whatever_is_built_at_any_height_is_there_again() {
+fn edits_at_any_height_survive_a_restart() {
     for seed in 0..rounds(3) {
         shaft(seed);
     }
@@ -464,7 +465,8 @@ fn shaft(seed: u64) {
     let mut model: BTreeMap<BlockPos, BlockId> = BTreeMap::new();
     let anchors = [-TRILLION, 0, 90, 200, TRILLION];
     for _session in 0..4 {
-        let mut app = game(TerranePlugin { autosave_period: Duration::from_millis(400), ..lockstep_on(&disk) });
+        let mut app =
+            game(TerranePlugin { saving: SaveSettings::every(Duration::from_millis(400)), ..lockstep_on(&disk) });
         let dimension = boundless(&mut app, &strata);
         let cameras = [0, 1].map(|x| viewer_at(&mut app, dimension, BlockPos::new(x * 16, 0, 0)));
         start(&mut app);

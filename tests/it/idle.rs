@@ -43,7 +43,7 @@ fn send(app: &mut App, dimension: DimensionId, block: BlockPos) -> Receiver<()> 
     receiver
 }
 
-/// Promise, clocks and faults: A region that does not tick keeps the ground that a message waits for.
+/// Promise, clocks and faults: A region that does not tick keeps columns for which a message waits.
 #[test]
 fn a_letter_to_ground_of_a_paused_dimension_loads_it_once_and_holds_it_until_the_next_tick() {
     let (mut app, dimension, _) = one_region(lockstep());
@@ -64,7 +64,7 @@ fn a_letter_to_ground_of_a_paused_dimension_loads_it_once_and_holds_it_until_the
     assert!(letters.iter().chain([&more]).all(|letter| letter.try_recv().is_ok()));
     assert!(
         [NEARBY, FAR].iter().all(|block| block_at(app.world_mut(), dimension, *block).is_none()),
-        "and it is let go"
+        "and it is evicted"
     );
     assert!(heard::<LetterLost>(&app).is_empty());
 }
@@ -83,10 +83,9 @@ fn a_letter_to_ground_of_a_paused_region_loads_it_once_and_waits_for_the_next_ti
     assert_eq!(block_at(app.world_mut(), dimension, NEARBY), None);
 }
 
-/// Promise, clocks and faults: A region that does not tick for a while is still saved, and evicts columns that nobody
-/// needs.
+/// Promise, clocks and faults: A region that does not tick for a while still saves and evicts unneeded columns.
 #[test]
-fn a_region_of_a_very_slow_rate_is_saved_and_gives_up_columns_between_its_ticks() {
+fn a_very_slow_region_saves_and_evicts_columns_between_its_ticks() {
     let (mut app, dimension, camera) = one_region(TerranePlugin::in_memory());
     order(&mut app, dimension, HERE.column(), RegionOrder::TickRate(Some(0.001)));
     let ticks = |world: &World| region_at(world, dimension, HERE.column()).map(|region| region.ticks);
@@ -107,7 +106,7 @@ fn a_region_of_a_very_slow_rate_is_saved_and_gives_up_columns_between_its_ticks(
     let letter = send(&mut app, dimension, NEARBY);
     move_viewer(&mut app, camera, 16.0 * 3.0, 0.0);
     let trail = BlockPos::new(-16 * 2, 0, 0);
-    update_until(&mut app, "what it left is let go", |world| block_at(world, dimension, trail).is_none());
+    update_until(&mut app, "the columns behind it are evicted", |world| block_at(world, dimension, trail).is_none());
     assert_eq!(ticks(app.world()), last, "all of that without a tick");
     assert!(letter.try_recv().is_err());
     order(&mut app, dimension, HERE.column(), RegionOrder::TickRate(None));

@@ -67,7 +67,10 @@ fn a_region_that_sleeps_does_not_slow_the_others() {
             std::thread::sleep(Duration::from_millis(300));
         }
     }
-    let (mut app, dimension) = three_regions(TerranePlugin { region_threads: 2, ..TerranePlugin::in_memory() });
+    let (mut app, dimension) = three_regions(TerranePlugin {
+        threads: ThreadSettings { regions: 2, ..default() },
+        ..TerranePlugin::in_memory()
+    });
     app.add_region_plugins(|region| {
         region.add_systems(RegionTick, sleep);
     });

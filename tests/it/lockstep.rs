@@ -52,8 +52,8 @@ fn run(region_threads: usize) -> (String, Vec<u8>) {
     let config = RegionizerConfig { recalculation_section_count: 8, max_dead_section_percent: 0.1, ..default() };
     let plugin = TerranePlugin {
         seed: 7,
-        region_threads,
-        autosave_period: Duration::from_secs(1),
+        threads: ThreadSettings { regions: region_threads, ..default() },
+        saving: SaveSettings::every(Duration::from_secs(1)),
         regionizer: config,
         ..lockstep()
     };
@@ -109,7 +109,7 @@ fn run(region_threads: usize) -> (String, Vec<u8>) {
     (text, blocks)
 }
 
-/// Promise, worlds: The coordinator changes the states of regions in a fixed order.
+/// Promise, worlds: The coordinator changes region states in a fixed order.
 /// Promise, worlds: Lockstep is deterministic: two runs give the same world, with one thread or two.
 #[test]
 fn two_runs_give_the_same_world_with_one_and_with_two_threads() {
@@ -139,7 +139,7 @@ fn each_update_ticks_each_region_once() {
 
 #[test]
 #[cfg(feature = "rocksdb")]
-fn a_panic_in_a_region_goes_on_to_the_app_and_what_others_did_is_saved() {
+fn in_lockstep_a_panic_reaches_the_app_and_other_regions_are_saved() {
     fn fail(walkers: Query<&Walker>) {
         assert!(walkers.iter().all(|walker| walker.name != "bomb"), "a bomb went off");
     }

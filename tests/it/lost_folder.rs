@@ -17,7 +17,8 @@ fn place(round: u64) -> BlockPos {
 }
 
 fn open(path: &Path) -> (App, DimensionId) {
-    let mut app = game(TerranePlugin { autosave_period: Duration::from_millis(800), ..TerranePlugin::at(path) });
+    let mut app =
+        game(TerranePlugin { saving: SaveSettings::every(Duration::from_millis(800)), ..TerranePlugin::at(path) });
     listen::<WorldSaved>(&mut app);
     listen::<SaveFailed>(&mut app);
     let dimension = flat(&mut app);
@@ -53,9 +54,9 @@ fn expect_lost(app: &mut App, path: &Path, times: usize) {
     }
 }
 
-/// Promise, crashes: When a world's folder that was moved away is back, saving continues.
+/// Promise, crashes: Saving continues once a world's moved folder is back.
 #[test]
-fn a_folder_that_is_moved_away_fails_saves_and_moved_back_has_them_all() {
+fn saves_fail_while_the_folder_is_moved_and_are_complete_after_its_return() {
     let root = tempfile::tempdir().unwrap();
     let (path, away) = (root.path().join("world"), root.path().join("away"));
     let (mut app, dimension) = open(&path);
@@ -81,7 +82,7 @@ fn a_folder_that_is_moved_away_fails_saves_and_moved_back_has_them_all() {
 /// Promise, crashes: If a world's folder is deleted, moved or replaced, each `SaveFailed` names it, and nothing is written
 /// there.
 #[test]
-fn a_deleted_folder_is_told_by_every_save_and_nothing_of_it_comes_back() {
+fn every_save_into_a_deleted_folder_fails_and_the_folder_stays_deleted() {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join("world");
     let (mut app, dimension) = open(&path);
@@ -185,7 +186,7 @@ fn process_without_file_handles() {
     }
 }
 
-/// Promise, crashes: After any fault of the disk the store recovers by itself within seconds, and the missing ground is loaded.
+/// Promise, crashes: After any disk fault the store recovers by itself within seconds, and missing columns load.
 #[test]
 fn a_store_without_file_handles_works_again_when_there_are_some() {
     let folder = tempfile::tempdir().unwrap();

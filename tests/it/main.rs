@@ -37,6 +37,7 @@ mod idle;
 mod independence;
 mod items;
 mod lockstep;
+mod looks;
 mod lost_folder;
 mod memory;
 mod meter;

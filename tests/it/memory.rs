@@ -27,7 +27,7 @@ fn middle(column: ColumnPos) -> (f32, f32) {
 
 /// Promise, worlds: Columns within a viewer's radius are loaded, and unloaded when they are more than two columns further away.
 #[test]
-fn a_viewer_loads_what_lies_within_its_radius_and_keeps_two_columns_more() {
+fn a_viewer_loads_its_radius_and_keeps_two_columns_more() {
     for radius in [0, 1, 3, 5] {
         // A larger disc includes some of the columns that are kept.
         let is_exact = radius < 4;
@@ -57,7 +57,7 @@ fn a_viewer_loads_what_lies_within_its_radius_and_keeps_two_columns_more() {
                 assert!(loaded.is_superset(&disc(column, reach)) && loaded.is_subset(&kept), "{column}: {loaded:?}");
                 assert!(
                     before.intersection(&kept).all(|column| loaded.contains(column)),
-                    "{column}: a step lets go of them"
+                    "{column}: a step evicts them"
                 );
                 let seen = |column: &ColumnPos| (start_at.z - reach..=start_at.z + reach).contains(&column.z);
                 assert!(!is_exact || loaded.iter().all(seen), "radius {radius}, never near to it: {loaded:?}");
@@ -180,8 +180,8 @@ fn resident_bytes() -> usize {
 /// Promise, worlds: After a burst of regions, glibc returns the freed memory to the system.
 #[cfg(target_os = "linux")]
 #[test]
-fn the_system_gets_back_what_a_burst_of_regions_took() {
-    alone("the_system_gets_back_what_a_burst_of_regions_took", || {
+fn the_memory_of_a_burst_of_regions_returns_to_the_system() {
+    alone("the_memory_of_a_burst_of_regions_returns_to_the_system", || {
         let (mut app, dimension) = world(TerranePlugin::in_memory());
         let before = resident_bytes();
         let viewers = row(&mut app, dimension, 1_000, 2 * REGIONS);

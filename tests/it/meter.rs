@@ -66,7 +66,7 @@ pub fn peak_bytes(run: impl FnOnce()) -> usize {
 }
 
 #[test]
-fn what_is_taken_is_counted_also_if_it_is_given_back() {
+fn freed_memory_counts_as_allocated() {
     let peak = peak_bytes(|| {
         drop(std::hint::black_box(vec![0_u8; 1_000]));
         drop(std::hint::black_box(vec![1_u8; 500]));

@@ -5,25 +5,30 @@ use crate::support::*;
 use bevy::ecs::system::NonSendMarker;
 use bevy::log::LogPlugin;
 use bevy_terrane::prelude::*;
+use bevy_terrane::view::DimensionGeneration;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 /// The mistake of a process that [`log_of`] starts.
 const MISTAKE: &str = "TERRANE_TEST_MISTAKE";
 
-const MISTAKES: [(&str, fn()); 14] = [
+const MISTAKES: [(&str, fn()); 18] = [
     ("a viewer without a dimension", a_viewer_without_a_dimension),
     ("a viewer in no dimension", a_viewer_in_no_dimension),
+    ("a viewer without a place", a_viewer_without_a_place),
     ("systems of regions in the main app", systems_of_regions_in_the_main_app),
     ("a component without the plugin", a_component_without_the_plugin),
     ("a dimension without the plugin", a_dimension_without_the_plugin),
     ("an unknown name", an_unknown_name),
     ("refused edits", refused_edits),
     ("a generator that fails", a_generator_that_fails),
+    ("a column that is set aside", a_column_that_is_set_aside),
+    ("a generator that panics", a_generator_that_panics),
     ("a registration while the app runs", a_registration_while_the_app_runs),
     ("no plugins of Bevy", no_plugins_of_bevy),
     ("a dimension without a viewer", a_dimension_without_a_viewer),
     ("a large radius", a_large_radius),
+    ("a large radius in a region", a_large_radius_in_a_region),
     ("a panic in a region", a_panic_in_a_region),
     ("none", none),
 ];
@@ -74,6 +79,14 @@ fn a_viewer_in_no_dimension() {
     update(&mut app, 30);
 }
 
+fn a_viewer_without_a_place() {
+    let mut app = logged(lockstep());
+    let dimension = flat(&mut app);
+    app.world_mut().spawn(Viewer::in_dimension(dimension));
+    start(&mut app);
+    update(&mut app, 30);
+}
+
 fn systems_of_regions_in_the_main_app() {
     let mut app = logged(lockstep());
     app.add_systems(RegionTick, || unreachable!("it never runs"));
@@ -104,6 +117,8 @@ fn an_unknown_name() {
     let types = app.world().resource::<BlockTypes>();
     (0..30).for_each(|_| assert_eq!(types.id("grass"), None));
     assert_eq!(types.id("xyzzy:plugh"), None);
+    assert_eq!(types.state("terrane:gras", &[("wet", "true")]), None);
+    assert!(types.tag("game:wood").is_none());
 }
 
 /// Three seconds of the coordinator's clock.
@@ -144,7 +159,36 @@ impl Generator for Nothing {
     }
 }
 
-/// A game without a mistake, but with lookalikes: mirrors of viewers, dimensions before the plugin.
+fn a_column_that_is_set_aside() {
+    let generation = DimensionGeneration { attempts: 1, ..default() };
+    let mut app = logged(TerranePlugin { generation, ..lockstep() });
+    let dimension = spawn_dimension(&mut app, Dimension::new("overworld", Nothing));
+    viewer(&mut app, dimension, 0.0, 0.0, 0);
+    start(&mut app);
+    update(&mut app, THREE_SECONDS);
+}
+
+fn a_generator_that_panics() {
+    let mut app = logged(lockstep());
+    let dimension = spawn_dimension(&mut app, Dimension::new("overworld", Panics));
+    viewer(&mut app, dimension, 0.0, 0.0, 0);
+    start(&mut app);
+    update(&mut app, 10);
+}
+
+/// A generator with a bug.
+struct Panics;
+
+impl Generator for Panics {
+    fn identity(&self) -> GeneratorIdentity {
+        GeneratorIdentity::new("panics", 1, 0)
+    }
+
+    fn generate(&self, _: &GenerateRequest<'_>) -> Result<Column, GenerateError> {
+        panic!("a hill is late")
+    }
+}
+
 fn a_registration_while_the_app_runs() {
     let mut app = logged(lockstep());
     start(&mut app);
@@ -162,7 +206,9 @@ fn no_plugins_of_bevy() {
 
 fn a_dimension_without_a_viewer() {
     let mut app = logged(lockstep());
-    flat(&mut app);
+    let overworld = flat(&mut app);
+    viewer(&mut app, overworld, 0.0, 0.0, 1);
+    spawn_dimension(&mut app, Dimension::new("moon", Flat::new()));
     start(&mut app);
     for _ in 0..80 {
         app.update();
@@ -180,6 +226,15 @@ fn a_large_radius() {
     app.update();
 }
 
+fn a_large_radius_in_a_region() {
+    let mut app = logged(TerranePlugin { pacing: bevy_terrane::view::Pacing::fixed(1), ..lockstep() });
+    let dimension = flat(&mut app);
+    viewer(&mut app, dimension, 0.0, 0.0, 1);
+    start(&mut app);
+    spawn_in_region(&mut app, dimension, HERE, Viewer::new().with_radius(500));
+    update(&mut app, 5);
+}
+
 fn a_panic_in_a_region() {
     let mut app = logged(TerranePlugin { tick_mode: TickMode::Independent, ..lockstep() });
     app.add_region_plugins(|region| {
@@ -192,6 +247,7 @@ fn a_panic_in_a_region() {
     update_until(&mut app, "the region halts", |world| !world.resource::<Heard<RegionHalted>>().0.is_empty());
 }
 
+/// A game without a mistake, but with lookalikes: mirrors of viewers, dimensions before the plugin.
 fn none() {
     let mut app = App::new();
     // Before the plugin, which is fine.
@@ -205,23 +261,26 @@ fn none() {
 
 /// Promise, clocks and faults: Common mistakes are logged, once each.
 #[test]
-fn a_viewer_without_a_dimension_or_with_a_wrong_one_is_told() {
+fn a_viewer_without_a_valid_dimension_is_logged() {
     let lines = lines_with("a viewer without a dimension", "is a Viewer");
     assert!(lines.len() == 1 && lines[0].contains("Viewer::in_dimension"), "{lines:?}");
     let lines = lines_with("a viewer in no dimension", "is a Viewer");
     assert!(lines.len() == 1 && lines[0].contains("no entity has a Dimension with this id"), "{lines:?}");
+    assert!(lines[0].contains("dimensions.id(name)"), "{lines:?}");
+    let lines = lines_with("a viewer without a place", "is a Viewer");
+    assert!(lines.len() == 1 && lines[0].contains("insert a Transform"), "{lines:?}");
 }
 
 /// Promise, clocks and faults: Common mistakes are logged, once each.
 #[test]
-fn systems_of_regions_in_the_main_app_are_told() {
+fn systems_of_regions_in_the_main_app_are_logged() {
     let lines = lines_with("systems of regions in the main app", "RegionTick");
     assert!(lines.len() == 1 && lines[0].contains("add_region_plugins"), "{lines:?}");
 }
 
 /// Promise, clocks and faults: Common mistakes are logged, once each.
 #[test]
-fn a_missing_plugin_is_told() {
+fn a_missing_plugin_is_logged() {
     for mistake in ["a component without the plugin", "a dimension without the plugin"] {
         let lines = lines_with(mistake, "TerranePlugin");
         assert!(lines.len() == 1 && lines[0].contains("add_plugins"), "{lines:?}");
@@ -231,60 +290,86 @@ fn a_missing_plugin_is_told() {
 /// Promise, clocks and faults: Common mistakes are logged, once each.
 #[cfg(debug_assertions)]
 #[test]
-fn a_name_that_finds_nothing_is_told_with_the_nearest_one() {
+fn an_unknown_block_name_is_logged_with_the_nearest_one() {
     let log = log_of("an unknown name");
     let grass: Vec<_> = log.iter().filter(|line| line.contains("\"grass\"")).collect();
     assert!(grass.len() == 1 && grass[0].contains("is \"terrane:grass\" meant"), "{grass:?}");
     let other: Vec<_> = log.iter().filter(|line| line.contains("xyzzy")).collect();
     assert!(other.len() == 1 && !other[0].contains("meant"), "{other:?}");
+    let state: Vec<_> = log.iter().filter(|line| line.contains("terrane:gras[wet=true]")).collect();
+    assert!(state.len() == 1 && state[0].contains("is \"terrane:grass\" meant"), "{state:?}");
+    let tag: Vec<_> = log.iter().filter(|line| line.contains("the tag \"game:wood\"")).collect();
+    assert_eq!(tag.len(), 1, "{tag:?}");
 }
 
 /// Promise, clocks and faults: Common mistakes are logged, once each.
 #[test]
-fn a_registration_while_the_app_runs_is_told() {
+fn a_registration_while_the_app_runs_is_logged() {
     let lines = lines_with("a registration while the app runs", "register it while the app is built");
-    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines.len() == 1 && lines[0].contains("Walker"), "{lines:?}");
+}
+
+#[test]
+fn a_block_that_is_registered_while_the_app_runs_is_refused() {
+    let mut app = game(lockstep());
+    start(&mut app);
+    let block = || BlockType::new("game:late");
+    let refusals = [
+        app.register_block(block()).err(),
+        app.register_block_states(BlockStates::new(block()).with_property("wet", ["false", "true"])).err(),
+        app.register_block_component(BlockComponent::variable("game:late")).err(),
+    ];
+    for refusal in refusals {
+        let refusal = refusal.expect("it is refused").to_string();
+        assert!(refusal.contains("game:late") && refusal.contains("while the app is built"), "{refusal}");
+    }
 }
 
 /// Promise, clocks and faults: Common mistakes are logged, once each.
 #[test]
-fn an_app_without_the_plugins_of_bevy_ends_and_is_told() {
+fn an_app_without_the_plugins_of_bevy_ends_with_a_message() {
     let lines = lines_with("no plugins of Bevy", "TerranePlugin needs Bevy's MinimalPlugins or DefaultPlugins");
     assert_eq!(lines.len(), 1, "{lines:?}");
 }
 
 /// Promise, clocks and faults: Common mistakes are logged, once each.
 #[test]
-fn a_dimension_in_which_nothing_happens_is_told() {
+fn a_dimension_without_viewers_is_logged() {
     let lines = lines_with("a dimension without a viewer", "because no entity has a Viewer");
     assert_eq!(lines.len(), 1, "{lines:?}");
-    assert!(lines[0].contains("\"overworld\""), "{lines:?}");
+    assert!(lines[0].contains("\"moon\""), "{lines:?}");
 }
 
 /// Promise, clocks and faults: Common mistakes are logged, once each.
 #[test]
-fn the_cost_of_a_large_radius_is_told_before_it_is_paid() {
-    let lines = lines_with("a large radius", "loads 785349 columns: about 3834 MB of memory");
-    assert_eq!(lines.len(), 1, "{lines:?}");
+fn a_very_large_radius_is_logged() {
+    for mistake in ["a large radius", "a large radius in a region"] {
+        let lines = lines_with(mistake, "loads 785349 columns: about 3834 MB of memory");
+        assert_eq!(lines.len(), 1, "{mistake}: {lines:?}");
+    }
 }
 
 /// Promise, clocks and faults: Common mistakes are logged, once each.
 #[test]
-fn a_halted_region_is_told_with_what_restarts_it() {
+fn the_log_of_a_halted_region_names_the_restart() {
     let lines = lines_with("a panic in a region", "RegionOrder::Restart");
     assert_eq!(lines.len(), 1, "{lines:?}");
     assert!(lines[0].contains("a cow is late") && lines[0].contains("mistakes.rs"), "{lines:?}");
 }
 
 #[test]
-#[should_panic(expected = "plugin was already added")]
 fn a_second_plugin_is_refused() {
-    App::new().add_plugins(lockstep()).add_plugins(lockstep());
+    let add = || {
+        App::new().add_plugins(lockstep()).add_plugins(lockstep());
+    };
+    let payload = catch_unwind(AssertUnwindSafe(add)).expect_err("it panics");
+    let reason = payload.downcast_ref::<&str>().copied().unwrap_or_default();
+    assert!(reason.contains("TerranePlugin was added twice") && reason.contains("add it once"), "{reason}");
 }
 
 /// Promise, clocks and faults: Failures that repeat are logged in one line a second at most, with a count.
 #[test]
-fn refused_edits_are_told_once_a_second_at_most() {
+fn refused_edits_are_logged_once_a_second_at_most() {
     let lines = lines_with("refused edits", "SetBlock");
     // One line per second, and one for the rest at the end.
     assert!((1..=4).contains(&lines.len()), "{lines:?}");
@@ -302,7 +387,16 @@ fn a_generators_error_is_one_line_with_a_count() {
 
 /// Promise, clocks and faults: Common mistakes are logged, once each.
 #[test]
-fn a_game_without_a_mistake_is_told_nothing() {
+fn a_column_that_is_set_aside_or_whose_generator_panics_is_logged() {
+    let lines = lines_with("a column that is set aside", "set aside after attempt 1");
+    assert!(lines.len() == 1 && lines[0].contains("RetryColumns"), "{lines:?}");
+    let lines = lines_with("a generator that panics", "generating it panicked: a hill is late");
+    assert!(lines.len() == 1 && lines[0].contains("next try in"), "{lines:?}");
+}
+
+/// Promise, clocks and faults: Common mistakes are logged, once each.
+#[test]
+fn a_game_without_a_mistake_logs_nothing() {
     let complaints = log_of("none").into_iter().filter(|line| line.contains("WARN") || line.contains("ERROR"));
     assert_eq!(complaints.collect::<Vec<_>>(), [""; 0]);
 }
@@ -313,9 +407,9 @@ fn panic_of(mut app: App) -> String {
     payload.downcast_ref::<String>().cloned().unwrap_or_default()
 }
 
-/// Promise, clocks and faults: `RegionBlocks` in the main world and `NonSend` in a region are errors that say what to do.
+/// Promise, clocks and faults: `RegionBlocks` in the main world and `NonSend` in a region are errors with a hint.
 #[test]
-fn blocks_of_regions_in_the_main_world_are_told() {
+fn region_blocks_in_the_main_world_are_an_error_with_a_hint() {
     let mut app = game(lockstep());
     app.add_systems(Update, |blocks: RegionBlocks| assert!(blocks.columns().is_empty()));
     start(&mut app);
@@ -324,7 +418,7 @@ fn blocks_of_regions_in_the_main_world_are_told() {
 }
 
 #[test]
-fn published_blocks_without_the_plugin_are_told() {
+fn published_blocks_without_the_plugin_are_an_error_with_a_hint() {
     let mut app = App::new();
     app.add_plugins(MinimalPlugins).add_systems(Update, |blocks: PublishedBlocks| {
         blocks.column(DimensionId(0), ColumnPos::new(0, 0));
@@ -343,9 +437,9 @@ fn refusal(template: impl Fn(&mut SubApp) + Send + Sync + 'static) -> String {
     app.world().resource::<WorldFailure>().to_string()
 }
 
-/// Promise, clocks and faults: `RegionBlocks` in the main world and `NonSend` in a region are errors that say what to do.
+/// Promise, clocks and faults: `RegionBlocks` in the main world and `NonSend` in a region are errors with a hint.
 #[test]
-fn what_belongs_to_one_thread_is_refused_in_regions() {
+fn non_send_data_is_refused_in_regions() {
     struct OfOneThread(#[expect(dead_code, reason = "it only has to be there")] Rc<u8>);
     fn on_the_main_thread(_: NonSendMarker) {}
 

@@ -104,7 +104,7 @@ impl Step {
     }
 }
 
-/// Runs only in the process that `whatever_a_killed_process_was_told_is_written_is_there` starts and kills; otherwise it does
+/// Runs only in the process that `writes_that_a_killed_process_had_confirmed_are_there` starts and kills; otherwise it does
 /// nothing.
 #[test]
 fn process_that_writes_objects() {
@@ -147,9 +147,9 @@ fn contents(store: &ObjectStore) -> Model {
 
 /// `TERRANE_ROUNDS=10` kills 400 times.
 ///
-/// Promise, object store: The index of an object store is right if it is there, since the first change frees its first block.
+/// Promise, object store: A stored index of an object store is up to date, since the first change frees its first block.
 #[test]
-fn whatever_a_killed_process_was_told_is_written_is_there() {
+fn writes_that_a_killed_process_had_confirmed_are_there() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     ObjectStore::create(&path, SIGNATURE, ObjectStoreOptions::default()).unwrap().close().unwrap();

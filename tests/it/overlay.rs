@@ -231,7 +231,7 @@ fn a_region_is_selected_in_the_table_on_the_map_and_in_the_log() {
 /// Promise, clocks and faults: A click on a region in the overlay opens a window to pause, step, halt or restart it, or set its
 /// tick rate.
 #[test]
-fn one_region_is_paused_stepped_and_resumed_while_the_other_goes_on() {
+fn one_region_is_paused_stepped_and_resumed_while_the_other_ticks() {
     let (mut app, dimension) = two_regions(lockstep());
     select_here(&mut app, dimension);
     let other = |app: &App| region_at(app.world(), dimension, THERE.column()).unwrap();
@@ -265,7 +265,8 @@ fn a_region_gets_a_tick_rate_of_its_own_and_loses_it_again() {
 /// tick rate.
 #[test]
 fn a_halted_region_says_why_and_where_and_is_restarted() {
-    let plugin = TerranePlugin { autosave_period: Duration::from_secs(3_600), ..TerranePlugin::in_memory() };
+    let plugin =
+        TerranePlugin { saving: SaveSettings::every(Duration::from_secs(3_600)), ..TerranePlugin::in_memory() };
     let (mut app, dimension) = two_regions(plugin);
     let region = select_here(&mut app, dimension).index();
     spawn_in_region(&mut app, dimension, HERE, walker("bomb", 0.0));
@@ -300,7 +301,7 @@ fn a_region_is_halted_by_hand() {
 
 /// Promise, clocks and faults: The overlay's table of regions sorts by every column, over 5 s, 15 s or a minute.
 #[test]
-fn the_table_looks_back_over_the_window_that_is_chosen_and_sorts_by_the_title_that_is_clicked() {
+fn the_table_uses_the_chosen_window_and_sorts_by_the_clicked_title() {
     let (mut app, dimension) = two_regions(lockstep());
     let mut ids = [HERE, THERE].map(|place| region_at(app.world(), dimension, place.column()).unwrap().region);
     ids.sort();
@@ -327,7 +328,7 @@ fn the_window_of_a_region_that_is_gone_says_so() {
 }
 
 #[test]
-fn generation_is_held_and_goes_on_and_what_failed_is_told_in_the_panel() {
+fn generation_is_paused_and_resumed_and_failures_are_listed_in_the_panel() {
     let (mut app, dimension) = two_regions(TerranePlugin::in_memory());
     let entity = dimension_entity(app.world_mut(), dimension);
     let held = |app: &App| app.world().get::<DimensionGeneration>(entity).is_some_and(|settings| settings.paused);
@@ -339,7 +340,7 @@ fn generation_is_held_and_goes_on_and_what_failed_is_told_in_the_panel() {
 
     let id = dimension;
     let error = "no ground here".to_owned();
-    let failed = FailedColumn { column: ColumnPos::new(3, 4), attempts: 5, error, given_up: true };
+    let failed = FailedColumn { column: ColumnPos::new(3, 4), attempts: 5, error, set_aside: true };
     let mut statistics = app.world().resource::<WorldStatistics>().clone();
     let told = statistics.dimensions.iter_mut().find(|told| told.dimension == id).expect("it is open");
     (told.set_aside, told.failures) = (1, vec![failed].into());
@@ -402,7 +403,7 @@ fn a_snapshot_job_is_shown_and_cancelled() {
 
 /// Promise, clocks and faults: The overlay lists pre-generations, captures and restores, and in another list far views.
 #[test]
-fn far_views_are_shown_with_what_they_got() {
+fn far_views_are_shown_with_their_progress() {
     let (mut app, dimension) = two_regions(lockstep());
     let view = FarView::in_dimension(dimension).with_radius(1).with_bytes_per_second(1 << 20);
     let place = Transform::from_xyz(HERE.x as f32, 0.0, 0.0);

@@ -1,4 +1,4 @@
-//! Players are loaded at log-in and removed at log-out, and return to the place where they left, whatever happens in between.
+//! Players are loaded at log-in and removed at log-out, and return to the place where they left.
 
 use crate::disk::Disk;
 use crate::support::*;
@@ -14,7 +14,7 @@ const SPAWN: BlockPos = BlockPos::new(8, 5, 8);
 
 /// A world in lockstep whose columns are held by players only, and that is saved on demand.
 fn world(disk: &Disk) -> (App, DimensionId) {
-    let plugin = TerranePlugin { autosave_period: Duration::from_secs(3_600), ..disk.plugin() };
+    let plugin = TerranePlugin { saving: SaveSettings::every(Duration::from_secs(3_600)), ..disk.plugin() };
     let mut app = game(TerranePlugin { tick_mode: TickMode::Lockstep, ..plugin });
     app.mirror_region_component::<Player>();
     listen::<PlayerLoggedIn>(&mut app);
@@ -76,9 +76,9 @@ fn walk_on(app: &mut App, id: Uuid, blocks_a_tick: f32) {
     });
 }
 
-/// Promise, crashes: A player is stored by itself, and after a crash is where it was saved last.
+/// Promise, crashes: A player is stored apart from columns, and after a crash is where it was last saved.
 #[test]
-fn a_player_that_logs_out_is_gone_and_comes_back_where_it_left_with_what_it_had() {
+fn a_player_returns_where_it_logged_out_with_its_components() {
     let disk = Disk::default();
     let (mut app, dimension) = world(&disk);
     let first = log_in(&mut app, "Zoë", Some((dimension, SPAWN)));
@@ -116,9 +116,9 @@ fn a_player_that_logs_out_is_gone_and_comes_back_where_it_left_with_what_it_had(
     }
 }
 
-/// Promise, crashes: A player is stored by itself, and after a crash is where it was saved last.
+/// Promise, crashes: A player is stored apart from columns, and after a crash is where it was last saved.
 #[test]
-fn after_a_crash_a_player_comes_back_where_it_was_saved_last() {
+fn after_a_crash_a_player_is_where_it_was_last_saved() {
     let disk = Disk::default();
     let (mut app, dimension) = world(&disk);
     let first = log_in(&mut app, "bob", Some((dimension, SPAWN)));
@@ -163,7 +163,7 @@ fn a_name_is_in_the_world_once_and_the_answer_to_others_is_clear() {
     assert_eq!(seen(&mut app).len(), 2);
     app.world_mut().resource_mut::<Heard<LogInRefused>>().0.clear();
 
-    // The name of a dead player is free again, whether the store knows of the death already or not.
+    // The name of a dead player is free again, before and after its death is stored.
     for saves in [false, true] {
         let bob = heard::<PlayerLoggedIn>(&app).iter().rfind(|it| it.name == "bob").unwrap().id;
         save(&mut app);
@@ -216,7 +216,7 @@ fn a_player_of_a_halted_region_logs_in_again_and_comes_when_that_is_restarted() 
 }
 
 #[test]
-fn who_leaves_on_its_way_in_leaves() {
+fn a_log_out_during_a_log_in_wins() {
     let disk = Disk::default();
     let (mut app, dimension) = world(&disk);
     send_in(&mut app, "bob", Some((dimension, SPAWN)));
@@ -246,7 +246,7 @@ fn a_player_that_is_made_a_child_stays_one_of_its_own() {
 
 /// Promise, crashes: Whenever the process is killed, each item is there exactly once.
 #[test]
-fn what_a_player_lays_down_as_it_logs_out_is_there_once_after_a_crash() {
+fn an_item_dropped_at_log_out_exists_once_after_a_crash() {
     let disk = Disk::default();
     let (mut app, dimension) = world(&disk);
     viewer(&mut app, dimension, 8.0, 8.0, 1);
@@ -275,7 +275,7 @@ fn what_a_player_lays_down_as_it_logs_out_is_there_once_after_a_crash() {
 }
 
 #[test]
-fn a_player_whose_dimension_was_removed_begins_where_a_new_one_would_with_what_it_had() {
+fn a_player_of_a_removed_dimension_starts_at_the_first_place_with_its_components() {
     let disk = Disk::default();
     let (mut app, home) = world(&disk);
     listen::<DimensionRemoved>(&mut app);

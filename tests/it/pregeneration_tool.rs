@@ -25,7 +25,7 @@ fn run(world: &Path, arguments: &[&str]) -> Result<serde_json::Value, String> {
 /// Promise, pre-generation: The example `pregenerate` generates an area from the command line, and reports as JSON with
 /// `--json`.
 #[test]
-fn it_generates_an_area_goes_on_and_refuses_what_cannot_be() {
+fn it_generates_an_area_continues_it_and_refuses_invalid_arguments() {
     let folder = tempfile::tempdir().unwrap();
     let world = folder.path().join("world");
     let hills = ["--seed", "7", "--heights", "-16..48"];

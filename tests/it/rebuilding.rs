@@ -5,7 +5,7 @@ use crate::support::gate::Gate;
 use crate::support::{Heard, despawn_dimension, heard, is_open, listen, spawn_dimension, start, update_until, viewer};
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::{Durability, Family, KeyValueStore, WriteBatch, keys};
-use bevy_terrane::view::DimensionRemoved;
+use bevy_terrane::view::{DimensionRemoved, SaveWorld, WorldSaved, WorldStatistics};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;

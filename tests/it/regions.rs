@@ -48,7 +48,7 @@ fn a_viewer_that_walks_merges_regions_and_parts_them_again_with_their_entities()
     assert!(!heard::<RegionSplit>(&app).is_empty(), "they are far apart again");
     assert_eq!(regions_in_statistics(&app), 2);
     let left: Vec<_> = walkers(app.world_mut()).into_iter().map(|(name, _)| name).collect();
-    assert_eq!(left, ["also home", "home"], "the guest's ground was given up and stored with it");
+    assert_eq!(left, ["also home", "home"], "the guest's column was evicted and stored with it");
 }
 
 /// The threads that a system ran on.
@@ -59,7 +59,10 @@ struct Threads(Arc<Mutex<BTreeSet<String>>>);
 fn a_crowded_region_runs_its_systems_on_the_compute_threads_and_an_empty_one_does_not() {
     for (entities, is_parallel) in [(1, false), (30, true)] {
         let threads = Threads::default();
-        let mut app = game(TerranePlugin { parallel_systems_from: Some(20), ..lockstep() });
+        let mut app = game(TerranePlugin {
+            threads: ThreadSettings { parallel_systems_from: Some(20), ..default() },
+            ..lockstep()
+        });
         let shared = threads.clone();
         app.add_region_plugins(move |region| {
             let note = |walkers: Query<&Walker>, threads: Res<Threads>| {

@@ -57,7 +57,7 @@ fn built(app: &mut App, count: usize) -> Vec<String> {
 
 /// Promise, blocks: The number of a block type never changes in a world, even if types are reordered, renamed or dropped.
 #[test]
-fn every_block_is_what_it_was_when_types_are_reordered_added_renamed_and_dropped() {
+fn every_block_keeps_its_type_when_types_are_reordered_added_renamed_and_dropped() {
     let disk = Arc::new(MemoryStore::new());
     let mut app = game(lockstep_on(&disk));
     for name in ["game:brick", "game:lamp", "game:gone"] {
@@ -172,7 +172,7 @@ fn a_block_component_of_another_schema_is_migrated_or_the_world_does_not_open() 
 }
 
 #[test]
-fn what_is_registered_before_the_world_is_opened_is_registered_in_it() {
+fn registrations_before_the_world_opens_apply_to_it() {
     let disk = Arc::new(MemoryStore::new());
     let early = || {
         let mut app = App::new();

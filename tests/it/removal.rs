@@ -65,7 +65,7 @@ fn removing_a_dimension_erases_all_of_it_and_frees_its_name() {
 }
 
 #[test]
-fn a_dimension_can_be_made_anew_in_the_frame_of_its_removal() {
+fn a_dimension_can_be_spawned_again_in_the_frame_of_its_removal() {
     let mut app = closing(lockstep());
     let [first, _] = two_dimensions(&mut app);
     dig(&mut app, first);
@@ -79,7 +79,7 @@ fn a_dimension_can_be_made_anew_in_the_frame_of_its_removal() {
 
 #[cfg(feature = "rocksdb")]
 #[test]
-fn a_removal_that_the_end_of_the_app_broke_off_goes_on_when_the_name_is_asked_for() {
+fn a_removal_interrupted_by_the_end_of_the_app_continues_with_the_next_use_of_the_name() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("world");
     let mut app = closing(TerranePlugin::at(&path));
@@ -101,7 +101,7 @@ fn a_removal_that_the_end_of_the_app_broke_off_goes_on_when_the_name_is_asked_fo
 }
 
 #[test]
-fn what_waits_for_its_name_can_be_removed_and_hears_of_it() {
+fn a_dimension_that_waits_for_its_name_can_be_removed() {
     let mut app = closing(lockstep());
     let [first, _] = two_dimensions(&mut app);
     dig(&mut app, first);
@@ -122,7 +122,7 @@ fn what_waits_for_its_name_can_be_removed_and_hears_of_it() {
 }
 
 #[test]
-fn what_waits_until_those_who_went_there_are_stored_can_be_removed_and_takes_them_along() {
+fn a_removal_waits_for_entities_on_their_way_and_removes_them_too() {
     let disk = Disk::default();
     let mut app = closing(TerranePlugin { tick_mode: TickMode::Lockstep, ..disk.plugin() });
     let [first, other] = two_dimensions(&mut app);
@@ -149,7 +149,7 @@ fn what_waits_until_those_who_went_there_are_stored_can_be_removed_and_takes_the
 }
 
 #[test]
-fn a_removal_that_fails_is_told_of_and_not_tried_for_ever() {
+fn a_failing_removal_is_reported_and_not_retried_forever() {
     let disk = Disk::default();
     // A dimension with contents, so that a removal can be interrupted.
     let mut app = closing(disk.plugin());

@@ -40,7 +40,7 @@ impl Machine {
     fn plugin(&self) -> TerranePlugin {
         let folder = Some(self.folder.path().to_owned());
         let config = SnapshotConfig { chunks: 1, folder, ..SnapshotConfig::default() };
-        TerranePlugin { snapshots: config, autosave_period: Duration::ZERO, ..self.disk.plugin() }
+        TerranePlugin { snapshots: config, saving: SaveSettings::every(Duration::ZERO), ..self.disk.plugin() }
     }
 
     /// The number of recorded restores.
@@ -128,7 +128,7 @@ fn scenes_after_crashes(after_crash: AfterCrash) -> (Vec<Scene>, [Scene; 2]) {
 
 /// Promise, snapshots: A restore that a crash interrupts continues, or is undone, when the world opens again.
 #[test]
-fn it_goes_on_wherever_it_was_cut_short() {
+fn an_interrupted_restore_resumes_from_any_point() {
     let (scenes, [whole, torn]) = scenes_after_crashes(AfterCrash::Continue);
     assert!(scenes.iter().all(|scene| *scene == whole || *scene == torn));
     // Only crashes before the restore began leave the old scene.
@@ -146,7 +146,7 @@ fn it_is_taken_back_until_it_is_done() {
 }
 
 #[test]
-fn it_goes_on_when_its_dimension_is_opened_again() {
+fn a_restore_resumes_when_its_dimension_is_reopened() {
     let machine = Machine::new(Disk::default());
     let (mut app, dimension, snapshot, [whole, _]) = torn(&machine);
     let job = jobs(&app).restore(RestoreSnapshot::new(dimension, snapshot));
@@ -167,7 +167,7 @@ fn it_goes_on_when_its_dimension_is_opened_again() {
 }
 
 #[test]
-fn what_is_cancelled_or_not_to_be_remembered_is_not_done_again() {
+fn cancelled_and_forgotten_restores_do_not_resume() {
     let machine = Machine::new(Disk::default());
     let (mut app, dimension, snapshot, _) = torn(&machine);
     let id = dimension;

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 const ACKNOWLEDGED: &str = "acknowledged";
 
 fn at(path: &Path) -> TerranePlugin {
-    TerranePlugin { autosave_period: Duration::from_secs(3_600), ..TerranePlugin::at(path) }
+    TerranePlugin { saving: SaveSettings::every(Duration::from_secs(3_600)), ..TerranePlugin::at(path) }
 }
 
 /// The blocks that round `round` places.
@@ -57,7 +57,7 @@ fn edit(app: &mut App, dimension: DimensionId, round: u32) {
     }
 }
 
-/// Runs only in the process that `what_was_acknowledged_survives_a_kill` starts and kills; otherwise it does nothing.
+/// Runs only in the process that `acknowledged_saves_survive_a_kill` starts and kills; otherwise it does nothing.
 #[test]
 fn process_that_is_killed() {
     let Some(path) = here() else { return };
@@ -74,9 +74,9 @@ fn process_that_is_killed() {
 }
 
 /// Promise, commands: The second run of a game loads the world that the first one saved.
-/// Promise, crashes: What `WorldSaved` answered survives a kill.
+/// Promise, crashes: Data that a `WorldSaved` confirmed survives a kill.
 #[test]
-fn what_was_acknowledged_survives_a_kill() {
+fn acknowledged_saves_survive_a_kill() {
     for number in 0..rounds(3) as u32 {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("world");
@@ -193,7 +193,8 @@ fn the_end_of_the_app_saves_blocks_and_entities() {
 #[test]
 fn the_order_to_end_the_app_saves_everything_within_the_update() {
     let disk = Disk::default();
-    let (mut app, dimension) = open(TerranePlugin { autosave_period: Duration::from_secs(3_600), ..disk.plugin() });
+    let (mut app, dimension) =
+        open(TerranePlugin { saving: SaveSettings::every(Duration::from_secs(3_600)), ..disk.plugin() });
     edit(&mut app, dimension, 0);
     app.world_mut().write_message(AppExit::Success);
     app.update();
@@ -236,7 +237,8 @@ fn the_end_waits_for_a_slow_region_but_not_for_ever() {
     for (is_for_ever, patience) in [(false, 60), (true, 1)] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("world");
-        let plugin = TerranePlugin { shutdown_patience: Duration::from_secs(patience), ..at(&path) };
+        let mut plugin = at(&path);
+        plugin.saving.shutdown_patience = Duration::from_secs(patience);
         let (mut app, dimension, gate) = with_a_slow_region(plugin);
         let block = id_of(app.world(), "terrane:stone");
         app.world_mut().write_message(SetBlock { dimension, position: THERE, block });
@@ -273,7 +275,8 @@ fn the_end_waits_for_a_slow_region_but_not_for_ever() {
 #[test]
 fn a_region_that_hangs_does_not_keep_others_from_being_saved() {
     let folder = tempfile::tempdir().unwrap();
-    let plugin = TerranePlugin { shutdown_patience: Duration::ZERO, ..at(&folder.path().join("world")) };
+    let mut plugin = at(&folder.path().join("world"));
+    plugin.saving.shutdown_patience = Duration::ZERO;
     let (mut app, dimension, gate) = with_a_slow_region(plugin);
     let saves = app.world().resource::<WorldStatistics>().saves;
     let block = id_of(app.world(), "terrane:stone");

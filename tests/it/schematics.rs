@@ -46,7 +46,7 @@ fn read(file: &[u8]) -> (Schematic, usize) {
 
 /// Promise, snapshots: A schematic is read and written as a stream, in little memory.
 #[test]
-fn a_landscape_takes_little_more_than_its_chunks() {
+fn reading_a_landscape_takes_little_more_memory_than_its_chunks() {
     let terrain = terrain::schematic();
     let (file, peak) = written(&terrain);
     assert!(peak < 24 * MEGABYTE, "writing took {peak} bytes");
@@ -91,7 +91,7 @@ fn late_size(side: u16) -> Vec<u8> {
 
 /// Promise, snapshots: A schematic is read and written as a stream, in little memory.
 #[test]
-fn blocks_that_come_before_their_size_are_never_held_unpacked() {
+fn blocks_before_their_size_are_kept_compressed() {
     let file = late_size(640);
     let (schematic, peak) = read(&file);
     assert!(peak < 16 * MEGABYTE, "reading took {peak} bytes");
@@ -100,7 +100,7 @@ fn blocks_that_come_before_their_size_are_never_held_unpacked() {
 
 /// Promise, snapshots: The memory that reading a schematic may take is limited.
 #[test]
-fn what_a_small_file_can_take_is_limited() {
+fn the_memory_for_a_small_file_is_limited() {
     let file = late_size(640);
     for salvage in [false, true] {
         let mut result = None;
@@ -141,7 +141,7 @@ fn block_entity(x: u32, data: &[u8]) -> Vec<u8> {
 ///
 /// Promise, snapshots: The memory that reading a schematic may take is limited.
 #[test]
-fn the_limit_of_memory_is_that_of_what_is_held() {
+fn the_memory_limit_counts_held_data() {
     const LIMIT: usize = 24 << 20;
     let options = |salvage| ReadOptions { memory: LIMIT as u64, salvage, ..ReadOptions::default() };
     let list = |count: u32| [&b"\x0b\0\x01a"[..], &count.to_be_bytes(), &vec![7; 4 * count as usize]].concat();
@@ -173,7 +173,7 @@ fn the_limit_of_memory_is_that_of_what_is_held() {
 }
 
 #[test]
-fn what_is_left_out_takes_nothing() {
+fn malformed_block_entities_take_no_memory() {
     let file = with_items("BlockEntities", 1_000_000, |_| vec![0]);
     let options = ReadOptions { memory: 1 << 20, ..ReadOptions::default() };
     let peak = peak_bytes(|| {
@@ -200,7 +200,7 @@ pub fn states(schematic: &Schematic) -> Vec<&str> {
 
 #[test]
 #[ignore = "needs files of other programs"]
-fn a_file_of_another_program_stands_in_a_running_world_and_is_written_as_what_it_was() {
+fn a_file_of_another_program_is_pasted_and_exported_unchanged() {
     let file = std::fs::File::open(real_file("s4j_v3_flat")).unwrap();
     let (original, _) = Schematic::read(file, &ReadOptions::default()).unwrap();
     let mut app = game(lockstep());

@@ -102,7 +102,7 @@ pub fn blocks(app: &mut App, dimension: DimensionId, area: &BlockBox) -> BTreeMa
 
 /// Promise, snapshots: A restore puts a snapshot back where it was captured, and changes nothing around it.
 #[test]
-fn what_was_torn_down_is_as_it_was_and_nothing_around_it_changes() {
+fn a_restore_rebuilds_the_box_and_changes_nothing_around_it() {
     let (mut app, dimension, id) = world(lockstep());
     let [stone, grass] = ["terrane:stone", "terrane:grass"].map(|name| id_of(app.world(), name));
     // Not aligned to chunks, over nine columns and three heights.
@@ -146,9 +146,9 @@ fn what_was_torn_down_is_as_it_was_and_nothing_around_it_changes() {
     assert_eq!(app.world_mut().query::<&Job>().iter(app.world()).count(), 0);
 }
 
-/// Promise, snapshots: A restore can be told a part of the box, a filter of blocks, and an order.
+/// Promise, snapshots: A restore can be limited to a part of the box and to some blocks, and its order can be chosen.
 #[test]
-fn a_part_a_filter_and_an_order_restore_what_they_say() {
+fn part_filter_and_sequence_select_the_restored_blocks() {
     let (mut app, dimension, id) = world(lockstep());
     let [stone, grass] = ["terrane:stone", "terrane:grass"].map(|name| id_of(app.world(), name));
     let area = BlockBox::new(at(0, 20, 0), at(31, 50, 15));
@@ -186,9 +186,9 @@ fn a_part_a_filter_and_an_order_restore_what_they_say() {
     assert_eq!(ended(&mut app, job).progress.state, JobState::Finished);
 }
 
-/// Promise, snapshots: A snapshot job loads unloaded ground, and evicts it again.
+/// Promise, snapshots: A snapshot job loads columns as needed, and releases them.
 #[test]
-fn ground_that_nobody_holds_is_loaded_for_it_and_let_go_again() {
+fn a_job_loads_unloaded_columns_and_releases_them() {
     let disk = Disk::default();
     let (mut app, dimension, id) = world(disk.plugin());
     let stone = id_of(app.world(), "terrane:stone");
@@ -201,7 +201,7 @@ fn ground_that_nobody_holds_is_loaded_for_it_and_let_go_again() {
     assert_eq!(snapshot.block(block), snapshot.block(at(1_611, 3, 41)));
     let before = snapshot.block(block).unwrap();
     update(&mut app, 100);
-    assert_eq!(block_at(app.world_mut(), dimension, block), None, "it is let go");
+    assert_eq!(block_at(app.world_mut(), dimension, block), None, "it is evicted");
 
     // A visitor builds there and leaves; then everything is restored with no viewer there.
     let visitor = viewer(&mut app, dimension, 1_610.0, 40.0, 2);
@@ -220,9 +220,9 @@ fn ground_that_nobody_holds_is_loaded_for_it_and_let_go_again() {
     assert_eq!(block_at(app.world_mut(), dimension, at(1_610, 40, 40)), Some(stone), "it is not in the box");
 }
 
-/// Promise, snapshots: A restore can leave out blocks or entities, and brings no entity that is alive already.
+/// Promise, snapshots: A restore can exclude blocks or entities, and never duplicates an entity.
 #[test]
-fn nobody_is_there_twice() {
+fn a_restore_never_duplicates_an_entity() {
     let (mut app, dimension, id) = world(lockstep());
     let area = BlockBox::new(at(0, 0, 0), at(15, 31, 15));
     for (name, x) in [("runs", 3), ("stays", 5)] {
@@ -264,7 +264,7 @@ struct PulledBy(Entity);
 struct Pulls(Vec<Entity>);
 
 #[test]
-fn what_follows_an_entity_without_being_its_child_is_captured_and_comes_back_with_it() {
+fn followers_that_are_not_children_are_captured_and_restored() {
     let mut app = game(lockstep());
     app.register_region_relationship::<PulledBy>();
     listen::<JobEnded>(&mut app);
@@ -309,10 +309,10 @@ fn no_more_ground_is_loaded_for_a_job_at_a_time_than_it_may() {
     assert!(one >= 25 * 4 && all < 25, "{one} and {all} updates");
 }
 
-/// Promise, snapshots: A restore takes no more than its part of each region's tick.
+/// Promise, snapshots: A restore stays within its share of each region's tick.
 /// Promise, snapshots: Despawning the entity of a snapshot job cancels the job, and leaves each chunk as it was or restored.
 #[test]
-fn a_job_takes_no_more_of_a_tick_than_it_may_and_can_be_cancelled() {
+fn a_job_stays_within_its_share_of_a_tick_and_can_be_cancelled() {
     let config = SnapshotConfig { columns: 64, chunks: 2, ..SnapshotConfig::default() };
     let (mut app, dimension, id) = world(TerranePlugin { snapshots: config, ..lockstep() });
     let stone = id_of(app.world(), "terrane:stone");
@@ -356,7 +356,7 @@ fn a_job_takes_no_more_of_a_tick_than_it_may_and_can_be_cancelled() {
     assert_eq!(there(&mut app), 0);
 }
 
-/// Promise, snapshots: `Jobs` is there in regions too, and can be cloned for any thread.
+/// Promise, snapshots: `Jobs` exists in regions too, and can be cloned for any thread.
 #[test]
 fn regions_and_any_thread_queue_jobs_that_run_in_their_order_and_end_with_their_dimension() {
     let (mut app, dimension, id) = world(lockstep());
@@ -435,7 +435,7 @@ fn a_job_that_is_cancelled_does_nothing_later_in_a_region_that_was_halted() {
 
 /// Promise, snapshots: Despawning the entity of a snapshot job cancels the job, and leaves each chunk as it was or restored.
 #[test]
-fn a_box_may_be_as_high_as_it_likes_and_who_despawns_a_job_cancels_it() {
+fn a_box_of_any_height_works_and_despawning_a_job_cancels_it() {
     let (mut app, dimension, id) = world(lockstep());
     let stone = id_of(app.world(), "terrane:stone");
     let area = BlockBox::new(at(0, i64::MIN, 0), at(15, i64::MAX, 15));

@@ -286,7 +286,7 @@ fn the_folder_of_an_earlier_version_is_read_in_full() {
 
 /// Promise, world format: Released world formats stay readable.
 #[test]
-fn a_game_goes_on_with_the_folder_of_an_earlier_version() {
+fn a_game_continues_with_the_folder_of_an_earlier_version() {
     check_with_game(fixture().path());
 }
 
@@ -295,7 +295,7 @@ fn a_game_goes_on_with_the_folder_of_an_earlier_version() {
 fn the_folder_that_is_a_fixture_can_be_made() {
     let folder = tempfile::tempdir().unwrap();
     make(folder.path());
-    // These files are not part of the world's content, or are created anew.
+    // These files are not part of the world's content, or are created again.
     let is_needless = |name: &str| ["LOG", "LOCK", "world.lock"].contains(&name) || name.starts_with("OPTIONS-");
     for (path, _) in files(folder.path()) {
         if is_needless(path.file_name().unwrap().to_str().unwrap()) {

@@ -82,7 +82,7 @@ fn old_world() -> Arc<MemoryStore> {
 
 /// Promise, blocks: A saved component is stored under its `TypePath`, and worlds with older names still open.
 #[test]
-fn a_world_with_the_names_that_the_compiler_gave_opens_and_is_saved_with_those_of_today() {
+fn a_world_with_compiler_type_names_opens_and_is_saved_with_type_paths() {
     assert_ne!(Sheep::type_path(), type_name::<Sheep>());
     let disk = old_world();
     for session in 0..2 {
@@ -105,7 +105,7 @@ fn a_world_with_the_names_that_the_compiler_gave_opens_and_is_saved_with_those_o
 
 /// Promise, blocks: No stored name has a module of the crate in it.
 #[test]
-fn no_stored_name_has_a_module_of_ours_in_it() {
+fn no_stored_name_contains_a_module_path() {
     let disk = Arc::new(MemoryStore::new());
     let mut app = sheep_game(&disk);
     let dimension = play(&mut app);

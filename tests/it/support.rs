@@ -6,7 +6,15 @@ pub mod ground;
 mod play;
 pub mod process;
 
+pub use bevy_terrane::generation::{Caves, GenerateError, GenerateRequest, GeneratorIdentity, Void};
+pub use bevy_terrane::plugin::{FaultSettings, Limits, SaveSettings, ThreadSettings};
+pub use bevy_terrane::region::RegionId;
+pub use bevy_terrane::space::{BlockBox, ColumnArea};
 pub use bevy_terrane::testing::*;
+pub use bevy_terrane::view::{
+    ColumnChange, ColumnChanged, DimensionClock, FarView, MirrorIndex, PublishedColumns, SaveFailed, SaveWorld,
+    WorldSaved, WorldStatistics,
+};
 pub use play::*;
 
 use bevy_terrane::prelude::*;

@@ -74,7 +74,7 @@ fn two_regions(app: &mut App) -> DimensionId {
     dimension
 }
 
-/// Promise, messages: A region or the main world can send a message to an entity, and one that cannot be delivered comes back.
+/// Promise, messages: A region or the main world can send a message to an entity, and an undeliverable message returns.
 /// Promise, messages: A region can send a message to the main world.
 #[test]
 fn a_region_talks_to_a_place_an_entity_the_main_world_and_all_regions() {
@@ -85,7 +85,7 @@ fn a_region_talks_to_a_place_an_entity_the_main_world_and_all_regions() {
     in_region(&mut app, dimension, HERE, |region| {
         let dimension = region.resource::<RegionInfo>().dimension;
         let mut post = region.resource_mut::<Post>();
-        post.send_to_place(THERE, note(1, 1));
+        post.send(Address::Place(dimension, THERE), note(1, 1));
         post.send(Address::Entity(id(7)), note(1, 2));
         post.send(Address::Main, note(1, 3));
         post.send(Address::Regions(Some(dimension)), note(1, 4));
@@ -105,7 +105,7 @@ fn a_region_talks_to_a_place_an_entity_the_main_world_and_all_regions() {
 /// Promise, messages: A region or the main world can send a message to all regions.
 /// Promise, messages: `Post::run_on` runs a closure on an entity, or calls `retired` if the entity is gone.
 #[test]
-fn the_main_world_sends_what_a_region_can_send_and_spawns_and_despawns_in_it() {
+fn the_main_world_sends_all_kinds_of_letters_and_spawns_in_regions() {
     let (mut app, regions, _) = talking(lockstep());
     let dimension = two_regions(&mut app);
     let mut commands = app.world_mut().commands();
@@ -137,10 +137,10 @@ fn the_main_world_sends_what_a_region_can_send_and_spawns_and_despawns_in_it() {
     assert_eq!(numbers, [1, 2, 2, 3]);
 }
 
-/// Promise, messages: A region or the main world can send a message to an entity, and one that cannot be delivered comes back.
+/// Promise, messages: A region or the main world can send a message to an entity, and an undeliverable message returns.
 /// Promise, messages: `Post::run_on` runs a closure on an entity, or calls `retired` if the entity is gone.
 #[test]
-fn what_cannot_be_delivered_comes_back_to_its_sender() {
+fn undeliverable_messages_return_to_their_sender() {
     let (mut app, regions, main) = talking(lockstep());
     let dimension = two_regions(&mut app);
     in_region(&mut app, dimension, HERE, |region| {
@@ -168,11 +168,12 @@ fn what_cannot_be_delivered_comes_back_to_its_sender() {
     assert_eq!(main.0.lock().unwrap().returned, [(note(0, 4), gone)]);
 }
 
-/// Promise, messages: A sender of messages cannot fill the memory, since messages beyond its limit come back.
+/// Promise, messages: Messages beyond a sender's limit return, so no sender can fill the memory.
 #[test]
 fn a_sender_of_too_many_letters_has_the_rest_back() {
     let limits = LetterLimits { sender_bytes: 64 << 10, ..LetterLimits::default() };
-    let (mut app, regions, main) = talking(TerranePlugin { letter_limits: limits, ..lockstep() });
+    let (mut app, regions, main) =
+        talking(TerranePlugin { limits: Limits { letters: limits, ..default() }, ..lockstep() });
     let dimension = two_regions(&mut app);
     for round in 0..3 {
         in_region(&mut app, dimension, HERE, move |region| {
@@ -277,7 +278,7 @@ const ENTITIES: u128 = 16;
 /// The width of the area in which they jump about, in columns.
 const AREA: u32 = 100;
 
-/// Promise, messages: Messages arrive in order before the target region's next tick, whatever merges, splits or walks off.
+/// Promise, messages: Messages arrive in order before the target region's next tick, through merges, splits and journeys.
 #[test]
 fn messages_arrive_once_and_in_order_across_merges_splits_and_journeys() {
     let seeds = rounds(3);

@@ -106,7 +106,7 @@ fn files(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 /// Promise, upkeep: `terrane inspect` shows a stored chunk or entity.
 /// Promise, upkeep: `terrane info`, `inspect`, `verify` and `prune --dry-run` change nothing.
 #[test]
-fn what_only_reads_changes_no_file() {
+fn reading_commands_change_no_file() {
     let folder = tempfile::tempdir().unwrap();
     let world = folder.path().join("world");
     make_world(&world, 5);
@@ -146,7 +146,7 @@ fn what_only_reads_changes_no_file() {
 
 /// Promise, upkeep: `terrane` refuses a world that a game has open, and names the game's process.
 #[test]
-fn there_must_be_a_world_that_nobody_has_open() {
+fn commands_need_an_existing_world_that_is_not_open() {
     let folder = tempfile::tempdir().unwrap();
     let world = folder.path().join("world");
     let path = world.to_str().unwrap();
@@ -186,7 +186,7 @@ fn wrong_arguments_are_refused() {
 }
 
 /// Promise, upkeep: `terrane copy` copies a world byte for byte.
-/// Promise, upkeep: `terrane salvage`, `copy` and `restore` make a whole world or none.
+/// Promise, upkeep: `terrane salvage`, `copy` and `restore` make a complete world or none.
 #[test]
 fn copies_and_salvaged_worlds_are_whole_or_not_there() {
     let folder = tempfile::tempdir().unwrap();
@@ -228,7 +228,7 @@ fn backends_copy_to_each_other_byte_for_byte() {
 
 /// Promise, upkeep: `terrane verify` reads and checks every value of a world.
 #[test]
-fn damage_on_disk_is_found_told_and_left_out() {
+fn damage_on_disk_is_found_reported_and_left_out() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (world, salvaged) = (path("world"), path("salvaged"));
@@ -286,10 +286,10 @@ fn a_backup_is_restored_by_its_number() {
 
 /// K6, and pruned ground is generated again by a game.
 ///
-/// Promise, upkeep: `terrane prune` deletes what lies outside a shape, and gives its room back.
+/// Promise, upkeep: `terrane prune` deletes everything outside of a shape, and frees the disk space.
 /// Promise, upkeep: A game can call `verify`, `prune`, `compact` and `back_up` itself.
 #[test]
-fn pruning_gives_the_room_back_and_the_ground_comes_anew() {
+fn pruning_frees_disk_space_and_columns_generate_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (world, copy) = (path("world"), path("copy"));
@@ -323,7 +323,7 @@ fn pruning_gives_the_room_back_and_the_ground_comes_anew() {
 }
 
 #[test]
-fn pruned_ground_is_generated_anew_by_a_game() {
+fn a_game_regenerates_pruned_columns() {
     let folder = tempfile::tempdir().unwrap();
     let world = folder.path().join("world");
     let stone_at = |y| BlockPos::new(3, y, 3);
@@ -365,7 +365,7 @@ fn pruned_ground_is_generated_anew_by_a_game() {
 
 /// Promise, upkeep: `terrane backup` asks the game that has the world open.
 #[test]
-fn a_game_is_asked_for_a_backup_of_the_world_that_it_has_open() {
+fn a_backup_of_an_open_world_is_made_by_its_game() {
     let folder = tempfile::tempdir().unwrap();
     let [world, backups, restored] = ["world", "backups", "restored"].map(|name| folder.path().join(name));
     let paths = [&world, &backups].map(|path| path.to_str().unwrap().to_owned());
@@ -422,7 +422,7 @@ fn name_blocks(path: &Path) {
     world.save_registry_lists(&RegistryLists { blocks, ..RegistryLists::default() }).unwrap();
 }
 
-/// Promise, upkeep: `terrane export` and `terrane import` bring a dimension into another world.
+/// Promise, upkeep: `terrane export` and `terrane import` copy a dimension into another world.
 #[test]
 fn a_dimension_is_exported_and_imported_into_another_world() {
     let folder = tempfile::tempdir().unwrap();

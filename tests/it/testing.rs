@@ -1,6 +1,7 @@
 //! The public harness for tests of games.
 
 use bevy::time::TimePlugin;
+use bevy_terrane::generation::Void;
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::MemoryStore;
 use bevy_terrane::testing::*;
@@ -32,7 +33,7 @@ fn wait_in_vain(app: &mut App) -> String {
 
 /// Promise, testing: A test of a game whose wait times out reports its condition.
 #[test]
-fn who_waits_in_vain_is_told_for_what_and_how_the_world_was() {
+fn a_timeout_names_the_condition_and_the_state_of_the_world() {
     let (mut app, _) = open(lockstep());
     update(&mut app, 20);
     let told = wait_in_vain(&mut app);
@@ -45,7 +46,7 @@ fn who_waits_in_vain_is_told_for_what_and_how_the_world_was() {
 
 /// Promise, testing: A test of a game whose wait times out reports its condition.
 #[test]
-fn who_waits_in_vain_is_told_which_region_halted() {
+fn a_timeout_names_halted_regions() {
     let (mut app, dimension) = open(TerranePlugin::in_memory());
     in_region(&mut app, dimension, HERE, |_| panic!("a letter bomb"));
     update_until(&mut app, "it halted", |world| {
@@ -56,7 +57,7 @@ fn who_waits_in_vain_is_told_which_region_halted() {
 }
 
 #[test]
-fn nobody_waits_for_a_world_that_was_not_opened() {
+fn waiting_fails_at_once_if_the_world_was_not_opened() {
     let mut app = headless(lockstep());
     app.add_region_plugins(|region| {
         region.add_plugins(TimePlugin);
@@ -70,9 +71,9 @@ fn nobody_waits_for_a_world_that_was_not_opened() {
     );
 }
 
-/// Promise, testing: A test of a game can open a world again on what it saved.
+/// Promise, testing: A test of a game can reopen the world that it saved.
 #[test]
-fn a_saved_block_is_there_when_the_world_is_opened_again_and_after_a_crash() {
+fn a_saved_block_survives_reopening_and_a_crash() {
     let store = Arc::new(MemoryStore::new());
     let (mut app, dimension) = open(lockstep_on(&store));
     let place = move |app: &mut App, block: BlockPos| {
@@ -95,7 +96,7 @@ fn a_saved_block_is_there_when_the_world_is_opened_again_and_after_a_crash() {
     }
 }
 
-/// Promise, testing: A test of a game can run any system in a region and get its answer.
+/// Promise, testing: A test of a game can run any system in a region and get its result.
 #[test]
 fn a_region_is_asked_by_any_system_wherever_it_is() {
     let (mut app, dimension) = open(lockstep());

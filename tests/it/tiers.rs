@@ -91,10 +91,9 @@ fn ground_that_was_left_cools_down_by_time_and_distance_and_loaded_ground_does_n
     assert!(statistics.moved_bytes > statistics.written_bytes / 4 && statistics.written_bytes > 0);
 }
 
-/// Promise, tiers: With `promotes_on_load` a whole chunk group becomes hot when it is loaded, otherwise when a changed chunk of
-/// it is saved.
+/// Promise, tiers: With `promotes_on_load` a loaded chunk group becomes hot, otherwise only a saved one.
 #[test]
-fn ground_that_is_loaded_is_hot_at_once_if_the_game_wants_it_so() {
+fn loaded_groups_become_hot_at_once_by_a_setting() {
     let disk = Arc::new(MemoryStore::new());
     let (mut app, dimension, viewer) = start_at(&disk, true);
     seconds(&mut app, 2);
@@ -111,7 +110,7 @@ fn ground_that_is_loaded_is_hot_at_once_if_the_game_wants_it_so() {
 /// Promise, tiers: The heat of a chunk group counts play time, over all sessions.
 /// Promise, tiers: The heat of chunk groups is written when the app ends.
 #[test]
-fn heat_goes_on_after_a_restart() {
+fn heat_survives_a_restart() {
     let disk = Arc::new(MemoryStore::new());
     let (mut app, _, viewer) = start_at(&disk, false);
     seconds(&mut app, 8);
@@ -131,7 +130,7 @@ fn heat_goes_on_after_a_restart() {
 
 /// Promise, tiers: The heat of chunk groups is written after a minute at the latest.
 #[test]
-fn heat_is_written_after_a_minute_at_the_latest_though_nothing_is_saved() {
+fn heat_is_written_within_a_minute_even_without_saves() {
     let disk = Arc::new(MemoryStore::new());
     let open = || {
         let mut app = game(lockstep_on(&disk));
@@ -157,7 +156,7 @@ fn heat_is_written_after_a_minute_at_the_latest_though_nothing_is_saved() {
     assert!(app.world().resource::<WorldStatistics>().clock < Duration::from_secs(70));
 }
 
-/// Promise, tiers: By default 32 MiB of chunks a second move between tiers at most.
+/// Promise, tiers: By default at most 32 MiB of chunks move between tiers per second.
 #[test]
 fn moves_take_no_more_bytes_a_second_than_they_may() {
     const RATE: u64 = 50_000;
@@ -188,7 +187,7 @@ fn moves_take_no_more_bytes_a_second_than_they_may() {
     }
 }
 
-/// Promise, tiers: Ground from a pre-generation starts in the cold tier.
+/// Promise, tiers: Pre-generated columns start in the cold tier.
 #[test]
 fn pregenerated_ground_starts_cold() {
     let disk = Arc::new(MemoryStore::new());

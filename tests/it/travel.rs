@@ -161,7 +161,7 @@ fn bonds_and_resources_outlast_a_merge_and_a_split() {
 
 /// Promise, travel: A travelling entity's reference to one that stays behind becomes `Entity::PLACEHOLDER`.
 #[test]
-fn those_who_cross_together_stay_together_and_the_others_are_forgotten() {
+fn references_between_entities_that_cross_together_survive() {
     let (mut app, dimension, told) = pasture();
     viewer(&mut app, dimension, 0.0, 0.0, 2);
     viewer(&mut app, dimension, 16.0 * 100.0, 0.0, 2);
@@ -203,7 +203,7 @@ fn those_who_cross_together_stay_together_and_the_others_are_forgotten() {
 
 /// Promise, travel: An unregistered component on an entity that can travel is an error at the end of its first tick.
 #[test]
-fn a_component_that_nobody_registered_halts_its_region_and_names_the_fix() {
+fn an_unregistered_component_halts_its_region_and_names_the_fix() {
     #[derive(Component)]
     struct Forgotten;
     let mut app = game(TerranePlugin::in_memory());
@@ -222,7 +222,7 @@ fn a_component_that_nobody_registered_halts_its_region_and_names_the_fix() {
 
 /// Promise, travel: A component of `leave_region_component_behind` stays behind silently when its entity travels.
 #[test]
-fn a_component_that_is_to_stay_behind_halts_nothing() {
+fn a_component_left_behind_halts_no_region() {
     #[derive(Component)]
     struct Scratch;
     let mut app = game(lockstep());
@@ -251,7 +251,7 @@ fn a_relationship_that_was_registered_as_a_component_ends_the_app_with_the_fix()
 /// Promise, travel: A component registered with `register_saved_component` travels and is stored, on children too.
 #[cfg(feature = "rocksdb")]
 #[test]
-fn a_family_is_there_again_after_a_restart() {
+fn children_return_with_their_parent_after_a_restart() {
     #[derive(Component, Serialize, Deserialize, TypePath)]
     struct Tool(String);
     let folder = tempfile::tempdir().unwrap();

@@ -24,7 +24,7 @@ fn world(plugin: TerranePlugin) -> (App, DimensionId) {
 
 /// Promise, blocks: A block id without a registered type is refused in systems, `SetBlock`, restores and generators.
 #[test]
-fn a_system_cannot_set_an_id_that_nobody_registered() {
+fn a_system_cannot_set_an_unregistered_id() {
     let (mut app, dimension) = world(lockstep());
     let expected = BlockAccessError::Unregistered { block: HERE, id: NOBODYS };
     let [set, layer] = ask_region(&mut app, dimension, HERE, |mut blocks: RegionBlocks| {
@@ -37,7 +37,7 @@ fn a_system_cannot_set_an_id_that_nobody_registered() {
 
 /// Promise, blocks: A block id without a registered type is refused in systems, `SetBlock`, restores and generators.
 #[test]
-fn the_main_world_is_told_that_an_id_is_not_registered() {
+fn an_edit_with_an_unregistered_id_is_refused() {
     let disk = Arc::new(MemoryStore::new());
     let (mut app, dimension) = world(lockstep_on(&disk));
     app.world_mut().write_message(SetBlock { dimension, position: HERE, block: NOBODYS });
@@ -59,8 +59,10 @@ fn the_last_edits_cannot_set_it_either() {
     let gate = Gate::default();
     let copy = gate.clone();
     let storage = StorageConfig::Custom(disk.clone());
-    let mut app =
-        game(TerranePlugin { shutdown_patience: std::time::Duration::ZERO, ..TerranePlugin::stored_in(storage) });
+    let mut app = game(TerranePlugin {
+        saving: SaveSettings { shutdown_patience: std::time::Duration::ZERO, ..default() },
+        ..TerranePlugin::stored_in(storage)
+    });
     app.add_region_plugins(move |region| {
         region.insert_resource(copy.clone()).add_systems(RegionTick, |gate: Res<Gate>| gate.pass());
     });
@@ -86,7 +88,7 @@ fn the_last_edits_cannot_set_it_either() {
 
 /// Promise, blocks: A block id without a registered type is refused in systems, `SetBlock`, restores and generators.
 #[test]
-fn a_restore_of_an_id_that_nobody_registered_fails_and_changes_nothing() {
+fn a_restore_of_an_unregistered_id_fails_and_changes_nothing() {
     let (mut app, dimension) = world(lockstep());
     let area = BlockBox::new(HERE, HERE.offset(1, 1, 1));
     let mut column = Column::new(HERE.column());
@@ -124,7 +126,7 @@ impl Generator for Careless {
 
 /// Promise, blocks: A block id without a registered type is refused in systems, `SetBlock`, restores and generators.
 #[test]
-fn a_generator_that_sets_an_id_that_nobody_registered_is_named() {
+fn a_generator_that_sets_an_unregistered_id_is_named() {
     let mut app = game(lockstep());
     listen::<ColumnFailed>(&mut app);
     let dimension = spawn_dimension(&mut app, Dimension::new("overworld", Careless));

@@ -87,14 +87,14 @@ fn files_that_belong_to_another_export_stay_as_they_are() {
 }
 
 #[test]
-fn without_a_file_it_shows_what_it_does_with_one_of_its_own() {
+fn without_a_file_it_upgrades_a_sample() {
     let arguments = tool::Arguments::try_parse_from(["upgrade"]).unwrap();
     assert_eq!(tool::run(&arguments), Ok(tool::Outcome { upgraded: 1_000, ..Default::default() }));
 }
 
 /// Promise, upkeep: The example `upgrade` gives all keys of one ending another, and can be killed at any time.
 #[test]
-fn wherever_an_upgrade_is_killed_each_object_is_there_once_and_the_next_run_goes_on() {
+fn after_a_kill_at_any_point_each_object_exists_once_and_the_next_run_continues() {
     let folder = tempfile::tempdir().unwrap();
     let [path, killed] = ["store", "killed"].map(|name| folder.path().join(name));
     make(&path, 1_000);
@@ -124,7 +124,7 @@ fn wherever_an_upgrade_is_killed_each_object_is_there_once_and_the_next_run_goes
 }
 
 #[test]
-fn an_upgrade_that_is_broken_off_says_so_and_the_next_run_goes_on() {
+fn an_interrupted_upgrade_says_so_and_the_next_run_continues() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     make(&path, 1_000);
@@ -139,7 +139,7 @@ fn an_upgrade_that_is_broken_off_says_so_and_the_next_run_goes_on() {
 }
 
 #[test]
-fn what_cannot_be_upgraded_stays_and_is_named() {
+fn objects_that_cannot_be_upgraded_stay_and_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     make(&path, 5);

@@ -61,8 +61,8 @@ fn inline(name: &str, value: &Value) -> String {
         Value::String(text) => format!("\"{}\"", shown(text)),
         Value::Array(values) => format!("[{}]", row(name, values)),
         Value::Object(figures) => {
-            let is_told = |value: &Value| !matches!(value, Value::Null | Value::Bool(false));
-            let figures = figures.iter().filter(|(_, value)| is_told(value));
+            let is_listed = |value: &Value| !matches!(value, Value::Null | Value::Bool(false));
+            let figures = figures.iter().filter(|(_, value)| is_listed(value));
             let text = figures.map(|(name, value)| format!("{} {}", shown(name), inline(name, value)));
             text.collect::<Vec<_>>().join(", ")
         }
@@ -86,7 +86,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn each_figure_has_a_line_and_what_a_file_says_is_printable_and_short() {
+    fn each_figure_has_a_line_and_texts_of_files_are_printable_and_short() {
         let names: Vec<String> = (0..100).map(|number| format!("game:{number}")).collect();
         let figures = json!({
             "outcome": "finished",

@@ -2,7 +2,7 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 use std::process::Command;
 
 /// Cargo and its build directory.
@@ -20,6 +20,20 @@ impl Cargo {
             None => println!("Building in ./target"),
         }
         Self { program: env::var_os("CARGO").unwrap_or_else(|| "cargo".into()), target }
+    }
+
+    /// A cargo command for a project in another folder, with the same build directory.
+    pub fn command_in(&self, folder: &Path, arguments: &[&str]) -> Result<Command, String> {
+        let target = self.target();
+        let target = path::absolute(target).map_err(|error| format!("{}: {error}", target.display()))?;
+        let mut command = self.command(arguments);
+        command.current_dir(folder).env("CARGO_TARGET_DIR", target);
+        Ok(command)
+    }
+
+    /// The build directory.
+    pub fn target(&self) -> &Path {
+        self.target.as_deref().unwrap_or(Path::new("target"))
     }
 
     /// A cargo command with these arguments.

@@ -15,8 +15,14 @@ Tasks of bevy_terrane:
                                    tests             cargo test: unit, integration and doc tests, among them
                                                      the architecture check, tests/it/architecture.rs;
                                                      those of files of other programs where there are such
-                                   one build         no command of the README compiles a dependency anew
+                                   the template      a game made from it compiles no dependency anew, and runs
+                                   one build         no program that README and guide run, and no second run of
+                                                     the tests, compiles a dependency anew
+                                   packages          cargo package, without compiling them again
+  cargo xtask doc                Build the documentation, with the pictures and pages to which it links.
   cargo xtask promises           Write docs/promises.md from the doc comments of the tests.
+  cargo xtask textures           Draw the textures of the blocks into src/render/textures and assets/textures.
+                                 `--check` writes nothing, and names each file that differs.
 
 The first two install what the build needs and the machine lacks (Debian and Ubuntu: with apt-get).
 
@@ -34,10 +40,17 @@ pub enum Task {
     Help,
     /// Run the demo with these arguments.
     Demo(Vec<OsString>),
+    /// Build the documentation.
+    Doc,
     /// Run every check.
     Test,
     /// Write `docs/promises.md`.
     Promises,
+    /// Draw the textures, or only check the files.
+    Textures {
+        /// Write nothing.
+        check: bool,
+    },
 }
 
 /// Reads the arguments that follow `cargo xtask`; the error is a sentence for the user.
@@ -54,8 +67,18 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Task, Stri
             }
             Ok(Task::Demo(rest))
         }
-        Some(name @ ("test" | "promises")) => match rest.first().and_then(|first| first.to_str()) {
-            None if rest.is_empty() => Ok(if name == "test" { Task::Test } else { Task::Promises }),
+        Some("textures") => match rest.first().and_then(|first| first.to_str()) {
+            None if rest.is_empty() => Ok(Task::Textures { check: false }),
+            Some("--check") if rest.len() == 1 => Ok(Task::Textures { check: true }),
+            Some("--help" | "-h") => Ok(Task::Help),
+            _ => Err(format!("`textures` takes no arguments but `--check`, and got {rest:?}.")),
+        },
+        Some(name @ ("doc" | "test" | "promises")) => match rest.first().and_then(|first| first.to_str()) {
+            None if rest.is_empty() => Ok(match name {
+                "doc" => Task::Doc,
+                "test" => Task::Test,
+                _ => Task::Promises,
+            }),
             Some("--help" | "-h") => Ok(Task::Help),
             _ => Err(format!("`{name}` takes no arguments, but got {:?}.", rest[0])),
         },
@@ -92,6 +115,12 @@ mod tests {
         assert_eq!(parse_words(&["demo", "--", "a", "--", "b"]), demo(&["a", "--", "b"]));
     }
 
+    #[test]
+    fn textures_are_drawn_unless_only_checked() {
+        assert_eq!(parse_words(&["textures"]), Ok(Task::Textures { check: false }));
+        assert_eq!(parse_words(&["textures", "--check"]), Ok(Task::Textures { check: true }));
+    }
+
     #[cfg(unix)]
     #[test]
     fn arguments_need_not_be_unicode() {
@@ -106,6 +135,7 @@ mod tests {
     fn mistakes_are_named() {
         assert!(parse_words(&["dmeo"]).unwrap_err().contains("dmeo"));
         assert!(parse_words(&["test", "--fast"]).unwrap_err().contains("--fast"));
+        assert!(parse_words(&["textures", "--check", "sand"]).unwrap_err().contains("sand"));
         assert!(parse_words(&["promises", "all"]).unwrap_err().contains("`promises` takes no arguments"));
     }
 }

@@ -5,12 +5,14 @@ use crate::setup;
 use std::ffi::OsString;
 use std::process::{Command, ExitCode};
 
+/// The command that runs the demo.
+pub const RUN: [&str; 3] = ["run", "--example", "jacksboro"];
+
 /// Sets the machine up and runs the demo; the exit status is the demo's.
 pub fn run(arguments: Vec<OsString>) -> Result<ExitCode, String> {
     setup::machine()?;
     let cargo = Cargo::from_environment();
-    let run = ["run", "--example", "jacksboro", "--"];
-    hand_over(cargo.command(&run).args(arguments))
+    hand_over(cargo.command(&RUN).arg("--").args(arguments))
 }
 
 /// Replaces this process with cargo, which replaces itself with the demo. So Ctrl-C or `kill` reaches only the demo, and the

@@ -5,9 +5,14 @@
 mod cargo;
 mod command_line;
 mod demo;
+mod documentation;
+#[cfg(test)]
+mod links;
 mod promises;
 mod setup;
+mod template;
 mod test;
+mod textures;
 
 use command_line::{HELP, Task};
 use std::env;
@@ -20,8 +25,10 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         Ok(Task::Demo(arguments)) => demo::run(arguments),
+        Ok(Task::Doc) => documentation::run(),
         Ok(Task::Test) => test::run(),
         Ok(Task::Promises) => promises::run(),
+        Ok(Task::Textures { check }) => textures::run(check),
         Err(error) => {
             eprintln!("{error}\n\n{HELP}");
             return ExitCode::from(2);

@@ -142,7 +142,7 @@ fn add((topic, sentence): (String, String), test: String, promises: &mut Promise
 mod tests {
     use super::*;
 
-    /// Promise, commands: The page of promises names the tests that there are.
+    /// Promise, commands: The page of promises matches the tests.
     #[test]
     fn the_page_is_up_to_date() {
         let page = page(&root()).unwrap();

@@ -1,8 +1,10 @@
 //! `cargo xtask test`: runs every check, cheapest first, until the first failure.
 
 use crate::cargo::Cargo;
-use crate::setup;
+use crate::{demo, documentation, setup, template};
+use std::collections::BTreeSet;
 use std::env;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -17,7 +19,7 @@ pub fn run() -> Result<ExitCode, String> {
     step("Formatting", &mut cargo.command(&["fmt", "--all", "--check"]))?;
     let lints = ["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
     step("Lints, all features", &mut cargo.command(&lints))?;
-    for features in ["", "rocksdb", "render", "overlay", "testing"] {
+    for features in ["", "rocksdb", "render", "overlay", "dev", "testing"] {
         // Clippy includes `cargo check`, and denies warnings only in this project's crates, while RUSTFLAGS would rebuild Bevy.
         let check = ["clippy", "--package", "bevy_terrane", "--lib", "--no-default-features", "--features", features];
         let name = if features.is_empty() { "no features" } else { features };
@@ -26,10 +28,7 @@ pub fn run() -> Result<ExitCode, String> {
     let alone = ["terrane_objects", "terrane_storage", "terrane_world"].map(|name| format!("--package={name}"));
     let mut check = cargo.command(&["clippy", "--lib", "--no-default-features"]);
     step("Lints, crates without Bevy and RocksDB", check.args(alone).args(["--", "-D", "warnings"]))?;
-    let ours = ["bevy_terrane", "terrane_objects", "terrane_storage", "terrane_world"];
-    let mut documentation = cargo.command(&["doc", "--no-deps", "--all-features"]);
-    documentation.args(ours.map(|name| format!("--package={name}")));
-    step("Documentation", documentation.env("RUSTDOCFLAGS", "-D warnings"))?;
+    documentation::build(&cargo)?;
     // `--all-targets` would leave out the doc tests.
     step("Tests", &mut cargo.command(&["test", "--workspace", "--all-features"]))?;
     let schematics = schematics();
@@ -40,25 +39,73 @@ pub fn run() -> Result<ExitCode, String> {
         println!("\nNot run: tests of files of other programs, since there is no {}", schematics.display());
     }
 
-    for command in README_BUILDS {
-        step_of_one_build(&format!("One build, cargo {}", command.join(" ")), cargo.command(command))?;
+    let game = template::make_game(&root(), GAME)?;
+    step_of_one_build("The template, as a game", cargo.command_in(&game, &["build", "--offline"])?)?;
+    let run = ["run", "--offline", "--quiet", "--", "--headless", "--seconds", "30"];
+    step("The game without a window", &mut cargo.command_in(&game, &run)?)?;
+    for left in ["world".to_owned(), format!("target/examples/{GAME}/{GAME}.png")] {
+        if !game.join(&left).exists() {
+            return Err(format!("the game has left no {left} in {}", game.display()));
+        }
     }
+
+    for command in builds_after_the_tests()? {
+        let words: Vec<&str> = command.iter().map(String::as_str).collect();
+        step_of_one_build(&format!("One build, cargo {}", command.join(" ")), cargo.command(&words))?;
+    }
+    // Reads the manifests and lists the files; what they compile was tested above.
+    let package = ["package", "--workspace", "--no-verify", "--allow-dirty", "--offline", "--quiet"];
+    step("Packages", &mut cargo.command(&package))?;
 
     println!("\nEverything passed in {}.", in_words(start.elapsed()));
     Ok(ExitCode::SUCCESS)
 }
 
-/// How commands of the README and the demo build what they run.
-const README_BUILDS: [&[&str]; 6] = [
-    &["build", "--bin", "terrane"],
-    &["build", "--bin", "far_server"],
-    &["build", "--bin", "my_game"],
-    &["build", "--example", "first_world"],
-    &["build", "--example", "jacksboro"],
-    &["build", "--example", "multiplayer", "--features", "multiplayer"],
-];
+/// The name of the game that is made from the template.
+const GAME: &str = "cave_game";
 
-/// Fails if a command of the README compiles a dependency that the tests have compiled already, with other features.
+/// The documents with commands to run in this repository.
+const DOCUMENTS: [&str; 2] = ["README.md", "docs/guide"];
+
+/// The commands that must not compile a dependency again: those of the documents, of `cargo xtask demo`, and the second run of the tests.
+fn builds_after_the_tests() -> Result<BTreeSet<Vec<String>>, String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut builds = BTreeSet::new();
+    for document in DOCUMENTS {
+        let path = root.join(document);
+        let files = match fs::read_dir(&path) {
+            Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
+            Err(_) => vec![path],
+        };
+        for file in files {
+            let text = fs::read_to_string(&file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+            builds.extend(builds_of(&text));
+        }
+    }
+    let others = [&demo::RUN[..], &["run", "--bin", "my_game"], &["run", "--bin", "far_server"]];
+    builds.extend(others.into_iter().filter_map(|command| build_of(command.iter().copied())));
+    builds.insert(
+        ["test", "--workspace", "--all-features", "--lib", "--test", "it", "--no-run"].map(str::to_owned).into(),
+    );
+    Ok(builds)
+}
+
+/// The builds behind the commands `cargo run` and `cargo build` of a document, in its `sh` blocks and between backticks.
+fn builds_of(document: &str) -> impl Iterator<Item = Vec<String>> {
+    let commands = document.split("cargo ").skip(1).map(|rest| rest.split(['`', '#', '\n']).next().unwrap_or_default());
+    commands.filter_map(|command| build_of(command.split_whitespace()))
+}
+
+/// The build behind `run` or `build` with these arguments, if they name a program of this repository. A plain `cargo run` is that of
+/// the reader's game.
+fn build_of<'a>(mut arguments: impl Iterator<Item = &'a str>) -> Option<Vec<String>> {
+    let task = arguments.next()?;
+    let choice: Vec<_> = arguments.take_while(|argument| *argument != "--").map(str::to_owned).collect();
+    let names_a_program = choice.iter().any(|argument| argument == "--bin" || argument == "--example");
+    (matches!(task, "run" | "build") && names_a_program).then(|| [vec!["build".to_owned()], choice].concat())
+}
+
+/// Fails if a command compiles a dependency that the tests have compiled already, with other features.
 fn step_of_one_build(name: &str, mut command: Command) -> Result<(), String> {
     println!("\n== {name} ==");
     let start = Instant::now();
@@ -85,13 +132,18 @@ fn dependencies_compiled(messages: &str) -> Vec<&str> {
     ids.filter(|id| id.starts_with("registry+")).filter_map(|id| id.rsplit('#').next()).collect()
 }
 
+/// The repository.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map_or_else(PathBuf::new, Path::to_owned)
+}
+
 /// Where files of other programs are, which are no part of the project.
 fn schematics() -> PathBuf {
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/schematics");
+    let beside = || root().join("../shared/schematics");
     env::var_os("TERRANE_SCHEMATICS").map_or_else(beside, PathBuf::from)
 }
 
-fn step(name: &str, command: &mut Command) -> Result<(), String> {
+pub fn step(name: &str, command: &mut Command) -> Result<(), String> {
     println!("\n== {name} ==");
     let start = Instant::now();
     let status = command.status().map_err(|error| format!("{name}: cannot start {command:?}: {error}"))?;
@@ -121,9 +173,27 @@ mod tests {
         assert_eq!(in_words(Duration::from_secs(754)), "12 min 34 s");
     }
 
-    /// Promise, commands: No command of the README compiles a dependency that the tests have compiled.
+    /// Promise, commands: No program that README and guide run from this repository compiles a dependency that the tests have compiled.
     #[test]
-    fn dependencies_that_were_compiled_are_told_from_fresh_ones_and_from_our_own() {
+    fn the_builds_of_readme_and_guide_are_found() {
+        let text = "```sh\ncargo run --bin terrane -- info my-world # shows it\ncargo run\ncargo xtask test\n```\n\
+            `cargo run --example edit` runs it, `cargo build --example multiplayer --features multiplayer` builds it, \
+            `cargo install --path tools` installs a program.";
+        let found: Vec<_> = builds_of(text).map(|build| build.join(" ")).collect();
+        assert_eq!(
+            found,
+            ["build --bin terrane", "build --example edit", "build --example multiplayer --features multiplayer"]
+        );
+        let all: Vec<_> = builds_after_the_tests().unwrap().into_iter().map(|build| build.join(" ")).collect();
+        for build in
+            ["build --bin terrane", "build --bin my_game", "build --example jacksboro", "build --example first_world"]
+        {
+            assert!(all.iter().any(|found| found == build), "{build} is not in {all:?}");
+        }
+    }
+
+    #[test]
+    fn only_compiled_dependencies_count() {
         let artifact = |id: &str, fresh: bool| {
             format!(r#"{{"reason":"compiler-artifact","package_id":"{id}","target":{{"name":"x"}},"fresh":{fresh}}}"#)
         };

@@ -56,7 +56,7 @@ fn chunks() -> Vec<Vec<u8>> {
     (0..EDGE.pow(3)).map(encode).collect()
 }
 
-/// Objects of random size, at least 4 KiB, each made of neighbouring chunks.
+/// Objects of random size, at least 4 KiB, each with neighbouring chunks.
 fn objects(chunks: &[Vec<u8>], random: &mut SplitMix64) -> Data {
     let object = |number: usize| {
         let bytes = 4_096 + random.below(25 << 10) as usize;

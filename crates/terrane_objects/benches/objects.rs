@@ -1,5 +1,5 @@
 //! The time of an object store to write, rewrite, open and read 10,000 objects of 1 to 8 KiB. The bench `objects` in
-//! `benches/peers` measures it beside other crates.
+//! `benches/peers` compares it with other crates.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

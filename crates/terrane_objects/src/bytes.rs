@@ -9,14 +9,12 @@
 pub mod record;
 mod up_to;
 
-#[doc(hidden)]
 pub use up_to::{UpTo, up_to};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// Reads numbers from the front of a byte slice, and tracks its offset.
-#[doc(hidden)]
 pub struct Reader<'a> {
     bytes: &'a [u8],
     offset: usize,
@@ -24,7 +22,6 @@ pub struct Reader<'a> {
 
 /// The error of a [`Reader`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[doc(hidden)]
 pub enum ReadError {
     /// The bytes end at `offset`, where more were expected.
     Truncated { offset: usize },
@@ -96,7 +93,6 @@ impl<'a> Reader<'a> {
 
 /// Appends a number.
 #[inline]
-#[doc(hidden)]
 pub fn put_number(into: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         into.push(number as u8 | 0x80);
@@ -107,41 +103,35 @@ pub fn put_number(into: &mut Vec<u8>, mut number: u64) {
 
 /// Appends a signed number.
 #[inline]
-#[doc(hidden)]
 pub fn put_signed(into: &mut Vec<u8>, number: i64) {
     put_number(into, ((number << 1) ^ (number >> 63)) as u64);
 }
 
 /// The `u32` at an offset, if it is there.
 #[inline]
-#[doc(hidden)]
 pub fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
 }
 
 /// The `u64` at an offset, if it is there.
 #[inline]
-#[doc(hidden)]
 pub fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
 }
 
 /// Appends a value in postcard. Every value has such a form, except paths that are not valid text. For types with
 /// paths, use [`try_put_value`].
-#[doc(hidden)]
 pub fn put_value<T: Serialize + ?Sized>(into: Vec<u8>, value: &T) -> Vec<u8> {
     // A panic is better than storing other bytes: callers that write to a store catch it.
     try_put_value(into, value).expect("values without paths have a binary form")
 }
 
 /// Appends a value in postcard. The error is the reason why it has no such form.
-#[doc(hidden)]
 pub fn try_put_value<T: Serialize + ?Sized>(into: Vec<u8>, value: &T) -> Result<Vec<u8>, String> {
     postcard::to_extend(value, into).map_err(|error| error.to_string())
 }
 
 /// Decodes a value from exactly these bytes, in postcard. The error is the reason why they are invalid.
-#[doc(hidden)]
 pub fn value<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     match postcard::take_from_bytes(bytes) {
         Ok((value, [])) => Ok(value),
@@ -181,7 +171,7 @@ mod tests {
         }
     }
 
-    /// Promise, world format: Varints with zeros at the top are read, and records with more bytes behind them are refused.
+    /// Promise, world format: Varints with leading zeros are read, and records with trailing bytes are refused.
     #[test]
     fn zeros_in_front_of_a_number_are_taken() {
         assert_eq!(number(&[0x80, 0x80, 0x00]), Ok(0));
@@ -202,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_too_early_is_said_to_end_there() {
+    fn truncated_bytes_are_an_error_with_their_offset() {
         let truncated = |offset| ReadError::Truncated { offset };
         assert_eq!(number(&[]), Err(truncated(0)));
         assert_eq!(number(&[0x80, 0xFF]), Err(truncated(2)));

@@ -91,7 +91,7 @@ mod tests {
     proptest! {
         /// Compares with a set of single blocks.
         ///
-        /// Promise, object store: An object store uses blocks again only when what replaced them is synced.
+        /// Promise, object store: An object store reuses a block only after its replacement is synced.
         #[test]
         fn blocks_are_given_out_once_and_runs_never_touch(steps in vec((any::<bool>(), 0..40_u64, 1..6_u64), 0..60)) {
             let (mut list, mut free) = (FreeList::default(), Set::new());

@@ -99,7 +99,7 @@ mod tests {
     }
 
     proptest! {
-        /// Promise, object store: An object is the same after it was stored, compressed or not.
+        /// Promise, object store: Objects survive storing, compressed or not.
         #[test]
         fn objects_come_back_and_wrong_bytes_are_an_error(
             objects in vec(bytes(), 1..6), level in 0..12_u32,

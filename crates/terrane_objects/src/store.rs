@@ -2,7 +2,7 @@
 
 mod batches;
 mod chains;
-mod giving_up;
+mod freeing;
 mod stored_index;
 
 use super::block::{FILE_BLOCK_BYTES, Kind, MAX_KEY_BYTES};
@@ -22,10 +22,10 @@ type Result<T> = std::result::Result<T, ObjectStoreError>;
 pub struct ObjectStoreOptions {
     /// The compression level: 0 for none to 9 for the smallest objects.
     pub level: u32,
-    /// Whether a write or a delete only returns once it survives a loss of power. Otherwise [`ObjectStore::sync`] does
+    /// `true` if a write or a delete only returns once it survives a loss of power. Otherwise [`ObjectStore::sync`] does
     /// this for all earlier changes. Batches are always synced.
     pub sync: bool,
-    /// Whether to fill unused blocks with zeros, so that their old content cannot be read.
+    /// `true` to fill unused blocks with zeros, so that their old content cannot be read.
     pub zero_freed: bool,
     /// The maximum size of an object in bytes, which limits the memory that a file can cause.
     pub most_bytes: u64,
@@ -66,7 +66,7 @@ pub struct ObjectStore<D: Disk = FileDisk> {
     /// Commits of batches without remaining objects, to be removed once the replacing writes are synced.
     retired: Vec<u64>,
     /// Chains that must never become valid, but could not be marked as free yet.
-    haunted: Vec<(u64, u64)>,
+    to_discard: Vec<(u64, u64)>,
     /// The blocks of the index in the file.
     chain: Vec<u64>,
     /// `true` if the index in the file equals the one in memory.
@@ -135,7 +135,7 @@ impl<D: Disk> ObjectStore<D> {
             index: Index { counter: 1, blocks, ..Index::default() },
             superseded: Vec::new(),
             retired: Vec::new(),
-            haunted: Vec::new(),
+            to_discard: Vec::new(),
             chain: vec![0],
             is_index_written: false,
             is_synced: true,
@@ -175,7 +175,7 @@ impl<D: Disk> ObjectStore<D> {
 
     /// The size of the file's unused space in bytes.
     pub fn free_space(&self) -> u64 {
-        let superseded: u64 = self.superseded.iter().chain(&self.haunted).map(|(_, blocks)| blocks).sum();
+        let superseded: u64 = self.superseded.iter().chain(&self.to_discard).map(|(_, blocks)| blocks).sum();
         (self.index.free.blocks() + superseded) * FILE_BLOCK_BYTES as u64
     }
 
@@ -235,7 +235,7 @@ impl<D: Disk> ObjectStore<D> {
         let payload = payload::encode(&mut self.tables, self.options.level, data);
         let entry = self.write_chain(Kind::Object, key, (version, counter), &payload)?;
         if self.options.sync {
-            self.sync_or_haunt(&[(entry.first, entry.blocks)])?;
+            self.sync_or_discard(&[(entry.first, entry.blocks)])?;
         }
         self.put(key, entry);
         if self.options.sync {
@@ -261,7 +261,7 @@ impl<D: Disk> ObjectStore<D> {
         self.index.entries.remove(key);
         self.leave_batch(&entry);
         if self.options.sync {
-            self.sync_or_haunt(&[(entry.first, entry.blocks)])?;
+            self.sync_or_discard(&[(entry.first, entry.blocks)])?;
         }
         self.release(entry.first, entry.blocks);
         Ok(true)
@@ -309,7 +309,7 @@ impl<D: Disk> ObjectStore<D> {
             self.sync_disk()?;
             self.is_index_written = false;
         }
-        self.exorcise()
+        self.discard_pending()
     }
 
     fn next_counter(&mut self) -> Result<u64> {

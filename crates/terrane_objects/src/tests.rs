@@ -124,7 +124,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
     /// Promise, crate: An `ObjectStore` is one portable file of versioned objects.
     #[test]
-    fn a_store_holds_what_a_map_would(
+    fn a_store_behaves_like_a_map(
         steps in vec(doing(), 1..40), sync in any::<bool>(), zero_freed in any::<bool>(), level in 0..3_u32,
     ) {
         let options = ObjectStoreOptions { level, sync, zero_freed, ..ObjectStoreOptions::default() };

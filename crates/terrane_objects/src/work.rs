@@ -9,7 +9,7 @@ mod stop;
 
 pub use file::FileError;
 #[doc(hidden)]
-pub use file::{if_there, sync_folder};
+pub use file::{if_exists, sync_folder};
 #[doc(hidden)]
 pub use memory::return_freed_memory;
 #[doc(hidden)]

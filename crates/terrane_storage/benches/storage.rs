@@ -1,6 +1,6 @@
 //! The workloads K of the store, and C5: `cargo bench --profile dev --all-features --bench storage`.
 //!
-//! Each is measured beside its reference, the same bytes through plain RocksDB in the same run; a filter as an argument
+//! Each is compared with its reference, the same bytes through plain RocksDB in the same run; a filter as an argument
 //! chooses workloads by their names. One line a figure; times are wall-clock.
 
 #[path = "../../../benches/worlds/terrain.rs"]
@@ -86,7 +86,7 @@ fn blocks() -> Arc<BlockRegistry> {
     Arc::new(terrain::registry())
 }
 
-/// Everything that is stored, family by family, but for what a world has only once.
+/// All stored entries by family, except those that a world has only once.
 fn entries(path: &Path) -> Vec<(Family, Vec<u8>, Vec<u8>)> {
     let store = RocksStore::open_to_read(&path.join("db")).expect("it was just closed");
     let mut entries = Vec::new();
@@ -144,7 +144,7 @@ fn save_all(terrain: &Chunks, folder: &Path) {
     );
 }
 
-/// Has the operating system forget what it holds of these files; `false` if it cannot.
+/// Drops these files from the page cache; `false` if that is not possible.
 fn forget_files(folder: &Path) -> bool {
     let forgets = |file: &std::fs::DirEntry| {
         let file = format!("if={}", file.path().display());
@@ -310,7 +310,7 @@ fn sizes(path: &Path) -> [f64; 3] {
     [Family::Chunks, Family::WarmChunks, Family::ColdChunks].map(|family| size(family) as f64 / 1e6)
 }
 
-/// C5: what terrain42 takes on disk in each tier.
+/// C5: the size of terrain42 on disk in each tier.
 fn size_of_terrain(terrain: &Chunks, folder: &Path) {
     for (tier, goal) in [(Tier::Hot, "3.6"), (Tier::Warm, "-"), (Tier::Cold, "3.1")] {
         let path = folder.join(format!("c5 {tier}"));

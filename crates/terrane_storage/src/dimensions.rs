@@ -10,9 +10,8 @@ const NEVER_OPENED: GeneratorIdentity = GeneratorIdentity { name: String::new(),
 
 /// The ids of a world's dimensions, by name. Reading and assigning ids never waits for the store.
 ///
-/// An id that was assigned here is stored with the next commit, so whatever a commit stores under the id can be found by the
+/// An id that was assigned here is stored with the next commit, so all data that a commit stores under the id can be found by the
 /// name.
-#[doc(hidden)]
 #[derive(Debug, Default)]
 pub struct DimensionNames(Mutex<Names>);
 
@@ -280,7 +279,7 @@ impl WorldStore {
     }
 
     /// The generator of the dimension with this name, as text for messages, if it can be read.
-    pub fn told_generator(&self, name: &str) -> Option<String> {
+    pub fn generator_text(&self, name: &str) -> Option<String> {
         let (id, generator) = self.dimension_record(name).ok()??;
         Some(generator.told(self.own_seed(id).ok().flatten()))
     }
@@ -315,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_known_before_the_dimension_is_opened_and_kept_with_what_is_saved_under_it() {
+    fn an_id_is_assigned_before_the_dimension_opens_and_stored_with_its_first_data() {
         let store = TestStore::default();
         let world = store.world();
         let end = world.dimension_names().id("end");

@@ -115,7 +115,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn opens_to_what_was_sealed(version: u64, payload in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn a_sealed_value_opens_unchanged(version: u64, payload in proptest::collection::vec(any::<u8>(), 0..200)) {
             let value = sealed(version, &payload);
             prop_assert_eq!(open(&value), Ok((version, &payload[..])));
             prop_assert_eq!(claimed_version(&value), version);

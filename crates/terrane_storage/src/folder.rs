@@ -8,7 +8,7 @@
 
 use super::values::header::{FORMAT, Header};
 use super::{Family, KeyValueStore, RocksStore, WorldOpenError, keys, values::record};
-use crate::work::{FileError, if_there, sync_folder};
+use crate::work::{FileError, if_exists, sync_folder};
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, Write};
@@ -50,7 +50,7 @@ impl WorldFolder {
     /// Locks the world in `path`. If there is none, begins a new one, which [`finish_creation`](Self::finish_creation)
     /// completes. An error leaves the folder unchanged.
     pub(super) fn open(path: &Path) -> Result<Self, WorldOpenError> {
-        match if_there(fs::metadata(path)).map_err(FileError::of(path, "open"))? {
+        match if_exists(fs::metadata(path)).map_err(FileError::of(path, "open"))? {
             Some(metadata) if !metadata.is_dir() => {
                 return Err(WorldOpenError::NotAFolder { path: path.to_path_buf() });
             }
@@ -166,7 +166,7 @@ impl WorldFolder {
     /// Removes everything of an unfinished world except the lock. The folder that identifies it as unfinished is removed last.
     pub(super) fn clear(&self) -> io::Result<()> {
         for folder in [self.snapshots(), self.remains(), self.unfinished_database()] {
-            if_there(fs::remove_dir_all(folder))?;
+            if_exists(fs::remove_dir_all(folder))?;
         }
         Ok(())
     }
@@ -194,7 +194,7 @@ impl WorldFolder {
 fn is_new(path: &Path) -> Result<bool, WorldOpenError> {
     let marker = path.join(MARKER);
     let failed = FileError::of(&marker, "read");
-    let Some(file) = if_there(File::open(&marker)).map_err(&failed)? else {
+    let Some(file) = if_exists(File::open(&marker)).map_err(&failed)? else {
         return expect_unused(path).map(|()| true);
     };
     let mut text = Vec::new();
@@ -269,7 +269,7 @@ fn is_left_over(path: &Path) -> bool {
 
 /// Fails unless the folder holds a world of a supported format.
 fn expect_world(path: &Path) -> Result<(), WorldOpenError> {
-    match if_there(fs::metadata(path)).map_err(FileError::of(path, "open"))? {
+    match if_exists(fs::metadata(path)).map_err(FileError::of(path, "open"))? {
         Some(metadata) if !metadata.is_dir() => Err(WorldOpenError::NotAFolder { path: path.to_path_buf() }),
         Some(_) if !is_new(path)? => Ok(()),
         _ => Err(WorldOpenError::NoWorld { path: path.to_path_buf() }),
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_a_world_that_was_put_together_is_taken_over_and_nothing_else() {
+    fn the_remains_of_an_unfinished_new_world_are_replaced_and_other_folders_are_not() {
         let root = tempfile::tempdir().unwrap();
         let left_over = |name: &str| {
             let path = root.path().join(name);

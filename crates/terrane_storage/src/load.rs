@@ -45,7 +45,7 @@ struct BatchLoad {
 impl WorldStore {
     /// Loads columns of one batch with their entities and block ticks, in the order of `columns`. Columns of other
     /// batches and repetitions are skipped. A column without stored data is a column of air: only
-    /// [`stored_tiles`](Self::stored_tiles) tells whether a column was ever stored.
+    /// [`stored_tiles`](Self::stored_tiles) lists the columns that were ever stored.
     ///
     /// The entities include viewers, which [`viewers`](Self::viewers) lists too. Damage is an error that names the
     /// damaged value. Damaged data is never replaced here.

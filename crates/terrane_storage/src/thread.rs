@@ -31,7 +31,7 @@ type Submission = (Arc<SaveBatch>, Durability, u64);
 #[derive(Debug)]
 pub struct Commit {
     /// The number from the submission.
-    pub ticket: u64,
+    pub number: u64,
     /// The batch. It must be submitted again if it was not committed.
     pub batch: Arc<SaveBatch>,
     /// The result of the commit.
@@ -50,9 +50,9 @@ impl StorageThread {
     }
 
     /// Submits a batch without blocking. Returns the batch if another one is waiting or the thread has ended.
-    pub fn try_submit(&self, batch: Arc<SaveBatch>, durability: Durability, ticket: u64) -> Result<(), Arc<SaveBatch>> {
+    pub fn try_submit(&self, batch: Arc<SaveBatch>, durability: Durability, number: u64) -> Result<(), Arc<SaveBatch>> {
         let Some(queue) = &self.queue else { return Err(batch) };
-        queue.try_send((batch, durability, ticket)).map_err(|refused| refused.into_inner().0)
+        queue.try_send((batch, durability, number)).map_err(|refused| refused.into_inner().0)
     }
 
     /// Submits work for a time when no batch is waiting, without blocking. Batches that are submitted meanwhile wait
@@ -80,12 +80,12 @@ fn run(
     idle: &Receiver<IdleWork>,
     mut on_commit: impl FnMut(Commit),
 ) {
-    while let Some((batch, durability, ticket)) = next_submission(store, submissions, idle) {
+    while let Some((batch, durability, number)) = next_submission(store, submissions, idle) {
         let result = catch_unwind(AssertUnwindSafe(|| store.commit(&batch, durability))).unwrap_or_else(|panic| {
             let reason = format!("the commit panicked: {}", panic_message(&*panic));
             Err(StoreError::backend("write", None, store.path(), reason))
         });
-        on_commit(Commit { ticket, batch, result });
+        on_commit(Commit { number, batch, result });
     }
 }
 

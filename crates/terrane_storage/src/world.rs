@@ -94,7 +94,7 @@ impl WorldStore {
         Err(WorldOpenError::NoBackend { path: path.to_path_buf() })
     }
 
-    /// Opens the world in a folder. `open_database` opens the database, or creates it if told to.
+    /// Opens the world in a folder. `open_database` opens the database, or creates it if requested.
     #[cfg(feature = "rocksdb")]
     fn open_folder(
         path: &Path,
@@ -183,7 +183,6 @@ impl WorldStore {
     }
 
     /// The world's folder, if it is on disk.
-    #[doc(hidden)]
     pub fn folder(&self) -> Option<&Path> {
         #[cfg(feature = "rocksdb")]
         return self.folder.as_ref().map(WorldFolder::path);
@@ -192,7 +191,6 @@ impl WorldStore {
     }
 
     /// The folder of the world's snapshots, if the world is on disk.
-    #[doc(hidden)]
     pub fn snapshot_folder(&self) -> Option<PathBuf> {
         #[cfg(feature = "rocksdb")]
         return self.folder.as_ref().map(WorldFolder::snapshots);

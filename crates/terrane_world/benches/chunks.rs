@@ -1,6 +1,6 @@
 //! The workloads C1 to C4 of the chunk codec: `cargo bench --profile dev --all-features --bench chunks`.
 //!
-//! Each is measured beside its reference in the same run. After Criterion's own report comes one table: the medians,
+//! Each is compared with its reference in the same run. After Criterion's own report comes one table: the medians,
 //! their ratio, and the goal.
 
 #[path = "../../../benches/shared/measure.rs"]
@@ -23,7 +23,7 @@ const VOLUME: usize = 4096;
 /// Kinds of blocks in a built chunk, from [`FIRST_KIND`] on.
 const KINDS: u32 = 48;
 const FIRST_KIND: u32 = 100;
-/// The kind that carries [`BOOK`], of which a built chunk has 200.
+/// The kind with the component [`BOOK`]; a built chunk has 200 such blocks.
 const SHELF: BlockId = BlockId::new(FIRST_KIND);
 const SHELVES: usize = 200;
 const BOOK: BlockComponentId = BlockComponentId::at(0, None);
@@ -53,7 +53,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Measures a workload and its reference, each of so many operations a run.
+    /// Measures a workload and its reference, each with this number of operations per run.
     fn compare<A, B>(
         &mut self,
         group: &str,
@@ -282,7 +282,7 @@ fn one_component(bench: &mut Bench, built: &[Chunk]) {
     );
 }
 
-/// C4: what all of terrain42 takes in memory, the chunks themselves included.
+/// C4: the memory of terrain42, including the chunks themselves.
 fn memory(terrain: &[Chunk]) {
     let megabytes = |bytes: usize| bytes as f64 / 1e6;
     let ours = size_of_val(terrain) + terrain.iter().map(Chunk::heap_bytes).sum::<usize>();

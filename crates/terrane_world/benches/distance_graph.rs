@@ -1,7 +1,7 @@
-//! The workloads G1 to G7 of a distance graph, and what it takes in memory.
+//! The workloads G1 to G7 of a distance graph, and its memory.
 //!
 //! After Criterion's own report comes one table: the median of all runs that were measured, and the fastest of them,
-//! which tells more where others use the machine too, beside the goal.
+//! which is more reliable on a shared machine, and the goal.
 
 #[path = "../../../benches/shared/counting.rs"]
 mod counting;
@@ -31,14 +31,14 @@ struct Line {
     unit: &'static str,
 }
 
-/// Measures, and keeps what it found for the table.
+/// Measures, and keeps the result for the table.
 struct Bench {
     criterion: Criterion,
     lines: Vec<Line>,
 }
 
 impl Bench {
-    /// Measures runs of so many operations each, in nanoseconds an operation; `run` answers how long its timed part
+    /// Measures runs of this number of operations, in nanoseconds per operation; `run` returns how long its timed part
     /// took. The goal is in nanoseconds an operation too.
     fn measure(
         &mut self,

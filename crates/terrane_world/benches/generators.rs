@@ -13,7 +13,7 @@ use terrane_world::generation::{
 };
 use terrane_world::space::ColumnPos;
 
-/// Hills that do not tell their surface, as a game's own generator may.
+/// Hills that do not announce their surface, like a game's own generator.
 struct Silent(Hills);
 
 impl Generator for Silent {
@@ -86,7 +86,7 @@ fn generators(criterion: &mut Criterion) {
         let mut next = 0;
         group.bench_function(*name, |bencher| {
             bencher.iter(|| {
-                // Row by row, as neighbours of what was made just before.
+                // Row by row: each column is a neighbour of the previous one.
                 let column = ColumnPos::new(next % 64, next / 64);
                 next += 1;
                 let request = GenerateRequest { column, heights: -64..320, blocks: &blocks };

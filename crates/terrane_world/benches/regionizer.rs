@@ -1,7 +1,7 @@
 //! The workloads R1, R2, R3, R3x and R5 of a regionizer, with parameter set A; growth beside regions of several sizes;
-//! and what a section costs in memory.
+//! and the memory of a section.
 //!
-//! After Criterion's own report comes one table: the median of all runs that were measured, beside its goal.
+//! After Criterion's own report comes one table: the median of all measured runs and its goal.
 
 #[path = "../../../benches/shared/counting.rs"]
 mod counting;
@@ -33,7 +33,7 @@ impl Timed {
         Self { group, part, goal: goal.into(), median: None }
     }
 
-    /// Measures runs of so many operations each; `run` answers how long its timed part took.
+    /// Measures runs of this number of operations; `run` returns how long its timed part took.
     fn measure(&mut self, criterion: &mut Criterion, operations: usize, run: impl FnMut() -> Duration) {
         self.median = measure::median(&measure::runs(criterion, self.group, self.part, operations, run));
     }
@@ -118,7 +118,7 @@ fn overlapped(criterion: &mut Criterion, walk: &Walk) -> [Timed; 2] {
     [changes, ticks]
 }
 
-/// R5: who owns these columns?
+/// R5: finds the owners of these columns.
 fn lookups(criterion: &mut Criterion, walk: &Walk) -> Timed {
     let (points, regionizer) = (walk.lookups(), loaded(walk));
     let mut timing = Timed::new("R5", "region_at", 8.0);
@@ -130,7 +130,7 @@ fn lookups(criterion: &mut Criterion, walk: &Walk) -> Timed {
     timing
 }
 
-/// A region grows while it ticks, by a column beside it a tick: this must not cost more if the region is larger.
+/// A region grows by one neighbouring column per tick: this must not cost more in a larger region.
 fn growth(criterion: &mut Criterion) -> [Timed; 3] {
     const TICKS: i64 = 256;
     [(64, "of 400 sections"), (512, "of 17,424 sections"), (2048, "of 266,256 sections")].map(|(side, size)| {

@@ -6,13 +6,14 @@
 //!
 //! | data | source |
 //! |---|---|
-//! | a type's appearance and tags | the game, at each start |
+//! | a type's appearance, shape and tags | the game, at each start |
 //! | its number, its name, its components with their versions and sizes | the world; for new types, the game |
 //! | how values of older versions are read | the game: a migration of the [`Schema`] |
 
 mod block_component;
 mod block_name;
 mod block_set;
+mod block_shape;
 mod block_states;
 mod block_type;
 mod component_layout;
@@ -20,6 +21,9 @@ mod component_table;
 mod nearest_name;
 mod registry;
 mod schema;
+mod shape_box;
+mod state_shapes;
+mod state_turns;
 mod type_records;
 
 pub use block_component::BlockComponent;
@@ -27,12 +31,15 @@ pub use block_component::BlockComponent;
 pub use block_name::joined;
 pub use block_name::{BlockName, BlockNameError};
 pub use block_set::BlockSet;
+pub use block_shape::{BlockShape, ShapeError};
 pub use block_states::BlockStates;
 pub use block_type::BlockType;
 pub use component_layout::{BlockComponentId, BlockComponentLayout, BlockLayout};
 pub use component_table::BlockComponentError;
 pub use registry::{BLOCK_ENTITY, BlockRegistry, BlockRegistryError, PLACEHOLDER, STATE};
 pub use schema::{MigrationFailure, Schema, SchemaError};
+pub use shape_box::ShapeBox;
+pub use state_turns::turned_state;
 pub use type_records::{BlockComponentRecord, BlockRecord};
 
 use serde::{Deserialize, Serialize};

@@ -67,27 +67,27 @@ pub fn player_component(name: &str) -> (String, Vec<u8>) {
 /// The format of a record. Formats 1 and 2 were never released.
 const FORMAT: u8 = 3;
 
+#[doc(hidden)]
 impl EntityRecord {
-    /// The column that contains the entity.
-    pub fn column(&self) -> ColumnPos {
-        self.block.column()
-    }
-
     /// The stable ids in the entity's tree: its own and those of its descendants that have one.
-    #[doc(hidden)]
     pub fn ids(&self) -> impl Iterator<Item = Uuid> {
         [self.id].into_iter().chain(self.children.iter().filter_map(|child| child.id))
     }
 
-    #[doc(hidden)]
     pub fn to_bytes(&self) -> Vec<u8> {
         record::encode_as(FORMAT, self)
     }
 
-    #[doc(hidden)]
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
         let entity: Self = record::decode_as(FORMAT, bytes)?;
         entity.check().map(|()| entity)
+    }
+}
+
+impl EntityRecord {
+    /// The column that contains the entity.
+    pub fn column(&self) -> ColumnPos {
+        self.block.column()
     }
 
     /// The viewers in the entity's tree: UUID, block and distances.

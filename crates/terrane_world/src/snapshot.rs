@@ -44,13 +44,13 @@ mod relocation;
 mod restore;
 pub mod schematic;
 mod sequence;
-mod state_turns;
 mod stored;
 #[cfg(test)]
 mod tests;
 pub mod translation;
-mod turn;
 
+pub use crate::block::turned_state;
+pub use crate::space::Turn;
 pub use block_filter::{BlockChoice, BlockFilter};
 pub use block_turns::BlockTurns;
 pub use capture::{ColumnSnapshot, Snapshot};
@@ -61,6 +61,4 @@ pub use relocation::Relocation;
 #[doc(hidden)]
 pub use restore::restored_chunk;
 pub use sequence::RestoreSequence;
-pub use state_turns::turned_state;
 pub use stored::{StoreOptions, StoredSnapshot, StoredSnapshotError};
-pub use turn::Turn;

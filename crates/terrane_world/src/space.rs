@@ -14,14 +14,17 @@
 //!
 //! A [`ColumnArea`] is a disc, a square or a box of columns, and a [`HeightSet`] a set of chunk heights. A
 //! [`BlockBox`] is all blocks between two corners, and a [`ChunkPart`] the cells of one chunk that lie in a box. A [`BlockRay`]
-//! is all blocks along a line.
+//! is all blocks along a line. A [`Face`] is one of a block's six faces, and a [`Turn`] is a quarter turn or
+//! a flip.
 
 mod area;
 mod bits;
 mod block_box;
 mod chunk_part;
+mod face;
 mod height_set;
 mod ray;
+mod turn;
 
 #[doc(hidden)]
 pub use area::gap;
@@ -30,8 +33,10 @@ pub use area::{AreaBatches, AreaCursor, ColumnArea};
 pub use bits::bits;
 pub use block_box::BlockBox;
 pub use chunk_part::ChunkPart;
+pub use face::{Face, FaceSet};
 pub use height_set::HeightSet;
 pub use ray::{BlockRay, RayHit};
+pub use turn::Turn;
 
 use serde::{Deserialize, Serialize};
 use std::f64::consts::{FRAC_1_SQRT_2, PI};

@@ -3,25 +3,33 @@
 use bevy::app::ScheduleRunnerPlugin;
 use bevy::log::LogPlugin;
 use bevy_terrane::prelude::*;
-use bevy_terrane::view::{FarColumnChanged, FarColumns};
+use bevy_terrane::view::{FarColumnChanged, FarColumns, FarView};
 use std::process::ExitCode;
 use std::time::Duration;
 
 const HELP: &str = "far_server: a server of bevy_terrane without a renderer\n\n\
                     --seconds N  end after N seconds; otherwise Ctrl-C saves the world and ends\n\
                     --headless   accepted, and always so\n\
+                    --json       print the figures of each second as JSON, one line per player\n\
                     --help       print this\n";
 /// How far the players see, in columns.
 const RADIUS: u32 = 32;
 
 fn main() -> ExitCode {
-    let mut run_for = None;
+    let (mut run_for, mut json) = (None, false);
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--headless" => {}
-            "--seconds" => run_for = arguments.next().and_then(|text| text.parse().ok()).map(Duration::from_secs),
-            "--help" => {
+            "--json" => json = true,
+            "--seconds" => match arguments.next().and_then(|text| text.parse().ok()) {
+                Some(seconds) if seconds > 0 => run_for = Some(Duration::from_secs(seconds)),
+                _ => {
+                    eprintln!("error: --seconds needs a number of 1 or more; --help lists all arguments");
+                    return ExitCode::from(2);
+                }
+            },
+            "--help" | "-h" => {
                 print!("{HELP}");
                 return ExitCode::SUCCESS;
             }
@@ -35,7 +43,7 @@ fn main() -> ExitCode {
     let mut app = App::new();
     app.add_plugins((MinimalPlugins.set(ScheduleRunnerPlugin::run_loop(frame)), LogPlugin::default()))
         .add_plugins(TerranePlugin::at("target/examples/far_server/world"))
-        .insert_resource(RunFor(run_for))
+        .insert_resource(Arguments { run_for, json })
         .add_systems(Startup, start)
         .add_systems(Update, (send, report, end));
     match app.run() {
@@ -45,7 +53,10 @@ fn main() -> ExitCode {
 }
 
 #[derive(Resource)]
-struct RunFor(Option<Duration>);
+struct Arguments {
+    run_for: Option<Duration>,
+    json: bool,
+}
 
 /// A player of a real server would come with a connection.
 fn start(mut commands: Commands, dimensions: Res<Dimensions>) {
@@ -74,18 +85,28 @@ fn send(mut commands: Commands, mut changed: MessageReader<FarColumnChanged>, mu
     }
 }
 
-fn report(players: Query<(Entity, &Name, &Sent)>, far: Res<FarColumns>, time: Res<Time>, mut last: Local<u64>) {
+fn report(
+    players: Query<(Entity, &Name, &Sent)>,
+    far: Res<FarColumns>,
+    arguments: Res<Arguments>,
+    time: Res<Time>,
+    mut last: Local<u64>,
+) {
     let second = time.elapsed().as_secs();
     if second > *last {
         *last = second;
         for (player, name, sent) in &players {
-            info!("{name} sees {} columns, sent in {} KiB", far.len(player), sent.0 / 1024);
+            let (columns, bytes) = (far.len(player), sent.0);
+            match arguments.json {
+                true => println!(r#"{{"second":{second},"player":"{name}","columns":{columns},"bytes":{bytes}}}"#),
+                false => info!("{name} sees {columns} columns, sent in {} KiB", bytes / 1024),
+            }
         }
     }
 }
 
-fn end(time: Res<Time<Real>>, run_for: Res<RunFor>, mut exit: MessageWriter<AppExit>) {
-    if run_for.0.is_some_and(|limit| time.elapsed() >= limit) {
+fn end(time: Res<Time<Real>>, arguments: Res<Arguments>, mut exit: MessageWriter<AppExit>) {
+    if arguments.run_for.is_some_and(|limit| time.elapsed() >= limit) {
         exit.write(AppExit::Success);
     }
 }

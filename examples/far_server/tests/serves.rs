@@ -34,3 +34,21 @@ fn the_server_sends_land_to_its_players_and_ends() {
     }
     assert!(folder.path().join("target/examples/far_server/world").is_dir());
 }
+
+/// Promise, examples: `far_server` prints its figures as JSON with `--json`, and refuses unknown and wrong arguments.
+#[test]
+fn figures_are_json_and_wrong_arguments_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| {
+        let mut server = Command::new(env!("CARGO_BIN_EXE_far_server"));
+        server.args(arguments).current_dir(folder.path()).env_remove("RUST_LOG").output().unwrap()
+    };
+    let output = run(&["--json", "--seconds", "4"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let line = text.lines().find(|line| line.starts_with("{\"second\":")).unwrap();
+    assert!(line.contains("\"player\":\"player at ") && line.ends_with('}'), "{text}");
+    for wrong in [&["--seconds", "abc"][..], &["--seconds"], &["--seconds", "0"], &["--second", "3"]] {
+        assert_eq!(run(wrong).status.code(), Some(2), "{wrong:?}");
+    }
+    assert!(run(&["-h"]).status.success());
+}

@@ -31,10 +31,10 @@ pub(crate) fn ask_chunks(
     mut threads: ResMut<Threads>,
     mut publisher: ResMut<Publisher>,
 ) {
-    let AskChunks { asker, dimension, chunks } = ask;
+    let AskChunks { request, dimension, chunks } = ask;
     let Some(is_sparse) = dimensions.open.get(&dimension).map(|dimension| dimension.is_sparse()) else {
         let chunks = chunks.into_iter().map(|chunk| (chunk, Err(AskError::NotOpen))).collect();
-        return publisher.event(ChunksAnswer { asker, dimension, chunks });
+        return publisher.event(ChunksAnswer { request, dimension, chunks });
     };
     let mut known = Vec::with_capacity(chunks.len());
     for (&pos, published) in chunks.iter().zip(published) {
@@ -49,7 +49,7 @@ pub(crate) fn ask_chunks(
         move |world, read| {
             let failed = |error: WorkError| chunks.iter().map(|chunk| (*chunk, Err(error.clone().into()))).collect();
             let chunks = read.unwrap_or_else(failed);
-            world.resource_mut::<Publisher>().event(ChunksAnswer { asker, dimension, chunks });
+            world.resource_mut::<Publisher>().event(ChunksAnswer { request, dimension, chunks });
         },
     );
 }

@@ -31,13 +31,13 @@ pub enum AskError {
 }
 
 /// Asks for the contents and versions of chunks, loaded or not. A [`ChunksAnswer`](crate::view::ChunksAnswer) with the same
-/// asker answers it.
+/// number answers it.
 ///
 /// A loading thread reads them from the store. The answer includes unsaved and published changes.
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct AskChunks {
-    /// An entity of the game's choice that identifies the answer.
-    pub asker: Entity,
+    /// A number of the game's choice that identifies the answer.
+    pub request: u64,
     /// The dimension.
     pub dimension: DimensionId,
     /// The chunks.

@@ -81,7 +81,7 @@ mod tests {
 
     /// Promise, snapshot files: The index of a stored snapshot keeps its owner's data in `owner` lines, with escapes.
     #[test]
-    fn settings_come_back_and_what_cannot_be_read_is_named() {
+    fn settings_survive_storing_and_unreadable_ones_are_reported() {
         let area = BlockBox::new(BlockPos::new(0, 0, 0), BlockPos::new(9, 9, 9));
         let sequences = SEQUENCES.map(|(sequence, _)| sequence).into_iter();
         let sequences = sequences.chain([Some(RestoreSequence::Nearest(ColumnPos::new(i64::MIN, 7)))]);

@@ -21,7 +21,7 @@ impl Default for Clock {
 
 /// How time passes in a dimension: a component of its entity in the main world.
 ///
-/// A dimension without it has the plugin's tick rate. In lockstep every region ticks once per update whatever the rates are,
+/// A dimension without it has the plugin's tick rate. In lockstep every region ticks once per update at any rate,
 /// but pauses and steps still apply.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Reflect)]
 #[type_path = "bevy_terrane"]

@@ -34,7 +34,7 @@ pub struct ControlRegion {
 /// An order that a region can carry out.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RegionOrder {
-    /// Stop ticking. The region still saves, receives and gives up columns, except columns that a letter waits for.
+    /// Stop ticking. The region still saves, receives and evicts columns, except columns for which a letter waits.
     Pause,
     /// Tick again.
     Resume,

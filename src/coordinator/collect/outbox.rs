@@ -3,7 +3,7 @@
 use crate::coordinator::dimension::Dimension;
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::saving::save::Saves;
-use crate::coordinator::streaming::holders::Holder;
+use crate::coordinator::streaming::tickets::Ticket;
 use crate::coordinator::surroundings::Surroundings;
 use crate::coordinator::travel::letters::Directory;
 use crate::region::RegionId;
@@ -96,7 +96,7 @@ impl Surroundings<'_> {
         if to != from
             && let Some(dimension) = self.dimensions.open.get_mut(&from)
         {
-            traveller.viewers.iter().for_each(|(viewer, _)| dimension.release(Holder::Region(*viewer)));
+            traveller.viewers.iter().for_each(|(viewer, _)| dimension.release(Ticket::Region(*viewer)));
         }
         match self.dimensions.open.get_mut(&to) {
             Some(dimension) if !dimension.is_closing() => dimension.send_traveller(traveller),
@@ -120,16 +120,16 @@ impl Dimension {
     }
 
     fn note_viewers(&mut self, viewers: Vec<(Uuid, Position, ViewerRadii)>, gone: Vec<Uuid>) {
-        gone.into_iter().for_each(|viewer| self.release(Holder::Region(viewer)));
+        gone.into_iter().for_each(|viewer| self.release(Ticket::Region(viewer)));
         if self.is_closing() {
             return;
         }
         for (id, position, radii) in viewers {
-            self.hold(Holder::Region(id), position.block.chunk(), radii);
+            self.hold(Ticket::Region(id), position.block.chunk(), radii);
         }
     }
 
-    /// Holds columns that the region gave up until the store has them.
+    /// Holds columns that the region evicted until the store has them.
     fn take_left(
         &mut self,
         left: Vec<LoadedColumn>,

@@ -4,7 +4,7 @@ use crate::coordinator::clocks::clock::Clock;
 use crate::coordinator::dimension::Dimensions;
 use crate::coordinator::dimension::column_state::ColumnState;
 use crate::coordinator::publish::Publisher;
-use crate::coordinator::streaming::holders::Holder;
+use crate::coordinator::streaming::tickets::Ticket;
 use crate::simulation::{BlockAccessError, BlockEdit, SetBlock, ViewerRadii};
 use crate::space::{ChunkPos, DimensionId};
 use bevy::prelude::*;
@@ -19,7 +19,7 @@ pub(crate) type ViewerPlace = (DimensionId, ChunkPos, ViewerRadii);
 /// Moves or removes viewers of the main world.
 pub(crate) fn move_viewers(In(moves): In<Vec<(Entity, Option<ViewerPlace>)>>, mut dimensions: ResMut<Dimensions>) {
     for (viewer, place) in moves {
-        let viewer = Holder::Main(viewer);
+        let viewer = Ticket::Main(viewer);
         let Some((id, chunk, radii)) = place else {
             dimensions.open.values_mut().for_each(|dimension| dimension.release(viewer));
             continue;

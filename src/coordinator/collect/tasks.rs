@@ -58,7 +58,7 @@ impl Surroundings<'_> {
             if let Some(waiting) = dimension.waiting.get().remove(&region) {
                 inbox.append(waiting);
             }
-            // Letters and entities for columns that the region gave up in the meantime follow these columns.
+            // Letters and entities for columns that the region evicted in the meantime follow these columns.
             let astray = inbox.split_off(|column| left.contains(&column));
             let refused = dimension.send_on(astray);
             self.publisher.refuse_all(dimension.real_now, refused);

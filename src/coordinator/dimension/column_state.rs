@@ -8,7 +8,7 @@
 //! | its order is taken back | gone | gone | | the rest on order again | as before | | | |
 //! | a region fetches it within a tick | fetched | fetched | fetched | | | owned | | fetched, the rest later |
 //! | some slabs are not needed any more | | | | | these leave | | | |
-//! | it loses its last holder | | | gone | | leaving, unless a part changes | | gone, once its last changes are stored | |
+//! | it loses its last ticket | | | gone | | leaving, unless a part changes | | gone, once its last changes are stored | |
 //! | its region gives it up, or those slabs | | | | | owned | gone | | |
 //! | its region keeps it | | | | | owned | owned | | |
 //! | its region halts | | | | halted | halted | halted | | |
@@ -43,7 +43,7 @@ pub enum ColumnState {
     Fetched(Rest),
     /// In its region's inbox or world, complete.
     Owned(Rest),
-    /// Asked to be given up by its region.
+    /// Its region was asked to evict it.
     Leaving,
     /// Lost with the world of a halted region, whose last changes are in this commit.
     Halted {
@@ -95,7 +95,7 @@ pub enum Rest {
         /// The number of the commit.
         until: u64,
     },
-    /// The region was asked to give up these slabs.
+    /// The region was asked to evict these slabs.
     Leaving,
 }
 
@@ -302,17 +302,17 @@ impl Columns {
         self.set(column, Some(ColumnState::Fetched(rest)));
     }
 
-    /// Notes that the region is asked to give up the column.
+    /// Notes that the region is asked to evict the column.
     pub fn leave(&mut self, column: ColumnPos) {
         self.set(column, Some(ColumnState::Leaving));
     }
 
-    /// Notes that the region is asked to give up some of its slabs.
+    /// Notes that the region is asked to evict some of its slabs.
     pub fn leave_in_part(&mut self, column: ColumnPos) {
         self.set(column, Some(ColumnState::Owned(Rest::Leaving)));
     }
 
-    /// Returns `true` if the region was asked to give up the column or some of its slabs.
+    /// Returns `true` if the region was asked to evict the column or some of its slabs.
     pub fn is_leaving(&self, column: ColumnPos) -> bool {
         matches!(self.get(column), Some(ColumnState::Leaving | ColumnState::Owned(Rest::Leaving)))
     }

@@ -50,7 +50,7 @@ impl Dimension {
         }
     }
 
-    /// Forgets failures of columns that lost their holders, so that a returning viewer does not wait for them.
+    /// Forgets failures of columns that lost their tickets, so that a returning viewer does not wait for them.
     pub fn forget_left_failures(&mut self) {
         for column in std::mem::take(&mut self.left_failures) {
             let has_failed = matches!(self.columns.get(column), Some(ColumnState::Failed(_)));
@@ -60,7 +60,7 @@ impl Dimension {
         }
     }
 
-    /// Returns `true` if a holder needs the column loaded or generated.
+    /// Returns `true` if a ticket needs the column loaded or generated.
     fn is_wanted(&self, column: ColumnPos) -> bool {
         let is_reached = || self.viewers.values().any(|viewer| viewer.reaches(column));
         self.is_held(column) || (!self.stored.is_completed(column) && is_reached())
@@ -93,14 +93,14 @@ impl Dimension {
         }
     }
 
-    /// Notes that the column is stored without an order of its holders, so that they can have it loaded.
+    /// Notes that the column is stored without an order of its tickets, so that they can have it loaded.
     pub fn end_waiting(&mut self, column: ColumnPos) {
         if self.resident.release(column) {
             self.note_reopened(column);
         }
     }
 
-    /// Notes that the column must be loaded again for its holders.
+    /// Notes that the column must be loaded again for its tickets.
     fn note_reopened(&mut self, column: ColumnPos) {
         // Every viewer that has it in range holds it.
         if self.is_held(column) {
@@ -157,7 +157,7 @@ impl Dimension {
         true
     }
 
-    /// Lets the region keep a column or slabs that it was asked to give up, and hands it everything that waited for their return.
+    /// Lets the region keep a column or slabs that it was asked to evict, and hands it everything that waited for their return.
     pub fn keep(&mut self, column: ColumnPos) {
         self.columns.deliver(column);
         self.revised.insert(column);

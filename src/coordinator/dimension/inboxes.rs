@@ -2,7 +2,7 @@
 
 use super::Dimension;
 use super::column_state::Heights;
-use crate::coordinator::streaming::holders::{HOLD_MARGIN, Holder, disc_difference};
+use crate::coordinator::streaming::tickets::{HOLD_MARGIN, Ticket, disc_difference};
 use crate::region::RegionId;
 use crate::simulation::{BlockEdit, Inbox, Letter, LoadedColumn, Traveller, ViewerRadii};
 use crate::space::{ChunkPos, ColumnPos};
@@ -62,7 +62,7 @@ impl Dimension {
             None => {
                 match letter.stamp.is_some() {
                     true => self.letter_places.wait(place),
-                    false => self.hold(Holder::Letters(place), place, ViewerRadii::default()),
+                    false => self.hold(Ticket::Letters(place), place, ViewerRadii::default()),
                 }
                 self.letters.entry(column).or_default().push(letter);
             }
@@ -85,7 +85,7 @@ impl Dimension {
         let around = |column: ColumnPos| disc_difference((column, i64::from(HOLD_MARGIN)), None);
         let is_leaving = |column| around(column).any(is_left);
         for place in letter_places.next(most, is_stuck, is_leaving) {
-            self.hold(Holder::Letters(place), place, ViewerRadii::default());
+            self.hold(Ticket::Letters(place), place, ViewerRadii::default());
         }
     }
 
@@ -102,7 +102,7 @@ impl Dimension {
         for letter in letters {
             let place = self.letter_place(column, &letter);
             if self.has_height(column, place.y) {
-                self.release(Holder::Letters(place));
+                self.release(Ticket::Letters(place));
                 self.letter_places.end(place);
                 there.push(letter);
             } else {
@@ -128,7 +128,7 @@ impl Dimension {
     pub fn send_traveller(&mut self, traveller: Traveller) {
         let column = traveller.position.column();
         for (viewer, radii) in &traveller.viewers {
-            self.hold(Holder::Region(*viewer), traveller.position.block.chunk(), *radii);
+            self.hold(Ticket::Region(*viewer), traveller.position.block.chunk(), *radii);
         }
         // The stored part of a fetched column is still being read and may contain this entity.
         match self.regionizer.region_at(column).filter(|_| self.is_whole(column)) {

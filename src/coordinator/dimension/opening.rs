@@ -8,8 +8,8 @@ use crate::coordinator::events::{DimensionFailed, DimensionOpened};
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::saving::close::remove_stored;
 use crate::coordinator::saving::save::Saves;
-use crate::coordinator::streaming::holders::Holder;
 use crate::coordinator::streaming::rebuild::rebuild;
+use crate::coordinator::streaming::tickets::Ticket;
 use crate::coordinator::threads::Threads;
 use crate::simulation::ViewerRadii;
 use crate::storage::{EntityRecord, StoreError};
@@ -98,7 +98,7 @@ impl Dimensions {
         });
         // These viewers held ground when they were saved. Loading that ground brings them back.
         for (viewer, block, radii) in viewers.iter().flat_map(EntityRecord::viewers) {
-            dimension.hold(Holder::Region(viewer), block.chunk(), ViewerRadii::from(radii));
+            dimension.hold(Ticket::Region(viewer), block.chunk(), ViewerRadii::from(radii));
         }
         self.open.insert(dimension.id, dimension);
     }

@@ -115,7 +115,7 @@ impl Tracker {
     }
 
     /// Drops a chosen column without sending it. It is chosen again when it is in range.
-    pub fn give_up(&mut self, graph: &mut DistanceGraph, column: ColumnPos) {
+    pub fn drop_choice(&mut self, graph: &mut DistanceGraph, column: ColumnPos) {
         self.awaited.remove(&column);
         for ring in self.rings {
             graph.take_back(ring, column);
@@ -131,7 +131,7 @@ impl Tracker {
         }
     }
 
-    /// Notes that a column changed, after the graph was told.
+    /// Notes that a column changed, after the graph was updated.
     pub fn edited(&mut self, column: ColumnPos) {
         self.awaited.remove(&column);
         if self.sent.get(column).is_some() {
@@ -160,7 +160,7 @@ impl Tracker {
 
     /// Removes a column from the listener. Returns its state before.
     pub fn forget(&mut self, graph: &mut DistanceGraph, column: ColumnPos) -> Option<Sent> {
-        self.give_up(graph, column);
+        self.drop_choice(graph, column);
         self.outdated.remove(&column);
         self.sent.remove(column)
     }
@@ -278,7 +278,7 @@ mod tests {
                 return;
             }
             if !self.tracker.keeps(column) {
-                return self.tracker.give_up(&mut self.graph, column);
+                return self.tracker.drop_choice(&mut self.graph, column);
             }
             // The reader of summaries does the same.
             if matches!(sent, Some(Sent::Summary(fine, checksum)) if fine <= detail && checksum == changes) {
@@ -346,7 +346,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(400))]
 
         #[test]
-        fn a_listener_gets_what_the_plain_rule_says_and_nothing_twice(steps in steps()) {
+        fn a_listener_gets_each_column_of_the_plain_model_once(steps in steps()) {
             let mut scene = Scene::new();
             for step in steps {
                 scene.run(step);

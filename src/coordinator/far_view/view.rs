@@ -27,6 +27,7 @@ pub const LET_GO: u32 = 4;
 ///
 /// ```
 /// # use bevy_terrane::prelude::*;
+/// # use bevy_terrane::view::FarView;
 /// fn spawn(mut commands: Commands, dimensions: Res<Dimensions>) {
 ///     let near = Viewer::in_dimension(dimensions.id("overworld")).with_radius(12);
 ///     commands.spawn((near, FarView::new().with_radius(128), Transform::default()));

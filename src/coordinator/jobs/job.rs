@@ -58,7 +58,7 @@ pub enum JobKind {
 /// An area of a dimension that is generated and stored without being loaded into a region. Spawn it in the main world;
 /// [`JobProgress`] on the same entity shows its progress.
 ///
-/// Columns that are stored already count as done. In a sparse dimension, columns of which nothing is stored are generated
+/// Columns that are stored already count as done. In a sparse dimension, columns without any stored slab are generated
 /// around sea level, as far up and down as a viewer's default vertical radius. The pre-generations of one dimension run one
 /// after the other, in the order in which they were spawned; different dimensions run in parallel. Viewers have priority. A
 /// column that cannot be generated is tried three times; then it is reported by
@@ -71,6 +71,7 @@ pub enum JobKind {
 ///
 /// ```
 /// use bevy_terrane::prelude::*;
+/// use bevy_terrane::space::ColumnArea;
 /// use bevy_terrane::view::{JobProgress, Pregeneration};
 ///
 /// fn prepare_spawn(mut commands: Commands, dimensions: Res<Dimensions>) {
@@ -200,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_follows_from_the_rate() {
+    fn the_time_left_follows_from_the_rate() {
         let progress = JobProgress { done: 30, total: 100, failed: 10, ..default() };
         assert_eq!((progress.remaining(), progress.fraction(), progress.time_left()), (60, 0.3, None));
         let running = JobProgress { per_second: Some(20.0), ..progress.clone() };

@@ -118,7 +118,7 @@ impl Sweep {
                 if self.may_complain() {
                     error!("{id}: the pre-generation skips a column: {error}");
                 }
-                publisher.event(ColumnFailed { dimension: *id, column, error, attempts: TRIES, given_up: true });
+                publisher.event(ColumnFailed { dimension: *id, column, error, attempts: TRIES, set_aside: true });
             }
         }
     }

@@ -78,7 +78,7 @@ mod tests {
         counts
     }
 
-    /// Promise, crashes: Autosave takes the regions in turns, spread over its period.
+    /// Promise, crashes: Autosave saves the regions in turns, spread over its period.
     #[test]
     fn each_region_has_one_turn_in_a_cycle_and_they_are_spread_over_it() {
         for regions in [1, 2, 7, 35, 100, 1_000] {
@@ -147,6 +147,6 @@ mod tests {
     /// Promise, crashes: The autosave period is five seconds by default.
     #[test]
     fn by_itself_everything_is_saved_within_five_seconds() {
-        assert_eq!(TerranePlugin::default().autosave_period, Duration::from_secs(5));
+        assert_eq!(TerranePlugin::default().saving.autosave_period, Duration::from_secs(5));
     }
 }

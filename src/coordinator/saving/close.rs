@@ -7,7 +7,7 @@ use crate::coordinator::dimension::{Closing, Dimension, Dimensions, Unopened};
 use crate::coordinator::events::{DimensionClosed, DimensionRemoved};
 use crate::coordinator::jobs::JobBook;
 use crate::coordinator::publish::Publisher;
-use crate::coordinator::streaming::holders::Holder;
+use crate::coordinator::streaming::tickets::Ticket;
 use crate::coordinator::threads::Threads;
 use crate::coordinator::threads::beside::hand_to;
 use crate::coordinator::threads::work_error::WorkError;
@@ -77,8 +77,8 @@ pub(crate) fn close_dimension(
         return;
     }
     dimension.closing = Some(Closing { remove, until: None });
-    let holders: Vec<Holder> = dimension.viewers.keys().copied().collect();
-    holders.into_iter().for_each(|holder| dimension.release(holder));
+    let tickets: Vec<Ticket> = dimension.viewers.keys().copied().collect();
+    tickets.into_iter().for_each(|ticket| dimension.release(ticket));
     // Unreadable columns are not waited for: they stay in the store unchanged.
     dimension.columns.end_failures();
     dimension.return_letters(&mut post);
@@ -177,7 +177,7 @@ impl Dimension {
         }
     }
 
-    /// Makes each region hand out everything and give up all of its columns.
+    /// Makes each region hand out everything and evict all of its columns.
     fn empty_regions(
         &mut self,
         deadlines: &mut Deadlines,
@@ -196,7 +196,7 @@ impl Dimension {
             // Columns that are being read again, or that miss data in flight, leave when they are complete.
             columns.retain(|column| self.is_whole(*column));
             for column in lost {
-                self.let_go_halted(region, column, saves, directory, post, publisher);
+                self.release_halted(region, column, saves, directory, post, publisher);
             }
             if !columns.is_empty() {
                 columns.iter().for_each(|column| self.columns.leave(*column));

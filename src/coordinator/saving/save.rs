@@ -88,9 +88,9 @@ struct Round {
 
 impl Saves {
     pub fn new(config: &Settings) -> Self {
-        let autosave = Autosave::new(config.autosave_period);
+        let autosave = Autosave::new(config.saving.autosave_period);
         let commit_at = autosave.commit_within;
-        let (durability, limit) = (config.save_durability, config.unsaved_limit.max(1));
+        let (durability, limit) = (config.saving.durability, config.saving.unsaved_limit.max(1));
         Self { autosave, durability, limit, commit_at, ..Self::default() }
     }
 
@@ -352,7 +352,7 @@ impl Saves {
         publisher: &mut Publisher,
         now: Duration,
     ) {
-        for Commit { ticket, batch, result } in mem::take(&mut inbound.commits) {
+        for Commit { number, batch, result } in mem::take(&mut inbound.commits) {
             let sent = self.sent.take();
             match result {
                 Ok(report) => {
@@ -363,9 +363,9 @@ impl Saves {
                     for damaged in &report.replaced {
                         warn!("a damaged value was replaced by the saved one: {damaged}");
                     }
-                    self.acknowledged = ticket;
+                    self.acknowledged = number;
                     for dimension in dimensions.open.values_mut() {
-                        dimension.departed().forget_until(ticket);
+                        dimension.departed().forget_until(number);
                     }
                     self.is_unsynced = !sent.is_some_and(|(_, is_synced)| is_synced);
                     if !self.is_unsynced {

@@ -65,7 +65,7 @@ pub fn shut_down(world: &mut World) {
 
 fn wait_for_regions(mut inbound: ResMut<Inbound>, mut world: Surroundings) {
     // A patience beyond the clock's range is endless.
-    let until = Instant::now().checked_add(world.config.shutdown_patience);
+    let until = Instant::now().checked_add(world.config.saving.shutdown_patience);
     loop {
         world.finish_all(mem::take(inbound.tasks.get()));
         world.deadlines.hand_over(&world.threads);

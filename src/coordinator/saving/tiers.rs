@@ -12,7 +12,7 @@ use crate::coordinator::clocks::clock::Clock;
 use crate::coordinator::config::Settings;
 use crate::coordinator::dimension::{Dimension, Dimensions};
 use crate::coordinator::statistics::TierStatistics;
-use crate::coordinator::streaming::holders::ViewerState;
+use crate::coordinator::streaming::tickets::ViewerState;
 use crate::coordinator::threads::Threads;
 use crate::space::ColumnPos;
 use crate::storage::{

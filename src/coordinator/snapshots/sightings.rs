@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_seen_in_the_box_and_then_outside_of_it_is_not_in_it() {
+    fn an_entity_that_left_the_box_is_not_captured() {
         let (mut sightings, job) = (Sightings::default(), JobId(1));
         let area = BlockBox::new(BlockPos::new(0, 0, 0), BlockPos::new(9, 9, 9));
         for (there, is_inside) in [(entity(1, 5), true), (entity(1, 10), false), (entity(2, 5), false)] {

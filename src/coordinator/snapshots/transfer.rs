@@ -58,7 +58,7 @@ impl Transfer {
         let (now, dimension) = (world.clock.now, self.task.dimension);
         self.has_begun = true;
         if world.dimensions.open.get(&dimension).is_none_or(|open| open.is_closing()) {
-            self.task.give_up(JobError::NotOpen(dimension));
+            self.task.fail(JobError::NotOpen(dimension));
         }
         while self.task.outcome.error.is_none() {
             if !self.phase.work(&mut self.task, world) {

@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_and_goes_in_play_is_no_burst() {
+    fn ordinary_play_is_not_a_burst() {
         let mut burst = Burst::default();
         assert_eq!(ends(&mut burst, [400, 300, 300, 300, 300, 300, 300, 400, 201].repeat(9)), 0, "not half of it");
         let mut burst = Burst::default();

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_just_begun_is_not_told_as_slow() {
+    fn a_rate_needs_a_minimum_of_time() {
         let (mut rate, mut total) = (RecentRate::default(), 0);
         assert_eq!(watch(&mut rate, 0..500, &mut total, 0), None);
         assert_eq!(watch(&mut rate, 500..502, &mut total, 3), Some(12.0));

@@ -94,7 +94,7 @@ fn region_statistics(
             let state = dimension.regionizer.state(region).unwrap_or(RegionState::Dead);
             let away = deadlines.running.get_mut(&(*id, region)).map(|running| &mut running.slot);
             let hung = away.as_ref().map(|slot| slot.progress.running_for());
-            let hung = hung.filter(|running| *running > config.watchdog_limit);
+            let hung = hung.filter(|running| *running > config.faults.watchdog_limit);
             let Some(slot) = away.or_else(|| dimension.regionizer.data_mut(region)) else { continue };
             slot.history.refresh(now);
             let known = slot.listed_sections.clone();

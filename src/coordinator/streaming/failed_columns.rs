@@ -31,7 +31,7 @@ pub struct FailedColumn {
     /// The text of the last [`ColumnError`](crate::simulation::ColumnError), shortened.
     pub error: String,
     /// `true` if the column is tried again only on demand.
-    pub given_up: bool,
+    pub set_aside: bool,
 }
 
 /// The wait after this many failures.
@@ -51,7 +51,7 @@ pub struct Failures {
 impl Failures {
     /// Notes another failure of a column.
     pub fn note(&mut self, failed: FailedColumn) {
-        if failed.given_up {
+        if failed.set_aside {
             self.set_aside.mark_completed(failed.column);
         }
         self.listed.retain(|listed| listed.column != failed.column);
@@ -109,8 +109,8 @@ fn shortened(error: &str) -> String {
 mod tests {
     use super::*;
 
-    fn failed(x: i64, error: &str, given_up: bool) -> FailedColumn {
-        FailedColumn { column: ColumnPos::new(x, 0), attempts: 1, error: error.to_owned(), given_up }
+    fn failed(x: i64, error: &str, set_aside: bool) -> FailedColumn {
+        FailedColumn { column: ColumnPos::new(x, 0), attempts: 1, error: error.to_owned(), set_aside }
     }
 
     #[test]
@@ -122,8 +122,8 @@ mod tests {
     #[test]
     fn the_last_reasons_are_known_until_the_columns_are_there() {
         let mut failures = Failures::default();
-        for given_up in [false, true] {
-            failures.note(failed(0, "no", given_up));
+        for set_aside in [false, true] {
+            failures.note(failed(0, "no", set_aside));
         }
         failures.note(failed(1, "never", false));
         assert_eq!(failures.list(), [failed(1, "never", false), failed(0, "no", true)]);

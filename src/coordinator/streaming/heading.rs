@@ -40,7 +40,7 @@ impl Heading {
     /// The expected place in a few seconds, at most `most` columns from here; `None` if that is here. A viewer that has not moved
     /// for a while has a speed of at most one column in that time.
     pub fn ahead(&self, center: ColumnPos, now: Duration, most: u32) -> Option<ColumnPos> {
-        // Time advances in steps, so that the work around the place ahead is not searched for anew each time.
+        // Time advances in steps, so that the search around the place ahead is not repeated each time.
         let still = (now.saturating_sub(self.moved_at?).as_millis() / STEP) as f64 * STEP as f64 / 1000.0;
         let speed = self.speed.0.hypot(self.speed.1);
         let likely = if still > 0.0 { speed.min(1.0 / still) } else { speed };
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn who_stops_heads_nowhere_after_a_while() {
+    fn a_viewer_that_stops_loses_its_heading() {
         let mut heading = Heading::default();
         let (place, now) = walk(&mut heading, 2);
         assert_eq!(heading.ahead(place, now + seconds(1.0), 100), Some(ColumnPos::new(place.x + 4, 0)));

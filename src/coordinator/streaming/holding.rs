@@ -1,20 +1,51 @@
 //! Viewers and letters hold and release columns.
 
-use super::holders::{HOLD_MARGIN, Holder, ViewerState, disc_difference};
 use super::outlook::Outlook;
+use super::tickets::{HOLD_MARGIN, Ticket, ViewerState, disc_difference};
 use crate::coordinator::dimension::Dimension;
 use crate::coordinator::dimension::column_state::ColumnState;
 use crate::simulation::ViewerRadii;
-use crate::space::{ChunkPos, ColumnPos};
+use crate::space::{ChunkPos, ColumnArea, ColumnPos};
+use bevy::prelude::*;
+
+/// Larger radii are worth a warning, in columns.
+const LARGE_RADIUS: u32 = 80;
+const LARGE_GENERATION_RADIUS: u32 = 560;
+
+/// Warns of a radius that costs much, before it does. The figures are those of hills: see docs/performance.md.
+fn log_large_radii(viewer: Ticket, radii: ViewerRadii) {
+    let columns = |radius| ColumnArea::Disc { center: ColumnPos::default(), radius }.columns();
+    if radii.load > LARGE_RADIUS {
+        let loaded = columns(radii.load);
+        warn_once!(
+            "{viewer} is a Viewer with a radius of {} columns, which loads {loaded} columns: about {} MB of memory without \
+             meshes; a radius of 8 to 32 is usual, and a FarView shows land beyond it",
+            radii.load,
+            loaded * 5 / 1024
+        );
+    }
+    if radii.generation > LARGE_GENERATION_RADIUS {
+        let generated = columns(radii.generation);
+        warn_once!(
+            "{viewer} is a Viewer with a generation radius of {} columns, which generates and stores {generated} columns: about \
+             {} minutes of work for a core",
+            radii.generation,
+            generated / 2_000 / 60
+        );
+    }
+}
 
 impl Dimension {
-    /// Makes the holder hold the columns around `center`, and none that it held before.
-    pub fn hold(&mut self, holder: Holder, place: ChunkPos, radii: ViewerRadii) {
+    /// Makes the ticket hold the columns around `center`, and none that it held before.
+    pub fn hold(&mut self, ticket: Ticket, place: ChunkPos, radii: ViewerRadii) {
         let (center, height) = (place.column(), if self.is_sparse() { place.y } else { 0 });
         let radii = self.caps.limits.cut(radii);
-        let known = self.viewers.get(&holder);
+        let known = self.viewers.get(&ticket);
         if known.is_some_and(|viewer| (viewer.center, viewer.height, viewer.radii) == (center, height, radii)) {
             return;
+        }
+        if known.is_none_or(|viewer| viewer.radii != radii) {
+            log_large_radii(ticket, radii);
         }
         let mut heading = known.map(|viewer| viewer.heading).unwrap_or_default();
         let to_load = known.map_or_else(|| Outlook::new(center, radii.load), |it| it.to_load.moved(center, radii.load));
@@ -36,10 +67,10 @@ impl Dimension {
             }
         }
         if let Some(before) = before {
-            self.let_go(disc(before), Some(disc((center, radius))));
+            self.release_disc(disc(before), Some(disc((center, radius))));
         }
         let state = ViewerState { center, height, radii, heading, to_load, to_generate, served };
-        self.viewers.insert(holder, state);
+        self.viewers.insert(ticket, state);
         self.revise_disc(disc((center, radius)));
         self.note_moved_viewers();
     }
@@ -52,14 +83,14 @@ impl Dimension {
 
     /// Refills the viewers' allowances.
     pub fn refill_caps(&mut self) {
-        self.caps.refill(self.real_now, |holder| self.viewers.contains_key(holder));
+        self.caps.refill(self.real_now, |ticket| self.viewers.contains_key(ticket));
     }
 
-    /// Releases everything that the holder holds.
-    pub fn release(&mut self, holder: Holder) {
-        if let Some(viewer) = self.viewers.remove(&holder) {
+    /// Releases everything that the ticket holds.
+    pub fn release(&mut self, ticket: Ticket) {
+        if let Some(viewer) = self.viewers.remove(&ticket) {
             let disc = (viewer.center, i64::from(viewer.radii.load + HOLD_MARGIN));
-            self.let_go(disc, None);
+            self.release_disc(disc, None);
             self.revise_disc(disc);
             self.note_moved_viewers();
         }
@@ -73,7 +104,7 @@ impl Dimension {
         }
     }
 
-    fn let_go(&mut self, old: (ColumnPos, i64), new: Option<(ColumnPos, i64)>) {
+    fn release_disc(&mut self, old: (ColumnPos, i64), new: Option<(ColumnPos, i64)>) {
         for column in disc_difference(old, new) {
             if self.ground.is_sparse {
                 self.revised.insert(column);
@@ -101,7 +132,7 @@ impl Dimension {
 
     /// The viewers, without places that letters wait for.
     pub fn real_viewers(&self) -> impl Iterator<Item = &ViewerState> {
-        let viewers = self.viewers.iter().filter(|(holder, _)| !matches!(holder, Holder::Letters(_)));
+        let viewers = self.viewers.iter().filter(|(ticket, _)| !matches!(ticket, Ticket::Letters(_)));
         viewers.map(|(_, viewer)| viewer)
     }
 

@@ -3,9 +3,9 @@
 #[cfg(test)]
 mod tests;
 
-use super::holders::{Holder, ViewerState};
 use super::orders::{Orders, Room};
 use super::outlook::{Lead, Near};
+use super::tickets::{Ticket, ViewerState};
 use super::turns::Turns;
 use super::viewer_limits::ViewerCaps;
 use crate::coordinator::dimension::{Dimension, Dimensions};
@@ -19,7 +19,7 @@ use std::collections::binary_heap::PeekMut;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;
 
-/// Whether a batch is to be loaded or generated. Of equally near batches, those to be loaded come first.
+/// The work for a batch. Of equally near batches, those to be loaded come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Load,
@@ -28,7 +28,7 @@ enum Kind {
 
 /// The data that decides the next order of a dimension.
 struct Field<'a> {
-    viewers: &'a mut BTreeMap<Holder, ViewerState>,
+    viewers: &'a mut BTreeMap<Ticket, ViewerState>,
     resident: &'a mut DistanceGraph,
     stored: &'a mut DistanceGraph,
     turns: &'a Turns,
@@ -41,7 +41,7 @@ struct Field<'a> {
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     distance: f64,
-    holder: Holder,
+    ticket: Ticket,
     kind: Kind,
     /// Compared before the distance.
     rank: u64,
@@ -50,7 +50,7 @@ struct Candidate {
 impl Ord for Candidate {
     fn cmp(&self, other: &Self) -> Ordering {
         let sooner = self.rank.cmp(&other.rank).then(self.distance.total_cmp(&other.distance));
-        sooner.then_with(|| (self.holder, self.kind).cmp(&(other.holder, other.kind)))
+        sooner.then_with(|| (self.ticket, self.kind).cmp(&(other.ticket, other.kind)))
     }
 }
 
@@ -70,16 +70,16 @@ impl Eq for Candidate {}
 
 impl Field<'_> {
     /// The possibly nearest work of each of these viewers.
-    fn candidates(&self, holders: &[Holder]) -> impl Iterator<Item = Candidate> {
-        let viewers = holders.iter().filter_map(|holder| Some((holder, self.viewers.get(holder)?)));
-        viewers.flat_map(|(holder, viewer)| {
+    fn candidates(&self, tickets: &[Ticket]) -> impl Iterator<Item = Candidate> {
+        let viewers = tickets.iter().filter_map(|ticket| Some((ticket, self.viewers.get(ticket)?)));
+        viewers.flat_map(|(ticket, viewer)| {
             [Kind::Load, Kind::Generate].into_iter().filter_map(|kind| {
                 let outlook = match kind {
                     Kind::Load => &viewer.to_load,
                     Kind::Generate => &viewer.to_generate,
                 };
                 let distance = outlook.at_least(self.lead(viewer, kind).as_ref())?;
-                Some(Candidate { distance, holder: *holder, kind, rank: self.turns.rank(viewer.served) })
+                Some(Candidate { distance, ticket: *ticket, kind, rank: self.turns.rank(viewer.served) })
             })
         })
     }
@@ -98,18 +98,18 @@ impl Field<'_> {
     }
 
     /// Returns `true` if the viewer may have more ground of this kind now.
-    fn is_served(&self, holder: Holder, kind: Kind) -> bool {
-        let Some(viewer) = self.viewers.get(&holder) else { return false };
+    fn is_served(&self, ticket: Ticket, kind: Kind) -> bool {
+        let Some(viewer) = self.viewers.get(&ticket) else { return false };
         match kind {
-            Kind::Load => self.caps.may_load(holder, viewer.radii),
-            Kind::Generate => self.caps.may_generate(holder, viewer.radii),
+            Kind::Load => self.caps.may_load(ticket, viewer.radii),
+            Kind::Generate => self.caps.may_generate(ticket, viewer.radii),
         }
     }
 
     /// The nearest work of a viewer.
-    fn look(&mut self, holder: Holder, kind: Kind) -> Option<Near> {
-        let lead = self.lead(self.viewers.get(&holder)?, kind);
-        let viewer = self.viewers.get_mut(&holder)?;
+    fn look(&mut self, ticket: Ticket, kind: Kind) -> Option<Near> {
+        let lead = self.lead(self.viewers.get(&ticket)?, kind);
+        let viewer = self.viewers.get_mut(&ticket)?;
         match kind {
             Kind::Load => viewer.to_load.nearest(self.resident, lead.as_ref()),
             Kind::Generate => viewer.to_generate.nearest(self.stored, lead.as_ref()),
@@ -120,13 +120,13 @@ impl Field<'_> {
     fn first(&mut self, heap: &mut BinaryHeap<Reverse<Candidate>>, may_generate: bool) -> Option<Choice> {
         loop {
             let mut first = heap.peek_mut()?;
-            let Reverse(Candidate { distance, holder, kind, .. }) = &mut *first;
-            let (holder, kind) = (*holder, *kind);
-            let has_turn = (kind == Kind::Load || may_generate) && self.is_served(holder, kind);
-            let near = if has_turn { self.look(holder, kind) } else { None };
+            let Reverse(Candidate { distance, ticket, kind, .. }) = &mut *first;
+            let (ticket, kind) = (*ticket, *kind);
+            let has_turn = (kind == Kind::Load || may_generate) && self.is_served(ticket, kind);
+            let near = if has_turn { self.look(ticket, kind) } else { None };
             match near {
                 None => drop(PeekMut::pop(first)),
-                Some(near) if near.distance <= *distance => return Some(Choice { holder, kind, near }),
+                Some(near) if near.distance <= *distance => return Some(Choice { ticket, kind, near }),
                 Some(near) => *distance = near.distance,
             }
         }
@@ -136,7 +136,7 @@ impl Field<'_> {
 /// The next order and its viewer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Choice {
-    holder: Holder,
+    ticket: Ticket,
     kind: Kind,
     near: Near,
 }
@@ -144,31 +144,31 @@ struct Choice {
 /// The next work of one dimension's viewers, in one pass.
 struct Candidates {
     dimension: DimensionId,
-    holders: Vec<Holder>,
+    tickets: Vec<Ticket>,
     by_distance: BinaryHeap<Reverse<Candidate>>,
 }
 
 impl Candidates {
     fn new(dimension: &mut Dimension) -> Self {
-        let holders = dimension.wanting.take().unwrap_or_else(|| dimension.viewers.keys().copied().collect());
-        let candidates = Self::of(dimension.id, &dimension.field(), &holders);
-        dimension.wanting = Some(candidates.holders.clone());
+        let tickets = dimension.wanting.take().unwrap_or_else(|| dimension.viewers.keys().copied().collect());
+        let candidates = Self::of(dimension.id, &dimension.field(), &tickets);
+        dimension.wanting = Some(candidates.tickets.clone());
         candidates
     }
 
     /// The work of these viewers.
-    fn of(dimension: DimensionId, field: &Field, holders: &[Holder]) -> Self {
-        let found: Vec<_> = field.candidates(holders).map(|candidate| Candidate { rank: 0, ..candidate }).collect();
-        let mut holders: Vec<_> = found.iter().map(|candidate| candidate.holder).collect();
-        holders.dedup();
-        Self { dimension, holders, by_distance: found.into_iter().map(Reverse).collect() }
+    fn of(dimension: DimensionId, field: &Field, tickets: &[Ticket]) -> Self {
+        let found: Vec<_> = field.candidates(tickets).map(|candidate| Candidate { rank: 0, ..candidate }).collect();
+        let mut tickets: Vec<_> = found.iter().map(|candidate| candidate.ticket).collect();
+        tickets.dedup();
+        Self { dimension, tickets, by_distance: found.into_iter().map(Reverse).collect() }
     }
 
     /// Chooses the next viewer and its work.
     fn choose(&mut self, field: &mut Field, may_generate: bool) -> Option<Choice> {
         match field.turns.is_round() {
             // This turn has an order of its own.
-            true => field.first(&mut field.candidates(&self.holders).map(Reverse).collect(), may_generate),
+            true => field.first(&mut field.candidates(&self.tickets).map(Reverse).collect(), may_generate),
             false => field.first(&mut self.by_distance, may_generate),
         }
     }
@@ -214,12 +214,12 @@ impl Dimension {
     ) -> bool {
         let allowance = self.generation.allowance(self.real_now);
         let may_generate = room.generate > 0 && allowance > 0;
-        let Some(Choice { holder, kind, near }) = candidates.choose(&mut self.field(), may_generate) else {
+        let Some(Choice { ticket, kind, near }) = candidates.choose(&mut self.field(), may_generate) else {
             return false;
         };
         match kind {
-            Kind::Load => self.order_loading(holder, near, allowance, orders, publisher),
-            Kind::Generate => self.order_generation(holder, near, allowance, orders, publisher),
+            Kind::Load => self.order_loading(ticket, near, allowance, orders, publisher),
+            Kind::Generate => self.order_generation(ticket, near, allowance, orders, publisher),
         }
         true
     }
@@ -228,7 +228,7 @@ impl Dimension {
     /// wait until they are generated.
     fn order_loading(
         &mut self,
-        holder: Holder,
+        ticket: Ticket,
         near: Near,
         allowance: usize,
         orders: &mut Orders,
@@ -264,7 +264,7 @@ impl Dimension {
             self.generation.bucket.take(slabs);
         }
         if !stored.is_empty() {
-            self.caps.note_loaded(holder, stored.len());
+            self.caps.note_loaded(ticket, stored.len());
             self.serve(nearest);
         }
         orders.take_back_or_order(self, near.batch, stored, publisher);
@@ -273,7 +273,7 @@ impl Dimension {
     /// Orders generation of as much of the batch as is allowed. Held columns go to their region, the others only to the store.
     fn order_generation(
         &mut self,
-        holder: Holder,
+        ticket: Ticket,
         near: Near,
         allowance: usize,
         orders: &mut Orders,
@@ -281,7 +281,7 @@ impl Dimension {
     ) {
         let Some(work) = self.stored.claim(near.batch, near.center) else { return };
         let nearest = work.first();
-        let takes_rim = self.viewers.get(&holder).is_some_and(ViewerState::generates_further);
+        let takes_rim = self.viewers.get(&ticket).is_some_and(ViewerState::generates_further);
         let is_loaded_along = self.loaders(near.batch);
         let (mut awaited, mut others) = (Vec::new(), Vec::new());
         for column in work {
@@ -302,7 +302,7 @@ impl Dimension {
         let ordered = awaited.len() + others.len();
         self.generation.bucket.take(ordered);
         if ordered > 0 {
-            self.caps.note_generated(holder, ordered);
+            self.caps.note_generated(ticket, ordered);
             self.serve(nearest);
         }
         orders.take_back_or_order(self, near.batch, awaited, publisher);

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_become_far_is_taken_back_and_nothing_else() {
+    fn only_orders_that_became_far_are_cancelled() {
         let queue = OrderQueue::default();
         for (claim, distance) in [(3, 6.0), (1, 1.0), (2, 20.0)] {
             queue.push(order(claim, 0, Urgency::at(distance)));

@@ -160,7 +160,7 @@ mod tests {
 
     /// Promise, worlds: `Pacing` keeps generation no faster than frames and ticks can bear.
     #[test]
-    fn it_stays_near_what_is_bearable() {
+    fn pacing_stays_near_the_sustainable_rate() {
         let pacing = Pacing::default();
         // 100 columns are just bearable.
         let seen = settle(&pacing, Duration::from_millis(6), Duration::from_micros(100), 60);
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_region_counts_as_a_slow_frame_does_and_what_is_over_is_forgotten() {
+    fn slow_ticks_count_like_slow_frames_and_old_ones_are_forgotten() {
         let pacing = Pacing::default();
         let mut limit = InFlightLimit::new(pacing, false, Arc::default());
         let mut now = Duration::ZERO;

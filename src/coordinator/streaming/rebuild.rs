@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_log_tells_the_rate_and_what_is_left_if_the_store_can_tell() {
+    fn the_log_shows_the_rate_and_the_time_left_if_known() {
         let report = |fraction| report(&Progress { done: 4_096, bytes: 0, fraction }, Duration::from_secs(8));
         assert_eq!(report(None), "4096 entries read, 512 a second");
         assert_eq!(report(Some(0.0)), report(None));

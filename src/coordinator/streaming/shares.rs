@@ -70,7 +70,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn shares_sum_up_to_what_the_discs_cover_together(discs in vec((-20..20_i64, -20..20_i64, 0..12_u32), 0..12)) {
+        fn shares_sum_up_to_the_area_of_all_discs(discs in vec((-20..20_i64, -20..20_i64, 0..12_u32), 0..12)) {
             let discs: Vec<_> = discs.into_iter().map(|(x, z, radius)| (ColumnPos::new(x, z), radius)).collect();
             let mut covered = BTreeSet::new();
             for (center, radius) in &discs {

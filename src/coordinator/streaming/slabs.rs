@@ -5,7 +5,7 @@
 //! missing in the resident [`DistanceGraph`](crate::generation::DistanceGraph), like an absent column. All generated chunks
 //! are stored, even those of air, so slabs that were ordered and are not needed any more can be dropped.
 
-use super::holders::ViewerState;
+use super::tickets::ViewerState;
 use crate::chunk::Column;
 use crate::coordinator::dimension::Dimension;
 use crate::coordinator::dimension::column_state::{ColumnState, Heights, Rest};
@@ -15,7 +15,7 @@ use crate::simulation::LoadedColumn;
 use crate::space::{ColumnPos, HeightSet};
 use std::mem;
 
-/// How many chunks farther up and down slabs are given up than they are loaded.
+/// How many chunks farther up and down slabs are evicted than they are loaded.
 const SLACK: u32 = 4;
 
 impl Dimension {
@@ -68,7 +68,7 @@ impl Dimension {
         nearest.map(around).unwrap_or_default()
     }
 
-    /// Marks columns that lack slabs as missing, if these may be generated, and asks regions to give up slabs that are not needed
+    /// Marks columns that lack slabs as missing, if these may be generated, and asks regions to evict slabs that are not needed
     /// any more.
     pub fn revise_slabs(&mut self) {
         let may_extend = self.generation.settings.paused || self.generation.allowance(self.real_now) > 0;
@@ -104,7 +104,7 @@ impl Dimension {
         }
     }
 
-    /// Takes slabs that a region gave up.
+    /// Takes slabs that a region evicted.
     pub fn take_cut(&mut self, cut: Vec<LoadedColumn>, saves: &Saves, publisher: &mut Publisher) {
         let until = saves.stored_with();
         for loaded in cut {

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_used_is_kept_for_a_quarter_of_a_second() {
+    fn unused_budget_is_kept_for_a_quarter_of_a_second() {
         let mut bucket = TokenBucket::default();
         assert_eq!(bucket.available(Some(100.0), Duration::ZERO), 25);
         assert_eq!(bucket.available(Some(100.0), Duration::from_secs(60)), 25);

@@ -37,7 +37,7 @@ impl Turns {
 mod tests {
     use super::*;
 
-    /// Runs so many turns; `wants` has the distance of each viewer's work, and `serves` tells which viewers an order serves.
+    /// Runs this number of turns; `wants` has the distance of each viewer's work, and `serves` returns the viewers that an order serves.
     fn serve(turns: u64, wants: &[f64], serves: impl Fn(usize, usize) -> bool) -> Vec<u64> {
         let mut order = Turns::default();
         let mut served = vec![0; wants.len()];
@@ -57,7 +57,7 @@ mod tests {
 
     /// Promise, worlds: Columns are generated nearest first over all viewers and dimensions, and no viewer starves.
     #[test]
-    fn the_nearest_is_first_and_nobody_starves() {
+    fn the_nearest_viewer_is_first_and_none_starves() {
         let count = serve(400, &[1.0, 50.0, 90.0, 2.0], |a, b| a == b);
         assert_eq!(count.iter().sum::<u64>(), 400);
         assert!(count[0] >= 300, "{count:?}");

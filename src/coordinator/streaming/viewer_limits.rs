@@ -2,10 +2,10 @@
 //!
 //! Each viewer has two leaky buckets, one for its loaded and one for its generated columns. They drain at the allowed rates.
 //! A bucket has room for twice the viewer's disc and for a second's worth, so that a new player and one who teleports at once
-//! need not wait. A viewer with a full bucket gets no turn. Orders of other holders for the same ground do not count. So a
+//! need not wait. A viewer with a full bucket gets no turn. Orders of other tickets for the same ground do not count. So a
 //! viewer slows down only itself.
 
-use super::holders::Holder;
+use super::tickets::Ticket;
 use crate::simulation::ViewerRadii;
 use crate::space::disc_radius;
 use std::collections::BTreeMap;
@@ -60,7 +60,7 @@ struct Spent {
     loaded: f64,
     generated: f64,
     total: u64,
-    is_told: bool,
+    is_logged: bool,
 }
 
 /// The remaining allowances of a dimension's viewers. A plain data structure: it receives times and measures none.
@@ -68,7 +68,7 @@ struct Spent {
 pub struct ViewerCaps {
     pub limits: ViewerLimits,
     now: Duration,
-    spent: BTreeMap<Holder, Spent>,
+    spent: BTreeMap<Ticket, Spent>,
 }
 
 impl ViewerCaps {
@@ -78,7 +78,7 @@ impl ViewerCaps {
 
     /// Drains the buckets. The bucket of a viewer that went is kept until it is empty, so that a viewer gains nothing by leaving
     /// and coming back.
-    pub fn refill(&mut self, now: Duration, is_here: impl Fn(&Holder) -> bool) {
+    pub fn refill(&mut self, now: Duration, is_here: impl Fn(&Ticket) -> bool) {
         let elapsed = now.saturating_sub(self.now).as_secs_f64();
         self.now = now;
         if elapsed == 0.0 || self.spent.is_empty() {
@@ -86,50 +86,50 @@ impl ViewerCaps {
         }
         let run_out = |level: f64, rate: f64| if rate > 0.0 { (level - rate * elapsed).max(0.0) } else { level };
         let ViewerLimits { loaded_per_second, generated_per_second, .. } = self.limits;
-        self.spent.retain(|holder, spent| {
+        self.spent.retain(|ticket, spent| {
             spent.loaded = run_out(spent.loaded, loaded_per_second);
             spent.generated = run_out(spent.generated, generated_per_second);
-            is_here(holder) || spent.loaded + spent.generated > 0.0
+            is_here(ticket) || spent.loaded + spent.generated > 0.0
         });
     }
 
     /// Returns `true` if columns may be loaded for it now.
-    pub fn may_load(&self, holder: Holder, radii: ViewerRadii) -> bool {
-        let spent = self.spent.get(&holder).map_or(0.0, |spent| spent.loaded);
+    pub fn may_load(&self, ticket: Ticket, radii: ViewerRadii) -> bool {
+        let spent = self.spent.get(&ticket).map_or(0.0, |spent| spent.loaded);
         spent < at_once(radii.load, self.limits.loaded_per_second)
     }
 
     /// Returns `true` if columns may be generated for it now.
-    pub fn may_generate(&self, holder: Holder, radii: ViewerRadii) -> bool {
-        let Spent { generated, total, .. } = self.spent.get(&holder).copied().unwrap_or_default();
+    pub fn may_generate(&self, ticket: Ticket, radii: ViewerRadii) -> bool {
+        let Spent { generated, total, .. } = self.spent.get(&ticket).copied().unwrap_or_default();
         total < self.limits.generated && generated < at_once(radii.generation, self.limits.generated_per_second)
     }
 
     /// Notes that columns are loaded for it.
-    pub fn note_loaded(&mut self, holder: Holder, columns: usize) {
-        if let Some(spent) = self.spent_by(holder) {
+    pub fn note_loaded(&mut self, ticket: Ticket, columns: usize) {
+        if let Some(spent) = self.spent_by(ticket) {
             spent.loaded += columns as f64;
         }
     }
 
     /// Notes that columns are generated for it.
-    pub fn note_generated(&mut self, holder: Holder, columns: usize) {
+    pub fn note_generated(&mut self, ticket: Ticket, columns: usize) {
         let most = self.limits.generated;
-        let Some(spent) = self.spent_by(holder) else { return };
+        let Some(spent) = self.spent_by(ticket) else { return };
         spent.generated += columns as f64;
         spent.total += columns as u64;
-        if spent.total >= most && !std::mem::replace(&mut spent.is_told, true) {
+        if spent.total >= most && !std::mem::replace(&mut spent.is_logged, true) {
             bevy::log::warn!(
-                "{} columns were generated for {holder:?}, as many as ViewerLimits::generated allows: it gets no new ones",
+                "{} columns were generated for {ticket:?}, as many as ViewerLimits::generated allows: it gets no new ones",
                 spent.total
             );
         }
     }
 
     /// Letters have limits at their sender.
-    fn spent_by(&mut self, holder: Holder) -> Option<&mut Spent> {
-        let is_viewer = !matches!(holder, Holder::Letters(_));
-        is_viewer.then(|| self.spent.entry(holder).or_default())
+    fn spent_by(&mut self, ticket: Ticket) -> Option<&mut Spent> {
+        let is_viewer = !matches!(ticket, Ticket::Letters(_));
+        is_viewer.then(|| self.spent.entry(ticket).or_default())
     }
 }
 
@@ -144,7 +144,7 @@ mod tests {
     use crate::space::ChunkPos;
     use uuid::Uuid;
 
-    const VIEWER: Holder = Holder::Region(Uuid::nil());
+    const VIEWER: Ticket = Ticket::Region(Uuid::nil());
 
     fn radii(radius: u32) -> ViewerRadii {
         ViewerRadii::new(radius, radius, 0)
@@ -163,9 +163,9 @@ mod tests {
         generated
     }
 
-    /// Promise, worlds: A viewer that jumps around gets no more columns than its limits allow, and starves no other viewer.
+    /// Promise, worlds: A viewer that jumps around stays within its limits, and starves no other viewer.
     #[test]
-    fn one_that_wants_more_and_more_has_its_rate_and_what_it_sees_twice() {
+    fn a_greedy_viewer_gets_its_rate_and_twice_its_visible_columns() {
         let limits = ViewerLimits { generated_per_second: 100.0, ..ViewerLimits::default() };
         let mut caps = ViewerCaps::new(limits);
         let first = greedy(&mut caps, radii(12), 1, 60, true);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_that_are_no_numbers_let_through_what_is_allowed_at_once_and_letters_are_not_counted() {
+    fn with_invalid_rates_only_the_burst_passes_and_letters_are_not_counted() {
         for rate in [0.0, -1.0, f64::NAN] {
             let mut caps = ViewerCaps::new(ViewerLimits { generated_per_second: rate, ..ViewerLimits::default() });
             let generated = greedy(&mut caps, radii(2), 0, 100, true);
@@ -199,13 +199,13 @@ mod tests {
         caps.note_loaded(VIEWER, usize::MAX);
         caps.refill(Duration::from_secs(1), |_| true);
         assert!(caps.may_load(VIEWER, radii(0)));
-        let letters = Holder::Letters(ChunkPos::default());
+        let letters = Ticket::Letters(ChunkPos::default());
         caps.note_generated(letters, usize::MAX);
         assert!(caps.may_generate(letters, radii(0)));
     }
 
     #[test]
-    fn a_radius_is_cut_to_what_may_be_loaded() {
+    fn a_radius_is_cut_to_the_loadable_columns() {
         let limits = ViewerLimits { loaded: 1_000, ..ViewerLimits::default() };
         let cut = limits.cut(ViewerRadii::new(400, 500, 3));
         assert_eq!(cut, ViewerRadii { load: 17, generation: 500, vertical: 3 });

@@ -1,6 +1,7 @@
 //! Limits for careless or hostile senders and viewers.
 
 use super::*;
+use crate::coordinator::Limits;
 use crate::coordinator::streaming::viewer_limits::ViewerLimits;
 use crate::coordinator::travel::letter_limits::LetterLimits;
 use crate::coordinator::travel::letters::Post;
@@ -17,11 +18,12 @@ fn send(unwatched: &Unwatched, x: i64, ran: &Arc<AtomicUsize>) {
     unwatched.link.request(requests::post_letters, vec![letter]);
 }
 
-/// Promise, messages: For messages to far places, ground is loaded at a bounded number of places at a time.
+/// Promise, messages: Messages to far places load a bounded number of places at a time.
 #[test]
 fn letters_to_far_places_load_ground_for_some_at_a_time_and_all_arrive() {
     let letters = LetterLimits { places: 5, ..LetterLimits::default() };
-    let mut unwatched = Unwatched::with(TerranePlugin { letter_limits: letters, ..TerranePlugin::default() });
+    let mut unwatched =
+        Unwatched::with(TerranePlugin { limits: Limits { letters, ..default() }, ..TerranePlugin::default() });
     unwatched.pass(10);
     let (regions, columns) =
         (unwatched.dimension().regionizer.regions().len(), unwatched.dimension().columns.iter().count());
@@ -46,9 +48,10 @@ fn letters_to_far_places_load_ground_for_some_at_a_time_and_all_arrive() {
 }
 
 #[test]
-fn a_dimension_closes_though_letters_to_far_places_wait_for_their_turn() {
+fn a_dimension_closes_while_letters_to_far_places_wait() {
     let letters = LetterLimits { places: 5, ..LetterLimits::default() };
-    let mut unwatched = Unwatched::with(TerranePlugin { letter_limits: letters, ..TerranePlugin::default() });
+    let mut unwatched =
+        Unwatched::with(TerranePlugin { limits: Limits { letters, ..default() }, ..TerranePlugin::default() });
     let ran = Arc::new(AtomicUsize::new(0));
     (0..300).for_each(|x| send(&unwatched, 1_000 + x * 100, &ran));
     // Some are delivered by now, and ground is loaded for the next ones.
@@ -65,12 +68,13 @@ fn a_dimension_closes_though_letters_to_far_places_wait_for_their_turn() {
     assert_eq!(unwatched.app.world().resource::<Post>().backlog.bytes(), 0);
 }
 
-/// Promise, messages: A sender of messages cannot fill the memory, since messages beyond its limit come back.
+/// Promise, messages: Messages beyond a sender's limit return, so no sender can fill the memory.
 #[test]
-fn a_sender_that_does_not_wait_has_its_letters_back_and_goes_on_when_there_is_room() {
+fn a_flooding_sender_gets_its_letters_back_and_recovers() {
     let size = Letter::message(Address::Main, LetterSender::Main, 0_u64).bytes;
     let letters = LetterLimits { sender_bytes: 100 * size, ..LetterLimits::default() };
-    let mut unwatched = Unwatched::with(TerranePlugin { letter_limits: letters, ..TerranePlugin::default() });
+    let mut unwatched =
+        Unwatched::with(TerranePlugin { limits: Limits { letters, ..default() }, ..TerranePlugin::default() });
     let region = unwatched.dimension().regionizer.regions()[0];
     let id = unwatched.dimension().id;
     let order = |order| ControlRegion { dimension: id, region, order };
@@ -100,11 +104,12 @@ fn a_sender_that_does_not_wait_has_its_letters_back_and_goes_on_when_there_is_ro
     assert_eq!(ran.load(Ordering::Relaxed), 50);
 }
 
-/// Promise, worlds: A viewer that jumps around gets no more columns than its limits allow, and starves no other viewer.
+/// Promise, worlds: A viewer that jumps around stays within its limits, and starves no other viewer.
 #[test]
-fn a_viewer_that_jumps_with_every_frame_has_no_more_generated_than_it_may() {
+fn a_viewer_that_jumps_every_frame_stays_within_its_limits() {
     let viewers = ViewerLimits { generated_per_second: 20.0, ..ViewerLimits::default() };
-    let mut unwatched = Unwatched::with(TerranePlugin { viewer_limits: viewers, ..TerranePlugin::default() });
+    let mut unwatched =
+        Unwatched::with(TerranePlugin { limits: Limits { viewers, ..default() }, ..TerranePlugin::default() });
     // Half a minute, a disc of 13 columns and what lies around it in its batches each time.
     for x in 0..600 {
         unwatched.look_from(x * 1_000);

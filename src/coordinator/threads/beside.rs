@@ -4,7 +4,7 @@
 use super::Threads;
 use super::work_error::{WorkError, caught};
 use crate::block::BlockRegistry;
-use crate::coordinator::exchange::Teller;
+use crate::coordinator::exchange::Notifier;
 use crate::storage::WorldStore;
 use bevy::prelude::*;
 use std::thread::Builder;
@@ -14,13 +14,13 @@ type Answer<T> = Box<dyn FnOnce(&mut World, Result<T, WorkError>) + Send>;
 /// The answer to a question, given once.
 struct Question<T: Send + 'static> {
     answer: Option<Answer<T>>,
-    teller: Teller,
+    notifier: Notifier,
 }
 
 impl<T: Send + 'static> Question<T> {
     fn answer(&mut self, result: Result<T, WorkError>) {
         if let Some(answer) = self.answer.take() {
-            self.teller.tell(move |world| answer(world, result));
+            self.notifier.run(move |world| answer(world, result));
         }
     }
 }
@@ -50,7 +50,7 @@ impl Threads {
         answer: impl FnOnce(&mut World, Result<T, WorkError>) + Send + 'static,
     ) {
         let (store, blocks) = (self.store.clone(), self.template.blocks.clone());
-        let mut question = Question { answer: Some(Box::new(answer)), teller: self.teller.clone() };
+        let mut question = Question { answer: Some(Box::new(answer)), notifier: self.notifier.clone() };
         let run = move || {
             let result = caught(|| work(&store, &blocks));
             question.answer(result);
@@ -72,10 +72,10 @@ impl Threads {
         work: impl FnOnce(&WorldStore) -> T + Send + 'static,
         answer: impl FnOnce(&mut World, T) + Send + 'static,
     ) -> bool {
-        let teller = self.teller.clone();
+        let notifier = self.notifier.clone();
         let run = move |store: &WorldStore| {
             let result = work(store);
-            teller.tell(move |world| answer(world, result));
+            notifier.run(move |world| answer(world, result));
         };
         if self.is_lockstep {
             run(&self.store);

@@ -1,7 +1,7 @@
 //! Pools for generating and loading columns.
 
 use super::ready::ColumnsReady;
-use crate::coordinator::exchange::{Event, Teller};
+use crate::coordinator::exchange::{Event, Notifier};
 use crate::coordinator::streaming::order_queue::{OrderQueue, Urgency};
 use crate::simulation::{ColumnError, ColumnSource, FetchedColumn, LoadedColumn};
 use crate::space::{BatchPos, ColumnPos, DimensionId, HeightSet};
@@ -42,13 +42,20 @@ pub struct ColumnThreads {
     /// Orders that no thread has begun.
     to_generate: OrderQueue,
     to_load: OrderQueue,
-    teller: Teller,
+    notifier: Notifier,
     store: Arc<WorldStore>,
 }
 
 impl ColumnThreads {
-    pub(super) fn new(generation: TaskPool, loading: TaskPool, teller: Teller, store: Arc<WorldStore>) -> Self {
-        Self { generation, loading, to_generate: OrderQueue::default(), to_load: OrderQueue::default(), teller, store }
+    pub(super) fn new(generation: TaskPool, loading: TaskPool, notifier: Notifier, store: Arc<WorldStore>) -> Self {
+        Self {
+            generation,
+            loading,
+            to_generate: OrderQueue::default(),
+            to_load: OrderQueue::default(),
+            notifier,
+            store,
+        }
     }
 
     /// Drops all orders that have not begun.
@@ -66,7 +73,7 @@ impl ColumnThreads {
 
     /// Starts an order; an event reports when its columns are ready.
     pub fn order(&self, order: ColumnOrder) {
-        let (teller, store) = (self.teller.clone(), self.store.clone());
+        let (notifier, store) = (self.notifier.clone(), self.store.clone());
         let (pool, queue) = match order.source {
             Source::Store => (&self.loading, self.to_load.clone()),
             Source::Generator | Source::Slabs { .. } => (&self.generation, self.to_generate.clone()),
@@ -75,7 +82,7 @@ impl ColumnThreads {
         pool.spawn(async move {
             // Takes the nearest order by now, instead of the one that this task was made for; none if one was taken back.
             let Some(order) = queue.pop() else { return };
-            teller.send(Event::ColumnsReady(order.fill(&store)));
+            notifier.send(Event::ColumnsReady(order.fill(&store)));
         })
         .detach();
     }

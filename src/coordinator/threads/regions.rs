@@ -1,6 +1,6 @@
 //! Region threads: they take jobs in the order of handover, and ended tasks wait for the coordinator.
 
-use crate::coordinator::exchange::{Event, Teller};
+use crate::coordinator::exchange::{Event, Notifier};
 use crate::coordinator::fault::{panic, region_fault::RegionFault};
 use crate::region::RegionId;
 use crate::simulation::{Assignment, Outbox, RegionTemplate, RegionWorld, Salvage};
@@ -47,7 +47,7 @@ impl FinishedTasks {
         mem::take(&mut waiting.0)
     }
 
-    fn push(self: &Arc<Self>, done: TaskDone, wake: &Teller) {
+    fn push(self: &Arc<Self>, done: TaskDone, wake: &Notifier) {
         let mut waiting = self.waiting();
         let (tasks, wanted) = &mut *waiting;
         tasks.push(done);
@@ -80,11 +80,11 @@ pub struct RegionThreads {
     finished: Arc<FinishedTasks>,
     threads: Vec<JoinHandle<()>>,
     template: RegionTemplate,
-    wake: Teller,
+    wake: Notifier,
 }
 
 impl RegionThreads {
-    pub(super) fn start(threads: usize, template: &RegionTemplate, wake: &Teller) -> io::Result<Self> {
+    pub(super) fn start(threads: usize, template: &RegionTemplate, wake: &Notifier) -> io::Result<Self> {
         let (jobs, waiting) = unbounded::<RegionJob>();
         let finished = Arc::<FinishedTasks>::default();
         let start = |number| {

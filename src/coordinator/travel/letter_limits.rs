@@ -165,7 +165,7 @@ impl LetterPlaces {
 
     /// Returns the places whose turn has come, so that at most `most` are loaded at a time. A place whose ground cannot be loaded
     /// (`is_stuck`) takes no other place's turn; if it is stuck at its own turn, it waits behind the others. Ground that was
-    /// loaded for letters counts while it is loaded for no other holder (`is_leaving`).
+    /// loaded for letters counts while it is loaded for no other ticket (`is_leaving`).
     pub fn next(
         &mut self,
         most: usize,
@@ -211,7 +211,7 @@ mod tests {
         Letter::message(Address::Main, from, [0_u64; 16])
     }
 
-    /// Promise, messages: A sender of messages cannot fill the memory, since messages beyond its limit come back.
+    /// Promise, messages: Messages beyond a sender's limit return, so no sender can fill the memory.
     #[test]
     fn a_sender_has_its_share_and_all_have_theirs() {
         let (main, size) = (LetterSender::Main, letter(LetterSender::Main).bytes);
@@ -243,7 +243,7 @@ mod tests {
         assert!(!backlog.has_room(&letter(main), 4) && backlog.has_room(&letter(main), 3));
     }
 
-    /// Promise, messages: For messages to far places, ground is loaded at a bounded number of places at a time.
+    /// Promise, messages: Messages to far places load a bounded number of places at a time.
     #[test]
     fn so_many_places_are_loaded_at_a_time_in_the_order_of_their_first_letters() {
         let place = |x| ChunkPos::new(x, 0, 0);
@@ -267,9 +267,9 @@ mod tests {
         assert!(places.numbers.capacity() < 64 && places.numbers.is_empty());
     }
 
-    /// Promise, messages: For messages to far places, ground is loaded at a bounded number of places at a time.
+    /// Promise, messages: Messages to far places load a bounded number of places at a time.
     #[test]
-    fn places_whose_ground_cannot_be_had_take_no_turn_of_others_up_to_a_bound() {
+    fn unloadable_places_do_not_delay_others_up_to_a_bound() {
         let mut places = LetterPlaces::default();
         (0..100).for_each(|x| places.wait(ChunkPos::new(x, 0, 0)));
         let mut failed = FxHashSet::default();

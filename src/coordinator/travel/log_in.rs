@@ -22,6 +22,8 @@ pub struct LogIn {
 
 /// Saves a player and takes it out of the world. [`PlayerLoggedOut`](crate::view::PlayerLoggedOut) answers it. Nothing happens
 /// if the player is not in the world. A player that is still coming in is cancelled, or leaves once it has arrived.
+///
+/// This is the message of the main world. A system of a region inserts [`LoggedOut`](crate::simulation::LoggedOut) instead.
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct LogOut {
     /// Its name.
@@ -32,7 +34,7 @@ pub struct LogOut {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LogInError {
     /// The name is new, and there is no first place for a new player.
-    #[error("there is no player of this name, and no place for a new one was given")]
+    #[error("there is no player of this name, and no first place for a new one")]
     UnknownName,
     /// The name is empty or too long.
     #[error("a name has 1 to {LONGEST_NAME} bytes, but this one has {0}")]

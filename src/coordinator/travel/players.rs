@@ -25,7 +25,7 @@ use uuid::Uuid;
 pub struct Players {
     present: BTreeMap<String, Presence>,
     /// `true` if players may have arrived that are not reported yet.
-    is_somebody_coming: bool,
+    has_arrivals: bool,
     /// The number of new players since the app began.
     made: u64,
 }
@@ -178,7 +178,7 @@ impl Players {
             saves.pending.entities.insert(id, Some(record.clone()));
         }
         self.present.insert(name.to_owned(), Presence::Coming { id, place, is_new, logs_out: false });
-        self.is_somebody_coming = true;
+        self.has_arrivals = true;
         post.send(Letter::player(record));
         Ok(())
     }
@@ -209,11 +209,11 @@ pub fn tend_players(
         players.lose_arrival(lost, reason, &mut publisher);
     }
     let left = mem::take(&mut directory.left);
-    if !mem::take(&mut directory.has_lost) && !players.is_somebody_coming {
+    if !mem::take(&mut directory.has_lost) && !players.has_arrivals {
         return;
     }
-    let Players { present, is_somebody_coming, .. } = &mut *players;
-    *is_somebody_coming = false;
+    let Players { present, has_arrivals, .. } = &mut *players;
+    *has_arrivals = false;
     present.retain(|name, presence| match *presence {
         Presence::Asked { .. } => true,
         Presence::Coming { id, place: (dimension, block), is_new, logs_out } => {
@@ -224,7 +224,7 @@ pub fn tend_players(
                 publisher.event(LogInRefused { name: name.clone(), reason });
                 return false;
             }
-            *is_somebody_coming |= !has_come;
+            *has_arrivals |= !has_come;
             if has_come {
                 *presence = Presence::There { id };
                 publisher.event(PlayerLoggedIn { name: name.clone(), id, dimension, block, new: is_new });

@@ -1,7 +1,7 @@
 //! Entities on their way to columns that are not loaded.
 //!
 //! A viewer holds the ground that it goes to, and is delivered with it. Any other entity is left to the store, as if it had
-//! stood on that ground when it was given up, and comes back when the column is loaded or generated.
+//! stood on that ground when it was evicted, and comes back when the column is loaded or generated.
 
 use crate::simulation::Traveller;
 use crate::space::{ColumnPos, DimensionId};

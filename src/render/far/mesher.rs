@@ -3,8 +3,8 @@
 //! Between two columns of different detail each wall ends exactly at the cell beside it, so there are no gaps. Where the
 //! column beside it is unknown, a short wall hides that the mesh is thin.
 
-use super::super::looks::BlockLooks;
-use super::super::mesher::{CORNER_LIGHT, Geometry, face_light};
+use super::super::looks::LookTable;
+use super::geometry::{CORNER_LIGHT, Geometry, side_light};
 use super::ground::FarGround;
 use crate::chunk::{ColumnSummary, SummaryCell};
 use crate::space::CHUNK_SIZE;
@@ -25,7 +25,7 @@ pub(super) fn add_column(
     ground: &FarGround,
     (x, z): (i64, i64),
     base: i64,
-    looks: &BlockLooks,
+    looks: &LookTable,
 ) {
     let Some(column) = ground.column(x, z) else { return };
     let mut mesher = ColumnMesher { geometry, ground, column, corner: [x * SIZE, z * SIZE], base, looks };
@@ -40,7 +40,7 @@ struct ColumnMesher<'a> {
     /// The column's lowest block, relative to the tile's lowest one.
     corner: [i64; 2],
     base: i64,
-    looks: &'a BlockLooks,
+    looks: &'a LookTable,
 }
 
 /// A wall along an edge from one block to another, from the lower to the upper height.
@@ -109,7 +109,7 @@ impl ColumnMesher<'_> {
         let ([x0, z0], [x1, z1]) = (self.block(cell), self.block([end, cell[1] + 1]));
         let y = self.top(surface.height);
         let corners = [[x0, z0], [x0, z1], [x1, z1], [x1, z0]].map(|[x, z]| [x as f32, y, z as f32]);
-        let colors = light.map(|light| self.color(surface, light * face_light(TOP)));
+        let colors = light.map(|light| self.color(surface, light * side_light(TOP)));
         self.geometry.push_quad(corners, [0.0, 1.0, 0.0], colors);
     }
 
@@ -184,7 +184,7 @@ impl ColumnMesher<'_> {
             [place[0] as f32, y, place[1] as f32]
         };
         let corners = [corner(ends[0], low), corner(ends[1], low), corner(ends[1], high), corner(ends[0], high)];
-        let light = face_light(face);
+        let light = side_light(face);
         // The foot is in the corner between two faces.
         let foot = self.color(wall.top, light * CORNER_LIGHT[2]);
         let head = self.color(wall.top, light);
@@ -204,10 +204,10 @@ mod tests {
 
     const STONE: BlockId = BlockId::new(1);
 
-    fn looks() -> BlockLooks {
+    fn looks() -> LookTable {
         let mut blocks = BlockRegistry::new();
         assert_eq!(blocks.register(BlockType::new("test:stone").with_color([200, 200, 200])).unwrap(), STONE);
-        BlockLooks::new(&blocks)
+        LookTable::new(&blocks, [])
     }
 
     /// Summaries with these details and heights, by the offset from the tile's lowest block.

@@ -1,20 +1,18 @@
 //! The systems that make and show the tiles in each frame.
 
-use super::super::looks::BlockLooks;
-use super::super::mesher::Geometry;
+use super::super::looks::{LookTable, LooksInUse};
 use super::super::queue::ColumnKey;
 use super::super::systems::{ChunkMesher, Eyes, show_finished};
-use super::super::{ChunkMaterial, ChunkMeshProgress, RenderOrigin};
+use super::super::{ChunkMeshProgress, RenderOrigin};
+use super::geometry::Geometry;
 use super::ground::{FarGround, TILE};
 use super::tiles::FarTiles;
-use super::{FarMesh, FarMeshProgress, HiddenFarView, mesher};
-use crate::simulation::BlockTypes;
+use super::{FarMaterial, FarMesh, FarMeshProgress, HiddenFarView, mesher};
 use crate::space::ColumnPos;
 use crate::view::{ColumnChange, ColumnChanged, FarColumnChanged, FarColumns, FarView, PublishedColumns};
 use bevy::prelude::*;
 use bevy::tasks::{AsyncComputeTaskPool, Task, TaskPool};
 use std::mem;
-use std::sync::Arc;
 
 /// The number of tiles whose meshes are being made at a time, at most.
 const TASKS: usize = 32;
@@ -66,7 +64,7 @@ pub(super) fn apply(
     mut mesher: ResMut<FarMesher>,
     mut meshes: ResMut<Assets<Mesh>>,
     chunks: Option<Res<ChunkMesher>>,
-    material: Option<Res<ChunkMaterial>>,
+    material: Option<Res<FarMaterial>>,
     origin: Res<RenderOrigin>,
     mut commands: Commands,
 ) {
@@ -111,14 +109,16 @@ pub(super) fn hide_drawn(
 
 pub(super) fn dispatch(
     mut mesher: ResMut<FarMesher>,
-    blocks: Option<Res<BlockTypes>>,
     eyes: Eyes,
     mut progress: ResMut<FarMeshProgress>,
-    mut looks: Local<Option<Arc<BlockLooks>>>,
+    looks: Res<LooksInUse>,
+    mut version: Local<u64>,
 ) {
     let FarMesher { tiles, running, .. } = &mut *mesher;
-    let Some(blocks) = blocks else { return };
-    let looks = looks.get_or_insert_with(|| Arc::new(BlockLooks::new(&blocks)));
+    let Some((looks, newest)) = looks.table() else { return };
+    if mem::replace(&mut *version, newest) != newest {
+        tiles.touch_all();
+    }
     let pool = AsyncComputeTaskPool::get_or_init(TaskPool::default);
     let free = TASKS.saturating_sub(running.len());
     let due = if free > 0 { tiles.nearest(free, eyes.distance()) } else { Vec::new() };
@@ -132,12 +132,7 @@ pub(super) fn dispatch(
 }
 
 /// Makes one mesh for the tile, or one for each of its columns.
-fn make(
-    (dimension, lowest): ColumnKey,
-    ground: &FarGround,
-    is_split: bool,
-    looks: &BlockLooks,
-) -> Vec<(FarMesh, Mesh)> {
+fn make((dimension, lowest): ColumnKey, ground: &FarGround, is_split: bool, looks: &LookTable) -> Vec<(FarMesh, Mesh)> {
     let Some(base) = ground.lowest() else { return Vec::new() };
     let corner = lowest.min_block(base);
     let columns = (0..TILE).flat_map(|x| (0..TILE).map(move |z| (x, z)));

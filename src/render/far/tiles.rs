@@ -88,6 +88,12 @@ impl FarTiles {
         }
     }
 
+    /// Notes that the looks of blocks have changed.
+    pub fn touch_all(&mut self) {
+        let all: Vec<_> = self.tiles.keys().copied().collect();
+        all.into_iter().for_each(|tile| self.touch(tile));
+    }
+
     fn drop_empty(&mut self, key: ColumnKey) {
         let is_empty = |tile: &Tile| tile.columns + tile.loaded == 0 && tile.shown.is_empty() && !tile.is_running;
         if self.tiles.get(&key).is_some_and(is_empty) {

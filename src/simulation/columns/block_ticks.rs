@@ -105,7 +105,7 @@ impl BlockTicks {
     }
 
     /// Inserts the ticks that were stored with a column.
-    pub(crate) fn take_in(&mut self, ticks: Vec<StoredBlockTick>) {
+    pub(crate) fn insert(&mut self, ticks: Vec<StoredBlockTick>) {
         for StoredBlockTick { block, kind, remaining } in ticks {
             let was_unsaved = self.unsaved.contains(&block.chunk());
             self.schedule(block, kind, remaining);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_takes_its_ticks_along_with_what_they_still_have_to_wait() {
+    fn a_column_keeps_its_ticks_with_their_remaining_delays() {
         let mut from = ticks();
         let block = BlockPos::new(1, 2, 3);
         from.schedule(block, "grow".into(), 7);
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(taken, [StoredBlockTick { block, kind: "grow".into(), remaining: 4 }]);
         assert!(from.is_empty() && from.take_unsaved(|_| true).is_empty());
         let mut to = ticks();
-        to.take_in(taken);
+        to.insert(taken);
         assert_eq!(to.scheduled(block, "grow"), Some(4));
         assert!(to.take_unsaved(|_| true).is_empty(), "it is stored just so");
     }

@@ -135,8 +135,8 @@ impl RegionColumns {
                 let known = known.and_then(Column::loaded).cloned().unwrap_or_default();
                 let ground = self.ground.clone().filter(|_| self.is_owned(column)).ok_or(not_owned)?;
                 let mut fetched = ground.fetch(block, &known)?;
-                self.take_in(fetched.loaded.column.clone());
-                self.ticks.take_in(mem::take(&mut fetched.loaded.block_ticks));
+                self.insert(fetched.loaded.column.clone());
+                self.ticks.insert(mem::take(&mut fetched.loaded.block_ticks));
                 if is_new {
                     self.awaiting.insert(column);
                 }
@@ -156,13 +156,13 @@ impl RegionColumns {
         self.columns.get(&position)
     }
 
-    /// Whether the column is loaded in this region.
+    /// Returns `true` if the column is loaded in this region.
     pub fn contains(&self, position: ColumnPos) -> bool {
         self.columns.contains_key(&position)
     }
 
     /// Inserts a column, or the part of it that is missing. Returns the heights of that part if the column was loaded before.
-    pub(crate) fn take_in(&mut self, column: Column) -> Option<HeightSet> {
+    pub(crate) fn insert(&mut self, column: Column) -> Option<HeightSet> {
         let position = column.pos();
         if let Some(known) = self.columns.get_mut(&position) {
             return Some(known.extend(&column));

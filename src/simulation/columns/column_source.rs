@@ -179,7 +179,7 @@ pub struct ColumnSource {
     pub store: Weak<WorldStore>,
     /// Columns that are newer than in the store.
     pub departed: DepartedColumns,
-    /// Whether damaged stored chunks are regenerated.
+    /// `true` if damaged stored chunks are regenerated.
     pub regenerates_damaged: bool,
     /// The regenerated chunks, each with the error that was found.
     pub regenerated: Mutex<Vec<(ChunkPos, StoreError)>>,
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_stored_is_made_or_left_out() {
+    fn missing_chunks_are_generated_or_left_out() {
         let store = Arc::new(WorldStore::open(&StorageConfig::Memory).unwrap());
         let ground = ground(&store);
         keep_part(&ground, part(-2..0, 1));

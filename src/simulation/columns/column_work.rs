@@ -23,7 +23,7 @@ pub enum ColumnWork {
     Capture {
         column: ColumnPos,
         area: BlockBox,
-        /// Whether to capture entities too.
+        /// `true` if entities are captured too.
         entities: bool,
     },
     /// Restore blocks with their layers and components, and remove entities of the region.
@@ -34,7 +34,7 @@ pub enum ColumnWork {
         snapshot: Arc<Snapshot>,
         /// The blocks to restore.
         filter: Arc<BlockFilter>,
-        /// Whether to remove the entities in the box that are stored with their components. Players always stay.
+        /// `true` if saved entities in the box are removed. Players always stay.
         removes_entities: bool,
     },
     /// Spawn entities in the column, and announce that it is restored.
@@ -114,7 +114,7 @@ pub struct OrderedWork {
     pub answer: Answer,
 }
 
-/// The result of work and the time it took. The sender is told after the tick has ended without a panic. Dropping the answer
+/// The result of work and the time it took. The sender gets it after the tick has ended without a panic. Dropping the answer
 /// reports the work as lost.
 pub struct Answer {
     pub result: ColumnAnswer,

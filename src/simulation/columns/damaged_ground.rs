@@ -76,7 +76,7 @@ mod tests {
         }
 
         fn generate(&self, _request: &GenerateRequest) -> Result<Column, GenerateError> {
-            Err(GenerateError::UnknownBlock { name: "game:ground".into() })
+            Err(GenerateError::UnknownBlock { name: "game:ground".into(), nearest: None })
         }
     }
 
@@ -112,7 +112,7 @@ mod tests {
     /// Promise, crashes: With `regenerate_damaged`, a damaged chunk is generated again and reported, and its old value is
     /// kept.
     #[test]
-    fn damaged_chunks_are_made_anew_each_once_in_every_kind_of_dimension() {
+    fn damaged_chunks_are_regenerated_once_in_every_kind_of_dimension() {
         for is_sparse in [false, true] {
             let (ground, store) = ground(true, is_sparse, &[-1, 1]);
             let found = read(&ground).unwrap();
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_that_is_none_though_its_checksum_is_right_is_kept_aside() {
+    fn an_undecodable_chunk_with_a_valid_checksum_is_set_aside() {
         let disk = Arc::new(MemoryStore::new());
         let (mut ground, _) = ground(true, false, &[]);
         let store = Arc::new(WorldStore::from_store(disk.clone()).unwrap());
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_not_or_cannot_be_made_anew_stays_as_it_is() {
+    fn chunks_that_may_not_or_cannot_be_regenerated_stay() {
         for is_sparse in [false, true] {
             for may_regenerate in [false, true] {
                 let (mut ground, store) = ground(may_regenerate, is_sparse, &[0]);

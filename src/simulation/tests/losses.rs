@@ -22,6 +22,8 @@ fn note(error: BevyError, _context: ErrorContext) {
     let Some(RegionTemplateError::UnregisteredComponents(components)) = error.downcast_ref() else {
         panic!("no other error is expected: {error}")
     };
+    let message = error.to_string();
+    assert!(message.contains("is not registered") && components.iter().all(|path| message.contains(path)), "{message}");
     ERRORS.with_borrow_mut(|errors| errors.push(components.clone()));
 }
 
@@ -38,7 +40,7 @@ fn regions() -> Regions {
 
 /// Promise, travel: An unregistered component on an entity that can travel is an error at the end of its first tick.
 #[test]
-fn an_unregistered_component_is_told_of_once_in_the_tick_in_which_it_appears() {
+fn an_unregistered_component_is_reported_once_in_its_first_tick() {
     let mut regions = regions();
     assert!(errors().is_empty());
     regions.world(1).spawn((Forgotten, AlsoForgotten, Free, place(10)));
@@ -53,7 +55,7 @@ fn an_unregistered_component_is_told_of_once_in_the_tick_in_which_it_appears() {
 }
 
 #[test]
-fn what_cannot_travel_is_nobodys_business_until_it_can() {
+fn unregistered_components_matter_only_on_entities_that_can_travel() {
     let mut regions = regions();
     let world = regions.world(1);
     world.spawn(Forgotten);

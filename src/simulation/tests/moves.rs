@@ -49,7 +49,7 @@ fn references_lead_to_the_same_entities_if_these_moved_along() {
 }
 
 #[test]
-fn those_who_cross_from_different_regions_are_not_mixed_up() {
+fn entities_that_cross_from_different_regions_are_not_mixed_up() {
     let mut regions = Regions::new(|components| components.register::<Points>());
     regions.open(2);
     let mut travellers = Vec::new();
@@ -133,7 +133,7 @@ fn relationships_stay_in_their_order_and_linked_ones_bring_their_sources_along()
 }
 
 #[test]
-fn a_relationship_with_one_who_stays_behind_ends_on_both_sides() {
+fn a_relationship_with_an_entity_that_stays_behind_ends_on_both_sides() {
     for cause in [MoveCause::Split, MoveCause::Crossing] {
         let mut regions = Regions::new(relationships);
         regions.open(2);
@@ -159,7 +159,7 @@ fn a_relationship_with_one_who_stays_behind_ends_on_both_sides() {
 }
 
 #[test]
-fn a_departure_kills_nobody_who_stays_behind() {
+fn a_departure_despawns_no_entity_that_stays() {
     for cause in [MoveCause::Split, MoveCause::Crossing] {
         // Neither type is registered.
         let types = [std::any::type_name::<PulledBy>(), std::any::type_name::<Cars>()];
@@ -179,7 +179,7 @@ fn a_departure_kills_nobody_who_stays_behind() {
 }
 
 #[test]
-fn those_who_hang_on_each_other_in_a_circle_travel_once() {
+fn entities_that_follow_each_other_in_a_circle_travel_once() {
     for cause in CAUSES {
         let mut regions = Regions::new(relationships);
         regions.open(2);
@@ -233,9 +233,10 @@ fn watch(log: Log) -> impl Fn(&mut SubApp) + Send + Sync {
     }
 }
 
-/// Promise, travel: While `Moving` is there, hooks and observers fire in both regions; `EntityMoved` follows when all are in.
+/// Promise, travel: While `Moving` exists, hooks and observers fire in both regions, and `EntityMoved` follows once all have
+/// arrived.
 #[test]
-fn hooks_and_observers_fire_and_at_the_end_everyone_is_told() {
+fn hooks_and_observers_fire_and_entity_moved_follows() {
     for cause in CAUSES {
         let log = Log::default();
         let mut regions = Regions::with_plugins(
@@ -289,7 +290,7 @@ fn look(
 
 /// Promise, travel: An entity travels whole: registered components, children, linked entities, references and change ticks.
 #[test]
-fn what_changed_lately_counts_as_changed_and_what_is_older_does_not() {
+fn change_ticks_survive_a_journey() {
     for cause in CAUSES {
         let changes = Changes::default();
         let report = changes.clone();
@@ -344,7 +345,7 @@ fn what_changed_lately_counts_as_changed_and_what_is_older_does_not() {
 }
 
 #[test]
-fn what_changes_in_the_tick_of_the_departure_is_seen_where_it_arrives() {
+fn changes_in_the_tick_of_the_departure_are_seen_after_arrival() {
     fn hurt(mut all: Query<(&mut Health, &Position)>) {
         for (mut health, position) in &mut all {
             if position.column() == column(20) && health.0 == 1 {
@@ -453,7 +454,7 @@ fn registered_resources_are_divided_and_may_travel_further_before_the_first_tick
 }
 
 #[test]
-fn the_outbox_tells_which_ids_are_new_and_which_are_gone() {
+fn the_outbox_lists_new_and_gone_ids() {
     let ids = |numbers: &[u128]| numbers.iter().copied().map(Uuid::from_u128).collect::<Vec<_>>();
     for cause in CAUSES {
         let mut regions = Regions::new(|_| {});
@@ -485,7 +486,7 @@ fn the_outbox_tells_which_ids_are_new_and_which_are_gone() {
 }
 
 #[test]
-fn who_is_let_go_of_outside_leaves_though_it_did_not_move() {
+fn a_child_outside_of_its_region_leaves_once_detached() {
     let mut regions = Regions::new(|_| {});
     let world = regions.open(1);
     let parent = world.spawn((Name::new("parent"), place(10))).id();
@@ -500,7 +501,7 @@ fn who_is_let_go_of_outside_leaves_though_it_did_not_move() {
 }
 
 #[test]
-fn who_stands_still_leaves_when_its_ground_is_gone() {
+fn an_entity_at_rest_leaves_when_its_column_is_evicted() {
     let mut regions = Regions::new(|_| {});
     regions.open(1).spawn((Name::new("still"), place(11)));
     regions.tick(1);
@@ -551,7 +552,7 @@ struct Torch;
 
 /// Blocks that an observer places while its entity is removed follow the ground and are saved.
 #[test]
-fn what_is_built_by_those_who_leave_is_handed_out() {
+fn blocks_set_by_departing_entities_are_handed_out() {
     let plugins = |region: &mut SubApp| {
         region.world_mut().add_observer(|_: On<Remove, Torch>, mut owned: ResMut<RegionColumns>| {
             let place = BlockPos::new(10 * 16, 40, 0);
@@ -573,14 +574,14 @@ fn what_is_built_by_those_who_leave_is_handed_out() {
     assert!(!later.save.chunks.contains_key(&(DIMENSION, chunk)), "the parent has nothing to say of it any more");
 
     regions.open(3).spawn((Torch, Position::new(DIMENSION, BlockPos::new(30 * 16, 5, 0))));
-    regions.world(3).resource_mut::<RegionColumns>().take_in(Column::new(column(10)));
+    regions.world(3).resource_mut::<RegionColumns>().insert(Column::new(column(10)));
     let outbox = regions.tick_with(3, Inbox { evict: vec![column(10), column(30)], ..Inbox::default() });
     assert!(built(&outbox));
     assert_eq!(outbox.left.len(), 2);
 }
 
 #[test]
-fn whoever_hears_of_a_departure_can_change_the_ground_that_it_leaves() {
+fn an_observer_of_a_departure_can_edit_the_blocks_there() {
     let [at, stone] = [place(10).block, place(10).block.offset(0, 1, 0)];
     let fell = move |removed: On<Remove, Name>, mut ground: ResMut<RegionColumns>, names: Query<&Name>| {
         if names.get(removed.entity).is_ok_and(|name| name.as_str() == "tree") && ground.contains(column(10)) {

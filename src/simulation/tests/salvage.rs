@@ -54,7 +54,7 @@ fn worlds_that_were_not_absorbed_when_another_panicked_are_whole_and_no_letter_i
     assert_eq!(places, [30, 10]);
     let kept = [20, 30, 40].map(|x| salvage.columns.contains(&column(x)));
     assert_eq!(kept, [true, true, false], "what the one that panicked had is lost with the others");
-    assert_eq!(salvage.viewers, [camera.0], "its ground is held, or let go, by what the store knows");
+    assert_eq!(salvage.viewers, [camera.0], "the stored viewer decides if its columns stay");
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_viewer_that_left_in_the_tick_that_panics_is_known() {
     regions.world(1).spawn((Name::new("bomb"), place(20), bomb));
     let task = regions.next_tick();
     let salvage = salvaged(&mut regions, &[], Inbox::default(), task);
-    assert_eq!(salvage.viewers, [camera.0], "nobody else lets go of its ground");
+    assert_eq!(salvage.viewers, [camera.0], "no other viewer releases its columns");
 }
 
 /// Counts its clones. Cloning number 13 panics.
@@ -102,7 +102,7 @@ impl Clone for Counted {
 #[derive(Resource, Default)]
 struct Heard(Vec<u32>);
 
-fn hear(mut received: MessageReader<Received<Counted>>, mut heard: ResMut<Heard>) {
+fn collect(mut received: MessageReader<Received<Counted>>, mut heard: ResMut<Heard>) {
     let new: Vec<_> = received.read().map(|received| received.message.0).collect();
     heard.0.extend(&new);
     assert!(!new.contains(&99), "that was too much");
@@ -113,7 +113,7 @@ fn a_message_is_cloned_only_if_its_tick_panics_and_none_is_lost_untold() {
     let mut regions = Regions::with_plugins(
         |_| {},
         |region| {
-            region.add_message::<Received<Counted>>().init_resource::<Heard>().add_systems(RegionTick, hear);
+            region.add_message::<Received<Counted>>().init_resource::<Heard>().add_systems(RegionTick, collect);
             region.add_message::<Returned<Counted>>();
         },
     );
@@ -131,8 +131,8 @@ fn a_message_is_cloned_only_if_its_tick_panics_and_none_is_lost_untold() {
     let handed_over = salvaged(&mut regions, &[], inbox, task).undelivered;
     assert_eq!(clones(), 3, "one each");
     let halted = Undeliverable::Halted(RegionId::new(1));
-    let is_told = |(letter, reason): &(Letter, _)| letter.name() == type_name::<Counted>() && *reason == halted;
-    assert!(handed_over.iter().all(is_told));
+    let is_listed = |(letter, reason): &(Letter, _)| letter.name() == type_name::<Counted>() && *reason == halted;
+    assert!(handed_over.iter().all(is_listed));
     let back: Vec<_> = handed_over.into_iter().map(|(letter, reason)| letter.give_back(reason)).collect();
     assert!(back[1].is_none(), "the one that cannot be cloned is reported as lost");
     let mut sender = World::new();

@@ -27,7 +27,7 @@ fn stable(number: u128) -> StableId {
 }
 
 #[test]
-fn only_what_changed_is_handed_out_again() {
+fn only_changes_are_handed_out_again() {
     let mut regions = regions();
     let world = regions.world(1);
     let entities: Vec<_> = (1..=7).map(|number| world.spawn((Mass(1), stable(number), place(10))).id()).collect();
@@ -58,7 +58,7 @@ fn only_what_changed_is_handed_out_again() {
 }
 
 #[test]
-fn what_is_unsaved_stays_so_when_its_region_merges() {
+fn unsaved_changes_stay_unsaved_through_a_merge() {
     let mut regions = regions();
     regions.open(2);
     let world = regions.world(1);
@@ -74,7 +74,7 @@ fn what_is_unsaved_stays_so_when_its_region_merges() {
 }
 
 #[test]
-fn who_takes_over_an_id_is_handed_out_whatever_was_before() {
+fn an_entity_that_takes_over_an_id_is_handed_out() {
     let mut regions = regions();
     let entity = regions.world(1).spawn((Mass(1), stable(1), place(10))).id();
     regions.save(1);
@@ -176,13 +176,13 @@ fn an_entity_that_dies_while_others_are_evicted_is_dead() {
     let mut regions = explosive();
     let outbox = regions.tick_with(1, Inbox { evict: vec![column(10)], ..Inbox::default() });
     let left: Vec<_> = outbox.left[0].entities.iter().map(|record| record.id.as_u128()).collect();
-    assert_eq!(left, [1], "2 was to be given up after 1, and died with it");
+    assert_eq!(left, [1], "2 was to be evicted after 1, and died with it");
     assert_eq!(handed_out(&outbox), [(2, false), (3, false)]);
     assert_eq!(handed_out(&regions.save(1)), []);
 }
 
 #[test]
-fn who_dies_while_others_cross_is_dead() {
+fn an_entity_that_dies_while_others_cross_stays_dead() {
     let mut regions = explosive();
     let world = regions.world(1);
     let mut positions = world.query::<(&StableId, &mut Position)>();
@@ -193,7 +193,7 @@ fn who_dies_while_others_cross_is_dead() {
 }
 
 #[test]
-fn who_dies_as_it_is_loaded_is_dead() {
+fn an_entity_that_dies_while_it_loads_stays_dead() {
     let plugins = |region: &mut SubApp| {
         region.world_mut().add_observer(|spoilt: On<Add, Mass>, mut commands: Commands| {
             commands.entity(spoilt.entity).despawn();

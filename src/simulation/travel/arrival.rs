@@ -1,7 +1,7 @@
 //! The arrival of entities in a region world.
 
 use super::components::RegionComponents;
-use super::entities::{EntityIndex, EntityMoved, Moving, let_go};
+use super::entities::{EntityIndex, EntityMoved, Moving, remove_family};
 use super::followers::followers;
 use super::mapping::{Arrived, Mapping};
 use super::relationships::insert_relationships;
@@ -24,7 +24,7 @@ pub fn arrive_all(world: &mut World, contents: &mut RegionContents, mut travelle
     }
     // Letters come first: a hook of the game may panic, and letters must not be lost then.
     let letters = travellers.iter_mut().flat_map(|traveller| mem::take(&mut traveller.letters));
-    contents.take_in_letters(letters);
+    contents.receive_letters(letters);
     // Positions keep their change ticks, so a search by change tick would miss them.
     world.resource_mut::<RegionColumns>().look_everywhere = true;
     contents.viewers.extend(travellers.iter().flat_map(|traveller| &traveller.viewers).map(|(id, _)| *id));
@@ -32,7 +32,7 @@ pub fn arrive_all(world: &mut World, contents: &mut RegionContents, mut travelle
     let mut passengers = Vec::new();
     world.insert_resource(Moving);
     for Traveller { id, ids, origin, cause, followers, .. } in travellers {
-        ids.into_iter().for_each(|id| let_go_older(world, &contents.components, id));
+        ids.into_iter().for_each(|id| remove_older(world, &contents.components, id));
         let mut root = None;
         for passenger in followers {
             let entity = world.spawn_empty().id();
@@ -55,10 +55,10 @@ pub fn arrive_all(world: &mut World, contents: &mut RegionContents, mut travelle
 }
 
 /// Removes an entity that was loaded from the store before its newer version arrived.
-fn let_go_older(world: &mut World, components: &RegionComponents, id: Uuid) {
+fn remove_older(world: &mut World, components: &RegionComponents, id: Uuid) {
     if let Some(older) = world.resource::<EntityIndex>().entity(id) {
         let followers = followers(world, components, older, &mut HashSet::new());
-        let_go(world, older, followers);
+        remove_family(world, older, followers);
     }
 }
 

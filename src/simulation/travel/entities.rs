@@ -47,7 +47,7 @@ pub fn forget(world: &mut World, entity: Entity) {
 }
 
 /// Removes an entity and its followers from the world. They live on in the store, or have arrived again.
-pub fn let_go(world: &mut World, root: Entity, followers: Vec<Entity>) {
+pub fn remove_family(world: &mut World, root: Entity, followers: Vec<Entity>) {
     followers.into_iter().for_each(|entity| forget(world, entity));
     // A hook of another entity may have despawned it.
     if world.entities().contains_spawned(root) {
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_told_once_who_came_and_who_went() {
+    fn arrivals_and_departures_are_reported_once() {
         let mut world = world();
         let [one, two, three] = [1, 2, 3].map(Uuid::from_u128);
         let first = world.spawn(StableId(one)).id();

@@ -1,7 +1,7 @@
 //! Entities that leave a region world for the store: players who log out, and entities in evicted columns.
 
 use super::components::RegionComponents;
-use super::entities::{EntityIndex, Moving, StableId, let_go};
+use super::entities::{EntityIndex, Moving, StableId, remove_family};
 use super::followers::{followers, place, roots};
 use super::stored_entities::record;
 use crate::simulation::columns::unsaved::collect_unsaved;
@@ -34,7 +34,7 @@ pub fn tend_players(world: &mut World, contents: &mut RegionContents) {
     world.insert_resource(Moving);
     for player in leaving {
         let followers = followers(world, &contents.components, player, &mut taken);
-        let_go(world, player, followers);
+        remove_family(world, player, followers);
     }
     world.remove_resource::<Moving>();
 }
@@ -80,7 +80,7 @@ pub fn evict_entities(
     // Runs before hooks of the game.
     evict_letters(contents, leaving, &gone);
     world.insert_resource(Moving);
-    families.into_iter().for_each(|(root, followers)| let_go(world, root, followers));
+    families.into_iter().for_each(|(root, followers)| remove_family(world, root, followers));
     world.remove_resource::<Moving>();
     let mut index = world.resource_mut::<EntityIndex>();
     // An id with a new owner waits for the next save, together with the owner's record.

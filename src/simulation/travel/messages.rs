@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_last_goes_where_its_place_goes() {
+    fn unread_messages_go_with_their_place() {
         let mut messages = Messages::default();
         messages.write(Noise(1));
         messages.update();

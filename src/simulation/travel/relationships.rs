@@ -12,7 +12,7 @@ use std::any::TypeId;
 pub struct RelationshipFunctions {
     pub type_id: TypeId,
     pub target_type_id: TypeId,
-    /// Whether the sources follow their target wherever it goes, and are despawned with it.
+    /// `true` if the sources travel with their target and are despawned with it.
     pub linked: bool,
     pub target: fn(EntityRef) -> Option<Entity>,
     pub sources: fn(EntityRef) -> Option<Vec<Entity>>,

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_world_has_in_an_unknown_version_is_named() {
+    fn a_stored_type_of_an_unknown_version_is_named() {
         let schema = Schema::new(2).with_migration(1, |old| Ok(old.to_vec())).formerly("game::Beast");
         let mob = SavedType::of::<Mob>(schema);
         for fine in ["game::Mob@2", "game::Mob@1", "game::Beast@1", &format!("{COMPILER_NAME}@1"), "game::Other@7"] {

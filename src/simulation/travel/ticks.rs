@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_that_wrapped_around_are_still_told_apart() {
+    fn wrapped_change_ticks_still_compare() {
         let (from, to) = (clock(u32::MAX - 1, 5), clock(3, 9));
         assert_eq!(moved(from, to, u32::MAX - 11), u32::MAX - 6);
         assert_eq!(moved(from, to, 0), 9);
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_world_that_never_ticked_only_what_was_new_is_new() {
+    fn in_a_world_that_never_ticked_only_added_components_are_new() {
         let fresh = ChangeClock { began: None, now: Tick::new(50) };
         let never_ran = Tick::new(fresh.now.get().wrapping_sub(Tick::MAX.get()));
         let from = clock(100, 150);

@@ -229,7 +229,7 @@ pub(in crate::view) fn follow_clients(mut clients: Query<(&mut ChunkSyncClient, 
 }
 
 /// Adds the workers' results to the published state.
-pub(in crate::view) fn take_in(
+pub(in crate::view) fn apply_results(
     mut clients: Query<(Entity, &mut ChunkSyncClient)>,
     mut backlog: ResMut<Published>,
     mut published: ResMut<PublishedColumns>,

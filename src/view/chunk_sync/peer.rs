@@ -180,16 +180,18 @@ impl ChunkSyncPeer {
 }
 
 /// Handles answers and changes.
-pub(in crate::view) fn hear(
+pub(in crate::view) fn apply_answers(
     mut peers: Query<&mut ChunkSyncPeer>,
     mut answers: MessageReader<ChunksAnswer>,
     mut changed: MessageReader<ColumnChanged>,
     decided: Res<DecidedEdits>,
 ) {
-    for ChunksAnswer { asker, chunks, .. } in answers.read() {
+    for ChunksAnswer { request, dimension, chunks } in answers.read() {
         // A closed dimension cannot answer.
         let is_open = !chunks.iter().any(|(_, state)| matches!(state, Err(AskError::NotOpen)));
-        let Ok(mut peer) = peers.get_mut(*asker) else { continue };
+        // A game numbers its own questions as it likes.
+        let peer = Entity::try_from_bits(*request).and_then(|entity| peers.get_mut(entity).ok());
+        let Some(mut peer) = peer.filter(|peer| peer.dimension == *dimension) else { continue };
         let peer = &mut *peer;
         let Some(server) = peer.server.as_mut().filter(|_| is_open) else { continue };
         peer.asked = None;
@@ -310,7 +312,7 @@ pub(in crate::view) fn send(
         let chunks = server.wanted(MAX_LOOKED_UP);
         peer.asked = (!chunks.is_empty()).then(Instant::now);
         if !chunks.is_empty() {
-            asks.write(AskChunks { asker: entity, dimension: peer.dimension, chunks });
+            asks.write(AskChunks { request: entity.to_bits(), dimension: peer.dimension, chunks });
         }
     }
 }

@@ -79,7 +79,7 @@ pub(super) fn run(
                 is_busy = false;
                 break;
             };
-            ground.take_in(news, told);
+            ground.apply(news, told);
         }
         while let Some(message) = client.next_message() {
             let _ = told.send(FromWorker::Message(message));
@@ -152,7 +152,7 @@ impl ShownColumns {
         Self { blocks, server: None, known, shown, has_named_unknown: false }
     }
 
-    fn take_in(&mut self, news: SyncNews, told: &Sender<FromWorker>) {
+    fn apply(&mut self, news: SyncNews, told: &Sender<FromWorker>) {
         match news {
             SyncNews::Welcome(welcome) => self.meet(welcome),
             SyncNews::Chunk { chunk, bytes, .. } => match self.decode(&bytes) {
@@ -166,7 +166,7 @@ impl ShownColumns {
                     self.put(chunk, None, told);
                 }
             }
-            SyncNews::Left(chunk) => self.let_go(chunk, told),
+            SyncNews::Left(chunk) => self.release(chunk, told),
             SyncNews::AnotherWorld => {
                 self.known.clear();
                 for column in self.shown.drain() {
@@ -246,7 +246,7 @@ impl ShownColumns {
     }
 
     /// Removes a chunk that is too far away.
-    fn let_go(&mut self, chunk: ChunkPos, told: &Sender<FromWorker>) {
+    fn release(&mut self, chunk: ChunkPos, told: &Sender<FromWorker>) {
         let column = chunk.column();
         let is_whole = self.server.as_ref().is_none_or(|server| server.welcome.has_whole_columns());
         if !is_whole {
@@ -316,8 +316,8 @@ mod tests {
     }
 
     impl Seen {
-        fn take_in(&mut self, news: SyncNews) {
-            self.ground.take_in(news, &self.told);
+        fn apply(&mut self, news: SyncNews) {
+            self.ground.apply(news, &self.told);
             for told in self.hears.try_iter() {
                 match told {
                     FromWorker::Column(_, ColumnUpdate::Loaded { blocks, .. }) => self.column = Some(blocks),
@@ -340,7 +340,7 @@ mod tests {
         fn chunk(&mut self, y: i64, block: u32) {
             let mut bytes = Vec::new();
             format::encode(&(), &Chunk::uniform(BlockId::new(block)), &[], &mut bytes).unwrap();
-            self.take_in(SyncNews::Chunk { chunk: COLUMN.chunk(y), bytes, is_cached: false });
+            self.apply(SyncNews::Chunk { chunk: COLUMN.chunk(y), bytes, is_cached: false });
         }
 
         /// The blocks of the chunks at these heights; `None` for a missing chunk.
@@ -364,51 +364,51 @@ mod tests {
         assert_eq!(seen.found(-1..4), [0, 1, 0, 1, 0].map(Some));
         seen.chunk(1, 1);
         assert_eq!(seen.found(0..3), [Some(1); 3]);
-        seen.take_in(SyncNews::Left(COLUMN.chunk(2)));
+        seen.apply(SyncNews::Left(COLUMN.chunk(2)));
         assert!(seen.column.is_none());
     }
 
     #[test]
-    fn a_column_of_which_something_is_gone_for_a_while_comes_back_whole() {
+    fn a_column_with_a_temporarily_missing_chunk_becomes_whole_again() {
         let mut seen = seen(0..3);
         (0..3).for_each(|y| seen.chunk(y, 1));
-        seen.take_in(SyncNews::Gone(COLUMN.chunk(1)));
-        seen.take_in(SyncNews::Current(COLUMN.chunk(2)));
+        seen.apply(SyncNews::Gone(COLUMN.chunk(1)));
+        seen.apply(SyncNews::Current(COLUMN.chunk(2)));
         assert_eq!(seen.found(-1..4), [None, Some(1), None, Some(1), None]);
         seen.chunk(1, 1);
         assert_eq!(seen.found(-1..4), [0, 1, 1, 1, 0].map(Some));
-        (0..3).for_each(|y| seen.take_in(SyncNews::Gone(COLUMN.chunk(y))));
+        (0..3).for_each(|y| seen.apply(SyncNews::Gone(COLUMN.chunk(y))));
         assert!(seen.column.is_none());
         (0..3).for_each(|y| seen.chunk(y, 1));
         assert_eq!(seen.found(0..3), [Some(1); 3]);
     }
 
     #[test]
-    fn what_cannot_be_read_is_a_hole_or_what_it_was() {
+    fn an_unreadable_chunk_is_a_hole_or_keeps_its_old_blocks() {
         let mut seen = seen(0..3);
         seen.chunk(0, 1);
-        seen.take_in(SyncNews::Unreadable(COLUMN.chunk(1)));
+        seen.apply(SyncNews::Unreadable(COLUMN.chunk(1)));
         seen.chunk(2, 1);
         assert_eq!(seen.found(0..3), [Some(1), None, Some(1)]);
-        seen.take_in(SyncNews::Unreadable(COLUMN.chunk(2)));
+        seen.apply(SyncNews::Unreadable(COLUMN.chunk(2)));
         assert_eq!(seen.found(0..3), [Some(1), None, Some(1)]);
     }
 
     #[test]
     fn of_a_tall_dimension_parts_of_columns_come_and_go() {
         let mut seen = seen(-1_000..1_000);
-        seen.take_in(SyncNews::Gone(COLUMN.chunk(6)));
+        seen.apply(SyncNews::Gone(COLUMN.chunk(6)));
         assert!(seen.column.is_none());
         seen.chunk(5, 1);
         seen.chunk(7, 0);
         assert_eq!(seen.found(4..9), [None, Some(1), None, Some(0), None]);
         seen.chunk(7, 1);
         seen.chunk(6, 1);
-        seen.take_in(SyncNews::Left(COLUMN.chunk(5)));
+        seen.apply(SyncNews::Left(COLUMN.chunk(5)));
         assert_eq!(seen.found(4..9), [None, None, Some(1), Some(1), None]);
-        seen.take_in(SyncNews::Gone(COLUMN.chunk(6)));
-        seen.take_in(SyncNews::Left(COLUMN.chunk(6)));
-        seen.take_in(SyncNews::Left(COLUMN.chunk(7)));
+        seen.apply(SyncNews::Gone(COLUMN.chunk(6)));
+        seen.apply(SyncNews::Left(COLUMN.chunk(6)));
+        seen.apply(SyncNews::Left(COLUMN.chunk(7)));
         assert!(seen.column.is_none() && seen.ground.known.is_empty());
     }
 }

@@ -7,8 +7,11 @@ use bevy_terrane::view::RegionHung;
 /// Promise, clocks and faults: A region that hangs is named with the schedule that it is in.
 /// Promise, clocks and faults: `Regions` names the fault of a halted region, the step of a hanging one, and the regions coupled with it.
 #[test]
-fn the_watchdog_names_a_region_that_hangs_its_place_and_what_it_does() {
-    let plugin = TerranePlugin { watchdog_limit: Duration::from_millis(150), ..TerranePlugin::in_memory() };
+fn the_watchdog_names_a_hung_region_with_its_place_and_schedule() {
+    let plugin = TerranePlugin {
+        faults: FaultSettings { watchdog_limit: Duration::from_millis(150), ..default() },
+        ..TerranePlugin::in_memory()
+    };
     let mut app = game(plugin);
     let gate = Gate::default();
     gate.close();
@@ -58,8 +61,11 @@ fn the_watchdog_names_a_region_that_hangs_its_place_and_what_it_does() {
 }
 
 #[test]
-fn the_watchdog_tells_a_letter_from_a_schedule() {
-    let mut app = game(TerranePlugin { watchdog_limit: Duration::from_millis(100), ..TerranePlugin::in_memory() });
+fn the_watchdog_distinguishes_a_letter_from_a_schedule() {
+    let mut app = game(TerranePlugin {
+        faults: FaultSettings { watchdog_limit: Duration::from_millis(100), ..default() },
+        ..TerranePlugin::in_memory()
+    });
     listen::<RegionHung>(&mut app);
     let dimension = flat(&mut app);
     viewer(&mut app, dimension, 0.0, 0.0, 1);

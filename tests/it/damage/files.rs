@@ -23,7 +23,7 @@ fn save(world: &WorldStore, number: u32) {
     world.move_groups(&groups).unwrap();
 }
 
-/// Promise, crashes: A closed world has an empty log and a list of its files, which the next opening compares with the files.
+/// Promise, crashes: A closed world has an empty log and a list of its files, and the next opening checks the list.
 #[test]
 fn a_closed_world_has_nothing_in_its_log() {
     let folder = tempfile::tempdir().unwrap();
@@ -40,7 +40,7 @@ fn a_closed_world_has_nothing_in_its_log() {
     }
 }
 
-/// Promise, crashes: A closed world has an empty log and a list of its files, which the next opening compares with the files.
+/// Promise, crashes: A closed world has an empty log and a list of its files, and the next opening checks the list.
 #[test]
 fn a_missing_or_shortened_file_of_a_closed_world_is_named() {
     let folder = tempfile::tempdir().unwrap();
@@ -66,7 +66,7 @@ fn a_missing_or_shortened_file_of_a_closed_world_is_named() {
 
 /// Promise, crashes: A world with a missing file, or other damage to its log, is refused, and the damage is named.
 #[test]
-fn a_missing_file_of_a_killed_world_is_told() {
+fn a_missing_file_of_a_killed_world_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("world");
     (0..2).for_each(|number| save(&open(&path).unwrap(), number));
@@ -89,9 +89,9 @@ fn a_missing_file_of_a_killed_world_is_told() {
     assert!(told >= 6, "{told}");
 }
 
-/// Promise, crashes: A closed world has an empty log and a list of its files, which the next opening compares with the files.
+/// Promise, crashes: A closed world has an empty log and a list of its files, and the next opening checks the list.
 #[test]
-fn worlds_without_a_list_or_with_one_that_does_not_hold_open_as_those_that_were_killed() {
+fn worlds_without_a_valid_list_open_like_killed_ones() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("world");
     save(&open(&path).unwrap(), 0);

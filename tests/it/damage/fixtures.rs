@@ -5,7 +5,7 @@
 
 use super::*;
 use bevy_terrane::block::{BlockComponentId, BlockComponentRecord, BlockRecord, BlockRegistry};
-use bevy_terrane::prelude::ColumnArea;
+use bevy_terrane::space::ColumnArea;
 use bevy_terrane::storage::{
     ChildRecord, Family, KeyValueStore, MemoryStore, RegistryLists, StoredPregeneration, ViewerRecord, WriteBatch,
 };

@@ -23,7 +23,7 @@ fn process_that_is_killed() {
 /// Promise, worlds: Everything that changed is committed to the store as one atomic batch.
 /// Promise, crashes: A save is one atomic batch.
 #[test]
-fn after_any_kill_each_acknowledged_save_is_there_in_all_families_at_once() {
+fn after_any_kill_acknowledged_saves_are_in_all_families() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("world");
     let mut stored = None;

@@ -59,7 +59,7 @@ fn a_flipped_bit_in_the_log_is_refused_with_its_place_and_nothing_is_touched() {
 }
 
 /// Promise, crashes: A save is one atomic batch.
-/// Promise, crashes: After a kill, a world has everything that was synced, up to the torn end of its log.
+/// Promise, crashes: After a kill, a world has all synced data, up to the torn end of its log.
 #[test]
 fn a_log_that_was_cut_ends_with_a_whole_save() {
     let folder = tempfile::tempdir().unwrap();
@@ -85,9 +85,9 @@ fn a_log_that_was_cut_ends_with_a_whole_save() {
     assert!(found.is_sorted() && found.last() > Some(&(ROUNDS * 9 / 10)), "{found:?}");
 }
 
-/// Promise, crashes: After a kill, a world has everything that was synced, up to the torn end of its log.
+/// Promise, crashes: After a kill, a world has all synced data, up to the torn end of its log.
 #[test]
-fn a_torn_log_that_was_recovered_before_does_not_count_if_it_is_still_there() {
+fn a_torn_log_that_was_recovered_before_is_ignored() {
     let folder = tempfile::tempdir().unwrap();
     let (world, log) = killed_world(folder.path());
     let mut torn = fs::read(&log).unwrap();

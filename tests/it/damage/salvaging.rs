@@ -113,7 +113,7 @@ fn without_manifest_current_or_marker_everything_is_salvaged() {
 
 /// Promise, upkeep: `terrane salvage` reads worlds that cannot be opened.
 #[test]
-fn of_each_file_that_is_lost_or_damaged_all_others_are_salvaged() {
+fn each_lost_or_damaged_file_leaves_the_others_salvageable() {
     for is_killed in [false, true] {
         let folder = tempfile::tempdir().unwrap();
         let world = folder.path().join("world");
@@ -166,7 +166,7 @@ fn of_each_file_that_is_lost_or_damaged_all_others_are_salvaged() {
 }
 
 #[test]
-fn what_was_never_a_world_is_not_salvaged() {
+fn a_folder_without_a_world_is_not_salvaged() {
     let folder = tempfile::tempdir().unwrap();
     let go_on = |_: &_| ControlFlow::Continue(());
     let new = folder.path().join("new");

@@ -30,7 +30,7 @@ fn load(world: &WorldStore, column: ColumnPos) -> Result<Arc<Chunk>, StoreError>
 
 /// Promise, crashes: A damaged table of the database loses only the keys of its damaged blocks.
 #[test]
-fn a_flipped_bit_in_a_table_takes_no_more_than_the_chunks_of_its_block() {
+fn a_flipped_bit_in_a_table_loses_only_the_chunks_of_its_block() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("world");
     make_world(&path);
@@ -87,7 +87,7 @@ fn a_flipped_bit_in_a_table_takes_no_more_than_the_chunks_of_its_block() {
 
 /// Promise, crashes: A damaged world is refused with an error that names the damage and its place.
 #[test]
-fn a_missing_file_is_told_and_nothing_else_is_touched() {
+fn a_missing_file_is_reported_and_nothing_else_is_touched() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("world");
     make_world(&path);

@@ -42,7 +42,7 @@ fn each_shape_is_generated_exactly_and_stored_without_a_region() {
 }
 
 #[test]
-fn what_was_generated_is_loaded_when_a_viewer_comes() {
+fn pregenerated_columns_load_when_a_viewer_comes() {
     let generator = Counting::default();
     let mut app = app(lockstep());
     let overworld = dimension(&mut app, &generator);
@@ -61,7 +61,7 @@ fn what_was_generated_is_loaded_when_a_viewer_comes() {
 #[test]
 fn batches_come_nearest_first() {
     let generator = Counting::default();
-    let mut app = app(TerranePlugin { generation_threads: 1, ..lockstep() });
+    let mut app = app(TerranePlugin { threads: ThreadSettings { generation: 1, ..default() }, ..lockstep() });
     let overworld = dimension(&mut app, &generator);
     let job = pregenerate(&mut app, overworld, disc(20));
     start(&mut app);
@@ -77,7 +77,7 @@ fn the_same_happens_every_time_in_lockstep() {
     let run = || {
         let generator = Counting::default();
         generator.bad.lock().unwrap().insert(CENTER);
-        let mut app = app(TerranePlugin { generation_threads: 1, ..lockstep() });
+        let mut app = app(TerranePlugin { threads: ThreadSettings { generation: 1, ..default() }, ..lockstep() });
         let overworld = dimension(&mut app, &generator);
         let jobs = [disc(12), ColumnArea::Square { center: ColumnPos::new(0, 0), radius: 6 }]
             .map(|area| pregenerate(&mut app, overworld, area));
@@ -121,12 +121,16 @@ fn jobs_of_a_dimension_run_one_after_the_other_and_dimensions_beside_each_other(
     assert_eq!(first.calls(), columns(disc(14)).into_iter().map(|column| (column, 1)).collect());
 }
 
-/// Promise, pre-generation: A pre-generation lets the columns of viewers come first.
+/// Promise, pre-generation: Viewers' columns take precedence over a pre-generation.
 #[test]
 fn viewers_come_first() {
     let generator = Counting { pace: Duration::from_millis(1), ..default() };
     let pacing = Pacing { pregeneration: Some(32), ..Pacing::fixed(32) };
-    let mut app = app(TerranePlugin { generation_threads: 1, pacing, ..TerranePlugin::in_memory() });
+    let mut app = app(TerranePlugin {
+        threads: ThreadSettings { generation: 1, ..default() },
+        pacing,
+        ..TerranePlugin::in_memory()
+    });
     let overworld = dimension(&mut app, &generator);
     let job = pregenerate(&mut app, overworld, disc(100));
     start(&mut app);
@@ -152,7 +156,7 @@ fn viewers_come_first() {
 }
 
 #[test]
-fn a_viewer_takes_along_what_is_on_its_way_into_the_store() {
+fn a_viewer_gets_columns_that_are_still_being_stored() {
     let generator = Counting { pace: Duration::from_micros(200), ..default() };
     for mode in [TickMode::Lockstep, TickMode::Independent] {
         generator.calls.lock().unwrap().clear();
@@ -176,7 +180,7 @@ fn a_viewer_takes_along_what_is_on_its_way_into_the_store() {
 
 /// Promise, pre-generation: A pre-generation slows down when the store cannot keep up.
 #[test]
-fn a_store_that_cannot_keep_up_holds_it_back() {
+fn a_slow_store_slows_a_pregeneration_down() {
     let disk = Disk::default();
     let plugin = TerranePlugin { tick_mode: TickMode::Lockstep, ..disk.plugin() };
     let generator = Counting::default();

@@ -4,9 +4,10 @@ use super::*;
 use bevy_terrane::view::{Job, JobKind};
 
 #[test]
-fn progress_rises_and_tells_how_long_it_takes() {
+fn progress_rises_and_shows_the_time_left() {
     let generator = Counting { pace: Duration::from_micros(300), ..default() };
-    let mut app = app(TerranePlugin { generation_threads: 1, ..TerranePlugin::in_memory() });
+    let mut app =
+        app(TerranePlugin { threads: ThreadSettings { generation: 1, ..default() }, ..TerranePlugin::in_memory() });
     let overworld = dimension(&mut app, &generator);
     let job = pregenerate(&mut app, overworld, disc(40));
     assert_eq!(progress(&app, job), JobProgress::default());

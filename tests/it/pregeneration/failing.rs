@@ -5,7 +5,7 @@ use bevy_terrane::simulation::ColumnError;
 
 /// Promise, pre-generation: A column that fails three times is reported and counted, and does not stop its pre-generation.
 #[test]
-fn columns_that_fail_are_tried_again_then_told_of_and_stop_nothing() {
+fn failing_columns_are_retried_then_reported_and_stop_nothing() {
     let area = disc(10);
     let bad: BTreeSet<_> = [CENTER, CENTER.offset(10, 0), CENTER.offset(-3, 4)].into();
     for mode in [TickMode::Lockstep, TickMode::Independent] {

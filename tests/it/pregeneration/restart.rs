@@ -4,7 +4,7 @@ use super::*;
 
 /// Promise, pre-generation: A pre-generation resumes where it stopped, after a restart or a crash.
 #[test]
-fn it_goes_on_after_a_restart_paused_or_not() {
+fn a_pregeneration_continues_after_a_restart_paused_or_not() {
     let area = disc(20);
     let total = columns(area).len() as u64;
     // Progress is reported four times a second, so the job must not be too fast.
@@ -14,7 +14,7 @@ fn it_goes_on_after_a_restart_paused_or_not() {
             let generator = Counting { pace, ..default() };
             let plugin = || TerranePlugin {
                 tick_mode: mode,
-                generation_threads: 1,
+                threads: ThreadSettings { generation: 1, ..default() },
                 pacing: Pacing { pregeneration: Some(64), ..default() },
                 ..in_store(&store)
             };
@@ -73,7 +73,7 @@ fn a_crash_loses_no_stored_column_and_repeats_none() {
     let (store, generator) = (Arc::new(MemoryStore::new()), Counting::default());
     let quick = |plugin: TerranePlugin| TerranePlugin {
         tick_mode: TickMode::Lockstep,
-        autosave_period: Duration::from_millis(150),
+        saving: SaveSettings::every(Duration::from_millis(150)),
         ..plugin
     };
     let mut living =
@@ -180,7 +180,7 @@ fn jobs_when_opened_again(app: &mut App, disk: &Disk) -> Vec<JobState> {
 }
 
 #[test]
-fn what_is_cancelled_while_its_dimension_closes_does_not_come_back() {
+fn a_job_cancelled_while_its_dimension_closes_does_not_come_back() {
     for mode in [TickMode::Lockstep, TickMode::Independent] {
         for is_despawned in [true, false] {
             let (mut app, job, disk) = closing_with_a_job(mode);
@@ -198,7 +198,7 @@ fn what_is_cancelled_while_its_dimension_closes_does_not_come_back() {
 }
 
 #[test]
-fn what_is_paused_while_its_dimension_closes_is_paused_when_it_comes_back() {
+fn a_job_paused_while_its_dimension_closes_stays_paused() {
     let (mut app, job, disk) = closing_with_a_job(TickMode::Lockstep);
     control(&mut app, job, JobOrder::Pause);
     update(&mut app, 5);
@@ -206,7 +206,7 @@ fn what_is_paused_while_its_dimension_closes_is_paused_when_it_comes_back() {
 }
 
 #[test]
-fn what_is_despawned_together_with_its_dimension_goes_on() {
+fn a_job_despawned_with_its_dimension_continues() {
     let (disk, generator) = (Disk::default(), Counting::default());
     let mut app = app(TerranePlugin {
         tick_mode: TickMode::Lockstep,

@@ -33,7 +33,7 @@ fn walk_from(app: &mut App, dimension: DimensionId, id: u128, x: i64, blocks_a_t
 }
 
 #[test]
-fn who_walks_towards_a_capture_and_passes_it_is_caught_once() {
+fn an_entity_that_walks_through_a_capture_is_captured_once() {
     let (mut app, dimension, id) = walked_world(true);
     // Some walkers cross from one column into the next between the captures of the two, at any pace of the job.
     let starts: Vec<i64> = (0..16).map(|step| 94 - step * 3).collect();
@@ -76,7 +76,7 @@ fn however_many_walk_however_fast_each_is_caught_once() {
 }
 
 #[test]
-fn whoever_walks_through_a_restore_is_gone_and_who_was_captured_is_where_they_were() {
+fn a_restore_removes_entities_that_walk_through_it_and_restores_captured_ones() {
     let (mut app, dimension, id) = walked_world(true);
     for number in 1..=10 {
         walk_from(&mut app, dimension, number, number as i64 * 17 - 80, number as f32 * 3.0 - 16.0);
@@ -97,7 +97,7 @@ fn whoever_walks_through_a_restore_is_gone_and_who_was_captured_is_where_they_we
 }
 
 #[test]
-fn who_walks_off_onto_ground_that_was_captured_and_let_go_is_caught_once() {
+fn an_entity_that_walks_onto_captured_columns_is_captured_once() {
     let (mut app, dimension, id) = walked_world(false);
     // The west of the box is not loaded, and is captured first.
     let area = BlockBox { min: at(-16 * 16, 0, 0), ..ROW };

@@ -74,7 +74,7 @@ fn torn() -> impl Iterator<Item = BlockPos> {
 }
 
 #[test]
-fn what_is_captured_and_restored_is_right_while_regions_merge_and_split() {
+fn captures_and_restores_are_right_while_regions_merge_and_split() {
     let (mut app, dimension, id) = empty_world(TerranePlugin { snapshots: few(2, 2), ..lockstep() });
     let stone = id_of(app.world(), "terrane:stone");
     let wanderers = wanderers(&mut app, dimension);
@@ -117,7 +117,7 @@ fn what_is_captured_and_restored_is_right_while_regions_merge_and_split() {
 }
 
 #[test]
-fn a_capture_and_a_restore_pause_and_go_on() {
+fn a_capture_and_a_restore_pause_and_resume() {
     let (mut app, dimension, id) = empty_world(TerranePlugin { snapshots: few(2, 100), ..lockstep() });
     let stone = id_of(app.world(), "terrane:stone");
     build(&mut app, dimension, [at(3, 20, 3), at(630, 20, 3)].map(|place| (place, stone)));
@@ -147,7 +147,7 @@ fn a_capture_and_a_restore_pause_and_go_on() {
 }
 
 #[test]
-fn whoever_walks_through_regions_that_merge_and_split_and_ground_that_comes_and_goes_is_caught_once() {
+fn an_entity_is_captured_once_while_regions_merge_split_load_and_unload() {
     for plugin in [
         lockstep(),
         TerranePlugin { clock: DimensionClock { ticks_per_second: 100.0, ..default() }, ..TerranePlugin::in_memory() },
@@ -236,7 +236,7 @@ fn while_players_build_in_the_box_each_chunk_is_old_new_or_built_and_nothing_out
 
 /// Promise, snapshots: The arena example brings the arena back as it was, bots included.
 #[test]
-fn at_their_own_pace_regions_restore_what_was_captured() {
+fn independent_regions_restore_the_capture() {
     let plugin = TerranePlugin {
         clock: DimensionClock { ticks_per_second: 100.0, ..default() },
         snapshots: few(4, 2),
@@ -281,7 +281,7 @@ fn at_their_own_pace_regions_restore_what_was_captured() {
 }
 
 #[test]
-fn what_a_region_restored_before_it_halted_stays_and_the_rest_follows_when_it_is_restarted() {
+fn a_restore_continues_after_its_region_halts_and_restarts() {
     let plugin = TerranePlugin {
         snapshots: few(1, 1),
         clock: DimensionClock { ticks_per_second: 5.0, ..default() },
@@ -342,7 +342,7 @@ fn a_region_that_halts_when_it_was_captured_does_not_hold_the_job_up() {
 }
 
 #[test]
-fn who_is_stored_with_a_column_that_is_just_being_fetched_is_alive() {
+fn an_entity_of_a_column_being_fetched_counts_as_alive() {
     /// A place in the section of the first column that the viewer there does not hold.
     const BESIDE: BlockPos = at(16 * 3, 9, 0);
     let (mut app, dimension, id) = empty_world(lockstep());

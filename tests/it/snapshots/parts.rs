@@ -29,7 +29,7 @@ fn restored(parts: SnapshotParts) -> (bool, Vec<String>) {
     (block_at(app.world_mut(), dimension, PLACE) == Some(stone), names)
 }
 
-/// Promise, snapshots: A restore can leave out blocks or entities, and brings no entity that is alive already.
+/// Promise, snapshots: A restore can exclude blocks or entities, and never duplicates an entity.
 #[test]
 fn blocks_and_entities_are_restored_each_by_itself() {
     let all = SnapshotParts::ALL;

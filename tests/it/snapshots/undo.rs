@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 /// Promise, snapshots: `EditHistory` undoes and redoes edits of a box, entities included.
 #[test]
-fn what_was_built_and_who_died_in_an_edit_is_undone_and_done_again() {
+fn blocks_and_deaths_of_an_edit_are_undone_and_redone() {
     let (mut app, dimension, id) = world(lockstep());
     let [stone, grass] = ["terrane:stone", "terrane:grass"].map(|name| id_of(app.world(), name));
     let area = BlockBox::new(at(-16, 16, -16), at(31, 47, 31));

@@ -1,5 +1,6 @@
 //! A generator that can be watched.
 
+use bevy_terrane::generation::{GenerateError, GenerateRequest, GeneratorIdentity};
 use bevy_terrane::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -122,7 +122,7 @@ fn a_schematic_of_an_unknown_version_is_no_damage_wherever_the_version_stands() 
 
 /// Promise, upkeep: A failed `import --create` leaves nothing behind.
 #[test]
-fn an_import_that_fails_leaves_nothing_of_the_world_that_it_made() {
+fn a_failed_import_removes_the_world_that_it_created() {
     let made = Damaged::make();
     let (export, deep, empty) = (made.path("world.objects"), made.path("a/b/c"), made.path("empty"));
     // Damage in the middle, which is found only after a part of the export is already in the world.
@@ -241,7 +241,7 @@ fn read_everything(from: &Path, to: &Path) {
 
 /// Runs only in the process that the test below starts; otherwise it does nothing.
 #[test]
-fn process_that_reads_what_cannot_be_written() {
+fn process_that_reads_a_world_without_write_permission() {
     let Some(folder) = process::here() else { return };
     let from = folder.join("from");
     assert!(fs::write(from.join("file"), "").is_err(), "it can be written");
@@ -253,7 +253,7 @@ fn process_that_reads_what_cannot_be_written() {
 ///
 /// Promise, upkeep: Commands of `terrane` that only read need no permission to write, and several can run at once.
 #[test]
-fn what_only_reads_needs_no_permission_to_write() {
+fn reading_commands_need_no_write_permission() {
     let made = Damaged::make();
     run(&["backup", &made.path("world"), &made.path("backups")]);
     let folder = tempfile::tempdir().unwrap();
@@ -274,7 +274,7 @@ fn what_only_reads_needs_no_permission_to_write() {
     };
     let may_mount = unshared(Path::new("true")).output().is_ok_and(|output| output.status.success());
     if may_mount {
-        let test = "terrane_tool::endings::process_that_reads_what_cannot_be_written";
+        let test = "terrane_tool::endings::process_that_reads_a_world_without_write_permission";
         let command = unshared(&std::env::current_exe().unwrap());
         let (mut process, lines) = process::start(command, test, folder.path());
         let lines: Vec<String> = lines.collect();

@@ -102,7 +102,7 @@ fn files_of_other_programs_go_through_a_world_that_knows_nothing_of_them() {
 
 /// Promise, upkeep: `schematic info` lists the contents of a schematic and its faults.
 #[test]
-fn info_of_a_schematic_tells_what_is_in_it_and_what_is_wrong_with_it() {
+fn info_lists_the_contents_and_problems_of_a_schematic() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("house.schem");
     let mut schematic = Schematic::new([20, 3, 4]);
@@ -123,9 +123,9 @@ fn info_of_a_schematic_tells_what_is_in_it_and_what_is_wrong_with_it() {
     assert!(try_run(&["schematic", "info", path], false).unwrap_err().contains("expected gzip or a compound"));
 }
 
-/// Promise, upkeep: `schematic import` says which entities it leaves in the box, and `--replace-entities` removes them.
+/// Promise, upkeep: `schematic import` reports the entities in the box, and `--replace-entities` removes them.
 #[test]
-fn an_import_says_which_entities_it_leaves_and_what_it_leaves_out() {
+fn an_import_reports_skipped_entities_and_parts() {
     let folder = tempfile::tempdir().unwrap();
     let [world, file] = ["world", "house.schem"].map(|name| folder.path().join(name));
     make_world(&world, 5);

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_root_uses_sudo() {
+    fn users_other_than_root_use_sudo() {
         let first_words = |root, count| commands(root, &["g++"])[1][..count].join(" ");
         assert_eq!(first_words(Root::Sudo, 3), "sudo -n env");
         assert_eq!(first_words(Root::SudoAsking, 2), "sudo env");

@@ -7,7 +7,7 @@ pub struct Need {
     pub purpose: &'static str,
     /// The Debian and Ubuntu package.
     pub package: &'static str,
-    /// Whether it is needed only for a window. Without a display, the demo and the tests render off screen.
+    /// `true` if it is needed only for a window. Without a display, the demo and the tests render off screen.
     window: bool,
     found: fn(&Machine) -> bool,
 }
@@ -89,7 +89,7 @@ mod tests {
 
     /// Promise, commands: `cargo xtask` sets up a fresh machine: it installs missing packages, or names them.
     #[test]
-    fn only_what_is_missing_is_wanted() {
+    fn only_missing_packages_are_installed() {
         let tree = Tree::new(&[
             "usr/bin/c++",
             "usr/bin/python3",

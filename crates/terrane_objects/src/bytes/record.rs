@@ -40,10 +40,10 @@ pub fn decode_as<T: DeserializeOwned>(known: u8, bytes: &[u8]) -> Result<T, Stri
 mod tests {
     use super::*;
 
-    /// Promise, exports: A record in an export begins with its format, and nothing follows its values.
-    /// Promise, world format: Varints with zeros at the top are read, and records with more bytes behind them are refused.
+    /// Promise, exports: A record in an export begins with its format, and trailing bytes are an error.
+    /// Promise, world format: Varints with leading zeros are read, and records with trailing bytes are refused.
     #[test]
-    fn bad_bytes_are_told_apart() {
+    fn errors_name_the_kind_of_bad_bytes() {
         let bytes = encode(&(7_u64, String::from("seven")));
         assert_eq!(decode(&bytes), Ok((7_u64, String::from("seven"))));
         let reason = |bytes: &[u8]| decode::<(u64, String)>(bytes).unwrap_err();

@@ -6,7 +6,6 @@ use std::fmt;
 
 /// A list of at most `MOST` elements.
 #[derive(Debug, Default)]
-#[doc(hidden)]
 pub struct UpTo<T, const MOST: usize>(pub Vec<T>);
 
 impl<'de, T: Deserialize<'de>, const MOST: usize> Deserialize<'de> for UpTo<T, MOST> {
@@ -16,7 +15,6 @@ impl<'de, T: Deserialize<'de>, const MOST: usize> Deserialize<'de> for UpTo<T, M
 }
 
 /// The same for a field, by `deserialize_with`.
-#[doc(hidden)]
 pub fn up_to<'de, D: Deserializer<'de>, T: Deserialize<'de>, const MOST: usize>(list: D) -> Result<Vec<T>, D::Error> {
     UpTo::<T, MOST>::deserialize(list).map(|list| list.0)
 }

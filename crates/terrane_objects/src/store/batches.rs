@@ -21,7 +21,7 @@ impl<D: Disk> ObjectStore<D> {
         let mut runs = Vec::new();
         let written = self.write_batch(batch, counter, &mut runs);
         if written.is_err() {
-            self.haunt(&runs);
+            self.discard(&runs);
         }
         let (written, commit) = written?;
         let Entry { first, blocks, .. } = commit;

@@ -75,7 +75,7 @@ impl<D: Disk> ObjectStore<D> {
             }
             let offset = (first + at_once) * FILE_BLOCK_BYTES as u64;
             if let Err(error) = self.disk.write_at(offset, &buffer[..count * FILE_BLOCK_BYTES]) {
-                self.haunt(&[(first, blocks)]);
+                self.discard(&[(first, blocks)]);
                 return Err(FileError::of(self.disk.path(), "write")(error).into());
             }
         }

@@ -35,7 +35,7 @@ impl<D: Disk> ObjectStore<D> {
         }
         self.recovery = Some(recovery);
         // They must not reappear when their replacements are deleted.
-        self.haunted = stale;
+        self.to_discard = stale;
         Ok(())
     }
 
@@ -72,7 +72,7 @@ impl<D: Disk> ObjectStore<D> {
         if self.is_index_written || !self.is_writable {
             return Ok(());
         }
-        self.exorcise()?;
+        self.discard_pending()?;
         self.quiesce()?;
         // Failed writes at the end may have left the file shorter.
         let length = self.disk.len().map_err(FileError::of(self.disk.path(), "measure"))?;

@@ -44,9 +44,9 @@ fn until_power_fails(steps: &[Do], options: ObjectStoreOptions, operation: usize
     (disk, model, None)
 }
 
-/// Promise, object store: An object that a batch deleted does not come back.
+/// Promise, object store: An object deleted by a batch never reappears.
 #[test]
-fn no_older_version_comes_back_when_the_newest_is_deleted() {
+fn deleting_the_newest_version_revives_no_older_one() {
     let steps = [Do::Write(1, 1, 5_000), Do::Write(1, 2, 5_000), Do::Delete(1), Do::Write(2, 1, 5_000)];
     let mut random = random(3);
     for operation in 0..30 {
@@ -65,12 +65,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     /// A loss of power at every write and every sync of a history.
     ///
-    /// Promise, object store: A chain of blocks in an object store counts only if it is whole.
-    /// Promise, object store: Of an object's writes the one with the highest counter counts, and a batch is there as a whole.
+    /// Promise, object store: An object store ignores incomplete chains of blocks.
+    /// Promise, object store: The write with the highest counter wins, and a batch is applied as a whole.
     /// Promise, object store: After a loss of power, an object store has the old or the new version of an object.
-    /// Promise, object store: An object store uses blocks again only when what replaced them is synced.
+    /// Promise, object store: An object store reuses a block only after its replacement is synced.
     #[test]
-    fn after_a_loss_of_power_each_change_is_there_or_not_and_none_that_was_acknowledged_is_lost(
+    fn after_a_loss_of_power_changes_are_atomic_and_acknowledged_ones_survive(
         steps in vec(doing(), 1..14), zero_freed in any::<bool>(), seed in any::<u64>(),
     ) {
         let options = ObjectStoreOptions { zero_freed, ..options() };

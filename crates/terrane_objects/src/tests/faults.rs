@@ -23,7 +23,7 @@ fn filled() -> (PowerDisk, Model) {
     (disk, model)
 }
 
-/// Promise, object store: A wrong checksum in an object store is noticed.
+/// Promise, object store: An object store detects wrong checksums.
 #[test]
 fn every_flipped_bit_is_noticed() {
     let (disk, model) = filled();
@@ -59,7 +59,7 @@ fn every_flipped_bit_is_noticed() {
 
 /// Promise, object store: An object store without block 0 rebuilds its index by reading all blocks.
 #[test]
-fn a_lost_index_is_made_anew_with_a_report() {
+fn a_lost_index_is_rebuilt_with_a_report() {
     let (disk, model) = filled();
     let mut bytes = disk.bytes();
     bytes[4_090] ^= 1;
@@ -95,7 +95,7 @@ fn an_index_that_says_it_is_huge_is_not_believed() {
 }
 
 #[test]
-fn a_full_disk_is_an_error_and_the_store_goes_on() {
+fn a_full_disk_is_an_error_and_the_store_stays_usable() {
     let disk = PowerDisk::default();
     let mut store = create(disk.clone(), options());
     store.write("a", 1, &data(1, 9_000)).unwrap();
@@ -118,7 +118,7 @@ fn a_full_disk_is_an_error_and_the_store_goes_on() {
 }
 
 #[test]
-fn a_write_that_failed_does_not_come_back_when_what_was_there_is_deleted() {
+fn deleting_an_object_does_not_revive_a_failed_write() {
     for operation in 0..12 {
         let disk = PowerDisk::default();
         let mut store = create(disk.clone(), options());
@@ -135,7 +135,7 @@ fn a_write_that_failed_does_not_come_back_when_what_was_there_is_deleted() {
     }
 }
 
-/// Promise, object store: An object store's index that gives one block to two owners is not believed.
+/// Promise, object store: An object store rejects an index that gives one block to two owners.
 #[test]
 fn an_index_that_gives_a_block_to_two_is_not_believed() {
     let (disk, model) = filled();
@@ -179,7 +179,7 @@ fn a_first_block_that_says_it_is_of_an_object_is_not_believed() {
 }
 
 #[test]
-fn a_file_that_ends_within_its_first_block_holds_what_is_written_then() {
+fn a_file_that_ends_within_its_first_block_can_be_written() {
     let line = file::line_bytes(SIGNATURE);
     for length in [line, line + 1, 4_095] {
         let disk = PowerDisk::with(filled().0.bytes()[..length].to_vec());

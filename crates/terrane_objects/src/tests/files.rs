@@ -14,7 +14,7 @@ fn made(path: &Path) -> FileStore {
 
 /// Promise, object store: An object store with another version or signature is refused.
 #[test]
-fn a_file_says_what_it_is_and_is_not_made_twice() {
+fn a_file_has_a_signature_and_is_created_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     made(&path).close().unwrap();

@@ -29,8 +29,7 @@ impl FileError {
 }
 
 /// Turns an error for a missing file into `None`.
-#[doc(hidden)]
-pub fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+pub fn if_exists<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         result => result.map(Some),
@@ -38,7 +37,6 @@ pub fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
 }
 
 /// Makes names in a folder survive a loss of power.
-#[doc(hidden)]
 pub fn sync_folder(folder: &Path) -> Result<(), FileError> {
     // On other systems a folder cannot be opened as a file, and renames are safe without it.
     if !cfg!(unix) {

@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_time_left_is_known_when_something_is_done_of_what_is_known() {
+    fn the_time_left_is_estimated_from_known_progress() {
         let elapsed = Duration::from_secs(8);
         assert_eq!(Progress::of(1, 4).time_left(elapsed), Some(Duration::from_secs(24)));
         assert_eq!(Progress::of(4, 4).time_left(elapsed), Some(Duration::ZERO));

@@ -94,7 +94,7 @@ pub fn check<S: KeyValueStore>(mut new_store: impl FnMut() -> S) -> Result<(), V
         ("the later change of a key counts", rules::the_later_change_of_a_key_counts),
         ("a batch whose precondition fails changes nothing", rules::a_failed_precondition_changes_nothing),
         ("readers see whole batches", concurrency::readers_see_whole_batches),
-        ("nobody writes between a precondition and its batch", concurrency::nobody_writes_in_between),
+        ("no write happens between a precondition and its batch", concurrency::no_write_in_between),
         ("it agrees with a plain map", model::agrees_with_a_plain_map),
     ];
     for (rule, check) in rules {

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_conforms_to_what_a_world_asks_of_a_store() {
+    fn it_passes_the_conformance_tests() {
         conformance::check(MemoryStore::new).unwrap();
     }
 
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn size_follows_what_is_stored() {
+    fn size_follows_the_stored_entries() {
         let store = MemoryStore::new();
         let size = || {
             let size = store.approximate_family(Family::Meta).unwrap().unwrap();

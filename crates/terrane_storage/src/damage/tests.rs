@@ -57,7 +57,7 @@ fn of_a_damaged_block_of_the_database_exactly_the_keys_in_it_are_named() {
 }
 
 #[test]
-fn what_is_in_memory_takes_the_place_of_what_cannot_be_read() {
+fn chunks_in_memory_replace_unreadable_ones() {
     let (store, world) = filled();
     let id = Uuid::from_u128(7);
     let entity = |health: u8| EntityRecord {

@@ -67,7 +67,7 @@ proptest! {
     }
 
     #[test]
-    fn the_range_of_a_prefix_is_of_what_begins_with_it(
+    fn the_range_of_a_prefix_holds_all_keys_with_that_prefix(
         prefix in proptest::collection::vec(prop_oneof![any::<u8>(), Just(u8::MAX)], 0..5),
         key in proptest::collection::vec(prop_oneof![any::<u8>(), Just(u8::MAX)], 0..9),
     ) {
@@ -167,9 +167,9 @@ proptest! {
         prop_assert_eq!(parse_dimension_key(&no_text), None);
     }
 
-    /// Promise, world format: A damaged value is kept with its key, and different ones of the same key are told apart.
+    /// Promise, world format: Damaged values are kept under their key, several per key if they differ.
     #[test]
-    fn copies_of_damaged_values_are_told_apart(key: Vec<u8>, value: Vec<u8>, other: Vec<u8>) {
+    fn copies_of_damaged_values_have_distinct_keys(key: Vec<u8>, value: Vec<u8>, other: Vec<u8>) {
         for family in Family::ALL {
             let copy = damaged_key(family, &key, &value);
             prop_assert_eq!(parse_damaged_key(&copy), Some((family, &key[..])));

@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_and_where() {
+    fn errors_name_the_problem_and_its_place() {
         let error = |bytes: &[u8]| BatchOpacity::decode(bytes).unwrap_err();
         assert_eq!(error(&[]), "byte 0: the opacity ends too early");
         assert_eq!(error(&[2]), "byte 0: expected version 1, found 2");

@@ -1,4 +1,4 @@
-//! The map follows the chunks, whatever is saved, lost or damaged.
+//! The map follows the chunks through saves, losses and damage.
 
 use super::*;
 use crate::backends::test_store::TestStore;
@@ -65,7 +65,7 @@ fn edits_are_seen_and_nothing_is_written_that_stays_as_it_was() {
 }
 
 #[test]
-fn a_tile_is_stored_for_whoever_asks_next_and_gone_with_the_write_that_changes_it() {
+fn a_tile_is_cached_until_a_write_changes_it() {
     let store = TestStore::default();
     let batch = BatchPos::new(0, 0);
     let highest = |world: &WorldStore| world.opacity(DIMENSION, batch).unwrap().highest(16, 16);
@@ -92,7 +92,7 @@ fn a_tile_is_stored_for_whoever_asks_next_and_gone_with_the_write_that_changes_i
 }
 
 #[test]
-fn a_tile_is_not_stored_while_somebody_writes_or_where_a_dimension_is_removed() {
+fn a_tile_is_not_stored_during_a_write_or_the_removal_of_its_dimension() {
     let store = TestStore::default();
     let world = open(&store, OPAQUE);
     let batch = BatchPos::new(0, 0);
@@ -116,7 +116,7 @@ fn a_tile_is_not_stored_while_somebody_writes_or_where_a_dimension_is_removed() 
 
 /// Promise, world format: An opacity map that is lost, damaged, or made for other block types is rebuilt.
 #[test]
-fn a_map_that_is_lost_or_damaged_or_says_something_else_is_made_anew() {
+fn a_lost_damaged_or_wrong_opacity_map_is_rebuilt() {
     let store = TestStore::default();
     let (pos, batch) = (ChunkPos::new(1, 0, 1), BatchPos::new(0, 0));
     // The opacity of the blocks is not known yet.

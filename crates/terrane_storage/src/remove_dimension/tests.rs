@@ -125,7 +125,7 @@ fn all_of_a_dimension_goes_and_nothing_else() {
     }
 }
 
-/// Promise, world format: The number of a dimension is never given twice.
+/// Promise, world format: The number of a dimension is never reused.
 #[test]
 fn the_name_is_free_again_and_the_number_is_not() {
     let store = filled(&[0, 1, 2]);
@@ -232,7 +232,7 @@ fn a_removal_may_end_after_any_write() {
 }
 
 #[test]
-fn a_removal_whose_write_fails_can_be_gone_on_with() {
+fn a_removal_whose_write_fails_can_be_continued() {
     let expected = expected();
     for good_pages in 0.. {
         let store = filled(&[0, 1, 2]);
@@ -256,7 +256,7 @@ fn a_removal_whose_write_fails_can_be_gone_on_with() {
 }
 
 #[test]
-fn a_removal_that_is_stopped_goes_on_where_it_was() {
+fn a_stopped_removal_continues_where_it_was() {
     let expected = expected();
     let store = filled(&[0, 1, 2]);
     let world = store.world();

@@ -101,7 +101,7 @@ fn check(store: &TestStore) {
 
 /// Promise, world format: A program that was written from the documentation alone reads everything in a world.
 #[test]
-fn a_reader_written_from_the_documentation_finds_what_the_library_finds() {
+fn a_reader_written_from_the_documentation_agrees_with_the_library() {
     FIXTURES.iter().for_each(|path| check(&fixture(path)));
 }
 
@@ -121,7 +121,7 @@ fn blocks_of_the_first_format_are_read_and_an_empty_world_too() {
 ///
 /// Promise, world format: A program that was written from the documentation alone notices damage.
 #[test]
-fn the_reader_refuses_what_is_damaged_and_says_where() {
+fn the_reader_refuses_damage_and_names_its_place() {
     for (family, key, value) in everything_by_kind() {
         let store = fixture(EVERYTHING);
         store.tamper(family, &key, |value| value.push(0));
@@ -178,7 +178,7 @@ fn options(database: &Path) -> Vec<String> {
 }
 
 /// The documented options of a family: a row of numbers and words behind its name.
-fn told_options(page: &str, family: Family) -> [&str; 4] {
+fn documented_options(page: &str, family: Family) -> [&str; 4] {
     let name = format!("`{family}`");
     let row = |line: &&str| line.contains(&name) && line.contains("` | ") && line.matches(" | ").count() == 4;
     let row = page.lines().find(row).unwrap_or_else(|| panic!("no options of {family}"));
@@ -210,7 +210,7 @@ fn the_folder_and_the_database_are_as_documented() {
     let levels = "compression_per_level=kLZ4Compression:kLZ4Compression:kZSTD:kZSTD:kZSTD:kZSTD:kZSTD";
     let name_of = |compression: &str| if compression == "none" { "kNoCompression" } else { "kZSTD" };
     for family in Family::ALL {
-        let [block_bytes, compression, least, of_blobs] = told_options(&page, family);
+        let [block_bytes, compression, least, of_blobs] = documented_options(&page, family);
         let mut expected = vec![
             "comparator=leveldb.BytewiseComparator".to_owned(),
             "merge_operator=nullptr".to_owned(),

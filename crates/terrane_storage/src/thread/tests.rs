@@ -18,9 +18,9 @@ fn batch(heights: impl IntoIterator<Item = i64>, block: u32) -> SaveBatch {
 }
 
 /// Submits a batch, and waits while there is no room for it.
-fn submit(thread: &StorageThread, batch: SaveBatch, ticket: u64) {
+fn submit(thread: &StorageThread, batch: SaveBatch, number: u64) {
     let mut batch = Arc::new(batch);
-    while let Err(refused) = thread.try_submit(batch, Durability::Process, ticket) {
+    while let Err(refused) = thread.try_submit(batch, Durability::Process, number) {
         batch = refused;
         std::thread::yield_now();
     }
@@ -37,12 +37,12 @@ fn answers_come_in_order_and_dropping_waits_for_all() {
     let world = Arc::new(TestStore::default().world());
     let (answers, answered) = unbounded();
     let thread = StorageThread::start(Arc::clone(&world), move |commit| _ = answers.send(commit)).unwrap();
-    for ticket in 0..50 {
-        submit(&thread, batch([ticket as i64], 1 + ticket as u32), ticket);
+    for number in 0..50 {
+        submit(&thread, batch([number as i64], 1 + number as u32), number);
     }
     drop(thread);
-    let tickets: Vec<u64> = answered.iter().map(|commit| commit.result.map(|_| commit.ticket).unwrap()).collect();
-    assert_eq!(tickets, (0..50).collect::<Vec<_>>());
+    let numbers: Vec<u64> = answered.iter().map(|commit| commit.result.map(|_| commit.number).unwrap()).collect();
+    assert_eq!(numbers, (0..50).collect::<Vec<_>>());
     assert_eq!(stored(&world), (0..50).map(|y| (y, 1 + y as u32)).collect::<Vec<_>>());
 }
 
@@ -52,7 +52,7 @@ fn a_full_queue_hands_the_batch_back_at_once() {
     let (entered, has_entered) = unbounded();
     let (go_on, may_go_on) = unbounded::<()>();
     let thread = StorageThread::start(Arc::clone(&world), move |commit| {
-        entered.send(commit.ticket).unwrap();
+        entered.send(commit.number).unwrap();
         _ = may_go_on.recv();
     })
     .unwrap();
@@ -76,8 +76,8 @@ fn a_failure_loses_nothing() {
     let thread = StorageThread::start(Arc::clone(&world), move |commit| _ = answers.send(commit)).unwrap();
     store.fail_writes(true);
     submit(&thread, batch([0, 1], 1), 1);
-    let Commit { ticket, batch: failed, result } = answered.recv().unwrap();
-    assert_eq!((ticket, stored(&world)), (1, vec![]));
+    let Commit { number, batch: failed, result } = answered.recv().unwrap();
+    assert_eq!((number, stored(&world)), (1, vec![]));
     assert!(matches!(result, Err(StoreError::Backend { .. })), "{result:?}");
     store.fail_writes(false);
     // The batch has no other owner, so it need not be copied.

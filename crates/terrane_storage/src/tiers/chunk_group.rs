@@ -109,7 +109,7 @@ mod tests {
     }
 
     proptest! {
-        /// Promise, tiers: A chunk group is in one tier as a whole, under the key of its first chunk.
+        /// Promise, tiers: A chunk group is in one tier, under the key of its first chunk.
         #[test]
         fn a_chunk_has_its_place_in_its_group_and_the_group_in_its_cube(x in coordinate(), y in coordinate(), z in coordinate()) {
             let (dimension, chunk) = (DimensionId(7), ChunkPos::new(x, y, z));

@@ -65,9 +65,9 @@ pub(crate) fn decompress(_compressed: &[u8], _length: usize) -> Result<Vec<u8>, 
 mod tests {
     use super::*;
 
-    /// Promise, tiers: A chunk group that would not shrink is stored uncompressed.
+    /// Promise, tiers: A chunk group that compression would not shrink is stored uncompressed.
     #[test]
-    fn what_was_compressed_comes_back_and_noise_is_left_alone() {
+    fn compressed_data_comes_back_and_noise_is_stored_as_it_is() {
         let text = b"blocks upon blocks upon blocks ".repeat(100);
         let compressed = compress(&text).unwrap();
         assert!(compressed.len() * 10 < text.len());

@@ -100,9 +100,12 @@ impl WorldStore {
     pub fn play_time(&self) -> Duration {
         self.heat.before.saturating_add(Duration::from_nanos(self.heat.session.load(Ordering::Relaxed)))
     }
+}
 
+// For the coordinator.
+#[doc(hidden)]
+impl WorldStore {
     /// Sets the time that the world has been open in this session, by the caller's clock. It cannot go back.
-    #[doc(hidden)]
     pub fn set_session_time(&self, time: Duration) {
         let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.heat.session.fetch_max(nanoseconds, Ordering::Relaxed);
@@ -110,7 +113,6 @@ impl WorldStore {
 
     /// Notes that the columns of a batch are in use at these chunk heights. The note is written with the next save, and
     /// dropped for groups that are not stored. Ranges of more than 256 chunks are ignored.
-    #[doc(hidden)]
     pub fn note_access(&self, dimension: DimensionId, batch: BatchPos, chunk_heights: Range<i64>) {
         if chunk_heights.is_empty() {
             return;
@@ -123,7 +125,6 @@ impl WorldStore {
     }
 
     /// Notes that these groups are in use.
-    #[doc(hidden)]
     pub fn note_accesses(&self, groups: impl IntoIterator<Item = ChunkGroup>) {
         let second = second_of(self.play_time());
         let mut noted = self.heat.noted();
@@ -170,7 +171,6 @@ impl WorldStore {
 
     /// Up to `limit` groups of a tier that were last accessed before or at `until`, in play time, starting with the
     /// longest wait. Without `until`, only groups that were never accessed.
-    #[doc(hidden)]
     pub fn cooling_groups(
         &self,
         tier: Tier,
@@ -193,7 +193,6 @@ impl WorldStore {
 
     /// The next page of groups of a tier, for a walk over all of them, and the key at which the next page starts. A
     /// walk begins without a key and ends when none is returned.
-    #[doc(hidden)]
     pub fn walk_cooling_groups(
         &self,
         tier: Tier,
@@ -209,7 +208,6 @@ impl WorldStore {
     }
 
     /// The number of groups for [`cooling_groups`](Self::cooling_groups), counted up to `limit`.
-    #[doc(hidden)]
     pub fn count_cooling_groups(&self, tier: Tier, until: Option<Duration>, limit: usize) -> Result<usize, StoreError> {
         let range = keys::cooling_range(tier, until.map_or(0, second_of));
         Ok(self.store.scan(Family::Meta, &range.start..&range.end, limit)?.len())
@@ -262,7 +260,6 @@ impl WorldStore {
 
     /// Finds groups without heat, as in worlds that are older than heat, and lets them cool down from now on. Looks at
     /// up to `limit` groups, and continues from there on the next call. Returns `true` once all groups are known.
-    #[doc(hidden)]
     pub fn adopt_groups(&self, limit: usize) -> Result<bool, StoreError> {
         let _writing = self.lock_writes();
         let mut next = match self.store.get(Family::Meta, keys::ADOPTED)? {

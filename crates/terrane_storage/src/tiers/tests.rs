@@ -140,7 +140,7 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Promise, tiers: A chunk group is in one tier as a whole, under the key of its first chunk.
+    /// Promise, tiers: A chunk group is in one tier, under the key of its first chunk.
     #[test]
     fn every_chunk_is_in_one_tier_and_as_it_was_saved(steps in vec(step(), 1..24), on_load: bool) {
         let store = TestStore::default();

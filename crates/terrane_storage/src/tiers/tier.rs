@@ -58,7 +58,7 @@ impl fmt::Display for Tier {
 /// All times are in the world's [play time](crate::WorldStore::play_time): a world that is not open does not cool down.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TierConfig {
-    /// Whether a warm or cold group becomes hot as soon as it is loaded. By default it is loaded from its tier, and
+    /// `true` if a warm or cold group becomes hot as soon as it is loaded. By default it is loaded from its tier, and
     /// becomes hot when a change of one of its chunks is saved.
     pub promotes_on_load: bool,
     /// The time without a load after which a group becomes warm; ten minutes by default. `Duration::MAX` for never.
@@ -106,7 +106,7 @@ impl TierConfig {
 mod tests {
     use super::*;
 
-    /// Promise, tiers: A warm chunk group over 1,024 blocks from every viewer becomes cold. Without a viewer only time counts.
+    /// Promise, tiers: A warm chunk group becomes cold only more than 1,024 blocks away from every viewer.
     #[test]
     fn where_a_group_belongs_follows_from_time_and_then_distance() {
         let config = TierConfig::default();
@@ -129,10 +129,10 @@ mod tests {
         assert_eq!(never.tier(minutes(1), None, None), Tier::Hot);
     }
 
-    /// Promise, tiers: By default 32 MiB of chunks a second move between tiers at most.
+    /// Promise, tiers: By default at most 32 MiB of chunks move between tiers per second.
     /// Promise, tiers: By default a chunk group becomes hot when a change of it is saved.
     #[test]
-    fn by_default_32_mib_are_moved_in_a_second_and_what_is_saved_becomes_hot() {
+    fn by_default_32_mib_move_per_second_and_saved_groups_become_hot() {
         let config = TierConfig::default();
         assert_eq!((config.bytes_per_second, config.promotes_on_load), (32 << 20, false));
     }

@@ -5,7 +5,7 @@ use super::snapshot_files;
 #[cfg(feature = "rocksdb")]
 use crate::RocksStore;
 #[cfg(feature = "rocksdb")]
-use crate::work::if_there;
+use crate::work::if_exists;
 use crate::{Backup, StoreError, WorldStore};
 #[cfg(feature = "rocksdb")]
 use std::fs;
@@ -42,7 +42,7 @@ const NAMES: [&str; 5] = ["meta", "private", "shared", "shared_checksum", snapsh
 #[cfg(feature = "rocksdb")]
 fn expect_backups(folder: &Path) -> Result<(), StoreError> {
     let failed = |reason: String| StoreError::backend("back up", None, folder, reason);
-    let entries = if_there(fs::read_dir(folder));
+    let entries = if_exists(fs::read_dir(folder));
     let entries = entries.map_err(|error| failed(format!("its folder cannot be read: {error}")))?;
     for entry in entries.into_iter().flatten() {
         let name = entry.map_err(|error| failed(error.to_string()))?.file_name();

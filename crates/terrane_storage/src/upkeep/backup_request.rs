@@ -9,7 +9,7 @@
 //! Each file is written under another name first, so that readers always find the whole file. Files left over from an
 //! ended process are removed when the world is opened to be played.
 
-use crate::work::if_there;
+use crate::work::if_exists;
 use crate::{Backup, values::record};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -47,11 +47,10 @@ pub enum BackupProgress {
 /// A request in the folder of the world that this process has open. It is always answered: dropping it answers that the
 /// world was closed.
 #[derive(Debug)]
-#[doc(hidden)]
 pub struct FoundRequest {
-    #[doc(hidden)]
+    /// The folder for the backup.
     pub folder: PathBuf,
-    #[doc(hidden)]
+    /// The number of backups to keep there; `None` for all.
     pub keep: Option<NonZeroU32>,
     files: Files,
     is_answered: bool,
@@ -99,7 +98,7 @@ impl BackupRequest {
                 return Ok(progress);
             }
         }
-        let Some(answer) = if_there(self.files.read::<Answer>("answer"))? else { return Ok(BackupProgress::Lost) };
+        let Some(answer) = if_exists(self.files.read::<Answer>("answer"))? else { return Ok(BackupProgress::Lost) };
         self.files.remove("answer");
         Ok(match answer {
             Ok((number, bytes, made_at)) => {
@@ -119,13 +118,12 @@ impl Drop for BackupRequest {
 
 impl FoundRequest {
     /// The requests in the folder of a world that this process has open. Unreadable requests are answered at once.
-    #[doc(hidden)]
     pub fn find(world: &Path) -> io::Result<Vec<Self>> {
         let mut found = Vec::new();
         for files in Files::all(world, "request")? {
             let wish = files.read::<Wish>("request");
             // The request can no longer be withdrawn.
-            if if_there(fs::rename(files.path("request"), files.path("running")))?.is_none() {
+            if if_exists(fs::rename(files.path("request"), files.path("running")))?.is_none() {
                 continue;
             }
             let mut request = Self { folder: PathBuf::new(), keep: None, files, is_answered: false };
@@ -149,7 +147,7 @@ impl FoundRequest {
         Ok(())
     }
 
-    #[doc(hidden)]
+    /// Answers the request.
     pub fn answer(mut self, result: Result<&Backup, String>) {
         self.write_answer(result);
     }
@@ -240,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_asks_is_told_what_went_wrong() {
+    fn a_failed_request_returns_the_error() {
         let world = tempfile::tempdir().unwrap();
         let requests = [(); 3].map(|()| BackupRequest::send(world.path(), world.path(), None).unwrap());
         fs::write(requests[1].files.path("request"), b"no request").unwrap();
@@ -258,7 +256,7 @@ mod tests {
 
     #[cfg(feature = "rocksdb")]
     #[test]
-    fn what_was_left_behind_is_removed() {
+    fn leftover_request_files_are_removed() {
         let world = tempfile::tempdir().unwrap();
         fs::write(world.path().join("world.terrane"), "").unwrap();
         let taken_back = BackupRequest::send(world.path(), world.path(), None).unwrap();

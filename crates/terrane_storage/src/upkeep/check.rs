@@ -104,7 +104,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Returns `true` unless the generator may overwrite the chunk, as far as the graph tells.
+    /// Returns `true` unless the generator may overwrite the chunk, according to the graph.
     fn is_marked(&self, dimension: DimensionId, chunk: ChunkPos) -> bool {
         if !self.graphs.contains(&dimension) || self.damaged_graphs.contains(&dimension) {
             return true;
@@ -253,7 +253,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// Returns `true` for keys that are valid if they can be parsed, whatever their value is.
+/// Returns `true` for keys that are valid if they can be parsed, with any value.
 fn says_all_by_itself(key: &[u8]) -> bool {
     keys::parse_key_of_dimension(keys::REMOVAL, key).is_some()
         || keys::parse_key_of_dimension(keys::SPARSE, key).is_some()

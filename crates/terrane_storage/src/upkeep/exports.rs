@@ -30,12 +30,12 @@ use serde::{Deserialize, Serialize};
 pub struct ExportOptions {
     /// The box to export. Chunks that it touches are exported whole.
     pub area: BlockBox,
-    /// Whether chunks are packed: one object for 4 x 4 x 4 chunks and one for everything else of 4 x 4 columns, instead
+    /// `true` if chunks are packed: one object for 4 x 4 x 4 chunks and one for everything else of 4 x 4 columns, instead
     /// of one object per chunk and up to four per column. `None` packs if there are more than 1,024 columns.
     pub packs: Option<bool>,
     /// The number of objects per file. A batch of columns is never split between files.
     pub objects_per_file: usize,
-    /// Whether damaged columns are left out. Otherwise damage is an error.
+    /// `true` if damaged columns are left out. Otherwise damage is an error.
     pub leaves_damaged: bool,
 }
 
@@ -74,12 +74,12 @@ pub struct ImportOptions {
     pub moved_by: [i64; 3],
     /// The treatment of existing ground.
     pub existing: ExistingGround,
-    /// Whether columns that were never generated are left out if the export has only a part of their height. Otherwise
+    /// `true` if columns that were never generated are left out if the export has only a part of their height. Otherwise
     /// they are an error, found before anything is changed.
     pub leaves_ungenerated: bool,
-    /// Whether columns with damage in the files are left out. Otherwise damage is an error.
+    /// `true` if columns with damage in the files are left out. Otherwise damage is an error.
     pub leaves_damaged: bool,
-    /// Whether the progress of an earlier stopped import of the same export is discarded. Its columns then count as
+    /// `true` if the progress of an earlier stopped import of the same export is discarded. Its columns then count as
     /// existing ground.
     pub begins_anew: bool,
 }

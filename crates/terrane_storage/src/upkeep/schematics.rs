@@ -37,9 +37,9 @@ pub struct SchematicImport {
     pub at: BlockPos,
     /// The turn of the schematic.
     pub turn: Turn,
-    /// Whether ground that was never generated is skipped. Otherwise it is an error, found before anything is changed.
+    /// `true` if columns that were never generated are skipped. Otherwise they are an error, found before anything is changed.
     pub leaves_ungenerated: bool,
-    /// Whether entities that are already in the box are removed. Entities of an earlier import of the same schematic
+    /// `true` if entities that are already in the box are removed. Entities of an earlier import of the same schematic
     /// stay either way, and players are never touched.
     pub replaces_entities: bool,
     /// The number of layers of blocks, from the bottom up, that were read from a damaged file. Blocks above them are

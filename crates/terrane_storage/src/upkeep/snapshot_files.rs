@@ -6,7 +6,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::work::if_there;
+use crate::work::if_exists;
 use crate::{Backup, StoreError};
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -48,7 +48,7 @@ pub(super) fn back_up(
     let last = numbers(&folder).map_err(&failed)?.last().map(|number| of_backup(backups, *number));
     let copy = |to: &Path| copy_folder(snapshots, to, last.as_deref());
     let unfinished = folder.join("backup").with_extension(UNFINISHED);
-    if_there(fs::remove_dir_all(&unfinished)).and_then(|_| copy(&unfinished)).map_err(&failed)?;
+    if_exists(fs::remove_dir_all(&unfinished)).and_then(|_| copy(&unfinished)).map_err(&failed)?;
     let (made, kept) = match make() {
         Ok(made) => made,
         Err(error) => {
@@ -59,7 +59,7 @@ pub(super) fn back_up(
     };
     let finish = || {
         copy(&unfinished)?;
-        if_there(fs::rename(&unfinished, of_backup(backups, made.number)))?;
+        if_exists(fs::rename(&unfinished, of_backup(backups, made.number)))?;
         for number in numbers(&folder)?.into_iter().filter(|number| kept.iter().all(|kept| kept.number != *number)) {
             fs::remove_dir_all(of_backup(backups, number))?;
         }
@@ -71,7 +71,7 @@ pub(super) fn back_up(
 
 /// The numbers of the backups that have snapshots, ascending.
 fn numbers(folder: &Path) -> io::Result<Vec<u32>> {
-    let Some(entries) = if_there(fs::read_dir(folder))? else { return Ok(Vec::new()) };
+    let Some(entries) = if_exists(fs::read_dir(folder))? else { return Ok(Vec::new()) };
     let mut numbers = Vec::new();
     for entry in entries {
         numbers.extend(entry?.file_name().to_str().and_then(|name| name.parse::<u32>().ok()));
@@ -86,11 +86,11 @@ fn failed(path: &Path) -> impl Fn(io::Error) -> StoreError {
 
 /// Copies the files of a folder that `to` does not have yet. Files that are equal in `shared`, an earlier copy, become links.
 fn copy_folder(from: &Path, to: &Path, shared: Option<&Path>) -> io::Result<()> {
-    let Some(entries) = if_there(fs::read_dir(from))? else { return Ok(()) };
+    let Some(entries) = if_exists(fs::read_dir(from))? else { return Ok(()) };
     fs::create_dir_all(to)?;
     for entry in entries {
         let entry = entry?;
-        let Some(kind) = if_there(entry.file_type())? else { continue };
+        let Some(kind) = if_exists(entry.file_type())? else { continue };
         let (from, to) = (entry.path(), to.join(entry.file_name()));
         if from.extension().is_some_and(|ending| ending == UNFINISHED) {
             continue;
@@ -115,7 +115,7 @@ fn file(from: &Path, to: &Path, shared: Option<&Path>) -> io::Result<()> {
     {
         return Ok(());
     }
-    if if_there(fs::copy(from, to))?.is_some() {
+    if if_exists(fs::copy(from, to))?.is_some() {
         File::open(to)?.sync_all()?;
     }
     Ok(())

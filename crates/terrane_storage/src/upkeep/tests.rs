@@ -116,7 +116,7 @@ fn damages(store: &TestStore) -> Vec<String> {
 
 /// Promise, upkeep: A game can call `verify`, `prune`, `compact` and `back_up` itself.
 #[test]
-fn a_whole_world_is_found_whole_and_nothing_in_it_changes() {
+fn verifying_an_intact_world_finds_nothing_and_changes_nothing() {
     let store = full_world();
     let before = store.contents();
     let tiers = [Family::Chunks, Family::WarmChunks, Family::ColdChunks];
@@ -132,7 +132,7 @@ fn a_whole_world_is_found_whole_and_nothing_in_it_changes() {
 }
 
 #[test]
-fn a_walk_stops_when_it_is_told_to() {
+fn a_walk_can_be_stopped() {
     let store = full_world();
     let report = look_at(&store).verify(|_| ControlFlow::Break(())).unwrap();
     assert!(!report.finished && report.read.done > 0);
@@ -179,7 +179,7 @@ fn each_kind_of_damage_is_found_and_named() {
 }
 
 #[test]
-fn what_is_in_the_wrong_place_is_found() {
+fn misplaced_entries_are_found() {
     let whole = full_world();
     let put = |family, key: Vec<u8>, value: Option<Vec<u8>>| {
         let store = TestStore::on(whole.snapshot());
@@ -220,7 +220,7 @@ fn what_is_in_the_wrong_place_is_found() {
 }
 
 #[test]
-fn blocks_that_cannot_be_read_are_told_as_ranges_and_all_else_is_read() {
+fn unreadable_blocks_are_reported_as_ranges_and_everything_else_is_read() {
     let store = full_world();
     let contents = store.contents();
     let all: Vec<&[u8]> =
@@ -243,7 +243,7 @@ fn blocks_that_cannot_be_read_are_told_as_ranges_and_all_else_is_read() {
     assert_eq!(report.read.done, (contents.len() - 9) as u64);
 }
 
-/// Promise, upkeep: `terrane salvage` makes a new world of all that can still be read of a damaged one.
+/// Promise, upkeep: `terrane salvage` makes a new world of all readable data of a damaged one.
 #[test]
 fn a_salvaged_world_has_all_that_could_be_read() {
     let store = full_world();
@@ -305,7 +305,7 @@ fn no_column_of_a_salvaged_world_is_generated_over() {
 }
 
 #[test]
-fn entities_of_a_salvaged_world_are_found_though_the_keys_that_lead_to_them_are_lost() {
+fn entities_of_a_salvaged_world_are_found_without_their_index_keys() {
     let store = full_world();
     let contents = store.contents();
     let leads = |key: &[u8]| keys::parse_place_key(key).is_some() || keys::parse_viewer_key(key).is_some();
@@ -325,7 +325,7 @@ fn entities_of_a_salvaged_world_are_found_though_the_keys_that_lead_to_them_are_
 
 /// One or all values of a family are damaged, unreadable or gone: the salvaged world is whole.
 ///
-/// Promise, upkeep: `terrane salvage` makes a new world of all that can still be read of a damaged one.
+/// Promise, upkeep: `terrane salvage` makes a new world of all readable data of a damaged one.
 #[test]
 fn worlds_that_salvage_writes_verify_clean() {
     let whole = full_world();
@@ -375,8 +375,8 @@ fn the_ground_of_a_dimension_whose_record_is_lost_can_be_exported() {
     for (store, name) in [(damaged, "overworld"), (store, "lost/0")] {
         let new = MemoryStore::new();
         let report = salvage(&look_at(&store), &new, go_on).unwrap();
-        let is_told = |damage: &Damage| matches!(damage, Damage::LostRecord { name: told, .. } if told == name);
-        assert!(report.damage.first.iter().any(is_told), "{:?}", report.damage);
+        let is_listed = |damage: &Damage| matches!(damage, Damage::LostRecord { name: told, .. } if told == name);
+        assert!(report.damage.first.iter().any(is_listed), "{:?}", report.damage);
         let world = TestStore::on(new).world();
         assert_eq!(world.dimension_named(name).unwrap().id, OVERWORLD);
         // No game mistakes the dimension for the one that it generates.
@@ -423,7 +423,7 @@ fn a_salvaged_cluster_has_all_of_its_whole_groups() {
 }
 
 #[test]
-fn lists_of_types_that_are_lost_are_not_given_anew() {
+fn lost_type_lists_are_not_replaced() {
     for key in ["blocks", "components"] {
         let store = full_world();
         store.damage_block(Family::Registry, &[key.as_bytes()]);
@@ -464,9 +464,9 @@ fn ground(world: &WorldStore) -> BTreeMap<ColumnPos, (Vec<(i64, Arc<Chunk>)>, us
     ground
 }
 
-/// Promise, upkeep: `terrane prune` deletes what lies outside a shape, and gives its room back.
+/// Promise, upkeep: `terrane prune` deletes everything outside of a shape, and frees the disk space.
 #[test]
-fn what_lies_outside_a_shape_goes_from_everywhere_and_nothing_else_does() {
+fn pruning_removes_everything_outside_the_shape_and_nothing_else() {
     let center = ColumnPos::new(-14, -20);
     let disc = ColumnArea::Disc { center, radius: 13 };
     let square = ColumnArea::Square { center, radius: 9 };

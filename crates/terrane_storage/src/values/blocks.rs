@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError};
 #[derive(Debug)]
 pub(crate) struct KnownBlocks {
     registry: Arc<BlockRegistry>,
-    /// Whether each type is opaque, by its id. Empty before the game has registered its types, since opacity is not stored.
+    /// For each type, by its id, `true` if it is opaque. Empty before the game has registered its types, since opacity is not stored.
     opaque: Vec<bool>,
 }
 

@@ -30,7 +30,7 @@ mod tests {
     use crate::{Durability, SaveBatch, backends::test_store::TestStore};
 
     #[test]
-    fn a_clock_is_what_was_saved_last_and_a_damaged_one_is_named() {
+    fn the_newest_clock_is_read_and_a_damaged_one_is_reported() {
         let store = TestStore::default();
         let clocks = |seconds: u64| [(DimensionId(3), Duration::from_secs(seconds))].into_iter().collect();
         assert_eq!(store.world().clock(DimensionId(3)), Ok(None));

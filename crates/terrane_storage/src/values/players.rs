@@ -7,7 +7,6 @@ impl WorldStore {
     ///
     /// # Errors
     /// The store cannot be read, or the record is damaged.
-    #[doc(hidden)]
     pub fn player(&self, name: &str) -> Result<Option<EntityRecord>, StoreError> {
         let id = |key: &[u8]| Ok(Some(self.parsed(Family::Meta, key, keys::parse_player_key)?.1));
         let ids = self.list_meta(keys::player_range(name), |key, _| id(key))?;
@@ -60,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn who_dies_leaves_its_name_to_others() {
+    fn a_dead_player_frees_its_name() {
         let store = TestStore::default();
         save(&store, 1, Some(record(1, "bob")));
         save(&store, 1, None);

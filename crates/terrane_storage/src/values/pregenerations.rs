@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_saved_last_is_read_and_what_ended_is_forgotten() {
+    fn the_newest_progress_is_read_and_ended_jobs_are_forgotten() {
         let store = TestStore::default();
         save(&store, &[(0, Some(job(5))), (9, Some(job(1))), (u64::MAX, Some(job(2)))]);
         save(&store, &[(0, None), (9, Some(job(3))), (4, None)]);

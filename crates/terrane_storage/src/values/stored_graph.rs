@@ -52,7 +52,6 @@ impl WorldStore {
     }
 
     /// Returns `true` if the column is stored, or in a sparse dimension, a part of it.
-    #[doc(hidden)]
     pub fn is_stored(&self, dimension: DimensionId, column: ColumnPos) -> Result<bool, StoreError> {
         let masks = self.stored_tile(dimension, column.tile())?;
         Ok(masks.is_some_and(|masks| is_marked(&masks, column)))

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_saved_last_is_read() {
+    fn the_newest_summary_is_read() {
         let store = TestStore::default();
         let [one, two, newer] = [summary(-1, 5), summary(2, i64::MAX), summary(-1, 6)];
         save(&store, &[one.clone(), two.clone()]);

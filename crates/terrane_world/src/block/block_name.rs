@@ -81,7 +81,6 @@ impl fmt::Display for BlockName {
 }
 
 /// The name with this base and these properties, as given.
-#[doc(hidden)]
 pub fn joined(base: &str, properties: &[(&str, &str)]) -> String {
     let properties: Vec<String> = properties.iter().map(|(name, value)| format!("{name}={value}")).collect();
     if properties.is_empty() { base.to_owned() } else { format!("{base}[{}]", properties.join(",")) }

@@ -1,7 +1,7 @@
 //! Block types that share a name and differ in their properties.
 
 use super::{BlockName, BlockNameError, BlockRegistryError, BlockType};
-use super::{block_name, block_name::is_word};
+use super::{block_name, block_name::is_word, state_shapes::StateShapes};
 use std::borrow::Cow;
 use std::fmt;
 
@@ -12,15 +12,20 @@ const MAX_STATES: usize = 1 << 16;
 /// of its own. The default has the first value of each property.
 ///
 /// ```
-/// # use terrane_world::block::{BlockRegistry, BlockStates, BlockType};
-/// let slab = BlockStates::new(BlockType::new("game:slab").transparent())
+/// # use terrane_world::block::{BlockRegistry, BlockShape, BlockStates, BlockType};
+/// let slab = BlockStates::new(BlockType::new("game:slab").with_shape(BlockShape::slab()))
 ///     .with_property("half", ["bottom", "top", "both"])
-///     .with_property("wet", ["false", "true"]);
+///     .with_property("wet", ["false", "true"])
+///     .varied_by(|state| match state.property("half") {
+///         Some("both") => state.with_shape(BlockShape::Cube),
+///         _ => state,
+///     });
 /// let mut blocks = BlockRegistry::new();
 /// assert_eq!(blocks.register_states(slab)?.len(), 6);
 ///
 /// let top = blocks.state("game:slab", &[("half", "top")]).unwrap();
 /// assert_eq!(blocks.block(top).name(), "game:slab[half=top,wet=false]");
+/// assert_eq!(blocks.block(top).shape(), &BlockShape::slab().upside_down());
 /// assert_eq!(blocks.with_property(top, "half", "bottom"), blocks.id("game:slab"));
 /// # Ok::<(), terrane_world::block::BlockRegistryError>(())
 /// ```
@@ -33,8 +38,17 @@ pub struct BlockStates {
 impl BlockStates {
     /// States that are all like this type, which must not have properties yet. Its former names apply to the default
     /// state and, with properties appended, to the other states.
+    ///
+    /// The type's shape is that of the default state. A state that is the default turned or flipped, by the rules of
+    /// [`turned_state`](super::turned_state), has the shape turned like it; if several turns lead to it, by the one
+    /// without a flip. With `half` or `type` at `top` instead of `bottom`, the shape is upside down.
     pub fn new(block: BlockType) -> Self {
         Self { block, properties: Vec::new(), vary: Box::new(|state| state) }
+    }
+
+    /// The name of the type, without properties.
+    pub fn name(&self) -> &str {
+        self.block.name()
     }
 
     /// The same type with one more property and all its possible values. The first value is the default.
@@ -48,7 +62,7 @@ impl BlockStates {
     }
 
     /// Lets states differ: `vary` gets each state with its [properties](BlockType::property) and returns it changed.
-    /// It cannot change names.
+    /// It cannot change names, and its shape replaces the turned one.
     pub fn varied_by(mut self, vary: impl Fn(BlockType) -> BlockType + 'static) -> Self {
         self.vary = Box::new(vary);
         self
@@ -67,21 +81,30 @@ impl BlockStates {
             suffixes = suffixes.iter().flat_map(with_value).collect();
         }
         let states = suffixes.into_iter().enumerate();
-        states.map(|(index, properties)| self.state(properties, index == 0)).collect()
+        let states = states.map(|(index, properties)| self.state(properties, index == 0));
+        let states = states.collect::<Result<Vec<_>, _>>()?;
+        let Some((default, _)) = states.first() else { return Ok(Vec::new()) };
+        let shapes = StateShapes::new(default, &self.block.shape);
+        let vary = |(name, state): (BlockName, BlockType)| {
+            let shape = shapes.of(&state);
+            BlockType { name: name.into_text(), ..(self.vary)(BlockType { shape, ..state }) }
+        };
+        Ok(states.into_iter().map(vary).collect())
     }
 
-    fn state(&self, properties: Vec<String>, is_default: bool) -> Result<BlockType, BlockRegistryError> {
+    /// A state before it is varied, and its name.
+    fn state(&self, properties: Vec<String>, is_default: bool) -> Result<(BlockName, BlockType), BlockRegistryError> {
         let named = |name: &str| match properties.is_empty() {
             true => name.to_owned(),
             false => format!("{name}[{}]", properties.join(",")),
         };
         let parse = |name: String| {
             let invalid = |error: BlockNameError| self.invalid(format!("{name:?}: {}", error.what));
-            BlockName::parse(name.clone()).map(BlockName::into_text).map_err(invalid)
+            BlockName::parse(name.clone()).map_err(invalid)
         };
         let mut former_names = Vec::new();
         for name in &self.block.former_names {
-            former_names.push(parse(named(name))?);
+            former_names.push(parse(named(name))?.into_text());
         }
         let name = parse(named(self.block.name()))?;
         if is_default && !properties.is_empty() {
@@ -89,8 +112,8 @@ impl BlockStates {
             former_names.extend(self.block.former_names.iter().cloned());
             former_names.push(self.block.name.clone());
         }
-        let state = BlockType { name: name.clone(), former_names, ..self.block.clone() };
-        Ok(BlockType { name, ..(self.vary)(state) })
+        let state = BlockType { name: name.clone().into_text(), former_names, ..self.block.clone() };
+        Ok((name, state))
     }
 
     fn check(&self) -> Result<(), BlockRegistryError> {

@@ -1,9 +1,10 @@
 //! [`BlockType`]: the properties that all blocks of a type share.
 
-use super::block_name;
+use super::{BlockShape, block_name};
+use crate::space::FaceSet;
 use std::borrow::Cow;
 
-/// The properties that all blocks of a type share. By default a type is opaque, solid and grey.
+/// The properties that all blocks of a type share. By default a type is an opaque, solid, grey cube.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockType {
     pub(super) name: Cow<'static, str>,
@@ -11,6 +12,7 @@ pub struct BlockType {
     pub(super) tags: Vec<Cow<'static, str>>,
     pub(super) components: Vec<Cow<'static, str>>,
     pub(super) color: [u8; 3],
+    pub(super) shape: BlockShape,
     pub(super) opaque: bool,
     pub(super) solid: bool,
 }
@@ -25,6 +27,13 @@ impl BlockType {
     /// The same type with this sRGB color.
     pub fn with_color(mut self, color: [u8; 3]) -> Self {
         self.color = color;
+        self
+    }
+
+    /// The same type with this shape. Only a [cube](BlockShape::Cube) can be [opaque](Self::is_opaque), and a shape that
+    /// is empty, crossed or liquid is not [solid](Self::is_solid).
+    pub fn with_shape(mut self, shape: BlockShape) -> Self {
+        self.shape = shape;
         self
     }
 
@@ -66,6 +75,7 @@ impl BlockType {
             tags: Vec::new(),
             components: Vec::new(),
             color: [255, 0, 255],
+            shape: BlockShape::Cube,
             opaque: true,
             solid: true,
         }
@@ -96,15 +106,59 @@ impl BlockType {
         self.color
     }
 
-    /// Returns `true` if the type hides the blocks behind it.
+    /// The shape.
     #[inline]
-    pub fn is_opaque(&self) -> bool {
-        self.opaque
+    pub fn shape(&self) -> &BlockShape {
+        &self.shape
     }
 
-    /// Returns `true` if things collide with the type.
+    /// The faces that hide the neighbor behind them and stop light: those that the shape
+    /// [closes](BlockShape::closed_faces), or none if the type is [transparent](Self::transparent).
+    pub fn closed_faces(&self) -> FaceSet {
+        if self.opaque { self.shape.closed_faces() } else { FaceSet::NONE }
+    }
+
+    /// Returns `true` if the type hides the blocks behind it: it is a cube, and not [transparent](Self::transparent).
+    #[inline]
+    pub fn is_opaque(&self) -> bool {
+        self.opaque && self.shape.is_cube()
+    }
+
+    /// Returns `true` if things collide with the [boxes](BlockShape::boxes) of the type's shape.
     #[inline]
     pub fn is_solid(&self) -> bool {
-        self.solid
+        self.solid && !matches!(self.shape, BlockShape::Empty | BlockShape::Cross | BlockShape::Liquid { .. })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Promise, blocks: Only a cube is opaque, and plants and liquids are not solid, in whatever order a type is described.
+    #[test]
+    fn the_shape_decides_whether_a_type_can_be_opaque_and_solid() {
+        let of = |shape: BlockShape| BlockType::new("game:block").with_shape(shape);
+        let told = |block: BlockType| (block.is_opaque(), block.is_solid());
+        assert_eq!(told(BlockType::new("game:block")), (true, true));
+        for shape in
+            [BlockShape::slab(), BlockShape::stairs(), BlockShape::torch(), BlockShape::pane(), BlockShape::fence()]
+        {
+            assert_eq!(told(of(shape.clone())), (false, true));
+            assert_eq!(told(of(shape).non_solid()), (false, false));
+        }
+        for shape in [BlockShape::Empty, BlockShape::Cross, BlockShape::liquid(8).unwrap()] {
+            assert_eq!(told(of(shape)), (false, false));
+        }
+        assert_eq!(told(of(BlockShape::slab()).with_shape(BlockShape::Cube)), (true, true));
+        assert_eq!(told(BlockType::new("game:glass").transparent().with_shape(BlockShape::Cube)), (false, true));
+    }
+
+    #[test]
+    fn a_transparent_type_hides_nothing_behind_the_faces_that_it_covers() {
+        let slab = BlockType::new("game:slab").with_shape(BlockShape::slab());
+        assert_eq!(slab.closed_faces(), BlockShape::slab().closed_faces());
+        assert_eq!(slab.transparent().closed_faces(), FaceSet::NONE);
+        assert_eq!(BlockType::new("game:stone").closed_faces(), FaceSet::ALL);
     }
 }

@@ -11,7 +11,7 @@ use super::component_table::ComponentTable;
 use super::nearest_name::nearest_name;
 use super::{
     BlockComponent, BlockComponentError, BlockComponentId, BlockComponentLayout, BlockComponentRecord, BlockId,
-    BlockLayout, BlockName, BlockRecord, BlockSet, BlockStates, BlockType,
+    BlockLayout, BlockName, BlockRecord, BlockSet, BlockShape, BlockStates, BlockType,
 };
 pub use error::BlockRegistryError;
 use rustc_hash::FxHashMap;
@@ -79,7 +79,7 @@ impl Default for BlockRegistry {
 impl BlockRegistry {
     /// A registry that only contains air.
     pub fn new() -> Self {
-        let air = BlockType::new(AIR_NAME).with_color([0; 3]).transparent().non_solid();
+        let air = BlockType::new(AIR_NAME).with_color([0; 3]).with_shape(BlockShape::Empty);
         let mut registry = Self {
             blocks: Vec::new(),
             ids: FxHashMap::default(),
@@ -201,11 +201,13 @@ impl BlockRegistry {
             BlockType::new("terrane:grass").with_color([104, 139, 76]),
             BlockType::new("terrane:sand").with_color([211, 196, 152]),
             BlockType::new("terrane:gravel").with_color([142, 136, 128]),
-            // Opaque: colors have no alpha, and the ground below need not be drawn.
-            BlockType::new("terrane:water").with_color([66, 110, 142]).non_solid(),
+            BlockType::new("terrane:water")
+                .with_color([66, 110, 142])
+                .with_shape(BlockShape::Liquid { level: 8 })
+                .transparent(),
             BlockType::new("terrane:snow").with_color([236, 240, 242]),
             BlockType::new("terrane:wood").with_color([101, 78, 54]),
-            BlockType::new("terrane:leaves").with_color([76, 111, 62]),
+            BlockType::new("terrane:leaves").with_color([76, 111, 62]).transparent(),
         ];
         for block in basic_blocks {
             // These names are valid, so this only fails for a type that already exists.

@@ -82,13 +82,11 @@ impl Schema {
     }
 
     /// The former names of the component.
-    #[doc(hidden)]
     pub fn former_names(&self) -> impl Iterator<Item = &str> {
         self.former_names.iter().map(Cow::as_ref)
     }
 
     /// Returns `true` if values of this version can be migrated to the newest one.
-    #[doc(hidden)]
     pub fn can_read(&self, version: u32) -> bool {
         version == self.version || self.migrations.contains_key(&version)
     }

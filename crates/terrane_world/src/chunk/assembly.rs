@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 /// Assembles a chunk from cells of other chunks, with their layers and components. Unfilled cells are air. No cell may
 /// be filled twice.
-#[doc(hidden)]
 pub struct ChunkAssembly<'a> {
     places: LocalIds,
     palette: PaletteBuilder,

@@ -139,7 +139,6 @@ impl Column {
     }
 
     /// The block height of the highest block at x, z for which `is_wanted` is true.
-    #[doc(hidden)]
     pub fn highest(&self, x: usize, z: usize, is_wanted: impl Fn(BlockId) -> bool) -> Option<i64> {
         assert!((x | z) < CHUNK_SIZE, "[{x}, {z}] is outside of a column");
         self.chunks.iter().rev().find_map(|(chunk_y, chunk)| {

@@ -28,7 +28,6 @@ impl Chunk {
     }
 
     /// A block of any layer for which `is_wanted` is true, and its cell.
-    #[doc(hidden)]
     pub fn find_block(&self, is_wanted: impl Fn(BlockId) -> bool) -> Option<([usize; 3], BlockId)> {
         // The palette may have blocks that no longer occur.
         if self.palette().iter().copied().any(&is_wanted)
@@ -92,10 +91,9 @@ mod tests {
         new
     }
 
-    /// Promise, blocks: A block type whose components changed gets a new id, and blocks with the old id get the new one when
-    /// loaded.
+    /// Promise, blocks: A block type whose components change gets a new id, and old blocks are converted when their chunk loads.
     #[test]
-    fn blocks_of_every_layer_become_what_their_type_is_now_with_their_values() {
+    fn blocks_of_every_layer_upgrade_to_their_current_type_with_their_values() {
         let (old, chest) = old_world();
         let lock = old.component("game:lock").unwrap();
         let mut chunk = Chunk::uniform(BlockId::AIR);

@@ -10,7 +10,6 @@ const BURST: Duration = Duration::from_millis(250);
 /// In any span of time, the listener gets at most its rate times that span, plus a quarter of a second's worth and one
 /// message.
 #[derive(Debug, Default)]
-#[doc(hidden)]
 pub struct Budget {
     rate: u64,
     saved: f64,
@@ -20,6 +19,7 @@ pub struct Budget {
 }
 
 impl Budget {
+    /// A budget that starts now, without savings.
     pub fn new(now: Duration) -> Self {
         Self { refilled: now, ..Self::default() }
     }

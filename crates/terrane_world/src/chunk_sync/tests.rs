@@ -2,6 +2,7 @@
 
 mod exchange;
 mod editing;
+mod fixtures;
 mod golden;
 mod hostile;
 mod keeping;

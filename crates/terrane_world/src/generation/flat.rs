@@ -167,7 +167,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// Promise, ground: The generators `Void`, `Flat`, `Hills` and `Heightmap` make ground by themselves.
+        /// Promise, ground: The generators `Void`, `Flat`, `Hills` and `Heightmap` work alone.
         #[test]
         fn layers_lie_on_each_other(
             base in -70i64..70,
@@ -193,7 +193,7 @@ mod tests {
         let registry = basic_blocks();
         let flat = Flat::new().with_layers(0, [("game:chalk", 1)]);
         let error = flat.generate(&request(&registry, 0..16)).err();
-        assert_eq!(error, Some(GenerateError::UnknownBlock { name: "game:chalk".to_owned() }));
+        assert_eq!(error, Some(GenerateError::UnknownBlock { name: "game:chalk".to_owned(), nearest: None }));
     }
 
     #[test]
@@ -223,7 +223,7 @@ mod tests {
         );
     }
 
-    /// Promise, ground: The generators `Void`, `Flat`, `Hills` and `Heightmap` make ground by themselves.
+    /// Promise, ground: The generators `Void`, `Flat`, `Hills` and `Heightmap` work alone.
     #[test]
     fn the_void_is_empty() {
         let registry = basic_blocks();

@@ -63,7 +63,6 @@ impl GenerateRequest<'_> {
 
 /// Generates a column ready to be stored and read: every block is of a registered type and has all components of its
 /// type, including those that the generator did not set.
-#[doc(hidden)]
 pub fn generate(generator: &dyn Generator, request: &GenerateRequest<'_>) -> Result<Column, GenerateError> {
     let mut column = generator.generate(request)?;
     let mut completed = Vec::new();
@@ -81,17 +80,24 @@ pub fn generate(generator: &dyn Generator, request: &GenerateRequest<'_>) -> Res
 
 /// The id of the block with this name. The error names the block if the game does not have it.
 pub(super) fn block_id(blocks: &BlockRegistry, name: &str) -> Result<BlockId, GenerateError> {
-    blocks.id(name).ok_or_else(|| GenerateError::UnknownBlock { name: name.to_owned() })
+    let unknown =
+        || GenerateError::UnknownBlock { name: name.to_owned(), nearest: blocks.nearest_name(name).map(str::to_owned) };
+    blocks.id(name).ok_or_else(unknown)
 }
 
 /// The error for a column that could not be generated.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum GenerateError {
     /// The generator uses a block that the game's registry does not have.
-    #[error("the generator uses the block \"{name}\", which is not registered: register it, or set another block")]
+    #[error(
+        "the generator uses the block \"{name}\", which is not registered: register it, or set another block{}",
+        .nearest.as_ref().map(|nearest| format!(", such as {nearest:?}")).unwrap_or_default()
+    )]
     UnknownBlock {
         /// The missing block's name.
         name: String,
+        /// The most similar name of a registered type, if there is one.
+        nearest: Option<String>,
     },
     /// The generator set a block to an id without a type.
     #[error(

@@ -23,7 +23,7 @@ fn digests(generator: &dyn Generator) -> (u64, u64) {
 }
 
 #[test]
-fn generators_make_what_they_always_made() {
+fn generators_reproduce_the_golden_columns() {
     let hills = || Hills::seeded(11).with_frequency(0.02);
     let map = || Heightmap::open(concat!(env!("CARGO_MANIFEST_DIR"), "/../../assets/jacksboro_fault_dem.png")).unwrap();
     let map = map().with_blocks_per_sample([7.4, 9.3]).unwrap().with_blocks_per_unit(0.2).unwrap();

@@ -137,7 +137,7 @@ mod tests {
         hills.generate(&request).unwrap()
     }
 
-    /// Promise, ground: The generators `Void`, `Flat`, `Hills` and `Heightmap` make ground by themselves.
+    /// Promise, ground: The generators `Void`, `Flat`, `Hills` and `Heightmap` work alone.
     #[test]
     fn the_surface_is_where_height_at_says() {
         let registry = basic_blocks();

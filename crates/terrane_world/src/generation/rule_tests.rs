@@ -166,8 +166,7 @@ fn the_union_of_windows_is_the_whole() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(6))]
 
-    /// Promise, ground: A generated block follows from its place and the settings alone, whatever heights of its column are
-    /// asked for.
+    /// Promise, ground: A generated block depends only on its place and the settings, not on the requested heights.
     #[test]
     fn the_union_of_any_windows_is_the_whole(
         sea_level in prop::sample::select(&SEA_LEVELS[..]),
@@ -203,7 +202,7 @@ fn windows_of_a_height_map_agree_far_from_sea_level() {
 
 /// A computed surface matches the generated ground. Features are not ground, so they are left out.
 #[test]
-fn a_surface_that_is_told_is_the_one_that_is_made() {
+fn the_announced_surface_matches_the_generated_one() {
     let registry = basic_blocks();
     for sea_level in SEA_LEVELS {
         for (name, generator) in generators(sea_level).into_iter().filter(|(name, _)| !name.contains("everything")) {

@@ -414,7 +414,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn reach_is_what_lies_within_the_radius(mask: u64, sparse: u64, radius in 1u32..=8) {
+        fn reach_covers_the_sections_within_the_radius(mask: u64, sparse: u64, radius in 1u32..=8) {
             let mask = mask & sparse & sparse.rotate_left(17);
             let home = SectionTilePos { x: 3, z: -1 };
             for (x, z) in (-1..=1).flat_map(|z| (-1..=1).map(move |x| (x, z))) {
@@ -430,7 +430,7 @@ mod tests {
         }
 
         #[test]
-        fn windows_hold_what_lies_within_the_radius(x in -9i64..9, z in -9i64..9, radius in 0u32..=16) {
+        fn windows_cover_the_sections_within_the_radius(x in -9i64..9, z in -9i64..9, radius in 0u32..=16) {
             let window = Window::around(SectionPos::new(x, z), radius, 0);
             let mut found = Vec::new();
             for tile in touched(window) {

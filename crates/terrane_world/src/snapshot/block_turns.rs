@@ -51,7 +51,8 @@ impl BlockTurns {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::{BlockComponent, BlockStates, BlockType};
+    use crate::block::{BlockComponent, BlockShape, BlockStates, BlockType, ShapeBox};
+    use proptest::prelude::*;
 
     const QUARTER: Turn = Turn::quarters(1);
 
@@ -90,5 +91,38 @@ mod tests {
         let turned = |_: &BlockName, _: Turn| BlockName::parse("game:pipe[end=east]").unwrap();
         assert_eq!(BlockTurns::of_states(&registry, QUARTER, turned).block(pipes[0]), pipes[1]);
         assert_eq!(BlockTurns::new(&registry, QUARTER).block(pipes[0]), pipes[0]);
+    }
+
+    /// Blocks with this shape that face four ways, lie or hang, and have their hinge on either side.
+    fn turned_blocks(shape: BlockShape) -> BlockRegistry {
+        let mut registry = BlockRegistry::new();
+        let states = BlockStates::new(BlockType::new("game:block").with_shape(shape))
+            .with_property("facing", ["north", "east", "south", "west"])
+            .with_property("half", ["bottom", "top"])
+            .with_property("hinge", ["left", "right"])
+            .with_property("wet", ["false", "true"]);
+        registry.register_states(states).unwrap();
+        registry
+    }
+
+    proptest! {
+        /// Promise, blocks: The states of a block type turn its shape, and turn it upside down.
+        /// Promise, snapshots: A turned block has the turned shape.
+        #[test]
+        fn a_turned_block_has_the_turned_shape(
+            corners in prop::collection::vec(prop::array::uniform3((0_u8..16, 0_u8..16)), 1..4),
+            turn in prop::sample::select(Turn::all().collect::<Vec<_>>()), is_stairs in any::<bool>(),
+        ) {
+            let part = |corners: [(u8, u8); 3]| {
+                ShapeBox::new(corners.map(|(a, b)| a.min(b)), corners.map(|(a, b)| a.max(b) + 1))
+            };
+            let any = BlockShape::from_boxes(corners.into_iter().map(part)).unwrap();
+            let registry = turned_blocks(if is_stairs { BlockShape::stairs() } else { any });
+            let turns = BlockTurns::new(&registry, turn);
+            for block in (0..registry.len() as u32).map(BlockId::new) {
+                let turned = registry.block(turns.block(block)).shape();
+                prop_assert_eq!(turned, &registry.block(block).shape().turned(turn));
+            }
+        }
     }
 }

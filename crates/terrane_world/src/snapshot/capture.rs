@@ -187,7 +187,6 @@ impl Snapshot {
     }
 
     /// The UUIDs of all entities, including children.
-    #[doc(hidden)]
     pub fn entity_ids(&self) -> impl Iterator<Item = Uuid> {
         self.entities.keys().copied()
     }
@@ -195,7 +194,7 @@ impl Snapshot {
     /// Returns `true` if the snapshot covers this entity: a restore leaves other entities alone. A snapshot of an edit
     /// history covers the entities to add or remove.
     #[doc(hidden)]
-    pub fn tells_of(&self, id: Uuid) -> bool {
+    pub fn covers_entity(&self, id: Uuid) -> bool {
         self.parts.entities && self.concerned.as_ref().is_none_or(|concerned| concerned.contains(&id))
     }
 

@@ -110,7 +110,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_arrives_comes_back(
+        fn a_relocation_has_an_inverse(
             turn in prop::sample::select(Turn::all().collect::<Vec<_>>()), from in positions(), to in positions(),
             block in positions(), other in positions(),
         ) {

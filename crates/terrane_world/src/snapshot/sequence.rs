@@ -94,7 +94,7 @@ mod tests {
     }
 
     proptest! {
-        /// Promise, snapshots: A restore can be told a part of the box, a filter of blocks, and an order.
+        /// Promise, snapshots: A restore can be limited to a part of the box and to some blocks, and its order can be chosen.
         #[test]
         fn every_chunk_comes_once_in_any_order(a in prop::array::uniform3(-4..4_i64), b in prop::array::uniform3(-4..4_i64)) {
             let area = area(a, b);

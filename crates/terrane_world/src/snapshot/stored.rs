@@ -41,7 +41,7 @@ type Result<T> = std::result::Result<T, StoredSnapshotError>;
 pub struct StoreOptions {
     /// The compression level: 0 for none to 9 for the smallest files.
     pub level: u32,
-    /// Whether to wait until the snapshot would survive a loss of power.
+    /// `true` to wait until the snapshot would survive a loss of power.
     pub sync: bool,
 }
 

@@ -65,7 +65,7 @@ const ENTITY_BYTES: u64 = 320;
 pub struct TranslationOptions {
     /// The block, named without properties, in layer 1 of blocks that other programs call waterlogged.
     pub water: String,
-    /// Whether to write entities of other programs with their stable ids, in a compound `bevy_terrane` of their data.
+    /// `true` to write entities of other programs with their stable ids, in a compound `bevy_terrane` of their data.
     /// Otherwise they are written unchanged, and get new ids when they are read again.
     pub keeps_ids: bool,
     /// The seed of the stable ids for entities of other programs. The same schematic and seed give the same ids.

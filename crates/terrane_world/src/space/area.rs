@@ -9,7 +9,6 @@ use super::{BatchPos, ColumnPos};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-#[doc(hidden)]
 pub use batches::gap;
 pub use batches::{AreaBatches, AreaCursor};
 use disc::columns_of_disc;

@@ -2,7 +2,6 @@
 
 /// The positions of the set bits, ascending.
 #[inline]
-#[doc(hidden)]
 pub fn bits(mut mask: u64) -> impl Iterator<Item = u32> {
     std::iter::from_fn(move || {
         let bit = mask.trailing_zeros();
@@ -16,7 +15,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_set_bit_is_told_once_ascending() {
+    fn every_set_bit_is_listed_once_ascending() {
         assert_eq!(bits(0).count(), 0);
         assert_eq!(bits(1 << 63 | 0b1011).collect::<Vec<_>>(), [0, 1, 3, 63]);
         assert!(bits(u64::MAX).eq(0..64));

@@ -92,7 +92,6 @@ impl BlockBox {
     }
 
     /// [`chunk_heights`](Self::chunk_heights) as a set.
-    #[doc(hidden)]
     pub fn height_set(&self) -> HeightSet {
         self.chunk_heights().map_or_else(HeightSet::new, |heights| (*heights.start()..heights.end() + 1).into())
     }

@@ -183,7 +183,7 @@ fn event() -> impl Strategy<Value = Event> {
 
 proptest! {
     #[test]
-    fn the_lists_of_what_is_to_be_done_are_those_of_a_look_at_every_column(
+    fn the_work_lists_agree_with_a_scan_of_all_columns(
         events in prop::collection::vec((0..6_i64, event()), 1..200)
     ) {
         let mut columns = Columns::default();

@@ -200,9 +200,9 @@ fn is_loaded(open: Option<&Dimension>, column: ColumnPos) -> bool {
 impl Task {
     /// Sends work to the region of a column. In a sparse dimension the chunks around `at` are loaded for it.
     fn send(&self, at: ChunkPos, work: ColumnWork, world: &mut Surroundings) {
-        let (id, column, teller) = (self.id, at.column(), world.threads.teller.clone());
+        let (id, column, notifier) = (self.id, at.column(), world.threads.notifier.clone());
         let tell = move |answer, took| {
-            teller.tell(move |world| world.resource_mut::<Answers>().columns.push((id, column, answer, took)));
+            notifier.run(move |world| world.resource_mut::<Answers>().columns.push((id, column, answer, took)));
         };
         let config = &world.config;
         let share = (!config.tick_mode.is_lockstep()).then_some(config.snapshots.tick_share);

@@ -53,7 +53,7 @@ const FILES: Option<&str> = Some("terrane snapshot");
 /// | `Blocks` | blocks are restored and entities are removed | when all have answered; once for each step of the sequence |
 /// | `Clear` | regions with restored columns remove entities that crossed into them | when each of them has answered or halted |
 /// | `Find` | the stored places of the snapshot's entities are looked up | when they are known |
-/// | `Entities` | entities are added, and each column is told that it is restored | when all have answered |
+/// | `Entities` | entities are added, and each column is marked as restored | when all have answered |
 ///
 /// [`Phase::next`] chooses the next phase:
 ///
@@ -262,7 +262,7 @@ impl Task {
                 Err(error) => {
                     // Work elsewhere has failed, so its answer never comes.
                     *phase = Phase::Idle;
-                    task.give_up(error);
+                    task.fail(error);
                 }
             };
             world.resource_mut::<Answers>().elsewhere.push((id, SyncCell::new(Box::new(take))));

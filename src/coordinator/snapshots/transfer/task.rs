@@ -94,7 +94,7 @@ impl Task {
             is_void,
         };
         if let Err(error) = task.plan() {
-            task.give_up(error);
+            task.fail(error);
         }
         task
     }
@@ -177,7 +177,7 @@ impl Task {
     }
 
     /// Ends the job with an error. Work in flight is still answered.
-    pub fn give_up(&mut self, error: impl Into<JobError>) {
+    pub fn fail(&mut self, error: impl Into<JobError>) {
         self.outcome.error.get_or_insert(error.into());
     }
 

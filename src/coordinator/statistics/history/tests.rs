@@ -307,7 +307,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_the_clock_does_numbers_stay_in_their_bounds(
+    fn figures_stay_in_bounds_for_any_clock(
         steps in vec((any_time(), any_time(), any_time()), 0..200),
     ) {
         let mut history = TickHistory::default();

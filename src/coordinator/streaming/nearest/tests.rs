@@ -29,8 +29,8 @@ enum Step {
 /// A dimension reduced to the relevant parts.
 #[derive(Default)]
 struct Model {
-    viewers: BTreeMap<Holder, ViewerState>,
-    wanting: Option<Vec<Holder>>,
+    viewers: BTreeMap<Ticket, ViewerState>,
+    wanting: Option<Vec<Ticket>>,
     resident: DistanceGraph,
     stored: DistanceGraph,
     turns: Turns,
@@ -53,8 +53,8 @@ impl Model {
         }
     }
 
-    fn hold(&mut self, holder: Holder, center: ColumnPos, radii: ViewerRadii) {
-        let known = self.viewers.get(&holder);
+    fn hold(&mut self, ticket: Ticket, center: ColumnPos, radii: ViewerRadii) {
+        let known = self.viewers.get(&ticket);
         let served = known.map_or(0, |viewer| viewer.served);
         let mut heading = known.map(|viewer| viewer.heading).unwrap_or_default();
         heading.note(known.map_or(center, |viewer| viewer.center), center, self.now);
@@ -62,7 +62,7 @@ impl Model {
             Some(known) => (known.to_load.moved(center, radii.load), known.to_generate.moved(center, radii.generation)),
             None => (Outlook::new(center, radii.load), Outlook::new(center, radii.generation)),
         };
-        self.viewers.insert(holder, ViewerState { center, height: 0, radii, heading, to_load, to_generate, served });
+        self.viewers.insert(ticket, ViewerState { center, height: 0, radii, heading, to_load, to_generate, served });
         self.wanting = None;
     }
 
@@ -82,9 +82,9 @@ impl Model {
     }
 
     /// The obvious answer: every viewer is searched, and nothing is remembered.
-    fn expected(&self, may_generate: bool) -> Option<(Holder, Kind, f64)> {
+    fn expected(&self, may_generate: bool) -> Option<(Ticket, Kind, f64)> {
         let kinds = [(Kind::Load, &self.resident), (Kind::Generate, &self.stored)];
-        let wants = self.viewers.iter().flat_map(|(holder, viewer)| {
+        let wants = self.viewers.iter().flat_map(|(ticket, viewer)| {
             kinds.into_iter().filter(move |(kind, _)| may_generate || *kind == Kind::Load).filter_map(
                 |(kind, graph)| {
                     let radius = match kind {
@@ -93,12 +93,12 @@ impl Model {
                     };
                     let ahead = viewer.heading.ahead(viewer.center, self.now, radius / 2);
                     let distance = self.nearest(&mut graph.clone(), viewer, radius, ahead)?;
-                    Some((self.turns.rank(viewer.served), distance, *holder, kind))
+                    Some((self.turns.rank(viewer.served), distance, *ticket, kind))
                 },
             )
         });
-        let (_, distance, holder, kind) = wants.min_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)))?;
-        Some((holder, kind, distance))
+        let (_, distance, ticket, kind) = wants.min_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)))?;
+        Some((ticket, kind, distance))
     }
 
     fn nearest(
@@ -122,13 +122,13 @@ impl Model {
 
     /// Orders like a pass, and checks each choice.
     fn order(&mut self, may_generate: bool, done: usize) -> Result<(), TestCaseError> {
-        let holders = self.wanting.take().unwrap_or_else(|| self.viewers.keys().copied().collect());
-        let mut candidates = Candidates::of(DimensionId(0), &self.field(), &holders);
-        self.wanting = Some(candidates.holders.clone());
+        let tickets = self.wanting.take().unwrap_or_else(|| self.viewers.keys().copied().collect());
+        let mut candidates = Candidates::of(DimensionId(0), &self.field(), &tickets);
+        self.wanting = Some(candidates.tickets.clone());
         for _ in 0..3 {
             let expected = self.expected(may_generate);
             let choice = candidates.choose(&mut self.field(), may_generate);
-            prop_assert_eq!(choice.map(|choice| (choice.holder, choice.kind, choice.near.distance)), expected);
+            prop_assert_eq!(choice.map(|choice| (choice.ticket, choice.kind, choice.near.distance)), expected);
             let Some(Choice { kind, near, .. }) = choice else { return Ok(()) };
             let work = self.graph(kind).claim(near.batch, near.center);
             prop_assert!(work.is_some(), "there is nothing in {:?}", near.batch);
@@ -148,13 +148,13 @@ impl Model {
     }
 
     fn apply(&mut self, step: Step) -> Result<(), TestCaseError> {
-        let holder = |number: u8| Holder::Region(uuid::Uuid::from_u128(number.into()));
+        let ticket = |number: u8| Ticket::Region(uuid::Uuid::from_u128(number.into()));
         match step {
             Step::Hold(viewer, center, load, more) => {
-                self.hold(holder(viewer), center, ViewerRadii::new(load, load + more, 0));
+                self.hold(ticket(viewer), center, ViewerRadii::new(load, load + more, 0));
             }
             Step::Leave(viewer) => {
-                self.viewers.remove(&holder(viewer));
+                self.viewers.remove(&ticket(viewer));
                 self.wanting = None;
             }
             Step::Order { may_generate, done } => self.order(may_generate, done)?,
@@ -198,9 +198,9 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Promise, overview: The nearest missing ground is always generated first.
+    /// Promise, overview: The nearest missing column is always generated first.
     #[test]
-    fn the_next_order_is_what_asking_everybody_anew_would_give(
+    fn the_cached_next_order_equals_a_fresh_search(
         weight in prop_oneof![Just(0.0), Just(0.5), Just(1.0)],
         steps in proptest::collection::vec(step(), 1..80),
     ) {
@@ -234,28 +234,28 @@ proptest! {
 /// Viewers that keep jumping get a bounded amount generated. A player who walks beside them gets everything in range, as if it
 /// were alone.
 ///
-/// Promise, worlds: A viewer that jumps around gets no more columns than its limits allow, and starves no other viewer.
+/// Promise, worlds: A viewer that jumps around stays within its limits, and starves no other viewer.
 #[test]
 fn viewers_that_jump_on_and_on_have_their_share_and_starve_no_one() {
     let limits = ViewerLimits { generated_per_second: 50.0, loaded_per_second: 50.0, ..ViewerLimits::default() };
     let mut model = Model { caps: ViewerCaps::new(limits), ..Model::default() };
-    let holder = |number: u128| Holder::Region(uuid::Uuid::from_u128(number));
+    let ticket = |number: u128| Ticket::Region(uuid::Uuid::from_u128(number));
     let (jumpers, radii) = (1..=4, ViewerRadii::new(4, 4, 0));
-    let mut generated: BTreeMap<Holder, usize> = BTreeMap::new();
+    let mut generated: BTreeMap<Ticket, usize> = BTreeMap::new();
     for step in 0..60_i64 * 20 {
         model.now += Duration::from_millis(50);
         let (now, viewers) = (model.now, model.viewers.keys().copied().collect::<Vec<_>>());
-        model.caps.refill(now, |holder| viewers.contains(holder));
+        model.caps.refill(now, |ticket| viewers.contains(ticket));
         for jumper in jumpers.clone() {
-            model.hold(holder(jumper), ColumnPos::new(step * 100, 1_000 * jumper as i64), radii);
+            model.hold(ticket(jumper), ColumnPos::new(step * 100, 1_000 * jumper as i64), radii);
         }
-        model.hold(holder(0), ColumnPos::new(step / 20, 0), radii);
+        model.hold(ticket(0), ColumnPos::new(step / 20, 0), radii);
         // As much as a server makes in a twentieth of a second.
         for _ in 0..8 {
-            let holders = model.wanting.take().unwrap_or_else(|| model.viewers.keys().copied().collect());
-            let mut candidates = Candidates::of(DimensionId(0), &model.field(), &holders);
-            model.wanting = Some(candidates.holders.clone());
-            let Some(Choice { holder, kind, near }) = candidates.choose(&mut model.field(), true) else { break };
+            let tickets = model.wanting.take().unwrap_or_else(|| model.viewers.keys().copied().collect());
+            let mut candidates = Candidates::of(DimensionId(0), &model.field(), &tickets);
+            model.wanting = Some(candidates.tickets.clone());
+            let Some(Choice { ticket, kind, near }) = candidates.choose(&mut model.field(), true) else { break };
             let columns = model.graph(kind).claim(near.batch, near.center).into_iter().flatten();
             let columns: Vec<_> = columns.collect();
             for column in &columns {
@@ -265,20 +265,20 @@ fn viewers_that_jump_on_and_on_have_their_share_and_starve_no_one() {
             let served = model.viewers.values_mut().filter(|viewer| viewer.reaches(columns[0]));
             served.for_each(|viewer| viewer.served = turn);
             match kind {
-                Kind::Load => model.caps.note_loaded(holder, columns.len()),
+                Kind::Load => model.caps.note_loaded(ticket, columns.len()),
                 Kind::Generate => {
-                    model.caps.note_generated(holder, columns.len());
-                    *generated.entry(holder).or_default() += columns.len();
+                    model.caps.note_generated(ticket, columns.len());
+                    *generated.entry(ticket).or_default() += columns.len();
                 }
             }
         }
     }
     let most = 60 * 50 + 50 + 2 * 70 + 16;
     for jumper in jumpers {
-        let generated = generated[&holder(jumper)];
+        let generated = generated[&ticket(jumper)];
         assert!((2_500..=most).contains(&generated), "{generated} for {jumper}");
     }
-    let walker = &model.viewers[&holder(0)];
+    let walker = &model.viewers[&ticket(0)];
     assert_eq!(
         model.stored.clone().nearest_missing(walker.center, walker.radii.generation),
         None,

@@ -30,7 +30,7 @@ pub(super) fn restore(
     let mut removed = Vec::new();
     if removes_entities && snapshot.column(column).is_some() {
         let found = standing_in(world, components, area, column).into_iter();
-        removed = remove(world, found.filter(|(_, record)| snapshot.tells_of(record.id)));
+        removed = remove(world, found.filter(|(_, record)| snapshot.covers_entity(record.id)));
     }
     let RegionInfo { region, ticks, .. } = *world.resource::<RegionInfo>();
     Ok(ColumnAnswer::Restored { chunks, removed, tick: (region, ticks) })
@@ -86,7 +86,7 @@ pub(super) fn clear(
     snapshot: &Snapshot,
 ) -> ColumnAnswer {
     let here = |position: &Position| area.contains(position.block) && snapshot.column(position.column()).is_some();
-    let found = standing(world, components, here, |id| snapshot.tells_of(id));
+    let found = standing(world, components, here, |id| snapshot.covers_entity(id));
     let removed = remove(world, found.into_iter());
     ColumnAnswer::Cleared { columns: reached(world, area), removed }
 }

@@ -66,7 +66,7 @@ fn scan_whole<S: KeyValueStore>(store: &S) -> Outcome {
 }
 
 /// Increments that are each written only if the counter is unchanged add up.
-pub(super) fn nobody_writes_in_between<S: KeyValueStore>(store: &S) -> Outcome {
+pub(super) fn no_write_in_between<S: KeyValueStore>(store: &S) -> Outcome {
     let count = || -> Outcome {
         let mut counted = 0;
         while counted < COUNTS {

@@ -197,7 +197,7 @@ fn every_defect_is_found_by_the_rule_that_it_breaks() {
         (NotAtomicOverFamilies, "readers see whole batches"),
         (WritesBeforeItChecks, "a batch whose precondition fails changes nothing"),
         (IgnoresPreconditions, "a batch whose precondition fails changes nothing"),
-        (ChecksTooEarly, "nobody writes between a precondition and its batch"),
+        (ChecksTooEarly, "no write happens between a precondition and its batch"),
         (LastPreconditionCounts, "a batch whose precondition fails changes nothing"),
         (EmptyIsAbsent, "a batch whose precondition fails changes nothing"),
         (FirstChangeCounts, "the later change of a key counts"),

@@ -23,7 +23,7 @@
 use super::log_file::{LogEnd, LogFile};
 use super::remains::LostFile;
 use crate::bytes::record;
-use crate::work::{FileError, if_there, sync_folder};
+use crate::work::{FileError, if_exists, sync_folder};
 use crate::{Family, StoreError, envelope};
 use rocksdb::{DB, FlushOptions};
 use serde::{Deserialize, Serialize};
@@ -82,7 +82,7 @@ struct Table {
 /// [`StoreError::DamagedFile`] for a missing or damaged file, and errors of `open`.
 pub(super) fn open(path: &Path, create: bool, open: impl FnOnce() -> Result<DB, StoreError>) -> Result<DB, StoreError> {
     let files = Files::list(path)?;
-    // A database whose creation was interrupted before it had a `CURRENT` is empty, and is created anew.
+    // A database whose creation was interrupted before it had a `CURRENT` is empty, and is created again.
     let has_begun = files.found.keys().any(|name| name == CURRENT || is_data(name));
     let is_there = if create { has_begun } else { files.are_there() };
     if is_there {
@@ -185,10 +185,10 @@ impl<'a> Files<'a> {
     fn list(path: &'a Path) -> Result<Self, StoreError> {
         let list = || -> io::Result<_> {
             let mut found = BTreeMap::new();
-            for entry in if_there(fs::read_dir(path))?.into_iter().flatten() {
+            for entry in if_exists(fs::read_dir(path))?.into_iter().flatten() {
                 let entry = entry?;
                 // RocksDB may have just removed it.
-                let Some(metadata) = if_there(entry.metadata())? else { continue };
+                let Some(metadata) = if_exists(entry.metadata())? else { continue };
                 if let Ok(name) = entry.file_name().into_string() {
                     found.insert(name, metadata.len());
                 }
@@ -236,7 +236,7 @@ impl<'a> Files<'a> {
     /// The name of the current MANIFEST.
     fn manifest(&self) -> Result<String, StoreError> {
         let path = self.path.join(CURRENT);
-        let text = if_there(fs::read(&path)).map_err(FileError::of(&path, "read")).map_err(failed(self.path))?;
+        let text = if_exists(fs::read(&path)).map_err(FileError::of(&path, "read")).map_err(failed(self.path))?;
         let text = text.ok_or_else(|| self.damaged(CURRENT, "it is missing"))?;
         let name = str::from_utf8(&text).ok().and_then(|text| text.strip_suffix('\n'));
         let Some(name) = name.filter(|name| number(name, "MANIFEST-", "").is_some()) else {

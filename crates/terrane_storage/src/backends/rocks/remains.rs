@@ -15,7 +15,7 @@ mod tests;
 
 use super::reopening::{self, Keeper};
 use super::{BLOCK_CACHE_BYTES, RocksStore, database_options, files};
-use crate::work::{FileError, if_there};
+use crate::work::{FileError, if_exists};
 use crate::{Durability, Family, KeyValue, KeyValueStore, StoreError, WriteBatch, keys};
 use rocksdb::{Cache, DBRecoveryMode, Options};
 use std::cmp::Reverse;
@@ -132,7 +132,7 @@ impl Files {
     /// Puts the files together in a new folder, and opens them as a database.
     fn open(&self, scratch: &Path, options: &Options, cache: &Cache) -> Result<rocksdb::DB, StoreError> {
         let put_together = || {
-            if_there(fs::remove_dir_all(scratch))?;
+            if_exists(fs::remove_dir_all(scratch))?;
             fs::create_dir_all(scratch)?;
             let tables = self.tables.iter().map(|table| (table.number, "sst"));
             let blobs = self.blobs.iter().map(|blobs| (blobs.number, "blob"));

@@ -139,7 +139,7 @@ impl Keeper {
     pub fn open(path: &Path, create: bool, mut options: Options, cache: Cache) -> Result<Self, StoreError> {
         let database = files::open(path, create, || open(path, &options, true, &cache))?;
         let folder = Folder::at(path)?;
-        // A database that is missing later is lost and must not be created anew.
+        // A database that is missing later is lost and must not be created again.
         options.create_if_missing(false);
         let synced = database.latest_sequence_number();
         Ok(Self::new(path, options, cache, Database::Whole(database), Some(folder), synced))
@@ -213,7 +213,7 @@ impl Keeper {
         self.health().failure.as_ref().map_or_else(now, |failure| failure.refusal(&self.path))
     }
 
-    /// Notes a successful write. If the folder is lost, the data is lost too, whatever the system reported.
+    /// Notes a successful write. If the folder is lost, the data is lost too, even if the system reported success.
     pub fn note_written(self: &Arc<Self>, synced: Option<u64>) -> Result<(), StoreError> {
         self.expect_folder()?;
         let mut health = self.health();

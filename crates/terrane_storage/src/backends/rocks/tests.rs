@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 
 #[test]
-fn it_conforms_to_what_a_world_asks_of_a_store() {
+fn it_passes_the_conformance_tests() {
     let folder = tempfile::tempdir().unwrap();
     let mut count = 0;
     conformance::check(|| {
@@ -17,7 +17,7 @@ fn it_conforms_to_what_a_world_asks_of_a_store() {
 }
 
 #[test]
-fn what_was_written_is_there_after_opening_again() {
+fn written_data_survives_reopening() {
     let folder = tempfile::tempdir().unwrap();
     conformance::check_reopening(|| RocksStore::open(folder.path(), true).unwrap()).unwrap();
 }
@@ -56,7 +56,7 @@ fn a_missing_database_is_made_only_on_request() {
 
 /// Promise, crashes: A world with a missing file, or other damage to its log, is refused, and the damage is named.
 #[test]
-fn no_database_is_made_over_what_is_left_of_one() {
+fn no_database_is_created_over_the_remains_of_another() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     let store = RocksStore::open(path, true).unwrap();
@@ -147,7 +147,7 @@ fn a_damaged_table_keeps_nothing_else_from_being_read_and_written() {
 }
 
 #[test]
-fn what_is_written_is_counted_with_the_log_and_what_is_written_again() {
+fn written_bytes_include_the_log_and_compactions() {
     let folder = tempfile::tempdir().unwrap();
     let store = RocksStore::open(folder.path(), true).unwrap();
     let written = || store.written_bytes().unwrap();
@@ -237,7 +237,7 @@ fn a_flipped_bit_in_a_large_cluster_leaves_the_other_bytes_readable() {
 
 /// Promise, upkeep: A game can call `verify`, `prune`, `compact` and `back_up` itself.
 #[test]
-fn a_chunk_of_megabytes_is_in_a_file_of_its_own_and_gives_its_room_back() {
+fn a_chunk_of_megabytes_has_a_file_of_its_own_and_frees_its_space() {
     const LARGE: u64 = 4 << 20;
     let folder = tempfile::tempdir().unwrap();
     let store = RocksStore::open(folder.path(), true).unwrap();

@@ -30,7 +30,7 @@ fn unpack(part: &Part) -> Result<BTreeMap<usize, Vec<u8>>, String> {
 proptest! {
     /// Promise, tiers: Each chunk group in a warm or cold value is a cluster of scale 1, compressed by zstd.
     #[test]
-    fn what_was_packed_comes_back(groups in groups()) {
+    fn packed_chunks_unpack_unchanged(groups in groups()) {
         let parts = pack(&groups);
         let value = encode(&parts);
         let opened = open(&value).unwrap();
@@ -68,7 +68,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_the_bytes_are_nothing_panics(value in vec(any::<u8>(), 0..300), cut: prop::sample::Index, groups in groups()) {
+    fn random_bytes_never_panic(value in vec(any::<u8>(), 0..300), cut: prop::sample::Index, groups in groups()) {
         let _ = open(&value).map(|parts| parts.values().map(unpack).collect::<Vec<_>>());
         let whole = encode(&pack(&groups));
         let mut torn = whole[..cut.index(whole.len())].to_vec();
@@ -79,7 +79,7 @@ proptest! {
 }
 
 #[test]
-fn an_unknown_version_is_told_from_damage() {
+fn an_unknown_version_is_not_reported_as_damage() {
     let mut value = encode(&pack(&[(3, [(5, vec![1, 2, 3])].into())].into()));
     let end = value.len() - 4;
     value[0] = 2;

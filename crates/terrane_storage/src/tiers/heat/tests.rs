@@ -135,7 +135,7 @@ fn ten_minutes_and_an_hour_pass_on_the_clock() {
 }
 
 #[test]
-fn what_nobody_uses_starts_cold_and_what_somebody_uses_stays_hot() {
+fn unused_groups_start_cold_and_used_ones_stay_hot() {
     let store = TestStore::default();
     let world = store.world();
     world.set_session_time(30 * MINUTE);
@@ -183,9 +183,9 @@ fn groups_of_an_older_world_are_found_step_by_step_and_once() {
     assert_eq!(world.adopt_groups(3), Ok(true));
 }
 
-/// Promise, tiers: Damaged or lost heat costs no more than a move between tiers.
+/// Promise, tiers: Damaged or lost heat only causes moves between tiers.
 #[test]
-fn damaged_heat_costs_no_more_than_heat() {
+fn damaged_heat_loses_only_heat() {
     let store = TestStore::default();
     let world = store.world();
     save(&world, &batch([0, 40], 1));

@@ -42,10 +42,10 @@ fn a_flipped_bit_in_a_cluster_damages_the_chunks_of_one_group_and_names_them() {
     }
 }
 
-/// Promise, tiers: Damaged chunks move between tiers as they are, and when they are made hot, their bytes are kept.
-/// Promise, world format: A damaged value is kept with its key, and different ones of the same key are told apart.
+/// Promise, tiers: Damaged chunks move between tiers unchanged, and becoming hot keeps their bytes.
+/// Promise, world format: Damaged values are kept under their key, several per key if they differ.
 #[test]
-fn what_is_damaged_moves_as_it_is_and_what_is_saved_over_it_is_whole() {
+fn damaged_chunks_move_unchanged_and_a_save_over_them_is_whole() {
     for tier in [Tier::Warm, Tier::Cold] {
         let store = TestStore::default();
         let model = filled(&store);
@@ -89,7 +89,7 @@ fn what_is_damaged_moves_as_it_is_and_what_is_saved_over_it_is_whole() {
 }
 
 #[test]
-fn a_save_over_a_damaged_group_replaces_what_it_has_and_keeps_the_rest_known() {
+fn a_save_over_a_damaged_group_replaces_its_chunks_and_keeps_the_others_listed() {
     let store = TestStore::default();
     let model = filled(&store);
     let world = store.world();
@@ -131,7 +131,7 @@ fn a_cluster_of_another_version_is_an_error_that_names_it_and_stays() {
 }
 
 #[test]
-fn what_is_saved_into_a_group_whose_cluster_cannot_be_read_neither_hides_nor_destroys_it() {
+fn a_save_into_a_group_with_an_unreadable_cluster_neither_hides_nor_destroys_it() {
     for tier in [Tier::Warm, Tier::Cold] {
         let store = TestStore::default();
         let world = store.world();
@@ -160,7 +160,7 @@ fn what_is_saved_into_a_group_whose_cluster_cannot_be_read_neither_hides_nor_des
         assert!(
             matches!(refused, StoreError::Corrupt { what: StoredItem::Chunk(DIMENSION, chunk), .. } if chunk == old)
         );
-        // The group stays hot and the cluster unchanged, whatever move is requested.
+        // The group stays hot and the cluster unchanged, for every requested move.
         for to in [Tier::Warm, Tier::Cold] {
             let (moves, _) = world.move_groups(&[(of, to)]).unwrap();
             assert_eq!((moves.groups, moves.left), ([0; 3], 1), "{tier} to {to}");
@@ -172,9 +172,9 @@ fn what_is_saved_into_a_group_whose_cluster_cannot_be_read_neither_hides_nor_des
     }
 }
 
-/// Promise, tiers: A reader of chunks looks through the tiers from hot to cold.
+/// Promise, tiers: A chunk is looked up in the hot tier first, then in the warm and the cold one.
 #[test]
-fn a_damaged_block_where_a_group_was_hot_hides_nothing_of_where_it_is_now() {
+fn damage_in_a_former_tier_hides_no_group() {
     for tier in [Tier::Warm, Tier::Cold] {
         let store = TestStore::default();
         let world = store.world();

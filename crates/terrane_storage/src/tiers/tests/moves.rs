@@ -4,10 +4,9 @@ use super::*;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-/// Promise, tiers: With `promotes_on_load` a whole chunk group becomes hot when it is loaded, otherwise when a changed chunk of
-/// it is saved.
+/// Promise, tiers: With `promotes_on_load` a loaded chunk group becomes hot, otherwise only a saved one.
 #[test]
-fn a_save_that_changes_nothing_leaves_a_group_where_it_is() {
+fn an_unchanged_save_leaves_a_group_in_its_tier() {
     for tier in [Tier::Warm, Tier::Cold] {
         let store = TestStore::default();
         let mut model = filled(&store);
@@ -44,10 +43,9 @@ fn moves_are_counted() {
     check(&store, &model);
 }
 
-/// Promise, tiers: With `promotes_on_load` a whole chunk group becomes hot when it is loaded, otherwise when a changed chunk of
-/// it is saved.
+/// Promise, tiers: With `promotes_on_load` a loaded chunk group becomes hot, otherwise only a saved one.
 #[test]
-fn what_is_loaded_becomes_hot_only_if_it_is_to() {
+fn a_loaded_group_becomes_hot_only_if_the_setting_says_so() {
     for on_load in [false, true] {
         let store = TestStore::default();
         let model = filled(&store);

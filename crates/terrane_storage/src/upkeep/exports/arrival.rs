@@ -48,7 +48,7 @@ impl Import<'_> {
         let by = self.options.moved_by;
         let outside = || UpkeepError::OutOfRange { column: found.pos };
         let pos = moved_column(found.pos, by).ok_or_else(outside)?;
-        let told = self.reader.header.told_heights(found.chunks.iter().map(|(height, ..)| *height), by[1]);
+        let told = self.reader.header.covered_heights(found.chunks.iter().map(|(height, ..)| *height), by[1]);
         let mut chunks = Vec::with_capacity(found.chunks.len());
         for (height, version, bytes) in &found.chunks {
             let chunk = self.types.chunk(bytes)?;

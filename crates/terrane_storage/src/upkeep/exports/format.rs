@@ -39,7 +39,7 @@ impl Header {
 
     /// The chunk heights for which the export has data in a column with chunks at `heights`, moved up by `by`. In a
     /// sparse dimension a missing chunk was not generated, in other dimensions it is air.
-    pub fn told_heights(&self, heights: impl Iterator<Item = i64>, by: i64) -> HeightSet {
+    pub fn covered_heights(&self, heights: impl Iterator<Item = i64>, by: i64) -> HeightSet {
         if self.is_sparse {
             return heights.filter_map(|height| moved(height, by)).collect();
         }

@@ -78,7 +78,7 @@ impl Walk<'_> {
                 of_batch.push((Name::Column(column, name::TICKS).to_string(), 0, record::encode(ticks)));
             }
             match self.summary(column) {
-                // An import makes the summary anew from the ground.
+                // An import rebuilds the summary from the blocks.
                 Err(error) if self.leaves_damaged && error.is_damage() => found.lost_summaries.push(error.to_string()),
                 summary => {
                     if let Some((version, summary)) = summary? {

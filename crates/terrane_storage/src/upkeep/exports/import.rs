@@ -181,7 +181,7 @@ fn check_places(batches: &[(BatchPos, u16)], options: &ImportOptions) -> Result<
 
 /// Limits the height of imports into sparse dimensions. There every chunk marks itself as generated, so air is stored too.
 fn check_air(header: &Header, is_sparse: bool, options: &ImportOptions) -> Result<()> {
-    let told = header.told_heights([].into_iter(), options.moved_by[1]).len();
+    let told = header.covered_heights([].into_iter(), options.moved_by[1]).len();
     match is_sparse && !header.is_sparse && told > MAX_AIR {
         true => Err(UpkeepError::TooHigh { most: MAX_AIR }),
         false => Ok(()),
@@ -285,7 +285,7 @@ impl Check<'_> {
             found => found?,
         };
         let heights = found.chunks.iter().map(|(height, ..)| *height);
-        let told = reader.header.told_heights(heights, self.options.moved_by[1]);
+        let told = reader.header.covered_heights(heights, self.options.moved_by[1]);
         let part = self.world.load_part(dimension, pos, &told)?;
         Ok(part.column.loaded().is_some_and(|loaded| !loaded.is_empty()))
     }

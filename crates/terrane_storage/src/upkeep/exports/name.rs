@@ -170,7 +170,7 @@ mod tests {
 
     /// Promise, exports: An export's key with the number `+5` or `05` is not the same as the key with `5`.
     #[test]
-    fn a_number_that_is_written_otherwise_is_not_ours() {
+    fn a_key_with_an_unusual_number_is_not_a_key_of_the_format() {
         for key in [
             "chunk/+1,2,3/blocks",
             "chunk/01,2,3/blocks",

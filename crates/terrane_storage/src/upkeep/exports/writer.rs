@@ -6,7 +6,7 @@ use super::name::Name;
 use crate::bytes::record;
 use crate::space::ColumnPos;
 use crate::upkeep::UpkeepError;
-use crate::work::{FileError, if_there};
+use crate::work::{FileError, if_exists};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -257,7 +257,7 @@ fn exists(path: &Path) -> Result<bool> {
 /// Opens an object store, or creates it. An empty file is left over from one that was never begun.
 fn open_or_create(path: &Path) -> Result<ObjectStore> {
     let options = ObjectStoreOptions::default();
-    match if_there(fs::metadata(path)).map_err(FileError::of(path, "look for"))? {
+    match if_exists(fs::metadata(path)).map_err(FileError::of(path, "look for"))? {
         Some(file) if file.is_file() && file.len() == 0 => {
             fs::remove_file(path).map_err(FileError::of(path, "remove"))?;
         }

@@ -106,7 +106,7 @@ fn states(schematic: &Schematic) -> Vec<String> {
 }
 
 #[test]
-fn what_is_imported_is_exported_again_and_nothing_around_it_changes() {
+fn an_imported_schematic_is_exported_unchanged_and_its_surroundings_stay() {
     let (store, dimension) = world();
     let world = ClosedWorld::new(&store, dimension).unwrap();
     let before = cells(&ground(&world));
@@ -199,7 +199,7 @@ fn in_a_sparse_dimension_the_chunks_that_a_box_fills_are_generated_by_it() {
     assert_eq!((partly.ungenerated, partly.chunks, partly.others), (4, 1, 1));
 }
 
-/// Promise, upkeep: `schematic import` says which entities it leaves in the box, and `--replace-entities` removes them.
+/// Promise, upkeep: `schematic import` reports the entities in the box, and `--replace-entities` removes them.
 #[test]
 fn entities_that_are_there_stay_or_are_replaced() {
     let (store, dimension) = world();
@@ -266,7 +266,7 @@ fn states_of_others_become_types_that_a_game_may_register_later() {
 }
 
 #[test]
-fn an_import_that_was_stopped_goes_on_where_it_was() {
+fn a_stopped_import_continues_where_it_was() {
     let (store, dimension) = world();
     let (other, same) = world();
     assert_eq!(dimension, same);
@@ -309,7 +309,7 @@ fn only_the_layers_that_were_read_are_taken() {
 }
 
 #[test]
-fn without_the_graph_nobody_knows_what_is_stored() {
+fn without_the_graph_stored_columns_are_unknown() {
     let (store, dimension) = world();
     let elsewhere = DimensionId(99);
     assert!(ClosedWorld::new(&store, elsewhere).is_ok(), "there is nothing to be lost");

@@ -27,9 +27,9 @@ fn put(folder: &Path, name: &str, content: &str) {
     fs::write(path, content).unwrap();
 }
 
-/// Promise, upkeep: In a `terrane backup`, what did not change since the last one takes no room.
+/// Promise, upkeep: A `terrane backup` stores only changes since the last one.
 #[test]
-fn a_backup_has_what_was_there_and_shares_what_did_not_change() {
+fn a_backup_is_complete_and_shares_unchanged_files() {
     let folder = tempfile::tempdir().unwrap();
     let (world, backups) = (folder.path().join("snapshots"), folder.path().join("backups"));
     let long = "x".repeat(PIECE + 5);
@@ -72,7 +72,7 @@ fn a_backup_has_what_was_there_and_shares_what_did_not_change() {
 }
 
 #[test]
-fn what_comes_or_goes_while_the_backup_is_made_is_part_of_it() {
+fn files_that_appear_or_vanish_during_a_backup_do_not_break_it() {
     let folder = tempfile::tempdir().unwrap();
     let (world, backups) = (folder.path().join("snapshots"), folder.path().join("backups"));
     put(&world, "restores/1/restore", "ends");

@@ -68,7 +68,7 @@ fn a_boundless_height_range_finds_all_with_few_reads() {
     }
 }
 
-/// Promise, multiplayer: A chunk's version is 0 as generated and one more with each saved change.
+/// Promise, multiplayer: A generated chunk has version 0, and each saved change adds one.
 #[test]
 fn versions_count_changes_and_nothing_else() {
     let store = TestStore::default();
@@ -85,7 +85,7 @@ fn versions_count_changes_and_nothing_else() {
 }
 
 #[test]
-fn air_replaces_what_is_stored_and_takes_no_room_else() {
+fn air_replaces_stored_chunks_and_otherwise_takes_no_space() {
     let store = TestStore::default();
     let world = store.world();
     let (pos, air) = (ChunkPos::new(3, 0, 3), Arc::new(Chunk::uniform(BlockId::AIR)));
@@ -103,7 +103,7 @@ fn air_replaces_what_is_stored_and_takes_no_room_else() {
 }
 
 #[test]
-fn what_was_air_in_a_stored_column_is_not_taken_for_new_when_the_disk_fails_for_a_moment() {
+fn a_momentary_disk_error_does_not_make_stored_air_look_ungenerated() {
     let store = TestStore::default();
     let world = store.world();
     let pos = ChunkPos::new(3, 0, 3);

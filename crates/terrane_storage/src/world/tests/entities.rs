@@ -59,7 +59,7 @@ fn viewers_are_found_without_their_place() {
     assert!(world.viewers(OVERWORLD).unwrap().is_empty());
 }
 
-/// Promise, world format: A key in `meta` that leads to an entity but does not agree with its record means nothing.
+/// Promise, world format: An index key in `meta` that contradicts its entity's record is ignored.
 #[test]
 fn the_record_decides_where_an_entity_is() {
     let store = TestStore::default();

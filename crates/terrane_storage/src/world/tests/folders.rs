@@ -12,7 +12,7 @@ fn open(path: &Path, store: &TestStore) -> Result<WorldStore, WorldOpenError> {
 }
 
 #[test]
-fn a_world_whose_database_does_not_open_stays_free_and_as_it_was() {
+fn a_world_whose_database_does_not_open_is_unlocked_and_unchanged() {
     let root = tempfile::tempdir().unwrap();
     let store = TestStore::default();
     let fail = |path: &Path, _| {

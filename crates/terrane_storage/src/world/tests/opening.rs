@@ -86,7 +86,7 @@ fn damaged_or_newer_headers_are_refused() {
 
 /// Promise, crashes: Only the session that opened a world last can write it.
 #[test]
-fn whoever_lost_the_world_to_another_changes_nothing_any_more() {
+fn a_process_that_lost_the_world_to_another_can_no_longer_write() {
     let store = TestStore::default();
     let (older, pos) = (store.world(), ChunkPos::new(1, 2, 3));
     older.open_dimension("overworld", &origin(1)).unwrap();
@@ -120,7 +120,7 @@ fn whoever_lost_the_world_to_another_changes_nothing_any_more() {
 
 /// Promise, crashes: Only the session that opened a world last can write it.
 #[test]
-fn of_many_who_open_a_world_at_once_each_has_a_session_and_the_last_one_has_the_world() {
+fn of_many_concurrent_opens_each_has_a_session_and_the_newest_can_write() {
     let store = TestStore::default();
     let worlds: Vec<WorldStore> = std::thread::scope(|scope| {
         let opening = [(); 8].map(|()| scope.spawn(|| store.world()));

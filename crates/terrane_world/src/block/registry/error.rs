@@ -83,6 +83,12 @@ pub enum BlockRegistryError {
         /// The value's component, and the reason.
         source: BlockComponentError,
     },
+    /// The game runs already, and its list of blocks is complete.
+    #[error("{name:?} was registered while the app runs: register it while the app is built, before App::run")]
+    TooLate {
+        /// The name of the block or block component.
+        name: String,
+    },
     /// A component cannot be registered, or a stored list of components cannot be used.
     #[error(transparent)]
     Component(#[from] BlockComponentError),

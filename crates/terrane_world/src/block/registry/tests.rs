@@ -29,7 +29,7 @@ fn a_type_keeps_what_it_was_built_with() {
     assert_eq!((vine.name(), vine.is_opaque(), vine.is_solid()), ("game:plants/vine", true, false));
 }
 
-/// Promise, blocks: A block type that the game drops stays as a placeholder, and is written back unchanged.
+/// Promise, blocks: Blocks of a removed type become placeholders and are saved unchanged.
 #[test]
 fn a_placeholder_keeps_its_id_when_the_game_registers_it() {
     let stored = strings(&[AIR_NAME, "game:old", "game:stone"]);

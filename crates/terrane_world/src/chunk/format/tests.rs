@@ -58,7 +58,7 @@ fn a_uniform_chunk_is_56_bytes() {
     assert_eq!(bytes, words(&[1, 48, 48, 0, 1, 0x0102, 0]));
 }
 
-/// Promise, chunk format: In the numbers of a chunk's cells z counts fastest, and x slowest.
+/// Promise, chunk format: Cells of a chunk are numbered with z fastest and x slowest.
 /// Promise, chunk format: The parts of an encoded chunk have the documented bytes and order.
 #[test]
 fn a_small_chunk_has_the_bytes_of_the_table() {
@@ -110,7 +110,7 @@ fn encoding_appends() {
     assert_eq!(bytes[3..], encoded(&Chunk::default(), &[]));
 }
 
-/// Promise, chunk format: A palette may repeat blocks or have unused ones when it is read, and is written without them.
+/// Promise, chunk format: A read palette may have repeated or unused blocks, a written one has neither.
 #[test]
 fn repeated_and_unused_palette_entries_are_fine() {
     let block = |cell: u64| BlockId::new([3, 8, 3, 1][cell as usize % 4]);
@@ -134,7 +134,7 @@ fn repeated_and_unused_palette_entries_are_fine() {
 /// Promise, chunk format: The last entity ends an encoded chunk, and more bytes are an error.
 /// Promise, chunk format: A chunk with a palette count of 0, a local id that is too high, or a block id of 2^32 is invalid.
 #[test]
-fn errors_say_what_and_where() {
+fn errors_name_the_problem_and_its_place() {
     let good = by_hand(&[0, 1, 2], (0..4096).map(|cell| cell % 3), &[Uuid::from_u128(1)]);
     let end = 40 + 24 + 1024;
     assert!(decode(&(), &good).is_ok());
@@ -195,7 +195,7 @@ proptest! {
 
     /// Promise, chunk format: The parts of an encoded chunk have the documented bytes and order.
     #[test]
-    fn chunks_come_back_as_they_were(
+    fn chunks_survive_encoding(
         kinds in prop_oneof![1..5u32, 1..70u32, 1..6000u32],
         seed: u32,
         edits in prop::collection::vec((0..CHUNK_VOLUME, 0..9u32), 0..20),
@@ -225,7 +225,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_bytes_never_panic_and_cost_no_more_than_they_are(
+    fn damaged_bytes_never_panic_and_bound_the_memory(
         kinds in 1..40u32,
         seed: u32,
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), any::<bool>()), 1..6),

@@ -43,7 +43,7 @@ fn level_ground_takes_one_byte_a_cell_and_one_a_height() {
 }
 
 #[test]
-fn four_cells_become_what_is_seen_of_them() {
+fn four_cells_merge_into_the_visible_one() {
     let merged = |cells: [Option<(i64, u32)>; 4]| {
         let cells = summary(3, cells.to_vec());
         cells.at(Detail::COARSEST).surface(0, 0).map(|cell| (cell.height, cell.block.index()))
@@ -74,7 +74,7 @@ fn every_truncation_is_an_error() {
 }
 
 #[test]
-fn errors_say_what_and_where() {
+fn errors_name_the_problem_and_its_place() {
     let error = |bytes: &[u8]| ColumnSummary::decode(bytes).unwrap_err().to_string();
     assert_eq!(error(&[2, 0]), "byte 0: expected format version 1, found 2");
     assert_eq!(error(&[1, 5]), "byte 1: expected a detail of 4 or less, found 5");
@@ -86,7 +86,7 @@ fn errors_say_what_and_where() {
 
 proptest! {
     #[test]
-    fn what_is_read_is_what_was_written(summary in any_summary()) {
+    fn a_summary_survives_encoding(summary in any_summary()) {
         prop_assert_eq!(ColumnSummary::decode(&bytes(&summary)), Ok(summary));
     }
 
@@ -100,7 +100,7 @@ proptest! {
         }
     }
 
-    /// Promise, far view: The summary of a column tells how high the column is and of which block, cell by cell.
+    /// Promise, far view: The summary of a column has the height and the visible block of each cell.
     #[test]
     fn each_cell_is_the_highest_block_there(
         blocks in proptest::collection::vec((0..16_i64, -70..70_i64, 0..16_i64, 0..4_u32), 0..200),
@@ -121,7 +121,7 @@ proptest! {
     }
 
     #[test]
-    fn coarser_cells_stay_within_what_they_cover(fine in any_summary()) {
+    fn a_coarser_cell_stays_within_the_heights_of_its_cells(fine in any_summary()) {
         for level in fine.detail().level()..=Detail::COARSEST.level() {
             let coarse = fine.at(Detail::new(level));
             prop_assert_eq!(coarse.detail().level(), level);

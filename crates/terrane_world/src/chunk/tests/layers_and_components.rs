@@ -98,7 +98,7 @@ fn a_chunk_with_a_layer_or_a_component_is_not_uniform() {
 }
 
 #[test]
-fn editing_a_clone_leaves_what_the_original_holds() {
+fn editing_a_clone_leaves_the_original_unchanged() {
     let original = with_chest(b"cake");
     let mut edited = original.clone();
     edited.set_component(&Furniture, AT, 0, ITEMS, b"").unwrap();

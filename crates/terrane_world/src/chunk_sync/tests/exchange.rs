@@ -83,7 +83,7 @@ fn no_more_bytes_are_sent_than_allowed() {
     assert!(wire.server.progress().bytes > 14_000);
 }
 
-/// Promise, chunk sync: A chunk sync client speaks only after the server has.
+/// Promise, chunk sync: A chunk sync client sends its first message after the server's.
 #[test]
 fn a_client_speaks_only_after_the_server_has() {
     let folder = tempfile::tempdir().unwrap();
@@ -94,7 +94,7 @@ fn a_client_speaks_only_after_the_server_has() {
     assert!(client.next_message().is_some());
 }
 
-/// Promise, chunk sync: A message of the server is about 48 KiB at the most before it is compressed.
+/// Promise, chunk sync: A message of the server is at most about 48 KiB before compression.
 #[test]
 fn a_message_of_the_server_is_about_48_kib_before_it_is_compressed() {
     const CHUNK: usize = 2_000;
@@ -203,7 +203,7 @@ fn after_a_lost_connection_all_is_asked_for_again_and_little_is_sent() {
     assert_eq!(wire.client.progress().received, received);
 }
 
-/// Promise, chunk sync: When the server cannot read a chunk, the client keeps the one that it has.
+/// Promise, chunk sync: If the server cannot read a chunk, the client keeps its own.
 #[test]
 fn what_the_server_cannot_read_leaves_the_client_what_it_has() {
     let folder = tempfile::tempdir().unwrap();
@@ -229,7 +229,7 @@ fn what_the_server_cannot_read_leaves_the_client_what_it_has() {
     assert!(cache.chunk(ChunkPos::new(0, 0, 0)).unwrap().is_some());
 }
 
-/// Promise, chunk sync: A chunk that leaves the client's area is forgotten by the client and the server.
+/// Promise, chunk sync: Client and server forget a chunk that leaves the client's area.
 #[test]
 fn what_a_server_hardly_allows_is_answered_all_the_same() {
     for radius in 0..4 {
@@ -249,7 +249,7 @@ fn what_a_server_hardly_allows_is_answered_all_the_same() {
     }
 }
 
-/// Promise, chunk sync: A client that was told that a chunk is gone is told when there is one.
+/// Promise, chunk sync: A client whose chunk was reported missing is sent the chunk once it exists.
 #[test]
 fn what_is_generated_without_being_loaded_is_told_a_moment_later() {
     let folder = tempfile::tempdir().unwrap();
@@ -294,8 +294,9 @@ proptest! {
     ///
     /// Promise, multiplayer: A client is sent every later change of the chunks around it.
     /// Promise, crate: `chunk_sync` works without an app.
-    /// Promise, chunk sync: Every question about a chunk in the client's area is answered, and later answers come unasked.
-    /// Promise, chunk sync: A client asks again for a chunk that it does not have any more.
+    /// Promise, chunk sync: Every question about a chunk in the client's area is answered, and later changes are sent without a
+    /// question.
+    /// Promise, chunk sync: A client asks again for a chunk that it has lost.
     #[test]
     fn in_the_end_the_client_is_right(deeds in deeds(), bytes_per_second in 2_000..200_000u64, latency in 0..4_usize) {
         let folder = tempfile::tempdir().unwrap();

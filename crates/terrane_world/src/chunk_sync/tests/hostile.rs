@@ -84,8 +84,7 @@ fn a_client_that_runs_to_and_fro_costs_little() {
     assert!(server.progress().waiting < waiting);
 }
 
-/// Promise, chunk sync: A client's questions outside of its area are not answered, and the server cuts the area to what it
-/// allows.
+/// Promise, chunk sync: The server limits a client's area, and does not answer questions outside of it.
 #[test]
 fn a_client_that_asks_for_the_whole_world_gets_its_limits() {
     let limits = SyncLimits { radius: 2, vertical: 1, ..SyncLimits::default() };
@@ -151,7 +150,7 @@ fn the_largest_area_fits_into_what_is_remembered() {
     assert_eq!(welcome.radius, 32, "the defaults cut nothing");
 }
 
-/// Promise, chunk sync: A client's question that is repeated is looked up once.
+/// Promise, chunk sync: A repeated question of a client is looked up once.
 #[test]
 fn a_question_that_is_repeated_is_looked_up_once() {
     let mut server = server(SyncLimits { bytes_per_second: 1 << 40, ..SyncLimits::default() });
@@ -214,7 +213,7 @@ fn what_could_not_be_read_is_looked_up_again_and_told_once_it_can_be() {
     assert_eq!(server.progress().sent, 2);
 }
 
-/// Promise, chunk sync: A client's questions about chunks out of its viewer's sight wait until the viewer sees them.
+/// Promise, chunk sync: Questions about chunks outside of a client's view wait until they are in view.
 #[test]
 fn what_is_out_of_sight_waits_until_it_is_seen() {
     let mut server = server(SyncLimits { bytes_per_second: 1 << 40, ..SyncLimits::default() });

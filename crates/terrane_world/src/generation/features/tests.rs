@@ -66,9 +66,9 @@ fn crowded() -> [(&'static str, fn() -> Layers); 3] {
     ]
 }
 
-/// Promise, ground: A feature crosses the borders of columns and is whole, in whatever order and on however many threads.
+/// Promise, ground: A feature that crosses column borders is complete, for any order and number of threads.
 #[test]
-fn an_area_is_the_same_in_whatever_order_and_on_however_many_threads() {
+fn an_area_is_the_same_in_any_order_and_on_any_number_of_threads() {
     let registry = basic_blocks();
     let all = columns(4);
     for (name, fresh) in crowded() {
@@ -126,7 +126,7 @@ proptest! {
 
     /// However columns cut it, every block of a feature is there, and no block that does not belong to it.
     ///
-    /// Promise, ground: A feature crosses the borders of columns and is whole, in whatever order and on however many threads.
+    /// Promise, ground: A feature that crosses column borders is complete, for any order and number of threads.
     #[test]
     fn a_feature_drawn_by_neighbours_is_whole(
         seed in any::<u64>(),

@@ -62,7 +62,7 @@ fn the_asset_is_the_published_map() {
     assert_eq!(samples.finish(), 0xeeaa_5884_6b25_a9f0, "FNV-1a of the little-endian samples");
 }
 
-/// Promise, ground: The generators `Void`, `Flat`, `Hills` and `Heightmap` make ground by themselves.
+/// Promise, ground: The generators `Void`, `Flat`, `Hills` and `Heightmap` work alone.
 #[test]
 fn the_surface_meets_the_samples() {
     let map = jacksboro().with_sea_level(0.0).unwrap();
@@ -133,8 +133,7 @@ fn the_edges_of_the_world_do_no_harm() {
     }
 }
 
-/// Promise, ground: A generated block follows from its place and the settings alone, whatever heights of its column are asked
-/// for.
+/// Promise, ground: A generated block depends only on its place and the settings, not on the requested heights.
 #[test]
 fn columns_are_the_same_in_any_order() {
     let registry = basic_blocks();
@@ -255,7 +254,7 @@ fn slopes_are_blocks_up_per_block_along() {
 }
 
 #[test]
-fn water_fills_what_lies_below_its_level() {
+fn water_fills_air_below_its_level() {
     let registry = basic_blocks();
     let water = registry.id("terrane:water").unwrap();
     let ramp: Vec<u16> = (0..32).chain(0..32).collect();
@@ -342,7 +341,7 @@ fn other_kinds_of_png_are_named() {
 }
 
 #[test]
-fn what_is_no_png_or_no_file_is_named() {
+fn errors_name_a_file_that_is_missing_or_not_a_png() {
     for data in [&b""[..], b"P5 2 2 65535", &b"\x89PNG"[..]] {
         match Heightmap::from_png(data) {
             Err(HeightmapError::Unfit { found, .. }) => assert_eq!(found, "no PNG file"),

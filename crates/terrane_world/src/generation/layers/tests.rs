@@ -33,7 +33,7 @@ fn no_layers_change_nothing() {
 }
 
 #[test]
-fn ground_cover_lies_on_what_it_replaces() {
+fn ground_cover_replaces_the_surface() {
     let registry = basic_blocks();
     let [grass, snow, gravel, dirt] =
         ["grass", "snow", "gravel", "dirt"].map(|name| registry.id(&format!("terrane:{name}")).unwrap());
@@ -49,7 +49,7 @@ fn ground_cover_lies_on_what_it_replaces() {
 
 /// Promise, ground: `Layers` puts steps on top of any generator.
 #[test]
-fn later_layers_stand_on_what_earlier_ones_made() {
+fn later_layers_see_the_blocks_of_earlier_ones() {
     let registry = basic_blocks();
     let [snow, sand] = ["terrane:snow", "terrane:sand"].map(|name| registry.id(name).unwrap());
     let stack = |ground: Layers| {
@@ -65,7 +65,7 @@ fn later_layers_stand_on_what_earlier_ones_made() {
 }
 
 #[test]
-fn water_fills_what_is_open_and_needs_ground() {
+fn water_fills_open_cells_above_solid_ground() {
     let registry = basic_blocks();
     let [water, stone] = ["terrane:water", "terrane:stone"].map(|name| registry.id(name).unwrap());
     let made = column(&Layers::new(Flat::new()).with(WaterFill::new(70)), &registry);
@@ -157,7 +157,7 @@ impl Generator for Counting {
 }
 
 #[test]
-fn a_column_is_searched_once_and_other_block_types_are_told_apart() {
+fn a_column_is_searched_once_for_each_registry() {
     let asked = Arc::new(AtomicUsize::new(0));
     let layers = Layers::new(Counting(Hills::seeded(1), Arc::clone(&asked)))
         .with(GroundCover::new("terrane:snow", "terrane:dirt"))
@@ -247,13 +247,17 @@ fn unknown_blocks_are_named() {
         Layers::new(Flat::new()).with(GroundCover::new("terrane:dirt", "game:ore")),
     ] {
         let error = layers.generate(&request).err();
-        assert_eq!(error, Some(GenerateError::UnknownBlock { name: "game:ore".to_owned() }), "{layers:?}");
+        assert_eq!(
+            error,
+            Some(GenerateError::UnknownBlock { name: "game:ore".to_owned(), nearest: None }),
+            "{layers:?}"
+        );
     }
 }
 
 proptest! {
     #[test]
-    fn cutting_leaves_what_is_inside(
+    fn cutting_keeps_the_inside(
         edits in prop::collection::vec((0i64..16, -40i64..40, 0i64..16, 0u32..3), 0..60),
         uniform in -3i64..3,
         from in -50i64..50,

@@ -94,7 +94,7 @@ fn a_sea_stays_level_while_the_ground_is_moved() {
 }
 
 #[test]
-fn what_cannot_be_blended_is_a_cliff() {
+fn generators_that_cannot_blend_meet_in_a_cliff() {
     let registry = basic_blocks();
     let cliff = Select::new(level(0, "terrane:grass"), level(600, "terrane:sand"), Ramp);
     assert_eq!((surface(&column(&cliff, &registry, 1), 31), surface(&column(&cliff, &registry, 2), 32)), (0, 600));

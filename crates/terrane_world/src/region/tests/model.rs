@@ -392,7 +392,7 @@ fn configs() -> impl Strategy<Value = RegionizerConfig> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
-    /// Promise, worlds: The coordinator changes the states of regions in a fixed order.
+    /// Promise, worlds: The coordinator changes region states in a fixed order.
     #[test]
     fn random_histories_are_as_the_model_says(
         config in configs(),

@@ -17,7 +17,7 @@ fn area(min: i64, max: i64) -> BlockBox {
     BlockBox::new(BlockPos::new(min, min, min), BlockPos::new(max, max, max))
 }
 
-/// Promise, snapshots: A capture takes only a pointer for each chunk.
+/// Promise, snapshots: A capture copies one pointer per chunk.
 #[test]
 fn chunks_are_shared_also_where_the_box_cuts_through_them() {
     let column = stone_column(ColumnPos::new(0, 0));
@@ -80,7 +80,7 @@ fn the_box_of_all_blocks_can_be_captured() {
 }
 
 #[test]
-fn somebody_who_crossed_between_two_ticks_is_kept_in_the_column_of_the_later_one() {
+fn an_entity_that_crossed_between_two_ticks_is_captured_in_its_later_column() {
     let id = Uuid::from_u128;
     let [west, east] = [0, 1].map(|x| ColumnPos::new(x, 0));
     let [in_west, in_east] = [BlockPos::new(5, 5, 5), BlockPos::new(20, 5, 5)];
@@ -102,7 +102,7 @@ fn somebody_who_crossed_between_two_ticks_is_kept_in_the_column_of_the_later_one
 }
 
 #[test]
-fn somebody_who_mounted_between_two_ticks_is_kept_once() {
+fn an_entity_that_mounted_between_two_ticks_is_captured_once() {
     let id = Uuid::from_u128;
     let [west, east] = [0, 1].map(|x| ColumnPos::new(x, 0));
     let [in_west, in_east] = [BlockPos::new(5, 5, 5), BlockPos::new(20, 5, 5)];
@@ -124,7 +124,7 @@ fn somebody_who_mounted_between_two_ticks_is_kept_once() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
-    fn a_snapshot_keeps_what_the_box_held(first in edits(150), later in edits(50), a in positions(), b in positions(), hole in positions()) {
+    fn a_snapshot_keeps_the_contents_of_the_box(first in edits(150), later in edits(50), a in positions(), b in positions(), hole in positions()) {
         let area = BlockBox::new(a, b);
         let mut columns = world();
         edit(&mut columns, &first);

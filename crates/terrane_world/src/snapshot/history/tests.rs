@@ -46,7 +46,7 @@ fn an_edit_holds_only_the_chunks_that_it_changed() {
 }
 
 #[test]
-fn a_new_edit_forgets_what_was_undone() {
+fn a_new_edit_forgets_undone_edits() {
     let mut columns = world();
     let mut history = EditHistory::new(1 << 20);
     let [before, after] = set(&mut columns, 1);
@@ -136,7 +136,7 @@ fn with_mobs(columns: &Columns, mobs: &Mobs) -> Snapshot {
 /// Restores entities as in a world.
 fn restore_mobs(mobs: &mut Mobs, snapshot: &Snapshot) {
     let is_reached = |mob: &EntityRecord| area().contains(mob.block) && snapshot.column(mob.column()).is_some();
-    mobs.retain(|id, mob| !(is_reached(mob) && snapshot.tells_of(*id)));
+    mobs.retain(|id, mob| !(is_reached(mob) && snapshot.covers_entity(*id)));
     for mob in snapshot.entities() {
         mobs.entry(mob.id).or_insert_with(|| mob.clone());
     }

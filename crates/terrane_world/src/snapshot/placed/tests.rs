@@ -59,7 +59,7 @@ fn nothing_is_put_beyond_the_grid() {
 }
 
 #[test]
-fn a_box_over_all_heights_is_turned_by_what_is_in_it() {
+fn a_box_over_all_heights_turns_about_its_captured_heights() {
     let mut column = crate::chunk::Column::new(ColumnPos::new(0, 0));
     let corners = [i64::MIN, 3, i64::MAX].map(|y| BlockPos::new(2, y, 5));
     for pos in corners {
@@ -80,7 +80,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
     /// Promise, snapshots: A snapshot can be restored elsewhere, turned and flipped.
     #[test]
-    fn every_block_and_everybody_arrives_where_the_model_says(
+    fn every_block_and_entity_arrives_where_the_model_says(
         edits in edits(150), a in positions(), b in positions(), hole in prop::option::of(positions()),
         heights in prop::option::of((-3..3_i64, 0..4_i64)), turn in prop::sample::select(Turn::all().collect::<Vec<_>>()),
         from in positions(), to in positions(), aligned: bool,

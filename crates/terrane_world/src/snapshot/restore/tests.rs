@@ -40,7 +40,7 @@ fn a_whole_chunk_is_the_very_same_one() {
     ));
 }
 
-/// Promise, snapshots: A restore touches only what differs from the snapshot.
+/// Promise, snapshots: A restore changes only chunks that differ from the snapshot.
 #[test]
 fn nothing_is_restored_where_nothing_differs() {
     let then = noise(7);
@@ -64,7 +64,7 @@ fn nothing_is_restored_where_nothing_differs() {
 }
 
 #[test]
-fn what_differs_outside_of_the_part_stays() {
+fn differences_outside_of_the_part_stay() {
     let then = noise(7);
     let mut now = Chunk::clone(&then);
     now.set_block([9, 0, 0], WATER);
@@ -75,7 +75,7 @@ fn what_differs_outside_of_the_part_stays() {
 }
 
 #[test]
-fn a_filter_says_what_may_go_and_what_may_come() {
+fn a_filter_selects_removed_and_inserted_blocks() {
     let now = Arc::new(Chunk::from_fn(|[x, ..]| if x < 8 { STONE } else { BlockId::AIR }));
     let then = Arc::new(Chunk::from_fn(|[_, y, _]| if y < 8 { WATER } else { BlockId::AIR }));
     let restore = |current, wanted| {
@@ -143,10 +143,10 @@ fn a_snapshot_without_blocks_holds_none_and_one_of_nothing_restores_nothing() {
     };
     let no_blocks = without(SnapshotParts { blocks: false, ..SnapshotParts::ALL });
     assert_eq!((no_blocks.block(BlockPos::new(0, 0, 0)), no_blocks.entities().count()), (None, 1));
-    assert!(no_blocks.tells_of(Uuid::from_u128(9)), "of all entities");
+    assert!(no_blocks.covers_entity(Uuid::from_u128(9)), "of all entities");
     let nothing = without(SnapshotParts { blocks: false, layers: false, components: false, entities: false });
     assert_eq!((nothing.chunk(ChunkPos::new(0, 0, 0)), nothing.entities().count()), (None, 0));
-    assert!(!nothing.tells_of(Uuid::from_u128(1)));
+    assert!(!nothing.covers_entity(Uuid::from_u128(1)));
     column.set_chunk(0, noise(5));
     assert_eq!(nothing.restored_chunks(&column, &all()).count(), 0);
     assert_eq!(no_blocks.restored_chunks(&column, &all()).count(), 0, "there are no layers and no components");
@@ -182,9 +182,9 @@ fn partly(now: &Cell, then: &Cell, parts: SnapshotParts) -> Cell {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
-    /// Promise, snapshots: What a capture leaves out, a restore leaves alone.
+    /// Promise, snapshots: A restore leaves parts alone that the capture excluded.
     #[test]
-    fn what_a_snapshot_leaves_out_stays_as_far_as_it_can(
+    fn parts_that_a_snapshot_leaves_out_stay_where_possible(
         first in edits(120), later in edits(120), a in positions(), b in positions(),
         [blocks, layers, components] in any::<[bool; 3]>(), current in choices(),
     ) {

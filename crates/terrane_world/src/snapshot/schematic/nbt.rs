@@ -24,7 +24,7 @@ pub(super) use reader::Reader;
 pub use value::{Compound, Nbt, NbtKind};
 pub(super) use writer::Writer;
 
-/// The maximum nesting depth, whatever the options allow: the stack suffices for this many.
+/// The maximum nesting depth, regardless of the options: the stack suffices for this many.
 pub(super) const DEEPEST: usize = 512;
 
 /// Replaces an empty path.

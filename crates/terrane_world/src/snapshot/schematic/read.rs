@@ -20,7 +20,7 @@ pub struct ReadOptions {
     pub memory: u64,
     /// The maximum number of blocks of the declared size. The format itself is limited to 2^31 - 1.
     pub volume: u64,
-    /// Whether to keep the readable part of a damaged file, as far as the memory suffices. The rest is air, and
+    /// `true` to keep the readable part of a damaged file, as far as the memory suffices. The rest is air, and
     /// [`ReadReport::damage`] has the error.
     pub salvage: bool,
 }

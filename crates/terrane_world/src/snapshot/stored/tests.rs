@@ -69,7 +69,7 @@ fn same(a: &Snapshot, b: &Snapshot) {
 
 /// Promise, snapshot files: The index of a stored snapshot keeps its owner's data in `owner` lines, with escapes.
 #[test]
-fn what_was_stored_is_told_and_read_again() {
+fn a_stored_snapshot_is_listed_and_read_back() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("arenas").join("the hall");
     let snapshot = small();
@@ -105,7 +105,7 @@ fn what_was_stored_is_told_and_read_again() {
 
 /// Promise, snapshot files: The index of a stored snapshot lists the omitted parts in `parts` and `about`.
 #[test]
-fn what_was_left_out_and_whom_it_tells_of_is_known_when_it_is_read_again() {
+fn excluded_parts_and_covered_entities_survive_storing() {
     let folder = TempDir::new().unwrap();
     let parts = SnapshotParts { layers: false, entities: false, ..SnapshotParts::ALL };
     let mut without = Snapshot::of_parts(*small().area(), parts);
@@ -113,7 +113,7 @@ fn what_was_left_out_and_whom_it_tells_of_is_known_when_it_is_read_again() {
     let stored = store(&folder.path().join("parts"), &without).unwrap();
     assert_eq!(StoredSnapshot::open(stored.folder()).unwrap().parts(), parts);
     let again = read(&stored);
-    assert_eq!((again.parts(), again.entities().count(), again.tells_of(Uuid::nil())), (parts, 0, false));
+    assert_eq!((again.parts(), again.entities().count(), again.covers_entity(Uuid::nil())), (parts, 0, false));
 
     // One entity dies, another one stays.
     let mut after = small();
@@ -128,13 +128,13 @@ fn what_was_left_out_and_whom_it_tells_of_is_known_when_it_is_read_again() {
     for (name, snapshot) in [("undo", history.undo().unwrap()), ("redo", history.redo().unwrap())] {
         let again = read(&store(&folder.path().join(name), &snapshot).unwrap());
         same(&again, &snapshot);
-        assert!(again.tells_of(victim.id) && !again.tells_of(witness));
+        assert!(again.covers_entity(victim.id) && !again.covers_entity(witness));
     }
 }
 
-/// Promise, snapshot files: A file of a stored snapshot is called `X_Z_Y.schem`, and is as high as its contents.
+/// Promise, snapshot files: The files of a stored snapshot are named `X_Z_Y.schem`, and are as high as their contents.
 #[test]
-fn a_very_high_box_takes_no_more_than_what_is_in_it() {
+fn a_very_high_box_costs_only_its_contents() {
     let folder = TempDir::new().unwrap();
     let area = BlockBox::new(BlockPos::new(0, i64::MIN, 0), BlockPos::new(15, i64::MAX, 15));
     let mut column = crate::chunk::Column::new(ColumnPos::new(0, 0));
@@ -157,7 +157,7 @@ fn a_very_high_box_takes_no_more_than_what_is_in_it() {
 
 /// Promise, snapshot files: Any program that opens schematics opens the files of a stored snapshot.
 #[test]
-fn every_file_is_one_that_another_decoder_reads() {
+fn another_decoder_reads_every_file() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("hall");
     store(&path, &small()).unwrap();
@@ -179,7 +179,7 @@ fn every_file_is_one_that_another_decoder_reads() {
     }
 }
 
-/// Promise, snapshot files: An entity of another program comes back from a stored snapshot as it was.
+/// Promise, snapshot files: A stored snapshot keeps entities of other programs unchanged.
 #[test]
 fn entities_of_other_programs_keep_their_ids() {
     let folder = TempDir::new().unwrap();
@@ -201,7 +201,7 @@ fn entities_of_other_programs_keep_their_ids() {
 }
 
 #[test]
-fn whoever_waits_can_break_it_off_and_nothing_is_left() {
+fn storing_can_be_cancelled_and_leaves_no_files() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("hall");
     let snapshot = small();
@@ -243,9 +243,9 @@ fn blocks_of_another_registry_cannot_be_stored_and_unknown_names_become_placehol
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(24) })]
 
-    /// Promise, snapshot files: In a stored snapshot, cells outside of the box mean nothing.
+    /// Promise, snapshot files: In a stored snapshot, cells outside of the box are ignored.
     #[test]
-    fn any_snapshot_is_the_same_after_it_was_stored(
+    fn any_snapshot_survives_storing(
         changes in edits(80), (from, to) in (positions(), positions()), missing in 0..12_usize, low in -3..3_i64,
         places in prop::collection::vec(positions(), 0..5),
     ) {

@@ -167,7 +167,6 @@ fn gap_to_batch(center: i64, batch: i64) -> u64 {
 
 /// The distance from `center` to the nearest of `min..=max`.
 #[inline]
-#[doc(hidden)]
 pub fn gap(center: i64, min: i64, max: i64) -> u64 {
     if center < min {
         center.abs_diff(min)

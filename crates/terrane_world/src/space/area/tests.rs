@@ -66,7 +66,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn counts_and_contains_what_it_says(area in small_area(), probe in column()) {
+    fn count_and_contains_agree_with_the_columns(area in small_area(), probe in column()) {
         let model = model(&area);
         prop_assert_eq!(area.columns(), model.len() as u128);
         prop_assert_eq!(area.contains(probe), model.contains(&probe));
@@ -96,7 +96,7 @@ proptest! {
     }
 
     #[test]
-    fn a_cursor_goes_on_where_it_was_taken(area in small_area(), at: prop::sample::Index) {
+    fn a_cursor_continues_where_it_was_taken(area in small_area(), at: prop::sample::Index) {
         let all: Vec<_> = area.batches().collect();
         let at = at.index(all.len() + 1);
         let mut walk = area.batches();

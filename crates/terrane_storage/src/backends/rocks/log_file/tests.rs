@@ -51,7 +51,7 @@ fn each_flipped_bit_of_a_small_file_is_damage() {
 }
 
 #[test]
-fn zeros_from_a_sector_on_are_what_was_not_written_before_the_power_went() {
+fn zeros_from_a_sector_on_are_writes_that_a_loss_of_power_cut_off() {
     let file = file_of(&batches(&[300, 400, 500, 600]));
     for written in [512, 1_024, 1_536] {
         let mut torn = file.clone();
@@ -67,7 +67,7 @@ fn zeros_from_a_sector_on_are_what_was_not_written_before_the_power_went() {
 }
 
 #[test]
-fn what_rocksdb_writes_is_whole() {
+fn logs_written_by_rocksdb_are_whole() {
     let folder = tempfile::tempdir().unwrap();
     let store = RocksStore::open(folder.path(), true).unwrap();
     for size in [10, 100_000, 30_000, 1, 32_740, 7, 500_000] {

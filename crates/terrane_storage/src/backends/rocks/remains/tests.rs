@@ -58,7 +58,7 @@ fn copy(from: &Path, to: &Path) {
 
 /// Promise, upkeep: `terrane salvage` reads worlds that cannot be opened.
 #[test]
-fn without_a_manifest_all_is_there_as_it_was_last() {
+fn without_a_manifest_the_newest_data_is_recovered() {
     let folder = tempfile::tempdir().unwrap();
     let expected = make(folder.path());
     for entry in fs::read_dir(folder.path()).unwrap() {
@@ -151,7 +151,7 @@ fn of_a_blob_file_that_is_missing_its_values_cannot_be_read_and_all_others_can()
 }
 
 #[test]
-fn what_is_in_logs_counts_also_behind_damage() {
+fn log_entries_behind_damage_count() {
     let folder = tempfile::tempdir().unwrap();
     let (world, killed) = (folder.path().join("world"), folder.path().join("killed"));
     let store = RocksStore::open(&world, true).unwrap();
@@ -177,7 +177,7 @@ fn what_is_in_logs_counts_also_behind_damage() {
 }
 
 #[test]
-fn a_family_whose_only_table_says_another_number_keeps_its_log() {
+fn a_family_whose_only_table_has_another_number_keeps_its_log() {
     let folder = tempfile::tempdir().unwrap();
     let (world, killed) = (folder.path().join("world"), folder.path().join("killed"));
     let store = RocksStore::open(&world, true).unwrap();

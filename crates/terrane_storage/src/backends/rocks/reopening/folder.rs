@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_told_from_its_copy_and_found_again_where_it_was() {
+    fn a_folder_is_distinguished_from_its_copy_and_recognised_after_a_move_back() {
         let root = tempfile::tempdir().unwrap();
         let (path, away) = (root.path().join("db"), root.path().join("away"));
         let make = || {

@@ -24,7 +24,7 @@ fn wait_for<T>(attempt: impl Fn() -> Option<T>) -> T {
 }
 
 #[test]
-fn what_was_written_without_its_folder_is_refused_and_there_when_the_folder_is() {
+fn writes_without_the_folder_fail_and_older_data_returns_with_it() {
     let root = tempfile::tempdir().unwrap();
     let (path, away) = (root.path().join("db"), root.path().join("away"));
     let store = RocksStore::open(&path, true).unwrap();

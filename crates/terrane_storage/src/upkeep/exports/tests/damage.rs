@@ -164,14 +164,14 @@ proptest! {
                     prop_assert!(arrived.columns.len() + lost <= expected.columns.len());
                 }
                 Err(error) => {
-                    let is_told = matches!(
+                    let is_listed = matches!(
                         error,
                         UpkeepError::Damaged { .. }
                             | UpkeepError::UnknownLoss { .. }
                             | UpkeepError::Objects(_)
                             | UpkeepError::Unfinished { .. }
                     );
-                    prop_assert!(is_told, "{}", error);
+                    prop_assert!(is_listed, "{}", error);
                 }
             }
         }
@@ -180,7 +180,7 @@ proptest! {
 
 /// Promise, exports: An import reports objects that were lost together with their keys.
 #[test]
-fn an_object_that_is_lost_with_its_key_is_told_of() {
+fn an_object_lost_with_its_key_is_reported() {
     let (_folder, path, expected) = exported(&ExportOptions::default());
     let mut bytes = fs::read(&path).unwrap();
     // Damages the index and the single block of a game's own object, whose key ends where the fixed part of the trailer
@@ -202,7 +202,7 @@ fn an_object_that_is_lost_with_its_key_is_told_of() {
     assert_eq!((arrived.chunks, arrived.kept.len()), (expected.chunks, expected.kept.len() - 1));
 }
 
-/// Promise, exports: An export has limits for its lists and batches, and a world that has more is not exported.
+/// Promise, exports: A world with more data than the limits of the export format is not exported.
 /// Promise, exports: Players are not in an export.
 #[test]
 fn lies_are_refused_before_they_cost_anything() {
@@ -280,7 +280,7 @@ fn lies_are_refused_before_they_cost_anything() {
 }
 
 #[test]
-fn an_export_whose_target_has_lost_its_graph_changes_nothing() {
+fn an_import_into_a_world_without_its_graph_changes_nothing() {
     let (_folder, path, _) = exported(&ExportOptions::default());
     let (target, dimension) = small_world();
     let mut writes = crate::WriteBatch::default();
@@ -301,9 +301,9 @@ fn an_export_whose_target_has_lost_its_graph_changes_nothing() {
     assert!(target.contents().into_iter().filter(is_ground).eq(before.into_iter().filter(is_ground)));
 }
 
-/// Promise, exports: A pack of an export has only the objects that belong in it, each once.
+/// Promise, exports: A pack of an export contains only its own objects, each once.
 #[test]
-fn a_pack_has_only_what_belongs_into_it_and_each_once() {
+fn a_pack_has_only_its_own_chunks_and_each_once() {
     let options = ExportOptions { packs: Some(true), ..ExportOptions::default() };
     let (_folder, path, _) = exported(&options);
     let whole = fs::read(&path).unwrap();
@@ -326,7 +326,7 @@ fn a_pack_has_only_what_belongs_into_it_and_each_once() {
     }
 }
 
-/// Promise, exports: An export has limits for its lists and batches, and a world that has more is not exported.
+/// Promise, exports: A world with more data than the limits of the export format is not exported.
 #[test]
 fn lists_and_batches_that_no_import_reads_are_not_written() {
     let (_folder, path, _) = exported(&ExportOptions::default());
@@ -344,9 +344,9 @@ fn lists_and_batches_that_no_import_reads_are_not_written() {
     assert!(!ground::BatchObjects { bytes: format::LARGEST_BATCH + 1, ..Default::default() }.fits());
 }
 
-/// Promise, exports: An import finds a key that cannot be moved before it changes anything.
+/// Promise, exports: An import rejects keys that cannot be moved before it changes anything.
 #[test]
-fn an_object_that_cannot_be_moved_is_found_before_anything_changes() {
+fn an_unmovable_object_is_rejected_before_anything_changes() {
     let (_folder, path, expected) = exported(&ExportOptions::default());
     let whole = fs::read(&path).unwrap();
     let long = format!("column/9,0/{}", "x".repeat(501));
@@ -380,7 +380,7 @@ fn an_object_that_cannot_be_moved_is_found_before_anything_changes() {
 }
 
 #[test]
-fn of_a_file_that_is_gone_or_damaged_only_what_is_in_it_is_lost() {
+fn a_missing_or_damaged_file_loses_only_its_own_objects() {
     let (_folder, path, expected) = exported(&ExportOptions { objects_per_file: 60, ..ExportOptions::default() });
     let files = objects(&path);
     let second = export_file(&path, 2);
@@ -435,7 +435,7 @@ fn a_report_lists_a_thousand_losses_and_counts_the_others() {
 }
 
 #[test]
-fn what_the_backend_cannot_read_is_left_out_and_nothing_else() {
+fn only_entries_that_the_backend_cannot_read_are_left_out() {
     let (store, _) = small_world();
     let expected = contents(&store, NAME);
     for family in [Family::Chunks, Family::WarmChunks, Family::ColdChunks] {
@@ -486,9 +486,9 @@ fn with_a_damaged_summary_no_ground_is_lost() {
 
 /// For a file truncated at any length, exactly its whole parts are imported, if the options allow it.
 ///
-/// Promise, upkeep: `import --leave-damaged` takes everything that is whole from an export that was cut short.
+/// Promise, upkeep: `import --leave-damaged` imports all intact objects of a truncated export.
 #[test]
-fn of_an_export_that_was_cut_short_all_that_is_whole_is_imported() {
+fn all_intact_objects_of_a_truncated_export_are_imported() {
     for packs in [Some(false), Some(true)] {
         let (_folder, path, expected) = exported(&ExportOptions { packs, ..ExportOptions::default() });
         let whole = fs::read(&path).unwrap();

@@ -25,10 +25,10 @@ fn export_steps(
     !report.unwrap().finished
 }
 
-/// Promise, upkeep: A stopped or killed export or import resumes, and ends as if it had never stopped.
-/// Promise, exports: An export's files and its record of progress cannot differ.
+/// Promise, upkeep: A stopped or killed export or import resumes, with the same result as without a stop.
+/// Promise, exports: An export's record of progress is in the same files as its data.
 #[test]
-fn an_export_that_is_stopped_or_killed_at_any_step_becomes_what_it_would_have_been() {
+fn an_export_stopped_or_killed_at_any_step_completes_to_the_same_file() {
     let (store, _) = small_world();
     let folder = tempfile::tempdir().unwrap();
     for objects_per_file in [100_000, 60] {
@@ -55,7 +55,7 @@ fn an_export_that_is_stopped_or_killed_at_any_step_becomes_what_it_would_have_be
     }
 }
 
-/// Promise, exports: A new file of an export that was only just begun is begun again.
+/// Promise, exports: A barely begun file of an export is started again.
 #[test]
 fn a_new_file_that_was_only_just_made_is_begun_again() {
     let (store, _) = small_world();
@@ -93,7 +93,7 @@ fn a_new_file_that_was_only_just_made_is_begun_again() {
 }
 
 #[test]
-fn what_is_not_the_beginning_of_this_export_is_not_gone_on_with() {
+fn an_export_does_not_continue_the_file_of_another_export() {
     let (store, _) = small_world();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("world.objects");
@@ -137,9 +137,9 @@ fn stored(store: &TestStore) -> Vec<(Family, KeyValue)> {
     store.contents().into_iter().filter(is_timeless).collect()
 }
 
-/// Promise, upkeep: A stopped or killed export or import resumes, and ends as if it had never stopped.
+/// Promise, upkeep: A stopped or killed export or import resumes, with the same result as without a stop.
 #[test]
-fn an_import_that_is_stopped_or_killed_at_any_write_becomes_what_it_would_have_been() {
+fn an_import_stopped_or_killed_at_any_write_completes_to_the_same_world() {
     let (store, _) = small_world();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("world.objects");
@@ -190,7 +190,7 @@ fn an_import_that_is_stopped_or_killed_at_any_write_becomes_what_it_would_have_b
 
 /// Promise, exports: An unfinished import refuses other options until it is finished or restarted, and pruning forgets it.
 #[test]
-fn an_import_goes_on_only_with_its_own_options_and_not_over_pruned_ground() {
+fn an_import_continues_only_with_the_same_options_and_not_over_pruned_columns() {
     let (store, _) = small_world();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("world.objects");
@@ -229,7 +229,7 @@ fn an_import_goes_on_only_with_its_own_options_and_not_over_pruned_ground() {
 
 /// Promise, exports: A stopped export does not resume after a later save of the world.
 #[test]
-fn an_export_does_not_go_on_with_what_was_saved_since_it_began() {
+fn a_continued_export_leaves_out_later_saves() {
     let (store, dimension) = small_world();
     let folder = tempfile::tempdir().unwrap();
     let world = store.world();

@@ -73,9 +73,9 @@ fn starts(files: &[BTreeMap<String, (u64, Vec<u8>)>]) -> Vec<u64> {
     record::decode::<format::Files>(&files[0]["files"].1).unwrap().starts
 }
 
-/// Promise, exports: In a packed export, an object by itself counts instead of the packed one.
+/// Promise, exports: In a packed export, a separate object overrides the packed one.
 #[test]
-fn an_object_by_itself_counts_where_others_are_packed() {
+fn a_separate_object_overrides_a_packed_one() {
     let folder = tempfile::tempdir().unwrap();
     let [packed, single] = ["packed", "single"].map(|name| folder.path().join(name));
     let (store, dimension) = small_world();
@@ -145,7 +145,7 @@ proptest! {
     /// Promise, upkeep: An export has entities, block ticks, summaries and lists of types, in one file or several.
     /// Promise, exports: The objects of an export have the documented keys, in the documented files.
     /// Promise, exports: All objects of a batch are in one file of an export, in a fixed order, and `files` counts the batches.
-    /// Promise, exports: An import adds unknown block types to the world if a block of them comes.
+    /// Promise, exports: An import registers the unknown block types that it uses.
     #[test]
     fn a_dimension_is_the_same_by_names_in_a_new_world_and_in_one_with_other_numbers(
         spec in specs(),
@@ -192,7 +192,7 @@ proptest! {
     /// heights.
     /// Promise, exports: An import never lowers the version of a chunk.
     #[test]
-    fn a_box_replaces_what_is_in_it_elsewhere_and_nothing_around_it(
+    fn importing_a_box_replaces_its_blocks_and_nothing_around_it(
         spec in specs(),
         other in specs(),
         (a, b) in (place(), place()),
@@ -226,13 +226,13 @@ proptest! {
         prop_assert_eq!(report.columns as usize, arrived.len());
         prop_assert_eq!(report.ungenerated as usize, part.columns.len() - arrived.len());
         let heights = whole.min.y / 16 + by.1..=(whole.max.y - 15) / 16 + by.1;
-        let is_told = |(x, y, z): &(i64, i64, i64)| arrived.contains(&(*x, *z)) && heights.contains(y);
+        let is_listed = |(x, y, z): &(i64, i64, i64)| arrived.contains(&(*x, *z)) && heights.contains(y);
         let blocks = |contents: &Contents, pos: &(i64, i64, i64)| {
             contents.chunks.get(pos).map(|(_, cells)| cells.clone()).unwrap_or_default()
         };
         let all: BTreeSet<_> = [&before, &after, &part].into_iter().flat_map(|of| of.chunks.keys()).copied().collect();
         for pos in all {
-            let expected = if is_told(&pos) { &part } else { &before };
+            let expected = if is_listed(&pos) { &part } else { &before };
             prop_assert_eq!(blocks(&after, &pos), blocks(expected, &pos), "{:?}", pos);
             let version = |of: &Contents| of.chunks.get(&pos).map(|(version, _)| *version);
             prop_assert!(version(&after) >= version(&before), "{:?}", pos);
@@ -241,9 +241,9 @@ proptest! {
             let ChunkPos { x, y, z } = tick.block.chunk();
             (x, y, z)
         };
-        let untouched = before.ticks.iter().filter(|tick| !is_told(&place(tick)));
+        let untouched = before.ticks.iter().filter(|tick| !is_listed(&place(tick)));
         let ticks: BTreeSet<_> =
-            untouched.chain(part.ticks.iter().filter(|tick| is_told(&place(tick)))).cloned().collect();
+            untouched.chain(part.ticks.iter().filter(|tick| is_listed(&place(tick)))).cloned().collect();
         prop_assert_eq!(&after.ticks, &ticks);
         let mut kept = part.kept.clone();
         kept.retain(|key, _| {
@@ -266,9 +266,9 @@ proptest! {
     }
 }
 
-/// Promise, exports: An import leaves out an entity that lives in the world already.
+/// Promise, exports: An import skips entities that already live in the world.
 #[test]
-fn who_lives_elsewhere_is_not_there_twice() {
+fn an_entity_that_lives_elsewhere_is_not_duplicated() {
     let (store, _) = small_world();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("world.objects");
@@ -283,9 +283,9 @@ fn who_lives_elsewhere_is_not_there_twice() {
     assert_eq!(target.world().entity(known.id).unwrap(), Some(known));
 }
 
-/// Promise, exports: An import that leaves ground out also leaves out the objects that are kept with that ground.
+/// Promise, exports: An import that skips a column also skips the kept objects there.
 #[test]
-fn ground_that_is_there_stays_if_it_is_to() {
+fn existing_columns_stay_by_an_option() {
     let (store, _) = small_world();
     let (target, _) = small_world();
     let folder = tempfile::tempdir().unwrap();
@@ -459,7 +459,7 @@ fn a_box_that_is_moved_beyond_the_highest_blocks_makes_no_air_below() {
 
 /// Promise, exports: An import never lowers the version of a chunk.
 #[test]
-fn a_chunk_that_is_there_just_so_gets_the_version_of_the_export_if_that_is_higher() {
+fn an_identical_chunk_gets_the_higher_version_of_the_export() {
     let (store, dimension) = small_world();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("world.objects");
@@ -479,9 +479,9 @@ fn a_chunk_that_is_there_just_so_gets_the_version_of_the_export_if_that_is_highe
     }
 }
 
-/// Promise, exports: A sparse dimension takes in a box with its air, and no box of more than 4,096 chunks of height.
+/// Promise, exports: A sparse dimension accepts a box with its air, and refuses a box that is higher than 4,096 chunks.
 #[test]
-fn air_of_a_box_comes_to_where_it_would_be_generated() {
+fn air_in_a_box_is_imported_into_ungenerated_columns() {
     let block = |y, kind| ([3, y, 3], 0, kind, vec![0; 4]);
     let of = |is_sparse, edits: Vec<Edit>| Spec {
         is_sparse,

@@ -46,7 +46,7 @@ fn places_are_in_the_order_of_the_keys() {
 }
 
 #[test]
-fn errors_of_a_cluster_say_what_and_where() {
+fn errors_of_a_cluster_name_the_problem_and_its_place() {
     let good = cluster(&BTreeMap::from([(1, vec![7, 7]), (2, vec![9])]));
     let header = 9 + 64 * 8;
     let error = |bytes: &[u8]| decode_cluster(bytes).unwrap_err().to_string();
@@ -79,9 +79,9 @@ fn errors_of_a_cluster_say_what_and_where() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Promise, chunk format: A chunk cluster holds chunks as bytes, and does not look into them.
+    /// Promise, chunk format: A chunk cluster stores chunks as opaque bytes.
     #[test]
-    fn chunks_of_a_cluster_come_back_as_they_were(
+    fn chunks_of_a_cluster_survive_encoding(
         chunks in prop::collection::btree_map(0..CLUSTER_VOLUME, prop::collection::vec(any::<u8>(), 1..60), 0..64),
     ) {
         let bytes = cluster(&chunks);

@@ -33,7 +33,7 @@ fn clusters_of_version_1_are_read() {
     assert_eq!(decode_cluster(CLUSTER).unwrap(), [(3, TERRAIN), (42, KITCHEN)]);
 }
 
-/// Promise, chunk format: A chunk of format version 1 is written as it always was.
+/// Promise, chunk format: Chunk format version 1 never changes.
 #[test]
 fn version_1_is_written_as_it_always_was() {
     assert!(encoded(&terrain(), &[]) == TERRAIN);

@@ -87,9 +87,8 @@ pub(super) fn kitchen() -> Chunk {
     chunk
 }
 
-/// Promise, chunk format: In an encoded chunk, the k-th layer entry of a cell is the cell's layer k.
-/// Promise, chunk format: A block component of variable size is written as an offset width `w`, offsets that do not descend,
-/// and data.
+/// Promise, chunk format: In an encoded chunk, the k-th layer entry of a cell is its layer k.
+/// Promise, chunk format: A block component of variable size is written as an offset width `w`, non-descending offsets, and data.
 #[test]
 fn layers_and_components_have_the_bytes_of_the_table() {
     let bytes = encoded(&kitchen());
@@ -120,7 +119,7 @@ fn layers_and_components_have_the_bytes_of_the_table() {
 }
 
 #[test]
-fn what_was_never_set_is_written_as_nothing() {
+fn unset_components_take_no_bytes() {
     let chunk = Chunk::from_fn(|[x, _, _]| if x == 0 { CHEST } else { FURNACE });
     let decoded = decode(&Furniture, &encoded(&chunk)).unwrap().0;
     assert_eq!(decoded.component([0, 5, 5], 0, ITEMS), Some(&[][..]));
@@ -163,9 +162,9 @@ fn layers_and_components_may_come_in_any_order() {
     assert_eq!(read.component(&Furniture, [0, 1, 0], 0, HEAT), Ok(Some(&[1, 2, 3, 4][..])));
 }
 
-/// Promise, chunk format: An encoded chunk has each component of its blocks once, and no other.
+/// Promise, chunk format: An encoded chunk has exactly the components of its blocks, each once.
 #[test]
-fn errors_in_layers_and_components_say_what_and_where() {
+fn errors_in_layers_and_components_name_the_problem_and_its_place() {
     let bytes = encoded(&kitchen());
     let components_at = 40 + 5 * 8 + 4096 * 3 / 8 + 4;
     let end = u64_at(&bytes, 16) as usize;
@@ -197,8 +196,7 @@ fn errors_in_layers_and_components_say_what_and_where() {
     assert_eq!(with_byte(text_at + 10, 100), truncated);
 }
 
-/// Promise, chunk format: A block component of variable size is written as an offset width `w`, offsets that do not descend,
-/// and data.
+/// Promise, chunk format: A block component of variable size is written as an offset width `w`, non-descending offsets, and data.
 #[test]
 fn offsets_that_descend_are_refused() {
     let chunk = Chunk::uniform(CHEST);
@@ -243,7 +241,7 @@ proptest! {
 
     /// Promise, chunk format: The place of a component in an encoded chunk follows from the chunk's blocks.
     #[test]
-    fn layers_and_components_come_back_as_they_were(edits in edits(300), start in 0..KINDS) {
+    fn layers_and_components_survive_encoding(edits in edits(300), start in 0..KINDS) {
         let start = BlockId::new(start);
         let (mut chunk, mut model) = (Chunk::uniform(start), ModelChunk::new(start));
         for edit in &edits {

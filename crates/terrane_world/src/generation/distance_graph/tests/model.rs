@@ -318,7 +318,7 @@ fn operations(reach: i64, radius: u32, large: bool) -> impl Strategy<Value = Vec
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Promise, overview: The nearest missing ground is always generated first.
+    /// Promise, overview: The nearest missing column is always generated first.
     #[test]
     fn small_graphs_agree_with_the_model(origin in origins(), operations in operations(9, 8, false)) {
         let mut pair = Pair::at(origin);

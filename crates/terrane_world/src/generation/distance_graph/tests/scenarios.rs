@@ -72,7 +72,7 @@ fn a_kept_search_answers_like_a_new_one() {
 }
 
 #[test]
-fn a_search_that_missed_too_many_reopened_batches_starts_anew() {
+fn a_search_that_missed_too_many_reopened_batches_restarts() {
     let center = ColumnPos::new(0, 0);
     let mut graph = DistanceGraph::new();
     let full = [FULL; TILE_BATCHES];
@@ -120,7 +120,7 @@ fn a_full_root_is_a_handful_of_bits_and_opens_again() {
 }
 
 #[test]
-fn nothing_is_left_of_what_was_given_back() {
+fn a_released_claim_leaves_nothing_behind() {
     let mut graph = DistanceGraph::new();
     let center = ColumnPos::new(-3, 2050);
     let mut columns = Vec::new();
@@ -207,7 +207,7 @@ fn a_column_is_never_claimed_and_completed_at_once() {
 }
 
 #[test]
-fn what_lies_beyond_the_last_column_is_refused() {
+fn positions_beyond_the_last_column_are_refused() {
     let mut graph = DistanceGraph::new();
     let last = ColumnPos::new(i64::MAX, i64::MIN).tile();
     for tile in [TilePos::new(last.x + 1, 0), TilePos::new(0, last.z - 1), TilePos::new(i64::MIN, i64::MAX)] {

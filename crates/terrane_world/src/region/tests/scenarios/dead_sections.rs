@@ -72,7 +72,7 @@ fn dead_sections_stay_below_the_thresholds() {
 }
 
 #[test]
-fn thresholds_are_met_by_what_equals_them() {
+fn a_value_equal_to_its_threshold_meets_it() {
     for (count, fraction, removed) in [(50, 0.5, true), (51, 0.5, false), (50, 0.51, false), (1, 0.0, true)] {
         let config = RegionizerConfig {
             recalculation_section_count: count,
@@ -90,7 +90,7 @@ fn thresholds_are_met_by_what_equals_them() {
 }
 
 #[test]
-fn a_tick_that_merged_removes_dead_sections_whatever_the_thresholds() {
+fn a_tick_that_merged_removes_dead_sections_regardless_of_the_thresholds() {
     let mut world = world();
     let id = add(&mut world, 0, 0);
     add(&mut world, 3, 0);

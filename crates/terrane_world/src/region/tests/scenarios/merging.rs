@@ -76,7 +76,7 @@ fn a_ready_region_that_joins_a_ticking_one_waits_for_it() {
 }
 
 #[test]
-fn a_merge_moves_the_smaller_ground_whoever_goes_on() {
+fn a_merge_moves_the_smaller_data_whichever_region_survives() {
     let mut world = world();
     let ticking = add(&mut world, 0, 0);
     let large = add(&mut world, 10, 0);

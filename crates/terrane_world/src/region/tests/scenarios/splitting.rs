@@ -50,7 +50,7 @@ fn parts_split_at_a_distance_of_three_and_not_of_two() {
 }
 
 #[test]
-fn removing_what_is_between_does_not_split_while_below_the_thresholds() {
+fn removing_the_bridge_does_not_split_below_the_thresholds() {
     let mut world = world();
     let id = add(&mut world, 0, 0);
     for x in 1..=12 {
@@ -157,7 +157,7 @@ impl RegionData for Told {
 }
 
 #[test]
-fn data_is_told_what_becomes_of_its_region_in_order() {
+fn data_sees_merges_and_splits_in_order() {
     let mut world: Regionizer<Told> = Regionizer::new(RegionizerConfig::default()).unwrap();
     let id = world.add_column(at(0, 0)).unwrap();
     assert_eq!(world.data(id), Some(&Told(vec![("new", 0), ("grow", 25)])));

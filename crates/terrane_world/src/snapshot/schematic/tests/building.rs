@@ -148,7 +148,7 @@ fn old_and_new_block_entities_are_read() {
 }
 
 #[test]
-fn entities_are_at_their_place_from_the_corner_whoever_wrote_them() {
+fn entity_positions_are_relative_to_the_corner_for_every_writer() {
     let entity = |position: [f64; 3]| {
         let position = Nbt::List(NbtKind::Double, position.map(Nbt::Double).to_vec());
         let entry = compound(&[("Id", Nbt::String("a:cow".into())), ("Pos", position)]);

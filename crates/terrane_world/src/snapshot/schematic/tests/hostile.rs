@@ -27,7 +27,7 @@ fn inflated(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_no_schematic_is_refused_at_its_first_byte() {
+fn other_files_are_refused_at_their_first_byte() {
     assert_eq!(error(b""), SchematicError::Truncated { at: "byte 0: the file".into() });
     assert_eq!(error(b"{\"Width\":1}"), SchematicError::NotASchematic { found: b'{' });
     assert_eq!(error(b"H4sIAAAA"), SchematicError::NotASchematic { found: b'H' });
@@ -91,7 +91,7 @@ fn values_of_the_wrong_kind_are_named_with_their_place() {
 }
 
 #[test]
-fn an_error_names_its_place_in_few_printable_characters_whatever_the_file_says() {
+fn an_error_names_its_place_in_few_printable_characters() {
     let long = "\u{1b}[31m\u{202e}\n".repeat(6_000);
     let mut bytes = vec![10, 0, 0];
     for _ in 0..200 {
@@ -125,7 +125,7 @@ fn an_error_names_its_place_in_few_printable_characters_whatever_the_file_says()
 }
 
 #[test]
-fn the_path_to_an_error_may_be_long_and_is_kept_after_what_was_cut_off_it() {
+fn a_long_path_to_an_error_keeps_its_end() {
     let name = "a".repeat(100);
     let mut value = Nbt::List(NbtKind::Compound, vec![Nbt::Compound(compound(&[("b", Nbt::Int(0))])); 2]);
     for _ in 0..20 {
@@ -229,7 +229,7 @@ fn held(grid: &ChunkGrid) -> (u64, usize) {
 }
 
 #[test]
-fn what_is_salvaged_of_a_layer_keeps_to_the_memory() {
+fn salvaging_a_layer_respects_the_memory_limit() {
     const SIDE: u32 = 400;
     /// The number of chunks along a side.
     const ALONG: usize = 25;

@@ -50,9 +50,9 @@ fn block_entities_as_chunks_have_them_are_read() {
     assert_eq!(read_with(&[[7, 7, 7]], Some(corner)), (vec![chest([7, 7, 7], lock())], 1));
 }
 
-/// Promise, snapshots: Small deviations in schematics are understood, and a malformed block entity is left out and reported.
+/// Promise, snapshots: Small deviations in schematics are accepted, and a malformed block entity is skipped and reported.
 #[test]
-fn a_block_entity_that_makes_no_sense_is_left_out_and_the_rest_is_read() {
+fn an_invalid_block_entity_is_skipped_and_the_rest_is_read() {
     let good = |x| compound(&[("Pos", Nbt::IntArray(vec![x, 0, 0])), ("Id", text("a:chest"))]);
     let bad = [
         (Compound::new(), "Pos: it is missing"),
@@ -108,7 +108,7 @@ fn data_of_version_3_is_found_wherever_the_blocks_come() {
     }
 }
 
-/// Promise, snapshots: Small deviations in schematics are understood, and a malformed block entity is left out and reported.
+/// Promise, snapshots: Small deviations in schematics are accepted, and a malformed block entity is skipped and reported.
 #[test]
 fn values_of_other_kinds_are_read_where_their_meaning_is_plain() {
     let plain = report(&file("Schematic", &version_2())).0;
@@ -135,7 +135,7 @@ fn values_of_other_kinds_are_read_where_their_meaning_is_plain() {
 }
 
 #[test]
-fn what_a_file_does_not_say_is_not_written() {
+fn absent_metadata_is_not_written() {
     let mut entries = version_2();
     entries.retain(|(name, _)| *name != "DataVersion");
     let (schematic, _) = report(&file("Schematic", &entries));
@@ -214,7 +214,7 @@ fn no_name_is_twice_in_a_compound() {
 
 /// Promise, snapshot files: A written schematic has the values in `Metadata.WorldEdit` that some programs require.
 #[test]
-fn the_program_is_told_as_worldedit_tells_it() {
+fn written_files_have_the_metadata_of_worldedit() {
     let mut schematic = Schematic::new([1; 3]);
     (schematic.offset, schematic.origin) = (Some([-1, -2, -3]), Some([10, 20, 30]));
     for (version, name, place) in [(3, "Origin", [10, 20, 30]), (2, "Offset", [-1, -2, -3])] {
@@ -249,7 +249,7 @@ fn the_program_is_told_as_worldedit_tells_it() {
 }
 
 #[test]
-fn biomes_are_read_wherever_they_are_and_whatever_else_is_said_of_them() {
+fn biomes_are_read_in_every_known_layout() {
     let names = || palette(&[("a:sea", 4), ("a:plains", 0)]);
     let data = || Nbt::ByteArray(vec![0, 4, 4, 0, 0, 4]);
     let flat = [("BiomePaletteMax", Nbt::Int(2)), ("BiomePalette", names()), ("BiomeData", data())];

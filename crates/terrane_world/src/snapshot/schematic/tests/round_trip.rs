@@ -216,7 +216,7 @@ pub(super) fn full(size: [u32; 3], kinds: u32) -> Schematic {
 
 /// Promise, snapshots: `.schem` files of versions 1 to 3 are read, and those of versions 2 and 3 are written.
 #[test]
-fn another_decoder_reads_what_is_written() {
+fn another_decoder_reads_written_files() {
     use fastnbt::Value;
     let schematic = full([20, 17, 5], 200);
     for version in [2, 3] {
@@ -262,7 +262,7 @@ fn another_decoder_reads_what_is_written() {
 
 /// Promise, snapshot files: Other programs ignore the layers and components in a schematic.
 #[test]
-fn layers_are_ignored_by_those_who_do_not_know_them_but_for_water() {
+fn other_programs_ignore_layers_except_waterlogging() {
     let mut schematic = Schematic::new([2, 1, 1]);
     schematic.palette = state_names(3);
     let chunk = schematic.blocks.chunk_mut([0, 0, 0]);
@@ -284,7 +284,7 @@ fn layers_are_ignored_by_those_who_do_not_know_them_but_for_water() {
 }
 
 #[test]
-fn progress_is_told_and_both_ways_can_be_cancelled() {
+fn reading_and_writing_report_progress_and_can_be_cancelled() {
     let schematic = full([100, 40, 30], 5);
     let (bytes, volume) = (written(&schematic, 3), schematic.blocks.volume());
     let mut last = 0;
@@ -315,7 +315,7 @@ fn progress_is_told_and_both_ways_can_be_cancelled() {
 }
 
 #[test]
-fn what_cannot_be_written_is_said() {
+fn a_write_error_names_its_reason() {
     let error = |schematic: &Schematic, version| {
         schematic.write(std::io::sink(), &WriteOptions { version, level: 0 }).unwrap_err()
     };

@@ -30,7 +30,7 @@ fn is_damage(error: &StoredSnapshotError, words: &str) -> bool {
     path.extension().is_some_and(|extension| extension == "schem") && what.contains(words)
 }
 
-/// Promise, snapshots: The checksums of a stored snapshot are verified before anything of it is believed.
+/// Promise, snapshots: The checksums of a stored snapshot are verified before its data is used.
 #[test]
 fn every_change_to_a_file_is_found_before_anything_is_given_out() {
     let (_folder, path, stored) = stored();
@@ -67,7 +67,7 @@ fn every_change_to_a_file_is_found_before_anything_is_given_out() {
     assert!(stored.read_column(first, &BLOCKS).is_err() && stored.read_column(second, &BLOCKS).is_ok());
 }
 
-/// Promise, snapshot files: A flipped bit anywhere in a stored snapshot's index is noticed.
+/// Promise, snapshot files: Any flipped bit in a stored snapshot's index is detected.
 #[test]
 fn every_bit_of_the_index_counts() {
     let (_folder, path, _stored) = stored();
@@ -104,7 +104,7 @@ fn replaced(stored: &StoredSnapshot, bytes: &[u8]) -> StoredSnapshotError {
 }
 
 #[test]
-fn a_file_that_is_something_else_is_refused_though_its_checksum_is_right() {
+fn a_foreign_file_with_a_valid_checksum_is_refused() {
     use crate::snapshot::schematic::{Schematic, WriteOptions};
     let (_folder, path, stored) = stored();
     assert!(matches!(replaced(&stored, b"nothing"), StoredSnapshotError::Schematic { .. }));
@@ -180,8 +180,8 @@ proptest! {
     }
 }
 
-/// Promise, snapshot files: A stored snapshot under its own name is whole, and what a crash left is removed when the name is
-/// used again.
+/// Promise, snapshot files: A stored snapshot under its final name is complete, and the remains of a crash are removed when the
+/// name is reused.
 #[test]
 fn a_crash_at_any_step_leaves_no_snapshot_and_the_next_one_removes_the_rest() {
     let (_folder, path, _stored) = stored();
@@ -210,7 +210,7 @@ fn a_crash_at_any_step_leaves_no_snapshot_and_the_next_one_removes_the_rest() {
 }
 
 #[test]
-fn what_is_there_already_is_left_alone() {
+fn an_existing_folder_is_left_alone() {
     let (folder, path, stored) = stored();
     let other = Snapshot::new(*stored.area());
     assert_eq!(store(&path, &other).unwrap_err(), StoredSnapshotError::AlreadyExists { path: path.clone() });

@@ -14,9 +14,9 @@ fn sealed(content: &str) -> String {
 
 const HEAD: &str = "bevy_terrane snapshot 1\ndimension 1\nbox 0 0 0 31 99 31\n";
 
-/// Promise, snapshot files: A line of a stored snapshot's index that makes no sense is reported with its number.
+/// Promise, snapshot files: An invalid line of a stored snapshot's index is reported with its number.
 #[test]
-fn what_makes_no_sense_is_told_with_its_line() {
+fn an_invalid_line_is_reported_with_its_number() {
     let line_of = |content: &str| match parse(&sealed(content)).unwrap_err() {
         StoredSnapshotError::Damaged { what, .. } => {
             let (line, _) = what.strip_prefix("line ").unwrap().split_once(": expected ").unwrap();
@@ -55,9 +55,9 @@ fn what_makes_no_sense_is_told_with_its_line() {
     }
 }
 
-/// Promise, snapshot files: A stored snapshot's index of another version is told apart from a file that is no index.
+/// Promise, snapshot files: An unknown version of a stored snapshot's index and a foreign file are different errors.
 #[test]
-fn a_version_that_is_not_known_and_a_file_that_is_none_are_told_apart() {
+fn an_unknown_version_and_a_foreign_file_are_different_errors() {
     let error = parse("bevy_terrane snapshot 2\nwhatever").unwrap_err();
     assert_eq!(error, StoredSnapshotError::Version { path: "index.txt".into(), found: 2 });
     for text in ["", "\n", "PNG", "bevy_terrane snapshot one\n", "bevy_terrane snapshot 1"] {
@@ -114,9 +114,9 @@ pub fn rounds(few: u32) -> u32 {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: rounds(2_000), ..ProptestConfig::default() })]
 
-    /// Promise, snapshot files: A line of a stored snapshot's index that makes no sense is reported with its number.
+    /// Promise, snapshot files: An invalid line of a stored snapshot's index is reported with its number.
     #[test]
-    fn an_index_is_the_same_after_it_was_text(index in any_index()) {
+    fn an_index_survives_writing_and_parsing(index in any_index()) {
         prop_assert_eq!(parse(&index.to_text()).unwrap(), index);
     }
 

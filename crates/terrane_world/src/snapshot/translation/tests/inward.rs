@@ -2,10 +2,10 @@
 
 use super::*;
 
-/// Promise, snapshots: A schematic keeps block entities, entities and water, and unknown blocks are written as what they were.
+/// Promise, snapshots: A schematic keeps block entities, entities and water, and unknown blocks are written back unchanged.
 /// Promise, snapshot files: An unknown block in a schematic is written as the state that it stands for.
 #[test]
-fn an_unknown_state_becomes_a_placeholder_and_is_written_as_what_it_was() {
+fn an_unknown_state_becomes_a_placeholder_and_is_written_unchanged() {
     let registry = registry(&["a:stone"]);
     let mut schematic = row(&["a:stone", "b:lamp[lit=true]", AIR, "b:Not A Name", "b:lamp[lit=true]"]);
     let data = compound(&[("Text", Nbt::String("hello".into()))]);
@@ -55,7 +55,7 @@ fn without_the_placeholder_an_unknown_state_is_an_error() {
     assert_eq!(read(&["a:stone", "b:c"]).unwrap_err(), TranslationError::NoPlaceholder { state: "b:c".into() });
 }
 
-/// Promise, snapshots: A schematic keeps block entities, entities and water, and unknown blocks are written as what they were.
+/// Promise, snapshots: A schematic keeps block entities, entities and water, and unknown blocks are written back unchanged.
 #[test]
 fn a_waterlogged_state_becomes_the_dry_one_with_water_in_it() {
     let registry = registry(&["a:fence[waterlogged=false]", "terrane:water", "c:slab[waterlogged=true]"]);
@@ -112,7 +112,7 @@ fn block_entities_are_taken_by_blocks_that_have_room_for_them_or_counted() {
 }
 
 #[test]
-fn ids_of_one_name_are_told_apart_by_their_components() {
+fn ids_of_one_name_differ_by_their_components() {
     let mut old = BlockRegistry::new();
     old.register_component(BlockComponent::fixed::<u8>("a:lock")).unwrap();
     old.register(BlockType::new("a:chest").with_component("a:lock")).unwrap();
@@ -167,7 +167,7 @@ fn values_of_another_world_are_migrated_or_counted() {
 }
 
 #[test]
-fn memory_is_limited_whatever_a_small_file_says() {
+fn a_small_file_cannot_exceed_the_memory_limit() {
     let registry = registry(&[]);
     let mut schematic = Schematic::new([160, 160, 160]);
     schematic.palette.push("b:c".into());
@@ -206,9 +206,9 @@ fn a_schematic_that_names_not_all_of_its_blocks_is_refused() {
     );
 }
 
-/// Promise, snapshots: A schematic keeps block entities, entities and water, and unknown blocks are written as what they were.
+/// Promise, snapshots: A schematic keeps block entities, entities and water, and unknown blocks are written back unchanged.
 #[test]
-fn entities_of_others_are_kept_where_they_stand_and_come_out_as_they_were() {
+fn foreign_entities_are_stored_and_exported_unchanged() {
     let registry = registry(&["a:stone"]);
     let mut schematic = row(&["a:stone"; 8]);
     let data = compound(&[("Health", Nbt::Float(3.5)), ("UUID", Nbt::IntArray(vec![1, 2, 3, 4]))]);
@@ -260,7 +260,7 @@ fn an_entity_that_moved_in_another_program_is_where_that_put_it() {
 }
 
 #[test]
-fn what_was_not_captured_is_air_and_counted() {
+fn uncaptured_blocks_become_air_and_are_counted() {
     let registry = registry(&["a:stone"]);
     let mut snapshot = Snapshot::new(BlockBox::new(BlockPos::new(-1, 0, 0), BlockPos::new(40, 40, 15)));
     let mut column = Column::partial(ColumnPos::new(1, 0), (0..2).into());

@@ -77,9 +77,9 @@ fn sorted(snapshot: &Snapshot) -> BTreeMap<uuid::Uuid, EntityRecord> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(48) })]
 
-    /// Promise, snapshots: A schematic goes into and out of a world by the names of its blocks.
+    /// Promise, snapshots: Schematics are imported and exported by block names.
     #[test]
-    fn a_snapshot_is_the_same_after_it_was_a_file(
+    fn a_snapshot_survives_export_and_import(
         edits in edits(120),
         foreign in foreign(),
         entities in entities(),

@@ -14,7 +14,7 @@ impl<D: Disk> ObjectStore<D> {
     /// Frees the blocks of replaced objects after a sync.
     pub(super) fn settle(&mut self) {
         for (first, blocks) in mem::take(&mut self.superseded) {
-            self.give_up(first, blocks);
+            self.free_blocks(first, blocks);
         }
         if !self.is_synced {
             return;
@@ -22,15 +22,15 @@ impl<D: Disk> ObjectStore<D> {
         // A commit may list deletes, so the deleted objects must be gone first.
         for counter in mem::take(&mut self.retired) {
             let Some(commit) = self.index.commits.remove(&counter) else { continue };
-            self.give_up(commit.first, commit.blocks);
+            self.free_blocks(commit.first, commit.blocks);
         }
     }
 
-    fn give_up(&mut self, first: u64, blocks: u64) {
+    fn free_blocks(&mut self, first: u64, blocks: u64) {
         self.is_synced = false;
         match self.mark_free(first) {
             Ok(()) => self.release(first, blocks),
-            Err(_) => self.haunted.push((first, blocks)),
+            Err(_) => self.to_discard.push((first, blocks)),
         }
     }
 
@@ -63,28 +63,28 @@ impl<D: Disk> ObjectStore<D> {
         self.index.free.give(first, blocks);
     }
 
-    pub(super) fn sync_or_haunt(&mut self, runs: &[(u64, u64)]) -> Result<()> {
+    pub(super) fn sync_or_discard(&mut self, runs: &[(u64, u64)]) -> Result<()> {
         let synced = self.sync_disk();
         match synced {
             Ok(()) => self.is_synced = true,
-            Err(_) => self.haunt(runs),
+            Err(_) => self.discard(runs),
         }
         synced
     }
 
     /// Marks blocks with unacknowledged writes, which must not reappear later.
-    pub(super) fn haunt(&mut self, runs: &[(u64, u64)]) {
-        self.haunted.extend_from_slice(runs);
+    pub(super) fn discard(&mut self, runs: &[(u64, u64)]) {
+        self.to_discard.extend_from_slice(runs);
         // If this fails, it is repeated before the next change.
-        let _ = self.exorcise();
+        let _ = self.discard_pending();
     }
 
-    pub(super) fn exorcise(&mut self) -> Result<()> {
-        while let Some((first, blocks)) = self.haunted.last().copied() {
+    pub(super) fn discard_pending(&mut self) -> Result<()> {
+        while let Some((first, blocks)) = self.to_discard.last().copied() {
             self.is_synced = false;
             // Without its first block, a chain is invalid.
             self.mark_free(first)?;
-            self.haunted.pop();
+            self.to_discard.pop();
             self.release(first, blocks);
         }
         Ok(())

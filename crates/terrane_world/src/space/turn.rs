@@ -8,7 +8,7 @@
 pub struct Turn {
     /// Quarter turns, 0 to 3.
     quarters: u8,
-    /// Whether x changes its sign before the quarter turns.
+    /// `true` if x changes its sign before the quarter turns.
     is_flipped: bool,
 }
 
@@ -20,6 +20,13 @@ impl Turn {
     pub const FLIP_X: Self = Self { quarters: 0, is_flipped: true };
     /// North becomes south, and south north: z changes its sign.
     pub const FLIP_Z: Self = Self { quarters: 2, is_flipped: true };
+
+    /// All eight turns: the four without a flip, beginning with [`NONE`](Self::NONE), then the four with one.
+    pub fn all() -> impl Iterator<Item = Self> {
+        [Self::NONE, Self::FLIP_X]
+            .into_iter()
+            .flat_map(|flip| (0..4).map(move |turns| flip.then(Self::quarters(turns))))
+    }
 
     /// A turn by this many quarters, clockwise seen from above.
     pub const fn quarters(turns: u8) -> Self {
@@ -58,7 +65,13 @@ impl Turn {
         if self.is_flipped { self } else { Self { quarters: (4 - self.quarters) % 4, is_flipped: false } }
     }
 
-    pub(super) fn vector(self, x: i128, z: i128) -> [i128; 2] {
+    /// The turned side of a block. Sides are numbered clockwise from north.
+    pub(crate) const fn side(self, side: usize) -> usize {
+        let side = if self.is_flipped { (4 - side) % 4 } else { side };
+        (side + self.quarters as usize) % 4
+    }
+
+    pub(crate) fn vector(self, x: i128, z: i128) -> [i128; 2] {
         let x = if self.is_flipped { -x } else { x };
         match self.quarters {
             0 => [x, z],
@@ -69,7 +82,7 @@ impl Turn {
     }
 
     /// The turned position within a block: at least 0 and less than 1 on each axis.
-    pub(super) fn offset(self, [x, y, z]: [f32; 3]) -> [f32; 3] {
+    pub(crate) fn offset(self, [x, y, z]: [f32; 3]) -> [f32; 3] {
         // A position on the edge of a block stays within the block.
         let flip = |at: f32| (1.0 - at).min(1.0_f32.next_down());
         let x = if self.is_flipped { flip(x) } else { x };
@@ -85,14 +98,6 @@ impl Turn {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    impl Turn {
-        pub(in crate::snapshot) fn all() -> impl Iterator<Item = Self> {
-            [Self::NONE, Self::FLIP_X]
-                .into_iter()
-                .flat_map(|flip| (0..4).map(move |turns| flip.then(Self::quarters(turns))))
-        }
-    }
 
     const SOME: [[i128; 2]; 3] = [[1, 0], [0, 1], [-3, 7]];
 

@@ -1,7 +1,7 @@
 //! Turns the properties of blocks, such as the side that a block faces or the direction of rails.
 
-use super::Turn;
-use crate::block::BlockName;
+use super::BlockName;
+use crate::space::Turn;
 
 /// The four sides, clockwise from north.
 const SIDES: [&str; 4] = ["north", "east", "south", "west"];
@@ -17,11 +17,11 @@ const SIDES: [&str; 4] = ["north", "east", "south", "west"];
 /// | `north`, `east`, `south`, `west` | the values move to the turned sides |
 ///
 /// All other properties and all invalid values are unchanged. For other properties, give
-/// [`BlockTurns`](super::BlockTurns) a function of the game's own.
+/// [`BlockTurns`](crate::snapshot::BlockTurns) a function of the game's own.
 ///
 /// ```
-/// use terrane_world::block::BlockName;
-/// use terrane_world::snapshot::{Turn, turned_state};
+/// use terrane_world::block::{BlockName, turned_state};
+/// use terrane_world::space::Turn;
 ///
 /// let vine = BlockName::parse("minecraft:vine[east=false,north=true,south=false,up=true,west=false]")?;
 /// let turned = turned_state(&vine, Turn::quarters(1));
@@ -30,7 +30,7 @@ const SIDES: [&str; 4] = ["north", "east", "south", "west"];
 /// ```
 pub fn turned_state(block: &BlockName, turn: Turn) -> BlockName {
     let properties = block.properties().map(|(property, value)| {
-        let turned = SIDES.iter().position(|side| *side == property).map(|side| SIDES[turned_side(side, turn)]);
+        let turned = SIDES.iter().position(|side| *side == property).map(|side| SIDES[turn.side(side)]);
         format!("{}={}", turned.unwrap_or(property), turned_value(property, value, turn))
     });
     let properties: Vec<_> = properties.collect();
@@ -66,15 +66,9 @@ fn turned_value(property: &str, value: &str, turn: Turn) -> String {
     }
 }
 
-/// The turned side. Sides are numbered clockwise from north.
-fn turned_side(side: usize, turn: Turn) -> usize {
-    let side = if turn.is_flipped() { (4 - side) % 4 } else { side };
-    (side + usize::from(turn.quarter_turns())) % 4
-}
-
 fn turned_words(value: &str, turn: Turn) -> Vec<&str> {
     let turned = |word| match (SIDES.iter().position(|side| *side == word), word) {
-        (Some(side), _) => SIDES[turned_side(side, turn)],
+        (Some(side), _) => SIDES[turn.side(side)],
         (None, "left") if turn.is_flipped() => "right",
         (None, "right") if turn.is_flipped() => "left",
         _ => word,
@@ -155,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_rule_cannot_read_stays_as_it_is() {
+    fn values_that_a_rule_cannot_read_stay_unchanged() {
         for state in ["rotation=16", "rotation=300", "axis=none", "shape=_", "facing=.", "orientation=left"] {
             assert_eq!(turned(state, QUARTER), state);
         }

@@ -1,0 +1,131 @@
+//! A garden with every shape and render mode: by day, at dusk, at night, under water and behind glass.
+
+mod garden;
+mod types;
+
+use bevy::prelude::*;
+use bevy_terrane::dev::{DevPlugins, FlyCamera, PicturePlugin, Pictures};
+use bevy_terrane::prelude::*;
+use bevy_terrane::render::{BlockMesh, ChunkMeshProgress};
+use bevy_terrane::view::WorldStatistics;
+use std::f32::consts::TAU;
+use std::path::PathBuf;
+
+/// The views: name, place, the point that is looked at, and the hour.
+const VIEWS: [(&str, [f32; 3], [f32; 3], f32); 5] = [
+    ("day", [-13.5, 9.0, 17.5], [1.0, 1.0, 0.0], 11.0),
+    ("dusk", [17.0, 6.5, 17.0], [1.0, 1.0, 1.0], 18.6),
+    ("night", [-12.5, 6.5, 14.0], [0.0, 1.0, 0.0], 23.0),
+    ("under_water", [9.5, -1.6, 12.6], [9.5, -1.2, 4.0], 12.0),
+    ("behind_glass", [-9.5, 2.7, -3.2], [-3.0, 1.8, 4.0], 15.0),
+];
+
+fn main() -> Result<AppExit> {
+    let dev = DevPlugins { pictures: None, ..DevPlugins::new("blocks") };
+    let is_headless = dev.headless;
+    let assets = AssetPlugin { file_path: concat!(env!("CARGO_MANIFEST_DIR"), "/../assets").to_owned(), ..default() };
+    let mut app = App::new();
+    app.add_plugins(dev.build().set(assets))
+        .add_plugins(TerranePlugin::at("target/examples/blocks/world"))
+        .add_plugins(ChunkRenderPlugin { looks: vec!["garden.looks.ron".into()], ..default() });
+    types::register(&mut app)?;
+    app.init_resource::<garden::Planted>()
+        .add_systems(Startup, start)
+        .add_systems(Update, (garden::plant, choose, turn_item, set_hour).chain());
+    if is_headless {
+        let folder = PathBuf::from("target/examples/blocks");
+        app.add_plugins(PicturePlugin { folder, shows_land: false, ..default() }).add_systems(Update, take_pictures);
+    }
+    Ok(app.run())
+}
+
+/// The hour of the day, 0 to 24.
+#[derive(Resource)]
+struct Hour(f32);
+
+/// A block that floats over its plinth, like an item.
+#[derive(Component)]
+struct Item;
+
+fn start(mut commands: Commands, dimensions: Res<Dimensions>, types: Res<BlockTypes>) {
+    commands.spawn(Dimension::new("garden", Flat::new()));
+    let viewer = Viewer::in_dimension(dimensions.id("garden")).with_radius(5);
+    commands.spawn((FlyCamera::default(), viewer, view(0)));
+    commands.insert_resource(Hour(VIEWS[0].3));
+    commands.spawn((DirectionalLight { shadow_maps_enabled: true, ..default() }, Transform::default()));
+    let item = types.id("garden:bookshelf").unwrap_or_default();
+    commands.spawn((Item, BlockMesh(item), Transform::from_xyz(0.0, 3.0, 8.0).with_scale(Vec3::splat(0.6))));
+}
+
+fn view(number: usize) -> Transform {
+    let (_, from, to, _) = VIEWS[number];
+    Transform::from_translation(from.into()).looking_at(to.into(), Vec3::Y)
+}
+
+/// 1 to 5 show a view, and the arrow keys change the hour.
+fn choose(
+    keys: Res<ButtonInput<KeyCode>>,
+    time: Res<Time>,
+    mut camera: Single<&mut Transform, With<FlyCamera>>,
+    mut hour: ResMut<Hour>,
+) {
+    let digits = [KeyCode::Digit1, KeyCode::Digit2, KeyCode::Digit3, KeyCode::Digit4, KeyCode::Digit5];
+    if let Some(chosen) = digits.iter().position(|digit| keys.just_pressed(*digit)) {
+        **camera = view(chosen);
+        hour.0 = VIEWS[chosen].3;
+    }
+    let turn = i8::from(keys.pressed(KeyCode::ArrowRight)) - i8::from(keys.pressed(KeyCode::ArrowLeft));
+    hour.0 = (hour.0 + f32::from(turn) * time.delta_secs() * 2.0).rem_euclid(24.0);
+}
+
+fn turn_item(time: Res<Time>, mut item: Single<&mut Transform, With<Item>>) {
+    item.rotation = Quat::from_rotation_y(time.elapsed_secs());
+}
+
+/// Sun and sky of the hour.
+fn set_hour(
+    hour: Res<Hour>,
+    sun: Single<(&mut DirectionalLight, &mut Transform)>,
+    mut ambient: ResMut<GlobalAmbientLight>,
+    mut sky: ResMut<ClearColor>,
+) {
+    let angle = (hour.0 - 6.0) / 24.0 * TAU;
+    let height = angle.sin();
+    let day = (height * 3.0 + 0.3).clamp(0.0, 1.0);
+    let low = (1.0 - height.abs() * 2.5).clamp(0.0, 1.0) * day;
+    let (mut light, mut place) = sun.into_inner();
+    light.illuminance = 12_000.0 * day;
+    light.color = Color::srgb(1.0, 0.95 - 0.35 * low, 0.88 - 0.55 * low);
+    *place = Transform::from_xyz(angle.cos(), height.max(0.08), 0.5).looking_at(Vec3::ZERO, Vec3::Y);
+    ambient.brightness = 30.0 + 620.0 * day;
+    let night = Vec3::new(0.01, 0.014, 0.03);
+    let color = night.lerp(Vec3::new(0.36, 0.60, 0.95).lerp(Vec3::new(0.95, 0.50, 0.28), low), day);
+    sky.0 = Color::linear_rgb(color.x, color.y, color.z);
+}
+
+/// A picture of each view, once the garden is there.
+fn take_pictures(
+    world: Res<WorldStatistics>,
+    meshes: Res<ChunkMeshProgress>,
+    garden: Res<garden::Planted>,
+    mut pictures: ResMut<Pictures>,
+    mut camera: Single<&mut Transform, With<FlyCamera>>,
+    mut hour: ResMut<Hour>,
+    mut calm: Local<u32>,
+    mut exit: MessageWriter<AppExit>,
+) {
+    let is_calm = world.columns > 0 && world.remaining == 0 && meshes.is_done() && meshes.meshes > 0 && garden.0;
+    *calm = if is_calm { *calm + 1 } else { 0 };
+    let number = pictures.taken.len();
+    let Some((name, .., at)) = VIEWS.get(number) else {
+        exit.write(AppExit::Success);
+        return;
+    };
+    if *calm == 40 {
+        **camera = view(number);
+        hour.0 = *at;
+    }
+    if *calm > 42 && pictures.take(name) {
+        *calm = 30;
+    }
+}

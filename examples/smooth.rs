@@ -1,0 +1,93 @@
+//! Smooth ground instead of cubes: a mesher of the game's own, with surface nets over the ground of `Hills`.
+
+use bevy::asset::{RenderAssetUsages, uuid_handle};
+use bevy::mesh::{Indices, PrimitiveTopology};
+use bevy_terrane::block::BlockRegistry;
+use bevy_terrane::dev::{DevPlugins, FlyCamera, SkyPlugin};
+use bevy_terrane::prelude::*;
+use bevy_terrane::render::{BlockMesher, ChunkPart, PaddedBlocks};
+use fast_surface_nets::ndshape::{ConstShape, ConstShape3u32};
+use fast_surface_nets::{SurfaceNetsBuffer, surface_nets};
+use std::sync::Arc;
+
+/// A chunk and one block around it.
+type Samples = ConstShape3u32<18, 18, 18>;
+
+const GROUND: Handle<StandardMaterial> = uuid_handle!("b7d0a1f6-6f0f-4a7e-9c37-1d1f0c7a6e21");
+
+fn main() -> AppExit {
+    let mut app = App::new();
+    app.add_plugins((DevPlugins::new("smooth"), SkyPlugin::default()))
+        .add_plugins(TerranePlugin::at("target/examples/smooth/world"));
+    // The crate's basic blocks have these ids in every new world; water is left to the crate's own mesher.
+    let mut blocks = BlockRegistry::new();
+    blocks.register_basic_blocks();
+    let colors = (0..blocks.len() as u32).map(|block| {
+        let block = blocks.block(BlockId::new(block));
+        let [red, green, blue] = block.color();
+        block.is_opaque().then(|| Color::srgb_u8(red, green, blue).to_linear().to_f32_array())
+    });
+    let smooth = Arc::new(Smooth { colors: colors.collect() });
+    app.add_plugins(ChunkRenderPlugin { meshers: vec![smooth], ..default() }).add_systems(Startup, start).run()
+}
+
+fn start(
+    mut commands: Commands,
+    dimensions: Res<Dimensions>,
+    mut materials: ResMut<Assets<StandardMaterial>>,
+) -> Result {
+    materials.insert(&GROUND, StandardMaterial { perceptual_roughness: 0.95, reflectance: 0.1, ..default() })?;
+    commands.spawn(Dimension::new("overworld", Hills::seeded(42)));
+    let viewer = Viewer::in_dimension(dimensions.id("overworld")).with_radius(12);
+    let view = Transform::from_xyz(0.0, 60.0, 0.0).looking_to(Vec3::new(0.6, -0.35, 1.0), Vec3::Y);
+    commands.spawn((FlyCamera::default(), viewer, view));
+    Ok(())
+}
+
+/// Draws opaque blocks as a smooth surface.
+struct Smooth {
+    /// The linear color of each block that is drawn, by its id.
+    colors: Vec<Option<[f32; 4]>>,
+}
+
+impl Smooth {
+    fn color(&self, block: BlockId) -> Option<[f32; 4]> {
+        // Below the world there is a block that no registry has: it is solid.
+        self.colors.get(block.index() as usize).copied().unwrap_or(Some([0.5, 0.5, 0.5, 1.0]))
+    }
+}
+
+impl BlockMesher for Smooth {
+    fn draws(&self, block: BlockId) -> bool {
+        self.color(block).is_some()
+    }
+
+    fn mesh(&self, _: ChunkPos, blocks: &PaddedBlocks) -> Option<ChunkPart> {
+        let block = |sample: u32| blocks.block(Samples::delinearize(sample).map(|axis| axis as i32 - 1));
+        let distances: Vec<f32> =
+            (0..Samples::SIZE).map(|sample| if self.draws(block(sample)) { -1.0 } else { 1.0 }).collect();
+        let mut net = SurfaceNetsBuffer::default();
+        surface_nets(&distances, &Samples {}, [0; 3], [17; 3], &mut net);
+        if net.indices.is_empty() {
+            return None;
+        }
+        // A corner of the net lies between eight samples; the highest ground among them gives its color.
+        let corners = net.surface_points.iter().map(|[x, y, z]| {
+            let near =
+                [0, 1].into_iter().flat_map(|dy| [0, 1].into_iter().flat_map(move |dx| [0, 1].map(|dz| [dx, dy, dz])));
+            let place = |[dx, dy, dz]: [i32; 3]| [*x as i32 + dx - 1, *y as i32 + dy - 1, *z as i32 + dz - 1];
+            near.filter_map(|step| self.color(blocks.block(place(step)))).last().unwrap_or([1.0; 4])
+        });
+        let colors: Vec<_> = corners.collect();
+        // Samples are in the middle of blocks.
+        let positions: Vec<_> = net.positions.iter().map(|place| place.map(|axis| axis - 0.5)).collect();
+        let normals: Vec<_> =
+            net.normals.iter().map(|normal| Vec3::from(*normal).normalize_or_zero().to_array()).collect();
+        let mesh = Mesh::new(PrimitiveTopology::TriangleList, RenderAssetUsages::RENDER_WORLD)
+            .with_inserted_attribute(Mesh::ATTRIBUTE_POSITION, positions)
+            .with_inserted_attribute(Mesh::ATTRIBUTE_NORMAL, normals)
+            .with_inserted_attribute(Mesh::ATTRIBUTE_COLOR, colors)
+            .with_inserted_indices(Indices::U32(net.indices));
+        Some(ChunkPart::mesh(mesh, MeshMaterial3d(GROUND)))
+    }
+}

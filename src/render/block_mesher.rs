@@ -1,0 +1,69 @@
+//! [`BlockMesher`]: meshers of the game's own.
+
+use super::PaddedBlocks;
+use crate::block::BlockId;
+use crate::space::ChunkPos;
+use bevy::prelude::*;
+use std::fmt;
+use std::sync::Arc;
+
+/// A mesher of the game's own, for some blocks or for all: smooth ground, models, or colliders. Add it to
+/// [`ChunkRenderPlugin::meshers`](super::ChunkRenderPlugin::meshers).
+///
+/// It runs in the queue of the crate's own mesher: on Bevy's `AsyncComputeTaskPool`, the nearest chunks first, again after each
+/// change of a block that it gets.
+pub trait BlockMesher: Send + Sync + 'static {
+    /// Returns `true` for the blocks that this mesher draws. The crate's own mesher does not draw them, and they hide nothing from
+    /// it. It is called once for each block type.
+    fn draws(&self, block: BlockId) -> bool;
+
+    /// Meshes a chunk with such blocks in it or around it. Returns `None` if nothing of it is visible.
+    fn mesh(&self, chunk: ChunkPos, blocks: &PaddedBlocks) -> Option<ChunkPart>;
+}
+
+impl fmt::Debug for dyn BlockMesher {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("BlockMesher")
+    }
+}
+
+/// What a [`BlockMesher`] makes of a chunk. It becomes an entity at the chunk's lowest corner, which exists until the chunk changes or
+/// is unloaded.
+pub struct ChunkPart(Box<dyn FnOnce(&mut EntityWorldMut) + Send>);
+
+impl ChunkPart {
+    /// An entity with these components, such as a collider.
+    pub fn new(bundle: impl Bundle) -> Self {
+        Self(Box::new(|entity| {
+            entity.insert(bundle);
+        }))
+    }
+
+    /// An entity with this mesh, in blocks from the chunk's lowest corner, and these components, such as `MeshMaterial3d`.
+    pub fn mesh(mesh: Mesh, bundle: impl Bundle) -> Self {
+        Self(Box::new(|entity| {
+            let mesh = entity.world_scope(|world| world.resource_mut::<Assets<Mesh>>().add(mesh));
+            entity.insert((Mesh3d(mesh), bundle));
+        }))
+    }
+
+    pub(super) fn insert(self, entity: &mut EntityWorldMut) {
+        (self.0)(entity);
+    }
+}
+
+impl fmt::Debug for ChunkPart {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("ChunkPart")
+    }
+}
+
+/// All meshers of the game.
+#[derive(Resource, Clone, Debug, Default)]
+pub(super) struct BlockMeshers(pub Arc<[Arc<dyn BlockMesher>]>);
+
+impl BlockMeshers {
+    pub fn draw(&self, block: BlockId) -> bool {
+        self.0.iter().any(|mesher| mesher.draws(block))
+    }
+}

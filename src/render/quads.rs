@@ -1,0 +1,107 @@
+//! [`Quad`]: a rectangle of a mesh in 16 bytes, as the vertex shader `chunk.wgsl` reads it.
+//!
+//! | word | bits | content |
+//! |---|---|---|
+//! | 0 | 0..27 | the lowest corner along x, y and z, in sixteenths of a block from the mesh's origin: 3 x 9 bits |
+//! | 0 | 27..30 | the [side](Side) |
+//! | 1 | 0..18 | width and height in sixteenths: 2 x 9 bits |
+//! | 1 | 18..26 | the openness of the four corners: 4 x 2 bits |
+//! | 2 | 0..16 | the number of the face's look |
+//! | 2 | 16..32 | how far each corner is lowered, in sixteenths: 4 x 4 bits |
+//! | 0, 1, 3 | the rest | 40 bits, free for the light of the corners |
+//!
+//! The corners are in this order: lowest, along the width, along the height, both. Width and height are along z and y for faces
+//! to the west and east, x and z for those down and up, x and y for those to the north and south.
+
+/// A packed quad.
+pub(super) type Quad = [u32; 4];
+
+/// The sides of a quad: the six faces of a block, in the order west, down, north, east, up, south, and the two diagonals of plants.
+pub(super) type Side = u8;
+
+pub(super) const UP: Side = 4;
+/// From the north-western to the south-eastern edge.
+pub(super) const DIAGONAL: Side = 6;
+/// From the south-western to the north-eastern edge.
+pub(super) const OTHER_DIAGONAL: Side = 7;
+
+/// The axes of a side's width and height: 0 for x, 1 for y, 2 for z.
+pub(super) const fn axes(side: Side) -> [usize; 2] {
+    match side {
+        0 | 3 => [2, 1],
+        1 | 4 => [0, 2],
+        _ => [0, 1],
+    }
+}
+
+/// The axis along the normal of one of the six faces.
+pub(super) const fn normal_axis(side: Side) -> usize {
+    (side % 3) as usize
+}
+
+/// One of the six faces, seen from the other block.
+pub(super) const fn opposite(side: Side) -> Side {
+    (side + 3) % 6
+}
+
+/// A quad before it is packed. Lengths are in sixteenths of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Rectangle {
+    pub corner: [u16; 3],
+    pub side: Side,
+    pub size: [u16; 2],
+    /// 0 between two walls, 3 in the open.
+    pub openness: [u8; 4],
+    pub look: u16,
+    pub drops: [u8; 4],
+}
+
+impl Rectangle {
+    /// The corner opposite to the lowest one.
+    pub fn far_corner(&self) -> [u16; 3] {
+        let mut corner = self.corner;
+        let [along_width, along_height] = axes(self.side);
+        corner[along_width] += self.size[0];
+        corner[along_height] += self.size[1];
+        if self.side >= DIAGONAL {
+            corner[2] += self.size[0];
+        }
+        corner
+    }
+
+    /// Returns `true` if a quad in the same plane lies within this one.
+    pub fn covers(&self, other: &Self) -> bool {
+        let (far, other_far) = (self.far_corner(), other.far_corner());
+        axes(self.side).iter().all(|axis| self.corner[*axis] <= other.corner[*axis] && other_far[*axis] <= far[*axis])
+    }
+
+    pub fn pack(&self) -> Quad {
+        let [x, y, z] = self.corner.map(u32::from);
+        let [width, height] = self.size.map(u32::from);
+        let bits = |parts: [u8; 4], each: u32| {
+            let part = |sum, (place, part): (u32, &u8)| sum | u32::from(*part) << (place * each);
+            (0..).zip(&parts).fold(0, part)
+        };
+        [
+            x | y << 9 | z << 18 | u32::from(self.side) << 27,
+            width | height << 9 | bits(self.openness, 2) << 18,
+            u32::from(self.look) | bits(self.drops, 4) << 16,
+            0,
+        ]
+    }
+
+    pub fn unpack([corner, size, look, _]: Quad) -> Self {
+        let part = |word: u32, from: u32, bits: u32| (word >> from & ((1 << bits) - 1)) as u16;
+        Self {
+            corner: [0, 9, 18].map(|from| part(corner, from, 9)),
+            side: part(corner, 27, 3) as u8,
+            size: [0, 9].map(|from| part(size, from, 9)),
+            openness: [18, 20, 22, 24].map(|from| part(size, from, 2) as u8),
+            look: part(look, 0, 16),
+            drops: [16, 20, 24, 28].map(|from| part(look, from, 4) as u8),
+        }
+    }
+}
+
+/// The number of passes, one for each [`RenderMode`](super::RenderMode). Each has an entity of its own.
+pub(super) const PASSES: usize = 3;

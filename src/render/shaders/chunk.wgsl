@@ -1,0 +1,155 @@
+// Quads of chunks: unpacked from the storage buffer, and colored by the textures of their looks. `quads.rs` has the packing.
+
+#define_import_path bevy_terrane::chunk
+
+#ifdef PREPASS_PIPELINE
+#import bevy_render::globals::Globals
+#else
+#import bevy_pbr::mesh_view_bindings::globals
+#endif
+
+/// How a face looks, as `table.rs` writes it.
+struct FaceLook {
+    /// Linear.
+    tint: vec3<f32>,
+    layer: u32,
+    overlay_tint: vec3<f32>,
+    /// The layer of the overlay, or NO_OVERLAY.
+    overlay: u32,
+    frames: u32,
+    seconds_per_frame: f32,
+    flags: u32,
+    /// The part of the color that shines by itself.
+    emission: f32,
+}
+
+const NO_OVERLAY: u32 = 0xffffffffu;
+/// Each block turns the texture by a number of quarters of its own.
+const RANDOM_TURN: u32 = 1u;
+
+#ifdef PREPASS_PIPELINE
+@group(0) @binding(1) var<uniform> globals: Globals;
+#endif
+@group(#{MATERIAL_BIND_GROUP}) @binding(100) var<storage, read> quads: array<vec4<u32>>;
+@group(#{MATERIAL_BIND_GROUP}) @binding(101) var<storage, read> faces: array<FaceLook>;
+@group(#{MATERIAL_BIND_GROUP}) @binding(102) var textures: texture_2d_array<f32>;
+@group(#{MATERIAL_BIND_GROUP}) @binding(103) var textures_sampler: sampler;
+
+/// A corner of a quad.
+struct Corner {
+    /// In blocks, from the origin of the mesh.
+    position: vec3<f32>,
+    normal: vec3<f32>,
+    /// In blocks: textures repeat.
+    uv: vec2<f32>,
+    /// The light of the corner: baked shade of the side, and of the blocks around it.
+    shade: f32,
+    look: u32,
+}
+
+/// The corner that a vertex stands for. `first` is the mesh's first quad, from its tag.
+fn corner_of(first: u32, vertex: u32) -> Corner {
+    let quad = quads[first + vertex / 4u];
+    let side = (quad.x >> 27u) & 7u;
+    let at = vec3<f32>(vec3(quad.x, quad.x >> 9u, quad.x >> 18u) & vec3(511u));
+    let size = vec2<f32>(vec2(quad.y, quad.y >> 9u) & vec2(511u));
+    let openness = vec4(quad.y >> 18u, quad.y >> 20u, quad.y >> 22u, quad.y >> 24u) & vec4(3u);
+
+    // A quad is divided along the brighter diagonal, so that a dark corner stays a corner.
+    let mirrored = side >= 2u && side <= 4u;
+    let along_first_diagonal = openness.x + openness.w >= openness.y + openness.z;
+    let ring = (vertex + u32(along_first_diagonal == mirrored)) & 3u;
+    // The corners in their order around the quad: lowest, along the width, both, along the height.
+    var corner = vec2(u32(ring == 1u || ring == 2u), ring >> 1u);
+    if mirrored {
+        corner.x = 1u - corner.x;
+    }
+    let number = corner.x + 2u * corner.y;
+    let along = vec2<f32>(corner) * size;
+    let drop = f32((quad.z >> (16u + 4u * number)) & 15u);
+
+    var out: Corner;
+    out.look = quad.z & 0xffffu;
+    out.shade = corner_light(openness[number]) * side_light(side);
+    switch side {
+        case 0u, 3u: { out.position = at + vec3(0.0, along.y, along.x); }
+        case 1u, 4u: { out.position = at + vec3(along.x, 0.0, along.y); }
+        case 2u, 5u: { out.position = at + vec3(along.x, along.y, 0.0); }
+        case 6u: { out.position = at + vec3(along.x, along.y, along.x); }
+        default: { out.position = at + vec3(along.x, along.y, size.x - along.x); }
+    }
+    out.position.y -= drop;
+    out.position /= 16.0;
+    let p = out.position;
+    switch side {
+        case 0u: { out.normal = vec3(-1.0, 0.0, 0.0); out.uv = vec2(p.z, -p.y); }
+        case 1u: { out.normal = vec3(0.0, -1.0, 0.0); out.uv = vec2(p.x, -p.z); }
+        case 2u: { out.normal = vec3(0.0, 0.0, -1.0); out.uv = vec2(-p.x, -p.y); }
+        case 3u: { out.normal = vec3(1.0, 0.0, 0.0); out.uv = vec2(-p.z, -p.y); }
+        case 4u: { out.normal = vec3(0.0, 1.0, 0.0); out.uv = vec2(p.x, p.z); }
+        case 5u: { out.normal = vec3(0.0, 0.0, 1.0); out.uv = vec2(p.x, -p.y); }
+        // Plants are lit like the ground that they stand on.
+        default: { out.normal = vec3(0.0, 1.0, 0.0); out.uv = vec2(p.x, -p.y); }
+    }
+    return out;
+}
+
+/// By the openness of a corner: 0 between two walls, 3 in the open.
+fn corner_light(openness: u32) -> f32 {
+    switch openness {
+        case 0u: { return 0.5; }
+        case 1u: { return 0.68; }
+        case 2u: { return 0.84; }
+        default: { return 1.0; }
+    }
+}
+
+/// A part of the sun's light is baked, so that shapes are visible in the shade too.
+fn side_light(side: u32) -> f32 {
+    switch side {
+        case 1u: { return 0.5; }
+        case 0u, 3u: { return 0.8; }
+        case 2u, 5u: { return 0.7; }
+        default: { return 1.0; }
+    }
+}
+
+/// The color of a face at a place, without light. `position` is in blocks, from the origin of the mesh.
+fn face_color(look: u32, position: vec3<f32>, normal: vec3<f32>, place: vec2<f32>) -> vec4<f32> {
+    let face = faces[look];
+    var uv = place;
+    var dx = dpdx(uv);
+    var dy = dpdy(uv);
+    if (face.flags & RANDOM_TURN) != 0u {
+        let quarters = turn_of(vec3<i32>(floor(position - normal * 0.5)));
+        uv = turned(fract(uv) - 0.5, quarters) + 0.5;
+        dx = turned(dx, quarters);
+        dy = turned(dy, quarters);
+    }
+    var layer = face.layer;
+    if face.frames > 1u {
+        layer += u32(globals.time / face.seconds_per_frame) % face.frames;
+    }
+    var color = textureSampleGrad(textures, textures_sampler, uv, layer, dx, dy);
+    color = vec4(color.rgb * face.tint, color.a);
+    if face.overlay != NO_OVERLAY {
+        let over = textureSampleGrad(textures, textures_sampler, uv, face.overlay, dx, dy);
+        color = vec4(mix(color.rgb, over.rgb * face.overlay_tint, over.a), max(color.a, over.a));
+    }
+    return color;
+}
+
+/// The quarter turns of a block's textures, spread by the hash of Teschner et al. (2003).
+fn turn_of(block: vec3<i32>) -> u32 {
+    let mixed = (block.x * 73856093) ^ (block.y * 19349663) ^ (block.z * 83492791);
+    return u32((mixed >> 5u) ^ mixed) & 3u;
+}
+
+fn turned(at: vec2<f32>, quarters: u32) -> vec2<f32> {
+    switch quarters {
+        case 1u: { return vec2(-at.y, at.x); }
+        case 2u: { return -at; }
+        case 3u: { return vec2(at.y, -at.x); }
+        default: { return at; }
+    }
+}

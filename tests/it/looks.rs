@@ -1,0 +1,211 @@
+//! Looks of blocks: from files, in code, and by meshers of the game.
+
+#![cfg(feature = "render")]
+
+use crate::support::process::{output, program};
+use crate::support::*;
+use bevy::asset::AssetPlugin;
+use bevy::image::{CompressedImageFormats, ImageLoader};
+use bevy::log::LogPlugin;
+use bevy::mesh::MeshTag;
+use bevy_terrane::prelude::*;
+use bevy_terrane::render::*;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+const STONE_ONLY: &str = r#"{ "test:stone": (all: "stone.png") }"#;
+
+/// A white PNG of 2 x 2 pixels.
+const PNG: [u8; 71] = [
+    0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0x00, 0x00, 0x00, 0x0d, 0x49, 0x48, 0x44, 0x52, 0x00, 0x00, 0x00,
+    0x02, 0x00, 0x00, 0x00, 0x02, 0x08, 0x06, 0x00, 0x00, 0x00, 0x72, 0xb6, 0x0d, 0x24, 0x00, 0x00, 0x00, 0x0e, 0x49,
+    0x44, 0x41, 0x54, 0x78, 0xda, 0x63, 0xf8, 0x0f, 0x05, 0x0c, 0x30, 0x06, 0x00, 0x8f, 0x82, 0x0f, 0xf1, 0x21, 0xcd,
+    0x18, 0x27, 0x00, 0x00, 0x00, 0x00, 0x49, 0x45, 0x4e, 0x44, 0xae, 0x42, 0x60, 0x82,
+];
+
+/// A world of stone, with the assets of a folder.
+fn app(assets: &Path, plugin: ChunkRenderPlugin) -> (App, DimensionId) {
+    let mut app = headless(lockstep());
+    let assets = AssetPlugin { file_path: assets.display().to_string(), ..default() };
+    app.add_plugins(assets).init_asset::<Image>().register_asset_loader(ImageLoader::new(CompressedImageFormats::NONE));
+    app.add_plugins(plugin).init_asset::<Mesh>();
+    for name in ["test:stone", "test:glass", "test:mist"] {
+        app.register_block(BlockType::new(name)).unwrap();
+    }
+    start(&mut app);
+    let ground = Flat::new().with_layers(-4, [("test:stone", 5)]);
+    let dimension = spawn_dimension(&mut app, Dimension::new("test", ground).with_height(-64..64));
+    viewer(&mut app, dimension, 0.0, 0.0, 3);
+    (app, dimension)
+}
+
+fn with_looks(paths: &[&str]) -> ChunkRenderPlugin {
+    ChunkRenderPlugin { looks: paths.iter().map(ToString::to_string).collect(), ..default() }
+}
+
+fn modes(world: &mut World) -> BTreeSet<u8> {
+    world.query::<&ChunkMesh>().iter(world).map(|mesh| mesh.mode as u8).collect()
+}
+
+fn all_are(app: &mut App, what: &str, mode: RenderMode) {
+    update_until(app, what, |world| modes(world) == BTreeSet::from([mode as u8]));
+    update_until(app, "all is meshed", |world| world.resource::<ChunkMeshProgress>().is_done());
+    assert_eq!(modes(app.world_mut()), BTreeSet::from([mode as u8]));
+}
+
+/// Promise, looks: A file of looks that changes while the game runs is read again, and the chunks in view change; a file with a
+/// mistake leaves them as they were.
+#[test]
+fn a_file_of_looks_is_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("stone.png"), PNG).unwrap();
+    let file = folder.path().join("my.looks.ron");
+    fs::write(&file, STONE_ONLY).unwrap();
+    let (mut app, _) = app(folder.path(), with_looks(&["my.looks.ron"]));
+    all_are(&mut app, "the ground is drawn", RenderMode::Opaque);
+
+    let change = |app: &mut App, text: &str| {
+        fs::write(&file, text).unwrap();
+        // The watcher of Bevy's feature `file_watcher` does the same.
+        app.world().resource::<AssetServer>().reload("my.looks.ron");
+    };
+    change(&mut app, r#"{ "test:stone": (all: "stone.png", mode: CutOut) }"#);
+    all_are(&mut app, "the ground has holes", RenderMode::CutOut);
+    change(&mut app, r#"{ "test:stone": (all: "stone.png", mode: Blended, emission: 99) }"#);
+    update(&mut app, 30);
+    all_are(&mut app, "nothing changed", RenderMode::CutOut);
+    change(&mut app, r#"{ "test:stone": (all: "stone.png", mode: Blended) }"#);
+    all_are(&mut app, "the file is mended", RenderMode::Blended);
+}
+
+#[test]
+fn later_looks_win_and_a_game_adds_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("stone.png"), PNG).unwrap();
+    fs::write(folder.path().join("a.looks.ron"), STONE_ONLY).unwrap();
+    fs::write(folder.path().join("b.looks.ron"), r#"{ "test:stone": (mode: CutOut) }"#).unwrap();
+    let (mut app, _) = app(folder.path(), with_looks(&["a.looks.ron", "b.looks.ron"]));
+    all_are(&mut app, "the second file wins", RenderMode::CutOut);
+    let look = BlockLook { mode: RenderMode::Blended, ..BlockLook::all("stone.png") };
+    let own = BlockLooks { blocks: [("test:stone".to_owned(), look)].into() };
+    let own = app.world_mut().resource_mut::<Assets<BlockLooks>>().add(own);
+    app.world_mut().resource_mut::<ChunkLooks>().push(own);
+    all_are(&mut app, "the game's look wins", RenderMode::Blended);
+}
+
+/// Promise, looks: A texture that is missing or has another size gives one warning that names block and file.
+#[test]
+fn a_missing_texture_gives_one_warning() {
+    let mut program = program();
+    program.args(["--exact", "looks::process_with_missing_textures", "--nocapture"]).env("TERRANE_TEST_LOOKS", "1");
+    let output = output(&mut program);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{text}");
+    let warnings: Vec<_> = text.lines().filter(|line| line.contains("checkerboard")).collect();
+    let of = |block: &str, file: &str| {
+        let found: Vec<_> = warnings.iter().filter(|line| line.contains(block) && line.contains(file)).collect();
+        assert_eq!(found.len(), 1, "{block}: {text}");
+        (*found[0]).to_owned()
+    };
+    assert!(of("test:stone", "absent.png").contains("cannot be loaded"));
+    assert!(of("test:glass", "stone.png").contains("2 x 2 pixels and not 2 x 4"));
+    assert!(text.contains("wrong.looks.ron:2") && text.contains("test:mist"), "{text}");
+}
+
+/// Runs only in the process that the test above starts; otherwise it does nothing.
+#[test]
+fn process_with_missing_textures() {
+    if std::env::var_os("TERRANE_TEST_LOOKS").is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("stone.png"), PNG).unwrap();
+    let looks = r#"{
+        "test:mist": (all: "stone.png"),
+        "test:stone": (all: "absent.png"),
+        "test:glass": (all: (texture: "stone.png", frames: 2)),
+    }"#;
+    fs::write(folder.path().join("my.looks.ron"), looks).unwrap();
+    fs::write(folder.path().join("wrong.looks.ron"), "{\n \"test:mist\": (al: 3)\n}").unwrap();
+    let mut plain = App::new();
+    plain.add_plugins(LogPlugin::default());
+    let (mut app, dimension) = app(folder.path(), with_looks(&["my.looks.ron", "wrong.looks.ron"]));
+    all_are(&mut app, "the ground is drawn", RenderMode::Opaque);
+    let stone = id_of(app.world(), "test:stone");
+    app.world_mut().write_message(SetBlock { dimension, position: BlockPos::new(0, 40, 0), block: stone });
+    update(&mut app, 30);
+}
+
+#[test]
+fn a_single_block_is_drawn_and_given_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut app, _) = app(folder.path(), ChunkRenderPlugin::default());
+    all_are(&mut app, "the ground is drawn", RenderMode::Opaque);
+    let stone = id_of(app.world(), "test:stone");
+    let item = app.world_mut().spawn(BlockMesh(stone)).id();
+    update(&mut app, 2);
+    let corners = |app: &App, item: Entity| {
+        let mesh = app.world().get::<Mesh3d>(item).map(|mesh| mesh.0.clone());
+        mesh.map(|mesh| app.world().resource::<Assets<Mesh>>().get(&mesh).unwrap().count_vertices())
+    };
+    assert_eq!(corners(&app, item), Some(24), "six faces");
+    let place = app.world().get::<MeshTag>(item).unwrap().0;
+    app.world_mut().get_mut::<BlockMesh>(item).unwrap().0 = BlockId::AIR;
+    update(&mut app, 2);
+    assert_eq!(corners(&app, item), None);
+    app.world_mut().despawn(item);
+    update(&mut app, 5);
+    let again = app.world_mut().spawn(BlockMesh(stone)).id();
+    update(&mut app, 2);
+    assert_eq!(app.world().get::<MeshTag>(again).unwrap().0, place, "its quads were given back");
+}
+
+/// A mesher that only counts.
+struct Counting {
+    draws: BlockId,
+}
+
+#[derive(Component, Debug, PartialEq)]
+struct Counted(ChunkPos, usize);
+
+impl BlockMesher for Counting {
+    fn draws(&self, block: BlockId) -> bool {
+        block == self.draws
+    }
+
+    fn mesh(&self, chunk: ChunkPos, blocks: &PaddedBlocks) -> Option<ChunkPart> {
+        let places = (0..16).flat_map(|x| (0..16).flat_map(move |y| (0..16).map(move |z| [x, y, z])));
+        let count = places.filter(|place| blocks.block(*place) == self.draws).count();
+        (count > 0).then(|| ChunkPart::new(Counted(chunk, count)))
+    }
+}
+
+/// Promise, looks: A mesher of the game draws the blocks that it wants, follows every change, and goes with the chunk.
+#[test]
+fn a_game_brings_its_own_mesher() {
+    let folder = tempfile::tempdir().unwrap();
+    // The first block that a game registers has this id.
+    let stone = BlockId::new(1);
+    let plugin = ChunkRenderPlugin { meshers: vec![Arc::new(Counting { draws: stone })], ..default() };
+    let (mut app, dimension) = app(folder.path(), plugin);
+    assert_eq!(id_of(app.world(), "test:stone"), stone);
+    let counted = |world: &mut World, chunk: ChunkPos| {
+        let mut parts = world.query::<&Counted>();
+        let of_chunk: Vec<_> = parts.iter(world).filter(|part| part.0 == chunk).map(|part| part.1).collect();
+        assert!(of_chunk.len() <= 1, "{of_chunk:?}");
+        of_chunk.first().copied()
+    };
+    let below = ChunkPos::new(0, -1, 0);
+    update_until(&mut app, "the ground is counted", |world| counted(world, below) == Some(16 * 16 * 4));
+    assert!(modes(app.world_mut()).is_empty(), "the crate draws nothing of it");
+    app.world_mut().write_message(SetBlock { dimension, position: BlockPos::new(3, -2, 3), block: BlockId::AIR });
+    update_until(&mut app, "the hole is counted", |world| counted(world, below) == Some(16 * 16 * 4 - 1));
+    let glass = id_of(app.world(), "test:glass");
+    app.world_mut().write_message(SetBlock { dimension, position: BlockPos::new(3, 5, 3), block: glass });
+    update_until(&mut app, "other blocks are drawn", |world| !modes(world).is_empty());
+    let viewers: Vec<_> = app.world_mut().query_filtered::<Entity, With<Viewer>>().iter(app.world()).collect();
+    viewers.into_iter().for_each(|viewer| app.world_mut().entity_mut(viewer).despawn());
+    update_until(&mut app, "all parts are gone", |world| world.query::<&Counted>().iter(world).next().is_none());
+}
