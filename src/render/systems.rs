@@ -41,6 +41,8 @@ pub(super) struct ChunkMesher {
     running: Vec<((ColumnKey, i64), Task<Made>)>,
     /// The version of the looks that all meshes have.
     looks: u64,
+    /// `true` if blended quads were shown since the last sort.
+    is_unsorted: bool,
 }
 
 /// The quads of a chunk, and what the game's meshers made of it.
@@ -64,7 +66,7 @@ struct Part {
 
 impl ChunkMesher {
     pub fn new(dimensions: Vec<String>) -> Self {
-        Self { dimensions, queue: default(), running: Vec::new(), looks: 0 }
+        Self { dimensions, queue: default(), running: Vec::new(), looks: 0, is_unsorted: false }
     }
 }
 
@@ -183,7 +185,7 @@ impl Parts<'_, '_> {
 }
 
 pub(super) fn apply(mut mesher: ResMut<ChunkMesher>, mut parts: Parts) {
-    let ChunkMesher { queue, running, .. } = &mut *mesher;
+    let ChunkMesher { queue, running, is_unsorted, .. } = &mut *mesher;
     parts.memory.next_frame();
     show_finished(running, MESHES_A_FRAME, |(key, y), meshed| {
         queue.finish(key, y, |before| {
@@ -200,6 +202,7 @@ pub(super) fn apply(mut mesher: ResMut<ChunkMesher>, mut parts: Parts) {
                 entity.id()
             });
             let others = others.collect();
+            *is_unsorted |= !meshed[RenderMode::Blended as usize].quads.is_empty();
             let mut before = before.into_iter();
             let shown = RenderMode::ALL.into_iter().zip(meshed).map(|(mode, quads)| {
                 let mesh = ChunkMesh { dimension: key.0, chunk: key.1.chunk(y), mode };
@@ -226,7 +229,7 @@ pub(super) fn sort_blended(
         |(transform, _): (&GlobalTransform, _)| (transform.translation() * 2.0).to_array().map(|axis| axis as i64);
     let now: Vec<_> = cameras.iter().map(halves).collect();
     let is_still = mem::replace(&mut *last, now.clone()) == now;
-    if is_still && !mesher.is_changed() {
+    if is_still && !mem::take(&mut mesher.is_unsorted) {
         return;
     }
     let Some((camera, _)) = cameras.iter().next() else { return };
@@ -234,7 +237,7 @@ pub(super) fn sort_blended(
     eye.translate(camera.translation());
     let near = mesher.queue.near(eye.column(), SORTED_COLUMNS);
     for key in near {
-        for (y, Shown(parts, _)) in mesher.bypass_change_detection().queue.shown(key) {
+        for (y, Shown(parts, _)) in mesher.queue.shown(key) {
             for part in parts.iter_mut().flatten().filter(|part| part.sorted.len() > 1) {
                 let corner = origin.place(key.1.chunk(y).min_block()).translation;
                 sort(&mut part.sorted, (camera.translation() - corner) * 16.0);
