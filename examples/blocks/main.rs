@@ -13,8 +13,8 @@ use std::path::PathBuf;
 
 /// The views: name, place, the point that is looked at, and the hour.
 const VIEWS: [(&str, [f32; 3], [f32; 3], f32); 5] = [
-    ("day", [-13.5, 9.0, 17.5], [1.0, 1.0, 0.0], 11.0),
-    ("dusk", [17.0, 6.5, 17.0], [1.0, 1.0, 1.0], 18.6),
+    ("day", [-11.5, 8.0, 16.5], [0.5, 0.6, 0.0], 10.0),
+    ("dusk", [17.0, 6.5, 17.0], [1.0, 1.0, 1.0], 17.7),
     ("night", [-12.5, 6.5, 14.0], [0.0, 1.0, 0.0], 23.0),
     ("under_water", [9.5, -1.6, 12.6], [9.5, -1.2, 4.0], 12.0),
     ("behind_glass", [-9.5, 2.7, -3.2], [-3.0, 1.8, 4.0], 15.0),
@@ -111,21 +111,21 @@ fn take_pictures(
     mut pictures: ResMut<Pictures>,
     mut camera: Single<&mut Transform, With<FlyCamera>>,
     mut hour: ResMut<Hour>,
-    mut calm: Local<u32>,
+    (mut number, mut calm): (Local<usize>, Local<u32>),
     mut exit: MessageWriter<AppExit>,
 ) {
     let is_calm = world.columns > 0 && world.remaining == 0 && meshes.is_done() && meshes.meshes > 0 && garden.0;
     *calm = if is_calm { *calm + 1 } else { 0 };
-    let number = pictures.taken.len();
-    let Some((name, .., at)) = VIEWS.get(number) else {
+    let Some((name, .., at)) = VIEWS.get(*number) else {
         exit.write(AppExit::Success);
         return;
     };
-    if *calm == 40 {
-        **camera = view(number);
+    if *calm == 20 {
+        **camera = view(*number);
         hour.0 = *at;
     }
-    if *calm > 42 && pictures.take(name) {
-        *calm = 30;
+    if *calm > 22 && pictures.take(name) {
+        *number += 1;
+        *calm = 0;
     }
 }
