@@ -148,7 +148,8 @@ impl RenderMode {
 #[derive(Clone, Debug, PartialEq, Reflect)]
 #[type_path = "bevy_terrane"]
 pub struct FaceLook {
-    /// The path of a PNG. All textures in use have one size, and are square, or as high as all their frames.
+    /// The path of a PNG, which is square, or as high as all its frames. The widths of all textures in use divide the width of the
+    /// widest one, which is at most 1,024 pixels; smaller ones have larger pixels.
     pub texture: String,
     /// The sRGB color that the texture is multiplied with; white by default.
     pub tint: [u8; 3],

@@ -110,7 +110,7 @@ fn a_missing_texture_gives_one_warning() {
         (*found[0]).to_owned()
     };
     assert!(of("test:stone", "absent.png").contains("cannot be loaded"));
-    assert!(of("test:glass", "stone.png").contains("2 x 2 pixels and not 2 x 4"));
+    assert!(of("test:glass", "stone.png").contains("has 2 x 2 pixels and not 2 x 4"));
     assert!(text.contains("wrong.looks.ron:2") && text.contains("test:mist"), "{text}");
 }
 
@@ -186,8 +186,9 @@ impl BlockMesher for Counting {
 #[test]
 fn a_game_brings_its_own_mesher() {
     let folder = tempfile::tempdir().unwrap();
-    // The first block that a game registers has this id.
-    let stone = BlockId::new(1);
+    let (probe, _) = app(folder.path(), ChunkRenderPlugin::default());
+    let stone = id_of(probe.world(), "test:stone");
+    drop(probe);
     let plugin = ChunkRenderPlugin { meshers: vec![Arc::new(Counting { draws: stone })], ..default() };
     let (mut app, dimension) = app(folder.path(), plugin);
     assert_eq!(id_of(app.world(), "test:stone"), stone);

@@ -141,7 +141,7 @@ fn load_textures(
     most_layers: u32,
 ) -> TextureArray {
     let image = |texture: &TextureUse| images.get(handles.get(&texture.path)?);
-    let mut array = TextureArray::new(table.textures.iter().find_map(image));
+    let mut array = TextureArray::new(table.textures.iter().filter_map(image));
     let mut colors = HashMap::new();
     for texture in &table.textures {
         let too_many = || WrongTexture(format!("the graphics card has {most_layers} textures at most"));
