@@ -14,6 +14,7 @@ const MAX_QUADS: usize = 256;
 
 /// Reads [`BlockLooks`] from files with the extension `.looks.ron`.
 #[derive(Clone, Copy, Debug, Default, TypePath)]
+#[type_path = "bevy_terrane"]
 pub struct BlockLooksLoader;
 
 /// A file of looks that cannot be used. Until it is mended, the looks stay as they were.
