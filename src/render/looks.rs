@@ -1,20 +1,4 @@
 //! [`BlockLooks`]: the textures of blocks.
-//!
-//! ```ron
-//! // assets/my.looks.ron: a texture's path is relative to this file.
-//! {
-//!     "game:ore": (all: "ore.png"),
-//!     "game:grass": (top: (texture: "grass.png", random_turn: true), bottom: "dirt.png",
-//!                    sides: (texture: "dirt.png", overlay: (texture: "fringe.png", tint: (120, 180, 90)))),
-//!     "game:lamp": (all: "lamp_off.png"),
-//!     "game:lamp[lit=true]": (all: "lamp_on.png", emission: 15),
-//!     "game:water": (all: (texture: "water.png", frames: 8, seconds_per_frame: 0.15), mode: Blended),
-//! }
-//! ```
-//!
-//! A key without properties is the look of all states of a block, and describes the default state: states that are turned have
-//! their faces turned. A key with properties is the look of the states that have them; the key with the most matching properties
-//! wins, and of equal ones that of the later file. A block without a look is drawn in the color of its type.
 
 mod forms;
 mod loader;
@@ -37,7 +21,23 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 /// The looks of blocks, by name: `game:stone`, or `game:lamp[lit=true]` for some of its states. It is read from files with the
-/// extension `.looks.ron`, or made by the game. See the [module](self).
+/// extension `.looks.ron`, or made by the game.
+///
+/// ```ron
+/// // assets/my.looks.ron: a texture's path is relative to this file.
+/// {
+///     "game:ore": (all: "ore.png"),
+///     "game:grass": (top: (texture: "grass.png", random_turn: true), bottom: "dirt.png",
+///                    sides: (texture: "dirt.png", overlay: (texture: "fringe.png", tint: (120, 180, 90)))),
+///     "game:lamp": (all: "lamp_off.png"),
+///     "game:lamp[lit=true]": (all: "lamp_on.png", emission: 15),
+///     "game:water": (all: (texture: "water.png", frames: 8, seconds_per_frame: 0.15), mode: Blended),
+/// }
+/// ```
+///
+/// A key without properties is the look of all states of a block, and describes the default state: states that are turned have
+/// their faces turned. A key with properties is the look of the states that have them; the key with the most matching properties
+/// wins, and of equal ones that of the later file. A block without a look is drawn in the color of its type.
 #[derive(Asset, Clone, Debug, Default, PartialEq, Deserialize, Reflect)]
 #[type_path = "bevy_terrane"]
 #[reflect(Clone, Default)]
