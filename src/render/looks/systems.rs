@@ -25,8 +25,8 @@ pub(in crate::render) struct LooksInUse {
     /// A table whose textures are being loaded.
     loading: Option<LookTable>,
     images: HashMap<String, Handle<Image>>,
-    /// Textures that were already warned of.
-    warned: HashSet<String>,
+    /// Textures that were already warned of, with their frames.
+    warned: HashSet<(String, u16)>,
 }
 
 impl LooksInUse {
@@ -137,7 +137,7 @@ fn load_textures(
     table: &mut LookTable,
     handles: &HashMap<String, Handle<Image>>,
     images: &Assets<Image>,
-    warned: &mut HashSet<String>,
+    warned: &mut HashSet<(String, u16)>,
     most_layers: u32,
 ) -> TextureArray {
     let image = |texture: &TextureUse| images.get(handles.get(&texture.path)?);
@@ -153,13 +153,13 @@ fn load_textures(
         match made {
             Ok(color) => {
                 colors.insert(texture.first_layer, color);
-                warned.remove(&texture.path);
+                warned.remove(&(texture.path.clone(), texture.frames));
             }
             Err(WrongTexture(what)) => {
                 if array.layers() + u32::from(texture.frames) <= most_layers {
                     array.push_missing(texture.frames);
                 }
-                if warned.insert(texture.path.clone()) {
+                if warned.insert((texture.path.clone(), texture.frames)) {
                     warn!("{} of {:?} shows as a checkerboard: {what}", texture.path, texture.block);
                 }
             }
