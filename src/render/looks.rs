@@ -81,8 +81,8 @@ pub struct BlockLook {
     pub mode: RenderMode,
     /// How much the faces shine by themselves, 0 to 15.
     pub emission: u8,
-    /// The fog that a camera inside of the block sees, such as under water: the sRGB color and the distance, in blocks, at which
-    /// nothing else is visible.
+    /// The fog that a camera with a [`Viewer`](crate::simulation::Viewer) sees inside of the block, such as under water: the sRGB
+    /// color and the distance, in blocks, at which nothing else is visible.
     pub fog: Option<([u8; 3], f32)>,
     /// Drawn instead of the quads of the block's shape; at most 256.
     pub quads: Option<Vec<LookQuad>>,

@@ -12,10 +12,6 @@ use bevy::render::render_resource::{
 const SMALLEST: usize = 16;
 /// The widest texture.
 const LARGEST: usize = 1_024;
-/// The layer that is white, for faces in the color of their block.
-pub(super) const WHITE: u32 = 0;
-/// The number of layers that are there without textures.
-pub(super) const OWN_LAYERS: u32 = 2;
 
 /// A frame of a texture: linear light with straight alpha, 0 to 1.
 type Pixels = Vec<[f32; 4]>;
@@ -33,7 +29,7 @@ pub(super) struct TextureArray {
 pub(super) struct WrongTexture(pub String);
 
 impl TextureArray {
-    /// An array for these textures, with a white layer and a checkerboard. It is as wide as the widest of them.
+    /// An array for these textures, which begins with a white layer and a checkerboard. It is as wide as the widest of them.
     pub fn new<'a>(images: impl IntoIterator<Item = &'a Image>) -> Self {
         let edge = images.into_iter().map(|image| image.width() as usize).max().unwrap_or(SMALLEST).clamp(1, LARGEST);
         let mut array = Self { edge, bytes: Vec::new(), layers: 0 };
@@ -75,11 +71,6 @@ impl TextureArray {
             self.push_layer(&pixels, has_holes);
         }
         Ok(sum.truncate() / sum.w.max(1e-6))
-    }
-
-    /// Adds layers that show a checkerboard, in place of a texture that is missing.
-    pub fn push_missing(&mut self, frames: u16) {
-        (0..frames).for_each(|_| self.push_layer(&checkerboard(self.edge), false));
     }
 
     pub fn layers(&self) -> u32 {
@@ -204,7 +195,7 @@ mod tests {
         let mut array = TextureArray::new([&red_over_green]);
         let mean = array.push(&red_over_green, 2, false).unwrap();
         assert!((mean - Vec3::new(0.5, 0.5, 0.0)).length() < 1e-5, "{mean}");
-        assert_eq!(array.layers(), OWN_LAYERS + 2);
+        assert_eq!(array.layers(), 2 + 2);
         let image = array.into_image();
         let bytes = image.data.unwrap();
         let layer = (16 + 4 + 1) * 4;
@@ -221,7 +212,7 @@ mod tests {
         let large = image(4, 4, |_, _| [1; 4]);
         let mut array = TextureArray::new([&stripes, &large]);
         array.push(&stripes, 1, false).unwrap();
-        let first = &array.bytes[OWN_LAYERS as usize * 21 * 4..][..16 * 4];
+        let first = &array.bytes[2 * 21 * 4..][..16 * 4];
         for (place, pixel) in first.chunks(4).enumerate() {
             assert_eq!(pixel[0] == 255, place % 4 < 2, "{place}");
         }
@@ -230,7 +221,7 @@ mod tests {
             array.push(&large, 2, false).unwrap_err().0.contains("4 x 4 pixels and not 4 x 8"),
             "frames are missing"
         );
-        assert_eq!(array.layers(), OWN_LAYERS + 1);
+        assert_eq!(array.layers(), 2 + 1);
     }
 
     /// Mean brightness is kept in linear light, not in sRGB, and holes neither darken nor vanish.
