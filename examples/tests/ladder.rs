@@ -102,7 +102,7 @@ fn color(folder: &Path, example: &str, picture: &str, [x, y]: [usize; 2]) -> [u8
 fn the_garden_shows_every_render_mode() {
     let folder = tempfile::tempdir().unwrap();
     run("blocks", &[], folder.path());
-    check_pictures("blocks", folder.path(), &["day", "dusk", "night", "under_water", "behind_glass"]);
+    check_pictures("blocks", folder.path(), &["day", "dusk", "night", "under_water", "behind_glass", "rain"]);
     let color = |picture: &str, place| color(folder.path(), "blocks", picture, place).map(i32::from);
     let is_blue = |[red, _, blue]: [i32; 3]| blue > red + 30;
     assert!(is_blue(color("day", [640, 40])), "the sky");
@@ -111,6 +111,8 @@ fn the_garden_shows_every_render_mode() {
     let [red, _, blue] = color("under_water", [640, 600]);
     assert!(red > blue + 20, "sand under water");
     assert!(is_blue(color("day", [1120, 420])), "water over sand");
+    let brightness = |picture| color(picture, [1000, 560]).iter().sum::<i32>();
+    assert!(brightness("rain") + 60 < brightness("day"), "the game's extension of the material darkens wet ground");
     let ([red, ..], ground) = (color("night", [430, 370]), color("night", [640, 600]));
     assert!(
         red > 150 && ground.iter().all(|channel| *channel < 60),

@@ -174,7 +174,7 @@ fn a_camera_under_water_sees_its_fog() {
     let viewer = Viewer::in_dimension(dimension).with_radius(1);
     let eye = GlobalTransform::from_xyz(0.5, 10.5, 0.5);
     let haze = DistanceFog { color: Color::srgb(1.0, 0.0, 0.0), ..default() };
-    let dry = app.world_mut().spawn((Camera3d::default(), eye, viewer.clone(), Transform::default())).id();
+    let dry = app.world_mut().spawn((Camera3d::default(), eye, viewer, Transform::default())).id();
     let hazy = app.world_mut().spawn((Camera3d::default(), eye, viewer, Transform::default(), haze)).id();
     let is_under = |world: &World, camera| world.get::<InsideLiquid>(camera).is_some();
     let color = |world: &World, camera| world.get::<DistanceFog>(camera).map(|fog| fog.color);
