@@ -197,6 +197,8 @@ fn corners(quads: u32) -> Mesh {
     };
     Mesh::new(PrimitiveTopology::TriangleList, RenderAssetUsages::RENDER_WORLD)
         .with_inserted_attribute(CORNER, (0..quads * 4).collect::<Vec<u32>>())
+        // Not read: without normals Bevy would warn of each prepass.
+        .with_inserted_attribute(Mesh::ATTRIBUTE_NORMAL, vec![[0.0; 3]; quads as usize * 4])
         .with_inserted_indices(indices)
 }
 
