@@ -8,7 +8,7 @@ use bevy_terrane::render::RenderOrigin;
 /// The blocks that the number keys choose.
 const CHOICE: [&str; 4] = ["game:brick", "game:beam[axis=y]", "terrane:stone", "terrane:sand"];
 /// The middle of the house's floor, along x and z.
-const HOUSE: (i64, i64) = (30, 62);
+const HOUSE: (i64, i64) = (24, 56);
 
 fn main() -> Result<AppExit> {
     Ok(build("edit")?.run())
@@ -38,7 +38,7 @@ fn register_blocks(app: &mut App) -> Result<(), BlockRegistryError> {
 pub fn start(mut commands: Commands, dimensions: Res<Dimensions>) {
     commands.spawn(Dimension::new("overworld", Hills::seeded(42)));
     let viewer = Viewer::in_dimension(dimensions.id("overworld")).with_radius(12);
-    let view = Transform::from_xyz(14.0, 36.0, 84.0).looking_at(Vec3::new(37.0, 20.0, 62.0), Vec3::Y);
+    let view = Transform::from_xyz(8.0, 36.0, 78.0).looking_at(Vec3::new(31.0, 20.0, 56.0), Vec3::Y);
     commands.spawn((FlyCamera::default(), viewer, view));
 }
 

@@ -22,7 +22,7 @@ pub fn build(name: &str) -> Result<App> {
     Ok(app)
 }
 
-/// What became of the last save.
+/// The outcome of the last save.
 #[derive(Resource, Default)]
 struct LastSave {
     number: u64,

@@ -76,7 +76,7 @@ impl BlockMesher for Smooth {
             let near =
                 [0, 1].into_iter().flat_map(|dy| [0, 1].into_iter().flat_map(move |dx| [0, 1].map(|dz| [dx, dy, dz])));
             let place = |[dx, dy, dz]: [i32; 3]| [*x as i32 + dx - 1, *y as i32 + dy - 1, *z as i32 + dz - 1];
-            near.filter_map(|step| self.color(blocks.block(place(step)))).last().unwrap_or([1.0; 4])
+            near.filter_map(|step| self.color(blocks.block(place(step)))).next_back().unwrap_or([1.0; 4])
         });
         let colors: Vec<_> = corners.collect();
         // Samples are in the middle of blocks.

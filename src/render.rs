@@ -176,6 +176,9 @@ impl Plugin for ChunkRenderPlugin {
         if !has_renderer(app, "ChunkRenderPlugin") {
             return;
         }
+        if app.is_plugin_added::<PbrPlugin>() && !app.is_plugin_added::<MaterialPlugin<ChunkMaterial>>() {
+            error!("ChunkRenderPlugin draws nothing, because it was added before Bevy's plugins: add it after them");
+        }
         let world = app.world_mut();
         let gpu = world.get_resource::<RenderDevice>().cloned().zip(world.get_resource::<RenderQueue>().cloned());
         world.insert_resource(QuadMemory::new(gpu));
@@ -192,6 +195,6 @@ impl Plugin for ChunkRenderPlugin {
             .add_systems(PostUpdate, move_meshes.run_if(moved).before(TransformSystems::Propagate))
             .add_systems(PostUpdate, block_mesh::mesh_blocks.before(TransformSystems::Propagate))
             .add_systems(PostUpdate, (sort_blended, liquid_fog::fog_inside_liquids).after(TransformSystems::Propagate))
-            .add_observer(block_mesh::free_block);
+            .add_observer(block_mesh::remove_mesh);
     }
 }

@@ -37,8 +37,11 @@ struct Builder<'a, 'w> {
 
 impl Builder<'_, '_> {
     fn set(&mut self, [x, y, z]: [i64; 3], name: &str) -> Result {
-        let name = if name.contains(':') { name.to_owned() } else { format!("garden:{name}") };
-        let block = self.types.id(&name).ok_or_else(|| format!("{name} is not registered"))?;
+        // Properties that are not given are those of the default state.
+        let (base, properties) = name.trim_end_matches(']').split_once('[').unwrap_or((name, ""));
+        let base = if base.contains(':') { base.to_owned() } else { format!("garden:{base}") };
+        let properties: Vec<_> = properties.split(',').filter_map(|property| property.split_once('=')).collect();
+        let block = self.types.state(&base, &properties).ok_or_else(|| format!("{name} is not registered"))?;
         self.blocks.set_block(BlockPos::new(x, y, z), block)?;
         Ok(())
     }
@@ -151,7 +154,7 @@ fn house(to: &mut Builder) -> Result {
 }
 
 fn trees(to: &mut Builder) -> Result {
-    for (x, z) in [(-12, 7), (2, -9), (-4, -9)] {
+    for (x, z) in [(12, -10), (2, -9), (-4, -9)] {
         for (dx, dz) in (-2..=2).flat_map(|dx: i64| (-2..=2).map(move |dz: i64| (dx, dz))) {
             for dy in 3..=6_i64 {
                 let reach = if dy < 5 { 5 } else { 2 };

@@ -1,8 +1,10 @@
-//! A garden with every shape and render mode: by day, at dusk, at night, under water and behind glass.
+//! A garden with every shape and render mode: by day, at dusk, at night, under water, behind glass, and in the rain.
 
 mod garden;
+mod rain;
 mod types;
 
+use bevy::core_pipeline::prepass::{DepthPrepass, MotionVectorPrepass, NormalPrepass};
 use bevy::prelude::*;
 use bevy_terrane::dev::{DevPlugins, FlyCamera, PicturePlugin, Pictures};
 use bevy_terrane::prelude::*;
@@ -12,11 +14,13 @@ use std::f32::consts::TAU;
 use std::path::PathBuf;
 
 /// The views: name, place, the point that is looked at, and the hour.
-const VIEWS: [(&str, [f32; 3], [f32; 3], f32); 5] = [
-    ("day", [-13.5, 9.0, 17.5], [1.0, 1.0, 0.0], 11.0),
-    ("dusk", [17.0, 6.5, 17.0], [1.0, 1.0, 1.0], 18.6),
+const VIEWS: [(&str, [f32; 3], [f32; 3], f32); 6] = [
+    ("day", [-11.5, 8.0, 16.5], [0.5, 0.6, 0.0], 10.0),
+    ("dusk", [17.0, 6.5, 17.0], [1.0, 1.0, 1.0], 17.7),
     ("night", [-12.5, 6.5, 14.0], [0.0, 1.0, 0.0], 23.0),
     ("under_water", [9.5, -1.6, 12.6], [9.5, -1.2, 4.0], 12.0),
+    // In the same place as by day, and in the rain.
+    ("rain", [-11.5, 8.0, 16.5], [0.5, 0.6, 0.0], 10.0),
     ("behind_glass", [-9.5, 2.7, -3.2], [-3.0, 1.8, 4.0], 15.0),
 ];
 
@@ -29,6 +33,7 @@ fn main() -> Result<AppExit> {
         .add_plugins(TerranePlugin::at("target/examples/blocks/world"))
         .add_plugins(ChunkRenderPlugin { looks: vec!["garden.looks.ron".into()], ..default() });
     types::register(&mut app)?;
+    rain::add(&mut app);
     app.init_resource::<garden::Planted>()
         .add_systems(Startup, start)
         .add_systems(Update, (garden::plant, choose, turn_item, set_hour).chain());
@@ -50,7 +55,9 @@ struct Item;
 fn start(mut commands: Commands, dimensions: Res<Dimensions>, types: Res<BlockTypes>) {
     commands.spawn(Dimension::new("garden", Flat::new()));
     let viewer = Viewer::in_dimension(dimensions.id("garden")).with_radius(5);
-    commands.spawn((FlyCamera::default(), viewer, view(0)));
+    // Screen-space effects need these passes. Chunks take part in them.
+    let prepass = (DepthPrepass, NormalPrepass, MotionVectorPrepass);
+    commands.spawn((FlyCamera::default(), viewer, view(0), prepass));
     commands.insert_resource(Hour(VIEWS[0].3));
     commands.spawn((DirectionalLight { shadow_maps_enabled: true, ..default() }, Transform::default()));
     let item = types.id("garden:bookshelf").unwrap_or_default();
@@ -62,17 +69,18 @@ fn view(number: usize) -> Transform {
     Transform::from_translation(from.into()).looking_at(to.into(), Vec3::Y)
 }
 
-/// 1 to 5 show a view, and the arrow keys change the hour.
+/// 1 to 6 show a view, and the arrow keys change the hour.
 fn choose(
     keys: Res<ButtonInput<KeyCode>>,
     time: Res<Time>,
     mut camera: Single<&mut Transform, With<FlyCamera>>,
-    mut hour: ResMut<Hour>,
+    (mut hour, mut rain): (ResMut<Hour>, ResMut<rain::Rain>),
 ) {
-    let digits = [KeyCode::Digit1, KeyCode::Digit2, KeyCode::Digit3, KeyCode::Digit4, KeyCode::Digit5];
+    let digits = [KeyCode::Digit1, KeyCode::Digit2, KeyCode::Digit3, KeyCode::Digit4, KeyCode::Digit5, KeyCode::Digit6];
     if let Some(chosen) = digits.iter().position(|digit| keys.just_pressed(*digit)) {
         **camera = view(chosen);
         hour.0 = VIEWS[chosen].3;
+        rain.0 = VIEWS[chosen].0 == "rain";
     }
     let turn = i8::from(keys.pressed(KeyCode::ArrowRight)) - i8::from(keys.pressed(KeyCode::ArrowLeft));
     hour.0 = (hour.0 + f32::from(turn) * time.delta_secs() * 2.0).rem_euclid(24.0);
@@ -110,22 +118,23 @@ fn take_pictures(
     garden: Res<garden::Planted>,
     mut pictures: ResMut<Pictures>,
     mut camera: Single<&mut Transform, With<FlyCamera>>,
-    mut hour: ResMut<Hour>,
-    mut calm: Local<u32>,
+    (mut hour, mut rain): (ResMut<Hour>, ResMut<rain::Rain>),
+    (mut number, mut calm): (Local<usize>, Local<u32>),
     mut exit: MessageWriter<AppExit>,
 ) {
     let is_calm = world.columns > 0 && world.remaining == 0 && meshes.is_done() && meshes.meshes > 0 && garden.0;
     *calm = if is_calm { *calm + 1 } else { 0 };
-    let number = pictures.taken.len();
-    let Some((name, .., at)) = VIEWS.get(number) else {
+    let Some((name, .., at)) = VIEWS.get(*number) else {
         exit.write(AppExit::Success);
         return;
     };
-    if *calm == 40 {
-        **camera = view(number);
+    if *calm == 20 {
+        **camera = view(*number);
         hour.0 = *at;
+        rain.0 = *name == "rain";
     }
-    if *calm > 42 && pictures.take(name) {
-        *calm = 30;
+    if *calm > 22 && pictures.take(name) {
+        *number += 1;
+        *calm = 0;
     }
 }

@@ -5,19 +5,8 @@ use bevy_terrane::block::{BlockRegistryError, BlockShape, ShapeBox};
 use bevy_terrane::prelude::*;
 
 /// Cubes that are opaque.
-const CUBES: [&str; 11] = [
-    "cobblestone",
-    "planks",
-    "brick",
-    "basalt",
-    "marble",
-    "ore",
-    "crate",
-    "bookshelf",
-    "log",
-    "lamp_post",
-    "colour_test",
-];
+const CUBES: [&str; 10] =
+    ["cobblestone", "planks", "brick", "basalt", "marble", "ore", "crate", "bookshelf", "log", "colour_test"];
 /// Cubes that are not.
 const CLEAR: [&str; 4] = ["glass", "red_glass", "blue_glass", "ice"];
 const PLANTS: [&str; 5] = ["poppy", "dandelion", "tall_grass", "fern", "mushroom"];

@@ -39,7 +39,10 @@ impl Plugin for PicturePlugin {
         let folder = self.folder.clone();
         let pictures = Pictures { folder, size, shows_land, wanted: None, taken: Vec::new() };
         // The camera exists after `Startup`.
-        app.insert_resource(pictures).add_systems(PostStartup, prepare).add_systems(Update, draw);
+        app.register_type::<Pictures>()
+            .insert_resource(pictures)
+            .add_systems(PostStartup, prepare)
+            .add_systems(Update, draw);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Bevy's plugins, for a window or for a machine without a display.
 
 use super::fly_camera::{add_crosshair, fly};
-use super::{FlySystems, PicturePlugin, Pictures};
+use super::{FlyCamera, FlySystems, PicturePlugin, Pictures};
 use crate::render::{ChunkMeshProgress, FarMeshProgress};
 use crate::view::{DimensionFailed, WorldStatistics};
 use bevy::app::{PluginGroupBuilder, ScheduleRunnerPlugin};
@@ -149,7 +149,7 @@ struct DevPlugin(DevPlugins);
 impl Plugin for DevPlugin {
     fn build(&self, app: &mut App) {
         let DevPlugins { name, headless, run_for, pictures, crosshair, .. } = self.0.clone();
-        app.add_systems(Update, (fly.in_set(FlySystems), end_without_a_dimension));
+        app.register_type::<FlyCamera>().add_systems(Update, (fly.in_set(FlySystems), end_without_a_dimension));
         if crosshair && !headless {
             app.add_systems(Update, add_crosshair);
         }

@@ -47,8 +47,6 @@ pub(super) fn register(app: &mut App) {
         WorldFailure,
         WorldStatistics,
     );
-    #[cfg(feature = "dev")]
-    register!(app, crate::dev::FlyCamera, crate::dev::Pictures);
     #[cfg(feature = "overlay")]
     register!(app, crate::overlay::Overlay);
     #[cfg(feature = "render")]

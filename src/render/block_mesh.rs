@@ -6,6 +6,7 @@ use super::material::ChunkMaterials;
 use super::mesher;
 use super::quad_memory::{QuadMemory, QuadRange};
 use crate::block::BlockId;
+use bevy::light::NotShadowCaster;
 use bevy::mesh::MeshTag;
 use bevy::prelude::*;
 
@@ -22,11 +23,11 @@ pub struct BlockMesh(pub BlockId);
 
 /// The quads of a [`BlockMesh`], with the version of the looks that they have.
 #[derive(Component)]
-pub(super) struct BlockQuads(Option<QuadRange>, u64);
+pub(super) struct BlockQuads(#[expect(dead_code, reason = "held until it is dropped")] Option<QuadRange>, u64);
 
 /// Makes the meshes of new and changed blocks.
 pub(super) fn mesh_blocks(
-    mut blocks: Query<(Entity, Ref<BlockMesh>, Option<&mut BlockQuads>)>,
+    blocks: Query<(Entity, Ref<BlockMesh>, Option<&BlockQuads>)>,
     looks: Res<LooksInUse>,
     materials: Res<ChunkMaterials>,
     mut memory: ResMut<QuadMemory>,
@@ -34,13 +35,9 @@ pub(super) fn mesh_blocks(
     mut commands: Commands,
 ) {
     let Some((table, version)) = looks.table() else { return };
-    for (entity, block, mut quads) in &mut blocks {
-        let is_current = quads.as_ref().is_some_and(|quads| quads.1 == version);
-        if is_current && !block.is_changed() {
+    for (entity, block, quads) in &blocks {
+        if quads.is_some_and(|quads| quads.1 == version) && !block.is_changed() {
             continue;
-        }
-        if let Some(range) = quads.as_mut().and_then(|quads| quads.0.take()) {
-            memory.free(range);
         }
         // A look has one mode, and so all quads of a block do.
         let meshed = mesher::mesh_block(block.0, table);
@@ -57,6 +54,10 @@ pub(super) fn mesh_blocks(
                     quads.aabb(),
                     MeshMaterial3d(materials.of(mode).clone()),
                 ));
+                match mode {
+                    RenderMode::Blended => entity.try_insert(NotShadowCaster),
+                    RenderMode::Opaque | RenderMode::CutOut => entity.try_remove::<NotShadowCaster>(),
+                };
             }
             _ => {
                 entity.try_remove::<Mesh3d>();
@@ -66,13 +67,7 @@ pub(super) fn mesh_blocks(
     }
 }
 
-/// Gives the quads of a block back.
-pub(super) fn free_block(
-    remove: On<Remove, BlockMesh>,
-    mut blocks: Query<&mut BlockQuads>,
-    mut memory: ResMut<QuadMemory>,
-) {
-    if let Some(range) = blocks.get_mut(remove.entity).ok().and_then(|mut quads| quads.0.take()) {
-        memory.free(range);
-    }
+/// A block that is not drawn any more shows nothing, and gives its quads back.
+pub(super) fn remove_mesh(removed: On<Remove, BlockMesh>, mut commands: Commands) {
+    commands.entity(removed.entity).try_remove::<(BlockQuads, Mesh3d)>();
 }

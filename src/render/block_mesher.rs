@@ -27,7 +27,7 @@ impl fmt::Debug for dyn BlockMesher {
     }
 }
 
-/// What a [`BlockMesher`] makes of a chunk. It becomes an entity at the chunk's lowest corner, which exists until the chunk changes or
+/// A mesh or a collider that a [`BlockMesher`] made of a chunk. It becomes an entity at the chunk's lowest corner, which exists until the chunk changes or
 /// is unloaded.
 pub struct ChunkPart(Box<dyn FnOnce(&mut EntityWorldMut) + Send>);
 

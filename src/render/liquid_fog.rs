@@ -1,4 +1,4 @@
-//! What a camera sees that is inside of a liquid.
+//! The fog of cameras that are inside of a liquid.
 
 use super::RenderOrigin;
 use super::looks::{Form, LooksInUse, liquid_height};

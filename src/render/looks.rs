@@ -1,20 +1,4 @@
 //! [`BlockLooks`]: the textures of blocks.
-//!
-//! ```ron
-//! // assets/my.looks.ron: a texture's path is relative to this file.
-//! {
-//!     "game:ore": (all: "ore.png"),
-//!     "game:grass": (top: (texture: "grass.png", random_turn: true), bottom: "dirt.png",
-//!                    sides: (texture: "dirt.png", overlay: (texture: "fringe.png", tint: (120, 180, 90)))),
-//!     "game:lamp": (all: "lamp_off.png"),
-//!     "game:lamp[lit=true]": (all: "lamp_on.png", emission: 15),
-//!     "game:water": (all: (texture: "water.png", frames: 8, seconds_per_frame: 0.15), mode: Blended),
-//! }
-//! ```
-//!
-//! A key without properties is the look of all states of a block, and describes the default state: states that are turned have
-//! their faces turned. A key with properties is the look of the states that have them; the key with the most matching properties
-//! wins, and of equal ones that of the later file. A block without a look is drawn in the color of its type.
 
 mod forms;
 mod loader;
@@ -37,7 +21,23 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 /// The looks of blocks, by name: `game:stone`, or `game:lamp[lit=true]` for some of its states. It is read from files with the
-/// extension `.looks.ron`, or made by the game. See the [module](self).
+/// extension `.looks.ron`, or made by the game.
+///
+/// ```ron
+/// // assets/my.looks.ron: a texture's path is relative to this file.
+/// {
+///     "game:ore": (all: "ore.png"),
+///     "game:grass": (top: (texture: "grass.png", random_turn: true), bottom: "dirt.png",
+///                    sides: (texture: "dirt.png", overlay: (texture: "fringe.png", tint: (120, 180, 90)))),
+///     "game:lamp": (all: "lamp_off.png"),
+///     "game:lamp[lit=true]": (all: "lamp_on.png", emission: 15),
+///     "game:water": (all: (texture: "water.png", frames: 8, seconds_per_frame: 0.15), mode: Blended),
+/// }
+/// ```
+///
+/// A key without properties is the look of all states of a block, and describes the default state: states that are turned have
+/// their faces turned. A key with properties is the look of the states that have them; the key with the most matching properties
+/// wins, and of equal ones that of the later file. A block without a look is drawn in the color of its type.
 #[derive(Asset, Clone, Debug, Default, PartialEq, Deserialize, Reflect)]
 #[type_path = "bevy_terrane"]
 #[reflect(Clone, Default)]
@@ -81,8 +81,8 @@ pub struct BlockLook {
     pub mode: RenderMode,
     /// How much the faces shine by themselves, 0 to 15.
     pub emission: u8,
-    /// The fog that a camera inside of the block sees, such as under water: the sRGB color and the distance, in blocks, at which
-    /// nothing else is visible.
+    /// The fog that a camera with a [`Viewer`](crate::simulation::Viewer) sees inside of the block, such as under water: the sRGB
+    /// color and the distance, in blocks, at which nothing else is visible.
     pub fog: Option<([u8; 3], f32)>,
     /// Drawn instead of the quads of the block's shape; at most 256.
     pub quads: Option<Vec<LookQuad>>,
@@ -148,7 +148,8 @@ impl RenderMode {
 #[derive(Clone, Debug, PartialEq, Reflect)]
 #[type_path = "bevy_terrane"]
 pub struct FaceLook {
-    /// The path of a PNG. All textures in use have one size, and are square, or as high as all their frames.
+    /// The path of a PNG, which is square, or as high as all its frames. The widths of all textures in use divide the width of the
+    /// widest one, which is at most 1,024 pixels; smaller ones have larger pixels.
     pub texture: String,
     /// The sRGB color that the texture is multiplied with; white by default.
     pub tint: [u8; 3],

@@ -83,7 +83,8 @@ impl ChunkMaterials {
     }
 }
 
-/// Adds an extension of the game's own to the materials of all chunks. Add it after `ChunkRenderPlugin`.
+/// Adds an extension of the game's own to the materials of all chunks. Add it after `ChunkRenderPlugin`. To change the extension
+/// later, change the assets of the type `ExtendedMaterial<ChunkMaterial, E>`.
 ///
 /// The extension's fragment shader gets the `VertexOutput` of `bevy_terrane::chunk_fragment`, whose `pbr_input` has the color of the
 /// block's texture. Its bindings may have the numbers from 110 on.
@@ -125,7 +126,9 @@ fn follow_materials<E: MaterialExtension>(
         let own = own.of(mode);
         let is_changed = changed.iter().any(|event| event.is_added(own) || event.is_modified(own));
         if let Some(base) = known.get(own).filter(|_| is_changed) {
-            let material = ExtendedMaterial { base: base.clone(), extension: extended.extension.clone() };
+            // The game may have changed the extension.
+            let extension = materials.get(handle).map_or(&extended.extension, |material| &material.extension).clone();
+            let material = ExtendedMaterial { base: base.clone(), extension };
             // The handles are kept, so their assets can be inserted.
             let _ = materials.insert(handle.id(), material);
         }

@@ -38,7 +38,7 @@ thread_local! {
     static MESHER: RefCell<Mesher> = RefCell::new(Mesher::new());
 }
 
-/// The visible faces of the chunk in the middle, and what the game's meshers make of it; `None` if there is nothing.
+/// The visible faces of the chunk in the middle, and the parts that the game's meshers make; `None` if there is nothing.
 pub(super) fn mesh(
     chunk: ChunkPos,
     neighborhood: &Neighborhood,
@@ -333,13 +333,11 @@ impl Mesher {
 
     fn add_quads(&mut self, place: [usize; 3], drawn: &Drawn, quads: &[super::looks::FormQuad], looks: &LookTable) {
         for quad in quads {
-            let side = quad.rectangle.side;
             if quad.on_border && self.is_hidden(place, drawn, &quad.rectangle, looks) {
                 continue;
             }
             let mut rectangle = quad.rectangle;
             (0..3).for_each(|axis| rectangle.corner[axis] += (place[axis] as u16 - 1) * 16);
-            debug_assert!(side < 8);
             self.quads[drawn.mode as usize].push(rectangle);
         }
     }
@@ -435,7 +433,7 @@ fn place(side: Side, layer: usize, a: usize, b: usize) -> [usize; 3] {
     }
 }
 
-/// What two faces must have in common to be joined: look (16 bits), openness (8), mode (2) and drop (4).
+/// The key of a face. Faces with equal keys may be joined: they have the same look (16 bits), openness (8), mode (2) and drop (4).
 fn key(drawn: &Drawn, side: Side, openness: u32) -> u32 {
     let drop = match drawn.form {
         Form::Liquid(level) => 16 - u32::from(liquid_height(level)),

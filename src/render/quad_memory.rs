@@ -10,6 +10,7 @@ use bevy::platform::collections::HashMap;
 use bevy::prelude::*;
 use bevy::render::render_resource::{Buffer, BufferDescriptor, BufferUsages, CommandEncoderDescriptor};
 use bevy::render::renderer::{RenderDevice, RenderQueue};
+use crossbeam_channel::{Receiver, Sender, unbounded};
 use offset_allocator::{Allocation, Allocator};
 use std::collections::VecDeque;
 use std::mem;
@@ -26,14 +27,24 @@ const MESHES: u32 = 1 << 16;
 const FRAMES: u64 = 3;
 const QUAD_BYTES: u64 = size_of::<Quad>() as u64;
 
-/// A range of the buffer. It must be given back with [`QuadMemory::free`].
+/// A range of the buffer. Dropping it gives it back, once the renderer does not draw it any more.
 pub(super) struct QuadRange {
     /// The number of its first quad.
     pub first: u32,
     /// The number of quads, rounded up to one of the sizes that share a `Mesh`.
     pub size: u32,
-    arena: usize,
-    allocation: Allocation,
+    place: Place,
+    home: Sender<Place>,
+}
+
+/// The arena of a range, and its allocation there.
+type Place = (usize, Allocation);
+
+impl Drop for QuadRange {
+    fn drop(&mut self) {
+        // The memory itself may be gone, at the end of the app.
+        let _ = self.home.send(self.place);
+    }
 }
 
 /// The buffer, the free parts of it, and the shared meshes.
@@ -46,7 +57,10 @@ pub(super) struct QuadMemory {
     gpu: Option<(RenderDevice, RenderQueue)>,
     buffer: Option<Buffer>,
     frame: u64,
-    freed: VecDeque<(u64, QuadRange)>,
+    /// What dropped ranges send, and where they come from.
+    returned: (Sender<Place>, Receiver<Place>),
+    /// Places that can be used again from a frame on.
+    freed: VecDeque<(u64, Place)>,
     meshes: HashMap<u32, Handle<Mesh>>,
     is_full: bool,
 }
@@ -54,18 +68,18 @@ pub(super) struct QuadMemory {
 impl QuadMemory {
     /// Without a graphics card the memory only counts.
     pub fn new(gpu: Option<(RenderDevice, RenderQueue)>) -> Self {
-        let limit = |(device, _): &(RenderDevice, RenderQueue)| {
+        let bytes = gpu.as_ref().map_or(u64::MAX, |(device, _)| {
             let limits = device.limits();
-            limits.max_buffer_size.min(u64::from(limits.max_storage_buffer_binding_size as u32)) / QUAD_BYTES
-        };
-        let most = gpu.as_ref().map_or(u64::from(u32::MAX / 4), limit).min(u64::from(u32::MAX / 4)) as u32;
+            limits.max_buffer_size.min(limits.max_storage_buffer_binding_size)
+        });
         let mut memory = Self {
             arenas: Vec::new(),
             capacity: 0,
-            most,
+            most: quads_in(bytes),
             gpu,
             buffer: None,
             frame: 0,
+            returned: unbounded(),
             freed: default(),
             meshes: default(),
             is_full: false,
@@ -110,7 +124,8 @@ impl QuadMemory {
         loop {
             for (arena, (start, allocator)) in self.arenas.iter_mut().enumerate().rev() {
                 if let Some(allocation) = allocator.allocate(size) {
-                    return Some(QuadRange { first: *start + allocation.offset, size, arena, allocation });
+                    let (first, home) = (*start + allocation.offset, self.returned.0.clone());
+                    return Some(QuadRange { first, size, place: (arena, allocation), home });
                 }
             }
             if !self.grow() {
@@ -119,16 +134,13 @@ impl QuadMemory {
         }
     }
 
-    /// Gives a range back, once the renderer does not draw it any more.
-    pub fn free(&mut self, range: QuadRange) {
-        self.freed.push_back((self.frame + FRAMES, range));
-    }
-
-    /// Begins a frame: ranges that were freed some frames ago can be used again.
+    /// Begins a frame: ranges that were dropped some frames ago can be used again.
     pub fn next_frame(&mut self) {
         self.frame += 1;
-        while let Some((_, range)) = self.freed.pop_front_if(|(frame, _)| *frame <= self.frame) {
-            self.arenas[range.arena].1.free(range.allocation);
+        let from = self.frame + FRAMES;
+        self.freed.extend(self.returned.1.try_iter().map(|place| (from, place)));
+        while let Some((_, (arena, allocation))) = self.freed.pop_front_if(|(frame, _)| *frame <= self.frame) {
+            self.arenas[arena].1.free(allocation);
             self.is_full = false;
         }
     }
@@ -164,6 +176,11 @@ impl QuadMemory {
     }
 }
 
+/// The number of quads that a buffer of this size has room for. The numbers of their corners are 32 bits wide.
+fn quads_in(bytes: u64) -> u32 {
+    (bytes / QUAD_BYTES).min(u64::from(u32::MAX / 4)) as u32
+}
+
 /// The number of quads rounded up to at most an eighth more: 8 sizes between powers of two.
 fn size_class(quads: u32) -> u32 {
     let quads = quads.max(1);
@@ -180,6 +197,8 @@ fn corners(quads: u32) -> Mesh {
     };
     Mesh::new(PrimitiveTopology::TriangleList, RenderAssetUsages::RENDER_WORLD)
         .with_inserted_attribute(CORNER, (0..quads * 4).collect::<Vec<u32>>())
+        // Not read: without normals Bevy would warn of each prepass.
+        .with_inserted_attribute(Mesh::ATTRIBUTE_NORMAL, vec![[0.0; 3]; quads as usize * 4])
         .with_inserted_indices(indices)
 }
 
@@ -187,6 +206,16 @@ fn corners(quads: u32) -> Mesh {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// Graphics cards report limits of 4 GiB and more.
+    #[test]
+    fn a_large_buffer_has_room_for_many_quads() {
+        assert_eq!([0, 15, 16, 128 << 20].map(quads_in), [0, 0, 1, 8 << 20]);
+        assert_eq!(
+            [4 << 30, 1 << 34, 1 << 40, u64::MAX].map(quads_in),
+            [1 << 28, (1 << 30) - 1, (1 << 30) - 1, (1 << 30) - 1]
+        );
+    }
 
     #[test]
     fn sizes_are_few_and_waste_at_most_an_eighth() {
@@ -198,6 +227,17 @@ mod tests {
             sizes.insert(size);
         }
         assert!(sizes.len() < 110, "{}", sizes.len());
+    }
+
+    #[test]
+    fn dropped_ranges_are_used_again() {
+        let mut memory = QuadMemory::new(None);
+        for _ in 0..20 {
+            let ranges: Vec<_> = (0..10).map(|_| memory.store(&vec![[1; 4]; 4_000]).unwrap()).collect();
+            drop(ranges);
+            (0..=FRAMES).for_each(|_| memory.next_frame());
+        }
+        assert_eq!(memory.capacity, FIRST_ARENA);
     }
 
     proptest! {
@@ -213,7 +253,7 @@ mod tests {
                     1 if !used.is_empty() => {
                         let range = used.swap_remove(number % used.len());
                         freed.push((memory.frame, range.first..range.first + range.size));
-                        memory.free(range);
+                        drop(range);
                     }
                     _ => {
                         let range = memory.store(&vec![[1; 4]; number]).unwrap();

@@ -41,12 +41,14 @@ pub(super) struct ChunkMesher {
     running: Vec<((ColumnKey, i64), Task<Made>)>,
     /// The version of the looks that all meshes have.
     looks: u64,
+    /// `true` if blended quads were shown since the last sort.
+    is_unsorted: bool,
 }
 
 /// The quads of a chunk, and what the game's meshers made of it.
 type Made = Option<(Meshed, Vec<ChunkPart>)>;
 
-/// What is shown of a chunk: by render mode, and the entities of the game's meshers.
+/// The visible parts of a chunk: one for each render mode, and the entities of the game's meshers.
 #[derive(Default)]
 pub(super) struct Shown([Option<Part>; PASSES], Vec<Entity>);
 
@@ -64,7 +66,7 @@ struct Part {
 
 impl ChunkMesher {
     pub fn new(dimensions: Vec<String>) -> Self {
-        Self { dimensions, queue: default(), running: Vec::new(), looks: 0 }
+        Self { dimensions, queue: default(), running: Vec::new(), looks: 0, is_unsorted: false }
     }
 }
 
@@ -147,18 +149,13 @@ pub(super) struct Parts<'w, 's> {
 impl Parts<'_, '_> {
     fn remove(&mut self, Shown(parts, others): Shown) {
         others.into_iter().for_each(|entity| self.commands.entity(entity).try_despawn());
-        parts.into_iter().flatten().for_each(|part| self.remove_part(part));
-    }
-
-    fn remove_part(&mut self, part: Part) {
-        self.commands.entity(part.entity).try_despawn();
-        self.memory.free(part.range);
+        parts.into_iter().flatten().for_each(|part| self.commands.entity(part.entity).try_despawn());
     }
 
     fn show(&mut self, mesh: ChunkMesh, before: Option<Part>, quads: Quads) -> Option<Part> {
         let range = if quads.quads.is_empty() { None } else { self.memory.store(&quads.quads) };
         let Some(range) = range else {
-            before.into_iter().for_each(|part| self.remove_part(part));
+            before.into_iter().for_each(|part| self.commands.entity(part.entity).try_despawn());
             return None;
         };
         let look = (
@@ -168,8 +165,7 @@ impl Parts<'_, '_> {
             MeshMaterial3d(self.materials.of(mesh.mode).clone()),
         );
         // The game may have despawned the entity.
-        let known = before.as_ref().map(|part| part.entity).filter(|entity| self.commands.get_entity(*entity).is_ok());
-        before.into_iter().for_each(|part| self.memory.free(part.range));
+        let known = before.map(|part| part.entity).filter(|entity| self.commands.get_entity(*entity).is_ok());
         let entity = match known {
             Some(entity) => self.commands.entity(entity).try_insert(look).id(),
             None => self.commands.spawn((mesh, look, self.origin.place(mesh.chunk.min_block()))).id(),
@@ -183,7 +179,7 @@ impl Parts<'_, '_> {
 }
 
 pub(super) fn apply(mut mesher: ResMut<ChunkMesher>, mut parts: Parts) {
-    let ChunkMesher { queue, running, .. } = &mut *mesher;
+    let ChunkMesher { queue, running, is_unsorted, .. } = &mut *mesher;
     parts.memory.next_frame();
     show_finished(running, MESHES_A_FRAME, |(key, y), meshed| {
         queue.finish(key, y, |before| {
@@ -200,6 +196,7 @@ pub(super) fn apply(mut mesher: ResMut<ChunkMesher>, mut parts: Parts) {
                 entity.id()
             });
             let others = others.collect();
+            *is_unsorted |= !meshed[RenderMode::Blended as usize].quads.is_empty();
             let mut before = before.into_iter();
             let shown = RenderMode::ALL.into_iter().zip(meshed).map(|(mode, quads)| {
                 let mesh = ChunkMesh { dimension: key.0, chunk: key.1.chunk(y), mode };
@@ -213,28 +210,25 @@ pub(super) fn apply(mut mesher: ResMut<ChunkMesher>, mut parts: Parts) {
     });
 }
 
-/// Sorts the blended quads near a camera from far to near.
+/// Sorts the blended quads near the first camera from far to near.
 pub(super) fn sort_blended(
     mut mesher: ResMut<ChunkMesher>,
     memory: Res<QuadMemory>,
-    cameras: Query<(&GlobalTransform, Option<&Viewer>), With<Camera3d>>,
+    cameras: Query<&GlobalTransform, With<Camera3d>>,
     origin: Res<RenderOrigin>,
-    mut last: Local<Vec<[i64; 3]>>,
+    mut last: Local<IVec3>,
 ) {
+    let Some(camera) = cameras.iter().next() else { return };
     // Half blocks: the order of quads changes little in between.
-    let halves =
-        |(transform, _): (&GlobalTransform, _)| (transform.translation() * 2.0).to_array().map(|axis| axis as i64);
-    let now: Vec<_> = cameras.iter().map(halves).collect();
-    let is_still = mem::replace(&mut *last, now.clone()) == now;
-    if is_still && !mesher.is_changed() {
+    let now = (camera.translation() * 2.0).as_ivec3();
+    let has_moved = mem::replace(&mut *last, now) != now;
+    if !has_moved && !mem::take(&mut mesher.is_unsorted) {
         return;
     }
-    let Some((camera, _)) = cameras.iter().next() else { return };
     let mut eye = Position { dimension: default(), block: origin.0, offset: Vec3::ZERO };
     eye.translate(camera.translation());
-    let near = mesher.queue.near(eye.column(), SORTED_COLUMNS);
-    for key in near {
-        for (y, Shown(parts, _)) in mesher.bypass_change_detection().queue.shown(key) {
+    for key in mesher.queue.near(eye.column(), SORTED_COLUMNS) {
+        for (y, Shown(parts, _)) in mesher.queue.shown(key) {
             for part in parts.iter_mut().flatten().filter(|part| part.sorted.len() > 1) {
                 let corner = origin.place(key.1.chunk(y).min_block()).translation;
                 sort(&mut part.sorted, (camera.translation() - corner) * 16.0);
@@ -341,5 +335,24 @@ pub(super) fn move_meshes(
         if let Some(chunk) = mesh.map(|mesh| mesh.chunk).or(other.map(|other| other.0)) {
             *transform = origin.place(chunk.min_block());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_farthest_quads_come_first() {
+        let quad = |x: u16, y: u16| {
+            Rectangle { corner: [x, y, 0], side: 4, size: [16; 2], openness: [3; 4], look: x, drops: [0; 4] }.pack()
+        };
+        let mut quads = [quad(32, 0), quad(0, 0), quad(160, 0), quad(64, 64)];
+        let order = |quads: &mut [Quad], eye: Vec3| {
+            sort(quads, eye);
+            quads.iter().map(|quad| Rectangle::unpack(*quad).corner[0]).collect::<Vec<_>>()
+        };
+        assert_eq!(order(&mut quads, Vec3::ZERO), [160, 64, 32, 0]);
+        assert_eq!(order(&mut quads, Vec3::new(200.0, 0.0, 0.0)), [0, 32, 64, 160]);
     }
 }

@@ -61,7 +61,8 @@ pub(super) fn log_missing_viewers(
             *since = None;
         } else if time.elapsed() > opened + WITHOUT_VIEWERS {
             *since = None;
-            warn!(
+            // Not a warning: a server has no viewers until a client connects.
+            info!(
                 "the dimension {:?} is open, but no ground is loaded, because no entity has a Viewer in it: spawn one with \
                  Viewer::in_dimension(dimensions.id(name)) and a Transform",
                 dimension.name()

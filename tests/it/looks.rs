@@ -110,7 +110,7 @@ fn a_missing_texture_gives_one_warning() {
         (*found[0]).to_owned()
     };
     assert!(of("test:stone", "absent.png").contains("cannot be loaded"));
-    assert!(of("test:glass", "stone.png").contains("2 x 2 pixels and not 2 x 4"));
+    assert!(of("test:glass", "stone.png").contains("has 2 x 2 pixels and not 2 x 4"));
     assert!(text.contains("wrong.looks.ron:2") && text.contains("test:mist"), "{text}");
 }
 
@@ -160,6 +160,37 @@ fn a_single_block_is_drawn_and_given_back() {
     let again = app.world_mut().spawn(BlockMesh(stone)).id();
     update(&mut app, 2);
     assert_eq!(app.world().get::<MeshTag>(again).unwrap().0, place, "its quads were given back");
+    app.world_mut().entity_mut(again).remove::<BlockMesh>();
+    update(&mut app, 2);
+    assert_eq!(corners(&app, again), None, "an entity without quads must not show those of another");
+}
+
+/// Promise, looks: A camera in a liquid sees its fog, and outside again what it saw before.
+#[test]
+fn a_camera_under_water_sees_its_fog() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut app, dimension) = app(folder.path(), ChunkRenderPlugin::default());
+    all_are(&mut app, "the ground is drawn", RenderMode::Opaque);
+    let viewer = Viewer::in_dimension(dimension).with_radius(1);
+    let eye = GlobalTransform::from_xyz(0.5, 10.5, 0.5);
+    let haze = DistanceFog { color: Color::srgb(1.0, 0.0, 0.0), ..default() };
+    let dry = app.world_mut().spawn((Camera3d::default(), eye, viewer, Transform::default())).id();
+    let hazy = app.world_mut().spawn((Camera3d::default(), eye, viewer, Transform::default(), haze)).id();
+    let is_under = |world: &World, camera| world.get::<InsideLiquid>(camera).is_some();
+    let color = |world: &World, camera| world.get::<DistanceFog>(camera).map(|fog| fog.color);
+    let [water, air] = [id_of(app.world(), "terrane:water"), BlockId::AIR];
+    let position = BlockPos::new(0, 10, 0);
+    app.world_mut().write_message(SetBlock { dimension, position, block: water });
+    update_until(&mut app, "both are under water", |world| is_under(world, dry) && is_under(world, hazy));
+    assert_eq!(color(app.world(), dry), color(app.world(), hazy));
+    assert_ne!(color(app.world(), hazy), Some(Color::srgb(1.0, 0.0, 0.0)));
+    // The surface of water is two sixteenths below the top of its block.
+    app.world_mut().entity_mut(dry).insert(GlobalTransform::from_xyz(0.5, 10.9, 0.5));
+    update(&mut app, 2);
+    assert!(!is_under(app.world(), dry) && color(app.world(), dry).is_none());
+    app.world_mut().write_message(SetBlock { dimension, position, block: air });
+    update_until(&mut app, "the water is gone", |world| !is_under(world, hazy));
+    assert_eq!(color(app.world(), hazy), Some(Color::srgb(1.0, 0.0, 0.0)));
 }
 
 /// A mesher that only counts.
@@ -186,8 +217,9 @@ impl BlockMesher for Counting {
 #[test]
 fn a_game_brings_its_own_mesher() {
     let folder = tempfile::tempdir().unwrap();
-    // The first block that a game registers has this id.
-    let stone = BlockId::new(1);
+    let (probe, _) = app(folder.path(), ChunkRenderPlugin::default());
+    let stone = id_of(probe.world(), "test:stone");
+    drop(probe);
     let plugin = ChunkRenderPlugin { meshers: vec![Arc::new(Counting { draws: stone })], ..default() };
     let (mut app, dimension) = app(folder.path(), plugin);
     assert_eq!(id_of(app.world(), "test:stone"), stone);

@@ -7,7 +7,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// What the README and the guide link to, and the place where rustdoc's pages look for it. Rustdoc itself copies no pictures.
+/// The files and folders to which README and guide link, each with the place where rustdoc's pages look for it. Rustdoc itself copies no
+/// pictures.
 const LINKED: [(&str, &str); 9] = [
     ("assets/jacksboro_fault_dem.md", "assets/jacksboro_fault_dem.md"),
     ("docs", "docs"),

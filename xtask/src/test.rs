@@ -101,7 +101,9 @@ fn builds_of(document: &str) -> impl Iterator<Item = Vec<String>> {
 fn build_of<'a>(mut arguments: impl Iterator<Item = &'a str>) -> Option<Vec<String>> {
     let task = arguments.next()?;
     let choice: Vec<_> = arguments.take_while(|argument| *argument != "--").map(str::to_owned).collect();
-    let names_a_program = choice.iter().any(|argument| argument == "--bin" || argument == "--example");
+    // `NAME` stands for any program.
+    let names_a_program = choice.iter().any(|argument| argument == "--bin" || argument == "--example")
+        && !choice.iter().any(|argument| argument == "NAME");
     (matches!(task, "run" | "build") && names_a_program).then(|| [vec!["build".to_owned()], choice].concat())
 }
 

@@ -125,7 +125,8 @@ mod tests {
 
     /// The color of a basic block in the source of its registry.
     fn block_color(source: &str, block: &str) -> Vec<u8> {
-        let (_, rest) = source.split_once(&format!("\"terrane:{block}\").with_color([")).unwrap();
+        let (_, rest) = source.split_once(&format!("\"terrane:{block}\")")).unwrap();
+        let (_, rest) = rest.split_once(".with_color([").unwrap();
         rest.split(']').next().unwrap().split(", ").map(|value| value.parse().unwrap()).collect()
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// The quads of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::render) enum Form {
-    /// Nothing is drawn.
+    /// No quads.
     Nothing,
     /// A whole cube, which the mesher joins with others.
     Cube,

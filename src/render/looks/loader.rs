@@ -4,6 +4,7 @@ use super::{BlockLook, BlockLooks, FaceLook, QuadSide};
 use bevy::asset::io::Reader;
 use bevy::asset::{AssetLoader, AssetPath, LoadContext};
 use bevy::prelude::*;
+use bevy::tasks::futures_lite::AsyncReadExt;
 use ron::extensions::Extensions;
 use thiserror::Error;
 
@@ -14,6 +15,7 @@ const MAX_QUADS: usize = 256;
 
 /// Reads [`BlockLooks`] from files with the extension `.looks.ron`.
 #[derive(Clone, Copy, Debug, Default, TypePath)]
+#[type_path = "bevy_terrane"]
 pub struct BlockLooksLoader;
 
 /// A file of looks that cannot be used. Until it is mended, the looks stay as they were.
@@ -77,7 +79,10 @@ impl AssetLoader for BlockLooksLoader {
     ) -> Result<BlockLooks, BlockLooksError> {
         let file = context.path().to_string();
         let mut bytes = Vec::new();
-        reader.read_to_end(&mut bytes).await.map_err(|source| BlockLooksError::Io { file: file.clone(), source })?;
+        // One more than is allowed, so that a larger file is found out.
+        let mut reader = AsyncReadExt::take(reader, MAX_FILE + 1);
+        let read_all = AsyncReadExt::read_to_end(&mut reader, &mut bytes).await;
+        read_all.map_err(|source| BlockLooksError::Io { file: file.clone(), source })?;
         let mut looks = read(&bytes, &file)?;
         let here = context.path().clone();
         let folder = here.parent().unwrap_or_default();
@@ -100,7 +105,7 @@ impl AssetLoader for BlockLooksLoader {
 pub(super) fn read(bytes: &[u8], file: &str) -> Result<BlockLooks, BlockLooksError> {
     let not_looks = |what: String| BlockLooksError::NotLooks { file: file.to_owned(), what };
     if bytes.len() as u64 > MAX_FILE {
-        return Err(not_looks(format!("it has {} bytes, and at most {MAX_FILE} are read", bytes.len())));
+        return Err(not_looks(format!("it has more than {MAX_FILE} bytes")));
     }
     let text = str::from_utf8(bytes).map_err(|error| not_looks(error.to_string()))?;
     let options = ron::Options::default().with_default_extension(Extensions::IMPLICIT_SOME);
@@ -152,8 +157,8 @@ pub(super) fn check(look: &BlockLook) -> Result<(), String> {
             true => quad.from[axis] == quad.to[axis] && quad.to[axis] <= 16,
             false => quad.from[axis] < quad.to[axis] && quad.to[axis] <= 16,
         };
-        let is_square =
-            flat.is_some() || quad.to[0] - quad.from[0].min(quad.to[0]) == quad.to[2] - quad.from[2].min(quad.to[2]);
+        let size = |axis: usize| quad.to[axis].checked_sub(quad.from[axis]);
+        let is_square = flat.is_some() || size(0) == size(2);
         if !(0..3).all(is_fine) || !is_square {
             let (from, to) = (quad.from, quad.to);
             return Err(format!(

@@ -1,6 +1,6 @@
 //! Collects the looks of all blocks, and loads their textures.
 
-use super::table::TextureUse;
+use super::table::{TextureLayers, TextureUse};
 use super::textures::{TextureArray, WrongTexture};
 use super::{BlockLooks, ChunkLooks, LookTable};
 use crate::render::block_mesher::BlockMeshers;
@@ -11,6 +11,9 @@ use bevy::platform::collections::{HashMap, HashSet};
 use bevy::prelude::*;
 use bevy::render::render_resource::{Buffer, BufferInitDescriptor, BufferUsages};
 use bevy::render::renderer::RenderDevice;
+use bevy::tasks::futures::check_ready;
+use bevy::tasks::{AsyncComputeTaskPool, Task, TaskPool};
+use std::mem;
 use std::sync::Arc;
 
 /// The looks by which blocks are drawn.
@@ -20,13 +23,34 @@ pub(in crate::render) struct LooksInUse {
     table: Option<Arc<LookTable>>,
     /// Changes with the quads or the colors of blocks.
     version: u64,
-    /// What the shader reads, if there is a graphics card.
+    /// The shader's buffer of faces and its textures, if there is a graphics card.
     gpu: Option<(Buffer, Handle<Image>)>,
-    /// A table whose textures are being loaded.
-    loading: Option<LookTable>,
+    next: Next,
     images: HashMap<String, Handle<Image>>,
-    /// Textures that were already warned of.
-    warned: HashSet<String>,
+    /// Textures that were already warned of, with their frames.
+    warned: HashSet<(String, u16)>,
+}
+
+/// The looks that will be used next.
+#[derive(Default)]
+enum Next {
+    /// None.
+    #[default]
+    Nothing,
+    /// Their textures are being loaded.
+    Loading(Box<LookTable>),
+    /// Their textures are being put into an array, on another thread.
+    Stacking(Task<Stacked>),
+}
+
+/// A table with its textures.
+struct Stacked {
+    table: LookTable,
+    /// The words of the shader's faces.
+    faces: Vec<u32>,
+    textures: Image,
+    /// Textures that show as a checkerboard, with the reason.
+    wrong: Vec<(TextureUse, WrongTexture)>,
 }
 
 impl LooksInUse {
@@ -39,6 +63,24 @@ impl LooksInUse {
     /// The looks of faces and the textures for the shader.
     pub fn gpu(&self) -> Option<&(Buffer, Handle<Image>)> {
         self.gpu.as_ref()
+    }
+
+    fn take_over(&mut self, table: LookTable) {
+        if self.table.as_ref().is_none_or(|old| !old.draws_like(&table)) {
+            self.version += 1;
+        }
+        self.table = Some(Arc::new(table));
+    }
+
+    /// Warns once of each texture that shows as a checkerboard.
+    fn warn(&mut self, wrong: Vec<(TextureUse, WrongTexture)>) {
+        let now: HashSet<_> = wrong.iter().map(|(texture, _)| (texture.path.clone(), texture.frames)).collect();
+        for (TextureUse { path, frames, block, .. }, WrongTexture(what)) in wrong {
+            if !self.warned.contains(&(path.clone(), frames)) {
+                warn!("{path} of {block:?} shows as a checkerboard: {what}");
+            }
+        }
+        self.warned = now;
     }
 }
 
@@ -53,9 +95,9 @@ pub(in crate::render) struct LookAssets<'w, 's> {
     changed_images: MessageReader<'w, 's, AssetEvent<Image>>,
 }
 
-/// Returns `true` if the asset is loaded or cannot be.
-fn is_settled<A: Asset>(server: Option<&AssetServer>, handle: &Handle<A>) -> bool {
-    !matches!(server.and_then(|server| server.get_load_state(handle)), Some(LoadState::Loading | LoadState::NotLoaded))
+/// Returns `true` while the asset is being loaded.
+fn is_loading<A: Asset>(server: Option<&AssetServer>, handle: &Handle<A>) -> bool {
+    matches!(server.and_then(|server| server.get_load_state(handle)), Some(LoadState::Loading))
 }
 
 /// Reads the looks again when they have changed, and asks for their textures.
@@ -73,13 +115,12 @@ pub(in crate::render) fn collect_looks(
     let changes = assets.changed_looks.read().filter(|event| is_wanted(event)).count();
     *is_outdated |= changes > 0 || wanted.is_changed() || blocks.as_ref().is_some_and(|blocks| blocks.is_added());
     let is_used = |event: &AssetEvent<Image>| {
-        matches!(event, AssetEvent::Modified { .. } | AssetEvent::Added { .. })
-            && looks.images.values().any(|handle| event.is_modified(handle) || event.is_added(handle))
+        looks.images.values().any(|handle| event.is_modified(handle) || event.is_added(handle))
     };
     *textures_changed |= assets.changed_images.read().filter(|event| is_used(event)).count() > 0;
     let Some(blocks) = blocks else { return };
 
-    if *is_outdated && wanted.iter().all(|handle| is_settled(assets.server.as_deref(), handle)) {
+    if *is_outdated && !wanted.iter().any(|handle| is_loading(assets.server.as_deref(), handle)) {
         *is_outdated = false;
         let known = assets.looks.as_ref();
         let mut table = LookTable::new(&blocks, wanted.iter().filter_map(|handle| known?.get(handle)));
@@ -92,11 +133,10 @@ pub(in crate::render) fn collect_looks(
             };
             looks.images = table.textures.iter().map(load).collect();
         }
-        looks.loading = Some(table);
-    } else if *textures_changed && looks.loading.is_none() {
-        looks.loading = looks.table.as_deref().cloned();
-    }
-    if looks.loading.is_some() {
+        looks.next = Next::Loading(Box::new(table));
+        *textures_changed = false;
+    } else if *textures_changed && let (Next::Nothing, Some(table)) = (&looks.next, &looks.table) {
+        looks.next = Next::Loading(Box::new(LookTable::clone(table)));
         *textures_changed = false;
     }
 }
@@ -109,62 +149,61 @@ pub(in crate::render) fn update_looks(
     device: Option<Res<RenderDevice>>,
 ) {
     let looks = &mut *looks;
-    if !looks.images.values().all(|handle| is_settled(server.as_deref(), handle)) {
-        return;
-    }
-    let Some(mut table) = looks.loading.take() else { return };
-    if let Some(mut images) = images {
-        let most = device.as_ref().map_or(u32::MAX, |device| device.limits().max_texture_array_layers);
-        let array = load_textures(&mut table, &looks.images, &images, &mut looks.warned, most);
-        if let Some(device) = device {
-            let words: Vec<u32> = table.faces.iter().flat_map(|face| face.words()).collect();
-            let faces = device.create_buffer_with_data(&BufferInitDescriptor {
-                label: Some("looks of block faces"),
-                contents: bytemuck::cast_slice(&words),
-                usage: BufferUsages::STORAGE,
-            });
-            looks.gpu = Some((faces, images.add(array.into_image())));
+    looks.next = match mem::take(&mut looks.next) {
+        Next::Loading(table) if !looks.images.values().any(|handle| is_loading(server.as_deref(), handle)) => {
+            let Some(images) = images else {
+                looks.take_over(*table);
+                return;
+            };
+            let image = |texture: &TextureUse| images.get(looks.images.get(&texture.path)?).cloned();
+            let found: Vec<_> = table.textures.iter().map(image).collect();
+            let most = device.as_ref().map_or(u32::MAX, |device| device.limits().max_texture_array_layers);
+            let pool = AsyncComputeTaskPool::get_or_init(TaskPool::default);
+            Next::Stacking(pool.spawn(async move { stack(*table, &found, most) }))
         }
-    }
-    if looks.table.as_ref().is_none_or(|old| !old.draws_like(&table)) {
-        looks.version += 1;
-    }
-    looks.table = Some(Arc::new(table));
+        Next::Stacking(mut task) => match check_ready(&mut task) {
+            None => Next::Stacking(task),
+            Some(Stacked { table, faces, textures, wrong }) => {
+                looks.warn(wrong);
+                if let (Some(device), Some(mut images)) = (device, images) {
+                    let faces = device.create_buffer_with_data(&BufferInitDescriptor {
+                        label: Some("looks of block faces"),
+                        contents: bytemuck::cast_slice(&faces),
+                        usage: BufferUsages::STORAGE,
+                    });
+                    looks.gpu = Some((faces, images.add(textures)));
+                }
+                looks.take_over(table);
+                Next::Nothing
+            }
+        },
+        waiting => waiting,
+    };
 }
 
-/// Puts all textures into an array, and their colors into the table. A texture that is missing becomes a checkerboard.
-fn load_textures(
-    table: &mut LookTable,
-    handles: &HashMap<String, Handle<Image>>,
-    images: &Assets<Image>,
-    warned: &mut HashSet<String>,
-    most_layers: u32,
-) -> TextureArray {
-    let image = |texture: &TextureUse| images.get(handles.get(&texture.path)?);
-    let mut array = TextureArray::new(table.textures.iter().find_map(image));
-    let mut colors = HashMap::new();
-    for texture in &table.textures {
-        let too_many = || WrongTexture(format!("the graphics card has {most_layers} textures at most"));
-        let made = match image(texture) {
-            _ if array.layers() + u32::from(texture.frames) > most_layers => Err(too_many()),
-            Some(image) => array.push(image, texture.frames, texture.has_holes),
+/// Puts all textures into an array, and their colors into the table. A texture that is missing is the checkerboard.
+fn stack(mut table: LookTable, images: &[Option<Image>], most_layers: u32) -> Stacked {
+    let mut array = TextureArray::new(images.iter().flatten());
+    let (mut layers, mut colors, mut wrong) = (Vec::new(), Vec::new(), Vec::new());
+    for (texture, image) in table.textures.iter().zip(images) {
+        let first = array.layers();
+        let made = match image {
             None => Err(WrongTexture("it cannot be loaded".to_owned())),
+            Some(_) if first + u32::from(texture.frames) > most_layers => {
+                Err(WrongTexture(format!("the graphics card has room for {most_layers} textures")))
+            }
+            Some(image) => array.push(image, texture.frames, texture.has_holes),
         };
-        match made {
-            Ok(color) => {
-                colors.insert(texture.first_layer, color);
-                warned.remove(&texture.path);
-            }
-            Err(WrongTexture(what)) => {
-                if array.layers() + u32::from(texture.frames) <= most_layers {
-                    array.push_missing(texture.frames);
-                }
-                if warned.insert(texture.path.clone()) {
-                    warn!("{} of {:?} shows as a checkerboard: {what}", texture.path, texture.block);
-                }
-            }
+        layers.push(match made {
+            Ok(_) => TextureLayers { first, frames: texture.frames.into() },
+            Err(_) => TextureLayers::MISSING,
+        });
+        colors.push(made.as_ref().ok().copied());
+        if let Err(error) = made {
+            wrong.push((texture.clone(), error));
         }
     }
-    table.set_colors(|layer| colors.get(&layer).copied());
-    array
+    table.set_colors(&colors);
+    let faces = table.faces.iter().flat_map(|face| face.words(&layers)).collect();
+    Stacked { table, faces, textures: array.into_image(), wrong }
 }

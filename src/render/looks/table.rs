@@ -2,10 +2,9 @@
 
 use super::loader::check;
 use super::{BlockLook, BlockLooks, FaceLook, Form, RenderMode};
-use crate::block::{BlockId, BlockName, BlockRegistry, BlockShape, BlockType};
-use crate::render::quads::Side;
-use crate::snapshot::{Turn, turned_state};
-use crate::space::Face;
+use crate::block::{BlockId, BlockName, BlockRegistry, BlockShape, BlockType, turned_state};
+use crate::render::quads::{Side, UP};
+use crate::space::{Face, Turn};
 use bevy::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -25,37 +24,47 @@ pub(in crate::render) struct Drawn {
     pub color: Vec3,
 }
 
-/// The look of a face as the shader `chunk.wgsl` reads it.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct GpuFace {
-    tint: [f32; 3],
-    layer: u32,
-    overlay_tint: [f32; 3],
-    overlay: u32,
-    frames: u32,
-    seconds_per_frame: f32,
-    flags: u32,
-    emission: f32,
+/// The look of a face: equal ones are one. Textures are places in [`LookTable::textures`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct FaceRow {
+    /// `None` for a face in one color, the tint.
+    texture: Option<u32>,
+    tint: [u8; 3],
+    overlay: Option<(u32, [u8; 3])>,
+    seconds_per_frame: u32,
+    random_turn: bool,
+    emission: u8,
 }
 
-const NO_OVERLAY: u32 = u32::MAX;
-const RANDOM_TURN: u32 = 1;
+/// The layers of a texture in the array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TextureLayers {
+    pub first: u32,
+    pub frames: u32,
+}
+
+impl TextureLayers {
+    /// The layer that is white.
+    const WHITE: Self = Self { first: 0, frames: 1 };
+    /// The checkerboard.
+    pub const MISSING: Self = Self { first: 1, frames: 1 };
+}
+
 /// The bits of a block that hides all behind it.
 pub(in crate::render) const HIDES_ALL: u8 = 0b11_1111;
 
-/// Bits of the class of a block: it hides all behind it..
+// Bits of the class of a block, one byte in which the mesher finds everything that it needs to sort blocks.
+/// The block hides everything behind it.
 pub(in crate::render) const HIDES: u8 = 1;
-/// ..it hides what is behind some of its faces..
+/// Some of its faces hide the block behind them.
 pub(in crate::render) const PART: u8 = 2;
-/// ..it is a drawn cube..
+/// It is drawn as a whole cube.
 pub(in crate::render) const CUBE: u8 = 4;
-/// ..it is a drawn cube that is not opaque..
+/// It is drawn as a whole cube that is not opaque.
 pub(in crate::render) const CLEAR: u8 = 8;
-/// ..it is drawn, and is no cube.
+/// It is drawn with quads of its own.
 pub(in crate::render) const SHAPED: u8 = 16;
-
-/// Bit of the class of a block that one of the game's meshers draws.
+/// One of the game's meshers draws it.
 pub(in crate::render) const OTHER: u8 = 32;
 
 /// A texture in use.
@@ -66,7 +75,6 @@ pub(super) struct TextureUse {
     /// One of the blocks that use it, for messages.
     pub block: String,
     pub has_holes: bool,
-    pub first_layer: u32,
 }
 
 /// How all blocks of a world are drawn, readable from any thread.
@@ -75,7 +83,7 @@ pub(in crate::render) struct LookTable {
     drawn: Vec<Drawn>,
     classes: Vec<u8>,
     unknown: Option<Drawn>,
-    pub(super) faces: Vec<GpuFace>,
+    pub(super) faces: Vec<FaceRow>,
     pub(super) textures: Vec<TextureUse>,
     fogs: FxHashMap<BlockId, ([u8; 3], f32)>,
     /// Mistakes in looks that the game made in code.
@@ -90,6 +98,7 @@ impl LookTable {
             keys: FxHashMap::default(),
             names: FxHashMap::default(),
             faces: FxHashMap::default(),
+            textures: FxHashMap::default(),
         };
         builder.read(looks);
         let mut states = FxHashMap::default();
@@ -100,7 +109,6 @@ impl LookTable {
         table.classes = drawn.iter().map(Drawn::class).collect();
         table.drawn = drawn;
         table.unknown = Some(unknown);
-        table.place_layers();
         table
     }
 
@@ -119,7 +127,7 @@ impl LookTable {
         self.drawn.get(block.index() as usize).unwrap_or_else(unknown)
     }
 
-    /// What the mesher must know of every block.
+    /// The bits of the class of a block.
     pub fn class(&self, block: BlockId) -> u8 {
         self.classes.get(block.index() as usize).copied().unwrap_or(HIDES | CUBE)
     }
@@ -144,31 +152,12 @@ impl LookTable {
         self.drawn == other.drawn && self.unknown == other.unknown
     }
 
-    /// The colors from afar, for blocks with a texture on top.
-    pub(super) fn set_colors(&mut self, color: impl Fn(u32) -> Option<Vec3>) {
+    /// Sets the colors from afar of blocks with a texture on top, by the mean colors of all textures.
+    pub(super) fn set_colors(&mut self, colors: &[Option<Vec3>]) {
         for drawn in &mut self.drawn {
-            let face = self.faces[usize::from(drawn.faces[usize::from(crate::render::quads::UP)])];
-            if let Some(texture) = color(face.layer) {
-                drawn.color = texture * Vec3::from(face.tint);
-            }
-        }
-    }
-
-    /// Gives every texture its layers.
-    fn place_layers(&mut self) {
-        let mut next = super::textures::OWN_LAYERS;
-        for texture in &mut self.textures {
-            texture.first_layer = next;
-            next += u32::from(texture.frames);
-        }
-        let layer = |number: u32| match number.checked_sub(1) {
-            None => super::textures::WHITE,
-            Some(texture) => self.textures[texture as usize].first_layer,
-        };
-        for face in &mut self.faces {
-            face.layer = layer(face.layer);
-            if face.overlay != NO_OVERLAY {
-                face.overlay = layer(face.overlay);
+            let face = self.faces[usize::from(drawn.faces[usize::from(UP)])];
+            if let Some(color) = face.texture.and_then(|texture| colors[texture as usize]) {
+                drawn.color = color * Vec3::from(linear(face.tint));
             }
         }
     }
@@ -210,11 +199,10 @@ struct Builder<'a, 't> {
     /// By the name without properties.
     keys: FxHashMap<&'a str, Keyed<'a>>,
     names: FxHashMap<String, u32>,
-    faces: FxHashMap<FaceKey, u16>,
+    faces: FxHashMap<FaceRow, u16>,
+    /// By path and frames.
+    textures: FxHashMap<(String, u16), u32>,
 }
-
-/// What two equal looks of faces have in common: texture, tint, overlay with tint, frames, time, random turn, emission.
-type FaceKey = (u32, [u8; 3], u32, [u8; 3], u16, u32, bool, u8);
 
 impl<'a> Builder<'a, '_> {
     fn read(&mut self, looks: impl IntoIterator<Item = &'a BlockLooks>) {
@@ -252,15 +240,16 @@ impl<'a> Builder<'a, '_> {
             _ => Turn::NONE,
         };
         let emission = look.map_or(0, |look| look.emission);
+        let mode = look.map_or(RenderMode::Opaque, |look| look.mode);
+        let has_holes = mode == RenderMode::CutOut;
         let faces = [0, 1, 2, 3, 4, 5].map(|side| {
             let face = look.and_then(|look| look.face(Face::ALL[turned_back(side, turn)]));
-            self.face(face, block, emission, look.is_some_and(|look| look.mode == RenderMode::CutOut))
+            self.face(face, block, emission, has_holes)
         });
-        let mode = look.map_or(RenderMode::Opaque, |look| look.mode);
         let of_shape = Form::of_shape(block.shape(), |side| faces[usize::from(side)]);
         let form = match look.and_then(|look| look.quads.as_deref()) {
             Some(quads) => Form::of_quads(quads, |quad, side| match &quad.look {
-                Some(own) => self.face(Some(own), block, emission, mode == RenderMode::CutOut),
+                Some(own) => self.face(Some(own), block, emission, has_holes),
                 None => faces[usize::from(side)],
             }),
             // Without a look nothing is known of its transparency.
@@ -287,69 +276,65 @@ impl<'a> Builder<'a, '_> {
 
     /// The number of the look of a face.
     fn face(&mut self, face: Option<&FaceLook>, block: &BlockType, emission: u8, has_holes: bool) -> u16 {
-        let mut texture = |path: &str, frames: u16| {
-            let textures = &mut self.table.textures;
-            let number = textures.iter().position(|texture| texture.path == path && texture.frames == frames);
-            let number = number.unwrap_or_else(|| {
-                let (path, block) = (path.to_owned(), block.name().to_owned());
-                textures.push(TextureUse { path, frames, block, has_holes, first_layer: 0 });
-                textures.len() - 1
-            });
-            number as u32 + 1
-        };
-        // Numbers of textures, plus one, stand for their layers until all are known.
-        let key: FaceKey = match face {
-            None => (0, block.color(), NO_OVERLAY, [255; 3], 1, 0, false, emission),
-            Some(FaceLook { texture: path, tint, overlay, frames, seconds_per_frame, random_turn }) => {
-                let first = texture(path, *frames);
-                let over = overlay.as_ref().map_or(NO_OVERLAY, |overlay| texture(&overlay.texture, 1));
-                let over_tint = overlay.as_ref().map_or([255; 3], |overlay| overlay.tint);
-                (first, *tint, over, over_tint, *frames, seconds_per_frame.to_bits(), *random_turn, emission)
-            }
+        let row = match face {
+            None => FaceRow {
+                texture: None,
+                tint: block.color(),
+                overlay: None,
+                seconds_per_frame: 1_f32.to_bits(),
+                random_turn: false,
+                emission,
+            },
+            Some(FaceLook { texture, tint, overlay, frames, seconds_per_frame, random_turn }) => FaceRow {
+                texture: Some(self.texture(texture, *frames, block, has_holes)),
+                tint: *tint,
+                overlay: overlay.as_ref().map(|over| (self.texture(&over.texture, 1, block, has_holes), over.tint)),
+                seconds_per_frame: seconds_per_frame.to_bits(),
+                random_turn: *random_turn,
+                emission,
+            },
         };
         let table = &mut *self.table;
-        *self.faces.entry(key).or_insert_with(|| {
+        *self.faces.entry(row).or_insert_with(|| {
             let Ok(number) = u16::try_from(table.faces.len()) else {
                 table.errors.push(format!("{:?}: there are more than 65,536 looks of faces", block.name()));
                 return 0;
             };
-            let (layer, tint, overlay, overlay_tint, frames, seconds, random_turn, emission) = key;
-            table.faces.push(GpuFace {
-                tint: linear(tint),
-                layer,
-                overlay_tint: linear(overlay_tint),
-                overlay,
-                frames: u32::from(frames),
-                seconds_per_frame: f32::from_bits(seconds).max(1e-3),
-                flags: u32::from(random_turn) * RANDOM_TURN,
-                emission: f32::from(emission) / 15.0,
-            });
+            table.faces.push(row);
             number
         })
     }
+
+    /// The place of a texture.
+    fn texture(&mut self, path: &str, frames: u16, block: &BlockType, has_holes: bool) -> u32 {
+        let textures = &mut self.table.textures;
+        let number = *self.textures.entry((path.to_owned(), frames)).or_insert_with(|| {
+            textures.push(TextureUse {
+                path: path.to_owned(),
+                frames,
+                block: block.name().to_owned(),
+                has_holes: false,
+            });
+            textures.len() as u32 - 1
+        });
+        textures[number as usize].has_holes |= has_holes;
+        number
+    }
 }
 
-impl GpuFace {
-    /// The bytes, as the shader reads them.
-    pub fn words(&self) -> [u32; 12] {
-        let [red, green, blue] = self.tint.map(f32::to_bits);
-        let [over_red, over_green, over_blue] = self.overlay_tint.map(f32::to_bits);
-        let seconds = self.seconds_per_frame.to_bits();
-        let light = self.emission.to_bits();
-        [
-            red,
-            green,
-            blue,
-            self.layer,
-            over_red,
-            over_green,
-            over_blue,
-            self.overlay,
-            self.frames,
-            seconds,
-            self.flags,
-            light,
-        ]
+impl FaceRow {
+    /// A `FaceLook` of the shader `chunk.wgsl`.
+    pub fn words(&self, layers: &[TextureLayers]) -> [u32; 12] {
+        const NO_OVERLAY: u32 = u32::MAX;
+        let texture = self.texture.map_or(TextureLayers::WHITE, |texture| layers[texture as usize]);
+        let (overlay, overlay_tint) =
+            self.overlay.map_or((NO_OVERLAY, [255; 3]), |(texture, tint)| (layers[texture as usize].first, tint));
+        let [red, green, blue] = linear(self.tint).map(f32::to_bits);
+        let [over_red, over_green, over_blue] = linear(overlay_tint).map(f32::to_bits);
+        let emission = (f32::from(self.emission) / 15.0).to_bits();
+        let tints = [red, green, blue, texture.first, over_red, over_green, over_blue, overlay];
+        let rest = [texture.frames, self.seconds_per_frame, self.random_turn.into(), emission];
+        std::array::from_fn(|word| tints.get(word).copied().unwrap_or_else(|| rest[word - tints.len()]))
     }
 }
 
@@ -379,3 +364,6 @@ fn turn_of(blocks: &BlockRegistry, id: BlockId, turns: &mut FxHashMap<String, Tu
 fn turned_back(side: Side, turn: Turn) -> usize {
     Face::ALL.iter().position(|face| face.turned(turn) == Face::ALL[usize::from(side)]).unwrap_or(usize::from(side))
 }
+
+#[cfg(test)]
+mod tests;

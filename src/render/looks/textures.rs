@@ -10,10 +10,8 @@ use bevy::render::render_resource::{
 
 /// The edge of a texture while none is loaded.
 const SMALLEST: usize = 16;
-/// The layer that is white, for faces in the color of their block.
-pub(super) const WHITE: u32 = 0;
-/// The number of layers that are there without textures.
-pub(super) const OWN_LAYERS: u32 = 2;
+/// The widest texture.
+const LARGEST: usize = 1_024;
 
 /// A frame of a texture: linear light with straight alpha, 0 to 1.
 type Pixels = Vec<[f32; 4]>;
@@ -31,9 +29,9 @@ pub(super) struct TextureArray {
 pub(super) struct WrongTexture(pub String);
 
 impl TextureArray {
-    /// An array for textures with the size of this one, with a white layer and a checkerboard.
-    pub fn new(first: Option<&Image>) -> Self {
-        let edge = first.map_or(SMALLEST, |image| image.width() as usize).clamp(1, 4096);
+    /// An array for these textures, which begins with a white layer and a checkerboard. It is as wide as the widest of them.
+    pub fn new<'a>(images: impl IntoIterator<Item = &'a Image>) -> Self {
+        let edge = images.into_iter().map(|image| image.width() as usize).max().unwrap_or(SMALLEST).clamp(1, LARGEST);
         let mut array = Self { edge, bytes: Vec::new(), layers: 0 };
         array.push_layer(&vec![[1.0; 4]; edge * edge], false);
         array.push_layer(&checkerboard(edge), false);
@@ -44,10 +42,14 @@ impl TextureArray {
     pub fn push(&mut self, image: &Image, frames: u16, has_holes: bool) -> Result<Vec3, WrongTexture> {
         let (width, height, frames) = (image.width() as usize, image.height() as usize, usize::from(frames));
         let edge = self.edge;
-        if width != edge || height != edge * frames {
-            let expected = format!("{edge} x {}", edge * frames);
+        // A smaller texture is drawn with larger pixels.
+        let scale = edge / width.max(1);
+        if height != width * frames {
+            return Err(WrongTexture(format!("it has {width} x {height} pixels and not {width} x {}", width * frames)));
+        }
+        if scale * width != edge {
             return Err(WrongTexture(format!(
-                "it has {width} x {height} pixels and not {expected}, as the other textures"
+                "it is {width} pixels wide, which does not divide {edge}, the width of the widest"
             )));
         }
         let image = match image.texture_descriptor.format {
@@ -58,25 +60,17 @@ impl TextureArray {
         }
         .map_or(std::borrow::Cow::Borrowed(image), std::borrow::Cow::Owned);
         let bytes = image.data.as_deref().unwrap_or_default();
-        if bytes.len() != edge * edge * frames * 4 {
-            return Err(WrongTexture(format!(
-                "it has {} bytes of pixels and not {}",
-                bytes.len(),
-                edge * edge * frames * 4
-            )));
+        if bytes.len() != width * height * 4 {
+            return Err(WrongTexture(format!("it has {} bytes of pixels and not {}", bytes.len(), width * height * 4)));
         }
         let mut sum = Vec4::ZERO;
-        for frame in bytes.chunks_exact(edge * edge * 4) {
-            let pixels: Pixels = frame.chunks_exact(4).map(linear).collect();
+        for frame in bytes.chunks_exact(width * width * 4) {
+            let pixel = |place: usize| (place / edge / scale * width + place % edge / scale) * 4;
+            let pixels: Pixels = (0..edge * edge).map(|place| linear(&frame[pixel(place)..][..4])).collect();
             sum += pixels.iter().map(|[r, g, b, a]| Vec4::new(r * a, g * a, b * a, *a)).sum::<Vec4>();
             self.push_layer(&pixels, has_holes);
         }
         Ok(sum.truncate() / sum.w.max(1e-6))
-    }
-
-    /// Adds layers that show a checkerboard, in place of a texture that is missing.
-    pub fn push_missing(&mut self, frames: u16) {
-        (0..frames).for_each(|_| self.push_layer(&checkerboard(self.edge), false));
     }
 
     pub fn layers(&self) -> u32 {
@@ -198,10 +192,10 @@ mod tests {
     #[test]
     fn each_frame_is_a_layer_with_all_mipmaps() {
         let red_over_green = image(4, 8, |_, y| if y < 4 { [255, 0, 0, 255] } else { [0, 255, 0, 255] });
-        let mut array = TextureArray::new(Some(&red_over_green));
+        let mut array = TextureArray::new([&red_over_green]);
         let mean = array.push(&red_over_green, 2, false).unwrap();
         assert!((mean - Vec3::new(0.5, 0.5, 0.0)).length() < 1e-5, "{mean}");
-        assert_eq!(array.layers(), OWN_LAYERS + 2);
+        assert_eq!(array.layers(), 2 + 2);
         let image = array.into_image();
         let bytes = image.data.unwrap();
         let layer = (16 + 4 + 1) * 4;
@@ -213,20 +207,28 @@ mod tests {
     }
 
     #[test]
-    fn a_texture_of_another_size_is_refused() {
-        let small = image(8, 8, |_, _| [1; 4]);
-        let mut array = TextureArray::new(Some(&small));
-        let wrong = array.push(&image(16, 16, |_, _| [1; 4]), 1, false).unwrap_err();
-        assert_eq!(wrong.0, "it has 16 x 16 pixels and not 8 x 8, as the other textures");
-        assert!(array.push(&small, 2, false).unwrap_err().0.contains("8 x 16"), "frames are missing");
-        assert_eq!(array.layers(), OWN_LAYERS);
+    fn a_texture_of_half_the_size_has_larger_pixels_and_others_are_refused() {
+        let stripes = image(2, 2, |x, _| if x == 0 { [255, 0, 0, 255] } else { [0, 0, 255, 255] });
+        let large = image(4, 4, |_, _| [1; 4]);
+        let mut array = TextureArray::new([&stripes, &large]);
+        array.push(&stripes, 1, false).unwrap();
+        let first = &array.bytes[2 * 21 * 4..][..16 * 4];
+        for (place, pixel) in first.chunks(4).enumerate() {
+            assert_eq!(pixel[0] == 255, place % 4 < 2, "{place}");
+        }
+        assert!(array.push(&image(3, 3, |_, _| [1; 4]), 1, false).unwrap_err().0.contains("does not divide 4"));
+        assert!(
+            array.push(&large, 2, false).unwrap_err().0.contains("4 x 4 pixels and not 4 x 8"),
+            "frames are missing"
+        );
+        assert_eq!(array.layers(), 2 + 1);
     }
 
     /// Mean brightness is kept in linear light, not in sRGB, and holes neither darken nor vanish.
     #[test]
     fn mipmaps_keep_brightness_and_holes() {
         let stripes = image(4, 4, |x, _| if x % 2 == 0 { [255, 255, 255, 255] } else { [0, 0, 0, 255] });
-        let mut array = TextureArray::new(Some(&stripes));
+        let mut array = TextureArray::new([&stripes]);
         array.push(&stripes, 1, false).unwrap();
         let last = array.bytes.len() - 4;
         assert_eq!(array.bytes[last..], [188, 188, 188, 255], "188 in sRGB is half of the light");

@@ -8,7 +8,7 @@
 #import bevy_pbr::mesh_view_bindings::globals
 #endif
 
-/// How a face looks, as `table.rs` writes it.
+/// The look of a face, as `table.rs` writes it.
 struct FaceLook {
     /// Linear.
     tint: vec3<f32>,

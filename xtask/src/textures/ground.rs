@@ -11,7 +11,6 @@ pub fn textures() -> Vec<Texture> {
         built_in("stone", stone()),
         built_in("dirt", dirt()),
         built_in("grass_top", grass()),
-        built_in("grass_side", grass_side()),
         built_in("grass_side_overlay", fringe()),
         built_in("sand", sand()),
         built_in("gravel", gravel()),
@@ -69,19 +68,6 @@ fn fringe() -> Canvas {
         canvas.shade(x, y, if y == 0 { 14 } else { [0, -30, -12][below.clamp(0, 3) as usize % 3] });
     }
     canvas.without_fringe()
-}
-
-/// Earth below the fringe, with the fringe's shadow.
-fn grass_side() -> Canvas {
-    let (mut canvas, fringe) = (dirt(), fringe());
-    for (x, y) in everywhere() {
-        if y < HANGING[x as usize] {
-            canvas.put(x, y, fringe.get(x, y));
-        } else if y == HANGING[x as usize] {
-            canvas.shade(x, y, -26);
-        }
-    }
-    canvas
 }
 
 /// Ripples that the wind made, and a few grains.

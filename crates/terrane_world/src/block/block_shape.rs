@@ -41,7 +41,7 @@ const CROSS: ShapeBox = ShapeBox::new([2, 0, 2], [14, 16, 14]);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum BlockShape {
-    /// Nothing, like air.
+    /// No form, as air has none.
     Empty,
     /// The whole block.
     #[default]
