@@ -12,7 +12,7 @@ use bevy_terrane::chunk_sync::SyncLimits;
 use bevy_terrane::prelude::*;
 use bevy_terrane::render::ChunkMesh;
 use bevy_terrane::testing::{block_at, headless, id_of, spawn_dimension, start};
-use bevy_terrane::view::{ChunkSyncClient, ChunkSyncPeer};
+use bevy_terrane::view::{ChunkSyncClient, ChunkSyncPeer, PublishedColumns};
 use report::report;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -39,7 +39,13 @@ fn place(number: i64) -> BlockPos {
     BlockPos::new(number % 5 * 16 - 32 + number % 13, 40, number / 5 % 5 * 16 - 32 + number % 11)
 }
 
-fn look(world: &mut World, dimension: DimensionId, (position, block): (BlockPos, BlockId), seen: &mut Seen, update: usize) {
+fn look(
+    world: &mut World,
+    dimension: DimensionId,
+    (position, block): (BlockPos, BlockId),
+    seen: &mut Seen,
+    update: usize,
+) {
     if block_at(world, dimension, position) == Some(block) {
         seen.block.get_or_insert(update);
     }

@@ -7,6 +7,8 @@
 mod choose;
 #[path = "shared/report.rs"]
 mod report;
+#[path = "shared/resident.rs"]
+mod resident;
 
 use bevy_terrane::plugin::ThreadSettings;
 use bevy_terrane::prelude::*;
@@ -15,7 +17,8 @@ use bevy_terrane::testing::{
     Patience, flat, headless, in_region, spawn_dimension, spawn_in_region, start, update, update_until_within, viewer,
 };
 use bevy_terrane::view::{Pacing, RegionStatistics, TimeWindow, WorldStatistics};
-use report::{report, resident};
+use report::report;
+use resident::resident;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};

@@ -5,6 +5,8 @@
 mod choose;
 #[path = "shared/report.rs"]
 mod report;
+#[path = "shared/resident.rs"]
+mod resident;
 #[path = "worlds/square.rs"]
 mod square;
 
@@ -13,7 +15,8 @@ use bevy_terrane::prelude::*;
 use bevy_terrane::simulation::SplitMix64;
 use bevy_terrane::testing::{headless, spawn_dimension, spawn_in_region, start};
 use bevy_terrane::view::{RegionStatistics, TimeWindow, WorldStatistics};
-use report::{report, resident};
+use report::report;
+use resident::resident;
 use square::{Seen, terrane, watch};
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -38,8 +38,8 @@ mod tests;
 mod threads;
 mod travel;
 
-pub use crate::simulation::SetBlock;
 pub(crate) use crate::simulation::BlockEdit;
+pub use crate::simulation::SetBlock;
 pub use answers::question::{AskChunks, AskError, AskOpacity, ChunkState};
 pub use arenas::{Arena, ArenaError, ArenaOrder, ArenaSettings, ArenaState, ArenaStatus};
 pub use clocks::clock::DimensionClock;

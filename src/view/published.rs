@@ -66,8 +66,7 @@ impl PublishedColumns {
 
     /// All published columns, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (DimensionId, &Column)> {
-        let shown = |(place, column)| (place.0, self.predictions.column(*place).unwrap_or(column));
-        self.confirmed.iter().map(shown)
+        self.confirmed.iter().map(|(place, column)| (place.0, self.predictions.column(*place).unwrap_or(column)))
     }
 
     /// The number of published columns.

@@ -2,8 +2,8 @@
 
 use super::dimension::Closing;
 use super::{
-    ChunkSyncClient, ColumnChange, ColumnChanged, Coupling, Dimension, DimensionClock, DimensionGeneration, DimensionOpen, Pacing,
-    PublishedColumns, RetryColumns,
+    ChunkSyncClient, ColumnChange, ColumnChanged, Coupling, Dimension, DimensionClock, DimensionGeneration,
+    DimensionOpen, Pacing, PublishedColumns, RetryColumns,
 };
 use crate::coordinator::{
     AskOpacity, BackupWorld, BlockEdit, ControlRegion, LogIn, LogOut, MainLink, SaveWorld, SetBlock, StepDimension,
@@ -38,7 +38,8 @@ impl EditQueue {
 }
 
 pub(super) fn build(app: &mut App) {
-    app.init_resource::<EditQueue>().add_message::<SetBlock>()
+    app.init_resource::<EditQueue>()
+        .add_message::<SetBlock>()
         .add_message::<AskOpacity>()
         .add_message::<SaveWorld>()
         .add_message::<BackupWorld>()

@@ -47,9 +47,7 @@ impl Session {
         start(&mut client);
         let (up, down) = Default::default();
         let mut session = Self { server, client, dimension, view, peer: viewer, delay: 0, up, down };
-        session.run_until("the ground is there", |session| {
-            session.shown().is_some() && session.view().is_complete()
-        });
+        session.run_until("the ground is there", |session| session.shown().is_some() && session.view().is_complete());
         session
     }
 
@@ -235,7 +233,8 @@ fn a_change_of_the_viewers_radius_loses_no_edit() {
         let block = session.set(THERE, ["terrane:stone", "terrane:dirt"][round % 2]);
         if round % 3 == 0 {
             // The client gets a new first message.
-            session.server.world_mut().get_mut::<Viewer>(session.peer).unwrap().generation_radius = 2 + round as u32 / 3;
+            session.server.world_mut().get_mut::<Viewer>(session.peer).unwrap().generation_radius =
+                2 + round as u32 / 3;
         }
         for _ in 0..1 + round % 5 {
             session.step();

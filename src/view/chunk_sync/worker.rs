@@ -95,13 +95,7 @@ pub(super) fn run(
     client.flush();
 }
 
-fn follow(
-    client: &mut SyncClient,
-    order: ToWorker,
-    ground: &ShownColumns,
-    now: Duration,
-    told: &Sender<FromWorker>,
-) {
+fn follow(client: &mut SyncClient, order: ToWorker, ground: &ShownColumns, now: Duration, told: &Sender<FromWorker>) {
     match order {
         ToWorker::Look(area) => client.look(area),
         ToWorker::Disconnected => client.disconnected(),

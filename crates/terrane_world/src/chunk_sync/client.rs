@@ -4,8 +4,8 @@ mod edits;
 
 use super::cache::CachedChunk;
 use super::{
-    ChunkCache, ChunkNews, ChunkQuestions, EditAnswer, EditMessage, KnownVersion, MAX_QUESTIONS, ServerMessage, SyncArea,
-    SyncEdit, SyncError, SyncWelcome,
+    ChunkCache, ChunkNews, ChunkQuestions, EditAnswer, EditMessage, KnownVersion, MAX_QUESTIONS, ServerMessage,
+    SyncArea, SyncEdit, SyncError, SyncWelcome,
 };
 use crate::block::BlockId;
 use crate::space::{BlockPos, ChunkPos};

@@ -1,7 +1,7 @@
 //! Both sides together, without a network.
 
-mod exchange;
 mod editing;
+mod exchange;
 mod fixtures;
 mod golden;
 mod hostile;

@@ -18,7 +18,8 @@ fn connected(edits_per_second: u32) -> (Wire, tempfile::TempDir) {
 
 /// The answers that the client has received.
 fn answers(client: &mut SyncClient) -> Vec<(u64, bool)> {
-    let edit = |news| if let SyncNews::Edit(EditAnswer { id, is_accepted }) = news { Some((id, is_accepted)) } else { None };
+    let edit =
+        |news| if let SyncNews::Edit(EditAnswer { id, is_accepted }) = news { Some((id, is_accepted)) } else { None };
     std::iter::from_fn(|| client.next_news()).filter_map(edit).collect()
 }
 
@@ -170,7 +171,8 @@ fn a_client_that_never_reads_gets_no_more_answers() {
 /// Promise, chunk sync: A client has at most 1,024 unanswered edits.
 #[test]
 fn a_message_of_too_many_edits_is_invalid() {
-    let edit = SyncEdit { id: u64::MAX, position: BlockPos::new(i64::MIN, i64::MIN, i64::MIN), block: u32::MAX, base: None };
+    let edit =
+        SyncEdit { id: u64::MAX, position: BlockPos::new(i64::MIN, i64::MIN, i64::MIN), block: u32::MAX, base: None };
     let base = Some(KnownVersion { version: u64::MAX, checksum: u32::MAX });
     let most = EditRequests { edits: vec![SyncEdit { base, ..edit }; 1_024] };
     assert_eq!(EditRequests::decode(&most.encode()), Some(Ok(most.clone())));
