@@ -62,16 +62,18 @@ use bevy::pbr::{MaterialPlugin, PbrPlugin};
 use bevy::prelude::*;
 use bevy::render::renderer::{RenderDevice, RenderQueue};
 use bevy::transform::TransformSystems;
-use block_mesher::BlockMeshers;
+use block_mesher::Meshing;
 use looks::{LooksInUse, collect_looks, update_looks};
 use quad_memory::QuadMemory;
 use std::sync::Arc;
+#[cfg(feature = "testing")]
+pub(crate) use systems::count_quads;
 use systems::{ChunkMesher, apply, dispatch, hear, move_meshes, sort_blended, update_materials};
 
 /// Makes and shows meshes for the published columns. See the [module](self).
 ///
 /// Add it after `DefaultPlugins`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct ChunkRenderPlugin {
     /// The names of the dimensions that are drawn; if empty, all are.
     pub dimensions: Vec<String>,
@@ -79,6 +81,15 @@ pub struct ChunkRenderPlugin {
     pub looks: Vec<String>,
     /// Meshers of the game's own, for some blocks or for all.
     pub meshers: Vec<Arc<dyn BlockMesher>>,
+    /// `true` to shade the corners between blocks.
+    pub ambient_occlusion: bool,
+}
+
+impl Default for ChunkRenderPlugin {
+    /// All dimensions, the basic blocks' looks, and ambient occlusion.
+    fn default() -> Self {
+        Self { dimensions: Vec::new(), looks: Vec::new(), meshers: Vec::new(), ambient_occlusion: true }
+    }
 }
 
 /// The quads of a chunk with one render mode. The entity also has `Mesh3d`, `MeshTag`, `MeshMaterial3d` and a `Transform`, and
@@ -182,7 +193,8 @@ impl Plugin for ChunkRenderPlugin {
         let world = app.world_mut();
         let gpu = world.get_resource::<RenderDevice>().cloned().zip(world.get_resource::<RenderQueue>().cloned());
         world.insert_resource(QuadMemory::new(gpu));
-        world.insert_resource(BlockMeshers(self.meshers.clone().into()));
+        let (meshers, ambient_occlusion) = (self.meshers.clone().into(), self.ambient_occlusion);
+        world.insert_resource(Meshing { meshers, ambient_occlusion });
         world.insert_resource(ChunkMesher::new(self.dimensions.clone()));
         if !world.contains_resource::<ChunkMaterials>() {
             let handle =

@@ -58,12 +58,18 @@ impl fmt::Debug for ChunkPart {
     }
 }
 
-/// All meshers of the game.
-#[derive(Resource, Clone, Debug, Default)]
-pub(super) struct BlockMeshers(pub Arc<[Arc<dyn BlockMesher>]>);
+/// How chunks are meshed.
+#[derive(Resource, Clone, Debug)]
+pub(super) struct Meshing {
+    /// All meshers of the game.
+    pub meshers: Arc<[Arc<dyn BlockMesher>]>,
+    /// `true` if corners between blocks are shaded.
+    pub ambient_occlusion: bool,
+}
 
-impl BlockMeshers {
-    pub fn draw(&self, block: BlockId) -> bool {
-        self.0.iter().any(|mesher| mesher.draws(block))
+impl Meshing {
+    /// Returns `true` if a mesher of the game draws the block.
+    pub fn leaves(&self, block: BlockId) -> bool {
+        self.meshers.iter().any(|mesher| mesher.draws(block))
     }
 }

@@ -4,7 +4,7 @@
 //! is not, and equal faces are joined to larger quads, row by row (Mikola Lysenko, "Meshing in a Minecraft Game", 2012). Two faces
 //! are joined only if their corners are equally open to the light. Other shapes add their own quads.
 
-use super::block_mesher::{BlockMeshers, ChunkPart};
+use super::block_mesher::{ChunkPart, Meshing};
 use super::looks::{CLEAR, CUBE, Drawn, Form, HIDES, LookTable, OTHER, PART, SHAPED, liquid_height};
 use super::neighborhood::{Neighborhood, PADDED, PaddedBlocks};
 use super::quads::{PASSES, Quad, Rectangle, Side, UP, normal_axis, opposite};
@@ -43,12 +43,13 @@ pub(super) fn mesh(
     chunk: ChunkPos,
     neighborhood: &Neighborhood,
     looks: &LookTable,
-    meshers: &BlockMeshers,
+    meshing: &Meshing,
 ) -> Option<(Meshed, Vec<ChunkPart>)> {
     MESHER.with_borrow_mut(|mesher| {
         neighborhood.copy_into(&mut mesher.blocks);
+        mesher.ambient_occlusion = meshing.ambient_occlusion;
         let meshed = mesher.mesh(looks);
-        let others = if mesher.has_others { &meshers.0[..] } else { &[] };
+        let others = if mesher.has_others { &meshing.meshers[..] } else { &[] };
         let parts: Vec<_> = others.iter().filter_map(|other| other.mesh(chunk, &mesher.blocks)).collect();
         (meshed.is_some() || !parts.is_empty()).then(|| (meshed.unwrap_or(EMPTY), parts))
     })
@@ -78,6 +79,8 @@ struct Mesher {
     /// Blocks of other shapes that hide what is behind one of their faces, along z, by that face.
     part: Box<[Rows; 6]>,
     has_part: bool,
+    /// `true` if corners between blocks are shaded.
+    ambient_occlusion: bool,
     /// `true` if there are blocks that the game's meshers draw.
     has_others: bool,
     /// The chunk's own blocks with other shapes.
@@ -131,6 +134,7 @@ impl Mesher {
             clear: rows(),
             part: Box::new([[0; PADDED * PADDED]; 6]),
             has_part: false,
+            ambient_occlusion: true,
             has_others: false,
             shaped: Vec::new(),
             planes: Box::new([[[0; CHUNK_SIZE]; CHUNK_SIZE]; 6]),
@@ -257,7 +261,7 @@ impl Mesher {
         if rows.iter().all(|row| *row == 0) {
             return;
         }
-        let front = self.layer_in_front(side, layer);
+        let front = if self.ambient_occlusion { self.layer_in_front(side, layer) } else { [0; PADDED] };
         for (a, row) in rows.iter().enumerate() {
             let mut faces = *row;
             while faces != 0 {

@@ -1,6 +1,6 @@
 //! The systems that queue, make and show meshes in each frame.
 
-use super::block_mesher::{BlockMeshers, ChunkPart};
+use super::block_mesher::{ChunkPart, Meshing};
 use super::looks::LooksInUse;
 use super::material::{self, ChunkExtension, ChunkMaterial, ChunkMaterials};
 use super::mesher::{self, Meshed, Quads};
@@ -20,6 +20,8 @@ use bevy::render::render_resource::BufferId;
 use bevy::tasks::futures::check_ready;
 use bevy::tasks::{AsyncComputeTaskPool, Task, TaskPool};
 use std::mem;
+#[cfg(feature = "testing")]
+use std::ops::Range;
 
 /// The number of columns that are checked in one frame, at most. Most of their chunks need no mesh, but finding that out
 /// takes time.
@@ -293,7 +295,7 @@ pub(super) fn dispatch(
     dimensions: Dimensions,
     eyes: Eyes,
     mut progress: ResMut<ChunkMeshProgress>,
-    (looks, meshers): (Res<LooksInUse>, Res<BlockMeshers>),
+    (looks, meshing): (Res<LooksInUse>, Res<Meshing>),
     mut parts: Parts,
 ) {
     let ChunkMesher { queue, running, looks: meshed, .. } = &mut *mesher;
@@ -320,11 +322,28 @@ pub(super) fn dispatch(
                 });
                 continue;
             }
-            let (chunk, looks, meshers) = (key.1.chunk(y), looks.clone(), meshers.clone());
-            running.push(((key, y), pool.spawn(async move { mesher::mesh(chunk, &neighborhood, &looks, &meshers) })));
+            let (chunk, looks, meshing) = (key.1.chunk(y), looks.clone(), meshing.clone());
+            running.push(((key, y), pool.spawn(async move { mesher::mesh(chunk, &neighborhood, &looks, &meshing) })));
         }
     }
     progress.set_if_neq(ChunkMeshProgress { queued: queue.queued(), in_flight: running.len(), meshes: queue.meshes() });
+}
+
+/// The number of quads of a chunk, by [`RenderMode`], made anew on this thread.
+#[cfg(feature = "testing")]
+pub(crate) fn count_quads(
+    world: &World,
+    (dimension, heights): (DimensionId, &Range<i64>),
+    chunk: ChunkPos,
+) -> [usize; PASSES] {
+    let mesher = world.resource::<ChunkMesher>();
+    let Some((looks, _)) = world.resource::<LooksInUse>().table() else { return [0; PASSES] };
+    let neighborhood = mesher.queue.neighborhood((dimension, chunk.column()), chunk.y, &chunk_heights(heights));
+    if neighborhood.shows_nothing(looks) {
+        return [0; PASSES];
+    }
+    let meshed = mesher::mesh(chunk, &neighborhood, looks, world.resource::<Meshing>());
+    meshed.map_or([0; PASSES], |(quads, _)| quads.map(|of_mode| of_mode.quads.len()))
 }
 
 pub(super) fn move_meshes(

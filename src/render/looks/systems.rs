@@ -3,7 +3,7 @@
 use super::table::{TextureLayers, TextureUse};
 use super::textures::{TextureArray, WrongTexture};
 use super::{BlockLooks, ChunkLooks, LookTable};
-use crate::render::block_mesher::BlockMeshers;
+use crate::render::block_mesher::Meshing;
 use crate::simulation::BlockTypes;
 use bevy::asset::LoadState;
 use bevy::ecs::system::SystemParam;
@@ -104,7 +104,7 @@ fn is_loading<A: Asset>(server: Option<&AssetServer>, handle: &Handle<A>) -> boo
 pub(in crate::render) fn collect_looks(
     mut looks: ResMut<LooksInUse>,
     wanted: Res<ChunkLooks>,
-    (blocks, meshers): (Option<Res<BlockTypes>>, Option<Res<BlockMeshers>>),
+    (blocks, meshing): (Option<Res<BlockTypes>>, Option<Res<Meshing>>),
     mut assets: LookAssets,
     mut is_outdated: Local<bool>,
     mut textures_changed: Local<bool>,
@@ -124,7 +124,7 @@ pub(in crate::render) fn collect_looks(
         *is_outdated = false;
         let known = assets.looks.as_ref();
         let mut table = LookTable::new(&blocks, wanted.iter().filter_map(|handle| known?.get(handle)));
-        table.leave(|block| meshers.as_ref().is_some_and(|meshers| meshers.draw(block)));
+        table.leave(|block| meshing.as_ref().is_some_and(|meshing| meshing.leaves(block)));
         table.errors.iter().for_each(|error| error!("{error}"));
         if let Some(server) = assets.server.as_ref().filter(|_| assets.images.is_some()) {
             let load = |texture: &TextureUse| {

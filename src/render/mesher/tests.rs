@@ -30,6 +30,10 @@ fn blended(names: &[&str]) -> BlockLooks {
     BlockLooks { blocks: names.iter().map(look).collect() }
 }
 
+fn meshing(ambient_occlusion: bool) -> Meshing {
+    Meshing { meshers: Vec::new().into(), ambient_occlusion }
+}
+
 fn alone(chunk: Chunk) -> Neighborhood {
     let chunk = Arc::new(chunk);
     Neighborhood::from_fn(|offset| if offset == [0; 3] { Near::Chunk(chunk.clone()) } else { Near::Air })
@@ -41,7 +45,7 @@ fn rectangles(meshed: &Meshed) -> Vec<(RenderMode, Rectangle)> {
 }
 
 fn meshed(neighborhood: &Neighborhood, looks: &LookTable) -> Option<Meshed> {
-    mesh(ChunkPos::new(0, 0, 0), neighborhood, looks, &BlockMeshers::default()).map(|(meshed, _)| meshed)
+    mesh(ChunkPos::new(0, 0, 0), neighborhood, looks, &meshing(true)).map(|(meshed, _)| meshed)
 }
 
 fn of(neighborhood: &Neighborhood, looks: &LookTable) -> Vec<(RenderMode, Rectangle)> {
@@ -115,6 +119,17 @@ fn a_wall_darkens_the_ground_along_its_foot() {
     assert_eq!(at(7 * 16).openness, [3, 1, 3, 1], "dark on the side of the wall");
     assert_eq!(at(9 * 16).openness, [1, 3, 1, 3]);
     assert_eq!(at(7 * 16).size, [16, 256], "joined along the wall, not across the shade");
+}
+
+#[test]
+fn without_ambient_occlusion_the_ground_along_a_wall_is_one_quad() {
+    let chunk = Arc::new(Chunk::from_fn(|[x, y, _]| if y == 0 || x == 8 { STONE } else { BlockId::AIR }));
+    let valley = Neighborhood::from_fn(|[_, y, _]| if y == 0 { Near::Chunk(chunk.clone()) } else { Near::Air });
+    let (meshed, _) = mesh(ChunkPos::new(0, 0, 0), &valley, &looks(), &meshing(false)).unwrap();
+    let ground: Vec<_> =
+        rectangles(&meshed).into_iter().filter(|(_, quad)| quad.side == UP && quad.corner[1] == 16).collect();
+    assert_eq!(ground.iter().map(|(_, quad)| quad.size).collect::<Vec<_>>(), [[128, 256], [112, 256]]);
+    assert!(rectangles(&meshed).iter().all(|(_, quad)| quad.openness == [3; 4]));
 }
 
 /// Promise, looks: Faces between two blocks of the same transparent kind are not drawn.
