@@ -20,6 +20,7 @@ Tasks of bevy_terrane:
                                                      the tests, compiles a dependency anew
                                    packages          cargo package, without compiling them again
   cargo xtask doc                Build the documentation, with the pictures and pages to which it links.
+  cargo xtask pictures [NAMES]   Make the pictures of README and guide again, in docs/images.
   cargo xtask promises           Write docs/promises.md from the doc comments of the tests.
   cargo xtask textures           Draw the textures of the blocks into src/render/textures and assets/textures.
                                  `--check` writes nothing, and names each file that differs.
@@ -44,6 +45,8 @@ pub enum Task {
     Doc,
     /// Run every check.
     Test,
+    /// Make the pictures with these names, or all.
+    Pictures(Vec<OsString>),
     /// Write `docs/promises.md`.
     Promises,
     /// Draw the textures, or only check the files.
@@ -67,6 +70,8 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Task, Stri
             }
             Ok(Task::Demo(rest))
         }
+        Some("pictures") if !rest.iter().any(|name| name == "--help" || name == "-h") => Ok(Task::Pictures(rest)),
+        Some("pictures") => Ok(Task::Help),
         Some("textures") => match rest.first().and_then(|first| first.to_str()) {
             None if rest.is_empty() => Ok(Task::Textures { check: false }),
             Some("--check") if rest.len() == 1 => Ok(Task::Textures { check: true }),
@@ -113,6 +118,13 @@ mod tests {
         assert_eq!(parse_words(&["demo", "--seconds", "20"]), demo(&["--seconds", "20"]));
         assert_eq!(parse_words(&["demo", "--", "--seconds", "20"]), demo(&["--seconds", "20"]));
         assert_eq!(parse_words(&["demo", "--", "a", "--", "b"]), demo(&["a", "--", "b"]));
+    }
+
+    #[test]
+    fn pictures_can_be_named() {
+        assert_eq!(parse_words(&["pictures"]), Ok(Task::Pictures(Vec::new())));
+        assert_eq!(parse_words(&["pictures", "arena"]), Ok(Task::Pictures(vec!["arena".into()])));
+        assert_eq!(parse_words(&["pictures", "--help"]), Ok(Task::Help));
     }
 
     #[test]

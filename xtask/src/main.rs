@@ -8,6 +8,7 @@ mod demo;
 mod documentation;
 #[cfg(test)]
 mod links;
+mod pictures;
 mod promises;
 mod setup;
 mod template;
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
         Ok(Task::Demo(arguments)) => demo::run(arguments),
         Ok(Task::Doc) => documentation::run(),
         Ok(Task::Test) => test::run(),
+        Ok(Task::Pictures(names)) => pictures::run(names),
         Ok(Task::Promises) => promises::run(),
         Ok(Task::Textures { check }) => textures::run(check),
         Err(error) => {
