@@ -5,6 +5,8 @@ use super::{FlyCamera, FlySystems, PicturePlugin, Pictures};
 use crate::render::{ChunkMeshProgress, FarMeshProgress};
 use crate::view::{DimensionFailed, WorldStatistics};
 use bevy::app::{PluginGroupBuilder, ScheduleRunnerPlugin};
+use bevy::asset::AssetPlugin;
+use bevy::asset::io::file::FileAssetReader;
 use bevy::log::LogPlugin;
 use bevy::prelude::*;
 use bevy::render::RenderPlugin;
@@ -135,7 +137,10 @@ impl PluginGroup for DevPlugins {
             render.render_creation = WgpuSettings { backends, ..default() }.into();
             window = WindowPlugin { primary_window: None, exit_condition: ExitCondition::DontExit, ..default() };
         }
-        let mut plugins = DefaultPlugins.build().set(log).set(render).set(window);
+        // Without the folder there is nothing to watch, and Bevy warns.
+        let has_assets = FileAssetReader::get_base_path().join("assets").is_dir();
+        let assets = AssetPlugin { watch_for_changes_override: Some(has_assets), ..default() };
+        let mut plugins = DefaultPlugins.build().set(assets).set(log).set(render).set(window);
         if self.headless {
             let frame = Duration::from_secs_f64(1.0 / 60.0);
             plugins = plugins.disable::<WinitPlugin>().add(ScheduleRunnerPlugin::run_loop(frame));

@@ -14,6 +14,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+#[cfg(feature = "dev")]
+use std::time::{Duration, Instant};
 
 const STONE_ONLY: &str = r#"{ "test:stone": (all: "stone.png") }"#;
 
@@ -27,8 +29,14 @@ const PNG: [u8; 71] = [
 
 /// A world of stone, with the assets of a folder.
 fn app(assets: &Path, plugin: ChunkRenderPlugin) -> (App, DimensionId) {
+    app_with((assets, false), plugin)
+}
+
+/// The same; with `true`, files that are saved are read again.
+fn app_with((assets, watch): (&Path, bool), plugin: ChunkRenderPlugin) -> (App, DimensionId) {
     let mut app = headless(lockstep());
-    let assets = AssetPlugin { file_path: assets.display().to_string(), ..default() };
+    let file_path = assets.display().to_string();
+    let assets = AssetPlugin { file_path, watch_for_changes_override: Some(watch), ..default() };
     app.add_plugins(assets).init_asset::<Image>().register_asset_loader(ImageLoader::new(CompressedImageFormats::NONE));
     app.add_plugins(plugin).init_asset::<Mesh>();
     for name in ["test:stone", "test:glass", "test:mist"] {
@@ -78,6 +86,28 @@ fn a_file_of_looks_is_read_again() {
     all_are(&mut app, "nothing changed", RenderMode::CutOut);
     change(&mut app, r#"{ "test:stone": (all: "stone.png", mode: Blended) }"#);
     all_are(&mut app, "the file is mended", RenderMode::Blended);
+}
+
+/// Promise, looks: The chunks in view change within a second after a file of looks was saved.
+#[cfg(feature = "dev")]
+#[test]
+fn a_saved_file_is_seen_within_a_second() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("stone.png"), PNG).unwrap();
+    let file = folder.path().join("my.looks.ron");
+    fs::write(&file, STONE_ONLY).unwrap();
+    let (mut app, _) = app_with((folder.path(), true), with_looks(&["my.looks.ron"]));
+    all_are(&mut app, "the ground is drawn", RenderMode::Opaque);
+    // The best of a few, since other tests run at the same time.
+    let modes = [RenderMode::CutOut, RenderMode::Blended, RenderMode::Opaque].into_iter().cycle().take(6);
+    let saved = modes.map(|mode| {
+        fs::write(&file, format!(r#"{{ "test:stone": (all: "stone.png", mode: {mode:?}) }}"#)).unwrap();
+        let began = Instant::now();
+        all_are(&mut app, "the saved look is seen", mode);
+        began.elapsed()
+    });
+    let times: Vec<_> = saved.collect();
+    assert!(times.iter().min() < Some(&Duration::from_secs(1)), "{times:?}");
 }
 
 #[test]
