@@ -129,10 +129,12 @@ pub(super) fn hear(
             ColumnChange::Loaded if is_wanted(dimension) => queue.load(dimension, column),
             ColumnChange::Loaded | ColumnChange::Unloaded => {}
             ColumnChange::Heights(heights) => queue.resize(dimension, column, heights),
-            ColumnChange::Chunk(y) => {
-                let blocks = column.chunk(*y);
-                blocks.into_iter().for_each(|blocks| queue.change(dimension, position.chunk(*y), blocks));
+            ColumnChange::Chunk(y) if column.is_loaded(*y) => {
+                // A chunk of only air may be left out, for example after a predicted block was taken back.
+                let blocks = column.chunk(*y).cloned().unwrap_or_default();
+                queue.change(dimension, position.chunk(*y), &blocks);
             }
+            ColumnChange::Chunk(_) => {}
         }
     }
     running.retain(|((key, _), _)| queue.contains(*key));

@@ -172,7 +172,7 @@ pub struct ColumnChanged {
 pub enum ColumnChange {
     /// The column was loaded.
     Loaded,
-    /// The chunk at this height changed.
+    /// The chunk at this height changed. The column may have none there now, which means air.
     Chunk(i64),
     /// In a sparse dimension: the chunks at these heights were loaded or unloaded;
     /// [`Column::is_loaded`](crate::chunk::Column::is_loaded) tells which.

@@ -56,6 +56,7 @@ pub(super) fn predict_edits(
     mut queue: ResMut<EditQueue>,
     mut published: ResMut<PublishedColumns>,
     mut clients: Query<&mut ChunkSyncClient>,
+    dimensions: Query<(&Dimension, &DimensionOpen)>,
     blocks: Option<Res<BlockTypes>>,
     mut changed: MessageWriter<ColumnChanged>,
 ) {
@@ -66,7 +67,9 @@ pub(super) fn predict_edits(
     for &request in edits.read() {
         let number = queue.number();
         let mut client = clients.iter_mut().find(|client| client.dimension() == request.dimension);
-        let is_taken = client.as_ref().is_none_or(|client| client.takes_edits());
+        let dimension = dimensions.iter().find(|(_, open)| open.id == request.dimension);
+        let is_inside = dimension.is_none_or(|(dimension, _)| dimension.heights().contains(&request.position.y));
+        let is_taken = is_inside && client.as_ref().is_none_or(|client| client.takes_edits());
         let blocks = blocks.as_ref().filter(|_| is_taken);
         let is_shown = blocks.is_some_and(|blocks| published.predict(number, request, &blocks.0));
         match &mut client {

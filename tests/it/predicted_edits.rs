@@ -1,7 +1,11 @@
 //! The main world shows its edits before the region has answered.
 
 use crate::support::*;
+#[cfg(feature = "render")]
+use bevy::asset::AssetPlugin;
 use bevy_terrane::prelude::*;
+#[cfg(feature = "render")]
+use bevy_terrane::render::{ChunkMesh, ChunkMeshProgress};
 use bevy_terrane::simulation::SplitMix64;
 use bevy_terrane::view::{AskChunks, ChunksAnswer, RegionOrder};
 use std::collections::BTreeMap;
@@ -126,6 +130,40 @@ fn a_prediction_waits_for_a_paused_region_and_not_for_a_halted_one() {
     assert_eq!(block_at(app.world(), dimension, THERE), Some(BlockId::AIR));
     app.update();
     assert_eq!(refused(&app), 1);
+}
+
+/// Promise, predicted edits: The mesh of a refused block goes, even where there is nothing but air without it.
+#[cfg(feature = "render")]
+#[test]
+fn a_refused_block_is_not_drawn_any_longer() {
+    let (mut app, dimension) = world(lockstep());
+    app.add_plugins((AssetPlugin::default(), ChunkRenderPlugin::default())).init_asset::<Mesh>();
+    start(&mut app);
+    update_until(&mut app, "the region is known", |world| region_at(world, dimension, THERE.column()).is_some());
+    update_until(&mut app, "the ground is drawn", |world| world.resource::<ChunkMeshProgress>().meshes > 0);
+    let is_drawn = |world: &mut World| {
+        let mut meshes = world.query::<&ChunkMesh>();
+        meshes.iter(world).any(|mesh| mesh.chunk == THERE.chunk())
+    };
+    order(&mut app, dimension, THERE.column(), RegionOrder::Pause);
+    assert!(!is_drawn(app.world_mut()), "the chunk is empty");
+    set(&mut app, dimension, THERE, "terrane:stone");
+    update_until(&mut app, "it is drawn", is_drawn);
+    assert!(is_predicted(app.world(), dimension, THERE));
+    order(&mut app, dimension, THERE.column(), RegionOrder::Halt);
+    update_until(&mut app, "it is not drawn any longer", |world| !is_drawn(world));
+    app.update();
+    assert_eq!(refused(&app), 1);
+}
+
+#[test]
+fn a_block_above_the_world_is_not_predicted() {
+    let (mut app, dimension) = settled(lockstep());
+    let above = BlockPos::new(3, 5_000, 5);
+    set(&mut app, dimension, above, "terrane:stone");
+    app.update();
+    assert!(!is_predicted(app.world(), dimension, above));
+    update_until(&mut app, "it is refused", |world| !world.resource::<Heard<BlockRefused>>().0.is_empty());
 }
 
 /// Promise, predicted edits: Questions about the ground are answered from the world, without predicted blocks.

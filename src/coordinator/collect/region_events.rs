@@ -8,6 +8,7 @@ use crate::coordinator::saving::save::Saves;
 use crate::coordinator::travel::letters::Directory;
 use crate::region::RegionEvent;
 use bevy::prelude::*;
+use std::mem;
 
 /// Handles the region events since columns came or went.
 pub fn tell_region_events(
@@ -57,6 +58,9 @@ impl Dimension {
                     if slot.halted.is_none() {
                         // It may have absorbed a halted region.
                         self.revive(into, |id| directory.knows(id));
+                    } else {
+                        // Nothing makes the edits of a region that a halted one absorbed.
+                        publisher.refuse_all(now, mem::take(&mut slot.parked.get().inbox.edits));
                     }
                 }
                 RegionEvent::Split { from, into } => {

@@ -8,7 +8,7 @@ use crate::space::DimensionId;
 use crate::view::viewers::Place;
 use crate::view::{DimensionOpen, PublishedColumns};
 use bevy::prelude::*;
-use crossbeam_channel::{Receiver, Sender, unbounded};
+use crossbeam_channel::{Receiver, Sender, TryRecvError, unbounded};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::mem;
@@ -149,7 +149,9 @@ impl ChunkSyncClient {
     /// Sends an edit to the server.
     pub(in crate::view) fn edit(&mut self, number: u64, request: SetBlock) {
         self.edits.insert(number, request);
-        self.orders.push(ToWorker::Edit { number, position: request.position, block: request.block });
+        if self.worker.is_some() {
+            self.orders.push(ToWorker::Edit { number, position: request.position, block: request.block });
+        }
     }
 
     /// The decision about an edit, for the predictions, and the refusal for the game.
@@ -257,18 +259,35 @@ pub(in crate::view) fn apply_results(
             commands.entity(entity).insert(DimensionOpen { id: dimension });
         }
         let client = &mut *client;
-        let told: Vec<_> = client.worker.iter().flat_map(|(_, told)| told.try_iter()).collect();
-        for told in told {
+        // Without a worker no edit is ever answered.
+        let mut is_gone = client.worker.is_none();
+        while let Some((_, told)) = &client.worker {
+            let told = match told.try_recv() {
+                Ok(told) => told,
+                Err(error) => {
+                    is_gone = error == TryRecvError::Disconnected;
+                    break;
+                }
+            };
             match told {
                 FromWorker::Column(column, update) => news.update_column((dimension, column), update),
                 FromWorker::Chunk(chunk, blocks) => _ = news.chunks.insert((dimension, chunk), blocks),
                 FromWorker::Message(message) => client.outgoing.push(message),
                 FromWorker::Nonsense(error) => warn!("the server sent an invalid message: {error}"),
                 FromWorker::Edit(answer) => client.decide(answer, &mut news),
+                FromWorker::Disconnected => {
+                    client.outgoing.clear();
+                    client.takes_edits = false;
+                }
                 FromWorker::Progress { area, progress, takes_edits } => {
                     (client.known, client.progress, client.takes_edits) = (area, progress, takes_edits);
                 }
             }
+        }
+        if is_gone {
+            client.takes_edits = false;
+            let lost: Vec<u64> = client.edits.keys().copied().collect();
+            lost.into_iter().for_each(|id| client.decide(EditAnswer { id, is_accepted: false }, &mut news));
         }
     }
     if !news.is_empty() {

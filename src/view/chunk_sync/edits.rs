@@ -86,7 +86,8 @@ fn judge(
         let (viewer, place) = viewers.get(world, viewer).ok()?;
         let corner = place.position_in(viewer, dimension)?.relative_to(position);
         let distance = corner.distance(corner.clamp(Vec3::ZERO, Vec3::ONE));
-        if distance > peer.edit_reach() {
+        // A position that is not a number reaches nothing.
+        if distance.is_nan() || distance > peer.edit_reach() {
             return None;
         }
     }

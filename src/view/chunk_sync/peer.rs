@@ -221,7 +221,9 @@ pub(in crate::view) fn apply_answers(
         let (id, Some(server)) = (peer.dimension, &mut peer.server) else { continue };
         columns.iter().filter(|(of, _)| *of == id).for_each(|(_, column)| server.column_changed(*column));
         chunks.iter().filter(|(of, _)| *of == id).for_each(|(_, chunk)| server.changed(*chunk));
-        for edit in &decided.0 {
+        // Most clients have none.
+        let own = if peer.edits.is_empty() { &[][..] } else { &decided.0[..] };
+        for edit in own {
             if let Some((id, chunk)) = peer.edits.remove(&edit.number) {
                 server.edit_decided(id, chunk, edit.is_accepted);
             }
@@ -257,26 +259,23 @@ fn within_sight(limits: SyncLimits, sight: Option<SyncArea>) -> SyncLimits {
 pub(in crate::view) fn send(
     mut peers: Query<(Entity, &mut ChunkSyncPeer)>,
     viewers: Query<(Option<&Viewer>, Place)>,
-    dimensions: Query<Ref<Dimension>, With<DimensionOpen>>,
+    dimensions: Query<(&Dimension, Ref<DimensionOpen>)>,
     blocks: Option<Res<BlockTypes>>,
     mut asks: MessageWriter<AskChunks>,
 ) {
     let Some(blocks) = blocks else { return };
     for (entity, peer) in &mut peers {
         let peer = peer.into_inner();
-        let its = |dimension: &Ref<Dimension>| dimension.id() == Some(peer.dimension);
-        let Some(dimension) = dimensions.iter().find(its) else { continue };
-        if dimension.is_added() {
+        let its = |(_, open): &(&Dimension, Ref<DimensionOpen>)| open.id == peer.dimension;
+        let Some((dimension, open)) = dimensions.iter().find(its) else { continue };
+        if open.is_added() {
+            // Its heights may be others now.
             peer.known = None;
-            // Edits that were on their way when it closed are not decided any more.
-            for (id, chunk) in mem::take(&mut peer.edits).into_values() {
-                peer.server.iter_mut().for_each(|server| server.edit_decided(id, chunk, false));
-            }
         }
         let sight = match peer.viewer(entity) {
             None => None,
             Some(viewer) => {
-                let sight = sight(viewers.get(viewer), peer, &dimension);
+                let sight = sight(viewers.get(viewer), peer, dimension);
                 if sight.is_none() {
                     warn_once!("the client of {entity} receives nothing: its viewer {viewer} is not in the dimension");
                     continue;
@@ -285,21 +284,19 @@ pub(in crate::view) fn send(
             }
         };
         let limits = within_sight(peer.limits, sight);
-        // If the viewer's range changes, the client gets a new first message. That waits until no chunks are being looked up,
-        // since the next server would take that answer for its own.
-        let is_looking = peer.asked.is_some();
-        let mut earlier = None;
-        if peer.known.is_none_or(|known| known != limits && !is_looking) {
-            (peer.known, peer.asked, earlier) = (Some(limits), None, peer.server.take());
-        }
-        let server = peer.server.get_or_insert_with(|| {
-            let chunk_heights = chunk_heights(&dimension.heights());
-            let records = (blocks.0.block_records().collect(), blocks.0.component_records().cloned().collect());
-            SyncServer::new(dimension.name(), chunk_heights, records, limits)
-        });
-        if let Some(earlier) = earlier {
-            server.take_over(earlier);
-        }
+        // The client gets another first message if the viewer's range changes.
+        let is_known = peer.known.replace(limits) == Some(limits);
+        let heights = chunk_heights(&dimension.heights());
+        let records = || (blocks.0.block_records().collect(), blocks.0.component_records().cloned().collect());
+        let server = match peer.server.take() {
+            Some(server) if is_known => server,
+            Some(mut server) => {
+                server.greet(dimension.name(), heights, records(), limits);
+                server
+            }
+            None => SyncServer::new(dimension.name(), heights, records(), limits),
+        };
+        let server = peer.server.insert(server);
         server.see(sight);
         if peer.outgoing.is_empty() {
             peer.outgoing = server.messages(peer.began.elapsed());

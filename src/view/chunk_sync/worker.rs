@@ -42,6 +42,8 @@ pub(super) enum FromWorker {
     Nonsense(SyncError),
     /// An edit is decided. The chunks that were reported before include the decision.
     Edit(EditAnswer),
+    /// The connection was lost. No earlier message is for the next one.
+    Disconnected,
     /// The progress with the chunks of an area.
     Progress { area: Option<SyncArea>, progress: SyncProgress, takes_edits: bool },
 }
@@ -98,7 +100,10 @@ pub(super) fn run(
 fn follow(client: &mut SyncClient, order: ToWorker, ground: &ShownColumns, now: Duration, told: &Sender<FromWorker>) {
     match order {
         ToWorker::Look(area) => client.look(area),
-        ToWorker::Disconnected => client.disconnected(),
+        ToWorker::Disconnected => {
+            client.disconnected();
+            let _ = told.send(FromWorker::Disconnected);
+        }
         ToWorker::Edit { number, position, block } => match ground.number_on_server(block) {
             Some(block) => client.edit(now, number, position, block),
             None => client.refuse([number]),

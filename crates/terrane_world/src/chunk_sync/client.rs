@@ -304,6 +304,9 @@ impl SyncClient {
             self.unasked.clear();
             (self.unanswered, self.area) = (0, None);
             self.progress = SyncProgress { message_bytes: self.progress.message_bytes, ..SyncProgress::default() };
+            // Their blocks and places are those of the other world.
+            let lost = self.edits.withdraw();
+            self.refuse(lost);
             // Answers about edits count in any world.
             self.news.retain(|news| matches!(news, SyncNews::Edit(_)));
             self.news.push_back(SyncNews::AnotherWorld);

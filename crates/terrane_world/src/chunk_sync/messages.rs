@@ -114,7 +114,7 @@ pub struct SyncEdit {
     pub position: BlockPos,
     /// The new block, with the server's number.
     pub block: u32,
-    /// The client's version of the chunk, as confirmed by the server.
+    /// The client's version of the chunk, from the server or from its cache, without its own edits.
     pub base: Option<KnownVersion>,
 }
 

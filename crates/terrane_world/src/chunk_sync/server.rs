@@ -113,10 +113,12 @@ pub struct SyncServer {
     looked_up: usize,
     ready: VecDeque<(ChunkPos, Ready)>,
     ready_bytes: usize,
+    /// The first message of a client, or one that tells it other limits.
+    greeting: Option<Vec<u8>>,
     /// A message that waits for budget, and the number of chunks and the edits that it answers.
     held: Option<Vec<u8>>,
     held_answers: usize,
-    held_edits: Vec<(ChunkPos, EditAnswer)>,
+    held_edits: Vec<EditAnswer>,
     edits: EditBook,
     budget: Option<Budget>,
     progress: SyncServerProgress,
@@ -174,17 +176,12 @@ impl SyncServer {
     pub fn new(
         dimension: &str,
         chunk_heights: Range<i64>,
-        (blocks, components): (Vec<BlockRecord>, Vec<BlockComponentRecord>),
+        records: (Vec<BlockRecord>, Vec<BlockComponentRecord>),
         limits: SyncLimits,
     ) -> Self {
-        let SyncLimits { radius, vertical, .. } = limits;
-        let dimension = dimension.to_owned();
-        let mut welcome = SyncWelcome { dimension, chunk_heights, radius, vertical, blocks, components };
-        let limits = limits.fitting(&welcome.chunk_heights, welcome.has_whole_columns());
-        (welcome.radius, welcome.vertical) = (limits.radius, limits.vertical);
-        Self {
+        let mut server = Self {
             limits,
-            chunk_heights: welcome.chunk_heights.clone(),
+            chunk_heights: 0..0,
             area: None,
             sight: None,
             is_untidy: false,
@@ -195,13 +192,35 @@ impl SyncServer {
             looked_up: 0,
             ready: VecDeque::new(),
             ready_bytes: 0,
-            held: Some(ServerMessage::Welcome(welcome).encode()),
+            greeting: None,
+            held: None,
             held_answers: 0,
             held_edits: Vec::new(),
             edits: EditBook::default(),
             budget: None,
             progress: SyncServerProgress::default(),
-        }
+        };
+        server.greet(dimension, chunk_heights, records, limits);
+        server
+    }
+
+    /// Sends the client another first message, when its limits have changed or its dimension was opened again. The client asks
+    /// for everything again. Its edits stay.
+    pub fn greet(
+        &mut self,
+        dimension: &str,
+        chunk_heights: Range<i64>,
+        (blocks, components): (Vec<BlockRecord>, Vec<BlockComponentRecord>),
+        limits: SyncLimits,
+    ) {
+        let SyncLimits { radius, vertical, .. } = limits;
+        let dimension = dimension.to_owned();
+        let mut welcome = SyncWelcome { dimension, chunk_heights, radius, vertical, blocks, components };
+        self.limits = limits.fitting(&welcome.chunk_heights, welcome.has_whole_columns());
+        (welcome.radius, welcome.vertical) = (self.limits.radius, self.limits.vertical);
+        self.chunk_heights = welcome.chunk_heights.clone();
+        self.greeting = Some(ServerMessage::Welcome(welcome).encode());
+        self.area.into_iter().for_each(|area| self.look(area));
     }
 
     /// Handles a message of the client. Questions outside of its area or of the dimension are ignored. Questions out
@@ -265,24 +284,9 @@ impl SyncServer {
             }
         }
         self.ready.retain(|(chunk, ready)| area.contains(*chunk) || matches!(ready, Ready::Edit(_)));
-        self.ready_bytes = self.ready.iter().map(|(_, ready)| ready.bytes()).sum();
-        for (chunk, id) in self.edits.leave(|chunk| !area.contains(chunk)) {
-            self.answer(chunk, EditAnswer { id, is_accepted: true });
-        }
-    }
-
-    /// Takes over the edits of the same client from an earlier server, which is dropped.
-    pub fn take_over(&mut self, earlier: Self) {
-        let Self { ready, held_edits, edits, .. } = earlier;
-        self.edits = edits;
-        self.edits.start_again();
-        let ready = ready.into_iter().filter_map(|(chunk, ready)| match ready {
-            Ready::Edit(answer) => Some((chunk, answer)),
-            Ready::Chunk(_) => None,
-        });
-        for (chunk, answer) in held_edits.into_iter().chain(ready) {
-            // The client may not have received the chunk before its answer.
-            self.edit_decided(answer.id, chunk, answer.is_accepted);
+        self.count_ready();
+        for (chunk, ids) in self.edits.leave(|chunk| !area.contains(chunk)) {
+            self.accept(chunk, ids);
         }
     }
 
@@ -290,7 +294,7 @@ impl SyncServer {
         let chunk = edit.position.chunk();
         let is_near = self.interests.contains_key(&chunk) && self.sees(chunk);
         if self.edits.take_in(edit, is_near) == Some(false) {
-            self.answer(chunk, EditAnswer { id: edit.id, is_accepted: false });
+            self.refuse(chunk, edit.id);
         }
     }
 
@@ -312,29 +316,45 @@ impl SyncServer {
         if !self.edits.is_open(id) {
             return;
         }
-        let is_left = self.area.is_some_and(|area| !area.contains(chunk));
-        let look_ups = match self.interests.get(&chunk).map(|interest| interest.stage) {
-            _ if !is_accepted || is_left => 0,
-            Some(Stage::Told) => 0,
+        if !is_accepted {
+            return self.refuse(chunk, id);
+        }
+        match self.interests.get(&chunk).map(|interest| interest.stage) {
+            // The client does not see the chunk, or was told of it.
+            None | Some(Stage::Unseen | Stage::Told) => self.accept(chunk, vec![id]),
             // The running look-up may have begun before the edit was made.
-            Some(Stage::LookedUp | Stage::Outdated) => 2,
-            Some(Stage::Unseen | Stage::Queued | Stage::Asked) | None => 1,
-        };
-        match look_ups {
-            0 => self.answer(chunk, EditAnswer { id, is_accepted }),
-            _ => self.edits.wait(chunk, id, look_ups),
+            Some(Stage::LookedUp | Stage::Outdated) => self.edits.wait(chunk, id, 2),
+            Some(Stage::Queued | Stage::Asked) => self.edits.wait(chunk, id, 1),
         }
     }
 
-    fn answer(&mut self, chunk: ChunkPos, answer: EditAnswer) {
-        self.ready.push_back((chunk, Ready::Edit(answer)));
+    /// Answers edits of a chunk. The newest news of the chunk and then these answers come before everything else.
+    fn accept(&mut self, chunk: ChunkPos, ids: Vec<u64>) {
+        let of_chunk = |(of, ready): &(ChunkPos, Ready)| *of == chunk && matches!(ready, Ready::Chunk(_));
+        let newest = self.ready.iter().rposition(of_chunk).and_then(|place| self.ready.remove(place));
+        self.ready.retain(|ready| !of_chunk(ready));
+        for id in ids.into_iter().rev() {
+            self.ready.push_front((chunk, Ready::Edit(EditAnswer { id, is_accepted: true })));
+        }
+        newest.into_iter().for_each(|news| self.ready.push_front(news));
+        self.count_ready();
+    }
+
+    /// A refusal need not wait for anything.
+    fn refuse(&mut self, chunk: ChunkPos, id: u64) {
+        self.ready.push_front((chunk, Ready::Edit(EditAnswer { id, is_accepted: false })));
     }
 
     /// Answers the edits that a look-up of their chunk included; after the last look-up all of them.
     fn answer_edits(&mut self, chunk: ChunkPos, is_last: bool) {
-        for id in self.edits.looked_up(chunk, is_last) {
-            self.answer(chunk, EditAnswer { id, is_accepted: true });
+        let ids = self.edits.looked_up(chunk, is_last);
+        if !ids.is_empty() {
+            self.accept(chunk, ids);
         }
+    }
+
+    fn count_ready(&mut self) {
+        self.ready_bytes = self.ready.iter().map(|(_, ready)| ready.bytes()).sum();
     }
 
     /// The client's area.
@@ -369,10 +389,12 @@ impl SyncServer {
     /// each result with [`found`](Self::found).
     pub fn wanted(&mut self, most: usize) -> Vec<ChunkPos> {
         let mut wanted = Vec::new();
-        while self.ready_bytes < READY_BYTES
-            && self.held.is_none()
-            && self.looked_up < most
-            && let Some((.., chunk)) = self.queue.pop_first()
+        // The chunks of edits come first, and need not wait until others are sent.
+        let area = self.area;
+        let queued = |chunk: &ChunkPos| area.is_some_and(|area| self.queue.contains(&area.order(*chunk)));
+        let mut edited: Vec<ChunkPos> = self.edits.waiting().filter(queued).collect();
+        while self.looked_up < most
+            && let Some(chunk) = self.next_wanted(&mut edited)
         {
             let is_seen = self.sees(chunk);
             if !self.area.is_some_and(|area| area.contains(chunk)) {
@@ -382,6 +404,7 @@ impl SyncServer {
             let Some(interest) = self.interests.get_mut(&chunk) else { continue };
             if !is_seen {
                 interest.stage = Stage::Unseen;
+                self.answer_edits(chunk, true);
             } else if let Some(news) = interest.answer().filter(|_| interest.stage == Stage::Asked) {
                 (interest.stage, interest.is_asked) = (Stage::Told, false);
                 if news == ChunkNews::Gone {
@@ -397,6 +420,18 @@ impl SyncServer {
             }
         }
         wanted
+    }
+
+    /// Takes a chunk from the queue: first those of edits, then the nearest; `None` while enough wait to be sent.
+    fn next_wanted(&mut self, edited: &mut Vec<ChunkPos>) -> Option<ChunkPos> {
+        let area = self.area?;
+        if self.ready_bytes < 2 * READY_BYTES
+            && let Some(chunk) = edited.pop()
+        {
+            return self.queue.take(&area.order(chunk)).map(|(.., chunk)| chunk);
+        }
+        let is_idle = self.ready_bytes < READY_BYTES && self.held.is_none() && self.greeting.is_none();
+        is_idle.then(|| self.queue.pop_first()).flatten().map(|(.., chunk)| chunk)
     }
 
     fn tell(&mut self, chunk: ChunkPos, news: ChunkNews) {
@@ -507,7 +542,7 @@ impl SyncServer {
             }
             self.progress.bytes += bytes;
             self.held_answers = 0;
-            self.edits.answered(self.held_edits.drain(..).map(|(_, answer)| answer));
+            self.edits.answered(self.held_edits.drain(..));
             messages.push(message);
         }
         messages
@@ -515,6 +550,10 @@ impl SyncServer {
 
     /// The next message, if there is something to tell.
     fn next(&mut self) -> Option<Vec<u8>> {
+        if let Some(greeting) = self.greeting.take() {
+            self.edits.is_announced = false;
+            return Some(greeting);
+        }
         if self.limits.edits_per_second > 0 && !mem::replace(&mut self.edits.is_announced, true) {
             return Some(EditMessage::Taken.encode());
         }
@@ -522,13 +561,12 @@ impl SyncServer {
             (_, Ready::Chunk(_)) => self.next_answers(),
             (_, Ready::Edit(_)) => {
                 while self.held_edits.len() < MAX_EDITS
-                    && let Some(&(chunk, Ready::Edit(answer))) = self.ready.front()
+                    && let Some((_, Ready::Edit(answer))) = self.ready.front()
                 {
-                    self.held_edits.push((chunk, answer));
+                    self.held_edits.push(*answer);
                     self.ready.pop_front();
                 }
-                let answers = self.held_edits.iter().map(|(_, answer)| *answer).collect();
-                Some(EditMessage::Answers(answers).encode())
+                Some(EditMessage::Answers(self.held_edits.clone()).encode())
             }
         }
     }

@@ -11,7 +11,7 @@ mod predicting;
 use super::*;
 use crate::block::{BlockRecord, BlockRegistry};
 use crate::space::ChunkPos;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;

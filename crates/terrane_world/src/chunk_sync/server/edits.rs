@@ -57,6 +57,11 @@ impl EditBook {
         self.open.contains(&id)
     }
 
+    /// The chunks of accepted edits.
+    pub fn waiting(&self) -> impl Iterator<Item = ChunkPos> {
+        self.waiting.keys().copied()
+    }
+
     pub fn wait(&mut self, chunk: ChunkPos, id: u64, look_ups: u8) {
         self.waiting.entry(chunk).or_default().push((id, look_ups));
     }
@@ -73,15 +78,9 @@ impl EditBook {
     }
 
     /// The edits in chunks that the client has left behind.
-    pub fn leave(&mut self, is_left: impl Fn(ChunkPos) -> bool) -> Vec<(ChunkPos, u64)> {
+    pub fn leave(&mut self, is_left: impl Fn(ChunkPos) -> bool) -> Vec<(ChunkPos, Vec<u64>)> {
         let left = self.waiting.extract_if(|chunk, _| is_left(*chunk));
-        left.flat_map(|(chunk, edits)| edits.into_iter().map(move |(id, _)| (chunk, id))).collect()
-    }
-
-    /// Lets all edits wait for the next look-up of their chunk.
-    pub fn start_again(&mut self) {
-        self.is_announced = false;
-        self.waiting.values_mut().flatten().for_each(|(_, look_ups)| *look_ups = 1);
+        left.map(|(chunk, edits)| (chunk, edits.into_iter().map(|(id, _)| id).collect())).collect()
     }
 
     /// Notes that these answers are on their way to the client.
