@@ -1,7 +1,7 @@
 //! A client: cached chunks are visible at once, and the server sends the rest.
 
 use crate::arguments::Join;
-use crate::network::{self, CHUNKS, DEEDS, Deed, Unsent};
+use crate::network::{self, CHUNKS, Unsent, WALKS, Walk};
 use crate::start::{self, fail};
 use crate::tell::Run;
 use crate::watch::Watch;
@@ -114,7 +114,8 @@ fn visit(
     view: Single<&ChunkSyncClient>,
     meshes: Res<ChunkMeshProgress>,
     columns: Res<PublishedColumns>,
-    (arguments, run): (Res<Join>, Res<Run>),
+    (arguments, run, blocks): (Res<Join>, Res<Run>, Res<BlockTypes>),
+    mut edits: MessageWriter<SetBlock>,
     mut pictures: Option<ResMut<Pictures>>,
     mut exit: MessageWriter<AppExit>,
 ) {
@@ -149,7 +150,7 @@ fn visit(
         Step::Connecting if client.as_ref().is_some_and(|client| client.is_connected()) => {
             let Vec3 { x, y, z } = MIDDLE;
             let here = BlockPos::new(x as i64, y as i64, z as i64);
-            client.iter_mut().for_each(|client| client.send_message(DEEDS, Deed::Walk(here).encode()));
+            client.iter_mut().for_each(|client| client.send_message(WALKS, Walk(here).encode()));
             visit.connected = Some(Instant::now());
             visit.go_on(Step::Sync);
         }
@@ -157,9 +158,10 @@ fn visit(
         // New ground must be generated first, and is announced when it is ready.
         Step::Sync if is_calm && columns.len() as f32 > 3.0 * (arguments.radius as f32).powi(2) => {
             if arguments.build {
-                for block in tower(&columns) {
-                    client.iter_mut().for_each(|client| client.send_message(DEEDS, Deed::Build(block).encode()));
-                }
+                // The builder sees the tower at once, and everyone else through the server.
+                let block = blocks.id("terrane:stone").unwrap_or_default();
+                let stone = |position| SetBlock { dimension: OVERWORLD, position, block };
+                edits.write_batch(tower(&columns).into_iter().map(stone));
             }
             visit.go_on(Step::Building);
         }
@@ -180,11 +182,15 @@ fn tower(columns: &PublishedColumns) -> Vec<BlockPos> {
         .collect()
 }
 
-/// Returns `true` if the tower is visible. Its builder sees it like everyone else, through the server.
+/// Returns `true` if the tower is visible, and the server has made it.
 fn stands(columns: &PublishedColumns) -> bool {
     let column = columns.column(OVERWORLD, ColumnPos::new(0, 0));
     let height = |x, z| column.and_then(|column| column.surface(x, z));
-    height(6, 6).zip(height(8, 8)).is_some_and(|(wall, inside)| wall - inside >= TOWER)
+    let heights = height(6, 6).zip(height(8, 8));
+    heights.is_some_and(|(wall, inside)| {
+        let is_made = |y| !columns.is_predicted(OVERWORLD, BlockPos::new(6, y, 6));
+        wall - inside >= TOWER && (inside + 1..=wall).all(is_made)
+    })
 }
 
 /// The figures of a visit, which the rehearsal reads too.

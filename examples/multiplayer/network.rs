@@ -22,21 +22,16 @@ const PROTOCOL: u64 = 1;
 /// The maximum number of connected players.
 const MAX_PLAYERS: usize = 16;
 
-/// The channel for chunks: reliable and in order.
+/// The channel for chunks and edits: reliable and in order.
 pub const CHUNKS: DefaultChannel = DefaultChannel::ReliableOrdered;
-/// The channel for players' actions: reliable, and never delayed by chunks.
-pub const DEEDS: DefaultChannel = DefaultChannel::ReliableUnordered;
+/// The channel for players' positions: reliable, and never delayed by chunks.
+pub const WALKS: DefaultChannel = DefaultChannel::ReliableUnordered;
 
-/// An action of a player.
+/// The new position of a player.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug)]
-pub enum Deed {
-    /// The player's new position.
-    Walk(BlockPos),
-    /// Places a block of stone.
-    Build(BlockPos),
-}
+pub struct Walk(pub BlockPos);
 
-impl Deed {
+impl Walk {
     pub fn encode(self) -> Vec<u8> {
         postcard::to_extend(&self, Vec::new()).unwrap_or_default()
     }

@@ -1,7 +1,7 @@
 //! The server: no window, a world on disk, and a peer for each connected player.
 
 use crate::arguments::Serve;
-use crate::network::{self, CHUNKS, DEEDS, Deed, Unsent};
+use crate::network::{self, CHUNKS, Unsent, WALKS, Walk};
 use crate::start;
 use crate::tell::Run;
 use bevy::app::ScheduleRunnerPlugin;
@@ -12,13 +12,18 @@ use bevy_renet::renet::{ClientId, ServerEvent};
 use bevy_renet::{RenetReceive, RenetSend, RenetServer, RenetServerEvent, RenetServerPlugin};
 use bevy_terrane::chunk_sync::SyncLimits;
 use bevy_terrane::prelude::*;
-use bevy_terrane::view::ChunkSyncPeer;
+use bevy_terrane::view::{ChunkSyncPeer, ClientEdit};
 use std::error::Error;
 use std::io::Write;
 use std::time::Duration;
 
 /// The radius in columns that is kept loaded, and therefore generated, around a player.
 const LOADED: u32 = 12;
+
+/// The distance in blocks over which a player may build.
+const REACH: u32 = 40;
+/// The height up to which players may build.
+const CEILING: i64 = 200;
 
 /// Builds a listening server.
 pub fn build(arguments: Serve, run: Run) -> Result<App, Box<dyn Error>> {
@@ -34,6 +39,7 @@ pub fn build(arguments: Serve, run: Run) -> Result<App, Box<dyn Error>> {
     app.add_plugins((RenetServerPlugin, NetcodeServerPlugin))
         .init_resource::<Players>()
         .add_observer(come_and_go)
+        .add_observer(check)
         .add_systems(PreUpdate, receive.after(RenetReceive))
         .add_systems(Update, end_in_time)
         .add_systems(PostUpdate, send.before(RenetSend));
@@ -66,7 +72,12 @@ fn come_and_go(
     match &event.0 {
         ServerEvent::ClientConnected { client_id } => {
             let dimension = dimensions.id(DIMENSION);
-            let limits = SyncLimits { bytes_per_second: arguments.bytes_per_second, ..default() };
+            let limits = SyncLimits {
+                bytes_per_second: arguments.bytes_per_second,
+                edits_per_second: 500,
+                edit_reach: REACH,
+                ..default()
+            };
             let player = commands.spawn((
                 PlayerId(*client_id),
                 ChunkSyncPeer::new(dimension).with_limits(limits),
@@ -88,25 +99,23 @@ fn come_and_go(
     }
 }
 
-fn receive(
-    mut server: ResMut<RenetServer>,
-    mut players: Query<(&PlayerId, &mut ChunkSyncPeer, &mut Transform)>,
-    blocks: Res<BlockTypes>,
-    mut edits: MessageWriter<SetBlock>,
-) {
+/// The rules of the game for edits.
+fn check(mut edit: On<ClientEdit>) {
+    if edit.request.position.y > CEILING {
+        edit.refuse();
+    }
+}
+
+fn receive(mut server: ResMut<RenetServer>, mut players: Query<(&PlayerId, &mut ChunkSyncPeer, &mut Transform)>) {
     for (PlayerId(player), mut peer, mut place) in &mut players {
         let mut is_sound = true;
         while let Some(message) = server.receive_message(*player, CHUNKS) {
             is_sound &= peer.receive(&message).is_ok();
         }
-        while let Some(message) = server.receive_message(*player, DEEDS) {
-            match Deed::decode(&message) {
-                // A real game checks here that the player can be at this position and may build.
-                Some(Deed::Walk(BlockPos { x, y, z })) => place.translation = Vec3::new(x as f32, y as f32, z as f32),
-                Some(Deed::Build(position)) => {
-                    let block = blocks.id("terrane:stone").unwrap_or_default();
-                    edits.write(SetBlock { dimension: peer.dimension(), position, block });
-                }
+        while let Some(message) = server.receive_message(*player, WALKS) {
+            match Walk::decode(&message) {
+                // A real game checks here that the player can be at this position.
+                Some(Walk(BlockPos { x, y, z })) => place.translation = Vec3::new(x as f32, y as f32, z as f32),
                 None => is_sound = false,
             }
         }

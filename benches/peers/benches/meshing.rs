@@ -38,7 +38,8 @@ fn main() {
     compare("Jacksboro", land, *surface.start()..*surface.end() + 1, [EDGE; 2]);
     for file in std::env::args().skip(1).filter(|argument| !argument.starts_with('-')) {
         let source = std::fs::File::open(&file).unwrap_or_else(|error| panic!("{file}: {error}"));
-        let (schematic, _) = Schematic::read(source, &ReadOptions::default()).unwrap_or_else(|error| panic!("{file}: {error}"));
+        let (schematic, _) =
+            Schematic::read(source, &ReadOptions::default()).unwrap_or_else(|error| panic!("{file}: {error}"));
         let [width, height, length] = schematic.size().map(i64::from);
         let name = Path::new(&file).file_stem().unwrap_or_default().to_string_lossy().into_owned();
         compare(&name, Built(Arc::new(schematic)), 0..height, [width, length]);
@@ -102,7 +103,12 @@ impl Ground for Built {
 }
 
 /// A world in which all of the ground is published.
-fn world(ground: &impl Ground, heights: &Range<i64>, [width, length]: [i64; 2], ambient_occlusion: bool) -> (App, DimensionId) {
+fn world(
+    ground: &impl Ground,
+    heights: &Range<i64>,
+    [width, length]: [i64; 2],
+    ambient_occlusion: bool,
+) -> (App, DimensionId) {
     let mut app = headless(TerranePlugin::in_memory());
     app.add_plugins((AssetPlugin::default(), ChunkRenderPlugin { ambient_occlusion, ..default() }));
     app.init_asset::<Mesh>().init_asset::<StandardMaterial>();
@@ -161,17 +167,29 @@ impl Blocks {
     /// The block at a place counted from the corner of the ground, -1 for the layer around it.
     fn at(&self, place: [usize; 3]) -> u16 {
         let [x, y, z] = place;
-        if (0..3).any(|axis| place[axis] >= self.size[axis]) { 0 } else { self.of[(x * self.size[1] + y) * self.size[2] + z] }
+        if (0..3).any(|axis| place[axis] >= self.size[axis]) {
+            0
+        } else {
+            self.of[(x * self.size[1] + y) * self.size[2] + z]
+        }
     }
 
     /// The corners of cubes with this edge that cover the ground, each with its padded blocks.
-    fn cubes<T: Copy + Default>(&self, edge: usize, index: impl Fn([usize; 3]) -> usize, as_cell: impl Fn(u16) -> T) -> Vec<Vec<T>> {
+    fn cubes<T: Copy + Default>(
+        &self,
+        edge: usize,
+        index: impl Fn([usize; 3]) -> usize,
+        as_cell: impl Fn(u16) -> T,
+    ) -> Vec<Vec<T>> {
         let counts = self.size.map(|size| (size - 2).div_ceil(edge));
-        let corners = (0..counts[0]).flat_map(|x| (0..counts[1]).flat_map(move |y| (0..counts[2]).map(move |z| [x, y, z])));
+        let corners =
+            (0..counts[0]).flat_map(|x| (0..counts[1]).flat_map(move |y| (0..counts[2]).map(move |z| [x, y, z])));
         let padded = edge + 2;
         let cells = |corner: [usize; 3]| {
             let mut cells = vec![T::default(); padded.pow(3)];
-            for [x, y, z] in (0..padded).flat_map(|x| (0..padded).flat_map(move |y| (0..padded).map(move |z| [x, y, z]))) {
+            for [x, y, z] in
+                (0..padded).flat_map(|x| (0..padded).flat_map(move |y| (0..padded).map(move |z| [x, y, z])))
+            {
                 let place = [corner[0] * edge + x, corner[1] * edge + y, corner[2] * edge + z];
                 cells[index([x, y, z])] = as_cell(self.at(place));
             }
@@ -213,28 +231,17 @@ fn compare(name: &str, ground: impl Ground, heights: Range<i64>, size: [i64; 2])
     let blocks = Blocks::new(&plain, dimension, &heights, size);
     assert!(plain.world().resource::<BlockTypes>().0.len() < usize::from(u16::MAX));
 
-    let opaque = BTreeSet::new();
-    let index = |[x, y, z]: [usize; 3]| (z * (CUBE + 2) + x) * (CUBE + 2) + y;
-    let cubes = blocks.cubes(CUBE, index, |block| block);
-    let mut mesher = bgm::Mesher::<CUBE>::new();
-    let no_mask = vec![0; bgm::Mesher::<CUBE>::CS_P2];
-    let mut cubes_with_mask = Vec::new();
-    for cube in cubes {
-        let mask = bgm::compute_opaque_mask::<CUBE>(&cube, &opaque);
-        mesher.clear();
-        mesher.fast_mesh(&cube, &mask, &no_mask);
-        if mesher.quads.iter().any(|quads| !quads.is_empty()) {
-            cubes_with_mask.push((cube, mask));
-        }
-    }
-    let count = cubes_with_mask.len();
+    let cubes = cubes::<CUBE>(&blocks);
+    let count = cubes.len();
 
     type Small = ConstShape3u32<18, 18, 18>;
     type Large = ConstShape3u32<64, 64, 64>;
     let linear = |edge: u32| move |[x, y, z]: [usize; 3]| x + (y + z * edge as usize) * edge as usize;
     let cell = |block: u16| Cell(block.into());
-    let small: Vec<Vec<Cell>> = blocks.cubes(16, linear(18), cell).into_iter().filter(|cells| is_mixed(cells)).collect();
-    let large: Vec<Vec<Cell>> = blocks.cubes(CUBE, linear(64), cell).into_iter().filter(|cells| is_mixed(cells)).collect();
+    let small: Vec<Vec<Cell>> =
+        blocks.cubes(16, linear(18), cell).into_iter().filter(|cells| is_mixed(cells)).collect();
+    let large: Vec<Vec<Cell>> =
+        blocks.cubes(CUBE, linear(64), cell).into_iter().filter(|cells| is_mixed(cells)).collect();
     assert_eq!((Small::USIZE, Large::USIZE), (18usize.pow(3), 64usize.pow(3)));
     let faces = &RIGHT_HANDED_Y_UP_CONFIG.faces;
     let chunks: Vec<ChunkPos> = {
@@ -246,31 +253,25 @@ fn compare(name: &str, ground: impl Ground, heights: Range<i64>, size: [i64; 2])
         move || chunk_quads(app.world(), dimension, chunks.iter().copied()).into_iter().flatten().sum()
     };
 
-    let mut fast = bgm::Mesher::<CUBE>::new();
-    let mut whole = bgm::Mesher::<CUBE>::new();
-    let total = |quads: &[Vec<bgm::Quad>; 6]| quads.iter().map(Vec::len).sum::<usize>();
+    let (cubes_of_32, cubes_of_16) = (self::cubes::<32>(&blocks), self::cubes::<16>(&blocks));
+    let (mut whole, no_mask) = (bgm::Mesher::<CUBE>::new(), vec![0; bgm::Mesher::<CUBE>::CS_P2]);
     let mut greedy = GreedyQuadsBuffer::new(Large::USIZE);
     let mut binary = BinaryGreedyQuadsBuffer::default();
     let mut meshers = [
         Mesher::new("bevy_terrane, plain", ours(plain)),
         Mesher::new("bevy_terrane, with AO", ours(shaded)),
-        Mesher::new("binary-greedy-meshing, masks given", || {
-            let mesh = |(cube, mask): &(Vec<u16>, Box<[u64]>)| {
-                fast.clear();
-                fast.fast_mesh(black_box(cube), black_box(mask), &no_mask);
-                total(&fast.quads)
-            };
-            cubes_with_mask.iter().map(mesh).sum()
-        }),
+        Mesher::new("binary-greedy-meshing, masks given", with_masks::<CUBE>(&cubes)),
         Mesher::new("binary-greedy-meshing, masks made", || {
-            let mesh = |(cube, _): &(Vec<u16>, Box<[u64]>)| {
-                let mask = bgm::compute_opaque_mask::<CUBE>(black_box(cube), &opaque);
+            let mesh = |(cube, _): &Cube| {
+                let mask = bgm::compute_opaque_mask::<CUBE>(black_box(cube), &BTreeSet::new());
                 whole.clear();
                 whole.fast_mesh(cube, &mask, &no_mask);
                 total(&whole.quads)
             };
-            cubes_with_mask.iter().map(mesh).sum()
+            cubes.iter().map(mesh).sum()
         }),
+        Mesher::new("the same by 32, masks given", with_masks::<32>(&cubes_of_32)),
+        Mesher::new("the same by 16, masks given", with_masks::<16>(&cubes_of_16)),
         Mesher::new("block-mesh-bgm, AO-safe, by 16", || {
             let mesh = |cells: &Vec<Cell>| {
                 binary_greedy_quads_ao_safe(black_box(cells), &Small {}, [0; 3], [17; 3], faces, &mut binary);
@@ -289,11 +290,46 @@ fn compare(name: &str, ground: impl Ground, heights: Range<i64>, size: [i64; 2])
     for _ in 0..ROUNDS {
         meshers.iter_mut().for_each(Mesher::measure);
     }
-    println!("M1 {name}: {} x {} x {} blocks, {count} cubes of 62 with visible faces", size[0], heights.end - heights.start, size[1]);
+    println!(
+        "M1 {name}: {} x {} x {} blocks, {count} cubes of 62 with visible faces",
+        size[0],
+        heights.end - heights.start,
+        size[1]
+    );
     let peer = meshers[2].median();
     for mesher in &meshers {
         let (time, quads) = (mesher.median() / count as f64, mesher.quads as f64 / count as f64);
         println!("   {:<36} {time:>9.1} us {quads:>9.0} quads  {:>6.2} x", mesher.name, mesher.median() / peer);
+    }
+}
+
+/// A padded cube for binary-greedy-meshing, and its mask of opaque blocks.
+type Cube = (Vec<u16>, Box<[u64]>);
+
+fn total(quads: &[Vec<bgm::Quad>; 6]) -> usize {
+    quads.iter().map(Vec::len).sum()
+}
+
+/// The cubes with visible faces.
+fn cubes<const EDGE: usize>(blocks: &Blocks) -> Vec<Cube> {
+    let index = |[x, y, z]: [usize; 3]| (z * (EDGE + 2) + x) * (EDGE + 2) + y;
+    let cubes = blocks.cubes(EDGE, index, |block| block).into_iter().map(|cube| {
+        let mask = bgm::compute_opaque_mask::<EDGE>(&cube, &BTreeSet::new());
+        vec![(cube, mask)]
+    });
+    cubes.filter(|cube| with_masks::<EDGE>(cube)() > 0).flatten().collect()
+}
+
+/// Meshes cubes whose masks are known.
+fn with_masks<const EDGE: usize>(cubes: &[Cube]) -> impl FnMut() -> usize + '_ {
+    let (mut mesher, no_mask) = (bgm::Mesher::<EDGE>::new(), vec![0; bgm::Mesher::<EDGE>::CS_P2]);
+    move || {
+        let mesh = |(cube, mask): &Cube| {
+            mesher.clear();
+            mesher.fast_mesh(black_box(cube), black_box(mask), &no_mask);
+            total(&mesher.quads)
+        };
+        cubes.iter().map(mesh).sum()
     }
 }
 
