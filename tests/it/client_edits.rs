@@ -109,6 +109,7 @@ impl Session {
     }
 
     fn settle(&mut self, position: BlockPos) {
+        self.step();
         self.run_until("it is decided", |session| !session.is_predicted(position));
         self.step();
     }

@@ -328,19 +328,25 @@ impl SyncServer {
         }
     }
 
-    /// Answers edits of a chunk. The newest news of the chunk and then these answers come before everything else.
+    /// Answers edits of a chunk. After refusals, the newest news of the chunk and then the answers to its edits, in their order,
+    /// come before everything else.
     fn accept(&mut self, chunk: ChunkPos, ids: Vec<u64>) {
-        let of_chunk = |(of, ready): &(ChunkPos, Ready)| *of == chunk && matches!(ready, Ready::Chunk(_));
-        let newest = self.ready.iter().rposition(of_chunk).and_then(|place| self.ready.remove(place));
-        self.ready.retain(|ready| !of_chunk(ready));
-        for id in ids.into_iter().rev() {
-            self.ready.push_front((chunk, Ready::Edit(EditAnswer { id, is_accepted: true })));
+        let (mut first, mut newest, mut answers, mut others) = (VecDeque::new(), None, Vec::new(), Vec::new());
+        for (of, ready) in mem::take(&mut self.ready) {
+            match ready {
+                Ready::Edit(EditAnswer { is_accepted: false, .. }) => first.push_back((of, ready)),
+                Ready::Chunk(_) if of == chunk => newest = Some((of, ready)),
+                Ready::Edit(_) if of == chunk => answers.push((of, ready)),
+                _ => others.push((of, ready)),
+            }
         }
-        newest.into_iter().for_each(|news| self.ready.push_front(news));
+        answers.extend(ids.into_iter().map(|id| (chunk, Ready::Edit(EditAnswer { id, is_accepted: true }))));
+        first.extend(newest.into_iter().chain(answers).chain(others));
+        self.ready = first;
         self.count_ready();
     }
 
-    /// A refusal need not wait for anything.
+    /// A refusal need not wait for anything. It must come before the answers to later edits of the same block.
     fn refuse(&mut self, chunk: ChunkPos, id: u64) {
         self.ready.push_front((chunk, Ready::Edit(EditAnswer { id, is_accepted: false })));
     }

@@ -81,8 +81,26 @@ fn an_edit_does_not_wait_for_other_chunks() {
     wire.server.edit_decided(1, HERE.chunk(), false);
     look_up(&mut wire);
     let heard = hear(&mut wire);
-    assert_eq!(heard[..3], [format!("chunk {}", HERE.chunk()), "edit 0: true".into(), "edit 1: false".into()]);
+    assert_eq!(heard[..3], ["edit 1: false".into(), format!("chunk {}", HERE.chunk()), "edit 0: true".into()]);
     assert!(heard.len() > 10, "the others follow");
+}
+
+#[test]
+fn edits_of_a_chunk_are_answered_in_their_order() {
+    let (mut wire, _folder) = connected(20);
+    assert_eq!(ask(&mut wire, 0..4), [0, 1, 2, 3]);
+    for id in 0..4 {
+        if id != 2 {
+            wire.edit(HERE.chunk(), &[id as u8]);
+        }
+        wire.server.edit_decided(id, HERE.chunk(), id != 2);
+        look_up(&mut wire);
+    }
+    let answers = ["edit 0: true", "edit 1: true", "edit 3: true"].map(String::from);
+    let heard = hear(&mut wire);
+    assert_eq!(heard[0], "edit 2: false");
+    assert_eq!(heard[1], format!("chunk {}", HERE.chunk()), "only its newest state");
+    assert_eq!(heard[2..], answers);
 }
 
 #[test]
