@@ -247,7 +247,9 @@ impl SyncServer {
             }
             let fresh = Interest { client: None, stage: Stage::Told, is_asked: true, found: None };
             let interest = self.interests.entry(chunk).or_insert(fresh);
-            (interest.client, interest.is_asked) = (known, true);
+            // If the client was told another state, it asked before that arrived, and is sent the whole chunk again.
+            let is_late = interest.found.is_some() && interest.client != known;
+            (interest.client, interest.is_asked) = (known.filter(|_| !is_late), true);
             self.queue(chunk, Stage::Asked);
         }
         Ok(())

@@ -188,7 +188,7 @@ impl Game {
             let found = (KnownVersion::of(self.version, &bytes), bytes.into());
             self.looked_up.send(self.now, &mut self.dice, (chunk, found));
         }
-        if self.dice.one_in(80) {
+        if self.dice.one_in(20) {
             // The viewer of the client sees farther now, or less far.
             self.limits.radius = 3 + self.dice.roll(3) as u32;
             let records = (self.registry.block_records().collect(), Vec::new());
