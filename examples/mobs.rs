@@ -19,6 +19,11 @@ pub struct Sheep {
     hunger: u32,
 }
 
+/// Stays in the meadow, and is saved with it: the sheep have been there.
+#[derive(Component, Clone, PartialEq, Serialize, Deserialize, TypePath)]
+#[type_path = "game"]
+struct Meadow;
+
 const MEADOW: BlockPos = BlockPos::new(42, 0, 58);
 const SHEEP: i64 = 24;
 
@@ -31,6 +36,7 @@ pub fn build(name: &str) -> Result<App> {
     let mut app = edit::build(name)?;
     app.add_plugins(bodies::BodyPlugin(body))
         .register_saved_component::<Sheep>() // travels between regions, and is saved
+        .register_saved_component::<Meadow>()
         .mirror_region_component::<Sheep>() // is shown in the main world
         .add_region_plugins(|region| {
             // Runs for every region world that is made.
@@ -45,10 +51,11 @@ fn start(mut commands: Commands, dimensions: Res<Dimensions>) {
     let overworld = dimensions.id("overworld");
     // Runs in the region that owns the meadow, once its ground and everything that lives there is loaded.
     commands.run_in_region(overworld, MEADOW, move |region: &mut World| {
-        // A stored world has its sheep already.
-        if region.query::<&Sheep>().iter(region).next().is_some() {
+        // A stored world has its sheep already. They may be far away by now, where nothing is loaded yet.
+        if region.query::<&Meadow>().iter(region).next().is_some() {
             return;
         }
+        region.spawn((Position::new(overworld, MEADOW), Meadow));
         for number in 0..SHEEP {
             let place = MEADOW.offset(number % 6 * 3 - 8, 0, number / 6 * 3 - 5);
             region.spawn((Position::new(overworld, place), Sheep { heading: number as f32, hunger: 0 }));

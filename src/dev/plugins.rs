@@ -104,7 +104,7 @@ impl DevPlugins {
             "{}: a program made with bevy_terrane\n\n\
              W A S D fly, Space and Shift move up and down, Ctrl is faster, the right mouse button turns the view.\n\n\
              --headless   open no window: save a picture in {}, and end\n\
-             --seconds N  end after N seconds\n\
+             --seconds N  end after N seconds at the latest\n\
              --help       print this\n",
             self.name,
             pictures.display()
