@@ -158,6 +158,15 @@ impl Chunk {
         heights
     }
 
+    /// For each cell, in the order of [`blocks`](Self::blocks), the place of its block in the [palette](Self::palette);
+    /// `None` if the chunk was created uniform, so that all places are 0.
+    pub(crate) fn palette_places(&self) -> Option<[u16; CHUNK_VOLUME]> {
+        match &self.content {
+            Content::Uniform(_) => None,
+            Content::Mixed(mixed) => Some(mixed.ids.unpack()),
+        }
+    }
+
     /// All blocks of layer 0, x slowest, then y, then z. [`copy_into`](Self::copy_into) is faster.
     pub fn blocks(&self) -> impl ExactSizeIterator<Item = BlockId> {
         (0..CHUNK_VOLUME).map(|cell| self.content.block(cell))
