@@ -158,12 +158,12 @@ impl Chunk {
         heights
     }
 
-    /// For each cell, in the order of [`blocks`](Self::blocks), the place of its block in the [palette](Self::palette);
-    /// `None` if the chunk was created uniform, so that all places are 0.
-    pub(crate) fn palette_places(&self) -> Option<[u16; CHUNK_VOLUME]> {
+    /// For the 64 cells from cell `64 * word` on, in the order of [`blocks`](Self::blocks), the place of the block in the
+    /// [palette](Self::palette); `None` if the chunk was created uniform, so that all places are 0.
+    pub(crate) fn palette_places(&self, word: usize) -> Option<[u16; 64]> {
         match &self.content {
             Content::Uniform(_) => None,
-            Content::Mixed(mixed) => Some(mixed.ids.unpack()),
+            Content::Mixed(mixed) => Some(mixed.ids.unpack_block(word)),
         }
     }
 

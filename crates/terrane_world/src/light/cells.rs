@@ -89,7 +89,7 @@ pub(super) fn step_all(cells: &Cells, inside: &mut Cells) {
         if word < 60 {
             inside.insert(word + 4, cells);
         }
-        if word % 4 > 0 {
+        if word & 3 != 0 {
             inside.insert(word - 1, cells << 48);
         }
         if word % 4 < 3 {
@@ -108,6 +108,13 @@ pub(super) fn step_out(face: Face, cells: &Cells, closed: impl Fn(usize) -> u64,
             step(face, word, leaving, |_, _| {}, |word, cells| outside.insert(word, cells));
         }
     }
+}
+
+/// Adds to the places of some words those above and below them.
+pub(super) const fn upright(words: u64) -> u64 {
+    const EACH_X: u64 = 0x1111_1111_1111_1111;
+    let columns = (words | words >> 1 | words >> 2 | words >> 3) & EACH_X;
+    columns * 0xF
 }
 
 /// The places of the words with cells at a face of the chunk, and which cells of these words are there.
@@ -149,7 +156,7 @@ pub(super) fn step(
         }
         Face::Bottom => {
             inside(word, cells >> 16);
-            if word % 4 > 0 { inside(word - 1, cells << 48) } else { outside(word + 3, cells << 48) }
+            if word & 3 != 0 { inside(word - 1, cells << 48) } else { outside(word + 3, cells << 48) }
         }
         Face::Top => {
             inside(word, cells << 16);
@@ -199,6 +206,12 @@ mod tests {
                 assert_eq!((inside, outside), (vec![expected], vec![]));
             }
         }
+    }
+
+    #[test]
+    fn upright_words_are_those_of_the_same_x() {
+        assert!((0..64).all(|word| upright(1 << word) == 0xF << (word / 4 * 4)));
+        assert_eq!(upright(1 << 63 | 1 << 5), 0xF << 60 | 0xF << 4);
     }
 
     #[test]

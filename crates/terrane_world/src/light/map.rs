@@ -258,8 +258,9 @@ impl LightMap {
                 self.start_sky(slot);
             }
             if table.shines(blocks) {
-                let shining = ChunkOptics::new(table, blocks).shining();
-                self.slots[slot as usize].pending_mut(Channel::Block).edited = shining;
+                let mut optics = ChunkOptics::new(table, blocks);
+                optics.learn(u64::MAX, table, blocks);
+                self.slots[slot as usize].pending_mut(Channel::Block).edited = optics.shining();
                 self.activate(slot);
             }
         }

@@ -5,7 +5,7 @@ use super::levels::{Planes, planes_of, set};
 use super::{Channel, MAX_LEVEL};
 use crate::block::{BlockId, BlockRegistry, BlockType};
 use crate::chunk::Chunk;
-use crate::space::{CHUNK_VOLUME, Face, FaceSet, bits, cell_position};
+use crate::space::{Face, FaceSet, bits, cell_position};
 
 /// What the block types of a registry do to light: a dense table by block id, made once the registry is complete.
 ///
@@ -71,7 +71,7 @@ fn palette(chunk: Option<&Chunk>) -> &[BlockId] {
     chunk.map_or(&[BlockId::AIR], Chunk::palette)
 }
 
-/// What the blocks of a chunk do to light.
+/// What the blocks of a chunk do to light. A word is only there once it was [learned](Self::learn).
 pub(super) struct ChunkOptics {
     /// Cells through which full sky light falls without loss.
     pub free: Words,
@@ -81,89 +81,120 @@ pub(super) struct ChunkOptics {
     pub dense: Vec<(u8, Words)>,
     /// Cells that shine, by their level.
     lights: Vec<(u8, Words)>,
-    /// Cells whose face is closed, by face; `None` if no such cell can be entered.
+    /// Cells whose face is closed, by face; `None` if no block that light can enter has closed faces.
     closed: Option<Box<[Words; 6]>>,
+    /// The learned words, one bit each.
+    learned: u64,
+    /// What is to be learned of the cells with a place of the palette: [`FREE`], [`OPEN`] and the kinds, a bit each.
+    codes: Vec<u8>,
+    /// All bits of all codes.
+    used_codes: u8,
+    /// All cells have the same code, whatever their place.
+    is_alike: bool,
+    kinds: Vec<Optics>,
 }
 
 /// The special kinds of blocks in a chunk that have a bit of their own. The cells of further kinds are visited one by one.
 const KINDS: usize = 5;
+/// Palettes up to this length are looked up without a check.
+const SMALL: usize = 256;
 const FREE: u8 = 1;
 const OPEN: u8 = 2;
 const FIRST_KIND: u8 = 4;
 const FURTHER: u8 = 1 << 7;
 
 impl ChunkOptics {
-    /// Takes about a microsecond, and less for a chunk of one kind of block.
     pub fn new(table: &LightTable, chunk: Option<&Chunk>) -> Self {
-        let palette = palette(chunk);
-        let mut kinds: Vec<Optics> = Vec::new();
-        // One byte for each place of the palette, and one bit for each kind of place.
-        let mut codes = [0; CHUNK_VOLUME];
-        for (code, block) in codes.iter_mut().zip(palette) {
-            let optics = table.optics(*block);
-            *code = match optics.attenuation {
-                0 => FREE | OPEN,
-                1 => OPEN,
-                _ => 0,
-            };
-            if optics.light > 0 || optics.closed != FaceSet::NONE || (2..MAX_LEVEL).contains(&optics.attenuation) {
-                let known = kinds.iter().position(|kind| *kind == optics);
-                let kind = known.unwrap_or(kinds.len());
-                match kind < KINDS {
-                    true if known.is_none() => kinds.push(optics),
-                    _ => {}
-                }
-                *code |= if kind < KINDS { FIRST_KIND << kind } else { FURTHER };
-            }
-        }
-        // Usually each open cell is free too.
-        let has_thin = codes[..palette.len()].iter().any(|code| code & (FREE | OPEN) == OPEN);
-        let codes_in_use = codes[..palette.len()].iter().fold(0, |all, code| all | code);
-        let all_alike = codes[..palette.len()].iter().all(|code| *code == codes[0]);
-        let places = if all_alike { None } else { chunk.and_then(Chunk::palette_places) };
-        let codes = places.map(|places| {
-            let mut cells = [0; CHUNK_VOLUME];
-            cells.iter_mut().zip(&places).for_each(|(cell, place)| *cell = codes[usize::from(*place) % CHUNK_VOLUME]);
-            cells
-        });
-        let cells = |bit: u8| match &codes {
-            _ if codes_in_use & bit == 0 => [0; WORDS],
-            Some(codes) => cells_with(codes, bit),
-            None => [u64::MAX; WORDS],
-        };
-        let free = cells(FREE);
-        let open = if has_thin { cells(OPEN) } else { free };
-        let mut optics = Self { free, open, dense: Vec::new(), lights: Vec::new(), closed: None };
-        for (kind, bit) in kinds.iter().zip((0..).map(|kind| FIRST_KIND << kind)) {
-            optics.insert(*kind, &cells(bit));
-        }
-        if let (Some(chunk), true) = (chunk, codes_in_use & FURTHER != 0) {
-            optics.insert_further(table, chunk, &cells(FURTHER));
+        let (free, open) = ([0; WORDS], [0; WORDS]);
+        let (dense, lights, kinds) = (Vec::new(), Vec::new(), Vec::new());
+        let (codes, used_codes) = (Vec::new(), 0);
+        let (closed, learned, is_alike) = (None, 0, false);
+        let mut optics = Self { free, open, dense, lights, closed, learned, codes, used_codes, is_alike, kinds };
+        optics.codes = palette(chunk).iter().map(|block| optics.code(table.optics(*block))).collect();
+        optics.used_codes = optics.codes.iter().fold(0, |all, code| all | code);
+        let is_same = |code: &u8| *code == optics.used_codes;
+        optics.is_alike = optics.codes.iter().all(is_same) && optics.used_codes & FURTHER == 0;
+        if optics.codes.len() < SMALL {
+            optics.codes.resize(SMALL, 0);
         }
         optics
     }
 
-    /// Adds blocks of more than [`KINDS`] kinds, one by one.
-    #[cold]
-    fn insert_further(&mut self, table: &LightTable, chunk: &Chunk, cells: &Words) {
-        for (word, bit) in cells.iter().enumerate().flat_map(|(word, cells)| bits(*cells).map(move |bit| (word, bit))) {
-            let mut cell = [0; WORDS];
-            cell[word] = 1 << bit;
-            let position = cell_position(word * 64 + bit as usize);
-            self.insert(table.optics(chunk.block(position)), &cell);
+    /// The code of one kind of block.
+    fn code(&mut self, optics: Optics) -> u8 {
+        if optics.closed != FaceSet::NONE && self.closed.is_none() {
+            self.closed = Some(Box::new([[0; WORDS]; 6]));
+        }
+        let code = match optics.attenuation {
+            0 => FREE | OPEN,
+            1 => OPEN,
+            _ => 0,
+        };
+        let is_dense = (2..MAX_LEVEL).contains(&optics.attenuation);
+        if !is_dense && optics.light == 0 && optics.closed == FaceSet::NONE {
+            return code;
+        }
+        let kind = self.kinds.iter().position(|kind| *kind == optics).unwrap_or(self.kinds.len());
+        if kind >= KINDS {
+            return code | FURTHER;
+        }
+        if kind == self.kinds.len() {
+            self.kinds.push(optics);
+        }
+        code | FIRST_KIND << kind
+    }
+
+    /// Learns these words of the chunk, one bit each. Takes about 50 ns for each word that is new.
+    pub fn learn(&mut self, words: u64, table: &LightTable, chunk: Option<&Chunk>) {
+        for word in bits(words & !self.learned).map(|word| word as usize) {
+            let mixed = if self.is_alike { None } else { chunk };
+            let Some(places) = mixed.and_then(|chunk| chunk.palette_places(word)) else {
+                let code = self.used_codes;
+                self.insert_word(word, |bit| if code & bit == 0 { 0 } else { u64::MAX });
+                continue;
+            };
+            let codes = match <&[u8; SMALL]>::try_from(self.codes.as_slice()) {
+                Ok(codes) => places.map(|place| codes[usize::from(place) % SMALL]),
+                Err(_) => places.map(|place| self.codes.get(usize::from(place)).copied().unwrap_or(0)),
+            };
+            self.insert_word(word, |bit| cells_with(&codes, bit));
+            if let (Some(chunk), true) = (chunk, self.used_codes & FURTHER != 0) {
+                for cell in bits(cells_with(&codes, FURTHER)) {
+                    let block = chunk.block(cell_position(word * 64 + cell as usize));
+                    self.insert(table.optics(block), word, 1 << cell);
+                }
+            }
+        }
+        self.learned |= words;
+    }
+
+    /// Returns `true` if all these words are learned.
+    #[inline]
+    pub const fn knows(&self, words: u64) -> bool {
+        words & !self.learned == 0
+    }
+
+    fn insert_word(&mut self, word: usize, cells: impl Fn(u8) -> u64) {
+        let used = |bit: u8| self.used_codes & bit != 0;
+        self.free[word] = if used(FREE) { cells(FREE) } else { 0 };
+        self.open[word] = if used(OPEN) { cells(OPEN) } else { 0 };
+        for kind in 0..self.kinds.len() {
+            let cells = cells(FIRST_KIND << kind);
+            if cells != 0 {
+                self.insert(self.kinds[kind], word, cells);
+            }
         }
     }
 
-    fn insert(&mut self, optics: Optics, cells: &Words) {
+    fn insert(&mut self, optics: Optics, word: usize, cells: u64) {
         if (2..MAX_LEVEL).contains(&optics.attenuation) {
-            insert_by(&mut self.dense, optics.attenuation, cells);
+            insert_by(&mut self.dense, optics.attenuation, word, cells);
         }
         if optics.light > 0 {
-            insert_by(&mut self.lights, optics.light, cells);
+            insert_by(&mut self.lights, optics.light, word, cells);
         }
-        if optics.closed != FaceSet::NONE {
-            let closed = self.closed.get_or_insert_with(|| Box::new([[0; WORDS]; 6]));
-            optics.closed.iter().for_each(|face| join(&mut closed[face as usize], cells));
+        if let Some(closed) = &mut self.closed {
+            optics.closed.iter().for_each(|face| closed[face as usize][word] |= cells);
         }
     }
 
@@ -219,27 +250,26 @@ impl ChunkOptics {
     }
 }
 
-fn insert_by(list: &mut Vec<(u8, Words)>, key: u8, cells: &Words) {
+fn insert_by(list: &mut Vec<(u8, Words)>, key: u8, word: usize, cells: u64) {
     match list.iter_mut().find(|(known, _)| *known == key) {
-        Some((_, known)) => join(known, cells),
-        None => list.push((key, *cells)),
+        Some((_, known)) => known[word] |= cells,
+        None => {
+            let mut words = [0; WORDS];
+            words[word] = cells;
+            list.push((key, words));
+        }
     }
 }
 
-fn join(known: &mut Words, cells: &Words) {
-    known.iter_mut().zip(cells).for_each(|(known, cells)| *known |= cells);
-}
-
 /// The cells whose code has this bit.
-fn cells_with(codes: &[u8; CHUNK_VOLUME], bit: u8) -> Words {
+#[inline]
+fn cells_with(codes: &[u8; 64], bit: u8) -> u64 {
     let shift = bit.trailing_zeros();
-    let mut cells = [0; WORDS];
-    for (word, codes) in cells.iter_mut().zip(codes.as_chunks::<8>().0.as_chunks::<8>().0) {
-        for (byte, codes) in codes.iter().enumerate() {
-            let flags = u64::from_le_bytes(*codes) >> shift & 0x0101_0101_0101_0101;
-            // Collects the lowest bits of the eight bytes in the highest byte.
-            *word |= (flags.wrapping_mul(0x0102_0408_1020_4080) >> 56) << (8 * byte);
-        }
+    let mut cells = 0;
+    for (byte, codes) in codes.as_chunks::<8>().0.iter().enumerate() {
+        let flags = u64::from_le_bytes(*codes) >> shift & 0x0101_0101_0101_0101;
+        // Collects the lowest bits of the eight bytes in the highest byte.
+        cells |= (flags.wrapping_mul(0x0102_0408_1020_4080) >> 56) << (8 * byte);
     }
     cells
 }

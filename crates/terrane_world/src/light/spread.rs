@@ -1,10 +1,10 @@
 //! The work of a [`LightMap`]: cells fall and rise, a chunk and a level at a time.
 
-use super::cells::{Cells, ROW, WORDS, step, step_all, step_out};
+use super::cells::{Cells, ROW, WORDS, step, step_all, step_out, upright};
 use super::levels::{Planes, below, equal, lit, planes_of, replace, set};
 use super::map::{NONE, Slot};
 use super::optics::ChunkOptics;
-use super::pending::{Pending, Phase};
+use super::pending::Phase;
 use super::{Channel, LightBlocks, LightMap, LightTable, MAX_LEVEL};
 use crate::space::Face;
 use std::mem;
@@ -52,11 +52,25 @@ struct BlockView<'a, B> {
 }
 
 impl<B: LightBlocks> BlockView<'_, B> {
-    fn see(&mut self, index: u32, slot: &mut Slot) {
-        if slot.optics.is_none() {
-            slot.optics = Some(Box::new(ChunkOptics::new(self.table, self.blocks.chunk(slot.pos))));
-            self.seen.push(index);
+    /// Learns what some words of a chunk do to light, one bit each.
+    #[inline]
+    fn see(&mut self, index: u32, slot: &mut Slot, words: u64) {
+        let knows = |optics: &ChunkOptics| optics.knows(if optics.has_closed_faces() { u64::MAX } else { words });
+        if slot.optics.as_ref().is_none_or(|optics| !knows(optics)) {
+            self.learn(index, slot, words);
         }
+    }
+
+    fn learn(&mut self, index: u32, slot: &mut Slot, words: u64) {
+        let chunk = self.blocks.chunk(slot.pos);
+        let seen = &mut self.seen;
+        let optics = slot.optics.get_or_insert_with(|| {
+            seen.push(index);
+            Box::new(ChunkOptics::new(self.table, chunk))
+        });
+        // A step within a chunk asks for the closed faces of words that it has not reached yet.
+        let words = if optics.has_closed_faces() { u64::MAX } else { words };
+        optics.learn(words, self.table, chunk);
     }
 }
 
@@ -78,10 +92,11 @@ impl<B: LightBlocks> Spread<'_, B> {
     fn drop_edited(&mut self, channel: Channel) {
         for index in self.map.active.iter().copied() {
             let slot = &mut self.map.slots[index as usize];
-            if slot.pending[channel as usize].as_ref().is_none_or(|pending| pending.edited.is_empty()) {
+            let edited = slot.pending[channel as usize].as_ref().map_or(0, |pending| pending.edited.used());
+            if edited == 0 {
                 continue;
             }
-            self.view.see(index, slot);
+            self.view.see(index, slot, edited);
             if slot.drop_edited(channel) && !mem::replace(&mut slot.is_changed, true) {
                 self.map.changed.push(index);
             }
@@ -121,8 +136,8 @@ impl<B: LightBlocks> Spread<'_, B> {
         if cells.is_empty() || (phase == Phase::Rise && level == 1) {
             return;
         }
-        self.view.see(index, slot);
         let is_full_sky = channel == Channel::Sky && level == MAX_LEVEL;
+        self.view.see(index, slot, if is_full_sky { upright(cells.used()) } else { cells.used() });
         if is_full_sky && slot.fall_through(phase, &mut cells) && !mem::replace(&mut slot.is_changed, true) {
             self.map.changed.push(index);
         }
@@ -183,7 +198,7 @@ impl<B: LightBlocks> Spread<'_, B> {
 /// Lets cells of a chunk fall or rise after a step to them.
 fn arrive(map: &mut LightMap, view: &mut BlockView<'_, impl LightBlocks>, index: u32, arrival: Arrival, cells: &Cells) {
     let slot = &mut map.slots[index as usize];
-    view.see(index, slot);
+    view.see(index, slot, cells.used());
     let (is_changed, has_work) = match arrival.phase {
         Phase::Rise => {
             let has_risen = slot.rise(arrival, cells);
