@@ -13,12 +13,47 @@ pub(super) type Planes = [u64; 4];
 pub(super) type ChunkPlanes = [Planes; WORDS];
 
 /// The levels of light of a chunk's cells, 0 to 15. Equal levels everywhere take no memory beside the value itself; any
-/// others take 2,048 bytes, which clones share.
+/// others take up to 2,048 bytes, which clones share.
 #[derive(Clone, Default)]
 pub struct LightLevels {
-    /// The level of all cells, if there are no planes.
+    /// The level of all cells, if there is nothing else.
     uniform: u8,
+    packed: Option<Arc<Packed>>,
+    /// All levels, while they change. Takes precedence.
     planes: Option<Arc<ChunkPlanes>>,
+}
+
+/// Most words in a chunk with light are uniform: only the others are stored.
+struct Packed {
+    /// For each word, the level of all its cells, or 16 + a place in `mixed`.
+    entries: [u8; WORDS],
+    mixed: Box<[Planes]>,
+}
+
+impl Packed {
+    /// The most words worth packing.
+    const MAX_MIXED: usize = 56;
+
+    fn new(planes: &ChunkPlanes) -> Self {
+        let mut mixed = Vec::new();
+        let entries = array::from_fn(|word| {
+            let first = planes[word].map(|plane| (plane & 1) as u8);
+            let level = first[0] | first[1] << 1 | first[2] << 2 | first[3] << 3;
+            if planes[word] == planes_of(level) {
+                return level;
+            }
+            mixed.push(planes[word]);
+            MAX_LEVEL + mixed.len() as u8
+        });
+        Self { entries, mixed: mixed.into() }
+    }
+
+    #[inline]
+    fn word(&self, word: usize) -> Planes {
+        let entry = self.entries[word % WORDS];
+        let place = usize::from(entry).checked_sub(usize::from(MAX_LEVEL) + 1);
+        place.and_then(|place| self.mixed.get(place).copied()).unwrap_or_else(|| planes_of(entry))
+    }
 }
 
 impl LightLevels {
@@ -27,12 +62,12 @@ impl LightLevels {
 
     /// The same level everywhere. Levels above 15 count as 15.
     pub const fn uniform(level: u8) -> Self {
-        Self { uniform: if level > MAX_LEVEL { MAX_LEVEL } else { level }, planes: None }
+        Self { uniform: if level > MAX_LEVEL { MAX_LEVEL } else { level }, packed: None, planes: None }
     }
 
     /// The level of all cells, if they were found to be the same.
     pub const fn uniform_level(&self) -> Option<u8> {
-        if self.planes.is_none() { Some(self.uniform) } else { None }
+        if self.planes.is_none() && self.packed.is_none() { Some(self.uniform) } else { None }
     }
 
     /// The level at x, y, z.
@@ -54,13 +89,8 @@ impl LightLevels {
     #[inline]
     pub fn row(&self, x: usize, y: usize) -> u64 {
         assert!((x | y) < CHUNK_SIZE, "[{x}, {y}] is outside of a chunk");
-        match &self.planes {
-            None => u64::from(self.uniform) * 0x1111_1111_1111_1111,
-            Some(planes) => {
-                let planes = planes[x * 4 + y / 4].map(|plane| spread(plane >> (y % 4 * 16)));
-                planes[0] | planes[1] << 1 | planes[2] << 2 | planes[3] << 3
-            }
-        }
+        let planes = self.word(x * 4 + y / 4).map(|plane| spread(plane >> (y % 4 * 16)));
+        planes[0] | planes[1] << 1 | planes[2] << 2 | planes[3] << 3
     }
 
     /// Writes all levels, one byte each, in the order of [`Chunk::blocks`](crate::chunk::Chunk::blocks).
@@ -90,7 +120,7 @@ impl LightLevels {
                 *word |= gathered(nibbles >> plane) << (row % 4 * 16);
             }
         }
-        let mut levels = Self { uniform: 0, planes: Some(Arc::new(planes)) };
+        let mut levels = Self { planes: Some(Arc::new(planes)), ..Self::default() };
         levels.compact();
         levels
     }
@@ -98,41 +128,52 @@ impl LightLevels {
     /// The heap memory in bytes, including memory that is shared with clones.
     pub fn heap_bytes(&self) -> usize {
         let counters = 2 * size_of::<usize>();
-        if self.uniform_level().is_some() { 0 } else { size_of::<ChunkPlanes>() + counters }
+        let packed = |packed: &Arc<Packed>| size_of::<Packed>() + size_of_val(&*packed.mixed) + counters;
+        let planes = self.planes.as_ref().map_or(0, |_| size_of::<ChunkPlanes>() + counters);
+        self.packed.as_ref().map_or(0, packed) + planes
     }
 
     #[inline]
     pub(super) fn word(&self, word: usize) -> Planes {
-        match &self.planes {
-            None => planes_of(self.uniform),
-            Some(planes) => planes[word % WORDS],
+        match (&self.planes, &self.packed) {
+            (Some(planes), _) => planes[word % WORDS],
+            (None, Some(packed)) => packed.word(word),
+            (None, None) => planes_of(self.uniform),
         }
     }
 
     /// All levels, for writing. Shared levels are copied.
     pub(super) fn planes_mut(&mut self) -> &mut ChunkPlanes {
-        let planes = self.planes.get_or_insert_with(|| Arc::new([planes_of(self.uniform); WORDS]));
+        let (uniform, packed) = (self.uniform, self.packed.take());
+        let planes = self.planes.get_or_insert_with(|| {
+            Arc::new(match packed {
+                Some(packed) => array::from_fn(|word| packed.word(word)),
+                None => [planes_of(uniform); WORDS],
+            })
+        });
         Arc::make_mut(planes)
     }
 
-    /// Frees the memory of levels that are the same everywhere.
+    /// Frees memory that the levels do not need once they no longer change.
     pub(super) fn compact(&mut self) {
-        if let Some(planes) = &self.planes {
-            let first = planes[0].map(|plane| plane & 1);
-            if planes.iter().all(|word| *word == first.map(|bit| bit.wrapping_neg())) {
-                *self = Self::uniform((0..4).map(|plane| first[plane] << plane).sum::<u64>() as u8);
-            }
+        let Some(planes) = &self.planes else { return };
+        let packed = Packed::new(planes);
+        let first = packed.entries[0];
+        if packed.mixed.is_empty() && packed.entries == [first; WORDS] {
+            *self = Self::uniform(first);
+        } else if packed.mixed.len() <= Packed::MAX_MIXED {
+            *self = Self { packed: Some(Arc::new(packed)), ..Self::default() };
         }
     }
 }
 
 impl PartialEq for LightLevels {
     fn eq(&self, other: &Self) -> bool {
-        match (&self.planes, &other.planes) {
-            (None, None) => self.uniform == other.uniform,
-            (Some(planes), Some(others)) => Arc::ptr_eq(planes, others) || planes == others,
-            _ => (0..WORDS).all(|word| self.word(word) == other.word(word)),
-        }
+        let is_shared = match (&self.packed, &other.packed) {
+            (Some(packed), Some(others)) => Arc::ptr_eq(packed, others),
+            _ => false,
+        };
+        is_shared || (0..WORDS).all(|word| self.word(word) == other.word(word))
     }
 }
 
@@ -255,6 +296,16 @@ mod tests {
             assert_eq!((light.row(x, y) >> (4 * z) & 15) as u8, *level);
         }
         assert_eq!(LightLevels::from_nibbles(&light.to_nibbles()), light);
+        // A few words of light in darkness are packed.
+        let mut dark = LightLevels::default();
+        for word in [0, 17, 63] {
+            dark.planes_mut()[word] = light.word(word);
+        }
+        let (unpacked, bytes) = (dark.clone(), dark.heap_bytes());
+        dark.compact();
+        assert!(dark == unpacked && dark.heap_bytes() < bytes / 8);
+        assert_eq!(dark.planes_mut()[17], light.word(17));
+        assert_eq!(dark, unpacked);
     }
 
     /// Promise, light: Light that is the same in a whole chunk takes no memory of its own.
