@@ -26,6 +26,7 @@ const LEVELS: &[&[&str]] = &[
     &["storage"],
     &["snapshot"],
     &["chunk_sync", "generation"],
+    &["light"],
     &["region", "chunk", "object_store"],
     &["block", "entity"],
     &["space", "work"],

@@ -6,7 +6,7 @@
 //!
 //! | data | source |
 //! |---|---|
-//! | a type's appearance, shape and tags | the game, at each start |
+//! | a type's appearance, shape, light and tags | the game, at each start |
 //! | its number, its name, its components with their versions and sizes | the world; for new types, the game |
 //! | how values of older versions are read | the game: a migration of the [`Schema`] |
 

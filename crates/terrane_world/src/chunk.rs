@@ -158,6 +158,15 @@ impl Chunk {
         heights
     }
 
+    /// For the 64 cells from cell `64 * word` on, in the order of [`blocks`](Self::blocks), the place of the block in the
+    /// [palette](Self::palette); `None` if the chunk was created uniform, so that all places are 0.
+    pub(crate) fn palette_places(&self, word: usize) -> Option<[u16; 64]> {
+        match &self.content {
+            Content::Uniform(_) => None,
+            Content::Mixed(mixed) => Some(mixed.ids.unpack_block(word)),
+        }
+    }
+
     /// All blocks of layer 0, x slowest, then y, then z. [`copy_into`](Self::copy_into) is faster.
     pub fn blocks(&self) -> impl ExactSizeIterator<Item = BlockId> {
         (0..CHUNK_VOLUME).map(|cell| self.content.block(cell))

@@ -5,6 +5,7 @@ pub mod chunk;
 pub mod chunk_sync;
 pub mod entity;
 pub mod generation;
+pub mod light;
 pub mod region;
 pub mod snapshot;
 pub mod space;

@@ -15,9 +15,15 @@ pub struct BlockType {
     pub(super) shape: BlockShape,
     pub(super) opaque: bool,
     pub(super) solid: bool,
+    pub(super) light: u8,
+    /// `None` for the default of the shape.
+    pub(super) attenuation: Option<u8>,
 }
 
 impl BlockType {
+    /// The highest level of light, and the highest attenuation.
+    pub const MAX_LIGHT: u8 = 15;
+
     /// A type with this name, `namespace:path` or `namespace:path[property=value,..]`. The registry checks the name
     /// and sorts the properties.
     pub fn new(name: impl Into<Cow<'static, str>>) -> Self {
@@ -46,6 +52,23 @@ impl BlockType {
     /// The same type, but without collisions.
     pub fn non_solid(mut self) -> Self {
         self.solid = false;
+        self
+    }
+
+    /// The same type, shining with this level of light, 0 to 15: 14 for a torch. The registry refuses higher levels.
+    pub fn with_light(mut self, level: u8) -> Self {
+        self.light = level;
+        self
+    }
+
+    /// The same type, taking this much from the level of light that enters it, 0 to 15. Each step takes at least 1, except
+    /// from full sky light that goes down through blocks that take 0. With 15, no light enters. The registry refuses higher
+    /// values.
+    ///
+    /// By default an [opaque](Self::is_opaque) type takes 15, and any other type 0. Light never passes through
+    /// [closed faces](Self::closed_faces), whatever the attenuation.
+    pub fn with_attenuation(mut self, attenuation: u8) -> Self {
+        self.attenuation = Some(attenuation);
         self
     }
 
@@ -78,6 +101,8 @@ impl BlockType {
             shape: BlockShape::Cube,
             opaque: true,
             solid: true,
+            light: 0,
+            attenuation: None,
         }
     }
 
@@ -118,6 +143,19 @@ impl BlockType {
         if self.opaque { self.shape.closed_faces() } else { FaceSet::NONE }
     }
 
+    /// The level of light that the type shines with, 0 to 15.
+    #[inline]
+    pub fn light(&self) -> u8 {
+        self.light
+    }
+
+    /// The light that the type takes from what enters it, 0 to 15. See [`with_attenuation`](Self::with_attenuation).
+    #[inline]
+    pub fn attenuation(&self) -> u8 {
+        let default = if self.is_opaque() { Self::MAX_LIGHT } else { 0 };
+        self.attenuation.unwrap_or(default)
+    }
+
     /// Returns `true` if the type hides the blocks behind it: it is a cube, and not [transparent](Self::transparent).
     #[inline]
     pub fn is_opaque(&self) -> bool {
@@ -152,6 +190,15 @@ mod tests {
         }
         assert_eq!(told(of(BlockShape::slab()).with_shape(BlockShape::Cube)), (true, true));
         assert_eq!(told(BlockType::new("game:glass").transparent().with_shape(BlockShape::Cube)), (false, true));
+    }
+
+    #[test]
+    fn attenuation_follows_from_opacity_until_it_is_given() {
+        let glass = BlockType::new("game:glass").transparent();
+        assert_eq!((BlockType::new("game:stone").attenuation(), glass.attenuation()), (15, 0));
+        assert_eq!(BlockType::new("game:slab").with_shape(BlockShape::slab()).attenuation(), 0);
+        assert_eq!(glass.with_attenuation(3).attenuation(), 3);
+        assert_eq!(BlockType::new("game:lamp").with_light(14).light(), 14);
     }
 
     #[test]

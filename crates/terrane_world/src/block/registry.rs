@@ -204,7 +204,8 @@ impl BlockRegistry {
             BlockType::new("terrane:water")
                 .with_color([66, 110, 142])
                 .with_shape(BlockShape::Liquid { level: 8 })
-                .transparent(),
+                .transparent()
+                .with_attenuation(2),
             BlockType::new("terrane:snow").with_color([236, 240, 242]),
             BlockType::new("terrane:wood").with_color([101, 78, 54]),
             BlockType::new("terrane:leaves").with_color([76, 111, 62]).transparent(),
@@ -381,6 +382,13 @@ impl BlockRegistry {
             if name != block.name && !block.former_names.contains(&name) {
                 block.former_names.push(name);
             }
+        }
+        if block.light > BlockType::MAX_LIGHT {
+            return Err(BlockRegistryError::InvalidLight { name: block.name.into(), level: block.light });
+        }
+        let attenuation = block.attenuation();
+        if attenuation > BlockType::MAX_LIGHT {
+            return Err(BlockRegistryError::InvalidAttenuation { name: block.name.into(), attenuation });
         }
         let invalid = |tag: &&Cow<'static, str>| check_base(tag).is_err();
         match block.tags.iter().find(invalid) {

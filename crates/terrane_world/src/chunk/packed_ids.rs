@@ -61,6 +61,13 @@ impl PackedIds {
         ids
     }
 
+    /// The ids of 64 cells, from cell `64 * block` on.
+    pub fn unpack_block(&self, block: usize) -> [u16; BLOCK] {
+        let mut ids = [0; BLOCK];
+        with_constant_bits!(self.bits(), unpack_block(self.bytes(), block, &mut ids));
+        ids
+    }
+
     /// Copies the block part of the format.
     ///
     /// # Panics
@@ -152,11 +159,22 @@ fn pack<const BITS: usize>(ids: &LocalIds, bytes: &mut [u8]) {
 
 fn unpack<const BITS: usize>(bytes: &[u8], ids: &mut LocalIds) {
     for (bytes, ids) in bytes.as_chunks::<8>().0.as_chunks::<BITS>().0.iter().zip(ids.as_chunks_mut::<BLOCK>().0) {
-        let words = bytes.map(u64::from_le_bytes);
-        for (index, ids) in ids.as_chunks_mut::<GROUP>().0.iter_mut().enumerate() {
-            let bits = group(&words, index);
-            *ids = [0, BITS, 2 * BITS, 3 * BITS].map(|shift| (bits >> shift & ((1 << BITS) - 1)) as u16);
-        }
+        unpack_words(bytes, ids);
+    }
+}
+
+fn unpack_block<const BITS: usize>(bytes: &[u8], block: usize, ids: &mut [u16; BLOCK]) {
+    if let Some(bytes) = bytes.as_chunks::<8>().0.as_chunks::<BITS>().0.get(block) {
+        unpack_words(bytes, ids);
+    }
+}
+
+#[inline]
+fn unpack_words<const BITS: usize>(bytes: &[[u8; 8]; BITS], ids: &mut [u16; BLOCK]) {
+    let words = bytes.map(u64::from_le_bytes);
+    for (index, ids) in ids.as_chunks_mut::<GROUP>().0.iter_mut().enumerate() {
+        let bits = group(&words, index);
+        *ids = [0, BITS, 2 * BITS, 3 * BITS].map(|shift| (bits >> shift & ((1 << BITS) - 1)) as u16);
     }
 }
 
@@ -202,6 +220,7 @@ mod tests {
             }
             assert!(packed == set && packed.unpack() == ids && packed.bits() == bits);
             assert!(PackedIds::from_bytes(packed.bytes()) == packed);
+            assert!((0..64).all(|block| packed.unpack_block(block) == ids[block * 64..][..64]));
         }
     }
 

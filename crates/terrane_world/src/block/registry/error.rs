@@ -25,6 +25,22 @@ pub enum BlockRegistryError {
         /// The tag as given.
         tag: String,
     },
+    /// A type shines too brightly.
+    #[error("{name:?}: its light is {level}, and must be 0 to 15")]
+    InvalidLight {
+        /// The block's name.
+        name: String,
+        /// The level as given.
+        level: u8,
+    },
+    /// A type takes too much light.
+    #[error("{name:?}: its attenuation of light is {attenuation}, and must be 0 to 15")]
+    InvalidAttenuation {
+        /// The block's name.
+        name: String,
+        /// The attenuation as given.
+        attenuation: u8,
+    },
     /// The game registered two types under one name, or a type under a former name of another.
     #[error("{name:?} is already registered, as block {id}")]
     AlreadyRegistered {

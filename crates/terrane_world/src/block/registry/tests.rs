@@ -159,6 +159,25 @@ fn a_block_is_in_as_many_tags_as_it_names() {
     assert_eq!(error, BlockRegistryError::InvalidTag { name: "game:twig".into(), tag });
 }
 
+/// Promise, light: A block type whose light or attenuation is above 15 is refused with an error that names it.
+#[test]
+fn light_above_15_is_refused_and_the_block_is_named() {
+    let mut registry = BlockRegistry::new();
+    let error = registry.register(BlockType::new("game:sun").with_light(16)).unwrap_err();
+    assert_eq!(error, BlockRegistryError::InvalidLight { name: "game:sun".into(), level: 16 });
+    assert_eq!(error.to_string(), "\"game:sun\": its light is 16, and must be 0 to 15");
+    let error = registry.register(BlockType::new("game:tar").with_attenuation(200)).unwrap_err();
+    assert_eq!(error, BlockRegistryError::InvalidAttenuation { name: "game:tar".into(), attenuation: 200 });
+    let lamps = BlockStates::new(BlockType::new("game:lamp")).with_property("lit", ["false", "true"]);
+    let lamps = lamps.varied_by(|lamp| match lamp.property("lit") {
+        Some("true") => lamp.with_light(99),
+        _ => lamp,
+    });
+    assert!(matches!(registry.register_states(lamps), Err(BlockRegistryError::InvalidLight { level: 99, .. })));
+    assert_eq!(registry.len(), 1, "none of them was registered");
+    assert!(registry.register(BlockType::new("game:torch").with_light(15).with_attenuation(15)).is_ok());
+}
+
 #[test]
 fn a_renamed_type_keeps_its_id_and_is_found_by_both_names() {
     let mut registry = BlockRegistry::from_names(strings(&[AIR_NAME, "game:old", "game:other"])).unwrap();
