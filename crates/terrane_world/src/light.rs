@@ -47,7 +47,7 @@
 //!
 //! # Cost
 //!
-//! A chunk without light, or under the full sky, costs no array. Pending work takes at most 6 KiB per chunk. One step of the
+//! A chunk without light, or under the full sky, costs no array. Pending work takes at most 7 KiB per chunk. One step of the
 //! work is one chunk at one level, 0.1 to 1 us, and a microsecond or two for the first look at a chunk's blocks.
 
 mod cells;
