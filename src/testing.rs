@@ -37,7 +37,9 @@ use crate::coordinator::{RegionStatistics, TickMode};
 use crate::generation::Flat;
 use crate::plugin::{TerranePlugin, WorldFailure};
 use crate::simulation::{BlockTypes, Viewer};
-use crate::space::{BlockPos, ChunkPos, ColumnPos, DimensionId};
+#[cfg(feature = "render")]
+use crate::space::ChunkPos;
+use crate::space::{BlockPos, ColumnPos, DimensionId};
 use crate::storage::{KeyValueStore, StorageConfig};
 use crate::view::{
     ControlRegion, Dimension, DimensionOpen, PublishedColumns, RegionCommands, RegionOrder, SaveFailed, SaveWorld,
