@@ -30,8 +30,8 @@
 //!
 //! # How it works
 //!
-//! Light moves 64 cells at a time. A set of cells has one bit each ([`cells`]), and levels are stored bit by bit
-//! ([`levels`]), so a step of all cells of a level is a few shifts, and a comparison of 64 levels a few more operations. Each chunk
+//! Light moves 64 cells at a time. A set of cells has one bit each (`cells`), and levels are stored bit by bit
+//! (`levels`), so a step of all cells of a level is a few shifts, and a comparison of 64 levels a few more operations. Each chunk
 //! with work to do has three sets of cells per channel:
 //!
 //! | set | meaning | what is done |
