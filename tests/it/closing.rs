@@ -111,6 +111,8 @@ fn the_same_name_can_be_spawned_in_the_frame_of_the_despawn() {
         let paused = DimensionClock { paused: true, ..default() };
         let second = spawn_dimension(&mut app, (Dimension::new("overworld", Flat::new()), paused));
         viewer(&mut app, second, 0.0, 0.0, 1);
+        // Until then the edit may only be predicted.
+        wait_closed(&mut app, 1);
         update_until(&mut app, "it goes on", |world| block_at(world, second, DUG) == Some(block));
         assert!(heard::<DimensionFailed>(&app).is_empty());
         assert_eq!(heard::<DimensionClosed>(&app).len(), 1);
