@@ -41,7 +41,7 @@ fn main() {
 struct Parts {
     /// The main world's schedule.
     main: f64,
-    /// What the renderer takes out of the main world.
+    /// The extraction of the main world for the renderer.
     extract: f64,
     /// The renderer's own schedule.
     render: f64,

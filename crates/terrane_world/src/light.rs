@@ -40,7 +40,7 @@
 //! | fallen | the cell has dropped from this level | neighbors that the old level may have lit fall too; brighter ones join *rising* |
 //! | rising | the cell may be too bright for its neighbors | neighbors that it lights to more than they have are raised and join *rising* |
 //!
-//! Nothing rises before all has fallen. Two invariants hold in between, and lead to the one result: a cell that is brighter than
+//! All fallen cells are worked off before any rising one. Two invariants hold in between, and lead to the one result: a cell that is brighter than
 //! its base and its neighbors allow is beside a fallen one; and a cell that is darker than a neighbor allows is beside a rising
 //! one. Both hold at any time, so the work can pause anywhere. The order from the highest level to the lowest only saves
 //! time. Dropping too many cells costs time as well, but changes no result.

@@ -59,7 +59,7 @@ impl Dimension {
                         // It may have absorbed a halted region.
                         self.revive(into, |id| directory.knows(id));
                     } else {
-                        // Nothing makes the edits of a region that a halted one absorbed.
+                        // A halted region makes no edits, so those of a region that it absorbed are refused.
                         publisher.refuse_all(now, mem::take(&mut slot.parked.get().inbox.edits));
                     }
                 }

@@ -1,4 +1,4 @@
-//! What blocks do to light: [`LightTable`] by type, and [`ChunkOptics`] by cell.
+//! The effects of blocks on light: [`LightTable`] has them by type, [`ChunkOptics`] by cell.
 
 use super::cells::{Cells, TOP_ROW, WORDS, Words};
 use super::levels::{Planes, planes_of, set};
@@ -7,13 +7,13 @@ use crate::block::{BlockId, BlockRegistry, BlockType};
 use crate::chunk::Chunk;
 use crate::space::{Face, FaceSet, bits, cell_position};
 
-/// What the block types of a registry do to light: a dense table by block id, made once the registry is complete.
+/// The effects of a registry's block types on light: a dense table by block id, made once the registry is complete.
 ///
 /// Ids that the registry has not issued are opaque and dark, like the placeholders of types that the game has removed.
 #[derive(Clone, Debug)]
 pub struct LightTable(Box<[Optics]>);
 
-/// What a block does to light.
+/// The effect of a block on light.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Optics {
     /// Taken from light that enters, besides the 1 of each step. 15 if none can enter.
@@ -71,7 +71,7 @@ fn palette(chunk: Option<&Chunk>) -> &[BlockId] {
     chunk.map_or(&[BlockId::AIR], Chunk::palette)
 }
 
-/// What the blocks of a chunk do to light. A word is only there once it was [learned](Self::learn).
+/// The effects of a chunk's blocks on light. A word is only there once it was [learned](Self::learn).
 pub(super) struct ChunkOptics {
     /// Cells through which full sky light falls without loss.
     pub free: Words,
@@ -85,7 +85,7 @@ pub(super) struct ChunkOptics {
     closed: Option<Box<[Words; 6]>>,
     /// The learned words, one bit each.
     learned: u64,
-    /// What is to be learned of the cells with a place of the palette: [`FREE`], [`OPEN`] and the kinds, a bit each.
+    /// The facts to learn about the cells of each palette entry: [`FREE`], [`OPEN`] and the kinds, a bit each.
     codes: Vec<u8>,
     /// All bits of all codes.
     used_codes: u8,

@@ -147,7 +147,7 @@ fn chunks(loaded: &BTreeMap<ColumnPos, HeightSet>) -> impl Iterator<Item = Chunk
     loaded.iter().flat_map(|(pos, heights)| heights.iter().map(move |y| pos.chunk(y)))
 }
 
-/// What a block does to light: attenuation, own light, closed faces by the number of the face.
+/// The effect of a block on light: attenuation, own light, closed faces by the number of the face.
 #[derive(Clone, Copy)]
 struct Properties {
     attenuation: u8,
