@@ -25,7 +25,7 @@ impl LightMap {
         let mut spread = Spread { map: self, view, steps, inside: Cells::new(), outside: Cells::new() };
         for channel in Channel::ALL {
             spread.drop_edited(channel);
-            // Nothing rises before all has fallen.
+            // All fallen cells come before any rising one.
             let _ = spread.run(channel, Phase::Fall) && spread.run(channel, Phase::Rise);
         }
         spread.finish();

@@ -119,6 +119,22 @@ fn another_first_message_changes_nothing_about_edits() {
 }
 
 #[test]
+fn a_question_from_before_newer_news_is_answered_with_the_whole_chunk() {
+    let (mut wire, _folder) = connected(20);
+    let before = wire.world[&HERE.chunk()].clone();
+    wire.edit(HERE.chunk(), b"with the block");
+    look_up(&mut wire);
+    // The client asks with its old state, which is also the newest one by the time of the look-up.
+    let known = Some(KnownVersion::of(before.0, &before.1));
+    let question = ChunkQuestions { area: wire.server.area().unwrap(), questions: vec![(HERE.chunk(), known)] };
+    wire.server.receive(&question.encode()).unwrap();
+    wire.world.insert(HERE.chunk(), before);
+    wire.server.changed(HERE.chunk());
+    look_up(&mut wire);
+    assert_eq!(hear(&mut wire), vec![format!("chunk {}", HERE.chunk()); 2]);
+}
+
+#[test]
 fn a_look_up_that_began_before_an_edit_does_not_answer_it() {
     let (mut wire, _folder) = connected(20);
     wire.edit(HERE.chunk(), b"of another");
