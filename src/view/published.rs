@@ -3,6 +3,7 @@
 use crate::block::{BlockId, BlockRegistry};
 use crate::chunk::{Column, Predictions};
 use crate::coordinator::SetBlock;
+use crate::light::{ColumnLight, Light};
 use crate::simulation::Position;
 use crate::space::{BlockPos, ChunkPos, ColumnPos, DimensionId, HeightSet, RayHit};
 use bevy::ecs::system::SystemParam;
@@ -19,6 +20,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 pub struct PublishedColumns {
     /// The columns without predictions.
     pub(super) confirmed: FxHashMap<(DimensionId, ColumnPos), Column>,
+    /// The light of these columns.
+    pub(super) light: FxHashMap<(DimensionId, ColumnPos), ColumnLight>,
+    /// The daylight of the dimensions, from 0 to 1.
+    pub(super) daylight: FxHashMap<DimensionId, f32>,
     predictions: Predictions,
 }
 
@@ -26,6 +31,11 @@ impl PublishedColumns {
     /// A published column.
     pub fn column(&self, dimension: DimensionId, column: ColumnPos) -> Option<&Column> {
         self.predictions.column((dimension, column)).or_else(|| self.confirmed(dimension, column))
+    }
+
+    /// The light of a published column; `None` if it is not known yet.
+    pub fn light(&self, dimension: DimensionId, column: ColumnPos) -> Option<&ColumnLight> {
+        self.light.get(&(dimension, column))
     }
 
     /// A column as its region published it last, without predictions.
@@ -149,6 +159,12 @@ impl PublishedBlocks<'_> {
         along.find(|hit| self.block(from.dimension, hit.block).is_some_and(&is_wanted))
     }
 
+    /// The light at `position`; `None` if it is not known yet. Opaque blocks are dark inside: ask for the block in front.
+    pub fn light(&self, dimension: DimensionId, position: BlockPos) -> Option<Light> {
+        let levels = self.columns.light(dimension, position.column())?.levels(position)?;
+        Some(Light::new(levels, self.columns.daylight.get(&dimension).copied().unwrap_or(1.0)))
+    }
+
     /// A column of a dimension.
     pub fn column(&self, dimension: DimensionId, column: ColumnPos) -> Option<&Column> {
         self.columns.column(dimension, column)
@@ -177,6 +193,8 @@ pub enum ColumnChange {
     /// In a sparse dimension: the chunks at these heights were loaded or unloaded;
     /// [`Column::is_loaded`](crate::chunk::Column::is_loaded) tells which.
     Heights(HeightSet),
+    /// The light of the chunks at these heights changed.
+    Light(HeightSet),
     /// The column was unloaded.
     Unloaded,
 }

@@ -102,6 +102,9 @@ pub struct RegionColumns {
     pub(crate) changed: FxHashSet<ChunkPos>,
     #[reflect(ignore)]
     pub(crate) unsaved: FxHashSet<ChunkPos>,
+    /// The daylight, from 0 to 1.
+    #[reflect(ignore)]
+    pub(crate) daylight: f32,
 }
 
 /// Columns.

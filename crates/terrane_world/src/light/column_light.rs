@@ -2,7 +2,7 @@
 
 use super::{ChunkLight, LightMap, LightTable};
 use crate::chunk::Column;
-use crate::space::{ColumnPos, HeightSet};
+use crate::space::{BlockPos, ColumnPos, HeightSet};
 use std::collections::BTreeMap;
 
 /// The light of a column's chunks, before it is [inserted](LightMap::insert) into a [`LightMap`] or after it was
@@ -51,6 +51,12 @@ impl ColumnLight {
     /// The light of the chunk at the chunk height `y`.
     pub fn chunk(&self, y: i64) -> Option<&ChunkLight> {
         self.chunks.get(&y)
+    }
+
+    /// The levels of sky light and of block light at a position in this column; `None` if its chunk has no light.
+    pub fn levels(&self, pos: BlockPos) -> Option<[u8; 2]> {
+        debug_assert_eq!(pos.column(), self.pos, "{pos} is in another column");
+        Some(self.chunk(pos.chunk().y)?.levels(pos.in_chunk()))
     }
 
     /// The light of all chunks with their chunk heights, in ascending order.

@@ -213,8 +213,7 @@ impl LightMap {
 
     /// The levels of sky light and of block light at a position; `None` if the map does not have the chunk.
     pub fn levels(&self, pos: BlockPos) -> Option<[u8; 2]> {
-        let light = self.chunk(pos.chunk())?;
-        Some([light.sky.level(pos.in_chunk()), light.block.level(pos.in_chunk())])
+        Some(self.chunk(pos.chunk())?.levels(pos.in_chunk()))
     }
 
     /// The chunks whose light has changed since the last call, each once, with their light. Inserted light is not a
