@@ -55,6 +55,7 @@ mod column_light;
 mod levels;
 mod map;
 mod optics;
+mod parts;
 mod pending;
 mod spread;
 #[cfg(test)]
