@@ -1,14 +1,16 @@
 //! The published columns: the blocks that the main world sees.
 
+use super::light::{PublishedLight, outdate};
 use crate::block::{BlockId, BlockRegistry};
 use crate::chunk::{Column, Predictions};
 use crate::coordinator::SetBlock;
-use crate::light::{ColumnLight, Light};
+use crate::light::{ColumnLight, Light, LightTable};
 use crate::simulation::Position;
 use crate::space::{BlockPos, ChunkPos, ColumnPos, DimensionId, HeightSet, RayHit};
 use bevy::ecs::system::SystemParam;
 use bevy::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
 
 /// The columns as the regions published them last, and in them the *predicted* blocks: those of each
 /// [`SetBlock`](super::SetBlock) that is not decided yet. Their chunks are shared with the regions until either side changes
@@ -20,11 +22,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 pub struct PublishedColumns {
     /// The columns without predictions.
     pub(super) confirmed: FxHashMap<(DimensionId, ColumnPos), Column>,
-    /// The light of these columns.
-    pub(super) light: FxHashMap<(DimensionId, ColumnPos), ColumnLight>,
+    pub(super) light: PublishedLight,
     /// The daylight of the dimensions, from 0 to 1.
     pub(super) daylight: FxHashMap<DimensionId, f32>,
-    predictions: Predictions,
+    pub(super) predictions: Predictions,
 }
 
 impl PublishedColumns {
@@ -35,13 +36,22 @@ impl PublishedColumns {
 
     /// The light of a published column; `None` if it is not known yet.
     pub fn light(&self, dimension: DimensionId, column: ColumnPos) -> Option<&ColumnLight> {
-        self.light.get(&(dimension, column))
+        self.light.get((dimension, column))
+    }
+
+    /// Lets light be shown.
+    pub(crate) fn set_light(&mut self, table: LightTable) {
+        self.light.table = Some(Arc::new(table));
+    }
+
+    pub(super) fn light_table(&self) -> Option<Arc<LightTable>> {
+        self.light.table.clone()
     }
 
     /// Returns `false` if light is not computed in this world.
     #[cfg_attr(not(feature = "render"), expect(dead_code, reason = "only meshes wait for light"))]
     pub(crate) fn has_light(&self) -> bool {
-        true
+        self.light.table.is_some()
     }
 
     /// A column as its region published it last, without predictions.
@@ -61,7 +71,10 @@ impl PublishedColumns {
         let SetBlock { dimension, position, block } = edit;
         let confirmed = self.confirmed.get(&(dimension, position.column())).filter(|_| blocks.contains(block));
         let predictions = &mut self.predictions;
-        confirmed.is_some_and(|column| predictions.predict(number, dimension, (position, block), column, blocks))
+        let is_shown =
+            confirmed.is_some_and(|column| predictions.predict(number, dimension, (position, block), column, blocks));
+        self.light.is_outdated |= is_shown;
+        is_shown
     }
 
     /// Shows columns as they changed, which include the decisions about these edits. Returns the chunks that change because an
@@ -72,11 +85,13 @@ impl PublishedColumns {
         decided: impl IntoIterator<Item = u64>,
         blocks: &BlockRegistry,
     ) -> FxHashSet<(DimensionId, ChunkPos)> {
+        outdate(self);
         self.predictions.follow(changed, decided, |place| self.confirmed.get(&place), blocks)
     }
 
     /// Ends the predictions in a dimension that is gone.
     pub(super) fn forget_predictions(&mut self, dimension: DimensionId) {
+        outdate(self);
         self.predictions.forget(dimension);
     }
 

@@ -87,6 +87,9 @@ impl Light {
     /// The levels that the sky loses from noon to midnight. The moon leaves 4 of 15.
     pub const NIGHT: u8 = 11;
 
+    /// The levels of sky light and of block light under the open sky.
+    pub const OPEN_SKY: [u8; 2] = [MAX_LEVEL, 0];
+
     /// The light of a cell with these levels of sky light and of block light. `daylight` is 1 by day and 0 at night.
     pub fn new([sky, block]: [u8; 2], daylight: f32) -> Self {
         let lost = (f32::from(Self::NIGHT) * (1.0 - daylight.clamp(0.0, 1.0))).round() as u8;

@@ -119,6 +119,13 @@ impl ColumnOrder {
 impl Source {
     /// Completes a column after the read that every order needs.
     fn finish(&self, ground: &ColumnSource, read: LoadedColumn) -> Result<FetchedColumn, ColumnError> {
+        let mut fetched = self.fetch(ground, read)?;
+        let column = &fetched.loaded.column;
+        fetched.loaded.light = caught(column.pos(), || Ok(ground.light_of(column)))?;
+        Ok(fetched)
+    }
+
+    fn fetch(&self, ground: &ColumnSource, read: LoadedColumn) -> Result<FetchedColumn, ColumnError> {
         let column = read.column.pos();
         match self {
             Self::Store => Ok(read.into()),

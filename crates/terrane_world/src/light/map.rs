@@ -206,6 +206,11 @@ impl LightMap {
         }
     }
 
+    /// Returns `true` if the map has any chunk of the column.
+    pub fn contains(&self, pos: ColumnPos) -> bool {
+        self.columns.contains_key(&pos)
+    }
+
     /// Returns `true` if the light is up to date with all announced changes.
     pub fn is_settled(&self) -> bool {
         self.active.is_empty()

@@ -33,6 +33,9 @@ impl LightMap {
     /// Adds all columns of another map, with the work that is left in them. They replace those that are here already. Light
     /// flows over the seams in the next [`advance`](Self::advance).
     pub fn append(&mut self, mut other: Self) {
+        if other.columns.is_empty() {
+            return;
+        }
         other.columns.keys().for_each(|pos| self.remove(*pos));
         if self.columns.is_empty() {
             return *self = other;
