@@ -199,6 +199,11 @@ impl RegionColumns {
         self.light.advance(&rules.table, &self.columns, rules.steps(period))
     }
 
+    /// Returns `true` if the light will be up to date soon.
+    pub(crate) fn awaits_light(&self) -> bool {
+        self.light.is_awaited()
+    }
+
     /// Takes over the light of columns that come from another region.
     pub(crate) fn receive_light(&mut self, light: RegionLight) {
         self.light.append(light);

@@ -128,6 +128,11 @@ impl RegionLight {
         self.map.chunk_changed(table, chunk, old, new);
     }
 
+    /// Returns `true` if the light is not up to date yet, and is worth waiting for.
+    pub fn is_awaited(&self) -> bool {
+        !self.map.is_settled() && self.behind < PATIENCE
+    }
+
     /// Returns `true` if no change is left to be worked off.
     pub fn is_settled(&self) -> bool {
         self.map.is_settled()
