@@ -21,8 +21,10 @@ use bevy::render::renderer::RenderDevice;
 use bevy::render::settings::{Backends, WgpuSettings};
 use bevy::window::ExitCondition;
 use bevy::winit::WinitPlugin;
+use bevy_terrane::generation::{GenerateError, GenerateRequest, GeneratorIdentity};
 use bevy_terrane::prelude::*;
 use bevy_terrane::render::{ChunkMesh, ChunkMeshProgress};
+use bevy_terrane::space::cell_position;
 use bevy_terrane::testing::{headless, spawn_dimension, start};
 use bevy_terrane::view::WorldStatistics;
 use report::report;
@@ -81,6 +83,27 @@ fn is_complete(world: &World) -> bool {
     statistics.columns > 1_000 && statistics.remaining == 0 && progress.is_done() && progress.meshes > 0
 }
 
+/// Hills whose water is replaced by sand.
+struct Opaque(Hills);
+
+impl Generator for Opaque {
+    fn identity(&self) -> GeneratorIdentity {
+        self.0.identity()
+    }
+
+    fn generate(&self, request: &GenerateRequest<'_>) -> Result<Column, GenerateError> {
+        let made = self.0.generate(request)?;
+        let mut column = made.clone();
+        let (water, sand) = (request.block("terrane:water")?, request.block("terrane:sand")?);
+        for (y, chunk) in made.chunks().filter(|(_, chunk)| chunk.palette().contains(&water)) {
+            for (cell, _) in chunk.blocks().enumerate().filter(|(_, block)| *block == water) {
+                column.set_block(made.pos().chunk(y).block(cell_position(cell)), sand);
+            }
+        }
+        Ok(column)
+    }
+}
+
 /// An app that draws hills, all around to the radius, into an image of this size.
 fn hills(size: UVec2) -> App {
     let backends = Backends::from_env().or(Some(Backends::PRIMARY));
@@ -94,7 +117,7 @@ fn hills(size: UVec2) -> App {
     let plugins = DefaultPlugins.build().set(render).set(window);
     app.add_plugins(plugins.disable::<WinitPlugin>().disable::<PipelinedRenderingPlugin>().disable::<LogPlugin>());
     app.add_plugins((TerranePlugin::in_memory(), ChunkRenderPlugin::default()));
-    let ground = Dimension::new("hills", Hills::seeded(42)).with_height(-64..64);
+    let ground = Dimension::new("hills", Opaque(Hills::seeded(42))).with_height(-64..64);
     let dimension = spawn_dimension(&mut app, ground);
     let target = Image::new_target_texture(size.x, size.y, TextureFormat::Rgba8UnormSrgb, None);
     let target = app.world_mut().resource_mut::<Assets<Image>>().add(target);

@@ -46,7 +46,12 @@ pub fn send(world: &mut World, contents: &mut RegionContents, task: &Task) {
     contents.outbox.letters = world.resource_mut::<Post>().take();
     let mut owned = world.resource_mut::<RegionColumns>();
     contents.outbox.fetched = mem::take(&mut owned.fetched);
-    contents.outbox.light = owned.advance_light(contents.period);
+    contents.outbox.light = match task {
+        Task::Tick { .. } => owned.advance_light(Some(contents.period)),
+        // No tick waits.
+        Task::Save => owned.advance_light(None),
+        Task::Split { .. } | Task::Close => Vec::new(),
+    };
     let mut changed = mem::take(&mut owned.changed);
     changed.retain(|chunk| owned.column(chunk.column()).is_some_and(|column| column.is_loaded(chunk.y)));
     contents.outbox.changed = changed.into_iter().map(|chunk| (chunk, owned.chunk(chunk))).collect();

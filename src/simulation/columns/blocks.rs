@@ -193,10 +193,11 @@ impl RegionColumns {
         Some(cut)
     }
 
-    /// Works off changes of light within its share of a tick. Returns the light to publish.
-    pub(crate) fn advance_light(&mut self, period: Duration) -> Vec<ColumnLight> {
+    /// Works off changes of light within its share of a period, or all of them. Returns the light to publish.
+    pub(crate) fn advance_light(&mut self, period: Option<Duration>) -> Vec<ColumnLight> {
         let Some(rules) = self.ground.as_ref().and_then(|ground| ground.light.as_ref()) else { return Vec::new() };
-        self.light.advance(&rules.table, &self.columns, rules.steps(period))
+        let steps = period.map_or(usize::MAX, |period| rules.steps(period));
+        self.light.advance(&rules.table, &self.columns, steps)
     }
 
     /// Returns `true` if the light will be up to date soon.
