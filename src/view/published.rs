@@ -48,12 +48,6 @@ impl PublishedColumns {
         self.light.table.clone()
     }
 
-    /// Returns `false` if light is not computed in this world.
-    #[cfg_attr(not(feature = "render"), expect(dead_code, reason = "only meshes wait for light"))]
-    pub(crate) fn has_light(&self) -> bool {
-        self.light.table.is_some()
-    }
-
     /// A column as its region published it last, without predictions.
     pub(super) fn confirmed(&self, dimension: DimensionId, column: ColumnPos) -> Option<&Column> {
         self.confirmed.get(&(dimension, column))
