@@ -128,9 +128,9 @@ impl RegionLight {
         self.map.chunk_changed(table, chunk, old, new);
     }
 
-    /// Returns `true` if the light is not up to date yet, and is worth waiting for.
+    /// Returns `true` if the last task left work, and not for long.
     pub fn is_awaited(&self) -> bool {
-        !self.map.is_settled() && self.behind < PATIENCE
+        (1..PATIENCE).contains(&self.behind)
     }
 
     /// Returns `true` if no change is left to be worked off.

@@ -382,7 +382,7 @@ mod tests {
         column: Option<Column>,
     }
 
-    fn seen(chunk_heights: std::ops::Range<i64>) -> Seen {
+    fn seen(chunk_heights: Range<i64>) -> Seen {
         let mut registry = BlockRegistry::new();
         registry.register(BlockType::new("game:stone")).unwrap();
         let blocks: Vec<BlockRecord> = registry.block_records().collect();
@@ -422,7 +422,7 @@ mod tests {
         }
 
         /// The blocks of the chunks at these heights; `None` for a missing chunk.
-        fn found(&self, heights: std::ops::Range<i64>) -> Vec<Option<u32>> {
+        fn found(&self, heights: Range<i64>) -> Vec<Option<u32>> {
             let block = |y| {
                 let column = self.column.as_ref().filter(|column| column.is_loaded(y))?;
                 Some(column.block(COLUMN.chunk(y).min_block()).index())
