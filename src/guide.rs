@@ -5,6 +5,7 @@
 //! | [`first_world`] | Your first world |
 //! | [`blocks`] | Blocks |
 //! | [`looks`] | Looks: textures, glass, water and light |
+//! | [`light`] | Light |
 //! | [`regions`] | Game logic in regions |
 //! | [`main_world`] | The main world |
 //! | [`generation`] | Generation |
@@ -29,6 +30,7 @@ chapters! {
     first_world: "first-world.md",
     blocks: "blocks.md",
     looks: "looks.md",
+    light: "light.md",
     regions: "regions.md",
     main_world: "main-world.md",
     generation: "generation.md",

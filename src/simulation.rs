@@ -56,6 +56,7 @@ pub(crate) use crate::storage::LoadedColumn;
 pub(crate) use assignment::{Assignment, Task};
 pub(crate) use columns::column_source::{ColumnSource, DepartedColumns, FetchedColumn, SavedChunks};
 pub(crate) use columns::column_work::{Answer, ColumnAnswer, ColumnWork, OrderedWork};
+pub(crate) use columns::light::{LightRules, RegionLight, light_alone};
 pub(crate) use inbox_outbox::{Inbox, MirrorUpdate, Outbox, Traveller};
 pub(crate) use letter::{Letter, Stamp};
 pub(crate) use position::ViewerRadii;

@@ -22,6 +22,7 @@ mod expected_plugin;
 mod far_view;
 mod frame;
 mod jobs;
+mod light;
 mod mirror;
 mod published;
 mod receive;
@@ -94,7 +95,13 @@ fn exchange_each_frame(app: &mut App) {
     app.configure_sets(First, ViewSystems::Receive.after(bevy::ecs::message::MessageUpdateSystems))
         .add_systems(
             First,
-            (frame::begin, chunk_sync::apply_results, receive::receive, chunk_sync::apply_answers)
+            (
+                frame::begin,
+                chunk_sync::apply_results,
+                receive::receive,
+                chunk_sync::apply_answers,
+                light::light_predictions,
+            )
                 .chain()
                 .in_set(ViewSystems::Receive)
                 .run_if(resource_exists::<MainLink>),
@@ -111,7 +118,8 @@ fn exchange_each_frame(app: &mut App) {
                 requests::send_generation,
                 region_commands::send_letters,
                 requests::send_players,
-                (requests::predict_edits, chunk_sync::judge_edits, requests::send_edits).chain(),
+                (requests::predict_edits, light::light_predictions, chunk_sync::judge_edits, requests::send_edits)
+                    .chain(),
                 requests::send_saves,
                 requests::send_questions,
                 (chunk_sync::send, chunk_sync::ask, chunk_sync::start_clients, chunk_sync::follow_clients).chain(),

@@ -21,7 +21,7 @@ use crate::block::BlockRegistry;
 use crate::coordinator::config::Settings;
 use crate::generation::{Completion, DistanceGraph};
 use crate::region::{RegionId, RegionState, Regionizer};
-use crate::simulation::{ColumnError, ColumnSource, DepartedColumns, Inbox, Letter};
+use crate::simulation::{ColumnError, ColumnSource, DepartedColumns, Inbox, Letter, LightRules};
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage::{self, PregenerationEntry, StoreError, WorldStore};
 use crate::work::Stop;
@@ -218,7 +218,8 @@ impl Dimension {
         let clock = stored_clock(store, id).map_err(read)?;
         let (heights, generator) = (spec.heights.clone(), spec.generator.clone());
         let whole = ColumnSource::new(id, heights, generator, blocks.clone(), Arc::downgrade(store));
-        let ground = ColumnSource { is_sparse, regenerates_damaged: config.saving.regenerate_damaged, ..whole };
+        let light = LightRules::new(blocks, config.light);
+        let ground = ColumnSource { is_sparse, light, regenerates_damaged: config.saving.regenerate_damaged, ..whole };
         let time = DimensionTime::resumed(spec.clock.unwrap_or(config.clock), clock);
         let dimension =
             Self { stored, stored_jobs, time, ..Self::new(spec, regionizer, ground, config, store.clone()) };

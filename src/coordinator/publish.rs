@@ -8,6 +8,7 @@ use super::statistics::{Totals, WorldStatistics};
 use super::tally::Tally;
 use crate::chunk::{Chunk, Column};
 use crate::coordinator::arenas::arena::{Arena, ArenaStatus};
+use crate::light::ColumnLight;
 use crate::simulation::{BlockAccessError, BlockEdit, Letter, MirrorUpdate, SetBlock};
 use crate::space::{ChunkPos, ColumnPos, DimensionId, HeightSet};
 use bevy::platform::cell::SyncCell;
@@ -122,6 +123,12 @@ impl Publisher {
         let changed = changed.into_iter().map(|(position, chunk)| ((dimension, position), chunk));
         let is_shown = |((of, chunk), _): &((DimensionId, ChunkPos), _)| self.columns.contains(&(*of, chunk.column()));
         self.news.chunks.extend(changed.filter(is_shown));
+    }
+
+    /// The light of columns, up to date with their published blocks or newer.
+    pub fn light(&mut self, dimension: DimensionId, light: Vec<ColumnLight>) {
+        let light = light.into_iter().map(|light| ((dimension, light.pos()), light));
+        self.news.light.extend(light.filter(|(column, _)| self.columns.contains(column)));
     }
 
     pub fn mirrors(&mut self, updates: Vec<MirrorUpdate>) {

@@ -6,6 +6,7 @@ use super::jobs::job::{JobId, JobStatus};
 use super::statistics::WorldStatistics;
 use crate::chunk::{Chunk, Column};
 use crate::coordinator::arenas::arena::{Arena, ArenaStatus};
+use crate::light::ColumnLight;
 use crate::simulation::{Letter, MirrorUpdate};
 use crate::space::{ChunkPos, ColumnPos, DimensionId, HeightSet};
 use bevy::platform::cell::SyncCell;
@@ -72,6 +73,8 @@ pub struct Published {
     pub columns: BTreeMap<(DimensionId, ColumnPos), ColumnUpdate>,
     /// Chunks that changed within loaded columns; apply them after `columns`.
     pub chunks: BTreeMap<(DimensionId, ChunkPos), Arc<Chunk>>,
+    /// The light of columns; apply it after `chunks`.
+    pub light: BTreeMap<(DimensionId, ColumnPos), ColumnLight>,
     /// Decided edits; apply them after the columns and chunks that they are in. The main world bounds their number, because it
     /// waits for each of them.
     pub decided: Vec<DecidedEdit>,
@@ -145,6 +148,9 @@ impl Published {
     /// Records that a column was loaded, changed or unloaded, and drops the older changes that this replaces.
     pub fn update_column(&mut self, column: (DimensionId, ColumnPos), update: ColumnUpdate) {
         self.chunks.retain(|(of, chunk), _| (*of, chunk.column()) != column || !update.replaces(chunk.y));
+        if !matches!(update, ColumnUpdate::Changed { .. }) {
+            self.light.remove(&column);
+        }
         self.push_column(column, update);
     }
 
@@ -168,8 +174,14 @@ impl Published {
                 update.is_none_or(|update| !update.replaces(chunk.y))
             });
         }
-        newer.columns.into_iter().for_each(|(column, update)| self.push_column(column, update));
+        for (column, update) in newer.columns {
+            if !matches!(update, ColumnUpdate::Changed { .. }) {
+                self.light.remove(&column);
+            }
+            self.push_column(column, update);
+        }
         self.chunks.extend(newer.chunks);
+        self.light.extend(newer.light);
         self.decided.extend(newer.decided);
         newer.mirrors.into_values().for_each(|update| self.push_mirror(update));
         self.jobs.extend(newer.jobs);
@@ -186,6 +198,7 @@ impl Published {
     pub fn is_empty(&self) -> bool {
         self.columns.is_empty()
             && self.chunks.is_empty()
+            && self.light.is_empty()
             && self.decided.is_empty()
             && self.mirrors.is_empty()
             && self.jobs.is_empty()

@@ -3,9 +3,10 @@
 use super::TerranePlugin;
 use crate::block::{BlockComponent, BlockRegistry, BlockRegistryError, BlockType};
 use crate::coordinator::{CoordinatorApp, coordinator_app};
+use crate::light::LightTable;
 use crate::simulation::{BlockTypes, RegionComponents, RegionTemplate, RegionTemplateError, RegionTick, SplitMix64};
 use crate::storage::{RegistryLists, StoreError, WorldOpenError, WorldStore};
-use crate::view;
+use crate::view::{self, PublishedColumns};
 use crate::work::FileError;
 use bevy::ecs::error::FallbackErrorHandler;
 use bevy::log::LogPlugin;
@@ -128,6 +129,11 @@ impl TerranePlugin {
     pub(super) fn prepare(&self, app: &mut App) -> Result<(), WorldFailure> {
         let setup = app.world_mut().remove_resource::<Setup>().unwrap_or_default();
         let (blocks, components) = (Arc::new(setup.blocks), Arc::new(setup.components));
+        if self.light > 0.0
+            && let Some(mut published) = app.world_mut().get_resource_mut::<PublishedColumns>()
+        {
+            published.set_light(LightTable::new(&blocks));
+        }
         app.insert_resource(BlockTypes(blocks.clone())).insert_resource(view::Components(components.clone()));
         if !app.is_plugin_added::<TimePlugin>() || !app.is_plugin_added::<TaskPoolPlugin>() {
             return Err(WorldFailure::NoBevyPlugins);

@@ -134,7 +134,7 @@ pub(super) fn hear(
                 let blocks = column.chunk(*y).cloned().unwrap_or_default();
                 queue.change(dimension, position.chunk(*y), &blocks);
             }
-            ColumnChange::Chunk(_) => {}
+            ColumnChange::Chunk(_) | ColumnChange::Light(_) => {}
         }
     }
     running.retain(|((key, _), _)| queue.contains(*key));

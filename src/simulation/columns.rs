@@ -6,5 +6,6 @@ pub(super) mod blocks;
 pub(super) mod column_source;
 pub(super) mod column_work;
 pub(super) mod damaged_ground;
+pub(super) mod light;
 pub(super) mod unsaved;
 pub(super) mod work;

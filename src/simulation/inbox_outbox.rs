@@ -3,6 +3,7 @@
 use super::columns::blocks::BlockAccessError;
 use super::columns::column_source::FetchedColumn;
 use super::columns::column_work::Answer;
+use super::columns::light::RegionLight;
 use super::letter::{Letter, Undeliverable};
 use super::travel::components::TakenComponent;
 use super::travel::entities::MoveCause;
@@ -12,6 +13,7 @@ use super::travel::resources::TakenResource;
 use super::{Position, ViewerRadii};
 use crate::block::BlockId;
 use crate::chunk::Chunk;
+use crate::light::ColumnLight;
 use crate::region::{RegionId, RegionPart};
 use crate::space::{BlockPos, ChunkPos, ColumnPos, DimensionId, HeightSet, SectionPos};
 use crate::storage::{EntityRecord, LoadedColumn, SaveBatch};
@@ -85,6 +87,8 @@ pub struct BlockEdit {
 pub struct Inbox {
     /// Columns that were loaded or generated for it.
     pub columns: Vec<LoadedColumn>,
+    /// The light of columns that come from another region.
+    pub light: RegionLight,
     /// Entities that arrive.
     pub travellers: Vec<Traveller>,
     /// The resources that a split assigned to this region.
@@ -105,6 +109,7 @@ impl Inbox {
     /// Moves the contents of `other` to the end of this inbox.
     pub fn append(&mut self, mut other: Self) {
         self.columns.append(&mut other.columns);
+        self.light.append(other.light);
         self.travellers.append(&mut other.travellers);
         self.resources.append(&mut other.resources);
         self.evict.append(&mut other.evict);
@@ -131,6 +136,7 @@ impl Inbox {
         }
         Self {
             columns: self.columns.extract_if(.., |loaded| wanted(loaded.column.pos())).collect(),
+            light: self.light.split_off(&wanted),
             travellers,
             evict: self.evict.extract_if(.., |column| wanted(*column)).collect(),
             cut: self.cut.extract_if(.., |(column, _)| wanted(*column)).collect(),
@@ -168,6 +174,8 @@ impl MirrorUpdate {
 pub struct Outbox {
     /// The newest version of every changed chunk.
     pub changed: Vec<(ChunkPos, Arc<Chunk>)>,
+    /// The light of columns that arrived, and of those whose light has changed.
+    pub light: Vec<ColumnLight>,
     /// Entities that left the region's columns.
     pub travellers: Vec<Traveller>,
     /// Evicted columns.

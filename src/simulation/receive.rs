@@ -22,6 +22,7 @@ use std::time::Duration;
 pub fn receive(world: &mut World, contents: &mut RegionContents, task: &Task) {
     let mut owned = world.resource_mut::<RegionColumns>();
     owned.sections.extend(mem::take(&mut contents.inbox.sections));
+    owned.receive_light(mem::take(&mut contents.inbox.light));
     let column = owned.columns().first().copied();
     if let Task::Tick { clock, delta, .. } = *task {
         let due = owned.ticks.take_due();
@@ -65,12 +66,12 @@ fn receive_columns(world: &mut World, contents: &mut RegionContents) {
         return;
     }
     world.insert_resource(Moving);
-    for LoadedColumn { column, entities, mut block_ticks } in columns {
+    for LoadedColumn { column, entities, mut block_ticks, light } in columns {
         let owned = world.resource_mut::<RegionColumns>().into_inner();
         owned.awaiting.remove(&column.pos());
         let is_part = column.loaded().is_some();
         // The part that is already loaded may have been edited since, and its ticks may have come due.
-        if let Some(new) = owned.insert(column).filter(|_| is_part) {
+        if let Some(new) = owned.insert(column, light).filter(|_| is_part) {
             block_ticks.retain(|tick| new.contains(tick.block.chunk().y));
         }
         owned.ticks.insert(block_ticks);

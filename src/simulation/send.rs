@@ -46,6 +46,12 @@ pub fn send(world: &mut World, contents: &mut RegionContents, task: &Task) {
     contents.outbox.letters = world.resource_mut::<Post>().take();
     let mut owned = world.resource_mut::<RegionColumns>();
     contents.outbox.fetched = mem::take(&mut owned.fetched);
+    contents.outbox.light = match task {
+        Task::Tick { .. } => owned.advance_light(Some(contents.period)),
+        // No tick waits.
+        Task::Save => owned.advance_light(None),
+        Task::Split { .. } | Task::Close => Vec::new(),
+    };
     let mut changed = mem::take(&mut owned.changed);
     changed.retain(|chunk| owned.column(chunk.column()).is_some_and(|column| column.is_loaded(chunk.y)));
     contents.outbox.changed = changed.into_iter().map(|chunk| (chunk, owned.chunk(chunk))).collect();
@@ -190,7 +196,7 @@ fn evict_columns(
     let mut owned = world.resource_mut::<RegionColumns>();
     // Hooks and observers of entities that left may have changed blocks.
     collect_chunks(&mut owned, dimension, |column| leaving.contains(&column), &mut contents.outbox.save);
-    let mut columns = owned.split_off(|column| leaving.contains(&column));
+    let (mut columns, _) = owned.split_off(|column| leaving.contains(&column));
     for loaded in &mut columns {
         loaded.entities = records.remove(&loaded.column.pos()).unwrap_or_default();
     }

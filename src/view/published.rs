@@ -1,13 +1,16 @@
 //! The published columns: the blocks that the main world sees.
 
+use super::light::{PublishedLight, outdate};
 use crate::block::{BlockId, BlockRegistry};
 use crate::chunk::{Column, Predictions};
 use crate::coordinator::SetBlock;
+use crate::light::{ColumnLight, Light, LightTable};
 use crate::simulation::Position;
 use crate::space::{BlockPos, ChunkPos, ColumnPos, DimensionId, HeightSet, RayHit};
 use bevy::ecs::system::SystemParam;
 use bevy::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
 
 /// The columns as the regions published them last, and in them the *predicted* blocks: those of each
 /// [`SetBlock`](super::SetBlock) that is not decided yet. Their chunks are shared with the regions until either side changes
@@ -19,13 +22,30 @@ use rustc_hash::{FxHashMap, FxHashSet};
 pub struct PublishedColumns {
     /// The columns without predictions.
     pub(super) confirmed: FxHashMap<(DimensionId, ColumnPos), Column>,
-    predictions: Predictions,
+    pub(super) light: PublishedLight,
+    /// The daylight of the dimensions, from 0 to 1.
+    pub(super) daylight: FxHashMap<DimensionId, f32>,
+    pub(super) predictions: Predictions,
 }
 
 impl PublishedColumns {
     /// A published column.
     pub fn column(&self, dimension: DimensionId, column: ColumnPos) -> Option<&Column> {
         self.predictions.column((dimension, column)).or_else(|| self.confirmed(dimension, column))
+    }
+
+    /// The light of a published column; `None` if it is not known yet.
+    pub fn light(&self, dimension: DimensionId, column: ColumnPos) -> Option<&ColumnLight> {
+        self.light.get((dimension, column))
+    }
+
+    /// Lets light be shown.
+    pub(crate) fn set_light(&mut self, table: LightTable) {
+        self.light.table = Some(Arc::new(table));
+    }
+
+    pub(super) fn light_table(&self) -> Option<Arc<LightTable>> {
+        self.light.table.clone()
     }
 
     /// A column as its region published it last, without predictions.
@@ -45,7 +65,10 @@ impl PublishedColumns {
         let SetBlock { dimension, position, block } = edit;
         let confirmed = self.confirmed.get(&(dimension, position.column())).filter(|_| blocks.contains(block));
         let predictions = &mut self.predictions;
-        confirmed.is_some_and(|column| predictions.predict(number, dimension, (position, block), column, blocks))
+        let is_shown =
+            confirmed.is_some_and(|column| predictions.predict(number, dimension, (position, block), column, blocks));
+        self.light.is_outdated |= is_shown;
+        is_shown
     }
 
     /// Shows columns as they changed, which include the decisions about these edits. Returns the chunks that change because an
@@ -56,11 +79,13 @@ impl PublishedColumns {
         decided: impl IntoIterator<Item = u64>,
         blocks: &BlockRegistry,
     ) -> FxHashSet<(DimensionId, ChunkPos)> {
+        outdate(self);
         self.predictions.follow(changed, decided, |place| self.confirmed.get(&place), blocks)
     }
 
     /// Ends the predictions in a dimension that is gone.
     pub(super) fn forget_predictions(&mut self, dimension: DimensionId) {
+        outdate(self);
         self.predictions.forget(dimension);
     }
 
@@ -149,6 +174,12 @@ impl PublishedBlocks<'_> {
         along.find(|hit| self.block(from.dimension, hit.block).is_some_and(&is_wanted))
     }
 
+    /// The light at `position`; `None` if it is not known yet. Opaque blocks are dark inside: ask for the block in front.
+    pub fn light(&self, dimension: DimensionId, position: BlockPos) -> Option<Light> {
+        let levels = self.columns.light(dimension, position.column())?.levels(position)?;
+        Some(Light::new(levels, self.columns.daylight.get(&dimension).copied().unwrap_or(1.0)))
+    }
+
     /// A column of a dimension.
     pub fn column(&self, dimension: DimensionId, column: ColumnPos) -> Option<&Column> {
         self.columns.column(dimension, column)
@@ -177,6 +208,8 @@ pub enum ColumnChange {
     /// In a sparse dimension: the chunks at these heights were loaded or unloaded;
     /// [`Column::is_loaded`](crate::chunk::Column::is_loaded) tells which.
     Heights(HeightSet),
+    /// The light of the chunks at these heights changed.
+    Light(HeightSet),
     /// The column was unloaded.
     Unloaded,
 }

@@ -1,6 +1,7 @@
 //! Applies the published state, a part in each frame.
 
 use super::far_view;
+use super::light::outdate;
 use super::{
     ColumnChange, ColumnChanged, Components, Dimension, DimensionOpen, Mirror, MirrorIndex, PublishedColumns, arenas,
     jobs,
@@ -57,6 +58,7 @@ fn apply(world: &mut World, backlog: &mut Published) {
         world.insert_resource(statistics);
     }
     let changed = apply_columns(world, backlog);
+    apply_light(world, backlog);
     apply_decisions(world, backlog, changed);
     far_view::apply(world, &mut backlog.far_views);
     mem::take(&mut backlog.mirrors).into_values().for_each(|update| apply_mirror(world, update));
@@ -82,6 +84,7 @@ fn apply_columns(world: &mut World, backlog: &mut Published) -> BTreeSet<(Dimens
             }
             (ColumnUpdate::Unloaded, Some(_)) => {
                 columns.remove(&(dimension, column));
+                world.resource_mut::<PublishedColumns>().light.remove((dimension, column));
                 ColumnChange::Unloaded
             }
             (_, None) => continue,
@@ -104,6 +107,29 @@ fn apply_columns(world: &mut World, backlog: &mut Published) -> BTreeSet<(Dimens
         }
     }
     applied
+}
+
+/// Applies the light of columns. It waits for the blocks that it belongs to.
+fn apply_light(world: &mut World, backlog: &mut Published) {
+    let Published { columns, chunks, light, .. } = backlog;
+    if light.is_empty() {
+        return;
+    }
+    let waiting: BTreeSet<_> = chunks.keys().map(|(dimension, chunk)| (*dimension, chunk.column())).collect();
+    let lit: Vec<_> =
+        light.extract_if(.., |place, _| !columns.contains_key(place) && !waiting.contains(place)).collect();
+    for (place, light) in lit {
+        let mut published = world.resource_mut::<PublishedColumns>();
+        if !published.confirmed.contains_key(&place) {
+            continue;
+        }
+        let heights = published.light.publish(place, light);
+        outdate(&mut published);
+        if !heights.is_empty() {
+            let change = ColumnChange::Light(heights);
+            world.write_message(ColumnChanged { dimension: place.0, column: place.1, change });
+        }
+    }
 }
 
 /// Ends the predictions that were decided. A decision waits for the chunk that includes it, so that no block reverts in

@@ -1,5 +1,6 @@
 //! Clients of a server see its columns, and receive only the chunks that they lack.
 
+use crate::light::wrong_light;
 use crate::support::*;
 use bevy_terrane::chunk_sync::SyncLimits;
 use bevy_terrane::prelude::*;
@@ -125,6 +126,7 @@ fn assert_same(server: &Server, client: &Client, radius: i64) {
 }
 
 /// Promise, multiplayer: A client sees the server's columns, and every change of them, as published columns of its own.
+/// Promise, multiplayer: A client computes the light of the columns that it sees.
 /// Promise, multiplayer: A client and its server match blocks by their names.
 /// Promise, chunk sync: A client asks for whole columns in a dimension of up to 64 chunks of height.
 #[test]
@@ -135,12 +137,17 @@ fn a_client_sees_the_ground_of_the_server_and_every_change() {
     client.settle(&mut server);
     assert_eq!(client.columns(), 29);
     assert_same(&server, &client, 3);
+    client.talk(&mut server, "the light is right", |client| wrong_light(client.app.world(), REMOTE, -4..20).is_none());
     // Built while the client is watching.
     let high = BlockPos::new(5, 100, 5);
     server.build(high);
     client.talk(&mut server, "the block is seen", |client| {
         names(&client.app, REMOTE, high.column(), [high].into_iter()) == ["terrane:stone"]
     });
+    client.talk(&mut server, "its shadow is seen", |client| wrong_light(client.app.world(), REMOTE, -4..20).is_none());
+    let published = client.app.world().resource::<PublishedColumns>();
+    let light = published.light(REMOTE, high.column()).and_then(|light| light.levels(high.offset(0, -1, 0)));
+    assert_eq!(light, Some([14, 0]));
     let progress = client.view().progress();
     assert_eq!(progress.received, 29 * 24 + 1);
     // The client moves away, and the columns behind it are unloaded.

@@ -36,6 +36,7 @@ mod heights;
 mod idle;
 mod independence;
 mod items;
+mod light;
 mod lockstep;
 mod looks;
 mod lost_folder;

@@ -11,6 +11,7 @@ use crate::space::{BATCH_SIZE, BatchPos, ChunkPos, ColumnPos, DimensionId, Heigh
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
+use terrane_world::light::ColumnLight;
 use uuid::Uuid;
 
 /// Up to this number, groups are read one by one. In a taller range, stored groups are searched for first.
@@ -27,6 +28,8 @@ pub struct LoadedColumn {
     pub entities: Vec<EntityRecord>,
     /// Its scheduled block ticks. Loaded ticks are in the order of blocks, and then of kinds.
     pub block_ticks: Vec<StoredBlockTick>,
+    /// The light of its chunks without its neighbors. The store has none: light is computed.
+    pub light: Option<ColumnLight>,
 }
 
 struct BatchLoad {
@@ -328,7 +331,7 @@ impl WorldStore {
 impl From<Column> for LoadedColumn {
     /// A column without entities and scheduled ticks.
     fn from(column: Column) -> Self {
-        Self { column, entities: Vec::new(), block_ticks: Vec::new() }
+        Self { column, entities: Vec::new(), block_ticks: Vec::new(), light: None }
     }
 }
 
@@ -337,6 +340,7 @@ impl LoadedColumn {
     #[doc(hidden)]
     pub fn drop_heights(&mut self, heights: &HeightSet) {
         self.column.cut(heights);
+        self.light = None;
         self.block_ticks.retain(|tick| !heights.contains(tick.block.chunk().y));
     }
 

@@ -55,6 +55,7 @@ mod column_light;
 mod levels;
 mod map;
 mod optics;
+mod parts;
 mod pending;
 mod spread;
 #[cfg(test)]
@@ -71,6 +72,31 @@ use crate::space::ChunkPos;
 
 const MAX_LEVEL: u8 = BlockType::MAX_LIGHT;
 
+/// The light of a cell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Light {
+    /// The light of the sky, as by day.
+    pub sky: u8,
+    /// The light of blocks.
+    pub block: u8,
+    /// The higher of both, with the light of the sky at the present time of day.
+    pub now: u8,
+}
+
+impl Light {
+    /// The levels that the sky loses from noon to midnight. The moon leaves 4 of 15.
+    pub const NIGHT: u8 = 11;
+
+    /// The levels of sky light and of block light under the open sky.
+    pub const OPEN_SKY: [u8; 2] = [MAX_LEVEL, 0];
+
+    /// The light of a cell with these levels of sky light and of block light. `daylight` is 1 by day and 0 at night.
+    pub fn new([sky, block]: [u8; 2], daylight: f32) -> Self {
+        let lost = (f32::from(Self::NIGHT) * (1.0 - daylight.clamp(0.0, 1.0))).round() as u8;
+        Self { sky, block, now: block.max(sky.saturating_sub(lost)) }
+    }
+}
+
 /// The light of a chunk. Clones share their memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChunkLight {
@@ -81,6 +107,14 @@ pub struct ChunkLight {
 }
 
 impl ChunkLight {
+    /// The levels of sky light and of block light at x, y, z.
+    ///
+    /// # Panics
+    /// If a coordinate is not below 16, as with a slice.
+    pub fn levels(&self, cell: [usize; 3]) -> [u8; 2] {
+        [self.sky.level(cell), self.block.level(cell)]
+    }
+
     /// The heap memory in bytes, including memory that is shared with clones.
     pub fn heap_bytes(&self) -> usize {
         self.sky.heap_bytes() + self.block.heap_bytes()

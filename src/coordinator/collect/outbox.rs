@@ -18,6 +18,7 @@ impl Surroundings<'_> {
     pub fn route(&mut self, id: DimensionId, region: RegionId, outbox: Box<Outbox>) -> Vec<(RegionId, Inbox)> {
         let Outbox {
             changed,
+            light,
             travellers,
             left,
             kept,
@@ -46,6 +47,7 @@ impl Surroundings<'_> {
             // Fetched columns come before the changes in them.
             fetched.into_iter().for_each(|fetched| dimension.take_fetched(fetched, saves, publisher));
             publisher.chunks(id, changed);
+            publisher.light(id, light);
             publisher.mirrors(mirrors);
             dimension.take_unsaved(save, saves);
             made.into_iter().for_each(|edit| publisher.decided(edit, true));

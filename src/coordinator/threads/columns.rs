@@ -110,7 +110,9 @@ impl ColumnOrder {
         // New columns are read only for entities that went there before the ground existed.
         let heights = if let Source::Store = self.source { ground.chunk_heights.clone() } else { 0..0 };
         let read = load(store, ground, self.batch, self.columns, heights).into_iter();
-        let ready = |read: LoadedColumn| self.source.finish(ground, read);
+        // Columns that go straight to the store need no light.
+        let is_seen = self.urgency != Urgency::WHEN_IDLE;
+        let ready = |read: LoadedColumn| self.source.finish(ground, read, is_seen);
         let columns = read.map(|(column, read)| (column, read.and_then(ready))).collect();
         ColumnsReady { claim: self.claim, dimension: ground.dimension, generated: self.generates, columns }
     }
@@ -118,7 +120,16 @@ impl ColumnOrder {
 
 impl Source {
     /// Completes a column after the read that every order needs.
-    fn finish(&self, ground: &ColumnSource, read: LoadedColumn) -> Result<FetchedColumn, ColumnError> {
+    fn finish(&self, ground: &ColumnSource, read: LoadedColumn, is_lit: bool) -> Result<FetchedColumn, ColumnError> {
+        let mut fetched = self.fetch(ground, read)?;
+        if is_lit {
+            let column = &fetched.loaded.column;
+            fetched.loaded.light = caught(column.pos(), || Ok(ground.light_of(column)))?;
+        }
+        Ok(fetched)
+    }
+
+    fn fetch(&self, ground: &ColumnSource, read: LoadedColumn) -> Result<FetchedColumn, ColumnError> {
         let column = read.column.pos();
         match self {
             Self::Store => Ok(read.into()),

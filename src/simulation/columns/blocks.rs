@@ -1,7 +1,9 @@
 //! The ground of a region as a game system sees it: [`RegionBlocks`], and the columns below it.
 
+use super::light::RegionLight;
 use crate::block::{BlockId, BlockLayout, BlockRegistry};
 use crate::chunk::{BlockValueError, Chunk, Column};
+use crate::light::{ColumnLight, Light};
 use crate::region::RegionId;
 use crate::simulation::{BlockTicks, ColumnError, ColumnSource, FetchedColumn, Position};
 use crate::space::{BlockPos, ChunkPos, ColumnPos, HeightSet, RayHit, SectionPos};
@@ -12,6 +14,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::mem;
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// The reason why a region could not read or change a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -102,6 +105,11 @@ pub struct RegionColumns {
     pub(crate) changed: FxHashSet<ChunkPos>,
     #[reflect(ignore)]
     pub(crate) unsaved: FxHashSet<ChunkPos>,
+    #[reflect(ignore)]
+    light: RegionLight,
+    /// The daylight, from 0 to 1.
+    #[reflect(ignore)]
+    pub(crate) daylight: f32,
 }
 
 /// Columns.
@@ -111,6 +119,7 @@ impl RegionColumns {
         self.heights = ground.heights.clone();
         self.ground = Some(ground.clone());
         self.look_everywhere = true;
+        self.daylight = 1.0;
     }
 
     fn section(&self, column: ColumnPos) -> SectionPos {
@@ -135,7 +144,7 @@ impl RegionColumns {
                 let known = known.and_then(Column::loaded).cloned().unwrap_or_default();
                 let ground = self.ground.clone().filter(|_| self.is_owned(column)).ok_or(not_owned)?;
                 let mut fetched = ground.fetch(block, &known)?;
-                self.insert(fetched.loaded.column.clone());
+                self.insert(fetched.loaded.column.clone(), None);
                 self.ticks.insert(mem::take(&mut fetched.loaded.block_ticks));
                 if is_new {
                     self.awaiting.insert(column);
@@ -162,8 +171,11 @@ impl RegionColumns {
     }
 
     /// Inserts a column, or the part of it that is missing. Returns the heights of that part if the column was loaded before.
-    pub(crate) fn insert(&mut self, column: Column) -> Option<HeightSet> {
+    pub(crate) fn insert(&mut self, column: Column, light: Option<ColumnLight>) -> Option<HeightSet> {
         let position = column.pos();
+        if let Some(ground) = &self.ground {
+            self.light.insert(&column, || light.or_else(|| ground.light_of(&column)));
+        }
         if let Some(known) = self.columns.get_mut(&position) {
             return Some(known.extend(&column));
         }
@@ -176,7 +188,26 @@ impl RegionColumns {
 
     /// Removes and returns a part of a column.
     pub(crate) fn cut(&mut self, column: ColumnPos, heights: &HeightSet) -> Option<Column> {
-        Some(self.columns.get_mut(&column)?.cut(heights))
+        let cut = self.columns.get_mut(&column)?.cut(heights);
+        self.light.cut(column, heights);
+        Some(cut)
+    }
+
+    /// Works off changes of light within its share of a period, or all of them. Returns the light to publish.
+    pub(crate) fn advance_light(&mut self, period: Option<Duration>) -> Vec<ColumnLight> {
+        let Some(rules) = self.ground.as_ref().and_then(|ground| ground.light.as_ref()) else { return Vec::new() };
+        let steps = period.map_or(usize::MAX, |period| rules.steps(period));
+        self.light.advance(&rules.table, &self.columns, steps)
+    }
+
+    /// Returns `true` if the light will be up to date soon.
+    pub(crate) fn awaits_light(&self) -> bool {
+        self.light.is_awaited()
+    }
+
+    /// Takes over the light of columns that come from another region.
+    pub(crate) fn receive_light(&mut self, light: RegionLight) {
+        self.light.append(light);
     }
 
     pub(crate) fn append(&mut self, other: Self) {
@@ -189,10 +220,12 @@ impl RegionColumns {
         self.sections.extend(other.sections);
         self.fetched.extend(other.fetched);
         self.awaiting.extend(other.awaiting);
+        self.light.append(other.light);
     }
 
-    /// Removes and returns the columns for which `wanted` returns `true` with their scheduled ticks, sorted.
-    pub(crate) fn split_off(&mut self, wanted: impl Fn(ColumnPos) -> bool) -> Vec<LoadedColumn> {
+    /// Removes and returns the columns for which `wanted` returns `true` with their scheduled ticks, sorted, and their light.
+    pub(crate) fn split_off(&mut self, wanted: impl Fn(ColumnPos) -> bool) -> (Vec<LoadedColumn>, RegionLight) {
+        let light = self.light.split_off(&wanted);
         let (taken, kept) = self.positions.drain(..).partition::<Vec<_>, _>(|&position| wanted(position));
         self.positions = kept;
         self.look_everywhere |= !taken.is_empty();
@@ -201,7 +234,7 @@ impl RegionColumns {
             let block_ticks = self.ticks.take_chunks(|chunk| chunk.column() == column.pos());
             LoadedColumn { block_ticks, ..column.into() }
         };
-        columns.map(loaded).collect()
+        (columns.map(loaded).collect(), light)
     }
 
     /// The dimension's heights, in chunks.
@@ -290,9 +323,27 @@ impl RegionColumns {
                 }
                 _ => drop(column.set_block(position, block)),
             }
+            if let Some(rules) = self.ground.as_ref().and_then(|ground| ground.light.as_ref()) {
+                self.light.block_changed(&rules.table, position, before, block);
+            }
             self.note_change(position.chunk());
         }
         Ok(before)
+    }
+
+    /// The light at `position` at the end of the last tick. Opaque blocks are dark inside: ask for the block in front. If the
+    /// world has [no light](crate::plugin::TerranePlugin::light), everything is under the open sky.
+    ///
+    /// ```
+    /// use bevy_terrane::prelude::*;
+    ///
+    /// fn is_dark(blocks: &RegionBlocks, place: BlockPos) -> bool {
+    ///     blocks.light(place).is_ok_and(|light| light.now < 8)
+    /// }
+    /// ```
+    pub fn light(&self, position: BlockPos) -> Result<Light, BlockAccessError> {
+        self.check(position)?;
+        Ok(Light::new(self.light.levels(position).unwrap_or(Light::OPEN_SKY), self.daylight))
     }
 
     /// The highest block at `x`, `z` that is not air.
@@ -328,7 +379,11 @@ impl RegionColumns {
         let outside = BlockAccessError::OutsideRegion(position);
         let column = self.columns.get_mut(&position.column()).ok_or(outside)?;
         let ground = self.ground.as_ref().ok_or(outside)?;
+        let before = column.block(position);
         let edited = edit(column.chunk_mut(position.chunk().y), &ground.blocks, position.in_chunk())?;
+        if let Some(rules) = &ground.light {
+            self.light.block_changed(&rules.table, position, before, column.block(position));
+        }
         self.note_change(position.chunk());
         Ok(edited)
     }
@@ -336,7 +391,10 @@ impl RegionColumns {
     /// Replaces a chunk of a loaded column.
     pub(crate) fn replace_chunk(&mut self, position: ChunkPos, chunk: Arc<Chunk>) {
         if let Some(column) = self.columns.get_mut(&position.column()) {
-            column.set_chunk(position.y, chunk);
+            let old = column.set_chunk(position.y, chunk.clone());
+            if let Some(rules) = self.ground.as_ref().and_then(|ground| ground.light.as_ref()) {
+                self.light.chunk_changed(&rules.table, position, old.as_deref(), Some(&chunk));
+            }
             self.note_change(position);
         }
     }

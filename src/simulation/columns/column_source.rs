@@ -1,5 +1,6 @@
 //! The sources of a column that a region requests during a tick: the store, or the dimension's generator.
 
+use super::light::LightRules;
 use crate::block::{BlockId, BlockRegistry};
 use crate::chunk::{Chunk, Column};
 use crate::generation::{GenerateError, GenerateRequest, Generator, generate};
@@ -175,6 +176,8 @@ pub struct ColumnSource {
     pub generator: Arc<dyn Generator>,
     /// The block types of the world.
     pub blocks: Arc<BlockRegistry>,
+    /// How its light is computed; `None` if there is no light.
+    pub light: Option<LightRules>,
     /// The store. The reference is weak, so that a region that hangs when the app ends does not keep the world open.
     pub store: Weak<WorldStore>,
     /// Columns that are newer than in the store.
@@ -228,6 +231,7 @@ impl ColumnSource {
             is_sparse: false,
             generator,
             blocks,
+            light: None,
             store,
             departed: DepartedColumns::default(),
             regenerates_damaged: false,

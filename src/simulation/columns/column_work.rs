@@ -92,7 +92,7 @@ pub enum ColumnAnswer {
     Lost,
 }
 
-/// A column of the region was restored from a snapshot, blocks and entities. Light and other data derived from blocks must be
+/// A column of the region was restored from a snapshot: blocks, entities and light. Other data derived from blocks must be
 /// recomputed. Sent once per column, when the whole job has restored all blocks.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ColumnRestored {

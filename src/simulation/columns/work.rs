@@ -48,6 +48,10 @@ fn work_on(world: &mut World, components: &RegionComponents, work: ColumnWork) -
         ColumnWork::Restore { column, area, snapshot, filter, removes_entities } => {
             restore::restore(world, components, column, &area, &snapshot, &filter, removes_entities)
         }
+        // A column is restored once its light is.
+        ColumnWork::PlaceEntities { .. } if world.resource::<RegionColumns>().awaits_light() => {
+            Ok(ColumnAnswer::Postponed)
+        }
         ColumnWork::PlaceEntities { column, area, entities } => {
             Ok(restore::place_entities(world, components, column, area, entities))
         }

@@ -574,7 +574,7 @@ fn blocks_set_by_departing_entities_are_handed_out() {
     assert!(!later.save.chunks.contains_key(&(DIMENSION, chunk)), "the parent has nothing to say of it any more");
 
     regions.open(3).spawn((Torch, Position::new(DIMENSION, BlockPos::new(30 * 16, 5, 0))));
-    regions.world(3).resource_mut::<RegionColumns>().insert(Column::new(column(10)));
+    regions.world(3).resource_mut::<RegionColumns>().insert(Column::new(column(10)), None);
     let outbox = regions.tick_with(3, Inbox { evict: vec![column(10), column(30)], ..Inbox::default() });
     assert!(built(&outbox));
     assert_eq!(outbox.left.len(), 2);

@@ -62,11 +62,11 @@ fn split_off(world: &mut World, contents: &mut RegionContents, part: &RegionPart
     // Hooks and observers of leaving entities may have changed blocks after everything unsaved was handed out.
     let mut save = SaveBatch::default();
     collect_chunks(&mut owned, dimension, |column| part.contains(column), &mut save);
-    let columns = owned.split_off(|column| part.contains(column));
+    let (columns, light) = owned.split_off(|column| part.contains(column));
     let leaves = |letter: &Letter| letter.column().is_some_and(|(_, column)| part.contains(column));
     let letters = contents.take_waiting(leaves);
     let outbox = &mut contents.outbox;
     outbox.changed.extend(save.chunks.iter().map(|((_, chunk), blocks)| (*chunk, blocks.clone())));
     outbox.save.merge(save);
-    Inbox { travellers, columns, letters, resources, ..Inbox::default() }
+    Inbox { travellers, columns, light, letters, resources, ..Inbox::default() }
 }

@@ -197,14 +197,15 @@ impl ChunkSyncClient {
 pub(in crate::view) fn start_clients(
     mut clients: Query<&mut ChunkSyncClient>,
     blocks: Option<Res<BlockTypes>>,
+    published: Res<PublishedColumns>,
     mut threads: ResMut<SyncThreads>,
 ) {
     let Some(blocks) = blocks else { return };
     for mut client in clients.iter_mut().filter(|client| client.worker.is_none()) {
         let (orders, from_main) = unbounded();
         let (to_main, told) = unbounded();
-        let (cache, blocks) = (client.cache.clone(), blocks.0.clone());
-        let run = move || worker::run(cache, blocks, &from_main, &to_main);
+        let (cache, blocks, table) = (client.cache.clone(), blocks.0.clone(), published.light_table());
+        let run = move || worker::run(cache, (blocks, table), &from_main, &to_main);
         match std::thread::Builder::new().name("terrane chunk sync".into()).spawn(run) {
             Ok(thread) => {
                 threads.0.retain(|thread| !thread.is_finished());
@@ -272,6 +273,7 @@ pub(in crate::view) fn apply_results(
             match told {
                 FromWorker::Column(column, update) => news.update_column((dimension, column), update),
                 FromWorker::Chunk(chunk, blocks) => _ = news.chunks.insert((dimension, chunk), blocks),
+                FromWorker::Light(light) => _ = news.light.insert((dimension, light.pos()), light),
                 FromWorker::Message(message) => client.outgoing.push(message),
                 FromWorker::Nonsense(error) => warn!("the server sent an invalid message: {error}"),
                 FromWorker::Edit(answer) => client.decide(answer, &mut news),

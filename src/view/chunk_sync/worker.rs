@@ -4,11 +4,16 @@ use crate::block::{BlockId, BlockRegistry, PLACEHOLDER};
 use crate::chunk::{Chunk, Column, Renumbering, format};
 use crate::chunk_sync::{ChunkCache, EditAnswer, SyncArea, SyncClient, SyncError, SyncNews, SyncProgress, SyncWelcome};
 use crate::coordinator::ColumnUpdate;
+use crate::light::{ColumnLight, LightTable};
 use crate::object_store::ObjectStoreError;
+use crate::simulation::{RegionLight, light_alone};
 use crate::space::{BlockPos, ChunkPos, ColumnPos, HeightSet};
 use bevy::log::{info, warn};
+use bevy::utils::default;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::mem;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,6 +23,8 @@ const QUIET: Duration = Duration::from_millis(500);
 
 /// The number of news items between two checks for other work. The cache may contain many.
 const NEWS_AT_ONCE: usize = 256;
+/// The steps of light between two checks for other work, about a microsecond each.
+const LIGHT_STEPS: usize = 5_000;
 /// How long another worker may still be writing the cache.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -36,6 +43,8 @@ pub(super) enum FromWorker {
     Column(ColumnPos, ColumnUpdate),
     /// A chunk of a loaded column changed.
     Chunk(ChunkPos, Arc<Chunk>),
+    /// The light of a column.
+    Light(ColumnLight),
     /// A message for the server.
     Message(Vec<u8>),
     /// A message from the server was malformed.
@@ -51,13 +60,13 @@ pub(super) enum FromWorker {
 /// Runs until the client is gone.
 pub(super) fn run(
     cache: Option<(PathBuf, u64)>,
-    blocks: Arc<BlockRegistry>,
+    (blocks, table): (Arc<BlockRegistry>, Option<Arc<LightTable>>),
     orders: &Receiver<ToWorker>,
     told: &Sender<FromWorker>,
 ) {
     let cache = cache.and_then(|(path, most_bytes)| open(&path, most_bytes, PATIENCE));
     let mut client = SyncClient::new(cache);
-    let mut ground = ShownColumns::new(blocks);
+    let mut ground = ShownColumns::new(blocks, table);
     let (mut is_written, mut is_busy) = (true, false);
     let began = Instant::now();
     loop {
@@ -83,6 +92,7 @@ pub(super) fn run(
             };
             ground.apply(news, told);
         }
+        is_busy |= !ground.advance_light(told);
         while let Some(message) = client.next_message() {
             let _ = told.send(FromWorker::Message(message));
         }
@@ -136,6 +146,45 @@ struct ShownColumns {
     /// The columns that were reported to the game.
     shown: FxHashSet<ColumnPos>,
     has_named_unknown: bool,
+    lit: Option<LitColumns>,
+}
+
+/// The columns that the game sees, with their light, which the client computes from their blocks.
+struct LitColumns {
+    table: Arc<LightTable>,
+    columns: FxHashMap<ColumnPos, Column>,
+    light: RegionLight,
+}
+
+impl LitColumns {
+    fn apply(&mut self, column: ColumnPos, update: &ColumnUpdate, heights: &Range<i64>, open_from: i64) {
+        if !matches!(update, ColumnUpdate::Changed { .. }) {
+            self.columns.remove(&column);
+            self.light.remove(column);
+        }
+        let gained = match update {
+            ColumnUpdate::Loaded { blocks, .. } => blocks,
+            ColumnUpdate::Changed { lost, gained } => {
+                if let Some(known) = self.columns.get_mut(&column) {
+                    known.cut(lost);
+                    self.light.cut(column, lost);
+                }
+                gained
+            }
+            ColumnUpdate::Unloaded => return,
+        };
+        self.light.insert(gained, || Some(light_alone(&self.table, gained, heights, open_from)));
+        match self.columns.get_mut(&column) {
+            Some(known) => _ = known.extend(gained),
+            None => _ = self.columns.insert(column, gained.clone()),
+        }
+    }
+
+    fn change(&mut self, pos: ChunkPos, chunk: &Arc<Chunk>) {
+        let Some(column) = self.columns.get_mut(&pos.column()) else { return };
+        let old = column.set_chunk(pos.y, chunk.clone());
+        self.light.chunk_changed(&self.table, pos, old.as_deref(), Some(chunk));
+    }
 }
 
 /// The meaning of the server's numbers.
@@ -146,9 +195,32 @@ struct Numbers {
 }
 
 impl ShownColumns {
-    fn new(blocks: Arc<BlockRegistry>) -> Self {
+    fn new(blocks: Arc<BlockRegistry>, table: Option<Arc<LightTable>>) -> Self {
         let (known, shown) = Default::default();
-        Self { blocks, server: None, known, shown, has_named_unknown: false }
+        let lit = table.map(|table| LitColumns { table, columns: default(), light: default() });
+        Self { blocks, server: None, known, shown, has_named_unknown: false, lit }
+    }
+
+    /// Works off changes of light. Returns `true` if nothing is left.
+    fn advance_light(&mut self, told: &Sender<FromWorker>) -> bool {
+        let Some(LitColumns { table, columns, light }) = &mut self.lit else { return true };
+        for light in light.advance(table, columns, LIGHT_STEPS) {
+            let _ = told.send(FromWorker::Light(light));
+        }
+        light.is_settled()
+    }
+
+    fn show(&mut self, column: ColumnPos, update: ColumnUpdate, told: &Sender<FromWorker>) {
+        if let Some(lit) = &mut self.lit {
+            let heights = self.server.as_ref().map_or(0..0, |server| server.welcome.chunk_heights.clone());
+            // Whether the sky is open above a part of a column is not known here.
+            let open_from = match &self.server {
+                Some(server) if server.welcome.has_whole_columns() => heights.end,
+                _ => i64::MIN,
+            };
+            lit.apply(column, &update, &heights, open_from);
+        }
+        let _ = told.send(FromWorker::Column(column, update));
     }
 
     fn apply(&mut self, news: SyncNews, told: &Sender<FromWorker>) {
@@ -168,11 +240,15 @@ impl ShownColumns {
             SyncNews::Left(chunk) => self.release(chunk, told),
             SyncNews::AnotherWorld => {
                 self.known.clear();
-                for column in self.shown.drain() {
-                    let _ = told.send(FromWorker::Column(column, ColumnUpdate::Unloaded));
+                for column in mem::take(&mut self.shown) {
+                    self.show(column, ColumnUpdate::Unloaded, told);
                 }
             }
-            SyncNews::Edit(answer) => _ = told.send(FromWorker::Edit(answer)),
+            SyncNews::Edit(answer) => {
+                // So that no frame shows the block in the light from before.
+                self.advance_light(told);
+                let _ = told.send(FromWorker::Edit(answer));
+            }
             SyncNews::Current(_) => {}
         }
     }
@@ -192,7 +268,7 @@ impl ShownColumns {
         };
         let unknown = self.blocks.id(PLACEHOLDER).unwrap_or(BlockId::AIR);
         let renumbering = Renumbering::new(&registry, &self.blocks, unknown);
-        if !renumbering.unknown().is_empty() && !std::mem::replace(&mut self.has_named_unknown, true) {
+        if !renumbering.unknown().is_empty() && !mem::replace(&mut self.has_named_unknown, true) {
             info!("the server has blocks that this game does not know: {}", renumbering.unknown().join(", "));
         }
         self.server = Some(Numbers { welcome, registry, renumbering });
@@ -221,6 +297,9 @@ impl ShownColumns {
         let update = match (before.flatten(), blocks) {
             (None, None) => None,
             (Some(_), Some(blocks)) if is_shown => {
+                if let Some(lit) = &mut self.lit {
+                    lit.change(chunk, &blocks);
+                }
                 let _ = told.send(FromWorker::Chunk(chunk, blocks));
                 return;
             }
@@ -238,9 +317,9 @@ impl ShownColumns {
         let is_there = known.values().any(Option::is_some);
         if let Some(update) = update {
             self.shown.insert(column);
-            let _ = told.send(FromWorker::Column(column, update));
+            self.show(column, update, told);
         } else if is_shown && !is_there && self.shown.remove(&column) {
-            let _ = told.send(FromWorker::Column(column, ColumnUpdate::Unloaded));
+            self.show(column, ColumnUpdate::Unloaded, told);
         }
     }
 
@@ -256,7 +335,7 @@ impl ShownColumns {
         if is_whole || known.is_empty() {
             self.known.remove(&column);
             if self.shown.remove(&column) {
-                let _ = told.send(FromWorker::Column(column, ColumnUpdate::Unloaded));
+                self.show(column, ColumnUpdate::Unloaded, told);
             }
         }
     }
@@ -303,12 +382,12 @@ mod tests {
         column: Option<Column>,
     }
 
-    fn seen(chunk_heights: std::ops::Range<i64>) -> Seen {
+    fn seen(chunk_heights: Range<i64>) -> Seen {
         let mut registry = BlockRegistry::new();
         registry.register(BlockType::new("game:stone")).unwrap();
         let blocks: Vec<BlockRecord> = registry.block_records().collect();
         let dimension = "overworld".into();
-        let mut ground = ShownColumns::new(Arc::new(registry));
+        let mut ground = ShownColumns::new(Arc::new(registry), None);
         ground.meet(SyncWelcome { dimension, chunk_heights, radius: 9, vertical: 9, blocks, components: Vec::new() });
         let (told, hears) = unbounded();
         Seen { ground, told, hears, column: None }
@@ -343,7 +422,7 @@ mod tests {
         }
 
         /// The blocks of the chunks at these heights; `None` for a missing chunk.
-        fn found(&self, heights: std::ops::Range<i64>) -> Vec<Option<u32>> {
+        fn found(&self, heights: Range<i64>) -> Vec<Option<u32>> {
             let block = |y| {
                 let column = self.column.as_ref().filter(|column| column.is_loaded(y))?;
                 Some(column.block(COLUMN.chunk(y).min_block()).index())

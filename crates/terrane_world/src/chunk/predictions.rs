@@ -104,6 +104,11 @@ impl Predictions {
         self.columns.get(&place)?.shown.as_ref()
     }
 
+    /// The columns with predictions that are loaded, as they are shown.
+    pub fn columns(&self) -> impl Iterator<Item = (Place, &Column)> {
+        self.columns.iter().filter_map(|(place, column)| Some((*place, column.shown.as_ref()?)))
+    }
+
     /// Returns `true` if the shown block is predicted.
     pub fn is_predicted(&self, dimension: DimensionId, position: BlockPos) -> bool {
         let column = self.columns.get(&(dimension, position.column()));

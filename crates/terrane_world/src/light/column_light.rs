@@ -2,16 +2,16 @@
 
 use super::{ChunkLight, LightMap, LightTable};
 use crate::chunk::Column;
-use crate::space::{ColumnPos, HeightSet};
-use std::collections::BTreeMap;
+use crate::space::{BlockPos, ColumnPos, HeightSet};
 
-/// The light of a column's chunks, before it is [inserted](LightMap::insert) into a [`LightMap`] or after it was
-/// [removed](LightMap::remove) from one. In a sparse dimension, the light of the loaded heights.
+/// The light of a column's chunks: [without its neighbors](Self::new), or [as a `LightMap` has it](LightMap::column). In a sparse
+/// dimension, the light of the loaded heights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnLight {
     pub(super) pos: ColumnPos,
     pub(super) open_from: i64,
-    pub(super) chunks: BTreeMap<i64, ChunkLight>,
+    /// By chunk height, ascending.
+    pub(super) chunks: Vec<(i64, ChunkLight)>,
     /// Known to be the light that these chunks have without any neighbor.
     pub(super) is_alone: bool,
 }
@@ -33,11 +33,6 @@ impl ColumnLight {
         Self { pos: column.pos(), open_from, chunks, is_alone: true }
     }
 
-    /// The light of a column that was stored: all that [`chunks`](Self::chunks) has returned.
-    pub fn from_chunks(pos: ColumnPos, open_from: i64, chunks: impl IntoIterator<Item = (i64, ChunkLight)>) -> Self {
-        Self { pos, open_from, chunks: chunks.into_iter().collect(), is_alone: false }
-    }
-
     /// The position of the column.
     pub const fn pos(&self) -> ColumnPos {
         self.pos
@@ -50,7 +45,14 @@ impl ColumnLight {
 
     /// The light of the chunk at the chunk height `y`.
     pub fn chunk(&self, y: i64) -> Option<&ChunkLight> {
-        self.chunks.get(&y)
+        let place = self.chunks.binary_search_by_key(&y, |(y, _)| *y).ok()?;
+        self.chunks.get(place).map(|(_, light)| light)
+    }
+
+    /// The levels of sky light and of block light at a position in this column; `None` if its chunk has no light.
+    pub fn levels(&self, pos: BlockPos) -> Option<[u8; 2]> {
+        debug_assert_eq!(pos.column(), self.pos, "{pos} is in another column");
+        Some(self.chunk(pos.chunk().y)?.levels(pos.in_chunk()))
     }
 
     /// The light of all chunks with their chunk heights, in ascending order.
@@ -61,6 +63,6 @@ impl ColumnLight {
     /// The heap memory in bytes, including shared memory. The size of the map is an estimate.
     pub fn heap_bytes(&self) -> usize {
         let entry = size_of::<(i64, ChunkLight)>();
-        self.chunks.values().map(|light| entry + light.heap_bytes()).sum()
+        self.chunks.iter().map(|(_, light)| entry + light.heap_bytes()).sum()
     }
 }

@@ -14,13 +14,23 @@ pub(super) type ChunkPlanes = [Planes; WORDS];
 
 /// The levels of light of a chunk's cells, 0 to 15. Equal levels everywhere take no memory beside the value itself; any
 /// others take up to 2,048 bytes, which clones share.
-#[derive(Clone, Default)]
-pub struct LightLevels {
-    /// The level of all cells, if there is nothing else.
-    uniform: u8,
-    packed: Option<Arc<Packed>>,
-    /// All levels, while they change. Takes precedence.
-    planes: Option<Arc<ChunkPlanes>>,
+#[derive(Clone)]
+pub struct LightLevels(Levels);
+
+#[derive(Clone)]
+enum Levels {
+    /// The same level everywhere.
+    Uniform(u8),
+    Packed(Arc<Packed>),
+    /// While they change.
+    Planes(Arc<ChunkPlanes>),
+}
+
+impl Default for LightLevels {
+    /// Dark everywhere.
+    fn default() -> Self {
+        Self::uniform(0)
+    }
 }
 
 /// Most words in a chunk with light are uniform: only the others are stored.
@@ -57,17 +67,14 @@ impl Packed {
 }
 
 impl LightLevels {
-    /// The bytes of levels that are not the same everywhere, as [`to_nibbles`](Self::to_nibbles) writes them.
-    pub const BYTES: usize = CHUNK_VOLUME / 2;
-
     /// The same level everywhere. Levels above 15 count as 15.
     pub const fn uniform(level: u8) -> Self {
-        Self { uniform: if level > MAX_LEVEL { MAX_LEVEL } else { level }, packed: None, planes: None }
+        Self(Levels::Uniform(if level > MAX_LEVEL { MAX_LEVEL } else { level }))
     }
 
     /// The level of all cells, if they were found to be the same.
     pub const fn uniform_level(&self) -> Option<u8> {
-        if self.planes.is_none() && self.packed.is_none() { Some(self.uniform) } else { None }
+        if let Levels::Uniform(level) = self.0 { Some(level) } else { None }
     }
 
     /// The level at x, y, z.
@@ -101,76 +108,55 @@ impl LightLevels {
         }
     }
 
-    /// All levels, four bits each, in the order of [`Chunk::blocks`](crate::chunk::Chunk::blocks), the lower half of each
-    /// byte first: for files and messages.
-    pub fn to_nibbles(&self) -> [u8; Self::BYTES] {
-        let mut bytes = [0; Self::BYTES];
-        for (row, bytes) in bytes.as_chunks_mut().0.iter_mut().enumerate() {
-            *bytes = self.row(row / CHUNK_SIZE, row % CHUNK_SIZE).to_le_bytes();
-        }
-        bytes
-    }
-
-    /// The levels that [`to_nibbles`](Self::to_nibbles) has written.
-    pub fn from_nibbles(bytes: &[u8; Self::BYTES]) -> Self {
-        let mut planes = [[0; 4]; WORDS];
-        for (row, bytes) in bytes.as_chunks().0.iter().enumerate() {
-            let nibbles = u64::from_le_bytes(*bytes);
-            for (plane, word) in planes[row / 4].iter_mut().enumerate() {
-                *word |= gathered(nibbles >> plane) << (row % 4 * 16);
-            }
-        }
-        let mut levels = Self { planes: Some(Arc::new(planes)), ..Self::default() };
-        levels.compact();
-        levels
-    }
-
     /// The heap memory in bytes, including memory that is shared with clones.
     pub fn heap_bytes(&self) -> usize {
         let counters = 2 * size_of::<usize>();
-        let packed = |packed: &Arc<Packed>| size_of::<Packed>() + size_of_val(&*packed.mixed) + counters;
-        let planes = self.planes.as_ref().map_or(0, |_| size_of::<ChunkPlanes>() + counters);
-        self.packed.as_ref().map_or(0, packed) + planes
+        match &self.0 {
+            Levels::Uniform(_) => 0,
+            Levels::Packed(packed) => size_of::<Packed>() + size_of_val(&*packed.mixed) + counters,
+            Levels::Planes(_) => size_of::<ChunkPlanes>() + counters,
+        }
     }
 
     #[inline]
     pub(super) fn word(&self, word: usize) -> Planes {
-        match (&self.planes, &self.packed) {
-            (Some(planes), _) => planes[word % WORDS],
-            (None, Some(packed)) => packed.word(word),
-            (None, None) => planes_of(self.uniform),
+        match &self.0 {
+            Levels::Uniform(level) => planes_of(*level),
+            Levels::Packed(packed) => packed.word(word),
+            Levels::Planes(planes) => planes[word % WORDS],
         }
     }
 
     /// All levels, for writing. Shared levels are copied.
     pub(super) fn planes_mut(&mut self) -> &mut ChunkPlanes {
-        let (uniform, packed) = (self.uniform, self.packed.take());
-        let planes = self.planes.get_or_insert_with(|| {
-            Arc::new(match packed {
-                Some(packed) => array::from_fn(|word| packed.word(word)),
-                None => [planes_of(uniform); WORDS],
-            })
-        });
-        Arc::make_mut(planes)
+        if !matches!(self.0, Levels::Planes(_)) {
+            self.0 = Levels::Planes(Arc::new(array::from_fn(|word| self.word(word))));
+        }
+        match &mut self.0 {
+            Levels::Planes(planes) => Arc::make_mut(planes),
+            Levels::Uniform(_) | Levels::Packed(_) => unreachable!("they are planes now"),
+        }
     }
 
     /// Frees memory that the levels do not need once they no longer change.
     pub(super) fn compact(&mut self) {
-        let Some(planes) = &self.planes else { return };
+        let Levels::Planes(planes) = &self.0 else { return };
         let packed = Packed::new(planes);
         let first = packed.entries[0];
         if packed.mixed.is_empty() && packed.entries == [first; WORDS] {
             *self = Self::uniform(first);
         } else if packed.mixed.len() <= Packed::MAX_MIXED {
-            *self = Self { packed: Some(Arc::new(packed)), ..Self::default() };
+            self.0 = Levels::Packed(Arc::new(packed));
         }
     }
 }
 
 impl PartialEq for LightLevels {
     fn eq(&self, other: &Self) -> bool {
-        let is_shared = match (&self.packed, &other.packed) {
-            (Some(packed), Some(others)) => Arc::ptr_eq(packed, others),
+        let is_shared = match (&self.0, &other.0) {
+            (Levels::Uniform(level), Levels::Uniform(others)) => return level == others,
+            (Levels::Packed(packed), Levels::Packed(others)) => Arc::ptr_eq(packed, others),
+            (Levels::Planes(planes), Levels::Planes(others)) => Arc::ptr_eq(planes, others),
             _ => false,
         };
         is_shared || (0..WORDS).all(|word| self.word(word) == other.word(word))
@@ -262,16 +248,6 @@ fn spread(bits: u64) -> u64 {
     (bits | bits << 3) & 0x1111_1111_1111_1111
 }
 
-/// The reverse of [`spread`]: every fourth bit, moved together.
-#[inline]
-fn gathered(bits: u64) -> u64 {
-    let bits = bits & 0x1111_1111_1111_1111;
-    let bits = (bits | bits >> 3) & 0x0303_0303_0303_0303;
-    let bits = (bits | bits >> 6) & 0x000F_000F_000F_000F;
-    let bits = (bits | bits >> 12) & 0x0000_00FF_0000_00FF;
-    (bits | bits >> 24) & 0xFFFF
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -280,8 +256,12 @@ mod tests {
     /// Levels that look random.
     fn mixed() -> ([u8; CHUNK_VOLUME], LightLevels) {
         let levels: [u8; CHUNK_VOLUME] = array::from_fn(|cell| ((cell as u32).wrapping_mul(2_654_435_769) >> 28) as u8);
-        let nibbles = array::from_fn(|byte| levels[2 * byte] | levels[2 * byte + 1] << 4);
-        (levels, LightLevels::from_nibbles(&nibbles))
+        let mut light = LightLevels::default();
+        for (cell, level) in levels.iter().enumerate() {
+            set(&mut light.planes_mut()[cell / 64], 1 << (cell % 64), *level);
+        }
+        light.compact();
+        (levels, light)
     }
 
     #[test]
@@ -295,7 +275,6 @@ mod tests {
             assert_eq!(light.level([x, y, z]), *level);
             assert_eq!((light.row(x, y) >> (4 * z) & 15) as u8, *level);
         }
-        assert_eq!(LightLevels::from_nibbles(&light.to_nibbles()), light);
         // A few words of light in darkness are packed.
         let mut dark = LightLevels::default();
         for word in [0, 17, 63] {
@@ -321,7 +300,6 @@ mod tests {
             assert!(written == uniform && written.uniform_level().is_none());
             written.compact();
             assert_eq!((written.uniform_level(), written.heap_bytes()), (Some(level), 0));
-            assert_eq!(LightLevels::from_nibbles(&uniform.to_nibbles()).uniform_level(), Some(level));
         }
     }
 

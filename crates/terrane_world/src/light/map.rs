@@ -6,8 +6,8 @@ use super::optics::ChunkOptics;
 use super::pending::Pending;
 use super::{Channel, ChunkLight, ColumnLight, LightLevels, LightTable, MAX_LEVEL};
 use crate::block::BlockId;
-use crate::chunk::Column;
-use crate::space::{BlockPos, ChunkPos, ColumnPos, Face, HeightSet, bits, cell_index};
+use crate::chunk::{Chunk, Column};
+use crate::space::{BlockPos, CHUNK_VOLUME, ChunkPos, ColumnPos, Face, HeightSet, bits, cell_index};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::mem;
@@ -44,17 +44,17 @@ pub struct LightMap {
     /// One for each chunk. Chunks refer to each other by their place here.
     pub(super) slots: Vec<Slot>,
     /// Slots without a chunk.
-    free: Vec<u32>,
-    columns: FxHashMap<ColumnPos, LitColumn>,
+    pub(super) free: Vec<u32>,
+    pub(super) columns: FxHashMap<ColumnPos, LitColumn>,
     /// Slots that may have work left, each once.
     pub(super) active: Vec<u32>,
     /// Slots whose light has changed, each once.
     pub(super) changed: Vec<u32>,
 }
 
-struct LitColumn {
-    open_from: i64,
-    slots: BTreeMap<i64, u32>,
+pub(super) struct LitColumn {
+    pub open_from: i64,
+    pub slots: BTreeMap<i64, u32>,
 }
 
 /// The light of one chunk and the work that is left in it.
@@ -67,13 +67,15 @@ pub(super) struct Slot {
     pub is_below_sky: bool,
     pub is_active: bool,
     pub is_changed: bool,
+    /// Inserted just now, with light that is up to date with the others.
+    pub is_new: bool,
     pub pending: [Option<Box<Pending>>; 2],
     /// Present while the light advances.
     pub optics: Option<Box<ChunkOptics>>,
 }
 
 impl Slot {
-    fn new(pos: ChunkPos, light: ChunkLight, is_below_sky: bool) -> Self {
+    pub fn new(pos: ChunkPos, light: ChunkLight, is_below_sky: bool) -> Self {
         Self {
             pos,
             light,
@@ -81,6 +83,7 @@ impl Slot {
             is_below_sky,
             is_active: false,
             is_changed: false,
+            is_new: false,
             pending: [None, None],
             optics: None,
         }
@@ -90,13 +93,9 @@ impl Slot {
         self.pending[channel as usize].get_or_insert_default()
     }
 
-    fn is_settled(&self) -> bool {
-        self.pending.iter().flatten().all(|pending| pending.is_empty())
-    }
-
     /// Lets the cells at a face fall to what they have without the chunk beyond it, which may have lit them. Returns `true`
     /// if there are such cells.
-    fn distrust(&mut self, face: Face) -> bool {
+    pub fn distrust(&mut self, face: Face) -> bool {
         let (words, cells) = border(face);
         let mut has_any = false;
         for channel in Channel::ALL {
@@ -132,30 +131,29 @@ impl LightMap {
     /// that the light was computed from, or the changes must be [announced](Self::block_changed) afterwards.
     pub fn insert(&mut self, light: ColumnLight) {
         let ColumnLight { pos, open_from, chunks, is_alone } = light;
-        let is_alone = self.column(pos, open_from).open_from == open_from && is_alone;
-        let mut new = Vec::with_capacity(chunks.len());
-        for (y, light) in chunks {
-            new.extend(self.insert_chunk(pos.chunk(y), light));
-        }
+        let is_alone = self.column_entry(pos, open_from).open_from == open_from && is_alone;
+        let new: Vec<u32> =
+            chunks.into_iter().filter_map(|(y, light)| self.insert_chunk(pos.chunk(y), light)).collect();
+        new.iter().for_each(|slot| self.slots[*slot as usize].is_new = true);
         for &slot in &new {
             for face in Face::ALL {
-                self.link(slot, face, &new, is_alone);
+                self.link(slot, face, is_alone);
             }
         }
+        new.iter().for_each(|slot| self.slots[*slot as usize].is_new = false);
     }
 
     /// Removes a column. Its light leaves the other columns in the next [`advance`](Self::advance).
-    ///
-    /// Returns the light of the column as it is, with that of its neighbors: to be stored, or inserted again. Returns `None`
-    /// if the column is not there or its light was not up to date.
-    pub fn remove(&mut self, pos: ColumnPos) -> Option<ColumnLight> {
-        let heights = self.columns.get(&pos)?.slots.keys().copied().collect();
-        self.remove_heights(pos, &heights)
+    pub fn remove(&mut self, pos: ColumnPos) {
+        let heights = |column: &LitColumn| column.slots.keys().copied().collect();
+        if let Some(heights) = self.columns.get(&pos).map(heights) {
+            self.remove_heights(pos, &heights);
+        }
     }
 
     /// Removes these chunk heights of a column, as [`remove`](Self::remove) does.
-    pub fn remove_heights(&mut self, pos: ColumnPos, heights: &HeightSet) -> Option<ColumnLight> {
-        let column = self.columns.get_mut(&pos)?;
+    pub fn remove_heights(&mut self, pos: ColumnPos, heights: &HeightSet) {
+        let Some(column) = self.columns.get_mut(&pos) else { return };
         let open_from = column.open_from;
         let mut removed = Vec::new();
         for range in heights.ranges() {
@@ -164,41 +162,53 @@ impl LightMap {
         if column.slots.is_empty() {
             self.columns.remove(&pos);
         }
-        let is_settled = removed.iter().all(|slot| self.slots[*slot as usize].is_settled());
-        let chunks: BTreeMap<_, _> = removed.iter().map(|slot| self.remove_chunk(*slot, open_from, &removed)).collect();
-        for list in [&mut self.active, &mut self.changed] {
-            list.retain(|slot| !removed.contains(slot));
+        let is_listed = removed.iter().any(|slot| {
+            let slot = &self.slots[*slot as usize];
+            slot.is_active || slot.is_changed
+        });
+        removed.iter().for_each(|slot| self.remove_chunk(*slot, open_from, &removed));
+        if is_listed {
+            for list in [&mut self.active, &mut self.changed] {
+                list.retain(|slot| !removed.contains(slot));
+            }
         }
         self.free.append(&mut removed);
-        (is_settled && !chunks.is_empty()).then_some(ColumnLight { pos, open_from, chunks, is_alone: false })
     }
 
     /// Announces that a block has changed from one type to another. Ignored if the map does not have the chunk, or if both
     /// types do the same to light.
     #[inline]
     pub fn block_changed(&mut self, table: &LightTable, pos: BlockPos, old: BlockId, new: BlockId) {
-        let channels = Channel::ALL.map(|channel| table.differ(channel, old, new));
-        if channels == [false; 2] {
-            return;
-        }
         if let Some(slot) = self.slot(pos.chunk()) {
-            let cell = cell_index(pos.in_chunk());
-            for channel in Channel::ALL.into_iter().filter(|channel| channels[*channel as usize]) {
-                self.slots[slot as usize].pending_mut(channel).edited.insert(cell / 64, 1 << (cell % 64));
-            }
+            self.edit(table, slot, cell_index(pos.in_chunk()), old, new);
+        }
+    }
+
+    fn edit(&mut self, table: &LightTable, slot: u32, cell: usize, old: BlockId, new: BlockId) {
+        for channel in Channel::ALL.into_iter().filter(|channel| table.differ(*channel, old, new)) {
+            self.slots[slot as usize].pending_mut(channel).edited.insert(cell / 64, 1 << (cell % 64));
             self.activate(slot);
         }
     }
 
-    /// Announces that any block of a chunk may have changed. Ignored if the map does not have the chunk.
-    pub fn chunk_changed(&mut self, pos: ChunkPos) {
-        if let Some(slot) = self.slot(pos) {
-            for channel in Channel::ALL {
-                let edited = &mut self.slots[slot as usize].pending_mut(channel).edited;
-                (0..64).for_each(|word| edited.insert(word, u64::MAX));
+    /// Announces that a chunk was replaced; `None` stands for air. Only the blocks that differ cost time. Ignored if the map does
+    /// not have the chunk.
+    pub fn chunk_changed(&mut self, table: &LightTable, pos: ChunkPos, old: Option<&Chunk>, new: Option<&Chunk>) {
+        let Some(slot) = self.slot(pos) else { return };
+        let [mut before, mut after] = [[BlockId::AIR; CHUNK_VOLUME]; 2];
+        for (chunk, blocks) in [(old, &mut before), (new, &mut after)] {
+            if let Some(chunk) = chunk {
+                chunk.copy_into(blocks);
             }
-            self.activate(slot);
         }
+        for cell in (0..CHUNK_VOLUME).filter(|cell| before[*cell] != after[*cell]) {
+            self.edit(table, slot, cell, before[cell], after[cell]);
+        }
+    }
+
+    /// Returns `true` if the map has any chunk of the column.
+    pub fn contains(&self, pos: ColumnPos) -> bool {
+        self.columns.contains_key(&pos)
     }
 
     /// Returns `true` if the light is up to date with all announced changes.
@@ -211,10 +221,16 @@ impl LightMap {
         Some(&self.slots[self.slot(pos)? as usize].light)
     }
 
+    /// The light of a column, with that of its neighbors; `None` if the map does not have the column.
+    pub fn column(&self, pos: ColumnPos) -> Option<ColumnLight> {
+        let LitColumn { open_from, slots } = self.columns.get(&pos)?;
+        let chunks = slots.iter().map(|(y, slot)| (*y, self.slots[*slot as usize].light.clone())).collect();
+        Some(ColumnLight { pos, open_from: *open_from, chunks, is_alone: false })
+    }
+
     /// The levels of sky light and of block light at a position; `None` if the map does not have the chunk.
     pub fn levels(&self, pos: BlockPos) -> Option<[u8; 2]> {
-        let light = self.chunk(pos.chunk())?;
-        Some([light.sky.level(pos.in_chunk()), light.block.level(pos.in_chunk())])
+        Some(self.chunk(pos.chunk())?.levels(pos.in_chunk()))
     }
 
     /// The chunks whose light has changed since the last call, each once, with their light. Inserted light is not a
@@ -242,7 +258,7 @@ impl LightMap {
     /// Adds a column without light, except where nothing is between it and the open sky. The rest is left to
     /// [`advance`](Self::advance).
     pub(super) fn insert_dark(&mut self, table: &LightTable, column: &Column, heights: &HeightSet, open_from: i64) {
-        self.column(column.pos(), open_from);
+        self.column_entry(column.pos(), open_from);
         for y in heights.iter().rev() {
             let (pos, blocks) = (column.pos().chunk(y), column.chunk(y).map(AsRef::as_ref));
             let Some(slot) = self.insert_chunk(pos, ChunkLight::default()) else { continue };
@@ -282,17 +298,19 @@ impl LightMap {
     }
 
     /// Removes all chunks and returns their light by chunk height.
-    pub(super) fn take_chunks(&mut self) -> BTreeMap<i64, ChunkLight> {
-        self.slots.drain(..).map(|slot| (slot.pos.y, slot.light)).collect()
+    pub(super) fn take_chunks(&mut self) -> Vec<(i64, ChunkLight)> {
+        let mut chunks: Vec<_> = self.slots.drain(..).map(|slot| (slot.pos.y, slot.light)).collect();
+        chunks.sort_unstable_by_key(|(y, _)| *y);
+        chunks
     }
 
     /// The column at a position, created if it is not there.
-    fn column(&mut self, pos: ColumnPos, open_from: i64) -> &mut LitColumn {
+    pub(super) fn column_entry(&mut self, pos: ColumnPos, open_from: i64) -> &mut LitColumn {
         self.columns.entry(pos).or_insert(LitColumn { open_from, slots: BTreeMap::new() })
     }
 
     /// The slot of a new chunk, with no neighbor; `None` if the chunk is there already.
-    fn insert_chunk(&mut self, pos: ChunkPos, light: ChunkLight) -> Option<u32> {
+    pub(super) fn insert_chunk(&mut self, pos: ChunkPos, light: ChunkLight) -> Option<u32> {
         let column = self.columns.get_mut(&pos.column())?;
         if column.slots.contains_key(&pos.y) {
             return None;
@@ -308,7 +326,7 @@ impl LightMap {
     }
 
     /// Makes two chunks neighbors.
-    fn connect(&mut self, slot: u32, face: Face, other: u32) {
+    pub(super) fn connect(&mut self, slot: u32, face: Face, other: u32) {
         if other == NONE {
             return;
         }
@@ -321,15 +339,14 @@ impl LightMap {
         }
     }
 
-    /// Connects a new chunk with its neighbor at a face, so that light flows between them. `new` are the chunks of the same
-    /// insertion, whose light is up to date with each other.
-    fn link(&mut self, slot: u32, face: Face, new: &[u32], is_alone: bool) {
+    /// Connects a new chunk with its neighbor at a face, so that light flows between them.
+    fn link(&mut self, slot: u32, face: Face, is_alone: bool) {
         let beyond = beyond(self.slots[slot as usize].pos, face);
         let other = beyond.and_then(|pos| self.slot(pos)).unwrap_or(NONE);
         let was_below_sky = self.slots.get(other as usize).is_some_and(|other| other.is_below_sky);
         let is_covered = face == Face::Top && other != NONE && self.slots[slot as usize].is_below_sky;
         self.connect(slot, face, other);
-        if new.contains(&other) {
+        if self.slots.get(other as usize).is_some_and(|other| other.is_new) {
             return;
         }
         if (!is_alone || is_covered) && self.slots[slot as usize].distrust(face) {
@@ -344,7 +361,7 @@ impl LightMap {
     }
 
     /// Lets the brighter cells at the border between two chunks rise.
-    fn meet(&mut self, slot: u32, face: Face, other: u32) {
+    pub(super) fn meet(&mut self, slot: u32, face: Face, other: u32) {
         for channel in Channel::ALL {
             let level = |slot: u32| self.slots[slot as usize].light.channel(channel).uniform_level();
             if level(slot).is_some() && level(slot) == level(other) {
@@ -381,7 +398,7 @@ impl LightMap {
     }
 
     /// Takes a chunk out of its slot and away from its neighbors, except from those that are `removed` too.
-    fn remove_chunk(&mut self, slot: u32, open_from: i64, removed: &[u32]) -> (i64, ChunkLight) {
+    fn remove_chunk(&mut self, slot: u32, open_from: i64, removed: &[u32]) {
         let free = Slot::new(self.slots[slot as usize].pos, ChunkLight::default(), false);
         let old = mem::replace(&mut self.slots[slot as usize], free);
         for (face, other) in Face::ALL.into_iter().zip(old.neighbors) {
@@ -395,7 +412,6 @@ impl LightMap {
                 self.activate(other);
             }
         }
-        (old.pos.y, old.light)
     }
 
     #[inline]
@@ -414,7 +430,7 @@ impl LightMap {
 }
 
 /// The chunk beyond a face; `None` beyond the edge of `i64`.
-fn beyond(pos: ChunkPos, face: Face) -> Option<ChunkPos> {
+pub(super) fn beyond(pos: ChunkPos, face: Face) -> Option<ChunkPos> {
     let [x, y, z] = face.normal();
     Some(ChunkPos::new(pos.x.checked_add(x)?, pos.y.checked_add(y)?, pos.z.checked_add(z)?))
 }

@@ -1,5 +1,6 @@
 //! Columns and chunks that appear and go.
 
+use super::model::Ground;
 use super::*;
 
 const WEST: ColumnPos = ColumnPos::new(-1, 0);
@@ -36,14 +37,15 @@ fn light_leaves_with_its_column() {
     world.load(EAST);
     world.settle();
     let all = HeightSet::from(0..2);
-    assert!(world.unload(WEST, &all).is_some());
+    world.unload(WEST, &all);
     assert_eq!(world.light.levels(at(-1, 20, 8)), None);
     world.settle();
     assert_eq!(world.block_light(at(0, 20, 8)), 0);
-    assert!(world.unload(WEST, &all).is_none(), "it is gone already");
+    world.light.remove(WEST);
+    assert!(world.light.is_settled(), "it is gone already");
 }
 
-/// Promise, light: Light that was taken out or stored with its neighbors' light is corrected when it is inserted again.
+/// Promise, light: Light that was taken out with its neighbors' light is corrected when it is inserted again.
 #[test]
 fn removed_light_is_corrected_when_it_comes_back() {
     let mut world = tunnel();
@@ -51,8 +53,8 @@ fn removed_light_is_corrected_when_it_comes_back() {
     world.load(EAST);
     world.settle();
     let all = HeightSet::from(0..2);
-    let east = world.unload(EAST, &all).unwrap();
-    let east = ColumnLight::from_chunks(EAST, 2, east.chunks().map(|(y, light)| (y, light.clone())));
+    let east = world.light.column(EAST).unwrap();
+    world.unload(EAST, &all);
     assert_eq!(east.chunk(1).unwrap().block.level([0, 4, 8]), 9);
     // The lamp goes while the eastern column is away.
     let stone = world.blocks.stone;
@@ -64,14 +66,91 @@ fn removed_light_is_corrected_when_it_comes_back() {
 }
 
 #[test]
-fn a_column_with_work_left_is_not_returned_when_it_is_removed() {
+fn the_work_of_a_column_goes_with_it() {
     let mut world = tunnel();
     world.load(WEST);
     world.settle();
     let lamp = world.blocks.lamp;
     world.set(at(-5, 20, 8), lamp);
-    assert!(world.unload(WEST, &HeightSet::from(0..2)).is_none());
+    world.unload(WEST, &HeightSet::from(0..2));
+    assert!(world.light.is_settled() && world.light.drain_changed().next().is_none());
+}
+
+/// Promise, light: Two maps merge with the work that is left in them, and light flows over the seam.
+#[test]
+fn light_flows_over_the_seam_of_two_merged_maps() {
+    let mut world = tunnel();
+    world.load(WEST);
+    world.settle();
+    let west = std::mem::take(&mut world.light);
+    world.load(EAST);
+    let lamp = world.blocks.lamp;
+    world.set(at(8, 20, 8), lamp);
+    world.light.append(west);
+    assert!(!world.light.is_settled());
+    world.settle();
+    assert_eq!([-1, 0].map(|x| world.block_light(at(x, 20, 8))), [10, 9]);
+    assert_eq!([9, 7].map(|x| world.block_light(at(x, 20, 8))), [14, 14]);
+}
+
+/// Promise, light: A part that splits off takes its light and its work along, without the light of the rest.
+#[test]
+fn a_map_splits_and_each_part_loses_the_light_of_the_other() {
+    let mut world = tunnel();
+    world.load(WEST);
+    world.load(EAST);
+    world.settle();
+    let lamp = world.blocks.lamp;
+    world.set(at(8, 20, 8), lamp);
+    let mut east = world.light.split_off(|pos| pos == EAST);
+    assert!(world.light.column(EAST).is_none() && !east.is_settled());
+    assert!(east.advance(&world.table, &Ground(&world.columns), usize::MAX));
+    assert_eq!([0, 8].map(|x| east.levels(at(x, 20, 8)).unwrap()[1]), [7, 15]);
+    world.loaded.remove(&EAST);
+    world.settle();
+    assert_eq!(world.block_light(at(-1, 20, 8)), 10);
+}
+
+/// Promise, light: A map that begins with settled light computes the same for an edit as the map that the light is from.
+#[test]
+fn settled_light_goes_on_in_another_map() {
+    let mut world = tunnel();
+    world.load(WEST);
+    world.load(EAST);
+    world.settle();
+    let columns = [WEST, EAST].map(|pos| world.light.column(pos).unwrap());
+    let mut other = LightMap::of_settled(&columns);
+    assert!(other.is_settled());
+    let (place, lamp) = (at(4, 20, 8), world.blocks.lamp);
+    world.set(place, lamp);
+    other.block_changed(&world.table, place, BlockId::AIR, lamp);
+    world.settle();
+    assert!(other.advance(&world.table, &Ground(&world.columns), usize::MAX));
+    assert_eq!([WEST, EAST].map(|pos| other.column(pos)), [WEST, EAST].map(|pos| world.light.column(pos)));
+}
+
+/// Promise, light: Replacing a chunk relights only around the blocks that differ.
+#[test]
+fn a_replaced_chunk_is_relit_where_it_differs() {
+    let mut world = tunnel();
+    world.load(WEST);
+    world.load(EAST);
+    world.settle();
+    let pos = EAST.chunk(1);
+    let old = world.columns[&EAST].chunk(1).cloned();
+    world.light.chunk_changed(&world.table, pos, old.as_deref(), old.as_deref());
     assert!(world.light.is_settled());
+    let mut new = Chunk::clone(old.as_ref().unwrap());
+    new.set_block([4, 4, 8], world.blocks.stone);
+    world.light.chunk_changed(&world.table, pos, old.as_deref(), Some(&new));
+    world.column_mut(EAST).set_chunk(1, std::sync::Arc::new(new));
+    world.settle();
+    assert_eq!([3, 5].map(|x| world.block_light(at(x, 20, 8))), [6, 0]);
+    let old = world.columns[&EAST].chunk(1).cloned();
+    world.light.chunk_changed(&world.table, pos, old.as_deref(), None);
+    world.column_mut(EAST).remove_chunk(1);
+    world.settle();
+    assert_eq!(world.sky(at(8, 20, 8)), 15);
 }
 
 /// Promise, light: A chunk that appears above others takes the open sky from them, and gives it back when it goes.

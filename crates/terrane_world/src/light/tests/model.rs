@@ -48,7 +48,7 @@ impl Blocks {
 /// Columns of blocks that are loaded or not, with their light.
 pub struct World {
     pub blocks: Blocks,
-    table: LightTable,
+    pub table: LightTable,
     heights: Range<i64>,
     open_from: i64,
     pub columns: BTreeMap<ColumnPos, Column>,
@@ -58,7 +58,7 @@ pub struct World {
     expected: Expected,
 }
 
-struct Ground<'a>(&'a BTreeMap<ColumnPos, Column>);
+pub struct Ground<'a>(pub &'a BTreeMap<ColumnPos, Column>);
 
 impl LightBlocks for Ground<'_> {
     fn chunk(&self, pos: ChunkPos) -> Option<&Chunk> {
@@ -94,11 +94,11 @@ impl World {
         ColumnLight::new(&self.table, &self.columns[&pos], heights, self.open_from)
     }
 
-    pub fn unload(&mut self, pos: ColumnPos, heights: &HeightSet) -> Option<ColumnLight> {
+    pub fn unload(&mut self, pos: ColumnPos, heights: &HeightSet) {
         if let Some(loaded) = self.loaded.get_mut(&pos) {
             loaded.remove_all(heights);
         }
-        self.light.remove_heights(pos, heights)
+        self.light.remove_heights(pos, heights);
     }
 
     /// Sets a block, and announces it.

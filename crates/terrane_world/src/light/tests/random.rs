@@ -1,6 +1,6 @@
 //! Random edits, compared with the flood fill after each.
 
-use super::model::{Blocks, World};
+use super::model::{Blocks, Ground, World};
 use crate::block::BlockId;
 use crate::space::{BlockPos, ColumnPos, HeightSet};
 
@@ -40,6 +40,7 @@ fn edit_at_random(seed: u64, setting: &Setting, edits: u32) {
         match random.below(100) {
             0..3 => come_or_go(&mut world, &mut random, setting),
             3..6 => fill_box(&mut world, &mut random, setting),
+            6 => split_and_merge(&mut world, &mut random, setting),
             _ => {
                 let pos = place(&mut random, setting);
                 let block = block(&world, &mut random);
@@ -128,13 +129,23 @@ fn come_or_go(world: &mut World, random: &mut Random, setting: &Setting) {
     if world.loaded.get(&pos).is_none_or(|loaded| loaded.is_empty()) || setting.is_sparse && random.below(2) == 0 {
         return world.load_heights(pos, heights);
     }
-    let removed = world.unload(pos, &heights);
-    if let (Some(light), 0) = (removed, random.below(2)) {
+    let light = if world.light.is_settled() { world.light.column(pos) } else { None };
+    world.unload(pos, &heights);
+    if let (Some(light), 0) = (light, random.below(2)) {
         world.advance(random.below(30) as usize);
         let back = light.chunks().map(|(y, _)| y).collect();
         world.light.insert(light);
         world.loaded.entry(pos).or_default().insert_all(&back);
     }
+}
+
+/// Some of the columns go on alone for a while.
+fn split_and_merge(world: &mut World, random: &mut Random, setting: &Setting) {
+    let east_of = random.below(setting.columns[0]) - 1;
+    let mut part = world.light.split_off(|pos| pos.x > east_of);
+    world.advance(random.below(30) as usize);
+    part.advance(&world.table, &Ground(&world.columns), random.below(30) as usize);
+    world.light.append(part);
 }
 
 /// Promise, light: After any edits, and whatever the order in which columns come and go, the light is that of a flood fill.

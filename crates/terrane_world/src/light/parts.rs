@@ -1,0 +1,116 @@
+//! Light maps that merge, split, and begin with light that is up to date.
+
+use super::map::{LitColumn, NONE, Slot, beyond};
+use super::{ChunkLight, ColumnLight, LightMap};
+use crate::space::{ColumnPos, Face};
+use rustc_hash::FxHashMap;
+use std::mem;
+
+const SIDES: [Face; 4] = [Face::West, Face::East, Face::North, Face::South];
+
+impl LightMap {
+    /// A map of columns whose light is up to date with each other, as [`column`](Self::column) has returned it from one map.
+    ///
+    /// The light of columns around them stays where it is. A change is worked off exactly if it is at least 16 blocks away from
+    /// missing neighbors that the other map has.
+    pub fn of_settled<'a>(columns: impl IntoIterator<Item = &'a ColumnLight>) -> Self {
+        let mut map = Self::new();
+        for ColumnLight { pos, open_from, chunks, .. } in columns {
+            map.column_entry(*pos, *open_from);
+            for (y, light) in chunks {
+                map.insert_chunk(pos.chunk(*y), light.clone());
+            }
+        }
+        for slot in 0..map.slots.len() as u32 {
+            for face in [Face::East, Face::South, Face::Top] {
+                let other = beyond(map.slots[slot as usize].pos, face).and_then(|pos| map.slot(pos));
+                map.connect(slot, face, other.unwrap_or(NONE));
+            }
+        }
+        map
+    }
+
+    /// Adds all columns of another map, with the work that is left in them. They replace those that are here already. Light
+    /// flows over the seams in the next [`advance`](Self::advance).
+    pub fn append(&mut self, mut other: Self) {
+        if other.columns.is_empty() {
+            return;
+        }
+        other.columns.keys().for_each(|pos| self.remove(*pos));
+        if self.columns.is_empty() {
+            return *self = other;
+        }
+        let first = self.slots.len() as u32;
+        let moved = |slot: u32| if slot == NONE { NONE } else { slot + first };
+        let slots = other.slots.into_iter();
+        self.slots.extend(slots.map(|slot| Slot { neighbors: slot.neighbors.map(moved), ..slot }));
+        self.free.extend(other.free.into_iter().map(moved));
+        self.active.extend(other.active.into_iter().map(moved));
+        self.changed.extend(other.changed.into_iter().map(moved));
+        let mut new = Vec::new();
+        for column in other.columns.values_mut() {
+            column.slots.values_mut().for_each(|slot| *slot = moved(*slot));
+            new.extend(column.slots.values().copied());
+        }
+        self.columns.extend(other.columns);
+        for slot in new {
+            let Slot { pos, neighbors, .. } = self.slots[slot as usize];
+            for face in SIDES.into_iter().filter(|face| neighbors[*face as usize] == NONE) {
+                if let Some(other) = beyond(pos, face).and_then(|pos| self.slot(pos)) {
+                    self.connect(slot, face, other);
+                    self.meet(slot, face, other);
+                }
+            }
+        }
+    }
+
+    /// Moves the columns for which `wanted` returns `true` to a map of their own, with the work that is left in them. In the
+    /// next [`advance`](Self::advance), each side loses the light of the other.
+    pub fn split_off(&mut self, wanted: impl Fn(ColumnPos) -> bool) -> Self {
+        let mut part = Self::new();
+        let mut columns: Vec<_> = self.columns.extract_if(|pos, _| wanted(*pos)).collect();
+        columns.sort_unstable_by_key(|(pos, _)| *pos);
+        let mut places = FxHashMap::default();
+        for (pos, LitColumn { open_from, mut slots }) in columns {
+            for slot in slots.values_mut() {
+                let place = part.slots.len() as u32;
+                let free = Slot::new(pos.chunk(0), ChunkLight::default(), false);
+                part.slots.push(mem::replace(&mut self.slots[*slot as usize], free));
+                self.free.push(*slot);
+                places.insert(*slot, place);
+                *slot = place;
+            }
+            part.columns.insert(pos, LitColumn { open_from, slots });
+        }
+        if places.is_empty() {
+            return part;
+        }
+        let take = |list: &mut Vec<u32>| -> Vec<u32> {
+            list.extract_if(.., |slot| places.contains_key(slot)).map(|slot| places[&slot]).collect()
+        };
+        (part.active, part.changed) = (take(&mut self.active), take(&mut self.changed));
+        for place in 0..part.slots.len() as u32 {
+            for face in Face::ALL {
+                let neighbor = &mut part.slots[place as usize].neighbors[face as usize];
+                match places.get(neighbor) {
+                    Some(moved) => *neighbor = *moved,
+                    None if *neighbor == NONE => {}
+                    None => {
+                        let left = mem::replace(neighbor, NONE);
+                        self.slots[left as usize].neighbors[face.opposite() as usize] = NONE;
+                        self.lose(left, face.opposite());
+                        part.lose(place, face);
+                    }
+                }
+            }
+        }
+        part
+    }
+
+    /// Lets a chunk lose the light that came through a face.
+    fn lose(&mut self, slot: u32, face: Face) {
+        if self.slots[slot as usize].distrust(face) {
+            self.activate(slot);
+        }
+    }
+}
