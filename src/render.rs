@@ -13,13 +13,14 @@
 //! app.add_plugins(ChunkRenderPlugin::default());
 //! ```
 //!
-//! * A column is meshed once the eight columns around it are published, so the outermost ring of loaded columns stays
+//! * A column is meshed once the eight columns around it are published and all nine are lit, so the outermost ring of loaded columns stays
 //!   invisible. Faces between two chunks, faces of blocks that are enclosed on all sides, and the underside of the world
 //!   cost nothing.
 //! * A chunk has up to three entities, one for each [`RenderMode`] that occurs in it. A quad takes 16 bytes of the graphics card.
 //! * A cube that is not opaque and has no look is not drawn, and hides nothing.
-//! * A little directional light and a little shade in corners are baked into the colors. Lights, shadows, fog and the sky
-//!   are up to the game.
+//! * The [light](crate::light) of the sky and of blocks is part of the meshes, smooth at the corners. Sky light scales what the lights of
+//!   the game give. The light of blocks is added, and outshone by [daylight](crate::view::PublishedColumns::set_daylight).
+//! * A little shade of sides and corners is baked into the colors. Lights, shadows, fog and the sky are up to the game.
 //! * Changes of a frame's columns can be visible in the same frame: meshes are made and shown in `PreUpdate`.
 //! * All chunks share three [`ChunkMaterials`], whose properties the game may change.
 //! * Without `Assets<Mesh>`, as on a server without a renderer, the plugin logs this and does nothing.

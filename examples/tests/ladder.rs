@@ -120,6 +120,15 @@ fn the_garden_shows_every_render_mode() {
     );
 }
 
+/// Promise, light: Chunks are drawn with the light of the sky and of blocks: a torch lights the ground at night, and a cave is dark away
+/// from its torches and below its roof.
+#[test]
+fn the_cave_shows_light_of_the_sky_and_of_blocks() {
+    let folder = tempfile::tempdir().unwrap();
+    run("cave", &[], folder.path());
+    check_pictures("cave", folder.path(), &["torch", "torch_moved", "cave", "skylight", "water_and_leaves"]);
+}
+
 /// Promise, looks: A mesher of the game draws the blocks that it wants, follows every change, and goes with the chunk.
 #[test]
 fn the_hills_are_smooth() {

@@ -26,6 +26,9 @@ pub struct ChunkExtension {
     #[texture(102, dimension = "2d_array")]
     #[sampler(103)]
     pub(super) textures: Handle<Image>,
+    /// The first is 1 by day and 0 at night.
+    #[uniform(104)]
+    pub(super) daylight: Vec4,
 }
 
 const FORWARD: &str = "embedded://bevy_terrane/render/shaders/chunk_forward.wgsl";

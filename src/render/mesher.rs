@@ -2,12 +2,15 @@
 //!
 //! Whole cubes are meshed with one bit for each block: a face is visible where a cube's bit is set and that of the block in front
 //! is not, and equal faces are joined to larger quads, row by row (Mikola Lysenko, "Meshing in a Minecraft Game", 2012). Two faces
-//! are joined only if their corners are equally open to the light. Other shapes add their own quads.
+//! are joined only if their corners are equally open and equally lit. Other shapes add their own quads.
+//!
+//! The light of a corner is the mean of the up to four cells in front of the face that touch it and do not hide all behind them. A cell
+//! that is diagonally behind two such blocks does not count.
 
 use super::block_mesher::{ChunkPart, Meshing};
 use super::looks::{CLEAR, CUBE, Drawn, Form, HIDES, LookTable, OTHER, PART, SHAPED, liquid_height};
 use super::neighborhood::{Neighborhood, PADDED, PaddedBlocks};
-use super::quads::{PASSES, Quad, Rectangle, Side, UP, normal_axis, opposite};
+use super::quads::{CornerLight, DIAGONAL, OPEN_SKY, PASSES, Quad, Rectangle, Side, UP, normal_axis, opposite};
 use crate::block::BlockId;
 use crate::space::{CHUNK_SIZE, ChunkPos, Face};
 use bevy::camera::primitives::Aabb;
@@ -46,7 +49,7 @@ pub(super) fn mesh(
     meshing: &Meshing,
 ) -> Option<(Meshed, Vec<ChunkPart>)> {
     MESHER.with_borrow_mut(|mesher| {
-        neighborhood.copy_into(&mut mesher.blocks);
+        mesher.even_light = neighborhood.copy_into(&mut mesher.blocks);
         mesher.ambient_occlusion = meshing.ambient_occlusion;
         let meshed = mesher.mesh(looks);
         let others = if mesher.has_others { &meshing.meshers[..] } else { &[] };
@@ -61,7 +64,8 @@ const EMPTY: Meshed = [const { Quads::new() }; PASSES];
 pub(super) fn mesh_block(block: BlockId, looks: &LookTable) -> Option<Meshed> {
     MESHER.with_borrow_mut(|mesher| {
         mesher.blocks = PaddedBlocks::air();
-        mesher.blocks.0[index([1; 3])] = block;
+        mesher.even_light = Some(OPEN_SKY);
+        mesher.blocks.ids[index([1; 3])] = block;
         mesher.mesh(looks)
     })
 }
@@ -69,6 +73,8 @@ pub(super) fn mesh_block(block: BlockId, looks: &LookTable) -> Option<Meshed> {
 /// Memory that is used again for each chunk of a thread. Coordinates are padded: 1 to 16 are the chunk's own blocks.
 struct Mesher {
     blocks: PaddedBlocks,
+    /// The light, if it is known to be the same everywhere.
+    even_light: Option<CornerLight>,
     /// Blocks that hide all behind them, along z.
     full: Box<Rows>,
     /// The same along y, by z and x.
@@ -86,7 +92,7 @@ struct Mesher {
     /// The chunk's own blocks with other shapes.
     shaped: Vec<[usize; 3]>,
     planes: Box<[Planes; 6]>,
-    keys: Box<[[u32; CHUNK_SIZE]; CHUNK_SIZE]>,
+    keys: Box<[[u64; CHUNK_SIZE]; CHUNK_SIZE]>,
     quads: Meshed,
 }
 
@@ -128,6 +134,7 @@ impl Mesher {
         let rows = || Box::new([0; PADDED * PADDED]);
         Self {
             blocks: PaddedBlocks::air(),
+            even_light: None,
             full: rows(),
             full_along_y: rows(),
             cubes: rows(),
@@ -177,7 +184,7 @@ impl Mesher {
             *has_part = false;
         }
         shaped.clear();
-        for (row, blocks) in blocks.0.chunks_exact(PADDED).enumerate() {
+        for (row, blocks) in blocks.ids.chunks_exact(PADDED).enumerate() {
             let (x, y) = (row / PADDED, row % PADDED);
             let is_own = (1..=CHUNK_SIZE).contains(&x) && (1..=CHUNK_SIZE).contains(&y);
             let [mut full, mut cubes, mut clear] = [0; 3];
@@ -235,7 +242,7 @@ impl Mesher {
                 while clear != 0 {
                     let z = clear.trailing_zeros() as usize;
                     clear &= clear - 1;
-                    let [own, other] = [[x, y, z], beside([x, y, z], side)].map(|place| self.blocks.0[index(place)]);
+                    let [own, other] = [[x, y, z], beside([x, y, z], side)].map(|place| self.blocks.ids[index(place)]);
                     if own == other || looks.of(own).name == looks.of(other).name {
                         visible &= !(1 << z);
                     }
@@ -261,14 +268,18 @@ impl Mesher {
         if rows.iter().all(|row| *row == 0) {
             return;
         }
-        let front = if self.ambient_occlusion { self.layer_in_front(side, layer) } else { [0; PADDED] };
+        let front: [u32; PADDED] = std::array::from_fn(|a| self.row_in_front(side, layer, a));
         for (a, row) in rows.iter().enumerate() {
             let mut faces = *row;
             while faces != 0 {
                 let b = faces.trailing_zeros() as usize;
                 faces &= faces - 1;
-                let drawn = looks.of(self.blocks.0[index(place(side, layer, a, b))]);
-                self.keys[a][b] = key(drawn, side, openness(&front, side, a, b));
+                let place = place(side, layer, a, b);
+                let drawn = looks.of(self.blocks.ids[index(place)]);
+                let walls = [0, 1, 2].map(|row| front[a + row] >> b & 0b111);
+                let openness = if self.ambient_occlusion { openness(walls, side) } else { OPEN };
+                let light = self.corner_lights(place, side, walls);
+                self.keys[a][b] = key(drawn, side, openness) | u64::from(u32::from_le_bytes(light)) << 32;
             }
         }
         for a in 0..CHUNK_SIZE {
@@ -281,7 +292,7 @@ impl Mesher {
                     end_b += 1;
                 }
                 let mask = ((1 << (end_b - b)) - 1) << b;
-                let is_alike = |keys: &[u32; CHUNK_SIZE]| keys[b..end_b].iter().all(|other| *other == key);
+                let is_alike = |keys: &[u64; CHUNK_SIZE]| keys[b..end_b].iter().all(|other| *other == key);
                 let mut end_a = a + 1;
                 while joins_a && end_a < CHUNK_SIZE && rows[end_a] & mask == mask && is_alike(&self.keys[end_a]) {
                     end_a += 1;
@@ -292,7 +303,7 @@ impl Mesher {
         }
     }
 
-    fn add_face(&mut self, side: Side, layer: usize, a: [usize; 2], b: [usize; 2], key: u32) {
+    fn add_face(&mut self, side: Side, layer: usize, a: [usize; 2], b: [usize; 2], key: u64) {
         let sixteenths = |blocks: usize| blocks as u16 * 16;
         let normal = sixteenths(layer) + if side < 3 { 0 } else { 16 };
         let [at_a, at_b] = [a, b].map(|[start, _]| sixteenths(start));
@@ -304,28 +315,77 @@ impl Mesher {
         };
         let openness = [16, 18, 20, 22].map(|from| (key >> from & 3) as u8);
         let drops = [(key >> 26 & 15) as u8; 4];
-        let rectangle = Rectangle { corner, side, size, openness, look: key as u16, drops };
+        let rectangle = Rectangle { corner, side, size, openness, look: key as u16, drops, light: lights(key) };
         self.quads[(key >> 24 & 3) as usize].push(rectangle);
     }
 
-    /// The blocks in front of a layer that hide all behind them, as padded rows.
-    fn layer_in_front(&self, side: Side, layer: usize) -> [u32; PADDED] {
+    /// The blocks in front of a layer that hide all behind them: the padded row `a`.
+    fn row_in_front(&self, side: Side, layer: usize, a: usize) -> u32 {
         let front = if side < 3 { layer } else { layer + 2 };
         match side {
-            0 | 3 => std::array::from_fn(|y| self.full[front * PADDED + y]),
-            1 | 4 => std::array::from_fn(|x| self.full[x * PADDED + front]),
-            _ => std::array::from_fn(|x| self.full_along_y[front * PADDED + x]),
+            0 | 3 => self.full[front * PADDED + a],
+            1 | 4 => self.full[a * PADDED + front],
+            _ => self.full_along_y[front * PADDED + a],
         }
+    }
+
+    /// The light of the corners of a face, in the order of [`Quad`]. `walls` are the blocks in front that hide all behind them, as for
+    /// [`openness`].
+    fn corner_lights(&self, place: [usize; 3], side: Side, walls: [u32; 3]) -> [CornerLight; 4] {
+        if let Some(light) = self.even_light {
+            return [light; 4];
+        }
+        let [along_rows, along_bits] = match side {
+            0 | 3 => [PADDED, 1],
+            1 | 4 => [PADDED * PADDED, 1],
+            _ => [PADDED * PADDED, PADDED],
+        };
+        let first = index(beside(place, side)) - along_rows - along_bits;
+        let cells =
+            [0, 1, 2].map(|row| [0, 1, 2].map(|bit| self.blocks.light[first + row * along_rows + bit * along_bits]));
+        if walls == [0; 3] && cells == [[cells[1][1]; 3]; 3] {
+            return [cells[1][1]; 4];
+        }
+        let [low, along_bits, along_rows, both] =
+            [[0, 0], [0, 2], [2, 0], [2, 2]].map(|[row, bit]| mean_light(&cells, walls, row, bit));
+        match side {
+            0 | 3 => [low, along_bits, along_rows, both],
+            _ => [low, along_rows, along_bits, both],
+        }
+    }
+
+    /// The light of a quad of a block that is no joined cube: smooth on a whole side of the block, otherwise that of the block or, if
+    /// that is brighter, of the block in front.
+    fn quad_lights(&self, place: [usize; 3], quad: &Rectangle) -> [CornerLight; 4] {
+        let own = self.blocks.light[index(place)];
+        if quad.side >= DIAGONAL {
+            return [own; 4];
+        }
+        let front = self.blocks.light[index(beside(place, quad.side))];
+        let brightest = (own & 15).max(front & 15) | (own & 0xf0).max(front & 0xf0);
+        let normal = normal_axis(quad.side);
+        let is_whole = quad.size == [16; 2] && quad.corner[normal] % 16 == 0;
+        let [layer, a, b] = match quad.side {
+            0 | 3 => place,
+            1 | 4 => [place[1], place[0], place[2]],
+            _ => [place[2], place[0], place[1]],
+        }
+        .map(|axis| axis - 1);
+        let walls = [0, 1, 2].map(|row| self.row_in_front(quad.side, layer, a + row) >> b & 0b111);
+        if !is_whole || walls[1] & 0b010 != 0 || front != brightest {
+            return [brightest; 4];
+        }
+        self.corner_lights(place, quad.side, walls)
     }
 
     /// Adds the quads of a block that is no cube.
     fn add_shape(&mut self, place: [usize; 3], looks: &LookTable) {
-        let drawn = looks.of(self.blocks.0[index(place)]);
+        let drawn = looks.of(self.blocks.ids[index(place)]);
         match &drawn.form {
             Form::Quads(quads) => self.add_quads(place, drawn, quads, looks),
             Form::Joined(by_sides) => {
                 let joined = JOINING.iter().enumerate().fold(0, |joined, (bit, (side, face))| {
-                    let other = looks.of(self.blocks.0[index(beside(place, *side))]);
+                    let other = looks.of(self.blocks.ids[index(beside(place, *side))]);
                     joined | usize::from(drawn.shape.joins(&other.shape, *face)) << bit
                 });
                 self.add_quads(place, drawn, &by_sides[joined], looks);
@@ -341,6 +401,7 @@ impl Mesher {
                 continue;
             }
             let mut rectangle = quad.rectangle;
+            rectangle.light = self.quad_lights(place, &rectangle);
             (0..3).for_each(|axis| rectangle.corner[axis] += (place[axis] as u16 - 1) * 16);
             self.quads[drawn.mode as usize].push(rectangle);
         }
@@ -348,7 +409,7 @@ impl Mesher {
 
     /// Returns `true` if the block beside it hides a quad on the border.
     fn is_hidden(&self, place: [usize; 3], drawn: &Drawn, quad: &Rectangle, looks: &LookTable) -> bool {
-        let other = looks.of(self.blocks.0[index(beside(place, quad.side))]);
+        let other = looks.of(self.blocks.ids[index(beside(place, quad.side))]);
         let facing = opposite(quad.side);
         if other.hides >> facing & 1 == 1 {
             return true;
@@ -368,11 +429,11 @@ impl Mesher {
     }
 
     fn add_liquid(&mut self, place: [usize; 3], drawn: &Drawn, level: u8, looks: &LookTable) {
-        let is_same = |place: [usize; 3]| looks.of(self.blocks.0[index(place)]).name == drawn.name;
+        let is_same = |place: [usize; 3]| looks.of(self.blocks.ids[index(place)]).name == drawn.name;
         let heights = self.surface(place, drawn, level, looks);
         let is_hidden = |side: Side| {
             let beside = beside(place, side);
-            looks.of(self.blocks.0[index(beside)]).hides >> opposite(side) & 1 == 1 || is_same(beside)
+            looks.of(self.blocks.ids[index(beside)]).hides >> opposite(side) & 1 == 1 || is_same(beside)
         };
         let corner = place.map(|axis| (axis as u16 - 1) * 16);
         let sides: Vec<Side> = (0..6).filter(|side| !is_hidden(*side)).collect();
@@ -393,14 +454,16 @@ impl Mesher {
             };
             let mut corner = corner;
             corner[normal_axis(side)] += if side < 3 { 0 } else { 16 };
-            let rectangle = Rectangle {
+            let mut rectangle = Rectangle {
                 corner,
                 side,
                 size: [16; 2],
                 openness: [3; 4],
                 look: drawn.faces[usize::from(side)],
                 drops,
+                light: [OPEN_SKY; 4],
             };
+            rectangle.light = self.quad_lights(place, &rectangle);
             self.quads[drawn.mode as usize].push(rectangle);
         }
     }
@@ -410,7 +473,7 @@ impl Mesher {
     fn surface(&self, [x, y, z]: [usize; 3], drawn: &Drawn, level: u8, looks: &LookTable) -> [u8; 4] {
         let height = |x: usize, z: usize| {
             let same =
-                |y: usize| Some(looks.of(self.blocks.0[index([x, y, z])])).filter(|other| other.name == drawn.name);
+                |y: usize| Some(looks.of(self.blocks.ids[index([x, y, z])])).filter(|other| other.name == drawn.name);
             match (same(y + 1), same(y).map(|other| &other.form)) {
                 (Some(_), _) => 16,
                 (None, Some(Form::Liquid(level))) => liquid_height(*level),
@@ -437,19 +500,28 @@ fn place(side: Side, layer: usize, a: usize, b: usize) -> [usize; 3] {
     }
 }
 
-/// The key of a face. Faces with equal keys may be joined: they have the same look (16 bits), openness (8), mode (2) and drop (4).
-fn key(drawn: &Drawn, side: Side, openness: u32) -> u32 {
+/// The key of a face without its light. Faces with equal keys may be joined: they have the same look (16 bits), openness (8), mode (2)
+/// and drop (4), and the same light in the higher 32 bits.
+fn key(drawn: &Drawn, side: Side, openness: u32) -> u64 {
     let drop = match drawn.form {
         Form::Liquid(level) => 16 - u32::from(liquid_height(level)),
         _ => 0,
     };
-    u32::from(drawn.faces[usize::from(side)]) | openness << 16 | (drawn.mode as u32) << 24 | drop << 26
+    let key = u32::from(drawn.faces[usize::from(side)]) | openness << 16 | (drawn.mode as u32) << 24 | drop << 26;
+    u64::from(key)
+}
+
+/// The light of the corners of a face with this key.
+fn lights(key: u64) -> [CornerLight; 4] {
+    ((key >> 32) as u32).to_le_bytes()
 }
 
 /// Returns `true` for each of the axes of rows and of bits along which faces with this key may be joined: the light must not change
 /// along it.
-fn joins(key: u32, side: Side) -> [bool; 2] {
-    let [low, along_width, along_height, both] = [16, 18, 20, 22].map(|from| key >> from & 3);
+fn joins(key: u64, side: Side) -> [bool; 2] {
+    let lights = lights(key);
+    let corner = |number: usize| (key >> (16 + 2 * number) & 3, lights[number]);
+    let [low, along_width, along_height, both] = [0, 1, 2, 3].map(corner);
     let along = [low == along_width && along_height == both, low == along_height && along_width == both];
     match side {
         0 | 3 => [along[1], along[0]],
@@ -457,13 +529,14 @@ fn joins(key: u32, side: Side) -> [bool; 2] {
     }
 }
 
-/// The openness of the corners of a face, 2 bits each, by the blocks that touch them in the layer in front: 0 between two walls, 3
-/// in the open.
-fn openness(front: &[u32; PADDED], side: Side, a: usize, b: usize) -> u32 {
-    // Three rows of three blocks, of which the face is in front of the middle one.
-    let [before, own, after] = [0, 1, 2].map(|row| front[a + row] >> b & 0b111);
+/// The openness of four corners in the open.
+const OPEN: u32 = 0xff;
+
+/// The openness of the corners of a face, 2 bits each: 0 between two walls, 3 in the open. `walls` are three rows of three blocks, of
+/// which the face is in front of the middle one.
+fn openness([before, own, after]: [u32; 3], side: Side) -> u32 {
     if before | own | after == 0 {
-        return 0xff;
+        return OPEN;
     }
     let corner = |row: u32, bit: u32| {
         let (by_row, by_bit, both) = (row >> 1 & 1, own >> bit & 1, row >> bit & 1);
@@ -476,6 +549,28 @@ fn openness(front: &[u32; PADDED], side: Side, a: usize, b: usize) -> u32 {
         0 | 3 => low | along_bits << 2 | along_rows << 4 | both << 6,
         _ => low | along_rows << 2 | along_bits << 4 | both << 6,
     }
+}
+
+/// The mean light of the cells that touch a corner: of the one in the middle of `cells`, and of those of row 0 or 2 and bit 0 or 2
+/// that no wall is in.
+fn mean_light(cells: &[[CornerLight; 3]; 3], walls: [u32; 3], row: usize, bit: usize) -> CornerLight {
+    // What a share of 1, 2, 3 or 4 cells counts.
+    const SHARES: [u32; 4] = [12, 6, 4, 3];
+    let is_open = |row: usize, bit: usize| walls[row] >> bit & 1 == 0;
+    // Sky light in the lower half, block light in the higher one.
+    let light = |row: usize, bit: usize| u32::from(cells[row][bit] & 15) | u32::from(cells[row][bit] >> 4) << 16;
+    let (by_row, by_bit) = (is_open(row, 1), is_open(1, bit));
+    let others = [(by_row, row, 1), (by_bit, 1, bit), ((by_row || by_bit) && is_open(row, bit), row, bit)];
+    let (mut sum, mut count) = (light(1, 1), 0);
+    for (counts, row, bit) in others {
+        if counts {
+            sum += light(row, bit);
+            count += 1;
+        }
+    }
+    let sum = sum * SHARES[count];
+    let mean = |sum: u32| ((sum + 6) / 12) as u8;
+    mean(sum & 0xffff) | mean(sum >> 16) << 4
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! A chunk with its surroundings, as input of meshers.
 
 use super::looks::LookTable;
+use super::quads::{CornerLight, OPEN_SKY, corner_light};
 use crate::block::BlockId;
 use crate::chunk::Chunk;
+use crate::light::ChunkLight;
 use crate::space::{CHUNK_SIZE, CHUNK_VOLUME};
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,21 +12,37 @@ use std::sync::Arc;
 /// The edge of a chunk with one layer of its surroundings on every side.
 pub(super) const PADDED: usize = CHUNK_SIZE + 2;
 
-/// The blocks of a chunk and one layer around it. The space below the world and ground that is not loaded are of a block that no
-/// registry has.
+const VOLUME: usize = PADDED * PADDED * PADDED;
+
+/// The blocks of a chunk and one layer around it, and their light. The space below the world and ground that is not loaded are of a
+/// block that no registry has.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PaddedBlocks(pub(super) Box<[BlockId; PADDED * PADDED * PADDED]>);
+pub struct PaddedBlocks {
+    pub(super) ids: Box<[BlockId; VOLUME]>,
+    pub(super) light: Box<[CornerLight; VOLUME]>,
+}
 
 impl PaddedBlocks {
     /// The block at a place relative to the chunk's lowest block, -1 to 16 on each axis; others wrap around.
     pub fn block(&self, place: [i32; 3]) -> BlockId {
-        let [x, y, z] = place.map(|axis| (axis + 1).rem_euclid(PADDED as i32) as usize);
-        self.0[(x * PADDED + y) * PADDED + z]
+        self.ids[Self::index(place)]
     }
 
-    /// Air everywhere.
+    /// The levels of sky light and of block light, 0 to 15, at a place relative to the chunk's lowest block, -1 to 16 on each axis;
+    /// others wrap around. Opaque blocks are dark inside. Where light is not known, the sky is open.
+    pub fn light(&self, place: [i32; 3]) -> [u8; 2] {
+        let light = self.light[Self::index(place)];
+        [light & 15, light >> 4]
+    }
+
+    /// Air under the open sky.
     pub(super) fn air() -> Self {
-        Self(Box::new([BlockId::AIR; PADDED * PADDED * PADDED]))
+        Self { ids: Box::new([BlockId::AIR; VOLUME]), light: Box::new([OPEN_SKY; VOLUME]) }
+    }
+
+    fn index(place: [i32; 3]) -> usize {
+        let [x, y, z] = place.map(|axis| (axis + 1).rem_euclid(PADDED as i32) as usize);
+        (x * PADDED + y) * PADDED + z
     }
 }
 
@@ -63,16 +81,25 @@ impl Near {
 }
 
 /// A chunk and the 26 around it at one moment.
-pub(super) struct Neighborhood([Near; 27]);
+pub(super) struct Neighborhood {
+    near: [Near; 27],
+    light: [ChunkLight; 27],
+}
 
 impl Neighborhood {
-    /// Calls `near` for each offset of -1..=1 on each axis.
+    /// Calls `near` for each offset of -1..=1 on each axis. The sky is open everywhere.
     pub fn from_fn(mut near: impl FnMut([i64; 3]) -> Near) -> Self {
-        Self(std::array::from_fn(|place| near(offset(place))))
+        let near = std::array::from_fn(|place| near(offset(place)));
+        Self { near, light: [const { ChunkLight::open_sky() }; 27] }
+    }
+
+    /// Calls `light` for each offset of -1..=1 on each axis.
+    pub fn with_light(self, mut light: impl FnMut([i64; 3]) -> ChunkLight) -> Self {
+        Self { light: std::array::from_fn(|place| light(offset(place))), ..self }
     }
 
     fn at(&self, [x, y, z]: [i64; 3]) -> &Near {
-        &self.0[((x + 1) * 9 + (y + 1) * 3 + z + 1) as usize]
+        &self.near[((x + 1) * 9 + (y + 1) * 3 + z + 1) as usize]
     }
 
     /// Returns `true` if the chunk in the middle certainly has no visible face, without meshing it.
@@ -82,33 +109,38 @@ impl Neighborhood {
         middle.is_empty(looks) || (middle.is_opaque(looks) && SIDES.iter().all(|side| self.at(*side).is_opaque(looks)))
     }
 
-    /// The blocks of the chunk in the middle and of the layer around it.
-    pub fn copy_into(&self, blocks: &mut PaddedBlocks) {
-        for (place, near) in self.0.iter().enumerate() {
-            let offset = offset(place);
-            let [xs, ys, zs] = offset.map(overlap);
-            let start = |x: usize, y: usize| {
-                let [x, y, z] = [(x, offset[0]), (y, offset[1]), (zs.start, offset[2])].map(padded);
-                (x * PADDED + y) * PADDED + z
-            };
-            let rows = xs.flat_map(|x| ys.clone().map(move |y| (x, y)));
+    /// The blocks of the chunk in the middle and of the layer around it, and their light. Returns the light if it is the same
+    /// everywhere.
+    pub fn copy_into(&self, blocks: &mut PaddedBlocks) -> Option<CornerLight> {
+        self.copy_blocks(&mut blocks.ids);
+        let uniform = self.uniform_light();
+        match uniform {
+            Some(light) => blocks.light.fill(light),
+            None => self.copy_light(&mut blocks.light),
+        }
+        uniform
+    }
+
+    fn copy_blocks(&self, ids: &mut [BlockId; VOLUME]) {
+        for (place, near) in self.near.iter().enumerate() {
+            let (rows, zs) = rows(place);
             let uniform = match near {
                 Near::Air => Some(BlockId::AIR),
                 Near::Solid => Some(SOLID),
                 Near::Chunk(chunk) => chunk.uniform_block(),
             };
             match (near, uniform) {
-                (_, Some(block)) => rows.for_each(|(x, y)| blocks.0[start(x, y)..][..zs.len()].fill(block)),
-                (Near::Chunk(chunk), None) if offset == [0; 3] => {
+                (_, Some(block)) => rows.for_each(|(_, start)| ids[start..][..zs.len()].fill(block)),
+                (Near::Chunk(chunk), None) if offset(place) == [0; 3] => {
                     let mut own = [BlockId::AIR; CHUNK_VOLUME];
                     chunk.copy_into(&mut own);
-                    for ((x, y), row) in rows.zip(own.chunks_exact(CHUNK_SIZE)) {
-                        blocks.0[start(x, y)..][..CHUNK_SIZE].copy_from_slice(row);
+                    for ((_, start), row) in rows.zip(own.chunks_exact(CHUNK_SIZE)) {
+                        ids[start..][..CHUNK_SIZE].copy_from_slice(row);
                     }
                 }
                 (Near::Chunk(chunk), None) => {
-                    for (x, y) in rows {
-                        let row = &mut blocks.0[start(x, y)..][..zs.len()];
+                    for ([x, y], start) in rows {
+                        let row = &mut ids[start..][..zs.len()];
                         row.iter_mut().zip(zs.clone()).for_each(|(cell, z)| *cell = chunk.block([x, y, z]));
                     }
                 }
@@ -116,6 +148,48 @@ impl Neighborhood {
             }
         }
     }
+
+    fn copy_light(&self, light: &mut [CornerLight; VOLUME]) {
+        for (place, near) in self.light.iter().enumerate() {
+            let (rows, zs) = rows(place);
+            if let Some(uniform) = uniform(near) {
+                rows.for_each(|(_, start)| light[start..][..zs.len()].fill(uniform));
+                continue;
+            }
+            for ([x, y], start) in rows {
+                let (sky, block) = (near.sky.row(x, y), near.block.row(x, y));
+                let level = |row: u64, z: usize| (row >> (4 * z) & 15) as u8;
+                let row = &mut light[start..][..zs.len()];
+                row.iter_mut()
+                    .zip(zs.clone())
+                    .for_each(|(cell, z)| *cell = corner_light([level(sky, z), level(block, z)]));
+            }
+        }
+    }
+
+    /// The light, if it was found to be the same everywhere.
+    fn uniform_light(&self) -> Option<CornerLight> {
+        let first = uniform(&self.light[0])?;
+        self.light.iter().all(|near| uniform(near) == Some(first)).then_some(first)
+    }
+}
+
+/// The light of all cells, if it was found to be the same.
+fn uniform(light: &ChunkLight) -> Option<CornerLight> {
+    Some(corner_light([light.sky.uniform_level()?, light.block.uniform_level()?]))
+}
+
+/// The rows along z that one of the 27 places fills: x and y in its chunk, the index of the first padded cell, and the z in its
+/// chunk.
+fn rows(place: usize) -> (impl Iterator<Item = ([usize; 2], usize)>, Range<usize>) {
+    let offset = offset(place);
+    let [xs, ys, zs] = offset.map(overlap);
+    let first = padded((zs.start, offset[2]));
+    let rows = xs.flat_map(move |x| ys.clone().map(move |y| [x, y])).map(move |[x, y]| {
+        let [padded_x, padded_y] = [(x, offset[0]), (y, offset[1])].map(padded);
+        ([x, y], (padded_x * PADDED + padded_y) * PADDED + first)
+    });
+    (rows, zs)
 }
 
 fn offset(place: usize) -> [i64; 3] {
@@ -138,6 +212,7 @@ fn padded((block, offset): (usize, i64)) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::light::LightLevels;
 
     #[test]
     fn every_cell_comes_from_its_own_place() {
@@ -171,12 +246,43 @@ mod tests {
             _ => Near::Air,
         });
         let mut blocks = PaddedBlocks::air();
-        blocks.0.fill(BlockId::new(9));
+        blocks.ids.fill(BlockId::new(9));
         neighborhood.copy_into(&mut blocks);
         assert_eq!(
             [[16, 5, 5], [15, 5, 5], [3, -1, 16]].map(|place| blocks.block(place)),
             [BlockId::new(7), BlockId::AIR, SOLID]
         );
-        assert!(!blocks.0.contains(&BlockId::new(9)));
+        assert!(!blocks.ids.contains(&BlockId::new(9)));
+    }
+    #[test]
+    fn the_light_of_every_cell_comes_from_its_own_place() {
+        let random = |place: [usize; 3], salt: usize| (place.iter().fold(salt, |sum, axis| sum * 31 + axis) % 16) as u8;
+        let mixed = ChunkLight {
+            sky: LightLevels::from_fn(|place| random(place, 7)),
+            block: LightLevels::from_fn(|place| random(place, 5)),
+        };
+        // Each place is mixed, bright or dark.
+        let of = |place: [i64; 3]| match place.iter().sum::<i64>().rem_euclid(3) {
+            0 => mixed.clone(),
+            1 => ChunkLight::open_sky(),
+            _ => ChunkLight::default(),
+        };
+        let neighborhood = Neighborhood::from_fn(|_| Near::Air).with_light(of);
+        let mut blocks = PaddedBlocks::air();
+        assert_eq!(neighborhood.copy_into(&mut blocks), None);
+        for place in (-1..=16).flat_map(|x| (-1..=16).flat_map(move |y| (-1..=16).map(move |z| [x, y, z]))) {
+            let expected = of(place.map(|axis| i64::from(axis >> 4))).levels(place.map(|axis| (axis & 15) as usize));
+            assert_eq!(blocks.light(place), expected, "{place:?}");
+        }
+    }
+
+    #[test]
+    fn light_that_is_the_same_everywhere_is_found_and_copied() {
+        let mut blocks = PaddedBlocks::air();
+        let dark = Neighborhood::from_fn(|_| Near::Air).with_light(|_| ChunkLight::default());
+        assert_eq!(dark.copy_into(&mut blocks), Some(0));
+        assert_eq!([blocks.light([-1; 3]), blocks.light([16; 3])], [[0, 0]; 2]);
+        assert_eq!(Neighborhood::from_fn(|_| Near::Air).copy_into(&mut blocks), Some(OPEN_SKY));
+        assert_eq!(blocks.light([5; 3]), [15, 0]);
     }
 }

@@ -8,16 +8,29 @@
 //! | 1 | 18..26 | the openness of the four corners: 4 x 2 bits |
 //! | 2 | 0..16 | the number of the face's look |
 //! | 2 | 16..32 | how far each corner is lowered, in sixteenths: 4 x 4 bits |
-//! | 0, 1, 3 | the rest | 40 bits, free for the light of the corners |
+//! | 3 | 0..32 | the [light](CornerLight) of the four corners: 4 x 8 bits |
+//! | 0, 1 | the rest | 8 bits, free |
 //!
 //! The corners are in this order: lowest, along the width, along the height, both. Width and height are along z and y for faces
 //! to the west and east, x and z for those down and up, x and y for those to the north and south.
+
+use crate::light::Light;
 
 /// A packed quad.
 pub(super) type Quad = [u32; 4];
 
 /// The sides of a quad: the six faces of a block, in the order west, down, north, east, up, south, and the two diagonals of plants.
 pub(super) type Side = u8;
+
+/// The light of a corner or a cell: the level of the sky in the lower four bits, and that of blocks in the higher four.
+pub(super) type CornerLight = u8;
+
+/// The light under the open sky.
+pub(super) const OPEN_SKY: CornerLight = corner_light(Light::OPEN_SKY);
+
+pub(super) const fn corner_light([sky, block]: [u8; 2]) -> CornerLight {
+    sky & 15 | block << 4
+}
 
 pub(super) const UP: Side = 4;
 /// From the north-western to the south-eastern edge.
@@ -54,6 +67,7 @@ pub(super) struct Rectangle {
     pub openness: [u8; 4],
     pub look: u16,
     pub drops: [u8; 4],
+    pub light: [CornerLight; 4],
 }
 
 impl Rectangle {
@@ -86,11 +100,11 @@ impl Rectangle {
             x | y << 9 | z << 18 | u32::from(self.side) << 27,
             width | height << 9 | bits(self.openness, 2) << 18,
             u32::from(self.look) | bits(self.drops, 4) << 16,
-            0,
+            u32::from_le_bytes(self.light),
         ]
     }
 
-    pub fn unpack([corner, size, look, _]: Quad) -> Self {
+    pub fn unpack([corner, size, look, light]: Quad) -> Self {
         let part = |word: u32, from: u32, bits: u32| (word >> from & ((1 << bits) - 1)) as u16;
         Self {
             corner: [0, 9, 18].map(|from| part(corner, from, 9)),
@@ -99,6 +113,7 @@ impl Rectangle {
             openness: [18, 20, 22, 24].map(|from| part(size, from, 2) as u8),
             look: part(look, 0, 16),
             drops: [16, 20, 24, 28].map(|from| part(look, from, 4) as u8),
+            light: light.to_le_bytes(),
         }
     }
 }

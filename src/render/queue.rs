@@ -3,38 +3,49 @@
 use super::neighborhood::{Near, Neighborhood};
 use crate::block::BlockId;
 use crate::chunk::{Chunk, Column};
+use crate::light::{ChunkLight, ColumnLight};
 use crate::space::{CHUNK_SIZE, CHUNK_VOLUME, ChunkPos, ColumnPos, DimensionId, HeightSet, cell_position};
 use bevy::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A column of one of the dimensions.
 pub(super) type ColumnKey = (DimensionId, ColumnPos);
 
-/// The chunks that need a new mesh. A column's turn comes when the eight columns around it are loaded. From then on the column
-/// is finished even if some of them go: a half meshed column would be drawn both by its chunks and by the far view.
+/// How long a column waits for its light. A halted region does not send any.
+const LIGHT_WAIT: Duration = Duration::from_secs(1);
+
+/// The chunks that need a new mesh. A column's turn comes when it and the eight columns around it have *arrived*: they are loaded,
+/// and their light is known or was waited for. From then on the column is finished even if some of them go: a half meshed column
+/// would be drawn both by its chunks and by the far view.
 ///
 /// `Shown` is what a chunk's mesh consists of.
 pub(super) struct MeshQueue<Shown> {
     columns: FxHashMap<ColumnKey, Tracked<Shown>>,
     /// Columns with chunks to mesh now.
     ready: FxHashSet<ColumnKey>,
+    /// Columns that waited for their light when they were loaded, with the time of that, and with columns that are lit by now.
+    unlit: VecDeque<(Duration, ColumnKey)>,
     /// Incremented when a column was drawn for the first time, and when a drawn column left.
     drawn_changes: u64,
 }
 
 impl<Shown> Default for MeshQueue<Shown> {
     fn default() -> Self {
-        Self { columns: default(), ready: default(), drawn_changes: 0 }
+        Self { columns: default(), ready: default(), unlit: default(), drawn_changes: 0 }
     }
 }
 
 struct Tracked<Shown> {
     /// The state at the last check, to find the cells that a change touches.
     seen: Column,
-    /// The number of loaded columns among the eight around it.
+    /// `None` counts as open sky.
+    light: Option<ColumnLight>,
+    has_arrived: bool,
+    /// The number of columns among the eight around it that have arrived.
     neighbors: usize,
     /// The heights of chunks whose mesh is outdated; `None` for all.
     stale: Option<BTreeSet<i64>>,
@@ -47,36 +58,83 @@ struct Tracked<Shown> {
 const AROUND: [(i64, i64); 8] = [(-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1)];
 
 impl<Shown> MeshQueue<Shown> {
-    /// Adds a column, or replaces its state.
-    pub fn load(&mut self, dimension: DimensionId, column: &Column) {
+    /// Adds a column, or replaces its state. A new column without light waits for it if `waits_from` is the present time, and
+    /// not if it is `None`.
+    pub fn load(
+        &mut self,
+        dimension: DimensionId,
+        column: &Column,
+        light: Option<&ColumnLight>,
+        waits_from: Option<Duration>,
+    ) {
         let key = (dimension, column.pos());
-        let mut neighbors = 0;
-        let is_new = !self.columns.contains_key(&key);
+        if let Some(tracked) = self.columns.get_mut(&key) {
+            (tracked.seen, tracked.light, tracked.stale) = (column.clone(), light.cloned(), None);
+        } else {
+            let neighbors = around(key).filter(|key| self.columns.get(key).is_some_and(|beside| beside.has_arrived));
+            let tracked = Tracked {
+                seen: column.clone(),
+                light: light.cloned(),
+                has_arrived: false,
+                neighbors: neighbors.count(),
+                stale: None,
+                running: default(),
+                shown: default(),
+                is_drawn: false,
+            };
+            self.columns.insert(key, tracked);
+        }
+        match waits_from {
+            Some(now) if light.is_none() => self.unlit.push_back((now, key)),
+            _ => self.arrive(key),
+        }
+        self.outdate_around(key);
+        self.refresh(key);
+    }
+
+    /// Lets the columns around a column begin, as far as it is up to this one.
+    fn arrive(&mut self, key: ColumnKey) {
+        let Some(tracked) = self.columns.get_mut(&key).filter(|tracked| !tracked.has_arrived) else { return };
+        tracked.has_arrived = true;
         for beside in around(key) {
-            let Some(tracked) = self.columns.get_mut(&beside) else { continue };
-            neighbors += 1;
-            tracked.neighbors += usize::from(is_new);
-            tracked.stale = None;
+            if let Some(tracked) = self.columns.get_mut(&beside) {
+                tracked.neighbors += 1;
+            }
             self.refresh(beside);
         }
-        match self.columns.get_mut(&key) {
-            Some(tracked) => {
-                tracked.seen = column.clone();
+        self.refresh(key);
+    }
+
+    fn outdate_around(&mut self, key: ColumnKey) {
+        for beside in around(key) {
+            if let Some(tracked) = self.columns.get_mut(&beside) {
                 tracked.stale = None;
             }
-            None => {
-                let tracked = Tracked {
-                    seen: column.clone(),
-                    neighbors,
-                    stale: None,
-                    running: default(),
-                    shown: default(),
-                    is_drawn: false,
-                };
-                self.columns.insert(key, tracked);
+            self.refresh(beside);
+        }
+    }
+
+    /// Lets columns that have waited for their light for long enough begin without it.
+    pub fn stop_waiting(&mut self, now: Duration) {
+        while let Some((_, key)) = self.unlit.pop_front_if(|(since, _)| now.saturating_sub(*since) >= LIGHT_WAIT) {
+            self.arrive(key);
+        }
+    }
+
+    /// Updates the light of a column. The chunks that contain or touch a cell whose light has changed need a new mesh.
+    pub fn relight(&mut self, key: ColumnKey, light: Option<&ColumnLight>) {
+        let Some(tracked) = self.columns.get_mut(&key) else { return };
+        let before = std::mem::replace(&mut tracked.light, light.cloned());
+        let heights: BTreeSet<i64> =
+            [before.as_ref(), light].into_iter().flatten().flat_map(|light| light.chunks().map(|(y, _)| y)).collect();
+        for y in heights {
+            if let Some(cells) = light_at(before.as_ref(), y).differing_cells(&light_at(light, y)) {
+                self.touch_around(key.0, key.1.chunk(y), cells);
             }
         }
-        self.refresh(key);
+        if light.is_some() {
+            self.arrive(key);
+        }
     }
 
     /// Removes a column. Returns its meshes.
@@ -87,7 +145,7 @@ impl<Shown> MeshQueue<Shown> {
             self.drawn_changes += u64::from(gone.is_drawn);
             for beside in around(key) {
                 if let Some(tracked) = self.columns.get_mut(&beside) {
-                    tracked.neighbors -= 1;
+                    tracked.neighbors -= usize::from(gone.has_arrived);
                     self.refresh(beside);
                 }
             }
@@ -109,7 +167,12 @@ impl<Shown> MeshQueue<Shown> {
         let Some(tracked) = self.columns.get_mut(&(dimension, position.column())) else { return };
         let before = tracked.seen.set_chunk(position.y, chunk.clone()).unwrap_or_default();
         let Some(changed) = changed_cells(&before, chunk) else { return };
-        let [xs, ys, zs] = changed.map(touched_offsets);
+        self.touch_around(dimension, position, changed);
+    }
+
+    /// Marks the meshes of the chunks that contain or touch some of these cells of a chunk as outdated.
+    fn touch_around(&mut self, dimension: DimensionId, position: ChunkPos, cells: [RangeInclusive<usize>; 3]) {
+        let [xs, ys, zs] = cells.map(touched_offsets);
         for (dx, dz) in xs.flat_map(|dx| zs.clone().map(move |dz| (dx, dz))) {
             let key = (dimension, position.column().offset(dx, dz));
             self.touch(key, ys.clone().map(|dy| position.y.saturating_add(dy)));
@@ -144,15 +207,24 @@ impl<Shown> MeshQueue<Shown> {
     /// Marks the meshes at these heights as outdated.
     fn touch(&mut self, key: ColumnKey, heights: impl Iterator<Item = i64>) {
         let Some(tracked) = self.columns.get_mut(&key) else { return };
-        if let Some(stale) = &mut tracked.stale {
-            stale.extend(heights);
+        let Tracked { seen, stale, running, shown, .. } = tracked;
+        if let Some(stale) = stale {
+            // Without blocks, there is nothing to draw.
+            let is_empty = |y| seen.chunk(y).is_none() && !shown.contains_key(&y) && !running.contains(&y);
+            stale.extend(heights.filter(|y| !is_empty(*y)));
         }
         self.refresh(key);
     }
 
-    /// The number of waiting chunks in columns whose turn has come.
+    /// The number of waiting chunks in columns whose turn has come, or that wait for their light.
     pub fn queued(&self) -> usize {
-        self.ready.iter().filter_map(|key| self.columns.get(key)).map(Tracked::stale_count).sum()
+        let unlit = self.unlit.iter().map(|(_, key)| key).filter(|key| !self.has_arrived(**key));
+        let waiting: FxHashSet<_> = self.ready.iter().chain(unlit).collect();
+        waiting.into_iter().filter_map(|key| self.columns.get(key)).map(Tracked::stale_count).sum()
+    }
+
+    fn has_arrived(&self, key: ColumnKey) -> bool {
+        self.columns.get(&key).is_none_or(|tracked| tracked.has_arrived)
     }
 
     /// The number of meshes that are shown.
@@ -195,6 +267,14 @@ impl<Shown> MeshQueue<Shown> {
             }
             beside.and_then(|column| column.chunk(height)).map_or(Near::Air, |chunk| Near::Chunk(chunk.clone()))
         })
+    }
+
+    /// The light of a chunk and of its surroundings, by offset.
+    pub fn light_around(&self, (dimension, column): ColumnKey, y: i64) -> impl Fn([i64; 3]) -> ChunkLight {
+        let columns = [-1, 0, 1].map(|dx| {
+            [-1, 0, 1].map(|dz| self.columns.get(&(dimension, column.offset(dx, dz))).and_then(|it| it.light.as_ref()))
+        });
+        move |[dx, dy, dz]| light_at(columns[(dx + 1) as usize][(dz + 1) as usize], y.saturating_add(dy))
     }
 
     /// Begins a mesh of the newest blocks of a chunk.
@@ -256,7 +336,7 @@ impl<Shown> Tracked<Shown> {
     /// Returns `true` if a mesh is to be begun now.
     fn is_ready(&self) -> bool {
         let is_begun = !self.running.is_empty() || !self.shown.is_empty();
-        (self.neighbors == AROUND.len() || is_begun && !self.is_drawn)
+        (self.has_arrived && self.neighbors == AROUND.len() || is_begun && !self.is_drawn)
             && self.stale.as_ref().is_none_or(|stale| stale.difference(&self.running).next().is_some())
     }
 
@@ -277,6 +357,13 @@ pub(super) fn nearest(mut places: Vec<(u128, ColumnKey)>, most: usize) -> Vec<Co
 
 fn around((dimension, column): ColumnKey) -> impl Iterator<Item = ColumnKey> {
     AROUND.into_iter().map(move |(x, z)| (dimension, column.offset(x, z)))
+}
+
+/// The light of a chunk of a column.
+fn light_at(column: Option<&ColumnLight>, y: i64) -> ChunkLight {
+    let Some(column) = column else { return ChunkLight::open_sky() };
+    let missing = || if y >= column.open_from() { ChunkLight::open_sky() } else { ChunkLight::default() };
+    column.chunk(y).cloned().unwrap_or_else(missing)
 }
 
 /// The box around all cells that differ; `None` if there are none.
@@ -304,6 +391,8 @@ fn touched_offsets(cells: RangeInclusive<usize>) -> RangeInclusive<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::block::{BlockRegistry, BlockType};
+    use crate::light::LightTable;
 
     const DIMENSION: DimensionId = DimensionId(0);
     const STONE: BlockId = BlockId::new(1);
@@ -324,7 +413,7 @@ mod tests {
         let mut queue = MeshQueue::default();
         for x in 0..size {
             for z in 0..size {
-                queue.load(DIMENSION, &column(x, z));
+                queue.load(DIMENSION, &column(x, z), None, None);
             }
         }
         queue
@@ -359,7 +448,7 @@ mod tests {
 
         assert_eq!(queue.unload(key(0, 0)).count(), 0);
         assert!(settle(&mut queue).is_empty());
-        queue.load(DIMENSION, &column(0, 0));
+        queue.load(DIMENSION, &column(0, 0), None, None);
         let done = settle(&mut queue);
         assert!(done.iter().all(|(done, _)| *done == key(1, 1)) && done.len() == 3, "it may be another one now");
     }
@@ -461,5 +550,84 @@ mod tests {
         assert_eq!(queue.meshes(), 1);
         assert!(queue.unload(key(1, 1)).eq([entity]));
         assert_eq!(queue.meshes(), 0);
+    }
+    /// Darkness in the chunks of [`column`], but for one cell of level 1.
+    fn light(x: i64, z: i64, bright: Option<(i64, [usize; 3])>) -> ColumnLight {
+        let mut blocks = BlockRegistry::new();
+        let lamp = blocks.register(BlockType::new("test:lamp").with_light(1)).unwrap();
+        let mut column = Column::new(ColumnPos::new(x, z));
+        for y in -1..=1 {
+            column.set_chunk(y, Arc::new(Chunk::uniform(BlockId::AIR)));
+        }
+        if let Some((y, cell)) = bright {
+            let mut chunk = Chunk::uniform(BlockId::AIR);
+            chunk.set_block(cell, lamp);
+            column.set_chunk(y, Arc::new(chunk));
+        }
+        ColumnLight::new(&LightTable::new(&blocks), &column, &(-1..=1).collect(), i64::MAX)
+    }
+
+    /// Columns that wait for their light from the time 0 on.
+    fn unlit(size: i64) -> MeshQueue<Entity> {
+        let mut queue = MeshQueue::default();
+        for (x, z) in (0..size).flat_map(|x| (0..size).map(move |z| (x, z))) {
+            queue.load(DIMENSION, &column(x, z), None, Some(Duration::ZERO));
+        }
+        queue
+    }
+
+    #[test]
+    fn a_column_waits_for_its_light_and_for_that_of_the_eight_around_it() {
+        let mut queue = unlit(3);
+        assert!(settle(&mut queue).is_empty());
+        assert_eq!(queue.queued(), 9 * 3, "the view is not complete");
+        for (x, z) in (0..3).flat_map(|x| (0..3).map(move |z| (x, z))).filter(|place| *place != (0, 2)) {
+            queue.relight(key(x, z), Some(&light(x, z, None)));
+        }
+        assert!(settle(&mut queue).is_empty());
+        queue.relight(key(0, 2), Some(&light(0, 2, None)));
+        assert_eq!(settle(&mut queue).len(), 3, "each chunk is meshed once");
+        assert_eq!(queue.queued(), 0);
+    }
+
+    #[test]
+    fn a_column_whose_light_does_not_come_is_meshed_without_and_again_when_it_comes() {
+        let mut queue = unlit(3);
+        queue.stop_waiting(LIGHT_WAIT - Duration::from_millis(1));
+        assert!(settle(&mut queue).is_empty());
+        queue.stop_waiting(LIGHT_WAIT);
+        assert_eq!(settle(&mut queue).len(), 3);
+        assert_eq!(queue.light_around(key(1, 1), 0)([0; 3]), ChunkLight::open_sky());
+        queue.relight(key(1, 1), Some(&light(1, 1, None)));
+        assert_eq!(settle(&mut queue).len(), 3);
+        assert_eq!(queue.light_around(key(1, 1), 0)([0; 3]), ChunkLight::default());
+    }
+
+    #[test]
+    fn a_change_of_light_reaches_the_chunks_that_touch_it() {
+        let cells = [([5, 5, 5], 1), ([0, 5, 5], 2), ([15, 1, 0], 4), ([5, 15, 5], 2)];
+        for (cell, expected) in cells {
+            let mut queue = unlit(5);
+            for (x, z) in (0..5).flat_map(|x| (0..5).map(move |z| (x, z))) {
+                queue.relight(key(x, z), Some(&light(x, z, None)));
+            }
+            settle(&mut queue);
+            queue.relight(key(2, 2), Some(&light(2, 2, None)));
+            assert!(settle(&mut queue).is_empty(), "nothing changed");
+            queue.relight(key(2, 2), Some(&light(2, 2, Some((0, cell)))));
+            let done = settle(&mut queue);
+            assert_eq!(done.len(), expected, "{cell:?}: {done:?}");
+            assert!(done.contains(&(key(2, 2), 0)));
+        }
+    }
+
+    #[test]
+    fn a_column_that_leaves_before_it_is_lit_is_not_counted() {
+        let mut queue = unlit(3);
+        queue.unload(key(0, 0)).for_each(drop);
+        queue.stop_waiting(LIGHT_WAIT);
+        assert!(settle(&mut queue).is_empty());
+        queue.load(DIMENSION, &column(0, 0), Some(&light(0, 0, None)), Some(LIGHT_WAIT));
+        assert_eq!(settle(&mut queue).len(), 3);
     }
 }

@@ -113,6 +113,7 @@ pub(super) fn hear(
     dimensions: Dimensions,
     mut changed: MessageReader<ColumnChanged>,
     mut parts: Parts,
+    time: Res<Time<Real>>,
 ) {
     let ChunkMesher { dimensions: wanted, queue, running, .. } = &mut *mesher;
     let is_wanted = |id: DimensionId| {
@@ -126,7 +127,10 @@ pub(super) fn hear(
             continue;
         };
         match change {
-            ColumnChange::Loaded if is_wanted(dimension) => queue.load(dimension, column),
+            ColumnChange::Loaded if is_wanted(dimension) => {
+                let waits_from = published.has_light().then(|| time.elapsed());
+                queue.load(dimension, column, published.light(dimension, position), waits_from);
+            }
             ColumnChange::Loaded | ColumnChange::Unloaded => {}
             ColumnChange::Heights(heights) => queue.resize(dimension, column, heights),
             ColumnChange::Chunk(y) if column.is_loaded(*y) => {
@@ -134,9 +138,11 @@ pub(super) fn hear(
                 let blocks = column.chunk(*y).cloned().unwrap_or_default();
                 queue.change(dimension, position.chunk(*y), &blocks);
             }
-            ColumnChange::Chunk(_) | ColumnChange::Light(_) => {}
+            ColumnChange::Light(_) => queue.relight((dimension, position), published.light(dimension, position)),
+            ColumnChange::Chunk(_) => {}
         }
     }
+    queue.stop_waiting(time.elapsed());
     running.retain(|((key, _), _)| queue.contains(*key));
 }
 
@@ -251,23 +257,34 @@ fn sort(quads: &mut [Quad], eye: Vec3) {
     });
 }
 
-/// Makes and updates the materials when the graphics card is there, and when quads or looks have moved to other buffers.
+/// The daylight of the dimension that the first camera sees, in steps that are hardly visible; 1 without such a camera.
+fn daylight(published: &PublishedColumns, cameras: &Query<&Viewer, With<Camera3d>>) -> f32 {
+    const STEPS: f32 = 256.0;
+    let dimension = cameras.iter().find_map(Viewer::dimension);
+    dimension.map_or(1.0, |dimension| (published.daylight(dimension) * STEPS).round() / STEPS)
+}
+
+/// Makes and updates the materials when the graphics card is there, and when quads or looks have moved to other buffers or the
+/// daylight has changed.
 pub(super) fn update_materials(
-    memory: Res<QuadMemory>,
-    looks: Res<LooksInUse>,
+    (memory, looks): (Res<QuadMemory>, Res<LooksInUse>),
     handles: Res<ChunkMaterials>,
     materials: Option<ResMut<Assets<ChunkMaterial>>>,
-    mut last: Local<Option<(BufferId, BufferId)>>,
+    published: Res<PublishedColumns>,
+    cameras: Query<&Viewer, With<Camera3d>>,
+    mut last: Local<Option<(BufferId, BufferId, f32)>>,
 ) {
     let (Some(quads), Some((faces, textures)), Some(mut materials)) = (memory.buffer(), looks.gpu(), materials) else {
         return;
     };
-    let now = Some((quads.id(), faces.id()));
+    let daylight = daylight(&published, &cameras);
+    let now = Some((quads.id(), faces.id(), daylight));
     if mem::replace(&mut *last, now) == now {
         return;
     }
     for mode in RenderMode::ALL {
-        let extension = ChunkExtension { quads: quads.clone(), faces: faces.clone(), textures: textures.clone() };
+        let (quads, faces, textures) = (quads.clone(), faces.clone(), textures.clone());
+        let extension = ChunkExtension { quads, faces, textures, daylight: Vec4::splat(daylight) };
         let id = handles.of(mode).id();
         let base = materials.get(id).map_or_else(|| material::base(mode), |material| material.base.clone());
         if let Err(error) = materials.insert(id, ChunkMaterial { base, extension }) {
@@ -324,6 +341,7 @@ pub(super) fn dispatch(
                 });
                 continue;
             }
+            let neighborhood = neighborhood.with_light(queue.light_around(key, y));
             let (chunk, looks, meshing) = (key.1.chunk(y), looks.clone(), meshing.clone());
             running.push(((key, y), pool.spawn(async move { mesher::mesh(chunk, &neighborhood, &looks, &meshing) })));
         }
@@ -344,6 +362,7 @@ pub(crate) fn count_quads(
     if neighborhood.shows_nothing(looks) {
         return [0; PASSES];
     }
+    let neighborhood = neighborhood.with_light(mesher.queue.light_around((dimension, chunk.column()), chunk.y));
     let meshed = mesher::mesh(chunk, &neighborhood, looks, world.resource::<Meshing>());
     meshed.map_or([0; PASSES], |(quads, _)| quads.map(|of_mode| of_mode.quads.len()))
 }
@@ -361,12 +380,22 @@ pub(super) fn move_meshes(
 
 #[cfg(test)]
 mod tests {
+    use super::super::quads::OPEN_SKY;
     use super::*;
 
     #[test]
     fn the_farthest_quads_come_first() {
         let quad = |x: u16, y: u16| {
-            Rectangle { corner: [x, y, 0], side: 4, size: [16; 2], openness: [3; 4], look: x, drops: [0; 4] }.pack()
+            Rectangle {
+                corner: [x, y, 0],
+                side: 4,
+                size: [16; 2],
+                openness: [3; 4],
+                look: x,
+                drops: [0; 4],
+                light: [OPEN_SKY; 4],
+            }
+            .pack()
         };
         let mut quads = [quad(32, 0), quad(0, 0), quad(160, 0), quad(64, 64)];
         let order = |quads: &mut [Quad], eye: Vec3| {

@@ -39,6 +39,21 @@ impl PublishedColumns {
         self.light.get((dimension, column))
     }
 
+    /// Returns `true` if light is computed in this world.
+    pub(crate) fn has_light(&self) -> bool {
+        self.light.table.is_some()
+    }
+
+    /// The daylight of a dimension, from 0 at night to 1 by day. It is 1 until it is set.
+    pub fn daylight(&self, dimension: DimensionId) -> f32 {
+        self.daylight.get(&dimension).copied().unwrap_or(1.0)
+    }
+
+    /// Sets the daylight of a dimension in the main world, from 0 at night to 1 by day.
+    pub fn set_daylight(&mut self, dimension: DimensionId, daylight: f32) {
+        self.daylight.insert(dimension, daylight.clamp(0.0, 1.0));
+    }
+
     /// Lets light be shown.
     pub(crate) fn set_light(&mut self, table: LightTable) {
         self.light.table = Some(Arc::new(table));
@@ -177,7 +192,7 @@ impl PublishedBlocks<'_> {
     /// The light at `position`; `None` if it is not known yet. Opaque blocks are dark inside: ask for the block in front.
     pub fn light(&self, dimension: DimensionId, position: BlockPos) -> Option<Light> {
         let levels = self.columns.light(dimension, position.column())?.levels(position)?;
-        Some(Light::new(levels, self.columns.daylight.get(&dimension).copied().unwrap_or(1.0)))
+        Some(Light::new(levels, self.columns.daylight(dimension)))
     }
 
     /// A column of a dimension.

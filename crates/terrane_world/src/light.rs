@@ -68,7 +68,11 @@ pub use optics::LightTable;
 
 use crate::block::BlockType;
 use crate::chunk::{Chunk, Column};
-use crate::space::ChunkPos;
+use crate::space::{CHUNK_SIZE, ChunkPos};
+use std::ops::RangeInclusive;
+
+use cells::WORDS;
+use levels::differing;
 
 const MAX_LEVEL: u8 = BlockType::MAX_LIGHT;
 
@@ -113,6 +117,34 @@ impl ChunkLight {
     /// If a coordinate is not below 16, as with a slice.
     pub fn levels(&self, cell: [usize; 3]) -> [u8; 2] {
         [self.sky.level(cell), self.block.level(cell)]
+    }
+
+    /// The light of a chunk under the open sky.
+    pub const fn open_sky() -> Self {
+        Self { sky: LightLevels::uniform(Light::OPEN_SKY[0]), block: LightLevels::uniform(Light::OPEN_SKY[1]) }
+    }
+
+    /// The x, y and z of the box around all cells whose levels differ; `None` if there are none. Costs next to nothing for
+    /// light that shares its memory.
+    pub fn differing_cells(&self, other: &Self) -> Option<[RangeInclusive<usize>; 3]> {
+        if self == other {
+            return None;
+        }
+        // One bit for each coordinate at which a cell differs.
+        let mut found = [0_u16; 3];
+        for word in 0..WORDS {
+            let of = |channel| differing(&self.channel(channel).word(word), &other.channel(channel).word(word));
+            let cells = of(Channel::Sky) | of(Channel::Block);
+            for row in 0..4 {
+                let along_z = (cells >> (row * CHUNK_SIZE)) as u16;
+                if along_z != 0 {
+                    found[0] |= 1 << (word / 4);
+                    found[1] |= 1 << (word % 4 * 4 + row);
+                    found[2] |= along_z;
+                }
+            }
+        }
+        Some(found.map(|bits| bits.trailing_zeros() as usize..=bits.ilog2() as usize))
     }
 
     /// The heap memory in bytes, including memory that is shared with clones.

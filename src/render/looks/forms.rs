@@ -2,7 +2,7 @@
 
 use super::{LookQuad, QuadSide};
 use crate::block::{BlockShape, ShapeBox};
-use crate::render::quads::{DIAGONAL, OTHER_DIAGONAL, Rectangle, Side, axes, normal_axis};
+use crate::render::quads::{DIAGONAL, OPEN_SKY, OTHER_DIAGONAL, Rectangle, Side, axes, normal_axis};
 use crate::space::FaceSet;
 use std::sync::Arc;
 
@@ -109,7 +109,7 @@ fn quads(shape: &BlockShape, joined: FaceSet, look: &impl Fn(Side) -> u16) -> Ve
 }
 
 fn rectangle(side: Side, corner: [u8; 3], size: [u16; 2], look: u16) -> Rectangle {
-    Rectangle { corner: corner.map(u16::from), side, size, openness: [3; 4], look, drops: [0; 4] }
+    Rectangle { corner: corner.map(u16::from), side, size, openness: [3; 4], look, drops: [0; 4], light: [OPEN_SKY; 4] }
 }
 
 fn is_on_border(rectangle: &Rectangle) -> bool {

@@ -5,6 +5,7 @@ use super::super::quads::axes;
 use super::*;
 use crate::block::{BlockRegistry, BlockShape, BlockStates, BlockType};
 use crate::chunk::Chunk;
+use crate::light::{ChunkLight, LightLevels};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -61,9 +62,10 @@ fn of_block(block: BlockId, looks: &LookTable) -> Vec<Rectangle> {
 fn a_quad_is_the_same_after_packing() {
     for side in 0..8 {
         let (openness, drops) = ([3, 0, 2, 1], [15, 0, 7, 8]);
-        let rectangle = Rectangle { corner: [256, 3, 77], side, size: [256, 1], openness, look: 65_535, drops };
+        let light = [0xf0, 0x0f, 0x5a, 0xff];
+        let rectangle = Rectangle { corner: [256, 3, 77], side, size: [256, 1], openness, look: 65_535, drops, light };
         assert_eq!(Rectangle::unpack(rectangle.pack()), rectangle);
-        assert_eq!(rectangle.pack()[3] | rectangle.pack()[0] >> 30 | rectangle.pack()[1] >> 26, 0, "40 bits are free");
+        assert_eq!(rectangle.pack()[0] >> 30 | rectangle.pack()[1] >> 26, 0, "8 bits are free");
     }
     assert_eq!(size_of::<Quad>(), 16);
 }
@@ -130,6 +132,57 @@ fn without_ambient_occlusion_the_ground_along_a_wall_is_one_quad() {
         rectangles(&meshed).into_iter().filter(|(_, quad)| quad.side == UP && quad.corner[1] == 16).collect();
     assert_eq!(ground.iter().map(|(_, quad)| quad.size).collect::<Vec<_>>(), [[128, 256], [112, 256]]);
     assert!(rectangles(&meshed).iter().all(|(_, quad)| quad.openness == [3; 4]));
+}
+
+/// A floor at y = 0, with light that falls off along x in the cells above it.
+fn floor_in_light(light: impl Fn([usize; 3]) -> u8) -> Vec<Rectangle> {
+    let chunk = Arc::new(Chunk::from_fn(|[_, y, _]| if y == 0 { STONE } else { BlockId::AIR }));
+    let floor = Neighborhood::from_fn(|[_, y, _]| if y == 0 { Near::Chunk(chunk.clone()) } else { Near::Air });
+    let light = ChunkLight { sky: LightLevels::default(), block: LightLevels::from_fn(light) };
+    let floor = floor.with_light(|_| light.clone());
+    of(&floor, &looks()).into_iter().map(|(_, quad)| quad).filter(|quad| quad.side == UP).collect()
+}
+
+#[test]
+fn faces_are_joined_where_the_light_does_not_change() {
+    assert_eq!(floor_in_light(|_| 7).len(), 1);
+    let by_x = floor_in_light(|[x, _, _]| x as u8);
+    let inner: Vec<_> = by_x.iter().filter(|quad| (16..15 * 16).contains(&quad.corner[0])).collect();
+    assert_eq!(inner.len(), 14);
+    assert!(inner.iter().all(|quad| quad.size == [16, 256]), "joined across the slope of the light only");
+    // A level of 4.5 is rounded up.
+    let fourth = inner.iter().find(|quad| quad.corner[0] == 4 * 16).unwrap();
+    assert_eq!(fourth.light.map(|corner| corner >> 4), [4, 5, 4, 5]);
+}
+
+#[test]
+fn plants_and_slabs_have_the_light_around_them() {
+    let mut blocks = BlockRegistry::new();
+    let slab = blocks.register(BlockType::new("test:slab").with_shape(BlockShape::slab())).unwrap();
+    let plant = blocks.register(BlockType::new("test:plant").with_shape(BlockShape::Cross)).unwrap();
+    let looks = LookTable::new(&blocks, []);
+    // The block is as dark as an opaque one, and the cell above it is bright.
+    let lit = |block, own: u8| {
+        let light = move |place: [usize; 3]| match place {
+            [4, 4, 4] => own,
+            [4, 5, 4] => 12,
+            _ => 2,
+        };
+        let light = ChunkLight { sky: LightLevels::from_fn(light), block: LightLevels::default() };
+        let chunk = Chunk::from_fn(|place| if place == [4; 3] { block } else { BlockId::AIR });
+        of(&alone(chunk).with_light(|_| light.clone()), &looks).into_iter().map(|(_, quad)| quad).collect::<Vec<_>>()
+    };
+    assert!(lit(plant, 9).iter().all(|quad| quad.light == [9; 4]));
+    let of_slab = lit(slab, 0);
+    let top = of_slab.iter().find(|quad| quad.side == UP).unwrap();
+    assert_eq!(top.light, [12; 4]);
+    assert_eq!(of_slab.iter().find(|quad| quad.side == 0).unwrap().light, [2; 4]);
+    assert!(lit(slab, 14).iter().all(|quad| quad.light == [14; 4]), "a block that light enters has its own");
+}
+
+#[test]
+fn a_single_block_is_fully_lit() {
+    assert!(of_block(STONE, &looks()).iter().all(|quad| quad.light == [0x0f; 4]));
 }
 
 /// Promise, looks: Faces between two blocks of the same transparent kind are not drawn.
@@ -278,6 +331,37 @@ fn slow_openness(hides: &impl Fn([i64; 3]) -> bool, place: [i64; 3], side: Side)
     })
 }
 
+/// The sky light and the block light of the corners of a face, straight from the definition.
+fn slow_light(
+    hides: &impl Fn([i64; 3]) -> bool,
+    light: &impl Fn([i64; 3]) -> [u8; 2],
+    place: [i64; 3],
+    side: Side,
+) -> [[u8; 2]; 4] {
+    let mut front = place;
+    front[normal_axis(side)] += if side < 3 { -1 } else { 1 };
+    let [width, height] = axes(side);
+    [(-1, -1), (1, -1), (-1, 1), (1, 1)].map(|(along_width, along_height)| {
+        let at = |by_width: i64, by_height: i64| {
+            let mut place = front;
+            place[width] += by_width;
+            place[height] += by_height;
+            place
+        };
+        let beside = [at(along_width, 0), at(0, along_height)];
+        let mut cells = vec![front];
+        cells.extend(beside.iter().filter(|cell| !hides(**cell)));
+        let diagonal = at(along_width, along_height);
+        if !hides(diagonal) && !beside.iter().all(|cell| hides(*cell)) {
+            cells.push(diagonal);
+        }
+        [0, 1].map(|channel| {
+            let sum: f64 = cells.iter().map(|cell| f64::from(light(*cell)[channel])).sum();
+            (sum / cells.len() as f64).round() as u8
+        })
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
@@ -286,6 +370,7 @@ proptest! {
     #[test]
     fn the_faces_are_those_of_a_walk_over_all_blocks(
         seed in any::<u64>(), fill in 1u64..8, rough in 0u32..3, around in prop::collection::vec(any::<bool>(), 27),
+        light_rough in 0u32..6,
     ) {
         let block_at = |[x, y, z]: [i64; 3]| {
             let place = ((x >> 4) + 1) * 9 + ((y >> 4) + 1) * 3 + (z >> 4) + 1;
@@ -300,10 +385,24 @@ proptest! {
             let mixed = mixed.wrapping_mul(0xD6E8_FEB8_6659_FD93) >> 32;
             if mixed % 8 < fill { BlockId::new(1 + (mixed >> 8) as u32 % 5) } else { BlockId::AIR }
         };
+        // Any light, in walls too. The roughest is even.
+        let light_at = |place: [i64; 3]| {
+            let mixed = place.iter().fold(seed, |sum, axis| {
+                (sum ^ (*axis as u64 >> light_rough)).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
+            });
+            if light_rough == 5 { [15, 3] } else { [(mixed >> 8) as u8 & 15, (mixed >> 20) as u8 & 15] }
+        };
         let looks = looks();
         let neighborhood = Neighborhood::from_fn(|[dx, dy, dz]| {
             let at = |base: i64, within: usize| base * 16 + within as i64;
             Near::Chunk(Arc::new(Chunk::from_fn(|[x, y, z]| block_at([at(dx, x), at(dy, y), at(dz, z)]))))
+        });
+        let neighborhood = neighborhood.with_light(|offset| {
+            let level = |channel: usize| {
+                let of = |place: [usize; 3]| [0, 1, 2].map(|axis| offset[axis] * 16 + place[axis] as i64);
+                LightLevels::from_fn(|place| light_at(of(place))[channel])
+            };
+            ChunkLight { sky: level(0), block: level(1) }
         });
         let hides = |place: [i64; 3]| [STONE, DIRT].contains(&block_at(place));
         let mut expected = BTreeMap::new();
@@ -319,7 +418,8 @@ proptest! {
                 if !hides(front) && block_at(front) != block {
                     let drawn = looks.of(block);
                     let look = (drawn.mode as u8, drawn.faces[usize::from(side)]);
-                    expected.insert((place, side), (look, slow_openness(&hides, place, side)));
+                    let light = slow_light(&hides, &light_at, place, side);
+                    expected.insert((place, side), (look, slow_openness(&hides, place, side), light));
                 } else if !hides(front) && hides(place) {
                     prop_assert!(false, "equal opaque blocks hide each other");
                 }
@@ -333,7 +433,8 @@ proptest! {
                 place[normal_axis(quad.side)] -= i64::from(quad.side >= 3);
                 place[width] += i64::from(along_width);
                 place[height] += i64::from(along_height);
-                let before = found.insert((place, quad.side), ((mode as u8, quad.look), quad.openness));
+                let light = quad.light.map(|corner| [corner & 15, corner >> 4]);
+                let before = found.insert((place, quad.side), ((mode as u8, quad.look), quad.openness, light));
                 prop_assert!(before.is_none(), "{place:?} {} is covered twice", quad.side);
             }
         }

@@ -34,6 +34,8 @@ const RANDOM_TURN: u32 = 1u;
 @group(#{MATERIAL_BIND_GROUP}) @binding(101) var<storage, read> faces: array<FaceLook>;
 @group(#{MATERIAL_BIND_GROUP}) @binding(102) var textures: texture_2d_array<f32>;
 @group(#{MATERIAL_BIND_GROUP}) @binding(103) var textures_sampler: sampler;
+/// x: 1 by day and 0 at night.
+@group(#{MATERIAL_BIND_GROUP}) @binding(104) var<uniform> daylight: vec4<f32>;
 
 /// A corner of a quad.
 struct Corner {
@@ -44,6 +46,8 @@ struct Corner {
     uv: vec2<f32>,
     /// The light of the corner: baked shade of the side, and of the blocks around it.
     shade: f32,
+    /// Sky light and block light, 0 to 1.
+    light: vec2<f32>,
     look: u32,
 }
 
@@ -57,7 +61,9 @@ fn corner_of(first: u32, vertex: u32) -> Corner {
 
     // A quad is divided along the brighter diagonal, so that a dark corner stays a corner.
     let mirrored = side >= 2u && side <= 4u;
-    let along_first_diagonal = openness.x + openness.w >= openness.y + openness.z;
+    let levels = vec4(quad.w, quad.w >> 8u, quad.w >> 16u, quad.w >> 24u) & vec4(255u);
+    let brightness = 5u * openness + max(levels & vec4(15u), levels >> vec4(4u));
+    let along_first_diagonal = brightness.x + brightness.w >= brightness.y + brightness.z;
     let ring = (vertex + u32(along_first_diagonal == mirrored)) & 3u;
     // The corners in their order around the quad: lowest, along the width, both, along the height.
     var corner = vec2(u32(ring == 1u || ring == 2u), ring >> 1u);
@@ -71,6 +77,7 @@ fn corner_of(first: u32, vertex: u32) -> Corner {
     var out: Corner;
     out.look = quad.z & 0xffffu;
     out.shade = corner_light(openness[number]) * side_light(side);
+    out.light = vec2<f32>(vec2(levels[number] & 15u, levels[number] >> 4u)) / 15.0;
     switch side {
         case 0u, 3u: { out.position = at + vec3(0.0, along.y, along.x); }
         case 1u, 4u: { out.position = at + vec3(along.x, 0.0, along.y); }
@@ -104,14 +111,32 @@ fn corner_light(openness: u32) -> f32 {
     }
 }
 
-/// A part of the sun's light is baked, so that shapes are visible in the shade too.
+/// A little shade of the sides is baked, so that shapes are visible out of the sun too.
 fn side_light(side: u32) -> f32 {
     switch side {
-        case 1u: { return 0.5; }
-        case 0u, 3u: { return 0.8; }
-        case 2u, 5u: { return 0.7; }
+        case 1u: { return 0.65; }
+        case 0u, 3u: { return 0.9; }
+        case 2u, 5u: { return 0.82; }
         default: { return 1.0; }
     }
+}
+
+/// The color of the light of blocks.
+const BLOCK_LIGHT: vec3<f32> = vec3<f32>(1.0, 0.78, 0.52);
+/// The part of a face's color that is visible in full darkness.
+const DARKNESS: f32 = 0.006;
+/// The part of the light of blocks that full daylight outshines.
+const OUTSHONE: f32 = 0.85;
+
+/// The brightness of a level of light, both 0 to 1. The levels are steps of nearly the same size to the eye.
+fn brightness(level: f32) -> f32 {
+    return level / (4.0 - 3.0 * level);
+}
+
+/// What a face with sky light and block light has beside the lights of the game: the light of blocks.
+fn block_light(light: vec2<f32>) -> vec3<f32> {
+    let outshone = OUTSHONE * brightness(light.x) * daylight.x;
+    return BLOCK_LIGHT * brightness(light.y) * (1.0 - outshone) + DARKNESS;
 }
 
 /// The color of a face at a place, without light. `position` is in blocks, from the origin of the mesh.

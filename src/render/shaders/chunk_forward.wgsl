@@ -20,6 +20,7 @@ fn vertex(@builtin(instance_index) instance_index: u32, @location(0) vertex: u32
     out.local_position = corner.position;
     out.uv = corner.uv;
     out.shade = corner.shade;
+    out.light = corner.light;
     out.local_normal = corner.normal;
     out.look = corner.look;
     out.instance_index = instance_index;

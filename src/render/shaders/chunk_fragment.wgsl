@@ -22,6 +22,8 @@ struct VertexOutput {
     @location(5) @interpolate(flat) local_normal: vec3<f32>,
     @location(6) @interpolate(flat) look: u32,
     @location(7) @interpolate(flat) instance_index: u32,
+    /// Sky light and block light, 0 to 1.
+    @location(8) light: vec2<f32>,
 }
 
 /// What `apply_pbr_lighting` needs, with the texture's color.
@@ -41,8 +43,11 @@ fn pbr_input(in: VertexOutput) -> pbr_types::PbrInput {
     input.material.alpha_cutoff = material.alpha_cutoff;
     let color = chunk::face_color(in.look, in.local_position, in.local_normal, in.uv) * material.base_color;
     let emission = chunk::faces[in.look].emission;
-    input.material.base_color = vec4(color.rgb * in.shade * (1.0 - emission), color.a);
+    let shaded = color.rgb * in.shade * (1.0 - emission);
+    // The game's lights reach a face as far as the light of the sky does.
+    input.material.base_color = vec4(shaded * chunk::brightness(in.light.x), color.a);
     // Without a light of its own a face that shines has its texture's color, as bright as a sunlit one.
-    input.material.emissive = vec4(color.rgb * emission * material.emissive.rgb, 0.0);
+    input.material.emissive =
+        vec4(color.rgb * emission * material.emissive.rgb + shaded * chunk::block_light(in.light), 0.0);
     return input;
 }

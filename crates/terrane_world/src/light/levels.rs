@@ -2,7 +2,7 @@
 
 use super::MAX_LEVEL;
 use super::cells::WORDS;
-use crate::space::{CHUNK_SIZE, CHUNK_VOLUME, cell_index};
+use crate::space::{CHUNK_SIZE, CHUNK_VOLUME, cell_index, cell_position};
 use std::array;
 use std::fmt;
 use std::sync::Arc;
@@ -70,6 +70,17 @@ impl LightLevels {
     /// The same level everywhere. Levels above 15 count as 15.
     pub const fn uniform(level: u8) -> Self {
         Self(Levels::Uniform(if level > MAX_LEVEL { MAX_LEVEL } else { level }))
+    }
+
+    /// The levels that `level` returns for each x, y, z. Levels above 15 count as 15.
+    pub fn from_fn(mut level: impl FnMut([usize; 3]) -> u8) -> Self {
+        let mut planes = [[0; 4]; WORDS];
+        for cell in 0..CHUNK_VOLUME {
+            set(&mut planes[cell / 64], 1 << (cell % 64), level(cell_position(cell)).min(MAX_LEVEL));
+        }
+        let mut levels = Self(Levels::Planes(Arc::new(planes)));
+        levels.compact();
+        levels
     }
 
     /// The level of all cells, if they were found to be the same.
@@ -193,6 +204,12 @@ pub(super) fn equal(planes: &Planes, level: u8) -> u64 {
     !((planes[0] ^ wanted[0]) | (planes[1] ^ wanted[1]) | (planes[2] ^ wanted[2]) | (planes[3] ^ wanted[3]))
 }
 
+/// The cells whose levels differ.
+#[inline]
+pub(super) fn differing(planes: &Planes, other: &Planes) -> u64 {
+    planes.iter().zip(other).fold(0, |cells, (own, other)| cells | (own ^ other))
+}
+
 /// The cells with any light.
 #[inline]
 pub(super) fn lit(planes: &Planes) -> u64 {
@@ -250,18 +267,13 @@ fn spread(bits: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ChunkLight;
     use super::*;
-    use crate::space::cell_position;
 
     /// Levels that look random.
     fn mixed() -> ([u8; CHUNK_VOLUME], LightLevels) {
         let levels: [u8; CHUNK_VOLUME] = array::from_fn(|cell| ((cell as u32).wrapping_mul(2_654_435_769) >> 28) as u8);
-        let mut light = LightLevels::default();
-        for (cell, level) in levels.iter().enumerate() {
-            set(&mut light.planes_mut()[cell / 64], 1 << (cell % 64), *level);
-        }
-        light.compact();
-        (levels, light)
+        (levels, LightLevels::from_fn(|place| levels[cell_index(place)]))
     }
 
     #[test]
@@ -309,6 +321,28 @@ mod tests {
         let before = light.clone();
         set(&mut light.planes_mut()[0], 1, levels[0] ^ 15);
         assert_eq!((before.level([0; 3]), light.level([0; 3])), (levels[0], levels[0] ^ 15));
+    }
+
+    #[test]
+    fn the_box_around_differing_cells_is_that_of_a_walk_over_all_cells() {
+        let (_, levels) = mixed();
+        let before = ChunkLight { sky: levels.clone(), block: LightLevels::uniform(3) };
+        assert_eq!(before.differing_cells(&before.clone()), None);
+        for edits in [&[[3, 14, 0]][..], &[[0, 0, 15], [9, 5, 2]], &[[15; 3], [15, 2, 15], [7, 2, 4]]] {
+            let mut after = before.clone();
+            for (number, [x, y, z]) in edits.iter().enumerate() {
+                let channel = if number % 2 == 0 { &mut after.sky } else { &mut after.block };
+                let (level, cell) = (channel.level([*x, *y, *z]), cell_index([*x, *y, *z]));
+                set(&mut channel.planes_mut()[cell / 64], 1 << (cell % 64), level ^ 5);
+            }
+            let range = |axis: usize| {
+                let all = || edits.iter().map(|cell| cell[axis]);
+                all().min().unwrap()..=all().max().unwrap()
+            };
+            assert_eq!(before.differing_cells(&after), Some([0, 1, 2].map(range)), "{edits:?}");
+            assert_eq!(after.differing_cells(&before), before.differing_cells(&after));
+        }
+        assert_eq!(ChunkLight::open_sky().differing_cells(&ChunkLight::default()), Some([0, 1, 2].map(|_| 0..=15)));
     }
 
     #[test]

@@ -1,0 +1,179 @@
+//! Light: a torch that is carried at night, a cave with torches, a hall below a shaft, and light through water and leaves.
+
+use bevy::prelude::*;
+use bevy_terrane::dev::{DevPlugins, FlyCamera, PicturePlugin, Pictures};
+use bevy_terrane::prelude::*;
+use bevy_terrane::render::ChunkMeshProgress;
+use bevy_terrane::view::{PublishedColumns, WorldStatistics};
+use std::path::PathBuf;
+
+/// The views: name, place, the point that is looked at, the daylight, and the place of the carried torch.
+const VIEWS: [(&str, [f32; 3], [f32; 3], f32, [i64; 3]); 5] = [
+    ("torch", [6.0, 5.0, 40.0], [0.0, 1.0, 30.0], 0.0, [0, 1, 30]),
+    ("torch_moved", [6.0, 5.0, 40.0], [0.0, 1.0, 30.0], 0.0, [-6, 1, 32]),
+    ("cave", [26.0, -9.5, 2.0], [44.0, -10.5, 0.0], 1.0, [0, 1, 30]),
+    ("skylight", [-10.0, -16.0, 9.0], [1.0, -22.0, -1.0], 1.0, [0, 1, 30]),
+    ("water_and_leaves", [-32.0, -8.0, 7.0], [-32.0, -10.0, -4.0], 1.0, [0, 1, 30]),
+];
+/// The block that is built last.
+const LAST: BlockPos = BlockPos::new(-38, -3, 2);
+
+fn main() -> Result<AppExit> {
+    let dev = DevPlugins { pictures: None, ..DevPlugins::new("cave") };
+    let is_headless = dev.headless;
+    let assets = AssetPlugin { file_path: concat!(env!("CARGO_MANIFEST_DIR"), "/../assets").to_owned(), ..default() };
+    let mut app = App::new();
+    app.add_plugins(dev.build().set(assets))
+        .add_plugins(TerranePlugin::in_memory())
+        .add_plugins(ChunkRenderPlugin { looks: vec!["garden.looks.ron".into()], ..default() });
+    app.register_block(BlockType::new("garden:torch").with_shape(BlockShape::torch()).non_solid().with_light(14))?;
+    app.register_block(BlockType::new("garden:glass").transparent())?;
+    app.init_resource::<Shown>()
+        .add_systems(Startup, start)
+        .add_systems(Update, (dig_when_open, choose, set_daylight, carry_torch).chain());
+    if is_headless {
+        let folder = PathBuf::from("target/examples/cave");
+        app.add_plugins(PicturePlugin { folder, shows_land: false, ..default() }).add_systems(Update, take_pictures);
+    }
+    Ok(app.run())
+}
+
+/// The number of the view, and the place of the carried torch.
+#[derive(Resource, Default)]
+struct Shown {
+    view: usize,
+    torch: Option<BlockPos>,
+}
+
+fn start(mut commands: Commands, dimensions: Res<Dimensions>) {
+    commands.spawn(Dimension::new("cave", Flat::new()));
+    let viewer = Viewer::in_dimension(dimensions.id("cave")).with_radius(6);
+    commands.spawn((FlyCamera::default(), viewer, view(0)));
+    let sun = Transform::from_xyz(0.4, 1.0, 0.5).looking_at(Vec3::ZERO, Vec3::Y);
+    commands.spawn((DirectionalLight { shadow_maps_enabled: true, ..default() }, sun));
+}
+
+fn view(number: usize) -> Transform {
+    let (_, from, to, ..) = VIEWS[number];
+    Transform::from_translation(from.into()).looking_at(to.into(), Vec3::Y)
+}
+
+/// 1 to 5 show a view.
+fn choose(
+    keys: Res<ButtonInput<KeyCode>>,
+    mut camera: Single<&mut Transform, With<FlyCamera>>,
+    mut shown: ResMut<Shown>,
+) {
+    let digits = [KeyCode::Digit1, KeyCode::Digit2, KeyCode::Digit3, KeyCode::Digit4, KeyCode::Digit5];
+    if let Some(chosen) = digits.iter().position(|digit| keys.just_pressed(*digit)) {
+        **camera = view(chosen);
+        shown.view = chosen;
+    }
+}
+
+/// Sun, sky, and the daylight of the blocks.
+fn set_daylight(
+    shown: Res<Shown>,
+    dimensions: Res<Dimensions>,
+    mut columns: ResMut<PublishedColumns>,
+    mut sun: Single<&mut DirectionalLight>,
+    (mut ambient, mut sky): (ResMut<GlobalAmbientLight>, ResMut<ClearColor>),
+) {
+    let daylight = VIEWS[shown.view].3;
+    let cave = dimensions.id("cave");
+    if columns.daylight(cave) != daylight {
+        columns.set_daylight(cave, daylight);
+    }
+    sun.illuminance = 12_000.0 * daylight;
+    ambient.brightness = 25.0 + 625.0 * daylight;
+    let color = Vec3::new(0.008, 0.012, 0.025).lerp(Vec3::new(0.36, 0.60, 0.95), daylight);
+    sky.0 = Color::linear_rgb(color.x, color.y, color.z);
+}
+
+/// Puts the torch where the view has it. The edit is shown, with its light, in the same frame.
+fn carry_torch(
+    mut shown: ResMut<Shown>,
+    types: Res<BlockTypes>,
+    dimensions: Res<Dimensions>,
+    blocks: PublishedBlocks,
+    mut edits: MessageWriter<SetBlock>,
+) {
+    let dimension = dimensions.id("cave");
+    let [x, y, z] = VIEWS[shown.view].4;
+    let position = BlockPos::new(x, y, z);
+    if shown.torch == Some(position) || blocks.block(dimension, position).is_none() {
+        return;
+    }
+    if let Some(old) = shown.torch.replace(position) {
+        edits.write(SetBlock { dimension, position: old, block: BlockId::AIR });
+    }
+    edits.write(SetBlock { dimension, position, block: types.id("garden:torch").unwrap_or_default() });
+}
+
+fn dig_when_open(mut commands: Commands, mut opened: MessageReader<DimensionOpened>) {
+    for opened in opened.read() {
+        commands.run_in_region(opened.dimension, BlockPos::new(0, 0, 0), |region: &mut World| {
+            if let Err(error) = region.run_system_cached::<(), _, _>(dig) {
+                error!("the cave cannot be dug: {error}");
+            }
+        });
+    }
+}
+
+fn dig(mut blocks: RegionBlocks, types: Res<BlockTypes>) -> Result {
+    let mut fill = |low: [i64; 3], high: [i64; 3], name: &str| -> Result {
+        let block = types.id(name).ok_or_else(|| format!("{name} is not registered"))?;
+        for (x, y) in (low[0]..=high[0]).flat_map(|x| (low[1]..=high[1]).map(move |y| (x, y))) {
+            for z in low[2]..=high[2] {
+                blocks.set_block(BlockPos::new(x, y, z), block)?;
+            }
+        }
+        Ok(())
+    };
+    // A hall below a shaft.
+    fill([-12, -24, -12], [12, -14, 12], "terrane:air")?;
+    fill([-2, -13, -2], [1, 0, 1], "terrane:air")?;
+    // A cave with pillars and torches.
+    fill([24, -12, -6], [48, -7, 6], "terrane:air")?;
+    for x in [30, 36, 42] {
+        fill([x, -12, -4], [x + 1, -7, -3], "terrane:stone")?;
+        fill([x, -12, 3], [x + 1, -7, 4], "terrane:stone")?;
+    }
+    for [x, z] in [[33, -4], [40, 2], [46, -2]] {
+        fill([x, -12, z], [x, -12, z], "garden:torch")?;
+    }
+    // A hall with a roof of leaves and one of water over glass.
+    fill([-42, -12, -8], [-22, -4, 8], "terrane:air")?;
+    fill([-29, -3, -4], [-25, 0, 0], "terrane:leaves")?;
+    fill([-39, -2, -4], [-35, 0, 0], "terrane:water")?;
+    fill([-39, -3, -4], [-35, -3, 0], "garden:glass")?;
+    // This block tells that all is there.
+    fill([-38, -3, 2], [-38, -3, 2], "garden:glass")
+}
+
+/// A picture of each view, once the cave is there.
+fn take_pictures(
+    (world, meshes): (Res<WorldStatistics>, Res<ChunkMeshProgress>),
+    (blocks, dimensions, types): (PublishedBlocks, Res<Dimensions>, Res<BlockTypes>),
+    mut pictures: ResMut<Pictures>,
+    mut camera: Single<&mut Transform, With<FlyCamera>>,
+    mut shown: ResMut<Shown>,
+    (mut number, mut calm): (Local<usize>, Local<u32>),
+    mut exit: MessageWriter<AppExit>,
+) {
+    let is_dug = blocks.block(dimensions.id("cave"), LAST) == types.id("garden:glass");
+    let is_calm = world.columns > 0 && world.remaining == 0 && meshes.is_done() && meshes.meshes > 0 && is_dug;
+    *calm = if is_calm { *calm + 1 } else { 0 };
+    let Some((name, ..)) = VIEWS.get(*number) else {
+        exit.write(AppExit::Success);
+        return;
+    };
+    if *calm == 20 {
+        **camera = view(*number);
+        shown.view = *number;
+    }
+    if *calm > 30 && pictures.take(name) {
+        *number += 1;
+        *calm = 0;
+    }
+}
