@@ -1,20 +1,37 @@
-//! Light: a torch that is carried at night, a cave with torches, a hall below a shaft, and light through water and leaves.
+//! Light: a torch that is carried at night, a cave with torches and slimes that live in the dark, a hall below a shaft, and light
+//! through water and leaves.
 
 use bevy::prelude::*;
-use bevy_terrane::dev::{DevPlugins, FlyCamera, PicturePlugin, Pictures};
+use bevy_terrane::dev::{DevPlugins, FlyCamera, PicturePlugin, Pictures, SkyPlugin};
 use bevy_terrane::prelude::*;
 use bevy_terrane::render::ChunkMeshProgress;
-use bevy_terrane::view::{PublishedColumns, WorldStatistics};
+use bevy_terrane::view::WorldStatistics;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// The views: name, place, the point that is looked at, the daylight, and the place of the carried torch.
-const VIEWS: [(&str, [f32; 3], [f32; 3], f32, [i64; 3]); 5] = [
-    ("torch", [6.0, 5.0, 40.0], [0.0, 1.0, 30.0], 0.0, [0, 1, 30]),
-    ("torch_moved", [6.0, 5.0, 40.0], [0.0, 1.0, 30.0], 0.0, [-6, 1, 32]),
-    ("cave", [26.0, -9.5, 2.0], [44.0, -10.5, 0.0], 1.0, [0, 1, 30]),
-    ("skylight", [-10.0, -16.0, 9.0], [1.0, -22.0, -1.0], 1.0, [0, 1, 30]),
-    ("water_and_leaves", [-32.0, -8.0, 7.0], [-32.0, -10.0, -4.0], 1.0, [0, 1, 30]),
+#[path = "shared/bodies.rs"]
+mod bodies;
+
+const NOON: f64 = 0.5;
+const DUSK: f64 = 0.745;
+const MIDNIGHT: f64 = 1.0;
+/// The views: name, place, the point that is looked at, the time of day, and the place of the carried torch.
+const VIEWS: [(&str, [f32; 3], [f32; 3], f64, [i64; 3]); 6] = [
+    ("torch", [5.0, 4.0, 38.0], [0.0, 1.6, 30.0], MIDNIGHT, [0, 1, 30]),
+    ("torch_moved", [5.0, 4.0, 38.0], [0.0, 1.6, 30.0], MIDNIGHT, [-6, 1, 32]),
+    ("dusk", [12.0, 6.0, 34.0], [0.0, 3.5, 30.0], DUSK, [0, 1, 30]),
+    ("cave", [26.0, -9.5, 2.0], [44.0, -10.5, 0.0], NOON, [0, 1, 30]),
+    ("skylight", [9.0, -19.5, 10.5], [-1.5, -17.5, -6.0], NOON, [0, 1, 30]),
+    ("water_and_leaves", [-32.0, -8.0, 7.0], [-32.0, -10.0, -4.0], NOON, [0, 1, 30]),
 ];
+/// Slimes appear where the light is lower than this.
+const DARK: u8 = 8;
+const MOST_SLIMES: usize = 12;
+/// Lives in the dark.
+#[derive(Component, Clone, PartialEq, Serialize, Deserialize, TypePath)]
+#[type_path = "cave"]
+struct Slime;
+
 /// The block that is built last.
 const LAST: BlockPos = BlockPos::new(-38, -3, 2);
 
@@ -23,14 +40,19 @@ fn main() -> Result<AppExit> {
     let is_headless = dev.headless;
     let assets = AssetPlugin { file_path: concat!(env!("CARGO_MANIFEST_DIR"), "/../assets").to_owned(), ..default() };
     let mut app = App::new();
-    app.add_plugins(dev.build().set(assets))
+    app.add_plugins((dev.build().set(assets), SkyPlugin::default(), bodies::BodyPlugin(body)))
         .add_plugins(TerranePlugin::in_memory())
         .add_plugins(ChunkRenderPlugin { looks: vec!["garden.looks.ron".into()], ..default() });
     app.register_block(BlockType::new("garden:torch").with_shape(BlockShape::torch()).non_solid().with_light(14))?;
     app.register_block(BlockType::new("garden:glass").transparent())?;
     app.init_resource::<Shown>()
+        .register_saved_component::<Slime>()
+        .mirror_region_component::<Slime>()
+        .add_region_plugins(|region| {
+            region.add_systems(RegionTick, (appear, vanish));
+        })
         .add_systems(Startup, start)
-        .add_systems(Update, (dig_when_open, choose, set_daylight, carry_torch).chain());
+        .add_systems(Update, (dig_when_open, choose, set_time, carry_torch, count).chain());
     if is_headless {
         let folder = PathBuf::from("target/examples/cave");
         app.add_plugins(PicturePlugin { folder, shows_land: false, ..default() }).add_systems(Update, take_pictures);
@@ -46,11 +68,10 @@ struct Shown {
 }
 
 fn start(mut commands: Commands, dimensions: Res<Dimensions>) {
-    commands.spawn(Dimension::new("cave", Flat::new()));
+    // The time of day stands still until another view is chosen.
+    commands.spawn((Dimension::new("cave", Flat::new()), TimeOfDay { seconds_per_day: 0.0, ..default() }));
     let viewer = Viewer::in_dimension(dimensions.id("cave")).with_radius(6);
     commands.spawn((FlyCamera::default(), viewer, view(0)));
-    let sun = Transform::from_xyz(0.4, 1.0, 0.5).looking_at(Vec3::ZERO, Vec3::Y);
-    commands.spawn((DirectionalLight { shadow_maps_enabled: true, ..default() }, sun));
 }
 
 fn view(number: usize) -> Transform {
@@ -58,36 +79,64 @@ fn view(number: usize) -> Transform {
     Transform::from_translation(from.into()).looking_at(to.into(), Vec3::Y)
 }
 
-/// 1 to 5 show a view.
+/// 1 to 6 show a view.
 fn choose(
     keys: Res<ButtonInput<KeyCode>>,
     mut camera: Single<&mut Transform, With<FlyCamera>>,
     mut shown: ResMut<Shown>,
 ) {
-    let digits = [KeyCode::Digit1, KeyCode::Digit2, KeyCode::Digit3, KeyCode::Digit4, KeyCode::Digit5];
+    use KeyCode::{Digit1, Digit2, Digit3, Digit4, Digit5, Digit6};
+    let digits = [Digit1, Digit2, Digit3, Digit4, Digit5, Digit6];
     if let Some(chosen) = digits.iter().position(|digit| keys.just_pressed(*digit)) {
         **camera = view(chosen);
         shown.view = chosen;
     }
 }
 
-/// Sun, sky, and the daylight of the blocks.
-fn set_daylight(
-    shown: Res<Shown>,
-    dimensions: Res<Dimensions>,
-    mut columns: ResMut<PublishedColumns>,
-    mut sun: Single<&mut DirectionalLight>,
-    (mut ambient, mut sky): (ResMut<GlobalAmbientLight>, ResMut<ClearColor>),
-) {
-    let daylight = VIEWS[shown.view].3;
-    let cave = dimensions.id("cave");
-    if columns.daylight(cave) != daylight {
-        columns.set_daylight(cave, daylight);
+fn set_time(shown: Res<Shown>, mut time: Single<&mut TimeOfDay>) {
+    let days = VIEWS[shown.view].3;
+    if time.days != days {
+        time.days = days;
     }
-    sun.illuminance = 12_000.0 * daylight;
-    ambient.brightness = 25.0 + 625.0 * daylight;
-    let color = Vec3::new(0.008, 0.012, 0.025).lerp(Vec3::new(0.36, 0.60, 0.95), daylight);
-    sky.0 = Color::linear_rgb(color.x, color.y, color.z);
+}
+
+/// Ten times a second or so, a slime appears on a dark floor of the cave.
+fn appear(
+    mut commands: Commands,
+    blocks: RegionBlocks,
+    info: Res<RegionInfo>,
+    slimes: Query<(), With<Slime>>,
+    mut random: ResMut<RegionRandom>,
+) {
+    let mut below = |most: u32| i64::from(random.0.below(most));
+    let place = BlockPos::new(24 + below(25), -12, -6 + below(13));
+    let is_free = blocks.block(place).is_ok_and(|block| block == BlockId::AIR);
+    if is_free && slimes.iter().len() < MOST_SLIMES && blocks.light(place).is_ok_and(|light| light.now < DARK) {
+        commands.spawn((Slime, Position::new(info.dimension, place)));
+    }
+}
+
+/// Slimes vanish when light reaches them.
+fn vanish(mut commands: Commands, blocks: RegionBlocks, slimes: Query<(Entity, &Position), With<Slime>>) {
+    for (slime, position) in &slimes {
+        if blocks.light(position.block).is_ok_and(|light| light.now >= DARK) {
+            commands.entity(slime).despawn();
+        }
+    }
+}
+
+fn body(_: &Slime) -> Vec<bodies::Part> {
+    vec![(Vec3::new(0.8, 0.6, 0.8), Color::srgb(0.35, 0.75, 0.30))]
+}
+
+fn count(slimes: Query<&Mirror, With<Slime>>, blocks: PublishedBlocks, time: Res<Time>, mut last: Local<u64>) {
+    let second = time.elapsed().as_secs();
+    if second > *last {
+        *last = second;
+        let lights = slimes.iter().map(|slime| blocks.light(slime.current.0.dimension, slime.current.0.block));
+        let in_light = lights.flatten().filter(|light| light.now >= DARK).count();
+        info!("{} slimes, {in_light} of them in the light", slimes.iter().len());
+    }
 }
 
 /// Puts the torch where the view has it. The edit is shown, with its light, in the same frame.
@@ -132,7 +181,7 @@ fn dig(mut blocks: RegionBlocks, types: Res<BlockTypes>) -> Result {
     };
     // A hall below a shaft.
     fill([-12, -24, -12], [12, -14, 12], "terrane:air")?;
-    fill([-2, -13, -2], [1, 0, 1], "terrane:air")?;
+    fill([-3, -13, -6], [2, 0, 5], "terrane:air")?;
     // A cave with pillars and torches.
     fill([24, -12, -6], [48, -7, 6], "terrane:air")?;
     for x in [30, 36, 42] {

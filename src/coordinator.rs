@@ -84,7 +84,7 @@ pub use travel::log_in::{LogIn, LogInError, LogOut};
 pub(crate) mod requests {
     pub(crate) use super::answers::chunk_states::ask_chunks;
     pub(crate) use super::answers::opacity::ask_opacity;
-    pub(crate) use super::clocks::control::{control_region, set_clock, step_dimension};
+    pub(crate) use super::clocks::control::{control_region, set_clock, set_time_of_day, step_dimension};
     pub(crate) use super::clocks::coupling::couple;
     pub(crate) use super::collect::requests::{edit_blocks, move_viewers};
     pub(crate) use super::dimension::opening::open_dimension;

@@ -106,7 +106,7 @@ pub mod prelude {
     pub use crate::simulation::{
         BlockAccessError, BlockTick, BlockTypes, EntityIndex, EntityMoved, Moving, Player, Position, Post, Received,
         RegionBlocks, RegionInfo, RegionMessage, RegionRandom, RegionResource, RegionSystems, RegionTick, Returned,
-        StableId, Undeliverable, Viewer,
+        StableId, TimeOfDay, Undeliverable, Viewer,
     };
     pub use crate::space::{BlockPos, ChunkPos, ColumnPos, DimensionId};
     pub use crate::view::{

@@ -19,7 +19,7 @@
 //! * A chunk has up to three entities, one for each [`RenderMode`] that occurs in it. A quad takes 16 bytes of the graphics card.
 //! * A cube that is not opaque and has no look is not drawn, and hides nothing.
 //! * The [light](crate::light) of the sky and of blocks is part of the meshes, smooth at the corners. Sky light scales what the lights of
-//!   the game give. The light of blocks is added, and outshone by [daylight](crate::view::PublishedColumns::set_daylight).
+//!   the game give. The light of blocks is added, and outshone by [daylight](crate::view::PublishedColumns::daylight).
 //! * A little shade of sides and corners is baked into the colors. Lights, shadows, fog and the sky are up to the game.
 //! * Changes of a frame's columns can be visible in the same frame: meshes are made and shown in `PreUpdate`.
 //! * All chunks share three [`ChunkMaterials`], whose properties the game may change.
@@ -67,6 +67,8 @@ use block_mesher::Meshing;
 use looks::{LooksInUse, collect_looks, update_looks};
 use quad_memory::QuadMemory;
 use std::sync::Arc;
+#[cfg(feature = "dev")]
+pub(crate) use systems::SeenDimension;
 #[cfg(feature = "testing")]
 pub(crate) use systems::count_quads;
 use systems::{ChunkMesher, apply, dispatch, hear, move_meshes, sort_blended, update_materials};

@@ -28,6 +28,7 @@ mod template;
 mod template_error;
 #[cfg(test)]
 mod tests;
+mod time_of_day;
 mod travel;
 mod world;
 
@@ -45,6 +46,7 @@ pub use post::{ColumnReady, Post};
 pub use random::{RegionRandom, SplitMix64};
 pub use template::{BlockTypes, RegionMain, RegionSystems, RegionTick};
 pub use template_error::RegionTemplateError;
+pub use time_of_day::TimeOfDay;
 pub use travel::entities::{EntityIndex, EntityMoved, MoveCause, Moving, StableId};
 pub use travel::mapping::BoxedComponent;
 pub use travel::messages::PlacedMessage;
@@ -64,5 +66,6 @@ pub(crate) use post::{register_message, schedule};
 pub(crate) use salvage::Salvage;
 pub(crate) use task_progress::TaskProgress;
 pub(crate) use template::RegionTemplate;
+pub(crate) use time_of_day::ClockedTimeOfDay;
 pub(crate) use travel::components::RegionComponents;
 pub(crate) use world::RegionWorld;

@@ -29,6 +29,7 @@ mod receive;
 mod region_commands;
 mod regions;
 mod requests;
+mod time_of_day;
 mod viewers;
 
 pub use crate::coordinator::{
@@ -101,6 +102,7 @@ fn exchange_each_frame(app: &mut App) {
                 receive::receive,
                 chunk_sync::apply_answers,
                 light::light_predictions,
+                time_of_day::follow_clocks,
             )
                 .chain()
                 .in_set(ViewSystems::Receive)

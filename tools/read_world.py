@@ -13,12 +13,13 @@ import sys
 import zlib
 
 SIGN = 1 << 63
-# How to read a field, by letter. Lower case is for values: u u64, w u32, h u16, v u128, i i64, f f32, b bool, t text,
+# How to read a field, by letter. Lower case is for values: u u64, w u32, h u16, v u128, i i64, f f32, g f64, b bool, t text,
 # y bytes, d duration. Upper case is for keys: N u64, W u32, B byte, C coordinate, M Morton key, U UUID, P text behind its
 # length, T text to the end.
 KINDS = {"u": lambda r: r.varint(64), "w": lambda r: r.varint(32), "h": lambda r: r.varint(16), "v": lambda r: r.varint(128)}
 KINDS |= {"i": lambda r: r.signed(), "f": lambda r: f"{r.fixed('<I')[0]:08x}", "b": lambda r: (b"\0", b"\1").index(r.raw(1))}
 KINDS |= {"t": lambda r: r.field("y").decode("utf-8"), "y": lambda r: r.raw(r.varint())}
+KINDS |= {"g": lambda r: f"{r.fixed('<Q')[0]:016x}"}
 KINDS |= {"d": lambda r: f"{r.varint()}.{r.varint(32):09}s", "N": lambda r: r.fixed(">Q")[0], "W": lambda r: r.fixed(">I")[0]}
 KINDS |= {"B": lambda r: r.raw(1)[0], "C": lambda r: r.field("N") - SIGN, "M": lambda r: r.morton(), "U": lambda r: r.raw(16)}
 KINDS |= {"P": lambda r: r.raw(r.field("W")).decode("utf-8"), "T": lambda r: r.raw(len(r.data) - r.at).decode("utf-8")}
@@ -28,9 +29,9 @@ GROUPS |= {"x": "ii", "z": "?xt", "e": "wu"}
 # A ? before a letter is an option, a * a list. The letter a is an area, the only choice with fields.
 RECORDS = {"header": "wuu", "play time": "d", "last dimension": "u", "dimension": "utwu", "heat": "u?e"}
 RECORDS |= {"import": "y1wbuwtbuuuuuuuuuuu*zu", "seed": "u"}
-IN_ENVELOPES = {"ticks": "*t*9", "pregeneration": "aviibd", "stored": None, "object": None, "clock": "d"}
+IN_ENVELOPES = {"ticks": "*t*9", "pregeneration": "aviibd", "stored": None, "object": None, "clock": "d", "days": "g"}
 KEYS = {"sparse": "N", "removal": "N", "stored": "NCC", "summary": "NCC", "ticks": "NCCC", "place": "NCCU", "viewer": "NU"}
-KEYS |= {"pregeneration": "NN", "heat": "NM", "cooling": "BNNM", "import": "NW", "dimension": "T", "player": "PU", "clock": "N", "seed": "N"}
+KEYS |= {"pregeneration": "NN", "heat": "NM", "cooling": "BNNM", "import": "NW", "dimension": "T", "player": "PU", "clock": "N", "days": "N", "seed": "N"}
 KEYS |= dict.fromkeys(["header", "play time", "last dimension", "adopted", "object", "damaged"], "")
 
 

@@ -120,13 +120,27 @@ fn the_garden_shows_every_render_mode() {
     );
 }
 
-/// Promise, light: Chunks are drawn with the light of the sky and of blocks: a torch lights the ground at night, and a cave is dark away
-/// from its torches and below its roof.
+/// Promise, light: Chunks are drawn with the light of the sky and of blocks: a torch lights the ground at night, a cave is dark away from
+/// its torches and below its roof, and sunlight falls through a shaft and through water.
 #[test]
 fn the_cave_shows_light_of_the_sky_and_of_blocks() {
     let folder = tempfile::tempdir().unwrap();
-    run("cave", &[], folder.path());
-    check_pictures("cave", folder.path(), &["torch", "torch_moved", "cave", "skylight", "water_and_leaves"]);
+    let text = text(&run("cave", &[], folder.path()));
+    let pictures = ["torch", "torch_moved", "dusk", "cave", "skylight", "water_and_leaves"];
+    check_pictures("cave", folder.path(), &pictures);
+    let brightness =
+        |picture: &str, place| -> u32 { color(folder.path(), "cave", picture, place).into_iter().map(u32::from).sum() };
+    for place in [[750, 407], [1200, 386]] {
+        let [near, far] = ["torch", "torch_moved"].map(|picture| brightness(picture, place));
+        assert!(near * 4 > far * 5, "a torch that moves away from {place:?}: {near} to {far}");
+    }
+    let pairs = [("cave", [607, 448], [1186, 214]), ("skylight", [782, 639], [214, 321])];
+    for (picture, bright, dark) in pairs.into_iter().chain([("water_and_leaves", [450, 350], [640, 250])]) {
+        let [bright, dark] = [bright, dark].map(|place| brightness(picture, place));
+        assert!(bright > 2 * dark, "{picture}: {bright} and {dark}");
+    }
+    // Mobs that spawn in the dark.
+    assert!(text.contains("12 slimes, 0 of them in the light"), "{text}");
 }
 
 /// Promise, looks: A mesher of the game draws the blocks that it wants, follows every change, and goes with the chunk.

@@ -15,6 +15,7 @@ pub fn publish(
     mut publisher: ResMut<Publisher>,
 ) {
     tell_complaints(&mut dimensions, &mut post, &mut publisher, clock.now);
+    publisher.clocks(&dimensions);
     publisher.hand_over();
 }
 

@@ -3,7 +3,7 @@
 use super::clocks::coupling::Couplings;
 use super::clocks::orders::ControlRegion;
 use super::dimension::{Dimension, Dimensions};
-use super::region_slot::RegionSlot;
+use super::region_slot::{Parked, RegionSlot};
 use super::saving::save::Saves;
 use super::threads::Threads;
 use crate::coordinator::threads::regions::RegionJob;
@@ -116,8 +116,9 @@ impl Deadlines {
         running.load = if is_short { SHORT_LOAD } else { FULL_LOAD };
         self.load += running.load;
         self.running.insert((dimension.id, region), running);
-        let ground = dimension.ground.clone();
-        Assignment { region, ground, worlds: parked.worlds, inbox: parked.inbox, task, number, clock, progress }
+        let (ground, time_of_day) = (dimension.ground.clone(), dimension.time.time_of_day);
+        let Parked { worlds, inbox } = parked;
+        Assignment { region, ground, worlds, inbox, task, number, clock, time_of_day, progress }
     }
 
     /// Begins a task for a region thread.

@@ -21,9 +21,9 @@ use crate::block::BlockRegistry;
 use crate::coordinator::config::Settings;
 use crate::generation::{Completion, DistanceGraph};
 use crate::region::{RegionId, RegionState, Regionizer};
-use crate::simulation::{ColumnError, ColumnSource, DepartedColumns, Inbox, Letter, LightRules};
+use crate::simulation::{ColumnError, ColumnSource, DepartedColumns, Inbox, Letter, LightRules, TimeOfDay};
 use crate::space::{ColumnPos, DimensionId};
-use crate::storage::{self, PregenerationEntry, StoreError, WorldStore};
+use crate::storage::{self, PregenerationEntry, SaveBatch, StoreError, WorldStore};
 use crate::work::Stop;
 use bevy::platform::cell::SyncCell;
 use bevy::prelude::*;
@@ -86,9 +86,12 @@ impl Dimensions {
         self.open.iter().flat_map(of).collect()
     }
 
-    /// The clocks of all dimensions, for saving.
-    pub fn clocks(&self) -> impl Iterator<Item = (DimensionId, Duration)> {
-        self.open.iter().map(|(id, dimension)| (*id, dimension.time.now))
+    /// Adds the clocks and the times of day of all dimensions to a save.
+    pub fn save_clocks(&self, batch: &mut SaveBatch) {
+        for (id, Dimension { time, .. }) in &self.open {
+            batch.clocks.insert(*id, time.now);
+            batch.days.extend(time.days().map(|days| (*id, days)));
+        }
     }
 
     /// Returns `true` if a dimension of this name must wait for work in the store, or is to be erased first.
@@ -165,6 +168,8 @@ pub struct Dimension {
     /// Viewers whose region halted, each with the commit after which the store shows whether it still exists.
     pub orphans: Vec<(Uuid, u64)>,
     pub time: DimensionTime,
+    /// The time of day that was stored when it was opened, in days.
+    pub stored_days: Option<f64>,
     /// `true` if some regions may be idle while others tick: paused, halted or slow.
     pub has_idle_regions: bool,
     /// Merged regions, each with its absorber, until that one has taken over their contents.
@@ -215,14 +220,16 @@ impl Dimension {
         let Some(stored) = stored_graph(store, id).map_err(read)? else { return Ok(Opening::Lost(id)) };
         let viewers = store.viewers(id).map_err(read)?;
         let stored_jobs = store.pregenerations(id).map_err(read)?;
-        let clock = stored_clock(store, id).map_err(read)?;
+        let clock = undamaged(store.clock(id)).map_err(read)?.unwrap_or_default();
+        let stored_days = undamaged(store.days(id)).map_err(read)?.filter(|days| days.is_finite());
         let (heights, generator) = (spec.heights.clone(), spec.generator.clone());
         let whole = ColumnSource::new(id, heights, generator, blocks.clone(), Arc::downgrade(store));
         let light = LightRules::new(blocks, config.light);
         let ground = ColumnSource { is_sparse, light, regenerates_damaged: config.saving.regenerate_damaged, ..whole };
-        let time = DimensionTime::resumed(spec.clock.unwrap_or(config.clock), clock);
-        let dimension =
-            Self { stored, stored_jobs, time, ..Self::new(spec, regionizer, ground, config, store.clone()) };
+        let mut time = DimensionTime::resumed(spec.clock.unwrap_or(config.clock), clock);
+        time.set_time_of_day(spec.time_of_day.map(|time| TimeOfDay { days: stored_days.unwrap_or(time.days), ..time }));
+        let new = Self::new(spec, regionizer, ground, config, store.clone());
+        let dimension = Self { stored, stored_jobs, time, stored_days, ..new };
         Ok(Opening::Open(Box::new(dimension), viewers))
     }
 
@@ -272,6 +279,7 @@ impl Dimension {
             recalled: Default::default(),
             orphans: Vec::new(),
             time: DimensionTime::new(spec.clock.unwrap_or(config.clock)),
+            stored_days: None,
             has_idle_regions: false,
             successors: FxHashMap::default(),
             closing: None,
@@ -348,14 +356,14 @@ impl Dimension {
     }
 }
 
-/// The last saved clock of a dimension. A damaged clock starts at zero, since nothing else depends on it.
-fn stored_clock(store: &WorldStore, id: DimensionId) -> Result<Duration, StoreError> {
-    match store.clock(id) {
+/// The stored clock or time of day; `None` if it is damaged, since nothing else depends on it.
+fn undamaged<T>(stored: Result<Option<T>, StoreError>) -> Result<Option<T>, StoreError> {
+    match stored {
         Err(error) if error.is_damage() => {
             warn!("{error}; it starts again");
-            Ok(Duration::ZERO)
+            Ok(None)
         }
-        clock => Ok(clock?.unwrap_or_default()),
+        stored => stored,
     }
 }
 

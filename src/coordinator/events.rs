@@ -66,6 +66,8 @@ events! {
         dimension: DimensionId,
         /// The number of its columns in the store.
         stored_columns: u64,
+        /// The [time of day](crate::simulation::TimeOfDay) that was saved, in days.
+        stored_days: Option<f64>,
         /// The number of stored viewers that came back with it: region entities that keep ground loaded.
         viewers: usize,
     }

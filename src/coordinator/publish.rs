@@ -1,5 +1,6 @@
 //! Publishes changes for the main world.
 
+use super::dimension::Dimensions;
 use super::events::{BlockRefused, WorldEvent};
 use super::far_view::news::FarNews;
 use super::jobs::job::{JobId, JobStatus};
@@ -46,6 +47,12 @@ impl Publisher {
 
     pub fn statistics(&mut self, statistics: WorldStatistics) {
         self.news.statistics = Some(statistics);
+    }
+
+    /// Publishes the clocks of the dimensions that have a time of day.
+    pub fn clocks(&mut self, dimensions: &Dimensions) {
+        let with_days = dimensions.open.iter().filter(|(_, dimension)| dimension.time.time_of_day.is_some());
+        self.news.clocks = with_days.map(|(id, dimension)| (*id, dimension.time.now)).collect();
     }
 
     pub fn letter(&mut self, letter: Letter) {

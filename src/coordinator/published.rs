@@ -15,6 +15,7 @@ use rustc_hash::FxHashMap;
 use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 use uuid::Uuid;
 
 /// The current state of a published column.
@@ -97,6 +98,8 @@ pub struct Published {
     pub panic: Option<SyncCell<Box<dyn Any + Send>>>,
     /// The newest statistics.
     pub statistics: Option<WorldStatistics>,
+    /// The clocks of dimensions with a time of day.
+    pub clocks: FxHashMap<DimensionId, Duration>,
 }
 
 /// The maximum number of waiting events.
@@ -192,6 +195,9 @@ impl Published {
         self.panic = self.panic.take().or(newer.panic);
         self.dropped_events += newer.dropped_events;
         self.statistics = newer.statistics.or(self.statistics.take());
+        if !newer.clocks.is_empty() {
+            self.clocks = newer.clocks;
+        }
     }
 
     /// Returns `true` if there are no changes.
@@ -208,5 +214,6 @@ impl Published {
             && self.far_views.is_empty()
             && self.panic.is_none()
             && self.statistics.is_none()
+            && self.clocks.is_empty()
     }
 }

@@ -59,6 +59,7 @@ impl Unwatched {
             heights: 0..64,
             generator: Arc::new(Void),
             clock: None,
+            time_of_day: None,
             generation: None,
         };
         link.request(requests::open_dimension, spec);

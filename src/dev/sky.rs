@@ -1,25 +1,26 @@
-//! Sun, sky and haze.
+//! Sun, moon, sky and haze.
 
-use crate::render::InsideLiquid;
-use crate::simulation::Viewer;
-use crate::view::FarView;
-use bevy::asset::RenderAssetUsages;
+use crate::render::{InsideLiquid, SeenDimension};
+use crate::simulation::{TimeOfDay, Viewer};
+use crate::view::{DimensionOpen, FarView};
 use bevy::camera::visibility::NoFrustumCulling;
 use bevy::light::{CascadeShadowConfigBuilder, DirectionalLightShadowMap, NotShadowCaster, NotShadowReceiver};
 use bevy::mesh::VertexAttributeValues;
 use bevy::prelude::*;
 use std::ops::Range;
 
-/// The colour of the sky at the horizon, into which the land fades.
-const HAZE: Color = Color::linear_rgb(0.80, 1.00, 1.20);
-const ZENITH: Color = Color::linear_rgb(0.07, 0.27, 0.85);
+/// The color of the sky at the horizon by day, into which the land fades.
+const HAZE: LinearRgba = LinearRgba::rgb(0.80, 1.00, 1.20);
 /// The distance of the sky in blocks, behind all visible land.
 const DISTANCE: f32 = 15_000.0;
 
 /// Adds a sun, a sky, and haze that hides the end of the loaded land.
 ///
+/// If the dimension that the first camera sees has a [`TimeOfDay`], sun and moon cross the sky, and the colors of the sky and the haze
+/// follow them. Otherwise it is always day.
+///
 /// A camera with a [`Viewer`] or a [`FarView`] on the same entity gets a haze that ends where their land ends, unless it has a
-/// `DistanceFog` already, for instance from [`haze`].
+/// `DistanceFog` already. One from [`haze`] gets the colors of the sky too.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SkyPlugin {
     /// The maximum distance of shadows, in blocks; 300 by default.
@@ -34,13 +35,24 @@ impl Default for SkyPlugin {
 
 impl Plugin for SkyPlugin {
     fn build(&self, app: &mut App) {
-        app.insert_resource(ClearColor(HAZE))
+        let look = SkyLook::new(None);
+        app.insert_resource(ClearColor(look.haze.into()))
             .insert_resource(DirectionalLightShadowMap { size: 2_048 })
-            .insert_resource(GlobalAmbientLight { color: Color::srgb(0.72, 0.82, 1.0), brightness: 650.0, ..default() })
+            .insert_resource(GlobalAmbientLight {
+                color: Color::srgb(0.72, 0.82, 1.0),
+                brightness: look.ambient,
+                ..default()
+            })
+            .insert_resource(look)
             .add_systems(Startup, raise_sky)
             .add_systems(PostStartup, prepare_cameras)
             .add_systems(Update, prepare_cameras)
-            .add_systems(PostUpdate, keep_sky_around.before(TransformSystems::Propagate));
+            .add_systems(
+                PostUpdate,
+                (follow_time_of_day, paint_sky.run_if(resource_changed::<SkyLook>), keep_sky_around)
+                    .chain()
+                    .before(TransformSystems::Propagate),
+            );
         app.world_mut().spawn(sun(self.shadows));
     }
 }
@@ -48,7 +60,7 @@ impl Plugin for SkyPlugin {
 /// Haze between these distances, in blocks: land is clear up to the start and invisible beyond the end.
 pub fn haze(distances: Range<f32>) -> DistanceFog {
     DistanceFog {
-        color: HAZE,
+        color: HAZE.into(),
         directional_light_color: Color::srgba(1.0, 0.92, 0.76, 0.35),
         directional_light_exponent: 12.0,
         falloff: FogFalloff::Linear { start: distances.start, end: distances.end },
@@ -74,45 +86,142 @@ fn prepare_cameras(
     }
 }
 
-/// A low sun in the south-west, so that ridges cast shadows.
+/// What the sky looks like at a time of day.
+#[derive(Resource, Clone, Copy, PartialEq)]
+struct SkyLook {
+    /// The direction to the sun, if it crosses the sky.
+    sun: Option<Vec3>,
+    /// The direction to the light of the sun or the moon, its color and its illuminance.
+    light: (Vec3, LinearRgba, f32),
+    ambient: f32,
+    haze: LinearRgba,
+    zenith: LinearRgba,
+    /// The color that the sky has around a low sun.
+    glow: LinearRgba,
+}
+
+impl SkyLook {
+    fn new(time: Option<TimeOfDay>) -> Self {
+        const ZENITH: LinearRgba = LinearRgba::rgb(0.07, 0.27, 0.85);
+        const SUNLIGHT: LinearRgba = LinearRgba::rgb(1.0, 0.85, 0.64);
+        let Some(time) = time else {
+            // A low sun in the south-west, so that ridges cast shadows.
+            let light = (Vec3::new(-0.35, 0.60, 0.70).normalize(), SUNLIGHT, 12_500.0);
+            return Self { sun: None, light, ambient: 650.0, haze: HAZE, zenith: ZENITH, glow: LinearRgba::NONE };
+        };
+        let (sun, day) = (time.sun(), time.daylight());
+        let low = (-(sun.y / 0.16).powi(2)).exp();
+        // Both are faint at the horizon, where they take turns.
+        let above = |height: f32| (height / 0.25).clamp(0.0, 1.0);
+        let light = match sun.y > 0.0 {
+            true => (sun, SUNLIGHT.mix(&LinearRgba::rgb(1.0, 0.42, 0.16), low), 12_500.0 * above(sun.y)),
+            false => (-sun, LinearRgba::rgb(0.50, 0.66, 1.0), 350.0 * above(-sun.y)),
+        };
+        let dusk = LinearRgba::rgb(0.42, 0.30, 0.30);
+        let haze = LinearRgba::rgb(0.006, 0.010, 0.024).mix(&HAZE, day).mix(&dusk, 0.55 * low);
+        Self {
+            sun: Some(sun),
+            light,
+            ambient: 40.0 + 610.0 * day,
+            haze,
+            zenith: LinearRgba::rgb(0.001, 0.002, 0.008).mix(&ZENITH, day),
+            glow: LinearRgba::rgb(1.30, 0.48, 0.12) * low,
+        }
+    }
+
+    /// The color of the sky in this direction, of length 1.
+    fn color(&self, direction: Vec3) -> LinearRgba {
+        let height = (direction.y * 2.2).clamp(0.0, 1.0).powf(0.7);
+        let toward_sun = self.sun.map_or(0.0, |sun| direction.dot(sun).max(0.0).powi(5));
+        self.haze.mix(&self.zenith, height) + self.glow * (toward_sun * (1.0 - height))
+    }
+}
+
 fn sun(shadows: f32) -> impl Bundle {
     (
-        DirectionalLight {
-            color: Color::srgb(1.0, 0.93, 0.82),
-            illuminance: 12_500.0,
-            shadow_maps_enabled: true,
-            ..default()
-        },
-        Transform::from_xyz(-0.35, 0.60, 0.70).looking_at(Vec3::ZERO, Vec3::Y),
+        Sun,
+        DirectionalLight { shadow_maps_enabled: true, ..default() },
         CascadeShadowConfigBuilder { first_cascade_far_bound: 150.0, maximum_distance: shadows, ..default() }.build(),
     )
 }
 
 #[derive(Component)]
+struct Sun;
+
+#[derive(Component)]
 struct Sky;
 
-/// A sphere around the camera, blue above and hazy at the horizon.
+/// The disc of the sun, or that of the moon.
+#[derive(Component, PartialEq)]
+enum Disc {
+    Sun,
+    Moon,
+}
+
+/// A sphere around the camera, blue above and hazy at the horizon, with sun and moon.
 fn raise_sky(
     mut commands: Commands,
     mut meshes: ResMut<Assets<Mesh>>,
     mut materials: ResMut<Assets<StandardMaterial>>,
 ) {
-    let mut sphere = Sphere::new(DISTANCE).mesh().uv(32, 48);
-    if let Some(VertexAttributeValues::Float32x3(places)) = sphere.attribute(Mesh::ATTRIBUTE_POSITION) {
-        let (low, high) = (HAZE.to_linear(), ZENITH.to_linear());
-        let color =
-            |[_, y, _]: &[f32; 3]| low.mix(&high, (y / DISTANCE * 2.2).clamp(0.0, 1.0).powf(0.7)).to_f32_array();
-        let colors: Vec<_> = places.iter().map(color).collect();
+    let paint = StandardMaterial { unlit: true, fog_enabled: false, cull_mode: None, ..default() };
+    let unlit = || (NotShadowCaster, NotShadowReceiver, NoFrustumCulling);
+    let sphere = Mesh3d(meshes.add(Sphere::new(DISTANCE).mesh().uv(32, 48)));
+    commands.spawn((Sky, sphere, MeshMaterial3d(materials.add(paint.clone())), unlit())).with_children(|sky| {
+        let discs = [
+            (Disc::Sun, 520.0, Color::linear_rgb(6.0, 5.0, 3.6)),
+            (Disc::Moon, 380.0, Color::linear_rgb(0.8, 0.86, 1.0)),
+        ];
+        for (disc, radius, base_color) in discs {
+            let material = materials.add(StandardMaterial { base_color, ..paint.clone() });
+            let circle = Mesh3d(meshes.add(Circle::new(radius)));
+            sky.spawn((disc, circle, MeshMaterial3d(material), Visibility::Hidden, unlit()));
+        }
+    });
+}
+
+/// Finds the look of the sky. The time of day is taken in steps that are hardly visible.
+fn follow_time_of_day(seen: SeenDimension, times: Query<(&DimensionOpen, &TimeOfDay)>, mut look: ResMut<SkyLook>) {
+    const STEPS: f64 = 8_192.0;
+    let time = times.iter().find(|(open, _)| Some(open.id) == seen.id()).map(|(_, time)| *time);
+    let steps = time.map(|time| TimeOfDay { days: (time.time() * STEPS).round() / STEPS, ..time });
+    look.set_if_neq(SkyLook::new(steps));
+}
+
+/// Gives sky, haze and light their colors.
+fn paint_sky(
+    look: Res<SkyLook>,
+    (mut clear, mut ambient): (ResMut<ClearColor>, ResMut<GlobalAmbientLight>),
+    mut sun: Single<(&mut DirectionalLight, &mut Transform), (With<Sun>, Without<Disc>)>,
+    mut discs: Query<(&Disc, &mut Transform, &mut Visibility), Without<Sun>>,
+    sky: Single<&Mesh3d, With<Sky>>,
+    mut meshes: ResMut<Assets<Mesh>>,
+    mut fogs: Query<&mut DistanceFog, Without<InsideLiquid>>,
+) {
+    for mut fog in fogs.iter_mut().filter(|fog| fog.color == clear.0) {
+        fog.color = look.haze.into();
+        fog.directional_light_color.set_alpha(if look.light.2 > 2_000.0 { 0.35 } else { 0.0 });
+    }
+    clear.0 = look.haze.into();
+    ambient.brightness = look.ambient;
+    let (light, place) = &mut *sun;
+    let (direction, color, illuminance) = look.light;
+    (light.color, light.illuminance) = (color.into(), illuminance);
+    **place = Transform::default().looking_to(-direction, Vec3::Y);
+    for (disc, mut place, mut visibility) in &mut discs {
+        let direction = look.sun.map(|sun| if *disc == Disc::Sun { sun } else { -sun });
+        visibility.set_if_neq(if direction.is_some() { Visibility::Inherited } else { Visibility::Hidden });
+        if let Some(direction) = direction {
+            *place = Transform::from_translation(direction * DISTANCE * 0.95).looking_to(direction, Vec3::Z);
+        }
+    }
+    if let Some(mut sphere) = meshes.get_mut(&sky.0)
+        && let Some(VertexAttributeValues::Float32x3(places)) = sphere.attribute(Mesh::ATTRIBUTE_POSITION)
+    {
+        let colors: Vec<_> =
+            places.iter().map(|place| look.color(Vec3::from(*place) / DISTANCE).to_f32_array()).collect();
         sphere.insert_attribute(Mesh::ATTRIBUTE_COLOR, colors);
     }
-    sphere.asset_usage = RenderAssetUsages::RENDER_WORLD;
-    let material = StandardMaterial { unlit: true, fog_enabled: false, cull_mode: None, ..default() };
-    commands.spawn((
-        Sky,
-        Mesh3d(meshes.add(sphere)),
-        MeshMaterial3d(materials.add(material)),
-        (NotShadowCaster, NotShadowReceiver, NoFrustumCulling),
-    ));
 }
 
 /// The sky is around the camera, and not visible under water.

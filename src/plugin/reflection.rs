@@ -43,6 +43,7 @@ pub(super) fn register(app: &mut App) {
         RegionInfo,
         RegionRandom,
         StableId,
+        TimeOfDay,
         Viewer,
         WorldFailure,
         WorldStatistics,

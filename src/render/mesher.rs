@@ -364,7 +364,7 @@ impl Mesher {
         let front = self.blocks.light[index(beside(place, quad.side))];
         let brightest = (own & 15).max(front & 15) | (own & 0xf0).max(front & 0xf0);
         let normal = normal_axis(quad.side);
-        let is_whole = quad.size == [16; 2] && quad.corner[normal] % 16 == 0;
+        let is_whole = quad.size == [16; 2] && quad.corner[normal].is_multiple_of(16);
         let [layer, a, b] = match quad.side {
             0 | 3 => place,
             1 | 4 => [place[1], place[0], place[2]],

@@ -10,7 +10,7 @@ use super::queue::{ColumnKey, MeshQueue};
 use super::{ChunkMesh, ChunkMeshProgress, RenderMode, RenderOrigin};
 use crate::simulation::{Position, Viewer};
 use crate::space::{ChunkPos, ColumnPos, DimensionId, chunk_heights};
-use crate::view::{ColumnChange, ColumnChanged, Dimension, DimensionOpen, PublishedColumns};
+use crate::view::{ChunkSyncClient, ColumnChange, ColumnChanged, Dimension, DimensionOpen, PublishedColumns};
 use bevy::ecs::system::SystemParam;
 use bevy::light::NotShadowCaster;
 use bevy::math::FloatOrd;
@@ -257,10 +257,24 @@ fn sort(quads: &mut [Quad], eye: Vec3) {
     });
 }
 
-/// The daylight of the dimension that the first camera sees, in steps that are hardly visible; 1 without such a camera.
-fn daylight(published: &PublishedColumns, cameras: &Query<&Viewer, With<Camera3d>>) -> f32 {
+/// The dimension that the first camera sees, by its [`Viewer`] or its [`ChunkSyncClient`].
+#[derive(SystemParam)]
+pub(crate) struct SeenDimension<'w, 's> {
+    cameras: Query<'w, 's, (Option<&'static Viewer>, Option<&'static ChunkSyncClient>), With<Camera3d>>,
+}
+
+impl SeenDimension<'_, '_> {
+    pub fn id(&self) -> Option<DimensionId> {
+        let of = |(viewer, client): (Option<&Viewer>, Option<&ChunkSyncClient>)| {
+            viewer.and_then(Viewer::dimension).or_else(|| client.map(ChunkSyncClient::dimension))
+        };
+        self.cameras.iter().find_map(of)
+    }
+}
+
+/// The daylight of a dimension, in steps that are hardly visible; 1 without a dimension.
+fn daylight(published: &PublishedColumns, dimension: Option<DimensionId>) -> f32 {
     const STEPS: f32 = 256.0;
-    let dimension = cameras.iter().find_map(Viewer::dimension);
     dimension.map_or(1.0, |dimension| (published.daylight(dimension) * STEPS).round() / STEPS)
 }
 
@@ -271,13 +285,13 @@ pub(super) fn update_materials(
     handles: Res<ChunkMaterials>,
     materials: Option<ResMut<Assets<ChunkMaterial>>>,
     published: Res<PublishedColumns>,
-    cameras: Query<&Viewer, With<Camera3d>>,
+    seen: SeenDimension,
     mut last: Local<Option<(BufferId, BufferId, f32)>>,
 ) {
     let (Some(quads), Some((faces, textures)), Some(mut materials)) = (memory.buffer(), looks.gpu(), materials) else {
         return;
     };
-    let daylight = daylight(&published, &cameras);
+    let daylight = daylight(&published, seen.id());
     let now = Some((quads.id(), faces.id(), daylight));
     if mem::replace(&mut *last, now) == now {
         return;

@@ -13,6 +13,7 @@ use super::send::send;
 use super::task_progress::{TaskProgress, TaskStep};
 use super::template::RegionTemplate;
 use super::template_error::RegionTemplateError;
+use super::time_of_day::ClockedTimeOfDay;
 use super::travel::entities::EntityIndex;
 use super::travel::merge_split::{absorb, split};
 use super::world::RegionWorld;
@@ -38,6 +39,8 @@ pub struct Assignment {
     pub number: u64,
     /// The dimension's clock now, and the region's period on it. A task without a tick counts time with them too.
     pub clock: (Duration, Duration),
+    /// The time of day in the dimension, if it has one.
+    pub time_of_day: Option<ClockedTimeOfDay>,
     /// The progress that the region thread reports.
     pub progress: Arc<TaskProgress>,
 }
@@ -46,7 +49,7 @@ impl Assignment {
     /// Runs the task. Afterwards [`worlds`](Self::worlds) holds a single world. A panic in a game's system propagates to
     /// the caller, who can [`salvage`](Self::salvage) afterwards.
     pub fn run(&mut self, template: &RegionTemplate) -> Result<Box<Outbox>, RegionTemplateError> {
-        let Self { region, ground, worlds, inbox, task, number, clock, progress } = self;
+        let Self { region, ground, worlds, inbox, task, number, clock, time_of_day, progress } = self;
         progress.begin();
         if worlds.is_empty() {
             progress.pass(TaskStep::Making);
@@ -58,6 +61,8 @@ impl Assignment {
         // Delays of letters that wait in this world, or arrive now, count from this clock.
         let clock = (if let Task::Tick { clock, .. } = task { *clock } else { clock.0 }, clock.1);
         world.begin(*region, *number, clock, matches!(task, Task::Tick { .. }), progress);
+        let time_of_day = time_of_day.map(|time| time.at(clock.0));
+        world.app.world_mut().resource_mut::<RegionColumns>().time_of_day = time_of_day;
         world.contents.inbox = mem::take(inbox);
         progress.pass(TaskStep::Absorbing);
         while worlds.len() > 1 {

@@ -89,6 +89,7 @@ impl Regions {
             task,
             number: self.assignments,
             clock: (Duration::ZERO, Duration::from_millis(50)),
+            time_of_day: None,
             progress: Arc::default(),
         }
     }

@@ -3,6 +3,7 @@
 use super::expected_plugin::expect_plugin;
 use crate::coordinator::{DimensionClock, DimensionGeneration, DimensionSpec, MainLink, requests};
 use crate::generation::Generator;
+use crate::simulation::TimeOfDay;
 use crate::space::DimensionId;
 use crate::storage::DimensionNames;
 use bevy::ecs::{lifecycle::HookContext, world::DeferredWorld};
@@ -77,8 +78,8 @@ impl Dimensions {
 ///
 /// Despawning it saves and closes the dimension while the app runs; [`DimensionClosed`](super::DimensionClosed) reports
 /// the end. Spawning a dimension of the same name continues it, even in the same frame. [`Dimensions::remove`] also erases its
-/// stored data. A [`DimensionClock`] on the same entity controls how its time passes, and a [`DimensionGeneration`] how its
-/// columns are generated.
+/// stored data. A [`DimensionClock`] on the same entity controls how its time passes, a [`TimeOfDay`] gives it day and night, and a
+/// [`DimensionGeneration`] controls how its columns are generated.
 ///
 /// Its entity gets a [`DimensionOpen`] once it is open; [`DimensionFailed`](super::DimensionFailed) reports that it cannot
 /// be opened.
@@ -191,7 +192,7 @@ pub(super) fn build(app: &mut App) {
     app.init_resource::<Dimensions>().init_resource::<Despawned>().init_resource::<Closing>();
 }
 
-type Settings = (Option<&'static DimensionClock>, Option<&'static DimensionGeneration>);
+type Settings = (Option<&'static DimensionClock>, Option<&'static TimeOfDay>, Option<&'static DimensionGeneration>);
 
 pub(super) fn open(
     link: Res<MainLink>,
@@ -216,7 +217,7 @@ pub(super) fn open(
     closing.entities.extend(despawned.into_iter().map(|(entity, _)| (entity, false)));
     let going: Vec<Entity> = closing.entities.iter().map(|(entity, _)| *entity).collect();
     let going_names: Vec<String> = going.iter().filter_map(|entity| names.remove(entity)).collect();
-    for (entity, mut dimension, _, (clock, generation)) in &mut dimensions {
+    for (entity, mut dimension, _, (clock, time_of_day, generation)) in &mut dimensions {
         let is_added = dimension.is_added();
         let dimension = dimension.bypass_change_detection();
         // The name of a removed dimension has a new id.
@@ -234,6 +235,7 @@ pub(super) fn open(
             heights: heights.clone(),
             generator: generator.clone(),
             clock: clock.copied(),
+            time_of_day: time_of_day.copied(),
             generation: generation.copied(),
         };
         // The end of the old dimension is reported on the entity, which may also be the new one's.

@@ -39,19 +39,14 @@ impl PublishedColumns {
         self.light.get((dimension, column))
     }
 
-    /// Returns `true` if light is computed in this world.
-    pub(crate) fn has_light(&self) -> bool {
-        self.light.table.is_some()
-    }
-
-    /// The daylight of a dimension, from 0 at night to 1 by day. It is 1 until it is set.
+    /// The daylight of a dimension, from 0 at night to 1 by day. Without a [`TimeOfDay`](crate::simulation::TimeOfDay) it is 1.
     pub fn daylight(&self, dimension: DimensionId) -> f32 {
         self.daylight.get(&dimension).copied().unwrap_or(1.0)
     }
 
-    /// Sets the daylight of a dimension in the main world, from 0 at night to 1 by day.
-    pub fn set_daylight(&mut self, dimension: DimensionId, daylight: f32) {
-        self.daylight.insert(dimension, daylight.clamp(0.0, 1.0));
+    /// Returns `true` if light is computed in this world.
+    pub(crate) fn has_light(&self) -> bool {
+        self.light.table.is_some()
     }
 
     /// Lets light be shown.

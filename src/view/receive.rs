@@ -7,7 +7,7 @@ use super::{
     jobs,
 };
 use crate::coordinator::{ColumnUpdate, DecidedEdit, MainLink, Published, WorldEvent};
-use crate::simulation::{BlockTypes, MirrorUpdate, StableId};
+use crate::simulation::{BlockTypes, MirrorUpdate, StableId, TimeOfDay};
 use crate::space::{ColumnPos, DimensionId};
 use bevy::platform::cell::SyncCell;
 use bevy::prelude::*;
@@ -191,6 +191,9 @@ fn tell(world: &mut World, event: WorldEvent) {
             if let Ok(mut dimension) = world.get_entity_mut(opened.entity) {
                 // The entity may have had another dimension. A new component makes its viewers send their places again.
                 dimension.remove::<DimensionOpen>().insert(DimensionOpen { id: opened.dimension });
+                if let (Some(days), Some(mut time)) = (opened.stored_days, dimension.get_mut::<TimeOfDay>()) {
+                    time.days = days;
+                }
                 // The name of a removed dimension has another id.
                 if let Some(mut dimension) = dimension.get_mut::<Dimension>() {
                     dimension.bypass_change_detection().set_id(opened.dimension);

@@ -9,7 +9,7 @@ use crate::coordinator::{
     AskOpacity, BackupWorld, BlockEdit, ControlRegion, LogIn, LogOut, MainLink, SaveWorld, SetBlock, StepDimension,
     requests,
 };
-use crate::simulation::BlockTypes;
+use crate::simulation::{BlockTypes, TimeOfDay};
 use bevy::prelude::*;
 use std::collections::BTreeSet;
 use std::mem;
@@ -113,6 +113,9 @@ pub(super) fn send_saves(
 pub(super) fn send_orders(
     link: Res<MainLink>,
     clocks: Query<(&Dimension, &DimensionClock), Or<(Changed<DimensionClock>, Added<DimensionOpen>)>>,
+    times: Query<(&Dimension, &TimeOfDay), Or<(Changed<TimeOfDay>, Added<DimensionOpen>)>>,
+    mut timeless: RemovedComponents<TimeOfDay>,
+    dimensions: Query<&Dimension, Without<TimeOfDay>>,
     couplings: Query<(Entity, &Coupling), Changed<Coupling>>,
     mut uncoupled: RemovedComponents<Coupling>,
     mut steps: MessageReader<StepDimension>,
@@ -120,6 +123,10 @@ pub(super) fn send_orders(
 ) {
     for (dimension, clock) in &clocks {
         dimension.id().into_iter().for_each(|id| link.request(requests::set_clock, (id, *clock)));
+    }
+    let gone = timeless.read().filter_map(|entity| dimensions.get(entity).ok()).map(|dimension| (dimension, None));
+    for (dimension, time) in gone.chain(times.iter().map(|(dimension, time)| (dimension, Some(*time)))) {
+        dimension.id().into_iter().for_each(|id| link.request(requests::set_time_of_day, (id, time)));
     }
     uncoupled.read().for_each(|coupling| link.request(requests::couple, (coupling, None)));
     couplings.iter().for_each(|(entity, coupling)| link.request(requests::couple, (entity, Some(*coupling))));

@@ -1,8 +1,10 @@
 //! The light of regions, and of the main world.
 
+use crate::support::gate::Gate;
 use crate::support::*;
 use bevy_terrane::light::{ColumnLight, Light, LightBlocks, LightMap, LightTable};
 use bevy_terrane::prelude::*;
+use bevy_terrane::region::RegionState;
 use bevy_terrane::space::HeightSet;
 use bevy_terrane::storage::MemoryStore;
 use bevy_terrane::view::RegionOrder;
@@ -199,6 +201,48 @@ fn light_follows_regions_that_merge_and_split() {
     update(&mut app, 60);
     assert_eq!((fewest, regions(&app)), (1, 2));
     settle(&mut app, dimension);
+}
+
+/// Promise, light: The ground of a region that waits for a neighbor's tick is a border of light, until the two have merged.
+#[test]
+fn a_region_that_waits_beside_a_ticking_one_is_a_border() {
+    let (mut app, dimension, torch) = world(TerranePlugin::in_memory());
+    let gate = Gate::default();
+    let copy = gate.clone();
+    app.add_region_plugins(move |region| {
+        region.insert_resource(copy.clone()).add_systems(RegionTick, |gate: Res<Gate>, blocks: RegionBlocks| {
+            if blocks.block(THERE).is_ok() {
+                gate.pass();
+            }
+        });
+    });
+    viewer(&mut app, dimension, 0.0, 0.0, 2);
+    start(&mut app);
+    update_until(&mut app, "the ground is there", |world| block_at(world, dimension, THERE).is_some());
+    // Dark below a roof, with a torch at the edge of the ground, so that light has a way to go into the other region.
+    cover(&mut app, dimension, 20, 24);
+    let edge = BlockPos::new(16 * 3 - 1, 3, 8);
+    set(&mut app, dimension, edge, torch);
+    settle(&mut app, dimension);
+
+    gate.close();
+    update_until(&mut app, "the region is in its tick", |_| gate.waiting() == 1);
+    viewer(&mut app, dimension, 16.0 * 5.0, 0.0, 2);
+    update_until(&mut app, "the other region waits for it", |world| {
+        let regions = &world.resource::<WorldStatistics>().regions;
+        regions.iter().any(|region| region.state == RegionState::Transient)
+    });
+    for _ in 0..20 {
+        app.update();
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert_eq!(gate.waiting(), 1);
+    assert_eq!(shown(&mut app, dimension, edge).map(|[_, block]| block), Some(14));
+    gate.open();
+    let beyond = BlockPos::new(16 * 3 + 2, 3, 8);
+    update_until(&mut app, "the ground beyond is there", |world| block_at(world, dimension, beyond).is_some());
+    settle(&mut app, dimension);
+    assert_eq!(shown(&mut app, dimension, beyond).map(|[_, block]| block), Some(11));
 }
 
 /// Promise, light: Relighting that does not fit into a tick goes on in the next ones.

@@ -67,6 +67,7 @@ mod talk;
 mod terrane_tool;
 mod testing;
 mod tiers;
+mod time_of_day;
 mod travel;
 mod unregistered;
 mod upgrade;

@@ -263,7 +263,7 @@ impl WorldStore {
         self.add_entities(batch, &mut commit)?;
         self.add_summaries(batch, &mut commit)?;
         self.add_pregenerations(batch, &mut commit);
-        put_clocks(&batch.clocks, &mut commit.writes);
+        put_clocks(batch, &mut commit.writes);
         for (&(dimension, tile), masks) in &batch.tiles {
             commit.writes.put(Family::Meta, keys::tile_key(dimension, tile), stored_graph::encode(masks));
         }

@@ -315,6 +315,8 @@ pub enum StoredItem {
     PlayTime,
     /// The clock of a dimension.
     Clock(DimensionId),
+    /// The time of day of a dimension.
+    Days(DimensionId),
     /// The seed that the game gave to a dimension's generator.
     OwnSeed(DimensionId),
     /// A list of the registry, by its key.
@@ -343,6 +345,7 @@ impl fmt::Display for StoredItem {
             Self::LastDimension => f.write_str("the number of the last dimension"),
             Self::PlayTime => f.write_str("the play time"),
             Self::Clock(dimension) => write!(f, "the clock of {dimension}"),
+            Self::Days(dimension) => write!(f, "the time of day of {dimension}"),
             Self::OwnSeed(dimension) => write!(f, "the seed of {dimension}"),
             Self::Registry(key) => write!(f, "the registry's list {key:?}"),
             Self::Key(family, key) => write!(f, "key {key:02x?} of {family}"),

@@ -53,6 +53,8 @@ pub(super) const REMOVAL: &[u8] = b"removal:";
 /// The mark of a dimension that stores every generated chunk, even if it is all air.
 pub(super) const SPARSE: &[u8] = b"sparse:";
 pub(super) const CLOCK: &[u8] = b"clock:";
+/// The time of day of a dimension.
+pub(super) const DAYS: &[u8] = b"days:";
 /// The seed that the game gave to a dimension's generator.
 pub(super) const OWN_SEED: &[u8] = b"seed:";
 

@@ -33,6 +33,8 @@ pub struct SaveBatch {
     pub pregenerations: BTreeMap<(DimensionId, u64), Option<StoredPregeneration>>,
     /// The clocks of dimensions. They are saved along with other data, and never alone.
     pub clocks: BTreeMap<DimensionId, Duration>,
+    /// The time of day of dimensions, in days, at the time of their clocks. Saved along with them.
+    pub days: BTreeMap<DimensionId, f64>,
 }
 
 impl SaveBatch {
@@ -50,11 +52,12 @@ impl SaveBatch {
         self.summaries.extend(newer.summaries);
         self.pregenerations.extend(newer.pregenerations);
         self.clocks.extend(newer.clocks);
+        self.days.extend(newer.days);
     }
 
     /// The number of items to save.
     pub fn len(&self) -> usize {
-        let Self { chunks, block_ticks, entities, tiles, summaries, unused: _, pregenerations, clocks: _ } = self;
+        let Self { chunks, block_ticks, entities, tiles, summaries, unused: _, pregenerations, .. } = self;
         chunks.len() + block_ticks.len() + entities.len() + tiles.len() + summaries.len() + pregenerations.len()
     }
 

@@ -1,4 +1,4 @@
-//! The workloads L1 to L3 of light: `cargo bench --profile dev --all-features --bench light`.
+//! The workloads L1 to L4 of light: `cargo bench --profile dev --all-features --bench light`.
 //!
 //! After Criterion's own report comes one table. The edits of L2 are timed one by one, without Criterion: their 99th
 //! percentile counts.
@@ -260,6 +260,21 @@ fn memory(lines: &mut Vec<Line>, world: &World) {
     lines.push(Line("L3 memory on terrain42".into(), found, "25 %"));
 }
 
+/// L4: how much of the light of terrain42 a store would hold if it held what each column alone does not give.
+fn beyond_columns(lines: &mut Vec<Line>, world: &World, alone: &[ColumnLight]) {
+    let (mut chunks, mut bytes) = (0, 0);
+    for alone in alone {
+        let joined = world.light.column(alone.pos()).expect("it was inserted");
+        for ((_, joined), _) in joined.chunks().zip(alone.chunks()).filter(|(joined, alone)| joined != alone) {
+            chunks += 1;
+            bytes += joined.heap_bytes();
+        }
+    }
+    let (share, each) = (chunks as f64 / alone.len() as f64, bytes as f64 / alone.len() as f64);
+    let found = format!("{share:.1} chunks, {:.1} KiB a column before compression", each / 1024.0);
+    lines.push(Line("L4 light that a column alone does not give".into(), found, "0 bytes stored"));
+}
+
 fn main() {
     let (registry, [torch, lamp]) = registry();
     let table = LightTable::new(&registry);
@@ -269,10 +284,14 @@ fn main() {
     let mut lines = Vec::new();
     from_scratch(&mut lines, &table, &columns);
     let count = columns.len();
+    let heights = HeightSet::from(0..terrain::EDGE);
+    let alone: Vec<_> =
+        columns.iter().map(|column| ColumnLight::new(&table, column, &heights, terrain::EDGE)).collect();
     let (time, mut world) = timed(|| World::new(&table, columns, terrain::EDGE, terrain::EDGE));
     let each = time.as_secs_f64() * 1e6 / count as f64;
     lines.push(Line("columns from scratch, inserted and joined".into(), format!("{each:.0} us each"), ""));
     memory(&mut lines, &world);
+    beyond_columns(&mut lines, &world, &alone);
     edits_of_terrain(&mut lines, &mut world, torch);
     open_air(&mut lines, &table, lamp);
     platform(&mut lines, &table, stone, bedrock);

@@ -1,5 +1,6 @@
 //! Clocks: the coordinator's own, and one for each dimension, which can be slowed, paused and stepped.
 
+use crate::simulation::{ClockedTimeOfDay, TimeOfDay};
 use bevy::prelude::*;
 use std::time::{Duration, Instant};
 
@@ -60,6 +61,8 @@ pub fn period(ticks_per_second: f64) -> Option<Duration> {
 pub struct DimensionTime {
     pub settings: DimensionClock,
     pub now: Duration,
+    /// The time of day, as it was last set.
+    pub time_of_day: Option<ClockedTimeOfDay>,
     /// Single steps granted since it was opened; each region counts the steps that it has made.
     pub steps: u64,
 }
@@ -72,7 +75,17 @@ impl DimensionTime {
     /// Continues where an earlier session ended.
     pub fn resumed(settings: DimensionClock, before: Duration) -> Self {
         // The first tick comes after a whole period.
-        Self { settings, now: before.saturating_add(settings.period()), steps: 0 }
+        Self { settings, now: before.saturating_add(settings.period()), time_of_day: None, steps: 0 }
+    }
+
+    /// Sets the time of day.
+    pub fn set_time_of_day(&mut self, time: Option<TimeOfDay>) {
+        self.time_of_day = time.map(|time| ClockedTimeOfDay { time, clock: self.now });
+    }
+
+    /// The time of day in days, if there is one.
+    pub fn days(&self) -> Option<f64> {
+        self.time_of_day.map(|time| time.at(self.now).days).filter(|days| days.is_finite())
     }
 
     /// The period of a region on the dimension's clock.

@@ -8,6 +8,7 @@ use crate::coordinator::events::{ControlRefused, RegionRestarted, StepRefused};
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::travel::letters::Directory;
 use crate::region::RegionId;
+use crate::simulation::TimeOfDay;
 use crate::space::DimensionId;
 use bevy::prelude::*;
 
@@ -28,6 +29,15 @@ pub(crate) fn set_clock(
         }
     }
     deadlines.replan_all(dimension);
+}
+
+pub(crate) fn set_time_of_day(
+    In((dimension, time)): In<(DimensionId, Option<TimeOfDay>)>,
+    mut dimensions: ResMut<Dimensions>,
+) {
+    if let Some(dimension) = dimensions.open.get_mut(&dimension) {
+        dimension.time.set_time_of_day(time);
+    }
 }
 
 pub(crate) fn step_dimension(

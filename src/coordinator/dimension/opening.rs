@@ -94,6 +94,7 @@ impl Dimensions {
             entity,
             dimension: dimension.id,
             stored_columns: dimension.stored.completed_count(),
+            stored_days: dimension.stored_days,
             viewers: viewers.iter().map(|record| record.viewers().count()).sum(),
         });
         // These viewers held ground when they were saved. Loading that ground brings them back.

@@ -5,6 +5,7 @@ use crate::coordinator::streaming::generation_control::DimensionGeneration;
 use crate::coordinator::threads::work_error::WorkError;
 use crate::generation::Generator;
 use crate::region::RegionizerConfigError;
+use crate::simulation::TimeOfDay;
 use crate::storage::StoreError;
 use bevy::prelude::*;
 use std::ops::Range;
@@ -23,6 +24,8 @@ pub struct DimensionSpec {
     pub generator: Arc<dyn Generator>,
     /// Its clock; `None` for the coordinator's default.
     pub clock: Option<DimensionClock>,
+    /// The time of day, unless one is stored; `None` if it has none.
+    pub time_of_day: Option<TimeOfDay>,
     /// How its ground is generated; `None` for the coordinator's default.
     pub generation: Option<DimensionGeneration>,
 }

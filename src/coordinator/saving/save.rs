@@ -305,7 +305,7 @@ impl Saves {
         if self.pending.is_empty() && !is_asked && !(sync && self.is_unsynced) {
             return;
         }
-        self.pending.clocks.extend(dimensions.clocks());
+        dimensions.save_clocks(&mut self.pending);
         let batch = Arc::new(mem::take(&mut self.pending));
         let durability = if sync { Durability::Sync } else { Durability::Process };
         match threads.storage.try_submit(batch.clone(), durability, self.commits + 1) {

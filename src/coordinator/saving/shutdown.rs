@@ -194,7 +194,8 @@ impl Surroundings<'_> {
             has_closed = true;
             let number = self.deadlines.next_assignment();
             let Parked { worlds, inbox } = parked;
-            let assignment = Assignment { region, ground, worlds, inbox, task: Task::Close, number, clock, progress };
+            let (task, time_of_day) = (Task::Close, time.time_of_day);
+            let assignment = Assignment { region, ground, worlds, inbox, task, number, clock, time_of_day, progress };
             match self.threads.regions.run_here(assignment).outcome {
                 Ok((worlds, outbox)) => {
                     let _ = self.route(id, region, outbox);
@@ -232,7 +233,8 @@ fn letters_left(dimensions: &mut Dimensions) -> usize {
 
 /// Saves the clocks and the last access times of chunks, even if nothing else is saved any more. The last commit syncs them.
 fn save_clocks(threads: Res<Threads>, dimensions: Res<Dimensions>) {
-    let clocks = SaveBatch { clocks: dimensions.clocks().collect(), ..SaveBatch::default() };
+    let mut clocks = SaveBatch::default();
+    dimensions.save_clocks(&mut clocks);
     if let Err(error) = threads.store.commit(&clocks, Durability::Process) {
         warn!("the clocks of dimensions and the last use of chunks are not saved: {error}");
     }

@@ -122,7 +122,7 @@ fn side_light(side: u32) -> f32 {
 }
 
 /// The color of the light of blocks.
-const BLOCK_LIGHT: vec3<f32> = vec3<f32>(1.0, 0.78, 0.52);
+const BLOCK_LIGHT: vec3<f32> = vec3<f32>(1.7, 1.25, 0.78);
 /// The part of a face's color that is visible in full darkness.
 const DARKNESS: f32 = 0.006;
 /// The part of the light of blocks that full daylight outshines.

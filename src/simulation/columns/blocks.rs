@@ -5,7 +5,7 @@ use crate::block::{BlockId, BlockLayout, BlockRegistry};
 use crate::chunk::{BlockValueError, Chunk, Column};
 use crate::light::{ColumnLight, Light};
 use crate::region::RegionId;
-use crate::simulation::{BlockTicks, ColumnError, ColumnSource, FetchedColumn, Position};
+use crate::simulation::{BlockTicks, ColumnError, ColumnSource, FetchedColumn, Position, TimeOfDay};
 use crate::space::{BlockPos, ChunkPos, ColumnPos, HeightSet, RayHit, SectionPos};
 use crate::storage::LoadedColumn;
 use bevy::ecs::system::SystemParam;
@@ -107,9 +107,8 @@ pub struct RegionColumns {
     pub(crate) unsaved: FxHashSet<ChunkPos>,
     #[reflect(ignore)]
     light: RegionLight,
-    /// The daylight, from 0 to 1.
     #[reflect(ignore)]
-    pub(crate) daylight: f32,
+    pub(crate) time_of_day: Option<TimeOfDay>,
 }
 
 /// Columns.
@@ -119,7 +118,6 @@ impl RegionColumns {
         self.heights = ground.heights.clone();
         self.ground = Some(ground.clone());
         self.look_everywhere = true;
-        self.daylight = 1.0;
     }
 
     fn section(&self, column: ColumnPos) -> SectionPos {
@@ -343,7 +341,17 @@ impl RegionColumns {
     /// ```
     pub fn light(&self, position: BlockPos) -> Result<Light, BlockAccessError> {
         self.check(position)?;
-        Ok(Light::new(self.light.levels(position).unwrap_or(Light::OPEN_SKY), self.daylight))
+        Ok(Light::new(self.light.levels(position).unwrap_or(Light::OPEN_SKY), self.daylight()))
+    }
+
+    /// The time of day at this tick; `None` if the dimension has no [`TimeOfDay`].
+    pub fn time_of_day(&self) -> Option<TimeOfDay> {
+        self.time_of_day
+    }
+
+    /// The daylight, from 0 at night to 1 by day.
+    fn daylight(&self) -> f32 {
+        self.time_of_day.map_or(1.0, |time| time.daylight())
     }
 
     /// The highest block at `x`, `z` that is not air.

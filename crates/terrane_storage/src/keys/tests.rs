@@ -150,6 +150,7 @@ proptest! {
         prop_assert_eq!(parse_key_of_dimension(REMOVAL, &key_of_dimension(REMOVAL, dimension)), Some(dimension));
         prop_assert_eq!(parse_key_of_dimension(SPARSE, &key_of_dimension(SPARSE, dimension)), Some(dimension));
         prop_assert_eq!(parse_key_of_dimension(CLOCK, &key_of_dimension(CLOCK, dimension)), Some(dimension));
+        prop_assert_eq!(parse_key_of_dimension(DAYS, &key_of_dimension(DAYS, dimension)), Some(dimension));
         prop_assert_eq!(parse_key_of_dimension(OWN_SEED, &key_of_dimension(OWN_SEED, dimension)), Some(dimension));
         prop_assert_eq!(parse_entity_key(&entity_key(id)), Some(id));
         prop_assert!(dimension_range(TILE, dimension).contains(&tile_key(dimension, tile)));

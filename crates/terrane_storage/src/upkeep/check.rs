@@ -202,6 +202,8 @@ impl<'a> Checker<'a> {
             world.pregeneration(dimension, number, value)?;
         } else if let Some(dimension) = keys::parse_key_of_dimension(keys::CLOCK, key) {
             world.open_as(value, StoredItem::Clock(dimension), record::decode::<Duration>)?;
+        } else if let Some(dimension) = keys::parse_key_of_dimension(keys::DAYS, key) {
+            world.open_as(value, StoredItem::Days(dimension), record::decode::<f64>)?;
         } else if let Some(dimension) = keys::parse_key_of_dimension(keys::OWN_SEED, key) {
             world.record::<u64>(value, StoredItem::OwnSeed(dimension))?;
         } else if let Some((dimension, _, name)) = keys::parse_object_key(key) {

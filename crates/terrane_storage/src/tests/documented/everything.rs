@@ -98,6 +98,7 @@ fn ground() -> SaveBatch {
     COLD.into_iter().for_each(|pos| put(OVERWORLD, pos, Chunk::uniform(STONE)));
 
     batch.clocks.insert(OVERWORLD, Duration::from_millis(77_250));
+    batch.days.insert(OVERWORLD, 3.625);
     let column = ColumnPos::new(0, 0);
     let mut seen = Column::new(column);
     seen.set_chunk(0, Arc::new(slab()));

@@ -197,6 +197,10 @@ impl Listing {
             let clock = duration(record::decode(envelope::open(value).unwrap().1).unwrap());
             return Some(format!("clock ({}): version 0 ({clock})", dimension.0));
         }
+        if let Some(dimension) = keys::parse_key_of_dimension(keys::DAYS, key) {
+            let days: f64 = record::decode(envelope::open(value).unwrap().1).unwrap();
+            return Some(format!("days ({}): version 0 ({:016x})", dimension.0, days.to_bits()));
+        }
         let marked =
             keys::parse_key_of_dimension(keys::SPARSE, key).map(|dimension| format!("sparse ({}): ", dimension.0));
         marked.or_else(|| {
