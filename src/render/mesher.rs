@@ -92,6 +92,8 @@ struct Mesher {
     /// The chunk's own blocks with other shapes.
     shaped: Vec<[usize; 3]>,
     planes: Box<[Planes; 6]>,
+    /// The layers with visible faces, one bit each.
+    layers: [u16; 6],
     keys: Box<[[u64; CHUNK_SIZE]; CHUNK_SIZE]>,
     quads: Meshed,
 }
@@ -122,6 +124,15 @@ const fn index([x, y, z]: [usize; 3]) -> usize {
     (x * PADDED + y) * PADDED + z
 }
 
+/// The numbers of the bits that are set, in ascending order.
+fn bits(mut bits: u16) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let next = bits.trailing_zeros() as usize;
+        bits &= bits.checked_sub(1)?;
+        Some(next)
+    })
+}
+
 /// The block in front of a face.
 fn beside(mut place: [usize; 3], side: Side) -> [usize; 3] {
     let axis = normal_axis(side);
@@ -145,6 +156,7 @@ impl Mesher {
             has_others: false,
             shaped: Vec::new(),
             planes: Box::new([[[0; CHUNK_SIZE]; CHUNK_SIZE]; 6]),
+            layers: [0; 6],
             keys: Box::new([[0; CHUNK_SIZE]; CHUNK_SIZE]),
             quads: EMPTY,
         }
@@ -157,7 +169,7 @@ impl Mesher {
             self.add_shape(place, looks);
         }
         for side in 0..6 {
-            (0..CHUNK_SIZE).for_each(|layer| self.join_faces(side, layer, looks));
+            bits(self.layers[usize::from(side)]).for_each(|layer| self.join_faces(side, layer, looks));
         }
         let quads = std::mem::replace(&mut self.quads, EMPTY);
         quads.iter().any(|pass| !pass.quads.is_empty()).then_some(quads)
@@ -184,31 +196,38 @@ impl Mesher {
             *has_part = false;
         }
         shaped.clear();
-        for (row, blocks) in blocks.ids.chunks_exact(PADDED).enumerate() {
+        for (row, blocks) in blocks.ids.as_chunks::<PADDED>().0.iter().enumerate() {
             let (x, y) = (row / PADDED, row % PADDED);
             let is_own = (1..=CHUNK_SIZE).contains(&x) && (1..=CHUNK_SIZE).contains(&y);
             let [mut full, mut cubes, mut clear] = [0; 3];
-            let mut last = (BlockId::AIR, looks.class(BlockId::AIR));
-            for (z, block) in blocks.iter().enumerate() {
-                if *block != last.0 {
-                    last = (*block, looks.class(*block));
+            let mut z = 0;
+            while z < PADDED {
+                // Equal blocks in a row are sorted together.
+                let block = blocks[z];
+                let start = z;
+                while z < PADDED && blocks[z] == block {
+                    z += 1;
                 }
-                let class = last.1;
-                full |= u32::from(class & HIDES != 0) << z;
-                cubes |= u32::from(class & CUBE != 0) << z;
-                clear |= u32::from(class & CLEAR != 0) << z;
-                full_along_y[z * PADDED + x] |= u32::from(class & HIDES != 0) << y;
+                let class = looks.class(block);
+                let bits: u32 = (1 << z) - (1 << start);
+                let when = |has: u8| if class & has == 0 { 0 } else { bits };
+                full |= when(HIDES);
+                cubes |= when(CUBE);
+                clear |= when(CLEAR);
                 *has_others |= class & OTHER != 0;
-                if class & (SHAPED | PART) != 0 {
-                    if class & SHAPED != 0 && is_own && (1..=CHUNK_SIZE).contains(&z) {
-                        shaped.push([x, y, z]);
-                    }
-                    if class & PART != 0 {
-                        *has_part = true;
-                        let hides = looks.of(*block).hides;
-                        (0..6).for_each(|side| part[side][row] |= u32::from(hides >> side & 1) << z);
-                    }
+                if class & SHAPED != 0 && is_own {
+                    shaped.extend((start.max(1)..z.min(CHUNK_SIZE + 1)).map(|z| [x, y, z]));
                 }
+                if class & PART != 0 {
+                    *has_part = true;
+                    let hides = looks.of(block).hides;
+                    (0..6).filter(|side| hides >> side & 1 == 1).for_each(|side| part[side][row] |= bits);
+                }
+            }
+            let mut left = full;
+            while left != 0 {
+                full_along_y[left.trailing_zeros() as usize * PADDED + x] |= 1 << y;
+                left &= left - 1;
             }
             (all_full[row], all_cubes[row], all_clear[row]) = (full, cubes, clear);
         }
@@ -217,7 +236,8 @@ impl Mesher {
     /// Finds the visible faces of cubes on one side.
     fn find_faces(&mut self, side: Side, looks: &LookTable) {
         let planes = &mut self.planes[usize::from(side)];
-        planes.iter_mut().for_each(|rows| rows.fill(0));
+        bits(self.layers[usize::from(side)]).for_each(|layer| planes[layer].fill(0));
+        let mut layers = 0;
         let hides = |row: usize| match self.has_part {
             false => self.full[row],
             true => self.full[row] | self.part[usize::from(opposite(side))][row],
@@ -248,10 +268,20 @@ impl Mesher {
                     }
                 }
                 let mut visible = visible >> 1;
+                if visible == 0 {
+                    continue;
+                }
                 match side {
-                    0 | 3 => planes[x - 1][y - 1] = visible,
-                    1 | 4 => planes[y - 1][x - 1] = visible,
+                    0 | 3 => {
+                        planes[x - 1][y - 1] = visible;
+                        layers |= 1 << (x - 1);
+                    }
+                    1 | 4 => {
+                        planes[y - 1][x - 1] = visible;
+                        layers |= 1 << (y - 1);
+                    }
                     _ => {
+                        layers |= visible as u16;
                         while visible != 0 {
                             planes[visible.trailing_zeros() as usize][x - 1] |= 1 << (y - 1);
                             visible &= visible - 1;
@@ -260,14 +290,12 @@ impl Mesher {
                 }
             }
         }
+        self.layers[usize::from(side)] = layers;
     }
 
     /// Joins the visible faces of a layer. `a` is the axis of the rows, `b` that of the bits.
     fn join_faces(&mut self, side: Side, layer: usize, looks: &LookTable) {
         let mut rows = self.planes[usize::from(side)][layer];
-        if rows.iter().all(|row| *row == 0) {
-            return;
-        }
         let front: [u32; PADDED] = std::array::from_fn(|a| self.row_in_front(side, layer, a));
         for (a, row) in rows.iter().enumerate() {
             let mut faces = *row;
@@ -429,18 +457,26 @@ impl Mesher {
     }
 
     fn add_liquid(&mut self, place: [usize; 3], drawn: &Drawn, level: u8, looks: &LookTable) {
-        let is_same = |place: [usize; 3]| looks.of(self.blocks.ids[index(place)]).name == drawn.name;
-        let heights = self.surface(place, drawn, level, looks);
+        let own = self.blocks.ids[index(place)];
         let is_hidden = |side: Side| {
-            let beside = beside(place, side);
-            looks.of(self.blocks.ids[index(beside)]).hides >> opposite(side) & 1 == 1 || is_same(beside)
+            let other = self.blocks.ids[index(beside(place, side))];
+            other == own || {
+                let other = looks.of(other);
+                other.hides >> opposite(side) & 1 == 1 || other.name == drawn.name
+            }
         };
+        let visible = (0..6).filter(|side| !is_hidden(*side)).fold(0, |visible, side| visible | 1 << side);
+        // Most blocks of a lake have no visible side.
+        if visible == 0_u8 {
+            return;
+        }
+        let heights = self.surface(place, drawn, level, looks);
         let corner = place.map(|axis| (axis as u16 - 1) * 16);
-        let sides: Vec<Side> = (0..6).filter(|side| !is_hidden(*side)).collect();
-        for side in sides {
+        for side in (0..6).filter(|side| visible >> side & 1 == 1) {
             if side == UP && heights == [liquid_height(level); 4] {
                 // Even surfaces are joined with others.
                 self.planes[usize::from(UP)][place[1] - 1][place[0] - 1] |= 1 << (place[2] - 1);
+                self.layers[usize::from(UP)] |= 1 << (place[1] - 1);
                 continue;
             }
             let [low_west_north, east_north, west_south, east_south] = heights.map(|height| 16 - height);
@@ -471,6 +507,15 @@ impl Mesher {
     /// The heights of a liquid's corners, in sixteenths: north-west, north-east, south-west, south-east. Neighbors agree on
     /// them, since each corner is as high as the highest liquid that touches it.
     fn surface(&self, [x, y, z]: [usize; 3], drawn: &Drawn, level: u8, looks: &LookTable) -> [u8; 4] {
+        let ids = &self.blocks.ids;
+        let is_even = |y: usize, id: BlockId| {
+            let row = |x: usize| &ids[index([x, y, z - 1])..][..3];
+            [x - 1, x, x + 1].into_iter().all(|x| row(x) == [id; 3])
+        };
+        let above = ids[index([x, y + 1, z])];
+        if looks.of(above).name != drawn.name && is_even(y, ids[index([x, y, z])]) && is_even(y + 1, above) {
+            return [liquid_height(level); 4];
+        }
         let height = |x: usize, z: usize| {
             let same =
                 |y: usize| Some(looks.of(self.blocks.ids[index([x, y, z])])).filter(|other| other.name == drawn.name);

@@ -122,28 +122,29 @@ impl Neighborhood {
     }
 
     fn copy_blocks(&self, ids: &mut [BlockId; VOLUME]) {
+        let mut decoded = [BlockId::AIR; CHUNK_VOLUME];
         for (place, near) in self.near.iter().enumerate() {
-            let (rows, zs) = rows(place);
+            let Part { xs, ys, zs } = Part::new(place);
+            let is_side = xs.len() * ys.len() * zs.len() >= CHUNK_SIZE * CHUNK_SIZE;
             let uniform = match near {
                 Near::Air => Some(BlockId::AIR),
                 Near::Solid => Some(SOLID),
                 Near::Chunk(chunk) => chunk.uniform_block(),
             };
             match (near, uniform) {
-                (_, Some(block)) => rows.for_each(|(_, start)| ids[start..][..zs.len()].fill(block)),
-                (Near::Chunk(chunk), None) if offset(place) == [0; 3] => {
-                    let mut own = [BlockId::AIR; CHUNK_VOLUME];
-                    chunk.copy_into(&mut own);
-                    for ((_, start), row) in rows.zip(own.chunks_exact(CHUNK_SIZE)) {
-                        ids[start..][..CHUNK_SIZE].copy_from_slice(row);
-                    }
+                (_, Some(block)) => for_rows(place, |_, start| ids[start..][..zs.len()].fill(block)),
+                (Near::Chunk(chunk), None) if is_side => {
+                    chunk.copy_into(&mut decoded);
+                    for_rows(place, |[x, y], start| {
+                        let row = &decoded[(x * CHUNK_SIZE + y) * CHUNK_SIZE..][..CHUNK_SIZE];
+                        ids[start..][..zs.len()].copy_from_slice(&row[zs.clone()]);
+                    });
                 }
-                (Near::Chunk(chunk), None) => {
-                    for ([x, y], start) in rows {
-                        let row = &mut ids[start..][..zs.len()];
-                        row.iter_mut().zip(zs.clone()).for_each(|(cell, z)| *cell = chunk.block([x, y, z]));
+                (Near::Chunk(chunk), None) => for_rows(place, |[x, y], start| {
+                    for (cell, z) in ids[start..][..zs.len()].iter_mut().zip(zs.clone()) {
+                        *cell = chunk.block([x, y, z]);
                     }
-                }
+                }),
                 (Near::Air | Near::Solid, None) => {}
             }
         }
@@ -151,18 +152,17 @@ impl Neighborhood {
 
     fn copy_light(&self, light: &mut [CornerLight; VOLUME]) {
         for (place, near) in self.light.iter().enumerate() {
-            let (rows, zs) = rows(place);
-            if let Some(uniform) = uniform(near) {
-                rows.for_each(|(_, start)| light[start..][..zs.len()].fill(uniform));
-                continue;
-            }
-            for ([x, y], start) in rows {
-                let (sky, block) = (near.sky.row(x, y), near.block.row(x, y));
-                let level = |row: u64, z: usize| (row >> (4 * z) & 15) as u8;
-                let row = &mut light[start..][..zs.len()];
-                row.iter_mut()
-                    .zip(zs.clone())
-                    .for_each(|(cell, z)| *cell = corner_light([level(sky, z), level(block, z)]));
+            let Part { zs, .. } = Part::new(place);
+            match uniform(near) {
+                Some(uniform) => for_rows(place, |_, start| light[start..][..zs.len()].fill(uniform)),
+                None if zs.len() == 1 => {
+                    for_rows(place, |[x, y], start| light[start] = corner_light(near.levels([x, y, zs.start])));
+                }
+                None => for_rows(place, |[x, y], start| {
+                    let [sky, block] = [&near.sky, &near.block].map(|levels| bytes(levels.row(x, y)));
+                    let row = (sky | block << 4).to_le_bytes();
+                    light[start..][..zs.len()].copy_from_slice(&row[zs.clone()]);
+                }),
             }
         }
     }
@@ -179,17 +179,42 @@ fn uniform(light: &ChunkLight) -> Option<CornerLight> {
     Some(corner_light([light.sky.uniform_level()?, light.block.uniform_level()?]))
 }
 
-/// The rows along z that one of the 27 places fills: x and y in its chunk, the index of the first padded cell, and the z in its
-/// chunk.
-fn rows(place: usize) -> (impl Iterator<Item = ([usize; 2], usize)>, Range<usize>) {
-    let offset = offset(place);
-    let [xs, ys, zs] = offset.map(overlap);
+/// The part of one of the 27 places that is copied, in blocks of its chunk.
+struct Part {
+    xs: Range<usize>,
+    ys: Range<usize>,
+    zs: Range<usize>,
+}
+
+impl Part {
+    fn new(place: usize) -> Self {
+        let [xs, ys, zs] = offset(place).map(overlap);
+        Self { xs, ys, zs }
+    }
+}
+
+/// Calls `row` for each row along z of one of the 27 places, with its x and y in its chunk and the index of the first padded cell.
+#[inline]
+fn for_rows(place: usize, mut row: impl FnMut([usize; 2], usize)) {
+    let (offset, Part { xs, ys, zs }) = (offset(place), Part::new(place));
     let first = padded((zs.start, offset[2]));
-    let rows = xs.flat_map(move |x| ys.clone().map(move |y| [x, y])).map(move |[x, y]| {
-        let [padded_x, padded_y] = [(x, offset[0]), (y, offset[1])].map(padded);
-        ([x, y], (padded_x * PADDED + padded_y) * PADDED + first)
-    });
-    (rows, zs)
+    for x in xs {
+        let padded_x = padded((x, offset[0])) * PADDED;
+        for y in ys.clone() {
+            row([x, y], (padded_x + padded((y, offset[1]))) * PADDED + first);
+        }
+    }
+}
+
+/// Moves the 16 groups of four bits apart, into a byte each.
+#[inline]
+fn bytes(nibbles: u64) -> u128 {
+    let half = |bits: u64| {
+        let bits = (bits | bits << 16) & 0x0000_FFFF_0000_FFFF;
+        let bits = (bits | bits << 8) & 0x00FF_00FF_00FF_00FF;
+        (bits | bits << 4) & 0x0F0F_0F0F_0F0F_0F0F
+    };
+    u128::from(half(nibbles & 0xFFFF_FFFF)) | u128::from(half(nibbles >> 32)) << 64
 }
 
 fn offset(place: usize) -> [i64; 3] {
