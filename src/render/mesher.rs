@@ -371,8 +371,10 @@ impl Mesher {
         let first = index(beside(place, side)) - along_rows - along_bits;
         let cells =
             [0, 1, 2].map(|row| [0, 1, 2].map(|bit| self.blocks.light[first + row * along_rows + bit * along_bits]));
-        if walls == [0; 3] && cells == [[cells[1][1]; 3]; 3] {
-            return [cells[1][1]; 4];
+        let own = cells[1][1];
+        let is_even = |row: usize| (0..3).all(|bit| cells[row][bit] == own || walls[row] >> bit & 1 == 1);
+        if (0..3).all(is_even) {
+            return [own; 4];
         }
         let [low, along_bits, along_rows, both] =
             [[0, 0], [0, 2], [2, 0], [2, 2]].map(|[row, bit]| mean_light(&cells, walls, row, bit));

@@ -93,20 +93,18 @@ impl Neighborhood {
         Self { near, light: [const { ChunkLight::open_sky() }; 27] }
     }
 
+    /// The same; `None` if the chunk in the middle certainly has no visible face. Most chunks of a world have none, and
+    /// are found without looking at all their surroundings.
+    pub fn with_faces(near: impl Fn([i64; 3]) -> Near, looks: &LookTable) -> Option<Self> {
+        const SIDES: [[i64; 3]; 6] = [[-1, 0, 0], [1, 0, 0], [0, -1, 0], [0, 1, 0], [0, 0, -1], [0, 0, 1]];
+        let middle = near([0; 3]);
+        let is_enclosed = || middle.is_opaque(looks) && SIDES.iter().all(|side| near(*side).is_opaque(looks));
+        (!middle.is_empty(looks) && !is_enclosed()).then(|| Self::from_fn(near))
+    }
+
     /// Calls `light` for each offset of -1..=1 on each axis.
     pub fn with_light(self, mut light: impl FnMut([i64; 3]) -> ChunkLight) -> Self {
         Self { light: std::array::from_fn(|place| light(offset(place))), ..self }
-    }
-
-    fn at(&self, [x, y, z]: [i64; 3]) -> &Near {
-        &self.near[((x + 1) * 9 + (y + 1) * 3 + z + 1) as usize]
-    }
-
-    /// Returns `true` if the chunk in the middle certainly has no visible face, without meshing it.
-    pub fn shows_nothing(&self, looks: &LookTable) -> bool {
-        const SIDES: [[i64; 3]; 6] = [[-1, 0, 0], [1, 0, 0], [0, -1, 0], [0, 1, 0], [0, 0, -1], [0, 0, 1]];
-        let middle = self.at([0; 3]);
-        middle.is_empty(looks) || (middle.is_opaque(looks) && SIDES.iter().all(|side| self.at(*side).is_opaque(looks)))
     }
 
     /// The blocks of the chunk in the middle and of the layer around it, and their light. Returns the light if it is the same
@@ -135,10 +133,11 @@ impl Neighborhood {
                 (_, Some(block)) => for_rows(place, |_, start| ids[start..][..zs.len()].fill(block)),
                 (Near::Chunk(chunk), None) if is_side => {
                     chunk.copy_into(&mut decoded);
-                    for_rows(place, |[x, y], start| {
-                        let row = &decoded[(x * CHUNK_SIZE + y) * CHUNK_SIZE..][..CHUNK_SIZE];
-                        ids[start..][..zs.len()].copy_from_slice(&row[zs.clone()]);
-                    });
+                    let row = |[x, y]: [usize; 2]| &decoded[(x * CHUNK_SIZE + y) * CHUNK_SIZE..][..CHUNK_SIZE];
+                    match zs.len() {
+                        1 => for_rows(place, |at, start| ids[start] = row(at)[zs.start]),
+                        _ => for_rows(place, |at, start| ids[start..][..CHUNK_SIZE].copy_from_slice(row(at))),
+                    }
                 }
                 (Near::Chunk(chunk), None) => for_rows(place, |[x, y], start| {
                     for (cell, z) in ids[start..][..zs.len()].iter_mut().zip(zs.clone()) {

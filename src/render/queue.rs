@@ -1,6 +1,6 @@
 //! The queue of chunks to mesh, nearest first.
 
-use super::neighborhood::{Near, Neighborhood};
+use super::neighborhood::Near;
 use crate::block::BlockId;
 use crate::chunk::{Chunk, Column};
 use crate::light::{ChunkLight, ColumnLight};
@@ -251,11 +251,16 @@ impl<Shown> MeshQueue<Shown> {
 
     /// A chunk and its present surroundings. The space below the chunk heights of the dimension, and places around the chunk that
     /// are not loaded, are solid.
-    pub fn neighborhood(&self, (dimension, column): ColumnKey, y: i64, heights: &Range<i64>) -> Neighborhood {
+    pub fn blocks_around(
+        &self,
+        (dimension, column): ColumnKey,
+        y: i64,
+        heights: &Range<i64>,
+    ) -> impl Fn([i64; 3]) -> Near {
         let columns: [[Option<&Column>; 3]; 3] = [-1, 0, 1].map(|dx| {
             [-1, 0, 1].map(|dz| self.columns.get(&(dimension, column.offset(dx, dz))).map(|tracked| &tracked.seen))
         });
-        Neighborhood::from_fn(|[dx, dy, dz]| {
+        move |[dx, dy, dz]| {
             let height = y.saturating_add(dy);
             if height < heights.start {
                 return Near::Solid;
@@ -266,7 +271,7 @@ impl<Shown> MeshQueue<Shown> {
                 return if [dx, dy, dz] == [0; 3] { Near::Air } else { Near::Solid };
             }
             beside.and_then(|column| column.chunk(height)).map_or(Near::Air, |chunk| Near::Chunk(chunk.clone()))
-        })
+        }
     }
 
     /// The light of a chunk and of its surroundings, by offset.

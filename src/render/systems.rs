@@ -4,6 +4,7 @@ use super::block_mesher::{ChunkPart, Meshing};
 use super::looks::LooksInUse;
 use super::material::{self, ChunkExtension, ChunkMaterial, ChunkMaterials};
 use super::mesher::{self, Meshed, Quads};
+use super::neighborhood::Neighborhood;
 use super::quad_memory::{QuadMemory, QuadRange};
 use super::quads::{PASSES, Quad, Rectangle};
 use super::queue::{ColumnKey, MeshQueue};
@@ -346,15 +347,15 @@ pub(super) fn dispatch(
             if running.len() >= TASKS {
                 break 'columns;
             }
-            let neighborhood = queue.neighborhood(key, y, &heights);
+            let neighborhood = Neighborhood::with_faces(queue.blocks_around(key, y, &heights), looks);
             queue.begin(key, y);
-            if neighborhood.shows_nothing(looks) {
+            let Some(neighborhood) = neighborhood else {
                 queue.finish(key, y, |before| {
                     before.into_iter().for_each(|shown| parts.remove(shown));
                     None
                 });
                 continue;
-            }
+            };
             let neighborhood = neighborhood.with_light(queue.light_around(key, y));
             let (chunk, looks, meshing) = (key.1.chunk(y), looks.clone(), meshing.clone());
             running.push(((key, y), pool.spawn(async move { mesher::mesh(chunk, &neighborhood, &looks, &meshing) })));
@@ -372,11 +373,10 @@ pub(crate) fn count_quads(
 ) -> [usize; PASSES] {
     let mesher = world.resource::<ChunkMesher>();
     let Some((looks, _)) = world.resource::<LooksInUse>().table() else { return [0; PASSES] };
-    let neighborhood = mesher.queue.neighborhood((dimension, chunk.column()), chunk.y, &chunk_heights(heights));
-    if neighborhood.shows_nothing(looks) {
-        return [0; PASSES];
-    }
-    let neighborhood = neighborhood.with_light(mesher.queue.light_around((dimension, chunk.column()), chunk.y));
+    let (key, heights) = ((dimension, chunk.column()), chunk_heights(heights));
+    let neighborhood = Neighborhood::with_faces(mesher.queue.blocks_around(key, chunk.y, &heights), looks);
+    let Some(neighborhood) = neighborhood else { return [0; PASSES] };
+    let neighborhood = neighborhood.with_light(mesher.queue.light_around(key, chunk.y));
     let meshed = mesher::mesh(chunk, &neighborhood, looks, world.resource::<Meshing>());
     meshed.map_or([0; PASSES], |(quads, _)| quads.map(|of_mode| of_mode.quads.len()))
 }

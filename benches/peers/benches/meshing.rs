@@ -107,9 +107,10 @@ fn world(
     ground: &impl Ground,
     heights: &Range<i64>,
     [width, length]: [i64; 2],
-    ambient_occlusion: bool,
+    [ambient_occlusion, has_light]: [bool; 2],
 ) -> (App, DimensionId) {
-    let mut app = headless(TerranePlugin::in_memory());
+    let light = if has_light { 0.1 } else { 0.0 };
+    let mut app = headless(TerranePlugin { light, ..TerranePlugin::in_memory() });
     app.add_plugins((AssetPlugin::default(), ChunkRenderPlugin { ambient_occlusion, ..default() }));
     app.init_asset::<Mesh>().init_asset::<StandardMaterial>();
     ground.register(&mut app);
@@ -226,8 +227,9 @@ struct Mesher<'a> {
 }
 
 fn compare(name: &str, ground: impl Ground, heights: Range<i64>, size: [i64; 2]) {
-    let (plain, dimension) = world(&ground, &heights, size, false);
-    let (shaded, _) = world(&ground, &heights, size, true);
+    let (plain, dimension) = world(&ground, &heights, size, [false; 2]);
+    let (shaded, _) = world(&ground, &heights, size, [true, false]);
+    let (lit, _) = world(&ground, &heights, size, [true; 2]);
     let blocks = Blocks::new(&plain, dimension, &heights, size);
     assert!(plain.world().resource::<BlockTypes>().0.len() < usize::from(u16::MAX));
 
@@ -260,6 +262,7 @@ fn compare(name: &str, ground: impl Ground, heights: Range<i64>, size: [i64; 2])
     let mut meshers = [
         Mesher::new("bevy_terrane, plain", ours(plain)),
         Mesher::new("bevy_terrane, with AO", ours(shaded)),
+        Mesher::new("bevy_terrane, with AO and light", ours(lit)),
         Mesher::new("binary-greedy-meshing, masks given", with_masks::<CUBE>(&cubes)),
         Mesher::new("binary-greedy-meshing, masks made", || {
             let mesh = |(cube, _): &Cube| {
