@@ -45,7 +45,7 @@ impl PublishedColumns {
     }
 
     /// Returns `true` if light is computed in this world.
-    pub(crate) fn has_light(&self) -> bool {
+    pub fn has_light(&self) -> bool {
         self.light.table.is_some()
     }
 

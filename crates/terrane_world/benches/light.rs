@@ -11,10 +11,12 @@ mod terrain;
 use measure::timed;
 use rustc_hash::FxHashMap;
 use std::hint::black_box;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 use terrane_world::block::{BlockId, BlockRegistry, BlockShape, BlockType};
 use terrane_world::chunk::{Chunk, Column};
+use terrane_world::generation::{Caves, Features, GenerateRequest, Generator, Heightmap, Layers, Placement, Tree};
 use terrane_world::light::{ColumnLight, LightBlocks, LightMap, LightTable};
 use terrane_world::space::{BlockPos, ChunkPos, ColumnPos, HeightSet};
 
@@ -92,7 +94,7 @@ impl World {
     }
 
     /// The sum of all levels of sky light and block light around a place: how much light an edit moves.
-    fn lit_cells(&self, around: BlockPos, radius: i64, heights: std::ops::Range<i64>) -> [usize; 2] {
+    fn lit_cells(&self, around: BlockPos, radius: i64, heights: Range<i64>) -> [usize; 2] {
         let mut lit = [0; 2];
         for x in -radius..=radius {
             for (z, y) in (-radius..=radius).flat_map(|z| heights.clone().map(move |y| (z, y))) {
@@ -134,19 +136,37 @@ fn percentiles(times: &mut [Duration]) -> (f64, f64) {
     (at(0.5), at(0.99))
 }
 
-/// L1: all columns of terrain42, each alone, from scratch.
-fn from_scratch(lines: &mut Vec<Line>, table: &LightTable, columns: &[Column]) {
+/// L1: all columns, each alone, from scratch.
+fn from_scratch(lines: &mut Vec<Line>, name: &str, table: &LightTable, columns: &[Column], heights: Range<i64>) {
     let mut criterion = measure::criterion(Duration::from_secs(2), Duration::from_millis(300));
-    let heights = HeightSet::from(0..terrain::EDGE);
-    let runs = measure::runs(&mut criterion, "L1", "columns from scratch", columns.len(), || {
-        let light = |column| drop(black_box(ColumnLight::new(table, black_box(column), &heights, terrain::EDGE)));
+    let (loaded, open_from) = (HeightSet::from(heights.clone()), heights.end);
+    let runs = measure::runs(&mut criterion, "L1", name, columns.len(), || {
+        let light = |column| drop(black_box(ColumnLight::new(table, black_box(column), &loaded, open_from)));
         timed(|| columns.iter().for_each(light)).0
     });
     criterion.final_summary();
     if let Some(median) = measure::median(&runs) {
         let found = format!("{:.0} a second ({:.0} us each)", 1e9 / median, median / 1e3);
-        lines.push(Line("L1 columns from scratch".into(), found, "3,000 a second"));
+        lines.push(Line(format!("L1 {name}"), found, "3,000 a second"));
     }
+}
+
+/// L1: the land around Jacksboro, 384 blocks high, with caves and a forest.
+fn jacksboro(lines: &mut Vec<Line>) {
+    let mut registry = BlockRegistry::new();
+    registry.register_basic_blocks();
+    let ground = Heightmap::open("assets/jacksboro_fault_dem.png")
+        .and_then(|map| map.with_blocks_per_sample([4.0, 5.0]))
+        .and_then(|map| map.with_blocks_per_unit(1.0 / 6.0))
+        .expect("the map that comes with the project");
+    let trees = Placement::seeded(2).with_spacing(4).with_soil(["terrane:grass"]);
+    let forest = Features::new(trees).with(Tree::round(), 1).expect("trees fit");
+    let land = Layers::new(ground).with(Caves::seeded(6)).with(forest);
+    let columns: Vec<Column> = (0..24_i64)
+        .flat_map(|x| (0..24).map(move |z| ColumnPos::new(x, z)))
+        .map(|column| land.generate(&GenerateRequest { column, heights: -64..320, blocks: &registry }).expect("ground"))
+        .collect();
+    from_scratch(lines, "Jacksboro, caves, trees", &LightTable::new(&registry), &columns, -4..20);
 }
 
 /// Times one block placed and taken at each place.
@@ -282,7 +302,8 @@ fn main() {
         ["minecraft:stone", "minecraft:bedrock"].map(|name| registry.id(name).expect("it is registered"));
     let columns = terrain_columns();
     let mut lines = Vec::new();
-    from_scratch(&mut lines, &table, &columns);
+    from_scratch(&mut lines, "terrain42", &table, &columns, 0..terrain::EDGE);
+    jacksboro(&mut lines);
     let count = columns.len();
     let heights = HeightSet::from(0..terrain::EDGE);
     let alone: Vec<_> =
