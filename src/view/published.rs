@@ -2,11 +2,11 @@
 
 use super::light::{PublishedLight, outdate};
 use crate::block::{BlockId, BlockRegistry};
-use crate::chunk::{Column, Predictions};
+use crate::chunk::{Column, Predictions, RayHit, cast_ray};
 use crate::coordinator::SetBlock;
 use crate::light::{ColumnLight, Light, LightTable};
-use crate::simulation::Position;
-use crate::space::{BlockPos, ChunkPos, ColumnPos, DimensionId, HeightSet, RayHit};
+use crate::simulation::{BlockTypes, Position};
+use crate::space::{BlockPos, ChunkPos, ColumnPos, DimensionId, HeightSet};
 use bevy::ecs::system::SystemParam;
 use bevy::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -134,6 +134,7 @@ pub struct PublishedBlocks<'w> {
         TerranePlugin; systems of regions have RegionBlocks"
     )]
     columns: Res<'w, PublishedColumns>,
+    types: Res<'w, BlockTypes>,
 }
 
 impl PublishedBlocks<'_> {
@@ -157,7 +158,8 @@ impl PublishedBlocks<'_> {
         Some(BlockPos::new(x, y, z))
     }
 
-    /// The first wanted block along a ray, up to `reach` blocks away. Columns that are not published have no blocks.
+    /// The first wanted block whose [shape](crate::block::BlockShape::boxes) a ray hits, up to `reach` blocks away, from any block
+    /// position with the same accuracy. Columns that are not published have no blocks. See [`cast_ray`](crate::chunk::cast_ray).
     ///
     /// ```
     /// use bevy_terrane::prelude::*;
@@ -180,8 +182,8 @@ impl PublishedBlocks<'_> {
         reach: f64,
         is_wanted: impl Fn(BlockId) -> bool,
     ) -> Option<RayHit> {
-        let mut along = from.ray(direction.into()).take_while(|hit| hit.distance <= reach);
-        along.find(|hit| self.block(from.dimension, hit.block).is_some_and(&is_wanted))
+        let chunk = |pos: ChunkPos| Some(&**self.column(from.dimension, pos.column())?.chunk(pos.y)?);
+        cast_ray(from.ray(direction.into()), reach, &self.types.0, chunk, is_wanted)
     }
 
     /// The light at `position`; `None` if it is not known yet. Opaque blocks are dark inside: ask for the block in front.

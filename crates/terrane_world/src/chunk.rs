@@ -3,6 +3,7 @@
 mod assembly;
 mod block_components;
 mod block_layers;
+mod cast_ray;
 mod cell_parts;
 mod column;
 mod extras;
@@ -20,6 +21,7 @@ pub(crate) use assembly::CellMask;
 #[doc(hidden)]
 pub use assembly::ChunkAssembly;
 pub use block_components::BlockValueError;
+pub use cast_ray::{RayHit, cast_ray};
 pub use column::Column;
 #[doc(hidden)]
 pub use predictions::Predictions;
@@ -164,6 +166,15 @@ impl Chunk {
         match &self.content {
             Content::Uniform(_) => None,
             Content::Mixed(mixed) => Some(mixed.ids.unpack_block(word)),
+        }
+    }
+
+    /// The place of a cell's block in the palette.
+    #[inline]
+    fn palette_place(&self, cell: usize) -> u32 {
+        match &self.content {
+            Content::Uniform(_) => 0,
+            Content::Mixed(mixed) => u32::from(mixed.ids.id(cell)),
         }
     }
 

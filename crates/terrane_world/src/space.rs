@@ -35,7 +35,7 @@ pub use block_box::BlockBox;
 pub use chunk_part::ChunkPart;
 pub use face::{Face, FaceSet};
 pub use height_set::HeightSet;
-pub use ray::{BlockRay, RayHit};
+pub use ray::{BlockRay, RayCell};
 pub use turn::Turn;
 
 use serde::{Deserialize, Serialize};

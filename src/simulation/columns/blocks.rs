@@ -2,11 +2,11 @@
 
 use super::light::RegionLight;
 use crate::block::{BlockId, BlockLayout, BlockRegistry};
-use crate::chunk::{BlockValueError, Chunk, Column};
+use crate::chunk::{BlockValueError, Chunk, Column, RayHit, cast_ray};
 use crate::light::{ColumnLight, Light};
 use crate::region::RegionId;
 use crate::simulation::{BlockTicks, ColumnError, ColumnSource, FetchedColumn, Position, TimeOfDay};
-use crate::space::{BlockPos, ChunkPos, ColumnPos, HeightSet, RayHit, SectionPos};
+use crate::space::{BlockPos, ChunkPos, ColumnPos, HeightSet, SectionPos};
 use crate::storage::LoadedColumn;
 use bevy::ecs::system::SystemParam;
 use bevy::prelude::*;
@@ -488,8 +488,9 @@ impl RegionBlocks<'_> {
         self.deref_mut().set_block(position, block)
     }
 
-    /// The first wanted block along a ray, up to `reach` blocks away. The ray passes over blocks that the region does not have. The
-    /// dimension of `from` is ignored.
+    /// The first wanted block whose [shape](crate::block::BlockShape::boxes) a ray hits, up to `reach` blocks away, from any block
+    /// position with the same accuracy. The ray passes over blocks that the region does not have. The dimension of `from` is ignored. See
+    /// [`cast_ray`](crate::chunk::cast_ray).
     pub fn cast_ray(
         &self,
         from: Position,
@@ -497,8 +498,9 @@ impl RegionBlocks<'_> {
         reach: f64,
         is_wanted: impl Fn(BlockId) -> bool,
     ) -> Option<RayHit> {
-        let mut along = from.ray(direction.into()).take_while(|hit| hit.distance <= reach);
-        along.find(|hit| self.block(hit.block).is_ok_and(&is_wanted))
+        let types = &self.columns.ground.as_ref()?.blocks;
+        let chunk = |pos: ChunkPos| Some(&**self.columns.column(pos.column())?.chunk(pos.y)?);
+        cast_ray(from.ray(direction.into()), reach, types, chunk, is_wanted)
     }
 
     /// Returns `true` if the block lies in a section that this region owns. Its column may not be loaded.

@@ -19,6 +19,11 @@ impl Chunk {
         1 + self.extras.as_ref().map_or(0, |extras| extras.layer_count(cell(position)))
     }
 
+    /// Returns `true` if a cell may have more than one layer.
+    pub(super) fn has_layers(&self) -> bool {
+        self.extras.is_some()
+    }
+
     /// The block in a layer; `None` if the cell has fewer layers.
     ///
     /// # Panics
