@@ -86,7 +86,7 @@ fn prepare_cameras(
     }
 }
 
-/// What the sky looks like at a time of day.
+/// The colors and the light of the sky at a time of day.
 #[derive(Resource, Clone, Copy, PartialEq)]
 struct SkyLook {
     /// The direction to the sun, if it crosses the sky.

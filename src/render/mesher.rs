@@ -601,7 +601,7 @@ fn openness([before, own, after]: [u32; 3], side: Side) -> u32 {
 /// The mean light of the cells that touch a corner: of the one in the middle of `cells`, and of those of row 0 or 2 and bit 0 or 2
 /// that no wall is in.
 fn mean_light(cells: &[[CornerLight; 3]; 3], walls: [u32; 3], row: usize, bit: usize) -> CornerLight {
-    // What a share of 1, 2, 3 or 4 cells counts.
+    // The weight of a cell among 1, 2, 3 or 4, in twelfths.
     const SHARES: [u32; 4] = [12, 6, 4, 3];
     let is_open = |row: usize, bit: usize| walls[row] >> bit & 1 == 0;
     // Sky light in the lower half, block light in the higher one.

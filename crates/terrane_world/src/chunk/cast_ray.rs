@@ -7,7 +7,7 @@ use super::Chunk;
 use crate::block::{BlockId, BlockRegistry, BlockShape};
 use crate::space::{BlockPos, BlockRay, ChunkPos, Face, FaceSet, RayCell};
 
-/// What a ray hits.
+/// The place at which a ray hits a block.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RayHit {
     /// The position of the block.

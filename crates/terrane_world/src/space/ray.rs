@@ -40,7 +40,9 @@ impl BlockRay {
         let axes = [0, 1, 2].map(|axis| {
             let (along, offset) = (along(axis), offset[axis]);
             let border = if along > 0.0 { 1.0 - offset } else { offset };
-            if along == 0.0 { (f64::INFINITY, 0.0, 0) } else { (border / along.abs(), along.abs().recip(), 0) }
+            // Along an axis on which the ray hardly moves, it never reaches a border: infinity times 0 would be no number.
+            let between = along.abs().recip();
+            if between.is_finite() { (border / along.abs(), between, 0) } else { (f64::INFINITY, 0.0, 0) }
         });
         let step = [0, 1, 2].map(|axis| if along(axis) < 0.0 { -1 } else { 1 });
         let next = Some(RayCell { block, face: None, distance: 0.0 });
@@ -121,7 +123,7 @@ impl BlockRay {
                 break;
             }
         }
-        // The number of the border before the first cell of the next chunk is -1 as a wrapped number.
+        // A place below 0 has wrapped around, and is -1 as an `i64`.
         let moved = |axis: usize, from: i64| from.checked_add(place[axis] as i64 - first[axis] as i64);
         let BlockPos { x, y, z } = cell.block;
         let block = match [moved(0, x), moved(1, y), moved(2, z)] {
@@ -306,6 +308,12 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_ray_that_hardly_moves_along_an_axis_goes_on() {
+        let met: Vec<_> = BlockRay::new(BlockPos::new(0, 0, 0), [0.0; 3], [1e-320, 0.0, 1.0]).take(4).collect();
+        assert_eq!((met[3].block, met[3].distance), (BlockPos::new(0, 0, 3), 3.0));
     }
 
     #[test]
