@@ -6,15 +6,14 @@ mod types;
 
 use bevy::core_pipeline::prepass::{DepthPrepass, MotionVectorPrepass, NormalPrepass};
 use bevy::prelude::*;
-use bevy_terrane::dev::{DevPlugins, FlyCamera, PicturePlugin, Pictures};
+use bevy_terrane::dev::{DevPlugins, FlyCamera, PicturePlugin, Pictures, SkyPlugin};
 use bevy_terrane::prelude::*;
 use bevy_terrane::render::{BlockMesh, ChunkMeshProgress};
 use bevy_terrane::view::WorldStatistics;
-use std::f32::consts::TAU;
 use std::path::PathBuf;
 
 /// The views: name, place, the point that is looked at, and the hour.
-const VIEWS: [(&str, [f32; 3], [f32; 3], f32); 6] = [
+const VIEWS: [(&str, [f32; 3], [f32; 3], f64); 6] = [
     ("day", [-11.5, 8.0, 16.5], [0.5, 0.6, 0.0], 10.0),
     ("dusk", [17.0, 6.5, 17.0], [1.0, 1.0, 1.0], 17.7),
     ("night", [-12.5, 6.5, 14.0], [0.0, 1.0, 0.0], 23.0),
@@ -29,14 +28,14 @@ fn main() -> Result<AppExit> {
     let is_headless = dev.headless;
     let assets = AssetPlugin { file_path: concat!(env!("CARGO_MANIFEST_DIR"), "/../assets").to_owned(), ..default() };
     let mut app = App::new();
-    app.add_plugins(dev.build().set(assets))
+    app.add_plugins((dev.build().set(assets), SkyPlugin::default()))
         .add_plugins(TerranePlugin::at("target/examples/blocks/world"))
         .add_plugins(ChunkRenderPlugin { looks: vec!["garden.looks.ron".into()], ..default() });
     types::register(&mut app)?;
     rain::add(&mut app);
     app.init_resource::<garden::Planted>()
         .add_systems(Startup, start)
-        .add_systems(Update, (garden::plant, choose, turn_item, set_hour).chain());
+        .add_systems(Update, (garden::plant, choose, turn_item).chain());
     if is_headless {
         let folder = PathBuf::from("target/examples/blocks");
         app.add_plugins(PicturePlugin { folder, shows_land: false, ..default() }).add_systems(Update, take_pictures);
@@ -44,22 +43,21 @@ fn main() -> Result<AppExit> {
     Ok(app.run())
 }
 
-/// The hour of the day, 0 to 24.
-#[derive(Resource)]
-struct Hour(f32);
+/// The time of day at an hour. It stands still.
+fn at(hour: f64) -> TimeOfDay {
+    TimeOfDay { days: hour / 24.0, seconds_per_day: 0.0 }
+}
 
 /// A block that floats over its plinth, like an item.
 #[derive(Component)]
 struct Item;
 
 fn start(mut commands: Commands, dimensions: Res<Dimensions>, types: Res<BlockTypes>) {
-    commands.spawn(Dimension::new("garden", Flat::new()));
+    commands.spawn((Dimension::new("garden", Flat::new()), at(VIEWS[0].3)));
     let viewer = Viewer::in_dimension(dimensions.id("garden")).with_radius(5);
     // Screen-space effects need these passes. Chunks take part in them.
     let prepass = (DepthPrepass, NormalPrepass, MotionVectorPrepass);
     commands.spawn((FlyCamera::default(), viewer, view(0), prepass));
-    commands.insert_resource(Hour(VIEWS[0].3));
-    commands.spawn((DirectionalLight { shadow_maps_enabled: true, ..default() }, Transform::default()));
     let item = types.id("garden:bookshelf").unwrap_or_default();
     commands.spawn((Item, BlockMesh(item), Transform::from_xyz(0.0, 3.0, 8.0).with_scale(Vec3::splat(0.6))));
 }
@@ -69,46 +67,28 @@ fn view(number: usize) -> Transform {
     Transform::from_translation(from.into()).looking_at(to.into(), Vec3::Y)
 }
 
-/// 1 to 6 show a view, and the arrow keys change the hour.
+/// 1 to 6 show a view, and the arrow keys change the time of day.
 fn choose(
     keys: Res<ButtonInput<KeyCode>>,
     time: Res<Time>,
     mut camera: Single<&mut Transform, With<FlyCamera>>,
-    (mut hour, mut rain): (ResMut<Hour>, ResMut<rain::Rain>),
+    mut day: Single<&mut TimeOfDay>,
+    mut rain: ResMut<rain::Rain>,
 ) {
     let digits = [KeyCode::Digit1, KeyCode::Digit2, KeyCode::Digit3, KeyCode::Digit4, KeyCode::Digit5, KeyCode::Digit6];
     if let Some(chosen) = digits.iter().position(|digit| keys.just_pressed(*digit)) {
         **camera = view(chosen);
-        hour.0 = VIEWS[chosen].3;
+        **day = at(VIEWS[chosen].3);
         rain.0 = VIEWS[chosen].0 == "rain";
     }
     let turn = i8::from(keys.pressed(KeyCode::ArrowRight)) - i8::from(keys.pressed(KeyCode::ArrowLeft));
-    hour.0 = (hour.0 + f32::from(turn) * time.delta_secs() * 2.0).rem_euclid(24.0);
+    if turn != 0 {
+        day.days += f64::from(turn) * time.delta_secs_f64() / 12.0;
+    }
 }
 
 fn turn_item(time: Res<Time>, mut item: Single<&mut Transform, With<Item>>) {
     item.rotation = Quat::from_rotation_y(time.elapsed_secs());
-}
-
-/// Sun and sky of the hour.
-fn set_hour(
-    hour: Res<Hour>,
-    sun: Single<(&mut DirectionalLight, &mut Transform)>,
-    mut ambient: ResMut<GlobalAmbientLight>,
-    mut sky: ResMut<ClearColor>,
-) {
-    let angle = (hour.0 - 6.0) / 24.0 * TAU;
-    let height = angle.sin();
-    let day = (height * 3.0 + 0.3).clamp(0.0, 1.0);
-    let low = (1.0 - height.abs() * 2.5).clamp(0.0, 1.0) * day;
-    let (mut light, mut place) = sun.into_inner();
-    light.illuminance = 12_000.0 * day;
-    light.color = Color::srgb(1.0, 0.95 - 0.35 * low, 0.88 - 0.55 * low);
-    *place = Transform::from_xyz(angle.cos(), height.max(0.08), 0.5).looking_at(Vec3::ZERO, Vec3::Y);
-    ambient.brightness = 30.0 + 620.0 * day;
-    let night = Vec3::new(0.01, 0.014, 0.03);
-    let color = night.lerp(Vec3::new(0.36, 0.60, 0.95).lerp(Vec3::new(0.95, 0.50, 0.28), low), day);
-    sky.0 = Color::linear_rgb(color.x, color.y, color.z);
 }
 
 /// A picture of each view, once the garden is there.
@@ -118,19 +98,19 @@ fn take_pictures(
     garden: Res<garden::Planted>,
     mut pictures: ResMut<Pictures>,
     mut camera: Single<&mut Transform, With<FlyCamera>>,
-    (mut hour, mut rain): (ResMut<Hour>, ResMut<rain::Rain>),
+    (mut day, mut rain): (Single<&mut TimeOfDay>, ResMut<rain::Rain>),
     (mut number, mut calm): (Local<usize>, Local<u32>),
     mut exit: MessageWriter<AppExit>,
 ) {
     let is_calm = world.columns > 0 && world.remaining == 0 && meshes.is_done() && meshes.meshes > 0 && garden.0;
     *calm = if is_calm { *calm + 1 } else { 0 };
-    let Some((name, .., at)) = VIEWS.get(*number) else {
+    let Some((name, .., hour)) = VIEWS.get(*number) else {
         exit.write(AppExit::Success);
         return;
     };
     if *calm == 20 {
         **camera = view(*number);
-        hour.0 = *at;
+        **day = at(*hour);
         rain.0 = *name == "rain";
     }
     if *calm > 22 && pictures.take(name) {
