@@ -34,12 +34,16 @@ pub fn register(app: &mut App) -> Result {
     app.register_block(block("fence").with_shape(BlockShape::fence()))?;
     app.register_block(block("pane").with_shape(BlockShape::pane()).transparent())?;
     app.register_block(block("bars").with_shape(BlockShape::pane()).transparent())?;
-    app.register_block(block("torch").with_shape(BlockShape::torch()).non_solid())?;
-    app.register_block_states(BlockStates::new(block("lamp")).with_property("lit", ["false", "true"]))?;
+    app.register_block(block("torch").with_shape(BlockShape::torch()).non_solid().with_light(14))?;
+    let lamp = BlockStates::new(block("lamp")).with_property("lit", ["false", "true"]);
+    app.register_block_states(lamp.varied_by(|state| match state.property("lit") {
+        Some("true") => state.with_light(15),
+        _ => state,
+    }))?;
     app.register_block_states(BlockStates::new(block("furnace")).with_property("facing", FACING))?;
     app.register_block(block("table").with_shape(table()?))?;
-    liquid(app, "lava")?;
-    liquid(app, "stream")?;
+    liquid(app, "lava", 15)?;
+    liquid(app, "stream", 0)?;
     Ok(())
 }
 
@@ -51,9 +55,9 @@ fn table() -> Result<BlockShape> {
 }
 
 /// A liquid with a state for each level.
-fn liquid(app: &mut App, name: &str) -> Result<(), BlockRegistryError> {
+fn liquid(app: &mut App, name: &str, light: u8) -> Result<(), BlockRegistryError> {
     let shape = BlockShape::liquid(8).unwrap_or_default();
-    let source = BlockType::new(format!("garden:{name}")).with_shape(shape).transparent();
+    let source = BlockType::new(format!("garden:{name}")).with_shape(shape).transparent().with_light(light);
     let states = BlockStates::new(source).with_property("level", ["8", "7", "6", "5", "4", "3", "2", "1"]);
     let states = states.varied_by(|state| {
         let level = state.property("level").and_then(|level| level.parse().ok()).unwrap_or(8);

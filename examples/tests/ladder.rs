@@ -97,7 +97,7 @@ fn color(folder: &Path, example: &str, picture: &str, [x, y]: [usize; 2]) -> [u8
 }
 
 /// Promise, looks: Opaque, cut-out and blended blocks are drawn with their textures: sky is seen through glass, sand through water, and
-/// lamps shine at night.
+/// torches and lamps shine at night.
 #[test]
 fn the_garden_shows_every_render_mode() {
     let folder = tempfile::tempdir().unwrap();
@@ -113,11 +113,12 @@ fn the_garden_shows_every_render_mode() {
     assert!(is_blue(color("day", [1120, 420])), "water over sand");
     let brightness = |picture| color(picture, [1000, 560]).iter().sum::<i32>();
     assert!(brightness("rain") + 60 < brightness("day"), "the game's extension of the material darkens wet ground");
-    let ([red, ..], ground) = (color("night", [430, 370]), color("night", [640, 600]));
+    let [torch, lit, dark] = [[430, 370], [700, 350], [1100, 240]].map(|place| color("night", place));
     assert!(
-        red > 150 && ground.iter().all(|channel| *channel < 60),
-        "a torch shines, and the ground does not: {ground:?}"
+        torch[0] > 150 && lit[0] > 100 && lit[0] > lit[2] + 50,
+        "torches shine, and light the path: {torch:?}, {lit:?}"
     );
+    assert!(dark.iter().all(|channel| *channel < 60), "the ground away from them is dark: {dark:?}");
 }
 
 /// Promise, light: Chunks are drawn with the light of the sky and of blocks: a torch lights the ground at night, a cave is dark away from

@@ -10,7 +10,7 @@ use bevy::prelude::*;
 use std::ops::Range;
 
 /// The color of the sky at the horizon by day, into which the land fades.
-const HAZE: LinearRgba = LinearRgba::rgb(0.80, 1.00, 1.20);
+const HAZE: LinearRgba = LinearRgba::rgb(0.50, 0.74, 1.08);
 /// The distance of the sky in blocks, behind all visible land.
 const DISTANCE: f32 = 15_000.0;
 
