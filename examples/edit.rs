@@ -1,9 +1,11 @@
 //! The first game with blocks of its own, a hand that places them and takes edits back, and a house that a region builds.
 
 use bevy_terrane::block::BlockRegistryError;
+use bevy_terrane::chunk::RayHit;
 use bevy_terrane::dev::{DevPlugins, FlyCamera, SkyPlugin};
 use bevy_terrane::prelude::*;
 use bevy_terrane::render::RenderOrigin;
+use bevy_terrane::space::FaceSet;
 
 /// The blocks that the number keys choose.
 const CHOICE: [&str; 4] = ["game:brick", "game:beam[axis=y]", "terrane:stone", "terrane:sand"];
@@ -22,7 +24,7 @@ pub fn build(name: &str) -> Result<App> {
     register_blocks(&mut app)?;
     app.init_resource::<Hand>()
         .add_systems(Startup, start)
-        .add_systems(Update, (choose, (use_hand, undo).chain(), build_house, report_refusals));
+        .add_systems(Update, (choose, (aim, use_hand, undo).chain(), build_house, report_refusals));
     Ok(app)
 }
 
@@ -42,10 +44,11 @@ pub fn start(mut commands: Commands, dimensions: Res<Dimensions>) {
     commands.spawn((FlyCamera::default(), viewer, view));
 }
 
-/// The chosen block, and what edits replaced, to be undone.
+/// The chosen block, the block that the hand reaches, and what edits replaced, to be undone.
 #[derive(Resource, Default)]
 struct Hand {
     chosen: usize,
+    aim: Option<(DimensionId, RayHit)>,
     replaced: Vec<SetBlock>,
 }
 
@@ -57,20 +60,38 @@ fn choose(keys: Res<ButtonInput<KeyCode>>, mut hand: ResMut<Hand>) {
     }
 }
 
+/// The block in the middle of the view gets an outline.
+fn aim(
+    camera: Single<(&Transform, &Viewer)>,
+    (blocks, types, origin): (PublishedBlocks, Res<BlockTypes>, Res<RenderOrigin>),
+    mut hand: ResMut<Hand>,
+    mut gizmos: Gizmos,
+) {
+    hand.aim = None;
+    let Some(dimension) = camera.1.dimension() else { return };
+    // The origin of what is drawn. Only `sparse_sky` moves it.
+    let mut eye = Position { dimension, block: origin.0, offset: Vec3::ZERO };
+    eye.translate(camera.0.translation);
+    let Some(hit) = blocks.cast_ray(eye, camera.0.forward(), 100.0, |block| block != BlockId::AIR) else { return };
+    hand.aim = Some((dimension, hit));
+    let corner = Position { dimension, block: hit.block, offset: Vec3::ZERO }.relative_to(origin.0);
+    let block = blocks.block(dimension, hit.block).unwrap_or_default();
+    for part in types.block(block).shape().boxes(FaceSet::NONE) {
+        let [min, max] = [part.min, part.max].map(|place| Vec3::from(place.map(f32::from)) / 16.0);
+        let (middle, size) = (corner + (min + max) / 2.0, (max - min) * 1.005);
+        gizmos.cube(Transform::from_translation(middle).with_scale(size), Color::BLACK);
+    }
+}
+
 /// One block at a time: a `SetBlock` message. The region that owns the block applies it in its next tick.
 fn use_hand(
     mouse: Res<ButtonInput<MouseButton>>,
-    camera: Single<(&Transform, &Viewer)>,
-    (blocks, types, origin): (PublishedBlocks, Res<BlockTypes>, Res<RenderOrigin>),
+    (blocks, types): (PublishedBlocks, Res<BlockTypes>),
     mut hand: ResMut<Hand>,
     mut edits: MessageWriter<SetBlock>,
 ) {
     let (breaks, places) = (mouse.just_pressed(MouseButton::Left), mouse.just_pressed(MouseButton::Middle));
-    let Some(dimension) = camera.1.dimension().filter(|_| breaks || places) else { return };
-    // The origin of what is drawn. Only `sparse_sky` moves it.
-    let mut eye = Position::new(dimension, origin.0);
-    eye.translate(camera.0.translation);
-    let Some(hit) = blocks.cast_ray(eye, camera.0.forward(), 100.0, |block| block != BlockId::AIR) else { return };
+    let Some((dimension, hit)) = hand.aim.filter(|_| breaks || places) else { return };
     let (position, block) = match breaks {
         true => (hit.block, BlockId::AIR),
         false => (hit.before(), types.id(CHOICE[hand.chosen]).unwrap_or_default()),

@@ -23,6 +23,7 @@
 //! * A little shade of sides and corners is baked into the colors. Lights, shadows, fog and the sky are up to the game.
 //! * Changes of a frame's columns can be visible in the same frame: meshes are made and shown in `PreUpdate`.
 //! * All chunks share three [`ChunkMaterials`], whose properties the game may change.
+//! * A [`Mirror`](crate::view::Mirror) with a `Transform` is moved smoothly between the ticks of its region, one tick late.
 //! * Without `Assets<Mesh>`, as on a server without a renderer, the plugin logs this and does nothing.
 //!
 //! [`FarRenderPlugin`] draws generated columns that are not loaded, from the [`FarView`](crate::view::FarView)s.
@@ -40,7 +41,10 @@ mod liquid_fog;
 mod looks;
 mod material;
 mod mesher;
+mod mirrors;
 mod neighborhood;
+#[cfg(feature = "picking")]
+mod picking;
 mod quad_memory;
 mod quads;
 mod queue;
@@ -56,6 +60,8 @@ pub use looks::{
 };
 pub use material::{ChunkExtension, ChunkMaterial, ChunkMaterialExtensionPlugin, ChunkMaterials};
 pub use neighborhood::PaddedBlocks;
+#[cfg(feature = "picking")]
+pub use picking::BlockPickingPlugin;
 
 use crate::simulation::Position;
 use crate::space::{BlockPos, ChunkPos, DimensionId};
@@ -208,7 +214,11 @@ impl Plugin for ChunkRenderPlugin {
         let moved = resource_changed::<RenderOrigin>;
         app.add_systems(PreUpdate, (hear, apply, dispatch, update_materials).chain().after(update_looks))
             .add_systems(PostUpdate, move_meshes.run_if(moved).before(TransformSystems::Propagate))
-            .add_systems(PostUpdate, block_mesh::mesh_blocks.before(TransformSystems::Propagate))
+            .add_systems(PreUpdate, mirrors::move_mirrors)
+            .add_systems(
+                PostUpdate,
+                (block_mesh::mesh_blocks, mirrors::place_mirrors).before(TransformSystems::Propagate),
+            )
             .add_systems(PostUpdate, (sort_blended, liquid_fog::fog_inside_liquids).after(TransformSystems::Propagate))
             .add_observer(block_mesh::remove_mesh);
     }

@@ -12,7 +12,7 @@ pub struct BodyPlugin<Of>(pub fn(&Of) -> Vec<Part>);
 
 impl<Of: Component> Plugin for BodyPlugin<Of> {
     fn build(&self, app: &mut App) {
-        app.insert_resource(Plan(self.0)).add_systems(Update, (give_bodies::<Of>, glide::<Of>, shade::<Of>).chain());
+        app.insert_resource(Plan(self.0)).add_systems(Update, (give_bodies::<Of>, shade::<Of>).chain());
     }
 }
 
@@ -44,16 +44,6 @@ fn give_bodies<Of: Component>(
                 top += size.y;
             }
         });
-    }
-}
-
-/// Moves bodies smoothly to their newest position, because regions tick less often than frames are drawn.
-fn glide<Of: Component>(time: Res<Time>, mut bodies: Query<(&Mirror, &mut Transform), With<Of>>) {
-    let part = 1.0 - (-12.0 * time.delta_secs()).exp();
-    for (mirror, mut transform) in &mut bodies {
-        let newest = mirror.current.0.relative_to(BlockPos::default());
-        let is_near = transform.translation.distance(newest) < 32.0;
-        transform.translation = if is_near { transform.translation.lerp(newest, part) } else { newest };
     }
 }
 

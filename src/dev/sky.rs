@@ -235,3 +235,58 @@ fn keep_sky_around(
         visibility.set_if_neq(if is_in_liquid { Visibility::Hidden } else { Visibility::Inherited });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(days: f64) -> SkyLook {
+        SkyLook::new(Some(TimeOfDay { days, ..default() }))
+    }
+
+    fn brightness(color: LinearRgba) -> f32 {
+        color.red + color.green + color.blue
+    }
+
+    #[test]
+    fn the_sky_is_blue_by_day_red_toward_a_low_sun_and_dark_at_night() {
+        let (noon, dusk, night) = (at(0.5), at(TimeOfDay::SUNSET), at(0.0));
+        let up = noon.color(Vec3::Y);
+        assert!(up.blue > 2.0 * up.green && up.green > up.red, "{up:?}");
+        assert_eq!(noon.haze, SkyLook::new(None).haze, "by day the haze is as without a time of day");
+        let [toward_sun, away] = [Vec3::NEG_X, Vec3::X].map(|side| dusk.color(side));
+        assert!(toward_sun.red > 2.0 * toward_sun.blue && away.red < 1.5 * away.blue, "{toward_sun:?}, {away:?}");
+        assert!([Vec3::Y, Vec3::X].iter().all(|side| brightness(night.color(*side)) < 0.06));
+    }
+
+    #[test]
+    fn the_light_comes_from_what_is_in_the_sky() {
+        for step in 0..96 {
+            let look = at(f64::from(step) / 96.0);
+            let (direction, color, illuminance) = look.light;
+            assert!(direction.y >= 0.0, "{step}: the light is never below the ground");
+            let is_sun = Some(direction) == look.sun;
+            assert!(illuminance <= if is_sun { 12_500.0 } else { 350.0 }, "{step}");
+            assert!(brightness(color) > 0.5, "{step}");
+        }
+        assert!(at(0.5).light.2 > 30.0 * at(0.0).light.2);
+    }
+
+    #[test]
+    fn colors_change_without_jumps() {
+        let places = [Vec3::Y, Vec3::X, Vec3::NEG_X, Vec3::new(0.6, 0.8, 0.0)];
+        let mut before = at(0.0);
+        for step in 1..=2_000 {
+            let look = at(f64::from(step) / 2_000.0);
+            for place in places {
+                let change = look.color(place) - before.color(place);
+                assert!(
+                    change.to_f32_array_no_alpha().iter().all(|change| change.abs() < 0.03),
+                    "{step} {place}: {change:?}"
+                );
+            }
+            assert!((look.light.2 - before.light.2).abs() < 200.0, "{step}: the light fades in and out");
+            before = look;
+        }
+    }
+}

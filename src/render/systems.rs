@@ -266,10 +266,17 @@ pub(crate) struct SeenDimension<'w, 's> {
 
 impl SeenDimension<'_, '_> {
     pub fn id(&self) -> Option<DimensionId> {
-        let of = |(viewer, client): (Option<&Viewer>, Option<&ChunkSyncClient>)| {
-            viewer.and_then(Viewer::dimension).or_else(|| client.map(ChunkSyncClient::dimension))
-        };
-        self.cameras.iter().find_map(of)
+        self.cameras.iter().find_map(Self::of)
+    }
+
+    /// The dimension that a camera sees. A camera without a viewer sees what the others see.
+    #[cfg(feature = "picking")]
+    pub fn by(&self, camera: Entity) -> Option<DimensionId> {
+        self.cameras.get(camera).ok().and_then(Self::of).or_else(|| self.id())
+    }
+
+    fn of((viewer, client): (Option<&Viewer>, Option<&ChunkSyncClient>)) -> Option<DimensionId> {
+        viewer.and_then(Viewer::dimension).or_else(|| client.map(ChunkSyncClient::dimension))
     }
 }
 

@@ -11,6 +11,8 @@ use uuid::Uuid;
 /// It has the mirrored components and the [`Position`] of the newest tick; writing to them changes nothing in the
 /// region. If the entity loses a mirrored component, the mirror keeps its last value. The mirror stays while its entity
 /// crosses from one region to another, and is despawned when the entity is unloaded.
+///
+/// A game that draws an entity inserts a `Transform` beside its mirror. `ChunkRenderPlugin` then moves it smoothly between the ticks.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Reflect)]
 #[type_path = "bevy_terrane"]
 #[reflect(Component, Clone)]

@@ -30,3 +30,32 @@ pub(super) fn follow_clocks(
         set.insert(*id, known);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn on_a_client_time_passes_from_what_the_game_sets() {
+        let mut app = App::new();
+        app.init_resource::<Published>().init_resource::<PublishedColumns>().init_resource::<Time>();
+        app.add_systems(Update, follow_clocks);
+        let id = DimensionId(3);
+        let time = TimeOfDay { days: 2.5, seconds_per_day: 100.0 };
+        let client = app.world_mut().spawn((DimensionOpen { id }, time)).id();
+        let pass = |app: &mut App, seconds: u64| {
+            app.world_mut().resource_mut::<Time>().advance_by(Duration::from_secs(seconds));
+            app.update();
+            app.world().get::<TimeOfDay>(client).unwrap().days
+        };
+        assert_eq!([0, 10, 15].map(|seconds| pass(&mut app, seconds)), [2.5, 2.6, 2.75]);
+        assert!(app.world().resource::<PublishedColumns>().daylight(id) < 1.0, "the sun sets");
+        // News of the server.
+        app.world_mut().get_mut::<TimeOfDay>(client).unwrap().days = 8.0;
+        assert_eq!([5, 25].map(|seconds| pass(&mut app, seconds)), [8.0, 8.25]);
+        app.world_mut().entity_mut(client).remove::<TimeOfDay>();
+        app.update();
+        assert_eq!(app.world().resource::<PublishedColumns>().daylight(id), 1.0);
+    }
+}
