@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod block;
+pub mod body;
 pub mod chunk;
 pub mod chunk_sync;
 pub mod entity;

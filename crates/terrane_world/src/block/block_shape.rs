@@ -210,6 +210,15 @@ impl BlockShape {
         single.into_iter().chain(boxes.iter().copied()).chain(arms)
     }
 
+    /// The sides to which this shape has arms, by the neighbors' shapes.
+    pub(crate) fn joined_sides<'a>(&self, neighbor: impl Fn(Face) -> Option<&'a Self>) -> FaceSet {
+        if !matches!(self, Self::Joined { .. }) {
+            return FaceSet::NONE;
+        }
+        let is_joined = |side: &Face| neighbor(*side).is_some_and(|neighbor| self.joins(neighbor, *side));
+        Face::SIDES.into_iter().filter(is_joined).collect()
+    }
+
     /// Returns `true` if this shape has an arm to the neighbor at this side, because the neighbor has arms too or closes
     /// the face that it touches. Only [`Joined`](Self::Joined) shapes have arms.
     pub fn joins(&self, neighbor: &Self, side: Face) -> bool {

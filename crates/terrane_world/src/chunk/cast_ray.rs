@@ -5,7 +5,7 @@ mod tests;
 
 use super::Chunk;
 use crate::block::{BlockId, BlockRegistry, BlockShape};
-use crate::space::{BlockPos, BlockRay, ChunkPos, Face, FaceSet, RayCell};
+use crate::space::{BlockPos, BlockRay, ChunkPos, Face, RayCell};
 
 /// The place at which a ray hits a block.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -116,7 +116,11 @@ fn hit_in<'a>(
         let (face, distance) = match shape {
             BlockShape::Cube => (cell.face, cell.distance),
             _ => {
-                let joins = joins(shape, cell.block, types, chunk);
+                let joins = shape.joined_sides(|side| {
+                    let [x, y, z] = side.normal();
+                    let beside = cell.block.offset(x, y, z);
+                    Some(types.block(chunk(beside.chunk())?.block(beside.in_chunk())).shape())
+                });
                 let boxes =
                     shape.boxes(joins).map(|part| [part.min, part.max].map(|at| at.map(|at| f64::from(at) / 16.0)));
                 boxes.filter_map(|part| ray.enters(cell.block, part)).min_by(|one, other| one.1.total_cmp(&other.1))?
@@ -133,23 +137,4 @@ fn hit_in<'a>(
     let others = (1..=u8::MAX).map_while(|layer| Some((layer, here.block_at(place, layer)?)));
     let others = others.filter(|(_, block)| is_wanted(*block)).filter_map(|(layer, block)| hit(layer, block));
     first.into_iter().chain(others).min_by(|one, other| one.distance.total_cmp(&other.distance))
-}
-
-/// The sides to which a shape has arms.
-fn joins<'a>(
-    shape: &BlockShape,
-    pos: BlockPos,
-    types: &BlockRegistry,
-    chunk: &impl Fn(ChunkPos) -> Option<&'a Chunk>,
-) -> FaceSet {
-    if !matches!(shape, BlockShape::Joined { .. }) {
-        return FaceSet::NONE;
-    }
-    let is_joined = |side: &Face| {
-        let [x, y, z] = side.normal();
-        let beside = pos.offset(x, y, z);
-        chunk(beside.chunk())
-            .is_some_and(|chunk| shape.joins(types.block(chunk.block(beside.in_chunk())).shape(), *side))
-    };
-    Face::SIDES.into_iter().filter(is_joined).collect()
 }

@@ -1,0 +1,117 @@
+//! Bodies: boxes that stand on the ground, step up, swim, climb, and never pass through a wall.
+//!
+//! A [`BodyMover`] moves a [`Body`] through the [shapes](crate::block::BlockShape::boxes) of solid blocks. It needs chunks and
+//! a [`BodyTable`] only, so a server, a game's main world and a client that predicts its player move a body in the same way, to
+//! the last bit.
+
+mod mover;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub use mover::BodyMover;
+use mover::Stop;
+pub use table::BodyTable;
+
+use crate::space::BlockPos;
+
+/// The tag of block types that a body climbs while it is in them, like ladders.
+pub const CLIMBABLE: &str = "terrane:climbable";
+
+/// A box with a place and a velocity. Lengths are in blocks, times in seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Body {
+    /// The block that contains the middle of the box's floor.
+    pub block: BlockPos,
+    /// That point in its block, 0..1 on each axis.
+    pub offset: [f64; 3],
+    /// The width of the box along x and z, up to [`MAX_SIZE`](Self::MAX_SIZE).
+    pub width: f64,
+    /// The height of the box, up to [`MAX_SIZE`](Self::MAX_SIZE).
+    pub height: f64,
+    /// The height of steps that the body goes up without a jump. It needs ground to step up from.
+    pub step_height: f64,
+    /// The velocity along each axis, in blocks per second.
+    pub velocity: [f64; 3],
+    /// What the body touched when it was last moved.
+    pub contact: Contact,
+}
+
+/// What a body touched when it was last moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Contact {
+    /// `true` if the body stands on ground.
+    pub ground: bool,
+    /// `true` if a wall stopped the body, or held it at the side.
+    pub wall: bool,
+    /// `true` if something above stopped the body.
+    pub ceiling: bool,
+    /// `true` if ground that is not loaded stopped the body. It keeps its velocity, and goes on once the ground is there.
+    pub is_held: bool,
+    /// `true` if blocks enclose the body, with no free place near it. It stays where it is.
+    pub is_stuck: bool,
+    /// `true` if the body is in a block with the tag [`CLIMBABLE`].
+    pub climbable: bool,
+    /// The share of the body's height that is in a liquid: 0 to 1.
+    pub submerged: f64,
+}
+
+impl Body {
+    /// The smallest width and height.
+    pub const MIN_SIZE: f64 = 1.0 / 16.0;
+    /// The largest width and height. A larger body is moved as if it had this size.
+    pub const MAX_SIZE: f64 = 16.0;
+    /// The longest way of one [`advance`](Self::advance), along each axis. A longer way is cut.
+    pub const MAX_WAY: f64 = 256.0;
+    /// The fastest fall, in blocks per second.
+    pub const TERMINAL_SPEED: f64 = 78.0;
+
+    /// A body of this width and height at rest, in the middle of the floor of `block`. It steps up 0.6 blocks.
+    pub fn new(block: BlockPos, width: f64, height: f64) -> Self {
+        let (velocity, contact) = ([0.0; 3], Contact::default());
+        Self { block, offset: [0.5, 0.0, 0.5], width, height, step_height: 0.6, velocity, contact }
+    }
+
+    /// Lets the body fall and slide for some seconds: by gravity, in blocks per second squared, by the drag of air and liquids, and
+    /// by friction on the ground.
+    pub fn fall(&mut self, mover: &mut BodyMover<'_>, gravity: f64, seconds: f64) {
+        let Contact { submerged, ground, .. } = self.contact;
+        // A body floats a little under the surface.
+        let pull = gravity * (1.0 - 1.1 * submerged);
+        let friction = if ground { 8.0 } else { 0.1 } + 3.0 * submerged;
+        let [x, y, z] = self.velocity;
+        let fall = approached(y, 0.0, 3.0 * submerged, seconds) - pull * seconds;
+        let velocity = [approached(x, 0.0, friction, seconds), fall, approached(z, 0.0, friction, seconds)];
+        self.advance(mover, velocity, seconds, false);
+    }
+
+    /// Moves the body for some seconds, during which its velocity changes evenly to `velocity`. A block that it touches stops it along
+    /// that axis. If it `holds_edges`, it does not leave ground on which it stands for a fall of more than a step.
+    ///
+    /// The body moves up to [`MAX_WAY`](Self::MAX_WAY) in one call. A velocity that is not finite counts as 0.
+    pub fn advance(&mut self, mover: &mut BodyMover<'_>, velocity: [f64; 3], seconds: f64, holds_edges: bool) {
+        let before = self.velocity.map(finite);
+        let mut after = velocity.map(finite);
+        after[1] = after[1].max(-Self::TERMINAL_SPEED);
+        let way = [0, 1, 2].map(|axis| finite((before[axis] + after[axis]) / 2.0 * seconds));
+        let stops = mover.shift(self, way, holds_edges);
+        self.velocity = [0, 1, 2].map(|axis| match stops[axis] {
+            None => after[axis],
+            Some(Stop::Ground) => 0.0,
+            // It does not gather speed while it waits.
+            Some(Stop::Unloaded) => before[axis],
+        });
+    }
+}
+
+fn finite(value: f64) -> f64 {
+    if value.is_finite() { value } else { 0.0 }
+}
+
+/// The value after some seconds, if the difference to `target` fades at this rate per second.
+///
+/// This is an implicit step, which never overshoots, and consists of operations whose results are the same on all machines.
+pub fn approached(value: f64, target: f64, rate: f64, seconds: f64) -> f64 {
+    let share = rate * seconds / (1.0 + rate * seconds);
+    value + (target - value) * share
+}
