@@ -96,9 +96,9 @@ impl Bounds {
 
     /// This box together with the way that it moves.
     fn extended(mut self, way: [f64; 3]) -> Self {
-        for axis in 0..3 {
-            self.min[axis] += way[axis].min(0.0);
-            self.max[axis] += way[axis].max(0.0);
+        for (axis, along) in way.into_iter().enumerate() {
+            self.min[axis] += along.min(0.0);
+            self.max[axis] += along.max(0.0);
         }
         self
     }
@@ -405,9 +405,9 @@ fn beside(BlockPos { x, y, z }: BlockPos, [dx, dy, dz]: [i64; 3]) -> Option<Bloc
 /// Moves whole blocks from the offset to the block.
 fn normalize(body: &mut Body) {
     let whole = body.offset.map(|along| if along.is_finite() { along.floor() } else { 0.0 });
-    body.block = body.block.offset(whole[0] as i64, whole[1] as i64, whole[2] as i64);
-    for axis in 0..3 {
-        let offset = body.offset[axis] - whole[axis];
-        body.offset[axis] = if offset.is_finite() { offset.min(1.0 - f64::EPSILON) } else { 0.5 };
+    let [x, y, z] = whole.map(|along| along as i64);
+    body.block = body.block.offset(x, y, z);
+    for (offset, whole) in body.offset.iter_mut().zip(whole) {
+        *offset = if offset.is_finite() { (*offset - whole).min(1.0 - f64::EPSILON) } else { 0.5 };
     }
 }
