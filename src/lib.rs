@@ -9,6 +9,7 @@
 //! | [`space`] | positions and conversions between them |
 //! | [`work`] | progress, cancellation and errors of long work |
 //! | [`block`] | block types, their components and their ids |
+//! | [`body`] | boxes that stand on the ground, step up, swim, and never pass through a wall |
 //! | [`chunk`] | chunks, columns, and their binary format |
 //! | [`region`] | the state machine of regions: a plain data structure |
 //! | [`generation`] | generators, and the graph that finds the nearest missing column |
@@ -47,7 +48,7 @@ pub mod view;
 use terrane_objects::bytes;
 pub use terrane_objects::work;
 pub use terrane_storage as storage;
-pub use terrane_world::{block, chunk, chunk_sync, entity, generation, light, region, space};
+pub use terrane_world::{block, body, chunk, chunk_sync, entity, generation, light, region, space};
 
 /// One portable file of versioned objects.
 pub mod object_store {
@@ -99,19 +100,20 @@ pub mod prelude {
     pub use crate::generation::{Features, Flat, Generator, Hills, Layers};
     #[cfg(feature = "overlay")]
     pub use crate::overlay::OverlayPlugin;
-    pub use crate::plugin::{TerraneAppExt, TerranePlugin, TickMode, WorldFailure};
+    pub use crate::plugin::{BodyPlugin, TerraneAppExt, TerranePlugin, TickMode, WorldFailure};
     pub use crate::region::RegionPart;
     #[cfg(feature = "render")]
     pub use crate::render::{ChunkRenderPlugin, FarRenderPlugin};
     pub use crate::simulation::{
-        BlockAccessError, BlockTick, BlockTypes, EntityIndex, EntityMoved, Moving, Player, Position, Post, Received,
-        RegionBlocks, RegionInfo, RegionMessage, RegionRandom, RegionResource, RegionSystems, RegionTick, Returned,
-        StableId, TimeOfDay, Undeliverable, Viewer,
+        BlockAccessError, BlockBody, BlockTick, BlockTypes, BodySystems, BodyVelocity, CharacterController,
+        EntityIndex, EntityMoved, Grounded, Intent, Moving, Player, Position, Post, Received, RegionBlocks, RegionInfo,
+        RegionMessage, RegionRandom, RegionResource, RegionSystems, RegionTick, Returned, StableId, TimeOfDay,
+        Undeliverable, Viewer,
     };
     pub use crate::space::{BlockPos, ChunkPos, ColumnPos, DimensionId};
     pub use crate::view::{
-        BlockRefused, ColumnFailed, Dimension, DimensionFailed, DimensionOpened, Dimensions, Mirror, PublishedBlocks,
-        RegionCommands, RegionHalted, Regions, SetBlock, ViewSystems,
+        BlockRefused, ColumnFailed, Dimension, DimensionFailed, DimensionOpened, Dimensions, Mirror, OwnBody,
+        PublishedBlocks, RegionCommands, RegionHalted, Regions, SetBlock, ViewSystems,
     };
     #[doc(no_inline)]
     pub use bevy::prelude::*;

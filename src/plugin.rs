@@ -1,6 +1,7 @@
 //! [`TerranePlugin`]: assembles the modules.
 
 mod app_ext;
+mod bodies;
 mod reflection;
 mod setup;
 mod signals;
@@ -10,6 +11,7 @@ pub use crate::coordinator::{
     SaveDurability, SaveSettings, TerranePlugin, ThreadSettings, TickMode, ViewerLimits,
 };
 pub use app_ext::TerraneAppExt;
+pub use bodies::BodyPlugin;
 pub use setup::WorldFailure;
 
 use crate::coordinator::{CoordinatorHandle, Jobs, MainLink};
@@ -32,6 +34,8 @@ impl Plugin for TerranePlugin {
         view::build(app);
         reflection::register(app);
         app.insert_resource(self.pacing);
+        let is_lockstep = self.tick_mode == TickMode::Lockstep;
+        app.insert_resource(view::MainTicks { clock: self.clock, is_lockstep });
         app.add_systems(
             First,
             exit_on_failure.run_if(resource_exists::<WorldFailure>).before(view::ViewSystems::Receive),

@@ -217,7 +217,8 @@ impl Plugin for ChunkRenderPlugin {
             .add_systems(PreUpdate, mirrors::move_mirrors)
             .add_systems(
                 PostUpdate,
-                (block_mesh::mesh_blocks, mirrors::place_mirrors).before(TransformSystems::Propagate),
+                (block_mesh::mesh_blocks, mirrors::place_mirrors, mirrors::place_own_bodies)
+                    .before(TransformSystems::Propagate),
             )
             .add_systems(PostUpdate, (sort_blended, liquid_fog::fog_inside_liquids).after(TransformSystems::Propagate))
             .add_observer(block_mesh::remove_mesh);

@@ -11,6 +11,7 @@
 //! A system in a region can only touch its own world, so there is no lock and no shared mutable state.
 
 mod assignment;
+mod bodies;
 mod columns;
 mod inbox_outbox;
 mod info;
@@ -32,6 +33,10 @@ mod time_of_day;
 mod travel;
 mod world;
 
+pub use bodies::character::{CharacterController, Intent};
+pub use bodies::prediction::Prediction;
+pub use bodies::steering::{Steer, SteeredBody, Steering};
+pub use bodies::{BlockBody, BodyState, BodySystems, BodyTypes, BodyVelocity, Grounded};
 pub use columns::block_ticks::{BlockTick, BlockTicks};
 pub use columns::blocks::{BlockAccessError, RegionBlocks, RegionColumns};
 pub use columns::column_source::ColumnError;
@@ -56,6 +61,7 @@ pub use travel::saved_type::SavedComponent;
 // Used by the coordinator and the plugin.
 pub(crate) use crate::storage::LoadedColumn;
 pub(crate) use assignment::{Assignment, Task};
+pub(crate) use bodies::{move_bodies, steering::receive_steps};
 pub(crate) use columns::column_source::{ColumnSource, DepartedColumns, FetchedColumn, SavedChunks};
 pub(crate) use columns::column_work::{Answer, ColumnAnswer, ColumnWork, OrderedWork};
 pub(crate) use columns::light::{LightRules, RegionLight, light_alone};

@@ -2,7 +2,7 @@
 
 use super::RenderOrigin;
 use crate::simulation::Position;
-use crate::view::Mirror;
+use crate::view::{Mirror, OwnBody};
 use bevy::prelude::*;
 
 /// The way of a mirror from the place where it was shown to its newest position. It takes as long as the region's last tick, so a
@@ -69,6 +69,19 @@ pub(super) fn place_mirrors(
 ) {
     for (mirror, mut transform) in &mut mirrors {
         transform.translation = mirror.current.0.relative_to(origin.0);
+    }
+}
+
+/// Places the bodies that the main world moves itself.
+pub(super) fn place_own_bodies(
+    origin: Res<RenderOrigin>,
+    mut bodies: Query<(&Position, &mut Transform), With<OwnBody>>,
+) {
+    for (position, mut transform) in &mut bodies {
+        let translation = position.relative_to(origin.0);
+        if transform.translation != translation {
+            transform.translation = translation;
+        }
     }
 }
 

@@ -39,6 +39,7 @@ pub struct Body {
 
 /// What a body touched when it was last moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect), type_path = "bevy_terrane")]
 pub struct Contact {
     /// `true` if the body stands on ground.
     pub ground: bool,

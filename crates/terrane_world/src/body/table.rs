@@ -6,7 +6,7 @@ use crate::block::{BlockId, BlockRegistry, BlockSet, BlockShape};
 /// What bodies meet in the blocks of a registry, by block id. Made once the registry is complete.
 ///
 /// Ids that the registry has not issued are solid cubes, like the placeholders of types that the game has removed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct BodyTable {
     kinds: Box<[Kind]>,
     shapes: Box<[BlockShape]>,

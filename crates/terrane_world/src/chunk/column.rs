@@ -39,6 +39,12 @@ impl Column {
         self.loaded.as_ref().is_none_or(|loaded| loaded.contains(y))
     }
 
+    /// The chunk at height `y`: `None` if it is not loaded, and `Some(None)` if it is all air.
+    #[inline]
+    pub fn loaded_chunk(&self, y: i64) -> Option<Option<&Chunk>> {
+        self.is_loaded(y).then(|| self.chunk(y).map(|chunk| &**chunk))
+    }
+
     /// Adds the chunk heights of `other` that are not loaded here, and returns them.
     pub fn extend(&mut self, other: &Self) -> HeightSet {
         debug_assert_eq!(other.pos, self.pos, "it is another column");

@@ -1,0 +1,168 @@
+//! The player's own body, which the main world moves before its region does.
+
+use super::{Dimension, DimensionClock, Mirror, MirrorIndex, PublishedColumns, RegionCommands};
+use crate::body::BodyMover;
+use crate::simulation::{BodyState, BodyTypes, Intent, Position, Prediction, Steer, SteeredBody, Steering};
+use crate::space::ChunkPos;
+use bevy::prelude::*;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// The body that a player controls: put it on the player's camera, or on its parent. As soon as the entity's [`Intent`] changes, the
+/// body moves, by the same steps as in its region, and among the blocks as the main world shows them. The body is where it is
+/// [shown](Prediction::shown), in the entity's [`Position`] and, with `ChunkRenderPlugin`, in its `Transform`.
+///
+/// In its region, the body's entity has a [`CharacterController`](crate::simulation::CharacterController). Until it is known here, the
+/// body does not move.
+///
+/// On a client of a server, the game sends each [`OwnStep`] to the server, which passes it on by
+/// [`send_to_entity`](RegionCommands::send_to_entity), and gives the client the [`Steering`] that the server's mirror has, for
+/// [`OwnBody::set_known`].
+///
+/// ```
+/// use bevy_terrane::prelude::*;
+/// use bevy_terrane::view::PlayerLoggedIn;
+///
+/// fn control(mut commands: Commands, mut logged_in: MessageReader<PlayerLoggedIn>) {
+///     for player in logged_in.read() {
+///         commands.spawn((OwnBody::new(player.id), Camera3d::default()));
+///     }
+/// }
+/// # use bevy::camera::Camera3d;
+/// # bevy::ecs::system::assert_is_system(control);
+/// ```
+#[derive(Component, Clone, Debug, Reflect)]
+#[type_path = "bevy_terrane"]
+#[require(Intent, Position)]
+#[reflect(opaque)]
+#[reflect(Component, Clone, Debug)]
+pub struct OwnBody {
+    id: Uuid,
+    prediction: Option<Prediction>,
+    /// The newest that is known of it, if it was not looked at yet.
+    known: Option<SteeredBody>,
+    /// The real time since the last step.
+    since: Duration,
+    /// A jump that was wished for since the last step, and may be over.
+    jumps: bool,
+}
+
+impl OwnBody {
+    /// The body of the entity with this stable id.
+    pub fn new(id: Uuid) -> Self {
+        Self { id, prediction: None, known: None, since: Duration::ZERO, jumps: false }
+    }
+
+    /// The stable id of its entity.
+    pub fn id(&self) -> Uuid {
+        self.id
+    }
+
+    /// The body after its last step; `None` until its region has told of it.
+    pub fn state(&self) -> Option<&BodyState> {
+        self.prediction.as_ref().map(Prediction::state)
+    }
+
+    /// Tells what its region, or a server, knows of the body.
+    pub fn set_known(&mut self, steering: &Steering) {
+        self.known = steering.state().copied();
+    }
+}
+
+/// A step that an [`OwnBody`] has made. The main world of a host sends it to the body's region; on a client of a server, the game
+/// sends it to the server.
+#[derive(Message, Clone, Copy, Debug, PartialEq)]
+pub struct OwnStep {
+    /// The stable id of the body's entity.
+    pub id: Uuid,
+    /// The step.
+    pub step: Steer,
+}
+
+/// The plugin's tick rate.
+#[derive(Resource, Clone, Copy)]
+pub(crate) struct MainTicks {
+    pub clock: DimensionClock,
+    /// Each update is a tick.
+    pub is_lockstep: bool,
+}
+
+/// The steps that a slow frame makes up for.
+const MOST_STEPS: u32 = 5;
+
+/// Takes in what the regions know of own bodies.
+pub(crate) fn know_own_bodies(
+    index: Res<MirrorIndex>,
+    mirrors: Query<&Steering, (With<Mirror>, Changed<Steering>)>,
+    mut bodies: Query<&mut OwnBody>,
+) {
+    for mut own in &mut bodies {
+        if let Some(steering) = index.entity(own.id).and_then(|mirror| mirrors.get(mirror).ok()) {
+            own.set_known(steering);
+        }
+    }
+}
+
+/// Moves own bodies on to this frame.
+pub(crate) fn move_own_bodies(
+    time: Res<Time>,
+    types: Option<Res<BodyTypes>>,
+    columns: Res<PublishedColumns>,
+    ticks: Res<MainTicks>,
+    dimensions: Query<(&Dimension, &DimensionClock)>,
+    mut bodies: Query<(&mut OwnBody, &mut Position, &Intent)>,
+    mut steps: MessageWriter<OwnStep>,
+) {
+    let Some(types) = types else { return };
+    for (mut own, mut position, intent) in &mut bodies {
+        let own = own.bypass_change_detection();
+        let dimension = own.prediction.as_ref().map(|body| body.state().position.dimension);
+        let dimension = dimension.or(own.known.map(|known| known.state.position.dimension)).unwrap_or_default();
+        let clock =
+            dimensions.iter().find(|(it, _)| it.id() == Some(dimension)).map_or(ticks.clock, |(_, clock)| *clock);
+        let rate = if clock.rate > 0.0 { clock.rate } else { 1.0 };
+        let (seconds, period) =
+            (clock.period().as_secs_f64(), clock.period().div_f64(rate).max(Duration::from_millis(1)));
+        let chunk = |pos: ChunkPos| columns.column(dimension, pos.column())?.loaded_chunk(pos.y);
+        let mut mover = BodyMover::new(&types, &chunk);
+
+        own.jumps |= intent.jumps;
+        own.since = (own.since + time.delta()).min(period * MOST_STEPS);
+        if ticks.is_lockstep {
+            own.since = period;
+        }
+        let known = own.known.take();
+        let Some(body) = &mut own.prediction else {
+            own.prediction = known.map(Prediction::new);
+            if own.since >= period && known.is_none() {
+                own.since = Duration::ZERO;
+                steps.write(OwnStep { id: own.id, step: Steer { number: 0, intent: *intent } });
+            }
+            continue;
+        };
+        if let Some(known) = known {
+            body.correct(&known, &mut mover, seconds);
+        }
+        while own.since >= period {
+            own.since -= period;
+            if clock.paused {
+                continue;
+            }
+            let step = body.step(Intent { jumps: own.jumps, ..*intent }, &mut mover, seconds);
+            own.jumps = intent.jumps;
+            steps.write(OwnStep { id: own.id, step });
+        }
+        body.fade(time.delta_secs());
+        let part = if ticks.is_lockstep { 1.0 } else { own.since.div_duration_f32(period) };
+        position.set_if_neq(body.shown(part));
+    }
+}
+
+/// Sends the steps of bodies whose regions are in this process.
+pub(crate) fn send_own_steps(mut commands: Commands, mut steps: MessageReader<OwnStep>, index: Res<MirrorIndex>) {
+    for OwnStep { id, step } in steps.read() {
+        if index.entity(*id).is_some() {
+            commands.send_to_entity(*id, *step);
+        }
+    }
+}
