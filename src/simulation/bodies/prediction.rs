@@ -109,3 +109,164 @@ impl Prediction {
         shown
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::{BlockId, BlockRegistry, BlockType};
+    use crate::body::BodyTable;
+    use crate::chunk::Chunk;
+    use crate::simulation::{BlockBody, CharacterController, SplitMix64, Steering};
+    use crate::space::{BlockPos, ChunkPos, DimensionId};
+
+    const TICK: f64 = 0.05;
+
+    /// Two worlds with a floor at y = 0: that of the region, and that of the player.
+    struct Worlds {
+        table: BodyTable,
+        stone: BlockId,
+        region: Chunk,
+        player: Chunk,
+    }
+
+    impl Worlds {
+        fn new() -> Self {
+            let mut types = BlockRegistry::new();
+            let stone = types.register(BlockType::new("game:stone")).unwrap();
+            let floor = Chunk::from_fn(|[_, y, _]| if y == 0 { stone } else { BlockId::AIR });
+            Self { table: BodyTable::new(&types), stone, region: floor.clone(), player: floor }
+        }
+
+        fn among<R>(&self, chunk: &Chunk, run: impl FnOnce(&mut BodyMover<'_>) -> R) -> R {
+            let floor = |pos: ChunkPos| Some((pos.y == 0).then_some(chunk));
+            run(&mut BodyMover::new(&self.table, &floor))
+        }
+    }
+
+    /// The body in its region, and the steps and news that are on their way, each with the time at which it arrives.
+    struct Region {
+        body: SteeredBody,
+        steering: Steering,
+        steps: VecDeque<(usize, Steer)>,
+        news: VecDeque<(usize, SteeredBody)>,
+    }
+
+    impl Region {
+        fn new() -> Self {
+            let position = Position::new(DimensionId(1), BlockPos::new(8, 1, 8));
+            let state = BodyState { position, ..BodyState::default() };
+            let (body, character) = (BlockBody::new(0.6, 1.8), CharacterController::default());
+            let body = SteeredBody { number: 0, state, body, character };
+            Self { body, steering: Steering::default(), steps: VecDeque::new(), news: VecDeque::new() }
+        }
+
+        fn tick(&mut self, now: usize, delay: usize, worlds: &Worlds) {
+            while let Some((at, step)) = self.steps.front().copied()
+                && at <= now
+            {
+                self.steering.push(step);
+                self.steps.pop_front();
+            }
+            let SteeredBody { state, body, character, .. } = &mut self.body;
+            worlds.among(&worlds.region, |mover| {
+                for intent in self.steering.take_due() {
+                    state.advance(body, Some((character, &intent)), mover, TICK);
+                }
+            });
+            self.steering.set_state(*state, *body, *character);
+            let known = self.steering.state().copied();
+            self.news.extend(known.map(|known| (now + delay, known)));
+        }
+    }
+
+    fn place(position: &Position) -> Vec3 {
+        position.relative_to(BlockPos::new(0, 0, 0))
+    }
+
+    /// A player who walks about. Returns the longest way that the shown place made in a tick, and the place in the end, here and in
+    /// the region.
+    fn play(
+        worlds: &mut Worlds,
+        ticks: usize,
+        seed: u64,
+        mut each: impl FnMut(usize, &mut Worlds, &mut Region),
+    ) -> (f32, [Vec3; 2]) {
+        let mut random = SplitMix64::new(seed);
+        let mut region = Region::new();
+        let mut own = Prediction::new(region.body);
+        let (mut longest, mut last) = (0.0_f32, place(&own.shown(1.0)));
+        let mut intent = Intent::default();
+        let (mut sent, mut told) = (0, 0);
+        for now in 0..ticks {
+            each(now, worlds, &mut region);
+            // In the end it stands still.
+            if now + 40 > ticks {
+                intent = Intent::default();
+            } else if random.next_u64() % 7 == 0 {
+                let turn = (random.next_u64() % 360) as f32;
+                let direction = Vec3::new(turn.to_radians().cos(), 0.0, turn.to_radians().sin());
+                intent = Intent { direction, jumps: random.next_u64() % 4 == 0, ..Intent::default() };
+            }
+            while let Some((at, known)) = region.news.front().copied()
+                && at <= now
+            {
+                worlds.among(&worlds.player, |mover| own.correct(&known, mover, TICK));
+                region.news.pop_front();
+            }
+            let step = worlds.among(&worlds.player, |mover| own.step(intent, mover, TICK));
+            // Steps and news take 1 to 6 ticks, and do not overtake each other.
+            sent = sent.max(now + 1 + (random.next_u64() % 4) as usize);
+            region.steps.push_back((sent, step));
+            told = told.max(now + 1 + (random.next_u64() % 3) as usize);
+            region.tick(now, told - now, worlds);
+            own.fade(TICK as f32);
+            let shown = place(&own.shown(1.0));
+            longest = longest.max(shown.distance(last));
+            last = shown;
+        }
+        (longest, [last, place(&region.body.state.position)])
+    }
+
+    /// Promise, bodies: An own body moves at once and needs no correction, however late its steps and the news of its region are.
+    #[test]
+    fn with_the_same_blocks_nothing_is_corrected() {
+        for seed in 0..20 {
+            let (longest, [shown, known]) = play(&mut Worlds::new(), 300, seed, |_, _, _| {});
+            assert_eq!(shown, known);
+            assert!(longest < 0.55, "as fast as it walks and jumps: {longest}");
+        }
+    }
+
+    /// Promise, bodies: An own body that was predicted wrongly is set right without a jerk.
+    #[test]
+    fn a_wrong_prediction_is_set_right_smoothly() {
+        for seed in 0..20 {
+            let mut worlds = Worlds::new();
+            let wall = |chunk: &mut Chunk, block: BlockId| {
+                for (along, y) in (3..13).flat_map(|along| [1, 2].map(move |y| (along, y))) {
+                    [[along, y, 5], [along, y, 11], [5, y, along], [11, y, along]].map(|at| chunk.set_block(at, block));
+                }
+            };
+            // The region has a wall of which the player learns later.
+            let (longest, [shown, known]) = play(&mut worlds, 400, seed, |now, worlds, _| {
+                let block = if (50..200).contains(&now) { worlds.stone } else { BlockId::AIR };
+                wall(&mut worlds.region, block);
+                let block = if (60..205).contains(&now) { worlds.stone } else { BlockId::AIR };
+                wall(&mut worlds.player, block);
+            });
+            assert!(shown.distance(known) < 0.01, "{shown} {known}");
+            assert!(longest < 1.2, "a step, and the part of an error that fades in a tick: {longest}");
+        }
+    }
+
+    #[test]
+    fn a_body_that_the_game_moves_far_away_is_there_at_once() {
+        let (longest, [shown, known]) = play(&mut Worlds::new(), 200, 1, |now, _, region| {
+            if now == 100 {
+                region.body.state.position.block = BlockPos::new(1_000, 1, 8);
+            }
+        });
+        assert_eq!(shown, known);
+        assert!(longest > 900.0 && known.x > 900.0);
+    }
+}

@@ -50,7 +50,7 @@ impl Steering {
     /// The steps that wait at most, and the ticks that can be made up for.
     const MOST: u8 = 10;
 
-    fn push(&mut self, step: Steer) {
+    pub(super) fn push(&mut self, step: Steer) {
         if step.number <= self.newest {
             return;
         }
