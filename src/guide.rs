@@ -8,6 +8,7 @@
 //! | [`light`] | Light |
 //! | [`regions`] | Game logic in regions |
 //! | [`main_world`] | The main world |
+//! | [`bodies`] | Bodies: players, mobs, and what else stands on the ground |
 //! | [`generation`] | Generation |
 //! | [`dimensions_and_time`] | Dimensions and time |
 //! | [`saving`] | Saving, and what a crash costs |
@@ -33,6 +34,7 @@ chapters! {
     light: "light.md",
     regions: "regions.md",
     main_world: "main-world.md",
+    bodies: "bodies.md",
     generation: "generation.md",
     dimensions_and_time: "dimensions-and-time.md",
     saving: "saving.md",

@@ -8,6 +8,7 @@ mod backups;
 mod block_data;
 mod block_ticks;
 mod blocks;
+mod bodies;
 mod chunk_sync;
 mod chunk_versions;
 mod client_edits;
