@@ -150,7 +150,7 @@ pub(crate) fn move_bodies(
                     intent.set_if_neq(next);
                     state.advance(body, Some((controller, &intent)), &mut mover, seconds);
                 }
-                steering.set_state(state, *body, *controller);
+                steering.set_state(*intent, state, *body, *controller);
             }
         }
         position.set_if_neq(state.position);

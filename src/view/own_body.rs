@@ -15,6 +15,8 @@ use uuid::Uuid;
 /// In its region, the body's entity has a [`CharacterController`](crate::simulation::CharacterController). Until it is known here, the
 /// body does not move.
 ///
+/// When the body becomes known, [`Intent::look`] is set to where it looked last.
+///
 /// On a client of a server, the game sends each [`OwnStep`] to the server, which passes it on by
 /// [`send_to_entity`](RegionCommands::send_to_entity), and gives the client the [`Steering`] that the server's mirror has, for
 /// [`OwnBody::set_known`].
@@ -110,11 +112,11 @@ pub(crate) fn move_own_bodies(
     columns: Res<PublishedColumns>,
     ticks: Res<MainTicks>,
     dimensions: Query<(&Dimension, &DimensionClock)>,
-    mut bodies: Query<(&mut OwnBody, &mut Position, &Intent)>,
+    mut bodies: Query<(&mut OwnBody, &mut Position, &mut Intent)>,
     mut steps: MessageWriter<OwnStep>,
 ) {
     let Some(types) = types else { return };
-    for (mut own, mut position, intent) in &mut bodies {
+    for (mut own, mut position, mut intent) in &mut bodies {
         let own = own.bypass_change_detection();
         let dimension = own.prediction.as_ref().map(|body| body.state().position.dimension);
         let dimension = dimension.or(own.known.map(|known| known.state.position.dimension)).unwrap_or_default();
@@ -134,6 +136,9 @@ pub(crate) fn move_own_bodies(
         let known = own.known.take();
         let Some(body) = &mut own.prediction else {
             own.prediction = known.map(Prediction::new);
+            if let Some(body) = &own.prediction {
+                intent.look = body.first_intent().look;
+            }
             if own.since >= period && known.is_none() {
                 own.since = Duration::ZERO;
                 steps.write(OwnStep { id: own.id, step: Steer { number: 0, intent: *intent } });

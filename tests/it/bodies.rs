@@ -2,6 +2,7 @@
 //! main world moves before its region does.
 
 use crate::support::*;
+use bevy::ecs::system::RunSystemOnce;
 use bevy_terrane::prelude::*;
 use bevy_terrane::simulation::SplitMix64;
 use bevy_terrane::storage::MemoryStore;
@@ -41,7 +42,7 @@ fn height(position: &Position) -> f32 {
 /// The first free height over flat ground.
 fn ground(app: &mut App, dimension: DimensionId) -> i64 {
     let surface = move |blocks: PublishedBlocks| blocks.surface(dimension, 3, 3);
-    app.world_mut().run_system_cached(surface).ok().flatten().expect("the ground is published").y + 1
+    app.world_mut().run_system_once(surface).ok().flatten().expect("the ground is published").y + 1
 }
 
 /// Promise, bodies: A body stands on the ground of its region, and does so after a restart.

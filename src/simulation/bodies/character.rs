@@ -5,13 +5,15 @@ use bevy::prelude::*;
 use serde::{Deserialize, Serialize};
 
 /// The wish of a character, such as a player's keys. An input system, a network layer or a mob's mind fills it; it holds until it
-/// is changed.
+/// is changed. It is saved, so a player looks where it looked when it left.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, Reflect)]
 #[type_path = "bevy_terrane"]
 #[reflect(Component, Default, Clone)]
 pub struct Intent {
     /// The wished direction in the world, of length up to 1: half of it is half as fast. Its y counts while swimming and flying.
     pub direction: Vec3,
+    /// Where the character looks, in radians: the turn to the left of north (-z), and up from the horizon. It moves nothing.
+    pub look: Vec2,
     /// Jumps from the ground; goes up in liquids, on ladders, and in flight.
     pub jumps: bool,
     /// Walks slowly and does not fall from edges; goes down in liquids and in flight, and holds on to ladders.
@@ -42,6 +44,19 @@ pub struct CharacterController {
     pub fly: f32,
     /// The height of a jump, in blocks.
     pub jump_height: f32,
+}
+
+impl Intent {
+    /// The rotation of eyes that look there.
+    pub fn rotation(&self) -> Quat {
+        Quat::from_euler(EulerRot::YXZ, self.look.x, self.look.y, 0.0)
+    }
+
+    /// Sets the direction to the sides by keys or a stick: `ahead` and `right`, -1 to 1, as seen by the character.
+    pub fn walk(&mut self, ahead: f32, right: f32) {
+        let direction = Quat::from_rotation_y(self.look.x) * Vec3::new(right, 0.0, -ahead);
+        self.direction = direction.clamp_length_max(1.0);
+    }
 }
 
 impl Default for CharacterController {
@@ -233,6 +248,18 @@ mod tests {
         let (places, body) = person(&world, Intent { flies: true, ..Intent::default() }, 40);
         assert_eq!(places[0].y, places[39].y);
         assert_eq!(body.velocity[1], 0.0);
+    }
+
+    #[test]
+    fn a_character_walks_where_it_looks() {
+        for (yaw, expected) in [(0.0, Vec3::NEG_Z), (std::f32::consts::FRAC_PI_2, Vec3::NEG_X)] {
+            let mut intent = Intent { look: Vec2::new(yaw, -0.5), ..Intent::default() };
+            intent.walk(1.0, 0.0);
+            assert!(intent.direction.distance(expected) < 1e-6);
+            assert!((intent.rotation() * Vec3::NEG_Z).with_y(0.0).normalize().distance(expected) < 1e-6);
+            intent.walk(1.0, 1.0);
+            assert!((intent.direction.length() - 1.0).abs() < 1e-6, "not faster across");
+        }
     }
 
     #[test]

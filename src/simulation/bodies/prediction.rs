@@ -92,6 +92,11 @@ impl Prediction {
         self.error /= 1.0 + Self::FADING * seconds.max(0.0);
     }
 
+    /// The last intent that the region knew when this began.
+    pub(crate) fn first_intent(&self) -> Intent {
+        self.now.intent
+    }
+
     /// The body after the last step.
     pub fn state(&self) -> &BodyState {
         &self.now.state
@@ -156,7 +161,7 @@ mod tests {
             let position = Position::new(DimensionId(1), BlockPos::new(8, 1, 8));
             let state = BodyState { position, ..BodyState::default() };
             let (body, character) = (BlockBody::new(0.6, 1.8), CharacterController::default());
-            let body = SteeredBody { number: 0, state, body, character };
+            let body = SteeredBody { number: 0, intent: Intent::default(), state, body, character };
             Self { body, steering: Steering::default(), steps: VecDeque::new(), news: VecDeque::new() }
         }
 
@@ -173,7 +178,7 @@ mod tests {
                     state.advance(body, Some((character, &intent)), mover, TICK);
                 }
             });
-            self.steering.set_state(*state, *body, *character);
+            self.steering.set_state(Intent::default(), *state, *body, *character);
             let known = self.steering.state().copied();
             self.news.extend(known.map(|known| (now + delay, known)));
         }
@@ -244,7 +249,9 @@ mod tests {
             let mut worlds = Worlds::new();
             let wall = |chunk: &mut Chunk, block: BlockId| {
                 for (along, y) in (3..13).flat_map(|along| [1, 2].map(move |y| (along, y))) {
-                    [[along, y, 5], [along, y, 11], [5, y, along], [11, y, along]].map(|at| chunk.set_block(at, block));
+                    for at in [[along, y, 5], [along, y, 11], [5, y, along], [11, y, along]] {
+                        chunk.set_block(at, block);
+                    }
                 }
             };
             // The region has a wall of which the player learns later.

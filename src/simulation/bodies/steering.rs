@@ -38,6 +38,8 @@ pub struct Steering {
 pub struct SteeredBody {
     /// The last step that it made.
     pub number: u32,
+    /// Its intent in that step.
+    pub intent: Intent,
     /// Where it is, and what it touches.
     pub state: BodyState,
     /// Its size and gravity.
@@ -73,8 +75,14 @@ impl Steering {
         steps.collect()
     }
 
-    pub(super) fn set_state(&mut self, state: BodyState, body: BlockBody, character: CharacterController) {
-        self.state = Some(SteeredBody { number: self.made, state, body, character });
+    pub(super) fn set_state(
+        &mut self,
+        intent: Intent,
+        state: BodyState,
+        body: BlockBody,
+        character: CharacterController,
+    ) {
+        self.state = Some(SteeredBody { number: self.made, intent, state, body, character });
     }
 
     /// The body at the end of the last tick.
