@@ -20,7 +20,7 @@ impl Chunk {
     }
 
     /// Returns `true` if a cell may have more than one layer.
-    pub(super) fn has_layers(&self) -> bool {
+    pub(crate) fn has_layers(&self) -> bool {
         self.extras.is_some()
     }
 
