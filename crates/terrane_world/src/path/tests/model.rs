@@ -99,12 +99,12 @@ impl Model<'_> {
         let mut spot = from;
         while from[2] - spot[2] < 400 {
             let fallen = from[2] - spot[2];
-            if self.is_floor(spot) {
-                return (fallen <= deepest).then_some(spot);
-            }
-            let is_bottom = spot[2] % 16 == 0;
+            let is_bottom = spot[2].rem_euclid(16) == 0;
             if is_bottom && (self.is_in_water(spot) || self.is_on_ladder(spot) && fallen <= deepest) {
                 return Some(spot);
+            }
+            if self.is_floor(spot) {
+                return (fallen <= deepest).then_some(spot);
             }
             spot[2] -= 1;
             let is_blocked = |[x, z]: [i64; 2]| self.is_closed(x, spot[2].div_euclid(16), z);
