@@ -10,26 +10,45 @@ use measure::timed;
 use rustc_hash::FxHashMap;
 use std::hint::black_box;
 use std::time::Duration;
-use terrane_world::block::BlockId;
+use terrane_world::block::{BlockId, BlockRegistry, BlockShape, BlockType};
 use terrane_world::chunk::Chunk;
 use terrane_world::path::{PathSearch, WalkTable, WalkableGround, Walker, Waypoint};
 use terrane_world::space::{BlockPos, ChunkPos};
 
+/// The block types of terrain42, with liquids and plants that walkers pass.
+fn registry() -> BlockRegistry {
+    let mut types = BlockRegistry::new();
+    for name in &terrain::NAMES[1..] {
+        let is = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
+        let shape = match is(&["water", "lava"]) {
+            true => BlockShape::liquid(8).expect("it is a level"),
+            false if is(PLANTS) => BlockShape::Cross,
+            false => BlockShape::Cube,
+        };
+        types.register(BlockType::new(*name).with_shape(shape)).expect("each has a name of its own");
+    }
+    types
+}
+
+const PLANTS: &[&str] = &["short_grass", "dandelion", "poppy", "dead_bush"];
+
 const SEARCHES: usize = 1_000;
 
 fn main() {
-    let (types, blocks) = (terrain::registry(), terrain::generate());
+    let (types, blocks) = (registry(), terrain::generate());
     let edge = terrain::EDGE;
     let all = (0..edge).flat_map(|x| (0..edge).flat_map(move |y| (0..edge).map(move |z| ChunkPos::new(x, y, z))));
     let chunks: FxHashMap<ChunkPos, Chunk> = all.map(|pos| (pos, terrain::chunk(&blocks, pos))).collect();
-    let is_ground = |block: BlockId| {
-        let name = types.block(block).name();
-        block != BlockId::AIR && !["leaves", "log", "water"].iter().any(|part| name.contains(part))
+    let block =
+        |pos: BlockPos| types.block(chunks.get(&pos.chunk()).map_or(BlockId::AIR, |chunk| chunk.block(pos.in_chunk())));
+    let is_liquid = |pos: BlockPos| matches!(block(pos).shape(), BlockShape::Liquid { .. });
+    let is_ground = |pos: BlockPos| {
+        let is_tree = ["leaves", "log"].iter().any(|part| block(pos).name().contains(part));
+        block(pos).is_solid() && !is_tree || is_liquid(pos)
     };
-    let block = |pos: BlockPos| chunks.get(&pos.chunk()).map_or(BlockId::AIR, |chunk| chunk.block(pos.in_chunk()));
     let surface = |x: i64, z: i64| {
-        let y = (0..edge * 16).rev().find(|y| is_ground(block(BlockPos::new(x, *y, z)))).unwrap_or(0);
-        BlockPos::new(x, y + 1, z)
+        let top = (0..edge * 16).rev().map(|y| BlockPos::new(x, y, z)).find(|pos| is_ground(*pos)).unwrap_or_default();
+        if is_liquid(top) { top } else { top.offset(0, 1, 0) }
     };
     let table = WalkTable::new(&types, &Walker::default().with_size(0.9, 1.3));
     let inside = edge * 16 - 80;

@@ -51,22 +51,28 @@ fn layered(table: &WalkTable, chunk: &Chunk, place: [usize; 3], lowest: Cell) ->
     others.fold(lowest, |cell, block| cell.with(table.cell(block)))
 }
 
+const RECENT: usize = 16 * 16 * 8;
 /// No fall within a search is deeper.
 const DEEPEST: i32 = 2 * PATH_REACH as i32 * LAYERS;
 
 /// The ground around an origin.
 pub(super) struct Surroundings<'g, 'a, F> {
-    pub ground: &'g mut WalkableGround<'a, F>,
-    pub origin: BlockPos,
+    ground: &'g mut WalkableGround<'a, F>,
+    origin: BlockPos,
+    /// The last cells that were asked for, by the lowest bits of each coordinate. Most cells are asked for dozens of times.
+    recent: Box<[(u32, Cell); RECENT]>,
 }
 
-impl<'a, F: Fn(ChunkPos) -> Option<Option<&'a Chunk>>> Surroundings<'_, 'a, F> {
+impl<'g, 'a, F: Fn(ChunkPos) -> Option<Option<&'a Chunk>>> Surroundings<'g, 'a, F> {
+    pub fn new(ground: &'g mut WalkableGround<'a, F>, origin: BlockPos) -> Self {
+        Self { ground, origin, recent: Box::new([(0, Cell::CLOSED); RECENT]) }
+    }
+
     pub const fn table(&self) -> &'a WalkTable {
         self.ground.table
     }
 
     /// A single cell.
-    #[inline]
     pub fn single(&mut self, x: i32, y: i32, z: i32) -> Cell {
         let BlockPos { x: base_x, y: base_y, z: base_z } = self.origin;
         let along = [base_x.checked_add(x.into()), base_y.checked_add(y.into()), base_z.checked_add(z.into())];
@@ -79,8 +85,19 @@ impl<'a, F: Fn(ChunkPos) -> Option<Option<&'a Chunk>>> Surroundings<'_, 'a, F> {
     /// All cells that a walker at x and z takes at the height y.
     #[inline]
     pub fn cell(&mut self, x: i32, y: i32, z: i32) -> Cell {
+        let slot = (x & 15 | (z & 15) << 4 | (y & 7) << 8) as usize;
+        // No cell is as far from the origin as that two of them have the same key.
+        let key = (1 << 31 | (x & 0x3ff) | (z & 0x3ff) << 10 | (y & 0x7ff) << 20) as u32;
+        let (recent, cell) = self.recent[slot];
+        if recent == key { cell } else { self.learn(x, y, z, slot, key) }
+    }
+
+    #[inline(never)]
+    fn learn(&mut self, x: i32, y: i32, z: i32, slot: usize, key: u32) -> Cell {
         let first = self.single(x, y, z);
-        if self.ground.table.size.width == 1 { first } else { self.wide(x, y, z, first) }
+        let cell = if self.ground.table.size.width == 1 { first } else { self.wide(x, y, z, first) };
+        self.recent[slot] = (key, cell);
+        cell
     }
 
     fn wide(&mut self, x: i32, y: i32, z: i32, first: Cell) -> Cell {

@@ -42,6 +42,14 @@ impl Waypoint {
         (self.block.offset(lowest(x), 0, lowest(z)), Place { x: 0, z: 0, feet })
     }
 
+    /// The place of a walker with this width that stands here, relative to an origin that is not far.
+    fn place_from(&self, origin: BlockPos, width: i32) -> Place {
+        let (block, Place { feet, .. }) = self.place(width);
+        let along = |to: i64, from: i64| to.saturating_sub(from).clamp(-1_024, 1_024) as i32;
+        let feet = along(block.y, origin.y) * LAYERS + feet;
+        Place { x: along(block.x, origin.x), z: along(block.z, origin.z), feet }
+    }
+
     pub(super) fn of(origin: BlockPos, Place { x, z, feet }: Place, width: i32) -> Self {
         let (y, height) = (feet.div_euclid(LAYERS), feet.rem_euclid(LAYERS));
         let half = width / 2;
@@ -84,20 +92,17 @@ impl Path {
     where
         F: Fn(ChunkPos) -> Option<Option<&'a Chunk>>,
     {
+        let width = ground.table().size.width;
         let first = self.next.max(1);
+        let (origin, _) = self.waypoints.get(first - 1)?.place(width);
+        let mut around = Surroundings::new(ground, origin);
         let moves = self.waypoints.iter().zip(self.waypoints.iter().skip(1)).skip(first - 1);
-        (first..).zip(moves).find(|(_, (from, to))| !leads(ground, from, to)).map(|(index, _)| index)
+        let is_blocked = |(_, (from, to)): &(usize, (&Waypoint, &Waypoint))| {
+            let mut leads = false;
+            around
+                .moves(from.place_from(origin, width), |there, _| leads |= Waypoint::of(origin, there, width) == **to);
+            !leads
+        };
+        (first..).zip(moves).find(is_blocked).map(|(index, _)| index)
     }
-}
-
-/// Returns `true` if a single move leads from one point to the other.
-fn leads<'a, F>(ground: &mut WalkableGround<'a, F>, from: &Waypoint, to: &Waypoint) -> bool
-where
-    F: Fn(ChunkPos) -> Option<Option<&'a Chunk>>,
-{
-    let width = ground.table().size.width;
-    let (origin, place) = from.place(width);
-    let mut leads = false;
-    Surroundings { ground, origin }.moves(place, |there, _| leads |= Waypoint::of(origin, there, width) == *to);
-    leads
 }

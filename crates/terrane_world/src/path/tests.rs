@@ -73,7 +73,7 @@ impl World {
 
     fn path(&self, walker: &Walker, from: Waypoint, goal: BlockPos) -> Path {
         let table = WalkTable::new(&self.types, walker);
-        let mut search = PathSearch::default();
+        let mut search = PathSearch::new(10_000, 1.0);
         search.start(&table, &from, goal);
         search.advance(&mut WalkableGround::new(&table, |pos| self.chunk(pos)), &mut 10_000).unwrap()
     }
@@ -356,7 +356,7 @@ fn a_search_is_bounded() {
     let world = World::flat();
     let table = WalkTable::new(&world.types, &Walker::default());
     let mut ground = WalkableGround::new(&table, |pos| world.chunk(pos));
-    let mut search = PathSearch::new(300);
+    let mut search = PathSearch::new(300, 1.0);
     search.start(&table, &standing([0; 3]), at(5, -8, 0));
     for mut steps in [100, 100, 50] {
         assert_eq!((search.advance(&mut ground, &mut steps), steps), (None, 0));

@@ -117,7 +117,7 @@ fn check(
 
     let table = WalkTable::new(&world.types, walker);
     let mut ground = WalkableGround::new(&table, |pos| world.chunk(pos));
-    let mut search = PathSearch::default();
+    let mut search = PathSearch::new(u32::MAX, 1.0);
     search.start(&table, &waypoint(base, width, start), goal_block);
     let path = search.advance(&mut ground, &mut { u32::MAX }).unwrap();
     let spots: Vec<Spot> = path.waypoints.iter().map(|waypoint| spot(base, width, waypoint)).collect();
@@ -136,6 +136,16 @@ fn check(
     prop_assert_eq!(cost, (path.cost * 100.0).round() as i64);
     prop_assert_eq!(cost, costs[&last]);
     prop_assert_eq!(path.first_blocked(&mut ground), None);
+
+    // With slack.
+    for slack in [1.2_f32, 2.0] {
+        let mut search = PathSearch::new(u32::MAX, slack);
+        search.start(&table, &waypoint(base, width, start), goal_block);
+        let other = search.advance(&mut ground, &mut { u32::MAX }).unwrap();
+        prop_assert_eq!(other.is_complete, path.is_complete);
+        prop_assert!(!path.is_complete || other.cost <= path.cost * slack + 0.01);
+        prop_assert_eq!(other.first_blocked(&mut ground), None);
+    }
 
     // In pieces, and with memory that was used before.
     search.start(&table, &waypoint(base, width, start), goal_block);
