@@ -10,6 +10,7 @@
 //! | [`work`] | progress, cancellation and errors of long work |
 //! | [`block`] | block types, their components and their ids |
 //! | [`chunk`] | chunks, columns, and their binary format |
+//! | [`path`] | paths for walkers over the ground: a plain search |
 //! | [`region`] | the state machine of regions: a plain data structure |
 //! | [`generation`] | generators, and the graph that finds the nearest missing column |
 //! | [`object_store`] | one portable file of versioned objects |
@@ -47,7 +48,7 @@ pub mod view;
 use terrane_objects::bytes;
 pub use terrane_objects::work;
 pub use terrane_storage as storage;
-pub use terrane_world::{block, chunk, chunk_sync, entity, generation, light, region, space};
+pub use terrane_world::{block, chunk, chunk_sync, entity, generation, light, path, region, space};
 
 /// One portable file of versioned objects.
 pub mod object_store {

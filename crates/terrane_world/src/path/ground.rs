@@ -22,7 +22,8 @@ impl<'a, F: Fn(ChunkPos) -> Option<Option<&'a Chunk>>> WalkableGround<'a, F> {
         Self { table, chunk, recent: [(nowhere, None); 8] }
     }
 
-    pub(super) const fn table(&self) -> &'a WalkTable {
+    /// The table of the walker.
+    pub const fn table(&self) -> &'a WalkTable {
         self.table
     }
 
