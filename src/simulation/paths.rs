@@ -206,7 +206,7 @@ fn find_paths(
             done();
             continue;
         };
-        let mut ground = WalkableGround::new(table_of(tables, &to.walker, &types), &chunk);
+        let mut ground = WalkableGround::new(table_of(tables, &to.walker, &types), |pos| chunk(pos));
         if !to.is_wanted {
             let rest = to.path.as_ref().map_or(0, |path| path.waypoints.len().saturating_sub(path.next));
             steps = steps.saturating_sub(rest as u32 + 1);

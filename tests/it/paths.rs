@@ -135,7 +135,7 @@ fn a_thousand_requests_are_answered_in_turn() {
         assert!(ticks < 400, "{answered} after {ticks} ticks");
     }
     assert!(flock(&mut app, dimension).iter().all(|(.., to)| to.path().is_some_and(|path| path.is_complete)));
-    assert!(ticks >= 20, "{ticks}");
+    assert!(ticks >= 8, "{ticks}");
 }
 
 /// Where the sheep are after two regions have merged, with their paths.
@@ -146,18 +146,18 @@ fn roam(region_threads: usize) -> String {
     start(&mut app);
     app.update();
     let walker = Arc::new(path::Walker::default());
-    for (number, x) in [0, 500].into_iter().enumerate() {
+    for (number, x) in [0, 420].into_iter().enumerate() {
         let bundle = (walker_of(number, &walker, BlockPos::new(x + 40, 0, 9)), Viewer::new().with_radius(4));
         spawn_in_region(&mut app, dimension, BlockPos::new(x, 0, 0), bundle);
     }
     update(&mut app, 60);
     for number in 2..40 {
-        let x = [0, 500][number % 2] + number as i64 / 2;
+        let x = [0, 420][number % 2] + number as i64 / 2;
         let bundle = walker_of(number, &walker, BlockPos::new(x - 12, 0, number as i64 - 20));
         spawn_in_region(&mut app, dimension, BlockPos::new(x, 0, 0), bundle);
     }
     update(&mut app, 10);
-    viewer(&mut app, dimension, 250.0, 0.0, 20);
+    viewer(&mut app, dimension, 210.0, 0.0, 14);
     update(&mut app, 200);
     assert!(!heard::<RegionMerged>(&app).is_empty());
     let flock = flock(&mut app, dimension);
