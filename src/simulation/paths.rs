@@ -65,7 +65,7 @@ pub struct PathPlugin {
 
 impl Default for PathPlugin {
     fn default() -> Self {
-        Self { steps_per_tick: 10_000, steps_per_path: 1_024, slack: 1.5 }
+        Self { steps_per_tick: 10_000, steps_per_path: 1_024, slack: 2.0 }
     }
 }
 

@@ -86,7 +86,7 @@ impl<'g, 'a, F: Fn(ChunkPos) -> Option<Option<&'a Chunk>>> Surroundings<'g, 'a, 
     /// All cells that a walker at x and z takes at the height y.
     #[inline]
     pub fn cell(&mut self, x: i32, y: i32, z: i32) -> Cell {
-        let slot = (x & 15 | (z & 15) << 4 | (y & 7) << 8) as usize;
+        let slot = (x & 15 | (z & 15) << 4 | (y & 7) << 8) as usize % RECENT;
         // No cell is as far from the origin as that two of them have the same key.
         let key = (1 << 31 | (x & 0x3ff) | (z & 0x3ff) << 10 | (y & 0x7ff) << 20) as u32;
         let (recent, cell) = self.recent[slot];
@@ -130,30 +130,44 @@ impl<'g, 'a, F: Fn(ChunkPos) -> Option<Option<&'a Chunk>>> Surroundings<'g, 'a, 
         self.room(place, height) >= height
     }
 
-    /// The place where a walker that falls is held: on the ground or a ladder up to `depth` lower, or, if it swims,
-    /// in a liquid. The place itself must be free.
+    /// The place where a walker that falls is held, and the factor of its cost: on the ground or a ladder up to `depth` lower, or, if the
+    /// walker swims, in a liquid. The place itself must be free.
     #[inline]
-    pub fn landing(&mut self, place: Place, depth: i32) -> Option<Place> {
+    pub fn landing(&mut self, place: Place, depth: i32) -> Option<(Place, u16)> {
         let Place { x, z, feet } = place;
         let (mut y, mut from) = (feet.div_euclid(LAYERS), feet.rem_euclid(LAYERS));
+        let mut cell = self.cell(x, y, z);
+        let mut cost_above = 0;
         loop {
-            let cell = self.cell(x, y, z);
             let below = u32::from(cell.body) & ((1 << from) - 1);
             if below != 0 {
                 let floor = below.ilog2();
                 let landing = y * LAYERS + floor as i32 + 1;
                 let is_floor = cell.support >> floor & 1 == 1;
-                return (is_floor && feet - landing <= depth).then_some(Place { feet: landing, ..place });
+                // A walker on the highest layer has its feet in the cell above.
+                let cost = if floor == 15 { cell.cost.max(cost_above) } else { cell.cost };
+                return (is_floor && feet - landing <= depth).then_some((Place { feet: landing, ..place }, cost));
             }
             let landing = y * LAYERS;
             let is_deep = feet - landing > depth;
             if cell.hold == Hold::Liquid || cell.hold == Hold::Ladder && !is_deep {
-                return Some(Place { feet: landing, ..place });
+                let landing = Place { feet: landing, ..place };
+                return Some((landing, self.cost(landing)));
             }
             if is_deep && (!self.ground.table.size.swims || feet - landing > DEEPEST) {
                 return None;
             }
+            cost_above = cell.cost;
             (y, from) = (y - 1, LAYERS);
+            cell = self.cell(x, y, z);
         }
+    }
+
+    /// The factor of the cost of a place, in sixteenths: that of the block at the feet or of the floor, whichever is higher.
+    pub fn cost(&mut self, Place { x, z, feet }: Place) -> u16 {
+        let at_feet = self.cell(x, feet.div_euclid(LAYERS), z).cost;
+        let floor = self.cell(x, (feet - 1).div_euclid(LAYERS), z);
+        let is_floor = floor.support >> (feet - 1).rem_euclid(LAYERS) & 1 == 1;
+        if is_floor { at_feet.max(floor.cost) } else { at_feet }
     }
 }

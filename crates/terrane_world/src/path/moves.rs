@@ -50,9 +50,9 @@ impl<'a, F: Fn(ChunkPos) -> Option<Option<&'a Chunk>>> Surroundings<'_, 'a, F> {
         let base = if is_diagonal { DIAGONAL } else { STRAIGHT };
         let beside = if is_diagonal { toward(toward(*from, sides[0]), sides[1]) } else { toward(*from, sides[0]) };
         let is_level = may_be_level && self.is_free(beside);
-        if is_level && let Some(landing) = self.landing(beside, self.table().size.fall) {
+        if is_level && let Some((landing, factor)) = self.landing(beside, self.table().size.fall) {
             let fallen = (from.feet - landing.feet) as u32;
-            visit(landing, self.priced(landing, base) + fallen * FALL / LAYERS as u32);
+            visit(landing, priced(base, factor) + fallen * FALL / LAYERS as u32);
         }
         let top = from.feet + lift;
         let mut y = from.feet.div_euclid(LAYERS);
@@ -72,7 +72,8 @@ impl<'a, F: Fn(ChunkPos) -> Option<Option<&'a Chunk>>> Surroundings<'_, 'a, F> {
                 if is_diagonal && !sides.into_iter().all(|side| self.is_free(corner(side))) {
                     continue;
                 }
-                visit(floor, self.priced(floor, base) + if is_step { 0 } else { JUMP });
+                let factor = self.cost(floor);
+                visit(floor, priced(base, factor) + if is_step { 0 } else { JUMP });
             }
             y += 1;
         }
@@ -104,7 +105,8 @@ impl<'a, F: Fn(ChunkPos) -> Option<Option<&'a Chunk>>> Surroundings<'_, 'a, F> {
         // The lift is at least a block, since something holds the walker, unless there is no room.
         if rise <= lift && self.cell(from.x, y, from.z).hold != Hold::None {
             let above = Place { feet: y * LAYERS, ..from };
-            visit(above, self.priced(above, STRAIGHT * rise as u32 / LAYERS as u32));
+            let factor = self.cost(above);
+            visit(above, priced(STRAIGHT * rise as u32 / LAYERS as u32, factor));
         }
     }
 
@@ -114,24 +116,21 @@ impl<'a, F: Fn(ChunkPos) -> Option<Option<&'a Chunk>>> Surroundings<'_, 'a, F> {
         let depth = self.table().size.fall.max(LAYERS) - 1;
         let cell = self.cell(below.x, below.feet.div_euclid(LAYERS), below.z);
         if cell.body >> below.feet.rem_euclid(LAYERS) & 1 == 0
-            && let Some(landing) = self.landing(below, depth)
+            && let Some((landing, factor)) = self.landing(below, depth)
         {
             let fallen = (from.feet - landing.feet) as u32;
-            visit(landing, self.priced(landing, STRAIGHT * fallen / LAYERS as u32));
+            visit(landing, priced(STRAIGHT * fallen / LAYERS as u32, factor));
         }
-    }
-
-    /// A cost, multiplied by the factor of the place.
-    fn priced(&mut self, place: Place, base: u32) -> u32 {
-        let feet = self.cell(place.x, place.feet.div_euclid(LAYERS), place.z);
-        let below = place.feet - 1;
-        let floor = self.cell(place.x, below.div_euclid(LAYERS), place.z);
-        let is_floor = floor.support >> below.rem_euclid(LAYERS) & 1 == 1;
-        let factor = if is_floor { feet.cost.max(floor.cost) } else { feet.cost };
-        base * u32::from(factor) / 16
     }
 }
 
+/// A cost, multiplied by a factor in sixteenths.
+#[inline]
+fn priced(base: u32, factor: u16) -> u32 {
+    base * u32::from(factor) / 16
+}
+
+#[inline]
 const fn toward(place: Place, side: Face) -> Place {
     let [x, _, z] = side.normal();
     Place { x: place.x + x as i32, z: place.z + z as i32, feet: place.feet }

@@ -72,9 +72,9 @@ struct Node {
 }
 
 impl Default for PathSearch {
-    /// A search of up to 1,024 steps, with a slack of 1.5.
+    /// A search of up to 1,024 steps, with a slack of 2.
     fn default() -> Self {
-        Self::new(1_024, 1.5)
+        Self::new(1_024, 2.0)
     }
 }
 
@@ -210,7 +210,7 @@ impl Goal {
         let top = Place { feet: self.place.feet + LAYERS - 1, ..self.place };
         if self.is_in_reach
             && around.room(top, 1) > 0
-            && let Some(floor) = around.landing(top, REACH * LAYERS)
+            && let Some((floor, _)) = around.landing(top, REACH * LAYERS)
             && is_in_reach(floor)
         {
             self.place = floor;
@@ -230,11 +230,13 @@ impl Goal {
     }
 }
 
+#[inline]
 fn is_in_reach(Place { x, z, feet }: Place) -> bool {
     [x, z, feet.div_euclid(LAYERS)].into_iter().all(|along| (-REACH..=REACH).contains(&along))
 }
 
 /// The index of the column of a place within reach.
+#[inline]
 fn column(Place { x, z, .. }: Place) -> usize {
     ((x + REACH) * EDGE + z + REACH) as usize
 }
