@@ -49,17 +49,20 @@ impl<'a, F: Fn(ChunkPos) -> Option<Option<&'a Chunk>>> Surroundings<'_, 'a, F> {
         let is_diagonal = sides[0] != sides[1];
         let base = if is_diagonal { DIAGONAL } else { STRAIGHT };
         let beside = if is_diagonal { toward(toward(*from, sides[0]), sides[1]) } else { toward(*from, sides[0]) };
-        let is_level = may_be_level && self.is_free(beside);
-        if is_level && let Some((landing, factor)) = self.landing(beside, self.table().size.fall) {
+        let WalkerSize { height, fall, .. } = self.table().size;
+        let room = self.room(beside, height.max(*lift));
+        let is_level = may_be_level && room >= height;
+        if is_level && let Some((landing, factor)) = self.landing(beside, fall) {
             let fallen = (from.feet - landing.feet) as u32;
             visit(landing, priced(base, factor) + fallen * FALL / LAYERS as u32);
         }
-        let top = from.feet + lift;
-        let mut y = from.feet.div_euclid(LAYERS);
+        // There is no floor in the room.
+        let (lowest, top) = (from.feet + room, from.feet + lift);
+        let mut y = lowest.div_euclid(LAYERS);
         while y * LAYERS < top {
             let cell = self.cell(beside.x, y, beside.z);
             let layers = |to: i32| (1_u32 << to.clamp(0, LAYERS)) - 1;
-            let in_reach = layers(top - y * LAYERS) & !layers(from.feet - y * LAYERS);
+            let in_reach = layers(top - y * LAYERS) & !layers(lowest - y * LAYERS);
             let mut floors = u32::from(cell.support & !(cell.body >> 1)) & in_reach;
             while floors != 0 {
                 let floor = Place { feet: y * LAYERS + floors.trailing_zeros() as i32 + 1, ..beside };
