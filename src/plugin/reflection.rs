@@ -34,6 +34,7 @@ pub(super) fn register(app: &mut App) {
         MirrorIndex,
         Moving,
         Pacing,
+        PathTo,
         Player,
         Position,
         Post,

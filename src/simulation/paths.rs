@@ -3,6 +3,7 @@
 use super::columns::blocks::RegionColumns;
 use super::travel::entities::StableId;
 use super::{BlockTypes, Position, RegionInfo, RegionMain, RegionSystems, RegionTick};
+use crate::chunk::Chunk;
 use crate::path::{Path, PathSearch, WalkTable, WalkableGround, Walker, Waypoint};
 use crate::region::RegionId;
 use crate::space::{BlockBox, BlockPos, ChunkPos};
@@ -10,6 +11,7 @@ use bevy::prelude::*;
 use rustc_hash::FxHashSet;
 use std::collections::VecDeque;
 use std::mem;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// More kinds of walkers than a game has. Their tables are made again if there are more.
@@ -89,7 +91,10 @@ impl Plugin for PathPlugin {
 /// to the goal. When blocks change on the way, so that the path leads no further, it is found again from where the entity is then.
 ///
 /// The component travels with its entity. It is not saved: a path is quickly found again.
-#[derive(Component, Clone, Debug)]
+#[derive(Component, Clone, Debug, Reflect)]
+#[type_path = "bevy_terrane"]
+#[reflect(opaque)]
+#[reflect(Component, Clone)]
 pub struct PathTo {
     walker: Arc<Walker>,
     goal: BlockPos,
@@ -189,11 +194,6 @@ fn find_paths(
     queued.extend(due.iter().map(|(_, entity)| *entity));
 
     let heights = columns.chunk_heights();
-    let chunk = |pos: ChunkPos| {
-        let column = columns.column(pos.column())?;
-        let is_known = || column.is_loaded(pos.y) || !heights.contains(&pos.y);
-        column.chunk(pos.y).map(|chunk| Some(&**chunk)).or_else(|| is_known().then_some(None))
-    };
     let mut steps = *steps_per_tick;
     while steps > 0
         && let Some(entity) = queue.front().copied()
@@ -206,7 +206,8 @@ fn find_paths(
             done();
             continue;
         };
-        let mut ground = WalkableGround::new(table_of(tables, &to.walker, &types), |pos| chunk(pos));
+        let mut ground =
+            WalkableGround::new(table_of(tables, &to.walker, &types), |pos| chunk_at(&columns, &heights, pos));
         if !to.is_wanted {
             let rest = to.path.as_ref().map_or(0, |path| path.waypoints.len().saturating_sub(path.next));
             steps = steps.saturating_sub(rest as u32 + 1);
@@ -230,6 +231,15 @@ fn find_paths(
         if is_new {
             done();
         }
+    }
+}
+
+/// The chunk at a position: `None` if it is not loaded, and `Some(None)` for air.
+fn chunk_at<'a>(columns: &'a RegionColumns, heights: &Range<i64>, pos: ChunkPos) -> Option<Option<&'a Chunk>> {
+    let column = columns.column(pos.column())?;
+    match column.chunk(pos.y) {
+        Some(chunk) => Some(Some(chunk)),
+        None => (column.is_loaded(pos.y) || !heights.contains(&pos.y)).then_some(None),
     }
 }
 

@@ -55,12 +55,11 @@ fn wall(app: &mut App, dimension: DimensionId, x: i64, z: std::ops::RangeInclusi
 
 /// The sheep of the region: number, block, path.
 fn flock(app: &mut App, dimension: DimensionId) -> Vec<(Sheep, BlockPos, PathTo)> {
-    let all = |sheep: Query<(&Sheep, &Position, &PathTo)>| {
+    ask_region(app, dimension, BlockPos::default(), |sheep: Query<(&Sheep, &Position, &PathTo)>| {
         let mut all: Vec<_> = sheep.iter().map(|(sheep, at, to)| (*sheep, at.block, to.clone())).collect();
         all.sort_by_key(|(sheep, ..)| *sheep);
         all
-    };
-    ask_region(app, dimension, BlockPos::default(), all)
+    })
 }
 
 /// Updates until the only sheep is at a block, and returns all blocks on its way.
