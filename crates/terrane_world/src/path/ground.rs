@@ -61,12 +61,12 @@ pub(super) struct Surroundings<'g, 'a, F> {
     ground: &'g mut WalkableGround<'a, F>,
     origin: BlockPos,
     /// The last cells that were asked for, by the lowest bits of each coordinate. Most cells are asked for dozens of times.
-    recent: Box<[(u32, Cell); RECENT]>,
+    recent: Box<[(u32, Cell)]>,
 }
 
 impl<'g, 'a, F: Fn(ChunkPos) -> Option<Option<&'a Chunk>>> Surroundings<'g, 'a, F> {
     pub fn new(ground: &'g mut WalkableGround<'a, F>, origin: BlockPos) -> Self {
-        Self { ground, origin, recent: Box::new([(0, Cell::CLOSED); RECENT]) }
+        Self { ground, origin, recent: vec![(0, Cell::CLOSED); RECENT].into() }
     }
 
     pub const fn table(&self) -> &'a WalkTable {
