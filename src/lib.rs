@@ -11,6 +11,7 @@
 //! | [`block`] | block types, their components and their ids |
 //! | [`body`] | boxes that stand on the ground, step up, swim, and never pass through a wall |
 //! | [`chunk`] | chunks, columns, and their binary format |
+//! | [`path`] | paths for walkers over the ground: a plain search |
 //! | [`region`] | the state machine of regions: a plain data structure |
 //! | [`generation`] | generators, and the graph that finds the nearest missing column |
 //! | [`object_store`] | one portable file of versioned objects |
@@ -48,7 +49,7 @@ pub mod view;
 use terrane_objects::bytes;
 pub use terrane_objects::work;
 pub use terrane_storage as storage;
-pub use terrane_world::{block, body, chunk, chunk_sync, entity, generation, light, region, space};
+pub use terrane_world::{block, body, chunk, chunk_sync, entity, generation, light, path, region, space};
 
 /// One portable file of versioned objects.
 pub mod object_store {

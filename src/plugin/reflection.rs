@@ -41,6 +41,7 @@ pub(super) fn register(app: &mut App) {
         Moving,
         OwnBody,
         Pacing,
+        PathTo,
         Player,
         Position,
         Post,

@@ -46,6 +46,7 @@ mod meter;
 mod mistakes;
 mod object_store_kills;
 mod overlay;
+mod paths;
 mod picking;
 mod players;
 mod plugins;

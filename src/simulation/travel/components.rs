@@ -8,7 +8,7 @@ use super::saved_type::{self, SavedComponent, SavedType};
 use super::ticks::{Ages, ChangeClock, NEW};
 use crate::block::Schema;
 use crate::simulation::template_error::RegionTemplateError;
-use crate::simulation::{LoggedOut, Player, Position, Viewer};
+use crate::simulation::{LoggedOut, PathTo, Player, Position, Viewer};
 use crate::storage::FORMER_PLAYER_COMPONENT;
 use bevy::ecs::bundle::{BundleScratch, BundleWriter};
 use bevy::ecs::change_detection::Tick;
@@ -78,6 +78,7 @@ impl RegionComponents {
         components.register::<Stored>();
         components.register::<Viewer>();
         components.register::<LoggedOut>();
+        components.register::<PathTo>();
         components.register_saved_with::<Player>(Schema::default().formerly(FORMER_PLAYER_COMPONENT));
         components.register::<Name>();
         components.register::<Disabled>();

@@ -20,6 +20,7 @@ impl Chunk {
     }
 
     /// Returns `true` if a cell may have more than one layer.
+    #[inline]
     pub(crate) fn has_layers(&self) -> bool {
         self.extras.is_some()
     }

@@ -1,0 +1,54 @@
+//! Paths for walkers over the ground: A* within [`PATH_REACH`] blocks.
+//!
+//! A [`WalkTable`] holds what the block types mean to a [`Walker`], and [`WalkableGround`] joins it with chunks. A [`PathSearch`]
+//! then looks for the cheapest [`Path`], in as many steps at a time as it is given.
+//!
+//! A walker takes whole cells, as many as its width needs, and whole sixteenths of a block in height. A *place* is its lowest cell
+//! corner and the height of its feet. The boxes of a solid [shape](crate::block::BlockShape) count over the whole cell, layer by
+//! layer, so a walker never squeezes past a half block.
+//!
+//! | move | to | condition | cost |
+//! |---|---|---|---|
+//! | walk | one of the eight neighbors, at the same height | a diagonal needs both corners free | 1, or 1.41 for a diagonal |
+//! | step up | a floor up to [`Walker::step`] higher | room above the head. Stairs have two steps on their low side. | as a walk |
+//! | jump | a floor up to [`Walker::jump`] higher; 1 block out of liquids and off ladders | room above the head | 0.5 more |
+//! | fall | the first floor, ladder or liquid below a neighbor | up to [`Walker::fall`] blocks, and any height into a liquid | 0.2 more per block |
+//! | swim, climb | the cell above or below | a liquid or ladder there | 1 per block |
+//!
+//! The cost of a walk, a swim or a climb is multiplied by the factor of the block at the feet or under them, whichever is higher.
+//! Ground that is not loaded is closed to walkers.
+
+mod ground;
+mod moves;
+mod route;
+mod search;
+mod table;
+#[cfg(test)]
+mod tests;
+mod walker;
+
+pub use ground::WalkableGround;
+pub use route::{Path, Waypoint};
+pub use search::PathSearch;
+pub use table::WalkTable;
+pub use walker::{CLIMBABLE, Walker};
+
+/// A search looks at places up to this many blocks from its start, on each axis.
+pub const PATH_REACH: i64 = 64;
+
+/// Heights are in sixteenths of a block.
+const LAYERS: i32 = 16;
+/// The cost of a straight step. Costs are in hundredths of it.
+const STRAIGHT: u32 = 100;
+const DIAGONAL: u32 = 141;
+const JUMP: u32 = 50;
+/// The cost of falling one block.
+const FALL: u32 = 20;
+
+/// The place of a walker, relative to an origin: its lowest cells, and the height of its feet in sixteenths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Place {
+    x: i32,
+    z: i32,
+    feet: i32,
+}

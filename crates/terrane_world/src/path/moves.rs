@@ -1,0 +1,140 @@
+//! The moves of a walker.
+
+use super::ground::Surroundings;
+use super::table::{Hold, WalkerSize};
+use super::{DIAGONAL, FALL, JUMP, LAYERS, Place, STRAIGHT};
+use crate::chunk::Chunk;
+use crate::space::{ChunkPos, Face};
+
+/// The part of a move that is the same to all sides.
+struct Departure {
+    from: Place,
+    /// The highest rise that there is room for.
+    lift: i32,
+    /// The highest jump.
+    jump: i32,
+}
+
+impl<'a, F: Fn(ChunkPos) -> Option<Option<&'a Chunk>>> Surroundings<'_, 'a, F> {
+    /// Calls `visit` for each place to which a single move leads, with its cost.
+    pub fn moves(&mut self, from: Place, mut visit: impl FnMut(Place, u32)) {
+        let WalkerSize { height, step, jump, .. } = self.table().size;
+        let own = self.cell(from.x, from.feet.div_euclid(LAYERS), from.z);
+        let is_held = own.hold != Hold::None;
+        let jump = if is_held { jump.max(LAYERS) } else { jump };
+        let highest = jump.max(2 * step);
+        // A walker that is in the way of something does not rise, but may leave.
+        let lift = (self.room(from, height + highest) - height).clamp(0, highest);
+        let departure = Departure { from, lift, jump };
+        let straight = Face::SIDES.map(|side| self.sideways(&departure, [side, side], true, &mut visit));
+        for first in 0..4 {
+            let second = (first + 1) % 4;
+            let corners = [Face::SIDES[first], Face::SIDES[second]];
+            self.sideways(&departure, corners, straight[first] && straight[second], &mut visit);
+        }
+        if is_held {
+            self.upwards(from, lift, &mut visit);
+        }
+        self.downwards(from, &mut visit);
+    }
+
+    /// The moves to one side, or, between two different sides, to a corner. Returns `true` if the way is free at the same height.
+    fn sideways(
+        &mut self,
+        Departure { from, lift, jump }: &Departure,
+        sides: [Face; 2],
+        may_be_level: bool,
+        visit: &mut impl FnMut(Place, u32),
+    ) -> bool {
+        let is_diagonal = sides[0] != sides[1];
+        let base = if is_diagonal { DIAGONAL } else { STRAIGHT };
+        let beside = if is_diagonal { toward(toward(*from, sides[0]), sides[1]) } else { toward(*from, sides[0]) };
+        let WalkerSize { height, fall, .. } = self.table().size;
+        let room = self.room(beside, height.max(*lift));
+        let is_level = may_be_level && room >= height;
+        if is_level && let Some((landing, factor)) = self.landing(beside, fall) {
+            let fallen = (from.feet - landing.feet) as u32;
+            visit(landing, priced(base, factor) + fallen * FALL / LAYERS as u32);
+        }
+        // There is no floor in the room.
+        let (lowest, top) = (from.feet + room, from.feet + lift);
+        let mut y = lowest.div_euclid(LAYERS);
+        while y * LAYERS < top {
+            let cell = self.cell(beside.x, y, beside.z);
+            let layers = |to: i32| (1_u32 << to.clamp(0, LAYERS)) - 1;
+            let in_reach = layers(top - y * LAYERS) & !layers(lowest - y * LAYERS);
+            let mut floors = u32::from(cell.support & !(cell.body >> 1)) & in_reach;
+            while floors != 0 {
+                let floor = Place { feet: y * LAYERS + floors.trailing_zeros() as i32 + 1, ..beside };
+                floors &= floors - 1;
+                let is_step = self.is_step(from.feet, floor, sides);
+                if !is_step && floor.feet - from.feet > *jump || !self.is_free(floor) {
+                    continue;
+                }
+                let corner = |side| Place { feet: floor.feet, ..toward(*from, side) };
+                if is_diagonal && !sides.into_iter().all(|side| self.is_free(corner(side))) {
+                    continue;
+                }
+                let factor = self.cost(floor);
+                visit(floor, priced(base, factor) + if is_step { 0 } else { JUMP });
+            }
+            y += 1;
+        }
+        is_level
+    }
+
+    /// Returns `true` if a floor can be reached without a jump: in one step, or in two over the low half of stairs.
+    fn is_step(&mut self, from: i32, floor: Place, sides: [Face; 2]) -> bool {
+        let WalkerSize { width, step, .. } = self.table().size;
+        let rise = floor.feet - from;
+        if rise <= step || rise > 2 * step || sides[0] != sides[1] {
+            return rise <= step;
+        }
+        let [side, _] = sides;
+        let y = (floor.feet - 1).div_euclid(LAYERS);
+        let number = Face::SIDES.iter().position(|other| *other == side).unwrap_or(0);
+        let far = if side.is_positive() { width - 1 } else { 0 };
+        let half = (0..width).map(|along| {
+            let (x, z) = if side.axis() == 0 { (far, along) } else { (along, far) };
+            self.single(floor.x + x, y, floor.z + z).near[number]
+        });
+        let half = y * LAYERS + half.max().map_or(0, i32::from);
+        half - from <= step && floor.feet - half <= step
+    }
+
+    fn upwards(&mut self, from: Place, lift: i32, visit: &mut impl FnMut(Place, u32)) {
+        let y = from.feet.div_euclid(LAYERS) + 1;
+        let rise = y * LAYERS - from.feet;
+        // The lift is at least a block, since something holds the walker, unless there is no room.
+        if rise <= lift && self.cell(from.x, y, from.z).hold != Hold::None {
+            let above = Place { feet: y * LAYERS, ..from };
+            let factor = self.cost(above);
+            visit(above, priced(STRAIGHT * rise as u32 / LAYERS as u32, factor));
+        }
+    }
+
+    fn downwards(&mut self, from: Place, visit: &mut impl FnMut(Place, u32)) {
+        let below = Place { feet: from.feet - 1, ..from };
+        // Climbing down is no fall.
+        let depth = self.table().size.fall.max(LAYERS) - 1;
+        let cell = self.cell(below.x, below.feet.div_euclid(LAYERS), below.z);
+        if cell.body >> below.feet.rem_euclid(LAYERS) & 1 == 0
+            && let Some((landing, factor)) = self.landing(below, depth)
+        {
+            let fallen = (from.feet - landing.feet) as u32;
+            visit(landing, priced(STRAIGHT * fallen / LAYERS as u32, factor));
+        }
+    }
+}
+
+/// A cost, multiplied by a factor in sixteenths.
+#[inline]
+fn priced(base: u32, factor: u16) -> u32 {
+    base * u32::from(factor) / 16
+}
+
+#[inline]
+const fn toward(place: Place, side: Face) -> Place {
+    let [x, _, z] = side.normal();
+    Place { x: place.x + x as i32, z: place.z + z as i32, feet: place.feet }
+}

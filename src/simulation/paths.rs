@@ -1,0 +1,260 @@
+//! Paths of entities over the ground of their region.
+
+use super::columns::blocks::RegionColumns;
+use super::travel::entities::StableId;
+use super::{BlockTypes, Position, RegionInfo, RegionMain, RegionSystems, RegionTick};
+use crate::chunk::Chunk;
+use crate::path::{Path, PathSearch, WalkTable, WalkableGround, Walker, Waypoint};
+use crate::region::RegionId;
+use crate::space::{BlockBox, BlockPos, ChunkPos};
+use bevy::prelude::*;
+use rustc_hash::FxHashSet;
+use std::collections::VecDeque;
+use std::mem;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// More kinds of walkers than a game has. Their tables are made again if there are more.
+const MAX_TABLES: usize = 64;
+
+/// The systems that find paths, in [`RegionTick`].
+#[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PathSystems {
+    /// Takes new requests, checks paths near changed blocks, and searches. Order systems that follow paths after it.
+    Find,
+}
+
+/// Finds paths for the entities of a region with a [`PathTo`]. A game adds it to its regions:
+///
+/// ```
+/// use bevy_terrane::path::Walker;
+/// use bevy_terrane::prelude::*;
+/// use bevy_terrane::simulation::{PathPlugin, PathSystems, PathTo};
+/// use std::sync::Arc;
+///
+/// fn call(mut commands: Commands, sheep: Query<Entity, Without<PathTo>>) {
+///     let walker = Arc::new(Walker::default().with_size(0.9, 1.3));
+///     for sheep in &sheep {
+///         commands.entity(sheep).insert(PathTo::new(walker.clone(), BlockPos::new(5, 64, 0)));
+///     }
+/// }
+///
+/// fn walk(mut sheep: Query<(&mut Position, &mut PathTo)>) {
+///     for (mut position, mut path) in &mut sheep {
+///         if let Some(way) = path.follow(&position) {
+///             position.translate(way.clamp_length_max(0.2));
+///         }
+///     }
+/// }
+///
+/// # let mut app = App::new();
+/// # app.add_plugins((MinimalPlugins, TerranePlugin::default()));
+/// app.add_region_plugins(|region| {
+///     region.add_plugins(PathPlugin::default());
+///     region.add_systems(RegionTick, (call.before(PathSystems::Find), walk.after(PathSystems::Find)));
+/// });
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PathPlugin {
+    /// The steps of searches in a tick of a region; each takes about a microsecond. Searches that need more go on in the next tick,
+    /// the oldest first. Checking a path takes as many steps as the path has waypoints, and is not interrupted.
+    pub steps_per_tick: u32,
+    /// The most steps of a search, as in [`PathSearch::new`].
+    pub steps_per_path: u32,
+    /// The slack of the paths, as in [`PathSearch::new`].
+    pub slack: f32,
+}
+
+impl Default for PathPlugin {
+    fn default() -> Self {
+        Self { steps_per_tick: 10_000, steps_per_path: 1_024, slack: 2.0 }
+    }
+}
+
+impl Plugin for PathPlugin {
+    fn build(&self, app: &mut App) {
+        app.insert_resource(PathFinder {
+            steps_per_tick: self.steps_per_tick,
+            search: PathSearch::new(self.steps_per_path, self.slack),
+            searching: None,
+            queue: VecDeque::new(),
+            queued: FxHashSet::default(),
+            changed: FxHashSet::default(),
+            tables: Vec::new(),
+        })
+        .add_systems(RegionTick, find_paths.in_set(PathSystems::Find))
+        .add_systems(RegionMain, note_changes.in_set(RegionSystems::Send));
+    }
+}
+
+/// A request for a path, and the answer: [`PathPlugin`] finds a path from the entity's [`Position`], which is the middle of its feet,
+/// to the goal. When blocks change on the way, so that the path leads no further, it is found again from where the entity is then.
+///
+/// The component travels with its entity. It is not saved: a path is quickly found again.
+#[derive(Component, Clone, Debug, Reflect)]
+#[type_path = "bevy_terrane"]
+#[reflect(opaque)]
+#[reflect(Component, Clone)]
+pub struct PathTo {
+    walker: Arc<Walker>,
+    goal: BlockPos,
+    path: Option<Path>,
+    is_wanted: bool,
+    /// The region in which the path was found.
+    region: Option<RegionId>,
+}
+
+impl PathTo {
+    /// Asks for a path to a block. Entities that walk alike should share the walker.
+    pub fn new(walker: impl Into<Arc<Walker>>, goal: BlockPos) -> Self {
+        Self { walker: walker.into(), goal, path: None, is_wanted: true, region: None }
+    }
+
+    /// Asks for a path to another block, or to the same one again. The path so far stays until the new one is found.
+    pub fn go_to(&mut self, goal: BlockPos) {
+        (self.goal, self.is_wanted) = (goal, true);
+    }
+
+    /// The goal.
+    pub fn goal(&self) -> BlockPos {
+        self.goal
+    }
+
+    /// Returns `true` if a path is being looked for.
+    pub fn is_searching(&self) -> bool {
+        self.is_wanted
+    }
+
+    /// The last path that was found. If it is not [complete](Path::is_complete), it leads to the place nearest to the goal.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_ref()
+    }
+
+    /// The way from the entity's position to the next waypoint, in blocks; `None` at the end of the path, and without one.
+    pub fn follow(&mut self, at: &Position) -> Option<Vec3> {
+        self.path.as_mut()?.follow(&waypoint(at)).map(Vec3::from)
+    }
+
+    /// Returns `true` if a change of one of these chunks may block the rest of the path.
+    fn is_near(&self, changed: &FxHashSet<ChunkPos>) -> bool {
+        let Some(path) = self.path.as_ref().filter(|_| !changed.is_empty()) else { return false };
+        let mut points = path.waypoints.iter().skip(path.next.saturating_sub(1)).map(|point| point.block);
+        let Some(first) = points.next().filter(|_| path.next < path.waypoints.len()) else { return false };
+        let around = points.fold(BlockBox::new(first, first), |around, point| {
+            let low = BlockPos::new(around.min.x.min(point.x), around.min.y.min(point.y), around.min.z.min(point.z));
+            let high = BlockPos::new(around.max.x.max(point.x), around.max.y.max(point.y), around.max.z.max(point.z));
+            BlockBox::new(low, high)
+        });
+        let (wide, high) =
+            (self.walker.width.ceil() as i64 + 1, (self.walker.height + self.walker.jump).ceil() as i64 + 1);
+        let around = BlockBox { min: around.min.offset(-wide, -1, -wide), max: around.max.offset(wide, high, wide) };
+        changed.iter().any(|chunk| !BlockBox::of_chunk(*chunk).intersection(&around).is_empty())
+    }
+}
+
+/// The requests of a region.
+#[derive(Resource)]
+struct PathFinder {
+    steps_per_tick: u32,
+    search: PathSearch,
+    /// The search that goes on in the next tick.
+    searching: Option<(Entity, BlockPos)>,
+    /// Entities whose path is to be found or checked, the oldest request first.
+    queue: VecDeque<Entity>,
+    queued: FxHashSet<Entity>,
+    /// The chunks that changed since the last tick.
+    changed: FxHashSet<ChunkPos>,
+    tables: Vec<(Arc<Walker>, WalkTable)>,
+}
+
+fn waypoint(at: &Position) -> Waypoint {
+    Waypoint::new(at.block, at.offset.to_array())
+}
+
+/// Runs after the game's systems, so that it sees all changes of the tick.
+fn note_changes(mut finder: ResMut<PathFinder>, columns: Res<RegionColumns>) {
+    finder.changed.extend(&columns.changed);
+}
+
+fn find_paths(
+    mut finder: ResMut<PathFinder>,
+    types: Res<BlockTypes>,
+    columns: Res<RegionColumns>,
+    info: Res<RegionInfo>,
+    mut walkers: Query<(Entity, &StableId, &Position, &mut PathTo)>,
+) {
+    let PathFinder { steps_per_tick, search, searching, queue, queued, changed, tables } = &mut *finder;
+    let changed = mem::take(changed);
+    let is_due =
+        |to: &PathTo| to.is_wanted || to.path.is_some() && to.region != Some(info.region) || to.is_near(&changed);
+    let due = walkers.iter().filter(|(entity, .., to)| !queued.contains(entity) && is_due(to));
+    let mut due: Vec<_> = due.map(|(entity, id, ..)| (*id, entity)).collect();
+    due.sort_unstable();
+    queue.extend(due.iter().map(|(_, entity)| *entity));
+    queued.extend(due.iter().map(|(_, entity)| *entity));
+
+    let heights = columns.chunk_heights();
+    let mut steps = *steps_per_tick;
+    while steps > 0
+        && let Some(entity) = queue.front().copied()
+    {
+        let mut done = || {
+            queue.pop_front();
+            queued.remove(&entity);
+        };
+        let Ok((_, _, position, mut to)) = walkers.get_mut(entity) else {
+            done();
+            continue;
+        };
+        let mut ground =
+            WalkableGround::new(table_of(tables, &to.walker, &types), |pos| chunk_at(&columns, &heights, pos));
+        if !to.is_wanted {
+            let rest = to.path.as_ref().map_or(0, |path| path.waypoints.len().saturating_sub(path.next));
+            steps = steps.saturating_sub(rest as u32 + 1);
+            let is_blocked = to.path.as_ref().is_some_and(|path| path.first_blocked(&mut ground).is_some());
+            to.region = Some(info.region);
+            to.is_wanted = is_blocked;
+            if !is_blocked {
+                done();
+            }
+            continue;
+        }
+        let is_new = *searching != Some((entity, to.goal));
+        if is_new {
+            search.start(ground.table(), &waypoint(position), to.goal);
+            *searching = Some((entity, to.goal));
+        }
+        let Some(path) = search.advance(&mut ground, &mut steps) else { break };
+        *searching = None;
+        (to.path, to.region, to.is_wanted) = (Some(path), Some(info.region), false);
+        // The ground may have changed while a search went on. Its path is checked next.
+        if is_new {
+            done();
+        }
+    }
+}
+
+/// The chunk at a position: `None` if it is not loaded, and `Some(None)` for air.
+fn chunk_at<'a>(columns: &'a RegionColumns, heights: &Range<i64>, pos: ChunkPos) -> Option<Option<&'a Chunk>> {
+    let column = columns.column(pos.column())?;
+    match column.chunk(pos.y) {
+        Some(chunk) => Some(Some(chunk)),
+        None => (column.is_loaded(pos.y) || !heights.contains(&pos.y)).then_some(None),
+    }
+}
+
+fn table_of<'a>(
+    tables: &'a mut Vec<(Arc<Walker>, WalkTable)>,
+    walker: &Arc<Walker>,
+    types: &BlockTypes,
+) -> &'a WalkTable {
+    let is_same = |(known, _): &(Arc<Walker>, WalkTable)| Arc::ptr_eq(known, walker) || **known == **walker;
+    let known = tables.iter().position(is_same).unwrap_or_else(|| {
+        if tables.len() >= MAX_TABLES {
+            tables.clear();
+        }
+        tables.push((walker.clone(), WalkTable::new(&types.0, walker)));
+        tables.len() - 1
+    });
+    &tables[known].1
+}
