@@ -26,7 +26,7 @@ const LEVELS: &[&[&str]] = &[
     &["storage"],
     &["snapshot"],
     &["chunk_sync", "generation"],
-    &["light"],
+    &["light", "liquid"],
     &["region", "chunk", "object_store"],
     &["block", "entity"],
     &["space", "work"],

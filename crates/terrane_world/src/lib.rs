@@ -6,6 +6,7 @@ pub mod chunk_sync;
 pub mod entity;
 pub mod generation;
 pub mod light;
+pub mod liquid;
 pub mod region;
 pub mod snapshot;
 pub mod space;
