@@ -47,7 +47,7 @@ pub mod view;
 use terrane_objects::bytes;
 pub use terrane_objects::work;
 pub use terrane_storage as storage;
-pub use terrane_world::{block, chunk, chunk_sync, entity, generation, light, region, space};
+pub use terrane_world::{block, chunk, chunk_sync, entity, generation, light, liquid, region, space};
 
 /// One portable file of versioned objects.
 pub mod object_store {

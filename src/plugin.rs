@@ -1,6 +1,7 @@
 //! [`TerranePlugin`]: assembles the modules.
 
 mod app_ext;
+mod ground;
 mod reflection;
 mod setup;
 mod signals;
@@ -10,6 +11,7 @@ pub use crate::coordinator::{
     SaveDurability, SaveSettings, TerranePlugin, ThreadSettings, TickMode, ViewerLimits,
 };
 pub use app_ext::TerraneAppExt;
+pub use ground::{FallingBlocksPlugin, GrowthPlugin, LiquidsPlugin};
 pub use setup::WorldFailure;
 
 use crate::coordinator::{CoordinatorHandle, Jobs, MainLink};

@@ -12,6 +12,7 @@
 
 mod assignment;
 mod columns;
+mod ground;
 mod inbox_outbox;
 mod info;
 mod letter;
@@ -36,6 +37,9 @@ pub use columns::block_ticks::{BlockTick, BlockTicks};
 pub use columns::blocks::{BlockAccessError, RegionBlocks, RegionColumns};
 pub use columns::column_source::ColumnError;
 pub use columns::column_work::ColumnRestored;
+pub use columns::notices::{BlockChanged, GroundSettings, RuleLoop};
+pub use columns::random_ticks::RandomTick;
+pub use ground::{BlockDropped, FallingBlock, GroundError, GroundSystems, GrowthRule};
 pub(crate) use inbox_outbox::BlockEdit;
 pub use inbox_outbox::SetBlock;
 pub use info::RegionInfo;
@@ -59,6 +63,7 @@ pub(crate) use assignment::{Assignment, Task};
 pub(crate) use columns::column_source::{ColumnSource, DepartedColumns, FetchedColumn, SavedChunks};
 pub(crate) use columns::column_work::{Answer, ColumnAnswer, ColumnWork, OrderedWork};
 pub(crate) use columns::light::{LightRules, RegionLight, light_alone};
+pub(crate) use ground::{add_falling_blocks, add_growth, add_liquids};
 pub(crate) use inbox_outbox::{Inbox, MirrorUpdate, Outbox, Traveller};
 pub(crate) use letter::{Letter, Stamp};
 pub(crate) use position::ViewerRadii;

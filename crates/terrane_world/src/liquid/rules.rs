@@ -46,9 +46,9 @@ impl LiquidRules {
         self
     }
 
-    /// The same rules, but with this many ticks for each step, at least 1.
+    /// The same rules, but with this many ticks for each step, at least 2.
     pub fn with_delay(mut self, ticks: u64) -> Self {
-        self.delay = ticks.max(1);
+        self.delay = ticks.max(2);
         self
     }
 
