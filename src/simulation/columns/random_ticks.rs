@@ -39,6 +39,12 @@ impl RegionColumns {
         }
     }
 
+    /// The number of chunks that may get random ticks.
+    #[cfg(test)]
+    pub(crate) fn random_chunk_count(&self) -> usize {
+        self.random_chunks.len()
+    }
+
     /// Draws the random ticks of a tick, sorted by chunk. Chunks that are gone, or have no such block any more, are dropped.
     pub(crate) fn draw_random_ticks(
         &mut self,
