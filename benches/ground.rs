@@ -39,7 +39,7 @@ impl Generator for Valley {
             let is_sea = (0..SEA).contains(&x) && (0..SEA).contains(&z);
             let top = match x - SEA {
                 _ if is_sea => SEA_LEVEL - DEPTH,
-                1.. if (0..SEA).contains(&z) => SEA_LEVEL - DEPTH - (x - SEA) / 4 - (z * 7 + x * 3) % 5 / 4,
+                1.. if (0..SEA).contains(&z) => SEA_LEVEL - DEPTH - (x - SEA + z / 8 % 4) / 4,
                 _ => SEA_LEVEL + 1,
             };
             for y in 0..=top.max(0) {
