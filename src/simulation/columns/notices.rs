@@ -78,7 +78,7 @@ pub struct RuleLoop {
 pub struct GroundSettings {
     /// The most updates of blocks, and steps of liquids, in a region's tick. Those left over come first in the next tick.
     pub updates_per_tick: usize,
-    /// The number of cells of each chunk that are drawn for [`RandomTick`](super::random_ticks::RandomTick)s in a tick, of 4,096.
+    /// The number of cells of each chunk that are drawn for [`RandomTick`](crate::simulation::RandomTick)s in a tick, of 4,096.
     pub random_ticks: u32,
 }
 

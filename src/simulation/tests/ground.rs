@@ -88,7 +88,9 @@ impl Living {
         for (x, z) in (0..16).flat_map(|x| (0..16).map(move |z| (pos.x * 16 + x, pos.z * 16 + z))) {
             let mut random = crate::simulation::SplitMix64::from_parts([x as u64, z as u64]);
             let top = 3 + i64::from(random.below(3)) - 4 * i64::from(random.below(40) == 0);
-            (-4..=top).for_each(|y| drop(column.set_block(at(x, y, z), stone)));
+            for y in -4..=top {
+                column.set_block(at(x, y, z), stone);
+            }
             if random.below(9) == 0 {
                 column.set_block(at(x, top + 1, z), flower);
             }
@@ -326,7 +328,9 @@ fn quarrel(
 /// Promise, ground: Rules that undo each other are slowed down, and reported once in 64 ticks for each block.
 #[test]
 fn a_loop_of_rules_is_slowed_down_and_reported() {
-    let mut living = Living::new(|region| drop(region.add_systems(RegionTick, quarrel)));
+    let mut living = Living::new(|region| {
+        region.add_systems(RegionTick, quarrel);
+    });
     living.load(0, vec![Column::new(ColumnPos::new(0, 0)).into()]);
     living.set(0, at(5, 5, 5), "game:bell");
     living.tick(10 * 64);
@@ -383,7 +387,9 @@ fn sand_falls_and_lies() {
     let mut living = Living::new(add_falling_blocks);
     let mut column = Column::new(ColumnPos::new(0, 0));
     let stone = living.id("game:stone");
-    (0..16).for_each(|x| drop(column.set_block(at(x, 0, 5), stone)));
+    for x in 0..16 {
+        column.set_block(at(x, 0, 5), stone);
+    }
     living.load(0, vec![column.into()]);
     for y in 10..13 {
         living.set(0, at(5, y, 5), "game:sand");
@@ -490,7 +496,9 @@ fn grass_spreads_in_the_light_and_not_in_other_light() {
         });
         let mut column = Column::new(ColumnPos::new(0, 0));
         let [grass, dirt] = ["game:grass", "game:dirt"].map(|name| living.id(name));
-        (0..256).for_each(|cell| drop(column.set_block(at(cell % 16, 0, cell / 16), dirt)));
+        for cell in 0..256 {
+            column.set_block(at(cell % 16, 0, cell / 16), dirt);
+        }
         column.set_block(at(8, 0, 8), grass);
         living.load(0, vec![column.into()]);
         living.tick(400);
@@ -509,7 +517,9 @@ fn a_block_grows_with_its_chance() {
     });
     let mut column = Column::new(ColumnPos::new(0, 0));
     let grass = living.id("game:grass");
-    (0..4_096).for_each(|cell| drop(column.set_block(at(cell % 16, cell / 256, cell / 16 % 16), grass)));
+    for cell in 0..4_096 {
+        column.set_block(at(cell % 16, cell / 256, cell / 16 % 16), grass);
+    }
     living.load(0, vec![column.into()]);
     living.tick(10);
     // 1,000 random ticks or a little more.
