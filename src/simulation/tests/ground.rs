@@ -81,17 +81,20 @@ impl Living {
         self.regions.template.blocks.id(name).unwrap()
     }
 
-    /// A column of rough ground whose top is about y = 4, with holes and flowers.
+    /// A column of rough ground whose top is about y = 4, with holes and flowers. A wall keeps floods away from the edges of the
+    /// world, where they would wait for more ground.
     fn rough(&self, pos: ColumnPos) -> LoadedColumn {
         let mut column = Column::new(pos);
         let [stone, flower] = ["game:stone", "game:flower"].map(|name| self.id(name));
         for (x, z) in (0..16).flat_map(|x| (0..16).map(move |z| (pos.x * 16 + x, pos.z * 16 + z))) {
             let mut random = crate::simulation::SplitMix64::from_parts([x as u64, z as u64]);
-            let top = 3 + i64::from(random.below(3)) - 4 * i64::from(random.below(40) == 0);
+            let is_wall = [x, z].iter().any(|at| !(6..16 * WIDTH - 6).contains(at));
+            let rough = 3 + i64::from(random.below(3)) - 4 * i64::from(random.below(40) == 0);
+            let top = if is_wall { 14 } else { rough };
             for y in -4..=top {
                 column.set_block(at(x, y, z), stone);
             }
-            if random.below(9) == 0 {
+            if !is_wall && random.below(9) == 0 {
                 column.set_block(at(x, top + 1, z), flower);
             }
         }
@@ -215,7 +218,7 @@ fn liquid_levels() -> impl Iterator<Item = String> {
 }
 
 /// Springs on the rough ground, some near the seams.
-const SPRINGS: [[i64; 3]; 6] = [[5, 8, 7], [31, 9, 12], [32, 7, 31], [50, 8, 50], [33, 12, 33], [14, 8, 52]];
+const SPRINGS: [[i64; 3]; 6] = [[9, 8, 9], [31, 9, 12], [32, 7, 31], [50, 8, 50], [33, 12, 33], [14, 8, 52]];
 
 fn quarter_of(block: BlockPos) -> u64 {
     (block.x / (8 * WIDTH) * 2 + block.z / (8 * WIDTH)) as u64
