@@ -49,7 +49,7 @@ pub mod view;
 use terrane_objects::bytes;
 pub use terrane_objects::work;
 pub use terrane_storage as storage;
-pub use terrane_world::{block, body, chunk, chunk_sync, entity, generation, light, path, region, space};
+pub use terrane_world::{block, body, chunk, chunk_sync, entity, generation, light, liquid, path, region, space};
 
 /// One portable file of versioned objects.
 pub mod object_store {

@@ -2,6 +2,7 @@
 
 mod app_ext;
 mod bodies;
+mod ground;
 mod reflection;
 mod setup;
 mod signals;
@@ -12,6 +13,7 @@ pub use crate::coordinator::{
 };
 pub use app_ext::TerraneAppExt;
 pub use bodies::BodyPlugin;
+pub use ground::{FallingBlocksPlugin, GrowthPlugin, LiquidsPlugin};
 pub use setup::WorldFailure;
 
 use crate::coordinator::{CoordinatorHandle, Jobs, MainLink};

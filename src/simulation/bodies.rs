@@ -136,7 +136,7 @@ pub(crate) fn move_bodies(
     mut bodies: Query<(&mut Position, &BlockBody, &mut BodyVelocity, &mut Grounded, Option<Character>)>,
 ) {
     let seconds = time.delta_secs_f64();
-    let chunk = |pos: ChunkPos| blocks.column(pos.column())?.loaded_chunk(pos.y);
+    let chunk = |pos: ChunkPos| blocks.loaded_chunk(pos);
     let mut mover = BodyMover::new(&types, &chunk);
     for (mut position, body, mut velocity, mut grounded, character) in &mut bodies {
         let mut state = BodyState { position: *position, velocity: *velocity, grounded: *grounded };

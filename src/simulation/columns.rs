@@ -7,5 +7,7 @@ pub(super) mod column_source;
 pub(super) mod column_work;
 pub(super) mod damaged_ground;
 pub(super) mod light;
+pub(super) mod notices;
+pub(super) mod random_ticks;
 pub(super) mod unsaved;
 pub(super) mod work;

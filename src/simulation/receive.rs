@@ -10,7 +10,7 @@ use super::travel::entities::{EntityIndex, Moving};
 use super::travel::resources::settle_resources;
 use super::travel::stored_entities::spawn_stored;
 use super::world::RegionContents;
-use super::{LoadedColumn, Task};
+use super::{BlockTypes, GroundSettings, LoadedColumn, RuleLoop, Task};
 use crate::storage::EntityRecord;
 use bevy::platform::cell::SyncCell;
 use bevy::prelude::*;
@@ -25,9 +25,8 @@ pub fn receive(world: &mut World, contents: &mut RegionContents, task: &Task) {
     owned.receive_light(mem::take(&mut contents.inbox.light));
     let column = owned.columns().first().copied();
     if let Task::Tick { clock, delta, .. } = *task {
-        let due = owned.ticks.take_due();
-        if !due.is_empty() {
-            world.write_message_batch(due);
+        if !owned.ticks.is_empty() {
+            take_due(world);
         }
         advance_time(world, clock, delta);
     }
@@ -40,6 +39,9 @@ pub fn receive(world: &mut World, contents: &mut RegionContents, task: &Task) {
     let resources = mem::take(&mut contents.inbox.resources);
     settle_resources(world, resources, &arrived);
     make_edits(world, contents);
+    if let Task::Tick { clock, .. } = *task {
+        draw_random_ticks(world, contents.seed, clock);
+    }
     let letters = mem::take(&mut contents.inbox.letters);
     contents.receive_letters(letters);
     // In a task without a tick, a delivered message could leave with its entity before any system reads it.
@@ -49,6 +51,38 @@ pub fn receive(world: &mut World, contents: &mut RegionContents, task: &Task) {
         Task::Save | Task::Split { .. } => {}
     }
     // Evictions wait until the end of the tick, when the remaining entities are known.
+}
+
+/// Delivers the scheduled ticks that are due.
+fn take_due(world: &mut World) {
+    let limit = world.resource::<GroundSettings>().updates_per_tick;
+    let due = world.resource_mut::<RegionColumns>().take_due(limit);
+    for RuleLoop { block, id } in &due.loops {
+        let (types, info) = (world.resource::<BlockTypes>(), world.resource::<RegionInfo>());
+        warn!(
+            "{} at {block} of {} is updated again and again: do two rules undo each other? Its updates are slowed down",
+            types.block(*id).name(),
+            info.dimension
+        );
+    }
+    if !due.ticks.is_empty() {
+        world.write_message_batch(due.ticks);
+    }
+    if !due.changed.is_empty() {
+        world.write_message_batch(due.changed);
+    }
+    if !due.loops.is_empty() {
+        world.write_message_batch(due.loops);
+    }
+}
+
+fn draw_random_ticks(world: &mut World, seed: u64, clock: Duration) {
+    let (dimension, share) =
+        (world.resource::<RegionInfo>().dimension, world.resource::<GroundSettings>().random_ticks);
+    let drawn = world.resource_mut::<RegionColumns>().draw_random_ticks(seed, dimension, clock, share);
+    if !drawn.is_empty() {
+        world.write_message_batch(drawn);
+    }
 }
 
 /// Brings the world's time to the dimension's clock. A pause moves the clock, but no system sees it as a long tick.

@@ -1,13 +1,17 @@
 //! How region worlds are built: the game's plugins, its registrations, and this crate's systems around them.
 
 use super::columns::blocks::RegionColumns;
+use super::ground::GroundFault;
 use super::info::RegionInfo;
 use super::post::{Post, register_message};
 use super::schedules::{set_executors, simulate, tick_order};
 use super::template_error::RegionTemplateError;
 use super::travel::components::RegionComponents;
 use super::world::{RegionContents, RegionWorld};
-use super::{BlockTick, ColumnReady, ColumnRestored, EntityIndex, RegionRandom, SplitMix64};
+use super::{
+    BlockChanged, BlockTick, ColumnReady, ColumnRestored, EntityIndex, GroundSettings, RandomTick, RegionRandom,
+    RuleLoop, SplitMix64,
+};
 use crate::block::{BlockId, BlockRegistry, BlockSet};
 use bevy::ecs::error::FallbackErrorHandler;
 use bevy::ecs::message::MessageRegistry;
@@ -157,7 +161,11 @@ impl RegionTemplate {
             .configure_sets(RegionMain, (RegionSystems::Receive, RegionSystems::Simulate, RegionSystems::Send).chain())
             .add_systems(RegionMain, simulate.in_set(RegionSystems::Simulate))
             .init_resource::<RegionColumns>()
+            .init_resource::<GroundSettings>()
             .add_message::<BlockTick>()
+            .add_message::<BlockChanged>()
+            .add_message::<RandomTick>()
+            .add_message::<RuleLoop>()
             .add_message::<ColumnRestored>()
             .init_resource::<EntityIndex>()
             .insert_resource(RegionRandom(SplitMix64::new(self.seed)))
@@ -169,6 +177,9 @@ impl RegionTemplate {
         }
         for plugins in &self.plugins {
             plugins(&mut app);
+        }
+        if let Some(GroundFault(error)) = app.world_mut().remove_resource() {
+            return Err(error.into());
         }
         if app.is_plugin_added::<TimePlugin>() {
             return Err(RegionTemplateError::TimePlugin);

@@ -1,5 +1,7 @@
 //! Errors of the game's region worlds.
 
+use super::ground::GroundError;
+
 /// The reason why the region worlds cannot be built, or why they would lose an unregistered component or message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegionTemplateError {
@@ -9,6 +11,9 @@ pub enum RegionTemplateError {
          and advances by one tick"
     )]
     TimePlugin,
+    /// Rules of ground that lives do not fit the registered blocks.
+    #[error(transparent)]
+    Ground(#[from] GroundError),
     /// A relationship was registered as a region component, but its two ends must travel together.
     #[error(
         "component {0} was registered as a region component, but is a relationship or the target of one: call \

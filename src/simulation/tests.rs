@@ -1,5 +1,6 @@
 //! Entities and resources on their journeys between region worlds, without a coordinator.
 
+mod ground;
 mod losses;
 mod model;
 mod moves;

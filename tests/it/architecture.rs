@@ -26,7 +26,7 @@ const LEVELS: &[&[&str]] = &[
     &["storage"],
     &["snapshot"],
     &["chunk_sync", "generation"],
-    &["light", "body", "path"],
+    &["light", "liquid", "body", "path"],
     &["region", "chunk", "object_store"],
     &["block", "entity"],
     &["space", "work"],

@@ -38,6 +38,7 @@ mod idle;
 mod independence;
 mod items;
 mod light;
+mod living_ground;
 mod lockstep;
 mod looks;
 mod lost_folder;

@@ -24,6 +24,7 @@ mod schema;
 mod shape_box;
 mod state_shapes;
 mod state_turns;
+pub mod tags;
 mod type_records;
 
 pub use block_component::BlockComponent;

@@ -15,9 +15,6 @@ pub use table::BodyTable;
 
 use crate::space::BlockPos;
 
-/// The tag of block types that a body climbs while it is in them, like ladders.
-pub const CLIMBABLE: &str = "terrane:climbable";
-
 /// A box with a place and a velocity. Lengths are in blocks, times in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Body {
@@ -51,7 +48,7 @@ pub struct Contact {
     pub is_held: bool,
     /// `true` if blocks enclose the body, with no free place near it. It stays where it is.
     pub is_stuck: bool,
-    /// `true` if the body is in a block with the tag [`CLIMBABLE`].
+    /// `true` if the body is in a block with the tag [`CLIMBABLE`](crate::block::tags::CLIMBABLE).
     pub climbable: bool,
     /// The share of the body's height that is in a liquid: 0 to 1.
     pub submerged: f64,

@@ -7,6 +7,7 @@ pub mod chunk_sync;
 pub mod entity;
 pub mod generation;
 pub mod light;
+pub mod liquid;
 pub mod path;
 pub mod region;
 pub mod snapshot;

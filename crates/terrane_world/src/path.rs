@@ -31,7 +31,7 @@ pub use ground::WalkableGround;
 pub use route::{Path, Waypoint};
 pub use search::PathSearch;
 pub use table::WalkTable;
-pub use walker::{CLIMBABLE, Walker};
+pub use walker::Walker;
 
 /// A search looks at places up to this many blocks from its start, on each axis.
 pub const PATH_REACH: i64 = 64;

@@ -131,8 +131,9 @@ impl CharacterController {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::block::tags::CLIMBABLE;
     use crate::block::{BlockId, BlockRegistry, BlockShape, BlockType};
-    use crate::body::{BodyTable, CLIMBABLE};
+    use crate::body::BodyTable;
     use crate::chunk::Chunk;
     use crate::space::{BlockPos, ChunkPos};
 

@@ -33,7 +33,10 @@ impl RegionColumns {
         }
         self.check_type(position, block)?;
         let gap = |source: BlockValueError| BlockAccessError::Value { block: position, source };
-        self.edit(position, |chunk, blocks, at| chunk.place_block(blocks, at, layer, block).map_err(gap))
+        let before =
+            self.edit(position, |chunk, blocks, at| chunk.place_block(blocks, at, layer, block).map_err(gap))?;
+        self.note_block(position);
+        Ok(before)
     }
 
     /// Removes a block and its components from a layer and returns it. The layers above it move down by one. If there are none,
@@ -42,7 +45,9 @@ impl RegionColumns {
         if self.block_at(position, layer)?.is_none() {
             return Ok(None);
         }
-        self.edit(position, |chunk, _, at| Ok(chunk.remove_block(at, layer)))
+        let removed = self.edit(position, |chunk, _, at| Ok(chunk.remove_block(at, layer)))?;
+        self.note_block(position);
+        Ok(removed)
     }
 }
 

@@ -13,9 +13,12 @@ use std::time::Duration;
 pub struct BlockTick {
     /// The block.
     pub block: BlockPos,
-    /// The kind of tick, named by the game.
+    /// The kind of tick, named by the game. The kinds that begin with `terrane:` are the crate's own.
     pub kind: Arc<str>,
 }
+
+/// A tick that is waiting, in the order of time and place.
+type Due = (Duration, BlockPos, Arc<str>);
 
 /// The scheduled ticks of a region's blocks. They travel and are stored with their chunks. While a column is not loaded, time
 /// stops for its ticks.
@@ -23,7 +26,9 @@ pub struct BlockTick {
 /// A system reads them with [`RegionColumns::ticks`](crate::simulation::RegionColumns::ticks).
 #[derive(Debug, Default)]
 pub struct BlockTicks {
-    due: BTreeSet<(Duration, BlockPos, Arc<str>)>,
+    due: BTreeSet<Due>,
+    /// Ticks of the crate's own kinds, of which only a limited number is taken at a time.
+    own_due: BTreeSet<Due>,
     chunks: FxHashMap<ChunkPos, BTreeMap<(BlockPos, Arc<str>), Duration>>,
     unsaved: FxHashSet<ChunkPos>,
     /// The dimension's clock at this tick, and the time between two ticks.
@@ -43,9 +48,13 @@ impl BlockTicks {
             return false;
         }
         chunk.insert((block, kind.clone()), due);
-        self.due.insert((due, block, kind));
+        self.due_of(&kind).insert((due, block, kind));
         self.unsaved.insert(block.chunk());
         true
+    }
+
+    fn due_of(&mut self, kind: &str) -> &mut BTreeSet<Due> {
+        if is_own(kind) { &mut self.own_due } else { &mut self.due }
     }
 
     /// The number of ticks until the block tick of `kind` at `block`, if one is scheduled.
@@ -58,24 +67,29 @@ impl BlockTicks {
     pub(crate) fn cancel(&mut self, block: BlockPos, kind: &str) -> bool {
         let key = (block, Arc::<str>::from(kind));
         let Some(due) = self.chunks.get_mut(&block.chunk()).and_then(|chunk| chunk.remove(&key)) else { return false };
-        self.due.remove(&(due, key.0, key.1));
+        self.due_of(kind).remove(&(due, key.0, key.1));
         self.unsaved.insert(block.chunk());
         true
     }
 
     /// The number of scheduled ticks.
     pub fn len(&self) -> usize {
-        self.due.len()
+        self.due.len() + self.own_due.len()
     }
 
     /// Returns `true` if no tick is scheduled.
     pub fn is_empty(&self) -> bool {
-        self.due.is_empty()
+        self.due.is_empty() && self.own_due.is_empty()
     }
 
     /// Sets the clock from which new ticks and the remaining delays are counted.
     pub(crate) fn set_clock(&mut self, clock: Duration, period: Duration) {
         (self.clock, self.period) = (clock, period);
+    }
+
+    /// The dimension's clock at this tick, and the time between two ticks.
+    pub(crate) fn clock(&self) -> (Duration, Duration) {
+        (self.clock, self.period)
     }
 
     /// Cancels the ticks of some blocks of a chunk.
@@ -87,21 +101,25 @@ impl BlockTicks {
         }
     }
 
-    /// Removes and returns the ticks that are due, by time and place.
-    pub(crate) fn take_due(&mut self) -> Vec<BlockTick> {
+    /// Removes and returns the ticks that are due, by time and place: those of the game, and at most `limit` of the crate's own kinds.
+    pub(crate) fn take_due(&mut self, limit: usize) -> (Vec<BlockTick>, Vec<BlockTick>) {
         let clock = self.clock;
-        let mut ticks = Vec::new();
-        while let Some((due, ..)) = self.due.first()
-            && *due <= clock
-            && let Some((_, block, kind)) = self.due.pop_first()
-        {
-            if let Some(chunk) = self.chunks.get_mut(&block.chunk()) {
-                chunk.remove(&(block, kind.clone()));
+        let Self { due, own_due, chunks, unsaved, .. } = self;
+        let mut take = |due: &mut BTreeSet<Due>, limit: usize| {
+            let mut ticks = Vec::new();
+            while ticks.len() < limit
+                && due.first().is_some_and(|(due, ..)| *due <= clock)
+                && let Some((_, block, kind)) = due.pop_first()
+            {
+                if let Some(chunk) = chunks.get_mut(&block.chunk()) {
+                    chunk.remove(&(block, kind.clone()));
+                }
+                unsaved.insert(block.chunk());
+                ticks.push(BlockTick { block, kind });
             }
-            self.unsaved.insert(block.chunk());
-            ticks.push(BlockTick { block, kind });
-        }
-        ticks
+            ticks
+        };
+        (take(due, usize::MAX), take(own_due, limit))
     }
 
     /// Inserts the ticks that were stored with a column.
@@ -141,7 +159,7 @@ impl BlockTicks {
 
     /// Removes and returns the ticks of some chunks.
     pub(crate) fn take_chunks(&mut self, wanted: impl Fn(ChunkPos) -> bool) -> Vec<StoredBlockTick> {
-        if self.due.is_empty() {
+        if self.is_empty() {
             return Vec::new();
         }
         let mut chunks: Vec<_> = self.chunks.keys().filter(|chunk| wanted(**chunk)).copied().collect();
@@ -150,7 +168,7 @@ impl BlockTicks {
         for chunk in chunks {
             taken.extend(self.stored(chunk));
             for ((block, kind), due) in self.chunks.remove(&chunk).into_iter().flatten() {
-                self.due.remove(&(due, block, kind));
+                self.due_of(&kind).remove(&(due, block, kind));
             }
             self.unsaved.remove(&chunk);
         }
@@ -160,9 +178,15 @@ impl BlockTicks {
     /// Takes over the ticks of an absorbed region, which has the same dimension clock.
     pub(crate) fn append(&mut self, other: Self) {
         self.due.extend(other.due);
+        self.own_due.extend(other.own_due);
         self.chunks.extend(other.chunks);
         self.unsaved.extend(other.unsaved);
     }
+}
+
+/// Returns `true` for the kinds of ticks that only the crate schedules.
+fn is_own(kind: &str) -> bool {
+    kind.starts_with("terrane:")
 }
 
 /// The time after `ticks` more ticks of `period`.
@@ -199,10 +223,28 @@ mod tests {
         assert_eq!(ticks.scheduled(here, "grow"), Some(2));
         assert!(ticks.cancel(there, "grow") && !ticks.cancel(there, "grow"));
         ticks.set_clock(TICK * 101, TICK);
-        assert_eq!(ticks.take_due(), [BlockTick { block: here, kind: "rot".into() }]);
+        assert_eq!(ticks.take_due(0).0, [BlockTick { block: here, kind: "rot".into() }]);
         ticks.set_clock(TICK * 102, TICK);
-        assert_eq!(ticks.take_due(), [BlockTick { block: here, kind: "grow".into() }]);
+        assert_eq!(ticks.take_due(0).0, [BlockTick { block: here, kind: "grow".into() }]);
         assert!(ticks.is_empty());
+    }
+
+    #[test]
+    fn ticks_of_the_crate_wait_their_turn_and_those_of_the_game_do_not() {
+        let mut ticks = ticks();
+        let blocks = [5, 1, 4, 2, 3].map(|x| BlockPos::new(x, 0, 0));
+        for block in blocks {
+            ticks.schedule(block, "terrane:changed".into(), 1);
+            ticks.schedule(block, "grow".into(), 1);
+        }
+        ticks.set_clock(TICK * 101, TICK);
+        let (game, own) = ticks.take_due(2);
+        assert_eq!((game.len(), own.iter().map(|tick| tick.block.x).collect::<Vec<_>>()), (5, vec![1, 2]));
+        assert_eq!(ticks.len(), 3);
+        ticks.schedule(BlockPos::new(0, 0, 0), "terrane:changed".into(), 0);
+        ticks.set_clock(TICK * 102, TICK);
+        let next = ticks.take_due(3).1;
+        assert!(next.iter().map(|tick| tick.block.x).eq([0, 3, 4]), "by the time at which they were due: {next:?}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The ground of a region as a game system sees it: [`RegionBlocks`], and the columns below it.
 
 use super::light::RegionLight;
+use super::notices::{GroundTypes, Notices};
 use crate::block::{BlockId, BlockLayout, BlockRegistry};
 use crate::chunk::{BlockValueError, Chunk, Column, RayHit, cast_ray};
 use crate::light::{ColumnLight, Light};
@@ -11,6 +12,7 @@ use crate::storage::LoadedColumn;
 use bevy::ecs::system::SystemParam;
 use bevy::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeSet;
 use std::mem;
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -109,6 +111,11 @@ pub struct RegionColumns {
     light: RegionLight,
     #[reflect(ignore)]
     pub(crate) time_of_day: Option<TimeOfDay>,
+    #[reflect(ignore)]
+    pub(super) notices: Notices,
+    /// Chunks that may get random ticks, and possibly some that are gone.
+    #[reflect(ignore)]
+    pub(super) random_chunks: BTreeSet<ChunkPos>,
 }
 
 /// Columns.
@@ -171,6 +178,7 @@ impl RegionColumns {
     /// Inserts a column, or the part of it that is missing. Returns the heights of that part if the column was loaded before.
     pub(crate) fn insert(&mut self, column: Column, light: Option<ColumnLight>) -> Option<HeightSet> {
         let position = column.pos();
+        self.find_random_chunks(&column);
         if let Some(ground) = &self.ground {
             self.light.insert(&column, || light.or_else(|| ground.light_of(&column)));
         }
@@ -219,6 +227,8 @@ impl RegionColumns {
         self.fetched.extend(other.fetched);
         self.awaiting.extend(other.awaiting);
         self.light.append(other.light);
+        self.notices.append(other.notices);
+        self.random_chunks.extend(other.random_chunks);
     }
 
     /// Removes and returns the columns for which `wanted` returns `true` with their scheduled ticks, sorted, and their light.
@@ -238,6 +248,10 @@ impl RegionColumns {
     /// The dimension's heights, in chunks.
     pub(crate) fn chunk_heights(&self) -> Range<i64> {
         self.ground.as_ref().map_or(0..0, |ground| ground.chunk_heights.clone())
+    }
+
+    pub(super) fn ground_types(&self) -> Option<&GroundTypes> {
+        self.ground.as_ref().map(|ground| &ground.types)
     }
 
     pub(crate) fn block_types(&self) -> Option<&BlockRegistry> {
@@ -303,6 +317,21 @@ impl RegionColumns {
         }
     }
 
+    /// The block at `position`; `None` if it is not loaded in this region. In contrast to [`block`](Self::block), this is
+    /// no error in strict mode.
+    pub fn known_block(&self, position: BlockPos) -> Option<BlockId> {
+        let column = self.columns.get(&position.column())?;
+        let is_known = column.is_loaded(position.chunk().y) || !self.heights.contains(&position.y);
+        is_known.then(|| column.block(position))
+    }
+
+    /// The chunk at `position`, for reading many blocks: `None` if it is not loaded in this region, and `Some(None)` if it is air.
+    pub fn loaded_chunk(&self, position: ChunkPos) -> Option<Option<&Chunk>> {
+        let column = self.columns.get(&position.column())?;
+        let is_known = column.is_loaded(position.y) || !self.chunk_heights().contains(&position.y);
+        is_known.then(|| column.chunk(position.y).map(|chunk| &**chunk))
+    }
+
     /// Sets the block at `position` and returns the block that was there. The components of the new block, if its type has any,
     /// are all zero or, if of variable size, empty.
     pub fn set_block(&mut self, position: BlockPos, block: BlockId) -> Result<BlockId, BlockAccessError> {
@@ -325,6 +354,7 @@ impl RegionColumns {
                 self.light.block_changed(&rules.table, position, before, block);
             }
             self.note_change(position.chunk());
+            self.note_block(position);
         }
         Ok(before)
     }
@@ -404,12 +434,19 @@ impl RegionColumns {
                 self.light.chunk_changed(&rules.table, position, old.as_deref(), Some(&chunk));
             }
             self.note_change(position);
+            self.find_random_chunk(position);
         }
     }
 
     fn note_change(&mut self, chunk: ChunkPos) {
         self.changed.insert(chunk);
         self.unsaved.insert(chunk);
+    }
+
+    /// Announces a changed block to the ground around it.
+    pub(super) fn note_block(&mut self, block: BlockPos) {
+        self.notice_change(block);
+        self.find_random_chunk(block.chunk());
     }
 }
 

@@ -1,6 +1,7 @@
 //! The sources of a column that a region requests during a tick: the store, or the dimension's generator.
 
 use super::light::LightRules;
+use super::notices::GroundTypes;
 use crate::block::{BlockId, BlockRegistry};
 use crate::chunk::{Chunk, Column};
 use crate::generation::{GenerateError, GenerateRequest, Generator, generate};
@@ -176,6 +177,8 @@ pub struct ColumnSource {
     pub generator: Arc<dyn Generator>,
     /// The block types of the world.
     pub blocks: Arc<BlockRegistry>,
+    /// The types among them that hear of changes or get random ticks.
+    pub types: GroundTypes,
     /// How its light is computed; `None` if there is no light.
     pub light: Option<LightRules>,
     /// The store. The reference is weak, so that a region that hangs when the app ends does not keep the world open.
@@ -230,6 +233,7 @@ impl ColumnSource {
             chunk_heights,
             is_sparse: false,
             generator,
+            types: GroundTypes::new(&blocks),
             blocks,
             light: None,
             store,

@@ -1,6 +1,6 @@
 //! What bodies meet in the blocks of a registry: [`BodyTable`].
 
-use super::CLIMBABLE;
+use crate::block::tags::CLIMBABLE;
 use crate::block::{BlockId, BlockRegistry, BlockSet, BlockShape};
 
 /// What bodies meet in the blocks of a registry, by block id. Made once the registry is complete.

@@ -1,7 +1,8 @@
 //! [`WalkTable`]: what blocks mean to a walker.
 
-use super::walker::{CLIMBABLE, Walker};
+use super::walker::Walker;
 use super::{LAYERS, PATH_REACH};
+use crate::block::tags::CLIMBABLE;
 use crate::block::{BlockId, BlockRegistry, BlockSet, BlockShape, BlockType, ShapeBox};
 use crate::space::{Face, FaceSet};
 

@@ -4,6 +4,7 @@ mod model;
 mod random;
 
 use super::*;
+use crate::block::tags::CLIMBABLE;
 use crate::block::{BlockId, BlockRegistry, BlockShape, BlockType, ShapeBox};
 use crate::chunk::Chunk;
 use crate::space::{BlockPos, ChunkPos, Turn};

@@ -3,9 +3,6 @@
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// The tag of blocks that can be climbed, such as ladders. A walker that climbs does not collide with them.
-pub const CLIMBABLE: &str = "terrane:climbable";
-
 /// The size and the abilities of a walker. Lengths are in blocks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Walker {
@@ -21,7 +18,7 @@ pub struct Walker {
     pub fall: f32,
     /// The factor of the cost of moving in liquids. Without one, the walker keeps out of them.
     pub swim: Option<f32>,
-    /// Whether the walker climbs blocks with the tag [`CLIMBABLE`].
+    /// Whether the walker climbs blocks with the tag [`CLIMBABLE`](crate::block::tags::CLIMBABLE).
     pub climb: bool,
     /// Factors of the cost of blocks, by tag or by the name of the type. They are at least 1. An infinite factor closes a block, so
     /// that the walker neither touches it nor stands on it. The highest factor of a block counts.

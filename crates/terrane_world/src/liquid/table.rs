@@ -1,0 +1,216 @@
+//! [`Liquids`]: the rules of all liquids, by block id.
+
+use super::rules::{FALLING, LEVEL, LiquidRules};
+use crate::block::{BlockId, BlockRegistry, tags};
+use thiserror::Error;
+
+/// The error for rules that do not fit the registered blocks.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum LiquidError {
+    /// No block has the name.
+    #[error("the liquid {liquid:?}: there is no block {name:?}{}", nearest.as_ref().map(|near| format!("; is {near:?} meant?")).unwrap_or_default())]
+    UnknownBlock {
+        /// The liquid.
+        liquid: String,
+        /// The unknown name.
+        name: String,
+        /// The most similar name of a block.
+        nearest: Option<String>,
+    },
+    /// The block does not have the states of a liquid.
+    #[error("the liquid {liquid:?} has no state with the level {level}: register it with `liquid_states`")]
+    NoState {
+        /// The liquid.
+        liquid: String,
+        /// The missing level.
+        level: String,
+    },
+    /// There are rules for a liquid twice.
+    #[error("the liquid {0:?} has rules twice")]
+    Twice(String),
+    /// A meeting names a liquid that has no rules.
+    #[error("the liquid {liquid:?} meets {other:?}, which has no rules")]
+    UnknownLiquid {
+        /// The liquid with the meeting.
+        liquid: String,
+        /// The other liquid.
+        other: String,
+    },
+}
+
+/// The rules of all liquids of a world.
+///
+/// ```
+/// use terrane_world::block::{BlockId, BlockRegistry, BlockType};
+/// use terrane_world::liquid::{LiquidRules, Liquids, liquid_states};
+/// use terrane_world::space::BlockPos;
+///
+/// let mut blocks = BlockRegistry::new();
+/// let stone = blocks.register(BlockType::new("game:stone"))?;
+/// let water = blocks.register_states(liquid_states(BlockType::new("game:water")))?[0];
+/// let liquids = Liquids::new(&blocks, &[LiquidRules::new("game:water")])?;
+///
+/// // A source in the air above stone falls.
+/// let source = BlockPos::new(0, 5, 0);
+/// let flow = liquids.flow(source, |block| match block.y {
+///     ..0 => Some(stone),
+///     _ if block == source => Some(water),
+///     _ => Some(BlockId::AIR),
+/// });
+/// let falling = blocks.state("game:water", &[("level", "falling")]).unwrap();
+/// assert_eq!(flow.changes, [(source.offset(0, -1, 0), falling)]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Liquids {
+    pub(super) liquids: Vec<Liquid>,
+    /// By block id. The ids above are solid.
+    cells: Vec<Cell>,
+}
+
+/// A liquid with the ids of its states.
+#[derive(Clone, Debug)]
+pub(super) struct Liquid {
+    source: BlockId,
+    /// By the number of steps from the source. A cell that falls has 0.
+    flowing: Vec<BlockId>,
+    delay: u64,
+    pub renews: bool,
+    /// The other liquid, and the block that a cell becomes that touches it.
+    pub meetings: Vec<(u8, BlockId)>,
+}
+
+/// A cell as liquids see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cell {
+    /// Stops liquids.
+    Solid,
+    /// Air, or a block that is washed away.
+    Open,
+    /// A cell of the liquid with this number.
+    Liquid(u8, Kind),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Source,
+    /// The number of steps from the source; 0 if the cell falls.
+    Flowing(u8),
+}
+
+impl Kind {
+    pub fn step(self) -> u8 {
+        match self {
+            Self::Source => 0,
+            Self::Flowing(step) => step,
+        }
+    }
+}
+
+impl Liquid {
+    pub fn block(&self, kind: Kind) -> BlockId {
+        match kind {
+            Kind::Source => self.source,
+            Kind::Flowing(step) => self.flowing[usize::from(step)],
+        }
+    }
+
+    pub fn steps(&self) -> u8 {
+        (self.flowing.len() - 1) as u8
+    }
+}
+
+impl Liquids {
+    /// The table for these rules.
+    ///
+    /// # Errors
+    /// Fails if a name is unknown, if a liquid was not registered with [`liquid_states`](super::liquid_states), or if
+    /// a liquid has rules twice. At most 255 liquids are possible.
+    pub fn new(blocks: &BlockRegistry, rules: &[LiquidRules]) -> Result<Self, LiquidError> {
+        let mut table = Self::default();
+        table.set(BlockId::AIR, Cell::Open);
+        for block in blocks.tag(tags::WASHED_AWAY).into_iter().flat_map(|tag| tag.iter()) {
+            table.set(block, Cell::Open);
+        }
+        for (number, of) in (0..=u8::MAX).zip(rules) {
+            if rules[..usize::from(number)].iter().any(|other| other.block == of.block) {
+                return Err(LiquidError::Twice(of.block.clone()));
+            }
+            let liquid = table.liquid(number, of, rules, blocks)?;
+            table.liquids.push(liquid);
+        }
+        Ok(table)
+    }
+
+    fn liquid(
+        &mut self,
+        number: u8,
+        of: &LiquidRules,
+        all: &[LiquidRules],
+        blocks: &BlockRegistry,
+    ) -> Result<Liquid, LiquidError> {
+        let name = || of.block.clone();
+        let id = |name: &str| {
+            blocks.id(name).ok_or_else(|| LiquidError::UnknownBlock {
+                liquid: of.block.clone(),
+                name: name.to_owned(),
+                nearest: blocks.nearest_name(name).map(str::to_owned),
+            })
+        };
+        id(&of.block)?;
+        let state = |level: &str| {
+            let state = blocks.state(&of.block, &[(LEVEL, level)]);
+            state.ok_or_else(|| LiquidError::NoState { liquid: name(), level: level.to_owned() })
+        };
+        let source = state("8")?;
+        self.set(source, Cell::Liquid(number, Kind::Source));
+        let mut flowing = vec![state(FALLING)?];
+        for step in 1..=of.steps {
+            flowing.push(state(&of.level(step).to_string())?);
+        }
+        // A level that no step has, because a game or another liquid set it, counts as the next lower step.
+        for level in 1..=7 {
+            let step = (1..of.steps).find(|step| of.level(*step) <= level).unwrap_or(of.steps);
+            self.set(state(&level.to_string())?, Cell::Liquid(number, Kind::Flowing(step)));
+        }
+        self.set(flowing[0], Cell::Liquid(number, Kind::Flowing(0)));
+        let mut meetings = Vec::with_capacity(of.meetings.len());
+        for (other, becomes) in &of.meetings {
+            let found = (0..=u8::MAX).zip(all).find(|(_, rules)| rules.block == *other);
+            let unknown = || LiquidError::UnknownLiquid { liquid: name(), other: other.clone() };
+            meetings.push((found.ok_or_else(unknown)?.0, id(becomes)?));
+        }
+        Ok(Liquid { source, flowing, delay: of.delay, renews: of.renews, meetings })
+    }
+
+    fn set(&mut self, block: BlockId, cell: Cell) {
+        let index = block.index() as usize;
+        if self.cells.len() <= index {
+            self.cells.resize(index + 1, Cell::Solid);
+        }
+        self.cells[index] = cell;
+    }
+
+    #[inline]
+    pub(super) fn cell(&self, block: BlockId) -> Cell {
+        self.cells.get(block.index() as usize).copied().unwrap_or(Cell::Solid)
+    }
+
+    /// The ticks that one step of this liquid takes; `None` if the block is no liquid.
+    pub fn delay(&self, block: BlockId) -> Option<u64> {
+        match self.cell(block) {
+            Cell::Liquid(liquid, _) => Some(self.liquids[usize::from(liquid)].delay),
+            Cell::Solid | Cell::Open => None,
+        }
+    }
+
+    /// Returns `true` if the block is a flowing or falling liquid, and no source.
+    pub fn is_flowing(&self, block: BlockId) -> bool {
+        matches!(self.cell(block), Cell::Liquid(_, Kind::Flowing(_)))
+    }
+
+    /// Returns `true` if liquids and falling blocks take the place of the block: air, and what is washed away.
+    pub fn is_open(&self, block: BlockId) -> bool {
+        self.cell(block) == Cell::Open
+    }
+}

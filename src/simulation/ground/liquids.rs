@@ -1,0 +1,90 @@
+//! Liquids in a region: the [rules](crate::liquid), applied when cells are due.
+
+use super::{GroundFault, GroundSystems, order_systems};
+use crate::block::BlockId;
+use crate::chunk::Chunk;
+use crate::liquid::{LiquidRules, Liquids};
+use crate::simulation::columns::notices::PATIENCE;
+use crate::simulation::{BlockChanged, BlockTick, BlockTypes, RegionBlocks, RegionColumns, RegionTick};
+use crate::space::{BlockPos, ChunkPos};
+use bevy::prelude::*;
+use std::cell::Cell;
+use std::sync::Arc;
+
+/// The kind of tick at which a liquid looks around.
+const FLOW: &str = "terrane:flow";
+
+#[derive(Resource)]
+struct RegionLiquids {
+    table: Liquids,
+    kind: Arc<str>,
+}
+
+/// Adds liquids with these rules to a region.
+pub(crate) fn add_liquids(region: &mut SubApp, rules: &[LiquidRules]) {
+    match Liquids::new(region.world().resource::<BlockTypes>(), rules) {
+        Ok(table) => {
+            order_systems(region);
+            region
+                .insert_resource(RegionLiquids { table, kind: FLOW.into() })
+                .add_systems(RegionTick, (schedule_flows, flow).chain().in_set(GroundSystems::Flow));
+        }
+        Err(error) => drop(region.insert_resource(GroundFault(error.into()))),
+    }
+}
+
+/// A liquid that changed, or with a changed neighbor, looks around after its delay.
+fn schedule_flows(mut changed: MessageReader<BlockChanged>, liquids: Res<RegionLiquids>, mut blocks: RegionBlocks) {
+    for BlockChanged { block } in changed.read() {
+        if let Some(delay) = liquids.delay(&blocks, *block) {
+            // The message took one tick.
+            blocks.ticks.schedule(*block, liquids.kind.clone(), delay - 1);
+        }
+    }
+}
+
+fn flow(mut ticks: MessageReader<BlockTick>, liquids: Res<RegionLiquids>, mut blocks: RegionBlocks) {
+    for BlockTick { block, .. } in ticks.read().filter(|tick| *tick.kind == *FLOW) {
+        let reader = BlockReader { columns: &blocks, last: Cell::new(None) };
+        let flow = liquids.table.flow(*block, |at| reader.block(at));
+        for (at, new) in flow.changes {
+            // Below and above the dimension, nothing can be set.
+            let Ok(before) = blocks.set_block(at, new) else { continue };
+            if liquids.table.is_obstacle(new) && !liquids.table.is_obstacle(before) {
+                for looker in Liquids::farther_lookers(at) {
+                    if let Some(delay) = liquids.delay(&blocks, looker) {
+                        blocks.ticks.schedule(looker, liquids.kind.clone(), delay);
+                    }
+                }
+            }
+        }
+        if flow.is_waiting {
+            blocks.ticks.schedule(*block, liquids.kind.clone(), PATIENCE);
+        }
+    }
+}
+
+impl RegionLiquids {
+    fn delay(&self, columns: &RegionColumns, block: BlockPos) -> Option<u64> {
+        columns.known_block(block).and_then(|id| self.table.delay(id))
+    }
+}
+
+/// Reads many blocks near each other: it keeps the last chunk.
+struct BlockReader<'a> {
+    columns: &'a RegionColumns,
+    last: Cell<Option<(ChunkPos, Option<Option<&'a Chunk>>)>>,
+}
+
+impl BlockReader<'_> {
+    fn block(&self, at: BlockPos) -> Option<BlockId> {
+        let pos = at.chunk();
+        let known = self.last.get().filter(|(last, _)| *last == pos).map(|(_, chunk)| chunk);
+        let chunk = known.unwrap_or_else(|| {
+            let chunk = self.columns.loaded_chunk(pos);
+            self.last.set(Some((pos, chunk)));
+            chunk
+        });
+        chunk.map(|chunk| chunk.map_or(BlockId::AIR, |chunk| chunk.block(at.in_chunk())))
+    }
+}
