@@ -193,7 +193,6 @@ fn find_paths(
     queue.extend(due.iter().map(|(_, entity)| *entity));
     queued.extend(due.iter().map(|(_, entity)| *entity));
 
-    let heights = columns.chunk_heights();
     let mut steps = *steps_per_tick;
     while steps > 0
         && let Some(entity) = queue.front().copied()
@@ -206,8 +205,7 @@ fn find_paths(
             done();
             continue;
         };
-        let mut ground =
-            WalkableGround::new(table_of(tables, &to.walker, &types), |pos| chunk_at(&columns, &heights, pos));
+        let mut ground = WalkableGround::new(table_of(tables, &to.walker, &types), |pos| columns.loaded_chunk(pos));
         if !to.is_wanted {
             let rest = to.path.as_ref().map_or(0, |path| path.waypoints.len().saturating_sub(path.next));
             steps = steps.saturating_sub(rest as u32 + 1);
@@ -231,15 +229,6 @@ fn find_paths(
         if is_new {
             done();
         }
-    }
-}
-
-/// The chunk at a position: `None` if it is not loaded, and `Some(None)` for air.
-fn chunk_at<'a>(columns: &'a RegionColumns, heights: &Range<i64>, pos: ChunkPos) -> Option<Option<&'a Chunk>> {
-    let column = columns.column(pos.column())?;
-    match column.chunk(pos.y) {
-        Some(chunk) => Some(Some(chunk)),
-        None => (column.is_loaded(pos.y) || !heights.contains(&pos.y)).then_some(None),
     }
 }
 

@@ -48,9 +48,9 @@ impl Prediction {
     }
 
     fn make(&mut self, step: Steer, mover: &mut BodyMover<'_>, seconds: f64) {
-        let SteeredBody { state, body, character, number } = &mut self.now;
+        let SteeredBody { number, intent, state, body, character } = &mut self.now;
         state.advance(body, Some((character, &step.intent)), mover, seconds);
-        *number = step.number;
+        (*number, *intent) = (step.number, step.intent);
     }
 
     /// Sets the body right by what its region says.
