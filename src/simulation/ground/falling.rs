@@ -1,7 +1,7 @@
 //! Blocks that fall: an entity while they fall, and a block again where they land.
 
 use super::{GroundSystems, order_systems};
-use crate::block::{BlockId, BlockRegistry, BlockSet, BlockShape, tags};
+use crate::block::{BlockId, BlockLayout, BlockRegistry, BlockSet, BlockShape, tags};
 use crate::simulation::{
     BlockChanged, BlockTypes, Position, RegionBlocks, RegionColumns, RegionInfo, RegionTick, StableId,
 };
