@@ -168,10 +168,10 @@ impl Living {
     /// All columns of a region.
     fn ground(&mut self, region: u64) -> Vec<Vec<(i64, Vec<BlockId>)>> {
         let owned = self.owned(region);
-        let cells = |chunk: &crate::chunk::Chunk| {
+        let cells = |chunk: &crate::chunk::Chunk| -> Vec<BlockId> {
             (0..4_096).map(|cell| chunk.block(crate::space::cell_position(cell))).collect()
         };
-        let chunks = |column: &Column| column.chunks().map(|(y, chunk)| (y, cells(chunk))).collect();
+        let chunks = |column: &Column| column.chunks().map(|(y, chunk)| (y, cells(chunk))).collect::<Vec<_>>();
         owned.columns().iter().filter_map(|pos| owned.column(*pos)).map(chunks).collect()
     }
 
