@@ -61,8 +61,14 @@ fn a_flood_over_regions_that_merge_is_that_of_one_region() {
         let dimension = spawn_dimension(&mut app, Dimension::new("overworld", Hills::seeded(5)));
         // Springs on a line of hills; those of the second run are in regions of their own at first.
         let centers = [-960.0, -320.0, 320.0, 960.0];
-        centers.map(|x| viewer(&mut app, dimension, x, 0.0, 6));
-        let bridge = |app: &mut App| [-640.0, 0.0, 640.0].map(|x| viewer(app, dimension, x, 0.0, 16));
+        for x in centers {
+            viewer(&mut app, dimension, x, 0.0, 6);
+        }
+        let bridge = |app: &mut App| {
+            for x in [-640.0, 0.0, 640.0] {
+                viewer(app, dimension, x, 0.0, 16);
+            }
+        };
         if is_one {
             bridge(&mut app);
         }
@@ -224,12 +230,16 @@ fn random_ticks_do_not_depend_on_threads() {
         });
         let dimension = flat(&mut app);
         let centers = [0.0, 960.0];
-        centers.map(|x| viewer(&mut app, dimension, x, 0.0, 2));
+        for x in centers {
+            viewer(&mut app, dimension, x, 0.0, 2);
+        }
         start(&mut app);
         update(&mut app, 30);
         assert!(drawn.0.lock().unwrap().is_empty(), "nothing asks for them");
         for (x, z) in (0..16).flat_map(|x| (0..16).map(move |z| (x, z))) {
-            centers.map(|center| place(&mut app, dimension, BlockPos::new(center as i64 + x, 0, z), "game:moss"));
+            for center in centers {
+                place(&mut app, dimension, BlockPos::new(center as i64 + x, 0, z), "game:moss");
+            }
         }
         update(&mut app, 200);
         let mut drawn = drawn.0.lock().unwrap().clone();
