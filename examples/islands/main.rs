@@ -11,7 +11,10 @@ fn main() -> Result<AppExit> {
     let dev = DevPlugins { crosshair: false, ..DevPlugins::new("islands") };
     let mut app = App::new();
     app.add_plugins((dev, SkyPlugin::default()))
-        .add_plugins((TerranePlugin { basic_blocks: false, ..TerranePlugin::at("target/examples/islands/world") }, OverlayPlugin))
+        .add_plugins((
+            TerranePlugin { basic_blocks: false, ..TerranePlugin::at("target/examples/islands/world") },
+            OverlayPlugin,
+        ))
         .add_plugins(ChunkRenderPlugin::default());
     game::build(&mut app)?;
     view::build(&mut app);

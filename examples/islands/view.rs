@@ -42,9 +42,14 @@ fn outline(
 }
 
 /// The plugin of the renderer moves mirrors smoothly once they have a `Transform`. The mesh of a block is around its middle.
-fn show_falling_blocks(mut commands: Commands, new: Query<(Entity, &FallingBlock), (With<Mirror>, Without<Transform>)>) {
+fn show_falling_blocks(
+    mut commands: Commands,
+    new: Query<(Entity, &FallingBlock), (With<Mirror>, Without<Transform>)>,
+    types: Res<BlockTypes>,
+) {
     for (entity, falling) in &new {
-        let mesh = (BlockMesh(falling.block), Transform::from_xyz(-0.5, 0.0, -0.5), Visibility::default());
+        let Some(block) = types.id(&falling.block) else { continue };
+        let mesh = (BlockMesh(block), Transform::from_xyz(-0.5, 0.0, -0.5), Visibility::default());
         commands.entity(entity).insert((Transform::default(), Visibility::default())).with_child(mesh);
     }
 }
@@ -78,7 +83,12 @@ fn swatch(ui: &mut egui::Ui, types: &BlockTypes, kind: usize, number: u16, is_ch
 }
 
 /// The blocks of the bag, the chosen one with a thick border, and a cross in the middle of the view.
-fn show_bar(mut contexts: EguiContexts, bag: Query<&Bag, With<Mirror>>, chosen: Res<Chosen>, types: Res<BlockTypes>) -> Result {
+fn show_bar(
+    mut contexts: EguiContexts,
+    bag: Query<&Bag, With<Mirror>>,
+    chosen: Res<Chosen>,
+    types: Res<BlockTypes>,
+) -> Result {
     let (context, Ok(bag)) = (contexts.ctx_mut()?, bag.single()) else { return Ok(()) };
     let bar = egui::Area::new("bar".into()).anchor(egui::Align2::CENTER_BOTTOM, [0.0, -12.0]);
     bar.show(context, |ui| {
@@ -89,7 +99,9 @@ fn show_bar(mut contexts: EguiContexts, bag: Query<&Bag, With<Mirror>>, chosen: 
         });
     });
     let cross = egui::Area::new("cross".into()).anchor(egui::Align2::CENTER_CENTER, [0.0, 0.0]);
-    cross.interactable(false).show(context, |ui| ui.label(egui::RichText::new("+").size(22.0).color(egui::Color32::WHITE)));
+    cross
+        .interactable(false)
+        .show(context, |ui| ui.label(egui::RichText::new("+").size(22.0).color(egui::Color32::WHITE)));
     Ok(())
 }
 

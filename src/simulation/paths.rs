@@ -3,7 +3,6 @@
 use super::columns::blocks::RegionColumns;
 use super::travel::entities::StableId;
 use super::{BlockTypes, Position, RegionInfo, RegionMain, RegionSystems, RegionTick};
-use crate::chunk::Chunk;
 use crate::path::{Path, PathSearch, WalkTable, WalkableGround, Walker, Waypoint};
 use crate::region::RegionId;
 use crate::space::{BlockBox, BlockPos, ChunkPos};
@@ -11,7 +10,6 @@ use bevy::prelude::*;
 use rustc_hash::FxHashSet;
 use std::collections::VecDeque;
 use std::mem;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// More kinds of walkers than a game has. Their tables are made again if there are more.

@@ -21,7 +21,7 @@ pub fn build(app: &mut App) -> Result<(), BlockRegistryError> {
         ]),
     ));
     app.add_systems(Startup, |mut commands: Commands| {
-        let generator = Hills::seeded(11).with_amplitude(18.0).with_frequency(0.012);
+        let generator = Hills::seeded(14).with_amplitude(18.0).with_frequency(0.012);
         commands.spawn((Dimension::new(NAME, generator), TimeOfDay { seconds_per_day: 600.0, ..default() }));
     });
     Ok(())

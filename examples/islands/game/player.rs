@@ -17,8 +17,7 @@ const TURN: f32 = 0.003;
 pub struct Eyes;
 
 pub fn build(app: &mut App) {
-    app.add_systems(Startup, open_eyes)
-        .add_systems(Update, (log_in, arrive, (look, walk).chain().before(BodySystems)));
+    app.add_systems(Startup, open_eyes).add_systems(Update, (log_in, arrive, (look, walk).chain().before(BodySystems)));
 }
 
 pub fn open_eyes(mut commands: Commands, dimensions: Res<Dimensions>) {
