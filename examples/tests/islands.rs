@@ -3,7 +3,7 @@
 // The chests are opened by a window only.
 #![allow(dead_code)]
 
-#[path = "../islands/game.rs"]
+#[path = "../islands/game/mod.rs"]
 mod game;
 
 use bevy::input::InputSystems;
@@ -161,7 +161,8 @@ fn a_player_walks_digs_builds_a_bridge_and_goes_on_after_a_restart() {
         assert_eq!(play.block(middle.offset(0, 0, -number)), "terrane:wood", "{edge:?}");
     }
     assert_eq!(number(&play.bag(), "terrane:wood"), 13);
-    let sheep = |play: &mut Play| play.0.world_mut().query::<(&game::sheep::Sheep, &Mirror)>().iter(play.0.world()).count();
+    let sheep =
+        |play: &mut Play| play.0.world_mut().query::<(&game::sheep::Sheep, &Mirror)>().iter(play.0.world()).count();
     assert_eq!(sheep(&mut play), 8);
 
     // After a restart it is there, with its bag, and looks where it looked.
