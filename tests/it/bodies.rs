@@ -131,24 +131,24 @@ fn a_body_keeps_its_velocity_over_regions() {
     let (mut app, dimension) = world(lockstep());
     listen::<bevy_terrane::view::RegionMerged>(&mut app);
     viewer(&mut app, dimension, 0.0, 0.0, 2);
-    viewer(&mut app, dimension, 900.0, 0.0, 2);
+    viewer(&mut app, dimension, 600.0, 0.0, 2);
     start(&mut app);
     update(&mut app, 60);
     // It hovers, and carries its own ground with it.
     let body = BlockBody { gravity: 0.0, ..BlockBody::new(0.9, 1.3) };
-    let flies = (Sheep, body, BodyVelocity(Vec3::X * 30.0), StableId(SHEEP), Viewer::new().with_radius(3));
+    let flies = (Sheep, body, BodyVelocity(Vec3::X * 90.0), StableId(SHEEP), Viewer::new().with_radius(3));
     spawn_in_region(&mut app, dimension, BlockPos::new(3, 100, 3), flies);
     update_until(&mut app, "the sheep is there", |world| is_mirrored(world, SHEEP));
     let mut last = sheep(&mut app, SHEEP);
     let mut held = 0;
-    while last.0.block.x < 890 {
+    while last.0.block.x < 590 {
         update(&mut app, 1);
         let now = sheep(&mut app, SHEEP);
         held += usize::from(now.2.is_held);
         assert!(held < 400, "its ground does not come: {now:?}");
         // Only the air slows it down.
         assert!(now.1.x <= last.1.x && now.1.x > last.1.x * 0.994, "{} to {}", last.1.x, now.1.x);
-        assert!(now.0.relative_to(last.0.block).x - last.0.offset.x < 1.6);
+        assert!(now.0.relative_to(last.0.block).x - last.0.offset.x < 4.6);
         last = now;
     }
     assert!(!heard::<bevy_terrane::view::RegionMerged>(&app).is_empty(), "it met the other region");

@@ -46,7 +46,7 @@ fn wall(app: &mut App, dimension: DimensionId, x: i64, z: std::ops::RangeInclusi
     in_region(app, dimension, BlockPos::new(x, 0, 0), move |region| {
         let mut columns = region.resource_mut::<bevy_terrane::simulation::RegionColumns>();
         for z in z {
-            for y in 0..2 {
+            for y in 1..3 {
                 columns.set_block(BlockPos::new(x, y, z), stone).expect("it is loaded");
             }
         }
@@ -82,8 +82,8 @@ fn a_sheep_walks_round_a_wall() {
     let (mut app, dimension) = grazing(lockstep(), PathPlugin::default());
     wall(&mut app, dimension, 4, -6..=6);
     update(&mut app, 2);
-    let goal = BlockPos::new(9, 0, 0);
-    spawn_in_region(&mut app, dimension, BlockPos::default(), to(0, goal));
+    let goal = BlockPos::new(9, 1, 0);
+    spawn_in_region(&mut app, dimension, BlockPos::new(0, 1, 0), to(0, goal));
     update(&mut app, 2);
     let way = walk_to(&mut app, dimension, goal);
     assert!(way.iter().any(|at| at.x == 4 && at.z.abs() == 7), "{way:?}");
@@ -95,8 +95,8 @@ fn a_sheep_walks_round_a_wall() {
 #[test]
 fn a_wall_that_appears_on_the_way_is_walked_around() {
     let (mut app, dimension) = grazing(lockstep(), PathPlugin::default());
-    let goal = BlockPos::new(12, 0, 0);
-    spawn_in_region(&mut app, dimension, BlockPos::default(), to(0, goal));
+    let goal = BlockPos::new(12, 1, 0);
+    spawn_in_region(&mut app, dimension, BlockPos::new(0, 1, 0), to(0, goal));
     update(&mut app, 10);
     let before = flock(&mut app, dimension)[0].2.path().cloned().expect("it is found");
     assert!(before.waypoints.iter().all(|point| point.block.z == 0));
@@ -119,7 +119,7 @@ fn a_thousand_requests_are_answered_in_turn() {
     let (mut app, dimension) = grazing(lockstep(), paths);
     in_region(&mut app, dimension, BlockPos::default(), move |region| {
         for number in 0..1_000 {
-            let at = BlockPos::new((number % 32) as i64 - 16, 0, (number / 32) as i64 - 16);
+            let at = BlockPos::new((number % 32) as i64 - 16, 1, (number / 32) as i64 - 16);
             region.spawn((Position::new(dimension, at), to(number, at.offset(9, 0, 4))));
         }
     });
@@ -146,14 +146,14 @@ fn roam(region_threads: usize) -> String {
     app.update();
     let walker = Arc::new(path::Walker::default());
     for (number, x) in [0, 420].into_iter().enumerate() {
-        let bundle = (walker_of(number, &walker, BlockPos::new(x + 40, 0, 9)), Viewer::new().with_radius(4));
-        spawn_in_region(&mut app, dimension, BlockPos::new(x, 0, 0), bundle);
+        let bundle = (walker_of(number, &walker, BlockPos::new(x + 40, 1, 9)), Viewer::new().with_radius(4));
+        spawn_in_region(&mut app, dimension, BlockPos::new(x, 1, 0), bundle);
     }
     update(&mut app, 60);
     for number in 2..40 {
         let x = [0, 420][number % 2] + number as i64 / 2;
-        let bundle = walker_of(number, &walker, BlockPos::new(x - 12, 0, number as i64 - 20));
-        spawn_in_region(&mut app, dimension, BlockPos::new(x, 0, 0), bundle);
+        let bundle = walker_of(number, &walker, BlockPos::new(x - 12, 1, number as i64 - 20));
+        spawn_in_region(&mut app, dimension, BlockPos::new(x, 1, 0), bundle);
     }
     update(&mut app, 10);
     viewer(&mut app, dimension, 210.0, 0.0, 14);

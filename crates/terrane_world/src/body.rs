@@ -108,8 +108,11 @@ fn finite(value: f64) -> f64 {
 
 /// The value after some seconds, if the difference to `target` fades at this rate per second.
 ///
-/// This is an implicit step, which never overshoots, and consists of operations whose results are the same on all machines.
+/// This is an implicit step, which never overshoots, and consists of operations whose results are the same on all machines. A
+/// difference below 1/1024 is gone, so that bodies come to rest.
 pub fn approached(value: f64, target: f64, rate: f64, seconds: f64) -> f64 {
+    const LEAST: f64 = 1.0 / 1024.0;
     let share = rate * seconds / (1.0 + rate * seconds);
-    value + (target - value) * share
+    let faded = value + (target - value) * share;
+    if (target - faded).abs() < LEAST { target } else { faded }
 }

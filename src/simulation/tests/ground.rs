@@ -504,7 +504,7 @@ fn grass_spreads_in_the_light_and_not_in_other_light() {
         }
         column.set_block(at(8, 0, 8), grass);
         living.load(0, vec![column.into()]);
-        living.tick(400);
+        living.tick(1_500);
         let grown = living.count(0, "game:grass");
         assert_eq!(grown > 50, spreads, "{grown}");
         assert_eq!(grown == 1, !spreads, "{grown}");
