@@ -3,7 +3,6 @@
 use super::bag::{BLOCKS, Bag, Items};
 use super::{hand::Aim, land};
 use bevy_terrane::prelude::*;
-use uuid::Uuid;
 
 pub const CHEST: &str = "islands:chest";
 /// The items of a chest: as many of each kind as a bag has.
@@ -49,7 +48,7 @@ pub fn items(blocks: &PublishedBlocks, types: &BlockTypes, dimension: DimensionI
 }
 
 /// Moves one block of a kind from the player's bag into a chest, or out of it. Both change in the same tick, or neither does.
-pub fn transfer(commands: &mut Commands, player: Uuid, chest: BlockPos, kind: usize, into_chest: bool) {
+pub fn transfer(commands: &mut Commands, player: StableId, chest: BlockPos, kind: usize, into_chest: bool) {
     let give = move |mut player: EntityWorldMut| {
         let id = player.id();
         player.world_scope(|region| {
@@ -59,7 +58,7 @@ pub fn transfer(commands: &mut Commands, player: Uuid, chest: BlockPos, kind: us
             }
         });
     };
-    commands.run_on_region_entity(player, 0, give, |_, lost| warn!("nothing is moved: {lost}"));
+    commands.run_on_region_entity(player.0, 0, give, |_, lost| warn!("nothing is moved: {lost}"));
 }
 
 fn transfer_here(

@@ -92,7 +92,7 @@ fn undo(
     mut commands: Commands,
 ) {
     for refused in refused.read() {
-        let done = pending.0.iter().position(|done| done.position == refused.edit.position);
+        let done = pending.0.iter().position(|done| done.position == refused.request.position);
         if let (Some(done), Ok(own)) = (done.map(|done| pending.0.swap_remove(done)), own.single()) {
             bag::give(&mut commands, own, done.kind, -done.number);
         }
