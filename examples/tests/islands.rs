@@ -156,7 +156,7 @@ fn a_player_walks_digs_builds_a_bridge_and_goes_on_after_a_restart() {
         play.hold(&[KeyCode::KeyW, KeyCode::ShiftLeft], 120);
         let edge = play.state().0;
         assert_eq!(edge.block, middle.offset(0, 1, -number), "it stands over the edge, and does not fall");
-        play.look(std::f32::consts::PI, -1.44);
+        play.look(std::f32::consts::PI, -1.42);
         play.click(MouseButton::Right);
         assert_eq!(play.block(middle.offset(0, 0, -number)), "terrane:wood", "{edge:?}");
     }

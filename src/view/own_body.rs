@@ -129,10 +129,8 @@ pub(crate) fn move_own_bodies(
         let mut mover = BodyMover::new(&types, &chunk);
 
         own.jumps |= intent.jumps;
-        own.since = (own.since + time.delta()).min(period * MOST_STEPS);
-        if ticks.is_lockstep {
-            own.since = period;
-        }
+        let passed = if ticks.is_lockstep { period } else { time.delta() };
+        own.since = (own.since + passed).min(period * MOST_STEPS);
         let known = own.known.take();
         let Some(body) = &mut own.prediction else {
             own.prediction = known.map(Prediction::new);
@@ -157,7 +155,7 @@ pub(crate) fn move_own_bodies(
             own.jumps = intent.jumps;
             steps.write(OwnStep { id: own.id, step });
         }
-        body.fade(time.delta_secs());
+        body.fade(passed.as_secs_f32());
         let part = if ticks.is_lockstep { 1.0 } else { own.since.div_duration_f32(period) };
         position.set_if_neq(body.shown(part));
     }

@@ -26,7 +26,7 @@ impl Prediction {
     /// The steps that are remembered at most: those of three seconds of 20 ticks.
     const MOST: usize = 60;
     /// A body that is farther away from its place is shown there at once, in blocks.
-    const JUMP: f32 = 8.0;
+    const JUMP: f32 = 4.0;
     /// The share of the error that fades in a second.
     const FADING: f32 = 12.0;
 

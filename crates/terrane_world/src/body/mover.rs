@@ -167,19 +167,30 @@ impl<'a> BodyMover<'a> {
         stops
     }
 
-    /// Moves along a piece of a way.
-    fn slide(&mut self, body: &Body, mut way: [f64; 3], stands: bool, holds_edges: bool) -> Slide {
+    /// Moves along a piece of a way. An edge that holds the body stops it like a wall.
+    fn slide(&mut self, body: &Body, way: [f64; 3], stands: bool, holds_edges: bool) -> Slide {
         let bounds = Bounds::of(body);
         let step = if stands && way[1] <= 0.0 { body.step_height.clamp(0.0, Body::MAX_SIZE) } else { 0.0 };
         let mut space = bounds.extended(way).grown(2.0 * GAP);
         space.max[1] += step;
-        if holds_edges && stands {
-            space.min[1] -= step;
+        if !(holds_edges && stands) {
+            self.gather(body.block, space);
+            return self.slide_or_step(bounds, way, step);
         }
+        space.min[1] -= step;
         self.gather(body.block, space);
-        if holds_edges && stands {
-            way = self.held_at_edge(bounds, way, step);
+        let held = self.held_at_edge(bounds, way, step);
+        let mut slide = self.slide_or_step(bounds, held, step);
+        for axis in [0, 2] {
+            if held[axis] != way[axis] {
+                slide.stops[axis] = Some(Stop::Ground);
+            }
         }
+        slide
+    }
+
+    /// Moves along the axes. If a wall is in the way, moves one step higher if that leads farther.
+    fn slide_or_step(&self, bounds: Bounds, way: [f64; 3], step: f64) -> Slide {
         let plain = self.slide_at(bounds, way, way[1]);
         let is_walled = |slide: &Slide| slide.stops[0].is_some() || slide.stops[2].is_some();
         if step <= 0.0 || !is_walled(&plain) {

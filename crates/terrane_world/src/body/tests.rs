@@ -238,6 +238,8 @@ fn a_body_that_holds_edges_stops_at_a_drop_but_goes_down_a_step() {
         assert!(y > 2.4 && body.contact.ground, "{body:?}");
         let is_at_edge = x < -3.0 || z > 3.9 || x > 4.9;
         assert!(is_at_edge, "it goes as far as its box holds: {x} {z}");
+        let [along, _, across] = body.velocity;
+        assert!(body.contact.wall && (along == 0.0 || across == 0.0), "no velocity carries it on: {body:?}");
         world.walk(&mut body, direction, 40, false);
         assert!(is_near(world.place(&body)[1], 0.0), "walking, it falls");
     }
