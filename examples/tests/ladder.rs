@@ -80,7 +80,7 @@ fn sheep_are_drawn_and_are_still_there_after_a_restart() {
 /// Promise, examples: Each example of the guide runs with `--headless`, and saves a picture.
 #[test]
 fn the_other_steps_of_the_guide_are_drawn() {
-    for name in ["dimensions", "edit", "hud", "sparse_sky"] {
+    for name in ["dimensions", "edit", "hud", "islands", "sparse_sky"] {
         step(name, tempfile::tempdir().unwrap().path());
     }
 }
