@@ -5,7 +5,9 @@ use bevy_terrane::chunk::RayHit;
 use bevy_terrane::dev::{DevPlugins, FlyCamera, SkyPlugin};
 use bevy_terrane::prelude::*;
 use bevy_terrane::render::RenderOrigin;
-use bevy_terrane::space::FaceSet;
+
+#[path = "shared/outline.rs"]
+mod outline;
 
 /// The blocks that the number keys choose.
 const CHOICE: [&str; 4] = ["game:brick", "game:beam[axis=y]", "terrane:stone", "terrane:sand"];
@@ -76,11 +78,7 @@ fn aim(
     hand.aim = Some((dimension, hit));
     let corner = Position { dimension, block: hit.block, offset: Vec3::ZERO }.relative_to(origin.0);
     let block = blocks.block(dimension, hit.block).unwrap_or_default();
-    for part in types.block(block).shape().boxes(FaceSet::NONE) {
-        let [min, max] = [part.min, part.max].map(|place| Vec3::from(place.map(f32::from)) / 16.0);
-        let (middle, size) = (corner + (min + max) / 2.0, (max - min) * 1.005);
-        gizmos.cube(Transform::from_translation(middle).with_scale(size), Color::BLACK);
-    }
+    outline::draw(&mut gizmos, &types, block, corner);
 }
 
 /// One block at a time: a `SetBlock` message. The region that owns the block applies it in its next tick.

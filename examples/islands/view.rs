@@ -2,27 +2,22 @@
 
 use crate::game::bag::{BLOCKS, Bag, Chosen, Items};
 use crate::game::chests::{self, OpenChest};
-use crate::game::{hand::Aim, land, player, player::Eyes, sheep::Sheep};
+use crate::game::{hand::Aim, land, sheep::Sheep};
 use bevy::window::{CursorGrabMode, CursorOptions, PrimaryWindow};
 use bevy_egui::{EguiContexts, EguiPrimaryContextPass, egui};
 use bevy_terrane::prelude::*;
 use bevy_terrane::render::BlockMesh;
 use bevy_terrane::simulation::FallingBlock;
-use bevy_terrane::space::FaceSet;
 
 #[path = "../shared/bodies.rs"]
 mod bodies;
+#[path = "../shared/outline.rs"]
+mod outline;
 
 pub fn build(app: &mut App) {
     app.add_plugins(bodies::BodyPlugin(sheep_body))
-        .add_systems(Startup, open_camera.after(player::open_eyes))
         .add_systems(Update, (outline, show_falling_blocks, hold_cursor))
         .add_systems(EguiPrimaryContextPass, (show_bar, show_chest));
-}
-
-/// The eyes of the player are the camera.
-fn open_camera(mut commands: Commands, eyes: Single<Entity, With<Eyes>>) {
-    commands.entity(*eyes).insert(Camera3d::default());
 }
 
 /// The block that the hand reaches has dark edges.
@@ -34,14 +29,10 @@ fn outline(
     let Some(hit) = aim.0 else { return };
     let corner = Vec3::new(hit.block.x as f32, hit.block.y as f32, hit.block.z as f32);
     let block = blocks.block(dimensions.id(land::NAME), hit.block).unwrap_or_default();
-    for part in types.block(block).shape().boxes(FaceSet::NONE) {
-        let [min, max] = [part.min, part.max].map(|place| Vec3::from(place.map(f32::from)) / 16.0);
-        let (middle, size) = (corner + (min + max) / 2.0, (max - min) * 1.005);
-        gizmos.cube(Transform::from_translation(middle).with_scale(size), Color::BLACK);
-    }
+    outline::draw(&mut gizmos, &types, block, corner);
 }
 
-/// The plugin of the renderer moves mirrors smoothly once they have a `Transform`. The mesh of a block is around its middle.
+/// The plugin of the renderer moves mirrors smoothly once they have a `Transform`. The mesh of a block begins at its lowest corner.
 fn show_falling_blocks(
     mut commands: Commands,
     new: Query<(Entity, &FallingBlock), (With<Mirror>, Without<Transform>)>,
@@ -56,8 +47,7 @@ fn show_falling_blocks(
 
 /// A click into the window holds the cursor; Esc and an open chest let it go.
 fn hold_cursor(
-    mouse: Res<ButtonInput<MouseButton>>,
-    keys: Res<ButtonInput<KeyCode>>,
+    (mouse, keys): (Res<ButtonInput<MouseButton>>, Res<ButtonInput<KeyCode>>),
     chest: Res<OpenChest>,
     mut cursor: Query<&mut CursorOptions, With<PrimaryWindow>>,
 ) {
@@ -69,15 +59,11 @@ fn hold_cursor(
     }
 }
 
-/// The name of a block without its namespace.
-fn name(kind: usize) -> &'static str {
-    BLOCKS[kind].split(':').next_back().unwrap_or_default()
-}
-
 fn swatch(ui: &mut egui::Ui, types: &BlockTypes, kind: usize, number: u16, is_chosen: bool) -> egui::Response {
     let [red, green, blue] = types.id(BLOCKS[kind]).map_or([255; 3], |block| types.block(block).color());
     let (dark, light) = (egui::Color32::from_black_alpha(160), egui::Color32::WHITE);
-    let text = egui::RichText::new(format!("{}\n{number}", name(kind))).color(light).background_color(dark);
+    let name = BLOCKS[kind].split(':').next_back().unwrap_or_default();
+    let text = egui::RichText::new(format!("{name}\n{number}")).color(light).background_color(dark);
     let button = egui::Button::new(text).fill(egui::Color32::from_rgb(red, green, blue)).min_size([64.0, 48.0].into());
     ui.add(button.stroke(egui::Stroke::new(if is_chosen { 4.0 } else { 1.0 }, light)))
 }
@@ -86,8 +72,7 @@ fn swatch(ui: &mut egui::Ui, types: &BlockTypes, kind: usize, number: u16, is_ch
 fn show_bar(
     mut contexts: EguiContexts,
     bag: Query<&Bag, With<Mirror>>,
-    chosen: Res<Chosen>,
-    types: Res<BlockTypes>,
+    (chosen, types): (Res<Chosen>, Res<BlockTypes>),
 ) -> Result {
     let (context, Ok(bag)) = (contexts.ctx_mut()?, bag.single()) else { return Ok(()) };
     let bar = egui::Area::new("bar".into()).anchor(egui::Align2::CENTER_BOTTOM, [0.0, -12.0]);
@@ -98,10 +83,8 @@ fn show_bar(
             }
         });
     });
-    let cross = egui::Area::new("cross".into()).anchor(egui::Align2::CENTER_CENTER, [0.0, 0.0]);
-    cross
-        .interactable(false)
-        .show(context, |ui| ui.label(egui::RichText::new("+").size(22.0).color(egui::Color32::WHITE)));
+    let cross = egui::Area::new("cross".into()).anchor(egui::Align2::CENTER_CENTER, [0.0, 0.0]).interactable(false);
+    cross.show(context, |ui| ui.label(egui::RichText::new("+").size(22.0).color(egui::Color32::WHITE)));
     Ok(())
 }
 
@@ -110,14 +93,11 @@ fn show_chest(
     mut contexts: EguiContexts,
     (blocks, types, dimensions): (PublishedBlocks, Res<BlockTypes>, Res<Dimensions>),
     player: Query<(&Mirror, &Bag)>,
-    mut open: ResMut<OpenChest>,
+    open: Res<OpenChest>,
     mut commands: Commands,
 ) -> Result {
     let (Some(chest), Ok((player, bag))) = (open.0, player.single()) else { return Ok(()) };
-    let Some(items) = chests::items(&blocks, &types, dimensions.id(land::NAME), chest) else {
-        open.0 = None;
-        return Ok(());
-    };
+    let Some(items) = chests::items(&blocks, &types, dimensions.id(land::NAME), chest) else { return Ok(()) };
     let mut row = |ui: &mut egui::Ui, title: &str, items: &Items, into_chest: bool| {
         ui.label(title);
         ui.horizontal(|ui| {
@@ -128,11 +108,11 @@ fn show_chest(
             }
         });
     };
-    let window = egui::Window::new("Chest").anchor(egui::Align2::CENTER_CENTER, [0.0, 0.0]).collapsible(false);
+    let window =
+        egui::Window::new("Chest (E closes it)").anchor(egui::Align2::CENTER_CENTER, [0.0, 0.0]).collapsible(false);
     window.show(contexts.ctx_mut()?, |ui| {
         row(ui, "In the chest", &items, false);
         row(ui, "In your bag", &bag.0, true);
-        ui.label("E closes it.");
     });
     Ok(())
 }

@@ -53,6 +53,11 @@ fn choose(keys: Res<ButtonInput<KeyCode>>, mut chosen: ResMut<Chosen>) {
     }
 }
 
+/// The place of a block in the bar.
+pub fn kind(types: &BlockTypes, block: BlockId) -> Option<usize> {
+    BLOCKS.iter().position(|name| types.id(name) == Some(block))
+}
+
 /// Changes the player's bag in its region.
 pub fn give(commands: &mut Commands, own: &OwnBody, kind: usize, number: i32) {
     let change = move |mut player: EntityWorldMut| {

@@ -12,17 +12,17 @@ const ITEMS: &str = "islands:items";
 #[derive(Resource, Default)]
 pub struct OpenChest(pub Option<BlockPos>);
 
-pub fn build(app: &mut App) {
+pub fn build(app: &mut App) -> Result {
     // The component before the block that has it.
-    let registered = app.register_block_component(BlockComponent::fixed::<Items>(ITEMS));
-    let registered = registered.and_then(|_| {
-        let chest = BlockType::new(CHEST).with_color([160, 112, 54]).with_component(ITEMS);
-        app.register_block(chest)
-    });
-    if let Err(error) = registered {
-        error!("{error}");
-    }
+    app.register_block_component(BlockComponent::fixed::<Items>(ITEMS))?;
+    app.register_block(BlockType::new(CHEST).with_color([160, 112, 54]).with_component(ITEMS))?;
     app.init_resource::<OpenChest>().add_systems(Update, open);
+    Ok(())
+}
+
+/// The run condition of what the mouse does outside of a chest.
+pub fn are_closed(open: Res<OpenChest>) -> bool {
+    open.0.is_none()
 }
 
 /// E opens the chest in front of the player, and closes it.

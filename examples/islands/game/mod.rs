@@ -16,7 +16,7 @@ pub fn build(app: &mut App) -> Result {
     player::build(app);
     bag::build(app);
     hand::build(app);
-    chests::build(app);
+    chests::build(app)?;
     sheep::build(app);
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! The player: comes back where it left, and walks.
 
-use super::{bag::Bag, land};
+use super::{bag::Bag, chests, land, sheep};
 use bevy::input::mouse::AccumulatedMouseMotion;
 use bevy_terrane::prelude::*;
 use bevy_terrane::view::{LogIn, PlayerLoggedIn};
@@ -13,14 +13,15 @@ const TURN: f32 = 0.003;
 
 /// The eyes of the player, children of its own body.
 #[derive(Component)]
-#[require(Transform, Visibility)]
+#[require(Camera3d)]
 pub struct Eyes;
 
 pub fn build(app: &mut App) {
-    app.add_systems(Startup, open_eyes).add_systems(Update, (log_in, arrive, (look, walk).chain().before(BodySystems)));
+    app.add_systems(Startup, open_eyes)
+        .add_systems(Update, (log_in, arrive, (look.run_if(chests::are_closed), walk).chain().before(BodySystems)));
 }
 
-pub fn open_eyes(mut commands: Commands, dimensions: Res<Dimensions>) {
+fn open_eyes(mut commands: Commands, dimensions: Res<Dimensions>) {
     let viewer = Viewer::in_dimension(dimensions.id(land::NAME)).with_radius(10);
     let [x, y, z] = [land::ARRIVAL.x, land::ARRIVAL.y, land::ARRIVAL.z].map(|at| at as f32);
     commands.spawn((Eyes, viewer, Transform::from_xyz(x, y, z)));
@@ -32,7 +33,7 @@ fn log_in(mut opened: MessageReader<DimensionOpened>, mut log_ins: MessageWriter
     }
 }
 
-/// A new player gets a body and a bag in its region. In the main world, its own body carries the eyes.
+/// A new player gets a body, a bag and a flock of sheep in its region. In the main world, its own body carries the eyes.
 fn arrive(mut commands: Commands, mut players: MessageReader<PlayerLoggedIn>, eyes: Single<Entity, With<Eyes>>) {
     for player in players.read() {
         if player.new {
@@ -41,6 +42,7 @@ fn arrive(mut commands: Commands, mut players: MessageReader<PlayerLoggedIn>, ey
                 player.insert((BlockBody::new(0.6, 1.8), CharacterController::default(), looks, Bag::new()));
             };
             commands.run_on_region_entity(player.id, 0, equip, |_, lost| error!("no body: {lost}"));
+            sheep::settle(&mut commands, player.dimension);
         }
         let own = commands.spawn((OwnBody::new(player.id), Transform::default(), Visibility::default())).id();
         commands.entity(*eyes).insert((ChildOf(own), Transform::from_xyz(0.0, EYES, 0.0)));

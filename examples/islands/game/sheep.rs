@@ -19,37 +19,19 @@ pub struct Sheep {
     rests: u32,
 }
 
-/// Tells that the flock has been there.
-#[derive(Component, Serialize, Deserialize, TypePath)]
-#[type_path = "islands"]
-struct Pasture;
-
 pub fn build(app: &mut App) {
-    app.register_saved_component::<Sheep>()
-        .mirror_region_component::<Sheep>()
-        .register_saved_component::<Pasture>()
-        .add_region_plugins(|region| {
-            region.add_plugins(PathPlugin::default());
-            let follow = follow.after(PathSystems::Find).before(BodySystems);
-            region.add_systems(RegionTick, (choose_goals.before(PathSystems::Find), follow));
-        })
-        .add_systems(Update, settle);
+    app.register_saved_component::<Sheep>().mirror_region_component::<Sheep>().add_region_plugins(|region| {
+        region.add_plugins(PathPlugin::default());
+        let follow = follow.after(PathSystems::Find).before(BodySystems);
+        region.add_systems(RegionTick, (choose_goals.before(PathSystems::Find), follow));
+    });
 }
 
-/// A new world gets its flock where players arrive.
-fn settle(mut commands: Commands, mut opened: MessageReader<DimensionOpened>, dimensions: Res<Dimensions>) {
-    let islands = dimensions.id(land::NAME);
-    if opened.read().any(|opened| opened.dimension == islands) {
-        commands.run_in_region(islands, land::ARRIVAL, move |region: &mut World| {
-            if region.query::<&Pasture>().iter(region).next().is_some() {
-                return;
-            }
-            region.spawn((Position::new(islands, land::ARRIVAL), Pasture));
-            for number in 0..FLOCK {
-                let place = Position::new(islands, land::ARRIVAL.offset(number % 4 * 2 - 4, 0, number / 4 * 2 - 3));
-                region.spawn((Sheep { rests: 20 * number as u32 }, place, BlockBody::new(0.9, 1.3)));
-            }
-        });
+/// A flock for a new world.
+pub fn settle(commands: &mut Commands, islands: DimensionId) {
+    for number in 0..FLOCK {
+        let place = land::ARRIVAL.offset(number % 4 * 2 - 4, 0, number / 4 * 2 - 3);
+        commands.spawn_in_region(islands, place, (Sheep { rests: 20 * number as u32 }, BlockBody::new(0.9, 1.3)));
     }
 }
 
