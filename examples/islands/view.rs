@@ -103,7 +103,7 @@ fn show_chest(
         ui.horizontal(|ui| {
             for (kind, number) in items.iter().enumerate() {
                 if swatch(ui, &types, kind, *number, false).clicked() {
-                    chests::transfer(&mut commands, StableId(player.id), chest, kind, into_chest);
+                    chests::transfer(&mut commands, player, chest, kind, into_chest);
                 }
             }
         });

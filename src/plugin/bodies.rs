@@ -11,7 +11,7 @@ use bevy::prelude::*;
 use std::sync::{Arc, OnceLock};
 
 /// Moves each [`BlockBody`] in its region, and each [`OwnBody`](crate::view::OwnBody) in the main world. Add it after
-/// [`TerranePlugin`](super::TerranePlugin), which it does not slow down where there are no bodies.
+/// [`TerranePlugin`](super::TerranePlugin).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BodyPlugin;
 

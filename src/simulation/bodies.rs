@@ -67,7 +67,7 @@ impl BlockBody {
 pub struct BodyVelocity(pub Vec3);
 
 /// What a [`BlockBody`] touched in the last tick: ground, walls, liquids, ladders.
-#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Reflect, Deref)]
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, Reflect, Deref)]
 #[type_path = "bevy_terrane"]
 #[reflect(Component, Default, Clone)]
 pub struct Grounded(pub Contact);
@@ -85,7 +85,7 @@ pub struct BodySystems;
 pub struct BodyTypes(pub Arc<BodyTable>);
 
 /// The part of a body that changes from tick to tick.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BodyState {
     /// The middle of the floor of its box.
     pub position: Position,
@@ -150,7 +150,7 @@ pub(crate) fn move_bodies(
                     intent.set_if_neq(next);
                     state.advance(body, Some((controller, &intent)), &mut mover, seconds);
                 }
-                steering.set_state(*intent, state, *body, *controller);
+                steering.set_state(*intent, state, *body, *controller, seconds);
             }
         }
         position.set_if_neq(state.position);

@@ -4,13 +4,14 @@ use super::StableId;
 use crate::space::{BlockPos, BlockRay, ColumnPos, DimensionId};
 use crate::storage::ViewerRecord;
 use bevy::prelude::*;
+use serde::{Deserialize, Serialize};
 
 /// The position of an entity: a dimension, a block, and the offset within that block (0..1 on each axis).
 ///
 /// A block position in `i64` and a small offset stay exact at any distance from the origin, unlike one `f32` per
 /// coordinate. An entity whose position leaves its region's columns travels to the region that owns the new
 /// place, together with its children.
-#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Reflect)]
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, Reflect)]
 #[type_path = "bevy_terrane"]
 #[require(StableId)]
 #[reflect(Component, Default, Clone)]

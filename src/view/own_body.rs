@@ -17,9 +17,9 @@ use uuid::Uuid;
 ///
 /// When the body becomes known, [`Intent::look`] is set to where it looked last.
 ///
-/// On a client of a server, the game sends each [`OwnStep`] to the server, which passes it on by
-/// [`send_to_entity`](RegionCommands::send_to_entity), and gives the client the [`Steering`] that the server's mirror has, for
-/// [`OwnBody::set_known`].
+/// On a client of a server, the game sends each [`OwnStep`] to the server. The server checks that it is the client's own body, and passes
+/// the step on by [`send_to_entity`](RegionCommands::send_to_entity). It sends back what the [`Steering`] of the body's mirror
+/// [knows](Steering::state), for [`OwnBody::set_known`].
 ///
 /// ```
 /// use bevy_terrane::prelude::*;
@@ -66,8 +66,8 @@ impl OwnBody {
     }
 
     /// Tells what its region, or a server, knows of the body.
-    pub fn set_known(&mut self, steering: &Steering) {
-        self.known = steering.state().copied();
+    pub fn set_known(&mut self, known: SteeredBody) {
+        self.known = Some(known);
     }
 }
 
@@ -91,6 +91,9 @@ pub(crate) struct MainTicks {
 
 /// The steps that a slow frame makes up for.
 const MOST_STEPS: u32 = 5;
+/// The limits of the real time between two steps.
+const FASTEST_STEP: Duration = Duration::from_millis(1);
+const SLOWEST_STEP: Duration = Duration::from_secs(60);
 
 /// Takes in what the regions know of own bodies.
 pub(crate) fn know_own_bodies(
@@ -99,15 +102,16 @@ pub(crate) fn know_own_bodies(
     mut bodies: Query<&mut OwnBody>,
 ) {
     for mut own in &mut bodies {
-        if let Some(steering) = index.entity(own.id).and_then(|mirror| mirrors.get(mirror).ok()) {
-            own.set_known(steering);
+        let steering = index.entity(own.id).and_then(|mirror| mirrors.get(mirror).ok());
+        if let Some(known) = steering.and_then(Steering::state) {
+            own.set_known(*known);
         }
     }
 }
 
 /// Moves own bodies on to this frame.
 pub(crate) fn move_own_bodies(
-    time: Res<Time>,
+    time: Res<Time<Real>>,
     types: Option<Res<BodyTypes>>,
     columns: Res<PublishedColumns>,
     ticks: Res<MainTicks>,
@@ -118,24 +122,25 @@ pub(crate) fn move_own_bodies(
     let Some(types) = types else { return };
     for (mut own, mut position, mut intent) in &mut bodies {
         let own = own.bypass_change_detection();
-        let dimension = own.prediction.as_ref().map(|body| body.state().position.dimension);
-        let dimension = dimension.or(own.known.map(|known| known.state.position.dimension)).unwrap_or_default();
+        let known = own.known.take();
+        // Where it is known to be, since the game may have moved it to another dimension.
+        let predicted = own.prediction.as_ref().map(|body| body.state().position.dimension);
+        let dimension = known.map(|known| known.state.position.dimension).or(predicted).unwrap_or_default();
         let clock =
             dimensions.iter().find(|(it, _)| it.id() == Some(dimension)).map_or(ticks.clock, |(_, clock)| *clock);
-        let rate = if clock.rate > 0.0 { clock.rate } else { 1.0 };
-        let (seconds, period) =
-            (clock.period().as_secs_f64(), clock.period().div_f64(rate).max(Duration::from_millis(1)));
+        let step = own.prediction.as_ref().map_or(clock.period().as_secs_f64(), Prediction::step_seconds);
+        let rate = if clock.rate > 0.0 && clock.rate.is_finite() { clock.rate } else { 1.0 };
+        let period = Duration::try_from_secs_f64(step / rate).unwrap_or(SLOWEST_STEP).clamp(FASTEST_STEP, SLOWEST_STEP);
         let chunk = |pos: ChunkPos| columns.column(dimension, pos.column())?.loaded_chunk(pos.y);
         let mut mover = BodyMover::new(&types, &chunk);
 
         own.jumps |= intent.jumps;
         let passed = if ticks.is_lockstep { period } else { time.delta() };
         own.since = (own.since + passed).min(period * MOST_STEPS);
-        let known = own.known.take();
         let Some(body) = &mut own.prediction else {
             own.prediction = known.map(Prediction::new);
             if let Some(body) = &own.prediction {
-                intent.look = body.first_intent().look;
+                intent.look = body.intent().look;
             }
             if own.since >= period && known.is_none() {
                 own.since = Duration::ZERO;
@@ -144,14 +149,14 @@ pub(crate) fn move_own_bodies(
             continue;
         };
         if let Some(known) = known {
-            body.correct(&known, &mut mover, seconds);
+            body.correct(&known, &mut mover);
         }
         while own.since >= period {
             own.since -= period;
             if clock.paused {
                 continue;
             }
-            let step = body.step(Intent { jumps: own.jumps, ..*intent }, &mut mover, seconds);
+            let step = body.step(Intent { jumps: own.jumps, ..*intent }, &mut mover);
             own.jumps = intent.jumps;
             steps.write(OwnStep { id: own.id, step });
         }

@@ -14,6 +14,7 @@ use mover::Stop;
 pub use table::BodyTable;
 
 use crate::space::BlockPos;
+use serde::{Deserialize, Serialize};
 
 /// A box with a place and a velocity. Lengths are in blocks, times in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,12 +36,12 @@ pub struct Body {
 }
 
 /// What a body touched when it was last moved.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect), type_path = "bevy_terrane")]
 pub struct Contact {
     /// `true` if the body stands on ground.
     pub ground: bool,
-    /// `true` if a wall stopped the body, or held it at the side.
+    /// `true` if a wall stopped the body, or an edge held it back.
     pub wall: bool,
     /// `true` if something above stopped the body.
     pub ceiling: bool,

@@ -58,12 +58,20 @@ pub fn kind(types: &BlockTypes, block: BlockId) -> Option<usize> {
     BLOCKS.iter().position(|name| types.id(name) == Some(block))
 }
 
-/// Changes the player's bag in its region.
-pub fn give(commands: &mut Commands, own: &OwnBody, kind: usize, number: i32) {
-    let change = move |mut player: EntityWorldMut| {
-        if let Some(mut bag) = player.get_mut::<Bag>() {
-            Bag::add(&mut bag.0, kind, number);
-        }
+/// Runs a system in the region of the player's entity.
+pub fn with_region<T: Send + 'static, M: 'static>(
+    commands: &mut Commands,
+    player: StableId,
+    system: impl IntoSystem<In<(Entity, T)>, Result, M> + Send + 'static,
+    input: T,
+) {
+    let run = move |mut player: EntityWorldMut| {
+        let entity = player.id();
+        player.world_scope(|region| match region.run_system_cached_with(system, (entity, input)) {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => warn!("{error}"),
+            Err(error) => warn!("{error}"),
+        });
     };
-    commands.run_on_region_entity(own.id(), 0, change, |_, lost| warn!("the bag is not changed: {lost}"));
+    commands.run_on_region_entity(player.0, 0, run, |_, lost| warn!("{lost}"));
 }

@@ -1,6 +1,6 @@
 //! Chests: blocks with items.
 
-use super::bag::{BLOCKS, Bag, Items};
+use super::bag::{self, Bag, Items};
 use super::{hand::Aim, land};
 use bevy_terrane::prelude::*;
 
@@ -25,19 +25,17 @@ pub fn are_closed(open: Res<OpenChest>) -> bool {
     open.0.is_none()
 }
 
-/// E opens the chest in front of the player, and closes it.
+/// E opens the chest in front of the player, and closes it. A chest that is gone is closed too.
 fn open(
     keys: Res<ButtonInput<KeyCode>>,
     aim: Res<Aim>,
     (blocks, types, dimensions): (PublishedBlocks, Res<BlockTypes>, Res<Dimensions>),
     mut open: ResMut<OpenChest>,
 ) {
-    if keys.just_pressed(KeyCode::KeyE) {
-        let is_chest = |at: &BlockPos| blocks.block(dimensions.id(land::NAME), *at) == types.id(CHEST);
-        open.0 = match open.0 {
-            None => aim.0.map(|hit| hit.block).filter(is_chest),
-            Some(_) => None,
-        };
+    let is_chest = |at: &BlockPos| blocks.block(dimensions.id(land::NAME), *at) == types.id(CHEST);
+    if keys.just_pressed(KeyCode::KeyE) || open.0.is_some_and(|chest| !is_chest(&chest)) {
+        let aimed = aim.0.map(|hit| hit.block).filter(is_chest);
+        open.0 = if open.0.is_none() { aimed } else { None };
     }
 }
 
@@ -47,35 +45,30 @@ pub fn items(blocks: &PublishedBlocks, types: &BlockTypes, dimension: DimensionI
     chunk.component_as(chest.in_chunk(), 0, types.component(ITEMS)?).ok()?
 }
 
-/// Moves one block of a kind from the player's bag into a chest, or out of it. Both change in the same tick, or neither does.
-pub fn transfer(commands: &mut Commands, player: StableId, chest: BlockPos, kind: usize, into_chest: bool) {
-    let give = move |mut player: EntityWorldMut| {
-        let id = player.id();
-        player.world_scope(|region| {
-            let moved = region.run_system_cached_with(transfer_here, (id, chest, kind, into_chest));
-            if let Err(error) = moved {
-                warn!("{error}");
-            }
-        });
-    };
-    commands.run_on_region_entity(player.0, 0, give, |_, lost| warn!("nothing is moved: {lost}"));
+/// Returns `true` if there is no chest here, or one without items.
+pub fn is_empty(blocks: &RegionBlocks, types: &BlockTypes, position: BlockPos) -> Result<bool> {
+    let Some(component) = types.component(ITEMS) else { return Ok(true) };
+    Ok(blocks.component_as::<Items>(position, 0, component)?.is_none_or(|items| items == Items::default()))
 }
 
+/// Moves one block of a kind from the player's bag into a chest, or out of it.
+pub fn transfer(commands: &mut Commands, player: &Mirror, chest: BlockPos, kind: usize, into_chest: bool) {
+    bag::with_region(commands, StableId(player.id), transfer_here, (chest, kind, into_chest));
+}
+
+/// Both change in the same tick, or neither does.
 fn transfer_here(
-    In((player, chest, kind, into_chest)): In<(Entity, BlockPos, usize, bool)>,
+    In((player, (chest, kind, into_chest))): In<(Entity, (BlockPos, usize, bool))>,
     mut blocks: RegionBlocks,
     types: Res<BlockTypes>,
     mut bags: Query<&mut Bag>,
-) {
-    let Some(component) = types.component(ITEMS) else { return };
-    let (Ok(Some(mut items)), Ok(mut bag)) = (blocks.component_as::<Items>(chest, 0, component), bags.get_mut(player))
-    else {
-        return;
-    };
-    let number = if into_chest { 1 } else { -1 };
-    let mut left = bag.0;
-    let fits = kind < BLOCKS.len() && Bag::add(&mut left, kind, -number) && Bag::add(&mut items, kind, number);
-    if fits && blocks.set_component_as(chest, 0, component, &items).is_ok() {
+) -> Result {
+    let (component, mut bag) = (types.component(ITEMS).ok_or("no items")?, bags.get_mut(player)?);
+    let Some(mut items) = blocks.component_as::<Items>(chest, 0, component)? else { return Ok(()) };
+    let (number, mut left) = (if into_chest { 1 } else { -1 }, bag.0);
+    if Bag::add(&mut left, kind, -number) && Bag::add(&mut items, kind, number) {
+        blocks.set_component_as(chest, 0, component, &items)?;
         bag.0 = left;
     }
+    Ok(())
 }

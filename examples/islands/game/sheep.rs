@@ -41,10 +41,11 @@ fn choose_goals(
     mut random: ResMut<RegionRandom>,
     mut commands: Commands,
     mut sheep: Query<(Entity, &StableId, &Position, &mut Sheep, Option<&mut PathTo>)>,
-    mut walker: Local<Option<Arc<Walker>>>,
+    mut shared: Local<Option<Arc<Walker>>>,
 ) {
-    // It keeps out of water.
-    let walker = walker.get_or_insert_with(|| Arc::new(Walker { swim: None, ..Walker::default() }.with_size(0.9, 1.3)));
+    // It swims if there is hardly another way.
+    let walker = Walker { swim: Some(8.0), ..Walker::default() }.with_size(0.9, 1.3);
+    let walker = shared.get_or_insert_with(|| Arc::new(walker));
     // In an order that does not depend on how the entities came here.
     for (entity, _, position, mut sheep, path) in sheep.iter_mut().sort::<&StableId>() {
         if sheep.rests > 0 {
@@ -67,7 +68,7 @@ fn follow(mut sheep: Query<(&Position, &mut PathTo, &mut BodyVelocity, &Grounded
     const SPEED: f32 = 1.6;
     for (position, mut path, mut velocity, grounded) in &mut sheep {
         let way = path.follow(position).unwrap_or_default();
-        if grounded.ground {
+        if grounded.ground || grounded.submerged > 0.4 {
             let level = way.with_y(0.0).clamp_length_max(0.5) * 2.0 * SPEED;
             let jump = if way.y > 0.7 && grounded.wall { 9.0 } else { 0.0 };
             velocity.0 = level.with_y(jump);

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub struct Intent {
     /// The wished direction in the world, of length up to 1: half of it is half as fast. Its y counts while swimming and flying.
     pub direction: Vec3,
-    /// Where the character looks, in radians: the turn to the left of north (-z), and up from the horizon. It moves nothing.
+    /// Where the character looks, in radians: the turn to the left of north (-z), and up from the horizon. It does not affect movement.
     pub look: Vec2,
     /// Jumps from the ground; goes up in liquids, on ladders, and in flight.
     pub jumps: bool,
@@ -40,7 +40,7 @@ pub struct CharacterController {
     pub swim: f32,
     /// The speed on ladders.
     pub climb: f32,
-    /// The speed of flight.
+    /// The speed of flight; 0 for a character that cannot fly.
     pub fly: f32,
     /// The height of a jump, in blocks.
     pub jump_height: f32,
@@ -77,7 +77,7 @@ impl CharacterController {
         let Contact { ground, wall, climbable, submerged, .. } = body.contact;
         let wish = if intent.direction.is_finite() { intent.direction.clamp_length_max(1.0) } else { Vec3::ZERO };
         let wish = wish.as_dvec3();
-        let (flies, swims) = (intent.flies, submerged > SWIMS_FROM);
+        let (flies, swims) = (intent.flies && self.fly > 0.0, submerged > SWIMS_FROM);
         let level = if intent.sneaks {
             self.sneak
         } else if intent.sprints {

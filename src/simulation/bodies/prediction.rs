@@ -16,6 +16,8 @@ pub struct Prediction {
     now: SteeredBody,
     /// Before the last step.
     before: BodyState,
+    /// What the region told last.
+    known: BodyState,
     /// The steps that the region has not made, as far as is known, each with the body after it.
     steps: VecDeque<(Steer, BodyState)>,
     /// From the body to the place where it is shown, in blocks.
@@ -23,7 +25,7 @@ pub struct Prediction {
 }
 
 impl Prediction {
-    /// The steps that are remembered at most: those of three seconds of 20 ticks.
+    /// The most steps that are remembered: those of three seconds of 20 ticks.
     const MOST: usize = 60;
     /// A body that is farther away from its place is shown there at once, in blocks.
     const JUMP: f32 = 4.0;
@@ -32,14 +34,14 @@ impl Prediction {
 
     /// A body as its region knows it.
     pub fn new(now: SteeredBody) -> Self {
-        Self { before: now.state, now, steps: VecDeque::new(), error: Vec3::ZERO }
+        Self { before: now.state, known: now.state, now, steps: VecDeque::new(), error: Vec3::ZERO }
     }
 
     /// Moves the body by one step, and returns the step to be sent.
-    pub fn step(&mut self, intent: Intent, mover: &mut BodyMover<'_>, seconds: f64) -> Steer {
+    pub fn step(&mut self, intent: Intent, mover: &mut BodyMover<'_>) -> Steer {
         let step = Steer { number: self.now.number.saturating_add(1), intent };
         self.before = self.now.state;
-        self.make(step, mover, seconds);
+        self.make(step, mover);
         if self.steps.len() == Self::MOST {
             self.steps.pop_front();
         }
@@ -47,14 +49,14 @@ impl Prediction {
         step
     }
 
-    fn make(&mut self, step: Steer, mover: &mut BodyMover<'_>, seconds: f64) {
-        let SteeredBody { number, intent, state, body, character } = &mut self.now;
-        state.advance(body, Some((character, &step.intent)), mover, seconds);
+    fn make(&mut self, step: Steer, mover: &mut BodyMover<'_>) {
+        let SteeredBody { number, intent, state, body, character, step: seconds } = &mut self.now;
+        state.advance(body, Some((character, &step.intent)), mover, *seconds);
         (*number, *intent) = (step.number, step.intent);
     }
 
     /// Sets the body right by what its region says.
-    pub fn correct(&mut self, known: &SteeredBody, mover: &mut BodyMover<'_>, seconds: f64) {
+    pub fn correct(&mut self, known: &SteeredBody, mover: &mut BodyMover<'_>) {
         let mut predicted = None;
         while let Some((step, state)) = self.steps.front()
             && step.number <= known.number
@@ -62,10 +64,12 @@ impl Prediction {
             predicted = (step.number == known.number).then_some(*state);
             self.steps.pop_front();
         }
-        (self.now.body, self.now.character) = (known.body, known.character);
-        // An answer from before the remembered steps, such as that of a body that waits, says nothing new.
-        let is_new = predicted.is_some() || self.steps.is_empty() && known.state != self.now.state;
-        if !is_new || predicted == Some(known.state) {
+        let SteeredBody { body, character, step, .. } = *known;
+        self.now = SteeredBody { body, character, step, ..self.now };
+        // A body that waits for steps is where it was. If it moved without one, as when the game moves it, that is news.
+        let is_as_predicted = known.state == predicted.unwrap_or(self.known);
+        self.known = known.state;
+        if is_as_predicted {
             return;
         }
         let shown = self.shown(1.0);
@@ -74,7 +78,7 @@ impl Prediction {
         self.before = self.now.state;
         for (step, _) in mem::take(&mut self.steps) {
             self.before = self.now.state;
-            self.make(step, mover, seconds);
+            self.make(step, mover);
             self.steps.push_back((step, self.now.state));
         }
         self.now.number = self.now.number.max(number);
@@ -92,9 +96,14 @@ impl Prediction {
         self.error /= 1.0 + Self::FADING * seconds.max(0.0);
     }
 
-    /// The last intent that the region knew when this began.
-    pub(crate) fn first_intent(&self) -> Intent {
+    /// The intent of the last step.
+    pub fn intent(&self) -> Intent {
         self.now.intent
+    }
+
+    /// The length of a step.
+    pub(crate) fn step_seconds(&self) -> f64 {
+        self.now.step
     }
 
     /// The body after the last step.
@@ -161,7 +170,8 @@ mod tests {
             let position = Position::new(DimensionId(1), BlockPos::new(8, 1, 8));
             let state = BodyState { position, ..BodyState::default() };
             let (body, character) = (BlockBody::new(0.6, 1.8), CharacterController::default());
-            let body = SteeredBody { number: 0, intent: Intent::default(), state, body, character };
+            let (number, intent) = (0, Intent::default());
+            let body = SteeredBody { number, intent, state, body, character, step: TICK };
             Self { body, steering: Steering::default(), steps: VecDeque::new(), news: VecDeque::new() }
         }
 
@@ -178,7 +188,7 @@ mod tests {
                     state.advance(body, Some((character, &intent)), mover, TICK);
                 }
             });
-            self.steering.set_state(Intent::default(), *state, *body, *character);
+            self.steering.set_state(Intent::default(), *state, *body, *character, TICK);
             let known = self.steering.state().copied();
             self.news.extend(known.map(|known| (now + delay, known)));
         }
@@ -207,18 +217,18 @@ mod tests {
             // In the end it stands still.
             if now + 40 > ticks {
                 intent = Intent::default();
-            } else if random.next_u64() % 7 == 0 {
+            } else if random.below(7) == 0 {
                 let turn = (random.next_u64() % 360) as f32;
                 let direction = Vec3::new(turn.to_radians().cos(), 0.0, turn.to_radians().sin());
-                intent = Intent { direction, jumps: random.next_u64() % 4 == 0, ..Intent::default() };
+                intent = Intent { direction, jumps: random.below(4) == 0, ..Intent::default() };
             }
             while let Some((at, known)) = region.news.front().copied()
                 && at <= now
             {
-                worlds.among(&worlds.player, |mover| own.correct(&known, mover, TICK));
+                worlds.among(&worlds.player, |mover| own.correct(&known, mover));
                 region.news.pop_front();
             }
-            let step = worlds.among(&worlds.player, |mover| own.step(intent, mover, TICK));
+            let step = worlds.among(&worlds.player, |mover| own.step(intent, mover));
             // Steps and news take 1 to 6 ticks, and do not overtake each other.
             sent = sent.max(now + 1 + (random.next_u64() % 4) as usize);
             region.steps.push_back((sent, step));

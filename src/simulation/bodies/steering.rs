@@ -4,10 +4,11 @@ use super::character::{CharacterController, Intent};
 use super::{BlockBody, BodyState};
 use crate::simulation::Received;
 use bevy::prelude::*;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// One step of a character, sent to its entity in its region. The steps of a body have numbers, 1 and up.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Steer {
     /// The number of the step. A step that is not newer than the last one is dropped; 0 only announces that steps will come.
     pub number: u32,
@@ -16,7 +17,7 @@ pub struct Steer {
 }
 
 /// The steps that a body has yet to make. It makes one each tick, and catches up on steps that came late. While steps are late, the body
-/// waits; if none come for half a second, it goes on without an intent.
+/// waits; if none come for half a second, it goes on by itself: it looks and flies as before, and stands still.
 #[derive(Component, Clone, Debug, Default, PartialEq, Reflect)]
 #[type_path = "bevy_terrane"]
 #[reflect(opaque)]
@@ -25,8 +26,8 @@ pub struct Steering {
     waiting: VecDeque<Steer>,
     /// The last number that came.
     newest: u32,
-    /// The last step that the body made.
-    made: u32,
+    /// The last step that the body made, and its intent.
+    made: Steer,
     /// The ticks that it has not used.
     unused: u8,
     /// The body after that step; `None` before the first tick.
@@ -34,7 +35,7 @@ pub struct Steering {
 }
 
 /// A steered body at the end of a tick.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SteeredBody {
     /// The last step that it made.
     pub number: u32,
@@ -46,14 +47,16 @@ pub struct SteeredBody {
     pub body: BlockBody,
     /// How it moves.
     pub character: CharacterController,
+    /// The length of a step, in seconds: a tick of its region.
+    pub step: f64,
 }
 
 impl Steering {
-    /// The steps that wait at most, and the ticks that can be made up for.
+    /// The most steps that can wait, and the most ticks that can be made up for.
     const MOST: u8 = 10;
 
     pub(super) fn push(&mut self, step: Steer) {
-        if step.number <= self.newest {
+        if step.number <= self.newest || !step.intent.look.is_finite() {
             return;
         }
         self.newest = step.number;
@@ -69,9 +72,11 @@ impl Steering {
         let due = self.waiting.len().min(ticks.into());
         self.unused = (ticks - due as u8).min(Self::MOST);
         if due == 0 {
-            return if self.unused == Self::MOST { vec![Intent::default()] } else { Vec::new() };
+            let Intent { look, flies, .. } = self.made.intent;
+            let by_itself = Intent { look, flies, ..Intent::default() };
+            return if self.unused == Self::MOST { vec![by_itself] } else { Vec::new() };
         }
-        let steps = self.waiting.drain(..due).map(|step| (self.made = step.number, step.intent).1);
+        let steps = self.waiting.drain(..due).map(|step| (self.made = step, step.intent).1);
         steps.collect()
     }
 
@@ -81,8 +86,9 @@ impl Steering {
         state: BodyState,
         body: BlockBody,
         character: CharacterController,
+        step: f64,
     ) {
-        self.state = Some(SteeredBody { number: self.made, intent, state, body, character });
+        self.state = Some(SteeredBody { number: self.made.number, intent, state, body, character, step });
     }
 
     /// The body at the end of the last tick.
@@ -151,9 +157,15 @@ mod tests {
         let mut steering = Steering::default();
         steering.push(step(1));
         assert_eq!(numbers(&mut steering), [1]);
+        let look = Vec2::new(1.0, 0.5);
+        steering.push(Steer { number: 2, intent: Intent { look, flies: true, ..step(2).intent } });
+        assert_eq!(numbers(&mut steering), [2]);
         let ticks: Vec<usize> = (0..20).map(|_| steering.take_due().len()).collect();
+        assert_eq!(steering.take_due(), [Intent { look, flies: true, ..Intent::default() }]);
+        steering.push(Steer { number: 3, intent: Intent { look: Vec2::NAN, ..Intent::default() } });
+        assert!(steering.waiting.is_empty(), "eyes that look nowhere");
         assert_eq!((ticks.iter().take_while(|steps| **steps == 0).count(), ticks[19]), (9, 1));
-        (2..=30).for_each(|number| steering.push(step(number)));
+        (3..=30).for_each(|number| steering.push(step(number)));
         assert!(numbers(&mut steering).len() <= usize::from(Steering::MOST) + 1);
     }
 }

@@ -177,7 +177,7 @@ impl RegionColumns {
         let Some(types) = self.ground_types().and_then(|types| types.noticing.as_ref()) else { return };
         let is_noticing = |block: BlockPos| self.known_block(block).map(|id| types.contains(id));
         let here = is_noticing(changed);
-        let neighbors = Face::ALL.map(|face| beside(changed, face).and_then(|block| Some((block, is_noticing(block)))));
+        let neighbors = Face::ALL.map(|face| beside(changed, face).map(|block| (block, is_noticing(block))));
         if here == Some(true) {
             self.notices.schedule(&mut self.ticks, changed);
         }

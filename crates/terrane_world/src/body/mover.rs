@@ -6,7 +6,7 @@
 //! no rounding, not even to `f32`, brings the body into a block.
 
 use super::table::Kind;
-use super::{Body, BodyTable, Contact};
+use super::{Body, BodyTable, Contact, finite};
 use crate::block::{BlockId, ShapeBox};
 use crate::chunk::Chunk;
 use crate::space::{BlockPos, ChunkPos};
@@ -160,7 +160,7 @@ impl<'a> BodyMover<'a> {
         body.contact = Contact {
             ground: stands,
             ceiling: way[1] > 0.0 && stops[1].is_some(),
-            wall: stops[0].is_some() || stops[2].is_some(),
+            wall: [stops[0], stops[2]].contains(&Some(Stop::Ground)),
             is_held: stops.contains(&Some(Stop::Unloaded)),
             ..self.medium(body)
         };
@@ -170,7 +170,7 @@ impl<'a> BodyMover<'a> {
     /// Moves along a piece of a way. An edge that holds the body stops it like a wall.
     fn slide(&mut self, body: &Body, way: [f64; 3], stands: bool, holds_edges: bool) -> Slide {
         let bounds = Bounds::of(body);
-        let step = if stands && way[1] <= 0.0 { body.step_height.clamp(0.0, Body::MAX_SIZE) } else { 0.0 };
+        let step = if stands && way[1] <= 0.0 { finite(body.step_height).clamp(0.0, Body::MAX_SIZE) } else { 0.0 };
         let mut space = bounds.extended(way).grown(2.0 * GAP);
         space.max[1] += step;
         if !(holds_edges && stands) {
