@@ -3,8 +3,8 @@
 use super::TerraneAppExt;
 use crate::body::BodyTable;
 use crate::simulation::{
-    BlockBody, BlockTypes, BodySystems, BodyTypes, BodyVelocity, CharacterController, Grounded, Intent, RegionTick,
-    Steer, Steering, move_bodies, receive_steps,
+    BlockBody, BlockTypes, BodySystems, BodyTypes, BodyVelocity, CharacterController, GroundSystems, Grounded, Intent,
+    PathSystems, RegionTick, Steer, Steering, move_bodies, receive_steps,
 };
 use crate::view::{OwnStep, know_own_bodies, move_own_bodies, send_own_steps};
 use bevy::prelude::*;
@@ -31,7 +31,8 @@ impl Plugin for BodyPlugin {
             let types = region.world().get_resource::<BlockTypes>().cloned();
             let made = || types.map(|types| Arc::new(BodyTable::new(&types))).unwrap_or_default();
             region.insert_resource(BodyTypes(table.get_or_init(made).clone()));
-            region.add_systems(RegionTick, (receive_steps, move_bodies).chain().in_set(BodySystems));
+            let bodies = (receive_steps, move_bodies).chain().in_set(BodySystems);
+            region.add_systems(RegionTick, bodies.after(GroundSystems::Grow).after(PathSystems::Find));
         });
         let bodies = (know_own_bodies, move_own_bodies, send_own_steps).chain().in_set(BodySystems);
         app.add_systems(Update, bodies);

@@ -48,8 +48,8 @@ impl Plugin for LiquidsPlugin {
 
 /// Blocks that fall, in all regions: those with the tags [`FALLS`](crate::block::tags::FALLS) and
 /// [`NOTICES`](crate::block::tags::NOTICES), such as sand, if a block beside them has changed and nothing solid is below them. While
-/// they fall they are entities with a [`FallingBlock`], which the main world sees as mirrors. No block is lost or
-/// doubled on the way.
+/// they fall they are entities with a [`FallingBlock`], which the main world sees as mirrors. No block is doubled on the way, and a
+/// [`BlockDropped`](crate::simulation::BlockDropped) tells of one that finds no place.
 ///
 /// Blocks with [components](crate::block::BlockType::with_component) do not fall. Add it after
 /// [`TerranePlugin`](super::TerranePlugin).

@@ -2,8 +2,8 @@
 
 use super::columns::blocks::RegionColumns;
 use super::travel::entities::StableId;
-use super::{BlockTypes, Position, RegionInfo, RegionMain, RegionSystems, RegionTick};
-use crate::path::{Path, PathSearch, WalkTable, WalkableGround, Walker, Waypoint};
+use super::{BlockTypes, GroundSystems, Position, RegionInfo, RegionMain, RegionSystems, RegionTick};
+use crate::path::{PATH_REACH, Path, PathSearch, WalkTable, WalkableGround, Walker, Waypoint};
 use crate::region::RegionId;
 use crate::space::{BlockBox, BlockPos, ChunkPos};
 use bevy::prelude::*;
@@ -73,14 +73,14 @@ impl Plugin for PathPlugin {
     fn build(&self, app: &mut App) {
         app.insert_resource(PathFinder {
             steps_per_tick: self.steps_per_tick,
-            search: PathSearch::new(self.steps_per_path, self.slack),
+            search: PathSearch::new(self.steps_per_path.max(1), self.slack),
             searching: None,
             queue: VecDeque::new(),
             queued: FxHashSet::default(),
             changed: FxHashSet::default(),
             tables: Vec::new(),
         })
-        .add_systems(RegionTick, find_paths.in_set(PathSystems::Find))
+        .add_systems(RegionTick, find_paths.in_set(PathSystems::Find).after(GroundSystems::Grow))
         .add_systems(RegionMain, note_changes.in_set(RegionSystems::Send));
     }
 }
@@ -143,8 +143,9 @@ impl PathTo {
             let high = BlockPos::new(around.max.x.max(point.x), around.max.y.max(point.y), around.max.z.max(point.z));
             BlockBox::new(low, high)
         });
-        let (wide, high) =
-            (self.walker.width.ceil() as i64 + 1, (self.walker.height + self.walker.jump).ceil() as i64 + 1);
+        // As large as a search takes a walker.
+        let blocks = |size: f32| size.clamp(0.0, PATH_REACH as f32).ceil() as i64 + 1;
+        let (wide, high) = (blocks(self.walker.width), blocks(self.walker.height) + blocks(self.walker.jump));
         let around = BlockBox { min: around.min.offset(-wide, -1, -wide), max: around.max.offset(wide, high, wide) };
         changed.iter().any(|chunk| !BlockBox::of_chunk(*chunk).intersection(&around).is_empty())
     }

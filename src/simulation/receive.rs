@@ -25,7 +25,7 @@ pub fn receive(world: &mut World, contents: &mut RegionContents, task: &Task) {
     owned.receive_light(mem::take(&mut contents.inbox.light));
     let column = owned.columns().first().copied();
     if let Task::Tick { clock, delta, .. } = *task {
-        if !owned.ticks.is_empty() {
+        if owned.awaits_ticks() {
             take_due(world);
         }
         advance_time(world, clock, delta);
@@ -57,10 +57,11 @@ pub fn receive(world: &mut World, contents: &mut RegionContents, task: &Task) {
 fn take_due(world: &mut World) {
     let limit = world.resource::<GroundSettings>().updates_per_tick;
     let due = world.resource_mut::<RegionColumns>().take_due(limit);
-    for RuleLoop { block, id } in &due.loops {
+    if let Some(RuleLoop { block, id }) = due.loops.first() {
         let (types, info) = (world.resource::<BlockTypes>(), world.resource::<RegionInfo>());
+        let others = due.loops.len() - 1;
         warn!(
-            "{} at {block} of {} is updated again and again: do two rules undo each other? Its updates are slowed down",
+            "{} at {block} of {} is updated again and again, and {others} others: do two rules undo each other? Their updates are slowed down",
             types.block(*id).name(),
             info.dimension
         );

@@ -44,10 +44,14 @@ impl BlockTicks {
     pub(crate) fn schedule(&mut self, block: BlockPos, kind: Arc<str>, delay: u64) -> bool {
         let due = due_after(delay, self.clock, self.period);
         let chunk = self.chunks.entry(block.chunk()).or_default();
-        if chunk.contains_key(&(block, kind.clone())) {
-            return false;
+        if let Some(known) = chunk.get(&(block, kind.clone())).copied() {
+            // A tick of the crate's own that waits for something must not delay one that is due.
+            if !is_own(&kind) || known <= due {
+                return false;
+            }
+            self.own_due.remove(&(known, block, kind.clone()));
         }
-        chunk.insert((block, kind.clone()), due);
+        self.chunks.entry(block.chunk()).or_default().insert((block, kind.clone()), due);
         self.due_of(&kind).insert((due, block, kind));
         self.unsaved.insert(block.chunk());
         true
@@ -95,7 +99,10 @@ impl BlockTicks {
     /// Cancels the ticks of some blocks of a chunk.
     pub(crate) fn cancel_in(&mut self, chunk: ChunkPos, is_gone: impl Fn(BlockPos) -> bool) {
         let scheduled = self.chunks.get(&chunk).into_iter().flat_map(BTreeMap::keys);
-        let gone: Vec<_> = scheduled.filter(|(block, _)| is_gone(*block)).cloned().collect();
+        // A look is for a neighbor, which may still be there.
+        let is_look = |kind: &str| kind.starts_with("terrane:look");
+        let gone = scheduled.filter(|(block, kind)| is_gone(*block) && !is_look(kind));
+        let gone: Vec<_> = gone.cloned().collect();
         for (block, kind) in gone {
             self.cancel(block, &kind);
         }

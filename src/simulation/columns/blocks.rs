@@ -446,7 +446,7 @@ impl RegionColumns {
     /// Announces a changed block to the ground around it.
     pub(super) fn note_block(&mut self, block: BlockPos) {
         self.notice_change(block);
-        self.find_random_chunk(block.chunk());
+        self.find_random_block(block);
     }
 }
 

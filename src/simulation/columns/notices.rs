@@ -152,8 +152,14 @@ impl Notices {
 
     /// Takes over the counts of an absorbed region, which has the same clock.
     pub fn append(&mut self, other: Self) {
-        self.window = self.window.max(other.window);
-        self.counts.extend(other.counts);
+        if other.window > self.window {
+            *self = other;
+        } else if other.window == self.window {
+            for (block, count) in other.counts {
+                let known = self.counts.entry(block).or_default();
+                *known = count.max(*known);
+            }
+        }
     }
 }
 
@@ -199,15 +205,17 @@ impl RegionColumns {
         self.ticks.schedule(block, self.notices.changed.clone(), PATIENCE);
     }
 
+    /// Returns `true` if there are ticks, or counts of updates that may be over.
+    pub(crate) fn awaits_ticks(&self) -> bool {
+        !self.ticks.is_empty() || !self.notices.counts.is_empty()
+    }
+
     /// Takes the ticks that are due, at most `limit` of the crate's own kinds.
     pub(crate) fn take_due(&mut self, limit: usize) -> DueTicks {
-        let (ticks, own) = self.ticks.take_due(limit);
-        let mut due = DueTicks { ticks, ..DueTicks::default() };
-        if own.is_empty() {
-            return due;
-        }
         let (clock, period) = self.ticks.clock();
         self.notices.begin(clock, period);
+        let (ticks, own) = self.ticks.take_due(limit);
+        let mut due = DueTicks { ticks, ..DueTicks::default() };
         for tick in own {
             if *tick.kind == *CHANGED {
                 self.update(tick.block, &mut due);

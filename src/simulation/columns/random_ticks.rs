@@ -30,7 +30,15 @@ impl RegionColumns {
         self.random_chunks.extend(heights.into_iter().map(|y| column.pos().chunk(y)));
     }
 
-    /// Announces that a chunk has changed.
+    /// Announces that a block has changed.
+    pub(super) fn find_random_block(&mut self, block: BlockPos) {
+        let Some(types) = self.ground_types().and_then(|types| types.random.as_ref()) else { return };
+        if self.known_block(block).is_some_and(|id| types.contains(id)) {
+            self.random_chunks.insert(block.chunk());
+        }
+    }
+
+    /// Announces that a chunk was replaced.
     pub(super) fn find_random_chunk(&mut self, pos: ChunkPos) {
         let Some(types) = self.ground_types().and_then(|types| types.random.as_ref()) else { return };
         let chunk = self.column(pos.column()).and_then(|column| column.chunk(pos.y));

@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 const GRAVITY: f32 = 0.04;
 /// The highest speed, in blocks per tick.
 const TOP_SPEED: f32 = 2.0;
+/// The most blocks that fall in a region at a time. Others wait in their place.
+const MOST_FLYING: usize = 4_096;
 /// A block that lands in a cell that was taken in the meantime goes up to the next free cell, at most so far.
 const MOST_UP: i64 = 16;
 
@@ -50,11 +52,12 @@ impl FallTypes {
     fn new(blocks: &BlockRegistry) -> Self {
         let ids = || (0..blocks.len() as u32).map(BlockId::new);
         let is_passed = |id: &BlockId| {
-            let shape = blocks.block(*id).shape();
-            matches!(shape, BlockShape::Empty | BlockShape::Liquid { .. }) || blocks.has_tag(*id, tags::WASHED_AWAY)
+            let is_liquid = matches!(blocks.block(*id).shape(), BlockShape::Liquid { .. });
+            *id == BlockId::AIR || is_liquid || blocks.has_tag(*id, tags::WASHED_AWAY)
         };
         // An entity has no place for the values of block components.
-        let falls = |id: &BlockId| blocks.has_tag(*id, tags::FALLS) && blocks.components(*id).is_empty();
+        let has_values = |id: &BlockId| !blocks.components(*id).is_empty();
+        let falls = |id: &BlockId| blocks.has_tag(*id, tags::FALLS) && !has_values(id) && !is_passed(id);
         Self { falling: ids().filter(falls).collect(), passed: ids().filter(is_passed).collect() }
     }
 }
@@ -96,13 +99,18 @@ fn begin_to_fall(
     names: Res<BlockTypes>,
     info: Res<RegionInfo>,
     mut blocks: RegionBlocks,
+    falling: Query<(), With<FallingBlock>>,
     mut commands: Commands,
 ) {
+    let mut flying = falling.iter().len();
     for BlockChanged { block } in changed.read() {
         let Some(id) = blocks.known_block(*block).filter(|id| types.falling.contains(*id)) else { continue };
         match types.below(&blocks, &info, *block).1 {
             Below::Open => {
-                if blocks.set_block(*block, BlockId::AIR).is_ok() {
+                if flying >= MOST_FLYING {
+                    blocks.notice_later(*block);
+                } else if blocks.remove_block(*block, 0).is_ok() {
+                    flying += 1;
                     let falling = FallingBlock { block: names.block(id).name().to_owned(), speed: 0.0 };
                     commands.spawn((falling, Position::new(info.dimension, *block)));
                 }
@@ -167,8 +175,8 @@ fn step(
     place: &mut Position,
     block: &mut FallingBlock,
 ) -> Step {
-    if !block.speed.is_finite() {
-        block.speed = 0.0;
+    if !block.speed.is_finite() || !place.offset.y.is_finite() {
+        (block.speed, place.offset.y) = (0.0, 0.0);
     }
     block.speed = (block.speed + GRAVITY).clamp(GRAVITY, TOP_SPEED);
     let mut left = block.speed;

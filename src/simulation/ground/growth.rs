@@ -102,7 +102,8 @@ fn grow(
         let Some(id) = blocks.known_block(*block) else { continue };
         let mut random = SplitMix64::new(*random);
         for Growth { other, rule } in growth.0.get(&id).into_iter().flatten() {
-            if random.unit() >= rule.chance {
+            let is_lucky = random.unit() < rule.chance;
+            if !is_lucky {
                 continue;
             }
             let (place, from, becomes) = match rule.spreads {
