@@ -40,7 +40,7 @@ fn main() -> Result<AppExit> {
     let is_headless = dev.headless;
     let assets = AssetPlugin { file_path: concat!(env!("CARGO_MANIFEST_DIR"), "/../assets").to_owned(), ..default() };
     let mut app = App::new();
-    app.add_plugins((dev.build().set(assets), SkyPlugin::default(), bodies::BodyPlugin(body)))
+    app.add_plugins((dev.build().set(assets), SkyPlugin::default(), bodies::PartsPlugin(body)))
         .add_plugins(TerranePlugin::in_memory())
         .add_plugins(ChunkRenderPlugin { looks: vec!["garden.looks.ron".into()], ..default() });
     app.register_block(BlockType::new("garden:torch").with_shape(BlockShape::torch()).non_solid().with_light(14))?;

@@ -5,7 +5,7 @@ use bevy_terrane::generation::GroundCover;
 use bevy_terrane::prelude::*;
 use bevy_terrane::render::ChunkMesh;
 use bevy_terrane::view::{Coupling, DimensionClock};
-use hud::mobs::bodies::BodyPlugin;
+use hud::mobs::bodies::PartsPlugin;
 use serde::{Deserialize, Serialize};
 
 #[expect(dead_code, reason = "the `main` of the step before")]
@@ -40,7 +40,7 @@ fn main() -> Result<AppExit> {
     let mut app = hud::build("dimensions")?;
     // Names have their ids as soon as the plugin is there.
     let portal = Portal(DIMENSIONS.map(|name| app.world().resource::<Dimensions>().id(name)));
-    app.add_plugins(BodyPlugin(|_: &Wisp| vec![(Vec3::new(0.8, 1.4, 0.8), Color::srgb(0.95, 0.75, 0.2))]))
+    app.add_plugins(PartsPlugin(|_: &Wisp| vec![(Vec3::new(0.8, 1.4, 0.8), Color::srgb(0.95, 0.75, 0.2))]))
         .register_saved_component::<Wisp>()
         .mirror_region_component::<Wisp>()
         .add_region_plugins(move |region| {

@@ -34,7 +34,7 @@ fn main() -> Result<AppExit> {
 /// The game up to this step.
 pub fn build(name: &str) -> Result<App> {
     let mut app = edit::build(name)?;
-    app.add_plugins(bodies::BodyPlugin(body))
+    app.add_plugins(bodies::PartsPlugin(body))
         .register_saved_component::<Sheep>() // travels between regions, and is saved
         .register_saved_component::<Meadow>()
         .mirror_region_component::<Sheep>() // is shown in the main world

@@ -53,7 +53,7 @@ fn build(arguments: Arguments) -> Result<App, Box<dyn Error>> {
     coliseum::register(&mut app)?;
     start::add_bevy(&mut app, "Arena", &arguments.run)?;
     app.add_plugins((ChunkRenderPlugin::default(), SkyPlugin { shadows: 320.0 }))
-        .add_plugins((fight::FightPlugin, bodies::BodyPlugin(scene::body), rounds::RoundsPlugin))
+        .add_plugins((fight::FightPlugin, bodies::PartsPlugin(scene::body), rounds::RoundsPlugin))
         .add_systems(Startup, scene::spawn_camera);
     if arguments.run.is_headless() {
         let folder = arguments.pictures.clone();

@@ -15,7 +15,7 @@ mod bodies;
 mod outline;
 
 pub fn build(app: &mut App) {
-    app.add_plugins(bodies::BodyPlugin(sheep_body))
+    app.add_plugins(bodies::PartsPlugin(sheep_body))
         .add_systems(Update, (outline, show_falling_blocks, hold_cursor))
         .add_systems(EguiPrimaryContextPass, (show_bar, show_chest));
 }

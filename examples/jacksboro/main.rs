@@ -86,7 +86,7 @@ fn build(mut arguments: Arguments) -> Result<App, Box<dyn Error>> {
     }
     start::add_bevy(&mut app, "Jacksboro fault - F3 shows the regions", &arguments.run)?;
     app.add_plugins((ChunkRenderPlugin::default(), OverlayPlugin, SkyPlugin { shadows: 600.0 }))
-        .add_plugins((bots::BotPlugin, bodies::BodyPlugin(bots::body), landmarks::LandmarkPlugin))
+        .add_plugins((bots::BotPlugin, bodies::PartsPlugin(bots::body), landmarks::LandmarkPlugin))
         .add_plugins((status::StatusPlugin, summary::SummaryPlugin, failure::FailurePlugin))
         .add_region_plugins(|region| {
             region.init_resource::<Palette>().add_systems(RegionTick, grass::spread_grass);

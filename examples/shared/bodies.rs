@@ -8,9 +8,9 @@ use bevy_terrane::prelude::*;
 pub type Part = (Vec3, Color);
 
 /// Gives a body to every mirror that has the component.
-pub struct BodyPlugin<Of>(pub fn(&Of) -> Vec<Part>);
+pub struct PartsPlugin<Of>(pub fn(&Of) -> Vec<Part>);
 
-impl<Of: Component> Plugin for BodyPlugin<Of> {
+impl<Of: Component> Plugin for PartsPlugin<Of> {
     fn build(&self, app: &mut App) {
         app.insert_resource(Plan(self.0)).add_systems(Update, (give_bodies::<Of>, shade::<Of>).chain());
     }

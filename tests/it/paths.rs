@@ -97,6 +97,9 @@ fn a_wall_that_appears_on_the_way_is_walked_around() {
     let (mut app, dimension) = grazing(lockstep(), PathPlugin::default());
     let goal = BlockPos::new(12, 1, 0);
     spawn_in_region(&mut app, dimension, BlockPos::new(0, 1, 0), to(0, goal));
+    // A walker of a size that no world has room for does no harm.
+    let endless = path::Walker { jump: f32::MAX, ..path::Walker::default() }.with_size(f32::INFINITY, f32::INFINITY);
+    spawn_in_region(&mut app, dimension, BlockPos::new(0, 1, 30), (Sheep(1), PathTo::new(endless, goal)));
     update(&mut app, 10);
     let before = flock(&mut app, dimension)[0].2.path().cloned().expect("it is found");
     assert!(before.waypoints.iter().all(|point| point.block.z == 0));

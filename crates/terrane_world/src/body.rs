@@ -31,11 +31,11 @@ pub struct Body {
     pub step_height: f64,
     /// The velocity along each axis, in blocks per second.
     pub velocity: [f64; 3],
-    /// What the body touched when it was last moved.
+    /// Its contacts at the end of the last move.
     pub contact: Contact,
 }
 
-/// What a body touched when it was last moved.
+/// The contacts of a body at the end of its last move.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect), type_path = "bevy_terrane")]
 pub struct Contact {

@@ -197,6 +197,12 @@ impl BlockPos {
         [(self.x & 15) as usize, (self.y & 15) as usize, (self.z & 15) as usize]
     }
 
+    /// The block at this offset along x, y and z; `None` beyond the edges of `i64`.
+    #[inline]
+    pub fn checked_offset(self, [x, y, z]: [i64; 3]) -> Option<Self> {
+        Some(Self::new(self.x.checked_add(x)?, self.y.checked_add(y)?, self.z.checked_add(z)?))
+    }
+
     /// The block at this offset, clamped at the edges of `i64`.
     #[inline]
     pub const fn offset(self, x: i64, y: i64, z: i64) -> Self {

@@ -252,6 +252,18 @@ mod tests {
     }
 
     #[test]
+    fn a_character_that_cannot_fly_falls_whatever_it_intends() {
+        let world = ground(&[]);
+        let chunk = |pos: ChunkPos| (pos == ChunkPos::new(0, 0, 0)).then_some(Some(&world.1));
+        let mut mover = BodyMover::new(&world.0, &chunk);
+        let mut body = Body::new(BlockPos::new(3, 9, 8), 0.6, 1.8);
+        let walker = CharacterController { fly: 0.0, ..CharacterController::default() };
+        let flies = Intent { flies: true, ..Intent::default() };
+        (0..40).for_each(|_| walker.advance(&mut body, &flies, GRAVITY, &mut mover, TICK));
+        assert!(body.contact.ground && body.block.y == 1, "{body:?}");
+    }
+
+    #[test]
     fn a_character_walks_where_it_looks() {
         for (yaw, expected) in [(0.0, Vec3::NEG_Z), (std::f32::consts::FRAC_PI_2, Vec3::NEG_X)] {
             let mut intent = Intent { look: Vec2::new(yaw, -0.5), ..Intent::default() };

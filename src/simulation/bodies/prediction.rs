@@ -25,11 +25,11 @@ pub struct Prediction {
 }
 
 impl Prediction {
-    /// The most steps that are remembered: those of three seconds of 20 ticks.
-    const MOST: usize = 60;
+    /// The time for which steps may stay without an answer, in seconds.
+    const PATIENCE: f64 = 3.0;
     /// A body that is farther away from its place is shown there at once, in blocks.
     const JUMP: f32 = 4.0;
-    /// The share of the error that fades in a second.
+    /// The rate at which the error fades, per second.
     const FADING: f32 = 12.0;
 
     /// A body as its region knows it.
@@ -38,12 +38,20 @@ impl Prediction {
     }
 
     /// Moves the body by one step, and returns the step to be sent.
+    ///
+    /// After three seconds without an answer to any step, the body is back where its region last had it.
     pub fn step(&mut self, intent: Intent, mover: &mut BodyMover<'_>) -> Steer {
         let step = Steer { number: self.now.number.saturating_add(1), intent };
         self.before = self.now.state;
         self.make(step, mover);
-        if self.steps.len() == Self::MOST {
-            self.steps.pop_front();
+        let most = (Self::PATIENCE / self.now.step).clamp(10.0, 1_000.0);
+        if self.steps.len() as f64 >= most {
+            self.steps.clear();
+            let shown = self.shown(1.0);
+            self.now.state = self.known;
+            self.before = self.known;
+            self.show_from(shown);
+            return step;
         }
         self.steps.push_back((step, self.now.state));
         step
@@ -82,6 +90,11 @@ impl Prediction {
             self.steps.push_back((step, self.now.state));
         }
         self.now.number = self.now.number.max(number);
+        self.show_from(shown);
+    }
+
+    /// Lets the shown place follow from where it was, unless that is far away.
+    fn show_from(&mut self, shown: Position) {
         let place = self.now.state.position;
         let error = shown.relative_to(place.block) - place.offset;
         let is_near = error.length() < Self::JUMP && shown.dimension == place.dimension;
@@ -274,6 +287,40 @@ mod tests {
             assert!(shown.distance(known) < 0.01, "{shown} {known}");
             assert!(longest < 1.9, "a step, and the part of an error that fades in a tick: {longest}");
         }
+    }
+
+    #[test]
+    fn a_body_without_answers_does_not_walk_away() {
+        let worlds = Worlds::new();
+        let start = Region::new().body;
+        let mut own = Prediction::new(start);
+        let east = Intent { direction: Vec3::X, ..Intent::default() };
+        let mut farthest = 0.0_f32;
+        for number in 1..=1_000 {
+            let step = worlds.among(&worlds.player, |mover| own.step(east, mover));
+            assert_eq!(step.number, number, "the steps are counted on");
+            farthest = farthest.max(place(&own.shown(1.0)).distance(place(&start.state.position)));
+        }
+        assert!((5.0..13.5).contains(&farthest), "three seconds of walking: {farthest}");
+    }
+
+    /// Promise, bodies: An own body follows its region when that moves it without a step.
+    #[test]
+    fn a_body_that_is_moved_without_a_step_follows() {
+        let worlds = Worlds::new();
+        let mut known = Region::new().body;
+        let mut own = Prediction::new(known);
+        let still = Intent::default();
+        for _ in 0..5 {
+            worlds.among(&worlds.player, |mover| own.step(still, mover));
+        }
+        known.state.position.block.x += 2;
+        worlds.among(&worlds.player, |mover| own.correct(&known, mover));
+        assert_eq!(own.state().position, known.state.position);
+        let behind = place(&own.shown(1.0)).distance(place(&known.state.position));
+        assert!((1.9..2.1).contains(&behind), "it is shown where it was, and follows: {behind}");
+        (0..40).for_each(|_| own.fade(TICK as f32));
+        assert!(place(&own.shown(1.0)).distance(place(&known.state.position)) < 0.01);
     }
 
     #[test]

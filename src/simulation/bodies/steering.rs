@@ -109,7 +109,7 @@ pub(crate) fn receive_steps(
         if let Ok(mut steering) = bodies.get_mut(entity) {
             steering.push(step.message);
         } else if characters.contains(entity) {
-            // Steps of the same tick follow the announcement, and are missed: they are sent again as new ones.
+            // Further steps of this tick find no component yet and are lost. The next ones have newer numbers.
             commands.entity(entity).insert(Steering::default());
         }
     }

@@ -255,6 +255,31 @@ mod tests {
     }
 
     #[test]
+    fn a_tick_of_the_crate_that_waits_does_not_delay_an_earlier_one() {
+        let mut ticks = ticks();
+        let block = BlockPos::new(1, 0, 0);
+        assert!(ticks.schedule(block, "terrane:changed".into(), 20));
+        assert!(
+            ticks.schedule(block, "terrane:changed".into(), 1) && !ticks.schedule(block, "terrane:changed".into(), 5)
+        );
+        assert_eq!((ticks.scheduled(block, "terrane:changed"), ticks.len()), (Some(1), 1));
+        ticks.set_clock(TICK * 101, TICK);
+        assert_eq!(ticks.take_due(9).1.len(), 1);
+        assert!(ticks.is_empty());
+    }
+
+    #[test]
+    fn a_look_at_a_neighbor_stays_when_the_ticks_of_a_block_are_cancelled() {
+        let mut ticks = ticks();
+        let block = BlockPos::new(1, 0, 0);
+        for kind in ["terrane:look_east", "terrane:changed", "grow"] {
+            ticks.schedule(block, kind.into(), 20);
+        }
+        ticks.cancel_in(block.chunk(), |_| true);
+        assert_eq!((ticks.len(), ticks.scheduled(block, "terrane:look_east")), (1, Some(20)));
+    }
+
+    #[test]
     fn a_part_of_a_tick_counts_as_one() {
         assert_eq!(ticks_until(Duration::from_millis(101), Duration::ZERO, TICK), 3);
         assert_eq!(ticks_until(Duration::ZERO, Duration::from_secs(1), TICK), 0);

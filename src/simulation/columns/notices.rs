@@ -171,19 +171,14 @@ pub struct DueTicks {
     pub loops: Vec<RuleLoop>,
 }
 
-/// The neighbor at a face; `None` at the edges of `i64`.
-pub fn beside(block: BlockPos, face: Face) -> Option<BlockPos> {
-    let [x, y, z] = face.normal();
-    Some(BlockPos::new(block.x.checked_add(x)?, block.y.checked_add(y)?, block.z.checked_add(z)?))
-}
-
 impl RegionColumns {
     /// Announces that a block has changed: to itself and its neighbors.
     pub(super) fn notice_change(&mut self, changed: BlockPos) {
         let Some(types) = self.ground_types().and_then(|types| types.noticing.as_ref()) else { return };
         let is_noticing = |block: BlockPos| self.known_block(block).map(|id| types.contains(id));
         let here = is_noticing(changed);
-        let neighbors = Face::ALL.map(|face| beside(changed, face).map(|block| (block, is_noticing(block))));
+        let neighbors =
+            Face::ALL.map(|face| changed.checked_offset(face.normal()).map(|block| (block, is_noticing(block))));
         if here == Some(true) {
             self.notices.schedule(&mut self.ticks, changed);
         }
@@ -238,7 +233,7 @@ impl RegionColumns {
 
     /// Looks at a neighbor of a changed block that was not loaded when it changed.
     fn look_again(&mut self, changed: BlockPos, face: Face, kind: &str) {
-        let Some(neighbor) = beside(changed, face) else { return };
+        let Some(neighbor) = changed.checked_offset(face.normal()) else { return };
         match self.known_block(neighbor) {
             Some(id) if self.is_noticing(id) => self.notices.schedule(&mut self.ticks, neighbor),
             Some(_) => {}

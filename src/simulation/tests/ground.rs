@@ -384,6 +384,52 @@ fn a_chunk_without_such_blocks_is_dropped() {
     assert_eq!(living.owned(0).random_chunk_count(), 0);
 }
 
+/// Promise, ground: Blocks in other layers of a cell stay when the block falls out of it.
+#[test]
+fn water_in_the_sand_stays_when_the_sand_falls() {
+    let mut living = Living::new(add_falling_blocks);
+    let mut column = Column::new(ColumnPos::new(0, 0));
+    column.set_block(at(8, 0, 8), living.id("game:stone"));
+    living.load(0, vec![column.into()]);
+    let [sand, water] = ["game:sand", "game:water"].map(|name| living.id(name));
+    living.owned(0).set_block_at(at(8, 6, 8), 0, sand).unwrap();
+    living.owned(0).set_block_at(at(8, 6, 8), 1, water).unwrap();
+    living.tick(40);
+    assert_eq!(living.block(0, at(8, 1, 8)), "game:sand");
+    assert!(living.block(0, at(8, 6, 8)).starts_with("game:water"), "{}", living.block(0, at(8, 6, 8)));
+}
+
+/// Promise, ground: A limited number of blocks falls in a region at a time; the others wait, and none is lost.
+#[test]
+fn blocks_wait_while_many_others_fall() {
+    let mut living = Living::new(add_falling_blocks);
+    let columns = (0..2).flat_map(|x| (0..2).map(move |z| ColumnPos::new(x, z)));
+    let sand = living.id("game:sand");
+    let columns: Vec<LoadedColumn> = columns
+        .map(|pos| {
+            let mut column = Column::new(pos);
+            for cell in 0..256 * 5 {
+                column.set_block(at(pos.x * 16 + cell % 16, 30 + cell / 256, pos.z * 16 + cell / 16 % 16), sand);
+            }
+            column.into()
+        })
+        .collect();
+    living.load(0, columns);
+    let all = living.count(0, "game:sand");
+    // Sand that was generated rests until something changes.
+    for (x, y, z) in (0..32).flat_map(|x| (0..5).flat_map(move |y| (0..32).map(move |z| (x, y, z)))) {
+        living.set(0, at(x, 30 + y, z), "game:stone");
+        living.set(0, at(x, 30 + y, z), "game:sand");
+    }
+    let mut most = 0;
+    for _ in 0..200 {
+        living.tick(1);
+        most = most.max(living.falling(0));
+        assert_eq!(living.count(0, "game:sand") + living.falling(0), all);
+    }
+    assert_eq!((all, most, living.falling(0)), (5_120, 4_096, 0));
+}
+
 /// Promise, ground: Sand falls, and lies where it lands.
 #[test]
 fn sand_falls_and_lies() {

@@ -309,7 +309,7 @@ impl<'a> BodyMover<'a> {
         let mut surface = 0.0;
         let cells = (body.offset[1] + height).ceil().max(1.0) as i64;
         for up in 0..cells {
-            let Some(cell) = beside(body.block, [0, up, 0]) else { break };
+            let Some(cell) = body.block.checked_offset([0, up, 0]) else { break };
             let mut level = 0;
             self.each_layer(cell, |mover, block| {
                 if let Kind::Liquid(found) = mover.table.kind(block) {
@@ -344,7 +344,7 @@ impl<'a> BodyMover<'a> {
         let at = cell.map(|at| at as f64);
         let whole = |stop: Stop| Obstacle { bounds: Bounds { min: at, max: at.map(|at| at + 1.0) }, stop };
         // Beyond the ends of `i64` no ground can be loaded.
-        let block = beside(origin, cell);
+        let block = origin.checked_offset(cell);
         let Some(chunk) = block.and_then(|block| self.chunk_at(block.chunk())) else {
             self.obstacles.push(whole(Stop::Unloaded));
             return;
@@ -371,7 +371,7 @@ impl<'a> BodyMover<'a> {
             Kind::Shape => {
                 let shape = table.shape(block);
                 let joins = shape.joined_sides(|side| {
-                    let beside = beside(pos, side.normal())?;
+                    let beside = pos.checked_offset(side.normal())?;
                     let chunk = (self.chunk)(beside.chunk())?;
                     Some(table.shape(chunk.map_or(BlockId::AIR, |chunk| chunk.block(beside.in_chunk()))))
                 });
@@ -405,12 +405,6 @@ impl<'a> BodyMover<'a> {
             }
         }
     }
-}
-
-/// The block at an offset; `None` beyond the ends of `i64`.
-#[inline]
-fn beside(BlockPos { x, y, z }: BlockPos, [dx, dy, dz]: [i64; 3]) -> Option<BlockPos> {
-    Some(BlockPos::new(x.checked_add(dx)?, y.checked_add(dy)?, z.checked_add(dz)?))
 }
 
 /// Moves whole blocks from the offset to the block.

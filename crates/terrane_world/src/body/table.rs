@@ -1,9 +1,9 @@
-//! What bodies meet in the blocks of a registry: [`BodyTable`].
+//! [`BodyTable`]: the obstacles, liquids and ladders among the blocks of a registry.
 
 use crate::block::tags::CLIMBABLE;
 use crate::block::{BlockId, BlockRegistry, BlockSet, BlockShape};
 
-/// What bodies meet in the blocks of a registry, by block id. Made once the registry is complete.
+/// The obstacles, liquids and ladders among the blocks of a registry, by block id. Make it once the registry is complete.
 ///
 /// Ids that the registry has not issued are solid cubes, like the placeholders of types that the game has removed.
 #[derive(Clone, Debug, Default)]
@@ -13,10 +13,10 @@ pub struct BodyTable {
     climbable: BlockSet,
 }
 
-/// What a body meets in a block.
+/// The obstacle or liquid that a block is to bodies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Nothing.
+    /// No obstacle.
     Free,
     /// A solid cube.
     Cube,

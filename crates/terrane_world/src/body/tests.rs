@@ -1,4 +1,4 @@
-//! What bodies do, one rule at a time; then [random walks](random), after which no body is in a block.
+//! The rules of bodies, one at a time; then [random walks](random), in which no body gets into a block.
 
 mod random;
 
@@ -370,6 +370,19 @@ fn velocities_sizes_and_places_that_are_no_numbers_do_no_harm() {
         let mut body = Body { offset: [odd; 3], ..world.player([0, 2, 0]) };
         world.run(&mut body, 3, |body, mover| body.advance(mover, [odd; 3], odd, true));
         assert!(body.offset.iter().all(|along| (0.0..1.0).contains(along)), "{odd}: {body:?}");
+    }
+}
+
+#[test]
+fn a_step_height_that_is_no_number_opens_no_wall() {
+    let mut world = World::with_floor();
+    world.fill([2..=2, 0..=1, -2..=2], "stone");
+    for step_height in [f64::NAN, f64::INFINITY, -3.0] {
+        let mut body = Body { step_height, ..world.player([0, 0, 0]) };
+        world.walk(&mut body, [4.0, 0.0], 30, false);
+        let is_over = step_height == f64::INFINITY && world.place(&body)[1] > 1.9;
+        assert!(world.place(&body)[0] <= 1.7 || is_over, "{step_height}: {body:?}");
+        assert_eq!(world.depth(&body), 0.0);
     }
 }
 

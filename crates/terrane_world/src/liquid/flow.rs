@@ -1,4 +1,4 @@
-//! What a liquid does at one cell.
+//! The flow of a liquid at one cell.
 
 use super::table::{Cell, Kind, Liquid, Liquids};
 use crate::block::BlockId;
@@ -20,8 +20,8 @@ pub struct Flow {
 struct Missing;
 
 impl Liquids {
-    /// What happens at a cell: a liquid changes itself, or spreads. `block` reads a block, or returns `None` if it is not loaded.
-    /// Nothing happens at other blocks.
+    /// The flow at a cell: a liquid changes itself, or spreads. `block` reads a block, or returns `None` if it is not loaded. Without
+    /// a liquid, no block changes.
     pub fn flow(&self, at: BlockPos, block: impl Fn(BlockPos) -> Option<BlockId>) -> Flow {
         let mut flow = Flow::default();
         flow.is_waiting = Look { liquids: self, block }.flow(at, &mut flow.changes).is_err();
@@ -43,12 +43,6 @@ impl Liquids {
     }
 }
 
-/// The neighbor at a face; `None` at the edges of `i64`.
-fn beside(at: BlockPos, face: Face) -> Option<BlockPos> {
-    let [x, y, z] = face.normal();
-    Some(BlockPos::new(at.x.checked_add(x)?, at.y.checked_add(y)?, at.z.checked_add(z)?))
-}
-
 struct Look<'a, B> {
     liquids: &'a Liquids,
     block: B,
@@ -61,7 +55,7 @@ impl<B: Fn(BlockPos) -> Option<BlockId>> Look<'_, B> {
 
     /// The neighbor at a face. Beyond the edges of `i64` all is solid.
     fn neighbor(&self, at: BlockPos, face: Face) -> Result<Cell, Missing> {
-        beside(at, face).map_or(Ok(Cell::Solid), |at| self.cell(at))
+        at.checked_offset(face.normal()).map_or(Ok(Cell::Solid), |at| self.cell(at))
     }
 
     fn flow(&self, at: BlockPos, changes: &mut Vec<(BlockPos, BlockId)>) -> Result<(), Missing> {
@@ -76,7 +70,7 @@ impl<B: Fn(BlockPos) -> Option<BlockId>> Look<'_, B> {
         let mut faces = FaceSet::NONE;
         if kind == Kind::Source && liquid.renews {
             for side in Face::SIDES {
-                if let Some(to) = beside(at, side)
+                if let Some(to) = at.checked_offset(side.normal())
                     && self.is_renewed(to, number)?
                 {
                     faces.insert(side);
@@ -88,7 +82,7 @@ impl<B: Fn(BlockPos) -> Option<BlockId>> Look<'_, B> {
         } else if kind.step() < liquid.steps() {
             self.directions(at, number)?.iter().for_each(|side| faces.insert(side));
         }
-        for to in faces.iter().filter_map(|face| beside(at, face)) {
+        for to in faces.iter().filter_map(|face| at.checked_offset(face.normal())) {
             // Neighbors that are wet already look for themselves.
             if self.cell(to)? == Cell::Open
                 && let Some(new) = self.next(to, number, false)?
@@ -137,7 +131,7 @@ impl<B: Fn(BlockPos) -> Option<BlockId>> Look<'_, B> {
         }
         suppliers.sort_by_key(|(step, _)| *step);
         for (step, side) in suppliers.into_iter().filter(|(step, _)| *step != u8::MAX) {
-            if let Some(from) = beside(at, side)
+            if let Some(from) = at.checked_offset(side.normal())
                 && !self.passes(self.neighbor(from, Face::Bottom)?, number)
                 && self.directions(from, number)?.contains(side.opposite())
             {
@@ -189,13 +183,13 @@ impl<B: Fn(BlockPos) -> Option<BlockId>> Look<'_, B> {
                         known.1 |= ways;
                         continue;
                     }
-                    if let Some(at) = beside(at, side)
+                    if let Some(at) = at.checked_offset(side.normal())
                         && self.passes(self.cell(at)?, number)
                     {
                         *known = (step, ways);
                         next.push((at, to));
                     } else {
-                        // Nothing passes here.
+                        // The liquid does not pass here.
                         *known = (0, 0);
                     }
                 }

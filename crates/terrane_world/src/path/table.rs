@@ -41,7 +41,7 @@ pub(super) struct Cell {
     pub hold: Hold,
 }
 
-/// What keeps a walker without ground from falling.
+/// The hold of a walker that stands on no ground.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Hold {
     None,
