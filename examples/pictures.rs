@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// The pictures of the documentation: the name, the example, its pictures from left to right, and their width.
-const PICTURES: [(&str, &str, &[&str], u32); 14] = [
+const PICTURES: [(&str, &str, &[&str], u32); 15] = [
     ("arena", "arena", &["before", "ruins", "after"], 640),
     ("blocks", "blocks", &["day"], 960),
     ("dimensions", "dimensions", &["dimensions"], 960),
@@ -21,6 +21,7 @@ const PICTURES: [(&str, &str, &[&str], u32); 14] = [
     ("first_world", "first_world", &["first_world"], 960),
     ("halted", "jacksboro", &["halted"], 1_280),
     ("horizon", "horizon", &["horizon"], 1_280),
+    ("islands", "islands", &["islands"], 960),
     ("jacksboro", "jacksboro", &["jacksboro"], 1_280),
     ("light", "cave", &["torch", "cave"], 640),
     ("mobs", "mobs", &["mobs"], 960),
