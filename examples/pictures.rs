@@ -13,8 +13,9 @@ use std::path::Path;
 use std::process::Command;
 
 /// The pictures of the documentation: the name, the example, its pictures from left to right, and their width.
-const PICTURES: [(&str, &str, &[&str], u32); 15] = [
+const PICTURES: [(&str, &str, &[&str], u32); 16] = [
     ("arena", "arena", &["before", "ruins", "after"], 640),
+    ("barrels", "barrels", &["barrels"], 960),
     ("blocks", "blocks", &["day"], 960),
     ("dimensions", "dimensions", &["dimensions"], 960),
     ("edit", "edit", &["edit"], 960),
@@ -58,7 +59,10 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Runs an example, built beside this program, until it has taken its pictures.
 fn run(example: &str, folder: &Path) -> Result<(), Box<dyn Error>> {
-    let program = std::env::current_exe()?.with_file_name("examples").join(example);
+    let example_of_the_package = std::env::current_exe()?.with_file_name("examples").join(example);
+    // `barrels` is a package of its own.
+    let other = std::env::current_exe()?.with_file_name(example);
+    let program = if example_of_the_package.exists() { example_of_the_package } else { other };
     // Without a display, the display driver stays silent.
     let status =
         Command::new(program).arg("--headless").current_dir(folder).env("XDG_RUNTIME_DIR", "/nonexistent").status()?;

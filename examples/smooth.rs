@@ -2,7 +2,6 @@
 
 use bevy::asset::{RenderAssetUsages, uuid_handle};
 use bevy::mesh::{Indices, PrimitiveTopology};
-use bevy_terrane::block::BlockRegistry;
 use bevy_terrane::dev::{DevPlugins, FlyCamera, SkyPlugin};
 use bevy_terrane::prelude::*;
 use bevy_terrane::render::{BlockMesher, ChunkPart, PaddedBlocks};
@@ -19,16 +18,9 @@ fn main() -> AppExit {
     let mut app = App::new();
     app.add_plugins((DevPlugins::new("smooth"), SkyPlugin::default()))
         .add_plugins(TerranePlugin::at("target/examples/smooth/world"));
-    // The crate's basic blocks have these ids in every new world; water is left to the crate's own mesher.
-    let mut blocks = BlockRegistry::new();
-    blocks.register_basic_blocks();
-    let colors = (0..blocks.len() as u32).map(|block| {
-        let block = blocks.block(BlockId::new(block));
-        let [red, green, blue] = block.color();
-        block.is_opaque().then(|| Color::srgb_u8(red, green, blue).to_linear().to_f32_array())
-    });
-    let smooth = Arc::new(Smooth { colors: colors.collect() });
-    app.add_plugins(ChunkRenderPlugin { meshers: vec![smooth], ..default() }).add_systems(Startup, start).run()
+    app.add_plugins(ChunkRenderPlugin { meshers: vec![Arc::new(Smooth)], ..default() })
+        .add_systems(Startup, start)
+        .run()
 }
 
 fn start(
@@ -44,28 +36,19 @@ fn start(
     Ok(())
 }
 
-/// Draws opaque blocks as a smooth surface.
-struct Smooth {
-    /// The linear color of each block that is drawn, by its id.
-    colors: Vec<Option<[f32; 4]>>,
-}
-
-impl Smooth {
-    fn color(&self, block: BlockId) -> Option<[f32; 4]> {
-        // Below the world there is a block that no registry has: it is solid.
-        self.colors.get(block.index() as usize).copied().unwrap_or(Some([0.5, 0.5, 0.5, 1.0]))
-    }
-}
+/// Draws opaque blocks as a smooth surface. Water is left to the crate's own mesher.
+struct Smooth;
 
 impl BlockMesher for Smooth {
-    fn draws(&self, block: BlockId) -> bool {
-        self.color(block).is_some()
+    fn draws(&self, block: &BlockType) -> bool {
+        block.is_opaque()
     }
 
-    fn mesh(&self, _: ChunkPos, blocks: &PaddedBlocks) -> Option<ChunkPart> {
-        let block = |sample: u32| blocks.block(Samples::delinearize(sample).map(|axis| axis as i32 - 1));
+    fn mesh(&self, _: ChunkPos, blocks: &PaddedBlocks, types: &BlockRegistry) -> Option<ChunkPart> {
+        let block = |place: [i32; 3]| types.block(blocks.block(place));
+        let sample = |sample: u32| block(Samples::delinearize(sample).map(|axis| axis as i32 - 1));
         let distances: Vec<f32> =
-            (0..Samples::SIZE).map(|sample| if self.draws(block(sample)) { -1.0 } else { 1.0 }).collect();
+            (0..Samples::SIZE).map(|place| if sample(place).is_opaque() { -1.0 } else { 1.0 }).collect();
         let mut net = SurfaceNetsBuffer::default();
         surface_nets(&distances, &Samples {}, [0; 3], [17; 3], &mut net);
         if net.indices.is_empty() {
@@ -76,7 +59,7 @@ impl BlockMesher for Smooth {
             let near =
                 [0, 1].into_iter().flat_map(|dy| [0, 1].into_iter().flat_map(move |dx| [0, 1].map(|dz| [dx, dy, dz])));
             let place = |[dx, dy, dz]: [i32; 3]| [*x as i32 + dx - 1, *y as i32 + dy - 1, *z as i32 + dz - 1];
-            near.filter_map(|step| self.color(blocks.block(place(step)))).next_back().unwrap_or([1.0; 4])
+            near.filter_map(|step| color(types, blocks.block(place(step)))).next_back().unwrap_or([1.0; 4])
         });
         let colors: Vec<_> = corners.collect();
         // Samples are in the middle of blocks.
@@ -90,4 +73,12 @@ impl BlockMesher for Smooth {
             .with_inserted_indices(Indices::U32(net.indices));
         Some(ChunkPart::mesh(mesh, MeshMaterial3d(GROUND)))
     }
+}
+
+/// The linear color of a block that is drawn. Below the world there is a block that no registry has.
+fn color(types: &BlockRegistry, block: BlockId) -> Option<[f32; 4]> {
+    let is_known = types.contains(block);
+    let block = types.block(block);
+    let [red, green, blue] = if is_known { block.color() } else { [128; 3] };
+    block.is_opaque().then(|| Color::srgb_u8(red, green, blue).to_linear().to_f32_array())
 }

@@ -2,6 +2,7 @@
 
 mod app_ext;
 mod bodies;
+mod diagnostics;
 mod ground;
 mod reflection;
 mod setup;
@@ -13,6 +14,7 @@ pub use crate::coordinator::{
 };
 pub use app_ext::TerraneAppExt;
 pub use bodies::BodyPlugin;
+pub use diagnostics::WorldDiagnosticsPlugin;
 pub use ground::{FallingBlocksPlugin, GrowthPlugin, LiquidsPlugin};
 pub use setup::WorldFailure;
 

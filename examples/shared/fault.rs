@@ -11,8 +11,8 @@ const LAKE: f32 = 314.0;
 /// The map's file, independent of the current directory.
 pub fn file() -> PathBuf {
     let asset = Path::new("assets/jacksboro_fault_dem.png");
-    let in_project = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(asset);
-    if in_project.exists() { in_project } else { asset.to_owned() }
+    let in_project = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().map(|folder| folder.join(asset));
+    in_project.into_iter().find(|file| file.exists()).unwrap_or_else(|| asset.to_owned())
 }
 
 /// The height map in metres, with the lake.

@@ -84,6 +84,7 @@ fn run(app: &mut SubApp) {
 }
 
 fn pass(app: &mut SubApp) {
+    let _span = debug_span!("pass").entered();
     let began = Instant::now();
     app.world_mut().run_schedule(CoordinatorMain);
     app.world_mut().resource_mut::<Publisher>().totals.note_pass(began.elapsed());

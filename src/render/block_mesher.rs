@@ -1,7 +1,7 @@
 //! [`BlockMesher`]: meshers of the game's own.
 
 use super::PaddedBlocks;
-use crate::block::BlockId;
+use crate::block::{BlockRegistry, BlockType};
 use crate::space::ChunkPos;
 use bevy::prelude::*;
 use std::fmt;
@@ -14,11 +14,19 @@ use std::sync::Arc;
 /// change of a block that it gets.
 pub trait BlockMesher: Send + Sync + 'static {
     /// Returns `true` for the blocks that this mesher draws. The crate's own mesher does not draw them, and they hide nothing from
-    /// it. It is called once for each block type.
-    fn draws(&self, block: BlockId) -> bool;
+    /// it. The method is called for each block type when the looks are read.
+    fn draws(&self, block: &BlockType) -> bool;
 
-    /// Meshes a chunk with such blocks in it or around it. Returns `None` if nothing of it is visible.
-    fn mesh(&self, chunk: ChunkPos, blocks: &PaddedBlocks) -> Option<ChunkPart>;
+    /// Returns `true` for the blocks that this mesher makes something of: it gets each chunk that is not empty and has such a block
+    /// in it or around it. By default these are the blocks that it draws. A mesher that makes colliders reads solid blocks and draws none. Chunks that are
+    /// buried among opaque cubes of the crate's own mesher are left out.
+    fn reads(&self, block: &BlockType) -> bool {
+        self.draws(block)
+    }
+
+    /// Meshes a chunk. Around it there may be a block that is not registered, for which `types` returns an opaque cube. Returns `None` if
+    /// there is nothing to make of the chunk.
+    fn mesh(&self, chunk: ChunkPos, blocks: &PaddedBlocks, types: &BlockRegistry) -> Option<ChunkPart>;
 }
 
 impl fmt::Debug for dyn BlockMesher {
@@ -65,11 +73,4 @@ pub(super) struct Meshing {
     pub meshers: Arc<[Arc<dyn BlockMesher>]>,
     /// `true` if corners between blocks are shaded.
     pub ambient_occlusion: bool,
-}
-
-impl Meshing {
-    /// Returns `true` if a mesher of the game draws the block.
-    pub fn leaves(&self, block: BlockId) -> bool {
-        self.meshers.iter().any(|mesher| mesher.draws(block))
-    }
 }

@@ -11,7 +11,7 @@ use super::block_mesher::{ChunkPart, Meshing};
 use super::looks::{CLEAR, CUBE, Drawn, Form, HIDES, LookTable, OTHER, PART, SHAPED, liquid_height};
 use super::neighborhood::{Neighborhood, PADDED, PaddedBlocks};
 use super::quads::{CornerLight, DIAGONAL, OPEN_SKY, PASSES, Quad, Rectangle, Side, UP, normal_axis, opposite};
-use crate::block::BlockId;
+use crate::block::{BlockId, BlockRegistry};
 use crate::space::{CHUNK_SIZE, ChunkPos, Face};
 use bevy::camera::primitives::Aabb;
 use bevy::math::Vec3;
@@ -45,7 +45,7 @@ thread_local! {
 pub(super) fn mesh(
     chunk: ChunkPos,
     neighborhood: &Neighborhood,
-    looks: &LookTable,
+    (looks, types): (&LookTable, &BlockRegistry),
     meshing: &Meshing,
 ) -> Option<(Meshed, Vec<ChunkPart>)> {
     MESHER.with_borrow_mut(|mesher| {
@@ -53,7 +53,7 @@ pub(super) fn mesh(
         mesher.ambient_occlusion = meshing.ambient_occlusion;
         let meshed = mesher.mesh(looks);
         let others = if mesher.has_others { &meshing.meshers[..] } else { &[] };
-        let parts: Vec<_> = others.iter().filter_map(|other| other.mesh(chunk, &mesher.blocks)).collect();
+        let parts: Vec<_> = others.iter().filter_map(|other| other.mesh(chunk, &mesher.blocks, types)).collect();
         (meshed.is_some() || !parts.is_empty()).then(|| (meshed.unwrap_or(EMPTY), parts))
     })
 }
@@ -87,7 +87,7 @@ struct Mesher {
     has_part: bool,
     /// `true` if corners between blocks are shaded.
     ambient_occlusion: bool,
-    /// `true` if there are blocks that the game's meshers draw.
+    /// `true` if there are blocks that the game's meshers read.
     has_others: bool,
     /// The chunk's own blocks with other shapes.
     shaped: Vec<[usize; 3]>,

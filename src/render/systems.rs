@@ -9,7 +9,7 @@ use super::quad_memory::{QuadMemory, QuadRange};
 use super::quads::{PASSES, Quad, Rectangle};
 use super::queue::{ColumnKey, MeshQueue};
 use super::{ChunkMesh, ChunkMeshProgress, RenderMode, RenderOrigin};
-use crate::simulation::{Position, Viewer};
+use crate::simulation::{BlockTypes, Position, Viewer};
 use crate::space::{ChunkPos, ColumnPos, DimensionId, chunk_heights};
 use crate::view::{ChunkSyncClient, ColumnChange, ColumnChanged, Dimension, DimensionOpen, PublishedColumns};
 use bevy::ecs::system::SystemParam;
@@ -336,11 +336,11 @@ pub(super) fn dispatch(
     dimensions: Dimensions,
     eyes: Eyes,
     mut progress: ResMut<ChunkMeshProgress>,
-    (looks, meshing): (Res<LooksInUse>, Res<Meshing>),
+    (looks, meshing, types): (Res<LooksInUse>, Res<Meshing>, Option<Res<BlockTypes>>),
     mut parts: Parts,
 ) {
     let ChunkMesher { queue, running, looks: meshed, .. } = &mut *mesher;
-    let Some((looks, version)) = looks.table() else { return };
+    let (Some((looks, version)), Some(types)) = (looks.table(), types) else { return };
     if mem::replace(meshed, version) != version {
         queue.change_looks();
     }
@@ -364,8 +364,12 @@ pub(super) fn dispatch(
                 continue;
             };
             let neighborhood = neighborhood.with_light(queue.light_around(key, y));
-            let (chunk, looks, meshing) = (key.1.chunk(y), looks.clone(), meshing.clone());
-            running.push(((key, y), pool.spawn(async move { mesher::mesh(chunk, &neighborhood, &looks, &meshing) })));
+            let (chunk, looks, types, meshing) = (key.1.chunk(y), looks.clone(), types.clone(), meshing.clone());
+            let mesh = async move {
+                let _span = debug_span!("mesh", %chunk).entered();
+                mesher::mesh(chunk, &neighborhood, (&looks, &types), &meshing)
+            };
+            running.push(((key, y), pool.spawn(mesh)));
         }
     }
     progress.set_if_neq(ChunkMeshProgress { queued: queue.queued(), in_flight: running.len(), meshes: queue.meshes() });
@@ -384,7 +388,8 @@ pub(crate) fn count_quads(
     let neighborhood = Neighborhood::with_faces(mesher.queue.blocks_around(key, chunk.y, &heights), looks);
     let Some(neighborhood) = neighborhood else { return [0; PASSES] };
     let neighborhood = neighborhood.with_light(mesher.queue.light_around(key, chunk.y));
-    let meshed = mesher::mesh(chunk, &neighborhood, looks, world.resource::<Meshing>());
+    let types = world.resource::<BlockTypes>();
+    let meshed = mesher::mesh(chunk, &neighborhood, (looks, types), world.resource::<Meshing>());
     meshed.map_or([0; PASSES], |(quads, _)| quads.map(|of_mode| of_mode.quads.len()))
 }
 

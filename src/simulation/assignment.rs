@@ -150,14 +150,14 @@ impl RegionWorld {
         let Self { app, main, contents } = self;
         let world = app.world_mut();
         progress.pass(TaskStep::Receiving);
-        receive(world, contents, task);
+        debug_span!("receive").in_scope(|| receive(world, contents, task));
         if let Task::Tick { .. } = task {
-            main.run(world);
-            work(world, contents);
+            debug_span!("simulate").in_scope(|| main.run(world));
+            debug_span!("work").in_scope(|| work(world, contents));
             world.resource_mut::<RegionInfo>().ticks += 1;
         }
         progress.pass(TaskStep::Sending);
-        send(world, contents, task);
+        debug_span!("send").in_scope(|| send(world, contents, task));
         world.clear_trackers();
         world.check_change_ticks();
         if let Task::Split { parts } = task {

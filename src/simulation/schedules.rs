@@ -42,7 +42,8 @@ pub fn simulate(world: &mut World, mut schedules: Local<TickSchedules>) {
         }
         progress.pass_schedule(number);
         // A schedule without systems does not exist.
-        let _ = world.try_run_schedule(schedules.order[number]);
+        let label = schedules.order[number];
+        let _ = debug_span!("schedule", name = ?label).in_scope(|| world.try_run_schedule(label));
     }
     progress.pass(TaskStep::Sending);
 }

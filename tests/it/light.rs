@@ -1,13 +1,14 @@
 //! The light of regions, and of the main world.
 
+use crate::snapshots::{capture, restore};
 use crate::support::gate::Gate;
 use crate::support::*;
 use bevy_terrane::light::{ColumnLight, Light, LightBlocks, LightMap, LightTable};
 use bevy_terrane::prelude::*;
 use bevy_terrane::region::RegionState;
-use bevy_terrane::space::HeightSet;
+use bevy_terrane::space::{BlockBox, HeightSet};
 use bevy_terrane::storage::MemoryStore;
-use bevy_terrane::view::RegionOrder;
+use bevy_terrane::view::{CaptureSnapshot, JobEnded, RegionOrder, RestoreSnapshot};
 use std::sync::Arc;
 
 /// A place in the air.
@@ -53,6 +54,7 @@ fn world(plugin: TerranePlugin) -> (App, DimensionId, BlockId) {
     let torch = app.register_block(torch).unwrap();
     let dimension = flat(&mut app);
     listen::<ColumnChanged>(&mut app);
+    listen::<JobEnded>(&mut app);
     (app, dimension, torch)
 }
 
@@ -267,6 +269,34 @@ fn much_light_takes_several_ticks_and_ends() {
         wrong > 0 && !is_wrong
     });
     assert!(wrong > 1, "{wrong}");
+}
+
+/// Promise, light: Restored ground is lit as it was, whether few or most of its blocks have changed.
+#[test]
+fn restored_ground_is_lit() {
+    let (mut app, dimension, torch) = lit(lockstep());
+    let area = BlockBox::new(BlockPos::new(-20, -4, -20), BlockPos::new(19, 40, 19));
+    let open = capture(&mut app, CaptureSnapshot::new(dimension, area));
+    cover(&mut app, dimension, 20, 20);
+    set(&mut app, dimension, THERE, torch);
+    update(&mut app, 3);
+    settle(&mut app, dimension);
+    let covered = capture(&mut app, CaptureSnapshot::new(dimension, area));
+    let here = BlockPos::new(-3, 3, -3);
+    for (snapshot, sky) in [(&open, 15), (&covered, 0)] {
+        restore(&mut app, RestoreSnapshot::new(dimension, snapshot.clone()));
+        settle(&mut app, dimension);
+        assert_eq!(shown(&mut app, dimension, here).map(|[sky, _]| sky), Some(sky));
+    }
+    assert_eq!(shown(&mut app, dimension, THERE.offset(3, 0, 0)).map(|[_, block]| block), Some(11));
+    // A hole in the roof: a single block.
+    set(&mut app, dimension, BlockPos::new(-3, 20, -3), BlockId::AIR);
+    update(&mut app, 3);
+    settle(&mut app, dimension);
+    assert_eq!(shown(&mut app, dimension, here).map(|[sky, _]| sky), Some(15));
+    restore(&mut app, RestoreSnapshot::new(dimension, covered));
+    settle(&mut app, dimension);
+    assert_eq!(shown(&mut app, dimension, here).map(|[sky, _]| sky), Some(0));
 }
 
 /// Promise, light: A world without light counts as lit by the open sky everywhere, and publishes no light.

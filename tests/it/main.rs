@@ -20,6 +20,7 @@ mod completions;
 mod coupling;
 mod crossing;
 mod damage;
+mod diagnostics;
 mod dimensions;
 mod disk;
 mod entities;

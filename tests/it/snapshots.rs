@@ -53,14 +53,14 @@ pub fn ended(app: &mut App, job: JobId) -> JobEnded {
     heard::<JobEnded>(app).iter().find(|ended| ended.job.id == job).cloned().unwrap()
 }
 
-fn capture(app: &mut App, order: CaptureSnapshot) -> Arc<Snapshot> {
+pub fn capture(app: &mut App, order: CaptureSnapshot) -> Arc<Snapshot> {
     let job = jobs(app).capture(order);
     let ended = ended(app, job);
     assert_eq!(ended.progress.state, JobState::Finished, "{:?}", ended.outcome);
     ended.outcome.snapshot.clone().unwrap()
 }
 
-fn restore(app: &mut App, order: RestoreSnapshot) -> Arc<JobOutcome> {
+pub fn restore(app: &mut App, order: RestoreSnapshot) -> Arc<JobOutcome> {
     let job = jobs(app).restore(order);
     let ended = ended(app, job);
     assert_eq!(ended.progress.state, JobState::Finished, "{:?}", ended.outcome);

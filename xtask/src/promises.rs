@@ -11,10 +11,11 @@ use std::process::ExitCode;
 const PAGE: &str = "docs/promises.md";
 
 /// Folders with tests, each with the path prefix of its tests.
-const SOURCES: [(&str, &str); 9] = [
+const SOURCES: [(&str, &str); 10] = [
     ("crates/terrane_objects/src", "terrane_objects::"),
     ("crates/terrane_storage/src", "terrane_storage::"),
     ("crates/terrane_world/src", "terrane_world::"),
+    ("examples/barrels/tests", "barrels::"),
     ("examples/far_server/tests", "far_server::"),
     ("examples/tests", "examples::"),
     ("src", ""),

@@ -81,10 +81,13 @@ fn run(
     mut on_commit: impl FnMut(Commit),
 ) {
     while let Some((batch, durability, number)) = next_submission(store, submissions, idle) {
-        let result = catch_unwind(AssertUnwindSafe(|| store.commit(&batch, durability))).unwrap_or_else(|panic| {
-            let reason = format!("the commit panicked: {}", panic_message(&*panic));
-            Err(StoreError::backend("write", None, store.path(), reason))
-        });
+        let span = tracing::debug_span!("commit");
+        let result = span
+            .in_scope(|| catch_unwind(AssertUnwindSafe(|| store.commit(&batch, durability))))
+            .unwrap_or_else(|panic| {
+                let reason = format!("the commit panicked: {}", panic_message(&*panic));
+                Err(StoreError::backend("write", None, store.path(), reason))
+            });
         on_commit(Commit { number, batch, result });
     }
 }

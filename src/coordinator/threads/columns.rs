@@ -7,6 +7,7 @@ use crate::simulation::{ColumnError, ColumnSource, FetchedColumn, LoadedColumn};
 use crate::space::{BatchPos, ColumnPos, DimensionId, HeightSet};
 use crate::storage::WorldStore;
 use crate::work::panic_message;
+use bevy::log::debug_span;
 use bevy::tasks::TaskPool;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -106,6 +107,7 @@ impl ColumnOrder {
 
     /// Loads or generates its columns.
     fn fill(self, store: &WorldStore) -> ColumnsReady {
+        let _span = debug_span!("columns", batch = ?self.batch, generated = self.generates).entered();
         let ground = &self.ground;
         // New columns are read only for entities that went there before the ground existed.
         let heights = if let Source::Store = self.source { ground.chunk_heights.clone() } else { 0..0 };

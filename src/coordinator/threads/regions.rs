@@ -171,6 +171,7 @@ fn pass_letters(outbox: &mut Outbox, tasks: &mut RegionJob) {
 
 fn run_task(mut assignment: Assignment, template: &RegionTemplate) -> TaskDone {
     let (dimension, region) = (assignment.ground.dimension, assignment.region);
+    let _span = debug_span!("region", %dimension, %region).entered();
     let started = Instant::now();
     let ended = panic::catch(|| assignment.run(template)).and_then(|made| {
         made.map_err(|error| {

@@ -124,7 +124,8 @@ pub(in crate::render) fn collect_looks(
         *is_outdated = false;
         let known = assets.looks.as_ref();
         let mut table = LookTable::new(&blocks, wanted.iter().filter_map(|handle| known?.get(handle)));
-        table.leave(|block| meshing.as_ref().is_some_and(|meshing| meshing.leaves(block)));
+        let meshers = meshing.iter().flat_map(|meshing| meshing.meshers.iter());
+        meshers.for_each(|mesher| table.share(&blocks, &**mesher));
         table.errors.iter().for_each(|error| error!("{error}"));
         if let Some(server) = assets.server.as_ref().filter(|_| assets.images.is_some()) {
             let load = |texture: &TextureUse| {

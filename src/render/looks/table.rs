@@ -3,6 +3,7 @@
 use super::loader::check;
 use super::{BlockLook, BlockLooks, FaceLook, Form, RenderMode};
 use crate::block::{BlockId, BlockName, BlockRegistry, BlockShape, BlockType, turned_state};
+use crate::render::BlockMesher;
 use crate::render::quads::{Side, UP};
 use crate::space::{Face, Turn};
 use bevy::prelude::*;
@@ -64,7 +65,7 @@ pub(in crate::render) const CUBE: u8 = 4;
 pub(in crate::render) const CLEAR: u8 = 8;
 /// It is drawn with quads of its own.
 pub(in crate::render) const SHAPED: u8 = 16;
-/// One of the game's meshers draws it.
+/// One of the game's meshers reads it.
 pub(in crate::render) const OTHER: u8 = 32;
 
 /// A texture in use.
@@ -112,11 +113,14 @@ impl LookTable {
         table
     }
 
-    /// Leaves these blocks to the game's meshers.
-    pub fn leave(&mut self, is_left: impl Fn(BlockId) -> bool) {
+    /// Leaves the blocks to a mesher of the game that it draws, and marks those that it reads.
+    pub fn share(&mut self, blocks: &BlockRegistry, mesher: &dyn BlockMesher) {
         for (index, (drawn, class)) in (0..).zip(self.drawn.iter_mut().zip(&mut self.classes)) {
-            if is_left(BlockId::new(index)) {
+            let block = blocks.block(BlockId::new(index));
+            if mesher.draws(block) {
                 (drawn.form, drawn.hides, *class) = (Form::Nothing, 0, OTHER);
+            } else if mesher.reads(block) {
+                *class |= OTHER;
             }
         }
     }
@@ -137,7 +141,7 @@ impl LookTable {
         self.of(block).hides == HIDES_ALL
     }
 
-    /// Returns `true` if nothing of the block is drawn.
+    /// Returns `true` if no mesher makes anything of the block.
     pub fn is_invisible(&self, block: BlockId) -> bool {
         self.class(block) & (CUBE | SHAPED | OTHER) == 0
     }

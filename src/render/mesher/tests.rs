@@ -46,7 +46,7 @@ fn rectangles(meshed: &Meshed) -> Vec<(RenderMode, Rectangle)> {
 }
 
 fn meshed(neighborhood: &Neighborhood, looks: &LookTable) -> Option<Meshed> {
-    mesh(ChunkPos::new(0, 0, 0), neighborhood, looks, &meshing(true)).map(|(meshed, _)| meshed)
+    mesh(ChunkPos::new(0, 0, 0), neighborhood, (looks, &BlockRegistry::new()), &meshing(true)).map(|(meshed, _)| meshed)
 }
 
 fn of(neighborhood: &Neighborhood, looks: &LookTable) -> Vec<(RenderMode, Rectangle)> {
@@ -128,7 +128,8 @@ fn a_wall_darkens_the_ground_along_its_foot() {
 fn without_ambient_occlusion_the_ground_along_a_wall_is_one_quad() {
     let chunk = Arc::new(Chunk::from_fn(|[x, y, _]| if y == 0 || x == 8 { STONE } else { BlockId::AIR }));
     let valley = Neighborhood::from_fn(|[_, y, _]| if y == 0 { Near::Chunk(chunk.clone()) } else { Near::Air });
-    let (meshed, _) = mesh(ChunkPos::new(0, 0, 0), &valley, &looks(), &meshing(false)).unwrap();
+    let (meshed, _) =
+        mesh(ChunkPos::new(0, 0, 0), &valley, (&looks(), &BlockRegistry::new()), &meshing(false)).unwrap();
     let ground: Vec<_> =
         rectangles(&meshed).into_iter().filter(|(_, quad)| quad.side == UP && quad.corner[1] == 16).collect();
     assert_eq!(ground.iter().map(|(_, quad)| quad.size).collect::<Vec<_>>(), [[128, 256], [112, 256]]);

@@ -18,6 +18,10 @@ use std::ops::{Deref, DerefMut, Range};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+/// If so many blocks of a column have changed at once, and one for each four of its chunks, its light is computed from scratch. That
+/// takes 5 us for a chunk, and working off a changed block takes some 30 us.
+const MANY_BLOCKS: usize = 8;
+
 /// The reason why a region could not read or change a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BlockAccessError {
@@ -426,15 +430,27 @@ impl RegionColumns {
         Ok(edited)
     }
 
-    /// Replaces a chunk of a loaded column.
-    pub(crate) fn replace_chunk(&mut self, position: ChunkPos, chunk: Arc<Chunk>) {
-        if let Some(column) = self.columns.get_mut(&position.column()) {
-            let old = column.set_chunk(position.y, chunk.clone());
-            if let Some(rules) = self.ground.as_ref().and_then(|ground| ground.light.as_ref()) {
-                self.light.chunk_changed(&rules.table, position, old.as_deref(), Some(&chunk));
+    /// Replaces chunks of a loaded column.
+    pub(crate) fn replace_chunks(&mut self, position: ColumnPos, chunks: Vec<(i64, Arc<Chunk>)>) {
+        let Some(column) = self.columns.get_mut(&position) else { return };
+        let rules = self.ground.as_ref().and_then(|ground| ground.light.as_ref());
+        let many = MANY_BLOCKS.max(column.chunks().len() / 4);
+        let mut differing = 0;
+        let heights: Vec<i64> = chunks.iter().map(|(y, _)| *y).collect();
+        for (y, chunk) in chunks {
+            let old = column.set_chunk(y, chunk.clone());
+            if let Some(rules) = rules.filter(|_| differing < many) {
+                differing += self.light.chunk_changed(&rules.table, position.chunk(y), old.as_deref(), Some(&chunk));
             }
-            self.note_change(position);
-            self.find_random_chunk(position);
+        }
+        if differing >= many
+            && let Some(light) = self.ground.as_ref().and_then(|ground| ground.light_of(column))
+        {
+            self.light.replace(light);
+        }
+        for y in heights {
+            self.note_change(position.chunk(y));
+            self.find_random_chunk(position.chunk(y));
         }
     }
 

@@ -123,9 +123,21 @@ impl RegionLight {
         self.map.block_changed(table, block, old, new);
     }
 
-    /// Announces that a chunk was replaced.
-    pub fn chunk_changed(&mut self, table: &LightTable, chunk: ChunkPos, old: Option<&Chunk>, new: Option<&Chunk>) {
-        self.map.chunk_changed(table, chunk, old, new);
+    /// Announces that a chunk was replaced. Returns the number of blocks that do something else to light now.
+    pub fn chunk_changed(
+        &mut self,
+        table: &LightTable,
+        chunk: ChunkPos,
+        old: Option<&Chunk>,
+        new: Option<&Chunk>,
+    ) -> usize {
+        self.map.chunk_changed(table, chunk, old, new)
+    }
+
+    /// Replaces the light of a column with light that was computed from scratch.
+    pub fn replace(&mut self, light: ColumnLight) {
+        self.unpublished.insert(light.pos());
+        self.map.replace(light);
     }
 
     /// Returns `true` if the last task left work, and not for long.

@@ -379,7 +379,7 @@ fn a_chunk_without_such_blocks_is_dropped() {
     living.tick(1);
     assert_eq!(living.owned(0).random_chunk_count(), 1);
     let chunk = at(5, 5, 5).chunk();
-    living.owned(0).replace_chunk(chunk, Arc::default());
+    living.owned(0).replace_chunks(chunk.column(), vec![(chunk.y, Arc::default())]);
     living.tick(1);
     assert_eq!(living.owned(0).random_chunk_count(), 0);
 }

@@ -3,6 +3,7 @@
 use super::cells::{border, step};
 use super::levels::{below, equal, lit, planes_of};
 use super::optics::ChunkOptics;
+use super::parts::SIDES;
 use super::pending::Pending;
 use super::{Channel, ChunkLight, ColumnLight, LightLevels, LightTable, MAX_LEVEL};
 use crate::block::BlockId;
@@ -184,26 +185,66 @@ impl LightMap {
         }
     }
 
-    fn edit(&mut self, table: &LightTable, slot: u32, cell: usize, old: BlockId, new: BlockId) {
+    /// Returns `true` if the types do not do the same to light.
+    fn edit(&mut self, table: &LightTable, slot: u32, cell: usize, old: BlockId, new: BlockId) -> bool {
+        let mut is_edited = false;
         for channel in Channel::ALL.into_iter().filter(|channel| table.differ(*channel, old, new)) {
             self.slots[slot as usize].pending_mut(channel).edited.insert(cell / 64, 1 << (cell % 64));
             self.activate(slot);
+            is_edited = true;
+        }
+        is_edited
+    }
+
+    /// Replaces the light of a column with light that was computed from scratch, after many of its blocks have changed. Light flows
+    /// between the column and its neighbors in the next [`advance`](Self::advance). The new light is not a
+    /// [change](Self::drain_changed). For a few blocks,
+    /// [`chunk_changed`](Self::chunk_changed) costs less.
+    pub fn replace(&mut self, light: ColumnLight) {
+        let Some(column) = self.columns.get(&light.pos) else { return self.insert(light) };
+        let is_same_place = column.slots.keys().eq(light.chunks.iter().map(|(y, _)| y));
+        if !is_same_place || column.open_from != light.open_from || !light.is_alone {
+            self.remove(light.pos);
+            return self.insert(light);
+        }
+        let slots: Vec<u32> = column.slots.values().copied().collect();
+        for (slot, (_, light)) in slots.iter().zip(light.chunks) {
+            let slot = &mut self.slots[*slot as usize];
+            // Work that was left in the column is for blocks of before.
+            (slot.light, slot.pending) = (light, [None, None]);
+        }
+        for slot in slots {
+            for face in SIDES {
+                let other = self.slots[slot as usize].neighbors[face as usize];
+                if other == NONE {
+                    continue;
+                }
+                if self.slots[other as usize].distrust(face.opposite()) {
+                    self.activate(other);
+                }
+                self.meet(slot, face, other);
+            }
         }
     }
 
-    /// Announces that a chunk was replaced; `None` stands for air. Only the blocks that differ cost time. Ignored if the map does
-    /// not have the chunk.
-    pub fn chunk_changed(&mut self, table: &LightTable, pos: ChunkPos, old: Option<&Chunk>, new: Option<&Chunk>) {
-        let Some(slot) = self.slot(pos) else { return };
+    /// Announces that a chunk was replaced; `None` stands for air. Returns the number of blocks that do something else to light
+    /// now; only these cost time. Ignored if the map does not have the chunk.
+    pub fn chunk_changed(
+        &mut self,
+        table: &LightTable,
+        pos: ChunkPos,
+        old: Option<&Chunk>,
+        new: Option<&Chunk>,
+    ) -> usize {
+        let Some(slot) = self.slot(pos) else { return 0 };
         let [mut before, mut after] = [[BlockId::AIR; CHUNK_VOLUME]; 2];
         for (chunk, blocks) in [(old, &mut before), (new, &mut after)] {
             if let Some(chunk) = chunk {
                 chunk.copy_into(blocks);
             }
         }
-        for cell in (0..CHUNK_VOLUME).filter(|cell| before[*cell] != after[*cell]) {
-            self.edit(table, slot, cell, before[cell], after[cell]);
-        }
+        let differing = (0..CHUNK_VOLUME).filter(|cell| before[*cell] != after[*cell]);
+        differing.filter(|cell| self.edit(table, slot, *cell, before[*cell], after[*cell])).count()
     }
 
     /// Returns `true` if the map has any chunk of the column.

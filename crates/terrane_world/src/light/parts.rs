@@ -6,7 +6,7 @@ use crate::space::{ColumnPos, Face};
 use rustc_hash::FxHashMap;
 use std::mem;
 
-const SIDES: [Face; 4] = [Face::West, Face::East, Face::North, Face::South];
+pub(super) const SIDES: [Face; 4] = [Face::West, Face::East, Face::North, Face::South];
 
 impl LightMap {
     /// A map of columns whose light is up to date with each other, as [`column`](Self::column) has returned it from one map.

@@ -6,8 +6,11 @@ mod random;
 
 use super::*;
 use crate::block::{BlockId, BlockRegistry, BlockShape, BlockType};
-use crate::space::{BlockPos, ColumnPos, Face, HeightSet};
-use model::{Blocks, World};
+use crate::chunk::Chunk;
+use crate::space::{BlockPos, ChunkPos, ColumnPos, Face, HeightSet};
+use model::{Blocks, Ground, World};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 
 /// A single column of air, four chunks high, open to the sky.
 fn tower() -> World {
@@ -196,6 +199,36 @@ fn work_pauses_anywhere_and_goes_on() {
     }
     assert!(calls > 20, "{calls}");
     world.check();
+}
+
+/// Notes which chunks are read.
+struct Noting<'a>(Ground<'a>, RefCell<BTreeSet<ChunkPos>>);
+
+impl LightBlocks for Noting<'_> {
+    fn chunk(&self, pos: ChunkPos) -> Option<&Chunk> {
+        self.1.borrow_mut().insert(pos);
+        self.0.chunk(pos)
+    }
+}
+
+/// Promise, light: The share of a tick is kept, however many chunks have changed.
+#[test]
+fn steps_bound_the_chunks_that_are_visited() {
+    let mut world = World::new(Blocks::new(), 0..4, 4);
+    let stone = world.blocks.stone;
+    let columns = || (0..8).flat_map(|x| (0..8).map(move |z| ColumnPos::new(x, z)));
+    for pos in columns() {
+        world.load(pos);
+    }
+    world.settle();
+    for (pos, y) in columns().flat_map(|pos| [8, 24, 40, 56].map(|y| (pos, y))) {
+        world.set(pos.min_block(y), stone);
+    }
+    let noting = Noting(Ground(&world.columns), RefCell::default());
+    assert!(!world.light.advance(&world.table, &noting, 90));
+    let visited = noting.1.into_inner().len();
+    assert!((2..=20).contains(&visited), "{visited} of 256 chunks");
+    world.settle();
 }
 
 #[test]

@@ -58,16 +58,13 @@ fn restore_blocks(
             changed.push((y, new));
         }
     }
-    let mut chunks = Vec::with_capacity(changed.len());
-    for (y, new) in changed {
-        columns.replace_chunk(column.chunk(y), new);
-        // Ticks scheduled for replaced blocks must not hit the new ones.
-        if snapshot.parts().blocks {
-            columns.ticks.cancel_in(column.chunk(y), |block| area.contains(block));
-        }
-        chunks.push(y);
+    let heights: Vec<i64> = changed.iter().map(|(y, _)| *y).collect();
+    columns.replace_chunks(column, changed);
+    // Ticks scheduled for replaced blocks must not hit the new ones.
+    if snapshot.parts().blocks {
+        heights.iter().for_each(|y| columns.ticks.cancel_in(column.chunk(*y), |block| area.contains(block)));
     }
-    Ok(chunks)
+    Ok(heights)
 }
 
 /// Checks the ids, because the game may have built the snapshot itself.

@@ -41,6 +41,7 @@ fn edit_at_random(seed: u64, setting: &Setting, edits: u32) {
             0..3 => come_or_go(&mut world, &mut random, setting),
             3..6 => fill_box(&mut world, &mut random, setting),
             6 => split_and_merge(&mut world, &mut random, setting),
+            7 => replace(&mut world, &mut random, setting),
             _ => {
                 let pos = place(&mut random, setting);
                 let block = block(&world, &mut random);
@@ -137,6 +138,24 @@ fn come_or_go(world: &mut World, random: &mut Random, setting: &Setting) {
         world.light.insert(light);
         world.loaded.entry(pos).or_default().insert_all(&back);
     }
+}
+
+/// Many blocks of a column change at once, and its light is computed from scratch.
+fn replace(world: &mut World, random: &mut Random, setting: &Setting) {
+    let pos = column(random, setting);
+    let Some(heights) = world.loaded.get(&pos).filter(|heights| !heights.is_empty()).cloned() else { return };
+    if let (true, 0, Some(light)) = (world.light.is_settled(), random.below(4), world.light.column(pos)) {
+        // The light that it has is as good.
+        return world.light.replace(light);
+    }
+    for _ in 0..random.below(2_000) {
+        let (place, block) = (place(random, setting), block(world, random));
+        world
+            .column_mut(pos)
+            .set_block(BlockPos { y: place.y, ..pos.min_block(0).offset(place.x & 15, 0, place.z & 15) }, block);
+    }
+    let light = world.light_alone(pos, &heights);
+    world.light.replace(light);
 }
 
 /// Some of the columns go on alone for a while.

@@ -1,0 +1,69 @@
+//! The world's figures among Bevy's diagnostics, and its spans for tracing.
+
+use crate::support::*;
+use bevy::diagnostic::{DiagnosticPath, DiagnosticsStore};
+use bevy::log::tracing::span::{Attributes, Id};
+use bevy::log::tracing::{Dispatch, Subscriber, subscriber};
+use bevy::log::tracing_subscriber::layer::{Context, SubscriberExt};
+use bevy::log::tracing_subscriber::{Layer, registry};
+use bevy_terrane::plugin::WorldDiagnosticsPlugin;
+use bevy_terrane::prelude::*;
+use bevy_terrane::view::WorldStatistics;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+fn value(world: &World, path: &DiagnosticPath) -> Option<f64> {
+    world.resource::<DiagnosticsStore>().get(path)?.value()
+}
+
+/// Promise, figures: Bevy's diagnostics have the figures of the world.
+#[test]
+fn diagnostics_have_the_figures_of_the_world() {
+    let mut app = game(lockstep());
+    app.add_plugins(WorldDiagnosticsPlugin);
+    let dimension = flat(&mut app);
+    viewer(&mut app, dimension, 0.0, 0.0, 2);
+    start(&mut app);
+    use WorldDiagnosticsPlugin as Figures;
+    update_until(&mut app, "the ground is counted", |world| value(world, &Figures::COLUMNS) == Some(13.0));
+    update_until(&mut app, "ticks are counted", |world| value(world, &Figures::SLOWEST_TPS).is_some());
+    let statistics = app.world().resource::<WorldStatistics>();
+    let of = |path: DiagnosticPath| value(app.world(), &path);
+    assert_eq!(of(Figures::REGIONS), Some(1.0));
+    assert_eq!(of(Figures::SLOWEST_TPS), statistics.slowest_tps());
+    assert_eq!(of(Figures::MEDIAN_TPS), of(Figures::SLOWEST_TPS), "there is one region");
+    assert_eq!((of(Figures::REMAINING), of(Figures::IN_FLIGHT)), (Some(0.0), Some(0.0)));
+    assert_eq!(of(Figures::WORST_TICK), Some(statistics.tick_time_worst.as_secs_f64() * 1e3));
+    assert!(of(Figures::WORST_TICK) >= of(Figures::MEDIAN_TICK) && of(Figures::PASS) > Some(0.0));
+    assert_eq!(of(Figures::UNSAVED), Some(statistics.unsaved as f64));
+}
+
+/// Collects the names of the crate's spans.
+#[derive(Clone, Default)]
+struct Spans(Arc<Mutex<BTreeSet<&'static str>>>);
+
+impl<S: Subscriber> Layer<S> for Spans {
+    fn on_new_span(&self, attributes: &Attributes<'_>, _: &Id, _: Context<'_, S>) {
+        let metadata = attributes.metadata();
+        if metadata.target().starts_with("bevy_terrane") {
+            self.0.lock().unwrap().insert(metadata.name());
+        }
+    }
+}
+
+/// Promise, figures: A trace shows the coordinator's passes.
+#[test]
+fn a_trace_has_the_steps_of_the_crate() {
+    let spans = Spans::default();
+    // With a single subscriber, `tracing` asks that of the thread that meets a span first, which may be another test's.
+    let _second = Dispatch::new(registry());
+    subscriber::with_default(registry().with(spans.clone()), || {
+        let mut app = game(lockstep());
+        let dimension = flat(&mut app);
+        viewer(&mut app, dimension, 0.0, 0.0, 2);
+        start(&mut app);
+        update(&mut app, 10);
+    });
+    // Regions tick on threads of their own, for which another subscriber counts.
+    assert!(spans.0.lock().unwrap().contains("pass"), "{spans:?}", spans = spans.0);
+}
