@@ -17,15 +17,17 @@ pub trait BlockMesher: Send + Sync + 'static {
     /// it. The method is called for each block type when the looks are read.
     fn draws(&self, block: &BlockType) -> bool;
 
-    /// Returns `true` for the blocks that this mesher makes something of: it gets each chunk that is not empty and has such a block
-    /// in it or around it. By default these are the blocks that it draws. A mesher that makes colliders reads solid blocks and draws none. Chunks that are
-    /// buried among opaque cubes of the crate's own mesher are left out.
+    /// Returns `true` for the blocks from which this mesher makes something. By default these are the blocks that it draws. A mesher
+    /// that makes colliders reads solid blocks and draws none.
+    ///
+    /// The mesher gets each chunk that is not empty and has such a block in it or around it. Chunks that are buried among opaque
+    /// cubes of the crate's own mesher are left out.
     fn reads(&self, block: &BlockType) -> bool {
         self.draws(block)
     }
 
-    /// Meshes a chunk. Around it there may be a block that is not registered, for which `types` returns an opaque cube. Returns `None` if
-    /// there is nothing to make of the chunk.
+    /// Meshes a chunk. Around it there may be a block that is not registered, for which `types` returns an opaque cube. Returns
+    /// `None` if there is nothing to make of the chunk.
     fn mesh(&self, chunk: ChunkPos, blocks: &PaddedBlocks, types: &BlockRegistry) -> Option<ChunkPart>;
 }
 

@@ -43,7 +43,7 @@ fn main() -> Result<AppExit> {
     Ok(app.run())
 }
 
-/// What a barrel looks like.
+/// The parts of a barrel: mesh, material, and place along its axis.
 #[derive(Resource)]
 struct Look {
     parts: [(Handle<Mesh>, Handle<StandardMaterial>, f32); 3],

@@ -198,8 +198,7 @@ impl LightMap {
 
     /// Replaces the light of a column with light that was computed from scratch, after many of its blocks have changed. Light flows
     /// between the column and its neighbors in the next [`advance`](Self::advance). The new light is not a
-    /// [change](Self::drain_changed). For a few blocks,
-    /// [`chunk_changed`](Self::chunk_changed) costs less.
+    /// [change](Self::drain_changed). For a few blocks, [`chunk_changed`](Self::chunk_changed) costs less.
     pub fn replace(&mut self, light: ColumnLight) {
         let Some(column) = self.columns.get(&light.pos) else { return self.insert(light) };
         let is_same_place = column.slots.keys().eq(light.chunks.iter().map(|(y, _)| y));

@@ -13,8 +13,8 @@ impl LightMap {
     /// Works off announced changes, in at most this many steps. Returns `true` once the light is up to date.
     ///
     /// A step visits the edited cells of one chunk, or one chunk at one level of light, and takes about 1 us. A chunk that
-    /// this call visits for the first time counts as eight more. The light can be read between two calls. It may then be too low where it had to fall, or too
-    /// high where it still has to.
+    /// this call visits for the first time counts as eight more. The light can be read between two calls. It may then be too
+    /// low where it had to fall, or too high where it still has to.
     ///
     /// `blocks` must be as announced.
     pub fn advance(&mut self, table: &LightTable, blocks: &impl LightBlocks, steps: usize) -> bool {
